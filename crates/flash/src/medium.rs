@@ -1,0 +1,311 @@
+//! The waist: what every scheme may ask of a flash medium, and nothing else.
+//!
+//! Function first, time second. When a call returns, its effect is there; a medium that also keeps time
+//! ([`Timeline`](crate::Timeline)) places the command on its channel and die behind the scheme's back. Schemes write
+//! straight-line code.
+
+use crate::{Block, Cause, Geometry, Lpn, Ppn, Tvpn};
+use core::convert::Infallible;
+use core::fmt::{self, Debug};
+use core::ops::{Deref, DerefMut};
+
+/// What a programmed page says it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// A host page in its data block (or anywhere, for page mapping).
+    Data = 0,
+    /// A host page in a log block.
+    Log = 1,
+    /// A translation page; `Oob::address` is its TVPN.
+    Translation = 2,
+    /// Padding: dead from birth.
+    Dummy = 3,
+    /// A checkpoint of the scheme's state.
+    Checkpoint = 4,
+    /// Tombstones: records of trimmed ranges.
+    Trim = 5,
+    /// Bad-block mark; stands on page 0 of its block.
+    Bad = 6,
+    /// Reading only: the page was programmed or erased incompletely, or its data cannot be corrected.
+    Torn = 7,
+}
+
+/// How a page is programmed (differentiated error correction; S3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
+pub enum Mode {
+    /// Full program effort.
+    #[default]
+    Normal,
+    /// Fewer, larger program steps: faster, with more raw bit errors.
+    LowCost,
+}
+
+/// The record in a page's spare area.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Oob {
+    /// What the page holds.
+    pub kind: Kind,
+    /// How it was programmed.
+    pub mode: Mode,
+    /// LPN of a data or log page, TVPN of a translation page. Below 2^28.
+    pub address: u32,
+    /// Given to a host write once and kept by every later copy: the newest version of an LPN wins. On a translation
+    /// page it is the watermark: every data page of its TVPN programmed before it is reflected in the page.
+    pub version: u64,
+    /// Counts programs over the device's life; orders blocks by age and translation pages by recency.
+    pub program: u64,
+}
+
+impl Oob {
+    /// Of a host page.
+    #[inline(always)]
+    pub const fn data(lpn: Lpn, version: u64, program: u64) -> Oob {
+        Oob { kind: Kind::Data, mode: Mode::Normal, address: lpn.0, version, program }
+    }
+
+    /// Of a translation page with watermark `watermark`.
+    #[inline(always)]
+    pub const fn translation(tvpn: Tvpn, watermark: u64, program: u64) -> Oob {
+        Oob { kind: Kind::Translation, mode: Mode::Normal, address: tvpn.0, version: watermark, program }
+    }
+
+    /// The address as LPN.
+    #[inline(always)]
+    pub const fn lpn(&self) -> Lpn {
+        Lpn(self.address)
+    }
+
+    /// The address as TVPN.
+    #[inline(always)]
+    pub const fn tvpn(&self) -> Tvpn {
+        Tvpn(self.address)
+    }
+}
+
+/// What a page carries.
+#[derive(Debug)]
+pub enum Payload<'a, U: ?Sized> {
+    /// Host data, in the form the medium keeps: nothing, a 64-bit tag, or bytes.
+    User(&'a U),
+    /// Metadata words, really stored and really read back by every medium. At most a page of them; what is missing
+    /// reads as `u32::MAX`, as blank flash does.
+    Meta(&'a [u32]),
+    /// Nothing readable: a torn page, padding, or a bad-block mark.
+    None,
+}
+
+impl<'a, U: ?Sized> Payload<'a, U> {
+    /// The metadata words.
+    ///
+    /// # Panics
+    /// If the page holds no metadata: the scheme confused two kinds of page, a bug.
+    #[inline(always)]
+    #[track_caller]
+    pub fn meta(self) -> &'a [u32] {
+        match self {
+            Payload::Meta(words) => words,
+            _ => panic!("a metadata page was expected"),
+        }
+    }
+
+    /// The host data.
+    ///
+    /// # Panics
+    /// If the page holds none: a bug of the scheme.
+    #[inline(always)]
+    #[track_caller]
+    pub fn user(self) -> &'a U {
+        match self {
+            Payload::User(data) => data,
+            _ => panic!("a host page was expected"),
+        }
+    }
+}
+
+impl<U: ?Sized> Clone for Payload<'_, U> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<U: ?Sized> Copy for Payload<'_, U> {}
+
+/// What a device may do to a scheme. A broken NAND rule is not among them: that is a bug and panics.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FaultKind {
+    /// The program did not verify. The page is torn and its block must be retired once its live pages are out.
+    ProgramFailed,
+    /// The erase did not verify. The block must be retired; it holds nothing.
+    EraseFailed,
+    /// The page cannot be corrected.
+    Uncorrectable,
+    /// Power is gone: stop, and mount again.
+    PowerLost,
+}
+
+/// A medium's error type. [`Infallible`] for a medium that never fails, so that failure handling compiles away.
+pub trait FlashFault: Debug + Copy {
+    /// What happened.
+    fn kind(self) -> FaultKind;
+}
+
+impl FlashFault for Infallible {
+    fn kind(self) -> FaultKind {
+        match self {}
+    }
+}
+
+/// A fault of a medium that can fail.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fault(pub FaultKind);
+
+impl FlashFault for Fault {
+    fn kind(self) -> FaultKind {
+        self.0
+    }
+}
+
+impl From<Infallible> for Fault {
+    fn from(never: Infallible) -> Fault {
+        match never {}
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            FaultKind::ProgramFailed => "a page program failed",
+            FaultKind::EraseFailed => "a block erase failed",
+            FaultKind::Uncorrectable => "a page could not be corrected",
+            FaultKind::PowerLost => "power was lost",
+        })
+    }
+}
+
+impl core::error::Error for Fault {}
+
+/// The order among commands that a scheme states and a medium that keeps time obeys. Opaque: see [`Flash::chain`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Chain {
+    /// Commands run one after another (serial), or independently of one another.
+    pub(crate) serial: bool,
+    /// Time before which no command of this chain starts; `u64::MAX`: to be taken from the chain being left.
+    pub(crate) from_ns: u64,
+    /// When the latest command so far ends.
+    pub(crate) end_ns: u64,
+}
+
+impl Chain {
+    /// A collection: commands independent of each other, starting when the present chain has got so far.
+    pub const COLLECTION: Chain = Chain { serial: false, from_ns: u64::MAX, end_ns: 0 };
+    /// The next stage of the present chain: everything so far ends before anything that follows starts.
+    pub const AFTER: Chain = Chain { serial: false, from_ns: u64::MAX, end_ns: u64::MAX };
+}
+
+/// A flash medium. Eight calls; the contract of each stands above it.
+///
+/// Every command names its [`Cause`]. A medium refuses, by panicking, whatever a real chip would break on: programming
+/// a page that is not blank, breaking the program order or the NOP limit, touching a bad block. Such a panic is a bug
+/// of the scheme.
+pub trait Flash {
+    /// What a host page carries: `()` nothing, `u64` a tag, `[u8]` a page of bytes.
+    type User: ?Sized + 'static;
+    /// How the medium can fail.
+    type Fault: FlashFault;
+
+    /// The device's shape.
+    fn geometry(&self) -> &Geometry;
+
+    /// Reads a whole page: its spare area and payload. A torn page reads as [`Kind::Torn`] with no payload, also when
+    /// its spare area alone looks sound. Reading a blank page is a bug: ask [`Flash::read_oob`] first.
+    ///
+    /// # Errors
+    /// Power lost, or uncorrectable.
+    fn read(&mut self, ppn: Ppn, cause: Cause) -> Result<(Oob, Payload<'_, Self::User>), Self::Fault>;
+
+    /// Reads the spare area alone: `None` if the page is blank. [`Kind::Bad`] on page 0 marks a bad block.
+    ///
+    /// # Errors
+    /// Power lost.
+    fn read_oob(&mut self, ppn: Ppn, cause: Cause) -> Result<Option<Oob>, Self::Fault>;
+
+    /// Programs a blank page. [`Kind::Bad`] on page 0 is the one program that needs no blank page: it marks the block
+    /// as bad for ever.
+    ///
+    /// # Errors
+    /// Power lost (the page is blank, torn or whole) or program failed (the page is torn).
+    fn program(&mut self, ppn: Ppn, oob: Oob, data: Payload<'_, Self::User>, cause: Cause) -> Result<(), Self::Fault>;
+
+    /// Partial program: writes `words` of metadata behind those that the page holds already. Limited by NOP.
+    ///
+    /// # Errors
+    /// As [`Flash::program`]; a torn append leaves the earlier words whole.
+    fn append(&mut self, ppn: Ppn, words: &[u32], cause: Cause) -> Result<(), Self::Fault>;
+
+    /// Reads `from` into the page register, lets `edit` change the spare area and the metadata words (empty for a host
+    /// page), and programs the result to `to`: a collection's copy and a metadata read-modify-write are one operation.
+    /// Counted and timed as a read and a program. Returns the spare area as programmed.
+    ///
+    /// `from` counts as dead afterwards: a measuring medium may move its buffer, and reading it again is then a bug.
+    ///
+    /// # Errors
+    /// As [`Flash::read`] and [`Flash::program`]; `from` is then untouched.
+    fn copy(
+        &mut self,
+        from: Ppn,
+        to: Ppn,
+        cause: Cause,
+        edit: impl FnOnce(&mut Oob, &mut [u32]),
+    ) -> Result<Oob, Self::Fault>;
+
+    /// Erases a block.
+    ///
+    /// # Errors
+    /// Power lost (the block holds anything) or erase failed.
+    fn erase(&mut self, block: Block, cause: Cause) -> Result<(), Self::Fault>;
+
+    /// Enters another chain and returns the present one, to be handed back later. Use [`Collection`]. A medium without
+    /// time ignores it.
+    fn chain(&mut self, next: Chain) -> Chain;
+}
+
+/// A scope in which commands are a collection's: independent of each other and of the host page that set it off.
+/// Dereferences to the medium; leaving the scope returns to the outer chain.
+#[derive(Debug)]
+pub struct Collection<'a, F: Flash> {
+    flash: &'a mut F,
+    outer: Chain,
+}
+
+impl<'a, F: Flash> Collection<'a, F> {
+    /// Opens the scope.
+    pub fn on(flash: &'a mut F) -> Self {
+        let outer = flash.chain(Chain::COLLECTION);
+        Collection { flash, outer }
+    }
+
+    /// What follows starts after everything in this scope so far: the erase after the copies, translation updates
+    /// after the copies that they describe.
+    pub fn then(&mut self) {
+        self.flash.chain(Chain::AFTER);
+    }
+}
+
+impl<F: Flash> Deref for Collection<'_, F> {
+    type Target = F;
+    fn deref(&self) -> &F {
+        self.flash
+    }
+}
+
+impl<F: Flash> DerefMut for Collection<'_, F> {
+    fn deref_mut(&mut self) -> &mut F {
+        self.flash
+    }
+}
+
+impl<F: Flash> Drop for Collection<'_, F> {
+    fn drop(&mut self) {
+        self.flash.chain(self.outer);
+    }
+}

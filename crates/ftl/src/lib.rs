@@ -1,0 +1,3 @@
+//! Flash translation layers: schemes, their parts and their policies.
+#![no_std]
+extern crate alloc;
