@@ -51,6 +51,13 @@ pub struct Geometry {
     pub order: ProgramOrder,
     /// Programs of one page allowed between two erases, the first included (NOP).
     pub nop: u32,
+    /// Worked out by [`Geometry::checked`]; leave it at its default.
+    pub derived: Derived,
+}
+
+/// A shift and a reciprocal that make address arithmetic cheap.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Derived {
     page_shift: u32,
     die_magic: u64,
 }
@@ -88,8 +95,7 @@ impl Default for Geometry {
             oob_bytes: 128,
             order: ProgramOrder::Strict,
             nop: 1,
-            page_shift: 0,
-            die_magic: 0,
+            derived: Derived::default(),
         };
         plain.derive();
         plain
@@ -101,8 +107,8 @@ impl Geometry {
     pub const MAX_PAGES: u64 = (1 << 28) - 1;
 
     fn derive(&mut self) {
-        self.page_shift = self.pages_per_block.trailing_zeros();
-        self.die_magic = (u64::MAX / u64::from(self.blocks_per_die)).wrapping_add(1);
+        self.derived.page_shift = self.pages_per_block.trailing_zeros();
+        self.derived.die_magic = (u64::MAX / u64::from(self.blocks_per_die)).wrapping_add(1);
     }
 
     /// Checks every field and completes the derived ones.
@@ -173,7 +179,7 @@ impl Geometry {
     /// The block of a page.
     #[inline(always)]
     pub const fn block_of(&self, ppn: Ppn) -> Block {
-        Block(ppn.0 >> self.page_shift)
+        Block(ppn.0 >> self.derived.page_shift)
     }
 
     /// The page's place in its block.
@@ -185,7 +191,7 @@ impl Geometry {
     /// Page `offset` of a block.
     #[inline(always)]
     pub const fn page(&self, block: Block, offset: u32) -> Ppn {
-        Ppn((block.0 << self.page_shift) + offset)
+        Ppn((block.0 << self.derived.page_shift) + offset)
     }
 
     /// The die of a block: an exact division by multiplication with a 64-bit reciprocal.
@@ -194,7 +200,7 @@ impl Geometry {
         if self.blocks_per_die == 1 {
             return Die(block.0);
         }
-        Die(((block.0 as u128 * self.die_magic as u128) >> 64) as u32)
+        Die(((block.0 as u128 * self.derived.die_magic as u128) >> 64) as u32)
     }
 
     /// The channel of a die.

@@ -1,21 +1,32 @@
 //! NAND flash as a flash translation layer sees it.
 //!
 //! Everything in ftlab meets at one trait, [`Flash`]: schemes sit above it, media below it. This crate holds the
-//! trait with its contract, the addresses and the geometry, the strict in-memory chip `Nand`, and the decorators
-//! that turn a plain medium into one that keeps time (`Timeline`), loses power (`PowerCut`) or wears out
-//! (`Failing`). It has no clock, file, thread, environment or randomness of its own, and needs only `alloc`.
+//! trait with its contract, the addresses and the geometry, the strict in-memory chip [`Nand`], and the decorators
+//! that turn a plain medium into one that keeps time ([`Timeline`]), loses power ([`PowerCut`]) or wears out
+//! ([`Failing`]). It has no clock, file, thread, environment or randomness of its own, and needs only `alloc`.
 #![no_std]
 
 extern crate alloc;
 
 mod address;
 mod cause;
+pub mod device;
+mod failing;
 mod geometry;
 mod medium;
+mod nand;
+mod power;
 mod rng;
+mod timeline;
+mod transcript;
 
 pub use address::{Block, Die, Lpn, Ppn, Tvpn};
 pub use cause::{Cause, Op, Tally};
-pub use geometry::{Geometry, GeometryError, ProgramOrder};
+pub use failing::{Failing, FailurePlan};
+pub use geometry::{Derived, Geometry, GeometryError, ProgramOrder};
 pub use medium::{Chain, Collection, Fault, FaultKind, Flash, FlashFault, Kind, Mode, Oob, Payload};
+pub use nand::{Brief, BytesStore, Damage, EraseFace, Full, Nand, NoData, ProgramFace, Record, Store, Tags};
+pub use power::{CutPoint, CutReport, PowerCut};
 pub use rng::Rng;
+pub use timeline::{Clocked, PageTime, Server, Timeline};
+pub use transcript::Transcript;

@@ -1,0 +1,231 @@
+//! A medium that wears out: blocks bad from the factory, programs and erases that fail.
+//!
+//! A failed program leaves its page torn; a failed erase leaves its block as it was. Either way the block is a grown
+//! bad block: every later program or erase of it fails too, until the scheme retires it with a bad-block mark.
+
+use crate::{
+    Block, Cause, Chain, Clocked, Damage, EraseFace, Fault, FaultKind, Flash, Geometry, Kind, Oob, Op, PageTime,
+    Payload, Ppn, Rng, Tally,
+};
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// What fails, and when.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FailurePlan {
+    /// Blocks marked bad by the factory.
+    pub factory_bad: Vec<Block>,
+    /// Share of blocks marked bad by the factory, chosen by the seed, beside the listed ones.
+    pub factory_bad_rate: f64,
+    /// Programs that fail, by number from 0, ascending.
+    pub program_schedule: Vec<u64>,
+    /// Probability that a program fails.
+    pub program_rate: f64,
+    /// Erases that fail, by number from 0, ascending.
+    pub erase_schedule: Vec<u64>,
+    /// Probability that an erase fails.
+    pub erase_rate: f64,
+}
+
+/// The decorator. See the module's description.
+#[derive(Clone, Debug)]
+pub struct Failing<F> {
+    inner: F,
+    plan: FailurePlan,
+    rng: Rng,
+    programs: u64,
+    erases: u64,
+    grown_bad: Vec<bool>,
+}
+
+impl<F: Damage> Failing<F>
+where
+    Fault: From<F::Fault>,
+{
+    /// Around a blank medium, on which it puts the factory's marks.
+    pub fn new(mut inner: F, plan: FailurePlan, seed: u64) -> Self {
+        let rng = Rng::new(seed);
+        let mut factory = rng.fork("factory bad blocks");
+        let blocks = inner.geometry().block_count();
+        for block in (0..blocks).map(Block) {
+            if plan.factory_bad.contains(&block) || factory.chance(plan.factory_bad_rate) {
+                inner.mark_bad(block);
+            }
+        }
+        let rng = rng.fork("failures");
+        Failing { inner, plan, rng, programs: 0, erases: 0, grown_bad: vec![false; blocks as usize] }
+    }
+
+    /// The wrapped medium.
+    pub fn inner(&self) -> &F {
+        &self.inner
+    }
+
+    /// Takes the medium out.
+    pub fn into_inner(self) -> F {
+        self.inner
+    }
+
+    /// Blocks that failed and were not marked yet or were.
+    pub fn grown_bad_count(&self) -> u32 {
+        self.grown_bad.iter().filter(|&&bad| bad).count() as u32
+    }
+
+    fn program_fails(&mut self, ppn: Ppn) -> bool {
+        let number = self.programs;
+        self.programs += 1;
+        let block = self.inner.geometry().block_of(ppn).index();
+        let fails = self.grown_bad[block]
+            || self.plan.program_schedule.binary_search(&number).is_ok()
+            || (self.plan.program_rate > 0.0 && self.rng.chance(self.plan.program_rate));
+        self.grown_bad[block] |= fails;
+        fails
+    }
+
+    fn erase_fails(&mut self, block: Block) -> bool {
+        let number = self.erases;
+        self.erases += 1;
+        let fails = self.grown_bad[block.index()]
+            || self.plan.erase_schedule.binary_search(&number).is_ok()
+            || (self.plan.erase_rate > 0.0 && self.rng.chance(self.plan.erase_rate));
+        self.grown_bad[block.index()] |= fails;
+        fails
+    }
+}
+
+impl<F: Damage> Flash for Failing<F>
+where
+    Fault: From<F::Fault>,
+{
+    type User = F::User;
+    type Fault = Fault;
+
+    fn geometry(&self) -> &Geometry {
+        self.inner.geometry()
+    }
+
+    fn read(&mut self, ppn: Ppn, cause: Cause) -> Result<(Oob, Payload<'_, F::User>), Fault> {
+        Ok(self.inner.read(ppn, cause)?)
+    }
+
+    fn read_oob(&mut self, ppn: Ppn, cause: Cause) -> Result<Option<Oob>, Fault> {
+        Ok(self.inner.read_oob(ppn, cause)?)
+    }
+
+    fn program(&mut self, ppn: Ppn, oob: Oob, data: Payload<'_, F::User>, cause: Cause) -> Result<(), Fault> {
+        if oob.kind != Kind::Bad && self.program_fails(ppn) {
+            self.inner.ruin(ppn);
+            return Err(Fault(FaultKind::ProgramFailed));
+        }
+        Ok(self.inner.program(ppn, oob, data, cause)?)
+    }
+
+    fn append(&mut self, ppn: Ppn, words: &[u32], cause: Cause) -> Result<(), Fault> {
+        if self.program_fails(ppn) {
+            self.inner.tear_append(ppn, words, &mut self.rng);
+            return Err(Fault(FaultKind::ProgramFailed));
+        }
+        Ok(self.inner.append(ppn, words, cause)?)
+    }
+
+    fn copy(
+        &mut self,
+        from: Ppn,
+        to: Ppn,
+        cause: Cause,
+        edit: impl FnOnce(&mut Oob, &mut [u32]),
+    ) -> Result<Oob, Fault> {
+        if self.program_fails(to) {
+            self.inner.ruin(to);
+            return Err(Fault(FaultKind::ProgramFailed));
+        }
+        Ok(self.inner.copy(from, to, cause, edit)?)
+    }
+
+    fn erase(&mut self, block: Block, cause: Cause) -> Result<(), Fault> {
+        if self.erase_fails(block) {
+            return Err(Fault(FaultKind::EraseFailed));
+        }
+        Ok(self.inner.erase(block, cause)?)
+    }
+
+    fn chain(&mut self, next: Chain) -> Chain {
+        self.inner.chain(next)
+    }
+}
+
+impl<F: Damage> Damage for Failing<F>
+where
+    Fault: From<F::Fault>,
+{
+    fn ruin(&mut self, ppn: Ppn) {
+        self.inner.ruin(ppn);
+    }
+    fn spoil(&mut self, ppn: Ppn) {
+        self.inner.spoil(ppn);
+    }
+    fn tear_append(&mut self, ppn: Ppn, words: &[u32], rng: &mut Rng) {
+        self.inner.tear_append(ppn, words, rng);
+    }
+    fn half_erase(&mut self, block: Block, face: EraseFace, rng: &mut Rng) {
+        self.inner.half_erase(block, face, rng);
+    }
+    fn mark_bad(&mut self, block: Block) {
+        self.inner.mark_bad(block);
+    }
+}
+
+impl<F: Clocked> Clocked for Failing<F> {
+    fn arrive(&mut self, now_ns: u64) {
+        self.inner.arrive(now_ns);
+    }
+    fn page_begin(&mut self) {
+        self.inner.page_begin();
+    }
+    fn page_end(&mut self) -> PageTime {
+        self.inner.page_end()
+    }
+    fn tally(&self) -> &Tally {
+        self.inner.tally()
+    }
+    fn command_ns(&self, op: Op) -> u64 {
+        self.inner.command_ns(op)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Brief, Lpn, Nand, NoData};
+
+    fn chip(plan: FailurePlan) -> Failing<Nand<NoData, Brief>> {
+        let g = Geometry { blocks_per_die: 64, pages_per_block: 4, ..Geometry::default() }.checked().unwrap();
+        Failing::new(Nand::new(g), plan, 1)
+    }
+
+    #[test]
+    fn a_failed_program_makes_its_block_bad_for_good() {
+        let mut chip = chip(FailurePlan { program_schedule: vec![1], ..FailurePlan::default() });
+        let put = |chip: &mut Failing<_>, ppn: u32| {
+            chip.program(Ppn(ppn), Oob::data(Lpn(0), 0, 0), Payload::User(&()), Cause::Host)
+        };
+        assert!(put(&mut chip, 0).is_ok());
+        assert_eq!(put(&mut chip, 1).unwrap_err().0, FaultKind::ProgramFailed);
+        assert_eq!(put(&mut chip, 2).unwrap_err().0, FaultKind::ProgramFailed);
+        assert_eq!(chip.erase(Block(0), Cause::DataGc).unwrap_err().0, FaultKind::EraseFailed);
+        assert!(put(&mut chip, 4).is_ok());
+        assert_eq!(chip.grown_bad_count(), 1);
+    }
+
+    #[test]
+    fn factory_marks_read_as_bad() {
+        let mut chip =
+            chip(FailurePlan { factory_bad: vec![Block(3)], factory_bad_rate: 0.1, ..FailurePlan::default() });
+        let bad: Vec<u32> = (0..64)
+            .filter(|block| {
+                chip.read_oob(Ppn(block * 4), Cause::Recovery).unwrap().is_some_and(|oob| oob.kind == Kind::Bad)
+            })
+            .collect();
+        assert!(bad.contains(&3) && bad.len() > 2 && bad.len() < 20, "{bad:?}");
+    }
+}

@@ -1,0 +1,750 @@
+//! The strict in-memory chip.
+//!
+//! [`Nand`] breaks where a real chip would break: a program of a page that is not blank, out of order or beyond the NOP
+//! limit, any command to a bad block, a program into a block whose erase was cut short, a read of a blank page. Each is
+//! a bug of the scheme and panics. It never fails by itself ([`Failing`](crate::Failing) does that) and knows no time
+//! ([`Timeline`](crate::Timeline)).
+//!
+//! What is kept of each page is chosen by two type parameters, so that what is not kept costs nothing:
+//!
+//! | parameter | choices | bytes per page |
+//! |---|---|---|
+//! | [`Store`], host data | [`NoData`], [`Tags`], [`BytesStore`] | 0, 8, page size |
+//! | [`Record`], version and program number | [`Brief`], [`Full`] | 0, 16 |
+//!
+//! Kind, mode and address take 4 bytes always, packed as `kind:3 | mode:1 | address:28`; all ones is a blank page.
+//! Metadata pages are stored whole by every choice. A measuring chip ([`Brief`]) moves a metadata page's buffer on
+//! [`Flash::copy`] instead of copying it, which is ten times faster and safe because a scheme may not read the source
+//! again (it panics). A recoverable chip ([`Full`]) keeps the source until its block is erased, as flash does.
+
+use crate::{Block, Cause, Chain, Flash, Geometry, Kind, Mode, Oob, Payload, Ppn, ProgramOrder, Rng};
+use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::convert::Infallible;
+
+/// What a chip keeps of host data.
+pub trait Store: Clone {
+    /// The form in which schemes hand it over.
+    type User: ?Sized + 'static;
+    /// Space for `pages` pages of `page_bytes` bytes.
+    fn new(pages: usize, page_bytes: usize) -> Self;
+    /// Keeps the data of a page.
+    fn put(&mut self, page: usize, data: &Self::User);
+    /// The data of a page.
+    fn get(&self, page: usize) -> &Self::User;
+    /// Copies a page.
+    fn copy(&mut self, from: usize, to: usize);
+}
+
+/// No host data: for measuring.
+#[derive(Clone, Debug)]
+pub struct NoData;
+
+impl Store for NoData {
+    type User = ();
+    fn new(_: usize, _: usize) -> Self {
+        NoData
+    }
+    #[inline(always)]
+    fn put(&mut self, _: usize, _: &()) {}
+    #[inline(always)]
+    fn get(&self, _: usize) -> &() {
+        &()
+    }
+    #[inline(always)]
+    fn copy(&mut self, _: usize, _: usize) {}
+}
+
+/// A 64-bit tag for each page: for checking.
+#[derive(Clone, Debug)]
+pub struct Tags(Vec<u64>);
+
+impl Store for Tags {
+    type User = u64;
+    fn new(pages: usize, _: usize) -> Self {
+        Tags(vec![0; pages])
+    }
+    #[inline(always)]
+    fn put(&mut self, page: usize, data: &u64) {
+        self.0[page] = *data;
+    }
+    #[inline(always)]
+    fn get(&self, page: usize) -> &u64 {
+        &self.0[page]
+    }
+    #[inline(always)]
+    fn copy(&mut self, from: usize, to: usize) {
+        self.0[to] = self.0[from];
+    }
+}
+
+/// Whole pages of bytes.
+#[derive(Clone, Debug)]
+pub struct BytesStore {
+    bytes: Vec<u8>,
+    page_bytes: usize,
+}
+
+impl Store for BytesStore {
+    type User = [u8];
+    fn new(pages: usize, page_bytes: usize) -> Self {
+        BytesStore { bytes: vec![0xff; pages * page_bytes], page_bytes }
+    }
+    fn put(&mut self, page: usize, data: &[u8]) {
+        assert_eq!(data.len(), self.page_bytes, "a host page is programmed whole");
+        self.bytes[page * self.page_bytes..][..self.page_bytes].copy_from_slice(data);
+    }
+    fn get(&self, page: usize) -> &[u8] {
+        &self.bytes[page * self.page_bytes..][..self.page_bytes]
+    }
+    fn copy(&mut self, from: usize, to: usize) {
+        let start = from * self.page_bytes;
+        self.bytes.copy_within(start..start + self.page_bytes, to * self.page_bytes);
+    }
+}
+
+/// Whether a chip keeps version and program numbers.
+pub trait Record: Clone {
+    /// Sources of copies stay readable, and torn pages can exist: what mounting after a power cut needs.
+    const RECOVERABLE: bool;
+    /// Space for `pages` pages.
+    fn new(pages: usize) -> Self;
+    /// Keeps a page's version and program number.
+    fn put(&mut self, page: usize, version: u64, program: u64);
+    /// They again; zeros if not kept.
+    fn get(&self, page: usize) -> (u64, u64);
+}
+
+/// Neither is kept: for measuring. Such a chip cannot be mounted.
+#[derive(Clone, Debug)]
+pub struct Brief;
+
+impl Record for Brief {
+    const RECOVERABLE: bool = false;
+    fn new(_: usize) -> Self {
+        Brief
+    }
+    #[inline(always)]
+    fn put(&mut self, _: usize, _: u64, _: u64) {}
+    #[inline(always)]
+    fn get(&self, _: usize) -> (u64, u64) {
+        (0, 0)
+    }
+}
+
+/// Both are kept, 16 bytes a page.
+#[derive(Clone, Debug)]
+pub struct Full(Vec<[u64; 2]>);
+
+impl Record for Full {
+    const RECOVERABLE: bool = true;
+    fn new(pages: usize) -> Self {
+        Full(vec![[0; 2]; pages])
+    }
+    #[inline(always)]
+    fn put(&mut self, page: usize, version: u64, program: u64) {
+        self.0[page] = [version, program];
+    }
+    #[inline(always)]
+    fn get(&self, page: usize) -> (u64, u64) {
+        let [version, program] = self.0[page];
+        (version, program)
+    }
+}
+
+/// How a program that was cut short may leave its page (docs/fault-model.md).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
+pub enum ProgramFace {
+    /// Nothing happened.
+    Blank,
+    /// Spare area and data are garbage.
+    Garbage,
+    /// The spare area reads well, the data does not.
+    BadData,
+    /// The page is whole, though nobody was told.
+    Good,
+}
+
+/// How an erase that was cut short may leave its block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
+pub enum EraseFace {
+    /// The old content reads as before.
+    Intact,
+    /// Each page is old, garbage or blank.
+    Mixed,
+    /// Every page is garbage.
+    Garbage,
+    /// Every page reads as blank, but programming one would not hold.
+    LooksBlank,
+}
+
+impl ProgramFace {
+    /// All four.
+    pub const ALL: [ProgramFace; 4] =
+        [ProgramFace::Blank, ProgramFace::Garbage, ProgramFace::BadData, ProgramFace::Good];
+}
+
+impl EraseFace {
+    /// All four.
+    pub const ALL: [EraseFace; 4] = [EraseFace::Intact, EraseFace::Mixed, EraseFace::Garbage, EraseFace::LooksBlank];
+}
+
+/// How misbehaviour decorators reach into a medium. Schemes cannot: it is no part of [`Flash`].
+pub trait Damage: Flash {
+    /// Consumes a blank page as torn, spare area included.
+    fn ruin(&mut self, ppn: Ppn);
+    /// Makes a programmed page's data unreadable; its spare area stays sound.
+    fn spoil(&mut self, ppn: Ppn);
+    /// Appends a part of `words`, then garbage: a torn partial program.
+    fn tear_append(&mut self, ppn: Ppn, words: &[u32], rng: &mut Rng);
+    /// Leaves a block as an erase that was cut short does.
+    fn half_erase(&mut self, block: Block, face: EraseFace, rng: &mut Rng);
+    /// Marks a block as bad, as a factory does.
+    fn mark_bad(&mut self, block: Block);
+}
+
+const BLANK: u32 = u32::MAX;
+const ADDRESS_BITS: u32 = 28;
+const ADDRESS_MASK: u32 = (1 << ADDRESS_BITS) - 1;
+
+#[inline(always)]
+fn pack(oob: &Oob) -> u32 {
+    debug_assert!(oob.address < ADDRESS_MASK, "address {} does not fit the spare area", oob.address);
+    (oob.kind as u32) << 29 | (oob.mode as u32) << ADDRESS_BITS | oob.address
+}
+
+#[inline(always)]
+fn unpack(word: u32) -> Oob {
+    const KINDS: [Kind; 8] =
+        [Kind::Data, Kind::Log, Kind::Translation, Kind::Dummy, Kind::Checkpoint, Kind::Trim, Kind::Bad, Kind::Torn];
+    let mode = if word >> ADDRESS_BITS & 1 == 0 { Mode::Normal } else { Mode::LowCost };
+    Oob { kind: KINDS[(word >> 29) as usize], mode, address: word & ADDRESS_MASK, version: 0, program: 0 }
+}
+
+/// A torn page's spare word: kind torn, address 0. Differs from [`BLANK`].
+const TORN: u32 = (Kind::Torn as u32) << 29;
+
+const BAD_BLOCK: u8 = 1;
+const UNSAFE_BLOCK: u8 = 2;
+
+/// One stored metadata page.
+#[derive(Clone, Debug)]
+struct MetaPage {
+    words: Box<[u32]>,
+    /// Words programmed so far; the rest is blank.
+    used: u32,
+    /// Programs since the erase.
+    programs: u32,
+}
+
+/// Metadata pages, found through a table per block that holds any.
+#[derive(Clone, Debug)]
+struct MetaPages {
+    table_of: Vec<u32>,
+    tables: Vec<Box<[u32]>>,
+    free_tables: Vec<u32>,
+    pages: Vec<MetaPage>,
+    free_pages: Vec<u32>,
+}
+
+const NO_SLOT: u32 = u32::MAX;
+
+impl MetaPages {
+    fn new(blocks: usize) -> Self {
+        MetaPages {
+            table_of: vec![NO_SLOT; blocks],
+            tables: Vec::new(),
+            free_tables: Vec::new(),
+            pages: Vec::new(),
+            free_pages: Vec::new(),
+        }
+    }
+
+    #[inline(always)]
+    fn slot(&self, block: usize, offset: usize) -> u32 {
+        match self.table_of[block] {
+            NO_SLOT => NO_SLOT,
+            table => self.tables[table as usize][offset],
+        }
+    }
+
+    fn set_slot(&mut self, block: usize, offset: usize, slot: u32, pages_per_block: usize) {
+        if self.table_of[block] == NO_SLOT {
+            let table = self.free_tables.pop().unwrap_or_else(|| {
+                self.tables.push(vec![NO_SLOT; pages_per_block].into_boxed_slice());
+                (self.tables.len() - 1) as u32
+            });
+            self.table_of[block] = table;
+        }
+        self.tables[self.table_of[block] as usize][offset] = slot;
+    }
+
+    fn allocate(&mut self, words: usize) -> u32 {
+        self.free_pages.pop().unwrap_or_else(|| {
+            self.pages.push(MetaPage { words: vec![u32::MAX; words].into_boxed_slice(), used: 0, programs: 0 });
+            (self.pages.len() - 1) as u32
+        })
+    }
+
+    fn release(&mut self, block: usize) {
+        let table = self.table_of[block];
+        if table == NO_SLOT {
+            return;
+        }
+        for slot in &mut self.tables[table as usize] {
+            if *slot != NO_SLOT {
+                self.free_pages.push(*slot);
+                *slot = NO_SLOT;
+            }
+        }
+        self.table_of[block] = NO_SLOT;
+        self.free_tables.push(table);
+    }
+
+    fn bytes(&self) -> u64 {
+        let pages: usize = self.pages.iter().map(|page| page.words.len() * 4 + 24).sum();
+        let tables: usize = self.tables.iter().map(|table| table.len() * 4).sum();
+        (pages + tables + self.table_of.len() * 4) as u64
+    }
+}
+
+/// The strict chip. See the module's description for the choice of `S` and `R`.
+#[derive(Clone, Debug)]
+pub struct Nand<S: Store = NoData, R: Record = Brief> {
+    geometry: Geometry,
+    /// kind:3 | mode:1 | address:28 of each page.
+    spare: Vec<u32>,
+    record: R,
+    data: S,
+    meta: MetaPages,
+    /// One above the highest programmed page of each block.
+    next: Vec<u16>,
+    flags: Vec<u8>,
+    /// Pages whose spare area is sound and whose data is not.
+    spoiled: BTreeSet<u32>,
+}
+
+impl<S: Store, R: Record> Nand<S, R> {
+    /// A chip fresh from the factory: all blank, no bad block.
+    pub fn new(geometry: Geometry) -> Self {
+        let pages = geometry.page_count() as usize;
+        let blocks = geometry.block_count() as usize;
+        Nand {
+            geometry,
+            spare: vec![BLANK; pages],
+            record: R::new(pages),
+            data: S::new(pages, geometry.page_bytes as usize),
+            meta: MetaPages::new(blocks),
+            next: vec![0; blocks],
+            flags: vec![0; blocks],
+            spoiled: BTreeSet::new(),
+        }
+    }
+
+    /// Memory that the simulator holds for this chip, in bytes: (spare areas and block states, stored metadata).
+    pub fn simulator_bytes(&self) -> (u64, u64) {
+        let record = if R::RECOVERABLE { 16 } else { 0 } + size_of_val(self.data.get(0));
+        ((self.spare.len() * (4 + record) + self.next.len() * 3) as u64, self.meta.bytes())
+    }
+
+    /// Flips one bit of a stored metadata page: what a test of honesty does. `None` if the page holds no metadata.
+    pub fn flip_metadata_bit(&mut self, ppn: Ppn, word: usize, bit: u32) -> Option<()> {
+        let g = &self.geometry;
+        let slot = self.meta.slot(g.block_of(ppn).index(), g.offset_of(ppn) as usize);
+        let page = self.meta.pages.get_mut(slot as usize).filter(|_| slot != NO_SLOT)?;
+        page.words[word] ^= 1 << bit;
+        Some(())
+    }
+
+    #[inline(always)]
+    fn take_page(&mut self, ppn: Ppn) -> usize {
+        let g = &self.geometry;
+        let (block, offset) = (g.block_of(ppn).index(), g.offset_of(ppn));
+        let next = u32::from(self.next[block]);
+        let in_order = match g.order {
+            ProgramOrder::Strict => offset == next,
+            ProgramOrder::Ascending => offset >= next,
+            ProgramOrder::Any => true,
+        };
+        let page = ppn.index();
+        if !in_order || self.spare[page] != BLANK || self.flags[block] != 0 {
+            self.refuse_program(ppn);
+        }
+        self.next[block] = next.max(offset + 1) as u16;
+        page
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn refuse_program(&self, ppn: Ppn) -> ! {
+        let g = &self.geometry;
+        let (block, offset) = (g.block_of(ppn), g.offset_of(ppn));
+        let reason = match self.flags[block.index()] {
+            flags if flags & BAD_BLOCK != 0 => "the block is bad",
+            flags if flags & UNSAFE_BLOCK != 0 => "the block's erase was cut short: erase it first",
+            _ if self.spare[ppn.index()] != BLANK => "the page is not blank",
+            _ => "the page is out of program order",
+        };
+        panic!("program of page {offset} of block {block} (next is {}): {reason}", self.next[block.index()]);
+    }
+
+    #[inline(always)]
+    fn oob_at(&self, page: usize) -> Oob {
+        let mut oob = unpack(self.spare[page]);
+        (oob.version, oob.program) = self.record.get(page);
+        oob
+    }
+
+    #[inline(always)]
+    fn spoiled(&self, page: usize) -> bool {
+        R::RECOVERABLE && !self.spoiled.is_empty() && self.spoiled.contains(&(page as u32))
+    }
+
+    /// Words of metadata programmed in a page so far, and programs since the erase.
+    pub fn metadata_state(&self, ppn: Ppn) -> Option<(u32, u32)> {
+        let g = &self.geometry;
+        let slot = self.meta.slot(g.block_of(ppn).index(), g.offset_of(ppn) as usize);
+        (slot != NO_SLOT).then(|| (self.meta.pages[slot as usize].used, self.meta.pages[slot as usize].programs))
+    }
+
+    fn put_meta(&mut self, ppn: Ppn, words: &[u32]) {
+        let g = self.geometry;
+        let capacity = g.entries_per_page() as usize;
+        assert!(words.len() <= capacity, "{} words of metadata do not fit a page of {capacity}", words.len());
+        let slot = self.meta.allocate(capacity);
+        let page = &mut self.meta.pages[slot as usize];
+        page.words[..words.len()].copy_from_slice(words);
+        page.words[words.len()..].fill(u32::MAX);
+        page.used = words.len() as u32;
+        page.programs = 1;
+        let (block, offset) = (g.block_of(ppn).index(), g.offset_of(ppn) as usize);
+        self.meta.set_slot(block, offset, slot, g.pages_per_block as usize);
+    }
+
+    fn append_words(&mut self, ppn: Ppn, words: &[u32]) {
+        let g = self.geometry;
+        let (block, offset) = (g.block_of(ppn).index(), g.offset_of(ppn) as usize);
+        assert!(self.flags[block] & BAD_BLOCK == 0, "partial program into bad block {block}");
+        let slot = self.meta.slot(block, offset);
+        assert!(slot != NO_SLOT, "partial program of page {ppn}, which holds no metadata");
+        let page = &mut self.meta.pages[slot as usize];
+        assert!(page.programs < g.nop, "page {ppn} was programmed {} times; NOP is {}", page.programs, g.nop);
+        let end = page.used as usize + words.len();
+        assert!(end <= page.words.len(), "partial program of page {ppn} beyond its end");
+        page.words[page.used as usize..end].copy_from_slice(words);
+        page.used = end as u32;
+        page.programs += 1;
+    }
+}
+
+impl<S: Store, R: Record> Flash for Nand<S, R> {
+    type User = S::User;
+    type Fault = Infallible;
+
+    #[inline(always)]
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    #[inline]
+    fn read(&mut self, ppn: Ppn, _: Cause) -> Result<(Oob, Payload<'_, S::User>), Infallible> {
+        let page = ppn.index();
+        assert!(self.spare[page] != BLANK, "read of blank page {ppn}");
+        let mut oob = self.oob_at(page);
+        if self.spoiled(page) {
+            oob.kind = Kind::Torn;
+        }
+        let payload = match oob.kind {
+            Kind::Data | Kind::Log => Payload::User(self.data.get(page)),
+            Kind::Translation | Kind::Checkpoint | Kind::Trim => {
+                let g = &self.geometry;
+                let slot = self.meta.slot(g.block_of(ppn).index(), g.offset_of(ppn) as usize);
+                assert!(slot != NO_SLOT, "page {ppn} was read after its content had been moved by a copy");
+                Payload::Meta(&self.meta.pages[slot as usize].words)
+            }
+            Kind::Dummy | Kind::Bad | Kind::Torn => Payload::None,
+        };
+        Ok((oob, payload))
+    }
+
+    #[inline]
+    fn read_oob(&mut self, ppn: Ppn, _: Cause) -> Result<Option<Oob>, Infallible> {
+        let page = ppn.index();
+        Ok((self.spare[page] != BLANK).then(|| self.oob_at(page)))
+    }
+
+    #[inline]
+    fn program(&mut self, ppn: Ppn, oob: Oob, data: Payload<'_, S::User>, _: Cause) -> Result<(), Infallible> {
+        if oob.kind == Kind::Bad {
+            self.mark_bad(self.geometry.block_of(ppn));
+            return Ok(());
+        }
+        let page = self.take_page(ppn);
+        self.spare[page] = pack(&oob);
+        self.record.put(page, oob.version, oob.program);
+        match data {
+            Payload::User(user) => {
+                debug_assert!(matches!(oob.kind, Kind::Data | Kind::Log));
+                self.data.put(page, user);
+            }
+            Payload::Meta(words) => self.put_meta(ppn, words),
+            Payload::None => assert!(oob.kind == Kind::Dummy, "a page of kind {:?} needs content", oob.kind),
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, ppn: Ppn, words: &[u32], _: Cause) -> Result<(), Infallible> {
+        self.append_words(ppn, words);
+        Ok(())
+    }
+
+    #[inline]
+    fn copy(
+        &mut self,
+        from: Ppn,
+        to: Ppn,
+        _: Cause,
+        edit: impl FnOnce(&mut Oob, &mut [u32]),
+    ) -> Result<Oob, Infallible> {
+        let source = from.index();
+        assert!(self.spare[source] != BLANK, "copy of blank page {from}");
+        assert!(self.spare[source] != TORN && !self.spoiled(source), "copy of torn page {from}");
+        let mut oob = self.oob_at(source);
+        let page = self.take_page(to);
+        match oob.kind {
+            Kind::Data | Kind::Log => {
+                edit(&mut oob, &mut []);
+                self.data.copy(source, page);
+            }
+            _ => {
+                let g = self.geometry;
+                let at = |ppn| (g.block_of(ppn).index(), g.offset_of(ppn) as usize);
+                let (block, offset) = at(from);
+                let mut slot = self.meta.slot(block, offset);
+                assert!(slot != NO_SLOT, "copy of page {from}, whose content had been moved by an earlier copy");
+                if R::RECOVERABLE {
+                    let copy = self.meta.allocate(g.entries_per_page() as usize);
+                    let [source, target] = self
+                        .meta
+                        .pages
+                        .get_disjoint_mut([slot as usize, copy as usize])
+                        .expect("an allocated slot is not in use");
+                    target.words.copy_from_slice(&source.words);
+                    slot = copy;
+                } else {
+                    self.meta.set_slot(block, offset, NO_SLOT, g.pages_per_block as usize);
+                }
+                let stored = &mut self.meta.pages[slot as usize];
+                edit(&mut oob, &mut stored.words);
+                stored.used = stored.words.len() as u32;
+                stored.programs = 1;
+                let (block, offset) = at(to);
+                self.meta.set_slot(block, offset, slot, g.pages_per_block as usize);
+            }
+        }
+        self.spare[page] = pack(&oob);
+        self.record.put(page, oob.version, oob.program);
+        Ok(oob)
+    }
+
+    #[inline]
+    fn erase(&mut self, block: Block, _: Cause) -> Result<(), Infallible> {
+        let b = block.index();
+        assert!(self.flags[b] & BAD_BLOCK == 0, "erase of bad block {block}");
+        let first = self.geometry.page(block, 0).index();
+        let pages = first..first + self.geometry.pages_per_block as usize;
+        if R::RECOVERABLE && !self.spoiled.is_empty() {
+            self.spoiled.retain(|&page| !pages.contains(&(page as usize)));
+        }
+        self.spare[pages].fill(BLANK);
+        self.meta.release(b);
+        self.next[b] = 0;
+        self.flags[b] = 0;
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn chain(&mut self, next: Chain) -> Chain {
+        next
+    }
+}
+
+impl<S: Store, R: Record> Damage for Nand<S, R> {
+    fn ruin(&mut self, ppn: Ppn) {
+        let page = self.take_page(ppn);
+        self.spare[page] = TORN;
+        self.record.put(page, 0, 0);
+    }
+
+    fn spoil(&mut self, ppn: Ppn) {
+        assert!(R::RECOVERABLE, "a measuring chip has no torn pages");
+        self.spoiled.insert(ppn.0);
+    }
+
+    fn tear_append(&mut self, ppn: Ppn, words: &[u32], rng: &mut Rng) {
+        let whole = rng.below(words.len() as u64 + 1) as usize;
+        let torn: Vec<u32> = words
+            .iter()
+            .enumerate()
+            .map(|(i, &word)| if i < whole { word } else { word & rng.bits() as u32 })
+            .collect();
+        self.append_words(ppn, &torn);
+    }
+
+    fn half_erase(&mut self, block: Block, face: EraseFace, rng: &mut Rng) {
+        let first = self.geometry.page(block, 0).index();
+        let pages = first..first + self.geometry.pages_per_block as usize;
+        match face {
+            EraseFace::Intact => {}
+            EraseFace::Mixed => {
+                for page in pages {
+                    match rng.below(3) {
+                        0 => {}
+                        1 => self.spare[page] = TORN,
+                        _ => self.spare[page] = BLANK,
+                    }
+                }
+            }
+            EraseFace::Garbage => self.spare[pages].fill(TORN),
+            EraseFace::LooksBlank => self.spare[pages].fill(BLANK),
+        }
+        self.flags[block.index()] |= UNSAFE_BLOCK;
+    }
+
+    fn mark_bad(&mut self, block: Block) {
+        let page = self.geometry.page(block, 0).index();
+        self.flags[block.index()] |= BAD_BLOCK;
+        self.spare[page] = (Kind::Bad as u32) << 29;
+        self.record.put(page, 0, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Lpn, Tvpn};
+
+    fn chip<R: Record>(order: ProgramOrder, nop: u32) -> Nand<Tags, R> {
+        let g = Geometry { blocks_per_die: 4, pages_per_block: 4, page_bytes: 512, order, nop, ..Geometry::default() };
+        Nand::new(g.checked().unwrap())
+    }
+
+    fn put(chip: &mut Nand<Tags, Full>, ppn: u32, tag: u64) {
+        let Ok(()) = chip.program(Ppn(ppn), Oob::data(Lpn(ppn), tag, tag), Payload::User(&tag), Cause::Host);
+    }
+
+    #[test]
+    fn keeps_what_was_programmed() {
+        let mut chip = chip::<Full>(ProgramOrder::Strict, 1);
+        put(&mut chip, 0, 77);
+        let Ok((oob, data)) = chip.read(Ppn(0), Cause::Host);
+        assert_eq!((oob, *data.user()), (Oob::data(Lpn(0), 77, 77), 77));
+        let Ok(blank) = chip.read_oob(Ppn(1), Cause::Host);
+        assert_eq!(blank, None);
+    }
+
+    #[test]
+    fn metadata_is_stored_and_a_copy_edits_it() {
+        let mut chip = chip::<Full>(ProgramOrder::Strict, 1);
+        let oob = Oob::translation(Tvpn(3), 1, 1);
+        let Ok(()) = chip.program(Ppn(0), oob, Payload::Meta(&[1, 2, 3]), Cause::Metadata);
+        let Ok(copied) = chip.copy(Ppn(0), Ppn(4), Cause::TranslationUpdate, |oob, words| {
+            oob.program = 9;
+            words[1] = 20;
+        });
+        assert_eq!((copied.tvpn(), copied.program), (Tvpn(3), 9));
+        let Ok((_, old)) = chip.read(Ppn(0), Cause::Host);
+        assert_eq!(old.meta()[..4], [1, 2, 3, u32::MAX]);
+        let Ok((_, new)) = chip.read(Ppn(4), Cause::Host);
+        assert_eq!(new.meta()[..4], [1, 20, 3, u32::MAX]);
+    }
+
+    #[test]
+    #[should_panic(expected = "content had been moved")]
+    fn a_measuring_chip_refuses_the_source_of_a_copy() {
+        let mut chip = chip::<Brief>(ProgramOrder::Strict, 1);
+        let Ok(()) = chip.program(Ppn(0), Oob::translation(Tvpn(3), 1, 1), Payload::Meta(&[1]), Cause::Metadata);
+        let Ok(_) = chip.copy(Ppn(0), Ppn(4), Cause::TranslationUpdate, |_, _| ());
+        let _ = chip.read(Ppn(0), Cause::Host);
+    }
+
+    #[test]
+    #[should_panic(expected = "out of program order")]
+    fn strict_order_refuses_a_gap() {
+        put(&mut chip(ProgramOrder::Strict, 1), 1, 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "out of program order")]
+    fn ascending_order_refuses_going_back() {
+        let mut chip = chip(ProgramOrder::Ascending, 1);
+        put(&mut chip, 2, 0);
+        put(&mut chip, 1, 0);
+    }
+
+    #[test]
+    fn any_order_takes_gaps_and_going_back() {
+        let mut chip = chip(ProgramOrder::Any, 1);
+        put(&mut chip, 2, 0);
+        put(&mut chip, 1, 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "not blank")]
+    fn refuses_to_program_twice() {
+        let mut chip = chip(ProgramOrder::Any, 1);
+        put(&mut chip, 2, 0);
+        put(&mut chip, 2, 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "NOP is 2")]
+    fn refuses_more_partial_programs_than_nop() {
+        let mut chip = chip::<Full>(ProgramOrder::Strict, 2);
+        let Ok(()) = chip.program(Ppn(0), Oob::translation(Tvpn(0), 0, 0), Payload::Meta(&[1]), Cause::Metadata);
+        let Ok(()) = chip.append(Ppn(0), &[2], Cause::TranslationUpdate);
+        assert_eq!(chip.metadata_state(Ppn(0)), Some((2, 2)));
+        let _ = chip.append(Ppn(0), &[3], Cause::TranslationUpdate);
+    }
+
+    #[test]
+    #[should_panic(expected = "block is bad")]
+    fn refuses_a_bad_block() {
+        let mut chip = chip(ProgramOrder::Strict, 1);
+        chip.mark_bad(Block(0));
+        put(&mut chip, 0, 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "erase was cut short")]
+    fn refuses_a_block_that_only_looks_blank() {
+        let mut chip = chip(ProgramOrder::Strict, 1);
+        put(&mut chip, 0, 0);
+        chip.half_erase(Block(0), EraseFace::LooksBlank, &mut Rng::new(1));
+        put(&mut chip, 0, 0);
+    }
+
+    #[test]
+    fn a_spoiled_page_shows_only_on_a_whole_read() {
+        let mut chip = chip(ProgramOrder::Strict, 1);
+        put(&mut chip, 0, 5);
+        chip.spoil(Ppn(0));
+        let Ok(oob) = chip.read_oob(Ppn(0), Cause::Recovery);
+        assert_eq!(oob.unwrap().kind, Kind::Data);
+        let Ok((oob, _)) = chip.read(Ppn(0), Cause::Recovery);
+        assert_eq!(oob.kind, Kind::Torn);
+        let Ok(()) = chip.erase(Block(0), Cause::Recovery);
+        put(&mut chip, 0, 6);
+        let Ok((oob, _)) = chip.read(Ppn(0), Cause::Recovery);
+        assert_eq!(oob.kind, Kind::Data);
+    }
+
+    #[test]
+    fn measuring_mode_keeps_little_over_four_bytes_a_page() {
+        let g = Geometry { blocks_per_die: 64, pages_per_block: 256, ..Geometry::default() }.checked().unwrap();
+        let (pages, _) = Nand::<NoData, Brief>::new(g).simulator_bytes();
+        assert!((pages as f64) < 4.05 * f64::from(g.page_count()));
+    }
+}

@@ -1,0 +1,288 @@
+//! A medium whose power fails at a chosen command.
+//!
+//! Commands that change the flash (program, partial program, copy, erase) are numbered from 0. [`PowerCut`] either
+//! counts them, or fails at one of them in one of its faces (docs/fault-model.md): before it, inside it in every way
+//! that a torn command can look, or after it but before the scheme is told. From then on every call answers power lost,
+//! and the medium inside is what a mount finds.
+
+use crate::{
+    Block, Cause, Chain, Damage, EraseFace, Fault, FaultKind, Flash, Geometry, Oob, Op, Payload, Ppn, ProgramFace, Rng,
+};
+use alloc::vec::Vec;
+
+/// Where power fails.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
+pub struct CutPoint {
+    /// Which changing command, from 0.
+    pub command: u64,
+    /// Which of its faces, below [`CutPoint::faces`].
+    pub face: u8,
+}
+
+impl CutPoint {
+    /// How many faces a cut at a command of this kind has: four for a program ([`ProgramFace`]); three for a partial
+    /// program (nothing, torn, whole); six for an erase (not begun, the four of [`EraseFace`], whole).
+    pub const fn faces(op: Op) -> u8 {
+        match op {
+            Op::Program => 4,
+            Op::PartialProgram => 3,
+            Op::Erase => 6,
+            Op::Read | Op::OobRead => 0,
+        }
+    }
+}
+
+/// A changing command that was met, for counting cuts by phase.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CutReport {
+    /// What the command was for.
+    pub cause: Cause,
+    /// Its kind; a copy counts as a program.
+    pub op: Op,
+}
+
+/// The decorator. See the module's description.
+#[derive(Clone, Debug)]
+pub struct PowerCut<F> {
+    inner: F,
+    armed: Option<CutPoint>,
+    rng: Rng,
+    seen: Vec<CutReport>,
+    lost: bool,
+}
+
+impl<F: Damage> PowerCut<F>
+where
+    Fault: From<F::Fault>,
+{
+    /// Power holds; commands are counted.
+    pub fn counting(inner: F) -> Self {
+        PowerCut { inner, armed: None, rng: Rng::new(0), seen: Vec::new(), lost: false }
+    }
+
+    /// Power fails at `point`; `seed` chooses the garbage.
+    pub fn armed(inner: F, point: CutPoint, seed: u64) -> Self {
+        PowerCut { inner, armed: Some(point), rng: Rng::new(seed).fork("garbage"), seen: Vec::new(), lost: false }
+    }
+
+    /// The changing commands so far, the one that was cut included.
+    pub fn seen(&self) -> &[CutReport] {
+        &self.seen
+    }
+
+    /// Whether the power has failed.
+    pub fn lost(&self) -> bool {
+        self.lost
+    }
+
+    /// The medium as a mount finds it.
+    pub fn into_inner(self) -> F {
+        self.inner
+    }
+
+    /// The medium, to look at.
+    pub fn inner(&self) -> &F {
+        &self.inner
+    }
+
+    const LOST: Fault = Fault(FaultKind::PowerLost);
+
+    fn powered(&self) -> Result<(), Fault> {
+        if self.lost { Err(Self::LOST) } else { Ok(()) }
+    }
+
+    /// Counts a changing command; the face to fail in, if it is the one.
+    fn meet(&mut self, cause: Cause, op: Op) -> Option<u8> {
+        let command = self.seen.len() as u64;
+        self.seen.push(CutReport { cause, op });
+        let face = self.armed.filter(|point| point.command == command)?.face;
+        self.lost = true;
+        Some(face)
+    }
+
+    /// Leaves page `ppn` as `face` says; `run` programs it.
+    fn tear(&mut self, ppn: Ppn, face: u8, run: impl FnOnce(&mut F) -> Result<(), F::Fault>) -> Result<(), Fault> {
+        match ProgramFace::ALL[usize::from(face)] {
+            ProgramFace::Blank => {}
+            ProgramFace::Garbage => self.inner.ruin(ppn),
+            ProgramFace::BadData => {
+                run(&mut self.inner)?;
+                self.inner.spoil(ppn);
+            }
+            ProgramFace::Good => run(&mut self.inner)?,
+        }
+        Err(Self::LOST)
+    }
+}
+
+impl<F: Damage> Flash for PowerCut<F>
+where
+    Fault: From<F::Fault>,
+{
+    type User = F::User;
+    type Fault = Fault;
+
+    fn geometry(&self) -> &Geometry {
+        self.inner.geometry()
+    }
+
+    fn read(&mut self, ppn: Ppn, cause: Cause) -> Result<(Oob, Payload<'_, F::User>), Fault> {
+        self.powered()?;
+        Ok(self.inner.read(ppn, cause)?)
+    }
+
+    fn read_oob(&mut self, ppn: Ppn, cause: Cause) -> Result<Option<Oob>, Fault> {
+        self.powered()?;
+        Ok(self.inner.read_oob(ppn, cause)?)
+    }
+
+    fn program(&mut self, ppn: Ppn, oob: Oob, data: Payload<'_, F::User>, cause: Cause) -> Result<(), Fault> {
+        self.powered()?;
+        match self.meet(cause, Op::Program) {
+            None => Ok(self.inner.program(ppn, oob, data, cause)?),
+            // A bad-block mark is one bit: it is there or not.
+            Some(face) if oob.kind == crate::Kind::Bad => {
+                if face % 2 == 1 {
+                    self.inner.program(ppn, oob, data, cause)?;
+                }
+                Err(Self::LOST)
+            }
+            Some(face) => self.tear(ppn, face, |inner| inner.program(ppn, oob, data, cause)),
+        }
+    }
+
+    fn append(&mut self, ppn: Ppn, words: &[u32], cause: Cause) -> Result<(), Fault> {
+        self.powered()?;
+        match self.meet(cause, Op::PartialProgram) {
+            None => Ok(self.inner.append(ppn, words, cause)?),
+            Some(0) => Err(Self::LOST),
+            Some(1) => {
+                self.inner.tear_append(ppn, words, &mut self.rng);
+                Err(Self::LOST)
+            }
+            Some(_) => {
+                self.inner.append(ppn, words, cause)?;
+                Err(Self::LOST)
+            }
+        }
+    }
+
+    fn copy(
+        &mut self,
+        from: Ppn,
+        to: Ppn,
+        cause: Cause,
+        edit: impl FnOnce(&mut Oob, &mut [u32]),
+    ) -> Result<Oob, Fault> {
+        self.powered()?;
+        match self.meet(cause, Op::Program) {
+            None => Ok(self.inner.copy(from, to, cause, edit)?),
+            Some(face) => {
+                self.tear(to, face, |inner| inner.copy(from, to, cause, edit).map(|_| ()))?;
+                Err(Self::LOST)
+            }
+        }
+    }
+
+    fn erase(&mut self, block: Block, cause: Cause) -> Result<(), Fault> {
+        self.powered()?;
+        match self.meet(cause, Op::Erase) {
+            None => Ok(self.inner.erase(block, cause)?),
+            Some(0) => Err(Self::LOST),
+            Some(face @ 1..=4) => {
+                self.inner.half_erase(block, EraseFace::ALL[usize::from(face) - 1], &mut self.rng);
+                Err(Self::LOST)
+            }
+            Some(_) => {
+                self.inner.erase(block, cause)?;
+                Err(Self::LOST)
+            }
+        }
+    }
+
+    fn chain(&mut self, next: Chain) -> Chain {
+        self.inner.chain(next)
+    }
+}
+
+impl<F: Damage> Damage for PowerCut<F>
+where
+    Fault: From<F::Fault>,
+{
+    fn ruin(&mut self, ppn: Ppn) {
+        self.inner.ruin(ppn);
+    }
+    fn spoil(&mut self, ppn: Ppn) {
+        self.inner.spoil(ppn);
+    }
+    fn tear_append(&mut self, ppn: Ppn, words: &[u32], rng: &mut Rng) {
+        self.inner.tear_append(ppn, words, rng);
+    }
+    fn half_erase(&mut self, block: Block, face: EraseFace, rng: &mut Rng) {
+        self.inner.half_erase(block, face, rng);
+    }
+    fn mark_bad(&mut self, block: Block) {
+        self.inner.mark_bad(block);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Full, Kind, Lpn, Nand, Tags};
+
+    fn cut(face: u8) -> Nand<Tags, Full> {
+        let g = Geometry { blocks_per_die: 4, pages_per_block: 4, ..Geometry::default() }.checked().unwrap();
+        let mut p = PowerCut::armed(Nand::<Tags, Full>::new(g), CutPoint { command: 1, face }, 1);
+        for i in 0..2u32 {
+            let result = p.program(Ppn(i), Oob::data(Lpn(i), 1, 1), Payload::User(&7), Cause::Host);
+            assert_eq!(result.is_err(), i == 1);
+        }
+        assert_eq!(p.read(Ppn(0), Cause::Host).unwrap_err().0, FaultKind::PowerLost);
+        assert_eq!(p.seen().len(), 2);
+        p.into_inner()
+    }
+
+    #[test]
+    fn a_torn_program_has_four_faces() {
+        let faces: Vec<_> = (0..CutPoint::faces(Op::Program))
+            .map(|face| {
+                let mut chip = cut(face);
+                let Ok(oob) = chip.read_oob(Ppn(1), Cause::Recovery);
+                oob.map(|oob| {
+                    let Ok((whole, _)) = chip.read(Ppn(1), Cause::Recovery);
+                    (oob.kind, whole.kind)
+                })
+            })
+            .collect();
+        let expected =
+            [None, Some((Kind::Torn, Kind::Torn)), Some((Kind::Data, Kind::Torn)), Some((Kind::Data, Kind::Data))];
+        assert_eq!(faces, expected);
+    }
+
+    #[test]
+    fn a_half_erase_has_four_faces_beside_before_and_after() {
+        let kinds = |face| {
+            let g = Geometry { blocks_per_die: 1, pages_per_block: 64, ..Geometry::default() }.checked().unwrap();
+            let mut chip = Nand::<Tags, Full>::new(g);
+            for i in 0..64 {
+                let Ok(()) = chip.program(Ppn(i), Oob::data(Lpn(i), 1, 1), Payload::User(&7), Cause::Host);
+            }
+            let mut p = PowerCut::armed(chip, CutPoint { command: 0, face }, 9);
+            assert!(p.erase(Block(0), Cause::DataGc).is_err());
+            let mut chip = p.into_inner();
+            let mut counts = [0; 3];
+            for i in 0..64 {
+                let Ok(oob) = chip.read_oob(Ppn(i), Cause::Recovery);
+                counts[oob.map_or(0, |oob| if oob.kind == Kind::Torn { 1 } else { 2 })] += 1;
+            }
+            counts
+        };
+        assert_eq!(kinds(0), [0, 0, 64]);
+        assert_eq!(kinds(1), [0, 0, 64]);
+        assert!(kinds(2).iter().all(|&n| n > 5), "{:?}", kinds(2));
+        assert_eq!(kinds(3), [0, 64, 0]);
+        assert_eq!(kinds(4), [64, 0, 0]);
+        assert_eq!(kinds(5), [64, 0, 0]);
+    }
+}

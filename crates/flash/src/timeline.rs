@@ -1,0 +1,378 @@
+//! A medium that keeps time.
+//!
+//! [`Timeline`] wraps a medium, counts every command by cause and places it, first come first served, on its die and
+//! channel. Schemes never see it; the host model tells it arrivals and page boundaries through [`Clocked`].
+//!
+//! Placement, in the order of issue:
+//!
+//! - A die runs one command at a time, in order. A read holds it through the cell read and the transfer out, a program
+//!   through the transfer in and the cell program.
+//! - A channel carries transfers. It keeps a backlog `B` of transfer time, never earlier than the arrival in progress.
+//!   A transfer of length `x`, ready at `r`, adds `x` to the backlog and ends at `max(r + x, B)`. So a channel never
+//!   carries more than it can, and a transfer that is ready only far in the future (behind a long collection on its
+//!   die) does not block the channel for the other dies meanwhile.
+//! - Commands of a serial chain start one after another. Those of a collection start independently; see
+//!   [`Collection`](crate::Collection).
+//! - In single-server mode (FlashSim) there is one server and every command waits for the one before it.
+//!
+//! Times are integer nanoseconds, so runs replay exactly.
+
+use crate::device::Timing;
+use crate::{Block, Cause, Chain, Flash, Geometry, Oob, Op, Payload, Ppn, Tally};
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// How commands share the device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Server {
+    /// Dies and channels work side by side.
+    #[default]
+    Parallel,
+    /// One command at a time, in the order of issue, as in FlashSim.
+    Single,
+}
+
+/// When a host page was served.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PageTime {
+    /// Start of its first command (the arrival, if it needed none), ns.
+    pub start_ns: u64,
+    /// End of its last, ns.
+    pub end_ns: u64,
+}
+
+/// What the host model tells a medium that keeps time, and asks of it.
+pub trait Clocked {
+    /// A request arrives. Arrivals never go backwards.
+    fn arrive(&mut self, now_ns: u64);
+    /// The next page of the request begins; it may run beside the others.
+    fn page_begin(&mut self);
+    /// The page is done.
+    fn page_end(&mut self) -> PageTime;
+    /// Commands so far.
+    fn tally(&self) -> &Tally;
+    /// Time that one command of this kind takes, transfer included, ns.
+    fn command_ns(&self, op: Op) -> u64;
+}
+
+/// The decorator. See the module's description.
+#[derive(Clone, Debug)]
+pub struct Timeline<F> {
+    inner: F,
+    tally: Tally,
+    timing: Timing,
+    server: Server,
+    /// When each die is free again, ns; in single-server mode only the first entry is used.
+    dies: Vec<u64>,
+    /// Transfer backlog of each channel, ns.
+    channels: Vec<u64>,
+    /// The channel of each die.
+    channel_of: Vec<u32>,
+    chain: Chain,
+    now_ns: u64,
+    first_start_ns: u64,
+}
+
+impl<F: Flash> Timeline<F> {
+    /// Around `inner`, at time zero.
+    pub fn new(inner: F, timing: Timing, server: Server) -> Self {
+        let g = *inner.geometry();
+        let channel_of = (0..g.die_count()).map(|die| g.channel_of(crate::Die(die))).collect();
+        Timeline {
+            inner,
+            tally: Tally::default(),
+            timing,
+            server,
+            dies: vec![0; g.die_count() as usize],
+            channels: vec![0; g.channels as usize],
+            channel_of,
+            chain: Chain { serial: true, from_ns: 0, end_ns: 0 },
+            now_ns: 0,
+            first_start_ns: u64::MAX,
+        }
+    }
+
+    /// The wrapped medium.
+    pub fn inner(&self) -> &F {
+        &self.inner
+    }
+
+    /// The wrapped medium, to change it.
+    pub fn inner_mut(&mut self) -> &mut F {
+        &mut self.inner
+    }
+
+    /// Takes the medium out.
+    pub fn into_inner(self) -> F {
+        self.inner
+    }
+
+    /// Forgets counts and times, as after filling a device: everything is idle at time zero.
+    pub fn reset(&mut self) {
+        self.tally = Tally::default();
+        self.dies.fill(0);
+        self.channels.fill(0);
+        self.chain = Chain { serial: true, from_ns: 0, end_ns: 0 };
+        self.now_ns = 0;
+    }
+
+    /// When the last command of all ends, ns.
+    pub fn idle_at_ns(&self) -> u64 {
+        self.dies.iter().copied().max().unwrap_or(0)
+    }
+
+    /// Places a command: `before` on the bus, `cell` in the die, `after` on the bus.
+    #[inline(always)]
+    fn place(&mut self, block: Block, before_ns: u64, cell_ns: u64, after_ns: u64) {
+        let die = match self.server {
+            Server::Parallel => self.inner.geometry().die_of(block).index(),
+            Server::Single => 0,
+        };
+        let start = self.chain.from_ns.max(self.dies[die]);
+        let end = match self.server {
+            Server::Single => start + before_ns + cell_ns + after_ns,
+            Server::Parallel => {
+                let backlog = &mut self.channels[self.channel_of[die] as usize];
+                *backlog = (*backlog).max(self.now_ns) + before_ns + after_ns;
+                let loaded = if before_ns > 0 { (start + before_ns).max(*backlog) } else { start };
+                let done = loaded + cell_ns;
+                if after_ns > 0 { (done + after_ns).max(*backlog) } else { done }
+            }
+        };
+        self.dies[die] = end;
+        self.first_start_ns = self.first_start_ns.min(start);
+        if self.chain.serial {
+            self.chain.from_ns = end;
+        } else {
+            self.chain.end_ns = self.chain.end_ns.max(end);
+        }
+    }
+
+    #[inline(always)]
+    fn place_read(&mut self, ppn: Ppn) {
+        let block = self.inner.geometry().block_of(ppn);
+        self.place(block, 0, self.timing.read_ns, self.timing.page_transfer_ns);
+    }
+
+    #[inline(always)]
+    fn place_program(&mut self, ppn: Ppn) {
+        let block = self.inner.geometry().block_of(ppn);
+        self.place(block, self.timing.page_transfer_ns, self.timing.program_ns, 0);
+    }
+}
+
+impl<F: Flash> Flash for Timeline<F> {
+    type User = F::User;
+    type Fault = F::Fault;
+
+    #[inline(always)]
+    fn geometry(&self) -> &Geometry {
+        self.inner.geometry()
+    }
+
+    #[inline]
+    fn read(&mut self, ppn: Ppn, cause: Cause) -> Result<(Oob, Payload<'_, F::User>), F::Fault> {
+        self.tally.add(cause, Op::Read);
+        self.place_read(ppn);
+        self.inner.read(ppn, cause)
+    }
+
+    #[inline]
+    fn read_oob(&mut self, ppn: Ppn, cause: Cause) -> Result<Option<Oob>, F::Fault> {
+        self.tally.add(cause, Op::OobRead);
+        let block = self.inner.geometry().block_of(ppn);
+        self.place(block, 0, self.timing.oob_read_ns, self.timing.oob_transfer_ns);
+        self.inner.read_oob(ppn, cause)
+    }
+
+    #[inline]
+    fn program(&mut self, ppn: Ppn, oob: Oob, data: Payload<'_, F::User>, cause: Cause) -> Result<(), F::Fault> {
+        self.tally.add(cause, Op::Program);
+        self.place_program(ppn);
+        self.inner.program(ppn, oob, data, cause)
+    }
+
+    fn append(&mut self, ppn: Ppn, words: &[u32], cause: Cause) -> Result<(), F::Fault> {
+        self.tally.add(cause, Op::PartialProgram);
+        self.tally.partial_bytes += words.len() as u64 * 4;
+        let g = self.inner.geometry();
+        let (block, whole) = (g.block_of(ppn), u64::from(g.page_bytes + g.oob_bytes));
+        let transfer = self.timing.page_transfer_ns * (words.len() as u64 * 4) / whole;
+        self.place(block, transfer, self.timing.partial_program_ns, 0);
+        self.inner.append(ppn, words, cause)
+    }
+
+    #[inline]
+    fn copy(
+        &mut self,
+        from: Ppn,
+        to: Ppn,
+        cause: Cause,
+        edit: impl FnOnce(&mut Oob, &mut [u32]),
+    ) -> Result<Oob, F::Fault> {
+        self.tally.add(cause, Op::Read);
+        self.tally.add(cause, Op::Program);
+        // The two halves of a copy follow one another, also among the independent copies of a collection.
+        let outer = self.chain;
+        self.chain.serial = true;
+        self.place_read(from);
+        self.place_program(to);
+        if !outer.serial {
+            self.chain = Chain { end_ns: outer.end_ns.max(self.chain.from_ns), ..outer };
+        }
+        self.inner.copy(from, to, cause, edit)
+    }
+
+    #[inline]
+    fn erase(&mut self, block: Block, cause: Cause) -> Result<(), F::Fault> {
+        self.tally.add(cause, Op::Erase);
+        self.place(block, 0, self.timing.erase_ns, 0);
+        self.inner.erase(block, cause)
+    }
+
+    #[inline]
+    fn chain(&mut self, next: Chain) -> Chain {
+        let outer = self.chain;
+        self.chain = match (next.from_ns, next.end_ns) {
+            // The next stage of this chain: after all of it.
+            (u64::MAX, u64::MAX) => {
+                let reached = outer.from_ns.max(outer.end_ns);
+                Chain { serial: outer.serial, from_ns: reached, end_ns: reached }
+            }
+            // A new collection: from where this chain has got to.
+            (u64::MAX, _) => Chain { serial: false, from_ns: outer.from_ns, end_ns: outer.from_ns },
+            // Back to an outer chain.
+            _ => next,
+        };
+        outer
+    }
+}
+
+impl<F: Flash> Clocked for Timeline<F> {
+    #[inline]
+    fn arrive(&mut self, now_ns: u64) {
+        debug_assert!(now_ns >= self.now_ns, "arrivals go forwards");
+        self.now_ns = now_ns;
+    }
+
+    #[inline]
+    fn page_begin(&mut self) {
+        self.chain = Chain { serial: true, from_ns: self.now_ns, end_ns: 0 };
+        self.first_start_ns = u64::MAX;
+    }
+
+    #[inline]
+    fn page_end(&mut self) -> PageTime {
+        let end_ns = self.chain.from_ns;
+        PageTime { start_ns: self.first_start_ns.min(end_ns), end_ns }
+    }
+
+    fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    fn command_ns(&self, op: Op) -> u64 {
+        let t = &self.timing;
+        match op {
+            Op::Read => t.read_ns + t.page_transfer_ns,
+            Op::OobRead => t.oob_read_ns + t.oob_transfer_ns,
+            Op::Program => t.program_ns + t.page_transfer_ns,
+            Op::PartialProgram => t.partial_program_ns,
+            Op::Erase => t.erase_ns,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Collection, Lpn, Nand};
+
+    const TIMING: Timing = Timing {
+        read_ns: 25,
+        oob_read_ns: 25,
+        program_ns: 200,
+        partial_program_ns: 200,
+        erase_ns: 1500,
+        page_transfer_ns: 10,
+        oob_transfer_ns: 1,
+    };
+
+    fn device(channels: u32, dies: u32, server: Server) -> Timeline<Nand> {
+        let g = Geometry { channels, dies, blocks_per_die: 4, pages_per_block: 4, ..Geometry::default() };
+        Timeline::new(Nand::new(g.checked().unwrap()), TIMING, server)
+    }
+
+    fn program(t: &mut Timeline<Nand>, ppn: u32) -> PageTime {
+        t.page_begin();
+        let Ok(()) = t.program(Ppn(ppn), Oob::data(Lpn(ppn), 0, 0), Payload::User(&()), Cause::Host);
+        t.page_end()
+    }
+
+    #[test]
+    fn one_die_works_in_order() {
+        let mut t = device(1, 1, Server::Parallel);
+        t.arrive(1000);
+        assert_eq!(program(&mut t, 0), PageTime { start_ns: 1000, end_ns: 1210 });
+        assert_eq!(program(&mut t, 1), PageTime { start_ns: 1210, end_ns: 1420 });
+    }
+
+    #[test]
+    fn dies_overlap_and_share_the_channel() {
+        let mut t = device(1, 2, Server::Parallel);
+        assert_eq!(program(&mut t, 0).end_ns, 210);
+        // The other die (block 4) waits for the first transfer alone.
+        assert_eq!(program(&mut t, 16), PageTime { start_ns: 0, end_ns: 220 });
+        let mut t = device(2, 1, Server::Parallel);
+        program(&mut t, 0);
+        assert_eq!(program(&mut t, 16).end_ns, 210);
+        let mut t = device(2, 1, Server::Single);
+        program(&mut t, 0);
+        assert_eq!(program(&mut t, 16).end_ns, 420);
+    }
+
+    #[test]
+    fn a_read_transfers_after_its_cell_read() {
+        let mut t = device(1, 1, Server::Parallel);
+        program(&mut t, 0);
+        t.page_begin();
+        t.read(Ppn(0), Cause::Host).unwrap();
+        assert_eq!(t.page_end(), PageTime { start_ns: 210, end_ns: 245 });
+        assert_eq!(t.command_ns(Op::Read), 35);
+    }
+
+    #[test]
+    fn a_collection_is_independent_then_ordered_and_the_host_waits_for_its_own_die() {
+        let mut t = device(2, 1, Server::Parallel);
+        for ppn in [0, 1] {
+            program(&mut t, ppn);
+        }
+        t.arrive(10_000);
+        t.page_begin();
+        {
+            let mut gc = Collection::on(&mut t);
+            // Copies from die 0 to die 1: reads queue on die 0, programs on die 1.
+            gc.copy(Ppn(0), Ppn(16), Cause::DataGc, |_, _| ()).unwrap();
+            gc.copy(Ppn(1), Ppn(17), Cause::DataGc, |_, _| ()).unwrap();
+            gc.then();
+            gc.erase(Block(0), Cause::DataGc).unwrap();
+        }
+        // Reads end at 35 and 70; programs at 245 and 455; only then the erase, until 1955.
+        assert_eq!(t.dies, [11_955, 10_455]);
+        let Ok(()) = t.program(Ppn(18), Oob::data(Lpn(9), 0, 0), Payload::User(&()), Cause::Host);
+        assert_eq!(t.page_end(), PageTime { start_ns: 10_000, end_ns: 10_665 });
+        assert_eq!(t.tally().get(Cause::DataGc, Op::Read), 2);
+        assert_eq!(t.tally().get(Cause::DataGc, Op::Erase), 1);
+    }
+
+    #[test]
+    fn serial_commands_of_one_page_follow_each_other() {
+        let mut t = device(2, 1, Server::Parallel);
+        program(&mut t, 0);
+        t.arrive(1000);
+        t.page_begin();
+        t.read(Ppn(0), Cause::TranslationLoad).unwrap();
+        let Ok(()) = t.program(Ppn(16), Oob::data(Lpn(9), 0, 0), Payload::User(&()), Cause::Host);
+        assert_eq!(t.page_end(), PageTime { start_ns: 1000, end_ns: 1245 });
+    }
+}

@@ -1,0 +1,85 @@
+//! A medium that writes down every command, for tests that hold a scheme to an exact sequence.
+
+use crate::{Block, Cause, Chain, Flash, Geometry, Oob, Payload, Ppn};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// The decorator. Each command becomes a line: `R 0.2 data_gc` (block.page), `O` for a read of the spare area, `W` with
+/// kind and address (`W 3.0 data 2 host`), `P` partial program, `E 0`. A copy is its read and its program.
+#[derive(Clone, Debug)]
+pub struct Transcript<F> {
+    inner: F,
+    lines: Vec<String>,
+}
+
+impl<F: Flash> Transcript<F> {
+    /// Around `inner`.
+    pub fn new(inner: F) -> Self {
+        Transcript { inner, lines: Vec::new() }
+    }
+
+    /// The lines so far, which are forgotten.
+    pub fn take(&mut self) -> Vec<String> {
+        core::mem::take(&mut self.lines)
+    }
+
+    /// The wrapped medium.
+    pub fn inner_mut(&mut self) -> &mut F {
+        &mut self.inner
+    }
+
+    fn at(&self, ppn: Ppn) -> String {
+        let g = self.inner.geometry();
+        format!("{}.{}", g.block_of(ppn), g.offset_of(ppn))
+    }
+
+    fn programmed(&mut self, ppn: Ppn, oob: &Oob, cause: Cause) {
+        let kind = format!("{:?}", oob.kind).to_lowercase();
+        self.lines.push(format!("W {} {kind} {} {}", self.at(ppn), oob.address, cause.name()));
+    }
+}
+
+impl<F: Flash> Flash for Transcript<F> {
+    type User = F::User;
+    type Fault = F::Fault;
+
+    fn geometry(&self) -> &Geometry {
+        self.inner.geometry()
+    }
+    fn read(&mut self, ppn: Ppn, cause: Cause) -> Result<(Oob, Payload<'_, F::User>), F::Fault> {
+        self.lines.push(format!("R {} {}", self.at(ppn), cause.name()));
+        self.inner.read(ppn, cause)
+    }
+    fn read_oob(&mut self, ppn: Ppn, cause: Cause) -> Result<Option<Oob>, F::Fault> {
+        self.lines.push(format!("O {} {}", self.at(ppn), cause.name()));
+        self.inner.read_oob(ppn, cause)
+    }
+    fn program(&mut self, ppn: Ppn, oob: Oob, data: Payload<'_, F::User>, cause: Cause) -> Result<(), F::Fault> {
+        self.programmed(ppn, &oob, cause);
+        self.inner.program(ppn, oob, data, cause)
+    }
+    fn append(&mut self, ppn: Ppn, words: &[u32], cause: Cause) -> Result<(), F::Fault> {
+        self.lines.push(format!("P {} {} words {}", self.at(ppn), words.len(), cause.name()));
+        self.inner.append(ppn, words, cause)
+    }
+    fn copy(
+        &mut self,
+        from: Ppn,
+        to: Ppn,
+        cause: Cause,
+        edit: impl FnOnce(&mut Oob, &mut [u32]),
+    ) -> Result<Oob, F::Fault> {
+        self.lines.push(format!("R {} {}", self.at(from), cause.name()));
+        let oob = self.inner.copy(from, to, cause, edit)?;
+        self.programmed(to, &oob, cause);
+        Ok(oob)
+    }
+    fn erase(&mut self, block: Block, cause: Cause) -> Result<(), F::Fault> {
+        self.lines.push(format!("E {block} {}", cause.name()));
+        self.inner.erase(block, cause)
+    }
+    fn chain(&mut self, next: Chain) -> Chain {
+        self.inner.chain(next)
+    }
+}
