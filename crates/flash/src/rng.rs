@@ -24,6 +24,16 @@ impl Rng {
         Rng { state: [splitmix(&mut x), splitmix(&mut x), splitmix(&mut x), splitmix(&mut x)] }
     }
 
+    /// The state, to be saved.
+    pub fn state(&self) -> [u64; 4] {
+        self.state
+    }
+
+    /// From a saved state.
+    pub fn from_state(state: [u64; 4]) -> Rng {
+        Rng { state }
+    }
+
     /// An independent generator for `purpose`. Does not advance this one.
     #[must_use]
     pub fn fork(&self, purpose: &str) -> Rng {

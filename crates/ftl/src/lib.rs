@@ -1,3 +1,20 @@
 //! Flash translation layers: schemes, their parts and their policies.
+//!
+//! A scheme is a file in [`schemes`] and a row in its table. It implements [`Ftl`] against any [`flash::Flash`], knows
+//! only what it keeps in RAM (reported in bytes by [`Ftl::memory`]) and what it reads from flash, and can be rebuilt
+//! from flash alone. `parts/` holds what schemes share, `gc/` the victim policies.
 #![no_std]
+
 extern crate alloc;
+
+mod codec;
+pub mod gc;
+pub mod parts;
+mod prefetch;
+mod scheme;
+pub mod schemes;
+mod settings;
+
+pub use codec::{Loader, Saver};
+pub use scheme::{CacheCounters, ConfigError, Error, Ftl, MountReport, Scheme};
+pub use settings::{Parameter, Range, Settings, Value};

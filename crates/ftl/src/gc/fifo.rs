@@ -1,0 +1,28 @@
+//! FIFO: the block that was opened first, whatever it holds.
+
+use super::{GcPolicy, GcRow};
+use crate::parts::blocks::Blocks;
+use alloc::boxed::Box;
+use core::ops::Range;
+use flash::Block;
+
+pub(super) const ROW: GcRow = GcRow {
+    name: "fifo",
+    summary: "the block opened longest ago",
+    source: "S2 (FAST's log area); closed form in docs/validation.md",
+    ages: true,
+    make: |_| Box::new(Fifo),
+};
+
+#[derive(Debug)]
+struct Fifo;
+
+impl GcPolicy for Fifo {
+    fn pick(&mut self, blocks: &Blocks, among: Range<u32>) -> Option<Block> {
+        among.filter(|&block| blocks.is_candidate(block)).min_by_key(|&block| blocks.opened(block)).map(Block)
+    }
+
+    fn boxed(&self) -> Box<dyn GcPolicy + Send> {
+        Box::new(Fifo)
+    }
+}

@@ -1,0 +1,30 @@
+//! Greedy: the block with the fewest live pages, hence the cheapest to collect now.
+
+use super::{GcPolicy, GcRow};
+use crate::parts::blocks::Blocks;
+use alloc::boxed::Box;
+use core::ops::Range;
+use flash::Block;
+
+pub(super) const ROW: GcRow =
+    GcRow { name: "greedy", summary: "fewest live pages", source: "S2, S3", ages: false, make: |_| Box::new(Greedy) };
+
+#[derive(Debug)]
+struct Greedy;
+
+impl GcPolicy for Greedy {
+    fn pick(&mut self, blocks: &Blocks, among: Range<u32>) -> Option<Block> {
+        let live = &blocks.live_counts()[among.start as usize..among.end as usize];
+        // Two passes that the compiler turns into vector code: the least count, then where it first stands.
+        let least = live.iter().copied().fold(i16::MAX, i16::min);
+        if least >= blocks.geometry().pages_per_block as i16 {
+            return None;
+        }
+        let place = live.iter().position(|&count| count == least)?;
+        Some(Block(among.start + place as u32))
+    }
+
+    fn boxed(&self) -> Box<dyn GcPolicy + Send> {
+        Box::new(Greedy)
+    }
+}

@@ -1,0 +1,169 @@
+//! Which block to collect: victim policies, one file each, and their table.
+//!
+//! A policy picks among the candidates of a range of blocks: closed blocks with at least one dead page. Ties go to the
+//! lowest block number. Ages count host page writes, for schemes have no clock.
+
+mod cat;
+mod cicl;
+mod cost_benefit;
+mod d_choices;
+mod fifo;
+mod greedy;
+mod random;
+
+use crate::parts::blocks::Blocks;
+use alloc::boxed::Box;
+use core::fmt::Debug;
+use core::ops::Range;
+use flash::{Block, Rng};
+
+/// Picks victims.
+pub trait GcPolicy: Debug {
+    /// The victim among the candidates of `among`; `None` if there is no candidate.
+    fn pick(&mut self, blocks: &Blocks, among: Range<u32>) -> Option<Block>;
+
+    /// A copy of the policy with its state.
+    fn boxed(&self) -> Box<dyn GcPolicy + Send>;
+
+    /// The policy's randomness, if it has any: its whole state.
+    fn rng(&mut self) -> Option<&mut Rng> {
+        None
+    }
+}
+
+/// A policy's row.
+#[derive(Clone, Copy, Debug)]
+pub struct GcRow {
+    /// Name on the command line.
+    pub name: &'static str,
+    /// One line.
+    pub summary: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+    /// Whether it needs the ages of blocks.
+    pub ages: bool,
+    /// Makes it, from the run's randomness.
+    pub make: fn(Rng) -> Box<dyn GcPolicy + Send>,
+}
+
+/// All policies.
+pub const POLICIES: &[GcRow] =
+    &[greedy::ROW, cost_benefit::ROW, cat::ROW, cicl::ROW, fifo::ROW, random::ROW, d_choices::ROW];
+
+/// Their names, for parameter ranges.
+pub const NAMES: &[&str] = &["greedy", "cost-benefit", "cat", "cicl", "fifo", "random", "d-choices"];
+
+/// The row of this name.
+pub fn by_name(name: &str) -> Option<&'static GcRow> {
+    POLICIES.iter().find(|row| row.name == name)
+}
+
+/// The candidate of the least score.
+fn least_by(blocks: &Blocks, among: Range<u32>, mut score: impl FnMut(u32) -> f64) -> Option<Block> {
+    let mut best: Option<(f64, u32)> = None;
+    for block in among.filter(|&block| blocks.is_candidate(block)) {
+        let score = score(block);
+        if best.is_none_or(|(least, _)| score < least) {
+            best = Some((score, block));
+        }
+    }
+    best.map(|(_, block)| Block(block))
+}
+
+/// Live pages as a share of the block.
+fn utilisation(blocks: &Blocks, block: u32) -> f64 {
+    f64::from(blocks.live_of(Block(block))) / f64::from(blocks.geometry().pages_per_block)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parts::blocks::FreeOrder;
+    use alloc::vec::Vec;
+    use flash::{Geometry, Ppn};
+
+    /// The specification's three blocks of four pages: X (block 0: 1 live, age 10, 5 erases), Y (1: 2, 100, 1) and
+    /// Z (2: 3, 400, 2), opened in the order Z, Y, X.
+    fn three() -> Blocks {
+        let g = Geometry { blocks_per_die: 3, pages_per_block: 4, ..Geometry::default() }.checked().unwrap();
+        let mut blocks = Blocks::new(g, FreeOrder::LeastWorn, true);
+        // Wear decides the order of opening here, so wear Z least and X most before opening them one by one.
+        let wear = |block: u32, times: u32, blocks: &mut Blocks| {
+            for _ in 0..times {
+                blocks.count_erase(Block(block));
+            }
+        };
+        wear(0, 2, &mut blocks);
+        wear(1, 1, &mut blocks);
+        for expected in [2, 1, 0] {
+            assert_eq!(blocks.open(0).unwrap().0, Block(expected));
+        }
+        wear(0, 3, &mut blocks);
+        wear(2, 2, &mut blocks);
+        assert_eq!(blocks.erase_counts(), [5, 1, 2]);
+        for (block, live, modified) in [(2, 3, 0), (1, 2, 300), (0, 1, 390)] {
+            blocks.clock = modified;
+            blocks.close(Block(block));
+            for offset in live..4 {
+                blocks.kill(Ppn(block * 4 + offset));
+            }
+        }
+        blocks.clock = 400;
+        blocks
+    }
+
+    fn pick(name: &str) -> u32 {
+        let mut policy = (by_name(name).unwrap().make)(Rng::new(1));
+        policy.pick(&three(), 0..3).unwrap().0
+    }
+
+    #[test]
+    fn worked_example_of_the_specification() {
+        let (x, y, z) = (0, 1, 2);
+        assert_eq!(pick("greedy"), x);
+        assert_eq!(pick("cost-benefit"), z);
+        assert_eq!(pick("fifo"), z);
+        // Erase ages all start at 0 here, so CAT's time since reclamation is set through its own test.
+        for (lambda, expected) in [(0.1, x), (0.5, y), (0.9, y)] {
+            let mut policy = cicl::Cicl { lambda: Some(lambda) };
+            assert_eq!(policy.pick(&three(), 0..3), Some(Block(expected)), "lambda {lambda}");
+        }
+        let scores: Vec<f64> = (0..3).map(|block| cost_benefit::score(&three(), block)).collect();
+        assert_eq!(scores[0], 15.0);
+        assert_eq!(scores[1], 50.0);
+        assert!((scores[2] - 200.0 / 3.0).abs() < 1e-9);
+        let cat = [(1, 10.0, 5), (2, 100.0, 1), (3, 400.0, 2)]
+            .map(|(live, age, e)| cat::score(f64::from(live) / 4.0, age, e));
+        assert!((cat[0] - 1.0 / 6.0).abs() < 1e-9 && (cat[1] - 0.01).abs() < 1e-9 && (cat[2] - 0.015).abs() < 1e-9);
+    }
+
+    #[test]
+    fn every_policy_picks_candidates_only_and_none_when_there_is_none() {
+        for row in POLICIES {
+            let mut policy = (row.make)(Rng::new(3));
+            for _ in 0..50 {
+                let block = policy.pick(&three(), 0..3).unwrap();
+                assert!(three().is_candidate(block.0));
+            }
+            assert_eq!(policy.pick(&three(), 1..1), None, "{}", row.name);
+            let g = *three().geometry();
+            assert_eq!(policy.pick(&Blocks::new(g, FreeOrder::Fifo, true), 0..3), None, "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn as_many_choices_as_blocks_is_greedy() {
+        let mut policy = d_choices::DChoices { choices: Some(3), rng: Rng::new(5) };
+        assert_eq!(policy.pick(&three(), 0..3), Some(Block(0)));
+    }
+
+    #[test]
+    fn the_table_describes_itself() {
+        let names: Vec<&str> = POLICIES.iter().map(|row| row.name).collect();
+        assert_eq!(names, NAMES);
+        for row in POLICIES {
+            assert!(!row.summary.is_empty() && !row.source.is_empty());
+            assert_eq!(names.iter().filter(|&&name| name == row.name).count(), 1);
+        }
+    }
+}

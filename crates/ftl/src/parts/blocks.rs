@@ -1,0 +1,489 @@
+//! The state of every block: live pages, wear, free lists.
+//!
+//! A block is free, open (being filled), closed, or bad. `live` holds the number of live pages of a closed block and
+//! that plus [`OPEN`] of any other, so that the search for a victim is one minimum over an array of 16-bit numbers and
+//! an invalidation is one bit and one decrement, without a branch. Opening a block sets all its live bits at once: a
+//! program then touches nothing here, and pages that are never programmed are killed when the block is closed early.
+
+use crate::{Loader, Saver};
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::Range;
+use flash::{Block, Die, Geometry, Ppn};
+
+/// Added to the live count of a block that is no candidate for collection.
+pub const OPEN: i16 = 1 << 14;
+
+/// How the next free block is chosen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FreeOrder {
+    /// The one that has been free for longest.
+    Fifo,
+    /// The least worn; among equals the one that has been free for longest (S2, section 3.3).
+    LeastWorn,
+}
+
+/// What a mount found a block to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FoundState {
+    /// Nothing in it is needed.
+    Empty,
+    /// It holds pages.
+    InUse,
+    /// It is marked bad.
+    Bad,
+}
+
+/// See the module's description.
+#[derive(Clone, Debug)]
+pub struct Blocks {
+    geometry: Geometry,
+    live: Vec<i16>,
+    /// One bit for each page.
+    bits: Vec<u64>,
+    erases: Vec<u32>,
+    free: Vec<VecDeque<u32>>,
+    free_total: u32,
+    order: FreeOrder,
+    /// Blocks whose blankness is not to be trusted: erase before use.
+    suspect: Vec<u64>,
+    bad: Vec<u64>,
+    /// Host page writes at the last program or invalidation; empty unless a policy asks for ages.
+    modified: Vec<u64>,
+    /// Host page writes at the last erase; empty unless a policy asks.
+    erased_at: Vec<u64>,
+    /// When each block was opened, counted in openings; empty unless a policy asks.
+    opened: Vec<u64>,
+    openings: u64,
+    tracks_age: bool,
+    /// Host page writes so far: the only clock that a scheme has.
+    pub clock: u64,
+}
+
+fn bit(set: &[u64], index: usize) -> bool {
+    set[index / 64] >> (index % 64) & 1 == 1
+}
+
+impl Blocks {
+    /// All blocks free, fresh and good. `ages` keeps what age-based policies need.
+    pub fn new(geometry: Geometry, order: FreeOrder, ages: bool) -> Blocks {
+        let blocks = geometry.block_count() as usize;
+        let kept = if ages { blocks } else { 0 };
+        Blocks {
+            geometry,
+            live: vec![OPEN; blocks],
+            bits: vec![0; (geometry.page_count() as usize).div_ceil(64)],
+            erases: vec![0; blocks],
+            free: (0..geometry.die_count()).map(|die| geometry.blocks_of(Die(die)).collect()).collect(),
+            free_total: geometry.block_count(),
+            order,
+            suspect: vec![0; blocks.div_ceil(64)],
+            bad: vec![0; blocks.div_ceil(64)],
+            modified: vec![0; kept],
+            erased_at: vec![0; kept],
+            opened: vec![0; kept],
+            openings: 0,
+            tracks_age: ages,
+            clock: 0,
+        }
+    }
+
+    /// The device's shape.
+    #[inline(always)]
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// Live counts of all blocks, [`OPEN`] added for those that are no candidates.
+    #[inline(always)]
+    pub fn live_counts(&self) -> &[i16] {
+        &self.live
+    }
+
+    /// Live pages of a block in any state.
+    #[inline(always)]
+    pub fn live_of(&self, block: Block) -> u32 {
+        (self.live[block.index()] & (OPEN - 1)) as u32
+    }
+
+    /// Whether a block may be collected: closed, with at least one dead page.
+    #[inline(always)]
+    pub fn is_candidate(&self, block: u32) -> bool {
+        self.live[block as usize] < self.geometry.pages_per_block as i16
+    }
+
+    /// Erase counts of all blocks.
+    pub fn erase_counts(&self) -> &[u32] {
+        &self.erases
+    }
+
+    /// Host page writes since the last program or invalidation in a block, at least 1.
+    pub fn age(&self, block: u32) -> u64 {
+        (self.clock - self.modified[block as usize]).max(1)
+    }
+
+    /// Host page writes since a block's last erase, at least 1.
+    pub fn age_since_erase(&self, block: u32) -> u64 {
+        (self.clock - self.erased_at[block as usize]).max(1)
+    }
+
+    /// The place of a block's opening among all openings.
+    pub fn opened(&self, block: u32) -> u64 {
+        self.opened[block as usize]
+    }
+
+    /// Free blocks of a die.
+    #[inline(always)]
+    pub fn free_in(&self, die: usize) -> u32 {
+        self.free[die].len() as u32
+    }
+
+    /// Free blocks of all dies.
+    #[inline(always)]
+    pub fn free_total(&self) -> u32 {
+        self.free_total
+    }
+
+    /// Whether a page is live (or not yet programmed, in an open block).
+    #[inline(always)]
+    pub fn is_live(&self, ppn: Ppn) -> bool {
+        bit(&self.bits, ppn.index())
+    }
+
+    /// Whether a block is bad.
+    pub fn is_bad(&self, block: Block) -> bool {
+        bit(&self.bad, block.index())
+    }
+
+    /// The live bits around a page, for prefetching.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, ppn: Ppn) {
+        crate::prefetch::prefetch(&self.bits, ppn.index() / 64);
+        crate::prefetch::prefetch(&self.live, self.geometry.block_of(ppn).index());
+    }
+
+    /// A live page dies.
+    #[inline(always)]
+    pub fn kill(&mut self, ppn: Ppn) {
+        let page = ppn.index();
+        debug_assert!(self.is_live(ppn), "page {ppn} dies twice");
+        self.bits[page / 64] &= !(1 << (page % 64));
+        let block = self.geometry.block_of(ppn).index();
+        self.live[block] -= 1;
+        if self.tracks_age {
+            self.modified[block] = self.clock;
+        }
+    }
+
+    /// A page found live while mounting.
+    pub fn revive(&mut self, ppn: Ppn) {
+        let page = ppn.index();
+        debug_assert!(!self.is_live(ppn), "page {ppn} is live twice");
+        self.bits[page / 64] |= 1 << (page % 64);
+        self.live[self.geometry.block_of(ppn).index()] += 1;
+    }
+
+    fn set_bits(&mut self, block: Block, value: bool) {
+        let p = self.geometry.pages_per_block as usize;
+        let first = self.geometry.page(block, 0).index();
+        if p >= 64 {
+            self.bits[first / 64..(first + p) / 64].fill(if value { u64::MAX } else { 0 });
+        } else {
+            let mask = ((1u64 << p) - 1) << (first % 64);
+            let word = &mut self.bits[first / 64];
+            *word = if value { *word | mask } else { *word & !mask };
+        }
+    }
+
+    /// Takes a free block of a die and opens it, all its pages live in advance. `None` if there is none. The second
+    /// value says that it must be erased before its first program.
+    pub fn open(&mut self, die: usize) -> Option<(Block, bool)> {
+        let list = &mut self.free[die];
+        let block = match self.order {
+            FreeOrder::Fifo => list.pop_front(),
+            FreeOrder::LeastWorn => {
+                let erases = &self.erases;
+                let least = (0..list.len()).min_by_key(|&i| erases[list[i] as usize])?;
+                list.remove(least)
+            }
+        }?;
+        self.free_total -= 1;
+        let block = Block(block);
+        self.live[block.index()] = OPEN + self.geometry.pages_per_block as i16;
+        self.set_bits(block, true);
+        if self.tracks_age {
+            self.openings += 1;
+            self.opened[block.index()] = self.openings;
+            self.modified[block.index()] = self.clock;
+        }
+        let suspect = bit(&self.suspect, block.index());
+        self.suspect[block.index() / 64] &= !(1 << (block.index() % 64));
+        Some((block, suspect))
+    }
+
+    /// Puts a block back that was opened and found to be unusable before its first program, to be retired.
+    pub fn discard_open(&mut self, block: Block) {
+        self.set_bits(block, false);
+        self.live[block.index()] = OPEN;
+    }
+
+    /// A full open block becomes a candidate.
+    #[inline]
+    pub fn close(&mut self, block: Block) {
+        debug_assert!(self.live[block.index()] >= OPEN);
+        self.live[block.index()] -= OPEN;
+        if self.tracks_age {
+            self.modified[block.index()] = self.clock;
+        }
+    }
+
+    /// An open block will not be filled: its pages from `next` on are dead, and it becomes a candidate.
+    pub fn close_early(&mut self, block: Block, next: u32) {
+        for offset in next..self.geometry.pages_per_block {
+            self.kill(self.geometry.page(block, offset));
+        }
+        self.close(block);
+    }
+
+    /// Takes a candidate out of the candidates, while it is being collected.
+    pub fn begin_collecting(&mut self, block: Block) {
+        self.live[block.index()] += OPEN;
+    }
+
+    /// Gives it back to the candidates.
+    pub fn stop_collecting(&mut self, block: Block) {
+        self.live[block.index()] -= OPEN;
+    }
+
+    /// The first live page of a block at or after `offset`.
+    #[inline]
+    pub fn next_live(&self, block: Block, offset: u32) -> Option<u32> {
+        let p = self.geometry.pages_per_block;
+        let first = self.geometry.page(block, 0).index();
+        let mut at = offset;
+        while at < p {
+            let page = first + at as usize;
+            let word = self.bits[page / 64] >> (page % 64);
+            let step = word.trailing_zeros();
+            if step < 64 {
+                at += step;
+                return (at < p).then_some(at);
+            }
+            at += 64 - (page % 64) as u32;
+        }
+        None
+    }
+
+    /// A collected block was erased: free again.
+    pub fn erased(&mut self, block: Block) {
+        let b = block.index();
+        debug_assert!(self.live_of(block) == 0, "block {block} was erased with live pages");
+        self.live[b] = OPEN;
+        self.erases[b] += 1;
+        if self.tracks_age {
+            self.erased_at[b] = self.clock;
+        }
+        let die = self.geometry.die_of(block).index();
+        self.free[die].push_back(block.0);
+        self.free_total += 1;
+    }
+
+    /// An erase outside a collection: only counted.
+    pub fn count_erase(&mut self, block: Block) {
+        self.erases[block.index()] += 1;
+    }
+
+    /// A block without live pages goes out of service.
+    pub fn retire(&mut self, block: Block) {
+        let b = block.index();
+        debug_assert!(self.live_of(block) == 0, "block {block} was retired with live pages");
+        self.live[b] = OPEN;
+        self.bad[b / 64] |= 1 << (b % 64);
+        let list = &mut self.free[self.geometry.die_of(block).index()];
+        if let Some(place) = list.iter().position(|&x| x == block.0) {
+            list.remove(place);
+            self.free_total -= 1;
+        }
+    }
+
+    /// While mounting: `state` says what each block was found to be. Blocks in use are closed, with no live page yet.
+    pub fn found(&mut self, state: impl Fn(Block) -> FoundState) {
+        self.free_total = 0;
+        for die in 0..self.free.len() {
+            self.free[die].clear();
+            for block in self.range(die) {
+                match state(Block(block)) {
+                    FoundState::Empty => self.free[die].push_back(block),
+                    FoundState::InUse => self.live[block as usize] = 0,
+                    FoundState::Bad => self.bad[block as usize / 64] |= 1 << (block % 64),
+                }
+            }
+            self.free_total += self.free[die].len() as u32;
+        }
+    }
+
+    /// While mounting: every free block is to be erased before its first use.
+    pub fn suspect_free(&mut self) {
+        for list in &self.free {
+            for &block in list {
+                self.suspect[block as usize / 64] |= 1 << (block % 64);
+            }
+        }
+    }
+
+    /// While mounting: opens a block that was found partly programmed, to be filled from `next`.
+    pub fn resume(&mut self, block: Block, next: u32) {
+        self.live[block.index()] += OPEN;
+        for offset in next..self.geometry.pages_per_block {
+            self.revive(self.geometry.page(block, offset));
+        }
+    }
+
+    /// Bad blocks.
+    pub fn bad_count(&self) -> u32 {
+        self.bad.iter().map(|word| word.count_ones()).sum()
+    }
+
+    /// The blocks of a die.
+    pub fn range(&self, die: usize) -> Range<u32> {
+        self.geometry.blocks_of(Die(die as u32))
+    }
+
+    /// Controller RAM, bytes: live bits, live counts with the block's state, erase counts, free lists, ages.
+    pub fn memory(&self) -> [(&'static str, u64); 4] {
+        let blocks = self.live.len() as u64;
+        let ages = if self.tracks_age { blocks * 24 + 8 } else { 0 };
+        [
+            ("live bits", u64::from(self.geometry.page_count()).div_ceil(8)),
+            ("block states", blocks * 2 + blocks.div_ceil(4) + 16),
+            ("erase counts", blocks * 4),
+            ("free lists and ages", blocks * 4 + self.free.len() as u64 * 4 + ages),
+        ]
+    }
+
+    /// Saves the state (docs/accounting.md).
+    pub fn save(&self, out: &mut Saver) {
+        out.u64(self.clock);
+        let pages = self.geometry.page_count() as usize;
+        for byte in 0..pages.div_ceil(8) {
+            out.u8((self.bits[byte / 8] >> (byte % 8 * 8)) as u8);
+        }
+        for (&live, &erases) in self.live.iter().zip(&self.erases) {
+            out.u16(live as u16);
+            out.u32(erases);
+        }
+        for set in [&self.suspect, &self.bad] {
+            for byte in 0..self.live.len().div_ceil(8) {
+                out.u8((set[byte / 8] >> (byte % 8 * 8)) as u8);
+            }
+        }
+        for list in &self.free {
+            out.u32(list.len() as u32);
+            for &block in list {
+                out.u32(block);
+            }
+        }
+        if self.tracks_age {
+            out.u64(self.openings);
+            for stamps in [&self.modified, &self.erased_at, &self.opened] {
+                stamps.iter().for_each(|&stamp| out.u64(stamp));
+            }
+        }
+    }
+
+    /// Loads what [`Blocks::save`] saved.
+    pub fn load(geometry: Geometry, order: FreeOrder, ages: bool, from: &mut Loader<'_>) -> Blocks {
+        let mut blocks = Blocks::new(geometry, order, ages);
+        blocks.clock = from.u64();
+        let bytes_into = |set: &mut [u64], bytes: usize, from: &mut Loader<'_>| {
+            set.fill(0);
+            for byte in 0..bytes {
+                set[byte / 8] |= u64::from(from.u8()) << (byte % 8 * 8);
+            }
+        };
+        bytes_into(&mut blocks.bits, (geometry.page_count() as usize).div_ceil(8), from);
+        for b in 0..blocks.live.len() {
+            blocks.live[b] = from.u16() as i16;
+            blocks.erases[b] = from.u32();
+        }
+        let count = blocks.live.len().div_ceil(8);
+        bytes_into(&mut blocks.suspect, count, from);
+        bytes_into(&mut blocks.bad, count, from);
+        blocks.free_total = 0;
+        for list in &mut blocks.free {
+            let length = from.u32();
+            *list = (0..length).map(|_| from.u32()).collect();
+            blocks.free_total += length;
+        }
+        if ages {
+            blocks.openings = from.u64();
+            for stamps in [&mut blocks.modified, &mut blocks.erased_at, &mut blocks.opened] {
+                stamps.iter_mut().for_each(|stamp| *stamp = from.u64());
+            }
+        }
+        blocks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn blocks(p: u32) -> Blocks {
+        let g = Geometry { dies: 2, blocks_per_die: 3, pages_per_block: p, ..Geometry::default() };
+        Blocks::new(g.checked().unwrap(), FreeOrder::Fifo, false)
+    }
+
+    #[test]
+    fn a_block_goes_round_its_states() {
+        for p in [4, 64, 256] {
+            let mut blocks = blocks(p);
+            let (block, suspect) = blocks.open(1).unwrap();
+            assert_eq!((block, suspect), (Block(3), false));
+            assert!(!blocks.is_candidate(3));
+            blocks.close(block);
+            assert!(!blocks.is_candidate(3), "nothing is dead yet");
+            let page = |offset| Ppn(3 * p + offset);
+            blocks.kill(page(0));
+            blocks.kill(page(2));
+            assert!(blocks.is_candidate(3));
+            assert_eq!(blocks.live_of(block), p - 2);
+            assert_eq!(blocks.next_live(block, 0), Some(1));
+            assert_eq!(blocks.next_live(block, 2), Some(3));
+            for offset in (0..p).filter(|offset| ![0, 2].contains(offset)) {
+                blocks.kill(page(offset));
+            }
+            assert_eq!(blocks.next_live(block, 0), None);
+            blocks.erased(block);
+            assert_eq!((blocks.free_in(1), blocks.free_total(), blocks.erase_counts()[3]), (3, 6, 1));
+        }
+    }
+
+    #[test]
+    fn least_worn_first() {
+        let mut blocks = blocks(4);
+        blocks.order = FreeOrder::LeastWorn;
+        blocks.erases[0] = 5;
+        blocks.erases[1] = 1;
+        blocks.erases[2] = 1;
+        let order: Vec<u32> = core::iter::from_fn(|| blocks.open(0)).map(|(block, _)| block.0).collect();
+        assert_eq!(order, [1, 2, 0]);
+    }
+
+    #[test]
+    fn state_survives_saving() {
+        let mut blocks = blocks(4);
+        let (block, _) = blocks.open(0).unwrap();
+        blocks.close_early(block, 2);
+        let mut saver = Saver::default();
+        blocks.save(&mut saver);
+        let bytes = saver.finish();
+        let reported: u64 = blocks.memory().iter().map(|(_, bytes)| bytes).sum();
+        assert!(bytes.len() as u64 <= reported, "{} > {reported}", bytes.len());
+        let mut loader = Loader::new(&bytes);
+        let again = Blocks::load(blocks.geometry, FreeOrder::Fifo, false, &mut loader);
+        assert!(loader.is_done());
+        assert_eq!((again.live, again.bits, again.free), (blocks.live, blocks.bits, blocks.free));
+    }
+}

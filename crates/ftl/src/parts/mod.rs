@@ -1,0 +1,7 @@
+//! What schemes share.
+
+pub mod blocks;
+pub mod census;
+pub mod lanes;
+pub mod space;
+pub mod tombstones;

@@ -1,0 +1,300 @@
+//! Space on flash: blocks, the lanes that fill them, the policy that empties them, and what happens when one fails.
+//!
+//! Schemes decide what moves and what that means for their maps; this part decides where it goes. A program that fails
+//! ends its block's lane: the block is *doomed*, its live pages are to be moved like a victim's and it is then marked
+//! bad instead of erased. An erase that fails marks its block bad at once, for it holds nothing.
+
+use crate::gc::{self, GcPolicy};
+use crate::parts::blocks::{Blocks, FoundState, FreeOrder};
+use crate::parts::census::Census;
+use crate::parts::lanes::Lanes;
+use crate::{Error, Loader, Parameter, Range as Values, Saver, Settings, Value};
+use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+use core::ops::Range;
+use flash::{Block, Cause, FaultKind, Flash, FlashFault, Geometry, Kind, Mode, Oob, Payload, Ppn, Rng};
+
+/// `gc`: which block to collect.
+pub const GC: Parameter = Parameter {
+    name: "gc",
+    summary: "which block to collect",
+    unit: "",
+    default: Value::Word("greedy"),
+    range: Values::Words(gc::NAMES),
+    source: "specs: victim selection policies",
+};
+
+/// `free-order`: which free block to fill next.
+pub const FREE_ORDER: Parameter = Parameter {
+    name: "free-order",
+    summary: "which free block to fill next: the one free for longest, or the least worn",
+    unit: "",
+    default: Value::Word("fifo"),
+    range: Values::Words(&["fifo", "least-worn"]),
+    source: "S2 section 3.3",
+};
+
+/// `gc-low`: when to collect.
+pub const GC_LOW: Parameter = Parameter {
+    name: "gc-low",
+    summary: "collect when no more blocks than this are free in a die; FlashSim's rule is 2",
+    unit: "blocks",
+    default: Value::Count(2),
+    range: Values::Count(1, 1 << 20),
+    source: "FlashSim",
+};
+
+/// `gc-high`: when to stop.
+pub const GC_HIGH: Parameter = Parameter {
+    name: "gc-high",
+    summary: "collect until so many blocks are free; 0 stands for gc-low + 1",
+    unit: "blocks",
+    default: Value::Count(0),
+    range: Values::Count(0, 1 << 20),
+    source: "ftlab",
+};
+
+/// `seed`: the run's seed, forked for policies that draw.
+pub const SEED: Parameter = Parameter {
+    name: "seed",
+    summary: "seed of randomised policies",
+    unit: "",
+    default: Value::Count(1),
+    range: Values::Count(0, u64::MAX),
+    source: "ftlab",
+};
+
+/// What becomes of a block once it holds nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// It is erased and free again.
+    Erase,
+    /// It failed a program: it is marked bad.
+    Retire,
+}
+
+/// See the module's description.
+#[derive(Debug)]
+pub struct Space {
+    /// Every block's state.
+    pub blocks: Blocks,
+    /// The write streams.
+    pub streams: Vec<Lanes>,
+    policy: Box<dyn GcPolicy + Send>,
+    /// Blocks that failed a program and still hold live pages.
+    pub doomed: Vec<Block>,
+    /// Free blocks at or below which collection starts.
+    pub low: u32,
+    /// Free blocks at which it stops.
+    pub high: u32,
+    /// Programs so far over the device's life; the next program's number.
+    pub program: u64,
+}
+
+impl Clone for Space {
+    fn clone(&self) -> Self {
+        Space {
+            blocks: self.blocks.clone(),
+            streams: self.streams.clone(),
+            policy: self.policy.boxed(),
+            doomed: self.doomed.clone(),
+            ..*self
+        }
+    }
+}
+
+fn free_order(settings: &Settings) -> FreeOrder {
+    if settings.word("free-order") == "fifo" { FreeOrder::Fifo } else { FreeOrder::LeastWorn }
+}
+
+impl Space {
+    /// All blocks free; `streams` write streams with `lanes` lanes each.
+    pub fn new(geometry: Geometry, settings: &Settings, streams: &[usize]) -> Space {
+        let row = gc::by_name(settings.word("gc")).expect("the settings were validated against the table");
+        let low = settings.count("gc-low") as u32;
+        let high = settings.count("gc-high") as u32;
+        Space {
+            blocks: Blocks::new(geometry, free_order(settings), row.ages),
+            streams: streams.iter().map(|&lanes| Lanes::new(lanes)).collect(),
+            policy: (row.make)(Rng::new(settings.count("seed")).fork("gc")),
+            doomed: Vec::new(),
+            low,
+            high: if high == 0 { low + 1 } else { high },
+            program: 1,
+        }
+    }
+
+    /// Takes factory-bad blocks out of service on a fresh device.
+    ///
+    /// # Errors
+    /// The medium's.
+    pub fn exclude_bad<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+        let g = *flash.geometry();
+        for block in (0..g.block_count()).map(Block) {
+            if flash.read_oob(g.page(block, 0), Cause::Recovery)?.is_some_and(|oob| oob.kind == Kind::Bad) {
+                self.blocks.retire(block);
+            }
+        }
+        Ok(())
+    }
+
+    /// While mounting: block states, lanes and counters from a census. Stream `data` goes on with the newest data block
+    /// of each die, stream `translation` (if the scheme has one) with the newest translation block. Live pages are not
+    /// known yet: call [`Blocks::revive`] for each afterwards.
+    pub fn adopt(&mut self, census: &Census, data: usize, translation: Option<usize>) {
+        let g = *self.blocks.geometry();
+        let bad: BTreeSet<Block> = census.bad.iter().copied().collect();
+        self.blocks.found(|block| match census.blocks[block.index()] {
+            Some(_) => FoundState::InUse,
+            None if bad.contains(&block) => FoundState::Bad,
+            None => FoundState::Empty,
+        });
+        self.blocks.suspect_free();
+        for block in (0..g.block_count()).map(Block) {
+            let Some(found) = census.blocks[block.index()].filter(|found| found.newest) else { continue };
+            let stream = if found.kind == Kind::Translation { translation } else { Some(data) };
+            if let Some(stream) = stream {
+                self.blocks.resume(block, found.programmed);
+                self.streams[stream].replace(&g, g.die_of(block).index(), block, found.programmed);
+            }
+        }
+        self.program = census.max_program + 1;
+    }
+
+    /// The number of the next program.
+    #[inline(always)]
+    pub fn number(&mut self) -> u64 {
+        self.program += 1;
+        self.program - 1
+    }
+
+    /// The policy's victim among a range of blocks.
+    pub fn pick(&mut self, among: Range<u32>) -> Option<Block> {
+        self.policy.pick(&self.blocks, among)
+    }
+
+    /// Opens a free block of `die` in a lane; false if the die has none. The lane's former block is closed.
+    ///
+    /// # Errors
+    /// The medium's.
+    pub fn open<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        stream: usize,
+        lane: usize,
+        die: usize,
+    ) -> Result<bool, Error<F::Fault>> {
+        loop {
+            let Some((block, suspect)) = self.blocks.open(die) else { return Ok(false) };
+            if suspect {
+                match flash.erase(block, Cause::Recovery) {
+                    Ok(()) => self.blocks.count_erase(block),
+                    Err(fault) if fault.kind() == FaultKind::EraseFailed => {
+                        self.blocks.discard_open(block);
+                        self.mark_bad(flash, block)?;
+                        continue;
+                    }
+                    Err(fault) => return Err(fault.into()),
+                }
+            }
+            let g = *self.blocks.geometry();
+            if let Some(former) = self.streams[stream].replace(&g, lane, block, 0) {
+                self.blocks.close(former);
+            }
+            return Ok(true);
+        }
+    }
+
+    /// After a failed program: the lane loses its block, which is doomed.
+    pub fn abandon(&mut self, ppn: Ppn) {
+        let g = *self.blocks.geometry();
+        let block = g.block_of(ppn);
+        for lanes in &mut self.streams {
+            if let Some(lane) = lanes.lane_of(block) {
+                lanes.clear(lane);
+            }
+        }
+        self.blocks.close_early(block, g.offset_of(ppn));
+        self.blocks.begin_collecting(block);
+        self.doomed.push(block);
+    }
+
+    /// Ends a block that holds nothing live: erases it, or marks it bad if it failed.
+    ///
+    /// # Errors
+    /// The medium's.
+    pub fn finish<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        block: Block,
+        fate: Fate,
+        cause: Cause,
+    ) -> Result<(), Error<F::Fault>> {
+        if fate == Fate::Erase {
+            match flash.erase(block, cause) {
+                Ok(()) => {
+                    self.blocks.erased(block);
+                    return Ok(());
+                }
+                Err(fault) if fault.kind() == FaultKind::EraseFailed => {}
+                Err(fault) => return Err(fault.into()),
+            }
+        }
+        self.mark_bad(flash, block)
+    }
+
+    fn mark_bad<F: Flash>(&mut self, flash: &mut F, block: Block) -> Result<(), Error<F::Fault>> {
+        let mark = Oob { kind: Kind::Bad, mode: Mode::Normal, address: 0, version: 0, program: 0 };
+        flash.program(flash.geometry().page(block, 0), mark, Payload::None, Cause::Metadata)?;
+        self.blocks.retire(block);
+        Ok(())
+    }
+
+    /// The die with the fewest free blocks, the lowest among equals.
+    pub fn poorest_die(&self) -> usize {
+        let dies = self.blocks.geometry().die_count() as usize;
+        (0..dies).min_by_key(|&die| self.blocks.free_in(die)).expect("a device has a die")
+    }
+
+    /// The die with the most free blocks, the lowest among equals.
+    pub fn richest_die(&self) -> usize {
+        let dies = self.blocks.geometry().die_count() as usize;
+        (0..dies).min_by_key(|&die| core::cmp::Reverse(self.blocks.free_in(die))).expect("a device has a die")
+    }
+
+    /// Controller RAM, bytes.
+    pub fn memory(&self) -> Vec<(&'static str, u64)> {
+        let mut out = Vec::from(self.blocks.memory());
+        let lanes: u64 = self.streams.iter().map(Lanes::memory).sum();
+        out.push(("open blocks and counters", lanes + 4 + self.doomed.len() as u64 * 4 + 8 + 32));
+        out
+    }
+
+    /// Saves the state.
+    pub fn save(&self, out: &mut Saver) {
+        self.blocks.save(out);
+        self.streams.iter().for_each(|lanes| lanes.save(out));
+        out.u32(self.doomed.len() as u32);
+        self.doomed.iter().for_each(|block| out.u32(block.0));
+        out.u64(self.program);
+        if let Some(rng) = self.policy.boxed().rng() {
+            rng.state().iter().for_each(|&word| out.u64(word));
+        }
+    }
+
+    /// Loads what [`Space::save`] saved.
+    pub fn load(geometry: Geometry, settings: &Settings, streams: &[usize], from: &mut Loader<'_>) -> Space {
+        let mut space = Space::new(geometry, settings, streams);
+        let ages = gc::by_name(settings.word("gc")).is_some_and(|row| row.ages);
+        space.blocks = Blocks::load(geometry, free_order(settings), ages, from);
+        space.streams = streams.iter().map(|&lanes| Lanes::load(lanes, from)).collect();
+        let doomed = from.u32();
+        space.doomed = (0..doomed).map(|_| Block(from.u32())).collect();
+        space.program = from.u64();
+        if let Some(rng) = space.policy.rng() {
+            *rng = Rng::from_state([from.u64(), from.u64(), from.u64(), from.u64()]);
+        }
+        space
+    }
+}

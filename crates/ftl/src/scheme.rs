@@ -1,0 +1,207 @@
+//! What a flash translation layer is: the trait, its errors, and the row that describes a scheme.
+
+use crate::{Parameter, Settings};
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use flash::{Cause, Flash, FlashFault, Geometry, Lpn};
+
+/// Why a host operation failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Error<E> {
+    /// The medium's fault, passed on: power lost, or a page that cannot be corrected.
+    Flash(E),
+    /// No space can be made: every page holds live data, or too many blocks are bad.
+    Full,
+}
+
+impl<E> From<E> for Error<E> {
+    #[inline(always)]
+    fn from(fault: E) -> Self {
+        Error::Flash(fault)
+    }
+}
+
+impl<E: FlashFault> fmt::Display for Error<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Flash(fault) => write!(f, "the flash failed: {:?}", fault.kind()),
+            Error::Full => f.write_str("the device is full: no block can be freed"),
+        }
+    }
+}
+
+/// Why a scheme cannot be built on a device.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ConfigError {
+    /// The parameter or device key at fault.
+    pub key: &'static str,
+    /// What is wrong, with the value and the minimum.
+    pub what: String,
+    /// What to do.
+    pub fix: String,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} ({})", self.key, self.what, self.fix)
+    }
+}
+
+impl core::error::Error for ConfigError {}
+
+/// How a mapping cache did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CacheCounters {
+    /// Look-ups: one for each page of a request. Prefetches are none.
+    pub accesses: u64,
+    /// Look-ups that found their entry.
+    pub hits: u64,
+    /// Evictions that forced a translation page program, each victim once (S1, equation 1).
+    pub writebacks: u64,
+    /// Dirty entries written by those, batched neighbours included.
+    pub writeback_entries: u64,
+}
+
+/// What a mount found and did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MountReport {
+    /// Pages found programmed.
+    pub pages: u64,
+    /// Pages found torn.
+    pub torn: u64,
+    /// Mapping entries that no translation page held yet.
+    pub restored: u64,
+    /// Blocks found bad.
+    pub bad_blocks: u64,
+}
+
+/// A flash translation layer over a medium.
+///
+/// Pages are whole; the host model cuts requests and merges partial pages. Everything is synchronous: when a write
+/// returns, it is acknowledged.
+pub trait Ftl<F: Flash>: Sized {
+    /// A scheme on a blank medium, as it leaves the factory. Reads bad-block marks, writes what the scheme needs.
+    ///
+    /// # Errors
+    /// Settings that do not fit the device (outer), a failing medium (inner).
+    fn format(
+        flash: &mut F,
+        logical_pages: u32,
+        settings: &Settings,
+    ) -> Result<Result<Self, Error<F::Fault>>, ConfigError>;
+
+    /// Rebuilds the scheme from flash alone, after power was cut at any point.
+    ///
+    /// # Errors
+    /// As [`Ftl::format`].
+    #[allow(clippy::type_complexity)]
+    fn mount(
+        flash: &mut F,
+        logical_pages: u32,
+        settings: &Settings,
+    ) -> Result<Result<(Self, MountReport), Error<F::Fault>>, ConfigError>;
+
+    /// Reads a page: `None` if it holds nothing (reads as zeros).
+    ///
+    /// # Errors
+    /// Power lost or uncorrectable.
+    fn read<'f>(&mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>>;
+
+    /// Reads a page that is about to be written in part. The pair counts as one access of a mapping cache.
+    ///
+    /// # Errors
+    /// As [`Ftl::read`].
+    fn read_to_modify<'f>(&mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
+        self.read(flash, lpn)
+    }
+
+    /// Writes a page.
+    ///
+    /// # Errors
+    /// Power lost (the page is old or new), or full (the page is old).
+    fn write(&mut self, flash: &mut F, lpn: Lpn, data: &F::User) -> Result<(), Error<F::Fault>>;
+
+    /// Discards `count` pages from `first`: they read as nothing.
+    ///
+    /// # Errors
+    /// As [`Ftl::write`]; a part of the range may be discarded.
+    fn trim(&mut self, flash: &mut F, first: Lpn, count: u32) -> Result<(), Error<F::Fault>>;
+
+    /// Makes everything acknowledged so far durable.
+    ///
+    /// # Errors
+    /// As [`Ftl::write`].
+    fn flush(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>>;
+
+    /// Does background work, at most about `copies` page copies of it; whether there is more.
+    ///
+    /// # Errors
+    /// As [`Ftl::write`].
+    fn idle(&mut self, flash: &mut F, copies: u32) -> Result<bool, Error<F::Fault>>;
+
+    /// `lpn` comes up in some two dozen pages: fetch its mapping entry into the CPU's cache. No effect otherwise.
+    fn hint(&self, lpn: Lpn) {
+        let _ = lpn;
+    }
+
+    /// `lpn` comes up in some ten pages: fetch what its entry points at.
+    fn hint_soon(&self, lpn: Lpn) {
+        let _ = lpn;
+    }
+
+    /// Controller RAM by structure, bytes.
+    fn memory(&self) -> Vec<(&'static str, u64)>;
+
+    /// Mapping cache counters, if the scheme has such a cache.
+    fn cache(&self) -> Option<CacheCounters> {
+        None
+    }
+
+    /// The scheme's own counters, described in its row.
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+
+    /// Forgets all counters (after filling a device).
+    fn reset_counters(&mut self);
+
+    /// Erase count of every block.
+    fn erase_counts(&self) -> &[u32];
+
+    /// Blocks that are free.
+    fn free_blocks(&self) -> u32;
+
+    /// Checks the scheme's invariants against the flash.
+    ///
+    /// # Errors
+    /// The first that does not hold.
+    fn audit(&self, flash: &mut F) -> Result<(), String>;
+
+    /// The whole state of the controller's RAM, in no more bytes than [`Ftl::memory`] says.
+    fn save(&self) -> Vec<u8>;
+
+    /// The scheme from saved state; counters start at zero.
+    fn restore(geometry: &Geometry, logical_pages: u32, settings: &Settings, bytes: &[u8]) -> Self;
+}
+
+/// A scheme's row: everything that help, validation, documentation and the conformance tests need.
+#[derive(Clone, Copy, Debug)]
+pub struct Scheme {
+    /// Name on the command line, kebab-case.
+    pub name: &'static str,
+    /// One line.
+    pub summary: &'static str,
+    /// The paper that describes it.
+    pub paper: &'static str,
+    /// Its parameters.
+    pub parameters: &'static [Parameter],
+    /// Its own counters: name and meaning.
+    pub counters: &'static [(&'static str, &'static str)],
+    /// The causes of its changing commands: the checker wants cuts in each.
+    pub phases: &'static [Cause],
+    /// Whether it has a mapping cache that `cache-bytes` sizes.
+    pub has_cache: bool,
+    /// Whether it keeps data at all (all but `null`).
+    pub keeps_data: bool,
+}

@@ -1,0 +1,48 @@
+//! The schemes, one file each, and their table.
+//!
+//! Adding a scheme is a file here and a line in the `schemes!` call below.
+
+mod null;
+mod page;
+
+#[cfg(feature = "canary")]
+mod canary;
+
+use crate::{Ftl, Scheme};
+use flash::Flash;
+
+/// Something to do with a scheme that is chosen at run time: the type is known inside [`Visitor::visit`], so that a
+/// whole run is compiled for its scheme and one choice pays for all of it.
+pub trait Visitor<F: Flash> {
+    /// What comes of it.
+    type Output;
+    /// Does it with scheme `S`.
+    fn visit<S: Ftl<F>>(self, row: &'static Scheme) -> Self::Output;
+}
+
+macro_rules! schemes {
+    ($($(#[$cfg:meta])* $module:ident :: $scheme:ident => $row:path),+ $(,)?) => {
+        /// The rows of all schemes.
+        pub const SCHEMES: &[&Scheme] = &[$($(#[$cfg])* &$row),+];
+
+        /// Does something with the scheme of this name; `None` if there is none.
+        pub fn visit<F: Flash, V: Visitor<F>>(name: &str, visitor: V) -> Option<V::Output> {
+            $($(#[$cfg])* if name == $row.name {
+                return Some(visitor.visit::<$module::$scheme>(&$row));
+            })+
+            None
+        }
+    };
+}
+
+schemes! {
+    null::Null => null::ROW,
+    page::Page => page::ROW,
+    #[cfg(feature = "canary")]
+    canary::Canary => canary::ROW,
+}
+
+/// The row of this name.
+pub fn by_name(name: &str) -> Option<&'static Scheme> {
+    SCHEMES.iter().copied().find(|row| row.name == name)
+}

@@ -1,0 +1,67 @@
+//! `null`: does nothing. What a run costs with it is what the harness costs.
+
+use crate::{ConfigError, Error, Ftl, MountReport, Scheme, Settings};
+use alloc::string::String;
+use alloc::vec::Vec;
+use flash::{Flash, Geometry, Lpn};
+
+/// The row.
+pub(super) static ROW: Scheme = Scheme {
+    name: "null",
+    summary: "does nothing: measures the harness",
+    paper: "none",
+    parameters: &[],
+    counters: &[],
+    phases: &[],
+    has_cache: false,
+    keeps_data: false,
+};
+
+/// See the module's description.
+#[derive(Clone, Debug)]
+pub struct Null;
+
+impl<F: Flash> Ftl<F> for Null {
+    fn format(_: &mut F, _: u32, _: &Settings) -> Result<Result<Self, Error<F::Fault>>, ConfigError> {
+        Ok(Ok(Null))
+    }
+    fn mount(_: &mut F, _: u32, _: &Settings) -> Result<Result<(Self, MountReport), Error<F::Fault>>, ConfigError> {
+        Ok(Ok((Null, MountReport::default())))
+    }
+    #[inline]
+    fn read<'f>(&mut self, _: &'f mut F, _: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
+        Ok(None)
+    }
+    #[inline]
+    fn write(&mut self, _: &mut F, _: Lpn, _: &F::User) -> Result<(), Error<F::Fault>> {
+        Ok(())
+    }
+    fn trim(&mut self, _: &mut F, _: Lpn, _: u32) -> Result<(), Error<F::Fault>> {
+        Ok(())
+    }
+    fn flush(&mut self, _: &mut F) -> Result<(), Error<F::Fault>> {
+        Ok(())
+    }
+    fn idle(&mut self, _: &mut F, _: u32) -> Result<bool, Error<F::Fault>> {
+        Ok(false)
+    }
+    fn memory(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+    fn reset_counters(&mut self) {}
+    fn erase_counts(&self) -> &[u32] {
+        &[]
+    }
+    fn free_blocks(&self) -> u32 {
+        0
+    }
+    fn audit(&self, _: &mut F) -> Result<(), String> {
+        Ok(())
+    }
+    fn save(&self) -> Vec<u8> {
+        Vec::new()
+    }
+    fn restore(_: &Geometry, _: u32, _: &Settings, _: &[u8]) -> Self {
+        Null
+    }
+}

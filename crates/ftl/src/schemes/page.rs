@@ -1,0 +1,871 @@
+//! `page`: the ideal page map, wholly in RAM.
+//!
+//! The problem: every other scheme gives up something (speed, erases, or generality) because a map of every page costs
+//! too much RAM. This is what they give it up from: the reference line called PFTL (S1), Baseline (S4) and Optimal (S0).
+//! A write goes to the next page of an open block, wherever that is, and the map remembers it. Dead pages pile up until
+//! a block is collected: its live pages are copied on, and it is erased. No flash operation is ever spent on the map.
+//!
+//! ```text
+//!   LPN ──▶ map[LPN] ──▶ PPN        die 0  [open block]──▶ pages in order
+//!            4 B each               die 1  [open block]──▶      …
+//!   host writes go round the dies; each die collects its own blocks
+//! ```
+//!
+//! RAM: 4 B for each logical page; 1 bit for each physical page (live); per block 2 B live count, 4 B erase count and
+//! its place in the free list. Flash: data pages, and trim pages if TRIM is durable.
+//!
+//! Space: a die collects when no more than `gc-low` of its blocks are free, until `gc-high` are. A collection copies
+//! at most pages − 1 live pages of a victim with at least one dead page into at most one newly opened block, and then
+//! frees a whole block, so each one gains at least a page and the loop ends; a die in which no block has a dead page is
+//! full, and writes go to the others. With `gc-spread`, a victim's copies are dealt over the writes that follow, at the
+//! rate that empties it just before its die runs out of room.
+//!
+//! Departures: striping over dies and `gc-spread` are not in the papers, and both are parameters of the run (one die;
+//! `gc-spread = off`). Durable TRIM is ours (docs/recovery.md).
+
+use crate::parts::census::Census;
+use crate::parts::space::{self, Fate, Space};
+use crate::parts::tombstones::{self, Tombstone, Tombstones};
+use crate::prefetch::prefetch;
+use crate::{ConfigError, Error, Ftl, Loader, MountReport, Parameter, Range, Saver, Scheme, Settings, Value};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+use flash::{Block, Cause, Collection, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Mode, Oob, Payload, Ppn};
+
+/// The row.
+pub(super) static ROW: Scheme = Scheme {
+    name: "page",
+    summary: "ideal page map, wholly in RAM: the reference line",
+    paper: "PFTL in S1, Baseline in S4 (Gupta et al. 2009), Optimal in S0",
+    parameters: PARAMETERS,
+    counters: &[
+        ("gc_victims", "blocks collected"),
+        ("gc_copies", "live pages copied by collections"),
+        ("trim_pages", "trim pages programmed"),
+    ],
+    phases: &[Cause::Host, Cause::DataGc, Cause::Metadata, Cause::Recovery],
+    has_cache: false,
+    keeps_data: true,
+};
+
+pub(super) const PARAMETERS: &[Parameter] = &[
+    space::GC,
+    space::GC_LOW,
+    space::GC_HIGH,
+    space::FREE_ORDER,
+    SPREAD,
+    Parameter {
+        name: "streams",
+        summary: "write streams: 1 shares a block between host writes and collected pages, 2 keeps them apart",
+        unit: "",
+        default: Value::Count(1),
+        range: Range::Count(1, 2),
+        source: "FlashSim has 1",
+    },
+    DURABLE_TRIM,
+    space::SEED,
+];
+
+pub(super) const SPREAD: Parameter = Parameter {
+    name: "gc-spread",
+    summary: "deal a victim's copies over the writes that follow instead of making one write wait for all",
+    unit: "",
+    default: Value::Switch(true),
+    range: Range::Switch,
+    source: "ftlab",
+};
+
+pub(super) const DURABLE_TRIM: Parameter = Parameter {
+    name: "durable-trim",
+    summary: "a discarded page stays discarded over a power cut, once flushed; off as in the papers",
+    unit: "",
+    default: Value::Switch(false),
+    range: Range::Switch,
+    source: "ftlab",
+};
+
+const HOST: usize = 0;
+
+/// Map entries: a PPN below [`TRIMMED`]; [`TRIMMED`] plus the PPN of the trim page that discards the LPN; [`PENDING`],
+/// discarded by a record still in RAM; or [`NONE`].
+const TRIMMED: u32 = 1 << 31;
+const PENDING: u32 = u32::MAX - 1;
+const NONE: u32 = u32::MAX;
+
+/// Copies dealt at a time while a collection is spread: enough to keep the copy loop efficient.
+const SLICE: u32 = 8;
+
+/// A collection in progress on a die.
+#[derive(Clone, Copy, Debug)]
+struct Progress {
+    block: u32,
+    next: u32,
+    /// Copies owed so far, times `per`.
+    credit: u32,
+    /// Live pages when it began: copies owed for every `per` host writes to the die.
+    live: u32,
+    /// Dead pages when it began.
+    per: u32,
+}
+
+const IDLE: Progress = Progress { block: u32::MAX, next: 0, credit: 0, live: 0, per: 1 };
+
+#[derive(Clone, Copy, Default, Debug)]
+struct Counters {
+    victims: u64,
+    copies: u64,
+    trim_pages: u64,
+}
+
+/// See the module's description.
+#[derive(Clone, Debug)]
+pub struct Page {
+    map: Vec<u32>,
+    space: Space,
+    /// The stream that collected pages go to.
+    gc: usize,
+    /// The collection in progress on each die; empty unless collections are spread.
+    progress: Vec<Progress>,
+    durable_trim: bool,
+    tombstones: Tombstones,
+    /// Versions given so far.
+    version: u64,
+    counters: Counters,
+    /// Moved pages whose map entries are yet to be set; empty between calls.
+    moves: Vec<(u32, u32)>,
+}
+
+impl Page {
+    fn streams(g: &Geometry, settings: &Settings) -> Vec<usize> {
+        vec![g.die_count() as usize; settings.count("streams") as usize]
+    }
+
+    fn blank(g: Geometry, logical_pages: u32, settings: &Settings) -> Page {
+        let spread = if settings.switch("gc-spread") { g.die_count() as usize } else { 0 };
+        Page {
+            map: vec![NONE; logical_pages as usize],
+            space: Space::new(g, settings, &Self::streams(&g, settings)),
+            gc: settings.count("streams") as usize - 1,
+            progress: vec![IDLE; spread],
+            durable_trim: settings.switch("durable-trim"),
+            tombstones: Tombstones::default(),
+            version: 0,
+            counters: Counters::default(),
+            moves: Vec::new(),
+        }
+    }
+
+    fn check(g: &Geometry, logical_pages: u32, settings: &Settings) -> Result<(), ConfigError> {
+        let kept = settings.count("gc-low") + settings.count("streams");
+        let dies = u64::from(g.die_count());
+        let usable = u64::from(g.blocks_per_die).saturating_sub(kept) * dies * u64::from(g.pages_per_block);
+        if usable >= u64::from(logical_pages) {
+            return Ok(());
+        }
+        let least = u64::from(logical_pages).div_ceil(u64::from(g.pages_per_block) * dies) + kept;
+        Err(ConfigError {
+            key: "spare",
+            what: format!(
+                "{logical_pages} logical pages need {least} blocks on each of {dies} dies ({kept} of them kept free or \
+                 open), and there are {}",
+                g.blocks_per_die
+            ),
+            fix: format!(
+                "give more spare space, at least {:.2} %",
+                100.0 - 100.0 * (least - kept) as f64 / least as f64
+            ),
+        })
+    }
+
+    /// Programs a page in the host stream; where it went.
+    #[inline]
+    fn put<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        mut oob: Oob,
+        data: Payload<'_, F::User>,
+        cause: Cause,
+    ) -> Result<(Ppn, usize), Error<F::Fault>> {
+        loop {
+            let mut lane = self.space.streams[HOST].turn();
+            let to = match self.space.streams[HOST].take(lane) {
+                Some(to) => to,
+                None => {
+                    let to;
+                    (to, lane) = self.refill(flash)?;
+                    to
+                }
+            };
+            self.space.streams[HOST].advance();
+            oob.program = self.space.number();
+            match flash.program(to, oob, data, cause) {
+                Ok(()) => return Ok((to, lane)),
+                Err(fault) if fault.kind() == FaultKind::ProgramFailed => self.space.abandon(to),
+                Err(fault) => return Err(fault.into()),
+            }
+        }
+    }
+
+    /// The block of the lane in turn is full: makes room and opens another, on the first die that has room.
+    #[cold]
+    #[inline(never)]
+    fn refill<F: Flash>(&mut self, flash: &mut F) -> Result<(Ppn, usize), Error<F::Fault>> {
+        for _ in 0..self.space.streams[HOST].count() {
+            let die = self.space.streams[HOST].turn();
+            self.make_room(flash, die)?;
+            if let Some(to) = self.space.streams[HOST].take(die) {
+                return Ok((to, die));
+            }
+            // The last free block of a die is kept for its next collection.
+            if self.space.blocks.free_in(die) > 1 && self.space.open(flash, HOST, die, die)? {
+                let to = self.space.streams[HOST].take(die).expect("a block was opened");
+                return Ok((to, die));
+            }
+            self.space.streams[HOST].advance();
+        }
+        Err(Error::Full)
+    }
+
+    /// Collects on a die that has no more than `gc-low` free blocks.
+    fn make_room<F: Flash>(&mut self, flash: &mut F, die: usize) -> Result<(), Error<F::Fault>> {
+        if let Some(progress) = self.progress.get(die).filter(|progress| progress.block != IDLE.block) {
+            // Its copies were to be done by now; pages that died meanwhile have kept it behind.
+            let block = Block(progress.block);
+            self.collect(flash, block, Fate::Erase)?;
+        }
+        if self.space.blocks.free_in(die) > self.space.low {
+            return Ok(());
+        }
+        if !self.progress.is_empty() && self.space.blocks.free_in(die) > 1 {
+            self.begin(die);
+            return Ok(());
+        }
+        loop {
+            let range = self.space.blocks.range(die);
+            let Some(victim) = self.space.pick(range) else { return Ok(()) };
+            self.space.blocks.begin_collecting(victim);
+            self.collect(flash, victim, Fate::Erase)?;
+            if self.space.blocks.free_in(die) >= self.space.high {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Begins a spread collection on a die, if it has a candidate.
+    fn begin(&mut self, die: usize) {
+        let range = self.space.blocks.range(die);
+        let Some(victim) = self.space.pick(range) else { return };
+        let live = self.space.blocks.live_of(victim);
+        self.space.blocks.begin_collecting(victim);
+        let per = self.space.blocks.geometry().pages_per_block - live;
+        self.progress[die] = Progress { block: victim.0, next: 0, credit: 0, live, per };
+    }
+
+    /// A host page went to `die`: pays what its collection is owed for it.
+    #[inline]
+    fn pay<F: Flash>(&mut self, flash: &mut F, die: usize) -> Result<(), Error<F::Fault>> {
+        let Some(progress) = self.progress.get_mut(die) else { return Ok(()) };
+        if progress.block == IDLE.block {
+            return Ok(());
+        }
+        progress.credit += progress.live;
+        if progress.credit < progress.per * SLICE && progress.live > 0 {
+            return Ok(());
+        }
+        let copies = if progress.live == 0 { SLICE } else { progress.credit / progress.per };
+        progress.credit -= copies.min(progress.credit / progress.per) * progress.per;
+        self.slice(flash, die, copies)
+    }
+
+    /// Copies up to `copies` pages of a die's victim, and erases it when it is empty.
+    fn slice<F: Flash>(&mut self, flash: &mut F, die: usize, copies: u32) -> Result<(), Error<F::Fault>> {
+        let Progress { block, next, .. } = self.progress[die];
+        let mut gc = Collection::on(flash);
+        match self.move_out(&mut *gc, Block(block), next, copies)? {
+            Some(next) => self.progress[die].next = next,
+            None => {
+                self.progress[die] = IDLE;
+                gc.then();
+                self.counters.victims += 1;
+                self.space.finish(&mut *gc, Block(block), Fate::Erase, Cause::DataGc)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Collects a block that is out of the candidates already.
+    fn collect<F: Flash>(&mut self, flash: &mut F, victim: Block, fate: Fate) -> Result<(), Error<F::Fault>> {
+        if let Some(progress) = self.progress.iter_mut().find(|progress| progress.block == victim.0) {
+            *progress = IDLE;
+        }
+        let mut gc = Collection::on(flash);
+        self.move_out(&mut *gc, victim, 0, u32::MAX)?;
+        gc.then();
+        self.counters.victims += 1;
+        self.space.finish(&mut *gc, victim, fate, Cause::DataGc)
+    }
+
+    /// Copies up to `limit` live pages of a block from page `next` on; the page to go on from, or `None` at the end.
+    fn move_out<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        block: Block,
+        mut next: u32,
+        limit: u32,
+    ) -> Result<Option<u32>, Error<F::Fault>> {
+        let g = *flash.geometry();
+        let die = g.die_of(block).index();
+        let mut moves = core::mem::take(&mut self.moves);
+        let mut end = None;
+        for _ in 0..limit {
+            let Some(offset) = self.space.blocks.next_live(block, next) else {
+                next = g.pages_per_block;
+                break;
+            };
+            next = offset + 1;
+            let from = g.page(block, offset);
+            if self.tombstones.is_trim_page(from) {
+                self.rewrite_tombstones(flash, from, die)?;
+                continue;
+            }
+            let (to, oob) = self.relocate(flash, from, die, Cause::DataGc, |_| ())?;
+            prefetch(&self.map, oob.address as usize);
+            moves.push((oob.address, to.0));
+            self.space.blocks.kill(from);
+        }
+        // The map is touched only now, when the lines that the copies asked for have arrived.
+        for &(lpn, to) in &moves {
+            self.map[lpn as usize] = to;
+        }
+        self.counters.copies += moves.len() as u64;
+        moves.clear();
+        self.moves = moves;
+        if self.space.blocks.next_live(block, next).is_some() {
+            end = Some(next);
+        }
+        Ok(end)
+    }
+
+    /// A page for a collection on `die`: there if it can be, elsewhere if it must.
+    #[inline]
+    fn gc_page<F: Flash>(&mut self, flash: &mut F, die: usize) -> Result<Ppn, Error<F::Fault>> {
+        if let Some(to) = self.space.streams[self.gc].take(die) {
+            return Ok(to);
+        }
+        if self.space.open(flash, self.gc, die, die)? {
+            return self.space.streams[self.gc].take(die).ok_or(Error::Full);
+        }
+        if let Some(lane) = self.space.streams[self.gc].any_with_room() {
+            return self.space.streams[self.gc].take(lane).ok_or(Error::Full);
+        }
+        let rich = self.space.richest_die();
+        if self.space.open(flash, self.gc, rich, rich)? {
+            return self.space.streams[self.gc].take(rich).ok_or(Error::Full);
+        }
+        Err(Error::Full)
+    }
+
+    /// Copies a page; where it went. `edit` may change its spare area.
+    #[inline]
+    fn relocate<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        from: Ppn,
+        die: usize,
+        cause: Cause,
+        edit: impl Fn(&mut Oob),
+    ) -> Result<(Ppn, Oob), Error<F::Fault>> {
+        loop {
+            let to = self.gc_page(flash, die)?;
+            let program = self.space.number();
+            let copied = flash.copy(from, to, cause, |oob, _| {
+                oob.program = program;
+                edit(oob);
+            });
+            match copied {
+                Ok(oob) => return Ok((to, oob)),
+                Err(fault) if fault.kind() == FaultKind::ProgramFailed => self.space.abandon(to),
+                Err(fault) => return Err(fault.into()),
+            }
+        }
+    }
+
+    /// Empties and retires the blocks that failed a program.
+    #[cold]
+    fn evacuate<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+        while let Some(&block) = self.space.doomed.last() {
+            self.collect(flash, block, Fate::Retire)?;
+            self.space.doomed.retain(|&doomed| doomed != block);
+        }
+        Ok(())
+    }
+
+    /// Sets a map entry; what it pointed at dies.
+    #[inline(always)]
+    fn point(&mut self, lpn: usize, entry: u32) {
+        let old = core::mem::replace(&mut self.map[lpn], entry);
+        if old < TRIMMED {
+            self.space.blocks.kill(Ppn(old));
+        } else if old < PENDING {
+            self.release_tombstone(old);
+        }
+    }
+
+    #[cold]
+    fn release_tombstone(&mut self, entry: u32) {
+        let page = Ppn(entry - TRIMMED);
+        if self.tombstones.release(page) {
+            self.space.blocks.kill(page);
+        }
+    }
+
+    fn records_per_page(&self) -> usize {
+        self.space.blocks.geometry().entries_per_page() as usize / tombstones::RECORD_WORDS
+    }
+
+    /// Programs the pending tombstones.
+    fn write_tombstones<F: Flash>(&mut self, flash: &mut F, cause: Cause) -> Result<(), Error<F::Fault>> {
+        let limit = self.records_per_page();
+        while !self.tombstones.pending.is_empty() {
+            let count = self.tombstones.pending.len().min(limit);
+            let records: Vec<Tombstone> = self.tombstones.pending[..count].to_vec();
+            let (page, _) = self.put(flash, self.trim_oob(), Payload::Meta(&tombstones::encode(&records)), cause)?;
+            self.tombstones.pending.drain(..count);
+            self.counters.trim_pages += 1;
+            self.point_at_tombstones(page, &records, |entry| entry == PENDING);
+        }
+        Ok(())
+    }
+
+    fn trim_oob(&self) -> Oob {
+        Oob { kind: Kind::Trim, mode: Mode::Normal, address: 0, version: self.version, program: 0 }
+    }
+
+    /// Points the entries of the records' LPNs that satisfy `which` at trim page `page`, which dies if there is none.
+    fn point_at_tombstones(&mut self, page: Ppn, records: &[Tombstone], which: impl Fn(u32) -> bool) {
+        let mut count = 0;
+        for lpn in records.iter().flat_map(|record| record.lpns()) {
+            let entry = &mut self.map[lpn as usize];
+            if which(*entry) {
+                *entry = TRIMMED | page.0;
+                count += 1;
+            }
+        }
+        if count == 0 {
+            self.space.blocks.kill(page);
+        } else {
+            self.tombstones.refer(page, count);
+        }
+    }
+
+    /// Collects a trim page: its records that are still needed go to new ones.
+    fn rewrite_tombstones<F: Flash>(&mut self, flash: &mut F, from: Ppn, die: usize) -> Result<(), Error<F::Fault>> {
+        let (_, content) = flash.read(from, Cause::DataGc)?;
+        let entry = TRIMMED | from.0;
+        let mut needed: Vec<Tombstone> = Vec::new();
+        for record in tombstones::decode(content.meta()) {
+            for lpn in record.lpns().filter(|&lpn| self.map[lpn as usize] == entry) {
+                match needed.last_mut() {
+                    Some(run) if run.version == record.version && run.lpns().end == lpn => run.count += 1,
+                    _ => needed.push(Tombstone { first: lpn, count: 1, version: record.version }),
+                }
+            }
+        }
+        let limit = self.records_per_page();
+        for records in needed.chunks(limit) {
+            let page = loop {
+                let to = self.gc_page(flash, die)?;
+                let oob = Oob { program: self.space.number(), ..self.trim_oob() };
+                match flash.program(to, oob, Payload::Meta(&tombstones::encode(records)), Cause::DataGc) {
+                    Ok(()) => break to,
+                    Err(fault) if fault.kind() == FaultKind::ProgramFailed => self.space.abandon(to),
+                    Err(fault) => return Err(fault.into()),
+                }
+            };
+            self.counters.trim_pages += 1;
+            self.point_at_tombstones(page, records, |old| old == entry);
+        }
+        self.tombstones.forget(from);
+        self.space.blocks.kill(from);
+        Ok(())
+    }
+
+    /// Makes every page whose spare area is sound and whose data is not lose to a newer version of its LPN, so that no
+    /// later mount takes it for good.
+    fn supersede<F: Flash>(&mut self, flash: &mut F, spoiled: &[Oob]) -> Result<(), Error<F::Fault>> {
+        for oob in spoiled.iter().filter(|oob| oob.kind == Kind::Data) {
+            self.version += 1;
+            let version = self.version;
+            let lpn = oob.address as usize;
+            let entry = self.map[lpn];
+            if entry < TRIMMED {
+                // Room is made as for a host write; this may move the page.
+                let lane = self.space.streams[HOST].turn();
+                if self.space.streams[HOST].room(lane) == 0 {
+                    let (unused, lane) = self.refill(flash)?;
+                    self.space.streams[HOST].give_back(lane, unused);
+                }
+                let from = Ppn(self.map[lpn]);
+                let die = self.space.streams[HOST].turn();
+                let (to, _) = self.relocate(flash, from, die, Cause::Recovery, |oob| oob.version = version)?;
+                self.point(lpn, to.0);
+            } else {
+                self.point(lpn, PENDING);
+                self.tombstones.pending.push(Tombstone { first: oob.address, count: 1, version });
+                self.write_tombstones(flash, Cause::Recovery)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn mount_on<F: Flash>(
+        flash: &mut F,
+        logical_pages: u32,
+        settings: &Settings,
+    ) -> Result<(Page, MountReport), Error<F::Fault>> {
+        let g = *flash.geometry();
+        let mut page = Page::blank(g, logical_pages, settings);
+        // Version and program number of the page that each entry points at.
+        let mut best: Vec<(u64, u64)> = vec![(0, 0); logical_pages as usize];
+        let mut trims: Vec<Ppn> = Vec::new();
+        let consider = |map: &mut [u32], best: &mut [(u64, u64)], ppn: Ppn, oob: Oob| {
+            let rank = (oob.version, oob.program);
+            let lpn = oob.address as usize;
+            if oob.kind == Kind::Data && lpn < best.len() && rank > best[lpn] {
+                best[lpn] = rank;
+                map[lpn] = ppn.0;
+            }
+        };
+        let census = Census::take(flash, |ppn, oob| {
+            consider(&mut page.map, &mut best, ppn, oob);
+            if oob.kind == Kind::Trim {
+                trims.push(ppn);
+            }
+        })?;
+        if !census.spoiled.is_empty() {
+            // Spoiled pages took part: once more, without them.
+            page.map.fill(NONE);
+            best.fill((0, 0));
+            for block in (0..g.block_count()).map(Block) {
+                let programmed = census.blocks[block.index()].map_or(0, |found| found.programmed);
+                for ppn in (0..programmed).map(|offset| g.page(block, offset)) {
+                    if let Some(oob) = flash.read_oob(ppn, Cause::Recovery)?.filter(|_| !census.spoiled.contains(&ppn))
+                    {
+                        consider(&mut page.map, &mut best, ppn, oob);
+                    }
+                }
+            }
+        }
+        for &ppn in trims.iter().filter(|ppn| !census.spoiled.contains(ppn)) {
+            let (oob, content) = flash.read(ppn, Cause::Recovery)?;
+            if oob.kind != Kind::Trim {
+                continue;
+            }
+            for record in tombstones::decode(content.meta()) {
+                page.version = page.version.max(record.version);
+                for lpn in record.lpns().filter(|&lpn| lpn < logical_pages).map(|lpn| lpn as usize) {
+                    // Without any older copy of the page there is nothing to bury.
+                    if best[lpn].0 != 0 && record.version > best[lpn].0 {
+                        best[lpn].0 = record.version;
+                        page.map[lpn] = TRIMMED | ppn.0;
+                    }
+                }
+            }
+        }
+        page.version = page.version.max(census.max_version);
+        page.space.adopt(&census, HOST, None);
+        for &entry in page.map.iter().filter(|&&entry| entry != NONE) {
+            if entry < TRIMMED {
+                page.space.blocks.revive(Ppn(entry));
+            } else {
+                let ppn = Ppn(entry - TRIMMED);
+                if !page.tombstones.is_trim_page(ppn) {
+                    page.space.blocks.revive(ppn);
+                }
+                page.tombstones.refer(ppn, 1);
+            }
+        }
+        page.supersede(flash, &census.spoiled_oob)?;
+        let report = MountReport {
+            pages: census.pages,
+            torn: census.torn,
+            restored: 0,
+            bad_blocks: census.bad.len() as u32 as u64,
+        };
+        Ok((page, report))
+    }
+}
+
+impl<F: Flash> Ftl<F> for Page {
+    fn format(
+        flash: &mut F,
+        logical_pages: u32,
+        settings: &Settings,
+    ) -> Result<Result<Self, Error<F::Fault>>, ConfigError> {
+        let g = *flash.geometry();
+        Self::check(&g, logical_pages, settings)?;
+        let mut page = Page::blank(g, logical_pages, settings);
+        Ok(page.space.exclude_bad(flash).map(|()| page))
+    }
+
+    fn mount(
+        flash: &mut F,
+        logical_pages: u32,
+        settings: &Settings,
+    ) -> Result<Result<(Self, MountReport), Error<F::Fault>>, ConfigError> {
+        Self::check(flash.geometry(), logical_pages, settings)?;
+        Ok(Self::mount_on(flash, logical_pages, settings))
+    }
+
+    #[inline]
+    fn read<'f>(&mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
+        let entry = self.map[lpn.index()];
+        if entry >= TRIMMED {
+            return Ok(None);
+        }
+        let (_, data) = flash.read(Ppn(entry), Cause::Host)?;
+        Ok(Some(data.user()))
+    }
+
+    #[inline]
+    fn write(&mut self, flash: &mut F, lpn: Lpn, data: &F::User) -> Result<(), Error<F::Fault>> {
+        if !self.space.doomed.is_empty() {
+            self.evacuate(flash)?;
+        }
+        self.space.blocks.clock += 1;
+        self.version += 1;
+        let (to, die) = self.put(flash, Oob::data(lpn, self.version, 0), Payload::User(data), Cause::Host)?;
+        self.point(lpn.index(), to.0);
+        self.pay(flash, die)
+    }
+
+    fn trim(&mut self, flash: &mut F, first: Lpn, count: u32) -> Result<(), Error<F::Fault>> {
+        if !self.durable_trim {
+            for lpn in first.index()..first.index() + count as usize {
+                self.point(lpn, NONE);
+            }
+            return Ok(());
+        }
+        let mut changed = false;
+        for lpn in first.index()..first.index() + count as usize {
+            if self.map[lpn] < TRIMMED {
+                self.point(lpn, PENDING);
+                changed = true;
+            }
+        }
+        if changed {
+            self.version += 1;
+            self.tombstones.pending.push(Tombstone { first: first.0, count, version: self.version });
+            if self.tombstones.pending.len() >= self.records_per_page() {
+                self.write_tombstones(flash, Cause::Metadata)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+        self.write_tombstones(flash, Cause::Metadata)
+    }
+
+    fn idle(&mut self, flash: &mut F, copies: u32) -> Result<bool, Error<F::Fault>> {
+        self.evacuate(flash)?;
+        if let Some(die) = self.progress.iter().position(|progress| progress.block != IDLE.block) {
+            self.slice(flash, die, copies)?;
+            return Ok(true);
+        }
+        let die = self.space.poorest_die();
+        let free = self.space.blocks.free_in(die);
+        if free < 1 || free > self.space.high {
+            return Ok(false);
+        }
+        let range = self.space.blocks.range(die);
+        // Ahead of need, only victims that are at least half dead are worth their copies.
+        let half = flash.geometry().pages_per_block / 2;
+        let Some(victim) = self.space.pick(range).filter(|&victim| self.space.blocks.live_of(victim) <= half) else {
+            return Ok(false);
+        };
+        self.space.blocks.begin_collecting(victim);
+        self.collect(flash, victim, Fate::Erase)?;
+        Ok(true)
+    }
+
+    #[inline(always)]
+    fn hint(&self, lpn: Lpn) {
+        prefetch(&self.map, lpn.index());
+    }
+
+    #[inline(always)]
+    fn hint_soon(&self, lpn: Lpn) {
+        if let Some(&entry) = self.map.get(lpn.index()).filter(|&&entry| entry < TRIMMED) {
+            self.space.blocks.prefetch(Ppn(entry));
+        }
+    }
+
+    fn memory(&self) -> Vec<(&'static str, u64)> {
+        let mut out = vec![("page map", self.map.len() as u64 * 4)];
+        out.extend(self.space.memory());
+        out.push(("tombstones", self.tombstones.memory()));
+        out.push(("collections in progress", self.progress.len() as u64 * 20 + 8));
+        out
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        let Counters { victims, copies, trim_pages } = self.counters;
+        vec![("gc_victims", victims), ("gc_copies", copies), ("trim_pages", trim_pages)]
+    }
+
+    fn reset_counters(&mut self) {
+        self.counters = Counters::default();
+    }
+
+    fn erase_counts(&self) -> &[u32] {
+        self.space.blocks.erase_counts()
+    }
+
+    fn free_blocks(&self) -> u32 {
+        self.space.blocks.free_total()
+    }
+
+    fn audit(&self, flash: &mut F) -> Result<(), String> {
+        let g = *flash.geometry();
+        let mut expected = vec![0u32; g.block_count() as usize];
+        for (lpn, &entry) in self.map.iter().enumerate().filter(|&(_, &entry)| entry < TRIMMED) {
+            let ppn = Ppn(entry);
+            let oob = flash.read_oob(ppn, Cause::Recovery).map_err(|fault| format!("{fault:?}"))?;
+            if oob.is_none_or(|oob| oob.kind != Kind::Data || oob.address as usize != lpn) {
+                return Err(format!("LPN {lpn} maps to page {ppn}, which holds {oob:?}"));
+            }
+            if !self.space.blocks.is_live(ppn) {
+                return Err(format!("LPN {lpn} maps to page {ppn}, which is dead"));
+            }
+            expected[g.block_of(ppn).index()] += 1;
+        }
+        for (ppn, count) in self.tombstones.pages() {
+            let pointing = self.map.iter().filter(|&&entry| entry == TRIMMED | ppn.0).count() as u32;
+            if pointing != count || !self.space.blocks.is_live(ppn) {
+                return Err(format!("trim page {ppn} counts {count} entries, but {pointing} point at it"));
+            }
+            expected[g.block_of(ppn).index()] += 1;
+        }
+        for lanes in &self.space.streams {
+            for lane in 0..lanes.count() {
+                if let Some(block) = lanes.block(lane) {
+                    expected[block.index()] += lanes.room(lane);
+                }
+            }
+        }
+        for (block, &expected) in expected.iter().enumerate() {
+            let counted = self.space.blocks.live_of(Block(block as u32));
+            if counted != expected {
+                return Err(format!("block {block} counts {counted} live pages, but {expected} are mapped"));
+            }
+        }
+        Ok(())
+    }
+
+    fn save(&self) -> Vec<u8> {
+        let mut out = Saver::default();
+        self.map.iter().for_each(|&entry| out.u32(entry));
+        self.space.save(&mut out);
+        self.tombstones.save(&mut out);
+        out.u64(self.version);
+        for progress in &self.progress {
+            for word in [progress.block, progress.next, progress.credit, progress.live, progress.per] {
+                out.u32(word);
+            }
+        }
+        out.finish()
+    }
+
+    fn restore(geometry: &Geometry, logical_pages: u32, settings: &Settings, bytes: &[u8]) -> Self {
+        let mut from = Loader::new(bytes);
+        let mut page = Page::blank(*geometry, logical_pages, settings);
+        page.map.iter_mut().for_each(|entry| *entry = from.u32());
+        page.space = Space::load(*geometry, settings, &Self::streams(geometry, settings), &mut from);
+        page.tombstones = Tombstones::load(&mut from);
+        page.version = from.u64();
+        for progress in &mut page.progress {
+            *progress =
+                Progress { block: from.u32(), next: from.u32(), credit: from.u32(), live: from.u32(), per: from.u32() };
+        }
+        debug_assert!(from.is_done());
+        page
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flash::{Brief, Nand, NoData, Transcript};
+
+    fn settings(pairs: &[(&str, &str)]) -> Settings {
+        let mut settings = Settings::defaults(PARAMETERS);
+        for (name, value) in pairs {
+            settings.set(PARAMETERS, name, value).unwrap();
+        }
+        settings
+    }
+
+    /// Four blocks of four pages, eight logical pages; the specification's thirteen writes.
+    fn example(pairs: &[(&str, &str)]) -> Vec<String> {
+        let g = Geometry { blocks_per_die: 4, pages_per_block: 4, ..Geometry::default() }.checked().unwrap();
+        let mut flash = Transcript::new(Nand::<NoData, Brief>::new(g));
+        let mut page = Page::format(&mut flash, 8, &settings(pairs)).unwrap().unwrap();
+        flash.take();
+        for lpn in [0, 1, 2, 3, 0, 1, 4, 5, 4, 5, 6, 7] {
+            page.write(&mut flash, Lpn(lpn), &()).unwrap();
+        }
+        flash.take();
+        page.write(&mut flash, Lpn(0), &()).unwrap();
+        page.audit(&mut flash).unwrap();
+        let mut lines = flash.take();
+        lines.retain(|line| !line.starts_with('O'));
+        lines
+    }
+
+    #[test]
+    fn worked_example_of_the_specification() {
+        // The example stops collecting when gc-low blocks are free, which is gc-high = 1 here.
+        let lines = example(&[("gc-low", "1"), ("gc-high", "1"), ("gc-spread", "off")]);
+        let expected = [
+            "R 0.2 data_gc",
+            "W 3.0 data 2 data_gc",
+            "R 0.3 data_gc",
+            "W 3.1 data 3 data_gc",
+            "E 0 data_gc",
+            "W 3.2 data 0 host",
+        ];
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn worked_example_when_collection_goes_on_above_gc_low() {
+        // The rule "until more than gc-low are free" takes a second victim, B1 with its two live pages.
+        let lines = example(&[("gc-low", "1"), ("gc-spread", "off")]);
+        let expected = [
+            "R 0.2 data_gc",
+            "W 3.0 data 2 data_gc",
+            "R 0.3 data_gc",
+            "W 3.1 data 3 data_gc",
+            "E 0 data_gc",
+            "R 1.0 data_gc",
+            "W 3.2 data 0 data_gc",
+            "R 1.1 data_gc",
+            "W 3.3 data 1 data_gc",
+            "E 1 data_gc",
+            "W 0.0 data 0 host",
+        ];
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn a_device_without_enough_spare_space_is_refused_with_the_minimum() {
+        let g = Geometry { blocks_per_die: 4, pages_per_block: 4, ..Geometry::default() }.checked().unwrap();
+        let mut flash = Nand::<NoData, Brief>::new(g);
+        let error = Page::format(&mut flash, 12, &settings(&[])).unwrap_err();
+        assert_eq!(error.key, "spare");
+        assert!(error.what.contains("need 6 blocks"), "{error}");
+    }
+}
