@@ -10,6 +10,7 @@ extern crate alloc;
 
 mod address;
 mod cause;
+pub mod device;
 mod geometry;
 mod medium;
 mod rng;
