@@ -28,5 +28,5 @@ pub use medium::{Chain, Collection, Fault, FaultKind, Flash, FlashFault, Kind, M
 pub use nand::{Brief, BytesStore, Damage, EraseFace, Full, Nand, NoData, ProgramFace, Record, Store, Tags};
 pub use power::{CutPoint, CutReport, PowerCut};
 pub use rng::Rng;
-pub use timeline::{Clocked, PageTime, Server, Timeline};
+pub use timeline::{Clocked, PageTime, Timeline};
 pub use transcript::Transcript;

@@ -17,20 +17,10 @@
 //!
 //! Times are integer nanoseconds, so runs replay exactly.
 
-use crate::device::Timing;
+use crate::device::{Server, Timing};
 use crate::{Block, Cause, Chain, Flash, Geometry, Oob, Op, Payload, Ppn, Tally};
 use alloc::vec;
 use alloc::vec::Vec;
-
-/// How commands share the device.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Server {
-    /// Dies and channels work side by side.
-    #[default]
-    Parallel,
-    /// One command at a time, in the order of issue, as in FlashSim.
-    Single,
-}
 
 /// When a host page was served.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,11 +2,11 @@
 //!
 //! Adding a scheme is a file here and a line in the `schemes!` call below.
 
-mod null;
-mod page;
+pub mod null;
+pub mod page;
 
 #[cfg(feature = "canary")]
-mod canary;
+pub mod canary;
 
 use crate::{Ftl, Scheme};
 use flash::Flash;
