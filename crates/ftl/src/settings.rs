@@ -143,6 +143,11 @@ impl Settings {
         self.values.iter().copied()
     }
 
+    /// The value of a parameter, if the scheme has it.
+    pub fn get(&self, name: &str) -> Option<Value> {
+        self.values.iter().find(|(n, _)| *n == name).map(|&(_, value)| value)
+    }
+
     fn value(&self, name: &str) -> Value {
         self.values.iter().find(|(n, _)| *n == name).unwrap_or_else(|| panic!("no parameter {name}")).1
     }

@@ -1,7 +1,9 @@
 //! What schemes share.
 
 pub mod blocks;
+pub mod cache;
 pub mod census;
 pub mod lanes;
 pub mod space;
 pub mod tombstones;
+pub mod translation;

@@ -65,6 +65,9 @@ pub const SEED: Parameter = Parameter {
     source: "ftlab",
 };
 
+/// Free blocks of the device at or below which open blocks are used up before another is opened.
+pub const SCARCE: u32 = 3;
+
 /// What becomes of a block once it holds nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
@@ -90,6 +93,19 @@ pub struct Space {
     pub high: u32,
     /// Programs so far over the device's life; the next program's number.
     pub program: u64,
+    /// Blocks of translation pages, for schemes that have them.
+    pub translation: Option<TranslationBlocks>,
+}
+
+/// Full blocks of translation pages. They are few, so they are kept in a list.
+#[derive(Clone, Debug)]
+pub struct TranslationBlocks {
+    /// The write stream that fills them.
+    pub stream: usize,
+    /// Those no lane holds any more, in the order in which they were filled.
+    pub closed: Vec<Block>,
+    /// Whether the victim policy sees them among the data blocks.
+    pub among_data: bool,
 }
 
 impl Clone for Space {
@@ -99,6 +115,7 @@ impl Clone for Space {
             streams: self.streams.clone(),
             policy: self.policy.boxed(),
             doomed: self.doomed.clone(),
+            translation: self.translation.clone(),
             ..*self
         }
     }
@@ -122,6 +139,7 @@ impl Space {
             low,
             high: if high == 0 { low + 1 } else { high },
             program: 1,
+            translation: None,
         }
     }
 
@@ -151,6 +169,18 @@ impl Space {
             None => FoundState::Empty,
         });
         self.blocks.suspect_free();
+        if let Some(translation) = &mut self.translation {
+            let found = |block: &Block| census.blocks[block.index()].filter(|found| found.kind == Kind::Translation);
+            translation.closed = (0..g.block_count())
+                .map(Block)
+                .filter(|block| found(block).is_some_and(|found| !found.newest))
+                .collect();
+            if !translation.among_data {
+                for &block in &translation.closed {
+                    self.blocks.begin_collecting(block);
+                }
+            }
+        }
         for block in (0..g.block_count()).map(Block) {
             let Some(found) = census.blocks[block.index()].filter(|found| found.newest) else { continue };
             let stream = if found.kind == Kind::Translation { translation } else { Some(data) };
@@ -200,19 +230,87 @@ impl Space {
             }
             let g = *self.blocks.geometry();
             if let Some(former) = self.streams[stream].replace(&g, lane, block, 0) {
-                self.blocks.close(former);
+                self.close(stream, former);
             }
             return Ok(true);
         }
+    }
+
+    fn close(&mut self, stream: usize, block: Block) {
+        match &mut self.translation {
+            Some(translation) if translation.stream == stream => {
+                translation.closed.push(block);
+                if translation.among_data {
+                    self.blocks.close(block);
+                }
+            }
+            _ => self.blocks.close(block),
+        }
+    }
+
+    /// Whether a block that no lane holds is one of translation pages.
+    pub fn is_translation(&self, block: Block) -> bool {
+        self.translation.as_ref().is_some_and(|translation| translation.closed.contains(&block))
+    }
+
+    /// The block of translation pages with the fewest live ones, if any has a dead page; the lowest among equals.
+    pub fn best_translation_block(&self) -> Option<Block> {
+        let closed = self.translation.as_ref()?.closed.iter();
+        let dead = |block: &&Block| self.blocks.live_of(**block) < self.blocks.geometry().pages_per_block;
+        closed.filter(dead).min_by_key(|&&block| (self.blocks.live_of(block), block)).copied()
+    }
+
+    /// Takes a block of either sort out of the candidates.
+    pub fn begin_collecting(&mut self, block: Block) {
+        if self.blocks.is_candidate(block.0) {
+            self.blocks.begin_collecting(block);
+        }
+    }
+
+    /// The next page of a stream: on `die` if it can be, elsewhere if it must. Collects nothing.
+    ///
+    /// # Errors
+    /// Full if no block is free; the medium's.
+    #[inline]
+    pub fn page_on<F: Flash>(&mut self, flash: &mut F, stream: usize, die: usize) -> Result<Ppn, Error<F::Fault>> {
+        match self.streams[stream].take(die) {
+            Some(page) => Ok(page),
+            None => self.page_somewhere(flash, stream, die),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn page_somewhere<F: Flash>(&mut self, flash: &mut F, stream: usize, die: usize) -> Result<Ppn, Error<F::Fault>> {
+        // With few blocks left, what is open is used up before anything is opened: callers count on it.
+        let scarce = self.blocks.free_total() <= SCARCE;
+        let spare_room = |space: &Space| space.streams[stream].any_with_room();
+        if scarce && let Some(lane) = spare_room(self) {
+            return self.streams[stream].take(lane).ok_or(Error::Full);
+        }
+        if self.open(flash, stream, die, die)? {
+            return self.streams[stream].take(die).ok_or(Error::Full);
+        }
+        if let Some(lane) = spare_room(self) {
+            return self.streams[stream].take(lane).ok_or(Error::Full);
+        }
+        let rich = self.richest_die();
+        if self.open(flash, stream, rich, rich)? {
+            return self.streams[stream].take(rich).ok_or(Error::Full);
+        }
+        Err(Error::Full)
     }
 
     /// After a failed program: the lane loses its block, which is doomed.
     pub fn abandon(&mut self, ppn: Ppn) {
         let g = *self.blocks.geometry();
         let block = g.block_of(ppn);
-        for lanes in &mut self.streams {
+        for (stream, lanes) in self.streams.iter_mut().enumerate() {
             if let Some(lane) = lanes.lane_of(block) {
                 lanes.clear(lane);
+                if let Some(translation) = self.translation.as_mut().filter(|t| t.stream == stream) {
+                    translation.closed.push(block);
+                }
             }
         }
         self.blocks.close_early(block, g.offset_of(ppn));
@@ -231,6 +329,9 @@ impl Space {
         fate: Fate,
         cause: Cause,
     ) -> Result<(), Error<F::Fault>> {
+        if let Some(translation) = &mut self.translation {
+            translation.closed.retain(|&closed| closed != block);
+        }
         if fate == Fate::Erase {
             match flash.erase(block, cause) {
                 Ok(()) => {
@@ -267,7 +368,8 @@ impl Space {
     pub fn memory(&self) -> Vec<(&'static str, u64)> {
         let mut out = Vec::from(self.blocks.memory());
         let lanes: u64 = self.streams.iter().map(Lanes::memory).sum();
-        out.push(("open blocks and counters", lanes + 4 + self.doomed.len() as u64 * 4 + 8 + 32));
+        let listed = self.doomed.len() + self.translation.as_ref().map_or(0, |t| t.closed.len());
+        out.push(("open blocks and counters", lanes + 8 + listed as u64 * 4 + 8 + 32));
         out
     }
 
@@ -277,24 +379,33 @@ impl Space {
         self.streams.iter().for_each(|lanes| lanes.save(out));
         out.u32(self.doomed.len() as u32);
         self.doomed.iter().for_each(|block| out.u32(block.0));
+        if let Some(translation) = &self.translation {
+            out.u32(translation.closed.len() as u32);
+            translation.closed.iter().for_each(|block| out.u32(block.0));
+        }
         out.u64(self.program);
         if let Some(rng) = self.policy.boxed().rng() {
             rng.state().iter().for_each(|&word| out.u64(word));
         }
     }
 
-    /// Loads what [`Space::save`] saved.
-    pub fn load(geometry: Geometry, settings: &Settings, streams: &[usize], from: &mut Loader<'_>) -> Space {
-        let mut space = Space::new(geometry, settings, streams);
+    /// Loads what [`Space::save`] saved into a new space.
+    pub fn load(mut self, settings: &Settings, from: &mut Loader<'_>) -> Space {
+        let geometry = *self.blocks.geometry();
+        let space = &mut self;
         let ages = gc::by_name(settings.word("gc")).is_some_and(|row| row.ages);
         space.blocks = Blocks::load(geometry, free_order(settings), ages, from);
-        space.streams = streams.iter().map(|&lanes| Lanes::load(lanes, from)).collect();
+        space.streams = space.streams.iter().map(|lanes| Lanes::load(lanes.count(), from)).collect();
         let doomed = from.u32();
         space.doomed = (0..doomed).map(|_| Block(from.u32())).collect();
+        if let Some(translation) = &mut space.translation {
+            let closed = from.u32();
+            translation.closed = (0..closed).map(|_| Block(from.u32())).collect();
+        }
         space.program = from.u64();
         if let Some(rng) = space.policy.rng() {
             *rng = Rng::from_state([from.u64(), from.u64(), from.u64(), from.u64()]);
         }
-        space
+        self
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Adding a scheme is a file here and a line in the `schemes!` call below.
 
+pub mod dftl;
 pub mod null;
 pub mod page;
 
@@ -38,6 +39,8 @@ macro_rules! schemes {
 schemes! {
     null::Null => null::ROW,
     page::Page => page::ROW,
+    dftl::Dftl => dftl::ROW,
+    dftl::Dftl => dftl::ROW_E,
     #[cfg(feature = "canary")]
     canary::Canary => canary::ROW,
 }

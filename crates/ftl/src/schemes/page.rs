@@ -348,25 +348,6 @@ impl Page {
         Ok(end)
     }
 
-    /// A page for a collection on `die`: there if it can be, elsewhere if it must.
-    #[inline]
-    fn gc_page<F: Flash>(&mut self, flash: &mut F, die: usize) -> Result<Ppn, Error<F::Fault>> {
-        if let Some(to) = self.space.streams[self.gc].take(die) {
-            return Ok(to);
-        }
-        if self.space.open(flash, self.gc, die, die)? {
-            return self.space.streams[self.gc].take(die).ok_or(Error::Full);
-        }
-        if let Some(lane) = self.space.streams[self.gc].any_with_room() {
-            return self.space.streams[self.gc].take(lane).ok_or(Error::Full);
-        }
-        let rich = self.space.richest_die();
-        if self.space.open(flash, self.gc, rich, rich)? {
-            return self.space.streams[self.gc].take(rich).ok_or(Error::Full);
-        }
-        Err(Error::Full)
-    }
-
     /// Copies a page; where it went. `edit` may change its spare area.
     #[inline]
     fn relocate<F: Flash>(
@@ -378,7 +359,7 @@ impl Page {
         edit: impl Fn(&mut Oob),
     ) -> Result<(Ppn, Oob), Error<F::Fault>> {
         loop {
-            let to = self.gc_page(flash, die)?;
+            let to = self.space.page_on(flash, self.gc, die)?;
             let program = self.space.number();
             let copied = flash.copy(from, to, cause, |oob, _| {
                 oob.program = program;
@@ -476,7 +457,7 @@ impl Page {
         let limit = self.records_per_page();
         for records in needed.chunks(limit) {
             let page = loop {
-                let to = self.gc_page(flash, die)?;
+                let to = self.space.page_on(flash, self.gc, die)?;
                 let oob = Oob { program: self.space.number(), ..self.trim_oob() };
                 match flash.program(to, oob, Payload::Meta(&tombstones::encode(records)), Cause::DataGc) {
                     Ok(()) => break to,
@@ -783,7 +764,7 @@ impl<F: Flash> Ftl<F> for Page {
         let mut from = Loader::new(bytes);
         let mut page = Page::blank(*geometry, logical_pages, settings);
         page.map.iter_mut().for_each(|entry| *entry = from.u32());
-        page.space = Space::load(*geometry, settings, &Self::streams(geometry, settings), &mut from);
+        page.space = page.space.load(settings, &mut from);
         page.tombstones = Tombstones::load(&mut from);
         page.version = from.u64();
         for progress in &mut page.progress {

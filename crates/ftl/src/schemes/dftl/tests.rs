@@ -1,0 +1,179 @@
+//! The specification's worked examples, command for command.
+
+use super::*;
+use alloc::string::ToString;
+use flash::{Brief, Full, Nand, NoData, Tags, Transcript};
+
+fn settings(row: &Scheme, pairs: &[(&str, &str)]) -> Settings {
+    let mut settings = Settings::defaults(row.parameters);
+    for (name, value) in pairs {
+        settings.set(row.parameters, name, value).unwrap();
+    }
+    settings
+}
+
+/// One die of 16 blocks of 8 pages; 128 entries to a translation page of 512 bytes.
+fn geometry() -> Geometry {
+    let g = Geometry { blocks_per_die: 16, pages_per_block: 8, page_bytes: 512, ..Geometry::default() };
+    g.checked().unwrap()
+}
+
+#[test]
+fn worked_example_1_a_miss_behind_a_dirty_victim() {
+    // S4, figure 5: the victim LPN 1 is dirty, LPN 1280 is asked for. Entries: 512 to a page.
+    let g = Geometry { blocks_per_die: 64, pages_per_block: 64, page_bytes: 2048, ..Geometry::default() };
+    let mut flash = Transcript::new(Nand::<NoData, Brief>::new(g.checked().unwrap()));
+    let pages = 1536;
+    let cache = (3 * 4 + 2 * 8).to_string();
+    let pairs = [("cache-bytes", cache.as_str()), ("replacement", "lru"), ("init-tps", "on")];
+    let mut dftl = Dftl::format(&mut flash, pages, &settings(&ROW, &pairs)).unwrap().unwrap();
+    for lpn in [1280, 1, 2] {
+        dftl.write(&mut flash, Lpn(lpn), &()).unwrap();
+    }
+    flash.take();
+    // The cache holds 1 and 2, both dirty; 1280 was evicted. Its read evicts 1 and takes 2 along.
+    dftl.read(&mut flash, Lpn(1280)).unwrap();
+    let expected =
+        ["R 0.0 translation_update", "W 0.4 translation 0 translation_update", "R 0.3 translation_load", "R 1.0 host"];
+    assert_eq!(flash.take(), expected);
+    dftl.audit(&mut flash).unwrap();
+}
+
+#[test]
+fn worked_example_2_with_and_without_batching() {
+    for (batch, reads, writes) in [("on", 7, 2), ("off", 8, 3)] {
+        // Two translation pages of 128 entries; LPNs 0, 1 and 128 stand for the example's 0, 1 and 4.
+        let g = Geometry { blocks_per_die: 40, pages_per_block: 8, page_bytes: 512, ..Geometry::default() };
+        let mut flash = Transcript::new(Nand::<NoData, Brief>::new(g.checked().unwrap()));
+        let cache = (2 * 4 + 2 * 8).to_string();
+        let pairs =
+            [("cache-bytes", cache.as_str()), ("replacement", "lru"), ("batch-evict", batch), ("init-tps", "on")];
+        let mut dftl = Dftl::format(&mut flash, 200, &settings(&ROW, &pairs)).unwrap().unwrap();
+        flash.take();
+        for lpn in [0, 1, 128] {
+            dftl.write(&mut flash, Lpn(lpn), &()).unwrap();
+        }
+        for lpn in [0, 1] {
+            assert!(dftl.read(&mut flash, Lpn(lpn)).unwrap().is_some());
+        }
+        let lines = flash.take();
+        if batch == "on" {
+            let expected = [
+                "R 0.0 translation_load",
+                "W 1.0 data 0 host",
+                "R 0.0 translation_load",
+                "W 1.1 data 1 host",
+                "R 0.0 translation_update",
+                "W 0.2 translation 0 translation_update",
+                "R 0.1 translation_load",
+                "W 1.2 data 128 host",
+                "R 0.2 translation_load",
+                "R 1.0 host",
+                "R 0.1 translation_update",
+                "W 0.3 translation 1 translation_update",
+                "R 0.2 translation_load",
+                "R 1.1 host",
+            ];
+            assert_eq!(lines, expected);
+        }
+        let count =
+            |start: &str, end: &str| lines.iter().filter(|line| line.starts_with(start) && line.contains(end)).count();
+        assert_eq!(count("R", "translation"), reads, "batch {batch}: {lines:?}");
+        assert_eq!(count("W", "translation_update"), writes);
+        assert_eq!((count("W", "host"), count("R", " host")), (3, 2));
+        dftl.audit(&mut flash).unwrap();
+    }
+}
+
+#[test]
+fn lines_of_one_entry_are_dftl_with_lru() {
+    let g = Geometry { blocks_per_die: 40, pages_per_block: 8, page_bytes: 512, ..Geometry::default() };
+    let g = g.checked().unwrap();
+    let run = |row: &Scheme, pairs: &[(&str, &str)]| {
+        let mut flash = Transcript::new(Nand::<NoData, Brief>::new(g));
+        let mut dftl = Dftl::format(&mut flash, 200, &settings(row, pairs)).unwrap().unwrap();
+        let mut rng = flash::Rng::new(5);
+        for _ in 0..20_000 {
+            let lpn = Lpn(rng.below(200) as u32);
+            if rng.chance(0.3) {
+                dftl.read(&mut flash, lpn).unwrap();
+            } else {
+                dftl.write(&mut flash, lpn, &()).unwrap();
+            }
+        }
+        dftl.audit(&mut flash).unwrap();
+        flash.take()
+    };
+    let dftl = run(&ROW, &[("cache-bytes", "168"), ("replacement", "lru")]);
+    // A line of one is stored as a single entry, 8 bytes, so that equal bytes are equal entries.
+    let lines = run(&ROW_E, &[("cache-bytes", "168"), ("line", "1")]);
+    assert_eq!(dftl, lines);
+}
+
+#[test]
+fn a_cache_of_the_whole_map_never_updates_for_collection() {
+    let g = Geometry { blocks_per_die: 40, pages_per_block: 8, page_bytes: 512, ..Geometry::default() };
+    let mut flash = Nand::<NoData, Brief>::new(g.checked().unwrap());
+    let mut dftl = Dftl::format(&mut flash, 200, &settings(&ROW, &[("cache-bytes", "4096")])).unwrap().unwrap();
+    let mut rng = flash::Rng::new(5);
+    for lpn in 0..200 {
+        dftl.write(&mut flash, Lpn(lpn), &()).unwrap();
+    }
+    <Dftl as Ftl<Nand>>::reset_counters(&mut dftl);
+    for _ in 0..5_000 {
+        dftl.write(&mut flash, Lpn(rng.below(200) as u32), &()).unwrap();
+    }
+    assert_eq!((dftl.counters.updates, dftl.counters.loads), (0, 0));
+    assert!(dftl.counters.data_victims > 300);
+}
+
+#[test]
+fn three_percent_spare_is_enough_to_go_on_for_ever() {
+    for victims in ["net-gain", "plain"] {
+        for gc in crate::gc::NAMES {
+            let g = Geometry { blocks_per_die: 300, pages_per_block: 64, page_bytes: 512, ..Geometry::default() };
+            let g = g.checked().unwrap();
+            let mut flash = Nand::<NoData, Brief>::new(g);
+            let logical = g.page_count() * 97 / 100 - 6 * 64;
+            let pairs = [("victims", victims), ("gc", gc)];
+            let mut dftl = Dftl::format(&mut flash, logical, &settings(&ROW, &pairs)).unwrap().unwrap();
+            let mut rng = flash::Rng::new(9);
+            for lpn in 0..logical {
+                dftl.write(&mut flash, Lpn(lpn), &()).unwrap();
+            }
+            for i in 0..60_000 {
+                let lpn = Lpn(rng.below(u64::from(logical)) as u32);
+                dftl.write(&mut flash, lpn, &()).unwrap_or_else(|e| panic!("{victims} {gc} write {i}: {e}"));
+            }
+            dftl.audit(&mut flash).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_cache_below_the_minimum_is_refused_with_it() {
+    let mut flash = Nand::<NoData, Brief>::new(geometry());
+    let error = Dftl::format(&mut flash, 32, &settings(&ROW, &[("cache-bytes", "10")])).unwrap_err();
+    assert!(error.to_string().contains("at least 20 bytes"), "{error}");
+    let error = Dftl::format(&mut flash, 32, &settings(&ROW_E, &[("line", "256")])).unwrap_err();
+    assert_eq!(error.key, "line");
+    let error = Dftl::format(&mut flash, 120, &settings(&ROW, &[])).unwrap_err();
+    assert_eq!(error.key, "spare");
+}
+
+#[test]
+fn mounts_with_what_the_cache_held() {
+    let mut flash = Nand::<Tags, Full>::new(geometry());
+    let settings = settings(&ROW, &[("cache-bytes", "40")]);
+    let mut dftl = Dftl::format(&mut flash, 64, &settings).unwrap().unwrap();
+    for i in 0..500u32 {
+        dftl.write(&mut flash, Lpn(i * 7 % 64), &u64::from(i)).unwrap();
+    }
+    let (mut again, report) = Dftl::mount(&mut flash, 64, &settings).unwrap().unwrap();
+    assert!(report.restored > 0);
+    again.audit(&mut flash).unwrap();
+    for lpn in 0..64 {
+        let last = (0..500u32).rev().find(|i| i * 7 % 64 == lpn).map(u64::from);
+        assert_eq!(again.read(&mut flash, Lpn(lpn)).unwrap().copied(), last);
+    }
+}
