@@ -3,6 +3,10 @@
 //! Whatever the origin, the rest of the laboratory sees a [`Source`] that yields [`Request`]s in batches, so that a
 //! trace of any length is streamed and never held whole.
 
+pub mod adapt;
+pub mod format;
+pub mod profile;
+
 use std::fmt;
 
 /// What a request asks for.
@@ -45,9 +49,9 @@ pub struct Intake {
     pub first_skipped: Option<(u64, String)>,
     /// Records of other kinds that carry no request (headers, completions, plug events …).
     pub ignored: u64,
-    /// Arrivals earlier than their predecessor's, clamped to it.
+    /// Arrivals earlier than their predecessor's, clamped to it, and lone leaps of the clock, taken back to it.
     pub out_of_order: u64,
-    /// The largest step back in time, in nanoseconds.
+    /// The furthest such an arrival was off, in nanoseconds.
     pub worst_disorder_ns: u64,
     /// Names of the volumes, by number (`"asu 3"`, `"prxy.0"`, `"8,16"`).
     pub volumes: Vec<String>,

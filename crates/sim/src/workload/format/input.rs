@@ -1,0 +1,107 @@
+//! The bytes of a trace: hashed as stored, decompressed by their magic, never by a file's name.
+
+use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
+
+use flate2::bufread::MultiGzDecoder;
+use liblzma::bufread::XzDecoder;
+use sha2::{Digest, Sha256};
+
+/// Bytes read from the file at once.
+const STORED_BYTES: usize = 256 << 10;
+
+/// The file as stored; hashes everything that passes.
+struct Stored {
+    inner: Chain<Cursor<Vec<u8>>, Box<dyn Read + Send>>,
+    hash: Sha256,
+}
+
+impl Read for Stored {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        self.hash.update(&buffer[..count]);
+        Ok(count)
+    }
+}
+
+enum Decoder {
+    Plain(Stored),
+    Gz(Box<MultiGzDecoder<BufReader<Stored>>>),
+    Zst(zstd::Decoder<'static, BufReader<Stored>>),
+    Xz(XzDecoder<BufReader<Stored>>),
+}
+
+/// A decompressed stream that knows the hash of what it was stored as.
+pub(super) struct Input {
+    decoder: Decoder,
+}
+
+impl Input {
+    /// Recognises gzip, Zstandard and xz by their first bytes; anything else is passed as it is. `None`: no byte.
+    pub(super) fn new(mut reader: Box<dyn Read + Send>) -> io::Result<Option<Self>> {
+        let mut magic = Vec::new();
+        reader.by_ref().take(6).read_to_end(&mut magic)?;
+        if magic.is_empty() {
+            return Ok(None);
+        }
+        let gz = magic.starts_with(&[0x1f, 0x8b]);
+        let zst = magic.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]);
+        let xz = magic.starts_with(&[0xfd, b'7', b'z', b'X', b'Z', 0]);
+        let stored = Stored { inner: Cursor::new(magic).chain(reader), hash: Sha256::new() };
+        let buffered = |stored| BufReader::with_capacity(STORED_BYTES, stored);
+        let decoder = if gz {
+            Decoder::Gz(Box::new(MultiGzDecoder::new(buffered(stored))))
+        } else if zst {
+            let mut decoder = zstd::Decoder::with_buffer(buffered(stored))?;
+            decoder.window_log_max(31)?;
+            Decoder::Zst(decoder)
+        } else if xz {
+            Decoder::Xz(XzDecoder::new_multi_decoder(buffered(stored)))
+        } else {
+            Decoder::Plain(stored)
+        };
+        Ok(Some(Self { decoder }))
+    }
+
+    /// The compression's name, if any.
+    pub(super) fn compression(&self) -> Option<&'static str> {
+        match self.decoder {
+            Decoder::Plain(_) => None,
+            Decoder::Gz(_) => Some("gzip"),
+            Decoder::Zst(_) => Some("zstd"),
+            Decoder::Xz(_) => Some("xz"),
+        }
+    }
+
+    /// SHA-256 over all stored bytes, in hexadecimal; reads what the decoder left over.
+    pub(super) fn sha256(&mut self) -> io::Result<String> {
+        fn drain(reader: &mut BufReader<Stored>) -> io::Result<&mut Stored> {
+            while !reader.fill_buf()?.is_empty() {
+                reader.consume(reader.buffer().len());
+            }
+            Ok(reader.get_mut())
+        }
+        let stored = match &mut self.decoder {
+            Decoder::Plain(stored) => stored,
+            Decoder::Gz(decoder) => drain(decoder.get_mut())?,
+            Decoder::Zst(decoder) => drain(decoder.get_mut())?,
+            Decoder::Xz(decoder) => drain(decoder.get_mut())?,
+        };
+        let mut text = String::with_capacity(64);
+        for byte in stored.hash.finalize_reset() {
+            use std::fmt::Write;
+            let _ = write!(text, "{byte:02x}");
+        }
+        Ok(text)
+    }
+}
+
+impl Read for Input {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match &mut self.decoder {
+            Decoder::Plain(stored) => stored.read(buffer),
+            Decoder::Gz(decoder) => decoder.read(buffer),
+            Decoder::Zst(decoder) => decoder.read(buffer),
+            Decoder::Xz(decoder) => decoder.read(buffer),
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! MSR: the CSV of the Microsoft Research Cambridge traces.
+//!
+//! `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`, no header. Time stamps are Windows FILETIME: ticks of
+//! 100 ns since 1601. One file per volume as published; files that hold several are told apart by host and disk.
+
+use super::field::{Commas, Extent, Malformed, Parsed, nanoseconds};
+use super::{Example, Head, Parser, TextParser, TraceFormat, Volumes};
+use crate::workload::Operation;
+
+pub(super) const FORMAT: TraceFormat = TraceFormat {
+    name: "msr",
+    summary: "MSR Cambridge CSV",
+    units: "times in 100 ns ticks (FILETIME), offsets and sizes in bytes",
+    reference: "Narayanan, Donnelly, Rowstron: Write Off-Loading, FAST 2008; SNIA IOTTA 388",
+    example: Example::Text("128166372000000100,host,0,Read,1073741824,8192,331\n"),
+    detect: |head: &Head<'_>| head.mostly(|line| Msr.line(line, &mut Volumes::default()).is_ok()),
+    parser: |_| Parser::Text(Box::new(Msr)),
+    encode: Some(|| Box::new(super::encode::Msr)),
+};
+
+struct Msr;
+
+impl TextParser for Msr {
+    fn line(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Parsed, Malformed> {
+        let mut fields = Commas::new(line);
+        let time_ns = nanoseconds(fields.whole("time stamp")?, 100)?;
+        // Host and disk together are the volume's key; they stand side by side, so the key is a slice of the line.
+        let from_host = fields.rest();
+        let (host, disk) = (fields.text(), fields.text());
+        let key = from_host.get(..host.len() + 1 + disk.len()).unwrap_or_default();
+        if disk.is_empty() || !disk.iter().all(u8::is_ascii_digit) {
+            return Err(Malformed::field("disk number", "a whole number", disk));
+        }
+        let operation = match fields.text() {
+            b"Read" => Operation::Read,
+            b"Write" => Operation::Write,
+            other if other.eq_ignore_ascii_case(b"read") => Operation::Read,
+            other if other.eq_ignore_ascii_case(b"write") => Operation::Write,
+            other => return Err(Malformed::field("type", "Read or Write", other)),
+        };
+        let offset = fields.whole("offset")?;
+        let bytes = fields.whole("size")?;
+        fields.whole("response time")?;
+        fields.end()?;
+        let extent = Extent::new(operation, offset, bytes)?;
+        Ok(extent.at(time_ns, volumes.text(key, |key| key.replacen(',', ".", 1))?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{only_error, requests};
+    use super::*;
+
+    #[test]
+    fn ticks_volumes_and_ties() {
+        let text = "128166372000001000,host,0,Write,2147483648,20480,450\r\n\
+                    128166372000001000,host,1,Read,512,100,0\n128166372000001001,host,0,read,0,1,9";
+        let (got, intake) = requests(text, "msr");
+        assert_eq!(got[0], (0, 2_147_483_648, 20_480, 0, Operation::Write));
+        assert_eq!(got[1], (0, 512, 100, 1, Operation::Read));
+        assert_eq!(got[2].0, 100);
+        assert_eq!(intake.volumes, ["host.0", "host.1"]);
+        assert_eq!(intake.out_of_order, 0);
+    }
+
+    #[test]
+    fn malformed() {
+        for line in [
+            "128166372000001000,host,0,Trim,0,512,1",
+            "128166372000001000,host,0,Read,0,0,1",
+            "128166372000001000,host,x,Read,0,512,1",
+            "128166372000001000,host,0,Read,0,512",
+            "128166372000001000,host,0,Read,0,512,1,9",
+            "928166372011600556,host,0,Read,0,512,1",
+            "128166372000001000",
+            "1,a",
+            "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime",
+        ] {
+            only_error(line, "msr");
+        }
+    }
+}

@@ -1,0 +1,449 @@
+//! A trace as a source of requests: what all formats have in common.
+
+use std::collections::VecDeque;
+use std::io::{self, Read};
+
+use super::field::{Malformed, Parsed, Record, quote};
+use super::input::Input;
+use super::{FORMATS, Head, OnError, OpenOptions, Parser, TraceFormat, Volumes, by_name, detect};
+use crate::workload::{Intake, Operation, Request, Source, WorkloadError};
+
+/// Decompressed bytes held at once; also the longest line or record.
+const BUFFER_BYTES: usize = 256 << 10;
+
+/// Decompressed bytes the formats' checks see.
+const HEAD_BYTES: usize = 64 << 10;
+
+/// A record this far ahead of both its neighbours has a broken clock, not a late successor.
+const LEAP_NS: u64 = 3_600_000_000_000;
+
+/// So far ahead (a year), a last record has a broken clock although none follows to contradict it: blkparse sorts by
+/// time, which puts such records last.
+const LAST_LEAP_NS: u64 = 365 * 24 * LEAP_NS;
+
+/// A trace being read: its format is known, its requests are not yet.
+///
+/// Arrivals are relative to the first request's. An arrival earlier than its predecessor's is clamped to it and counted
+/// in the [`Intake`]. A single record that lies more than an hour ahead of both its neighbours is itself the one out
+/// of order (else the clamp would drag the rest of the trace along); it takes its predecessor's arrival. So does a last
+/// record more than a year ahead.
+pub struct TraceFile {
+    name: String,
+    format: &'static TraceFormat,
+    asked: bool,
+    on_error: OnError,
+    /// Requests that may still be yielded.
+    left: u64,
+    input: Input,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    /// The input has nothing more; what is in the buffer is all.
+    exhausted: bool,
+    parser: Parser,
+    volumes: Volumes,
+    clock: Clock,
+    /// Lines or records consumed.
+    record: u64,
+    /// Requests found, yielded or not.
+    found: u64,
+    /// Requests found that no batch had room for.
+    ready: VecDeque<Request>,
+    finished: bool,
+    failure: Option<WorkloadError>,
+    intake: Intake,
+}
+
+impl TraceFile {
+    /// Reads the head of a trace and recognises its compression and format.
+    ///
+    /// `name` stands for the trace in errors. Sim opens no files; whoever does hands the reader over.
+    ///
+    /// # Errors
+    /// An unreadable, empty or unrecognised trace; an unknown `options.format`.
+    pub fn from_reader(
+        name: &str,
+        reader: Box<dyn Read + Send>,
+        options: &OpenOptions<'_>,
+    ) -> Result<Self, WorkloadError> {
+        let fault =
+            |what: String, fix: &str| WorkloadError { origin: name.to_owned(), line: 0, what, fix: fix.to_owned() };
+        let asked = match options.format {
+            None => None,
+            Some(asked) => Some(by_name(asked).ok_or_else(|| {
+                fault(
+                    format!("there is no trace format {}", quote(asked.as_bytes())),
+                    &format!("--format takes one of {}", names()),
+                )
+            })?),
+        };
+        let unreadable = |error: io::Error| fault(format!("cannot be read: {error}"), "");
+        let empty = || fault("the file is empty".to_owned(), "check how it was copied");
+        let mut input = Input::new(reader).map_err(unreadable)?.ok_or_else(empty)?;
+        let mut buffer = vec![0; BUFFER_BYTES];
+        let mut end = 0;
+        let mut exhausted = false;
+        while end < HEAD_BYTES && !exhausted {
+            match input.read(&mut buffer[end..]) {
+                Ok(count) => (end, exhausted) = (end + count, count == 0),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(stream_error(name, 0, &input, &error)),
+            }
+        }
+        if end == 0 {
+            return Err(fault("nothing is left after decompression".to_owned(), "check how it was compressed"));
+        }
+        let head = Head::new(&buffer[..end.min(HEAD_BYTES)], exhausted && end <= HEAD_BYTES);
+        if head.bytes().trim_ascii().is_empty() {
+            return Err(fault("there is nothing but white space".to_owned(), "check how it was made"));
+        }
+        let format = match asked {
+            Some(format) => format,
+            None => {
+                let mut candidates = detect(&head);
+                match (candidates.next(), candidates.next()) {
+                    (Some(format), None) => format,
+                    (None, _) => {
+                        let start = head.bytes().split(|&byte| byte == b'\n').next().unwrap_or_default();
+                        let what = format!("the format is not recognised; it starts with {}", quote(start));
+                        return Err(fault(what, &format!("name it with --format, one of {}", names())));
+                    }
+                    (Some(one), Some(other)) => {
+                        let what = format!("this can be {} as well as {}", one.name, other.name);
+                        return Err(fault(what, "say which with --format"));
+                    }
+                }
+            }
+        };
+        let parser = (format.parser)(&head);
+        Ok(Self {
+            name: name.to_owned(),
+            format,
+            asked: asked.is_some(),
+            on_error: options.on_error,
+            left: options.limit.unwrap_or(u64::MAX),
+            input,
+            buffer,
+            start: 0,
+            end,
+            exhausted,
+            parser,
+            volumes: Volumes::default(),
+            clock: Clock::default(),
+            record: 0,
+            found: 0,
+            ready: VecDeque::new(),
+            finished: false,
+            failure: None,
+            intake: Intake::default(),
+        })
+    }
+
+    /// The format, recognised or asked for.
+    pub fn format(&self) -> &'static TraceFormat {
+        self.format
+    }
+
+    /// One line for people: what is read, in which units, with which choices.
+    pub fn announcement(&self) -> String {
+        let mut text = format!("{}: {}, {}", self.format.name, self.format.summary, self.format.units);
+        let note = match &self.parser {
+            Parser::Text(parser) => parser.note(),
+            Parser::Binary(parser) => parser.note(),
+        };
+        for more in note.into_iter().chain(self.input.compression().map(|name| format!("{name}-compressed"))) {
+            text.push_str("; ");
+            text.push_str(&more);
+        }
+        text
+    }
+
+    /// The next record's bytes as a range of the buffer, or `None` at the end.
+    #[inline]
+    fn next_record(&mut self) -> Result<Option<(usize, usize)>, WorkloadError> {
+        loop {
+            let window = &self.buffer[self.start..self.end];
+            let size = match &self.parser {
+                Parser::Text(_) => match memchr::memchr(b'\n', window) {
+                    Some(at) => Some(at + 1),
+                    None if self.exhausted && !window.is_empty() => Some(window.len()),
+                    None => None,
+                },
+                Parser::Binary(parser) => Some(parser.bytes(window)).filter(|&size| size <= window.len()),
+            };
+            if let Some(size) = size {
+                let range = (self.start, self.start + size);
+                self.start += size;
+                self.record += 1;
+                return Ok(Some(range));
+            }
+            if self.exhausted {
+                if window.is_empty() {
+                    return Ok(None);
+                }
+                let what = format!("the last record is cut short: only {} bytes are left", window.len());
+                self.record += 1;
+                self.start = self.end;
+                self.malformed(Malformed(what.into()))?;
+                return Ok(None);
+            }
+            self.refill()?;
+        }
+    }
+
+    #[cold]
+    fn refill(&mut self) -> Result<(), WorkloadError> {
+        self.buffer.copy_within(self.start..self.end, 0);
+        (self.start, self.end) = (0, self.end - self.start);
+        if self.end == self.buffer.len() {
+            return Err(WorkloadError {
+                origin: self.name.clone(),
+                line: self.record + 1,
+                what: format!("no line end within {} KiB", BUFFER_BYTES >> 10),
+                fix: "this is not a text trace; name its format with --format".to_owned(),
+            });
+        }
+        match self.input.read(&mut self.buffer[self.end..]) {
+            Ok(count) => {
+                self.end += count;
+                self.exhausted = count == 0;
+                Ok(())
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+            Err(error) => Err(stream_error(&self.name, self.record + 1, &self.input, &error)),
+        }
+    }
+
+    #[cold]
+    fn malformed(&mut self, why: Malformed) -> Result<(), WorkloadError> {
+        let Malformed(what) = why;
+        if self.on_error == OnError::Stop {
+            let fix = match self.asked && self.found == 0 {
+                true => "leave out --format to let the content decide, or skip such records with --on-error skip",
+                false => "mend the record, or skip such records with --on-error skip",
+            };
+            let what = format!("no valid {} record: {what}", self.format.name);
+            return Err(WorkloadError { origin: self.name.clone(), line: self.record, what, fix: fix.to_owned() });
+        }
+        self.intake.skipped += 1;
+        if self.intake.first_skipped.is_none() {
+            self.intake.first_skipped = Some((self.record, what.into_owned()));
+        }
+        Ok(())
+    }
+
+    /// Reads records until the batch has `target` requests or the trace ends.
+    fn read(&mut self, batch: &mut Vec<Request>, target: usize) -> Result<(), WorkloadError> {
+        while batch.len() < target && !self.finished {
+            let Some((start, end)) = self.next_record()? else {
+                return self.finish(batch, target);
+            };
+            let bytes = &self.buffer[start..end];
+            let parsed = match &mut self.parser {
+                Parser::Text(parser) => {
+                    let line = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+                    let line = line.strip_suffix(b"\r").unwrap_or(line);
+                    if line.iter().all(u8::is_ascii_whitespace) {
+                        Ok(Parsed::Ignored)
+                    } else {
+                        parser.line(line, &mut self.volumes)
+                    }
+                }
+                Parser::Binary(parser) => parser.record(bytes, &mut self.volumes),
+            };
+            let (record, flush_first) = match parsed {
+                Ok(Parsed::Request(record)) => (record, false),
+                Ok(Parsed::FlushFirst(record)) => (record, true),
+                Ok(Parsed::Ignored) => {
+                    self.intake.ignored += 1;
+                    continue;
+                }
+                Err(why) => {
+                    self.malformed(why)?;
+                    continue;
+                }
+            };
+            self.found += 1;
+            if !flush_first && self.clock.follows(record.time_ns) {
+                // The common case: in time order, no leap, room in the batch (nothing is ready while there is).
+                batch.push(self.clock.request(&record));
+                continue;
+            }
+            let [held, now] = self.clock.tick(Pending { record, flush_first }, &mut self.intake);
+            for pending in [held, now].into_iter().flatten() {
+                self.deliver(pending, batch, target);
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn deliver(&mut self, pending: Pending, batch: &mut Vec<Request>, target: usize) {
+        let Pending { record, flush_first } = pending;
+        let request = self.clock.request(&record);
+        let flush = Request { offset: 0, bytes: 0, operation: Operation::Flush, ..request };
+        for request in flush_first.then_some(flush).into_iter().chain([request]) {
+            if batch.len() < target && self.ready.is_empty() {
+                batch.push(request);
+            } else {
+                self.ready.push_back(request);
+            }
+        }
+    }
+
+    fn finish(&mut self, batch: &mut Vec<Request>, target: usize) -> Result<(), WorkloadError> {
+        if let Some(pending) = self.clock.end(&mut self.intake) {
+            self.deliver(pending, batch, target);
+        }
+        let fault =
+            |what: String, fix: &str| WorkloadError { origin: self.name.clone(), line: 0, what, fix: fix.to_owned() };
+        if self.found == 0 {
+            return Err(match &self.intake.first_skipped {
+                Some((line, why)) => fault(
+                    format!(
+                        "all {} {} records are malformed; record {line}: {why}",
+                        self.intake.skipped, self.format.name
+                    ),
+                    &format!("name the right format with --format, one of {}", names()),
+                ),
+                None => fault(format!("none of the {} records is a request", self.record), "check what was traced"),
+            });
+        }
+        self.intake.sha256 = Some(self.input.sha256().map_err(|error| fault(format!("cannot be read: {error}"), ""))?);
+        self.finished = true;
+        Ok(())
+    }
+}
+
+impl Source for TraceFile {
+    fn fill(&mut self, batch: &mut Vec<Request>, limit: usize) -> Result<(), WorkloadError> {
+        if let Some(failure) = &self.failure {
+            return Err(failure.clone());
+        }
+        let before = batch.len();
+        let limit = limit.min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        let ready = self.ready.len().min(limit);
+        batch.extend(self.ready.drain(..ready));
+        let result = self.read(batch, before.saturating_add(limit));
+        let yielded = (batch.len() - before) as u64;
+        self.left -= yielded;
+        self.intake.requests += yielded;
+        if self.intake.volumes.len() < self.volumes.names().len() {
+            self.intake.volumes.extend_from_slice(&self.volumes.names()[self.intake.volumes.len()..]);
+        }
+        self.failure = result.clone().err();
+        result
+    }
+
+    fn intake(&self) -> &Intake {
+        &self.intake
+    }
+
+    fn timed(&self) -> bool {
+        match &self.parser {
+            Parser::Text(parser) => parser.timed(),
+            Parser::Binary(_) => true,
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Pending {
+    record: Record,
+    flush_first: bool,
+}
+
+/// Makes times monotonic.
+#[derive(Default)]
+struct Clock {
+    base_ns: u64,
+    /// The last delivered time; `None` before the first.
+    last_ns: Option<u64>,
+    /// A record far ahead of its predecessor (or the first), whose successor will tell whether it is off.
+    held: Option<Pending>,
+}
+
+impl Clock {
+    /// Whether a record at this time can be delivered at once; if so, the clock advances to it.
+    #[inline]
+    fn follows(&mut self, time_ns: u64) -> bool {
+        let follows = self.held.is_none()
+            && self.last_ns.is_some_and(|last_ns| time_ns >= last_ns && time_ns - last_ns <= LEAP_NS);
+        if follows {
+            self.last_ns = Some(time_ns);
+        }
+        follows
+    }
+
+    #[inline]
+    fn request(&self, record: &Record) -> Request {
+        let Record { time_ns, volume, extent } = *record;
+        let arrival_ns = time_ns - self.base_ns;
+        Request { arrival_ns, offset: extent.offset, bytes: extent.bytes, volume, operation: extent.operation }
+    }
+
+    /// What can be delivered now that `next` is known: the held record, then `next` itself unless it is held now.
+    #[inline]
+    fn tick(&mut self, mut next: Pending, intake: &mut Intake) -> [Option<Pending>; 2] {
+        let next_ns = next.record.time_ns;
+        let mut released = None;
+        if let Some(mut held) = self.held.take() {
+            let held_ns = held.record.time_ns;
+            if held_ns - next_ns.min(held_ns) > LEAP_NS {
+                intake.out_of_order += 1;
+                intake.worst_disorder_ns = intake.worst_disorder_ns.max(held_ns - next_ns);
+                held.record.time_ns = self.last_ns.unwrap_or(next_ns);
+            }
+            released = Some(self.deliver(held));
+        }
+        match self.last_ns {
+            Some(last_ns) if next_ns < last_ns => {
+                intake.out_of_order += 1;
+                intake.worst_disorder_ns = intake.worst_disorder_ns.max(last_ns - next_ns);
+                next.record.time_ns = last_ns;
+            }
+            Some(last_ns) if next_ns - last_ns <= LEAP_NS => {}
+            _ => {
+                self.held = Some(next);
+                return [released, None];
+            }
+        }
+        [released, Some(self.deliver(next))]
+    }
+
+    fn end(&mut self, intake: &mut Intake) -> Option<Pending> {
+        let mut held = self.held.take()?;
+        if let Some(last_ns) = self.last_ns
+            && held.record.time_ns - last_ns > LAST_LEAP_NS
+        {
+            intake.out_of_order += 1;
+            intake.worst_disorder_ns = intake.worst_disorder_ns.max(held.record.time_ns - last_ns);
+            held.record.time_ns = last_ns;
+        }
+        Some(self.deliver(held))
+    }
+
+    #[inline]
+    fn deliver(&mut self, pending: Pending) -> Pending {
+        if self.last_ns.is_none() {
+            self.base_ns = pending.record.time_ns;
+        }
+        self.last_ns = Some(pending.record.time_ns);
+        pending
+    }
+}
+
+fn names() -> String {
+    FORMATS.iter().map(|format| format.name).collect::<Vec<_>>().join(", ")
+}
+
+fn stream_error(name: &str, line: u64, input: &Input, error: &io::Error) -> WorkloadError {
+    let (what, fix) = match input.compression() {
+        None => (format!("cannot be read: {error}"), ""),
+        Some(kind) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            (format!("the {kind} stream is cut short"), "copy or download the file again")
+        }
+        Some(kind) => (format!("the {kind} stream is damaged: {error}"), "copy or download the file again"),
+    };
+    WorkloadError { origin: name.to_owned(), line, what, fix: fix.to_owned() }
+}
