@@ -4,4 +4,8 @@
 //! scheme, the scheme commands a medium, and the report is read off the medium's tally and the host's histograms.
 
 pub mod device;
+pub mod experiment;
+pub mod host;
+pub mod latency;
+pub mod report;
 pub mod workload;

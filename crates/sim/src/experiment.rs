@@ -1,0 +1,691 @@
+//! One run: a scheme on a device under a workload, from filling the device to the result.
+//!
+//! [`run`] chooses the scheme and the medium once and then runs a loop that is compiled for both. Requests come in
+//! batches, cut into pages; each page's mapping entry is asked for two dozen pages ahead, and what it points at ten
+//! ahead, so that the loop seldom waits for memory.
+
+use crate::host::{Arrivals, HostModel};
+use crate::latency::{ByKind, Recorder};
+use crate::report::{self, Cache, EraseCount, Interval, RequestRecord, SchemeResult, ratio};
+use crate::workload::{Operation, Request, Source, WorkloadError};
+use flash::device::Device;
+use flash::{Brief, Cause, Clocked, Flash, FlashFault, Full, Lpn, Nand, NoData, Op, Rng, Tally, Timeline};
+use ftl::schemes::{self, Visitor};
+use ftl::{ConfigError, Error, Ftl, Scheme, Settings};
+use std::time::Instant;
+
+/// How the device is filled before the workload begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fill {
+    /// Blank.
+    None,
+    /// Every page written once, in order.
+    Sequential,
+    /// Every page written once, in random order.
+    Random,
+    /// Filled in order, then overwritten at random until write amplification is steady by SNIA's five-round rule.
+    Steady,
+}
+
+impl Fill {
+    /// Names on the command line.
+    pub const NAMES: &'static [(&'static str, Fill)] =
+        &[("none", Fill::None), ("sequential", Fill::Sequential), ("random", Fill::Random), ("steady", Fill::Steady)];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, fill)| *fill == self).expect("every fill has a name").0
+    }
+}
+
+/// What a host write that covers only a part of a page costs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PartialPages {
+    /// The page is read first, if it holds anything.
+    ReadModifyWrite,
+    /// It is written as if whole, as FlashSim does.
+    Ignore,
+}
+
+/// What the medium keeps of each page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Medium {
+    /// Kind and LPN: for measuring.
+    Brief,
+    /// Version and program number too: what a mount needs.
+    Recoverable,
+}
+
+/// Everything that a run depends on beside its workload.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Name of the scheme.
+    pub scheme: &'static str,
+    /// Its parameters.
+    pub settings: Settings,
+    /// The device.
+    pub device: Device,
+    /// Seed of everything random in the run.
+    pub seed: u64,
+    /// How the device is filled first.
+    pub fill: Fill,
+    /// When requests arrive.
+    pub host: HostModel,
+    /// What partial pages cost.
+    pub partial: PartialPages,
+    /// What the medium keeps.
+    pub medium: Medium,
+    /// Requests served before measuring begins.
+    pub warmup: u64,
+    /// Length of an interval of the series in simulated time, ns; 0 for no series.
+    pub series_ns: u64,
+}
+
+/// What a run tells while it goes on, and whether it shall.
+pub trait Observer {
+    /// `requests` more were served. False ends the run.
+    fn served(&mut self, requests: u64) -> bool {
+        let _ = requests;
+        true
+    }
+
+    /// Whether [`Observer::record`] wants every request.
+    fn wants_records(&self) -> bool {
+        false
+    }
+
+    /// A request was served.
+    fn record(&mut self, record: &RequestRecord) {
+        let _ = record;
+    }
+}
+
+/// An observer that looks at nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Unobserved;
+impl Observer for Unobserved {}
+
+/// Why a run could not be made.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum RunError {
+    /// No scheme of this name.
+    #[error("there is no scheme {0}")]
+    UnknownScheme(String),
+    /// The scheme does not fit the device.
+    #[error("{scheme} cannot be built on this device: {error}")]
+    Config {
+        /// The scheme.
+        scheme: &'static str,
+        /// What does not fit.
+        error: ConfigError,
+    },
+    /// The workload failed.
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
+}
+
+/// A finished run: the result, and the pages that its requests came to.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The result; `t_pc` and `repeats` are left to whoever has several.
+    pub result: SchemeResult,
+    /// Requests, reads, writes and their pages in the measured phase.
+    pub workload: report::Workload,
+}
+
+/// Runs one scheme.
+///
+/// # Errors
+/// A scheme that does not exist or does not fit, or a workload that cannot be read. A device that fills up is no error:
+/// the result says so.
+pub fn run(config: &Config, source: &mut dyn Source, observer: &mut dyn Observer) -> Result<Outcome, RunError> {
+    let name = config.scheme;
+    let unknown = || RunError::UnknownScheme(name.to_owned());
+    let work = Work { config, source, observer };
+    match config.medium {
+        Medium::Brief => schemes::visit::<Timeline<Nand<NoData, Brief>>, _>(name, work).ok_or_else(unknown)?,
+        Medium::Recoverable => schemes::visit::<Timeline<Nand<NoData, Full>>, _>(name, work).ok_or_else(unknown)?,
+    }
+}
+
+/// A medium that runs are measured on.
+trait Measured: Flash<User = ()> + Clocked {
+    fn new(device: &Device) -> Self;
+    fn reset(&mut self);
+}
+
+impl<R: flash::Record> Measured for Timeline<Nand<NoData, R>> {
+    fn new(device: &Device) -> Self {
+        Timeline::new(Nand::new(device.geometry), device.timing, device.server)
+    }
+    fn reset(&mut self) {
+        Timeline::reset(self);
+    }
+}
+
+struct Work<'a> {
+    config: &'a Config,
+    source: &'a mut dyn Source,
+    observer: &'a mut dyn Observer,
+}
+
+impl<F: Measured> Visitor<F> for Work<'_> {
+    type Output = Result<Outcome, RunError>;
+
+    fn visit<S: Ftl<F>>(self, row: &'static Scheme) -> Self::Output {
+        let Work { config, source, observer } = self;
+        let mut flash = F::new(&config.device);
+        let built = S::format(&mut flash, config.device.logical_pages, &config.settings)
+            .map_err(|error| RunError::Config { scheme: row.name, error })?;
+        let began = Instant::now();
+        let filled = built.and_then(|mut scheme| {
+            fill(config, &mut scheme, &mut flash)?;
+            Ok(scheme)
+        });
+        let mut scheme = match filled {
+            Ok(scheme) => scheme,
+            Err(error) => return Ok(stillborn(config, row, &error)),
+        };
+        flash.reset();
+        scheme.reset_counters();
+        let mut run = Run::new(config, scheme, flash);
+        let fill_seconds = began.elapsed();
+        let (ended, measured, fill_extra) = run.serve(source, observer)?;
+        let mut outcome = run.finish(row, ended);
+        outcome.result.wall_seconds = measured;
+        outcome.result.fill_wall_seconds = fill_seconds.as_secs_f64() + fill_extra;
+        outcome.workload.sha256 = source.intake().sha256.clone();
+        Ok(outcome)
+    }
+}
+
+/// The outcome of a run whose device was full before the workload began.
+fn stillborn<E: FlashFault>(config: &Config, row: &'static Scheme, error: &Error<E>) -> Outcome {
+    let mut result =
+        SchemeResult { scheme: row.name.to_owned(), params: parameters(config), ..SchemeResult::default() };
+    result.ended = format!("{error}, while it was being filled");
+    Outcome { result, workload: report::Workload::default() }
+}
+
+/// Pages between looking at the clock, the stop flag and the progress bar.
+const BATCH: usize = 1024;
+
+/// Rounds of steady filling at the most.
+const MOST_ROUNDS: usize = 60;
+
+/// Fills the device. Filling takes no simulated time.
+fn fill<F: Measured, S: Ftl<F>>(config: &Config, scheme: &mut S, flash: &mut F) -> Result<(), Error<F::Fault>> {
+    let pages = config.device.logical_pages;
+    let mut rng = Rng::new(config.seed).fork("fill");
+    match config.fill {
+        Fill::None => Ok(()),
+        Fill::Sequential => write_all(scheme, flash, (0..pages).map(Lpn)),
+        Fill::Random => {
+            let mut order: Vec<u32> = (0..pages).collect();
+            for i in (1..order.len()).rev() {
+                order.swap(i, rng.below(i as u64 + 1) as usize);
+            }
+            write_all(scheme, flash, order.into_iter().map(Lpn))
+        }
+        Fill::Steady => {
+            write_all(scheme, flash, (0..pages).map(Lpn))?;
+            // A round writes half the device; five in a row that agree end the fill (SNIA PTS: range within 20 % of
+            // their mean, fitted slope within 10 %).
+            let round = u64::from(pages / 2).max(1);
+            let mut amplification: Vec<f64> = Vec::new();
+            while amplification.len() < MOST_ROUNDS {
+                let before = flash.tally().of(Op::Program);
+                write_all(scheme, flash, (0..round).map(|_| Lpn(rng.below(u64::from(pages)) as u32)))?;
+                amplification.push((flash.tally().of(Op::Program) - before) as f64 / round as f64);
+                if amplification.last_chunk::<5>().is_some_and(is_steady) {
+                    break;
+                }
+            }
+            Ok(())
+        }
+    }
+}
+
+/// SNIA's rule over five rounds.
+fn is_steady(rounds: &[f64; 5]) -> bool {
+    let mean = rounds.iter().sum::<f64>() / 5.0;
+    let range = rounds.iter().copied().fold(f64::MIN, f64::max) - rounds.iter().copied().fold(f64::MAX, f64::min);
+    let slope = rounds.iter().enumerate().map(|(i, y)| (i as f64 - 2.0) * y).sum::<f64>() / 10.0;
+    range <= 0.2 * mean && (slope * 4.0).abs() <= 0.1 * mean
+}
+
+fn write_all<F: Measured, S: Ftl<F>>(
+    scheme: &mut S,
+    flash: &mut F,
+    lpns: impl Iterator<Item = Lpn>,
+) -> Result<(), Error<F::Fault>> {
+    let mut batch = Vec::with_capacity(BATCH);
+    let mut lpns = lpns.peekable();
+    while lpns.peek().is_some() {
+        batch.clear();
+        batch.extend(lpns.by_ref().take(BATCH));
+        for (i, &lpn) in batch.iter().enumerate() {
+            hint_ahead::<F, S>(scheme, &batch, i);
+            scheme.write(flash, lpn, &())?;
+        }
+    }
+    Ok(())
+}
+
+/// How far ahead a page's mapping entry, and what it points at, is asked for.
+const FAR: usize = 24;
+const NEAR: usize = 10;
+
+#[inline(always)]
+fn hint_ahead<F: Flash, S: Ftl<F>>(scheme: &S, pages: &[Lpn], i: usize) {
+    if let Some(&lpn) = pages.get(i + FAR) {
+        scheme.hint(lpn);
+    }
+    if let Some(&lpn) = pages.get(i + NEAR) {
+        scheme.hint_soon(lpn);
+    }
+}
+
+/// Counts that the report's workload section needs.
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    requests: u64,
+    reads: u64,
+    writes: u64,
+    read_pages: u64,
+    write_pages: u64,
+    trims: u64,
+    flushes: u64,
+    partial_writes: u64,
+    unmapped_reads: u64,
+}
+
+/// The interval of the series in progress.
+struct Window {
+    length_ns: u64,
+    end_ns: u64,
+    response: Recorder,
+    programs: u64,
+    write_pages: u64,
+    done: Vec<Interval>,
+}
+
+struct Run<'a, F, S> {
+    config: &'a Config,
+    scheme: S,
+    flash: F,
+    arrivals: Arrivals,
+    page_bytes: u64,
+    page_shift: u32,
+    logical_pages: u64,
+    response: ByKind,
+    service: ByKind,
+    counts: Counts,
+    window: Option<Window>,
+    /// Commands, erase counts and the time at the end of the warm-up.
+    base: Tally,
+    base_erases: Vec<u32>,
+    base_ns: u64,
+    last_arrival_ns: u64,
+    last_end_ns: u64,
+}
+
+/// When a request was served.
+#[derive(Clone, Copy)]
+struct Served {
+    start_ns: u64,
+    end_ns: u64,
+}
+
+impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
+    fn new(config: &'a Config, scheme: S, flash: F) -> Self {
+        let page_bytes = u64::from(config.device.geometry.page_bytes);
+        let window = (config.series_ns > 0).then(|| Window {
+            length_ns: config.series_ns,
+            end_ns: config.series_ns,
+            response: Recorder::default(),
+            programs: 0,
+            write_pages: 0,
+            done: Vec::new(),
+        });
+        let base_erases = scheme.erase_counts().to_vec();
+        Run {
+            config,
+            scheme,
+            flash,
+            arrivals: Arrivals::new(config.host),
+            page_bytes,
+            page_shift: page_bytes.trailing_zeros(),
+            logical_pages: u64::from(config.device.logical_pages),
+            response: ByKind::default(),
+            service: ByKind::default(),
+            counts: Counts::default(),
+            window,
+            base: Tally::default(),
+            base_erases,
+            base_ns: 0,
+            last_arrival_ns: 0,
+            last_end_ns: 0,
+        }
+    }
+
+    /// Serves the workload; how it ended, the seconds that measuring took, and those before it.
+    fn serve(&mut self, source: &mut dyn Source, observer: &mut dyn Observer) -> Result<(String, f64, f64), RunError> {
+        let mut batch: Vec<Request> = Vec::with_capacity(BATCH);
+        let mut pages: Vec<Lpn> = Vec::with_capacity(BATCH);
+        let began = Instant::now();
+        let mut measuring = began;
+        let mut served = 0u64;
+        let records = observer.wants_records();
+        let mut ended = report::COMPLETE.to_owned();
+        'run: loop {
+            // A warm-up ends exactly where it was asked to.
+            let limit = match self.config.warmup.saturating_sub(served) {
+                0 => BATCH,
+                left => BATCH.min(left as usize),
+            };
+            batch.clear();
+            source.fill(&mut batch, limit)?;
+            if batch.is_empty() {
+                break;
+            }
+            // The first page of each request stands for it in the hints.
+            pages.clear();
+            pages.extend(batch.iter().map(|request| Lpn((request.offset >> self.page_shift) as u32)));
+            for (i, request) in batch.iter().enumerate() {
+                hint_ahead::<F, S>(&self.scheme, &pages, i);
+                let before = if records { Some(self.flash.tally().clone()) } else { None };
+                match self.request(request) {
+                    Ok(times) => {
+                        if let Some(before) = before {
+                            observer.record(&self.record(request, times, &before));
+                        }
+                    }
+                    Err(error) => {
+                        ended = match error {
+                            Error::Full => format!("device full: {error}, at request {}", served + i as u64 + 1),
+                            Error::Flash(_) => format!("{error}, at request {}", served + i as u64 + 1),
+                        };
+                        break 'run;
+                    }
+                }
+            }
+            served += batch.len() as u64;
+            if self.config.warmup > 0 && served == self.config.warmup {
+                self.end_warmup();
+                measuring = Instant::now();
+            }
+            if !observer.served(batch.len() as u64) {
+                ended = report::INTERRUPTED.to_owned();
+                break;
+            }
+        }
+        if served < self.config.warmup && ended == report::COMPLETE {
+            ended = format!("the workload ended in its warm-up, after {served} requests");
+        }
+        self.close_window();
+        Ok((ended, measuring.elapsed().as_secs_f64(), (measuring - began).as_secs_f64()))
+    }
+
+    fn end_warmup(&mut self) {
+        self.response.clear();
+        self.service.clear();
+        self.counts = Counts::default();
+        self.base = self.flash.tally().clone();
+        self.base_erases = self.scheme.erase_counts().to_vec();
+        self.scheme.reset_counters();
+        self.base_ns = self.last_arrival_ns;
+        if let Some(window) = &mut self.window {
+            window.done.clear();
+            window.response.clear();
+            window.end_ns = self.base_ns + window.length_ns;
+            window.programs = self.base.of(Op::Program);
+            window.write_pages = 0;
+        }
+    }
+
+    #[inline(always)]
+    fn request(&mut self, request: &Request) -> Result<Served, Error<F::Fault>> {
+        let arrival_ns = self.arrivals.next(request.arrival_ns);
+        self.last_arrival_ns = arrival_ns;
+        self.flash.arrive(arrival_ns);
+        if self.window.as_ref().is_some_and(|window| arrival_ns >= window.end_ns) {
+            self.advance_window(arrival_ns);
+        }
+        let served = match request.operation {
+            Operation::Write => self.write(request, arrival_ns)?,
+            Operation::Read => self.read(request, arrival_ns)?,
+            Operation::Trim | Operation::Flush => self.control(request)?,
+        };
+        self.counts.requests += 1;
+        self.arrivals.ends(served.end_ns);
+        self.last_end_ns = self.last_end_ns.max(served.end_ns);
+        if matches!(request.operation, Operation::Read | Operation::Write)
+            && let Some(window) = &mut self.window
+        {
+            window.response.record(served.end_ns - arrival_ns);
+        }
+        Ok(served)
+    }
+
+    /// First and last page of an extent.
+    #[inline(always)]
+    fn cut(&self, request: &Request) -> (u64, u64) {
+        let end = request.offset + request.bytes;
+        let pages = (request.offset >> self.page_shift, (end - 1) >> self.page_shift);
+        assert!(pages.1 < self.logical_pages, "the workload was fitted to the device");
+        pages
+    }
+
+    #[inline(always)]
+    fn write(&mut self, request: &Request, arrival_ns: u64) -> Result<Served, Error<F::Fault>> {
+        let (first, last) = self.cut(request);
+        let mut served = Served { start_ns: u64::MAX, end_ns: 0 };
+        let end = request.offset + request.bytes;
+        for page in first..=last {
+            let lpn = Lpn(page as u32);
+            if page > first {
+                self.scheme.hint(Lpn(page as u32 + 8));
+            }
+            self.flash.page_begin();
+            let partial = (page == first && request.offset & (self.page_bytes - 1) != 0)
+                || (page == last && end & (self.page_bytes - 1) != 0);
+            if partial && self.config.partial == PartialPages::ReadModifyWrite {
+                self.counts.partial_writes += 1;
+                self.scheme.read_to_modify(&mut self.flash, lpn)?;
+            }
+            self.scheme.write(&mut self.flash, lpn, &())?;
+            let times = self.flash.page_end();
+            served = Served { start_ns: served.start_ns.min(times.start_ns), end_ns: served.end_ns.max(times.end_ns) };
+        }
+        self.counts.writes += 1;
+        self.counts.write_pages += last - first + 1;
+        if let Some(window) = &mut self.window {
+            window.write_pages += last - first + 1;
+        }
+        self.response.writes.record(served.end_ns - arrival_ns);
+        self.service.writes.record(served.end_ns - served.start_ns);
+        Ok(served)
+    }
+
+    #[inline(always)]
+    fn read(&mut self, request: &Request, arrival_ns: u64) -> Result<Served, Error<F::Fault>> {
+        let (first, last) = self.cut(request);
+        let mut served = Served { start_ns: u64::MAX, end_ns: 0 };
+        for page in first..=last {
+            if page > first {
+                self.scheme.hint(Lpn(page as u32 + 8));
+            }
+            self.flash.page_begin();
+            let found = self.scheme.read(&mut self.flash, Lpn(page as u32))?;
+            self.counts.unmapped_reads += u64::from(found.is_none());
+            let times = self.flash.page_end();
+            served = Served { start_ns: served.start_ns.min(times.start_ns), end_ns: served.end_ns.max(times.end_ns) };
+        }
+        self.counts.reads += 1;
+        self.counts.read_pages += last - first + 1;
+        self.response.reads.record(served.end_ns - arrival_ns);
+        self.service.reads.record(served.end_ns - served.start_ns);
+        Ok(served)
+    }
+
+    /// A trim discards the pages that lie in it whole; a flush makes everything durable.
+    #[cold]
+    fn control(&mut self, request: &Request) -> Result<Served, Error<F::Fault>> {
+        self.flash.page_begin();
+        if request.operation == Operation::Flush {
+            self.scheme.flush(&mut self.flash)?;
+            self.counts.flushes += 1;
+        } else {
+            let first = request.offset.div_ceil(self.page_bytes);
+            let end = (request.offset + request.bytes) / self.page_bytes;
+            if end > first {
+                assert!(end <= self.logical_pages, "the workload was fitted to the device");
+                self.scheme.trim(&mut self.flash, Lpn(first as u32), (end - first) as u32)?;
+            }
+            self.counts.trims += 1;
+        }
+        let times = self.flash.page_end();
+        Ok(Served { start_ns: times.start_ns, end_ns: times.end_ns })
+    }
+
+    fn record(&self, request: &Request, times: Served, before: &Tally) -> RequestRecord {
+        let commands = self.flash.tally().since(before);
+        let arrival_ns = self.last_arrival_ns;
+        RequestRecord {
+            arrival_ns,
+            operation: request.operation,
+            offset: request.offset,
+            bytes: request.bytes,
+            queue_ns: times.start_ns - arrival_ns,
+            service_ns: times.end_ns - times.start_ns,
+            response_ns: times.end_ns - arrival_ns,
+            commands: std::array::from_fn(|op| commands.of(Op::ALL[op]) as u32),
+        }
+    }
+
+    #[cold]
+    fn advance_window(&mut self, now_ns: u64) {
+        while self.window.as_ref().is_some_and(|window| now_ns >= window.end_ns) {
+            self.close_window();
+            if let Some(window) = &mut self.window {
+                // Long silence is one interval without requests, not millions.
+                let behind = (now_ns - window.end_ns) / window.length_ns;
+                window.end_ns += window.length_ns * if behind > 1000 { behind } else { 1 };
+            }
+        }
+    }
+
+    fn close_window(&mut self) {
+        let Some(window) = &mut self.window else { return };
+        let programs = self.flash.tally().of(Op::Program);
+        let requests = window.response.count();
+        window.done.push(Interval {
+            seconds: (window.end_ns - self.base_ns) as f64 * 1e-9,
+            requests,
+            iops: requests as f64 / (window.length_ns as f64 * 1e-9),
+            waf: ratio((programs - window.programs) as f64, window.write_pages as f64),
+            free_blocks: u64::from(self.scheme.free_blocks()),
+            mean_us: window.response.mean_us(),
+            p99_us: (requests > 0).then(|| window.response.quantile_us(0.99)),
+        });
+        window.programs = programs;
+        window.write_pages = 0;
+        window.response.clear();
+    }
+
+    fn finish(self, row: &'static Scheme, ended: String) -> Outcome {
+        let tally = self.flash.tally().since(&self.base);
+        let us = |cause: Cause| {
+            Op::ALL.iter().map(|&op| tally.get(cause, op) as f64 * self.flash.command_ns(op) as f64 * 1e-3).sum::<f64>()
+        };
+        let mut result = SchemeResult {
+            scheme: row.name.to_owned(),
+            params: parameters(self.config),
+            ended,
+            response_us: self.response.summary(),
+            service_us: self.service.summary(),
+            ..SchemeResult::default()
+        };
+        result.set_commands(&tally, us);
+        let memory = self.scheme.memory();
+        result.sram_bytes = memory.iter().map(|(_, bytes)| bytes).sum();
+        result.sram = memory.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect();
+        let host_pages = self.counts.write_pages as f64;
+        if row.keeps_data {
+            let programs = tally.of(Op::Program) as f64;
+            result.waf = ratio(programs, host_pages);
+            let partial = tally.partial_bytes as f64 / self.page_bytes as f64;
+            result.waf_bytes = ratio(programs + partial, host_pages);
+            let cleaning: f64 = CLEANING.iter().map(|&cause| us(cause)).sum();
+            result.cleaning_seconds = Some(cleaning * 1e-6);
+            let host_us = host_pages * self.flash.command_ns(Op::Program) as f64 * 1e-3;
+            result.war = ratio(host_us + cleaning, host_us);
+            result.erase_count = erase_count(self.scheme.erase_counts(), &self.base_erases);
+        }
+        if let Some(cache) = self.scheme.cache() {
+            result.cache = Some(Cache::of(cache.accesses, cache.hits, cache.writebacks));
+            let translation = [Cause::TranslationLoad, Cause::TranslationUpdate, Cause::TranslationGc];
+            result.tp_overhead = ratio(translation.map(us).iter().sum(), result.flash.busy_us);
+            result.extra.insert("writeback_entries".to_owned(), cache.writeback_entries.into());
+        }
+        for (name, count) in self.scheme.counters() {
+            result.extra.insert(name.to_owned(), count.into());
+        }
+        let counts = self.counts;
+        for (name, count) in [
+            ("trims", counts.trims),
+            ("flushes", counts.flushes),
+            ("partial_page_writes", counts.partial_writes),
+            ("unmapped_page_reads", counts.unmapped_reads),
+        ] {
+            if count > 0 {
+                result.extra.insert(name.to_owned(), count.into());
+            }
+        }
+        let seconds = (self.last_end_ns.max(self.last_arrival_ns) - self.base_ns) as f64 * 1e-9;
+        result.extra.insert("simulated_seconds".to_owned(), seconds.into());
+        result.series = self.window.map(|window| window.done).unwrap_or_default();
+        let workload = report::Workload {
+            requests: counts.requests,
+            reads: counts.reads,
+            writes: counts.writes,
+            read_pages: counts.read_pages,
+            write_pages: counts.write_pages,
+            ..report::Workload::default()
+        };
+        Outcome { result, workload }
+    }
+}
+
+/// The causes whose time is cleaning cost (docs/metrics.md).
+const CLEANING: &[Cause] =
+    &[Cause::DataGc, Cause::TranslationGc, Cause::MergeSwitch, Cause::MergePartial, Cause::MergeFull, Cause::Swap];
+
+fn parameters(config: &Config) -> report::Fields {
+    config
+        .settings
+        .iter()
+        .map(|(name, value)| {
+            let value = match value {
+                ftl::Value::Count(n) => n.into(),
+                ftl::Value::Real(x) => x.into(),
+                ftl::Value::Switch(on) => on.into(),
+                ftl::Value::Word(word) => word.into(),
+            };
+            (name.to_owned(), value)
+        })
+        .collect()
+}
+
+/// Erases of the measured phase over all blocks.
+fn erase_count(now: &[u32], base: &[u32]) -> Option<EraseCount> {
+    let counts: Vec<u64> = now.iter().zip(base).map(|(&now, &base)| u64::from(now - base)).collect();
+    let n = counts.len() as f64;
+    let mean = counts.iter().sum::<u64>() as f64 / n;
+    let variance = counts.iter().map(|&count| (count as f64 - mean).powi(2)).sum::<f64>() / n;
+    Some(EraseCount { mean, stdev: variance.sqrt(), min: *counts.iter().min()?, max: *counts.iter().max()? })
+}
+
+#[cfg(test)]
+mod tests;

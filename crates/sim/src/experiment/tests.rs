@@ -1,0 +1,148 @@
+//! Runs by hand: small enough to know every number.
+
+use super::*;
+use crate::device::DeviceSpec;
+use crate::workload::Intake;
+
+/// Requests from a list.
+struct List(std::vec::IntoIter<Request>, Intake);
+
+impl Source for List {
+    fn fill(&mut self, batch: &mut Vec<Request>, limit: usize) -> Result<(), WorkloadError> {
+        batch.extend(self.0.by_ref().take(limit));
+        Ok(())
+    }
+    fn intake(&self) -> &Intake {
+        &self.1
+    }
+    fn timed(&self) -> bool {
+        true
+    }
+}
+
+fn request(arrival_us: u64, operation: Operation, offset: u64, bytes: u64) -> Request {
+    Request { arrival_ns: arrival_us * 1000, offset, bytes, volume: 0, operation }
+}
+
+fn config(scheme: &'static str, device: &str) -> Config {
+    Config {
+        scheme,
+        settings: Settings::defaults(schemes::by_name(scheme).unwrap().parameters),
+        device: device.parse::<DeviceSpec>().unwrap().build(None).unwrap(),
+        seed: 1,
+        fill: Fill::None,
+        host: HostModel::Open,
+        partial: PartialPages::ReadModifyWrite,
+        medium: Medium::Brief,
+        warmup: 0,
+        series_ns: 0,
+    }
+}
+
+/// One die, no bus time: read 25, program 200, erase 1500 µs.
+const PLAIN: &str = "agrawal08:capacity=4MiB,channels=1,bus_mbps=0,oob_read_us=0,planes=1,spare=25%";
+
+fn run_list(config: &Config, requests: Vec<Request>) -> Outcome {
+    run(config, &mut List(requests.into_iter(), Intake::default()), &mut Unobserved).unwrap()
+}
+
+#[test]
+fn times_of_single_requests_add_up() {
+    let outcome = run_list(
+        &config("page", PLAIN),
+        vec![
+            request(0, Operation::Write, 0, 8192),
+            request(100, Operation::Read, 0, 4096),
+            request(5000, Operation::Read, 4096, 4096),
+            request(6000, Operation::Read, 1 << 20, 4096),
+        ],
+    );
+    let response = outcome.result.response_us.as_ref().unwrap();
+    // Two programs one after the other: 400. The first read waits for them: 400 − 100 + 25. Then 25, and nothing.
+    assert_eq!(response.write.as_ref().unwrap().mean, 400.0);
+    assert_eq!(response.read.as_ref().unwrap().mean, (325.0 + 25.0 + 0.0) / 3.0);
+    let service = outcome.result.service_us.as_ref().unwrap();
+    assert_eq!(service.read.as_ref().unwrap().mean, (25.0 + 25.0 + 0.0) / 3.0);
+    assert_eq!((outcome.workload.write_pages, outcome.workload.read_pages), (2, 3));
+    assert_eq!(outcome.result.extra["unmapped_page_reads"], 1);
+    assert_eq!(outcome.result.waf, Some(1.0));
+    assert_eq!(outcome.result.flash.busy_us, 450.0);
+}
+
+#[test]
+fn partial_pages_are_read_first_unless_told_otherwise() {
+    let requests = || vec![request(0, Operation::Write, 0, 8192), request(5000, Operation::Write, 2048, 4096)];
+    let outcome = run_list(&config("page", PLAIN), requests());
+    assert_eq!(outcome.result.flash.reads, 2);
+    assert_eq!(outcome.result.extra["partial_page_writes"], 2);
+    let ignore = Config { partial: PartialPages::Ignore, ..config("page", PLAIN) };
+    assert_eq!(run_list(&ignore, requests()).result.flash.reads, 0);
+    // The pair is one access of a mapping cache.
+    let outcome = run_list(&config("dftl", PLAIN), requests());
+    assert_eq!(outcome.result.cache.unwrap().accesses, 4);
+}
+
+#[test]
+fn causes_partition_the_time() {
+    let mut rng = Rng::new(3);
+    let requests: Vec<Request> =
+        (0..20_000).map(|i| request(i * 300, Operation::Write, rng.below(1024) * 4096, 4096)).collect();
+    for scheme in ["page", "dftl", "dftl-e"] {
+        let mut config = config(scheme, PLAIN);
+        config.fill = Fill::Sequential;
+        if scheme != "page" {
+            config.settings.set(schemes::by_name(scheme).unwrap().parameters, "cache-bytes", "1000").unwrap();
+        }
+        let result = run_list(&config, requests.clone()).result;
+        assert_eq!(result.ended, "complete");
+        let causes: f64 = result.by_cause.values().map(|totals| totals.us).sum();
+        assert!((causes - result.flash.busy_us).abs() < 1e-6);
+        assert_eq!(result.by_cause["host"].programs, 20_000);
+        assert_eq!(result.waf.unwrap(), result.flash.programs as f64 / 20_000.0);
+        let erases = result.erase_count.as_ref().unwrap();
+        let blocks = config.device.geometry.block_count();
+        assert!((erases.mean * f64::from(blocks) - result.flash.erases as f64).abs() < 1e-6);
+    }
+}
+
+#[test]
+fn a_warm_up_is_not_measured() {
+    let requests: Vec<Request> =
+        (0..3000).map(|i| request(i * 1000, Operation::Write, i % 1024 * 4096, 4096)).collect();
+    let outcome = run_list(&Config { warmup: 2000, ..config("page", PLAIN) }, requests.clone());
+    assert_eq!(outcome.workload.requests, 1000);
+    assert_eq!(outcome.result.by_cause["host"].programs, 1000);
+    let outcome = run_list(&Config { warmup: 5000, ..config("page", PLAIN) }, requests);
+    assert!(outcome.result.ended.contains("ended in its warm-up"), "{}", outcome.result.ended);
+}
+
+#[test]
+fn the_series_covers_the_run_and_sums_to_it() {
+    let requests: Vec<Request> = (0..1000).map(|i| request(i * 1000, Operation::Write, i % 64 * 4096, 4096)).collect();
+    let outcome = run_list(&Config { series_ns: 100_000_000, ..config("page", PLAIN) }, requests);
+    assert_eq!(outcome.result.series.len(), 10);
+    assert!(outcome.result.series.iter().all(|interval| interval.requests == 100 && interval.iops == 1000.0));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_result() {
+    let mut rng = Rng::new(3);
+    let requests: Vec<Request> =
+        (0..5000).map(|i| request(i * 300, Operation::Write, rng.below(1024) * 4096, 4096)).collect();
+    let mut config = config("page", PLAIN);
+    config.fill = Fill::Random;
+    config.settings.set(schemes::by_name("page").unwrap().parameters, "gc", "random").unwrap();
+    let results = [(); 2].map(|()| {
+        let mut result = run_list(&config, requests.clone()).result;
+        (result.wall_seconds, result.fill_wall_seconds) = (0.0, 0.0);
+        result
+    });
+    assert_eq!(results[0], results[1]);
+}
+
+#[test]
+fn steadiness_is_snias_rule() {
+    assert!(is_steady(&[1.0, 1.02, 0.98, 1.0, 1.01]));
+    assert!(!is_steady(&[1.0, 1.1, 1.2, 1.3, 1.4]));
+    assert!(!is_steady(&[1.0, 1.0, 1.3, 1.0, 1.0]));
+}

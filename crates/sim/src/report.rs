@@ -1,0 +1,650 @@
+//! What an experiment found, as plain data: the JSON contract of ftlab.
+//!
+//! A [`Report`] holds everything that a reader needs to trust a number and to run it again: version, seed, resolved
+//! device, workload with its hash, what was assumed, and one [`SchemeResult`] per combination that ran. The field
+//! names *are* the JSON keys and stay as they are within a schema version; keys may be added.
+//!
+//! Two rules keep reports honest. A key that does not apply (a mapping cache for page mapping, a write amplification
+//! without writes) is absent, never zero. And every number is finite: JSON has no other, so a metric that divides by
+//! zero is absent too (see [`ratio`]).
+
+use flash::{Cause, Op, Tally};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The schema version written into every report.
+pub const SCHEMA: u32 = 1;
+
+/// The value of [`SchemeResult::ended`] of a run that served its whole workload.
+pub const COMPLETE: &str = "complete";
+
+/// The value of [`SchemeResult::ended`] of a run that was stopped by the user.
+pub const INTERRUPTED: &str = "interrupted";
+
+/// Named values in alphabetical order: device keys, scheme parameters, scheme counters.
+pub type Fields = BTreeMap<String, Value>;
+
+/// One experiment: a workload on a device, under one or more schemes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Version of this layout; [`SCHEMA`].
+    pub schema: u32,
+    /// Version of ftlab that ran the experiment.
+    pub ftlab: String,
+    /// The seed that all randomness was forked from.
+    pub seed: u64,
+    /// The device with every key resolved (name, geometry, timings, capacity, spare).
+    pub device: Fields,
+    /// What was run.
+    pub workload: Workload,
+    /// What was assumed on the user's behalf, one sentence each (format, units, partial pages, addresses, fill).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub assumptions: Vec<String>,
+    /// One entry per combination of scheme and parameters, in the order asked for.
+    pub results: Vec<SchemeResult>,
+}
+
+/// The requests of the measured phase.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Workload {
+    /// Trace file name, or generator specification.
+    pub name: String,
+    /// Requests of all kinds.
+    pub requests: u64,
+    /// Read requests.
+    pub reads: u64,
+    /// Write requests.
+    pub writes: u64,
+    /// Pages read, after cutting requests at page borders.
+    pub read_pages: u64,
+    /// Pages written, after cutting requests at page borders.
+    pub write_pages: u64,
+    /// SHA-256 of the trace file as stored, in hexadecimal; absent for generators.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
+}
+
+/// What one scheme did with the workload.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SchemeResult {
+    /// Name of the scheme.
+    pub scheme: String,
+    /// Every parameter of the scheme as resolved, defaults included.
+    pub params: Fields,
+    /// How the run ended: [`COMPLETE`], [`INTERRUPTED`], or `"device full: …"`.
+    pub ended: String,
+    /// Wall-clock seconds of the measured phase alone.
+    pub wall_seconds: f64,
+    /// Wall-clock seconds of filling the device and of the warm-up.
+    pub fill_wall_seconds: f64,
+    /// Controller RAM that the scheme needs, in bytes: the sum of `sram`.
+    pub sram_bytes: u64,
+    /// Controller RAM by structure, in bytes.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sram: BTreeMap<String, u64>,
+    /// Arrival to end, in microseconds; absent if no request was served.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_us: Option<Latency>,
+    /// Start of service to end, in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_us: Option<Latency>,
+    /// Arrival to start of service, in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_us: Option<Latency>,
+    /// All flash commands of the measured phase.
+    pub flash: FlashTotals,
+    /// The same commands by [`Cause::name`]; only the causes that occurred.
+    pub by_cause: BTreeMap<String, CauseTotals>,
+    /// Write amplification: full programs per host page write; absent without host writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waf: Option<f64>,
+    /// Write amplification in programmed bytes, partial programs by their size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waf_bytes: Option<f64>,
+    /// Write amplification in time: (host programs + cleaning) / host programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub war: Option<f64>,
+    /// Copies and erases caused by cleaning, in seconds of flash time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cleaning_seconds: Option<f64>,
+    /// Share of flash time spent on translation pages; absent for schemes that have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tp_overhead: Option<f64>,
+    /// Mean response time above page mapping's in percent; absent if page mapping did not run beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub t_pc: Option<f64>,
+    /// The mapping cache; absent for schemes without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<Cache>,
+    /// Merges of log blocks; absent for schemes without a log area.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merges: Option<Merges>,
+    /// Mean share of a block's pages that were in use when it was erased; absent if nothing was erased.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub space_utilisation: Option<f64>,
+    /// Erases per block at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub erase_count: Option<EraseCount>,
+    /// The scheme's own counters.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub extra: Fields,
+    /// The run over time; empty unless asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub series: Vec<Interval>,
+    /// Means over repeated runs; absent after a single run. The other fields are then those of the first run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<Repeats>,
+}
+
+/// The distribution of a time, in microseconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Standard deviation.
+    pub stdev: f64,
+    /// Median.
+    pub p50: f64,
+    /// 95th percentile.
+    pub p95: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// 99.9th percentile.
+    pub p999: f64,
+    /// 99.99th percentile.
+    pub p9999: f64,
+    /// The largest.
+    pub max: f64,
+    /// The same of reads alone; absent without reads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read: Option<Box<Latency>>,
+    /// The same of writes alone; absent without writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write: Option<Box<Latency>>,
+}
+
+/// Flash commands of all causes together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FlashTotals {
+    /// Full page reads.
+    pub reads: u64,
+    /// Page programs.
+    pub programs: u64,
+    /// Partial programs.
+    pub partial_programs: u64,
+    /// Block erases.
+    pub erases: u64,
+    /// Reads of the spare area alone.
+    pub oob_reads: u64,
+    /// Sum of the times of all commands, in microseconds.
+    pub busy_us: f64,
+}
+
+/// Flash commands of one cause.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CauseTotals {
+    /// Full page reads.
+    pub reads: u64,
+    /// Reads of the spare area alone.
+    pub oob_reads: u64,
+    /// Page programs.
+    pub programs: u64,
+    /// Partial programs.
+    pub partial_programs: u64,
+    /// Block erases.
+    pub erases: u64,
+    /// Sum of the times of these commands, in microseconds.
+    pub us: f64,
+}
+
+/// The mapping cache, one access per page of a request.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cache {
+    /// Look-ups.
+    pub accesses: u64,
+    /// Look-ups that found their entry.
+    pub hits: u64,
+    /// Look-ups that did not.
+    pub misses: u64,
+    /// `hits / accesses`; absent without accesses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hit_ratio: Option<f64>,
+    /// Victims whose eviction forced a translation page write.
+    pub writebacks: u64,
+    /// `writebacks / accesses`; absent without accesses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wb_ratio: Option<f64>,
+}
+
+impl Cache {
+    /// Completes the counts with what follows from them.
+    pub fn of(accesses: u64, hits: u64, writebacks: u64) -> Cache {
+        Cache {
+            accesses,
+            hits,
+            misses: accesses - hits,
+            hit_ratio: ratio(hits as f64, accesses as f64),
+            writebacks,
+            wb_ratio: ratio(writebacks as f64, accesses as f64),
+        }
+    }
+}
+
+/// Merges of log blocks by kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Merges {
+    /// The log block took the data block's place.
+    pub switch: u64,
+    /// The log block was completed with the data block's remaining pages.
+    pub partial: u64,
+    /// A new block was written from several.
+    pub full: u64,
+}
+
+/// Erases per block.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EraseCount {
+    /// Mean over all blocks.
+    pub mean: f64,
+    /// Standard deviation over all blocks.
+    pub stdev: f64,
+    /// The least worn block's.
+    pub min: u64,
+    /// The most worn block's.
+    pub max: u64,
+}
+
+/// One interval of a run in simulated time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// End of the interval, in simulated seconds since the measured phase began.
+    pub seconds: f64,
+    /// Requests that ended in the interval.
+    pub requests: u64,
+    /// Requests per simulated second.
+    pub iops: f64,
+    /// Write amplification within the interval; absent without host writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waf: Option<f64>,
+    /// Free blocks at its end.
+    pub free_blocks: u64,
+    /// Mean response time, in microseconds; absent if no request ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_us: Option<f64>,
+    /// 99th percentile of the response time, in microseconds; absent if no request ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_us: Option<f64>,
+}
+
+/// Means over runs that differ in their seed alone.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Repeats {
+    /// Number of runs.
+    pub n: u64,
+    /// Mean and confidence by metric; keys are dotted paths into the result (`response_us.mean`).
+    pub metrics: BTreeMap<String, Estimate>,
+}
+
+/// A mean with its uncertainty.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// Mean over the runs.
+    pub mean: f64,
+    /// Half the width of the 95 % confidence interval (Student's t).
+    pub half_width_95: f64,
+}
+
+/// `part / whole`, or nothing where that is no finite number: the rule for every ratio of a report.
+pub fn ratio(part: f64, whole: f64) -> Option<f64> {
+    let quotient = part / whole;
+    quotient.is_finite().then_some(quotient)
+}
+
+impl Report {
+    /// An empty report of this version of ftlab.
+    pub fn new(seed: u64, device: Fields, workload: Workload) -> Report {
+        Report {
+            schema: SCHEMA,
+            ftlab: env!("CARGO_PKG_VERSION").to_owned(),
+            seed,
+            device,
+            workload,
+            assumptions: Vec::new(),
+            results: Vec::new(),
+        }
+    }
+
+    /// Reads a report back.
+    ///
+    /// # Errors
+    /// What is wrong and where, if this is no report or one of another schema.
+    pub fn from_json(text: &str) -> Result<Report, ReportError> {
+        #[derive(Deserialize)]
+        struct Head {
+            schema: u32,
+        }
+        let head: Head = serde_json::from_str(text)?;
+        if head.schema != SCHEMA {
+            return Err(ReportError::Schema { found: head.schema });
+        }
+        Ok(serde_json::from_str(text)?)
+    }
+
+    /// Sets `t_pc` of every result against the page mapping of the same report whose parameters differ least.
+    pub fn compare_with_page_mapping(&mut self) {
+        let page: Vec<(Fields, f64)> = self
+            .results
+            .iter()
+            .filter(|result| result.scheme == "page")
+            .filter_map(|result| Some((result.params.clone(), result.response_us.as_ref()?.mean)))
+            .collect();
+        for result in self.results.iter_mut().filter(|result| result.scheme != "page") {
+            let shared =
+                |params: &Fields| params.iter().filter(|(key, value)| result.params.get(*key) == Some(*value)).count();
+            // Of equally near ones the first, so that the order asked for decides.
+            let nearest = page.iter().rev().max_by_key(|(params, _)| shared(params));
+            result.t_pc = match (nearest, &result.response_us) {
+                (Some((_, base)), Some(own)) => ratio(100.0 * (own.mean - base), *base),
+                _ => None,
+            };
+        }
+    }
+}
+
+/// Why a text is not a readable report.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// Not the JSON of a report.
+    #[error("not an ftlab report: {0}")]
+    Malformed(#[from] serde_json::Error),
+    /// A report of another schema.
+    #[error("report has schema {found}, this ftlab reads schema {SCHEMA}")]
+    Schema {
+        /// The schema number in the text.
+        found: u32,
+    },
+}
+
+impl SchemeResult {
+    /// Whether the whole workload was served.
+    pub fn is_complete(&self) -> bool {
+        self.ended == COMPLETE
+    }
+
+    /// Enters a tally: `flash` and `by_cause`, with the time in microseconds that each cause took.
+    pub fn set_commands(&mut self, tally: &Tally, us: impl Fn(Cause) -> f64) {
+        self.by_cause = Cause::ALL
+            .iter()
+            .filter(|&&cause| tally.by(cause) > 0)
+            .map(|&cause| {
+                let totals = CauseTotals {
+                    reads: tally.get(cause, Op::Read),
+                    oob_reads: tally.get(cause, Op::OobRead),
+                    programs: tally.get(cause, Op::Program),
+                    partial_programs: tally.get(cause, Op::PartialProgram),
+                    erases: tally.get(cause, Op::Erase),
+                    us: us(cause),
+                };
+                (cause.name().to_owned(), totals)
+            })
+            .collect();
+        self.flash = FlashTotals {
+            reads: tally.of(Op::Read),
+            programs: tally.of(Op::Program),
+            partial_programs: tally.of(Op::PartialProgram),
+            erases: tally.of(Op::Erase),
+            oob_reads: tally.of(Op::OobRead),
+            busy_us: self.by_cause.values().map(|totals| totals.us).sum(),
+        };
+    }
+
+    /// The metrics that repeated runs are averaged over, by their dotted path.
+    pub fn key_metrics(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        let response = self.response_us.as_ref();
+        [
+            ("response_us.mean", response.map(|latency| latency.mean)),
+            ("response_us.p99", response.map(|latency| latency.p99)),
+            ("response_us.p999", response.map(|latency| latency.p999)),
+            ("service_us.mean", self.service_us.as_ref().map(|latency| latency.mean)),
+            ("waf", self.waf),
+            ("war", self.war),
+            ("cleaning_seconds", self.cleaning_seconds),
+            ("tp_overhead", self.tp_overhead),
+            ("cache.hit_ratio", self.cache.as_ref().and_then(|cache| cache.hit_ratio)),
+            ("flash.erases", Some(self.flash.erases as f64)),
+            ("erase_count.stdev", self.erase_count.as_ref().map(|count| count.stdev)),
+            ("wall_seconds", Some(self.wall_seconds)),
+        ]
+        .into_iter()
+        .filter_map(|(key, value)| Some((key, value?)))
+    }
+
+    /// Folds runs of one combination under different seeds into one result: the first run, with [`Repeats`].
+    /// `None` if there is no run.
+    pub fn repeated(runs: Vec<SchemeResult>) -> Option<SchemeResult> {
+        let repeats = (runs.len() > 1).then(|| Repeats::over(&runs));
+        let mut first = runs.into_iter().next()?;
+        first.repeats = repeats;
+        Some(first)
+    }
+}
+
+impl Repeats {
+    /// Mean and confidence of every key metric that all runs have.
+    pub fn over(runs: &[SchemeResult]) -> Repeats {
+        let mut samples: BTreeMap<&'static str, Vec<f64>> = BTreeMap::new();
+        for (key, value) in runs.iter().flat_map(SchemeResult::key_metrics) {
+            samples.entry(key).or_default().push(value);
+        }
+        let metrics = samples
+            .into_iter()
+            .filter(|(_, values)| values.len() == runs.len())
+            .map(|(key, values)| (key.to_owned(), Estimate::of(&values)))
+            .collect();
+        Repeats { n: runs.len() as u64, metrics }
+    }
+}
+
+impl Estimate {
+    /// Mean and half-width of independent samples; a single sample has half-width 0.
+    pub fn of(samples: &[f64]) -> Estimate {
+        let n = samples.len() as f64;
+        let mean = samples.iter().sum::<f64>() / n;
+        if samples.len() < 2 {
+            return Estimate { mean, half_width_95: 0.0 };
+        }
+        let variance = samples.iter().map(|sample| (sample - mean).powi(2)).sum::<f64>() / (n - 1.0);
+        Estimate { mean, half_width_95: student_t_975(samples.len() - 1) * (variance / n).sqrt() }
+    }
+}
+
+/// The 97.5 % quantile of Student's t: tabulated up to 30 degrees of freedom, beyond that by the Cornish–Fisher
+/// expansion around the normal quantile (error below 0.0005).
+fn student_t_975(freedom: usize) -> f64 {
+    const TABLE: [f64; 30] = [
+        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
+        2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+    ];
+    match freedom.checked_sub(1).and_then(|index| TABLE.get(index)) {
+        Some(&quantile) => quantile,
+        None => {
+            let (z, v) = (1.959_964_f64, freedom as f64);
+            z + (z.powi(3) + z) / (4.0 * v) + (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / (96.0 * v * v)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn latency(mean: f64) -> Latency {
+        Latency { mean, p50: mean, max: 10.0 * mean, ..Latency::default() }
+    }
+
+    /// A result with every optional part present.
+    fn full() -> SchemeResult {
+        let mut tally = Tally::default();
+        tally.add(Cause::Host, Op::Program);
+        tally.add(Cause::DataGc, Op::Erase);
+        let mut result = SchemeResult {
+            scheme: "dftl".into(),
+            params: Fields::from([("cache".into(), json!(65536))]),
+            ended: COMPLETE.into(),
+            sram: BTreeMap::from([("mapping cache".into(), 65536)]),
+            sram_bytes: 65536,
+            response_us: Some(Latency {
+                read: Some(Box::new(latency(1.0))),
+                write: Some(Box::new(latency(3.0))),
+                ..latency(2.0)
+            }),
+            service_us: Some(latency(1.5)),
+            queue_us: Some(latency(0.5)),
+            waf: Some(1.25),
+            waf_bytes: Some(1.25),
+            war: Some(1.5),
+            cleaning_seconds: Some(0.25),
+            tp_overhead: Some(0.1),
+            t_pc: Some(7.0),
+            cache: Some(Cache::of(10, 7, 2)),
+            merges: Some(Merges::default()),
+            space_utilisation: Some(1.0),
+            erase_count: Some(EraseCount::default()),
+            extra: Fields::from([("prefetches".into(), json!(3))]),
+            series: vec![Interval { waf: Some(1.0), mean_us: Some(2.0), p99_us: Some(4.0), ..Interval::default() }],
+            ..SchemeResult::default()
+        };
+        result.set_commands(&tally, |cause| if cause == Cause::Host { 200.0 } else { 1500.0 });
+        result.repeats = Some(Repeats::over(&[result.clone(), result.clone()]));
+        result
+    }
+
+    fn report(results: Vec<SchemeResult>) -> Report {
+        let workload = Workload { name: "w".into(), sha256: Some("00".into()), ..Workload::default() };
+        let mut report = Report::new(1, Fields::from([("name".into(), json!("agrawal08"))]), workload);
+        report.assumptions.push("seed 1".into());
+        report.results = results;
+        report
+    }
+
+    fn keys(value: &Value) -> Vec<&str> {
+        value.as_object().unwrap().keys().map(String::as_str).collect()
+    }
+
+    fn sorted(text: &str) -> Vec<&str> {
+        let mut words: Vec<&str> = text.split_whitespace().collect();
+        words.sort_unstable();
+        words
+    }
+
+    #[test]
+    fn keys_are_those_of_the_contract() {
+        let json = serde_json::to_value(report(vec![full()])).unwrap();
+        assert_eq!(keys(&json), sorted("schema ftlab seed device workload assumptions results"));
+        assert_eq!(keys(&json["workload"]), sorted("name requests reads writes read_pages write_pages sha256"));
+        let result = &json["results"][0];
+        assert_eq!(
+            keys(result),
+            sorted(
+                "scheme params ended wall_seconds fill_wall_seconds sram_bytes sram response_us service_us queue_us \
+                 flash by_cause waf waf_bytes war cleaning_seconds tp_overhead t_pc cache merges space_utilisation \
+                 erase_count extra series repeats"
+            )
+        );
+        let latency = "mean stdev p50 p95 p99 p999 p9999 max";
+        assert_eq!(keys(&result["response_us"]), sorted(&format!("{latency} read write")));
+        assert_eq!(keys(&result["response_us"]["read"]), sorted(latency));
+        assert_eq!(keys(&result["flash"]), sorted("reads programs partial_programs erases oob_reads busy_us"));
+        assert_eq!(keys(&result["by_cause"]), ["data_gc", "host"]);
+        assert_eq!(keys(&result["by_cause"]["host"]), sorted("reads oob_reads programs partial_programs erases us"));
+        assert_eq!(keys(&result["cache"]), sorted("accesses hits misses hit_ratio writebacks wb_ratio"));
+        assert_eq!(keys(&result["merges"]), sorted("switch partial full"));
+        assert_eq!(keys(&result["erase_count"]), sorted("mean stdev min max"));
+        assert_eq!(keys(&result["series"][0]), sorted("seconds requests iops waf free_blocks mean_us p99_us"));
+        assert_eq!(keys(&result["repeats"]), sorted("n metrics"));
+        assert_eq!(keys(&result["repeats"]["metrics"]["waf"]), sorted("mean half_width_95"));
+    }
+
+    #[test]
+    fn what_does_not_apply_is_absent() {
+        let json = serde_json::to_value(report(vec![SchemeResult::default()])).unwrap();
+        assert_eq!(
+            keys(&json["results"][0]),
+            sorted("scheme params ended wall_seconds fill_wall_seconds sram_bytes flash by_cause")
+        );
+    }
+
+    #[test]
+    fn a_report_reads_back_exactly() {
+        let mut result = full();
+        result.waf = Some(0.1 + 0.2);
+        result.wall_seconds = 1.0 / 3.0;
+        let report = report(vec![result, SchemeResult::default()]);
+        assert_eq!(Report::from_json(&serde_json::to_string(&report).unwrap()).unwrap(), report);
+    }
+
+    #[test]
+    fn other_schemas_and_other_texts_are_refused() {
+        let mut other = report(vec![]);
+        other.schema = 7;
+        let error = Report::from_json(&serde_json::to_string(&other).unwrap()).unwrap_err();
+        assert_eq!(error.to_string(), "report has schema 7, this ftlab reads schema 1");
+        assert!(Report::from_json("[]").unwrap_err().to_string().starts_with("not an ftlab report"));
+    }
+
+    #[test]
+    fn causes_partition_the_commands_and_the_time() {
+        let result = full();
+        assert_eq!(result.flash.busy_us, 1700.0);
+        assert_eq!(result.flash.programs, 1);
+        assert_eq!(result.flash.erases, 1);
+    }
+
+    #[test]
+    fn t_pc_is_measured_against_the_nearest_page_mapping() {
+        let with = |scheme: &str, spare: u64, mean| SchemeResult {
+            scheme: scheme.into(),
+            params: Fields::from([("gc".into(), json!(spare))]),
+            response_us: Some(latency(mean)),
+            ..SchemeResult::default()
+        };
+        let mut report = report(vec![with("page", 1, 10.0), with("page", 2, 20.0), with("dftl", 2, 25.0)]);
+        report.compare_with_page_mapping();
+        assert_eq!(report.results[2].t_pc, Some(25.0));
+        assert_eq!(report.results[0].t_pc, None);
+    }
+
+    #[test]
+    fn confidence_follows_student() {
+        // Textbook case: 5 samples, mean 10, standard deviation 1.5811, t = 2.776.
+        let estimate = Estimate::of(&[8.0, 9.0, 10.0, 11.0, 12.0]);
+        assert_eq!(estimate.mean, 10.0);
+        assert!((estimate.half_width_95 - 1.963).abs() < 0.001);
+        for (freedom, quantile) in [(31, 2.0395), (40, 2.0211), (120, 1.9799)] {
+            assert!((student_t_975(freedom) - quantile).abs() < 0.0005, "{freedom}");
+        }
+        assert_eq!(Estimate::of(&[3.0]), Estimate { mean: 3.0, half_width_95: 0.0 });
+    }
+
+    #[test]
+    fn repeats_keep_only_metrics_of_all_runs() {
+        let mut lame = full();
+        lame.waf = None;
+        let folded = SchemeResult::repeated(vec![full(), lame]).unwrap();
+        let repeats = folded.repeats.unwrap();
+        assert_eq!(repeats.n, 2);
+        assert!(!repeats.metrics.contains_key("waf"));
+        assert_eq!(repeats.metrics["war"], Estimate { mean: 1.5, half_width_95: 0.0 });
+        assert!(SchemeResult::repeated(vec![SchemeResult::default()]).unwrap().repeats.is_none());
+        assert!(SchemeResult::repeated(vec![]).is_none());
+    }
+
+    #[test]
+    fn ratios_are_finite_or_absent() {
+        assert_eq!(ratio(1.0, 4.0), Some(0.25));
+        assert_eq!(ratio(1.0, 0.0), None);
+        assert_eq!(ratio(0.0, 0.0), None);
+    }
+}
