@@ -6,6 +6,7 @@ use super::{causes, headline, labels, meaning, phrase};
 use crate::error::CliError;
 use crate::output;
 use crate::units;
+use serde_json::Value;
 use sim::report::{Interval, Report};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -181,8 +182,10 @@ fn percentiles(report: &Report) -> String {
         })
         .collect();
     let ticks: Vec<(f64, String)> = marks.iter().map(|&(name, share)| (position(share), name.to_owned())).collect();
-    let svg =
-        plot("Response time by percentile, logarithmic, one line per run", &lines, &ticks, Axis::LogTime, 380.0, true);
+    // Tall enough that the labels at the lines' ends find room.
+    let height = (15.0 * lines.len() as f64 + 60.0).max(380.0);
+    let title = "Response time by percentile, logarithmic, one line per run";
+    let svg = plot(title, &lines, &ticks, Axis::LogTime, height, true);
     figure(
         &svg,
         "<p class=\"note\">So many of the requests are answered within this time. Both axes are logarithmic.</p>\n",
@@ -230,7 +233,7 @@ fn series(report: &Report) -> String {
     let ticks: Vec<(f64, String)> = (0..=6)
         .map(|index| index as f64 * step)
         .filter(|&second| second <= end)
-        .map(|second| (second, format!("{} s", units::number(second))))
+        .map(|second| (second, format!("{} s", tick(second))))
         .collect();
     let mut html = legend(&labels);
     for (title, axis, value) in panels {
@@ -302,7 +305,7 @@ impl Axis {
             Axis::Linear => {
                 let step = nice_step(high.max(1e-9) / 4.0);
                 let count = (high / step).ceil().max(1.0) as usize;
-                let marks = (0..=count).map(|index| index as f64 * step).map(|mark| (mark, units::number(mark)));
+                let marks = (0..=count).map(|index| index as f64 * step).map(|mark| (mark, tick(mark)));
                 (0.0, count as f64 * step, marks.collect())
             }
             Axis::LogTime => {
@@ -312,6 +315,16 @@ impl Axis {
                 (f64::from(first), f64::from(last), marks.collect())
             }
         }
+    }
+}
+
+/// A round number without idle zeros: `20`, `0.5`, `1,500`.
+fn tick(value: f64) -> String {
+    let text = units::number(value);
+    if text.contains('.') && !text.contains('e') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
     }
 }
 
@@ -431,8 +444,8 @@ fn provenance(report: &Report) -> String {
     for assumption in &report.assumptions {
         let _ = writeln!(html, "<li>Assumed: {}</li>", escape(assumption));
     }
-    html.push_str("</ul>\n<div class=\"scroll\"><table>\n<thead><tr><th scope=\"col\">setting</th><th scope=\"col\">value</th></tr></thead>\n<tbody>\n");
-    let mut row = |name: &str, value: &serde_json::Value| {
+    html.push_str("</ul>\n<div class=\"scroll\"><table>\n<thead><tr><th scope=\"col\">setting</th><th scope=\"col\" class=\"text\">value</th></tr></thead>\n<tbody>\n");
+    let mut row = |name: &str, value: &Value| {
         let text = escape(&super::plain(value));
         let _ = writeln!(html, "<tr><th scope=\"row\">{}</th><td class=\"text\">{text}</td></tr>", escape(name));
     };
@@ -440,9 +453,9 @@ fn provenance(report: &Report) -> String {
         row(&format!("device.{key}"), value);
     }
     for (label, result) in labels(report).iter().zip(&report.results) {
-        for (key, value) in &result.params {
-            row(&format!("{label}: {key}"), value);
-        }
+        let params: Vec<String> =
+            result.params.iter().map(|(key, value)| format!("{key} = {}", super::plain(value))).collect();
+        row(label, &params.join(", ").into());
     }
     html.push_str("</tbody></table></div>\n");
     html
@@ -480,7 +493,7 @@ h1{font-size:1.35rem;line-height:1.3}h2{font-size:1.15rem;margin:2.2rem 0 .6rem}
 .scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.875rem;font-variant-numeric:tabular-nums}
 th,td{padding:.25rem .6rem;border-bottom:1px solid var(--rule);text-align:right;white-space:nowrap}
 thead th{vertical-align:bottom;font-weight:600}thead small{color:var(--dim);font-weight:400}
-th:first-child,td.text{text-align:left}tbody th{font-weight:500}
+th:first-child,.text{text-align:left}tbody th{font-weight:500}
 .note{color:var(--dim);font-size:.875rem;margin:.4rem 0}.warning{color:var(--warn)}summary{cursor:pointer;margin:.6rem 0}
 .plot{display:block;width:100%;min-width:36rem;height:auto}
 .plot text{fill:var(--fg);font:13px system-ui,sans-serif;dominant-baseline:middle}
@@ -575,6 +588,13 @@ mod tests {
             .map(|second| Interval { seconds: f64::from(second), iops: 5.0, ..Interval::default() })
             .collect();
         assert!(render(&report).len() < 400_000);
+    }
+
+    #[test]
+    fn ticks_have_no_idle_zeros() {
+        for (value, text) in [(20.0, "20"), (0.5, "0.5"), (0.0, "0"), (100.0, "100"), (1500.0, "1,500"), (2.5, "2.5")] {
+            assert_eq!(tick(value), text);
+        }
     }
 
     #[test]
