@@ -1,7 +1,7 @@
 //! One page that explains a report: tables, and plots as inline SVG. It loads nothing, runs nothing, follows the
 //! reader's light or dark scheme, and says every number of its plots in a table or a tooltip too.
 
-use super::table::columns;
+use super::table::{columns, estimates};
 use super::{causes, headline, labels, meaning, phrase};
 use crate::error::CliError;
 use crate::output;
@@ -34,6 +34,7 @@ pub fn render(report: &Report) -> String {
         page.push_str(&format!("<p>{}</p>\n", escape(&sentence)));
     }
     page.push_str(&summary(report));
+    page.push_str(&confidence(report));
     if report.results.iter().any(|result| !result.by_cause.is_empty()) {
         page.push_str(&section("Where the flash's time went", &(bars(report) + &cause_table(report))));
     }
@@ -46,6 +47,29 @@ pub fn render(report: &Report) -> String {
     page.push_str(&section("How to run it again", &provenance(report)));
     page.push_str("</main>\n</body>\n</html>\n");
     page
+}
+
+/// Means over repeated runs with their confidence; empty without them.
+fn confidence(report: &Report) -> String {
+    let Some((columns, rows)) = estimates(report) else { return String::new() };
+    let runs = report.results.iter().find_map(|result| result.repeats.as_ref()).map_or(0, |repeats| repeats.n);
+    let mut html = format!(
+        "<p class=\"note\">Means over {runs} runs under different seeds, with the half-width of the 95 % confidence \
+         interval:</p>\n<div class=\"scroll\"><table>\n<thead><tr><th scope=\"col\">scheme</th>"
+    );
+    for (title, unit) in columns {
+        let _ = write!(html, "<th scope=\"col\">{title}<br><small>{unit}</small></th>");
+    }
+    html.push_str("</tr></thead>\n<tbody>\n");
+    for (label, cells) in rows {
+        let _ = write!(html, "<tr><th scope=\"row\">{}</th>", escape(&label));
+        for cell in cells {
+            let _ = write!(html, "<td>{cell}</td>");
+        }
+        html.push_str("</tr>\n");
+    }
+    html.push_str("</tbody></table></div>\n");
+    html
 }
 
 fn section(title: &str, body: &str) -> String {
@@ -480,8 +504,8 @@ fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\'', "&#39;")
 }
 
-/// Eight line colours and fourteen cause colours, each chosen to keep 3:1 against both backgrounds; line styles tell
-/// runs apart beyond eight, and names stand beside lines, so that colour is never the only sign.
+/// Eight line colours with a contrast of at least 3:1 to their background, light or dark; dashes tell runs apart beyond
+/// eight, names stand beside lines, and tooltips name the parts of bars, so that colour is never the only sign.
 const STYLE: &str = "
 :root{color-scheme:light dark;--bg:#fff;--fg:#1c2024;--dim:#5c646c;--rule:#d9dde1;--warn:#a03000;
 --k0:#1f6fb4;--k1:#c4501b;--k2:#2e8540;--k3:#9b3fa5;--k4:#a67c00;--k5:#0b8a8f;--k6:#c2366b;--k7:#6b6f76}
@@ -497,7 +521,7 @@ th:first-child,.text{text-align:left}tbody th{font-weight:500}
 .note{color:var(--dim);font-size:.875rem;margin:.4rem 0}.warning{color:var(--warn)}summary{cursor:pointer;margin:.6rem 0}
 .plot{display:block;width:100%;min-width:36rem;height:auto}
 .plot text{fill:var(--fg);font:13px system-ui,sans-serif;dominant-baseline:middle}
-.plot .end{text-anchor:end}.plot .middle{text-anchor:middle}.grid{stroke:var(--rule);fill:none}
+.plot rect{stroke:var(--bg);stroke-width:.7}.plot .end{text-anchor:end}.plot .middle{text-anchor:middle}.grid{stroke:var(--rule);fill:none}
 .legend{list-style:none;display:flex;flex-wrap:wrap;gap:.2rem 1.2rem;padding:0;margin:.5rem 0;font-size:.875rem}
 .swatch{display:inline-block;width:.8rem;height:.8rem;margin-right:.4rem;border-radius:2px;vertical-align:-1px}
 .key{width:28px;height:8px;margin-right:.4rem}

@@ -95,6 +95,7 @@ pub fn render(report: &Report, verbose: bool) -> String {
     }
     text.push('\n');
     text.push_str(&summary(report));
+    text.push_str(&confidence(report));
     if verbose {
         text.push('\n');
         text.push_str(&by_cause(report));
@@ -137,6 +138,52 @@ fn summary(report: &Report) -> String {
         text.push_str("* best of its column\n");
     }
     text
+}
+
+/// Means with confidence: columns (title, unit) and per run a label with its cells.
+pub(super) type Estimates = (Vec<(&'static str, &'static str)>, Vec<(String, Vec<String>)>);
+
+/// What repeated runs say about the main metrics; nothing after single runs.
+pub(super) fn estimates(report: &Report) -> Option<Estimates> {
+    const METRICS: [(&str, &str, &str, f64); 6] = [
+        ("response_us.mean", "mean resp.", "µs", 1.0),
+        ("response_us.p99", "p99 resp.", "µs", 1.0),
+        ("waf", "WAF", "pages", 1.0),
+        ("flash.erases", "erases", "blocks", 1.0),
+        ("cache.hit_ratio", "cache hits", "%", 0.01),
+        ("tp_overhead", "map time", "% flash", 0.01),
+    ];
+    let repeats = || report.results.iter().filter_map(|result| result.repeats.as_ref());
+    let shown: Vec<_> =
+        METRICS.into_iter().filter(|(key, ..)| repeats().any(|repeats| repeats.metrics.contains_key(*key))).collect();
+    repeats().next()?;
+    let rows = labels(report).into_iter().zip(&report.results).map(|(label, result)| {
+        let cells = shown.iter().map(|&(key, _, _, divisor)| {
+            let estimate = result.repeats.as_ref().and_then(|repeats| repeats.metrics.get(key));
+            estimate.map_or_else(
+                || "-".to_owned(),
+                |e| format!("{} ± {}", units::number(e.mean / divisor), units::number(e.half_width_95 / divisor)),
+            )
+        });
+        (label, cells.collect())
+    });
+    Some((shown.iter().map(|&(_, title, unit, _)| (title, unit)).collect(), rows.collect()))
+}
+
+fn confidence(report: &Report) -> String {
+    let Some((columns, rows)) = estimates(report) else { return String::new() };
+    let runs = report.results.iter().find_map(|result| result.repeats.as_ref()).map_or(0, |repeats| repeats.n);
+    let mut table = new_table();
+    let titles = columns.iter().map(|(title, unit)| format!("{title}\n{unit}"));
+    table.set_header(std::iter::once("\nscheme".to_owned()).chain(titles));
+    for (label, cells) in rows {
+        table.add_row(std::iter::once(label).chain(cells));
+    }
+    align(&mut table, 1);
+    format!(
+        "\nmeans over {runs} runs under different seeds, ± half of the 95 % confidence interval:\n{}",
+        trimmed(&table)
+    )
 }
 
 /// Every command by its cause: counts, time, share.
@@ -284,6 +331,26 @@ mod tests {
         let row = text.lines().find(|line| line.starts_with("! dftl")).unwrap();
         assert!(!row.contains('*'), "{text}");
         fits(&text);
+    }
+
+    #[test]
+    fn repeated_runs_show_their_confidence() {
+        let mut report = three();
+        for result in &mut report.results {
+            let runs = [412.0, 430.0, 421.0].map(|mean| {
+                let mut run = result.clone();
+                run.response_us.as_mut().unwrap().mean = mean;
+                run
+            });
+            *result = SchemeResult::repeated(runs.to_vec()).unwrap();
+        }
+        let text = render(&report, true);
+        fits(&text);
+        assert!(text.contains("means over 3 runs"), "{text}");
+        // Standard deviation 9, Student's t 4.303: 4.303 * 9 / sqrt(3) = 22.4.
+        assert!(text.contains("421 ± 22.4"), "{text}");
+        assert!(crate::render::html::render(&report).contains("421 ± 22.4"));
+        assert!(!render(&three(), true).contains('±'));
     }
 
     #[test]
