@@ -8,6 +8,7 @@
 //! without writes) is absent, never zero. And every number is finite: JSON has no other, so a metric that divides by
 //! zero is absent too (see [`ratio`]).
 
+use crate::workload::Operation;
 use flash::{Cause, Op, Tally};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -293,6 +294,27 @@ pub struct Estimate {
     pub mean: f64,
     /// Half the width of the 95 % confidence interval (Student's t).
     pub half_width_95: f64,
+}
+
+/// One served request, for those who want every one of them (`--per-request`). Not part of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestRecord {
+    /// Arrival, in nanoseconds of simulated time.
+    pub arrival_ns: u64,
+    /// What was asked.
+    pub operation: Operation,
+    /// First byte on the device.
+    pub offset: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Arrival to start of service.
+    pub queue_ns: u64,
+    /// Start of service to end.
+    pub service_ns: u64,
+    /// Arrival to end.
+    pub response_ns: u64,
+    /// Flash commands that the request caused, collections included, by [`Op`].
+    pub commands: [u32; Op::ALL.len()],
 }
 
 /// `part / whole`, or nothing where that is no finite number: the rule for every ratio of a report.

@@ -40,7 +40,7 @@ fn config(scheme: &'static str, device: &str) -> Config {
 }
 
 /// One die, no bus time: read 25, program 200, erase 1500 µs.
-const PLAIN: &str = "agrawal08:capacity=4MiB,channels=1,bus_mbps=0,oob_read_us=0,planes=1,spare=25%";
+const PLAIN: &str = "agrawal08:capacity=4MiB,channels=1,bus_mbps=0,oob_read_us=0,planes=1,spare=30%";
 
 fn run_list(config: &Config, requests: Vec<Request>) -> Outcome {
     run(config, &mut List(requests.into_iter(), Intake::default()), &mut Unobserved).unwrap()

@@ -1,0 +1,815 @@
+//! The command line: one table of commands and flags, from which help, experiment files and checks follow.
+//!
+//! Values are checked here as far as their own form goes (a size is a size, a fill is one of four words). Names of
+//! schemes, policies, devices and parameters are checked when a plan is made (`commands::compare`), against the tables
+//! of the crates that own them.
+
+use crate::error::CliError;
+use crate::units::{parse_count, parse_size, parse_span_ns};
+use clap::builder::{PossibleValue, Styles};
+use clap::error::ErrorKind;
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// The whole command line.
+#[derive(Parser, Clone, Debug, PartialEq)]
+#[command(
+    name = "ftlab",
+    version,
+    styles = Styles::plain(),
+    max_term_width = 100,
+    disable_help_subcommand = true,
+    about = "A laboratory for flash translation layers (FTLs)",
+    long_about = "A laboratory for flash translation layers (FTLs).\n\n\
+        Runs published FTL schemes, written as real code against one flash interface, under block traces: what did \
+        each flash command cost, and what was it for? And attacks them: does every acknowledged write survive a power \
+        cut at every command?",
+    after_help = "Begin with:\n  \
+        ftlab compare                           three schemes on a model of an OLTP trace, in seconds\n  \
+        ftlab compare my.trace.zst --verbose    your own trace; its format is recognised\n  \
+        ftlab schemes dftl                      what a scheme does and which parameters it has\n\n\
+        `ftlab COMMAND --help` explains each command with examples."
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Subcommand, Clone, Debug, PartialEq)]
+pub enum Command {
+    /// Run schemes side by side under one workload and compare them.
+    Compare(Box<CompareArgs>),
+    /// Run an experiment from a TOML file: every flag of `compare` is a key.
+    Run(RunArgs),
+    /// Look at, convert and make traces.
+    Trace(TraceArgs),
+    /// List the schemes, or explain one.
+    Schemes(NameArgs),
+    /// List the devices, or explain one.
+    Devices(NameArgs),
+    /// Attack schemes: random operations against an oracle, and a power cut at every command.
+    Check(CheckArgs),
+}
+
+/// `ftlab compare`; also what an experiment file says.
+#[derive(Args, Clone, Debug, PartialEq)]
+#[command(after_help = "Examples:\n  \
+    ftlab compare\n      page, dftl and dftl-e on twin:financial1\n  \
+    ftlab compare fin1.spc.zst --schemes page,dftl --cache 16KiB,64KiB,256KiB\n      \
+    how much does the mapping cache matter? (page has none and runs once)\n  \
+    ftlab compare --workload zipf:theta=0.99,reads=0.3,requests=5M --gc greedy,cost-benefit --fill steady\n      \
+    which victim policy wears the flash least once the device is worn in?\n  \
+    ftlab compare web.csv --host closed:32 --html web.html --json web.json --series 1s\n      \
+    as fast as a queue of 32 allows; a page to look at, a file to compute with\n\n\
+    Lists cross: 2 schemes x 3 caches x 2 policies are 12 runs, spread over all cores. Counts take k, M, G; sizes \
+    take KiB, MiB, GiB.")]
+pub struct CompareArgs {
+    /// Trace file; SPC, MSR, blktrace, blkparse, fio and others are recognised by content, .gz .zst .xz are read as
+    /// they are [default: the workload twin:financial1]
+    #[arg(value_name = "TRACE", conflicts_with = "workload", value_hint = ValueHint::FilePath)]
+    pub trace: Option<PathBuf>,
+
+    /// Generated workload instead of a trace, as NAME[:key=value,…]: uniform, zipf, hotcold, sequential, twin:NAME
+    #[arg(long, value_name = "SPEC", help_heading = "Workload")]
+    pub workload: Option<String>,
+
+    /// Schemes to run, comma-separated, or "all"; `ftlab schemes` lists them
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "page,dftl,dftl-e", value_parser = parse_name,
+          help_heading = "Schemes")]
+    pub schemes: Vec<String>,
+
+    /// Device, as NAME[:key=value,…] or a TOML file; keys include capacity, spare, page, channels [default: agrawal08
+    /// with 4 KiB pages and 12.5 % spare, as large as the workload's addresses]
+    #[arg(long, value_name = "DEVICE", help_heading = "Device")]
+    pub device: Option<String>,
+
+    /// Mapping-cache sizes, comma-separated; each is one run of every scheme that has a cache [default: what a
+    /// block-level map of the device would need, as in the papers]
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = parse_size, help_heading = "Schemes")]
+    pub cache: Vec<u64>,
+
+    /// Policies that choose the block to collect, comma-separated: greedy, cost-benefit, fifo and others; each is one
+    /// run of every scheme that takes one [default: the scheme's own]
+    #[arg(long, value_name = "POLICIES", value_delimiter = ',', value_parser = parse_name, help_heading = "Schemes")]
+    pub gc: Vec<String>,
+
+    /// Set one scheme's parameter (repeatable); `ftlab schemes NAME` lists them with units, defaults and ranges
+    #[arg(long, value_name = "SCHEME.PARAM=VALUE", help_heading = "Schemes")]
+    pub set: Vec<Setting>,
+
+    /// State of the device at the start: empty; every page written once, in order or at random; or overwritten until
+    /// the write amplification stays steady over five rounds
+    #[arg(long, value_enum, default_value_t = Fill::Sequential, hide_possible_values = true,
+          value_name = "none|sequential|random|steady", help_heading = "Device")]
+    pub fill: Fill,
+
+    /// Who decides when a request arrives: the workload's times (open), or a host that keeps QD requests under way
+    /// (closed:QD) [default: open if the workload has times, else closed:32]
+    #[arg(long, value_name = "open|closed:QD", help_heading = "Workload")]
+    pub host: Option<Host>,
+
+    /// Seed of all randomness; the same seed gives the same report
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+
+    /// Requests to run before counting begins
+    #[arg(long, value_name = "N", default_value = "0", value_parser = parse_count, help_heading = "Workload")]
+    pub warmup: u64,
+
+    /// Stop after N requests, those of the warm-up not counted [default: the whole workload]
+    #[arg(long, value_name = "N", value_parser = parse_positive_count, help_heading = "Workload")]
+    pub limit: Option<u64>,
+
+    /// Run N times under different seeds and report means with 95 % confidence intervals
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeat: u32,
+
+    /// Format of the trace, where it should not be recognised by content
+    #[arg(long, value_name = "F", value_parser = parse_name, help_heading = "Trace")]
+    pub format: Option<String>,
+
+    /// What to do at a malformed line: stop, naming it, or skip and count it
+    #[arg(long, value_enum, default_value_t = OnError::Stop, hide_possible_values = true, value_name = "stop|skip",
+          help_heading = "Trace")]
+    pub on_error: OnError,
+
+    /// Requests beyond the device's capacity: an error; folded back (modulo); used extents moved together; or all
+    /// addresses scaled down [default: the device is made as large as the trace, or, beyond 64 GiB, compact]
+    #[arg(
+        long,
+        value_enum,
+        hide_possible_values = true,
+        value_name = "error|fold|compact|scale",
+        help_heading = "Trace"
+    )]
+    pub out_of_range: Option<OutOfRange>,
+
+    /// A trace of several volumes: laid one behind the other, or one of them alone, by number or name
+    #[arg(long, default_value = "concat", value_name = "concat|select=N", help_heading = "Trace")]
+    pub volumes: Volumes,
+
+    /// Multiply arrival times; 0.5 makes requests come twice as fast
+    #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = parse_factor, help_heading = "Trace")]
+    pub time_scale: f64,
+
+    /// Writes that cover part of a page: read the rest first, or write the page regardless, as FlashSim does
+    /// [default: rmw; ignore for twins, as in their papers]
+    #[arg(long, value_enum, hide_possible_values = true, value_name = "rmw|ignore", help_heading = "Workload")]
+    pub partial: Option<Partial>,
+
+    /// Runs at a time [default: all cores]
+    #[arg(long, value_name = "N", value_parser = parse_threads)]
+    pub threads: Option<usize>,
+
+    /// Write the report as JSON
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
+    pub json: Option<PathBuf>,
+
+    /// Write one row per run as CSV
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
+    pub csv: Option<PathBuf>,
+
+    /// Write the same rows as Parquet
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
+    pub parquet: Option<PathBuf>,
+
+    /// Write a self-contained page with tables and plots
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
+    pub html: Option<PathBuf>,
+
+    /// Write one CSV line per request (times, flash commands caused), compressed if FILE ends in .zst; of several runs
+    /// each has its own file, FILE-RUN
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
+    pub per_request: Option<PathBuf>,
+
+    /// Record requests/s, write amplification, free blocks and latency over simulated time, such as 1s or 100ms; goes
+    /// into JSON and HTML
+    #[arg(long, value_name = "INTERVAL", value_parser = parse_span_ns, help_heading = "Output")]
+    pub series: Option<u64>,
+
+    /// Print also what every flash command was for
+    #[arg(long, help_heading = "Output")]
+    pub verbose: bool,
+}
+
+impl Default for CompareArgs {
+    /// What `ftlab compare` without flags means.
+    fn default() -> Self {
+        CompareArgs {
+            trace: None,
+            workload: None,
+            schemes: ["page", "dftl", "dftl-e"].map(str::to_owned).to_vec(),
+            device: None,
+            cache: Vec::new(),
+            gc: Vec::new(),
+            set: Vec::new(),
+            fill: Fill::Sequential,
+            host: None,
+            seed: 1,
+            warmup: 0,
+            limit: None,
+            repeat: 1,
+            format: None,
+            on_error: OnError::Stop,
+            out_of_range: None,
+            volumes: Volumes::Concat,
+            time_scale: 1.0,
+            partial: None,
+            threads: None,
+            json: None,
+            csv: None,
+            parquet: None,
+            html: None,
+            per_request: None,
+            series: None,
+            verbose: false,
+        }
+    }
+}
+
+/// `ftlab run FILE`.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+#[command(
+    after_help = "Every flag of `ftlab compare` is a key, under the same name; paths are relative to the file:\n\n  \
+    workload = \"zipf:theta=0.99,requests=5M\"\n  \
+    schemes = [\"page\", \"dftl\"]\n  \
+    cache = [\"16KiB\", \"64KiB\"]\n  \
+    fill = \"steady\"\n  \
+    json = \"zipf.json\"\n\n  \
+    [set]\n  \
+    dftl.gc_low = 2\n\n\
+    Then: ftlab run zipf.toml"
+)]
+pub struct RunArgs {
+    /// Experiment file
+    #[arg(value_name = "FILE.toml", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+}
+
+/// `ftlab schemes` and `ftlab devices`.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+pub struct NameArgs {
+    /// Explain this one [default: list all]
+    pub name: Option<String>,
+}
+
+/// `ftlab trace`.
+#[derive(Args, Clone, Debug, PartialEq)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+pub struct TraceArgs {
+    /// What to do with a trace.
+    #[command(subcommand)]
+    pub command: TraceCommand,
+}
+
+/// The commands on traces.
+#[derive(Subcommand, Clone, Debug, PartialEq)]
+pub enum TraceCommand {
+    /// Say what a trace holds: format, volumes, requests, sizes, addresses, times, irregularities.
+    Info(TraceInfoArgs),
+    /// Print the first requests as ftlab understands them.
+    Head(TraceHeadArgs),
+    /// Write a trace in another format.
+    #[command(after_help = "Example: ftlab trace convert web.csv.gz web.spc.zst --to spc --limit 1M")]
+    Convert(TraceConvertArgs),
+    /// Write a generated workload as a trace file.
+    #[command(after_help = "Example: ftlab trace generate zipf:theta=0.99,requests=1M zipf.csv.zst --to msr")]
+    Generate(TraceGenerateArgs),
+}
+
+/// How a trace is read.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+pub struct TraceReading {
+    /// Trace file
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+
+    /// Format, where it should not be recognised by content
+    #[arg(long, value_name = "F", value_parser = parse_name)]
+    pub format: Option<String>,
+
+    /// What to do at a malformed line: stop, naming it, or skip and count it
+    #[arg(long, value_enum, default_value_t = OnError::Stop, hide_possible_values = true, value_name = "stop|skip")]
+    pub on_error: OnError,
+}
+
+/// `ftlab trace info`.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+pub struct TraceInfoArgs {
+    /// The trace.
+    #[command(flatten)]
+    pub reading: TraceReading,
+
+    /// Look at the first N requests only [default: all]
+    #[arg(long, value_name = "N", value_parser = parse_positive_count)]
+    pub limit: Option<u64>,
+}
+
+/// `ftlab trace head`.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+pub struct TraceHeadArgs {
+    /// The trace.
+    #[command(flatten)]
+    pub reading: TraceReading,
+
+    /// How many requests
+    #[arg(long, short = 'n', value_name = "N", default_value = "10", value_parser = parse_positive_count)]
+    pub limit: u64,
+}
+
+/// `ftlab trace convert`.
+#[derive(Args, Clone, Debug, PartialEq)]
+pub struct TraceConvertArgs {
+    /// The trace.
+    #[command(flatten)]
+    pub reading: TraceReading,
+
+    /// File to write; compressed if it ends in .zst
+    #[arg(value_name = "OUTPUT", value_hint = ValueHint::FilePath)]
+    pub output: PathBuf,
+
+    /// Format to write
+    #[arg(long, value_name = "F", value_parser = parse_name)]
+    pub to: String,
+
+    /// Stop after N requests [default: all]
+    #[arg(long, value_name = "N", value_parser = parse_positive_count)]
+    pub limit: Option<u64>,
+
+    /// A trace of several volumes: laid one behind the other, or one of them alone [default: kept apart]
+    #[arg(long, value_name = "concat|select=N")]
+    pub volumes: Option<Volumes>,
+
+    /// Multiply arrival times; 0.5 makes requests come twice as fast
+    #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = parse_factor)]
+    pub time_scale: f64,
+}
+
+/// `ftlab trace generate`.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+pub struct TraceGenerateArgs {
+    /// Workload, as NAME[:key=value,…]
+    #[arg(value_name = "SPEC")]
+    pub workload: String,
+
+    /// File to write; compressed if it ends in .zst
+    #[arg(value_name = "OUTPUT", value_hint = ValueHint::FilePath)]
+    pub output: PathBuf,
+
+    /// Format to write
+    #[arg(long, value_name = "F", value_parser = parse_name)]
+    pub to: String,
+
+    /// Seed of the workload
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// `ftlab check`.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+#[command(after_help = "Examples:\n  \
+    ftlab check                                  all schemes, one seed each\n  \
+    ftlab check --scheme dftl --seeds 20         one scheme, longer\n  \
+    ftlab check --scheme dftl --replay 7:1842    the failure that an earlier run printed")]
+pub struct CheckArgs {
+    /// Scheme to attack, or "all"
+    #[arg(long, value_name = "NAME|all", default_value = "all", value_parser = parse_name)]
+    pub scheme: String,
+
+    /// Random histories per scheme
+    #[arg(long, value_name = "N", default_value = "1", value_parser = parse_positive_count, conflicts_with = "replay")]
+    pub seeds: u64,
+
+    /// Power cuts per history: at every flash command, or at N of them, evenly spread
+    #[arg(long, value_name = "all|N", default_value = "all", conflicts_with = "replay")]
+    pub cuts: Cuts,
+
+    /// Show one cut again, in detail: the seed of the history and the number of the cut; needs --scheme NAME
+    #[arg(long, value_name = "SEED:CUT", requires = "scheme")]
+    pub replay: Option<Replay>,
+
+    /// Host operations per history
+    #[arg(long, value_name = "N", default_value = "2000", value_parser = parse_positive_count)]
+    pub operations: u64,
+}
+
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum $name { $($(#[$vdoc])* $variant),+ }
+
+        impl ValueEnum for $name {
+            fn value_variants<'a>() -> &'a [Self] {
+                &[$($name::$variant),+]
+            }
+            fn to_possible_value(&self) -> Option<PossibleValue> {
+                Some(PossibleValue::new(self.name()))
+            }
+        }
+
+        impl $name {
+            /// The word on the command line.
+            pub fn name(self) -> &'static str {
+                match self { $($name::$variant => $text),+ }
+            }
+        }
+    };
+}
+
+words!(
+    /// The device's state at the start.
+    Fill {
+        /// Nothing written.
+        None = "none",
+        /// Every page written once, in order.
+        Sequential = "sequential",
+        /// Every page written once, in random order.
+        Random = "random",
+        /// Overwritten at random until the write amplification is steady (SNIA's five rounds).
+        Steady = "steady",
+    }
+);
+
+words!(
+    /// What to do at a malformed record.
+    OnError {
+        /// Stop, naming the file and the line.
+        Stop = "stop",
+        /// Skip and count it.
+        Skip = "skip",
+    }
+);
+
+words!(
+    /// What to do with requests beyond the capacity.
+    OutOfRange {
+        /// Stop.
+        Error = "error",
+        /// Address modulo capacity.
+        Fold = "fold",
+        /// Used extents are moved together, in order.
+        Compact = "compact",
+        /// All addresses are scaled down.
+        Scale = "scale",
+    }
+);
+
+words!(
+    /// What to do with writes that cover part of a page.
+    Partial {
+        /// Read the rest of the page first.
+        Rmw = "rmw",
+        /// Write the page regardless.
+        Ignore = "ignore",
+    }
+);
+
+/// Who decides when a request arrives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Host {
+    /// The workload's own times.
+    Open,
+    /// A host that keeps `depth` requests under way.
+    Closed {
+        /// Requests under way, 1 to 65536.
+        depth: u32,
+    },
+}
+
+impl FromStr for Host {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            None if text == "open" => Ok(Host::Open),
+            Some(("closed", depth)) => match depth.parse() {
+                Ok(depth @ 1..=65536) => Ok(Host::Closed { depth }),
+                _ => Err("the queue depth is a number from 1 to 65536, as in closed:32".to_owned()),
+            },
+            _ => Err("write open, or closed:QD with a queue depth such as closed:32".to_owned()),
+        }
+    }
+}
+
+/// What to make of a trace's several volumes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Volumes {
+    /// One behind the other.
+    Concat,
+    /// This one alone: its number in order of appearance, or its name.
+    Select(String),
+}
+
+impl FromStr for Volumes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            None if text == "concat" => Ok(Volumes::Concat),
+            Some(("select", volume)) if !volume.is_empty() => Ok(Volumes::Select(volume.to_owned())),
+            _ => Err("write concat, or select=N with a volume's number or name".to_owned()),
+        }
+    }
+}
+
+/// One parameter of one scheme.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Setting {
+    /// Name of the scheme.
+    pub scheme: String,
+    /// Name of the parameter.
+    pub param: String,
+    /// The value as written.
+    pub value: String,
+}
+
+impl FromStr for Setting {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts = text.split_once('=').and_then(|(key, value)| Some((key.trim().split_once('.')?, value.trim())));
+        match parts {
+            Some(((scheme, param), value)) if !scheme.is_empty() && !param.is_empty() && !value.is_empty() => {
+                Ok(Setting { scheme: scheme.to_owned(), param: param.to_owned(), value: value.to_owned() })
+            }
+            _ => Err("write SCHEME.PARAM=VALUE, as in dftl.gc_low=2".to_owned()),
+        }
+    }
+}
+
+/// Where a checker cuts the power.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cuts {
+    /// At every command.
+    All,
+    /// At this many commands, evenly spread.
+    Number(u64),
+}
+
+impl FromStr for Cuts {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "all" { Ok(Cuts::All) } else { parse_positive_count(text).map(Cuts::Number) }
+    }
+}
+
+/// One power cut of one random history.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Replay {
+    /// Seed of the history.
+    pub seed: u64,
+    /// Number of the cut.
+    pub cut: u64,
+}
+
+impl FromStr for Replay {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.split_once(':')
+            .and_then(|(seed, cut)| Some(Replay { seed: seed.parse().ok()?, cut: cut.parse().ok()? }))
+            .ok_or_else(|| "write SEED:CUT, two whole numbers, as a failing check prints them".to_owned())
+    }
+}
+
+fn parse_name(text: &str) -> Result<String, String> {
+    let name = text.trim();
+    if name.is_empty() { Err("a name is missing".to_owned()) } else { Ok(name.to_owned()) }
+}
+
+fn parse_positive_count(text: &str) -> Result<u64, String> {
+    match parse_count(text)? {
+        0 => Err("it must be at least 1".to_owned()),
+        count => Ok(count),
+    }
+}
+
+fn parse_factor(text: &str) -> Result<f64, String> {
+    text.parse::<f64>()
+        .ok()
+        .filter(|factor| factor.is_finite() && *factor > 0.0)
+        .ok_or_else(|| "a factor is a number above 0, such as 0.5 or 10".to_owned())
+}
+
+fn parse_threads(text: &str) -> Result<usize, String> {
+    text.parse()
+        .ok()
+        .filter(|threads| (1..=1024).contains(threads))
+        .ok_or_else(|| "a number of threads is 1 to 1024".to_owned())
+}
+
+/// What a command line asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Invocation {
+    /// Run a command.
+    Command(Command),
+    /// Print this text (help or version) and leave with success.
+    Print(String),
+}
+
+/// Reads a command line, its first word the name of the program.
+///
+/// # Errors
+/// The first thing that is wrong, on one line, with the nearest valid spelling.
+pub fn parse<I, T>(words: I) -> Result<Invocation, CliError>
+where
+    I: IntoIterator<Item = T>,
+    T: Into<OsString> + Clone,
+{
+    match Cli::try_parse_from(words) {
+        Ok(cli) => Ok(Invocation::Command(cli.command)),
+        Err(error) => match error.kind() {
+            ErrorKind::DisplayHelp
+            | ErrorKind::DisplayVersion
+            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => Ok(Invocation::Print(error.render().to_string())),
+            _ => Err(one_line(&error)),
+        },
+    }
+}
+
+/// Clap's message without usage and footer, on one line.
+pub(crate) fn one_line(error: &clap::Error) -> CliError {
+    let text = error.render().to_string();
+    let mut message = String::new();
+    for line in text.lines().map(str::trim) {
+        let line = line.strip_prefix("error: ").unwrap_or(line);
+        if line.starts_with("Usage:") || line.starts_with("For more information") {
+            break;
+        }
+        if line.is_empty() {
+            continue;
+        }
+        let (separator, line) = match line.strip_prefix("tip: ") {
+            Some(tip) => ("; ", tip),
+            None if message.is_empty() || message.ends_with(':') => (" ", line),
+            None => (" ", line),
+        };
+        if !message.is_empty() {
+            message.push_str(separator);
+        }
+        message.push_str(line);
+    }
+    CliError::new(message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn command(line: &str) -> Command {
+        match parse(format!("ftlab {line}").split_whitespace()) {
+            Ok(Invocation::Command(command)) => command,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    fn compare(line: &str) -> CompareArgs {
+        match command(&format!("compare {line}")) {
+            Command::Compare(args) => *args,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn message(line: &str) -> String {
+        match parse(format!("ftlab {line}").split_whitespace()) {
+            Err(error) => error.to_string(),
+            Ok(other) => panic!("{line}: {other:?}"),
+        }
+    }
+
+    fn printed(line: &str) -> String {
+        match parse(format!("ftlab {line}").split_whitespace()) {
+            Ok(Invocation::Print(text)) => text,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_table_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn compare_alone_is_the_default() {
+        assert_eq!(compare(""), CompareArgs::default());
+    }
+
+    #[test]
+    fn every_flag_of_compare() {
+        let args = compare(
+            "t.spc --schemes page,dftl --device x:capacity=8GiB,spare=0.07 --cache 16KiB,64KiB --gc greedy,fifo \
+             --set dftl.gc_low=2 --set dftl-e.x=a=b --fill steady --host closed:32 --seed 7 --warmup 10k --limit 5M \
+             --repeat 3 --format spc --on-error skip --out-of-range fold --volumes select=2 --time-scale 0.5 \
+             --partial ignore --threads 2 --json a --csv b --parquet c --html d --per-request e --series 100ms --verbose",
+        );
+        let setting = |scheme: &str, param: &str, value: &str| Setting {
+            scheme: scheme.into(),
+            param: param.into(),
+            value: value.into(),
+        };
+        assert_eq!(
+            args,
+            CompareArgs {
+                trace: Some("t.spc".into()),
+                workload: None,
+                schemes: vec!["page".into(), "dftl".into()],
+                device: Some("x:capacity=8GiB,spare=0.07".into()),
+                cache: vec![16 << 10, 64 << 10],
+                gc: vec!["greedy".into(), "fifo".into()],
+                set: vec![setting("dftl", "gc_low", "2"), setting("dftl-e", "x", "a=b")],
+                fill: Fill::Steady,
+                host: Some(Host::Closed { depth: 32 }),
+                seed: 7,
+                warmup: 10_000,
+                limit: Some(5_000_000),
+                repeat: 3,
+                format: Some("spc".into()),
+                on_error: OnError::Skip,
+                out_of_range: Some(OutOfRange::Fold),
+                volumes: Volumes::Select("2".into()),
+                time_scale: 0.5,
+                partial: Some(Partial::Ignore),
+                threads: Some(2),
+                json: Some("a".into()),
+                csv: Some("b".into()),
+                parquet: Some("c".into()),
+                html: Some("d".into()),
+                per_request: Some("e".into()),
+                series: Some(100_000_000),
+                verbose: true,
+            }
+        );
+    }
+
+    #[test]
+    fn the_other_commands() {
+        assert_eq!(
+            command("check --scheme dftl --replay 7:1842"),
+            Command::Check(CheckArgs {
+                scheme: "dftl".into(),
+                seeds: 1,
+                cuts: Cuts::All,
+                replay: Some(Replay { seed: 7, cut: 1842 }),
+                operations: 2000,
+            })
+        );
+        assert!(matches!(
+            command("check --cuts 5k --seeds 3"),
+            Command::Check(CheckArgs { cuts: Cuts::Number(5000), seeds: 3, .. })
+        ));
+        assert_eq!(command("run a.toml"), Command::Run(RunArgs { file: "a.toml".into() }));
+        assert_eq!(command("schemes dftl"), Command::Schemes(NameArgs { name: Some("dftl".into()) }));
+        assert_eq!(command("devices"), Command::Devices(NameArgs { name: None }));
+        for line in
+            ["trace info a", "trace head a -n 3", "trace convert a b --to spc", "trace generate zipf b --to msr"]
+        {
+            assert!(matches!(command(line), Command::Trace(_)), "{line}");
+        }
+    }
+
+    #[test]
+    fn alone_it_prints_help() {
+        for line in ["", "--help", "compare --help", "trace", "trace convert --help"] {
+            let text = printed(line);
+            assert!(text.contains("Usage:"), "{line}");
+            assert!(text.lines().all(|line| line.chars().count() <= 100), "{line}");
+        }
+        assert!(printed("--version").starts_with("ftlab "));
+        assert!(printed("").contains("ftlab compare"));
+    }
+
+    #[test]
+    fn errors_are_one_line_that_names_the_fault() {
+        for (line, expected) in [
+            ("compare --chache 64KiB", "unexpected argument '--chache' found; a similar argument exists: '--cache'"),
+            ("compare --cache 64KB", "a size is a number of bytes"),
+            ("compare --fill stedy", "invalid value 'stedy' for '--fill"),
+            ("compare --fill stedy", "'steady'"),
+            ("compare --host closed:0", "the queue depth is a number from 1 to 65536"),
+            ("compare --time-scale 0", "a factor is a number above 0"),
+            ("compare --limit 0", "it must be at least 1"),
+            ("compare --repeat 0", "0 is not in 1..=1000"),
+            ("compare --set dftl=3", "write SCHEME.PARAM=VALUE, as in dftl.gc_low=2"),
+            ("compare --schemes page,,dftl", "a name is missing"),
+            ("compare a.spc --workload zipf", "cannot be used with"),
+            ("compare --buffer lru", "unexpected argument '--buffer'"),
+            ("compair", "unrecognized subcommand 'compair'; a similar subcommand exists: 'compare'"),
+            ("check --replay 7", "write SEED:CUT"),
+            ("run", "FILE.toml"),
+        ] {
+            let message = message(line);
+            assert!(message.contains(expected), "{line}: {message}");
+            assert!(
+                !message.contains('\n') && !message.contains("Usage") && !message.starts_with("error"),
+                "{message}"
+            );
+        }
+    }
+}

@@ -1,0 +1,441 @@
+//! `ftlab compare` before and after the simulation: what exactly is to be run, and where its report goes.
+//!
+//! Everything that can be wrong with a command line is found here, before the first request: an hour of simulation must
+//! not end in a misspelt directory.
+
+use crate::args::{CompareArgs, OnError, Partial, Volumes};
+use crate::error::CliError;
+use crate::output;
+use crate::render;
+use crate::units;
+use sim::report::Report;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// The workload of a compare without arguments.
+pub const DEFAULT_WORKLOAD: &str = "twin:financial1";
+
+/// A scheme as far as planning needs to know it; made from its table row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownScheme {
+    /// Its name.
+    pub name: String,
+    /// Names of its parameters. `cache` and `gc` among them say that it takes `--cache` and `--gc`.
+    pub parameters: Vec<String>,
+    /// Whether "all" means it too (not `null`, not `canary`).
+    pub in_all: bool,
+}
+
+impl KnownScheme {
+    fn takes(&self, parameter: &str) -> bool {
+        self.parameters.iter().any(|known| known == parameter)
+    }
+}
+
+/// The names that a plan may use; made from the tables of the crates that own them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Known {
+    /// The table of schemes.
+    pub schemes: Vec<KnownScheme>,
+    /// Names of the policies of garbage collection.
+    pub gc: Vec<String>,
+    /// Names of the trace formats.
+    pub formats: Vec<String>,
+}
+
+/// Where requests come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Workload {
+    /// A trace file, which exists.
+    Trace(PathBuf),
+    /// A generator's specification, not yet looked into.
+    Generated(String),
+}
+
+/// One run: a scheme with what the command line says about it. What it does not say is the scheme's default.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Combination {
+    /// Name of the scheme.
+    pub scheme: String,
+    /// Bytes of mapping cache, if one of several was asked for.
+    pub cache: Option<u64>,
+    /// Policy of garbage collection, if one was asked for.
+    pub gc: Option<String>,
+    /// Other parameters by name, as written.
+    pub settings: BTreeMap<String, String>,
+    /// Where its requests are recorded one by one.
+    pub per_request: Option<PathBuf>,
+}
+
+/// A command line whose names are known, whose files can be read and written, and which does not contradict itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// The requests.
+    pub workload: Workload,
+    /// How writes of parts of pages are treated: as asked for, or as suits the workload.
+    pub partial: Partial,
+    /// The runs, in the order of the report.
+    pub combinations: Vec<Combination>,
+}
+
+/// Resolves a command line.
+///
+/// # Errors
+/// The first thing that is wrong, with what to do about it.
+pub fn plan(args: &CompareArgs, known: &Known) -> Result<Plan, CliError> {
+    let workload = workload(args, known)?;
+    let schemes = schemes(&args.schemes, known)?;
+    for policy in &args.gc {
+        if !known.gc.contains(policy) {
+            return Err(CliError::unknown("policy", policy, known.gc.iter().map(String::as_str)));
+        }
+    }
+    for (flag, parameter, given) in [("--cache", "cache", !args.cache.is_empty()), ("--gc", "gc", !args.gc.is_empty())]
+    {
+        if given && !schemes.iter().any(|scheme| scheme.takes(parameter)) {
+            return Err(CliError::new(format_args!(
+                "{flag} is given, but none of the schemes {} takes a {parameter}; leave it out or add a scheme that does",
+                join(&schemes)
+            )));
+        }
+    }
+    let settings = settings(args, &schemes, known)?;
+    let mut combinations = Vec::new();
+    for scheme in &schemes {
+        let caches = crossed(&args.cache, scheme.takes("cache"));
+        let policies = crossed(&args.gc, scheme.takes("gc"));
+        for &cache in &caches {
+            for policy in &policies {
+                combinations.push(Combination {
+                    scheme: scheme.name.clone(),
+                    cache: cache.copied(),
+                    gc: policy.cloned(),
+                    settings: settings.get(scheme.name.as_str()).cloned().unwrap_or_default(),
+                    per_request: None,
+                });
+            }
+        }
+    }
+    if let Some(path) = &args.per_request {
+        let alone = combinations.len() == 1;
+        for combination in &mut combinations {
+            combination.per_request = Some(if alone { path.clone() } else { own_path(path, combination) });
+        }
+    }
+    check_outputs(args, &workload, &combinations)?;
+    let is_twin = matches!(&workload, Workload::Generated(spec) if spec.starts_with("twin:"));
+    let partial = args.partial.unwrap_or(if is_twin { Partial::Ignore } else { Partial::Rmw });
+    Ok(Plan { workload, partial, combinations })
+}
+
+/// Writes the report wherever the command line asked for and prints its table. A file that fails does not keep the
+/// others from being written.
+///
+/// # Errors
+/// The first file that could not be written; nothing of it is left.
+pub fn deliver(report: &Report, args: &CompareArgs, stdout: &mut dyn Write) -> Result<(), CliError> {
+    type Writer = fn(&Report, &Path) -> Result<(), CliError>;
+    let faces: [(&Option<PathBuf>, Writer); 4] = [
+        (&args.json, render::json::write),
+        (&args.csv, render::csv::write),
+        (&args.parquet, render::parquet::write),
+        (&args.html, render::html::write),
+    ];
+    let outcomes: Vec<_> =
+        faces.into_iter().filter_map(|(path, write)| Some(write(report, path.as_deref()?))).collect();
+    crate::print(stdout, &render::table::render(report, args.verbose))?;
+    outcomes.into_iter().collect()
+}
+
+fn workload(args: &CompareArgs, known: &Known) -> Result<Workload, CliError> {
+    let Some(trace) = &args.trace else {
+        for (flag, given) in [
+            ("--format", args.format.is_some()),
+            ("--on-error", args.on_error != OnError::Stop),
+            ("--volumes", args.volumes != Volumes::Concat),
+        ] {
+            if given {
+                return Err(CliError::new(format_args!("{flag} says how to read a trace, but no trace is given")));
+            }
+        }
+        return Ok(Workload::Generated(args.workload.clone().unwrap_or_else(|| DEFAULT_WORKLOAD.to_owned())));
+    };
+    if let Some(format) = args.format.as_ref().filter(|format| !known.formats.contains(format)) {
+        return Err(CliError::unknown("trace format", format, known.formats.iter().map(String::as_str)));
+    }
+    match fs::metadata(trace) {
+        Ok(found) if found.is_dir() => Err(CliError::file("read", trace, &std::io::ErrorKind::IsADirectory.into())),
+        Ok(_) => Ok(Workload::Trace(trace.clone())),
+        Err(_) if looks_generated(trace) => Err(CliError::new(format_args!(
+            "there is no trace file {}; for a generated workload write --workload {0}",
+            trace.display()
+        ))),
+        Err(cause) => Err(CliError::file("read", trace, &cause)),
+    }
+}
+
+/// Whether a trace that does not exist was rather meant as a workload: `zipf`, `zipf:theta=0.9`.
+fn looks_generated(trace: &Path) -> bool {
+    let name = trace.to_string_lossy();
+    let head = name.split(':').next().unwrap_or_default();
+    ["uniform", "zipf", "hotcold", "sequential", "twin"].contains(&head)
+}
+
+fn schemes<'a>(names: &[String], known: &'a Known) -> Result<Vec<&'a KnownScheme>, CliError> {
+    let mut schemes: Vec<&KnownScheme> = Vec::new();
+    for name in names {
+        if name == "all" {
+            schemes.extend(known.schemes.iter().filter(|scheme| scheme.in_all));
+        } else {
+            let found = known.schemes.iter().find(|scheme| scheme.name == *name).ok_or_else(|| {
+                let names = known.schemes.iter().map(|scheme| scheme.name.as_str()).chain(["all"]);
+                CliError::unknown("scheme", name, names)
+            })?;
+            schemes.push(found);
+        }
+    }
+    // A scheme named twice runs once, at its first place.
+    let mut unique: Vec<&KnownScheme> = Vec::new();
+    for scheme in schemes {
+        if !unique.contains(&scheme) {
+            unique.push(scheme);
+        }
+    }
+    Ok(unique)
+}
+
+fn settings<'a>(
+    args: &'a CompareArgs,
+    schemes: &[&KnownScheme],
+    known: &Known,
+) -> Result<BTreeMap<&'a str, BTreeMap<String, String>>, CliError> {
+    let mut settings: BTreeMap<&str, BTreeMap<String, String>> = BTreeMap::new();
+    for setting in &args.set {
+        let place = format!("--set {}.{}", setting.scheme, setting.param);
+        let Some(scheme) = schemes.iter().find(|scheme| scheme.name == setting.scheme) else {
+            let names = known.schemes.iter().map(|scheme| scheme.name.as_str());
+            return Err(if known.schemes.iter().any(|scheme| scheme.name == setting.scheme) {
+                CliError::new(format_args!("{} is not among the schemes that run ({})", setting.scheme, join(schemes)))
+            } else {
+                CliError::unknown("scheme", &setting.scheme, names)
+            }
+            .within(place));
+        };
+        if !scheme.takes(&setting.param) {
+            let what = format!("parameter of {}", scheme.name);
+            let parameters = scheme.parameters.iter().map(String::as_str);
+            return Err(CliError::unknown(&what, &setting.param, parameters).within(place));
+        }
+        let listed = match setting.param.as_str() {
+            "cache" => !args.cache.is_empty(),
+            "gc" => !args.gc.is_empty(),
+            _ => false,
+        };
+        if listed {
+            return Err(
+                CliError::new(format_args!("--{} sets it too; leave one of them out", setting.param)).within(place)
+            );
+        }
+        let own = settings.entry(&setting.scheme).or_default();
+        if own.insert(setting.param.clone(), setting.value.clone()).is_some() {
+            return Err(CliError::new("it is set twice").within(place));
+        }
+    }
+    Ok(settings)
+}
+
+/// Each of the values, or once none.
+fn crossed<T>(values: &[T], applies: bool) -> Vec<Option<&T>> {
+    if applies && !values.is_empty() { values.iter().map(Some).collect() } else { vec![None] }
+}
+
+/// `requests.csv.zst` of the run `dftl` with 64 KiB and greedy: `requests-dftl-64KiB-greedy.csv.zst`.
+fn own_path(path: &Path, combination: &Combination) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let (stem, extensions) = name.split_at(name.find('.').filter(|&dot| dot > 0).unwrap_or(name.len()));
+    let mut own = format!("{stem}-{}", combination.scheme);
+    if let Some(cache) = combination.cache {
+        own.push_str(&format!(
+            "-{}",
+            if cache % 1024 == 0 { units::bytes(cache).replace(' ', "") } else { cache.to_string() }
+        ));
+    }
+    if let Some(gc) = &combination.gc {
+        own.push_str(&format!("-{gc}"));
+    }
+    path.with_file_name(own + extensions)
+}
+
+/// Every output can be written, no two are one file, and none is the trace.
+fn check_outputs(args: &CompareArgs, workload: &Workload, combinations: &[Combination]) -> Result<(), CliError> {
+    let mut taken: Vec<(PathBuf, &str)> = Vec::new();
+    if let Workload::Trace(trace) = workload {
+        taken.push((resolved(trace), "the trace"));
+    }
+    let reports = [("--json", &args.json), ("--csv", &args.csv), ("--parquet", &args.parquet), ("--html", &args.html)];
+    let reports = reports.into_iter().filter_map(|(flag, path)| Some((flag, path.as_deref()?)));
+    let requests = combinations.iter().filter_map(|run| Some(("--per-request", run.per_request.as_deref()?)));
+    for (flag, path) in reports.chain(requests) {
+        output::probe(path).map_err(|error| error.within(flag))?;
+        let resolved = resolved(path);
+        let regular = fs::metadata(path).map_or(true, |found| found.is_file());
+        if let Some((_, other)) = taken.iter().find(|(other, _)| regular && *other == resolved) {
+            return Err(CliError::new(format_args!("{} is {other} already", path.display())).within(flag));
+        }
+        taken.push((resolved, flag));
+    }
+    Ok(())
+}
+
+/// The file itself, behind links and relative names, whether it exists or not.
+fn resolved(path: &Path) -> PathBuf {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::canonicalize(path)
+        .or_else(|_| Ok::<_, std::io::Error>(fs::canonicalize(parent)?.join(path.file_name().unwrap_or_default())))
+        .unwrap_or_else(|_| path.to_owned())
+}
+
+fn join(schemes: &[&KnownScheme]) -> String {
+    schemes.iter().map(|scheme| scheme.name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Command, Invocation, parse};
+    use crate::testing::{Directory, three};
+
+    fn known() -> Known {
+        let scheme = |name: &str, parameters: &[&str], in_all| KnownScheme {
+            name: name.into(),
+            parameters: parameters.iter().map(|&parameter| parameter.into()).collect(),
+            in_all,
+        };
+        Known {
+            schemes: vec![
+                scheme("null", &[], false),
+                scheme("page", &["gc", "gc_low"], true),
+                scheme("dftl", &["cache", "gc", "gc_low"], true),
+                scheme("dftl-e", &["cache", "gc", "gc_low", "window"], true),
+            ],
+            gc: ["greedy", "cost-benefit", "fifo"].map(str::to_owned).to_vec(),
+            formats: ["spc", "msr"].map(str::to_owned).to_vec(),
+        }
+    }
+
+    fn args(line: &str) -> CompareArgs {
+        match parse(format!("ftlab compare {line}").split_whitespace()) {
+            Ok(Invocation::Command(Command::Compare(args))) => *args,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn planned(line: &str) -> Result<Plan, CliError> {
+        plan(&args(line), &known())
+    }
+
+    fn runs(line: &str) -> Vec<String> {
+        let plan = planned(line).unwrap();
+        let run = |c: &Combination| {
+            let gc = c.gc.as_deref().unwrap_or("-");
+            format!("{} {} {gc}", c.scheme, c.cache.map_or_else(|| "-".to_owned(), |cache| cache.to_string()))
+        };
+        plan.combinations.iter().map(run).collect()
+    }
+
+    #[test]
+    fn plain_compare() {
+        let plan = planned("").unwrap();
+        assert_eq!(plan.workload, Workload::Generated(DEFAULT_WORKLOAD.into()));
+        assert_eq!(plan.partial, Partial::Ignore, "as in the papers");
+        assert_eq!(runs(""), ["page - -", "dftl - -", "dftl-e - -"]);
+        assert_eq!(planned("--workload zipf").unwrap().partial, Partial::Rmw);
+    }
+
+    #[test]
+    fn lists_cross_where_they_apply() {
+        assert_eq!(
+            runs("--schemes page,dftl --cache 1KiB,2KiB --gc greedy,fifo"),
+            [
+                "page - greedy",
+                "page - fifo",
+                "dftl 1024 greedy",
+                "dftl 1024 fifo",
+                "dftl 2048 greedy",
+                "dftl 2048 fifo",
+            ]
+        );
+        assert_eq!(runs("--schemes all"), ["page - -", "dftl - -", "dftl-e - -"]);
+        assert_eq!(runs("--schemes dftl,page,dftl"), ["dftl - -", "page - -"]);
+    }
+
+    #[test]
+    fn settings_reach_their_scheme() {
+        let plan = planned("--set dftl.gc_low=2 --set dftl-e.window=8").unwrap();
+        assert!(plan.combinations[0].settings.is_empty());
+        assert_eq!(plan.combinations[1].settings, BTreeMap::from([("gc_low".into(), "2".into())]));
+        assert_eq!(plan.combinations[2].settings, BTreeMap::from([("window".into(), "8".into())]));
+    }
+
+    #[test]
+    fn requests_of_several_runs_go_to_several_files() {
+        let directory = Directory::new();
+        let path = directory.join("r.csv.zst");
+        let line = format!("--schemes page,dftl --cache 64KiB --per-request {}", path.display());
+        let paths: Vec<_> = planned(&line).unwrap().combinations.into_iter().map(|c| c.per_request.unwrap()).collect();
+        assert_eq!(paths, [directory.join("r-page.csv.zst"), directory.join("r-dftl-64KiB.csv.zst")]);
+        let line = format!("--schemes page --per-request {}", path.display());
+        assert_eq!(planned(&line).unwrap().combinations[0].per_request, Some(path));
+        assert!(directory.names().is_empty());
+    }
+
+    #[test]
+    fn mistakes_are_found_before_the_run() {
+        let directory = Directory::new();
+        let trace = directory.join("t.spc");
+        fs::write(&trace, "0,0,512,r,0\n").unwrap();
+        let (trace, root) = (trace.display(), directory.join("").display().to_string());
+        let out = directory.join("out.json").display().to_string();
+        for (line, expected) in [
+            ("--schemes page,dtfl".to_owned(), "unknown scheme \"dtfl\"; did you mean \"dftl\"?"),
+            ("--gc gredy".into(), "unknown policy \"gredy\"; did you mean \"greedy\"?"),
+            ("--schemes page --cache 64KiB".into(), "none of the schemes page takes a cache"),
+            ("--set lsftl.lu=3".into(), "--set lsftl.lu: unknown scheme \"lsftl\""),
+            ("--schemes page --set dftl.gc_low=3".into(), "dftl is not among the schemes that run (page)"),
+            ("--set dftl.gclow=3".into(), "unknown parameter of dftl \"gclow\"; did you mean \"gc_low\"?"),
+            ("--set dftl.gc_low=3 --set dftl.gc_low=4".into(), "--set dftl.gc_low: it is set twice"),
+            ("--gc fifo --set dftl.gc=greedy".into(), "--gc sets it too"),
+            ("no/such.spc".into(), "cannot read no/such.spc: no such file or directory"),
+            ("zipf:theta=0.9".into(), "write --workload zipf:theta=0.9"),
+            (root, "it is a directory"),
+            (format!("{trace} --format spk"), "unknown trace format \"spk\"; did you mean \"spc\"?"),
+            ("--format spc".into(), "--format says how to read a trace, but no trace is given"),
+            ("--json no/dir/a.json".into(), "--json: cannot write no/dir/a.json: no directory no/dir"),
+            (format!("{trace} --csv {trace}"), "is the trace already"),
+            (format!("--json {out} --csv {out}"), "--csv: "),
+            (format!("--json {out} --csv {out}"), "is --json already"),
+        ] {
+            let message = planned(&line).unwrap_err().to_string();
+            assert!(message.contains(expected), "{line}: {message}");
+        }
+        assert_eq!(directory.names(), ["t.spc"]);
+        planned("--json /dev/null --csv /dev/null").unwrap();
+    }
+
+    #[test]
+    fn all_faces_are_delivered_and_a_failing_one_harms_no_other() {
+        let directory = Directory::new();
+        let mut args = args("--verbose");
+        args.json = Some("/dev/full".into());
+        args.csv = Some(directory.join("a.csv"));
+        args.parquet = Some(directory.join("a.parquet"));
+        args.html = Some(directory.join("a.html"));
+        let mut stdout = Vec::new();
+        let error = deliver(&three(), &args, &mut stdout).unwrap_err();
+        assert!(error.message().starts_with("cannot write /dev/full"), "{error}");
+        assert_eq!(directory.names(), ["a.csv", "a.html", "a.parquet"]);
+        assert!(String::from_utf8(stdout).unwrap().contains("translation_load"));
+    }
+}

@@ -1,0 +1,3 @@
+//! The commands, each in its file.
+
+pub mod compare;

@@ -1,0 +1,239 @@
+//! Files that are either complete or not there.
+//!
+//! A report that took an hour must not destroy the previous one when the disk fills up. [`AtomicFile`] writes to a
+//! temporary beside the target, forces it to the disk and renames it; whatever fails on the way, the temporary goes and
+//! the target stays as it was. Devices and pipes (`/dev/stdout`) cannot be renamed over and are written directly.
+
+use crate::error::CliError;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Temporaries that exist at the moment, for [`remove_temporaries`].
+static TEMPORARIES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// A file under construction. Dropped without [`AtomicFile::commit`], it leaves nothing behind.
+#[derive(Debug)]
+pub struct AtomicFile {
+    /// As the user named it, for messages.
+    named: PathBuf,
+    /// Temporary and target, symbolic links resolved; `None` if written directly.
+    rename: Option<(PathBuf, PathBuf)>,
+    file: BufWriter<File>,
+}
+
+impl AtomicFile {
+    /// Begins a file that will appear, or be replaced, at `path`.
+    ///
+    /// # Errors
+    /// The directory is missing or not writable, or `path` is a directory.
+    pub fn create(path: &Path) -> Result<AtomicFile, CliError> {
+        let fail = |cause: io::Error| CliError::file("write", path, &cause);
+        let (file, rename) = match fs::metadata(path) {
+            Ok(existing) if existing.is_dir() => return Err(fail(io::ErrorKind::IsADirectory.into())),
+            Ok(existing) if !existing.is_file() => (OpenOptions::new().write(true).open(path).map_err(fail)?, None),
+            Ok(existing) => {
+                let target = fs::canonicalize(path).map_err(fail)?;
+                let (file, temporary) = create_beside(&target).map_err(fail)?;
+                // A report keeps the permissions that its predecessor was given.
+                let kept = file.set_permissions(existing.permissions());
+                let rename = Some((temporary.clone(), target));
+                if let Err(cause) = kept {
+                    discard(&temporary);
+                    return Err(fail(cause));
+                }
+                (file, rename)
+            }
+            Err(_) => {
+                let (file, temporary) = create_beside(path).map_err(|cause| missing_directory(path, cause))?;
+                (file, Some((temporary, path.to_owned())))
+            }
+        };
+        Ok(AtomicFile { named: path.to_owned(), rename, file: BufWriter::with_capacity(1 << 16, file) })
+    }
+
+    /// Makes the file durable and puts it in its place.
+    ///
+    /// # Errors
+    /// The disk is full or failing; the target is as it was.
+    pub fn commit(mut self) -> Result<(), CliError> {
+        self.finish().map_err(|cause| CliError::file("write", &self.named, &cause))
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.file.flush()?;
+        let Some((temporary, target)) = &self.rename else { return Ok(()) };
+        self.file.get_ref().sync_all()?;
+        fs::rename(temporary, target)?;
+        forget(temporary);
+        // The entry in the directory is what makes it permanent. Not every file system can do this; then nothing is lost.
+        if let Some(parent) = target.parent() {
+            let _ = File::open(parent).and_then(|directory| directory.sync_all());
+        }
+        self.rename = None;
+        Ok(())
+    }
+
+    /// Turns an error of the standard library's writers into one that names this file.
+    pub fn error(&self, cause: &io::Error) -> CliError {
+        CliError::file("write", &self.named, cause)
+    }
+}
+
+impl Write for AtomicFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for AtomicFile {
+    fn drop(&mut self) {
+        if let Some((temporary, _)) = &self.rename {
+            discard(temporary);
+        }
+    }
+}
+
+/// Writes a whole file at once.
+///
+/// # Errors
+/// As [`AtomicFile::create`] and [`AtomicFile::commit`].
+pub fn write_file(path: &Path, contents: &[u8]) -> Result<(), CliError> {
+    let mut file = AtomicFile::create(path)?;
+    file.write_all(contents).map_err(|cause| file.error(&cause))?;
+    file.commit()
+}
+
+/// Finds out, before the work begins, whether a file can be written in its place.
+///
+/// # Errors
+/// As [`AtomicFile::create`].
+pub fn probe(path: &Path) -> Result<(), CliError> {
+    AtomicFile::create(path).map(drop)
+}
+
+/// Removes the temporaries of all unfinished files: for a process that is about to exit without unwinding.
+pub fn remove_temporaries() {
+    if let Ok(list) = TEMPORARIES.try_lock() {
+        for temporary in list.iter() {
+            let _ = fs::remove_file(temporary);
+        }
+    }
+}
+
+fn create_beside(target: &Path) -> io::Result<(File, PathBuf)> {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let name = target.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
+    loop {
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let temporary = target.with_file_name(format!(".{name}.{}-{count}.tmp", std::process::id()));
+        match OpenOptions::new().write(true).create_new(true).open(&temporary) {
+            Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(cause) => return Err(cause),
+            Ok(file) => {
+                if let Ok(mut list) = TEMPORARIES.lock() {
+                    list.push(temporary.clone());
+                }
+                return Ok((file, temporary));
+            }
+        }
+    }
+}
+
+fn missing_directory(path: &Path, cause: io::Error) -> CliError {
+    match path.parent() {
+        Some(parent) if cause.kind() == io::ErrorKind::NotFound => {
+            CliError::new(format_args!("cannot write {}: no directory {}", path.display(), parent.display()))
+        }
+        _ => CliError::file("write", path, &cause),
+    }
+}
+
+fn discard(temporary: &Path) {
+    let _ = fs::remove_file(temporary);
+    forget(temporary);
+}
+
+fn forget(temporary: &Path) {
+    if let Ok(mut list) = TEMPORARIES.lock() {
+        list.retain(|other| other != temporary);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Directory;
+
+    #[test]
+    fn appears_whole_and_replaces_whole() {
+        let directory = Directory::new();
+        let path = directory.join("report.json");
+        write_file(&path, b"one").unwrap();
+        let mut second = AtomicFile::create(&path).unwrap();
+        second.write_all(b"two").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"one");
+        second.commit().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"two");
+        assert_eq!(directory.names(), ["report.json"]);
+    }
+
+    #[test]
+    fn abandoned_files_leave_nothing() {
+        let directory = Directory::new();
+        let path = directory.join("report.json");
+        let mut file = AtomicFile::create(&path).unwrap();
+        file.write_all(b"half").unwrap();
+        drop(file);
+        probe(&path).unwrap();
+        assert!(directory.names().is_empty());
+    }
+
+    #[test]
+    fn a_missing_directory_is_named() {
+        let directory = Directory::new();
+        let path = directory.join("no/report.json");
+        let error = write_file(&path, b"x").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!("cannot write {}: no directory {}", path.display(), directory.join("no").display())
+        );
+        let error = write_file(&directory.join(""), b"x").unwrap_err();
+        assert!(error.to_string().ends_with("it is a directory"), "{error}");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_disk_is_reported_and_devices_survive() {
+        let error = write_file(Path::new("/dev/full"), b"x").unwrap_err();
+        assert_eq!(error.to_string(), "cannot write /dev/full: no space left on the device");
+        write_file(Path::new("/dev/null"), b"x").unwrap();
+        assert!(!fs::metadata("/dev/full").unwrap().is_file());
+        assert!(!fs::metadata("/dev/null").unwrap().is_file());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_and_permissions_are_kept() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let directory = Directory::new();
+        let (real, link) = (directory.join("real.csv"), directory.join("link.csv"));
+        write_file(&real, b"one").unwrap();
+        fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
+        symlink(&real, &link).unwrap();
+        write_file(&link, b"two").unwrap();
+        assert_eq!(fs::read(&real).unwrap(), b"two");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
+    }
+}

@@ -1,0 +1,645 @@
+//! One page that explains a report: tables, and plots as inline SVG. It loads nothing, runs nothing, follows the
+//! reader's light or dark scheme, and says every number of its plots in a table or a tooltip too.
+
+use super::table::{columns, estimates};
+use super::{causes, headline, labels, meaning, phrase};
+use crate::error::CliError;
+use crate::output;
+use crate::units;
+use serde_json::Value;
+use sim::report::{Interval, Report};
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// Width of the plots in SVG units; the page scales them.
+const WIDTH: f64 = 900.0;
+
+/// Writes the page.
+///
+/// # Errors
+/// The file cannot be written; nothing of it is left.
+pub fn write(report: &Report, path: &Path) -> Result<(), CliError> {
+    output::write_file(path, render(report).as_bytes())
+}
+
+/// The page as text.
+pub fn render(report: &Report) -> String {
+    let title = escape(&headline(report));
+    let mut page = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>ftlab: {title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n"
+    );
+    for sentence in meaning(report) {
+        page.push_str(&format!("<p>{}</p>\n", escape(&sentence)));
+    }
+    page.push_str(&summary(report));
+    page.push_str(&confidence(report));
+    if report.results.iter().any(|result| !result.by_cause.is_empty()) {
+        page.push_str(&section("Where the flash's time went", &(bars(report) + &cause_table(report))));
+    }
+    if report.results.iter().any(|result| result.response_us.is_some()) {
+        page.push_str(&section("Response times", &(percentiles(report) + &latency_table(report))));
+    }
+    if report.results.iter().any(|result| result.series.len() > 1) {
+        page.push_str(&section("Over simulated time", &series(report)));
+    }
+    page.push_str(&section("How to run it again", &provenance(report)));
+    page.push_str("</main>\n</body>\n</html>\n");
+    page
+}
+
+/// Means over repeated runs with their confidence; empty without them.
+fn confidence(report: &Report) -> String {
+    let Some((columns, rows)) = estimates(report) else { return String::new() };
+    let runs = report.results.iter().find_map(|result| result.repeats.as_ref()).map_or(0, |repeats| repeats.n);
+    let mut html = format!(
+        "<p class=\"note\">Means over {runs} runs under different seeds, with the half-width of the 95 % confidence \
+         interval:</p>\n<div class=\"scroll\"><table>\n<thead><tr><th scope=\"col\">scheme</th>"
+    );
+    for (title, unit) in columns {
+        let _ = write!(html, "<th scope=\"col\">{title}<br><small>{unit}</small></th>");
+    }
+    html.push_str("</tr></thead>\n<tbody>\n");
+    for (label, cells) in rows {
+        let _ = write!(html, "<tr><th scope=\"row\">{}</th>", escape(&label));
+        for cell in cells {
+            let _ = write!(html, "<td>{cell}</td>");
+        }
+        html.push_str("</tr>\n");
+    }
+    html.push_str("</tbody></table></div>\n");
+    html
+}
+
+fn section(title: &str, body: &str) -> String {
+    format!("<section>\n<h2>{title}</h2>\n{body}</section>\n")
+}
+
+fn summary(report: &Report) -> String {
+    let columns = columns(&report.results);
+    let best: Vec<Vec<bool>> = columns.iter().map(|column| column.best(&report.results)).collect();
+    let mut html = "<div class=\"scroll\"><table>\n<thead><tr><th scope=\"col\">scheme</th>".to_owned();
+    for column in &columns {
+        let _ = write!(html, "<th scope=\"col\">{}<br><small>{}</small></th>", escape(&column.title), column.unit);
+    }
+    html.push_str("</tr></thead>\n<tbody>\n");
+    for (row, (label, result)) in labels(report).iter().zip(&report.results).enumerate() {
+        let _ = write!(html, "<tr><th scope=\"row\">{}</th>", escape(label));
+        for (column, best) in columns.iter().zip(&best) {
+            let text = column.text(result).unwrap_or_else(|| "–".to_owned());
+            let cell = if best[row] { format!("<strong>{text}</strong>") } else { text };
+            let _ = write!(html, "<td>{cell}</td>");
+        }
+        html.push_str("</tr>\n");
+    }
+    html.push_str("</tbody></table></div>\n");
+    if best.iter().flatten().any(|&best| best) {
+        html.push_str("<p class=\"note\">Bold: best of its column.</p>\n");
+    }
+    for (label, result) in labels(report).iter().zip(&report.results).filter(|(_, result)| !result.is_complete()) {
+        let _ = writeln!(html, "<p class=\"warning\">{} ended early: {}</p>", escape(label), escape(&result.ended));
+    }
+    html
+}
+
+/// Horizontal bars, one per run, of flash time stacked by cause.
+fn bars(report: &Report) -> String {
+    const ROW: f64 = 30.0;
+    let labels = labels(report);
+    let left = label_width(&labels);
+    let right = 90.0;
+    let longest = report.results.iter().map(|result| result.flash.busy_us).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
+    let scale = (WIDTH - left - right) / longest;
+    let height = ROW * labels.len() as f64 + 8.0;
+    let mut svg = open_svg(height, "Flash time by cause, one bar per run, in seconds");
+    for (row, (label, result)) in labels.iter().zip(&report.results).enumerate() {
+        let y = 4.0 + ROW * row as f64;
+        let middle = y + ROW / 2.0 + 1.0;
+        let _ = write!(svg, "<text class=\"end\" x=\"{:.1}\" y=\"{middle:.1}\">{}</text>", left - 8.0, escape(label));
+        let mut x = left;
+        for (cause, totals) in causes(result) {
+            let width = totals.us * scale;
+            let _ = write!(
+                svg,
+                "<rect class=\"c{}\" x=\"{x:.2}\" y=\"{:.1}\" width=\"{width:.2}\" height=\"{:.1}\"><title>{}: {}, {}: \
+                 {} ({:.1} %)</title></rect>",
+                cause_index(cause),
+                y + 3.0,
+                ROW - 6.0,
+                escape(label),
+                escape(cause),
+                escape(phrase(cause)),
+                units::time_us(totals.us),
+                100.0 * super::share(result, cause)
+            );
+            x += width;
+        }
+        let total = units::time_us(result.flash.busy_us);
+        let _ = writeln!(svg, "<text x=\"{:.1}\" y=\"{middle:.1}\">{total}</text>", x + 8.0);
+    }
+    svg.push_str("</svg>\n");
+    let mut legend = "<ul class=\"legend\">".to_owned();
+    for (index, cause) in flash::Cause::ALL.iter().enumerate() {
+        if report.results.iter().any(|result| result.by_cause.contains_key(cause.name())) {
+            let _ = write!(legend, "<li><span class=\"swatch b{index}\"></span>{}</li>", escape(phrase(cause.name())));
+        }
+    }
+    legend.push_str("</ul>\n");
+    figure(&svg, &legend)
+}
+
+fn cause_index(cause: &str) -> usize {
+    flash::Cause::ALL.iter().position(|known| known.name() == cause).unwrap_or(flash::Cause::ALL.len())
+}
+
+fn cause_table(report: &Report) -> String {
+    let mut html = "<details><summary>The numbers</summary>\n<div class=\"scroll\"><table>\n<thead><tr>".to_owned();
+    for title in ["scheme", "cause"] {
+        let _ = write!(html, "<th scope=\"col\">{title}</th>");
+    }
+    for (title, unit) in [
+        ("reads", "pages"),
+        ("OOB reads", "pages"),
+        ("programs", "pages"),
+        ("partial programs", "pages"),
+        ("erases", "blocks"),
+        ("time", "s"),
+        ("share", "%"),
+    ] {
+        let _ = write!(html, "<th scope=\"col\">{title}<br><small>{unit}</small></th>");
+    }
+    html.push_str("</tr></thead>\n<tbody>\n");
+    for (label, result) in labels(report).iter().zip(&report.results) {
+        for (cause, totals) in causes(result) {
+            let _ =
+                write!(html, "<tr><th scope=\"row\">{}</th><td class=\"text\">{}</td>", escape(label), escape(cause));
+            for count in [totals.reads, totals.oob_reads, totals.programs, totals.partial_programs, totals.erases] {
+                let _ = write!(html, "<td>{}</td>", units::whole(count));
+            }
+            let share = 100.0 * super::share(result, cause);
+            let _ = writeln!(html, "<td>{}</td><td>{share:.1}</td></tr>", units::number(totals.us / 1e6));
+        }
+    }
+    html.push_str("</tbody></table></div></details>\n");
+    html
+}
+
+/// One of the lines of a plot: its name and its points, x and y in the plot's own units.
+struct Line {
+    label: String,
+    points: Vec<(f64, f64)>,
+}
+
+/// Percentiles of the response time, both axes logarithmic: each step to the right is ten times rarer.
+fn percentiles(report: &Report) -> String {
+    let marks = [("50 %", 0.5), ("95 %", 0.95), ("99 %", 0.99), ("99.9 %", 0.999), ("99.99 %", 0.9999)];
+    let position = |share: f64| -(1.0 - share).log10();
+    let lines: Vec<Line> = labels(report)
+        .into_iter()
+        .zip(&report.results)
+        .filter_map(|(label, result)| {
+            let latency = result.response_us.as_ref()?;
+            let values = [latency.p50, latency.p95, latency.p99, latency.p999, latency.p9999];
+            let points = marks.iter().zip(values).map(|(&(_, share), value)| (position(share), value));
+            Some(Line { label, points: points.filter(|&(_, value)| value > 0.0).collect() })
+        })
+        .collect();
+    let ticks: Vec<(f64, String)> = marks.iter().map(|&(name, share)| (position(share), name.to_owned())).collect();
+    // Tall enough that the labels at the lines' ends find room.
+    let height = (15.0 * lines.len() as f64 + 60.0).max(380.0);
+    let title = "Response time by percentile, logarithmic, one line per run";
+    let svg = plot(title, &lines, &ticks, Axis::LogTime, height, true);
+    figure(
+        &svg,
+        "<p class=\"note\">So many of the requests are answered within this time. Both axes are logarithmic.</p>\n",
+    )
+}
+
+fn latency_table(report: &Report) -> String {
+    let mut html = "<details><summary>The numbers</summary>\n<div class=\"scroll\"><table>\n<thead><tr>\
+         <th scope=\"col\">scheme</th><th scope=\"col\">requests</th>"
+        .to_owned();
+    for title in ["mean", "stdev", "p50", "p95", "p99", "p99.9", "p99.99", "max"] {
+        let _ = write!(html, "<th scope=\"col\">{title}<br><small>µs</small></th>");
+    }
+    html.push_str("</tr></thead>\n<tbody>\n");
+    for (label, result) in labels(report).iter().zip(&report.results) {
+        let Some(all) = &result.response_us else { continue };
+        let kinds = [("all", Some(all)), ("reads", all.read.as_deref()), ("writes", all.write.as_deref())];
+        for (kind, latency) in kinds.into_iter().filter_map(|(kind, latency)| Some((kind, latency?))) {
+            let _ = write!(html, "<tr><th scope=\"row\">{}</th><td class=\"text\">{kind}</td>", escape(label));
+            let l = latency;
+            for value in [l.mean, l.stdev, l.p50, l.p95, l.p99, l.p999, l.p9999, l.max] {
+                let _ = write!(html, "<td>{}</td>", units::number(value));
+            }
+            html.push_str("</tr>\n");
+        }
+    }
+    html.push_str("</tbody></table></div></details>\n");
+    html
+}
+
+/// Small plots over simulated time that share their x axis and their legend.
+fn series(report: &Report) -> String {
+    type Value = fn(&Interval) -> Option<f64>;
+    let panels: [(&str, Axis, Value); 5] = [
+        ("Requests per second", Axis::Linear, |interval| Some(interval.iops)),
+        ("Mean response time", Axis::LogTime, |interval| interval.mean_us),
+        ("99th percentile of the response time", Axis::LogTime, |interval| interval.p99_us),
+        ("Write amplification (WAF)", Axis::Linear, |interval| interval.waf),
+        ("Free blocks", Axis::Linear, |interval| Some(interval.free_blocks as f64)),
+    ];
+    let labels = labels(report);
+    let end =
+        report.results.iter().flat_map(|result| result.series.last()).map(|last| last.seconds).fold(0.0, f64::max);
+    let step = nice_step(end / 6.0);
+    let ticks: Vec<(f64, String)> = (0..=6)
+        .map(|index| index as f64 * step)
+        .filter(|&second| second <= end)
+        .map(|second| (second, format!("{} s", tick(second))))
+        .collect();
+    let mut html = legend(&labels);
+    for (title, axis, value) in panels {
+        let lines: Vec<Line> = labels
+            .iter()
+            .zip(&report.results)
+            .map(|(label, result)| Line { label: label.clone(), points: thinned(&result.series, value) })
+            .collect();
+        if lines.iter().any(|line| line.points.len() > 1) {
+            let svg =
+                plot(&format!("{title} over simulated time, one line per run"), &lines, &ticks, axis, 220.0, false);
+            let _ = write!(html, "<h3>{title}</h3>\n{}", figure(&svg, ""));
+        }
+    }
+    html
+}
+
+/// At most 400 points: means over equal groups of intervals, so that a long run makes no large page.
+fn thinned(series: &[Interval], value: fn(&Interval) -> Option<f64>) -> Vec<(f64, f64)> {
+    let group = series.len().div_ceil(400).max(1);
+    series
+        .chunks(group)
+        .filter_map(|chunk| {
+            let values: Vec<f64> = chunk.iter().filter_map(value).collect();
+            let mean = values.iter().sum::<f64>() / values.len() as f64;
+            (!values.is_empty()).then(|| (chunk[chunk.len() - 1].seconds, mean))
+        })
+        .collect()
+}
+
+fn legend(labels: &[String]) -> String {
+    let mut html = "<ul class=\"legend\">".to_owned();
+    for (index, label) in labels.iter().enumerate() {
+        let _ = write!(
+            html,
+            "<li><svg class=\"key\" viewBox=\"0 0 28 8\" aria-hidden=\"true\"><path class=\"l{} d{}\" d=\"M0 4H28\"/></svg>\
+             {}</li>",
+            index % 8,
+            index / 8 % 3,
+            escape(label)
+        );
+    }
+    html.push_str("</ul>\n");
+    html
+}
+
+/// How values become heights.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Axis {
+    /// From 0.
+    Linear,
+    /// Logarithmic; the values are microseconds.
+    LogTime,
+}
+
+impl Axis {
+    fn map(self, value: f64) -> f64 {
+        match self {
+            Axis::Linear => value,
+            Axis::LogTime => value.log10(),
+        }
+    }
+
+    /// Lower and upper end, and the marked values.
+    fn scale(self, values: impl Iterator<Item = f64> + Clone) -> (f64, f64, Vec<(f64, String)>) {
+        let low = values.clone().fold(f64::INFINITY, f64::min);
+        let high = values.fold(f64::NEG_INFINITY, f64::max);
+        match self {
+            Axis::Linear => {
+                let step = nice_step(high.max(1e-9) / 4.0);
+                let count = (high / step).ceil().max(1.0) as usize;
+                let marks = (0..=count).map(|index| index as f64 * step).map(|mark| (mark, tick(mark)));
+                (0.0, count as f64 * step, marks.collect())
+            }
+            Axis::LogTime => {
+                let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
+                let last = last.max(first + 1);
+                let marks = (first..=last).map(|power| (f64::from(power), tick_time(10f64.powi(power))));
+                (f64::from(first), f64::from(last), marks.collect())
+            }
+        }
+    }
+}
+
+/// A round number without idle zeros: `20`, `0.5`, `1,500`.
+fn tick(value: f64) -> String {
+    let text = units::number(value);
+    if text.contains('.') && !text.contains('e') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
+}
+
+/// A power of ten of microseconds: `100 µs`, `1 ms`.
+fn tick_time(us: f64) -> String {
+    match us {
+        _ if us < 0.5 => format!("{} ns", (us * 1e3).round()),
+        _ if us < 500.0 => format!("{} µs", us.round()),
+        _ if us < 5e5 => format!("{} ms", (us / 1e3).round()),
+        _ => format!("{} s", units::whole((us / 1e6).round() as u64)),
+    }
+}
+
+/// 1, 2 or 5 times a power of ten, at least `size`.
+fn nice_step(size: f64) -> f64 {
+    if size <= 0.0 || !size.is_finite() {
+        return 1.0;
+    }
+    let power = 10f64.powf(size.log10().floor());
+    [1.0, 2.0, 5.0, 10.0]
+        .into_iter()
+        .map(|factor| factor * power)
+        .find(|&step| step >= size * 0.999_999)
+        .unwrap_or(size)
+}
+
+/// A line plot; `named` writes each line's label at its end.
+fn plot(title: &str, lines: &[Line], ticks: &[(f64, String)], axis: Axis, height: f64, named: bool) -> String {
+    let labels: Vec<String> = lines.iter().map(|line| line.label.clone()).collect();
+    let (left, top, bottom) = (76.0, 12.0, 30.0);
+    let right = if named { label_width(&labels) + 8.0 } else { 24.0 };
+    let usable = |point: &&(f64, f64)| axis == Axis::Linear || point.1 > 0.0;
+    let values = lines.iter().flat_map(|line| line.points.iter().filter(usable)).map(|&(_, value)| value);
+    let (low, high, marks) = axis.scale(values);
+    let ends = ticks.iter().map(|&(x, _)| x).chain(lines.iter().flat_map(|line| line.points.iter().map(|&(x, _)| x)));
+    let (first, last) = ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), x| (a.min(x), b.max(x)));
+    let across = |x: f64| left + (x - first) / (last - first).max(1e-12) * (WIDTH - left - right);
+    let up = |mapped: f64| height - bottom - (mapped - low) / (high - low).max(1e-12) * (height - top - bottom);
+    let mut svg = open_svg(height, title);
+    for (mark, name) in marks {
+        let y = up(mark);
+        let _ = write!(
+            svg,
+            "<path class=\"grid\" d=\"M{left:.1} {y:.1}H{:.1}\"/><text class=\"end\" x=\"{:.1}\" y=\"{y:.1}\">{name}</text>",
+            WIDTH - right,
+            left - 8.0
+        );
+    }
+    for (x, name) in ticks {
+        let x = across(*x);
+        let _ = write!(
+            svg,
+            "<path class=\"grid\" d=\"M{x:.1} {top:.1}V{:.1}\"/><text class=\"middle\" x=\"{x:.1}\" y=\"{:.1}\">{name}</text>",
+            height - bottom,
+            height - bottom + 16.0
+        );
+    }
+    let mut ends: Vec<(usize, f64)> = Vec::new();
+    for (index, line) in lines.iter().enumerate() {
+        let points: Vec<(f64, f64)> =
+            line.points.iter().filter(usable).map(|&(x, value)| (across(x), up(axis.map(value)))).collect();
+        let Some(&(_, end)) = points.last() else { continue };
+        ends.push((index, end));
+        let path: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1} {y:.1}")).collect();
+        let _ = write!(
+            svg,
+            "<path class=\"l{} d{}\" d=\"M{}\"><title>{}</title></path>",
+            index % 8,
+            index / 8 % 3,
+            path.join("L"),
+            escape(&line.label)
+        );
+        if named {
+            for ((x, y), (_, value)) in points.iter().zip(line.points.iter().filter(usable)) {
+                let _ = write!(
+                    svg,
+                    "<circle class=\"p{}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\"><title>{}: {}</title></circle>",
+                    index % 8,
+                    escape(&line.label),
+                    units::time_us(*value)
+                );
+            }
+        }
+    }
+    if named {
+        // Labels at the ends of the lines, pushed apart where they would overlap.
+        ends.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let mut free = top;
+        for (index, end) in ends {
+            let y = end.max(free);
+            free = y + 15.0;
+            let _ = write!(
+                svg,
+                "<text class=\"t{}\" x=\"{:.1}\" y=\"{y:.1}\">{}</text>",
+                index % 8,
+                WIDTH - right + 10.0,
+                escape(&lines[index].label)
+            );
+        }
+    }
+    svg.push_str("</svg>\n");
+    svg
+}
+
+fn provenance(report: &Report) -> String {
+    let mut html = "<ul>\n".to_owned();
+    let _ = writeln!(
+        html,
+        "<li>ftlab {}, report schema {}, seed {}</li>",
+        escape(&report.ftlab),
+        report.schema,
+        report.seed
+    );
+    if let Some(hash) = &report.workload.sha256 {
+        let _ = writeln!(html, "<li>{} has SHA-256 <code>{}</code></li>", escape(&report.workload.name), escape(hash));
+    }
+    for assumption in &report.assumptions {
+        let _ = writeln!(html, "<li>Assumed: {}</li>", escape(assumption));
+    }
+    html.push_str("</ul>\n<div class=\"scroll\"><table>\n<thead><tr><th scope=\"col\">setting</th><th scope=\"col\" class=\"text\">value</th></tr></thead>\n<tbody>\n");
+    let mut row = |name: &str, value: &Value| {
+        let text = escape(&super::plain(value));
+        let _ = writeln!(html, "<tr><th scope=\"row\">{}</th><td class=\"text\">{text}</td></tr>", escape(name));
+    };
+    for (key, value) in &report.device {
+        row(&format!("device.{key}"), value);
+    }
+    for (label, result) in labels(report).iter().zip(&report.results) {
+        let params: Vec<String> =
+            result.params.iter().map(|(key, value)| format!("{key} = {}", super::plain(value))).collect();
+        row(label, &params.join(", ").into());
+    }
+    html.push_str("</tbody></table></div>\n");
+    html
+}
+
+fn figure(svg: &str, caption: &str) -> String {
+    format!("<div class=\"scroll\">{svg}</div>\n{caption}")
+}
+
+fn open_svg(height: f64, title: &str) -> String {
+    let title = escape(title);
+    format!("<svg class=\"plot\" viewBox=\"0 0 {WIDTH} {height:.0}\" role=\"img\" aria-label=\"{title}\">\n")
+}
+
+/// Room for the longest label at the font size of the plots.
+fn label_width(labels: &[String]) -> f64 {
+    let longest = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
+    (16.0 + 7.2 * longest as f64).clamp(60.0, 330.0)
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\'', "&#39;")
+}
+
+/// Eight line colours with a contrast of at least 3:1 to their background, light or dark; dashes tell runs apart beyond
+/// eight, names stand beside lines, and tooltips name the parts of bars, so that colour is never the only sign.
+const STYLE: &str = "
+:root{color-scheme:light dark;--bg:#fff;--fg:#1c2024;--dim:#5c646c;--rule:#d9dde1;--warn:#a03000;
+--k0:#1f6fb4;--k1:#c4501b;--k2:#2e8540;--k3:#9b3fa5;--k4:#a67c00;--k5:#0b8a8f;--k6:#c2366b;--k7:#6b6f76}
+@media (prefers-color-scheme:dark){:root{--bg:#15181b;--fg:#e4e7ea;--dim:#a0a8b0;--rule:#363c42;--warn:#ff9a6b;
+--k0:#5aa9ec;--k1:#f08a58;--k2:#62bd76;--k3:#cf83d8;--k4:#d8b040;--k5:#45c2c7;--k6:#f07aa5;--k7:#a3a8af}}
+body{margin:0;background:var(--bg);color:var(--fg);font:16px/1.5 system-ui,sans-serif}
+main{max-width:60rem;margin:0 auto;padding:1.5rem 1rem 3rem}
+h1{font-size:1.35rem;line-height:1.3}h2{font-size:1.15rem;margin:2.2rem 0 .6rem}h3{font-size:1rem;margin:1.2rem 0 .2rem}
+.scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.875rem;font-variant-numeric:tabular-nums}
+th,td{padding:.25rem .6rem;border-bottom:1px solid var(--rule);text-align:right;white-space:nowrap}
+thead th{vertical-align:bottom;font-weight:600}thead small{color:var(--dim);font-weight:400}
+th:first-child,.text{text-align:left}tbody th{font-weight:500}
+.note{color:var(--dim);font-size:.875rem;margin:.4rem 0}.warning{color:var(--warn)}summary{cursor:pointer;margin:.6rem 0}
+.plot{display:block;width:100%;min-width:36rem;height:auto}
+.plot text{fill:var(--fg);font:13px system-ui,sans-serif;dominant-baseline:middle}
+.plot rect{stroke:var(--bg);stroke-width:.7}.plot .end{text-anchor:end}.plot .middle{text-anchor:middle}.grid{stroke:var(--rule);fill:none}
+.legend{list-style:none;display:flex;flex-wrap:wrap;gap:.2rem 1.2rem;padding:0;margin:.5rem 0;font-size:.875rem}
+.swatch{display:inline-block;width:.8rem;height:.8rem;margin-right:.4rem;border-radius:2px;vertical-align:-1px}
+.key{width:28px;height:8px;margin-right:.4rem}
+[class^='l']:is(path){fill:none;stroke-width:2}.d1{stroke-dasharray:7 4}.d2{stroke-dasharray:2 3}
+.l0{stroke:var(--k0)}.l1{stroke:var(--k1)}.l2{stroke:var(--k2)}.l3{stroke:var(--k3)}
+.l4{stroke:var(--k4)}.l5{stroke:var(--k5)}.l6{stroke:var(--k6)}.l7{stroke:var(--k7)}
+.p0,.plot .t0{fill:var(--k0)}.p1,.plot .t1{fill:var(--k1)}.p2,.plot .t2{fill:var(--k2)}.p3,.plot .t3{fill:var(--k3)}
+.p4,.plot .t4{fill:var(--k4)}.p5,.plot .t5{fill:var(--k5)}.p6,.plot .t6{fill:var(--k6)}.p7,.plot .t7{fill:var(--k7)}
+.c0{fill:#8a9199}.c1{fill:#7fb8e6}.c2{fill:#2f7fc1}.c3{fill:#174f86}.c4{fill:#d9682c}.c5{fill:#8fc99a}.c6{fill:#4ba35c}
+.c7{fill:#23713a}.c8{fill:#b58bd0}.c9{fill:#d0a11d}.c10{fill:#c2366b}.c11{fill:#0b8a8f}.c12{fill:#7a4b2a}.c13{fill:#555}
+.b0{background:#8a9199}.b1{background:#7fb8e6}.b2{background:#2f7fc1}.b3{background:#174f86}.b4{background:#d9682c}
+.b5{background:#8fc99a}.b6{background:#4ba35c}.b7{background:#23713a}.b8{background:#b58bd0}.b9{background:#d0a11d}
+.b10{background:#c2366b}.b11{background:#0b8a8f}.b12{background:#7a4b2a}
+@media print{details{display:block}}
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Directory, eight, report, three, with_series};
+
+    /// Every element is closed in order, every attribute quoted.
+    fn well_formed(page: &str) {
+        let mut open: Vec<&str> = Vec::new();
+        let mut rest = page.strip_prefix("<!doctype html>").unwrap();
+        while let Some(start) = rest.find('<') {
+            assert!(!rest[..start].contains('>'), "stray > before {}", &rest[start..rest.len().min(start + 40)]);
+            let end = start + rest[start..].find('>').expect("an open tag ends");
+            let tag = &rest[start + 1..end];
+            assert_eq!(tag.matches('"').count() % 2, 0, "{tag}");
+            rest = &rest[end + 1..];
+            if let Some(name) = tag.strip_prefix('/') {
+                assert_eq!(open.pop(), Some(name));
+                continue;
+            }
+            let name = tag.split([' ', '/']).next().unwrap();
+            if !tag.ends_with('/') && !["meta", "br"].contains(&name) {
+                open.push(name);
+            }
+            if name == "style" {
+                let end = rest.find("</style>").unwrap();
+                rest = &rest[end..];
+            }
+        }
+        assert!(open.is_empty(), "{open:?}");
+    }
+
+    #[test]
+    fn pages_are_well_formed_and_self_contained() {
+        for report in [three(), eight(), with_series(), report(vec![])] {
+            let page = render(&report);
+            well_formed(&page);
+            for forbidden in ["http", "<script", "<link", "<img", "url(", "@import", "NaN", "inf\"", "src="] {
+                assert!(!page.contains(forbidden), "{forbidden}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_escaped() {
+        let mut report = three();
+        report.workload.name = "<b>&\"x'".into();
+        report.results[0].scheme = "<page>".into();
+        let page = render(&report);
+        well_formed(&page);
+        assert!(page.contains("&lt;b&gt;&amp;&quot;x&#39;"));
+        assert!(!page.contains("<page>"));
+    }
+
+    #[test]
+    fn every_run_and_cause_is_drawn_and_labelled() {
+        let page = render(&with_series());
+        for expected in ["Where the flash&#39;s", "aria-label=\"Flash time by cause", "Free blocks", "99.99 %", "10 ms"]
+        {
+            let found = page.contains(expected) || page.contains(&expected.replace("&#39;", "'"));
+            assert!(found, "{expected}");
+        }
+        let bars = page.matches("<rect ").count();
+        assert_eq!(bars, three().results.iter().map(|result| result.by_cause.len()).sum::<usize>());
+        assert_eq!(page.matches("role=\"img\"").count(), page.matches("aria-label=").count());
+        assert!(page.contains("prefers-color-scheme:dark"));
+    }
+
+    #[test]
+    fn long_series_are_thinned() {
+        let mut report = with_series();
+        report.results[0].series = (0..100_000)
+            .map(|second| Interval { seconds: f64::from(second), iops: 5.0, ..Interval::default() })
+            .collect();
+        assert!(render(&report).len() < 400_000);
+    }
+
+    #[test]
+    fn ticks_have_no_idle_zeros() {
+        for (value, text) in [(20.0, "20"), (0.5, "0.5"), (0.0, "0"), (100.0, "100"), (1500.0, "1,500"), (2.5, "2.5")] {
+            assert_eq!(tick(value), text);
+        }
+    }
+
+    #[test]
+    fn steps_are_round() {
+        for (size, step) in [(0.3, 0.5), (1.0, 1.0), (11.0, 20.0), (600.0, 1000.0), (0.0, 1.0)] {
+            assert!((nice_step(size) - step).abs() < 1e-9, "{size}");
+        }
+    }
+
+    #[test]
+    fn writes_the_page_for_a_look() {
+        let directory = Directory::new();
+        let path = directory.join("report.html");
+        write(&with_series(), &path).unwrap();
+        assert!(std::fs::read_to_string(&path).unwrap().ends_with("</html>\n"));
+        if let Some(keep) = std::env::var_os("FTLAB_TEST_HTML") {
+            write(&with_series(), Path::new(&keep)).unwrap();
+            write(&eight(), &Path::new(&keep).with_extension("eight.html")).unwrap();
+        }
+        let error = write(&three(), &directory.join("none/report.html")).unwrap_err();
+        assert!(error.to_string().contains("no directory"), "{error}");
+        assert_eq!(directory.names(), ["report.html"]);
+    }
+}
