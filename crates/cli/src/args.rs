@@ -61,7 +61,7 @@ pub enum Command {
     ftlab compare\n      page, dftl and dftl-e on twin:financial1\n  \
     ftlab compare fin1.spc.zst --schemes page,dftl --cache 16KiB,64KiB,256KiB\n      \
     how much does the mapping cache matter? (page has none and runs once)\n  \
-    ftlab compare --workload zipf:theta=0.99,reads=0.3,requests=5M --gc greedy,cost-benefit --fill steady\n      \
+    ftlab compare --workload zipf:reads=0.3,requests=5M --gc greedy,cost-benefit --fill steady\n      \
     which victim policy wears the flash least once the device is worn in?\n  \
     ftlab compare web.csv --host closed:32 --html web.html --json web.json --series 1s\n      \
     as fast as a queue of 32 allows; a page to look at, a file to compute with\n\n\
@@ -627,7 +627,9 @@ where
         Err(error) => match error.kind() {
             ErrorKind::DisplayHelp
             | ErrorKind::DisplayVersion
-            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => Ok(Invocation::Print(error.render().to_string())),
+            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+                Ok(Invocation::Print(format!("{}\n", error.render().to_string().trim_end())))
+            }
             _ => Err(one_line(&error)),
         },
     }
