@@ -3,6 +3,8 @@
 //! Whatever the origin, the rest of the laboratory sees a [`Source`] that yields [`Request`]s in batches, so that a
 //! trace of any length is streamed and never held whole.
 
+pub mod generate;
+
 use std::fmt;
 
 /// What a request asks for.
