@@ -17,6 +17,8 @@ const SPECS: &[&str] = &[
     "zipf:requests=20M,theta=1",
     "zipf:requests=20M,theta=0.99,scatter=off",
     "overload-sequential:requests=20M",
+    "twin:financial1,requests=5M",
+    "twin:postmark,requests=5M",
 ];
 
 fn main() {

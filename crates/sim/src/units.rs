@@ -71,7 +71,7 @@ fn scaled(text: &str, number: &str, scale: u64, accepted: &'static str) -> Resul
         let parts: u128 = fraction.parse().map_err(|_| overflow())?;
         let product = parts * u128::from(scale);
         let denominator = 10u128.pow(fraction.len() as u32);
-        if product % denominator != 0 {
+        if !product.is_multiple_of(denominator) {
             return Err(fail("is not a whole number of its smallest unit"));
         }
         total = total.checked_add(product / denominator).ok_or_else(overflow)?;
@@ -170,7 +170,7 @@ pub fn parse_number(text: &str) -> Result<f64, UnitError> {
 /// `count` in the shortest exact form [`parse_count`] reads back.
 pub fn show_count(count: u64) -> String {
     for (unit, scale) in [("G", 1_000_000_000), ("M", 1_000_000), ("k", 1_000)] {
-        if count >= scale && count % scale == 0 {
+        if count >= scale && count.is_multiple_of(scale) {
             return format!("{}{unit}", count / scale);
         }
     }
@@ -190,7 +190,7 @@ pub fn show_bytes(bytes: u64) -> String {
 /// `ns` nanoseconds in the shortest exact form [`parse_duration_ns`] reads back.
 pub fn show_duration_ns(ns: u64) -> String {
     for (unit, scale) in [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)] {
-        if ns >= scale && ns % scale == 0 {
+        if ns >= scale && ns.is_multiple_of(scale) {
             return format!("{}{unit}", ns / scale);
         }
     }

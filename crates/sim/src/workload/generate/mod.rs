@@ -8,18 +8,25 @@
 
 mod arrival;
 mod common;
+mod fit;
 mod hotcold;
 mod overload;
+mod pages;
+pub mod published;
 mod scatter;
 mod size;
 mod spec;
 mod streams;
+pub mod twin;
 mod uniform;
+pub mod validate;
 mod zipf;
 
 pub use common::PARAMETERS as COMMON_PARAMETERS;
+pub use fit::{fit, fit_merged};
 pub use size::SizeMix;
 pub use spec::{Arguments, Default, Kind, Parameter};
+pub use twin::{Twin, TwinModel};
 
 use super::{Source, WorkloadError};
 
@@ -96,6 +103,7 @@ pub const GENERATORS: &[Generator] = &[
     streams::STREAMS,
     overload::RANDOM,
     overload::SEQUENTIAL,
+    published::ROW,
 ];
 
 /// Short names kept because the papers' readers look for them: name, what it stands for.
