@@ -41,9 +41,8 @@ impl Source for Uniform {
 }
 
 fn device(gib: u32) -> Device {
-    let text = format!(
-        "agrawal08:capacity={gib}GiB,spare=12.5%,pages_per_block=256,channels=4,chips=2,dies=1,planes=1"
-    );
+    let text =
+        format!("agrawal08:capacity={gib}GiB,spare=12.5%,pages_per_block=256,channels=4,chips=2,dies=1,planes=1");
     text.parse::<DeviceSpec>().expect("the device is well formed").build(None).expect("the device can be built")
 }
 

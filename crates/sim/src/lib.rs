@@ -8,4 +8,5 @@ pub mod experiment;
 pub mod host;
 pub mod latency;
 pub mod report;
+pub mod units;
 pub mod workload;

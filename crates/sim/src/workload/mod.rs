@@ -5,6 +5,7 @@
 
 pub mod adapt;
 pub mod format;
+pub mod generate;
 pub mod profile;
 
 use std::fmt;

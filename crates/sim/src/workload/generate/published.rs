@@ -1,0 +1,430 @@
+//! `twin:NAME`: twins of the workloads of the papers.
+//!
+//! A published workload is a handful of statistics. Its twin takes the *structure* (ages of reuse, runs, modes of the
+//! sizes, burstiness) from a model fitted to what we hold of the trace itself, or of the nearest trace that we captured,
+//! and then *every published statistic* replaces the fitted one. Each number says where it is from ([`Label`]). Nothing
+//! is ever adjusted to reproduce a published *result*.
+//!
+//! The papers describe Financial1 differently (page-rounded sizes, other extracts), so it has a twin per paper.
+//! The base models in `fitted/` were made by `crates/sim/examples/twin.rs`; `docs/twins.md` lists the commands.
+
+use super::spec::{Arguments, Default, Kind, Parameter};
+use super::twin::{Twin, TwinModel};
+use super::{Context, Generator, SpecSource};
+use crate::workload::WorkloadError;
+
+/// How far a number can be trusted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Label {
+    /// A paper states it.
+    Published,
+    /// It follows from numbers that papers state.
+    Derived,
+    /// Fitted to the part of the trace itself, or of a recording of the same workload, that we hold.
+    Fitted,
+    /// Taken from elsewhere for want of anything better.
+    Assumed,
+}
+
+/// A number, where it is from, and how far it can be trusted.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Sourced {
+    /// The value, in the unit of the statistic.
+    pub value: f64,
+    /// Paper and table, or the trace.
+    pub source: &'static str,
+    /// How it was come by.
+    pub label: Label,
+}
+
+const fn published(value: f64, source: &'static str) -> Option<Sourced> {
+    Some(Sourced { value, source, label: Label::Published })
+}
+
+const fn derived(value: f64, source: &'static str) -> Option<Sourced> {
+    Some(Sourced { value, source, label: Label::Derived })
+}
+
+const fn assumed(value: f64, source: &'static str) -> Option<Sourced> {
+    Some(Sourced { value, source, label: Label::Assumed })
+}
+
+/// A row: a workload, its statistics, and the model that lends the structure. `None`: the base model's value stays.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Published {
+    /// Name after `twin:`.
+    pub name: &'static str,
+    /// Which workload, by whose description.
+    pub summary: &'static str,
+    /// Requests of the whole workload.
+    pub requests: Option<Sourced>,
+    /// Share of reads, percent.
+    pub reads_percent: Option<Sourced>,
+    /// Mean size of a request, KiB.
+    pub mean_kib: Option<Sourced>,
+    /// Mean size of a write, sectors of 512 bytes; instead of `mean_kib`.
+    pub write_sectors: Option<Sourced>,
+    /// Address space, GiB.
+    pub span_gib: Option<Sourced>,
+    /// Share of requests that go on where the one before ended, percent.
+    pub sequential_percent: Option<Sourced>,
+    /// Mean gap between arrivals, milliseconds.
+    pub gap_ms: Option<Sourced>,
+    /// Where the structure is from.
+    pub base: Base,
+}
+
+/// A base model and its standing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Base {
+    /// The trace it was fitted to, as in `docs/twins.md`.
+    pub trace: &'static str,
+    /// [`Label::Fitted`] if it is the same workload, [`Label::Assumed`] if another stands in.
+    pub label: Label,
+    json: &'static str,
+}
+
+const FINANCIAL1: Base =
+    Base { trace: "financial1, first 10,000", label: Label::Fitted, json: include_str!("fitted/financial1.json") };
+const WEBSEARCH: Base =
+    Base { trace: "websearch, first 24,783", label: Label::Fitted, json: include_str!("fitted/websearch.json") };
+const POSTMARK: Base =
+    Base { trace: "captured_postmark, 1,000,000", label: Label::Fitted, json: include_str!("fitted/postmark.json") };
+const LARGEFILE: Base =
+    Base { trace: "captured_largefile, all", label: Label::Fitted, json: include_str!("fitted/largefile.json") };
+const FOURVMS: Base =
+    Base { trace: "captured_fourvms, 200,000", label: Label::Fitted, json: include_str!("fitted/fourvms.json") };
+const HPLAJW: Base = Base { trace: "hplajw, all", label: Label::Assumed, json: include_str!("fitted/hplajw.json") };
+const CLOUDPHYSICS: Base =
+    Base { trace: "cloudphysics, all", label: Label::Assumed, json: include_str!("fitted/cloudphysics.json") };
+
+const fn instead(base: Base) -> Base {
+    Base { label: Label::Assumed, ..base }
+}
+
+const NOTHING: Published = Published {
+    name: "",
+    summary: "",
+    requests: None,
+    reads_percent: None,
+    mean_kib: None,
+    write_sectors: None,
+    span_gib: None,
+    sequential_percent: None,
+    gap_ms: None,
+    base: FINANCIAL1,
+};
+
+const S0: &str = "S0 Table II";
+const S2: &str = "S2 Table 5.2";
+const S3: &str = "S3 Table I";
+const S4: &str = "S4 Table 3";
+
+const FINANCIAL1_S0: Published = Published {
+    name: "financial1-s0",
+    summary: "Financial1 as S0 (LSFTL) describes it",
+    requests: published(5_334_945.0, S0),
+    reads_percent: published(19.41, S0),
+    mean_kib: published(6.87, S0),
+    span_gib: published(4.0, S0),
+    ..NOTHING
+};
+
+/// All published twins.
+pub const TWINS: &[Published] = &[
+    Published { name: "financial1", summary: "Financial1; the same as financial1-s0", ..FINANCIAL1_S0 },
+    FINANCIAL1_S0,
+    Published {
+        name: "financial1-s2",
+        summary: "Fin1 as S2 (ROSE) describes it: its writes",
+        requests: published(5_334_987.0, "SPC, the whole trace"),
+        reads_percent: derived(23.12, "S2 Table 5.2: 30,517,409 / 7.44 = 4.10 M writes of 5.33 M"),
+        write_sectors: published(7.44, S2),
+        span_gib: assumed(16.67, S3),
+        ..NOTHING
+    },
+    Published {
+        name: "financial1-s3",
+        summary: "Financial1 as S3 (differentiated ECC) describes it",
+        requests: published(5_334_857.0, S3),
+        reads_percent: published(23.16, S3),
+        mean_kib: published(15.15, S3),
+        span_gib: published(16.67, S3),
+        ..NOTHING
+    },
+    Published {
+        name: "financial1-s4",
+        summary: "Financial as S4 (DFTL) describes it",
+        reads_percent: published(9.0, S4),
+        mean_kib: published(4.38, S4),
+        span_gib: assumed(4.0, "S0's Financial1; S4 says only \"active region\""),
+        sequential_percent: published(2.0, S4),
+        gap_ms: published(133.50, S4),
+        ..NOTHING
+    },
+    Published {
+        name: "financial2",
+        summary: "Financial2 as S0 describes it",
+        requests: published(3_698_863.0, S0),
+        reads_percent: published(81.05, S0),
+        mean_kib: published(5.88, S0),
+        span_gib: published(4.0, S0),
+        base: instead(FINANCIAL1),
+        ..NOTHING
+    },
+    Published {
+        name: "financial2-s2",
+        summary: "Fin2 as S2 describes it: its writes",
+        requests: assumed(3_698_863.0, S0),
+        reads_percent: derived(82.36, "S2 Table 5.2: 3,810,800 / 5.84 = 652,534 writes; S0's request count"),
+        write_sectors: published(5.84, S2),
+        span_gib: assumed(4.0, S0),
+        base: instead(FINANCIAL1),
+        ..NOTHING
+    },
+    Published {
+        name: "websearch",
+        summary: "WebSearch as S4 describes it",
+        reads_percent: published(99.0, S4),
+        mean_kib: published(14.86, S4),
+        sequential_percent: published(14.0, S4),
+        gap_ms: published(9.97, S4),
+        base: WEBSEARCH,
+        ..NOTHING
+    },
+    Published {
+        name: "cello",
+        summary: "Cello as S0 describes it",
+        requests: published(259_892.0, S0),
+        reads_percent: published(30.80, S0),
+        mean_kib: published(10.54, S0),
+        span_gib: published(8.0, S0),
+        gap_ms: assumed(41.01, S4),
+        base: HPLAJW,
+        ..NOTHING
+    },
+    Published {
+        name: "cello-s4",
+        summary: "Cello99 as S4 describes it",
+        reads_percent: published(35.0, S4),
+        mean_kib: published(5.03, S4),
+        span_gib: assumed(8.0, S0),
+        sequential_percent: published(1.0, S4),
+        gap_ms: published(41.01, S4),
+        base: HPLAJW,
+        ..NOTHING
+    },
+    Published {
+        name: "tpch",
+        summary: "TPC-H as S4 describes it",
+        reads_percent: published(95.0, S4),
+        mean_kib: published(12.82, S4),
+        span_gib: assumed(16.0, "half of S4's 32 GiB device"),
+        sequential_percent: published(18.0, S4),
+        gap_ms: published(155.56, S4),
+        base: instead(WEBSEARCH),
+        ..NOTHING
+    },
+    Published {
+        name: "pc",
+        summary: "a desktop PC's system partition as S0 describes it",
+        requests: published(305_057.0, S0),
+        reads_percent: published(57.27, S0),
+        mean_kib: published(19.63, S0),
+        span_gib: published(8.0, S0),
+        base: CLOUDPHYSICS,
+        ..NOTHING
+    },
+    Published {
+        name: "linuxpc",
+        summary: "ten days of a Linux laptop as S2 describes it: its writes",
+        requests: assumed(3_493_182.0, "S2 Table 5.2: 107,111,668 / 71.76 = 1,492,637 writes; S0's PC read share"),
+        reads_percent: assumed(57.27, "S0's PC"),
+        write_sectors: published(71.76, S2),
+        span_gib: assumed(80.0, "S2's device"),
+        base: CLOUDPHYSICS,
+        ..NOTHING
+    },
+    Published {
+        name: "postmark",
+        summary: "PostMark as S2 describes it: its writes",
+        requests: assumed(2_749_568.0, "S2 Table 5.2: 8,816,216 / 6.68 = 1,319,793 writes; our capture's read share"),
+        reads_percent: assumed(52.0, "captured_postmark"),
+        write_sectors: published(6.68, S2),
+        base: POSTMARK,
+        ..NOTHING
+    },
+    Published {
+        name: "largefile",
+        summary: "MP3 files created and deleted as S2 describes it: its writes",
+        requests: derived(80_349.0, "S2 Table 5.2: 60,149,736 / 748.61; no reads assumed"),
+        reads_percent: assumed(0.0, "captured_largefile"),
+        write_sectors: published(748.61, S2),
+        base: LARGEFILE,
+        ..NOTHING
+    },
+    Published {
+        name: "4vms",
+        summary: "four virtual machines as S2 describes them: their writes",
+        requests: assumed(
+            3_134_039.0,
+            "S2 Table 5.2: 109,804,512 / 35.39 = 3,102,699 writes; our capture's read share",
+        ),
+        reads_percent: assumed(1.0, "captured_fourvms"),
+        write_sectors: published(35.39, S2),
+        span_gib: assumed(80.0, "S2's device"),
+        base: FOURVMS,
+        ..NOTHING
+    },
+];
+
+impl Published {
+    /// The model: the base with every statistic of this row in place of the fitted one.
+    pub fn model(&self) -> TwinModel {
+        let mut model: TwinModel = serde_json::from_str(self.base.json).expect("fitted models are checked by a test");
+        let value = |sourced: Option<Sourced>| sourced.map(|s| s.value);
+        if let Some(percent) = value(self.reads_percent) {
+            model.reads = percent / 100.0;
+        }
+        if let Some(kib) = value(self.mean_kib) {
+            // Reads and writes keep their proportion.
+            let mean = model.reads * model.read.bytes_mean() + (1.0 - model.reads) * model.write.bytes_mean();
+            let factor = kib * 1024.0 / mean;
+            for side in [&mut model.read, &mut model.write] {
+                side.set_mean_bytes(side.bytes_mean() * factor);
+            }
+        }
+        if let Some(sectors) = value(self.write_sectors) {
+            model.write.set_mean_bytes(sectors * 512.0);
+        }
+        if let Some(gib) = value(self.span_gib) {
+            model.span_bytes = (gib * (1u64 << 30) as f64) as u64 / (1 << 20) * (1 << 20);
+        }
+        if let Some(percent) = value(self.sequential_percent) {
+            // Strictly sequential runs, unbroken by other requests, and no others.
+            for side in [&mut model.read, &mut model.write] {
+                side.continues = percent / 100.0;
+                side.lags = vec![1.0];
+                side.follows.fill(0.0);
+            }
+            model.sequential_strict = true;
+        }
+        if let Some(ms) = value(self.gap_ms) {
+            model.gap_ns_mean = ms * 1e6;
+        }
+        model
+    }
+}
+
+/// The table of all twins as Markdown: a row per number, with its source and standing. Part of `docs/twins.md`.
+pub fn document() -> String {
+    let mut text = "| twin | statistic | value | source | label |\n|---|---|---|---|---|\n".to_owned();
+    for twin in TWINS {
+        for (name, number) in [
+            ("requests", twin.requests),
+            ("reads %", twin.reads_percent),
+            ("mean request KiB", twin.mean_kib),
+            ("mean write sectors", twin.write_sectors),
+            ("span GiB", twin.span_gib),
+            ("sequential %", twin.sequential_percent),
+            ("mean gap ms", twin.gap_ms),
+        ] {
+            if let Some(Sourced { value, source, label }) = number {
+                let label = format!("{label:?}").to_lowercase();
+                text += &format!("| {} | {name} | {value} | {source} | {label} |\n", twin.name);
+            }
+        }
+        let label = format!("{:?}", twin.base.label).to_lowercase();
+        text += &format!("| {} | all else | | {} | {label} |\n", twin.name, twin.base.trace);
+    }
+    text
+}
+
+/// The twin called `name`.
+pub fn find(name: &str) -> Option<&'static Published> {
+    TWINS.iter().find(|twin| twin.name == name)
+}
+
+const NAMES: [&str; TWINS.len()] = {
+    let mut names = [""; TWINS.len()];
+    let mut i = 0;
+    while i < names.len() {
+        names[i] = TWINS[i].name;
+        i += 1;
+    }
+    names
+};
+
+/// The row of the generator table.
+pub(super) const ROW: Generator = Generator {
+    name: "twin",
+    summary: "synthetic imitation of a published trace; see docs/twins.md before drawing conclusions",
+    positional: Some("of"),
+    parameters: &[
+        Parameter {
+            name: "of",
+            kind: Kind::Choice(&NAMES),
+            default: Default::Text("financial1"),
+            range: (0.0, 0.0),
+            doc: "Which published workload.",
+        },
+        Parameter {
+            name: "requests",
+            kind: Kind::Count,
+            default: Default::Derived("the whole workload's count, at most 1M"),
+            range: (0.0, f64::INFINITY),
+            doc: "How many requests.",
+        },
+    ],
+    common: false,
+    defaults: &[],
+    construct,
+};
+
+fn construct(arguments: &Arguments, context: &Context) -> Result<SpecSource, WorkloadError> {
+    let twin = arguments.word("of").and_then(find).expect("the choices are the table's names");
+    let whole = twin.requests.map_or(1_000_000, |r| r.value as u64);
+    let requests = arguments.integer("requests").unwrap_or(whole.min(1_000_000));
+    Ok(Box::new(Twin::new(&twin.model(), requests, context.seed)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::validate::measure;
+    use super::*;
+
+    #[test]
+    fn the_table_is_sound_and_documented() {
+        for row in TWINS {
+            assert!(row.name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'));
+            assert_eq!(TWINS.iter().filter(|other| other.name == row.name).count(), 1, "{}", row.name);
+            assert!(!row.summary.is_empty());
+        }
+        let page = include_str!("../../../../../docs/twins.md");
+        assert!(page.contains(&document()), "refresh docs/twins.md with `cargo run --example twin -- document`");
+    }
+
+    #[test]
+    fn every_published_statistic_is_met() {
+        for row in TWINS {
+            let model = row.model();
+            model.check().unwrap_or_else(|e| panic!("{}: {e}", row.name));
+            let requests = Twin::new(&model, 100_000, 7).unwrap().collect();
+            assert!(requests.iter().all(|r| r.offset + r.bytes <= model.span_bytes && r.bytes > 0), "{}", row.name);
+            let profile = measure(&requests, 1 << 20);
+            let near = |what: &str, target: Option<Sourced>, value: f64, tolerance: f64| {
+                if let Some(target) = target {
+                    let error = (value - target.value).abs();
+                    assert!(error <= tolerance, "{}: {what} is {value}, not {}", row.name, target.value);
+                }
+            };
+            let mean = profile.reads * profile.read_bytes_mean + (1.0 - profile.reads) * profile.write_bytes_mean;
+            let within = |target: Option<Sourced>, share: f64| target.map_or(0.0, |t| t.value * share);
+            near("read share", row.reads_percent, profile.reads * 100.0, 1.5);
+            near("mean size", row.mean_kib, mean / 1024.0, within(row.mean_kib, 0.05));
+            near("mean write", row.write_sectors, profile.write_bytes_mean / 512.0, within(row.write_sectors, 0.05));
+            near("sequential", row.sequential_percent, profile.sequential * 100.0, 1.5);
+            near("mean gap", row.gap_ms, profile.gap_ns_mean / 1e6, within(row.gap_ms, 0.15));
+        }
+    }
+}
