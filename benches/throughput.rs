@@ -86,6 +86,71 @@ fn page(name: &str, gib: u32, medium: Medium, requests: u64) {
     );
 }
 
+/// The least that page mapping can be: a map, a reverse map, live bits and counts, one open block a die, greedy victims;
+/// no medium, no causes, no time, no checks. What a machine does with it says how fast the machine is.
+fn bare(gib: u32, writes: u64) {
+    let g = device(gib).geometry;
+    let (p, pages) = (g.pages_per_block as usize, device(gib).logical_pages as usize);
+    let (dies, per_die) = (g.die_count() as usize, g.blocks_per_die as usize);
+    let mut map = vec![u32::MAX; pages];
+    let mut reverse = vec![u32::MAX; g.page_count() as usize];
+    let mut live = vec![i16::MAX; g.block_count() as usize];
+    let mut free: Vec<Vec<usize>> = (0..dies).map(|die| (die * per_die..(die + 1) * per_die).rev().collect()).collect();
+    let mut next: Vec<(usize, usize)> = free.iter_mut().map(|list| (list.pop().expect("a block is free"), 0)).collect();
+    let mut rng = flash::Rng::new(1);
+    let mut began = std::time::Instant::now();
+    let mut copies = 0u64;
+    for i in 0..2 * writes + pages as u64 {
+        if i == writes + pages as u64 {
+            (began, copies) = (std::time::Instant::now(), 0);
+        }
+        let lpn = if i < pages as u64 { i as usize } else { rng.below(pages as u64) as usize };
+        let die = i as usize % dies;
+        if next[die].1 == p {
+            live[next[die].0] = (0..p)
+                .filter(|k| map.get(reverse[next[die].0 * p + k] as usize) == Some(&((next[die].0 * p + k) as u32)))
+                .count() as i16;
+            next[die] = (free[die].pop().expect("a block is free"), 0);
+            while free[die].len() < 3 {
+                let range = die * per_die..(die + 1) * per_die;
+                let least = live[range.clone()].iter().copied().fold(i16::MAX, i16::min);
+                let victim = range.start + live[range].iter().position(|&count| count == least).expect("it is there");
+                for page in victim * p..(victim + 1) * p {
+                    let lpn = reverse[page] as usize;
+                    if map[lpn] == page as u32 {
+                        if next[die].1 == p {
+                            let block = next[die].0;
+                            live[block] = (0..p)
+                                .filter(|k| map[reverse[block * p + k] as usize] == (block * p + k) as u32)
+                                .count() as i16;
+                            next[die] = (free[die].pop().expect("a block is free"), 0);
+                        }
+                        let to = next[die].0 * p + next[die].1;
+                        next[die].1 += 1;
+                        (map[lpn], reverse[to]) = (to as u32, lpn as u32);
+                        copies += 1;
+                    }
+                }
+                live[victim] = i16::MAX;
+                free[die].insert(0, victim);
+            }
+        }
+        let to = next[die].0 * p + next[die].1;
+        next[die].1 += 1;
+        let old = map[lpn];
+        if old != u32::MAX && live[old as usize / p] != i16::MAX {
+            live[old as usize / p] -= 1;
+        }
+        (map[lpn], reverse[to]) = (to as u32, lpn as u32);
+    }
+    let seconds = began.elapsed().as_secs_f64();
+    println!(
+        "bare loop {gib} GiB                          WAF {:.3}  {seconds:>30.2} s  {:>6.2} M writes/s",
+        1.0 + copies as f64 / writes as f64,
+        writes as f64 / seconds * 1e-6
+    );
+}
+
 fn main() {
     let filter = std::env::args().skip(1).find(|arg| !arg.starts_with("--")).unwrap_or_default();
     let cases: &[(&str, u32, Medium, u64)] = &[
@@ -95,6 +160,9 @@ fn main() {
         ("page 64 GiB", 64, Medium::Brief, 40_000_000),
     ];
     let began = cpu_seconds();
+    for gib in [4, 8, 64].into_iter().filter(|gib| format!("bare {gib} GiB").contains(&filter)) {
+        bare(gib, 20_000_000);
+    }
     for &(name, gib, medium, requests) in cases.iter().filter(|(name, ..)| name.contains(&filter)) {
         page(name, gib, medium, requests);
     }

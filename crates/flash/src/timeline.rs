@@ -45,6 +45,13 @@ pub trait Clocked {
     fn command_ns(&self, op: Op) -> u64;
 }
 
+/// A die: when it is free again, and the channel that it is on.
+#[derive(Clone, Copy, Debug)]
+struct DieState {
+    free_ns: u64,
+    channel: u32,
+}
+
 /// The decorator. See the module's description.
 #[derive(Clone, Debug)]
 pub struct Timeline<F> {
@@ -52,12 +59,10 @@ pub struct Timeline<F> {
     tally: Tally,
     timing: Timing,
     server: Server,
-    /// When each die is free again, ns; in single-server mode only the first entry is used.
-    dies: Vec<u64>,
+    /// In single-server mode only the first is used.
+    dies: Vec<DieState>,
     /// Transfer backlog of each channel, ns.
     channels: Vec<u64>,
-    /// The channel of each die.
-    channel_of: Vec<u32>,
     chain: Chain,
     now_ns: u64,
     first_start_ns: u64,
@@ -67,15 +72,14 @@ impl<F: Flash> Timeline<F> {
     /// Around `inner`, at time zero.
     pub fn new(inner: F, timing: Timing, server: Server) -> Self {
         let g = *inner.geometry();
-        let channel_of = (0..g.die_count()).map(|die| g.channel_of(crate::Die(die))).collect();
+        let die = |die| DieState { free_ns: 0, channel: g.channel_of(crate::Die(die)) };
         Timeline {
             inner,
             tally: Tally::default(),
             timing,
             server,
-            dies: vec![0; g.die_count() as usize],
+            dies: (0..g.die_count()).map(die).collect(),
             channels: vec![0; g.channels as usize],
-            channel_of,
             chain: Chain { serial: true, from_ns: 0, end_ns: 0 },
             now_ns: 0,
             first_start_ns: u64::MAX,
@@ -100,7 +104,7 @@ impl<F: Flash> Timeline<F> {
     /// Forgets counts and times, as after filling a device: everything is idle at time zero.
     pub fn reset(&mut self) {
         self.tally = Tally::default();
-        self.dies.fill(0);
+        self.dies.iter_mut().for_each(|die| die.free_ns = 0);
         self.channels.fill(0);
         self.chain = Chain { serial: true, from_ns: 0, end_ns: 0 };
         self.now_ns = 0;
@@ -108,33 +112,44 @@ impl<F: Flash> Timeline<F> {
 
     /// When the last command of all ends, ns.
     pub fn idle_at_ns(&self) -> u64 {
-        self.dies.iter().copied().max().unwrap_or(0)
+        self.dies.iter().map(|die| die.free_ns).max().unwrap_or(0)
     }
 
-    /// Places a command: `before` on the bus, `cell` in the die, `after` on the bus.
+    /// Places a command on the die of `block`, not before `from_ns`: `before` on the bus, `cell` in the die, `after` on
+    /// the bus. Its start and end.
+    #[inline(always)]
+    fn place_from(&mut self, block: Block, from_ns: u64, before_ns: u64, cell_ns: u64, after_ns: u64) -> (u64, u64) {
+        if self.server == Server::Single {
+            let server = &mut self.dies[0].free_ns;
+            let start = from_ns.max(*server);
+            *server = start + before_ns + cell_ns + after_ns;
+            return (start, *server);
+        }
+        let die = &mut self.dies[self.inner.geometry().die_of(block).index()];
+        let start = from_ns.max(die.free_ns);
+        let backlog = &mut self.channels[die.channel as usize];
+        *backlog = (*backlog).max(self.now_ns) + before_ns + after_ns;
+        let loaded = if before_ns > 0 { (start + before_ns).max(*backlog) } else { start };
+        let done = loaded + cell_ns;
+        let end = if after_ns > 0 { (done + after_ns).max(*backlog) } else { done };
+        die.free_ns = end;
+        (start, end)
+    }
+
+    /// Places a command in the present chain.
     #[inline(always)]
     fn place(&mut self, block: Block, before_ns: u64, cell_ns: u64, after_ns: u64) {
-        let die = match self.server {
-            Server::Parallel => self.inner.geometry().die_of(block).index(),
-            Server::Single => 0,
-        };
-        let start = self.chain.from_ns.max(self.dies[die]);
-        let end = match self.server {
-            Server::Single => start + before_ns + cell_ns + after_ns,
-            Server::Parallel => {
-                let backlog = &mut self.channels[self.channel_of[die] as usize];
-                *backlog = (*backlog).max(self.now_ns) + before_ns + after_ns;
-                let loaded = if before_ns > 0 { (start + before_ns).max(*backlog) } else { start };
-                let done = loaded + cell_ns;
-                if after_ns > 0 { (done + after_ns).max(*backlog) } else { done }
-            }
-        };
-        self.dies[die] = end;
-        self.first_start_ns = self.first_start_ns.min(start);
+        let (start, end) = self.place_from(block, self.chain.from_ns, before_ns, cell_ns, after_ns);
+        self.chained(start, end);
+    }
+
+    #[inline(always)]
+    fn chained(&mut self, start_ns: u64, end_ns: u64) {
+        self.first_start_ns = self.first_start_ns.min(start_ns);
         if self.chain.serial {
-            self.chain.from_ns = end;
+            self.chain.from_ns = end_ns;
         } else {
-            self.chain.end_ns = self.chain.end_ns.max(end);
+            self.chain.end_ns = self.chain.end_ns.max(end_ns);
         }
     }
 
@@ -203,13 +218,12 @@ impl<F: Flash> Flash for Timeline<F> {
         self.tally.add(cause, Op::Read);
         self.tally.add(cause, Op::Program);
         // The two halves of a copy follow one another, also among the independent copies of a collection.
-        let outer = self.chain;
-        self.chain.serial = true;
-        self.place_read(from);
-        self.place_program(to);
-        if !outer.serial {
-            self.chain = Chain { end_ns: outer.end_ns.max(self.chain.from_ns), ..outer };
-        }
+        let g = self.inner.geometry();
+        let (source, target) = (g.block_of(from), g.block_of(to));
+        let Timing { read_ns, program_ns, page_transfer_ns, .. } = self.timing;
+        let (start, read) = self.place_from(source, self.chain.from_ns, 0, read_ns, page_transfer_ns);
+        let (_, end) = self.place_from(target, read, page_transfer_ns, program_ns, 0);
+        self.chained(start, end);
         self.inner.copy(from, to, cause, edit)
     }
 
@@ -348,7 +362,7 @@ mod tests {
             gc.erase(Block(0), Cause::DataGc).unwrap();
         }
         // Reads end at 35 and 70; programs at 245 and 455; only then the erase, until 1955.
-        assert_eq!(t.dies, [11_955, 10_455]);
+        assert_eq!([t.dies[0].free_ns, t.dies[1].free_ns], [11_955, 10_455]);
         let Ok(()) = t.program(Ppn(18), Oob::data(Lpn(9), 0, 0), Payload::User(&()), Cause::Host);
         assert_eq!(t.page_end(), PageTime { start_ns: 10_000, end_ns: 10_665 });
         assert_eq!(t.tally().get(Cause::DataGc, Op::Read), 2);

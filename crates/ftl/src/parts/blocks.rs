@@ -275,6 +275,34 @@ impl Blocks {
         None
     }
 
+    /// Live bits of a block at and after the first live page from `offset` on, within one word: that page's offset and
+    /// the bits from it on. `None` if there is none.
+    #[inline]
+    pub fn live_word(&self, block: Block, offset: u32) -> Option<(u32, u64)> {
+        let first = self.next_live(block, offset)?;
+        let page = self.geometry.page(block, first).index();
+        let mut bits = self.bits[page / 64] >> (page % 64);
+        // Small blocks share a word with their neighbours.
+        let left = self.geometry.pages_per_block - first;
+        if left < 64 {
+            bits &= (1 << left) - 1;
+        }
+        Some((first, bits))
+    }
+
+    /// The live pages among `moved`, counted from page `first` on within its word of bits, die.
+    #[inline]
+    pub fn kill_word(&mut self, first: Ppn, moved: u64) {
+        let page = first.index();
+        debug_assert_eq!(self.bits[page / 64] >> (page % 64) & moved, moved, "a page dies twice");
+        self.bits[page / 64] &= !(moved << (page % 64));
+        let block = self.geometry.block_of(first).index();
+        self.live[block] -= moved.count_ones() as i16;
+        if self.tracks_age {
+            self.modified[block] = self.clock;
+        }
+    }
+
     /// A collected block was erased: free again.
     pub fn erased(&mut self, block: Block) {
         let b = block.index();

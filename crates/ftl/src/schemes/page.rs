@@ -238,11 +238,12 @@ impl Page {
         if self.space.blocks.free_in(die) > self.space.low {
             return Ok(());
         }
-        if !self.progress.is_empty() && self.space.blocks.free_in(die) > 1 {
-            self.begin(die);
-            return Ok(());
-        }
         loop {
+            // A spread collection needs one block to go to beside the one that is about to be opened.
+            if !self.progress.is_empty() && self.space.blocks.free_in(die) > 1 {
+                self.begin(die);
+                return Ok(());
+            }
             let range = self.space.blocks.range(die);
             let Some(victim) = self.space.pick(range) else { return Ok(()) };
             self.space.blocks.begin_collecting(victim);
@@ -260,7 +261,8 @@ impl Page {
         let live = self.space.blocks.live_of(victim);
         self.space.blocks.begin_collecting(victim);
         let per = self.space.blocks.geometry().pages_per_block - live;
-        self.progress[die] = Progress { block: victim.0, next: 0, credit: 0, live, per };
+        // One slice ahead, so that the victim is empty before the block that both share is full.
+        self.progress[die] = Progress { block: victim.0, next: 0, credit: per * SLICE, live, per };
     }
 
     /// A host page went to `die`: pays what its collection is owed for it.
@@ -312,40 +314,68 @@ impl Page {
         &mut self,
         flash: &mut F,
         block: Block,
-        mut next: u32,
+        next: u32,
         limit: u32,
     ) -> Result<Option<u32>, Error<F::Fault>> {
-        let g = *flash.geometry();
-        let die = g.die_of(block).index();
         let mut moves = core::mem::take(&mut self.moves);
-        let mut end = None;
-        for _ in 0..limit {
-            let Some(offset) = self.space.blocks.next_live(block, next) else {
-                next = g.pages_per_block;
-                break;
-            };
-            next = offset + 1;
-            let from = g.page(block, offset);
-            if self.tombstones.is_trim_page(from) {
-                self.rewrite_tombstones(flash, from, die)?;
-                continue;
-            }
-            let (to, oob) = self.relocate(flash, from, die, Cause::DataGc, |_| ())?;
-            prefetch(&self.map, oob.address as usize);
-            moves.push((oob.address, to.0));
-            self.space.blocks.kill(from);
-        }
-        // The map is touched only now, when the lines that the copies asked for have arrived.
+        let result = self.copy_live(flash, block, next, limit, &mut moves);
+        // The map is touched only now, when the lines that the copies asked for have arrived; also after a failure,
+        // for what was copied has moved.
         for &(lpn, to) in &moves {
             self.map[lpn as usize] = to;
         }
         self.counters.copies += moves.len() as u64;
         moves.clear();
         self.moves = moves;
-        if self.space.blocks.next_live(block, next).is_some() {
-            end = Some(next);
+        let next = result?;
+        Ok(self.space.blocks.next_live(block, next).is_some().then_some(next))
+    }
+
+    /// Copies and kills pages, and says in `moves` where each LPN went; the page to go on from.
+    fn copy_live<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        block: Block,
+        mut next: u32,
+        limit: u32,
+        moves: &mut Vec<(u32, u32)>,
+    ) -> Result<u32, Error<F::Fault>> {
+        let g = *flash.geometry();
+        let die = g.die_of(block).index();
+        let mut left = limit;
+        while left > 0 {
+            let Some((first, mut bits)) = self.space.blocks.live_word(block, next) else {
+                return Ok(g.pages_per_block);
+            };
+            // One word of live bits at a time; what was moved dies together.
+            let mut moved = 0u64;
+            let mut result = Ok(());
+            while bits != 0 && left > 0 {
+                let offset = first + bits.trailing_zeros();
+                bits &= bits - 1;
+                next = offset + 1;
+                left -= 1;
+                let from = g.page(block, offset);
+                if self.tombstones.is_trim_page(from) {
+                    result = self.rewrite_tombstones(flash, from, die);
+                } else {
+                    match self.relocate(flash, from, die, Cause::DataGc, |_| ()) {
+                        Ok((to, oob)) => {
+                            prefetch(&self.map, oob.address as usize);
+                            moves.push((oob.address, to.0));
+                            moved |= 1 << (offset - first);
+                        }
+                        Err(error) => result = Err(error),
+                    }
+                }
+                if result.is_err() {
+                    break;
+                }
+            }
+            self.space.blocks.kill_word(g.page(block, first), moved);
+            result?;
         }
-        Ok(end)
+        Ok(next)
     }
 
     /// Copies a page; where it went. `edit` may change its spare area.
