@@ -17,8 +17,10 @@
 //! Space: a die collects when no more than `gc-low` of its blocks are free, until `gc-high` are. A collection copies
 //! at most pages − 1 live pages of a victim with at least one dead page into at most one newly opened block, and then
 //! frees a whole block, so each one gains at least a page and the loop ends; a die in which no block has a dead page is
-//! full, and writes go to the others. With `gc-spread`, a victim's copies are dealt over the writes that follow, at the
-//! rate that empties it just before its die runs out of room.
+//! full, and writes go to the others. A trim page for discards that are still pending takes the room of the page gained,
+//! but only once, for then none is pending. With `gc-spread`, a victim's copies are dealt over the writes that follow,
+//! at the rate that empties it just before its die runs out of room. The last free block of a die is opened by
+//! collections that run to their end only, which mounting relies on (docs/recovery.md).
 //!
 //! Departures: striping over dies and `gc-spread` are not in the papers, and both are parameters of the run (one die;
 //! `gc-spread = off`). Durable TRIM is ours (docs/recovery.md).
