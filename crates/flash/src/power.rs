@@ -48,6 +48,7 @@ pub struct PowerCut<F> {
     armed: Option<CutPoint>,
     rng: Rng,
     seen: Vec<CutReport>,
+    limit: usize,
     lost: bool,
 }
 
@@ -57,12 +58,33 @@ where
 {
     /// Power holds; commands are counted.
     pub fn counting(inner: F) -> Self {
-        PowerCut { inner, armed: None, rng: Rng::new(0), seen: Vec::new(), lost: false }
+        PowerCut { inner, armed: None, rng: Rng::new(0), seen: Vec::new(), limit: usize::MAX, lost: false }
     }
 
     /// Power fails at `point`; `seed` chooses the garbage.
     pub fn armed(inner: F, point: CutPoint, seed: u64) -> Self {
-        PowerCut { inner, armed: Some(point), rng: Rng::new(seed).fork("garbage"), seen: Vec::new(), lost: false }
+        let mut cut = PowerCut::counting(inner);
+        cut.arm(point, seed);
+        cut
+    }
+
+    /// Power will fail at `point`, counted from now; `seed` chooses the garbage.
+    pub fn arm(&mut self, point: CutPoint, seed: u64) {
+        self.restart();
+        self.armed = Some(point);
+        self.rng = Rng::new(seed).fork("garbage");
+    }
+
+    /// Power is back, and holds; commands are counted from 0.
+    pub fn restart(&mut self) {
+        self.armed = None;
+        self.lost = false;
+        self.seen.clear();
+    }
+
+    /// More than `limit` changing commands without a restart are a bug of the scheme, which makes no progress: panics.
+    pub fn set_limit(&mut self, limit: usize) {
+        self.limit = limit;
     }
 
     /// The changing commands so far, the one that was cut included.
@@ -85,6 +107,11 @@ where
         &self.inner
     }
 
+    /// The medium, to harm it.
+    pub fn inner_mut(&mut self) -> &mut F {
+        &mut self.inner
+    }
+
     const LOST: Fault = Fault(FaultKind::PowerLost);
 
     fn powered(&self) -> Result<(), Fault> {
@@ -94,6 +121,7 @@ where
     /// Counts a changing command; the face to fail in, if it is the one.
     fn meet(&mut self, cause: Cause, op: Op) -> Option<u8> {
         let command = self.seen.len() as u64;
+        assert!(self.seen.len() < self.limit, "{command} programs and erases without getting anywhere");
         self.seen.push(CutReport { cause, op });
         let face = self.armed.filter(|point| point.command == command)?.face;
         self.lost = true;

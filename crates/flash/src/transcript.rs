@@ -24,6 +24,11 @@ impl<F: Flash> Transcript<F> {
         core::mem::take(&mut self.lines)
     }
 
+    /// The wrapped medium, to look at.
+    pub fn inner(&self) -> &F {
+        &self.inner
+    }
+
     /// The wrapped medium.
     pub fn inner_mut(&mut self) -> &mut F {
         &mut self.inner

@@ -4,8 +4,10 @@
 //! questions that are the same for every page-mapped scheme (docs/recovery.md):
 //!
 //! 1. *Which pages are torn?* A page whose spare area is garbage says so. One with a sound spare area and bad data does
-//!    not, so the pages that may have been in flight are read whole: from the newest page of each die and class (data or
-//!    translation), and from the end of each partly filled block, backwards until a sound one is met.
+//!    not. Such a page was the last one of its block when power was cut, and stays what it was when the block is filled
+//!    further. Every mount begins a new *epoch*, the upper bits of the program number, so that the candidates can be
+//!    told for ever: the last page of each block, and each page that is followed by a torn one or by one of another
+//!    epoch. They are read whole, about one page in each block.
 //! 2. *Which block does a lane go on with?* The newest of its die and class: a block whose erase was cut short never
 //!    is, because schemes keep the newest block out of collection, also when it is full.
 //! 3. *Which block is empty?* One whose first page is blank or garbage: the first page is torn only in a block that was
@@ -15,7 +17,15 @@ use crate::Error;
 use alloc::collections::BTreeSet;
 use alloc::vec;
 use alloc::vec::Vec;
-use flash::{Block, Cause, Die, Flash, Kind, Oob, Ppn};
+use core::ops::Range;
+use flash::{Block, Cause, Die, Flash, Geometry, Kind, Oob, Ppn};
+
+/// Where the epoch begins in a program number: below it there is room for 10^12 programs between two mounts.
+const EPOCH_SHIFT: u32 = 40;
+
+fn epoch(program: u64) -> u64 {
+    program >> EPOCH_SHIFT
+}
 
 /// One block as found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,8 +51,6 @@ pub struct Census {
     pub bad: Vec<Block>,
     /// Pages whose spare area is sound and whose data is not.
     pub spoiled: BTreeSet<Ppn>,
-    /// Their spare areas.
-    pub spoiled_oob: Vec<Oob>,
     /// The largest version seen.
     pub max_version: u64,
     /// The largest program number seen.
@@ -64,6 +72,9 @@ impl Census {
         let mut census = Census { blocks: vec![None; g.block_count() as usize], ..Census::default() };
         for block in (0..g.block_count()).map(Block) {
             let mut found: Option<Found> = None;
+            // The last readable page, and those that may have been in flight when power was cut.
+            let mut last: Option<(Ppn, u64)> = None;
+            let mut suspects: Vec<Ppn> = Vec::new();
             for offset in 0..g.pages_per_block {
                 let ppn = g.page(block, offset);
                 let Some(oob) = flash.read_oob(ppn, Cause::Recovery)? else { break };
@@ -79,6 +90,7 @@ impl Census {
                     (Kind::Torn, Some(found)) => {
                         census.torn += 1;
                         found.programmed = offset + 1;
+                        suspects.extend(last.take().map(|(page, _)| page));
                         continue;
                     }
                     (_, Some(found)) => {
@@ -95,63 +107,60 @@ impl Census {
                         });
                     }
                 }
+                let before = last.replace((ppn, epoch(oob.program)));
+                suspects.extend(before.filter(|&(_, before)| before != epoch(oob.program)).map(|(page, _)| page));
                 census.max_version = census.max_version.max(oob.version);
                 census.max_program = census.max_program.max(oob.program);
                 each(ppn, oob);
+            }
+            suspects.extend(last.map(|(page, _)| page));
+            for ppn in suspects {
+                if flash.read(ppn, Cause::Recovery)?.0.kind == Kind::Torn {
+                    census.torn += 1;
+                    census.spoiled.insert(ppn);
+                }
             }
             census.pages += found.map_or(0, |found| u64::from(found.programmed));
             census.blocks[block.index()] = found;
         }
         for die in (0..g.die_count()).map(Die) {
-            census.examine(flash, die, true)?;
-            census.examine(flash, die, false)?;
+            for translation in [false, true] {
+                census.mark_newest(&g, die, translation);
+            }
         }
         Ok(census)
     }
 
-    /// Reads what may have been in flight among the translation (or other) blocks of a die, and finds the newest.
-    fn examine<F: Flash>(&mut self, flash: &mut F, die: Die, translation: bool) -> Result<(), Error<F::Fault>> {
-        let g = *flash.geometry();
-        let mut newest: Vec<(u64, u32)> = g
-            .blocks_of(die)
-            .filter_map(|block| self.blocks[block as usize].map(|found| (found, block)))
-            .filter(|(found, _)| (found.kind == Kind::Translation) == translation)
-            .map(|(found, block)| (found.last_program, block))
-            .collect();
-        newest.sort_unstable_by(|a, b| b.cmp(a));
-        if let Some(found) = newest.first().and_then(|&(_, block)| self.blocks[block as usize].as_mut()) {
-            found.newest = true;
-        }
-        for &(_, block) in &newest {
-            if self.read_back(flash, Block(block))? {
-                break;
-            }
-        }
-        for &(_, block) in &newest {
-            if self.blocks[block as usize].is_some_and(|found| found.programmed < g.pages_per_block) {
-                self.read_back(flash, Block(block))?;
-            }
-        }
-        Ok(())
+    /// The first program number of the epoch that begins with this mount.
+    pub fn next_program(&self) -> u64 {
+        (epoch(self.max_program) + 1) << EPOCH_SHIFT
     }
 
-    /// Reads whole pages from the end of a block backwards; true at the first sound one, false if there is none.
-    fn read_back<F: Flash>(&mut self, flash: &mut F, block: Block) -> Result<bool, Error<F::Fault>> {
-        let g = *flash.geometry();
-        let programmed = self.blocks[block.index()].map_or(0, |found| found.programmed);
-        for offset in (0..programmed).rev() {
-            let ppn = g.page(block, offset);
-            let Some(oob) = flash.read_oob(ppn, Cause::Recovery)? else { continue };
-            if oob.kind == Kind::Torn || self.spoiled.contains(&ppn) {
-                continue;
-            }
-            if flash.read(ppn, Cause::Recovery)?.0.kind != Kind::Torn {
-                return Ok(true);
-            }
-            self.torn += 1;
-            self.spoiled.insert(ppn);
-            self.spoiled_oob.push(oob);
+    /// Marks the newest among the translation (or other) blocks of a die.
+    fn mark_newest(&mut self, g: &Geometry, die: Die, translation: bool) {
+        let age = |block: u32| {
+            let found = self.blocks[block as usize].filter(|found| (found.kind == Kind::Translation) == translation)?;
+            Some((found.last_program, block))
+        };
+        if let Some((_, block)) = g.blocks_of(die).filter_map(age).max()
+            && let Some(found) = &mut self.blocks[block as usize]
+        {
+            found.newest = true;
         }
-        Ok(false)
+    }
+
+    /// The newest block among those in use in a range, translation blocks aside.
+    pub fn newest_of(&self, range: Range<u32>) -> Option<Block> {
+        let found = |block: u32| self.blocks[block as usize].filter(|found| found.kind != Kind::Translation);
+        range.filter(|&block| found(block).is_some_and(|found| found.newest)).map(Block).next()
+    }
+
+    /// Forgets a block: it is about to be erased. The next newest of its die and class takes its place.
+    pub fn drop_block(&mut self, block: Block, g: &Geometry) {
+        let Some(dropped) = self.blocks[block.index()].take() else { return };
+        self.spoiled.retain(|&ppn| g.block_of(ppn) != block);
+        if dropped.newest {
+            self.mark_newest(g, g.die_of(block), dropped.kind == Kind::Translation);
+        }
     }
 }

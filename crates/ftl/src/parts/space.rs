@@ -189,7 +189,7 @@ impl Space {
                 self.streams[stream].replace(&g, g.die_of(block).index(), block, found.programmed);
             }
         }
-        self.program = census.max_program + 1;
+        self.program = census.next_program();
     }
 
     /// The number of the next program.

@@ -74,11 +74,6 @@ impl Tombstones {
         dead
     }
 
-    /// A trim page was collected.
-    pub fn forget(&mut self, page: Ppn) {
-        self.references.remove(&page.0);
-    }
-
     /// Whether a page is a trim page that entries point at.
     #[inline(always)]
     pub fn is_trim_page(&self, page: Ppn) -> bool {

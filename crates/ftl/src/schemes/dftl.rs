@@ -714,20 +714,6 @@ impl Dftl {
         for (tvpn, group) in late {
             dftl.update(flash, tvpn, &group, Cause::Recovery)?;
         }
-        // A translation page written now outranks a torn one, and its watermark outdates a torn data page.
-        let torn: BTreeSet<Tvpn> = census
-            .spoiled_oob
-            .iter()
-            .filter_map(|oob| match oob.kind {
-                Kind::Translation => Some(oob.tvpn()),
-                Kind::Data => Some(dftl.store.locate(oob.address).0),
-                _ => None,
-            })
-            .filter(|tvpn| tvpn.index() < pages)
-            .collect();
-        for tvpn in torn {
-            dftl.settle(flash, tvpn, Cause::Recovery)?;
-        }
         Ok((dftl, report))
     }
 

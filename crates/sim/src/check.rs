@@ -1,0 +1,500 @@
+//! The conformance checker: one suite for all schemes.
+//!
+//! A *seed* stands for a small device, a scheme's settings and a stream of operations. For each seed the checker
+//!
+//! 1. runs the operations and holds every read to the [`Oracle`](crate::oracle::Oracle) and the scheme to its own audit;
+//! 2. cuts power at the commands of that run, in every way that a cut command can look (docs/fault-model.md): it mounts
+//!    the device, reads everything twice, audits, goes on for some operations, and mounts once more. Behind a sample of
+//!    these cuts it cuts again, at every command of the mount and of the first operations after it, and many times in a
+//!    row;
+//! 3. runs the operations on media whose blocks are or go bad, until no space is left;
+//! 4. tests two claims: that the RAM which the scheme reports holds its whole state, and that the metadata which it
+//!    keeps on flash is what it works from.
+//!
+//! Every run is a branch: scheme, chip and oracle are cloned before an operation, so that a cut costs what happens
+//! after it and not what led to it. A failure names a [`Replay`], which [`replay`] turns into a story. Results depend on
+//! the configuration alone, not on threads.
+
+mod bed;
+mod cuts;
+mod honesty;
+mod media;
+mod session;
+
+use bed::{Bed, Lay};
+use flash::{Cause, CutPoint, Full, Geometry, Nand, PowerCut, Tags, Transcript};
+use ftl::schemes;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+use std::panic::{self, AssertUnwindSafe};
+use std::str::FromStr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, Once};
+
+/// The chip that schemes are checked on.
+type Chip = Nand<Tags, Full>;
+
+/// Failures after which a seed is given up: they are mostly the same one.
+const FAILURES_PER_SEED: usize = 5;
+
+/// Which cuts to make behind the operations of the seeds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cuts {
+    /// Every command of every operation, in every face.
+    All,
+    /// About this many over all seeds, drawn evenly, and at least one for each cause in each seed. 0 makes none.
+    Count(u64),
+}
+
+/// What to check.
+#[derive(Clone, PartialEq, Debug)]
+pub struct CheckConfig {
+    /// Name of the scheme.
+    pub scheme: String,
+    /// Settings that no seed varies: name and text.
+    pub settings: Vec<(String, String)>,
+    /// Seeds, each a device and a run of its own.
+    pub seeds: Range<u64>,
+    /// Operations of each run.
+    pub operations: u32,
+    /// The device; `None`: by seed, one or two dies of 8 to 24 blocks of 4 to 16 pages.
+    pub geometry: Option<Geometry>,
+    /// Its logical pages; `None`: as many as the scheme takes, or an eighth less.
+    pub logical_pages: Option<u32>,
+    /// Cuts of the first level.
+    pub cuts: Cuts,
+    /// One in so many of them is followed by cuts at every command of its recovery; 0: none.
+    pub second_level: u64,
+    /// Whether to run on failing media too.
+    pub media: bool,
+    /// Whether to test what the scheme claims of its RAM and of its metadata.
+    pub honesty: bool,
+    /// Threads; 0: one for each core.
+    pub threads: usize,
+}
+
+impl CheckConfig {
+    /// A check of a scheme in a few seconds: 32 seeds of 400 operations, and more than 100,000 cuts.
+    pub fn new(scheme: &str) -> CheckConfig {
+        CheckConfig {
+            scheme: scheme.into(),
+            settings: Vec::new(),
+            seeds: 0..32,
+            operations: 400,
+            geometry: None,
+            logical_pages: None,
+            cuts: Cuts::Count(80_000),
+            second_level: 50,
+            media: true,
+            honesty: true,
+            threads: 0,
+        }
+    }
+}
+
+/// Why nothing could be checked: the configuration is wrong.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CheckError(pub String);
+
+impl fmt::Display for CheckError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for CheckError {}
+
+/// Which part of the check.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Part {
+    /// Operations and power cuts.
+    Cuts,
+    /// Failing media.
+    Media,
+    /// Saving and restoring RAM.
+    Ram,
+    /// Flipping bits of metadata.
+    Metadata,
+}
+
+impl Part {
+    const NAMED: [(Part, &'static str); 3] =
+        [(Part::Media, "media."), (Part::Ram, "ram."), (Part::Metadata, "metadata.")];
+}
+
+/// One case of a check. As text `SEED:CUT`, for example `7:123.2.1/4.0`: seed 7, operation 123, its changing command 2
+/// in face 1, then changing command 4 of the recovery in face 0, or `/storm`, many more in a row; `7:123` is operation 123 without a cut, and
+/// `7:media.123` operation 123 on a failing medium. Commands, operations and faces count from 0; the faces of a program
+/// and of an erase are in docs/fault-model.md.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Replay {
+    /// The seed.
+    pub seed: u64,
+    /// The part of the check.
+    pub part: Part,
+    /// The operation.
+    pub operation: u32,
+    /// Where power is cut in it.
+    pub first: Option<CutPoint>,
+    /// Where power is cut once more, counted from the mount.
+    pub second: Option<CutPoint>,
+    /// Whether many cuts follow, each soon after the mount from the one before.
+    pub storm: bool,
+}
+
+impl fmt::Display for Replay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let part = Part::NAMED.iter().find(|(part, _)| *part == self.part).map_or("", |(_, name)| name);
+        write!(f, "{}:{part}{}", self.seed, self.operation)?;
+        if let Some(CutPoint { command, face }) = self.first {
+            write!(f, ".{command}.{face}")?;
+        }
+        match self.second {
+            Some(CutPoint { command, face }) => write!(f, "/{command}.{face}"),
+            None => f.write_str(if self.storm { "/storm" } else { "" }),
+        }
+    }
+}
+
+impl FromStr for Replay {
+    type Err = CheckError;
+
+    fn from_str(text: &str) -> Result<Replay, CheckError> {
+        let read = || {
+            let (seed, mut rest) = text.split_once(':')?;
+            let mut replay = Replay {
+                seed: seed.parse().ok()?,
+                part: Part::Cuts,
+                operation: 0,
+                first: None,
+                second: None,
+                storm: false,
+            };
+            for (part, name) in Part::NAMED {
+                if let Some(operation) = rest.strip_prefix(name) {
+                    (replay.part, rest) = (part, operation);
+                }
+            }
+            let point = |text: &str| {
+                let (command, face) = text.split_once('.')?;
+                Some(CutPoint { command: command.parse().ok()?, face: face.parse().ok()? })
+            };
+            let (first, second) = rest.split_once('/').map_or((rest, None), |(first, second)| (first, Some(second)));
+            let (operation, cut) = first.split_once('.').map_or((first, None), |(at, cut)| (at, Some(cut)));
+            replay.operation = operation.parse().ok()?;
+            if let Some(cut) = cut {
+                replay.first = Some(point(cut)?);
+            }
+            if second == Some("storm") {
+                replay.storm = true;
+            } else if let Some(second) = second {
+                replay.second = Some(point(second)?);
+            }
+            let possible = replay.part == Part::Cuts || replay.first.is_none();
+            (possible && (second.is_none() || replay.first.is_some())).then_some(replay)
+        };
+        read().ok_or_else(|| {
+            CheckError(format!(
+                "replay {text}: must be SEED:OPERATION or SEED:OPERATION.COMMAND.FACE, the latter perhaps with \
+                 /COMMAND.FACE or /storm"
+            ))
+        })
+    }
+}
+
+/// What went wrong, and how to see it again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Failure {
+    /// The case, as [`Replay`] reads it; empty if the failure belongs to the check as a whole.
+    pub replay: String,
+    /// What happened.
+    pub what: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.replay.is_empty() { f.write_str(&self.what) } else { write!(f, "{}  {}", self.replay, self.what) }
+    }
+}
+
+/// What the runs on failing media met.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MediaReport {
+    /// Operations done.
+    pub operations: u64,
+    /// Runs that ended with a full device, every acknowledged page still readable.
+    pub full: u64,
+    /// Blocks that went bad on the way.
+    pub grown_bad: u64,
+}
+
+/// What became of the two claims.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct HonestyReport {
+    /// Times that the state was saved, dropped and restored, and went on with the same commands.
+    pub restores: u64,
+    /// The smallest share of the reported RAM that was left over by the saved state, in per mille.
+    pub slack_per_mille: Option<u64>,
+    /// Metadata pages looked at.
+    pub metadata_pages: u64,
+    /// Bits flipped in stored words that are in use: erasing the word to ones changes what follows.
+    pub flips: u64,
+    /// Flips of these that changed what follows, with or without a mount, or were detected.
+    pub noticed: u64,
+}
+
+/// What was checked and what was found.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct CheckReport {
+    /// Name of the scheme.
+    pub scheme: String,
+    /// Seeds done.
+    pub seeds: u64,
+    /// Operations done, those after cuts included.
+    pub operations: u64,
+    /// Cuts during the operations of the seeds.
+    pub cuts: u64,
+    /// Cuts during a recovery from one of those.
+    pub second_level_cuts: u64,
+    /// All cuts by the cause of the command that was cut: the phases.
+    pub by_cause: BTreeMap<Cause, u64>,
+    /// All cuts by what the command left behind.
+    pub by_face: BTreeMap<&'static str, u64>,
+    /// Mounts.
+    pub mounts: u64,
+    /// Audits of a scheme's invariants.
+    pub audits: u64,
+    /// Reads held to the oracle.
+    pub reads: u64,
+    /// Failing media.
+    pub media: MediaReport,
+    /// The two claims.
+    pub honesty: HonestyReport,
+    /// What went wrong.
+    pub failures: Vec<Failure>,
+}
+
+impl CheckReport {
+    /// Whether nothing went wrong.
+    pub fn passed(&self) -> bool {
+        self.failures.is_empty()
+    }
+
+    fn add_work(&mut self, work: session::Work) {
+        self.operations += work.operations;
+        self.mounts += work.mounts;
+        self.audits += work.audits;
+        self.reads += work.reads;
+    }
+
+    fn merge(&mut self, other: CheckReport) {
+        self.seeds += other.seeds;
+        self.operations += other.operations;
+        self.cuts += other.cuts;
+        self.second_level_cuts += other.second_level_cuts;
+        for (cause, count) in other.by_cause {
+            *self.by_cause.entry(cause).or_insert(0) += count;
+        }
+        for (face, count) in other.by_face {
+            *self.by_face.entry(face).or_insert(0) += count;
+        }
+        self.mounts += other.mounts;
+        self.audits += other.audits;
+        self.reads += other.reads;
+        self.media.operations += other.media.operations;
+        self.media.full += other.media.full;
+        self.media.grown_bad += other.media.grown_bad;
+        self.honesty.restores += other.honesty.restores;
+        let slacks = [self.honesty.slack_per_mille, other.honesty.slack_per_mille];
+        self.honesty.slack_per_mille = slacks.into_iter().flatten().min();
+        self.honesty.metadata_pages += other.honesty.metadata_pages;
+        self.honesty.flips += other.honesty.flips;
+        self.honesty.noticed += other.honesty.noticed;
+        self.failures.extend(other.failures);
+    }
+
+    fn fail(&mut self, replay: Replay, what: String) {
+        self.failures.push(Failure { replay: replay.to_string(), what });
+    }
+}
+
+impl fmt::Display for CheckReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verdict = if self.passed() { "held" } else { "FAILED" };
+        writeln!(
+            f,
+            "{}: {verdict} over {} power cuts ({} of them during recovery) on {} devices",
+            self.scheme,
+            self.cuts + self.second_level_cuts,
+            self.second_level_cuts,
+            self.seeds
+        )?;
+        writeln!(
+            f,
+            "  {} operations, {} mounts, {} audits, {} reads held to the oracle",
+            self.operations, self.mounts, self.audits, self.reads
+        )?;
+        for (cause, count) in &self.by_cause {
+            writeln!(f, "  cut in {:<20} {count:>10}", cause.name())?;
+        }
+        for (face, count) in &self.by_face {
+            writeln!(f, "  left   {face:<20} {count:>10}")?;
+        }
+        let MediaReport { operations, full, grown_bad } = self.media;
+        if operations > 0 {
+            writeln!(
+                f,
+                "  failing media: {operations} operations, {grown_bad} blocks went bad, {full} devices filled up"
+            )?;
+        }
+        let HonestyReport { restores, slack_per_mille, metadata_pages, flips, noticed } = self.honesty;
+        if let Some(slack) = slack_per_mille {
+            writeln!(f, "  RAM: restored {restores} times, at least {slack} per mille of what is reported to spare")?;
+            if metadata_pages == 0 {
+                writeln!(f, "  metadata: none on flash")?;
+            } else {
+                writeln!(f, "  metadata: {noticed} of {flips} bits flipped in words in use made a difference")?;
+            }
+        }
+        for failure in &self.failures {
+            writeln!(f, "  {failure}")?;
+        }
+        Ok(())
+    }
+}
+
+thread_local! {
+    /// Whether this thread runs a scheme, and where that panicked last.
+    static RUNNING: Cell<bool> = const { Cell::new(false) };
+    static PANICKED_AT: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// Runs `work`; a panic of the scheme or of the chip under it becomes a finding, and is not printed.
+fn guarded<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let others = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if RUNNING.get() {
+                let at = info.location().map(|at| format!("{}:{}", at.file(), at.line()));
+                PANICKED_AT.set(at.unwrap_or_default());
+            } else {
+                others(info);
+            }
+        }));
+    });
+    let outer = RUNNING.replace(true);
+    let result = panic::catch_unwind(AssertUnwindSafe(work));
+    RUNNING.set(outer);
+    result.unwrap_or_else(|panic| {
+        let text = match panic.downcast::<String>() {
+            Ok(text) => *text,
+            Err(panic) => panic.downcast_ref::<&str>().map_or("without a message", |text| text).to_string(),
+        };
+        Err(format!("panic at {}: {text}", PANICKED_AT.take()))
+    })
+}
+
+/// The scheme's row, if it can be checked.
+fn row(config: &CheckConfig) -> Result<&'static ftl::Scheme, CheckError> {
+    let row = schemes::by_name(&config.scheme).ok_or_else(|| {
+        let names: Vec<&str> = schemes::SCHEMES.iter().map(|row| row.name).collect();
+        CheckError(format!("no scheme {}; there are {}", config.scheme, names.join(", ")))
+    })?;
+    if row.keeps_data { Ok(row) } else { Err(CheckError(format!("{} keeps no data: nothing to check", row.name))) }
+}
+
+fn lay(config: &CheckConfig, seed: u64) -> Result<Bed, CheckError> {
+    schemes::visit::<PowerCut<Chip>, _>(&config.scheme, Lay { config, seed }).expect("the scheme has a row")
+}
+
+fn check_seed(config: &CheckConfig, seed: u64) -> Result<CheckReport, CheckError> {
+    let bed = lay(config, seed)?;
+    let mut report = CheckReport { seeds: 1, ..CheckReport::default() };
+    let visit = schemes::visit::<PowerCut<Chip>, _>(&config.scheme, cuts::CutEverywhere { config, bed: &bed });
+    report.merge(visit.expect("the scheme has a row"));
+    if config.media {
+        let visit = schemes::visit(&config.scheme, media::OnFailingMedia { config, bed: &bed });
+        report.merge(visit.expect("the scheme has a row"));
+    }
+    if config.honesty {
+        let visit = schemes::visit(&config.scheme, honesty::Honest { config, bed: &bed });
+        report.merge(visit.expect("the scheme has a row"));
+    }
+    Ok(report)
+}
+
+/// Checks a scheme.
+///
+/// # Errors
+/// A configuration that is wrong. What is wrong with the scheme is in the report.
+pub fn check(config: &CheckConfig) -> Result<CheckReport, CheckError> {
+    let row = row(config)?;
+    let cores = || std::thread::available_parallelism().map_or(1, |count| count.get());
+    let threads = if config.threads == 0 { cores() } else { config.threads };
+    let next = AtomicU64::new(config.seeds.start);
+    let done = Mutex::new(BTreeMap::new());
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= config.seeds.end {
+                        break;
+                    }
+                    let result = check_seed(config, seed);
+                    done.lock().expect("no thread panics while it holds the lock").insert(seed, result);
+                }
+            });
+        }
+    });
+    let mut report = CheckReport { scheme: row.name.into(), ..CheckReport::default() };
+    for result in done.into_inner().expect("no thread panics while it holds the lock").into_values() {
+        report.merge(result?);
+    }
+    if config.cuts != Cuts::Count(0) {
+        for phase in row.phases.iter().filter(|phase| !report.by_cause.contains_key(phase)) {
+            let what = format!("no command of phase {} was cut: the check proves nothing about it", phase.name());
+            report.failures.push(Failure { replay: String::new(), what });
+        }
+    }
+    if report.honesty.flips > 0 && report.honesty.noticed * 4 < report.honesty.flips * 3 {
+        let HonestyReport { flips, noticed, .. } = report.honesty;
+        let what = format!(
+            "of {flips} bits flipped in metadata, {noticed} made a difference: the scheme works from elsewhere"
+        );
+        report.failures.push(Failure { replay: String::new(), what });
+    }
+    Ok(report)
+}
+
+/// Runs one case again and tells what happens: the device, the operation and its commands, what is on flash, what was
+/// allowed and what was read. One line each.
+///
+/// # Errors
+/// A configuration that is wrong, or a case that it does not have.
+pub fn replay(config: &CheckConfig, replay: &Replay) -> Result<Vec<String>, CheckError> {
+    row(config)?;
+    let bed = lay(config, replay.seed)?;
+    let mut lines = vec![format!("{} {replay}", config.scheme), bed.to_string()];
+    let report = match replay.part {
+        Part::Cuts => {
+            let tell = cuts::Tell { bed: &bed, replay: *replay };
+            lines.extend(schemes::visit::<Transcript<PowerCut<Chip>>, _>(&config.scheme, tell).expect("it has a row")?);
+            return Ok(lines);
+        }
+        Part::Media => schemes::visit(&config.scheme, media::OnFailingMedia { config, bed: &bed }),
+        Part::Ram | Part::Metadata => schemes::visit(&config.scheme, honesty::Honest { config, bed: &bed }),
+    };
+    let failures = report.expect("the scheme has a row").failures;
+    lines.extend(failures.iter().filter(|failure| failure.replay == replay.to_string()).map(|f| f.what.clone()));
+    if lines.len() == 2 {
+        lines.push("nothing went wrong".into());
+    }
+    Ok(lines)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,264 @@
+//! What a seed stands for: a small device, a scheme's settings on it, and a stream of operations.
+//!
+//! Devices are small, so that every command can be cut, and as full as the scheme accepts, so that it collects all the
+//! time. How full that is, the scheme is asked: logical pages shrink until it takes the device.
+
+use super::{CheckConfig, CheckError, Chip};
+use flash::{Fault, Flash, Geometry, Lpn, PowerCut, Rng};
+use ftl::schemes::Visitor;
+use ftl::{Error, Ftl, Range, Scheme, Settings, Value};
+use std::fmt;
+
+/// See the module's description.
+#[derive(Clone, Debug)]
+pub(super) struct Bed {
+    pub(super) seed: u64,
+    pub(super) geometry: Geometry,
+    pub(super) logical_pages: u32,
+    pub(super) settings: Settings,
+    pub(super) mix: Mix,
+}
+
+impl fmt::Display for Bed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let g = &self.geometry;
+        write!(
+            f,
+            "seed {}: {} dies of {} blocks of {} pages, {} of {} pages logical; {}",
+            self.seed,
+            g.die_count(),
+            g.blocks_per_die,
+            g.pages_per_block,
+            self.logical_pages,
+            g.page_count(),
+            self.settings
+        )
+    }
+}
+
+/// How operations are mixed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mix {
+    /// Pages that take `hot_share` of the accesses.
+    hot: u32,
+    hot_share: f64,
+    reads: f64,
+    trims: f64,
+    flushes: f64,
+    idles: f64,
+    /// Pages written before the operations begin.
+    pub(super) fill: u32,
+}
+
+/// What the host asks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Action {
+    Write(Lpn),
+    Read(Lpn),
+    Trim(Lpn, u32),
+    Flush,
+    Idle(u32),
+}
+
+/// An operation: an action, and another page that is read after it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Operation {
+    pub(super) action: Action,
+    pub(super) probe: Lpn,
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.action {
+            Action::Write(lpn) => write!(f, "write LPN {lpn}"),
+            Action::Read(lpn) => write!(f, "read LPN {lpn}"),
+            Action::Trim(first, 1) => write!(f, "discard LPN {first}"),
+            Action::Trim(first, count) => write!(f, "discard LPN {first} to {}", first.0 + count - 1),
+            Action::Flush => f.write_str("flush"),
+            Action::Idle(copies) => write!(f, "idle for {copies} copies"),
+        }?;
+        write!(f, ", then read LPN {}", self.probe)
+    }
+}
+
+/// A stream of operations.
+#[derive(Clone, Debug)]
+pub(super) struct Operations {
+    rng: Rng,
+    mix: Mix,
+    pages: u32,
+    /// The rest of a sequential run: next LPN, length.
+    run: (u32, u32),
+}
+
+impl Bed {
+    /// A stream of its operations, one for each purpose.
+    pub(super) fn operations(&self, purpose: &str) -> Operations {
+        let rng = Rng::new(self.seed).fork(purpose);
+        Operations { rng, mix: self.mix, pages: self.logical_pages, run: (0, 0) }
+    }
+
+    /// Whether discards are durable under its settings.
+    pub(super) fn durable_trim(&self) -> bool {
+        self.settings.iter().any(|(name, value)| name == "durable-trim" && value == Value::Switch(true))
+    }
+}
+
+impl Mix {
+    /// The same mix on a device of `pages` logical pages.
+    pub(super) fn within(self, pages: u32) -> Mix {
+        Mix { hot: self.hot.min(pages), fill: self.fill.min(pages), ..self }
+    }
+}
+
+impl Operations {
+    fn page(&mut self) -> u32 {
+        let hot = self.mix.hot > 0 && self.rng.chance(self.mix.hot_share);
+        self.rng.below(u64::from(if hot { self.mix.hot } else { self.pages })) as u32
+    }
+}
+
+impl Iterator for Operations {
+    type Item = Operation;
+
+    fn next(&mut self) -> Option<Operation> {
+        let Mix { reads, trims, flushes, idles, .. } = self.mix;
+        let probe = Lpn(self.rng.below(u64::from(self.pages)) as u32);
+        if self.run.1 > 0 {
+            let lpn = self.run.0 % self.pages;
+            self.run = (lpn + 1, self.run.1 - 1);
+            return Some(Operation { action: Action::Write(Lpn(lpn)), probe });
+        }
+        let lpn = self.page();
+        let mut draw = self.rng.unit();
+        let mut is = |share: f64| {
+            draw -= share;
+            draw < 0.0
+        };
+        let action = if is(reads) {
+            Action::Read(Lpn(lpn))
+        } else if is(trims) {
+            let longest = if self.rng.chance(0.1) { 16 } else { 3 };
+            Action::Trim(Lpn(lpn), (1 + self.rng.below(longest) as u32).min(self.pages - lpn))
+        } else if is(flushes) {
+            Action::Flush
+        } else if is(idles) {
+            Action::Idle(1 + self.rng.below(8) as u32)
+        } else {
+            if self.rng.chance(0.05) {
+                self.run = (lpn + 1, self.rng.below(12) as u32);
+            }
+            Action::Write(Lpn(lpn))
+        };
+        Some(Operation { action, probe })
+    }
+}
+
+/// Finds the device of a seed: the visitor for [`Bed`].
+pub(super) struct Lay<'a> {
+    pub(super) config: &'a CheckConfig,
+    pub(super) seed: u64,
+}
+
+impl Visitor<PowerCut<Chip>> for Lay<'_> {
+    type Output = Result<Bed, CheckError>;
+
+    fn visit<S: Ftl<PowerCut<Chip>>>(self, row: &'static Scheme) -> Self::Output {
+        let CheckConfig { settings: overrides, geometry, logical_pages, .. } = self.config;
+        let root = Rng::new(self.seed);
+        let mut rng = root.fork("device");
+        let drawn = Geometry {
+            dies: 1 + rng.below(2) as u32,
+            blocks_per_die: 8 + rng.below(17) as u32,
+            pages_per_block: 4 << rng.below(3),
+            page_bytes: 512,
+            ..Geometry::default()
+        };
+        let mut g = geometry.unwrap_or(drawn).checked().map_err(|error| CheckError(error.to_string()))?;
+        let mut settings = vary(row, self.seed, &mut root.fork("settings"));
+        for (name, text) in overrides {
+            settings.set(row.parameters, name, text).map_err(CheckError)?;
+        }
+        let fixed = |key: &str| overrides.iter().any(|(name, _)| name == key);
+        let mut rng = root.fork("capacity");
+        let mut pages = logical_pages.unwrap_or(g.page_count());
+        let pages = loop {
+            match S::format(&mut PowerCut::counting(Chip::new(g)), pages, &settings) {
+                Ok(Ok(_)) => break pages,
+                Ok(Err(Error::Full)) => {}
+                Ok(Err(Error::Flash(Fault(fault)))) => {
+                    return Err(CheckError(format!("formatting a sound device failed: {fault:?}")));
+                }
+                Err(refusal) if refusal.key == "nop" && g.nop == 1 => {
+                    g.nop = 8;
+                    continue;
+                }
+                // A choice of ours that does not fit this device goes back to its default; a cache grows.
+                Err(refusal) if settings.iter().any(|(name, _)| name == refusal.key) && !fixed(refusal.key) => {
+                    let parameter = row.parameters.iter().find(|p| p.name == refusal.key).expect("a setting has a row");
+                    let value = settings.iter().find(|(name, _)| *name == refusal.key).expect("just seen").1;
+                    match value {
+                        Value::Count(n) if refusal.key == "cache-bytes" && n < 1 << 20 => {
+                            settings.put(refusal.key, Value::Count(n + n / 4 + 1));
+                            continue;
+                        }
+                        value if value != parameter.default => {
+                            settings.put(refusal.key, parameter.default);
+                            continue;
+                        }
+                        _ => {}
+                    }
+                }
+                Err(refusal) if pages <= g.pages_per_block => return Err(CheckError(refusal.to_string())),
+                Err(_) => {}
+            }
+            if pages <= g.pages_per_block || logical_pages.is_some() {
+                return Err(CheckError(format!("{} takes no device of {} blocks", row.name, g.block_count())));
+            }
+            pages -= 1;
+        };
+        // Mostly as full as can be.
+        let pages = if logical_pages.is_none() && rng.chance(0.25) { pages - pages / 8 } else { pages };
+        let mut rng = root.fork("mix");
+        let trims = if rng.chance(0.2) { 0.0 } else { 0.02 + 0.06 * rng.unit() };
+        let mix = Mix {
+            hot: if rng.chance(0.3) { 0 } else { (pages / 5).max(1) },
+            hot_share: 0.8,
+            reads: 0.1,
+            trims,
+            flushes: 0.02 + 0.13 * rng.unit(),
+            idles: if rng.chance(0.5) { 0.0 } else { 0.06 },
+            fill: match rng.below(4) {
+                0 => 0,
+                1 => pages / 2,
+                _ => pages,
+            },
+        };
+        Ok(Bed { seed: self.seed, geometry: g, logical_pages: pages, settings, mix })
+    }
+}
+
+/// Settings by seed: every switch and word of the row's parameters takes all its values over the seeds, counts of a
+/// narrow range too; a mapping cache is as small as the scheme takes; discards are durable in three of four seeds.
+fn vary(row: &Scheme, seed: u64, rng: &mut Rng) -> Settings {
+    let mut settings = Settings::defaults(row.parameters);
+    for parameter in row.parameters {
+        let value = match (parameter.name, parameter.range) {
+            ("durable-trim", _) => Value::Switch(seed % 4 != 3),
+            ("seed", _) => Value::Count(seed),
+            ("cache-bytes", Range::Count(low, _)) => Value::Count(low.max(32) + rng.below(256)),
+            // Half of the seeds keep a parameter's default.
+            _ if rng.chance(0.5) => continue,
+            (_, Range::Switch) => Value::Switch(rng.chance(0.5)),
+            (_, Range::Words(words)) => Value::Word(words[rng.below(words.len() as u64) as usize]),
+            (_, Range::Count(low, high)) if high - low < 8 => Value::Count(low + rng.below(high - low + 1)),
+            _ => continue,
+        };
+        settings.put(parameter.name, value);
+    }
+    settings
+}
+
+/// A medium of the checks has tags for host data and the wide error.
+pub(super) trait Medium: Flash<User = u64, Fault = Fault> + Clone {}
+impl<F: Flash<User = u64, Fault = Fault> + Clone> Medium for F {}

@@ -1,0 +1,566 @@
+//! Operations, and power cuts at their commands.
+
+use super::bed::{Bed, Medium, Operation};
+use super::session::{Session, Stop};
+use super::{CheckConfig, CheckError, CheckReport, Chip, Cuts, FAILURES_PER_SEED, Part, Replay, guarded};
+use crate::oracle::Tag;
+use flash::{Cause, CutPoint, CutReport, EraseFace, Flash, Lpn, Op, Payload, PowerCut, ProgramFace, Rng, Transcript};
+use ftl::schemes::Visitor;
+use ftl::{Ftl, Scheme};
+
+/// Operations between two audits of the run itself.
+const AUDIT_EVERY: usize = 16;
+/// Operations after a mount in which a second cut may come, beside the mount itself.
+const SECOND_WINDOW: usize = 6;
+/// Cuts in a row of a storm.
+const STORM: usize = 24;
+/// Programs and erases between two cuts that no scheme needs on devices this small.
+const COMMAND_LIMIT: usize = 100_000;
+
+/// A chip whose power can be cut, and perhaps a record of what it was told.
+pub(super) trait Bench: Medium {
+    fn new(chip: Chip) -> Self;
+    fn power(&mut self) -> &mut PowerCut<Chip>;
+    fn chip(&self) -> &Chip;
+    /// The commands since the last call, if they are recorded.
+    fn lines(&mut self) -> Vec<String>;
+}
+
+impl Bench for PowerCut<Chip> {
+    fn new(chip: Chip) -> Self {
+        PowerCut::counting(chip)
+    }
+    fn power(&mut self) -> &mut PowerCut<Chip> {
+        self
+    }
+    fn chip(&self) -> &Chip {
+        self.inner()
+    }
+    fn lines(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+impl Bench for Transcript<PowerCut<Chip>> {
+    fn new(chip: Chip) -> Self {
+        Transcript::new(PowerCut::counting(chip))
+    }
+    fn power(&mut self) -> &mut PowerCut<Chip> {
+        self.inner_mut()
+    }
+    fn chip(&self) -> &Chip {
+        self.inner().inner()
+    }
+    fn lines(&mut self) -> Vec<String> {
+        self.take()
+    }
+}
+
+/// What happens, told if somebody listens.
+struct Story(Option<Vec<String>>);
+
+impl Story {
+    fn say(&mut self, line: impl FnOnce() -> String) {
+        if let Some(lines) = &mut self.0 {
+            lines.push(line());
+        }
+    }
+
+    fn hear<F: Bench>(&mut self, flash: &mut F) {
+        let Some(lines) = &mut self.0 else { return };
+        // A mount looks at every spare area: one line for all of them.
+        let (mut commands, mut looks) = (flash.lines().into_iter().peekable(), 0);
+        while let Some(command) = commands.next() {
+            let look = command.starts_with('O');
+            looks += u32::from(look);
+            if looks > 0 && !commands.peek().is_some_and(|next| look && next.starts_with('O')) {
+                lines.push(format!("    O {looks} spare areas"));
+                looks = 0;
+            }
+            if !look {
+                lines.push(format!("    {command}"));
+            }
+        }
+    }
+}
+
+/// What a cut command of this kind leaves behind.
+fn face_name(op: Op, face: u8) -> &'static str {
+    let face = usize::from(face);
+    match op {
+        Op::Program => match ProgramFace::ALL[face] {
+            ProgramFace::Blank => "page blank",
+            ProgramFace::Garbage => "page garbage",
+            ProgramFace::BadData => "page with bad data",
+            ProgramFace::Good => "page whole",
+        },
+        Op::PartialProgram => ["append not begun", "append torn", "append whole"][face.min(2)],
+        Op::Erase if face == 0 => "erase not begun",
+        Op::Erase if face == 5 => "erase whole",
+        Op::Erase => match EraseFace::ALL[face - 1] {
+            EraseFace::Intact => "block intact",
+            EraseFace::Mixed => "block mixed",
+            EraseFace::Garbage => "block garbage",
+            EraseFace::LooksBlank => "block looks blank",
+        },
+        Op::Read | Op::OobRead => "nothing",
+    }
+}
+
+/// Everything that the flash holds of a page, newest version first.
+fn on_flash(chip: &Chip, lpn: Lpn) -> Vec<String> {
+    let mut chip = chip.clone();
+    let g = *chip.geometry();
+    let mut copies = Vec::new();
+    for ppn in (0..g.page_count()).map(flash::Ppn) {
+        let Ok(Some(oob)) = chip.read_oob(ppn, Cause::Recovery) else { continue };
+        if oob.address != lpn.0 || !matches!(oob.kind, flash::Kind::Data | flash::Kind::Log) {
+            continue;
+        }
+        let Ok((whole, data)) = chip.read(ppn, Cause::Recovery);
+        let data = match data {
+            Payload::User(tag) if whole.kind == oob.kind => Tag(Some(*tag)).to_string(),
+            _ => "bad data".into(),
+        };
+        let at = format!("{}.{}", g.block_of(ppn), g.offset_of(ppn));
+        copies.push((oob.version, format!("{at}: version {}, program {}, {data}", oob.version, oob.program)));
+    }
+    copies.sort_by(|a, b| b.cmp(a));
+    copies.into_iter().map(|(_, line)| line).collect()
+}
+
+/// A place to cut, and all that follows from it.
+struct Case<'a> {
+    bed: &'a Bed,
+    operation: u32,
+    first: CutPoint,
+    second: Option<CutPoint>,
+    storm: bool,
+    story: Story,
+}
+
+impl Case<'_> {
+    fn replay(&self) -> Replay {
+        let Case { operation, first, storm, .. } = *self;
+        let second = self.second.filter(|_| !storm);
+        Replay { seed: self.bed.seed, part: Part::Cuts, operation, first: Some(first), second, storm }
+    }
+
+    /// Randomness of what follows the cut: garbage, operations. The same for every second cut behind a first one.
+    fn rng(&self, purpose: &str) -> Rng {
+        let CutPoint { command, face } = self.first;
+        let place = (u64::from(self.operation) << 32) ^ (command << 8) ^ u64::from(face);
+        Rng::new(self.bed.seed ^ place.wrapping_mul(0x9e37_79b9_7f4a_7c15)).fork(purpose)
+    }
+
+    /// Does the operation up to the first cut; the device without power, not yet mounted.
+    fn cut<'s, S: Ftl<F>, F: Bench>(
+        &mut self,
+        start: &Session<'s, S, F>,
+        operation: &Operation,
+    ) -> Result<Session<'s, S, F>, String> {
+        let mut session = start.clone();
+        session.work = Default::default();
+        session.flash.power().arm(self.first, self.rng("first garbage").bits());
+        self.story.say(|| format!("operation {}: {operation}", self.operation));
+        let end = session.step(operation);
+        self.lose_power(&mut session, end)?;
+        Ok(session)
+    }
+
+    /// After a run that was to end in a cut: the report of it, and power back.
+    fn lose_power<S: Ftl<F>, F: Bench>(
+        &mut self,
+        session: &mut Session<'_, S, F>,
+        end: Result<(), Stop>,
+    ) -> Result<(), String> {
+        self.story.hear(&mut session.flash);
+        match end {
+            Err(Stop::PowerLost) => {}
+            Err(stop) => return Err(stop.text()),
+            Ok(()) => return Err("the run ends before the command that was to be cut".into()),
+        }
+        let point = self.second.unwrap_or(self.first);
+        let power = session.flash.power();
+        let CutReport { cause, op } = *power.seen().last().expect("power is lost at a command");
+        power.restart();
+        self.story.say(|| {
+            let left = face_name(op, point.face);
+            format!("POWER CUT at changing command {} ({}); left: {left}", point.command, cause.name())
+        });
+        session.oracle.power_cut();
+        session.ftl = None;
+        Ok(())
+    }
+
+    fn mount<S: Ftl<F>, F: Bench>(&mut self, session: &mut Session<'_, S, F>) -> Result<(), Stop> {
+        self.story.say(|| "mount".into());
+        let result = session.mount();
+        self.story.hear(&mut session.flash);
+        result
+    }
+
+    /// The recovery in which a second cut may come.
+    fn resume<S: Ftl<F>, F: Bench>(&mut self, session: &mut Session<'_, S, F>) -> Result<(), Stop> {
+        self.mount(session)?;
+        session.read_all()?;
+        session.flash.lines();
+        for operation in self.operations("window").take(SECOND_WINDOW) {
+            self.story.say(|| operation.to_string());
+            let result = session.step(&operation);
+            self.story.hear(&mut session.flash);
+            result?;
+        }
+        Ok(())
+    }
+
+    fn operations(&self, purpose: &str) -> super::bed::Operations {
+        let seed = self.rng(purpose).bits();
+        Bed { seed, ..self.bed.clone() }.operations("after a cut")
+    }
+
+    /// Mounts, compares, goes on, mounts again, compares.
+    fn recover<S: Ftl<F>, F: Bench>(&mut self, session: &mut Session<'_, S, F>) -> Result<(), String> {
+        let result = self.try_recover(session);
+        self.story.hear(&mut session.flash);
+        result.map_err(Stop::text)
+    }
+
+    fn try_recover<S: Ftl<F>, F: Bench>(&mut self, session: &mut Session<'_, S, F>) -> Result<(), Stop> {
+        self.mount(session)?;
+        self.story.say(|| "read every page, twice".into());
+        session.read_all()?;
+        session.read_all()?;
+        session.audit()?;
+        session.flash.lines();
+        let count = 20 + self.rng("length").below(101) as usize;
+        for operation in self.operations("after").take(count) {
+            self.story.say(|| operation.to_string());
+            session.step(&operation)?;
+            self.story.hear(&mut session.flash);
+        }
+        session.read_all()?;
+        session.audit()?;
+        session.flash.lines();
+        self.story.say(|| "power off between operations".into());
+        session.oracle.power_cut();
+        self.mount(session)?;
+        session.read_all()?;
+        session.read_all()?;
+        session.audit()
+    }
+}
+
+/// The places of a run at which power can be cut, by operation.
+fn places(seen: &[Vec<CutReport>]) -> impl Iterator<Item = (u32, CutPoint, CutReport)> + '_ {
+    seen.iter().enumerate().flat_map(|(operation, seen)| {
+        seen.iter().enumerate().flat_map(move |(command, &report)| {
+            let command = command as u64;
+            (0..CutPoint::faces(report.op)).map(move |face| (operation as u32, CutPoint { command, face }, report))
+        })
+    })
+}
+
+/// Does the operations of a seed without a cut; the commands of each.
+fn dry_run<S: Ftl<F>, F: Bench>(
+    start: &Session<'_, S, F>,
+    operations: &[Operation],
+    report: &mut CheckReport,
+) -> Vec<Vec<CutReport>> {
+    let mut seen = Vec::new();
+    let mut session = start.clone();
+    for (number, operation) in operations.iter().enumerate() {
+        let result = guarded(|| {
+            session.flash.power().restart();
+            session.step(operation).map_err(Stop::text)?;
+            seen.push(session.flash.power().seen().to_vec());
+            if number.is_multiple_of(AUDIT_EVERY) || number + 1 == operations.len() {
+                session.read_all().and_then(|()| session.audit()).map_err(Stop::text)?;
+            }
+            Ok(())
+        });
+        if let Err(what) = result {
+            let replay = Replay {
+                seed: session.bed.seed,
+                part: Part::Cuts,
+                operation: number as u32,
+                first: None,
+                second: None,
+                storm: false,
+            };
+            report.fail(replay, what);
+            break;
+        }
+    }
+    report.add_work(session.work);
+    seen
+}
+
+/// A formatted and filled device.
+fn begin<S: Ftl<F>, F: Bench>(bed: &Bed) -> Result<Session<'_, S, F>, String> {
+    let mut flash = F::new(Chip::new(bed.geometry));
+    flash.power().set_limit(COMMAND_LIMIT);
+    let mut session = Session::format(bed, flash).map_err(Stop::text)?;
+    session.fill().map_err(Stop::text)?;
+    session.flash.lines();
+    Ok(session)
+}
+
+/// The visitor for a seed's cuts.
+pub(super) struct CutEverywhere<'a> {
+    pub(super) config: &'a CheckConfig,
+    pub(super) bed: &'a Bed,
+}
+
+impl<F: Bench> Visitor<F> for CutEverywhere<'_> {
+    type Output = CheckReport;
+
+    fn visit<S: Ftl<F>>(self, _: &'static Scheme) -> CheckReport {
+        let CutEverywhere { config, bed } = self;
+        let mut report = CheckReport::default();
+        let at_once =
+            Replay { seed: bed.seed, part: Part::Cuts, operation: 0, first: None, second: None, storm: false };
+        let mut session: Session<'_, S, F> = match guarded(|| begin(bed)) {
+            Ok(session) => session,
+            Err(what) => {
+                report.fail(at_once, format!("while the device was filled: {what}"));
+                return report;
+            }
+        };
+        let operations: Vec<Operation> = bed.operations("operations").take(config.operations as usize).collect();
+        let seen = dry_run(&session, &operations, &mut report);
+        if !report.passed() || config.cuts == Cuts::Count(0) {
+            return report;
+        }
+        let mut lot = Lot::new(config, bed, places(&seen).count() as u64);
+        let mut points = places(&seen).peekable();
+        for (number, operation) in operations.iter().enumerate() {
+            let number = number as u32;
+            while let Some((_, first, command)) = points.next_if(|&(of, ..)| of == number) {
+                if !lot.draw() && report.by_cause.contains_key(&command.cause) {
+                    continue;
+                }
+                let deep = config.second_level > 0 && lot.rng.below(config.second_level) == 0;
+                cut_here(&session, operation, number, (first, command), deep, &mut report);
+                if report.failures.len() >= FAILURES_PER_SEED {
+                    return report;
+                }
+            }
+            session.flash.power().restart();
+            if let Err(what) = guarded(|| session.step(operation).map_err(Stop::text)) {
+                report.fail(Replay { operation: number, ..at_once }, what);
+                return report;
+            }
+        }
+        report
+    }
+}
+
+/// Draws `wanted` of `left` places evenly, one after another.
+struct Lot {
+    wanted: u64,
+    left: u64,
+    rng: Rng,
+}
+
+impl Lot {
+    fn new(config: &CheckConfig, bed: &Bed, places: u64) -> Lot {
+        let seeds = (config.seeds.end - config.seeds.start).max(1);
+        let wanted = match config.cuts {
+            Cuts::All => places,
+            Cuts::Count(count) => count.div_ceil(seeds).min(places),
+        };
+        Lot { wanted, left: places, rng: Rng::new(bed.seed).fork("cuts") }
+    }
+
+    fn draw(&mut self) -> bool {
+        let drawn = self.rng.below(self.left.max(1)) < self.wanted;
+        self.left -= 1;
+        self.wanted -= u64::from(drawn);
+        drawn
+    }
+}
+
+/// One cut of the first level and, if it is to go `deep`, all of the second level behind it.
+fn cut_here<S: Ftl<F>, F: Bench>(
+    start: &Session<'_, S, F>,
+    operation: &Operation,
+    number: u32,
+    (first, command): (CutPoint, CutReport),
+    deep: bool,
+    report: &mut CheckReport,
+) {
+    count(report, command, first.face);
+    report.cuts += 1;
+    let mut case = Case { bed: start.bed, operation: number, first, second: None, storm: false, story: Story(None) };
+    let mut image = None;
+    let result = guarded(|| {
+        let mut session = case.cut(start, operation)?;
+        if deep {
+            image = Some(session.clone());
+        }
+        let result = case.recover(&mut session);
+        report.add_work(session.work);
+        result
+    });
+    if let Err(what) = result {
+        report.fail(case.replay(), what);
+        return;
+    }
+    let Some(image) = image else { return };
+    let mut session = image.clone();
+    if let Err(what) = guarded(|| case.resume(&mut session).map_err(Stop::text)) {
+        report.fail(case.replay(), what);
+        return;
+    }
+    let seen = [session.flash.power().seen().to_vec()];
+    case.storm = true;
+    let result = guarded(|| {
+        let mut session = image.clone();
+        let result = storm(&mut case, &mut session, report);
+        report.add_work(session.work);
+        result
+    });
+    if let Err(what) = result {
+        report.fail(case.replay(), what);
+    }
+    case.storm = false;
+    for (_, second, command) in places(&seen) {
+        count(report, command, second.face);
+        report.second_level_cuts += 1;
+        case.second = Some(second);
+        let result = guarded(|| {
+            let mut session = image.clone();
+            let result = cut_again(&mut case, &mut session, second);
+            report.add_work(session.work);
+            result
+        });
+        if let Err(what) = result {
+            report.fail(case.replay(), what);
+            if report.failures.len() >= FAILURES_PER_SEED {
+                return;
+            }
+        }
+    }
+}
+
+/// The second cut, and the recovery from both.
+fn cut_again<S: Ftl<F>, F: Bench>(
+    case: &mut Case<'_>,
+    session: &mut Session<'_, S, F>,
+    second: CutPoint,
+) -> Result<(), String> {
+    let garbage = case.rng("second garbage").bits() ^ second.command << 8 ^ u64::from(second.face);
+    session.flash.power().arm(second, garbage);
+    let end = case.resume(session);
+    case.lose_power(session, end)?;
+    case.recover(session)
+}
+
+/// Many cuts in a row, each a few commands into the recovery from the one before: room and progress must not be used up.
+fn storm<S: Ftl<F>, F: Bench>(
+    case: &mut Case<'_>,
+    session: &mut Session<'_, S, F>,
+    report: &mut CheckReport,
+) -> Result<(), String> {
+    let mut rng = case.rng("storm");
+    for _ in 0..STORM {
+        let point = CutPoint { command: rng.below(6), face: rng.below(4) as u8 };
+        case.second = Some(point);
+        session.flash.power().arm(point, rng.bits());
+        match case.resume(session) {
+            Ok(()) => {
+                session.flash.power().restart();
+                session.oracle.power_cut();
+            }
+            end => {
+                let command = session.flash.power().seen().last().copied();
+                case.lose_power(session, end)?;
+                count(report, command.expect("power is lost at a command"), point.face);
+                report.second_level_cuts += 1;
+            }
+        }
+    }
+    case.recover(session)
+}
+
+/// Counts a cut by phase and face.
+fn count(report: &mut CheckReport, command: CutReport, face: u8) {
+    *report.by_cause.entry(command.cause).or_insert(0) += 1;
+    *report.by_face.entry(face_name(command.op, face)).or_insert(0) += 1;
+}
+
+/// The visitor that tells one case.
+pub(super) struct Tell<'a> {
+    pub(super) bed: &'a Bed,
+    pub(super) replay: Replay,
+}
+
+impl<F: Bench> Visitor<F> for Tell<'_> {
+    type Output = Result<Vec<String>, CheckError>;
+
+    fn visit<S: Ftl<F>>(self, _: &'static Scheme) -> Self::Output {
+        let Tell { bed, replay } = self;
+        let mut session: Session<'_, S, F> = guarded(|| begin(bed)).map_err(CheckError)?;
+        let mut operations = bed.operations("operations");
+        let mut run_up = Vec::new();
+        for number in 0..replay.operation {
+            let operation = operations.next().expect("operations never end");
+            let result = guarded(|| session.step(&operation).map_err(Stop::text));
+            result.map_err(|what| CheckError(format!("operation {number} fails already: {what}")))?;
+            session.flash.lines();
+            session.flash.power().restart();
+            run_up.push(format!("operation {number}: {operation}"));
+        }
+        let operation = operations.next().expect("operations never end");
+        let first_told = run_up.len().saturating_sub(5);
+        let mut story = Story(Some(run_up.split_off(first_told)));
+        let end = if let Some(first) = replay.first {
+            let mut case = Case { bed, operation: replay.operation, first, second: None, storm: replay.storm, story };
+            let end = guarded(|| {
+                let mut cut = case.cut(&session, &operation)?;
+                case.second = replay.second;
+                let mut result = match replay.second {
+                    None if replay.storm => storm(&mut case, &mut cut, &mut CheckReport::default()),
+                    None => case.recover(&mut cut),
+                    Some(second) => cut_again(&mut case, &mut cut, second),
+                };
+                if let Err(what) = &mut result {
+                    add_copies(what, &mut case.story, cut.flash.chip());
+                }
+                result
+            });
+            story = case.story;
+            end
+        } else {
+            story.say(|| format!("operation {}: {operation}", replay.operation));
+            let end = guarded(|| {
+                let result = session.step(&operation).map_err(Stop::text);
+                story.hear(&mut session.flash);
+                result?;
+                session.read_all().and_then(|()| session.audit()).map_err(Stop::text)
+            });
+            if let Err(what) = &end {
+                add_copies(what, &mut story, session.flash.chip());
+            }
+            end
+        };
+        let mut lines = story.0.unwrap_or_default();
+        lines.push(match end {
+            Ok(()) => "nothing went wrong".into(),
+            Err(what) => what,
+        });
+        Ok(lines)
+    }
+}
+
+/// Adds what the flash holds of the page that a finding is about.
+fn add_copies(what: &str, story: &mut Story, chip: &Chip) {
+    let number = what.strip_prefix("LPN ").and_then(|rest| rest.split_whitespace().next());
+    if let Some(lpn) = number.and_then(|number| number.parse().ok()) {
+        story.say(|| format!("flash holds of LPN {lpn}:"));
+        for line in on_flash(chip, Lpn(lpn)) {
+            story.say(|| format!("    {line}"));
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Two claims that a simulator could make without anybody noticing.
+//!
+//! *The RAM that a scheme reports is all that it has.* Its state is saved into at most that many bytes, dropped and
+//! restored, and the restored scheme must go on with exactly the commands of the original.
+//!
+//! *The metadata that it writes to flash is what it works from.* A bit of a stored word is flipped in a copy of the
+//! chip, and what follows must differ: commands, values read, or the state at the end, whether the scheme runs on or
+//! mounts first. Only words in use count, and which are is found by experiment: erasing the whole word to ones must
+//! change what follows.
+
+use super::bed::{Bed, Operation};
+use super::cuts::Bench;
+use super::session::{Session, Stop};
+use super::{CheckConfig, CheckReport, Chip, Part, Replay, guarded};
+use flash::{Cause, Flash, Kind, Payload, PowerCut, Ppn, Rng, Transcript};
+use ftl::schemes::Visitor;
+use ftl::{Ftl, Scheme};
+
+type Recorded = Transcript<PowerCut<Chip>>;
+
+/// Operations between two tests, and after each.
+const EVERY: usize = 40;
+
+/// The visitor.
+pub(super) struct Honest<'a> {
+    pub(super) config: &'a CheckConfig,
+    pub(super) bed: &'a Bed,
+}
+
+impl Visitor<Recorded> for Honest<'_> {
+    type Output = CheckReport;
+
+    fn visit<S: Ftl<Recorded>>(self, _: &'static Scheme) -> CheckReport {
+        let Honest { config, bed } = self;
+        let mut report = CheckReport::default();
+        let operations: Vec<Operation> = bed.operations("honesty").take(config.operations as usize + EVERY).collect();
+        let mut at = Replay { seed: bed.seed, part: Part::Ram, operation: 0, first: None, second: None, storm: false };
+        let mut rng = Rng::new(bed.seed).fork("honesty");
+        let result = guarded(|| {
+            let flash = <Recorded as Bench>::new(Chip::new(bed.geometry));
+            let mut session: Session<'_, S, Recorded> = Session::format(bed, flash).map_err(Stop::text)?;
+            session.fill().map_err(Stop::text)?;
+            let mut next = rng.below(EVERY as u64) as usize;
+            for (number, operation) in operations.iter().enumerate().take(config.operations as usize) {
+                at = Replay { operation: number as u32, part: Part::Ram, ..at };
+                session.step(operation).map_err(Stop::text)?;
+                session.flash.lines();
+                session.flash.power().restart();
+                if number < next {
+                    continue;
+                }
+                next += 1 + rng.below(EVERY as u64) as usize;
+                let ahead = &operations[number + 1..number + 1 + EVERY];
+                restore(&session, ahead, &mut report)?;
+                at.part = Part::Metadata;
+                flip(&session, ahead, &mut rng, &mut report)?;
+            }
+            Ok(())
+        });
+        if let Err(what) = result {
+            report.fail(at, what);
+        }
+        report
+    }
+}
+
+/// The commands of some operations, and the state that they lead to.
+type Future = (Vec<String>, Vec<u8>);
+
+fn future<S: Ftl<Recorded>>(mut session: Session<'_, S, Recorded>, ahead: &[Operation]) -> Result<Future, String> {
+    for operation in ahead {
+        session.step(operation).map_err(Stop::text)?;
+    }
+    session.read_all().map_err(Stop::text)?;
+    let (ftl, _) = session.parts();
+    let state = ftl.save();
+    Ok((session.flash.lines(), state))
+}
+
+/// Saves, drops and restores the scheme, and compares what it does next.
+fn restore<S: Ftl<Recorded>>(
+    session: &Session<'_, S, Recorded>,
+    ahead: &[Operation],
+    report: &mut CheckReport,
+) -> Result<(), String> {
+    let ftl = session.ftl.as_ref().expect("the device was formatted");
+    let bytes = ftl.save();
+    let reported: u64 = ftl.memory().iter().map(|(_, bytes)| bytes).sum();
+    if bytes.len() as u64 > reported {
+        return Err(format!("the state takes {} bytes of RAM; {reported} are reported", bytes.len()));
+    }
+    let slack = (reported - bytes.len() as u64) * 1000 / reported.max(1);
+    report.honesty.slack_per_mille = Some(report.honesty.slack_per_mille.map_or(slack, |least| least.min(slack)));
+    let bed = session.bed;
+    let restored =
+        Session { ftl: Some(S::restore(&bed.geometry, bed.logical_pages, &bed.settings, &bytes)), ..session.clone() };
+    let (expected, end) = future(session.clone(), ahead)?;
+    let (lines, same_end) = future(restored, ahead)?;
+    if let Some((ours, theirs)) = lines.iter().zip(&expected).find(|(a, b)| a != b) {
+        return Err(format!("restored from saved RAM, it issues `{ours}` where the original issued `{theirs}`"));
+    }
+    if lines.len() != expected.len() || end != same_end {
+        return Err("restored from saved RAM, it ends in another state than the original".into());
+    }
+    report.honesty.restores += 1;
+    Ok(())
+}
+
+/// What follows with and without a mount; an error is an outcome like any other.
+#[derive(PartialEq)]
+struct Outcome([Result<Future, String>; 2]);
+
+fn outcome<S: Ftl<Recorded>>(session: &Session<'_, S, Recorded>, ahead: &[Operation]) -> Outcome {
+    let run_on = guarded(|| future(session.clone(), ahead));
+    let mounted = guarded(|| {
+        let mut session = session.clone();
+        session.oracle.power_cut();
+        session.mount().map_err(Stop::text)?;
+        session.read_all().map_err(Stop::text)?;
+        future(session, ahead)
+    });
+    Outcome([run_on, mounted])
+}
+
+/// Flips a bit in a random stored word of metadata, and looks whether it makes a difference.
+fn flip<S: Ftl<Recorded>>(
+    session: &Session<'_, S, Recorded>,
+    ahead: &[Operation],
+    rng: &mut Rng,
+    report: &mut CheckReport,
+) -> Result<(), String> {
+    let mut chip = session.flash.chip().clone();
+    let pages = chip.geometry().page_count();
+    let pages: Vec<Ppn> = (0..pages)
+        .map(Ppn)
+        .filter(|&ppn| {
+            let Ok(oob) = chip.read_oob(ppn, Cause::Recovery);
+            oob.is_some_and(|oob| matches!(oob.kind, Kind::Translation | Kind::Checkpoint | Kind::Trim))
+        })
+        .collect();
+    if pages.is_empty() {
+        return Ok(());
+    }
+    let expected = outcome(session, ahead);
+    if let Some(what) = expected.0.iter().find_map(|end| end.as_ref().err()) {
+        return Err(what.clone());
+    }
+    // The newest pages are the likeliest to be in use; dead ones cost two runs and count for nothing.
+    for _ in 0..4 {
+        let ppn = pages[rng.below(pages.len() as u64) as usize];
+        report.honesty.metadata_pages += 1;
+        let Some((used, _)) = chip.metadata_state(ppn) else { continue };
+        let word = rng.below(u64::from(used.max(1))) as usize;
+        let Ok((_, Payload::Meta(words))) = chip.read(ppn, Cause::Recovery) else { continue };
+        let stored = words[word];
+        let with = |bits: u32| {
+            let mut other = session.clone();
+            let chip = other.flash.power().inner_mut();
+            for bit in (0..32).filter(|bit| bits >> bit & 1 == 1) {
+                chip.flip_metadata_bit(ppn, word, bit).expect("the page holds metadata");
+            }
+            outcome(&other, ahead)
+        };
+        if stored == u32::MAX || with(!stored) == expected {
+            continue;
+        }
+        report.honesty.flips += 1;
+        report.honesty.noticed += u64::from(with(1 << rng.below(32)) != expected);
+    }
+    Ok(())
+}

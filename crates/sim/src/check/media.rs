@@ -1,0 +1,118 @@
+//! Operations on media whose blocks are or go bad.
+//!
+//! Nothing acknowledged may be lost. A device that has lost too many blocks says that it is full, and then every page
+//! must still be readable.
+
+use super::bed::{Action, Bed};
+use super::session::{Session, Stop};
+use super::{CheckConfig, CheckReport, Chip, Part, Replay, guarded};
+use flash::{Block, Failing, FailurePlan, Rng};
+use ftl::schemes::Visitor;
+use ftl::{Ftl, Scheme};
+
+/// How many times as many operations as a run with cuts.
+const LONGER: u32 = 4;
+
+/// The visitor.
+pub(super) struct OnFailingMedia<'a> {
+    pub(super) config: &'a CheckConfig,
+    pub(super) bed: &'a Bed,
+}
+
+fn plan(bed: &Bed) -> FailurePlan {
+    let mut rng = Rng::new(bed.seed).fork("failure plan");
+    let mut schedule = |count: u64, until: u64| {
+        let mut numbers: Vec<u64> = (0..count).map(|_| rng.below(until)).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers
+    };
+    let pages = u64::from(bed.geometry.page_count());
+    let (program_schedule, erase_schedule) = match bed.seed % 3 {
+        0 => (schedule(2, 6 * pages), Vec::new()),
+        1 => (Vec::new(), schedule(2, pages)),
+        _ => (Vec::new(), Vec::new()),
+    };
+    let rate = if bed.seed % 3 == 2 { 0.001 + 0.004 * rng.unit() } else { 0.0 };
+    let factory_bad = vec![Block(rng.below(u64::from(bed.geometry.block_count())) as u32)];
+    FailurePlan {
+        factory_bad,
+        factory_bad_rate: 0.03 * rng.unit(),
+        program_schedule,
+        program_rate: rate,
+        erase_schedule,
+        erase_rate: rate * 4.0,
+    }
+}
+
+impl Visitor<Failing<Chip>> for OnFailingMedia<'_> {
+    type Output = CheckReport;
+
+    fn visit<S: Ftl<Failing<Chip>>>(self, _: &'static Scheme) -> CheckReport {
+        let OnFailingMedia { config, bed } = self;
+        let mut report = CheckReport::default();
+        // Room for blocks that go bad.
+        let bed = &Bed { logical_pages: (bed.logical_pages - bed.logical_pages / 6).max(1), ..bed.clone() };
+        let bed = &Bed { mix: bed.mix.within(bed.logical_pages), ..bed.clone() };
+        let mut number = 0;
+        let mut full = false;
+        let mut session = None;
+        let result = guarded(|| {
+            let medium = Failing::new(Chip::new(bed.geometry), plan(bed), bed.seed);
+            match Session::<'_, S, _>::format(bed, medium) {
+                Ok(formatted) => session = Some(formatted),
+                Err(Stop::Full) => full = true,
+                Err(stop) => return Err(stop.text()),
+            }
+            let Some(session) = &mut session else { return Ok(()) };
+            let end = run(session, config.operations * LONGER, &mut number);
+            full = end == Err(Stop::Full);
+            if !full {
+                end.map_err(Stop::text)?;
+            }
+            session.read_all().and_then(|()| session.audit()).map_err(Stop::text)
+        });
+        if let Some(session) = session {
+            report.media.operations += session.work.operations;
+            report.media.grown_bad += u64::from(session.flash.grown_bad_count());
+            report.add_work(session.work);
+        }
+        report.media.full += u64::from(full);
+        if let Err(what) = result {
+            let replay = Replay {
+                seed: bed.seed,
+                part: Part::Media,
+                operation: number,
+                first: None,
+                second: None,
+                storm: false,
+            };
+            report.fail(replay, what);
+        }
+        report
+    }
+}
+
+/// Runs the operations, with a mount now and then.
+fn run<S: Ftl<Failing<Chip>>>(
+    session: &mut Session<'_, S, Failing<Chip>>,
+    operations: u32,
+    number: &mut u32,
+) -> Result<(), Stop> {
+    session.fill()?;
+    for operation in session.bed.operations("operations on failing media").take(operations as usize) {
+        session.step(&operation)?;
+        *number += 1;
+        if number.is_multiple_of(32) {
+            session.read_all()?;
+            session.audit()?;
+        }
+        if number.is_multiple_of((operations / 4).max(1)) && operation.action != Action::Flush {
+            session.oracle.power_cut();
+            session.mount()?;
+            session.read_all()?;
+            session.audit()?;
+        }
+    }
+    Ok(())
+}

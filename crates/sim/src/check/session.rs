@@ -1,0 +1,164 @@
+//! A scheme, its medium and the oracle, in step.
+
+use super::bed::{Action, Bed, Medium, Operation};
+use crate::oracle::{Oracle, TrimPromise};
+use flash::{Fault, FaultKind, Lpn};
+use ftl::{ConfigError, Error, Ftl};
+
+/// Why a session stops.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Stop {
+    /// Power was lost, as intended.
+    PowerLost,
+    /// The device is full.
+    Full,
+    /// Something is wrong.
+    Wrong(String),
+}
+
+impl Stop {
+    /// As a finding, for where none of them may happen.
+    pub(super) fn text(self) -> String {
+        match self {
+            Stop::PowerLost => "power was lost where it was to hold".into(),
+            Stop::Full => "the device says it is full, though it took this many logical pages".into(),
+            Stop::Wrong(what) => what,
+        }
+    }
+}
+
+impl From<Error<Fault>> for Stop {
+    fn from(error: Error<Fault>) -> Stop {
+        match error {
+            Error::Full => Stop::Full,
+            Error::Flash(Fault(FaultKind::PowerLost)) => Stop::PowerLost,
+            Error::Flash(fault) => Stop::Wrong(format!("a sound page was lost: {fault}")),
+        }
+    }
+}
+
+impl From<ConfigError> for Stop {
+    fn from(error: ConfigError) -> Stop {
+        Stop::Wrong(format!("the scheme refuses the device that it was formatted on: {error}"))
+    }
+}
+
+/// What was done, for the report.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Work {
+    pub(super) operations: u64,
+    pub(super) mounts: u64,
+    pub(super) audits: u64,
+    pub(super) reads: u64,
+}
+
+/// See the module's description.
+#[derive(Clone, Debug)]
+pub(super) struct Session<'a, S, F> {
+    pub(super) bed: &'a Bed,
+    /// `None` before the first mount.
+    pub(super) ftl: Option<S>,
+    pub(super) flash: F,
+    pub(super) oracle: Oracle,
+    pub(super) work: Work,
+}
+
+impl<'a, S: Ftl<F>, F: Medium> Session<'a, S, F> {
+    /// A freshly formatted device.
+    pub(super) fn format(bed: &'a Bed, mut flash: F) -> Result<Self, Stop> {
+        let ftl = S::format(&mut flash, bed.logical_pages, &bed.settings)??;
+        let promise = if bed.durable_trim() { TrimPromise::Durable } else { TrimPromise::Loose };
+        let oracle = Oracle::new(bed.logical_pages, promise);
+        Ok(Session { bed, ftl: Some(ftl), flash, oracle, work: Work::default() })
+    }
+
+    /// Writes the first pages, as many as the seed says.
+    pub(super) fn fill(&mut self) -> Result<(), Stop> {
+        for lpn in (0..self.bed.mix.fill).map(Lpn) {
+            self.write(lpn)?;
+        }
+        Ok(())
+    }
+
+    /// The mounted scheme and its medium.
+    pub(super) fn parts(&mut self) -> (&mut S, &mut F) {
+        (self.ftl.as_mut().expect("the device was mounted"), &mut self.flash)
+    }
+
+    /// Mounts the device, from flash alone.
+    pub(super) fn mount(&mut self) -> Result<(), Stop> {
+        self.ftl = None;
+        self.work.mounts += 1;
+        let (ftl, _) = S::mount(&mut self.flash, self.bed.logical_pages, &self.bed.settings)??;
+        self.ftl = Some(ftl);
+        Ok(())
+    }
+
+    /// Tells the oracle how an operation ended.
+    fn settle(&mut self, result: Result<(), Error<Fault>>) -> Result<(), Stop> {
+        match result {
+            Ok(()) => self.oracle.acknowledge(),
+            Err(Error::Full) => self.oracle.refuse(),
+            Err(_) => {}
+        }
+        Ok(result?)
+    }
+
+    fn write(&mut self, lpn: Lpn) -> Result<(), Stop> {
+        let tag = self.oracle.begin_write(lpn);
+        let (ftl, flash) = self.parts();
+        let result = ftl.write(flash, lpn, &tag);
+        self.settle(result)
+    }
+
+    /// Does one operation, then reads the page that it touched and another.
+    pub(super) fn step(&mut self, operation: &Operation) -> Result<(), Stop> {
+        self.work.operations += 1;
+        match operation.action {
+            Action::Write(lpn) => {
+                self.write(lpn)?;
+                self.read(lpn)?;
+            }
+            Action::Read(lpn) => self.read(lpn)?,
+            Action::Trim(first, count) => {
+                self.oracle.begin_trim(first, count);
+                let (ftl, flash) = self.parts();
+                let result = ftl.trim(flash, first, count);
+                self.settle(result)?;
+                for lpn in (first.0..first.0 + count).map(Lpn) {
+                    self.read(lpn)?;
+                }
+            }
+            Action::Flush => {
+                let (ftl, flash) = self.parts();
+                ftl.flush(flash)?;
+                self.oracle.flush();
+            }
+            Action::Idle(copies) => {
+                let (ftl, flash) = self.parts();
+                ftl.idle(flash, copies)?;
+            }
+        }
+        self.read(operation.probe)
+    }
+
+    /// Reads a page and holds the value to the oracle.
+    pub(super) fn read(&mut self, lpn: Lpn) -> Result<(), Stop> {
+        self.work.reads += 1;
+        let (ftl, flash) = self.parts();
+        let value = ftl.read(flash, lpn)?.copied();
+        self.oracle.observe(lpn, value).map_err(|mismatch| Stop::Wrong(mismatch.to_string()))
+    }
+
+    /// Reads every page.
+    pub(super) fn read_all(&mut self) -> Result<(), Stop> {
+        (0..self.bed.logical_pages).try_for_each(|lpn| self.read(Lpn(lpn)))
+    }
+
+    /// Has the scheme check its invariants.
+    pub(super) fn audit(&mut self) -> Result<(), Stop> {
+        self.work.audits += 1;
+        let (ftl, flash) = self.parts();
+        ftl.audit(flash).map_err(Stop::Wrong)
+    }
+}

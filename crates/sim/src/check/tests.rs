@@ -1,0 +1,89 @@
+use super::*;
+use proptest::prelude::*;
+
+/// A few seeds of every scheme's test, fewer cuts.
+fn brief(scheme: &str) -> CheckConfig {
+    CheckConfig { seeds: 0..8, cuts: Cuts::Count(2_000), second_level: 200, ..CheckConfig::new(scheme) }
+}
+
+#[test]
+fn every_scheme_holds() {
+    for row in schemes::SCHEMES.iter().filter(|row| row.keeps_data && row.name != "canary") {
+        let report = check(&CheckConfig::new(row.name)).unwrap();
+        println!("{report}");
+        assert!(report.passed(), "{report}");
+        assert!(report.cuts + report.second_level_cuts >= 100_000, "too few cuts to mean much: {report}");
+        assert!(report.honesty.restores > 100 && report.media.grown_bad > 10 && report.media.full > 0, "{report}");
+    }
+}
+
+#[test]
+fn the_canary_is_caught_and_its_replay_shows_why() {
+    let config = brief("canary");
+    let report = check(&config).unwrap();
+    assert!(!report.passed(), "the planted bug was not found: {report}");
+    let failure = report.failures.iter().find(|failure| failure.what.starts_with("LPN ")).unwrap();
+    let lines = replay(&config, &failure.replay.parse().unwrap()).unwrap();
+    assert_eq!(lines.last(), Some(&failure.what), "{lines:#?}");
+    assert!(lines.iter().any(|line| line.starts_with("POWER CUT at changing command")), "{lines:#?}");
+    assert!(lines.iter().any(|line| line.starts_with("flash holds of LPN")), "{lines:#?}");
+}
+
+#[test]
+fn a_replay_of_a_case_that_holds_says_so() {
+    let lines = replay(&brief("page"), &"1:40".parse().unwrap()).unwrap();
+    assert_eq!(lines.last().unwrap(), "nothing went wrong");
+    assert!(lines[1].starts_with("seed 1: "), "{lines:#?}");
+}
+
+#[test]
+fn results_do_not_depend_on_threads() {
+    let config = CheckConfig { seeds: 0..4, ..brief("page") };
+    let one = check(&CheckConfig { threads: 1, ..config.clone() }).unwrap();
+    let three = check(&CheckConfig { threads: 3, ..config }).unwrap();
+    assert_eq!(one, three);
+}
+
+#[test]
+fn a_phase_without_a_cut_fails_the_check() {
+    // A single seed with durable discards switched off programs no tombstone: the phase is not met.
+    let settings = vec![("durable-trim".to_string(), "off".to_string())];
+    let config = CheckConfig { settings, seeds: 0..1, media: false, honesty: false, ..brief("page") };
+    let report = check(&config).unwrap();
+    let what = "no command of phase metadata was cut: the check proves nothing about it";
+    assert!(report.failures.iter().any(|failure| failure.what == what), "{report}");
+}
+
+#[test]
+fn a_wrong_configuration_is_an_error_with_a_fix() {
+    let error = |config: CheckConfig| check(&config).unwrap_err().to_string();
+    assert!(error(CheckConfig::new("pgae")).starts_with("no scheme pgae; there are null, page"));
+    assert_eq!(error(CheckConfig::new("null")), "null keeps no data: nothing to check");
+    let settings = vec![("gc-lo".to_string(), "3".to_string())];
+    let config = CheckConfig { settings, ..brief("page") };
+    assert!(error(config).starts_with("no parameter gc-lo; there are gc, gc-low"));
+}
+
+#[test]
+fn replays_as_text() {
+    for text in ["7:123", "7:123.2.1", "7:123.2.1/4.0", "7:123.2.1/storm", "7:media.5", "0:ram.0", "9:metadata.12"] {
+        assert_eq!(text.parse::<Replay>().unwrap().to_string(), text);
+    }
+    for text in ["", "7", "7:", "7:1.2", "7:1/2.3", "7:media.1.2.3", "x:1", "7:1.2.3/4", "7:1/storm"] {
+        text.parse::<Replay>().unwrap_err();
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_replay_survives_its_text(
+        seed: u64,
+        operation: u32,
+        points in prop::collection::vec((any::<u64>(), any::<u8>()), 0..=2),
+    ) {
+        let mut points = points.into_iter().map(|(command, face)| CutPoint { command, face });
+        let replay =
+            Replay { seed, part: Part::Cuts, operation, first: points.next(), second: points.next(), storm: false };
+        prop_assert_eq!(replay.to_string().parse::<Replay>().unwrap(), replay);
+    }
+}

@@ -1,0 +1,473 @@
+//! What a read may return: the model that schemes are held to.
+//!
+//! The oracle follows the contract, not any scheme (docs/fault-model.md, "What is promised"). It is told every
+//! operation when it begins and when it is acknowledged, every completed flush and every power cut, and knows for each
+//! logical page the set of values that a read may return:
+//!
+//! - without a cut, exactly what was acknowledged last;
+//! - after a cut, the value at the last completed flush or any write since, one in flight included;
+//! - where discards are not durable, also nothing or any earlier acknowledged version, if the page was discarded and
+//!   not written since, or since that flush;
+//! - once a page has been read, exactly what was read: no two reads differ, over any number of further cuts.
+//!
+//! A host page's content is a *tag* that the oracle hands out: a number that grows with every write, and the LPN. A
+//! medium can lose, keep or misplace tags but not invent them, so "any earlier version of this page" needs no history:
+//! it is a tag of this LPN with a smaller number. Memory is proportional to the pages and to the writes since the last
+//! flush.
+
+use flash::Lpn;
+use std::fmt;
+
+/// What a discard promises (the parameter `durable-trim`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TrimPromise {
+    /// A discard is a write of nothing.
+    Durable,
+    /// After a power cut, flushed or not, a discarded page may hold nothing or any earlier acknowledged version.
+    Loose,
+}
+
+/// One state that a page was brought into.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Version {
+    Nothing,
+    Tag(u64),
+    /// Discarded without durability: nothing, or a version whose number is below this.
+    Loose(u64),
+}
+
+/// How much is known of what a page reads as now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Known {
+    /// What was acknowledged or read last.
+    Exactly,
+    /// That, or nothing: a discard of it was refused half way.
+    PerhapsDiscarded,
+    /// Power was cut: whatever the contract allows.
+    AfterCut,
+}
+
+/// See the module's description.
+#[derive(Clone, Debug)]
+pub struct Oracle {
+    promise: TrimPromise,
+    /// What each page was brought to last, acknowledged or read.
+    current: Vec<Version>,
+    known: Vec<Known>,
+    /// What it was at the last completed flush.
+    flushed: Vec<Version>,
+    /// Every change since, in order.
+    since: Vec<(u32, Version)>,
+    /// How many of these, from the end, are not acknowledged yet.
+    in_flight: usize,
+    /// Writes that a cut interrupted, unless a read returned them since.
+    unacknowledged: Vec<u64>,
+    /// Number of the next tag.
+    number: u64,
+}
+
+/// A read that returned what it must not.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mismatch {
+    /// The page.
+    pub lpn: Lpn,
+    /// What was read.
+    pub read: Option<u64>,
+    /// What would have been right.
+    pub allowed: Allowed,
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LPN {} reads as {}; allowed: {}", self.lpn, Tag(self.read), self.allowed)
+    }
+}
+
+impl std::error::Error for Mismatch {}
+
+/// The values that a read of a page may return.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Allowed {
+    /// One by one, each once, oldest first.
+    pub values: Vec<Option<u64>>,
+    /// Also any acknowledged version of the page whose number is below this.
+    pub older_than: Option<u64>,
+}
+
+impl fmt::Display for Allowed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, &value) in self.values.iter().enumerate() {
+            write!(f, "{}{}", if i == 0 { "" } else { " or " }, Tag(value))?;
+        }
+        match self.older_than {
+            Some(bound) => write!(f, " or any acknowledged write before number {bound}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A value as text: `nothing`, or `write 17 of LPN 3`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tag(pub Option<u64>);
+
+impl fmt::Display for Tag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            None => f.write_str("nothing"),
+            Some(tag) => write!(f, "write {} of LPN {}", number_of(tag), lpn_of(tag)),
+        }
+    }
+}
+
+const LPN_BITS: u32 = 28;
+
+fn number_of(tag: u64) -> u64 {
+    tag >> LPN_BITS
+}
+
+fn lpn_of(tag: u64) -> u32 {
+    (tag & ((1 << LPN_BITS) - 1)) as u32
+}
+
+impl Version {
+    /// What it reads as while power holds.
+    fn value(self) -> Option<u64> {
+        match self {
+            Version::Tag(tag) => Some(tag),
+            Version::Nothing | Version::Loose(_) => None,
+        }
+    }
+}
+
+impl Oracle {
+    /// For a device of `pages` logical pages that hold nothing.
+    pub fn new(pages: u32, promise: TrimPromise) -> Oracle {
+        Oracle {
+            promise,
+            current: vec![Version::Nothing; pages as usize],
+            known: vec![Known::Exactly; pages as usize],
+            flushed: vec![Version::Nothing; pages as usize],
+            since: Vec::new(),
+            in_flight: 0,
+            unacknowledged: Vec::new(),
+            number: 1,
+        }
+    }
+
+    /// A write of `lpn` begins; the tag to write.
+    pub fn begin_write(&mut self, lpn: Lpn) -> u64 {
+        debug_assert_eq!(self.in_flight, 0, "operations come one after another");
+        let tag = self.number << LPN_BITS | u64::from(lpn.0);
+        self.number += 1;
+        self.since.push((lpn.0, Version::Tag(tag)));
+        self.in_flight = 1;
+        tag
+    }
+
+    /// A discard of `count` pages from `first` begins.
+    pub fn begin_trim(&mut self, first: Lpn, count: u32) {
+        debug_assert_eq!(self.in_flight, 0, "operations come one after another");
+        let version = match self.promise {
+            TrimPromise::Durable => Version::Nothing,
+            TrimPromise::Loose => Version::Loose(self.number),
+        };
+        self.since.extend((first.0..first.0 + count).map(|lpn| (lpn, version)));
+        self.in_flight = count as usize;
+    }
+
+    /// What began is acknowledged.
+    pub fn acknowledge(&mut self) {
+        let first = self.since.len() - self.in_flight;
+        for &(lpn, version) in &self.since[first..] {
+            self.current[lpn as usize] = version;
+            self.known[lpn as usize] = Known::Exactly;
+        }
+        self.in_flight = 0;
+    }
+
+    /// What began was refused (the device is full): a write did not happen, of a discard perhaps a part.
+    pub fn refuse(&mut self) {
+        let first = self.since.len() - self.in_flight;
+        self.in_flight = 0;
+        if let Some(&(_, Version::Tag(_))) = self.since.get(first) {
+            self.since.truncate(first);
+            return;
+        }
+        for &(lpn, _) in &self.since[first..] {
+            if self.known[lpn as usize] == Known::Exactly {
+                self.known[lpn as usize] = Known::PerhapsDiscarded;
+            }
+        }
+    }
+
+    /// A flush completed: everything acknowledged so far is durable.
+    pub fn flush(&mut self) {
+        debug_assert_eq!(self.in_flight, 0, "a flush comes after what it makes durable");
+        let Oracle { since, flushed, current, known, .. } = self;
+        // What is not known for certain keeps its whole set.
+        since.retain(|&(lpn, _)| {
+            let exact = known[lpn as usize] == Known::Exactly;
+            if exact {
+                flushed[lpn as usize] = current[lpn as usize];
+            }
+            !exact
+        });
+    }
+
+    /// Power was cut, during what began last or between operations.
+    pub fn power_cut(&mut self) {
+        let first = self.since.len() - self.in_flight;
+        self.unacknowledged.extend(self.since[first..].iter().filter_map(|(_, version)| version.value()));
+        self.in_flight = 0;
+        for &(lpn, _) in &self.since {
+            self.known[lpn as usize] = Known::AfterCut;
+        }
+        for (known, flushed) in self.known.iter_mut().zip(&self.flushed) {
+            if matches!(flushed, Version::Loose(_)) {
+                *known = Known::AfterCut;
+            }
+        }
+    }
+
+    /// The states that the contract allows a page to be in after a cut.
+    fn states(&self, lpn: Lpn) -> impl Iterator<Item = Version> + '_ {
+        let since = self.since.iter().filter(move |(of, _)| *of == lpn.0).map(|&(_, version)| version);
+        std::iter::once(self.flushed[lpn.index()]).chain(since)
+    }
+
+    /// Whether a read of `lpn` may return `value`.
+    pub fn allows(&self, lpn: Lpn, value: Option<u64>) -> bool {
+        let current = self.current[lpn.index()].value();
+        match self.known[lpn.index()] {
+            Known::Exactly => value == current,
+            Known::PerhapsDiscarded => value == current || value.is_none(),
+            Known::AfterCut => self.states(lpn).any(|version| match (version, value) {
+                (Version::Loose(bound), Some(tag)) => {
+                    lpn_of(tag) == lpn.0 && number_of(tag) < bound && !self.unacknowledged.contains(&tag)
+                }
+                (version, value) => version.value() == value,
+            }),
+        }
+    }
+
+    /// The values that a read of `lpn` may return.
+    pub fn allowed(&self, lpn: Lpn) -> Allowed {
+        let current = self.current[lpn.index()].value();
+        let mut allowed = Allowed::default();
+        let mut add = |value| {
+            if !allowed.values.contains(&value) {
+                allowed.values.push(value);
+            }
+        };
+        match self.known[lpn.index()] {
+            Known::Exactly => add(current),
+            Known::PerhapsDiscarded => [current, None].into_iter().for_each(add),
+            Known::AfterCut => {
+                self.states(lpn).for_each(|version| add(version.value()));
+                allowed.older_than = self
+                    .states(lpn)
+                    .filter_map(|version| if let Version::Loose(bound) = version { Some(bound) } else { None })
+                    .max();
+            }
+        }
+        allowed
+    }
+
+    /// A read of `lpn` returned `value`. From now on nothing else is right.
+    ///
+    /// # Errors
+    /// A value that is not allowed.
+    pub fn observe(&mut self, lpn: Lpn, value: Option<u64>) -> Result<(), Mismatch> {
+        if !self.allows(lpn, value) {
+            return Err(Mismatch { lpn, read: value, allowed: self.allowed(lpn) });
+        }
+        let i = lpn.index();
+        match self.known[i] {
+            Known::Exactly => {}
+            Known::PerhapsDiscarded => {
+                self.known[i] = Known::Exactly;
+                if value != self.current[i].value() {
+                    let discarded = self.states(lpn).last();
+                    self.current[i] = discarded.unwrap_or(Version::Nothing);
+                }
+            }
+            Known::AfterCut => {
+                let version = value.map_or(Version::Nothing, Version::Tag);
+                self.known[i] = Known::Exactly;
+                self.current[i] = version;
+                self.flushed[i] = version;
+                self.since.retain(|&(of, _)| of != lpn.0);
+                if !self.unacknowledged.is_empty() {
+                    self.unacknowledged.retain(|&tag| Some(tag) != value);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: Lpn = Lpn(0);
+    const B: Lpn = Lpn(1);
+
+    fn write(oracle: &mut Oracle, lpn: Lpn) -> Option<u64> {
+        let tag = oracle.begin_write(lpn);
+        oracle.acknowledge();
+        Some(tag)
+    }
+
+    fn trim(oracle: &mut Oracle, lpn: Lpn) {
+        oracle.begin_trim(lpn, 1);
+        oracle.acknowledge();
+    }
+
+    fn values(oracle: &Oracle, lpn: Lpn) -> Vec<Option<u64>> {
+        oracle.allowed(lpn).values
+    }
+
+    #[test]
+    fn without_a_cut_only_the_last_acknowledged_value_is_right() {
+        let mut oracle = Oracle::new(2, TrimPromise::Durable);
+        assert_eq!(values(&oracle, A), [None]);
+        let first = write(&mut oracle, A);
+        let second = write(&mut oracle, A);
+        assert_eq!((values(&oracle, A), values(&oracle, B)), (vec![second], vec![None]));
+        let mismatch = oracle.observe(A, first).unwrap_err();
+        assert_eq!(mismatch.to_string(), "LPN 0 reads as write 1 of LPN 0; allowed: write 2 of LPN 0");
+        trim(&mut oracle, A);
+        assert_eq!(values(&oracle, A), [None]);
+    }
+
+    #[test]
+    fn a_write_in_flight_is_not_readable_before_it_is_acknowledged() {
+        let mut oracle = Oracle::new(1, TrimPromise::Durable);
+        let old = write(&mut oracle, A);
+        let new = oracle.begin_write(A);
+        assert!(oracle.allows(A, old) && !oracle.allows(A, Some(new)));
+    }
+
+    #[test]
+    fn after_a_cut_the_flushed_value_or_any_write_since_in_flight_included() {
+        let mut oracle = Oracle::new(2, TrimPromise::Durable);
+        let before = write(&mut oracle, A);
+        let flushed = write(&mut oracle, A);
+        oracle.flush();
+        let later = write(&mut oracle, A);
+        let in_flight = Some(oracle.begin_write(A));
+        oracle.power_cut();
+        assert_eq!(values(&oracle, A), [flushed, later, in_flight]);
+        assert!(!oracle.allows(A, before), "overwritten before the flush");
+        assert!(!oracle.allows(A, None), "it was never discarded");
+        assert_eq!(values(&oracle, B), [None]);
+    }
+
+    #[test]
+    fn a_value_once_read_is_the_only_one_over_further_cuts() {
+        let mut oracle = Oracle::new(1, TrimPromise::Durable);
+        let old = write(&mut oracle, A);
+        oracle.flush();
+        let new = write(&mut oracle, A);
+        oracle.power_cut();
+        oracle.power_cut();
+        assert_eq!(values(&oracle, A), [old, new], "nobody has looked yet");
+        oracle.observe(A, old).unwrap();
+        oracle.observe(A, new).unwrap_err();
+        oracle.power_cut();
+        assert_eq!(values(&oracle, A), [old]);
+    }
+
+    #[test]
+    fn a_flush_after_a_cut_keeps_what_nobody_has_read_open() {
+        let mut oracle = Oracle::new(1, TrimPromise::Durable);
+        let old = write(&mut oracle, A);
+        oracle.flush();
+        let new = write(&mut oracle, A);
+        oracle.power_cut();
+        oracle.flush();
+        oracle.power_cut();
+        assert_eq!(values(&oracle, A), [old, new]);
+        let newest = write(&mut oracle, A);
+        oracle.flush();
+        oracle.power_cut();
+        assert_eq!(values(&oracle, A), [newest]);
+    }
+
+    #[test]
+    fn a_durable_discard_is_a_write_of_nothing() {
+        let mut oracle = Oracle::new(2, TrimPromise::Durable);
+        let old = write(&mut oracle, A);
+        oracle.flush();
+        trim(&mut oracle, A);
+        let mut cut = oracle.clone();
+        cut.power_cut();
+        assert_eq!(values(&cut, A), [old, None]);
+        oracle.flush();
+        oracle.power_cut();
+        assert_eq!(oracle.allowed(A), Allowed { values: vec![None], older_than: None });
+        assert!(!oracle.allows(A, old));
+    }
+
+    #[test]
+    fn a_loose_discard_may_bring_back_any_earlier_version_of_its_page_even_after_a_flush() {
+        let mut oracle = Oracle::new(2, TrimPromise::Loose);
+        let (first, second, other) = (write(&mut oracle, A), write(&mut oracle, A), write(&mut oracle, B));
+        trim(&mut oracle, A);
+        assert_eq!(values(&oracle, A), [None], "power holds");
+        oracle.flush();
+        let mut cut = oracle.clone();
+        cut.power_cut();
+        assert!(cut.allows(A, None) && cut.allows(A, first) && cut.allows(A, second));
+        assert!(!cut.allows(A, other), "another page's data");
+        cut.observe(A, first).unwrap();
+        cut.power_cut();
+        assert!(cut.allows(A, first) && !cut.allows(A, None) && !cut.allows(A, second));
+        let new = write(&mut oracle, A);
+        oracle.flush();
+        oracle.power_cut();
+        assert_eq!(oracle.allowed(A), Allowed { values: vec![new], older_than: None });
+    }
+
+    #[test]
+    fn a_loose_discard_never_brings_back_a_later_or_an_unacknowledged_write() {
+        let mut oracle = Oracle::new(1, TrimPromise::Loose);
+        let old = write(&mut oracle, A);
+        oracle.flush();
+        let lost = Some(oracle.begin_write(A));
+        oracle.power_cut();
+        oracle.observe(A, old).unwrap();
+        trim(&mut oracle, A);
+        let new = oracle.begin_write(A);
+        oracle.power_cut();
+        assert!(oracle.allows(A, old) && oracle.allows(A, None) && oracle.allows(A, Some(new)));
+        assert!(!oracle.allows(A, lost), "it was in flight, and then read as its predecessor");
+        assert!(!oracle.allows(A, Some(new + (1 << LPN_BITS))), "written never");
+    }
+
+    #[test]
+    fn a_refused_write_did_not_happen_and_a_refused_discard_perhaps() {
+        let mut oracle = Oracle::new(2, TrimPromise::Durable);
+        let old = write(&mut oracle, A);
+        oracle.begin_write(A);
+        oracle.refuse();
+        assert_eq!(values(&oracle, A), [old]);
+        oracle.begin_trim(A, 2);
+        oracle.refuse();
+        assert_eq!(values(&oracle, A), [old, None]);
+        oracle.observe(A, None).unwrap();
+        assert_eq!(values(&oracle, A), [None]);
+    }
+
+    #[test]
+    fn memory_does_not_grow_with_flushed_writes() {
+        let mut oracle = Oracle::new(2, TrimPromise::Loose);
+        for _ in 0..1000 {
+            write(&mut oracle, A);
+            trim(&mut oracle, B);
+            oracle.flush();
+        }
+        assert!(oracle.since.is_empty() && oracle.unacknowledged.is_empty());
+    }
+}
