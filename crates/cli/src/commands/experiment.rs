@@ -502,16 +502,21 @@ impl Experiment<'_> {
             let how = if args.format.is_some() { "read as told" } else { "recognised by content" };
             all.push(format!("Trace format {announcement} ({how})."));
         }
-        if profile.skipped > 0 {
-            let first = profile.first_skipped.as_ref();
-            let first = first.map_or_else(String::new, |(line, why)| format!("; the first is record {line}: {why}"));
-            all.push(format!("{} malformed records were skipped{first}.", units::whole(profile.skipped)));
+        if let Some((line, why)) = &profile.first_skipped {
+            all.push(match profile.skipped {
+                1 => format!("1 malformed record was skipped; it is record {line}: {why}."),
+                many => {
+                    let many = units::whole(many);
+                    format!("{many} malformed records were skipped; the first is record {line}: {why}.")
+                }
+            });
         }
         if profile.out_of_order > 0 {
+            let furthest = units::time_us(profile.worst_disorder_ns as f64 / 1e3);
+            let (arrivals, were) = if profile.out_of_order == 1 { ("arrival", "was") } else { ("arrivals", "were") };
+            let count = units::whole(profile.out_of_order);
             all.push(format!(
-                "{} arrivals out of order, by up to {}, were moved to their predecessor's.",
-                units::whole(profile.out_of_order),
-                units::time_us(profile.worst_disorder_ns as f64 / 1e3)
+                "{count} {arrivals} out of order, by up to {furthest}, {were} moved to their predecessor's."
             ));
         }
         if profile.volumes.len() > 1 {
@@ -561,8 +566,12 @@ impl Experiment<'_> {
             .rows
             .iter()
             .zip(&report.results)
-            .filter(|(row, result)| row.settings.get(CACHE) == Some(Value::Count(0)) && result.sram_bytes > 0)
-            .map(|(row, result)| format!("{} {}", row.row.name, units::bytes(result.sram_bytes)))
+            .filter(|(row, _)| row.settings.get(CACHE) == Some(Value::Count(0)))
+            .filter_map(|(row, result)| {
+                let own = |name| result.sram.get(name).copied();
+                let bytes = own("mapping cache")? + own("translation directory").unwrap_or(0);
+                Some(format!("{} {}", row.row.name, units::bytes(bytes)))
+            })
             .collect();
         (!sizes.is_empty()).then(|| {
             format!(
