@@ -36,7 +36,7 @@ fn names_and_values() {
             ("compare t.spc --device agrawal08:spare=95%", &["spare = 0.95", "1% to 90%"]),
             ("compare t.spc --device agrawal08:spare=x", &["spare", "not understood", "1% to 90%"]),
             ("compare t.spc --cache 16", &["a cache of 16 bytes is too small", "give at least"]),
-            ("compare t.spc --cache 64KB", &["64KiB"]),
+            ("compare t.spc --cache 64KB", &["a unit that some read as decimal", "4KiB"]),
             ("compare --workload zipff", &["there is no generator `zipff`", "did you mean `zipf`?"]),
             ("compare --workload zipf:thta=1", &["did you mean `theta`?"]),
             ("compare --workload uniform:reads=2", &["reads", "above 1"]),
@@ -70,7 +70,7 @@ fn devices_that_are_too_small() {
                 &["cannot be built on this device: spare", "kept free or open"],
             ),
             (
-                "compare t.spc --device agrawal08:capacity=64MiB --out-of-range compact",
+                "compare t.spc --device agrawal08:capacity=64MiB --out-of-range compact --schemes page",
                 &["its used extents of 1 MiB hold", "enlarge the device, or fold or scale the workload"],
             ),
         ],
@@ -91,7 +91,8 @@ fn traces() {
     lines[1499] = "1,oops,4096,w,0.75";
     directory.file("malformed.spc", lines.join("\n"));
     directory.file("zero.spc", "0,0,512,w,0.0\n0,8,0,w,0.1\n0,8,512,w,0.2\n");
-    directory.file("beyond.csv", "128166372003061629,hm,0,Write,9223372036854775808,4096,10\n".repeat(3));
+    let line = |offset: &str| format!("128166372003061629,hm,0,Write,{offset},4096,10\n");
+    directory.file("beyond.csv", line("0").repeat(2) + &line("9223372036854775808") + &line("4096"));
     refuse(
         &directory,
         &[
@@ -104,7 +105,7 @@ fn traces() {
             ("compare good.spc --format spk", &["unknown trace format \"spk\"; did you mean \"spc\"?"]),
             ("compare malformed.spc --json a.json", &["malformed.spc:1500: ", "--on-error skip"]),
             ("compare zero.spc --json a.json", &["zero.spc:2: ", "size"]),
-            ("compare beyond.csv --json a.json", &["beyond.csv:1: ", "2^63"]),
+            ("compare beyond.csv --json a.json", &["beyond.csv:3: ", "2^63"]),
             ("trace info empty.spc", &["the file is empty"]),
             ("trace head malformed.spc -n 2k", &["malformed.spc:1500: "]),
             ("trace convert malformed.spc out.csv.zst --to msr", &["malformed.spc:1500: "]),

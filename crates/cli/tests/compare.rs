@@ -67,7 +67,7 @@ fn one_seed_gives_one_report_whatever_the_threads() {
         directory.ftlab(&format!("compare {flags} --schemes page,dftl --gc greedy,random --json {name}")).succeeded();
         timeless(json(directory.path().join(name)))
     };
-    for workload in ["t.spc", "--workload zipf:reads=0.2,requests=3k,span=32MiB --device agrawal08:capacity=64MiB"] {
+    for workload in ["t.spc", "--workload zipf:reads=0.2,requests=3k,span=48MiB --device agrawal08:capacity=128MiB"] {
         for repeat in ["", "--repeat 3"] {
             let flags = format!("{workload} {repeat}");
             let one = report("1.json", &format!("{flags} --threads 1"));
@@ -75,7 +75,7 @@ fn one_seed_gives_one_report_whatever_the_threads() {
             assert_eq!(one, report("3.json", &format!("{flags} --threads 4")));
         }
     }
-    let zipf = "--workload zipf:requests=3k,span=32MiB --device agrawal08:capacity=64MiB";
+    let zipf = "--workload zipf:requests=3k,span=48MiB --device agrawal08:capacity=128MiB";
     assert_ne!(report("1.json", zipf)["results"], report("2.json", &format!("{zipf} --seed 2"))["results"]);
 }
 
@@ -93,7 +93,7 @@ fn streamed_and_in_memory_runs_are_equal() {
         format!("ftlab compare {trace} --threads 2 --warmup 1k"),
         format!("ftlab compare {trace} --threads 2 --limit 5k --volumes select=1 --schemes page"),
         format!("ftlab compare {trace} --device agrawal08:capacity=128MiB --out-of-range fold --repeat 2"),
-        "ftlab compare --workload uniform:requests=20k --device agrawal08:capacity=64MiB --repeat 2".to_owned(),
+        "ftlab compare --workload uniform:requests=20k --device agrawal08:capacity=128MiB --repeat 2".to_owned(),
     ] {
         assert_eq!(report(&line, 1 << 20), report(&line, 100), "{line}");
     }
@@ -151,10 +151,10 @@ fn workloads_of_all_kinds_find_a_device() {
     directory.file("wide.spc", "0,0,4096,w,0.0\n0,400000000,4096,w,0.1\n");
     directory.file("base.spc", spc(2000));
     for (flags, expected) in [
-        ("tiny.spc", "of 64 MiB"),
+        ("tiny.spc", "of 128 MiB"),
         ("wide.spc", "The addresses span 190.7 GiB; the 2 MiB of them"),
-        ("wide.spc --out-of-range fold --device agrawal08:capacity=64MiB", "--out-of-range fold"),
-        ("wide.spc --out-of-range scale --device agrawal08:capacity=64MiB", "--out-of-range scale"),
+        ("wide.spc --out-of-range fold --device agrawal08:capacity=128MiB", "--out-of-range fold"),
+        ("wide.spc --out-of-range scale --device agrawal08:capacity=128MiB", "--out-of-range scale"),
         ("--workload twin:financial2,requests=1k", "as in the twins' papers"),
         ("--workload uniform:requests=1k --fill none", "always under way (--host closed:32)"),
         ("--workload twin-of:base.spc,prefix=1k,requests=2k", "twin-of:base.spc,prefix=1k,requests=2k: 2,000 requests"),
