@@ -5,10 +5,10 @@
 //! of the crates that own them.
 
 use crate::error::CliError;
-use crate::units::{parse_count, parse_size, parse_span_ns};
 use clap::builder::{PossibleValue, Styles};
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use sim::units::{UnitError, parse_bytes, parse_count, parse_duration_ns};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -24,8 +24,7 @@ use std::str::FromStr;
     about = "A laboratory for flash translation layers (FTLs)",
     long_about = "A laboratory for flash translation layers (FTLs).\n\n\
         Runs published FTL schemes, written as real code against one flash interface, under block traces: what did \
-        each flash command cost, and what was it for? And attacks them: does every acknowledged write survive a power \
-        cut at every command?",
+        each flash command cost, and what was it for?",
     after_help = "Begin with:\n  \
         ftlab compare                           three schemes on a model of an OLTP trace, in seconds\n  \
         ftlab compare my.trace.zst --verbose    your own trace; its format is recognised\n  \
@@ -51,8 +50,6 @@ pub enum Command {
     Schemes(NameArgs),
     /// List the devices, or explain one.
     Devices(NameArgs),
-    /// Attack schemes: random operations against an oracle, and a power cut at every command.
-    Check(CheckArgs),
 }
 
 /// `ftlab compare`; also what an experiment file says.
@@ -89,7 +86,7 @@ pub struct CompareArgs {
 
     /// Mapping-cache sizes, comma-separated; each is one run of every scheme that has a cache [default: what a
     /// block-level map of the device would need, as in the papers]
-    #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = parse_size, help_heading = "Schemes")]
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = parse_bytes, help_heading = "Schemes")]
     pub cache: Vec<u64>,
 
     /// Policies that choose the block to collect, comma-separated: greedy, cost-benefit, fifo and others; each is one
@@ -188,7 +185,7 @@ pub struct CompareArgs {
 
     /// Record requests/s, write amplification, free blocks and latency over simulated time, such as 1s or 100ms; goes
     /// into JSON and HTML
-    #[arg(long, value_name = "INTERVAL", value_parser = parse_span_ns, help_heading = "Output")]
+    #[arg(long, value_name = "INTERVAL", value_parser = parse_interval_ns, help_heading = "Output")]
     pub series: Option<u64>,
 
     /// Print also what every flash command was for
@@ -307,6 +304,10 @@ pub struct TraceInfoArgs {
     /// Look at the first N requests only [default: all]
     #[arg(long, value_name = "N", value_parser = parse_positive_count)]
     pub limit: Option<u64>,
+
+    /// Write all of it as JSON too
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub json: Option<PathBuf>,
 }
 
 /// `ftlab trace head`.
@@ -328,7 +329,7 @@ pub struct TraceConvertArgs {
     #[command(flatten)]
     pub reading: TraceReading,
 
-    /// File to write; compressed if it ends in .zst
+    /// File to write; compressed if it ends in .zst or .gz
     #[arg(value_name = "OUTPUT", value_hint = ValueHint::FilePath)]
     pub output: PathBuf,
 
@@ -356,7 +357,7 @@ pub struct TraceGenerateArgs {
     #[arg(value_name = "SPEC")]
     pub workload: String,
 
-    /// File to write; compressed if it ends in .zst
+    /// File to write; compressed if it ends in .zst or .gz
     #[arg(value_name = "OUTPUT", value_hint = ValueHint::FilePath)]
     pub output: PathBuf,
 
@@ -367,34 +368,6 @@ pub struct TraceGenerateArgs {
     /// Seed of the workload
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-}
-
-/// `ftlab check`.
-#[derive(Args, Clone, Debug, PartialEq, Eq)]
-#[command(after_help = "Examples:\n  \
-    ftlab check                                  all schemes, one seed each\n  \
-    ftlab check --scheme dftl --seeds 20         one scheme, longer\n  \
-    ftlab check --scheme dftl --replay 7:1842    the failure that an earlier run printed")]
-pub struct CheckArgs {
-    /// Scheme to attack, or "all"
-    #[arg(long, value_name = "NAME|all", default_value = "all", value_parser = parse_name)]
-    pub scheme: String,
-
-    /// Random histories per scheme
-    #[arg(long, value_name = "N", default_value = "1", value_parser = parse_positive_count, conflicts_with = "replay")]
-    pub seeds: u64,
-
-    /// Power cuts per history: at every flash command, or at N of them, evenly spread
-    #[arg(long, value_name = "all|N", default_value = "all", conflicts_with = "replay")]
-    pub cuts: Cuts,
-
-    /// Show one cut again, in detail: the seed of the history and the number of the cut; needs --scheme NAME
-    #[arg(long, value_name = "SEED:CUT", requires = "scheme")]
-    pub replay: Option<Replay>,
-
-    /// Host operations per history
-    #[arg(long, value_name = "N", default_value = "2000", value_parser = parse_positive_count)]
-    pub operations: u64,
 }
 
 macro_rules! words {
@@ -542,49 +515,20 @@ impl FromStr for Setting {
     }
 }
 
-/// Where a checker cuts the power.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Cuts {
-    /// At every command.
-    All,
-    /// At this many commands, evenly spread.
-    Number(u64),
-}
-
-impl FromStr for Cuts {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text == "all" { Ok(Cuts::All) } else { parse_positive_count(text).map(Cuts::Number) }
-    }
-}
-
-/// One power cut of one random history.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Replay {
-    /// Seed of the history.
-    pub seed: u64,
-    /// Number of the cut.
-    pub cut: u64,
-}
-
-impl FromStr for Replay {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        text.split_once(':')
-            .and_then(|(seed, cut)| Some(Replay { seed: seed.parse().ok()?, cut: cut.parse().ok()? }))
-            .ok_or_else(|| "write SEED:CUT, two whole numbers, as a failing check prints them".to_owned())
-    }
-}
-
 fn parse_name(text: &str) -> Result<String, String> {
     let name = text.trim();
     if name.is_empty() { Err("a name is missing".to_owned()) } else { Ok(name.to_owned()) }
 }
 
+fn parse_interval_ns(text: &str) -> Result<u64, String> {
+    match parse_duration_ns(text).map_err(|error: UnitError| error.to_string())? {
+        0 => Err("it must be longer than nothing".to_owned()),
+        ns => Ok(ns),
+    }
+}
+
 fn parse_positive_count(text: &str) -> Result<u64, String> {
-    match parse_count(text)? {
+    match parse_count(text).map_err(|error| error.to_string())? {
         0 => Err("it must be at least 1".to_owned()),
         count => Ok(count),
     }
@@ -752,20 +696,6 @@ mod tests {
 
     #[test]
     fn the_other_commands() {
-        assert_eq!(
-            command("check --scheme dftl --replay 7:1842"),
-            Command::Check(CheckArgs {
-                scheme: "dftl".into(),
-                seeds: 1,
-                cuts: Cuts::All,
-                replay: Some(Replay { seed: 7, cut: 1842 }),
-                operations: 2000,
-            })
-        );
-        assert!(matches!(
-            command("check --cuts 5k --seeds 3"),
-            Command::Check(CheckArgs { cuts: Cuts::Number(5000), seeds: 3, .. })
-        ));
         assert_eq!(command("run a.toml"), Command::Run(RunArgs { file: "a.toml".into() }));
         assert_eq!(command("schemes dftl"), Command::Schemes(NameArgs { name: Some("dftl".into()) }));
         assert_eq!(command("devices"), Command::Devices(NameArgs { name: None }));
@@ -791,7 +721,7 @@ mod tests {
     fn errors_are_one_line_that_names_the_fault() {
         for (line, expected) in [
             ("compare --chache 64KiB", "unexpected argument '--chache' found; a similar argument exists: '--cache'"),
-            ("compare --cache 64KB", "a size is a number of bytes"),
+            ("compare --cache 64KB", "has a unit that some read as decimal and some as binary; write a size such as"),
             ("compare --fill stedy", "invalid value 'stedy' for '--fill"),
             ("compare --fill stedy", "'steady'"),
             ("compare --host closed:0", "the queue depth is a number from 1 to 65536"),
@@ -803,7 +733,6 @@ mod tests {
             ("compare a.spc --workload zipf", "cannot be used with"),
             ("compare --buffer lru", "unexpected argument '--buffer'"),
             ("compair", "unrecognized subcommand 'compair'; a similar subcommand exists: 'compare'"),
-            ("check --replay 7", "write SEED:CUT"),
             ("run", "FILE.toml"),
         ] {
             let message = message(line);

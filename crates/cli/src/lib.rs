@@ -10,16 +10,20 @@ pub mod args;
 pub mod commands;
 pub mod error;
 pub mod experiment_file;
+mod feed;
+mod open;
 pub mod output;
 pub mod per_request;
 pub mod progress;
 pub mod render;
 pub mod suggest;
 pub mod units;
+mod workload;
 
 #[cfg(test)]
 mod testing;
 
+pub use commands::Ended;
 pub use error::CliError;
 
 /// Reads a command line, has the command run, and tells the user what went wrong: one line on `stderr`. Returns what
@@ -28,19 +32,19 @@ pub fn run<I, T>(
     words: I,
     stdout: &mut dyn Write,
     stderr: &mut dyn Write,
-    command: impl FnOnce(args::Command, &mut dyn Write) -> Result<(), CliError>,
+    command: impl FnOnce(args::Command, &mut dyn Write) -> Result<Ended, CliError>,
 ) -> u8
 where
     I: IntoIterator<Item = T>,
     T: Into<OsString> + Clone,
 {
     let outcome = match args::parse(words) {
-        Ok(args::Invocation::Print(text)) => print(stdout, &text),
+        Ok(args::Invocation::Print(text)) => print(stdout, &text).map(|()| Ended::Done),
         Ok(args::Invocation::Command(asked)) => command(asked, stdout),
         Err(error) => Err(error),
     };
     match outcome {
-        Ok(()) => 0,
+        Ok(ended) => ended.exit_code(),
         Err(error) => {
             // Nobody is left to tell if standard error is closed.
             let _ = writeln!(stderr, "error: {error}");
@@ -66,7 +70,7 @@ pub fn print(stdout: &mut dyn Write, text: &str) -> Result<(), CliError> {
 mod tests {
     use super::*;
 
-    fn outcome(line: &str, result: Result<(), CliError>) -> (u8, String, String) {
+    fn outcome(line: &str, result: Result<Ended, CliError>) -> (u8, String, String) {
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         let code = run(line.split_whitespace(), &mut stdout, &mut stderr, |_, out| {
             print(out, "ran\n")?;
@@ -77,12 +81,13 @@ mod tests {
 
     #[test]
     fn success_help_and_errors() {
-        assert_eq!(outcome("ftlab compare", Ok(())), (0, "ran\n".into(), String::new()));
-        let (code, stdout, stderr) = outcome("ftlab", Ok(()));
+        assert_eq!(outcome("ftlab compare", Ok(Ended::Done)), (0, "ran\n".into(), String::new()));
+        let (code, stdout, stderr) = outcome("ftlab", Ok(Ended::Done));
         assert!(code == 0 && stdout.contains("Usage: ftlab") && stderr.is_empty(), "{stdout}{stderr}");
-        let (code, stdout, stderr) = outcome("ftlab compare --fil none", Ok(()));
+        let (code, stdout, stderr) = outcome("ftlab compare --fil none", Ok(Ended::Done));
         assert_eq!((code, stdout.as_str(), stderr.lines().count()), (2, "", 1), "{stderr}");
         assert!(stderr.starts_with("error: unexpected argument '--fil' found"), "{stderr}");
+        assert_eq!(outcome("ftlab compare", Ok(Ended::Interrupted)).0, 130);
         let (code, _, stderr) = outcome("ftlab compare", Err(CliError::new("no\nway")));
         assert_eq!((code, stderr.as_str()), (2, "error: no way\n"));
     }

@@ -1,5 +1,8 @@
 //! The `ftlab` command.
-#[cfg_attr(not(test), expect(dead_code, reason = "the trace commands open files with it"))]
-mod open;
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let (mut stdout, mut stderr) = (std::io::stdout(), std::io::stderr());
+    ExitCode::from(ftlab_cli::run(std::env::args_os(), &mut stdout, &mut stderr, ftlab_cli::commands::dispatch))
+}

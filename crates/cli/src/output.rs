@@ -5,6 +5,7 @@
 //! the target stays as it was. Devices and pipes (`/dev/stdout`) cannot be renamed over and are written directly.
 
 use crate::error::CliError;
+use flate2::write::GzEncoder;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -101,6 +102,96 @@ impl Drop for AtomicFile {
         if let Some((temporary, _)) = &self.rename {
             discard(temporary);
         }
+    }
+}
+
+/// A file under construction that is compressed if its name ends in `.zst` or `.gz`. Dropped without [`Sink::commit`],
+/// it leaves nothing behind.
+pub struct Sink {
+    encoder: Encoder,
+    failure: Option<CliError>,
+}
+
+enum Encoder {
+    Plain(AtomicFile),
+    Zst(zstd::Encoder<'static, AtomicFile>),
+    Gz(Box<GzEncoder<AtomicFile>>),
+}
+
+impl Sink {
+    /// Begins a file that will appear, or be replaced, at `path`.
+    ///
+    /// # Errors
+    /// As [`AtomicFile::create`].
+    pub fn create(path: &Path) -> Result<Sink, CliError> {
+        let file = AtomicFile::create(path)?;
+        let encoder = match path.extension().and_then(|extension| extension.to_str()) {
+            Some("zst") => {
+                Encoder::Zst(zstd::Encoder::new(file, 3).map_err(|cause| CliError::file("write", path, &cause))?)
+            }
+            Some("gz") => Encoder::Gz(Box::new(GzEncoder::new(file, flate2::Compression::default()))),
+            _ => Encoder::Plain(file),
+        };
+        Ok(Sink { encoder, failure: None })
+    }
+
+    fn file(&self) -> &AtomicFile {
+        match &self.encoder {
+            Encoder::Plain(file) => file,
+            Encoder::Zst(encoder) => encoder.get_ref(),
+            Encoder::Gz(encoder) => encoder.get_ref(),
+        }
+    }
+
+    /// Why writing failed, if it did.
+    pub fn failure(&self) -> Option<CliError> {
+        self.failure.clone()
+    }
+
+    /// Turns an error of writing into one that names this file.
+    pub fn error(&self, cause: &io::Error) -> CliError {
+        self.file().error(cause)
+    }
+
+    /// Completes the file and puts it in its place.
+    ///
+    /// # Errors
+    /// As [`AtomicFile::commit`].
+    pub fn commit(self) -> Result<(), CliError> {
+        let named = self.file().named.clone();
+        let fail = |cause: io::Error| CliError::file("write", &named, &cause);
+        let file = match self.encoder {
+            Encoder::Plain(file) => file,
+            Encoder::Zst(encoder) => encoder.finish().map_err(fail)?,
+            Encoder::Gz(encoder) => encoder.finish().map_err(fail)?,
+        };
+        file.commit()
+    }
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = match &mut self.encoder {
+            Encoder::Plain(file) => file.write(bytes),
+            Encoder::Zst(encoder) => encoder.write(bytes),
+            Encoder::Gz(encoder) => encoder.write(bytes),
+        };
+        if let Err(cause) = &written {
+            self.failure = Some(self.error(cause));
+        }
+        written
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = match &mut self.encoder {
+            Encoder::Plain(file) => file.flush(),
+            Encoder::Zst(encoder) => encoder.flush(),
+            Encoder::Gz(encoder) => encoder.flush(),
+        };
+        if let Err(cause) = &flushed {
+            self.failure = Some(self.error(cause));
+        }
+        flushed
     }
 }
 

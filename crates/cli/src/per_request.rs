@@ -1,11 +1,11 @@
 //! `--per-request FILE`: one CSV line for each request, streamed, compressed if the name ends in `.zst`.
 
 use crate::error::CliError;
-use crate::output::AtomicFile;
+use crate::output::Sink;
 use flash::Op;
 use sim::report::RequestRecord;
 use sim::workload::Operation;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::Path;
 
 /// Bytes gathered before they are written (and compressed) at once.
@@ -17,41 +17,13 @@ pub struct PerRequest {
     batch: Vec<u8>,
 }
 
-enum Sink {
-    Plain(AtomicFile),
-    Compressed(zstd::Encoder<'static, AtomicFile>),
-}
-
-impl Sink {
-    fn file(&self) -> &AtomicFile {
-        match self {
-            Sink::Plain(file) => file,
-            Sink::Compressed(encoder) => encoder.get_ref(),
-        }
-    }
-
-    fn write(&mut self, bytes: &[u8]) -> Result<(), CliError> {
-        let outcome = match self {
-            Sink::Plain(file) => file.write_all(bytes),
-            Sink::Compressed(encoder) => encoder.write_all(bytes),
-        };
-        outcome.map_err(|cause| self.file().error(&cause))
-    }
-}
-
 impl PerRequest {
     /// Begins the file with its header line.
     ///
     /// # Errors
     /// The file cannot be created.
     pub fn create(path: &Path) -> Result<PerRequest, CliError> {
-        let file = AtomicFile::create(path)?;
-        let sink = if path.extension().is_some_and(|extension| extension == "zst") {
-            let encoder = zstd::Encoder::new(file, 3).map_err(|cause| CliError::file("write", path, &cause))?;
-            Sink::Compressed(encoder)
-        } else {
-            Sink::Plain(file)
-        };
+        let sink = Sink::create(path)?;
         let mut batch = Vec::with_capacity(BATCH + 512);
         batch.extend_from_slice(b"arrival_us,operation,offset,bytes,queue_us,service_us,response_us");
         for op in Op::ALL {
@@ -88,8 +60,7 @@ impl PerRequest {
         }
         line.push(b'\n');
         if line.len() >= BATCH {
-            self.sink.write(&self.batch)?;
-            self.batch.clear();
+            self.write()?;
         }
         Ok(())
     }
@@ -99,14 +70,14 @@ impl PerRequest {
     /// # Errors
     /// The disk is full or failing; no file is left.
     pub fn finish(mut self) -> Result<(), CliError> {
-        self.sink.write(&self.batch)?;
-        let file = match self.sink {
-            Sink::Plain(file) => file,
-            Sink::Compressed(encoder) => encoder.finish().map_err(|cause: io::Error| {
-                CliError::new(format_args!("cannot finish the per-request file: {}", crate::error::io_reason(&cause)))
-            })?,
-        };
-        file.commit()
+        self.write()?;
+        self.sink.commit()
+    }
+
+    fn write(&mut self) -> Result<(), CliError> {
+        let outcome = self.sink.write_all(&self.batch);
+        self.batch.clear();
+        outcome.map_err(|cause| self.sink.error(&cause))
     }
 }
 

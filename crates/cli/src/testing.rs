@@ -115,7 +115,7 @@ pub(crate) fn result(scheme: &str, mean: f64, waf: f64, misses: f64) -> SchemeRe
     if missed > 0 {
         result.tp_overhead = Some(translation / result.flash.busy_us);
         result.cache = Some(Cache::of(accesses, accesses - missed, missed / 2));
-        result.params.insert("cache".into(), json!(65_536));
+        result.params.insert("cache-bytes".into(), json!(65_536));
         result.extra.insert("batched_updates".into(), json!(1234));
     }
     result
@@ -162,7 +162,7 @@ pub(crate) fn eight() -> Report {
     for (index, scheme) in ["dftl", "dftl-e", "superblock", "hybridlog"].iter().enumerate() {
         for cache in [65_536u64, 4 << 20] {
             let mut result = result(scheme, 123_456.0 * (index + 1) as f64, 3.7 + index as f64 * 100.0, 0.5);
-            result.params.insert("cache".into(), json!(cache));
+            result.params.insert("cache-bytes".into(), json!(cache));
             result.flash.erases = 123_456_789;
             results.push(result);
         }

@@ -1,72 +1,4 @@
-//! Numbers as people write them on the command line, and as they read them in tables.
-
-/// A count: `2500`, `10k`, `5M`, `1G` (powers of 1000).
-///
-/// # Errors
-/// How a count is written.
-pub fn parse_count(text: &str) -> Result<u64, String> {
-    let (digits, factor) = match text.strip_suffix(['k', 'K', 'M', 'G']) {
-        Some(digits) => match text.as_bytes()[text.len() - 1] {
-            b'M' => (digits, 1_000_000),
-            b'G' => (digits, 1_000_000_000),
-            _ => (digits, 1000),
-        },
-        None => (text, 1),
-    };
-    scaled(digits, factor).ok_or_else(|| "a count is a number such as 2500, 10k, 5M or 1G".to_owned())
-}
-
-/// A size in bytes: `65536`, `64KiB`, `1.5MiB`, `8GiB`, `1TiB` (powers of 1024).
-///
-/// # Errors
-/// How a size is written.
-pub fn parse_size(text: &str) -> Result<u64, String> {
-    const UNITS: [(&str, u64); 5] = [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40), ("B", 1)];
-    let (digits, factor) = UNITS
-        .iter()
-        .find_map(|&(unit, factor)| Some((text.strip_suffix(unit)?.trim_end(), factor)))
-        .unwrap_or((text, 1));
-    scaled(digits, factor).ok_or_else(|| "a size is a number of bytes such as 65536, 64KiB, 8MiB or 1GiB".to_owned())
-}
-
-/// A time span in nanoseconds: `1s`, `100ms`, `250us`, `5m`, `1h`.
-///
-/// # Errors
-/// How a time span is written.
-pub fn parse_span_ns(text: &str) -> Result<u64, String> {
-    const UNITS: [(&str, u64); 6] = [
-        ("ns", 1),
-        ("us", 1000),
-        ("ms", 1_000_000),
-        ("s", 1_000_000_000),
-        ("m", 60_000_000_000),
-        ("h", 3_600_000_000_000),
-    ];
-    UNITS
-        .iter()
-        .find_map(|&(unit, factor)| scaled(text.strip_suffix(unit)?.trim_end(), factor))
-        .filter(|&span| span > 0)
-        .ok_or_else(|| "a time span is a number with its unit, such as 1s, 100ms or 5m".to_owned())
-}
-
-/// `digits × factor`, exactly for whole numbers, rounded for fractions; nothing if negative, beyond 2^63 or no number.
-fn scaled(digits: &str, factor: u64) -> Option<u64> {
-    let digits = digits.replace('_', "");
-    if !digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') || digits.is_empty() {
-        return None;
-    }
-    let product = match digits.parse::<u64>() {
-        Ok(whole) => whole.checked_mul(factor)?,
-        Err(_) => {
-            let product = digits.parse::<f64>().ok()? * factor as f64;
-            if product >= i64::MAX as f64 {
-                return None;
-            }
-            product.round() as u64
-        }
-    };
-    (product <= i64::MAX as u64).then_some(product)
-}
+//! Numbers as people read them in tables. How people write them is in [`sim::units`].
 
 /// Bytes in the largest unit that keeps at most one decimal: `64 KiB`, `1.5 MiB`.
 pub fn bytes(count: u64) -> String {
@@ -129,32 +61,6 @@ pub fn time_us(us: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn counts_and_sizes() {
-        assert_eq!(parse_count("10M"), Ok(10_000_000));
-        assert_eq!(parse_count("1.5k"), Ok(1500));
-        assert_eq!(parse_count("18_000"), Ok(18_000));
-        assert_eq!(parse_size("64KiB"), Ok(65536));
-        assert_eq!(parse_size("1.5 MiB"), Ok(1_572_864));
-        assert_eq!(parse_size("0"), Ok(0));
-        for bad in ["", "k", "-1", "1e3", "1KiB", "1.2.3", "nan", "9999999999G"] {
-            assert!(parse_count(bad).is_err(), "{bad}");
-        }
-        for bad in ["64KB", "64k", "KiB", "-4KiB", "8388608TiB"] {
-            assert!(parse_size(bad).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn spans() {
-        assert_eq!(parse_span_ns("1s"), Ok(1_000_000_000));
-        assert_eq!(parse_span_ns("100ms"), Ok(100_000_000));
-        assert_eq!(parse_span_ns("0.5us"), Ok(500));
-        assert_eq!(parse_span_ns("2m"), Ok(120_000_000_000));
-        assert!(parse_span_ns("5").is_err());
-        assert!(parse_span_ns("0s").is_err());
-    }
 
     #[test]
     fn reading_matter() {

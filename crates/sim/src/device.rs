@@ -4,13 +4,12 @@
 //! `base` out and give every value itself. The keys are those of [`flash::device::KEYS`] in both. Text is judged here
 //! (is this a key, is this a number); ranges are judged by [`DeviceSpec::build`], where all values are known.
 
+use crate::units::{self, UnitError};
 use flash::ProgramOrder;
 use flash::device::{self, Device, DeviceError, KEYS, Overrides, PRESETS, Preset, Server};
 use std::collections::BTreeMap;
 use std::fmt;
 use toml::{Spanned, Value};
-
-mod parse;
 
 /// A device as the user asked for it: a preset, unless the user gave every value, and the changes to it.
 #[derive(Clone, Debug)]
@@ -78,29 +77,34 @@ fn word<T: Copy>(text: &str, choices: &[(&str, T)]) -> Result<T, String> {
 }
 
 fn set(o: &mut Overrides, key: &str, text: &str) -> Result<(), SpecError> {
+    let give = |error: UnitError| format!("give {}", error.accepted);
+    let bytes = |text: &str| units::parse_bytes(text).map_err(give);
+    let share = |text: &str| units::parse_share(text).map_err(give);
+    let real = |text: &str| units::parse_number(text).map_err(give);
+    let count = |text: &str| text.parse::<u32>().map_err(|_| "give a whole number".to_string());
     let u32_bytes =
-        |text: &str| parse::bytes(text).and_then(|n| u32::try_from(n).map_err(|_| "give less than 4GiB".to_string()));
+        |text: &str| bytes(text).and_then(|n| u32::try_from(n).map_err(|_| "give less than 4GiB".to_string()));
     let orders = [ProgramOrder::Any, ProgramOrder::Ascending, ProgramOrder::Strict].map(|order| (order.name(), order));
     let servers = [Server::Single, Server::Parallel].map(|server| (server.name(), server));
     let result = match key {
-        "capacity" => parse::bytes(text).map(|n| o.capacity = Some(n)),
-        "spare" => parse::share(text).map(|n| o.spare = Some(n)),
+        "capacity" => bytes(text).map(|n| o.capacity = Some(n)),
+        "spare" => share(text).map(|n| o.spare = Some(n)),
         "page" => u32_bytes(text).map(|n| o.page = Some(n)),
         "oob" => u32_bytes(text).map(|n| o.oob = Some(n)),
-        "pages_per_block" => parse::count(text).map(|n| o.pages_per_block = Some(n)),
-        "channels" => parse::count(text).map(|n| o.channels = Some(n)),
-        "chips" => parse::count(text).map(|n| o.chips = Some(n)),
-        "dies" => parse::count(text).map(|n| o.dies = Some(n)),
-        "planes" => parse::count(text).map(|n| o.planes = Some(n)),
-        "read_us" => parse::real(text).map(|n| o.read_us = Some(n)),
-        "oob_read_us" => parse::real(text).map(|n| o.oob_read_us = Some(n)),
-        "program_us" => parse::real(text).map(|n| o.program_us = Some(n)),
-        "erase_us" => parse::real(text).map(|n| o.erase_us = Some(n)),
-        "bus_mbps" => parse::real(text).map(|n| o.bus_mbps = Some(n)),
+        "pages_per_block" => count(text).map(|n| o.pages_per_block = Some(n)),
+        "channels" => count(text).map(|n| o.channels = Some(n)),
+        "chips" => count(text).map(|n| o.chips = Some(n)),
+        "dies" => count(text).map(|n| o.dies = Some(n)),
+        "planes" => count(text).map(|n| o.planes = Some(n)),
+        "read_us" => real(text).map(|n| o.read_us = Some(n)),
+        "oob_read_us" => real(text).map(|n| o.oob_read_us = Some(n)),
+        "program_us" => real(text).map(|n| o.program_us = Some(n)),
+        "erase_us" => real(text).map(|n| o.erase_us = Some(n)),
+        "bus_mbps" => real(text).map(|n| o.bus_mbps = Some(n)),
         "order" => word(text, &orders).map(|n| o.order = Some(n)),
-        "nop" => parse::count(text).map(|n| o.nop = Some(n)),
+        "nop" => count(text).map(|n| o.nop = Some(n)),
         "server" => word(text, &servers).map(|n| o.server = Some(n)),
-        "endurance" => parse::count(text).map(|n| o.endurance = Some(n)),
+        "endurance" => count(text).map(|n| o.endurance = Some(n)),
         _ => {
             let known = KEYS.iter().map(|k| k.name);
             return Err(SpecError::new(format!("a device has no key {key:?}"), suggest(key, known)));

@@ -8,6 +8,7 @@ use crate::error::CliError;
 use crate::output;
 use crate::render;
 use crate::units;
+use crate::workload::TWIN_OF;
 use sim::report::Report;
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,12 +18,15 @@ use std::path::{Path, PathBuf};
 /// The workload of a compare without arguments.
 pub const DEFAULT_WORKLOAD: &str = "twin:financial1";
 
+/// The parameter that `--cache` sets.
+pub const CACHE: &str = "cache-bytes";
+
 /// A scheme as far as planning needs to know it; made from its table row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownScheme {
     /// Its name.
     pub name: String,
-    /// Names of its parameters. `cache` and `gc` among them say that it takes `--cache` and `--gc`.
+    /// Names of its parameters. `cache-bytes` and `gc` among them say that it takes `--cache` and `--gc`.
     pub parameters: Vec<String>,
     /// Whether "all" means it too (not `null`, not `canary`).
     pub in_all: bool,
@@ -43,6 +47,23 @@ pub struct Known {
     pub gc: Vec<String>,
     /// Names of the trace formats.
     pub formats: Vec<String>,
+}
+
+impl Known {
+    /// What this build of ftlab knows.
+    pub fn tables() -> Known {
+        let schemes = ftl::schemes::SCHEMES.iter().map(|row| KnownScheme {
+            name: row.name.to_owned(),
+            parameters: row.parameters.iter().map(|parameter| parameter.name.to_owned()).collect(),
+            // `canary` is built to lose data, for tests.
+            in_all: row.keeps_data && row.name != "canary",
+        });
+        Known {
+            schemes: schemes.collect(),
+            gc: ftl::gc::NAMES.iter().map(|&name| name.to_owned()).collect(),
+            formats: sim::workload::format::FORMATS.iter().map(|format| format.name.to_owned()).collect(),
+        }
+    }
 }
 
 /// Where requests come from.
@@ -92,11 +113,10 @@ pub fn plan(args: &CompareArgs, known: &Known) -> Result<Plan, CliError> {
             return Err(CliError::unknown("policy", policy, known.gc.iter().map(String::as_str)));
         }
     }
-    for (flag, parameter, given) in [("--cache", "cache", !args.cache.is_empty()), ("--gc", "gc", !args.gc.is_empty())]
-    {
+    for (flag, parameter, given) in [("--cache", CACHE, !args.cache.is_empty()), ("--gc", "gc", !args.gc.is_empty())] {
         if given && !schemes.iter().any(|scheme| scheme.takes(parameter)) {
             return Err(CliError::new(format_args!(
-                "{flag} is given, but none of the schemes {} takes a {parameter}; leave it out or add a scheme that does",
+                "{flag} is given, but none of the schemes {} has the parameter {parameter}; leave it out or add a scheme that does",
                 join(&schemes)
             )));
         }
@@ -104,7 +124,7 @@ pub fn plan(args: &CompareArgs, known: &Known) -> Result<Plan, CliError> {
     let settings = settings(args, &schemes, known)?;
     let mut combinations = Vec::new();
     for scheme in &schemes {
-        let caches = crossed(&args.cache, scheme.takes("cache"));
+        let caches = crossed(&args.cache, scheme.takes(CACHE));
         let policies = crossed(&args.gc, scheme.takes("gc"));
         for &cache in &caches {
             for policy in &policies {
@@ -125,7 +145,7 @@ pub fn plan(args: &CompareArgs, known: &Known) -> Result<Plan, CliError> {
         }
     }
     check_outputs(args, &workload, &combinations)?;
-    let is_twin = matches!(&workload, Workload::Generated(spec) if spec.starts_with("twin:"));
+    let is_twin = matches!(&workload, Workload::Generated(spec) if spec.starts_with("twin"));
     let partial = args.partial.unwrap_or(if is_twin { Partial::Ignore } else { Partial::Rmw });
     Ok(Plan { workload, partial, combinations })
 }
@@ -180,7 +200,7 @@ fn workload(args: &CompareArgs, known: &Known) -> Result<Workload, CliError> {
 fn looks_generated(trace: &Path) -> bool {
     let name = trace.to_string_lossy();
     let head = name.split(':').next().unwrap_or_default();
-    ["uniform", "zipf", "hotcold", "sequential", "twin"].contains(&head)
+    head == TWIN_OF || sim::workload::generate::find(head).is_some()
 }
 
 fn schemes<'a>(names: &[String], known: &'a Known) -> Result<Vec<&'a KnownScheme>, CliError> {
@@ -229,14 +249,12 @@ fn settings<'a>(
             return Err(CliError::unknown(&what, &setting.param, parameters).within(place));
         }
         let listed = match setting.param.as_str() {
-            "cache" => !args.cache.is_empty(),
-            "gc" => !args.gc.is_empty(),
-            _ => false,
+            CACHE if !args.cache.is_empty() => Some("--cache"),
+            "gc" if !args.gc.is_empty() => Some("--gc"),
+            _ => None,
         };
-        if listed {
-            return Err(
-                CliError::new(format_args!("--{} sets it too; leave one of them out", setting.param)).within(place)
-            );
+        if let Some(flag) = listed {
+            return Err(CliError::new(format_args!("{flag} sets it too; leave one of them out")).within(place));
         }
         let own = settings.entry(&setting.scheme).or_default();
         if own.insert(setting.param.clone(), setting.value.clone()).is_some() {
@@ -317,8 +335,8 @@ mod tests {
             schemes: vec![
                 scheme("null", &[], false),
                 scheme("page", &["gc", "gc_low"], true),
-                scheme("dftl", &["cache", "gc", "gc_low"], true),
-                scheme("dftl-e", &["cache", "gc", "gc_low", "window"], true),
+                scheme("dftl", &["cache-bytes", "gc", "gc_low"], true),
+                scheme("dftl-e", &["cache-bytes", "gc", "gc_low", "window"], true),
             ],
             gc: ["greedy", "cost-benefit", "fifo"].map(str::to_owned).to_vec(),
             formats: ["spc", "msr"].map(str::to_owned).to_vec(),
@@ -401,7 +419,7 @@ mod tests {
         for (line, expected) in [
             ("--schemes page,dtfl".to_owned(), "unknown scheme \"dtfl\"; did you mean \"dftl\"?"),
             ("--gc gredy".into(), "unknown policy \"gredy\"; did you mean \"greedy\"?"),
-            ("--schemes page --cache 64KiB".into(), "none of the schemes page takes a cache"),
+            ("--schemes page --cache 64KiB".into(), "none of the schemes page has the parameter cache-bytes"),
             ("--set lsftl.lu=3".into(), "--set lsftl.lu: unknown scheme \"lsftl\""),
             ("--schemes page --set dftl.gc_low=3".into(), "dftl is not among the schemes that run (page)"),
             ("--set dftl.gclow=3".into(), "unknown parameter of dftl \"gclow\"; did you mean \"gc_low\"?"),

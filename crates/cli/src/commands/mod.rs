@@ -1,3 +1,48 @@
 //! The commands, each in its file.
 
 pub mod compare;
+pub mod experiment;
+mod tables;
+mod trace;
+
+use crate::args::Command;
+use crate::error::CliError;
+use crate::experiment_file;
+use crate::progress;
+use std::io::Write;
+
+/// How a command that met no error ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ended {
+    /// It did what was asked.
+    Done,
+    /// The user stopped it; what was finished is printed.
+    Interrupted,
+}
+
+impl Ended {
+    /// What the process exits with.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Ended::Done => 0,
+            Ended::Interrupted => 130,
+        }
+    }
+}
+
+/// Does what the command line asks for.
+///
+/// # Errors
+/// The first thing that is wrong, in one line for the user.
+pub fn dispatch(command: Command, stdout: &mut dyn Write) -> Result<Ended, CliError> {
+    match command {
+        Command::Compare(args) => experiment::compare(&args, progress::interrupt_flag()?.as_ref(), stdout),
+        Command::Run(run) => {
+            let args = experiment_file::load(&run.file)?;
+            experiment::compare(&args, progress::interrupt_flag()?.as_ref(), stdout)
+        }
+        Command::Trace(args) => trace::trace(&args.command, stdout),
+        Command::Schemes(args) => tables::schemes(args.name.as_deref(), stdout),
+        Command::Devices(args) => tables::devices(args.name.as_deref(), stdout),
+    }
+}

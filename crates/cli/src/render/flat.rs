@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn columns_are_dotted_unique_and_in_order() {
         let flat = Flat::of(&three()).unwrap();
-        assert_eq!(flat.columns[..4], ["scheme", "params.cache", "params.gc", "params.gc_low"]);
+        assert_eq!(flat.columns[..4], ["scheme", "params.cache-bytes", "params.gc", "params.gc_low"]);
         let position = |name: &str| flat.columns.iter().position(|column| column == name).expect(name);
         assert!(position("response_us.mean") < position("response_us.p50"));
         assert!(position("response_us.max") < position("response_us.read.mean"));

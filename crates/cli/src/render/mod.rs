@@ -28,10 +28,10 @@ pub fn labels(report: &Report) -> Vec<String> {
                 }
                 label.push(' ');
                 match (key.as_str(), value) {
-                    ("cache", Value::Number(number)) if number.is_u64() => {
+                    ("cache-bytes", Value::Number(number)) if number.is_u64() => {
                         label.push_str(&units::bytes(number.as_u64().unwrap_or_default()));
                     }
-                    ("cache" | "gc", value) => label.push_str(&plain(value)),
+                    ("gc", value) => label.push_str(&plain(value)),
                     (key, value) => label.push_str(&format!("{key}={}", plain(value))),
                 }
             }

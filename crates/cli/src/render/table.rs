@@ -221,7 +221,7 @@ fn by_cause(report: &Report) -> String {
     trimmed(&table)
 }
 
-fn new_table() -> Table {
+pub(crate) fn new_table() -> Table {
     let mut table = Table::new();
     table
         .load_style(TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─')))
@@ -231,19 +231,19 @@ fn new_table() -> Table {
 }
 
 /// Texts to the left, numbers to the right, one blank between columns.
-fn align(table: &mut Table, texts: usize) {
+pub(crate) fn align(table: &mut Table, texts: usize) {
     for (index, column) in table.column_iter_mut().enumerate() {
         column.set_padding((u16::from(index > 0), 0));
         column.set_cell_alignment(if index < texts { CellAlignment::Left } else { CellAlignment::Right });
     }
 }
 
-fn trimmed(table: &Table) -> String {
+pub(crate) fn trimmed(table: &Table) -> String {
     table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
 /// Breaks a text into lines of at most [`WIDTH`] characters; lines after the first begin with `indent`.
-pub(super) fn wrap(text: &str, indent: &str) -> String {
+pub(crate) fn wrap(text: &str, indent: &str) -> String {
     let mut wrapped = String::new();
     let mut width = 0;
     // A number and its unit stay together.

@@ -75,7 +75,7 @@ pub fn adapt(
 ) -> Result<Box<dyn Source>, WorkloadError> {
     let error =
         |what: String, fix: &str| WorkloadError { origin: origin.to_owned(), line: 0, what, fix: fix.to_owned() };
-    let layout = Layout::new(&adaptation.volumes, profile).map_err(|what| error(what, &volume_names(profile)))?;
+    let layout = layout(origin, &adaptation.volumes, profile)?;
     if !(adaptation.time_factor.is_finite() && adaptation.time_factor > 0.0) {
         let what = format!("the time factor {} cannot be used", adaptation.time_factor);
         return Err(error(what, "give a positive number"));
@@ -119,6 +119,30 @@ pub fn adapt(
         dropped: 0,
         intake: Intake::default(),
     }))
+}
+
+/// Where the workload ends once its volumes are one address space, in bytes.
+///
+/// # Errors
+/// An unknown volume; volumes that together exceed 2^63 bytes. `origin` stands for the workload in them.
+pub fn span_bytes(origin: &str, volumes: &Volumes, profile: &Profile) -> Result<u64, WorkloadError> {
+    layout(origin, volumes, profile).map(|layout| layout.span_bytes)
+}
+
+/// Bytes of the 1 MiB extents that are read or written once its volumes are one address space: the least capacity that
+/// [`Fit::Compact`] takes.
+///
+/// # Errors
+/// As [`span_bytes`].
+pub fn used_bytes(origin: &str, volumes: &Volumes, profile: &Profile) -> Result<u64, WorkloadError> {
+    Ok(layout(origin, volumes, profile)?.used(profile).len() as u64 * EXTENT_BYTES)
+}
+
+fn layout(origin: &str, volumes: &Volumes, profile: &Profile) -> Result<Layout, WorkloadError> {
+    Layout::new(volumes, profile).map_err(|what| {
+        let fix = volume_names(profile);
+        WorkloadError { origin: origin.to_owned(), line: 0, what, fix }
+    })
 }
 
 fn volume_names(profile: &Profile) -> String {

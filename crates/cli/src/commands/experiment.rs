@@ -1,0 +1,683 @@
+//! `ftlab compare` and `ftlab run`: from a plan to a report.
+//!
+//! The workload is read once, profiled and, if it fits in memory, kept; then the device is sized, the requests are
+//! fitted to it, and every combination runs over the same requests, as many side by side as there are cores. Whatever
+//! was decided on the user's behalf is said in the report.
+
+use super::Ended;
+use super::compare::{CACHE, Combination, Known, Plan, Workload, deliver, plan};
+use crate::args::{CompareArgs, Fill, Host, OutOfRange, Partial};
+use crate::error::CliError;
+use crate::feed::{BEHIND, Drain, Received, Recorder, Shared, broadcast};
+use crate::per_request::PerRequest;
+use crate::progress::Progress;
+use crate::units;
+use crate::workload::{GENERATED_BYTES, Opened, Origin, Space};
+use flash::device::Device;
+use ftl::{Scheme, Settings, Value};
+use sim::device::DeviceSpec;
+use sim::experiment::{self, Config, Medium, Observer, Outcome, PartialPages, RunError, Unobserved};
+use sim::host::HostModel;
+use sim::report::{self, Fields, Report, RequestRecord, SchemeResult};
+use sim::workload::adapt::{self, Adaptation, Fit, adapt};
+use sim::workload::profile::Profile;
+use sim::workload::{Intake, Request, Source, WorkloadError};
+use std::io::Write;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::thread;
+
+/// The device of a compare that names none.
+const DEFAULT_DEVICE: &str = "agrawal08:page=4KiB,spare=12.5%";
+
+/// The widest address span that is simulated as it is unless the user fixes a capacity.
+const WIDEST_BYTES: u64 = 64 << 30;
+
+/// The least capacity of a device that is sized by its workload: every scheme has room to collect on it.
+const LEAST_BYTES: u64 = 64 << 20;
+
+/// Requests under way if the workload has no times.
+const DEPTH: u32 = 32;
+
+/// How much a comparison may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Requests that are kept in memory (32 bytes each); longer workloads are read again for every wave of runs.
+    pub requests_in_memory: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { requests_in_memory: (1 << 30) / size_of::<Request>() as u64 }
+    }
+}
+
+/// Runs what the flags ask for and delivers the report.
+///
+/// # Errors
+/// The first thing that is wrong; no report is written then.
+pub fn compare(args: &CompareArgs, stop: &AtomicBool, stdout: &mut dyn Write) -> Result<Ended, CliError> {
+    let Some(report) = run(args, stop, &Limits::default())? else { return Ok(Ended::Interrupted) };
+    deliver(&report, args, stdout)?;
+    Ok(if stop.load(Ordering::Relaxed) { Ended::Interrupted } else { Ended::Done })
+}
+
+/// Runs what the flags ask for. `None` if `stop` was raised before the first run began.
+///
+/// # Errors
+/// The first thing that is wrong.
+pub fn run(args: &CompareArgs, stop: &AtomicBool, limits: &Limits) -> Result<Option<Report>, CliError> {
+    let plan = plan(args, &Known::tables())?;
+    let spec = device_spec(args.device.as_deref())?;
+    // A value out of its range is found before a long trace is read.
+    spec.build(Some(GENERATED_BYTES)).map_err(CliError::new)?;
+    let origin = match &plan.workload {
+        Workload::Trace(path) => {
+            Origin::Trace { path: path.clone(), format: args.format.clone(), on_error: args.on_error }
+        }
+        Workload::Generated(spec) => Origin::generated(spec)?,
+    };
+    let rows = plan.combinations.iter().map(|combination| settled(combination, args.seed)).collect::<Result<_, _>>()?;
+    let mut experiment =
+        Experiment { args, plan, spec, origin, rows, limits, stop, progress: Progress::new(None, "reading") };
+    let report = experiment.run();
+    experiment.progress.finish();
+    report
+}
+
+/// The device that the user named.
+fn device_spec(device: Option<&str>) -> Result<DeviceSpec, CliError> {
+    let text = device.unwrap_or(DEFAULT_DEVICE);
+    if !Path::new(text).extension().is_some_and(|extension| extension == "toml") {
+        return text.parse().map_err(CliError::new);
+    }
+    let contents = std::fs::read_to_string(text).map_err(|cause| CliError::file("read", Path::new(text), &cause))?;
+    DeviceSpec::from_toml(text, &contents).map_err(CliError::new)
+}
+
+/// A combination's row and its parameters, all of them.
+#[derive(Clone, Debug)]
+struct Settled {
+    row: &'static Scheme,
+    settings: Settings,
+    /// The seed follows the run's.
+    seeded: bool,
+}
+
+fn settled(combination: &Combination, seed: u64) -> Result<Settled, CliError> {
+    let unknown = || CliError::unknown("scheme", &combination.scheme, ftl::schemes::SCHEMES.iter().map(|row| row.name));
+    let row = ftl::schemes::by_name(&combination.scheme).ok_or_else(unknown)?;
+    let mut settings = Settings::defaults(row.parameters);
+    let mut set = |name: &str, text: &str, flag: String| {
+        settings.set(row.parameters, name, text).map_err(|what| CliError::new(what).within(flag))
+    };
+    for (name, text) in &combination.settings {
+        let in_bytes = row.parameters.iter().any(|parameter| parameter.name == name && parameter.unit == "bytes");
+        let bytes = sim::units::parse_bytes(text).ok().filter(|_| in_bytes).map(|bytes| bytes.to_string());
+        set(name, bytes.as_deref().unwrap_or(text), format!("--set {}", row.name))?;
+    }
+    if let Some(bytes) = combination.cache {
+        set(CACHE, &bytes.to_string(), "--cache".to_owned())?;
+    }
+    if let Some(policy) = &combination.gc {
+        set("gc", policy, "--gc".to_owned())?;
+    }
+    let seeded = settings.get("seed").is_some() && !combination.settings.contains_key("seed");
+    if seeded {
+        settings.put("seed", Value::Count(seed));
+    }
+    Ok(Settled { row, settings, seeded })
+}
+
+/// The requests of one seed, as every run gets them.
+enum Feed {
+    /// In memory.
+    Shared(Shared),
+    /// Read again for each wave.
+    Streamed { profile: Box<Profile>, adaptation: Adaptation, seed: u64 },
+}
+
+/// A workload after its first reading.
+struct Read {
+    profile: Profile,
+    kept: Option<Drain>,
+    announcement: Option<String>,
+}
+
+/// What the device is and how the workload was fitted to it.
+struct Fitted {
+    device: Device,
+    fit: Fit,
+    sentence: String,
+}
+
+/// One run: which combination under which seed over which feed.
+#[derive(Clone, Copy, Debug)]
+struct Job {
+    combination: usize,
+    repeat: u32,
+    feed: usize,
+}
+
+struct Experiment<'a> {
+    args: &'a CompareArgs,
+    plan: Plan,
+    spec: DeviceSpec,
+    origin: Origin,
+    rows: Vec<Settled>,
+    limits: &'a Limits,
+    stop: &'a AtomicBool,
+    progress: Progress,
+}
+
+impl Experiment<'_> {
+    fn run(&mut self) -> Result<Option<Report>, CliError> {
+        let args = self.args;
+        let mut read = self.read(args.seed)?;
+        if self.stopped() {
+            return Ok(None);
+        }
+        let fitted = self.fit(&read.profile)?;
+        let host = match args.host {
+            Some(Host::Open) => HostModel::Open,
+            Some(Host::Closed { depth }) => HostModel::Closed(depth),
+            None if read.profile.timed => HostModel::Open,
+            None => HostModel::Closed(DEPTH),
+        };
+        self.try_on(&fitted, host)?;
+        let mut report = Report::new(args.seed, device_fields(&fitted.device), report::Workload::default());
+        report.assumptions = self.assumptions(&read, &fitted, host);
+        let sha256 = read.profile.sha256.clone();
+        let total = self.requests(&read.profile) * self.rows.len() as u64 * u64::from(args.repeat);
+        self.progress.finish();
+        self.progress = Progress::new(Some(total), "running");
+        let threads = args.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
+        // A trace is the same under every seed; a generator is not, so as many seeds at a time as keep the cores busy.
+        let together = match self.origin.is_seeded() {
+            true => threads.div_ceil(self.rows.len()).min(4) as u32,
+            false => args.repeat,
+        };
+        let mut outcomes: Vec<Vec<Outcome>> = vec![Vec::new(); self.rows.len()];
+        let mut repeat = 0;
+        while repeat < args.repeat && !self.stopped() {
+            let round = repeat..args.repeat.min(repeat + together);
+            let mut feeds = Vec::new();
+            let mut jobs = Vec::new();
+            for repeat in round.clone() {
+                if feeds.is_empty() || self.origin.is_seeded() {
+                    if repeat > 0 && self.origin.is_seeded() {
+                        read = self.read(args.seed.wrapping_add(u64::from(repeat)))?;
+                    }
+                    feeds.push(self.feed(&mut read, &fitted, args.seed.wrapping_add(u64::from(repeat)))?);
+                }
+                let feed = feeds.len() - 1;
+                jobs.extend((0..self.rows.len()).map(|combination| Job { combination, repeat, feed }));
+            }
+            let done = self.round(&jobs, &feeds, threads, &|job: &Job| self.config(job, &fitted, host))?;
+            for (job, outcome) in jobs.iter().zip(done) {
+                outcomes[job.combination].extend(outcome);
+            }
+            repeat = round.end;
+        }
+        let measured = outcomes.iter().flatten().max_by_key(|outcome| outcome.workload.requests);
+        report.workload = measured.map(|outcome| outcome.workload.clone()).unwrap_or_default();
+        report.workload.name = self.origin.name();
+        report.workload.sha256 = sha256;
+        report.results = outcomes.into_iter().zip(&self.rows).map(|(runs, settled)| folded(runs, settled)).collect();
+        if let Some(sentence) = self.caches(&report) {
+            report.assumptions.push(sentence);
+        }
+        report.compare_with_page_mapping();
+        Ok(Some(report))
+    }
+
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Requests to run, warm-up included, if not all.
+    fn most(&self) -> Option<u64> {
+        self.args.limit.map(|limit| limit.saturating_add(self.args.warmup))
+    }
+
+    fn requests(&self, profile: &Profile) -> u64 {
+        profile.requests.min(self.most().unwrap_or(u64::MAX))
+    }
+
+    fn open(&self, seed: u64) -> Result<Opened, CliError> {
+        self.origin.open(seed, self.spec.capacity().unwrap_or(GENERATED_BYTES))
+    }
+
+    /// Reads the workload once: its profile, and its requests if they fit in memory.
+    fn read(&self, seed: u64) -> Result<Read, CliError> {
+        let Opened { mut source, announcement } = self.open(seed)?;
+        // Of one volume among several the limit counts its own requests only.
+        let limit = self.most().filter(|_| self.args.volumes.adapted() == adapt::Volumes::Concat);
+        let mut recorder = Recorder::new(source.as_mut(), self.limits.requests_in_memory, limit, self.stop);
+        let profile = Profile::of(&mut recorder, 4096)?;
+        Ok(Read { profile, kept: recorder.kept(), announcement })
+    }
+
+    /// Sizes the device and decides how addresses beyond it are treated.
+    fn fit(&self, profile: &Profile) -> Result<Fitted, CliError> {
+        let place = self.origin.place();
+        let volumes = self.args.volumes.adapted();
+        let span = adapt::span_bytes(&place, &volumes, profile)?;
+        let asked = self.args.out_of_range;
+        let space = self.origin.space();
+        let (capacity, fit, sentence) = match (self.spec.capacity(), space) {
+            (Some(capacity), _) => {
+                let fit = asked.unwrap_or(OutOfRange::Error).fit();
+                (capacity, fit, self.beyond(&place, span, capacity, fit)?)
+            }
+            (None, Space::Device) => {
+                let sentence =
+                    format!("The device exports {}, which the generator uses.", units::bytes(GENERATED_BYTES));
+                (GENERATED_BYTES, Fit::Error, sentence)
+            }
+            (None, Space::Bytes(_) | Space::Requests) => {
+                let span = if let Space::Bytes(bytes) = space { span.max(bytes) } else { span };
+                self.sized(&place, span, profile)?
+            }
+        };
+        let device = self.spec.build(Some(capacity)).map_err(CliError::new)?;
+        Ok(Fitted { device, fit, sentence })
+    }
+
+    /// A device as large as the addresses, or if they are too far apart as the parts of them that are used.
+    fn sized(&self, place: &str, span: u64, profile: &Profile) -> Result<(u64, Fit, String), CliError> {
+        let rounded = |bytes: u64| bytes.next_power_of_two().max(LEAST_BYTES);
+        if span <= WIDEST_BYTES {
+            let capacity = rounded(span);
+            let sentence = format!(
+                "The device exports {}: the addresses' span of {}, rounded up to a power of two.",
+                units::bytes(capacity),
+                units::bytes(span)
+            );
+            return Ok((capacity, Fit::Error, sentence));
+        }
+        match self.args.out_of_range.unwrap_or(OutOfRange::Compact) {
+            OutOfRange::Compact => {
+                let used = adapt::used_bytes(place, &self.args.volumes.adapted(), profile)?;
+                let sentence = format!(
+                    "The addresses span {}; the {} of them in used extents of 1 MiB were moved together, in order, on \
+                     a device that exports {} (--out-of-range compact).",
+                    units::bytes(span),
+                    units::bytes(used),
+                    units::bytes(rounded(used))
+                );
+                Ok((rounded(used), Fit::Compact, sentence))
+            }
+            other => Ok((WIDEST_BYTES, other.fit(), self.beyond(place, span, WIDEST_BYTES, other.fit())?)),
+        }
+    }
+
+    /// What happens to addresses beyond a capacity.
+    fn beyond(&self, place: &str, span: u64, capacity: u64, fit: Fit) -> Result<String, CliError> {
+        let (span_text, capacity_text) = (units::bytes(span), units::bytes(capacity));
+        if span <= capacity {
+            return Ok(format!("The device exports {capacity_text}; the addresses span {span_text}."));
+        }
+        let how = match fit {
+            Fit::Error => {
+                return Err(CliError::new(format_args!(
+                    "{place}: the addresses span {span} bytes ({span_text}), the device exports {capacity} \
+                     ({capacity_text}); enlarge its capacity, or give --out-of-range fold, compact or scale"
+                )));
+            }
+            Fit::Fold => "addresses are taken modulo that (--out-of-range fold)",
+            Fit::Compact => "used extents of 1 MiB are moved together, in order (--out-of-range compact)",
+            Fit::Scale => "addresses are scaled down (--out-of-range scale)",
+        };
+        Ok(format!("The addresses span {span_text}, the device exports {capacity_text}: {how}."))
+    }
+
+    /// Builds every combination once, so that the last does not fail after the first ran for an hour.
+    fn try_on(&self, fitted: &Fitted, host: HostModel) -> Result<(), CliError> {
+        for combination in 0..self.rows.len() {
+            let job = Job { combination, repeat: 0, feed: 0 };
+            let config = Config { fill: experiment::Fill::None, ..self.config(&job, fitted, host) };
+            experiment::run(&config, &mut Nothing(Intake::default()), &mut Unobserved).map_err(run_error)?;
+        }
+        Ok(())
+    }
+
+    fn config(&self, job: &Job, fitted: &Fitted, host: HostModel) -> Config {
+        let args = self.args;
+        let Settled { row, settings, seeded } = &self.rows[job.combination];
+        let seed = args.seed.wrapping_add(u64::from(job.repeat));
+        let mut settings = settings.clone();
+        if *seeded {
+            settings.put("seed", Value::Count(seed));
+        }
+        Config {
+            scheme: row.name,
+            settings,
+            device: fitted.device.clone(),
+            seed,
+            fill: match args.fill {
+                Fill::None => experiment::Fill::None,
+                Fill::Sequential => experiment::Fill::Sequential,
+                Fill::Random => experiment::Fill::Random,
+                Fill::Steady => experiment::Fill::Steady,
+            },
+            host,
+            partial: match self.plan.partial {
+                Partial::Rmw => PartialPages::ReadModifyWrite,
+                Partial::Ignore => PartialPages::Ignore,
+            },
+            medium: Medium::Brief,
+            warmup: args.warmup,
+            series_ns: args.series.unwrap_or(0),
+        }
+    }
+
+    /// Fits a workload to the device; its requests are given up.
+    fn feed(&self, read: &mut Read, fitted: &Fitted, seed: u64) -> Result<Feed, CliError> {
+        let device = &fitted.device;
+        let adaptation = Adaptation {
+            volumes: self.args.volumes.adapted(),
+            capacity_bytes: Some(u64::from(device.logical_pages) * u64::from(device.geometry.page_bytes)),
+            fit: fitted.fit,
+            time_factor: self.args.time_scale,
+            limit: self.most(),
+        };
+        let Some(kept) = read.kept.take() else {
+            return Ok(Feed::Streamed { profile: Box::new(read.profile.clone()), adaptation, seed });
+        };
+        let mut source = adapt(Box::new(kept), &self.origin.place(), &adaptation, &read.profile)?;
+        Ok(Feed::Shared(Shared::read(source.as_mut())?))
+    }
+
+    /// Runs all jobs, as many side by side as there are threads. `None` for those that never began.
+    fn round(
+        &self,
+        jobs: &[Job],
+        feeds: &[Feed],
+        threads: usize,
+        config: &(dyn Fn(&Job) -> Config + Sync),
+    ) -> Result<Vec<Option<Outcome>>, CliError> {
+        let state = State {
+            outcomes: Mutex::new(vec![None; jobs.len()]),
+            failure: Mutex::new(None),
+            failed: AtomicBool::new(false),
+        };
+        let shared: Vec<(usize, &Shared)> = jobs
+            .iter()
+            .enumerate()
+            .filter_map(
+                |(index, job)| if let Feed::Shared(feed) = &feeds[job.feed] { Some((index, feed)) } else { None },
+            )
+            .collect();
+        let next = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            for _ in 0..threads.min(shared.len()) {
+                scope.spawn(|| {
+                    while let Some(&(index, feed)) = shared.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        if self.stopped() || state.failed.load(Ordering::Relaxed) {
+                            break;
+                        }
+                        self.job(index, &jobs[index], &config(&jobs[index]), &mut feed.replay(), &state);
+                    }
+                });
+            }
+        });
+        for (number, feed) in feeds.iter().enumerate() {
+            let Feed::Streamed { profile, adaptation, seed } = feed else { continue };
+            let streamed: Vec<usize> = (0..jobs.len()).filter(|&index| jobs[index].feed == number).collect();
+            for wave in streamed.chunks(threads) {
+                if self.stopped() || state.failed.load(Ordering::Relaxed) {
+                    break;
+                }
+                let opened = self.open(*seed)?;
+                let mut source = adapt(opened.source, &self.origin.place(), adaptation, profile)?;
+                thread::scope(|scope| {
+                    let mut senders = Vec::new();
+                    for &index in wave {
+                        let (sender, receiver) = sync_channel(BEHIND);
+                        senders.push(sender);
+                        let (config, state) = (config(&jobs[index]), &state);
+                        scope.spawn(move || {
+                            let mut source = Received::new(receiver, profile.timed);
+                            self.job(index, &jobs[index], &config, &mut source, state);
+                        });
+                    }
+                    broadcast(source.as_mut(), senders);
+                });
+            }
+        }
+        match state.failure.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
+            Some(error) => Err(error),
+            None => Ok(state.outcomes.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)),
+        }
+    }
+
+    /// Runs one job and keeps its outcome.
+    fn job(&self, index: usize, job: &Job, config: &Config, source: &mut dyn Source, state: &State) {
+        let path = self.plan.combinations[job.combination].per_request.as_deref().filter(|_| job.repeat == 0);
+        let outcome = self.observed(path, config, source, &state.failed);
+        let lock = |error| *state.failure.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(error);
+        match outcome {
+            Ok(outcome) => {
+                let mut outcomes = state.outcomes.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                outcomes[index] = Some(outcome);
+            }
+            // The first failure is the one to tell; it stops the others.
+            Err(error) => {
+                if !state.failed.swap(true, Ordering::Relaxed) {
+                    lock(error);
+                }
+            }
+        }
+    }
+
+    fn observed(
+        &self,
+        path: Option<&Path>,
+        config: &Config,
+        source: &mut dyn Source,
+        failed: &AtomicBool,
+    ) -> Result<Outcome, CliError> {
+        let mut watch = Watch {
+            progress: &self.progress,
+            stops: [self.stop, failed],
+            requests: path.map(PerRequest::create).transpose()?,
+            failure: None,
+        };
+        let outcome = experiment::run(config, source, &mut watch).map_err(run_error)?;
+        match (watch.failure, watch.requests) {
+            (Some(error), _) => Err(error),
+            (None, Some(requests)) => requests.finish().map(|()| outcome),
+            (None, None) => Ok(outcome),
+        }
+    }
+
+    /// What was decided on the user's behalf, a sentence each.
+    fn assumptions(&self, read: &Read, fitted: &Fitted, host: HostModel) -> Vec<String> {
+        let (args, profile) = (self.args, &read.profile);
+        let mut all = Vec::new();
+        if let Some(announcement) = &read.announcement {
+            let how = if args.format.is_some() { "read as told" } else { "recognised by content" };
+            all.push(format!("Trace format {announcement} ({how})."));
+        }
+        if profile.skipped > 0 {
+            let first = profile.first_skipped.as_ref();
+            let first = first.map_or_else(String::new, |(line, why)| format!("; the first is record {line}: {why}"));
+            all.push(format!("{} malformed records were skipped{first}.", units::whole(profile.skipped)));
+        }
+        if profile.out_of_order > 0 {
+            all.push(format!(
+                "{} arrivals out of order, by up to {}, were moved to their predecessor's.",
+                units::whole(profile.out_of_order),
+                units::time_us(profile.worst_disorder_ns as f64 / 1e3)
+            ));
+        }
+        if profile.volumes.len() > 1 {
+            all.push(match &args.volumes {
+                crate::args::Volumes::Concat => {
+                    format!("{} volumes were laid one behind the other.", units::whole(profile.volumes.len() as u64))
+                }
+                crate::args::Volumes::Select(volume) => {
+                    format!("Of {} volumes only {volume} was run.", units::whole(profile.volumes.len() as u64))
+                }
+            });
+        }
+        all.push(fitted.sentence.clone());
+        all.push(match (self.plan.partial, args.partial) {
+            (Partial::Rmw, _) => "Writes of parts of a page read the rest of it first (--partial rmw).".to_owned(),
+            (Partial::Ignore, Some(_)) => "Writes of parts of a page cost a whole one (--partial ignore).".to_owned(),
+            (Partial::Ignore, None) => {
+                "Writes of parts of a page cost a whole one, as in the twins' papers (--partial ignore).".to_owned()
+            }
+        });
+        all.push(match args.fill {
+            Fill::None => "The device was blank at the start (--fill none).".to_owned(),
+            Fill::Sequential => "Every page was written once in order before measuring (--fill sequential).".to_owned(),
+            Fill::Random => "Every page was written once at random before measuring (--fill random).".to_owned(),
+            Fill::Steady => {
+                "The device was overwritten at random until write amplification was steady (--fill steady).".to_owned()
+            }
+        });
+        all.push(match host {
+            HostModel::Open if args.time_scale != 1.0 => {
+                format!("Requests arrive at the workload's times, multiplied by {} (--host open).", args.time_scale)
+            }
+            HostModel::Open => "Requests arrive at the workload's times (--host open).".to_owned(),
+            HostModel::Closed(depth) => format!("{depth} requests are always under way (--host closed:{depth})."),
+        });
+        let last = args.seed.wrapping_add(u64::from(args.repeat) - 1);
+        all.push(match args.repeat {
+            1 => format!("Everything random follows seed {}.", args.seed),
+            _ => format!("Everything random follows seeds {} to {last}, one per repetition.", args.seed),
+        });
+        all
+    }
+
+    /// How large the mapping caches are that nobody sized.
+    fn caches(&self, report: &Report) -> Option<String> {
+        let sizes: Vec<String> = self
+            .rows
+            .iter()
+            .zip(&report.results)
+            .filter(|(row, result)| row.settings.get(CACHE) == Some(Value::Count(0)) && result.sram_bytes > 0)
+            .map(|(row, result)| format!("{} {}", row.row.name, units::bytes(result.sram_bytes)))
+            .collect();
+        (!sizes.is_empty()).then(|| {
+            format!(
+                "Mapping cache and directory hold what a block map of the device would take, or the least that works: {} \
+                 (--cache sets them).",
+                sizes.join(", ")
+            )
+        })
+    }
+}
+
+/// What the threads of a round share.
+struct State {
+    outcomes: Mutex<Vec<Option<Outcome>>>,
+    failure: Mutex<Option<CliError>>,
+    failed: AtomicBool,
+}
+
+/// A run's observer: progress, stopping, and the file of its requests.
+struct Watch<'a> {
+    progress: &'a Progress,
+    stops: [&'a AtomicBool; 2],
+    requests: Option<PerRequest>,
+    failure: Option<CliError>,
+}
+
+impl Observer for Watch<'_> {
+    fn served(&mut self, requests: u64) -> bool {
+        self.progress.add(requests);
+        self.failure.is_none() && !self.stops.iter().any(|stop| stop.load(Ordering::Relaxed))
+    }
+
+    fn wants_records(&self) -> bool {
+        self.requests.is_some()
+    }
+
+    fn record(&mut self, record: &RequestRecord) {
+        if let (Some(requests), None) = (&mut self.requests, &self.failure) {
+            self.failure = requests.record(record).err();
+        }
+    }
+}
+
+/// No requests.
+struct Nothing(Intake);
+
+impl Source for Nothing {
+    fn fill(&mut self, _: &mut Vec<Request>, _: usize) -> Result<(), WorkloadError> {
+        Ok(())
+    }
+
+    fn intake(&self) -> &Intake {
+        &self.0
+    }
+
+    fn timed(&self) -> bool {
+        false
+    }
+}
+
+fn run_error(error: RunError) -> CliError {
+    CliError::new(error)
+}
+
+/// The runs of one combination as one result. Interrupted ones count only if there is no other.
+fn folded(runs: Vec<Outcome>, settled: &Settled) -> SchemeResult {
+    let interrupted = |result: &SchemeResult| result.ended == report::INTERRUPTED;
+    let (halves, whole): (Vec<_>, Vec<_>) = runs.into_iter().map(|outcome| outcome.result).partition(interrupted);
+    let kept = if whole.is_empty() { halves } else { whole };
+    SchemeResult::repeated(kept).unwrap_or_else(|| SchemeResult {
+        scheme: settled.row.name.to_owned(),
+        params: settled.settings.iter().map(|(name, value)| (name.to_owned(), json_value(value))).collect(),
+        ended: report::INTERRUPTED.to_owned(),
+        ..SchemeResult::default()
+    })
+}
+
+fn json_value(value: Value) -> serde_json::Value {
+    match value {
+        Value::Count(count) => count.into(),
+        Value::Real(number) => number.into(),
+        Value::Switch(on) => on.into(),
+        Value::Word(word) => word.into(),
+    }
+}
+
+/// The device with every key resolved.
+fn device_fields(device: &Device) -> Fields {
+    let (g, t) = (&device.geometry, &device.timing);
+    let us = |ns: u64| serde_json::Value::from(ns as f64 / 1e3);
+    let mut fields = Fields::from([
+        ("name".to_owned(), device.name.as_str().into()),
+        ("capacity".to_owned(), (u64::from(device.logical_pages) * u64::from(g.page_bytes)).into()),
+        ("spare".to_owned(), device.spare.into()),
+        ("page".to_owned(), g.page_bytes.into()),
+        ("oob".to_owned(), g.oob_bytes.into()),
+        ("pages_per_block".to_owned(), g.pages_per_block.into()),
+        ("blocks_per_die".to_owned(), g.blocks_per_die.into()),
+        ("channels".to_owned(), g.channels.into()),
+        ("chips".to_owned(), g.chips.into()),
+        ("dies".to_owned(), g.dies.into()),
+        ("planes".to_owned(), g.planes.into()),
+        ("order".to_owned(), g.order.name().into()),
+        ("nop".to_owned(), g.nop.into()),
+        ("server".to_owned(), device.server.name().into()),
+        ("read_us".to_owned(), us(t.read_ns)),
+        ("oob_read_us".to_owned(), us(t.oob_read_ns)),
+        ("program_us".to_owned(), us(t.program_ns)),
+        ("partial_program_us".to_owned(), us(t.partial_program_ns)),
+        ("erase_us".to_owned(), us(t.erase_ns)),
+        ("page_transfer_us".to_owned(), us(t.page_transfer_ns)),
+        ("oob_transfer_us".to_owned(), us(t.oob_transfer_ns)),
+    ]);
+    if let Some(endurance) = device.endurance {
+        fields.insert("endurance".to_owned(), endurance.into());
+    }
+    fields
+}

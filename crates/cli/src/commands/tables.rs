@@ -1,0 +1,168 @@
+//! `ftlab schemes` and `ftlab devices`: the tables of the crates below, as their rows describe themselves.
+
+use super::Ended;
+use crate::error::CliError;
+use crate::render::table::{WIDTH, align, new_table, trimmed, wrap};
+use flash::device::PRESETS;
+use ftl::Scheme;
+use ftl::schemes::SCHEMES;
+use std::io::Write;
+
+/// All schemes, or one.
+///
+/// # Errors
+/// No scheme of this name.
+pub(super) fn schemes(name: Option<&str>, stdout: &mut dyn Write) -> Result<Ended, CliError> {
+    let text = match name {
+        None => list_schemes(),
+        Some(name) => match ftl::schemes::by_name(name) {
+            Some(row) => explain_scheme(row),
+            None => return Err(CliError::unknown("scheme", name, SCHEMES.iter().map(|row| row.name))),
+        },
+    };
+    crate::print(stdout, &text).map(|()| Ended::Done)
+}
+
+/// All devices, or one.
+///
+/// # Errors
+/// No device of this name.
+pub(super) fn devices(name: Option<&str>, stdout: &mut dyn Write) -> Result<Ended, CliError> {
+    let text = match name {
+        None => list_devices(),
+        Some(name) => match flash::device::by_name(name) {
+            Some(preset) => explain_device(preset),
+            None => {
+                let known = PRESETS.iter().flat_map(|row| std::iter::once(row.name).chain(row.aliases.iter().copied()));
+                return Err(CliError::unknown("device", name, known));
+            }
+        },
+    };
+    crate::print(stdout, &text).map(|()| Ended::Done)
+}
+
+fn list_schemes() -> String {
+    let mut table = new_table();
+    table.set_header(["scheme", "what it is", "paper"]);
+    for row in SCHEMES {
+        table.add_row([row.name, row.summary, row.paper]);
+    }
+    align(&mut table, 3);
+    trimmed(&table) + "\nftlab schemes NAME explains one, with its parameters.\n"
+}
+
+fn explain_scheme(row: &Scheme) -> String {
+    let mut text = wrap(&format!("{}: {}", row.name, row.summary), "  ");
+    text += &wrap(&format!("paper: {}", row.paper), "  ");
+    if row.parameters.is_empty() {
+        text += "\nIt has no parameters.\n";
+    } else {
+        let mut table = new_table();
+        table.set_header(["parameter", "meaning", "default", "allowed", "source"]);
+        for parameter in row.parameters {
+            let default = format!("{} {}", parameter.default, parameter.unit);
+            let allowed = parameter.range.to_string();
+            table.add_row([parameter.name, parameter.summary, default.trim_end(), &allowed, parameter.source]);
+        }
+        align(&mut table, 5);
+        text += &format!("\n{}", trimmed(&table));
+        text += &wrap(&format!("\nSet one with --set {}.PARAMETER=VALUE.", row.name), "");
+    }
+    if !row.counters.is_empty() {
+        let mut table = new_table();
+        table.set_header(["counter", "meaning"]);
+        for &(name, meaning) in row.counters {
+            table.add_row([name, meaning]);
+        }
+        align(&mut table, 2);
+        text += &format!("\n{}", trimmed(&table));
+    }
+    if !row.phases.is_empty() {
+        let phases: Vec<_> = row.phases.iter().map(|cause| cause.name()).collect();
+        text += &format!("\n{}", wrap(&format!("phases that change the flash: {}", phases.join(", ")), "  "));
+    }
+    text
+}
+
+fn list_devices() -> String {
+    let mut table = new_table();
+    table.set_header(["device\n", "what it is\n", "cell\n", "page\nbytes", "read\nµs", "program\nµs", "erase\nµs"]);
+    for row in PRESETS {
+        let shown = |value: f64| ((value * 10.0).round() / 10.0).to_string();
+        table.add_row([
+            row.name.to_owned(),
+            row.summary.to_owned(),
+            row.cell.name().to_owned(),
+            shown(row.page.value),
+            shown(row.read_us.value),
+            shown(row.program_us.value),
+            shown(row.erase_us.value),
+        ]);
+    }
+    align(&mut table, 3);
+    trimmed(&table) + "\nftlab devices NAME says where each number of a device comes from.\n"
+}
+
+fn explain_device(preset: &'static flash::device::Preset) -> String {
+    let rows = sim::device::describe(preset);
+    let (words, numbers): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.origin.is_empty());
+    let mut text = String::new();
+    let (notes, words): (Vec<_>, Vec<_>) = words.into_iter().partition(|row| row.label == "notes");
+    for row in words {
+        text += &wrap(&format!("{}: {}", row.label, row.value), "  ");
+    }
+    let mut table = new_table();
+    table.set_header(["number", "from", "why", "value", "unit"]);
+    for row in numbers {
+        table.add_row([row.label, row.origin, row.why, &row.value, row.unit]);
+    }
+    align(&mut table, 3);
+    if let Some(column) = table.column_mut(4) {
+        column.set_cell_alignment(comfy_table::CellAlignment::Left);
+    }
+    text += &format!("\n{}", trimmed(&table));
+    for row in notes {
+        text += &format!("\n{}", wrap(&format!("{}: {}", row.label, row.value), "  "));
+    }
+    debug_assert!(text.lines().all(|line| line.chars().count() <= usize::from(WIDTH)));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fits(text: &str) {
+        for line in text.lines() {
+            assert!(line.chars().count() <= usize::from(WIDTH), "{line}\n{text}");
+        }
+    }
+
+    #[test]
+    fn everything_in_the_tables_is_shown_within_the_width() {
+        fits(&list_schemes());
+        for row in SCHEMES {
+            let text = explain_scheme(row);
+            fits(&text);
+            for parameter in row.parameters {
+                assert!(text.lines().any(|line| line.starts_with(&format!("{} ", parameter.name))), "{text}");
+            }
+        }
+        fits(&list_devices());
+        for preset in PRESETS {
+            let text = explain_device(preset);
+            fits(&text);
+            assert!(text.contains("datasheet") || text.contains("assumed") || text.contains("simulator"), "{text}");
+        }
+    }
+
+    #[test]
+    fn unknown_names_are_answered_with_the_nearest() {
+        let mut none = Vec::new();
+        let error = schemes(Some("dtfl"), &mut none).unwrap_err();
+        assert_eq!(error.message(), "unknown scheme \"dtfl\"; did you mean \"dftl\"?");
+        let error = devices(Some("agrawal8"), &mut none).unwrap_err();
+        assert_eq!(error.message(), "unknown device \"agrawal8\"; did you mean \"agrawal08\"?");
+        assert!(none.is_empty());
+    }
+}

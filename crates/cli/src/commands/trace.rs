@@ -1,0 +1,291 @@
+//! `ftlab trace`: looking at traces, writing them in other formats, and making them.
+
+use super::Ended;
+use crate::args::{TraceCommand, TraceConvertArgs, TraceGenerateArgs, TraceHeadArgs, TraceInfoArgs, TraceReading};
+use crate::error::CliError;
+use crate::open::open;
+use crate::output::{self, Sink};
+use crate::render::table::{align, new_table, trimmed, wrap};
+use crate::units;
+use crate::workload::{GENERATED_BYTES, Origin, reading};
+use sim::workload::adapt::{Adaptation, adapt};
+use sim::workload::format::{self, Converted, FORMATS, TraceFile, convert};
+use sim::workload::profile::Profile;
+use sim::workload::{Intake, Operation, Request, Source, WorkloadError};
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+/// Does what is asked for.
+///
+/// # Errors
+/// The first thing that is wrong.
+pub(super) fn trace(command: &TraceCommand, stdout: &mut dyn Write) -> Result<Ended, CliError> {
+    let text = match command {
+        TraceCommand::Info(args) => info(args)?,
+        TraceCommand::Head(args) => head(args)?,
+        TraceCommand::Convert(args) => converted(args)?,
+        TraceCommand::Generate(args) => generated(args)?,
+    };
+    crate::print(stdout, &text).map(|()| Ended::Done)
+}
+
+fn opened(args: &TraceReading, limit: Option<u64>) -> Result<TraceFile, CliError> {
+    let options = format::OpenOptions { limit, ..reading(args.format.as_deref(), args.on_error) };
+    known_format(args.format.as_deref(), |_| true)?;
+    Ok(open(&args.file, &options)?)
+}
+
+/// A format's name, if there is one, is in the table.
+fn known_format(name: Option<&str>, suits: impl Fn(&format::TraceFormat) -> bool) -> Result<(), CliError> {
+    let known = FORMATS.iter().filter(|format| suits(format)).map(|format| format.name);
+    match name {
+        Some(name) if !known.clone().any(|known| known == name) => Err(CliError::unknown("trace format", name, known)),
+        _ => Ok(()),
+    }
+}
+
+fn info(args: &TraceInfoArgs) -> Result<String, CliError> {
+    if let Some(path) = &args.json {
+        output::probe(path).map_err(|error| error.within("--json"))?;
+    }
+    let mut trace = opened(&args.reading, args.limit)?;
+    let announcement = trace.announcement();
+    let profile = Profile::of(&mut trace, 4096)?;
+    if let Some(path) = &args.json {
+        let mut text = serde_json::to_string_pretty(&profile).map_err(CliError::new)?;
+        text.push('\n');
+        output::write_file(path, text.as_bytes())?;
+    }
+    Ok(describe(&args.reading.file, &announcement, &profile))
+}
+
+/// A profile for people.
+fn describe(file: &Path, announcement: &str, profile: &Profile) -> String {
+    let mut text = wrap(&format!("{}: {announcement}", file.display()), "  ");
+    let amount = |amount: &sim::workload::profile::Amount| {
+        format!("{} ({})", units::whole(amount.requests), units::bytes(amount.bytes))
+    };
+    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+    let mut lines: Vec<(&str, String)> = vec![
+        ("requests", units::whole(profile.requests)),
+        ("reads", format!("{}, {} of reads and writes", amount(&profile.reads), percent(profile.read_share()))),
+        ("writes", amount(&profile.writes)),
+    ];
+    if profile.trims.requests > 0 {
+        lines.push(("trims", amount(&profile.trims)));
+    }
+    if profile.flushes.requests > 0 {
+        lines.push(("flushes", units::whole(profile.flushes.requests)));
+    }
+    lines.push(("mean size", units::bytes(profile.mean_bytes().round() as u64)));
+    lines.push(("sequential", format!("{} of reads and writes", percent(profile.sequential_share()))));
+    lines.push(("span", format!("{} (the widest volume's)", units::bytes(profile.span_bytes))));
+    lines.push((
+        "footprint",
+        format!(
+            "{} ({} read, {} written; in units of 4 KiB)",
+            units::bytes(profile.footprint_bytes),
+            units::bytes(profile.read_footprint_bytes),
+            units::bytes(profile.written_footprint_bytes)
+        ),
+    ));
+    lines.push(match profile.timed {
+        true => (
+            "time",
+            format!(
+                "{}, a request every {} on average",
+                units::time_us(profile.duration_ns as f64 / 1e3),
+                units::time_us(profile.mean_interarrival_ns() / 1e3)
+            ),
+        ),
+        false => ("time", "none in this format".to_owned()),
+    });
+    if profile.skipped > 0 {
+        let first = profile.first_skipped.as_ref().map_or_else(String::new, |(line, why)| format!("; {line}: {why}"));
+        lines.push(("skipped", format!("{} malformed records{first}", units::whole(profile.skipped))));
+    }
+    if profile.ignored > 0 {
+        lines.push(("ignored", format!("{} records without a request", units::whole(profile.ignored))));
+    }
+    if profile.out_of_order > 0 {
+        let worst = units::time_us(profile.worst_disorder_ns as f64 / 1e3);
+        lines.push(("disorder", format!("{} arrivals, by up to {worst}", units::whole(profile.out_of_order))));
+    }
+    if let Some(sha256) = &profile.sha256 {
+        lines.push(("sha256", sha256.clone()));
+    }
+    for (label, value) in lines {
+        text += &wrap(&format!("{label}: {value}"), "  ");
+    }
+    let mut sizes = new_table();
+    sizes.set_header(["pages of 4 KiB\nup to", "reads\n", "writes\n"]);
+    for class in &profile.sizes {
+        sizes.add_row([units::whole(class.pages_max), units::whole(class.reads), units::whole(class.writes)]);
+    }
+    align(&mut sizes, 0);
+    text += &format!("\n{}", trimmed(&sizes));
+    if profile.volumes.len() > 1 {
+        let mut volumes = new_table();
+        volumes.set_header(["volume", "number", "requests", "span", "sequential"]);
+        const MOST: usize = 24;
+        for (number, volume) in profile.volumes.iter().enumerate().take(MOST) {
+            volumes.add_row([
+                volume.name.clone(),
+                number.to_string(),
+                units::whole(volume.requests),
+                units::bytes(volume.span_bytes),
+                units::whole(volume.sequential),
+            ]);
+        }
+        align(&mut volumes, 1);
+        text += &format!("\n{}", trimmed(&volumes));
+        if profile.volumes.len() > MOST {
+            text += &format!("… and {} more volumes\n", profile.volumes.len() - MOST);
+        }
+    }
+    text
+}
+
+fn head(args: &TraceHeadArgs) -> Result<String, CliError> {
+    let mut trace = opened(&args.reading, Some(args.limit))?;
+    let mut requests = Vec::new();
+    loop {
+        let before = requests.len();
+        trace.fill(&mut requests, 4096)?;
+        if requests.len() == before {
+            break;
+        }
+    }
+    let mut table = new_table();
+    table.set_header(["operation\n", "volume\n", "arrival\nµs", "offset\nbytes", "size\nbytes"]);
+    let volumes = &trace.intake().volumes;
+    for request in &requests {
+        let operation = match request.operation {
+            Operation::Read => "read",
+            Operation::Write => "write",
+            Operation::Trim => "trim",
+            Operation::Flush => "flush",
+        };
+        table.add_row([
+            operation.to_owned(),
+            volumes.get(request.volume as usize).cloned().unwrap_or_default(),
+            format!("{}.{:03}", request.arrival_ns / 1000, request.arrival_ns % 1000),
+            request.offset.to_string(),
+            request.bytes.to_string(),
+        ]);
+    }
+    align(&mut table, 2);
+    Ok(wrap(&trace.announcement(), "  ") + "\n" + &trimmed(&table))
+}
+
+fn converted(args: &TraceConvertArgs) -> Result<String, CliError> {
+    known_format(Some(&args.to), format::TraceFormat::writable).map_err(|error| error.within("--to"))?;
+    refuse_same(&args.reading.file, &args.output)?;
+    output::probe(&args.output)?;
+    let origin = args.reading.file.display().to_string();
+    let trace = opened(&args.reading, args.limit.filter(|_| args.volumes.is_none()))?;
+    let announcement = trace.announcement();
+    let mut source: Box<dyn Source> = match &args.volumes {
+        Some(volumes) => {
+            let profile = Profile::of(&mut opened(&args.reading, None)?, 4096)?;
+            let adaptation = Adaptation {
+                volumes: volumes.adapted(),
+                time_factor: args.time_scale,
+                limit: args.limit,
+                ..Adaptation::default()
+            };
+            adapt(Box::new(trace), &origin, &adaptation, &profile)?
+        }
+        None => Box::new(Stretched { inner: Box::new(trace), factor: args.time_scale }),
+    };
+    let on_error = reading(None, args.reading.on_error).on_error;
+    let converted = write(source.as_mut(), &origin, &args.to, on_error, &args.output)?;
+    let mut text = wrap(&format!("{origin}: {announcement}"), "  ");
+    let intake = source.intake();
+    if intake.skipped > 0 {
+        text += &format!("{} malformed records were skipped\n", units::whole(intake.skipped));
+    }
+    Ok(text + &summary(&converted, &args.to, &args.output))
+}
+
+fn generated(args: &TraceGenerateArgs) -> Result<String, CliError> {
+    known_format(Some(&args.to), format::TraceFormat::writable).map_err(|error| error.within("--to"))?;
+    let origin = Origin::generated(&args.workload)?;
+    output::probe(&args.output)?;
+    let mut source = origin.open(args.seed, GENERATED_BYTES)?.source;
+    let converted = write(source.as_mut(), &origin.place(), &args.to, format::OnError::Stop, &args.output)?;
+    Ok(summary(&converted, &args.to, &args.output))
+}
+
+fn write(
+    source: &mut dyn Source,
+    origin: &str,
+    to: &str,
+    on_error: format::OnError,
+    path: &Path,
+) -> Result<Converted, CliError> {
+    let mut sink = Sink::create(path)?;
+    let converted = convert(source, origin, to, on_error, &mut sink).map_err(|error| {
+        // A disk that is full is the output's fault, not the origin's.
+        match sink.failure() {
+            Some(failure) => failure,
+            None => error.into(),
+        }
+    })?;
+    sink.commit()?;
+    Ok(converted)
+}
+
+fn summary(converted: &Converted, to: &str, path: &Path) -> String {
+    let mut text = format!("{} requests written to {} as {to}\n", units::whole(converted.requests), path.display());
+    if let Some((number, why)) = &converted.first_refused {
+        text += &wrap(
+            &format!(
+                "{} requests were left out because {to} cannot express them; the first is request {number}: {why}",
+                units::whole(converted.refused)
+            ),
+            "  ",
+        );
+    }
+    if converted.times_cut > 0 {
+        text += &format!("{} arrivals were cut to the unit of {to}\n", units::whole(converted.times_cut));
+    }
+    text
+}
+
+fn refuse_same(input: &Path, output: &Path) -> Result<(), CliError> {
+    match (fs::canonicalize(input), fs::canonicalize(output)) {
+        (Ok(input), Ok(written)) if input == written && input.is_file() => {
+            Err(CliError::new(format_args!("{} is the trace itself; name another output", output.display())))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A source whose arrivals are multiplied.
+struct Stretched {
+    inner: Box<dyn Source>,
+    factor: f64,
+}
+
+impl Source for Stretched {
+    fn fill(&mut self, batch: &mut Vec<Request>, limit: usize) -> Result<(), WorkloadError> {
+        let before = batch.len();
+        let result = self.inner.fill(batch, limit);
+        if self.factor != 1.0 {
+            for request in &mut batch[before..] {
+                request.arrival_ns = (request.arrival_ns as f64 * self.factor) as u64;
+            }
+        }
+        result
+    }
+
+    fn intake(&self) -> &Intake {
+        self.inner.intake()
+    }
+
+    fn timed(&self) -> bool {
+        self.inner.timed()
+    }
+}

@@ -1,0 +1,247 @@
+//! Feeding one workload to many runs.
+//!
+//! A workload is read once: [`Recorder`] keeps its requests while they are profiled. If they fit in memory, every run
+//! replays them ([`Replay`]) at its own pace. If they do not, a producer reads the workload again for each wave of runs
+//! and hands batches to all of them ([`broadcast`]), through channels so short that memory stays bounded.
+
+use sim::workload::{Intake, Request, Source, WorkloadError};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender};
+
+/// Requests in a chunk: 2 MiB.
+const CHUNK: usize = 1 << 16;
+
+/// Requests in a batch that is handed to several runs: 256 KiB.
+const BATCH: usize = 1 << 13;
+
+/// Batches that a run may lie behind the others.
+pub(crate) const BEHIND: usize = 8;
+
+/// Passes a source on and keeps its requests, unless they are too many.
+pub(crate) struct Recorder<'a> {
+    inner: &'a mut dyn Source,
+    kept: Option<VecDeque<Vec<Request>>>,
+    count: u64,
+    most: u64,
+    left: u64,
+    stop: &'a AtomicBool,
+}
+
+impl<'a> Recorder<'a> {
+    /// Keeps the requests unless they are more than `most`; ends after `limit` of them, or when `stop` is raised.
+    pub(crate) fn new(inner: &'a mut dyn Source, most: u64, limit: Option<u64>, stop: &'a AtomicBool) -> Recorder<'a> {
+        Recorder { inner, kept: Some(VecDeque::new()), count: 0, most, left: limit.unwrap_or(u64::MAX), stop }
+    }
+
+    /// All requests, if they were not too many.
+    pub(crate) fn kept(self) -> Option<Drain> {
+        let Recorder { inner, kept, .. } = self;
+        let (intake, timed) = (inner.intake().clone(), inner.timed());
+        kept.map(|chunks| Drain { chunks, at: 0, intake, timed })
+    }
+}
+
+impl Source for Recorder<'_> {
+    fn fill(&mut self, batch: &mut Vec<Request>, limit: usize) -> Result<(), WorkloadError> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let before = batch.len();
+        self.inner.fill(batch, limit.min(usize::try_from(self.left).unwrap_or(usize::MAX)))?;
+        let new = &batch[before..];
+        self.left -= new.len() as u64;
+        self.count += new.len() as u64;
+        if self.count > self.most {
+            self.kept = None;
+        }
+        if let Some(chunks) = &mut self.kept {
+            if chunks.back().is_none_or(|chunk| chunk.len() + new.len() > CHUNK) {
+                chunks.push_back(Vec::with_capacity(CHUNK.max(new.len())));
+            }
+            if let Some(chunk) = chunks.back_mut() {
+                chunk.extend_from_slice(new);
+            }
+        }
+        Ok(())
+    }
+
+    fn intake(&self) -> &Intake {
+        self.inner.intake()
+    }
+
+    fn timed(&self) -> bool {
+        self.inner.timed()
+    }
+}
+
+/// Recorded requests, given up as they are read.
+pub(crate) struct Drain {
+    chunks: VecDeque<Vec<Request>>,
+    at: usize,
+    intake: Intake,
+    timed: bool,
+}
+
+impl Source for Drain {
+    fn fill(&mut self, batch: &mut Vec<Request>, limit: usize) -> Result<(), WorkloadError> {
+        let end = batch.len() + limit;
+        while batch.len() < end {
+            let Some(chunk) = self.chunks.front() else { break };
+            let rest = &chunk[self.at..];
+            let take = rest.len().min(end - batch.len());
+            batch.extend_from_slice(&rest[..take]);
+            self.at += take;
+            if self.at == chunk.len() {
+                self.chunks.pop_front();
+                self.at = 0;
+            }
+        }
+        Ok(())
+    }
+
+    fn intake(&self) -> &Intake {
+        &self.intake
+    }
+
+    fn timed(&self) -> bool {
+        self.timed
+    }
+}
+
+/// Requests in memory, shared by many runs.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    chunks: Arc<Vec<Vec<Request>>>,
+    intake: Arc<Intake>,
+    timed: bool,
+}
+
+impl Shared {
+    /// Reads all of `source`.
+    pub(crate) fn read(source: &mut dyn Source) -> Result<Shared, WorkloadError> {
+        let mut chunks = Vec::new();
+        loop {
+            let mut chunk = Vec::with_capacity(CHUNK);
+            source.fill(&mut chunk, CHUNK)?;
+            if chunk.is_empty() {
+                break;
+            }
+            chunks.push(chunk);
+        }
+        Ok(Shared { chunks: Arc::new(chunks), intake: Arc::new(source.intake().clone()), timed: source.timed() })
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> u64 {
+        self.chunks.iter().map(|chunk| chunk.len() as u64).sum()
+    }
+
+    /// The requests from the first on.
+    pub(crate) fn replay(&self) -> Replay {
+        Replay { shared: self.clone(), chunk: 0, at: 0 }
+    }
+}
+
+/// Shared requests as a source.
+pub(crate) struct Replay {
+    shared: Shared,
+    chunk: usize,
+    at: usize,
+}
+
+impl Source for Replay {
+    fn fill(&mut self, batch: &mut Vec<Request>, limit: usize) -> Result<(), WorkloadError> {
+        let end = batch.len() + limit;
+        while batch.len() < end {
+            let Some(chunk) = self.shared.chunks.get(self.chunk) else { break };
+            let rest = &chunk[self.at..];
+            let take = rest.len().min(end - batch.len());
+            batch.extend_from_slice(&rest[..take]);
+            self.at += take;
+            if self.at == chunk.len() {
+                self.chunk += 1;
+                self.at = 0;
+            }
+        }
+        Ok(())
+    }
+
+    fn intake(&self) -> &Intake {
+        &self.shared.intake
+    }
+
+    fn timed(&self) -> bool {
+        self.shared.timed
+    }
+}
+
+/// What a producer hands over: requests, or why there are no more.
+pub(crate) type Batch = Result<Arc<[Request]>, WorkloadError>;
+
+/// Reads `source` and hands every batch to all receivers that still listen.
+pub(crate) fn broadcast(source: &mut dyn Source, mut receivers: Vec<SyncSender<Batch>>) {
+    let mut batch = Vec::with_capacity(BATCH);
+    while !receivers.is_empty() {
+        batch.clear();
+        let read = source.fill(&mut batch, BATCH);
+        if !batch.is_empty() {
+            let shared: Arc<[Request]> = batch.as_slice().into();
+            receivers.retain(|receiver| receiver.send(Ok(Arc::clone(&shared))).is_ok());
+        }
+        if let Err(error) = read {
+            for receiver in &receivers {
+                // A run that has ended does not mind.
+                let _ = receiver.send(Err(error.clone()));
+            }
+            return;
+        }
+        if batch.is_empty() {
+            return;
+        }
+    }
+}
+
+/// Requests from a producer as a source.
+pub(crate) struct Received {
+    from: Receiver<Batch>,
+    batch: Arc<[Request]>,
+    at: usize,
+    intake: Intake,
+    timed: bool,
+}
+
+impl Received {
+    /// What comes out of `from`.
+    pub(crate) fn new(from: Receiver<Batch>, timed: bool) -> Received {
+        Received { from, batch: Arc::new([]), at: 0, intake: Intake::default(), timed }
+    }
+}
+
+impl Source for Received {
+    fn fill(&mut self, batch: &mut Vec<Request>, limit: usize) -> Result<(), WorkloadError> {
+        let end = batch.len() + limit;
+        while batch.len() < end {
+            if self.at == self.batch.len() {
+                match self.from.recv() {
+                    Ok(next) => (self.batch, self.at) = (next?, 0),
+                    Err(_) => break,
+                }
+            }
+            let rest = &self.batch[self.at..];
+            let take = rest.len().min(end - batch.len());
+            batch.extend_from_slice(&rest[..take]);
+            self.at += take;
+        }
+        Ok(())
+    }
+
+    fn intake(&self) -> &Intake {
+        &self.intake
+    }
+
+    fn timed(&self) -> bool {
+        self.timed
+    }
+}

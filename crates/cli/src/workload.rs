@@ -1,0 +1,200 @@
+//! Where the requests of a command come from: a trace file, a generator, or a twin of a trace file's beginning.
+
+use crate::args::{OnError, OutOfRange, Volumes};
+use crate::error::CliError;
+use crate::open::open;
+use sim::units;
+use sim::workload::adapt::Fit;
+use sim::workload::generate::{self, Context, Twin, TwinModel, fit, published};
+use sim::workload::{Source, WorkloadError, adapt, format};
+use std::path::{Path, PathBuf};
+
+/// The generator that is fitted to a trace file: `twin-of:FILE,prefix=10k,requests=1M`.
+pub(crate) const TWIN_OF: &str = "twin-of";
+
+/// Bytes of the device that a generator fills if nobody says otherwise.
+pub(crate) const GENERATED_BYTES: u64 = 4 << 30;
+
+/// A source that can be opened any number of times.
+pub(crate) enum Origin {
+    /// A trace file.
+    Trace {
+        /// The file.
+        path: PathBuf,
+        /// The format, if it shall not be recognised.
+        format: Option<String>,
+        /// What to do at malformed records.
+        on_error: OnError,
+    },
+    /// A specification in the table of generators.
+    Generated(String),
+    /// A twin of the beginning of a trace file.
+    Fitted {
+        /// The specification.
+        spec: String,
+        /// What was fitted.
+        model: Box<TwinModel>,
+        /// Requests to make.
+        requests: u64,
+    },
+}
+
+/// An opened workload.
+pub(crate) struct Opened {
+    /// The requests.
+    pub(crate) source: Box<dyn Source>,
+    /// What was recognised, for a trace.
+    pub(crate) announcement: Option<String>,
+}
+
+impl From<WorkloadError> for CliError {
+    fn from(error: WorkloadError) -> CliError {
+        CliError::new(error)
+    }
+}
+
+impl Origin {
+    /// The workload of this specification.
+    ///
+    /// # Errors
+    /// Whatever is wrong with it.
+    pub(crate) fn generated(spec: &str) -> Result<Origin, CliError> {
+        let (name, rest) = spec.split_once(':').unwrap_or((spec, ""));
+        if name == TWIN_OF {
+            return fitted(spec, rest);
+        }
+        let origin = Origin::Generated(spec.to_owned());
+        // Anything wrong with a specification is found by making its source.
+        origin.open(1, GENERATED_BYTES)?;
+        Ok(origin)
+    }
+
+    /// What a report calls it.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Origin::Trace { path, .. } => path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
+            Origin::Generated(spec) | Origin::Fitted { spec, .. } => spec.clone(),
+        }
+    }
+
+    /// What stands for it in errors.
+    pub(crate) fn place(&self) -> String {
+        match self {
+            Origin::Trace { path, .. } => path.display().to_string(),
+            Origin::Generated(spec) | Origin::Fitted { spec, .. } => spec.clone(),
+        }
+    }
+
+    /// Whether every seed gives another workload.
+    pub(crate) fn is_seeded(&self) -> bool {
+        !matches!(self, Origin::Trace { .. })
+    }
+
+    /// Opens it. Generators spread over `capacity_bytes` unless they have a space of their own.
+    ///
+    /// # Errors
+    /// Those of opening a trace or making a generator.
+    pub(crate) fn open(&self, seed: u64, capacity_bytes: u64) -> Result<Opened, CliError> {
+        let silent = |source| Opened { source, announcement: None };
+        Ok(match self {
+            Origin::Trace { path, format, on_error } => {
+                let trace = open(path, &reading(format.as_deref(), *on_error))?;
+                let announcement = Some(trace.announcement());
+                Opened { source: Box::new(trace), announcement }
+            }
+            Origin::Generated(spec) => silent(generate::generate(spec, &Context { capacity_bytes, seed })?),
+            Origin::Fitted { model, requests, .. } => silent(Box::new(Twin::new(model, *requests, seed)?)),
+        })
+    }
+
+    /// The address space that the workload was made for, in bytes; `None` if only its requests can tell, or if it
+    /// adapts to the device.
+    pub(crate) fn space(&self) -> Space {
+        match self {
+            Origin::Trace { .. } => Space::Requests,
+            Origin::Fitted { model, .. } => Space::Bytes(model.span_bytes),
+            Origin::Generated(spec) => match spec.split_once(':').unwrap_or((spec, "")) {
+                ("twin", rest) => {
+                    let first = rest.split(',').next().unwrap_or_default();
+                    let named = rest.split(',').find_map(|item| item.strip_prefix("of="));
+                    let name =
+                        named.unwrap_or(if first.is_empty() || first.contains('=') { "financial1" } else { first });
+                    published::find(name).map_or(Space::Device, |twin| Space::Bytes(twin.model().span_bytes))
+                }
+                _ => Space::Device,
+            },
+        }
+    }
+}
+
+/// What determines a workload's address space.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Space {
+    /// Its requests alone: a trace.
+    Requests,
+    /// It has one of so many bytes: a twin.
+    Bytes(u64),
+    /// It takes the device's: a generator.
+    Device,
+}
+
+/// How a trace is opened.
+pub(crate) fn reading(format: Option<&str>, on_error: OnError) -> format::OpenOptions<'_> {
+    let on_error = match on_error {
+        OnError::Stop => format::OnError::Stop,
+        OnError::Skip => format::OnError::Skip,
+    };
+    format::OpenOptions { format, on_error, limit: None }
+}
+
+impl Volumes {
+    /// The same for the adaptors.
+    pub(crate) fn adapted(&self) -> adapt::Volumes {
+        match self {
+            Volumes::Concat => adapt::Volumes::Concat,
+            Volumes::Select(volume) => adapt::Volumes::Select(volume.clone()),
+        }
+    }
+}
+
+impl OutOfRange {
+    /// The same for the adaptors.
+    pub(crate) fn fit(self) -> Fit {
+        match self {
+            OutOfRange::Error => Fit::Error,
+            OutOfRange::Fold => Fit::Fold,
+            OutOfRange::Compact => Fit::Compact,
+            OutOfRange::Scale => Fit::Scale,
+        }
+    }
+}
+
+/// `FILE,prefix=10k,requests=1M`: fits a twin to the beginning of a file.
+fn fitted(spec: &str, rest: &str) -> Result<Origin, CliError> {
+    let fault = |what: String| CliError::new(what).within(spec);
+    let mut items = rest.split(',');
+    let file = items.next().filter(|file| !file.is_empty() && !file.contains('='));
+    let file = file.ok_or_else(|| fault(format!("name the trace file, as in {TWIN_OF}:FILE,prefix=10k")))?;
+    let (mut prefix, mut requests) = (10_000, 1_000_000);
+    for item in items {
+        let (key, value) =
+            item.split_once('=').ok_or_else(|| fault(format!("`{item}` is not of the form key=value")))?;
+        let place = match key {
+            "prefix" => &mut prefix,
+            "requests" => &mut requests,
+            _ => return Err(CliError::unknown("key", key, ["prefix", "requests"]).within(spec)),
+        };
+        *place = units::parse_count(value).map_err(|error| fault(error.to_string()))?;
+    }
+    let mut source = open(Path::new(file), &reading(None, OnError::Stop))?;
+    let mut first = Vec::new();
+    while (first.len() as u64) < prefix {
+        let (before, left) = (first.len(), prefix - first.len() as u64);
+        source.fill(&mut first, left.min(1 << 16) as usize)?;
+        if first.len() == before {
+            break;
+        }
+    }
+    let model = fit(&first).map_err(|error| fault(format!("{} ({})", error.what, error.fix)))?;
+    Ok(Origin::Fitted { spec: spec.to_owned(), model: Box::new(model), requests })
+}
