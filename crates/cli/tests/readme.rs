@@ -1,9 +1,9 @@
 //! The examples of the pages run as printed.
 //!
-//! Each fence marked `console` in README.md and docs/ is a session in a directory of its own: lines that begin with `$ `
-//! are commands, the lines after one are what it prints. `ftlab …` and `cargo run --release -- …` run the program under
-//! test and must succeed; other commands are left alone. Lines of output must appear in their order; between them others
-//! may stand. In a line, `…` stands for any text and blanks count as one.
+//! Each fence marked `console` in README.md and docs/ is a session in a directory of its own. A line that begins with a
+//! dollar sign is a command, the lines after it are what it prints. `ftlab …` and `cargo run --release -- …` run the
+//! program under test and must succeed; other commands are left alone. Lines of output must appear in their order, and
+//! others may stand between them. In a line, `…` stands for any text and blanks count as one.
 
 use std::fs;
 use std::path::{Path, PathBuf};

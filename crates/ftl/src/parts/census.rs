@@ -4,7 +4,7 @@
 //! questions that are the same for every page-mapped scheme (docs/recovery.md):
 //!
 //! 1. *Which pages are torn?* A page whose spare area is garbage says so. One with a sound spare area and bad data does
-//!    not, so the pages that may have been in flight are read whole: from the newest page of each die and class (data or
+//!    not, so pages that may have been in flight are read whole: from the newest page of each die and class (data or
 //!    translation), and from the end of each partly filled block, backwards until a sound one is met.
 //! 2. *Which block does a lane go on with?* The newest of its die and class: a block whose erase was cut short never
 //!    is, because schemes keep the newest block out of collection, also when it is full.
