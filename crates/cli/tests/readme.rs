@@ -1,9 +1,12 @@
 //! The examples of the pages run as printed.
 //!
 //! Each fence marked `console` in README.md and docs/ is a session in a directory of its own. A line that begins with a
-//! dollar sign is a command, the lines after it are what it prints. `ftlab …` and `cargo run --release -- …` run the
-//! program under test and must succeed; other commands are left alone. Lines of output must appear in their order, and
-//! others may stand between them. In a line, `…` stands for any text and blanks count as one.
+//! dollar sign is a command, the lines after it are its standard output. `ftlab …` and `cargo run --release -- …` run
+//! the program under test and must succeed; other commands are left alone. Output must be exactly what is shown, unless
+//! `…` stands somewhere in it: then `…` stands for any text in its line, the lines that are shown must appear in their
+//! order, others may stand between them, and blanks count as one.
+//!
+//! `FTLAB_BLESS=1 cargo test -p ftlab --test readme` writes exact outputs anew, to be read before they are committed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -76,6 +79,7 @@ fn examples_do_what_they_show() {
     let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("readme");
     let mut count = 0;
     let mut faults = Vec::new();
+    let mut blessed = Vec::new();
     for session in pages.iter().flat_map(|page| sessions(page, &root)) {
         let _ = fs::remove_dir_all(&place);
         fs::create_dir_all(&place).unwrap();
@@ -94,12 +98,26 @@ fn examples_do_what_they_show() {
             let (stdout, stderr) = (String::from_utf8(done.stdout).unwrap(), String::from_utf8(done.stderr).unwrap());
             if !done.status.success() {
                 faults.push(format!("{page}:{line}: {command}\n  ended with {}: {stderr}", done.status));
+            } else if !output.is_empty() && !output.iter().any(|line| line.contains('…')) {
+                let (shown, printed) = (output.join("\n"), stdout.trim_end().to_owned());
+                if shown.trim_end() != printed {
+                    faults.push(format!("{page}:{line}: {command}\n  prints now (see FTLAB_BLESS):\n{printed}"));
+                    blessed.push((page, (shown.trim_end().to_owned(), printed)));
+                }
             } else if let Some(pattern) = missing(&output, &stdout) {
                 faults.push(format!("{page}:{line}: {command}\n  does not print, in its place: {pattern}\n{stdout}"));
             }
         }
     }
     assert!(count > 0, "no example was found");
+    if std::env::var_os("FTLAB_BLESS").is_some() {
+        for (page, (old, new)) in blessed {
+            let path = root.join(page);
+            let text = fs::read_to_string(&path).unwrap();
+            fs::write(path, text.replacen(&old, &new, 1)).unwrap();
+        }
+        return;
+    }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
