@@ -290,7 +290,7 @@ mod tests {
         for (text, expected) in [
             ("seed = 1\nchache = 3\n", "exp.toml:2: unknown key \"chache\"; did you mean \"cache\"?"),
             ("seed = 1\n\nfill = \"stedy\"\n", "exp.toml:3: invalid value 'stedy' for '--fill"),
-            ("cache = [\"64KB\"]\n", "exp.toml:1: invalid value '64KB' for '--cache <SIZES>': a size is a number"),
+            ("cache = [\"64KB\"]\n", "exp.toml:1: invalid value '64KB' for '--cache <SIZES>': `64KB` has a unit"),
             ("seed = -1", "exp.toml:1: invalid value '-1'"),
             ("verbose = 1", "exp.toml:1: verbose is either true or false"),
             ("fill = [\"none\"]", "exp.toml:1: fill is one value, not a list"),

@@ -133,11 +133,6 @@ impl Shared {
         Ok(Shared { chunks: Arc::new(chunks), intake: Arc::new(source.intake().clone()), timed: source.timed() })
     }
 
-    /// How many there are.
-    pub(crate) fn len(&self) -> u64 {
-        self.chunks.iter().map(|chunk| chunk.len() as u64).sum()
-    }
-
     /// The requests from the first on.
     pub(crate) fn replay(&self) -> Replay {
         Replay { shared: self.clone(), chunk: 0, at: 0 }

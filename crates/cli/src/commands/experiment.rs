@@ -35,8 +35,11 @@ const DEFAULT_DEVICE: &str = "agrawal08:page=4KiB,spare=12.5%";
 /// The widest address span that is simulated as it is unless the user fixes a capacity.
 const WIDEST_BYTES: u64 = 64 << 30;
 
-/// The least capacity of a device that is sized by its workload: every scheme has room to collect on it.
+/// The least capacity of a device that is sized by its workload, in bytes.
 const LEAST_BYTES: u64 = 64 << 20;
+
+/// Spare blocks on every die of such a device at the least: every scheme has room to collect there.
+const LEAST_SPARE_BLOCKS: f64 = 9.0;
 
 /// Requests under way if the workload has no times.
 const DEPTH: u32 = 32;
@@ -72,7 +75,7 @@ pub fn run(args: &CompareArgs, stop: &AtomicBool, limits: &Limits) -> Result<Opt
     let plan = plan(args, &Known::tables())?;
     let spec = device_spec(args.device.as_deref())?;
     // A value out of its range is found before a long trace is read.
-    spec.build(Some(GENERATED_BYTES)).map_err(CliError::new)?;
+    let least_bytes = least_bytes(&spec.build(Some(GENERATED_BYTES)).map_err(CliError::new)?);
     let origin = match &plan.workload {
         Workload::Trace(path) => {
             Origin::Trace { path: path.clone(), format: args.format.clone(), on_error: args.on_error }
@@ -80,8 +83,17 @@ pub fn run(args: &CompareArgs, stop: &AtomicBool, limits: &Limits) -> Result<Opt
         Workload::Generated(spec) => Origin::generated(spec)?,
     };
     let rows = plan.combinations.iter().map(|combination| settled(combination, args.seed)).collect::<Result<_, _>>()?;
-    let mut experiment =
-        Experiment { args, plan, spec, origin, rows, limits, stop, progress: Progress::new(None, "reading") };
+    let mut experiment = Experiment {
+        args,
+        plan,
+        spec,
+        origin,
+        least_bytes,
+        rows,
+        limits,
+        stop,
+        progress: Progress::new(None, "reading"),
+    };
     let report = experiment.run();
     experiment.progress.finish();
     report
@@ -95,6 +107,14 @@ fn device_spec(device: Option<&str>) -> Result<DeviceSpec, CliError> {
     }
     let contents = std::fs::read_to_string(text).map_err(|cause| CliError::file("read", Path::new(text), &cause))?;
     DeviceSpec::from_toml(text, &contents).map_err(CliError::new)
+}
+
+/// The least capacity that leaves every scheme room on devices like this one.
+fn least_bytes(device: &Device) -> u64 {
+    let g = &device.geometry;
+    let blocks_per_die = (LEAST_SPARE_BLOCKS * (1.0 - device.spare) / device.spare).ceil() as u64;
+    let block_bytes = u64::from(g.pages_per_block) * u64::from(g.page_bytes);
+    (blocks_per_die * u64::from(g.die_count()) * block_bytes).next_power_of_two().max(LEAST_BYTES)
 }
 
 /// A combination's row and its parameters, all of them.
@@ -166,6 +186,8 @@ struct Experiment<'a> {
     plan: Plan,
     spec: DeviceSpec,
     origin: Origin,
+    /// The least capacity of a device that is sized by its workload.
+    least_bytes: u64,
     rows: Vec<Settled>,
     limits: &'a Limits,
     stop: &'a AtomicBool,
@@ -288,7 +310,7 @@ impl Experiment<'_> {
 
     /// A device as large as the addresses, or if they are too far apart as the parts of them that are used.
     fn sized(&self, place: &str, span: u64, profile: &Profile) -> Result<(u64, Fit, String), CliError> {
-        let rounded = |bytes: u64| bytes.next_power_of_two().max(LEAST_BYTES);
+        let rounded = |bytes: u64| bytes.next_power_of_two().max(self.least_bytes);
         if span <= WIDEST_BYTES {
             let capacity = rounded(span);
             let sentence = format!(
@@ -502,16 +524,21 @@ impl Experiment<'_> {
             let how = if args.format.is_some() { "read as told" } else { "recognised by content" };
             all.push(format!("Trace format {announcement} ({how})."));
         }
-        if profile.skipped > 0 {
-            let first = profile.first_skipped.as_ref();
-            let first = first.map_or_else(String::new, |(line, why)| format!("; the first is record {line}: {why}"));
-            all.push(format!("{} malformed records were skipped{first}.", units::whole(profile.skipped)));
+        if let Some((line, why)) = &profile.first_skipped {
+            all.push(match profile.skipped {
+                1 => format!("1 malformed record was skipped; it is record {line}: {why}."),
+                many => {
+                    let many = units::whole(many);
+                    format!("{many} malformed records were skipped; the first is record {line}: {why}.")
+                }
+            });
         }
         if profile.out_of_order > 0 {
+            let furthest = units::time_us(profile.worst_disorder_ns as f64 / 1e3);
+            let (arrivals, were) = if profile.out_of_order == 1 { ("arrival", "was") } else { ("arrivals", "were") };
+            let count = units::whole(profile.out_of_order);
             all.push(format!(
-                "{} arrivals out of order, by up to {}, were moved to their predecessor's.",
-                units::whole(profile.out_of_order),
-                units::time_us(profile.worst_disorder_ns as f64 / 1e3)
+                "{count} {arrivals} out of order, by up to {furthest}, {were} moved to their predecessor's."
             ));
         }
         if profile.volumes.len() > 1 {
@@ -561,8 +588,12 @@ impl Experiment<'_> {
             .rows
             .iter()
             .zip(&report.results)
-            .filter(|(row, result)| row.settings.get(CACHE) == Some(Value::Count(0)) && result.sram_bytes > 0)
-            .map(|(row, result)| format!("{} {}", row.row.name, units::bytes(result.sram_bytes)))
+            .filter(|(row, _)| row.settings.get(CACHE) == Some(Value::Count(0)))
+            .filter_map(|(row, result)| {
+                let own = |name| result.sram.get(name).copied();
+                let bytes = own("mapping cache")? + own("translation directory").unwrap_or(0);
+                Some(format!("{} {}", row.row.name, units::bytes(bytes)))
+            })
             .collect();
         (!sizes.is_empty()).then(|| {
             format!(

@@ -1,0 +1,185 @@
+//! Whatever is wrong with what the user gives: one line that names it, exit code 2, no file left, no panic.
+
+mod common;
+
+use common::{Directory, spc};
+use std::fs;
+
+/// Runs lines that must be refused with these words, and leaves no trace of itself.
+fn refuse(directory: &Directory, cases: &[(&str, &[&str])]) {
+    let before = directory.names();
+    for (line, expected) in cases {
+        let message = directory.ftlab(line).refused();
+        for words in *expected {
+            assert!(message.contains(words), "{line}: expected {words:?} in: {message}");
+        }
+        assert_eq!(directory.names(), before, "{line}");
+    }
+}
+
+#[test]
+fn names_and_values() {
+    let directory = Directory::new();
+    directory.file("t.spc", spc(100));
+    directory.file("my.toml", "base = \"agrawal08\"\nchanels = 3\n");
+    refuse(
+        &directory,
+        &[
+            ("compare t.spc --schemes dtfl --json a.json", &["unknown scheme \"dtfl\"; did you mean \"dftl\"?"]),
+            ("compare t.spc --device agrawal8", &["there is no device \"agrawal8\"; did you mean agrawal08?"]),
+            ("compare t.spc --device my.toml", &["my.toml:2", "did you mean channels?"]),
+            ("compare t.spc --device no.toml", &["cannot read no.toml: no such file"]),
+            ("compare t.spc --set dftl.gc-lo=4", &["unknown parameter of dftl \"gc-lo\"; did you mean \"gc-low\"?"]),
+            ("compare t.spc --gc gredy", &["unknown policy \"gredy\"; did you mean \"greedy\"?"]),
+            ("compare t.spc --set page.gc=gredy", &["gc = gredy: must be greedy, cost-benefit"]),
+            ("compare t.spc --set dftl.gc-low=1", &["gc-low = 1: must be 3 to 1048576"]),
+            ("compare t.spc --device agrawal08:spare=95%", &["spare = 0.95", "1% to 90%"]),
+            ("compare t.spc --device agrawal08:spare=x", &["spare", "not understood", "1% to 90%"]),
+            ("compare t.spc --cache 16", &["a cache of 16 bytes is too small", "give at least"]),
+            ("compare t.spc --cache 64KB", &["a unit that some read as decimal", "4KiB"]),
+            ("compare --workload zipff", &["there is no generator `zipff`", "did you mean `zipf`?"]),
+            ("compare --workload zipf:thta=1", &["did you mean `theta`?"]),
+            ("compare --workload uniform:reads=2", &["reads", "above 1"]),
+            ("compare --workload twin:financal1", &["did you mean `financial1`?"]),
+            ("compare --workload twin-of:no.spc", &["no.spc: there is no such file"]),
+            ("compare --workload twin-of:t.spc,prefx=3", &["unknown key \"prefx\"; did you mean \"prefix\"?"]),
+            ("schemes dtfl", &["unknown scheme \"dtfl\"; did you mean \"dftl\"?"]),
+            ("devices agrawal8", &["unknown device \"agrawal8\"; did you mean \"agrawal08\"?"]),
+            ("compair", &["compare"]),
+            ("compare t.spc --volumes select=7", &["there is no volume `7`"]),
+            ("trace convert t.spc b --to spk", &["unknown trace format \"spk\"; did you mean \"spc\"?"]),
+            ("trace convert t.spc t.spc --to msr", &["t.spc is the trace itself"]),
+            ("trace generate zipff b --to msr", &["did you mean `zipf`?"]),
+        ],
+    );
+}
+
+#[test]
+fn devices_that_are_too_small() {
+    let directory = Directory::new();
+    directory.file("t.spc", spc(100));
+    refuse(
+        &directory,
+        &[
+            (
+                "compare t.spc --device agrawal08:capacity=64MiB --json a.json",
+                &["t.spc: the addresses span", "the device exports 67108864", "--out-of-range fold, compact or scale"],
+            ),
+            (
+                "compare --workload uniform:requests=100,span=8MiB --device agrawal08:capacity=8MiB,spare=1%",
+                &["cannot be built on this device: spare", "kept free or open"],
+            ),
+            (
+                "compare t.spc --device agrawal08:capacity=64MiB --out-of-range compact --schemes page",
+                &["its used extents of 1 MiB hold", "enlarge the device, or fold or scale the workload"],
+            ),
+        ],
+    );
+}
+
+#[test]
+fn traces() {
+    let directory = Directory::new();
+    let good = spc(3000);
+    directory.file("good.spc", &good);
+    directory.file("empty.spc", "");
+    let compressed = zstd::encode_all(good.as_bytes(), 3).unwrap();
+    directory.file("cut.spc.zst", &compressed[..compressed.len() / 2]);
+    let garbage: Vec<u8> = (0..5000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    directory.file("garbage", garbage);
+    let mut lines: Vec<&str> = good.lines().collect();
+    lines[1499] = "1,oops,4096,w,0.75";
+    directory.file("malformed.spc", lines.join("\n"));
+    directory.file("zero.spc", "0,0,512,w,0.0\n0,8,0,w,0.1\n0,8,512,w,0.2\n");
+    let line = |offset: &str| format!("128166372003061629,hm,0,Write,{offset},4096,10\n");
+    directory.file("beyond.csv", line("0").repeat(2) + &line("9223372036854775808") + &line("4096"));
+    refuse(
+        &directory,
+        &[
+            ("compare no.spc --json a.json", &["cannot read no.spc: no such file"]),
+            ("compare . --json a.json", &["it is a directory"]),
+            ("compare empty.spc --json a.json", &["empty.spc: the file is empty"]),
+            ("compare cut.spc.zst --json a.json", &["cut.spc.zst:", "the zstd stream is cut short"]),
+            ("compare garbage --json a.json", &["garbage: the format is not recognised"]),
+            ("compare good.spc --format msr --json a.json", &["good.spc:1: no valid msr record", "--format"]),
+            ("compare good.spc --format spk", &["unknown trace format \"spk\"; did you mean \"spc\"?"]),
+            ("compare malformed.spc --json a.json", &["malformed.spc:1500: ", "--on-error skip"]),
+            ("compare zero.spc --json a.json", &["zero.spc:2: ", "size"]),
+            ("compare beyond.csv --json a.json", &["beyond.csv:3: ", "2^63"]),
+            ("trace info empty.spc", &["the file is empty"]),
+            ("trace head malformed.spc -n 2k", &["malformed.spc:1500: "]),
+            ("trace convert malformed.spc out.csv.zst --to msr", &["malformed.spc:1500: "]),
+        ],
+    );
+    let skipped = directory.ftlab("compare malformed.spc --on-error skip --schemes page").succeeded();
+    assert!(skipped.stdout.contains("2,999 requests"), "{}", skipped.stdout);
+    assert!(skipped.stdout.contains("1 malformed record was skipped; it is record 1500"), "{}", skipped.stdout);
+}
+
+#[test]
+fn times_going_backwards_are_mended_and_told() {
+    let directory = Directory::new();
+    directory.file("back.spc", "0,0,512,w,0.5\n0,8,512,w,0.1\n0,8,512,w,0.6\n");
+    let ran = directory.ftlab("compare back.spc --schemes page").succeeded();
+    assert!(
+        ran.stdout.replace("\n  ", " ").contains("1 arrival out of order, by up to 400 ms, was moved"),
+        "{}",
+        ran.stdout
+    );
+}
+
+#[test]
+fn files_that_cannot_be_written() {
+    let directory = Directory::new();
+    directory.file("t.spc", spc(1000));
+    refuse(
+        &directory,
+        &[
+            ("compare t.spc --schemes page --json no/a.json", &["--json: cannot write no/a.json: no directory no"]),
+            ("compare t.spc --schemes page --csv t.spc", &["t.spc is the trace already"]),
+            ("compare t.spc --schemes page --per-request no/a.csv", &["--per-request: cannot write no/a.csv"]),
+            ("trace info t.spc --json no/a.json", &["--json: cannot write no/a.json: no directory no"]),
+        ],
+    );
+    if cfg!(target_os = "linux") {
+        for line in [
+            "compare t.spc --schemes page --json /dev/full",
+            "compare t.spc --schemes page --html /dev/full",
+            "compare t.spc --schemes page --per-request /dev/full",
+            "trace convert t.spc /dev/full --to msr",
+            "trace generate uniform:requests=100k /dev/full --to msr",
+        ] {
+            let ran = directory.ftlab(line);
+            assert_eq!(ran.code, Some(2), "{line}");
+            assert_eq!(ran.stderr, "error: cannot write /dev/full: no space left on the device\n", "{line}");
+        }
+        assert_eq!(directory.names(), ["t.spc"]);
+    }
+}
+
+#[test]
+fn experiment_files() {
+    let directory = Directory::new();
+    directory.file("key.toml", "schemes = \"page\"\nchache = \"64KiB\"\n");
+    directory.file("value.toml", "\nfill = \"stedy\"\n");
+    directory.file("broken.toml", "seed = = 3\n");
+    refuse(
+        &directory,
+        &[
+            ("run key.toml", &["key.toml:2: unknown key \"chache\"; did you mean \"cache\"?"]),
+            ("run value.toml", &["value.toml:2: ", "'steady'"]),
+            ("run broken.toml", &["broken.toml:1: "]),
+            ("run no.toml", &["cannot read no.toml: no such file"]),
+        ],
+    );
+}
+
+#[test]
+fn what_was_there_before_stays_if_a_run_fails() {
+    let directory = Directory::new();
+    directory.file("a.json", "kept");
+    directory.file("t.spc", "0,0,512,w,0.0\nnonsense\n0,8,512,w,0.2\n");
+    directory.ftlab("compare t.spc --json a.json").refused();
+    assert_eq!(fs::read_to_string(directory.path().join("a.json")).unwrap(), "kept");
+    assert_eq!(directory.names(), ["a.json", "t.spc"]);
+}

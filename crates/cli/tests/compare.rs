@@ -1,0 +1,209 @@
+//! `ftlab compare` and `ftlab run` as a user runs them: reports, determinism, and every kind of workload.
+
+mod common;
+
+use common::{Directory, spc};
+use ftlab_cli::args::{Command, Invocation, parse};
+use ftlab_cli::commands::experiment::{Limits, run};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+fn json(path: impl AsRef<Path>) -> Value {
+    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// The report without what no two runs have in common.
+fn timeless(mut report: Value) -> Value {
+    for result in report["results"].as_array_mut().unwrap() {
+        let result = result.as_object_mut().unwrap();
+        result.remove("wall_seconds");
+        result.remove("fill_wall_seconds");
+        if let Some(metrics) = result.get_mut("repeats").and_then(|repeats| repeats["metrics"].as_object_mut()) {
+            metrics.remove("wall_seconds");
+        }
+    }
+    report
+}
+
+#[test]
+fn a_trace_gives_a_table_and_all_files() {
+    let directory = Directory::new();
+    directory.file("t.spc", spc(4000));
+    let ran = directory
+        .ftlab("compare t.spc --json a.json --csv a.csv --parquet a.parquet --html a.html --series 100ms --verbose")
+        .succeeded();
+    for expected in ["t.spc: 4,000 requests", "recognised by content", "--partial rmw", "seed 1", "dftl-e", "* best"] {
+        assert!(ran.stdout.contains(expected), "{expected}: {}", ran.stdout);
+    }
+    assert_eq!(directory.names(), ["a.csv", "a.html", "a.json", "a.parquet", "t.spc"]);
+    let report = json(directory.path().join("a.json"));
+    assert_eq!(report["workload"]["name"], "t.spc");
+    assert_eq!(report["workload"]["reads"], 1000);
+    assert_eq!(report["workload"]["sha256"].as_str().unwrap().len(), 64);
+    assert_eq!(report["device"]["name"], "agrawal08");
+    assert_eq!(report["device"]["capacity"], 512u64 << 20);
+    let results = report["results"].as_array().unwrap();
+    assert_eq!(results.len(), 3);
+    for result in results {
+        assert_eq!(result["ended"], "complete");
+        for key in ["params", "wall_seconds", "sram_bytes", "response_us", "service_us", "flash", "by_cause", "waf"] {
+            assert!(!result[key].is_null(), "{key}");
+        }
+        assert!(!result["series"].as_array().unwrap().is_empty());
+        assert_eq!(result["cache"].is_null(), result["scheme"] == "page", "absent where there is none");
+    }
+    assert_eq!(fs::read_to_string(directory.path().join("a.csv")).unwrap().lines().count(), 4);
+    assert!(fs::read(directory.path().join("a.parquet")).unwrap().starts_with(b"PAR1"));
+    assert!(fs::read_to_string(directory.path().join("a.html")).unwrap().contains("<svg"));
+}
+
+#[test]
+fn one_seed_gives_one_report_whatever_the_threads() {
+    let directory = Directory::new();
+    directory.file("t.spc", spc(3000));
+    let report = |name: &str, flags: &str| {
+        directory.ftlab(&format!("compare {flags} --schemes page,dftl --gc greedy,random --json {name}")).succeeded();
+        timeless(json(directory.path().join(name)))
+    };
+    for workload in ["t.spc", "--workload zipf:reads=0.2,requests=3k,span=48MiB --device agrawal08:capacity=128MiB"] {
+        for repeat in ["", "--repeat 3"] {
+            let flags = format!("{workload} {repeat}");
+            let one = report("1.json", &format!("{flags} --threads 1"));
+            assert_eq!(one, report("2.json", &format!("{flags} --threads 1")));
+            assert_eq!(one, report("3.json", &format!("{flags} --threads 4")));
+        }
+    }
+    let zipf = "--workload zipf:requests=3k,span=48MiB --device agrawal08:capacity=128MiB";
+    assert_ne!(report("1.json", zipf)["results"], report("2.json", &format!("{zipf} --seed 2"))["results"]);
+}
+
+#[test]
+fn streamed_and_in_memory_runs_are_equal() {
+    let directory = Directory::new();
+    let trace = directory.file("t.spc", spc(20_000));
+    let trace = trace.display();
+    let report = |line: &str, requests_in_memory: u64| {
+        let Ok(Invocation::Command(Command::Compare(args))) = parse(line.split_whitespace()) else { panic!("{line}") };
+        let report = run(&args, &AtomicBool::new(false), &Limits { requests_in_memory }).unwrap().unwrap();
+        timeless(serde_json::to_value(report).unwrap())
+    };
+    for line in [
+        format!("ftlab compare {trace} --threads 2 --warmup 1k"),
+        format!("ftlab compare {trace} --threads 2 --limit 5k --volumes select=1 --schemes page"),
+        format!("ftlab compare {trace} --device agrawal08:capacity=128MiB --out-of-range fold --repeat 2"),
+        "ftlab compare --workload uniform:requests=20k --device agrawal08:capacity=128MiB --repeat 2".to_owned(),
+    ] {
+        assert_eq!(report(&line, 1 << 20), report(&line, 100), "{line}");
+    }
+}
+
+#[test]
+fn a_raised_flag_ends_before_the_first_run() {
+    let Ok(Invocation::Command(Command::Compare(args))) = parse(["ftlab", "compare"]) else { panic!() };
+    assert_eq!(run(&args, &AtomicBool::new(true), &Limits::default()).unwrap(), None);
+}
+
+#[test]
+fn lists_cross_and_settings_reach_the_schemes() {
+    let directory = Directory::new();
+    directory.file("t.spc", spc(1000));
+    let line =
+        "compare t.spc --schemes page,dftl --cache 8KiB,16KiB --gc greedy,fifo --set dftl.gc-low=4 --json a.json";
+    let ran = directory.ftlab(line).succeeded();
+    assert!(ran.stdout.contains("dftl 16 KiB fifo"), "{}", ran.stdout);
+    let report = json(directory.path().join("a.json"));
+    let results = report["results"].as_array().unwrap();
+    assert_eq!(results.len(), 6);
+    assert_eq!(results[5]["params"]["cache-bytes"], 16384);
+    assert_eq!(results[5]["params"]["gc"], "fifo");
+    assert_eq!(results[5]["params"]["gc-low"], 4);
+}
+
+#[test]
+fn requests_are_recorded_one_by_one() {
+    let directory = Directory::new();
+    directory.file("t.spc", spc(500));
+    directory.ftlab("compare t.spc --schemes page,dftl --per-request r.csv").succeeded();
+    assert_eq!(directory.names(), ["r-dftl.csv", "r-page.csv", "t.spc"]);
+    assert_eq!(fs::read_to_string(directory.path().join("r-page.csv")).unwrap().lines().count(), 501);
+    directory.ftlab("compare t.spc --schemes page --per-request one.csv.zst").succeeded();
+    assert!(directory.names().contains(&"one.csv.zst".to_owned()));
+}
+
+#[test]
+fn an_experiment_file_is_a_compare() {
+    let directory = Directory::new();
+    directory.file("t.spc", spc(1000));
+    directory
+        .file("e.toml", "trace = \"t.spc\"\nschemes = [\"page\"]\njson = \"run.json\"\n[set]\npage.gc = \"fifo\"\n");
+    directory.ftlab("run e.toml").succeeded();
+    directory.ftlab("compare t.spc --schemes page --set page.gc=fifo --json compare.json").succeeded();
+    let read = |name| timeless(json(directory.path().join(name)));
+    assert_eq!(read("run.json"), read("compare.json"));
+}
+
+#[test]
+fn workloads_of_all_kinds_find_a_device() {
+    let directory = Directory::new();
+    directory.file("tiny.spc", "0,0,512,w,0.0\n0,8,512,r,0.1\n");
+    directory.file("wide.spc", "0,0,4096,w,0.0\n0,400000000,4096,w,0.1\n");
+    directory.file("base.spc", spc(2000));
+    for (flags, expected) in [
+        ("tiny.spc", "of 128 MiB"),
+        ("wide.spc", "The addresses span 190.7 GiB; the 2 MiB of them"),
+        ("wide.spc --out-of-range fold --device agrawal08:capacity=128MiB", "--out-of-range fold"),
+        ("wide.spc --out-of-range scale --device agrawal08:capacity=128MiB", "--out-of-range scale"),
+        ("--workload twin:financial2,requests=1k", "as in the twins' papers"),
+        ("--workload uniform:requests=1k --fill none", "always under way (--host closed:32)"),
+        ("--workload twin-of:base.spc,prefix=1k,requests=2k", "twin-of:base.spc,prefix=1k,requests=2k: 2,000 requests"),
+        ("base.spc --warmup 1k --limit 500", "base.spc: 500 requests"),
+        ("base.spc --volumes select=1 --host closed:4", "Of 2 volumes only 1 was run."),
+    ] {
+        let ran = directory.ftlab(&format!("compare {flags} --schemes page,dftl")).succeeded();
+        let text = ran.stdout.replace("\n  ", " ");
+        assert!(text.contains(expected), "{flags}: {expected}\n{text}");
+    }
+}
+
+#[test]
+fn a_full_device_is_a_result_and_no_error() {
+    let directory = Directory::new();
+    let device = "agrawal08:capacity=16MiB,channels=1,planes=1,spare=3%";
+    let ran = directory.ftlab(&format!(
+        "compare --workload uniform:requests=20k --device {device} --schemes page,dftl --json a.json --csv a.csv"
+    ));
+    // Either the scheme says at once that it cannot work there, or it runs to the end or until the device is full.
+    if ran.code == Some(0) {
+        let report = json(directory.path().join("a.json"));
+        for result in report["results"].as_array().unwrap() {
+            let ended = result["ended"].as_str().unwrap();
+            assert!(ended == "complete" || ended.starts_with("device full"), "{ended}");
+        }
+    } else {
+        assert!(ran.refused().contains("cannot be built on this device: spare"));
+        assert!(directory.names().is_empty());
+    }
+}
+
+#[test]
+fn the_real_traces_run() {
+    let traces = std::env::var_os("FTLAB_TRACES")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces"), PathBuf::from);
+    let Ok(entries) = fs::read_dir(&traces) else {
+        eprintln!("SKIPPED: no traces in {}; set FTLAB_TRACES to a directory of traces", traces.display());
+        return;
+    };
+    let mut count = 0;
+    for path in entries.map(|entry| entry.unwrap().path()).filter(|path| path.extension().is_some_and(|e| e == "zst")) {
+        let directory = Directory::new();
+        let trace = path.display();
+        let ran =
+            directory.ftlab(&format!("compare {trace} --schemes page,dftl,dftl-e --fill none --limit 1k")).succeeded();
+        assert!(ran.stdout.contains("recognised by content"), "{}", ran.stdout);
+        directory.ftlab(&format!("trace head {trace}")).succeeded();
+        count += 1;
+    }
+    assert!(count > 0, "{} holds no .zst trace", traces.display());
+}
