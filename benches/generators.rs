@@ -1,6 +1,7 @@
 //! How fast the generators yield, in requests per second: `cargo bench -p ftlab-sim --bench generators [SPEC…]`.
 //!
 //! Each specification is drained in batches of 4096, five times; the best run is shown.
+#![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "a program that measures and prints")]
 
 use std::time::Instant;
 

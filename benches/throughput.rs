@@ -2,6 +2,7 @@
 //!
 //! Counts operations first and prints them beside the times, so that two runs that differ in their work are seen to.
 //! `cargo bench -p ftlab-sim --bench throughput [-- FILTER]`; raw runs are kept in `benches/runs/`.
+#![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "a program that measures and prints")]
 
 use flash::device::Device;
 use ftl::Settings;

@@ -2,6 +2,7 @@
 //!
 //! Requests and bytes are counted and checked before any time is told. The hash of the stored bytes is part of the
 //! reading; it is timed alone as well, so that the parsing without it can be told: 1/parsing = 1/both - 1/hash.
+#![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "a program that measures and prints")]
 
 use std::io::Cursor;
 use std::sync::Arc;

@@ -75,8 +75,8 @@ pub struct CompareArgs {
     pub workload: Option<String>,
 
     /// Schemes to run, comma-separated, or "all"; `ftlab schemes` lists them
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "page,dftl,dftl-e", value_parser = parse_name,
-          help_heading = "Schemes")]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "page,dftl,dftl-e",
+          value_parser = parse_name, help_heading = "Schemes")]
     pub schemes: Vec<String>,
 
     /// Device, as NAME[:key=value,…] or a TOML file; keys include capacity, spare, page, channels [default: agrawal08
@@ -653,7 +653,8 @@ mod tests {
             "t.spc --schemes page,dftl --device x:capacity=8GiB,spare=0.07 --cache 16KiB,64KiB --gc greedy,fifo \
              --set dftl.gc_low=2 --set dftl-e.x=a=b --fill steady --host closed:32 --seed 7 --warmup 10k --limit 5M \
              --repeat 3 --format spc --on-error skip --out-of-range fold --volumes select=2 --time-scale 0.5 \
-             --partial ignore --threads 2 --json a --csv b --parquet c --html d --per-request e --series 100ms --verbose",
+             --partial ignore --threads 2 --json a --csv b --parquet c --html d --per-request e --series 100ms \
+             --verbose",
         );
         let setting = |scheme: &str, param: &str, value: &str| Setting {
             scheme: scheme.into(),

@@ -1,8 +1,8 @@
 //! Experiments in TOML files: `ftlab run FILE.toml` is `ftlab compare` with its flags read from a file.
 //!
-//! There is no second table of keys. The keys are the flags of `compare` as the command-line parser knows them, and each
-//! key and value is handed to that parser as a flag; so a key cannot mean anything else than its flag, and a flag cannot
-//! lack its key. What the file adds is where it was written: messages name the file and the line, and paths are
+//! There is no second table of keys. The keys are the flags of `compare` as the command-line parser knows them, and
+//! each key and value is handed to that parser as a flag; so a key cannot mean anything else than its flag, and a flag
+//! cannot lack its key. What the file adds is where it was written: messages name the file and the line, and paths are
 //! relative to the file.
 
 use crate::args::{CompareArgs, one_line};

@@ -69,7 +69,8 @@ impl AtomicFile {
         self.file.get_ref().sync_all()?;
         fs::rename(temporary, target)?;
         forget(temporary);
-        // The entry in the directory is what makes it permanent. Not every file system can do this; then nothing is lost.
+        // The entry in the directory is what makes it permanent. Not every file system can do this; then nothing is
+        // lost.
         if let Some(parent) = target.parent() {
             let _ = File::open(parent).and_then(|directory| directory.sync_all());
         }

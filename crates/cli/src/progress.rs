@@ -65,6 +65,7 @@ fn style(bounded: bool) -> ProgressStyle {
 ///
 /// # Errors
 /// The system refused the signal handler.
+#[expect(clippy::print_stderr, reason = "the handler runs on a thread that has no other stream")]
 pub fn interrupt_flag() -> Result<Arc<AtomicBool>, CliError> {
     let flag = Arc::new(AtomicBool::new(false));
     let raised = Arc::clone(&flag);

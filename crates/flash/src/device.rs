@@ -504,18 +504,19 @@ fn shape(base: Option<&Preset>, o: &Overrides) -> Result<Geometry, DeviceError> 
         let preset = base.map_or(0.0, |b| b.oob.value / b.page.value);
         ((f64::from(page_bytes) * preset) as u32).max(16)
     });
-    // Assigned one by one: the derived fields of a geometry are private to it.
-    let mut one_block = Geometry::default();
-    one_block.channels = count(o.channels, base, |b| b.channels);
-    one_block.chips = count(o.chips, base, |b| b.chips);
-    one_block.dies = count(o.dies, base, |b| b.dies);
-    one_block.planes = count(o.planes, base, |b| b.planes);
-    one_block.blocks_per_die = 1;
-    one_block.pages_per_block = count(o.pages_per_block, base, |b| b.pages_per_block);
-    one_block.page_bytes = page_bytes;
-    one_block.oob_bytes = oob_bytes;
-    one_block.order = o.order.or(base.map(|b| b.order)).unwrap_or_default();
-    one_block.nop = count(o.nop, base, |b| b.nop);
+    let one_block = Geometry {
+        channels: count(o.channels, base, |b| b.channels),
+        chips: count(o.chips, base, |b| b.chips),
+        dies: count(o.dies, base, |b| b.dies),
+        planes: count(o.planes, base, |b| b.planes),
+        blocks_per_die: 1,
+        pages_per_block: count(o.pages_per_block, base, |b| b.pages_per_block),
+        page_bytes,
+        oob_bytes,
+        order: o.order.or(base.map(|b| b.order)).unwrap_or_default(),
+        nop: count(o.nop, base, |b| b.nop),
+        ..Geometry::default()
+    };
     let one_block = one_block.checked().map_err(|e| match e.field {
         "physical pages" => DeviceError {
             key: "channels",

@@ -96,7 +96,7 @@ pub trait Ftl<F: Flash>: Sized + Clone {
     ///
     /// # Errors
     /// As [`Ftl::format`].
-    #[allow(clippy::type_complexity)]
+    #[expect(clippy::type_complexity, reason = "two kinds of failure, and a pair")]
     fn mount(
         flash: &mut F,
         logical_pages: u32,

@@ -4,6 +4,7 @@
 //! `twin document` prints the table of the published twins for `docs/twins.md`.
 //!
 //! The standard input is SPC text (`asu,sector,bytes,r|w,seconds`), the simplest form that any trace can be brought to.
+#![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "a program that reads and prints")]
 
 use std::io::Read as _;
 

@@ -116,7 +116,8 @@ pub fn plan(args: &CompareArgs, known: &Known) -> Result<Plan, CliError> {
     for (flag, parameter, given) in [("--cache", CACHE, !args.cache.is_empty()), ("--gc", "gc", !args.gc.is_empty())] {
         if given && !schemes.iter().any(|scheme| scheme.takes(parameter)) {
             return Err(CliError::new(format_args!(
-                "{flag} is given, but none of the schemes {} has the parameter {parameter}; leave it out or add a scheme that does",
+                "{flag} is given, but none of the schemes {} has the parameter {parameter}; leave it out or add a \
+                 scheme that does",
                 join(&schemes)
             )));
         }

@@ -597,8 +597,8 @@ impl Experiment<'_> {
             .collect();
         (!sizes.is_empty()).then(|| {
             format!(
-                "Mapping cache and directory hold what a block map of the device would take, or the least that works: {} \
-                 (--cache sets them).",
+                "Mapping cache and directory hold what a block map of the device would take, or the least that works: \
+                 {} (--cache sets them).",
                 sizes.join(", ")
             )
         })

@@ -293,7 +293,8 @@ fn legend(labels: &[String]) -> String {
     for (index, label) in labels.iter().enumerate() {
         let _ = write!(
             html,
-            "<li><svg class=\"key\" viewBox=\"0 0 28 8\" aria-hidden=\"true\"><path class=\"l{} d{}\" d=\"M0 4H28\"/></svg>\
+            "<li><svg class=\"key\" viewBox=\"0 0 28 8\" aria-hidden=\"true\">\
+             <path class=\"l{} d{}\" d=\"M0 4H28\"/></svg>\
              {}</li>",
             index % 8,
             index / 8 % 3,
@@ -392,7 +393,8 @@ fn plot(title: &str, lines: &[Line], ticks: &[(f64, String)], axis: Axis, height
         let y = up(mark);
         let _ = write!(
             svg,
-            "<path class=\"grid\" d=\"M{left:.1} {y:.1}H{:.1}\"/><text class=\"end\" x=\"{:.1}\" y=\"{y:.1}\">{name}</text>",
+            "<path class=\"grid\" d=\"M{left:.1} {y:.1}H{:.1}\"/>\
+             <text class=\"end\" x=\"{:.1}\" y=\"{y:.1}\">{name}</text>",
             WIDTH - right,
             left - 8.0
         );
@@ -401,7 +403,8 @@ fn plot(title: &str, lines: &[Line], ticks: &[(f64, String)], axis: Axis, height
         let x = across(*x);
         let _ = write!(
             svg,
-            "<path class=\"grid\" d=\"M{x:.1} {top:.1}V{:.1}\"/><text class=\"middle\" x=\"{x:.1}\" y=\"{:.1}\">{name}</text>",
+            "<path class=\"grid\" d=\"M{x:.1} {top:.1}V{:.1}\"/>\
+             <text class=\"middle\" x=\"{x:.1}\" y=\"{:.1}\">{name}</text>",
             height - bottom,
             height - bottom + 16.0
         );
@@ -468,7 +471,8 @@ fn provenance(report: &Report) -> String {
     for assumption in &report.assumptions {
         let _ = writeln!(html, "<li>Assumed: {}</li>", escape(assumption));
     }
-    html.push_str("</ul>\n<div class=\"scroll\"><table>\n<thead><tr><th scope=\"col\">setting</th><th scope=\"col\" class=\"text\">value</th></tr></thead>\n<tbody>\n");
+    html.push_str("</ul>\n<div class=\"scroll\"><table>\n<thead><tr>");
+    html.push_str("<th scope=\"col\">setting</th><th scope=\"col\" class=\"text\">value</th></tr></thead>\n<tbody>\n");
     let mut row = |name: &str, value: &Value| {
         let text = escape(&super::plain(value));
         let _ = writeln!(html, "<tr><th scope=\"row\">{}</th><td class=\"text\">{text}</td></tr>", escape(name));
@@ -518,10 +522,12 @@ h1{font-size:1.35rem;line-height:1.3}h2{font-size:1.15rem;margin:2.2rem 0 .6rem}
 th,td{padding:.25rem .6rem;border-bottom:1px solid var(--rule);text-align:right;white-space:nowrap}
 thead th{vertical-align:bottom;font-weight:600}thead small{color:var(--dim);font-weight:400}
 th:first-child,.text{text-align:left}tbody th{font-weight:500}
-.note{color:var(--dim);font-size:.875rem;margin:.4rem 0}.warning{color:var(--warn)}summary{cursor:pointer;margin:.6rem 0}
+.note{color:var(--dim);font-size:.875rem;margin:.4rem 0}.warning{color:var(--warn)}
+summary{cursor:pointer;margin:.6rem 0}
 .plot{display:block;width:100%;min-width:36rem;height:auto}
 .plot text{fill:var(--fg);font:13px system-ui,sans-serif;dominant-baseline:middle}
-.plot rect{stroke:var(--bg);stroke-width:.7}.plot .end{text-anchor:end}.plot .middle{text-anchor:middle}.grid{stroke:var(--rule);fill:none}
+.plot rect{stroke:var(--bg);stroke-width:.7}.plot .end{text-anchor:end}.plot .middle{text-anchor:middle}
+.grid{stroke:var(--rule);fill:none}
 .legend{list-style:none;display:flex;flex-wrap:wrap;gap:.2rem 1.2rem;padding:0;margin:.5rem 0;font-size:.875rem}
 .swatch{display:inline-block;width:.8rem;height:.8rem;margin-right:.4rem;border-radius:2px;vertical-align:-1px}
 .key{width:28px;height:8px;margin-right:.4rem}

@@ -666,8 +666,8 @@ pub const PRESETS: &[Preset] = &[
         summary: "SCFTL paper: FlashSim, 8 KiB MLC pages, 8 GiB",
         source: "SCFTL (Thontirawong et al.), Table II",
         notes: "The table lists a 50 MB/s bus, but the paper's \"program is 17 times a read\" is 1300/75, so it was \
-                not charged; bus_mbps=50 charges it. The 4096 blocks are the exported 8 GiB (512 translation pages cover \
-                them), spare blocks come on top.",
+                not charged; bus_mbps=50 charges it. The 4096 blocks are the exported 8 GiB (512 translation pages \
+                cover them), spare blocks come on top.",
         order: ProgramOrder::Strict,
         cell: CellKind::Mlc,
         read_us: paper(75.0),

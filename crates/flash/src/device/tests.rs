@@ -1,3 +1,5 @@
+//! Tests of the table of devices, of what users change in it, and of the sizes that follow.
+
 use super::*;
 use alloc::vec;
 

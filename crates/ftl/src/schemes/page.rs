@@ -1,7 +1,7 @@
 //! `page`: the ideal page map, wholly in RAM.
 //!
 //! The problem: every other scheme gives up something (speed, erases, or generality) because a map of every page costs
-//! too much RAM. This is what they give it up from: the reference line called PFTL (S1), Baseline (S4) and Optimal (S0).
+//! too much RAM. This is what they give it up from: the reference line called PFTL (S1), Baseline (S4), Optimal (S0).
 //! A write goes to the next page of an open block, wherever that is, and the map remembers it. Dead pages pile up until
 //! a block is collected: its live pages are copied on, and it is erased. No flash operation is ever spent on the map.
 //!

@@ -275,7 +275,10 @@ fn dry_run<S: Ftl<F>, F: Bench>(
             session.step(operation).map_err(Stop::text)?;
             seen.push(session.flash.power().seen().to_vec());
             if number.is_multiple_of(AUDIT_EVERY) || number + 1 == operations.len() {
-                session.read_all().and_then(|()| session.audit()).map_err(Stop::text)?;
+                // On a branch: reading may change what a scheme caches, and with it the commands that follow.
+                let mut branch = session.clone();
+                branch.read_all().and_then(|()| branch.audit()).map_err(Stop::text)?;
+                session.work = branch.work;
             }
             Ok(())
         });

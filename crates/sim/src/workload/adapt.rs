@@ -32,8 +32,8 @@ pub enum Fit {
     /// in extents that are never read or written; those that lose all are dropped and counted as ignored.
     Compact,
     /// Offsets times capacity over span, rounded down to 4 KiB, the offset within 4 KiB kept. Keeps the spread over the
-    /// device; reads and writes keep their sizes, so neighbours can come to overlap. Trims shrink with their space; those
-    /// that shrink to nothing are dropped and counted as ignored.
+    /// device; reads and writes keep their sizes, so neighbours can come to overlap. Trims shrink with their space;
+    /// those that shrink to nothing are dropped and counted as ignored.
     Scale,
 }
 

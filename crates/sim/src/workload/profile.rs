@@ -182,6 +182,7 @@ impl Profile {
     fn note_extents(&mut self, extents: &Extents) {
         self.used = vec![Vec::new(); self.volumes.len()];
         let bits = |words: &[u64; WORDS]| words.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
+        #[expect(clippy::iter_over_hash_type, reason = "only sums are taken, and what is collected is sorted")]
         for (&(volume, extent), &slot) in &extents.slots {
             let Touched { read, written } = extents.touched[slot];
             let both = std::array::from_fn(|word| read[word] | written[word]);

@@ -11,7 +11,8 @@ use crate::workload::Operation;
 pub(super) const FORMAT: TraceFormat = TraceFormat {
     name: "spc",
     summary: "SPC",
-    units: "times in seconds, addresses in sectors of 512 bytes within each ASU, sizes in bytes (rounded up to sectors)",
+    units: "times in seconds, addresses in sectors of 512 bytes within each ASU, sizes in bytes (rounded up to \
+            sectors)",
     reference: "Storage Performance Council, SPC Trace File Format Specification, revision 1.0.1",
     example: Example::Text("0,1234567,8192,W,0.250000\n1,2000,3072,r,0.300000,Alpha/NT\n"),
     detect: |head: &Head<'_>| head.mostly(|line| Spc.line(line, &mut Volumes::default()).is_ok()),

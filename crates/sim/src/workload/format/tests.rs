@@ -1,4 +1,5 @@
 //! Tests over all formats: the table, detection, damage, time, round trips, real traces.
+#![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "reads real traces where they are kept")]
 
 use std::fs::{self, File};
 use std::io::Write;

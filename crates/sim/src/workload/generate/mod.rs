@@ -1,7 +1,7 @@
 //! Generators: workloads made from a one-line specification.
 //!
-//! `NAME[:key=value,...]`, for example `zipf:theta=0.99,reads=0.3,requests=5M`. The table [`GENERATORS`] has one row per
-//! generator that describes itself: help, documentation and every check of the specification follow from it. A
+//! `NAME[:key=value,...]`, for example `zipf:theta=0.99,reads=0.3,requests=5M`. The table [`GENERATORS`] has one row
+//! per generator that describes itself: help, documentation and every check of the specification follow from it. A
 //! specification and a seed determine every request; nothing else does.
 //!
 //! Real workloads that nobody may pass on are imitated by [twins](twin): statistical models of published traces.

@@ -1,9 +1,9 @@
 //! `twin:NAME`: twins of the workloads of the papers.
 //!
 //! A published workload is a handful of statistics. Its twin takes the *structure* (ages of reuse, runs, modes of the
-//! sizes, burstiness) from a model fitted to what we hold of the trace itself, or of the nearest trace that we captured,
-//! and then *every published statistic* replaces the fitted one. Each number says where it is from ([`Label`]). Nothing
-//! is ever adjusted to reproduce a published *result*.
+//! sizes, burstiness) from a model fitted to what we hold of the trace itself, or of the nearest trace that we
+//! captured, and then *every published statistic* replaces the fitted one. Each number says where it is from
+//! ([`Label`]). Nothing is ever adjusted to reproduce a published *result*.
 //!
 //! The papers describe Financial1 differently (page-rounded sizes, other extracts), so it has a twin per paper.
 //! The base models in `fitted/` were made by `crates/sim/examples/twin.rs`; `docs/twins.md` lists the commands.

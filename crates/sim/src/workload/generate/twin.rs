@@ -3,7 +3,7 @@
 //! A twin draws one request after the other. First the operation, which tends to repeat the one before. Then one of
 //! three classes decides where the request goes:
 //!
-//! * **continue**: on from the end of one of the last [`LAGS`] requests of the same operation to new pages, into new pages;
+//! * **continue**: on from the end of one of the last [`LAGS`] requests of its operation to new pages, into new pages;
 //! * **reuse**: to an extent last touched `age` requests ago. The age follows a distribution over octaves that is
 //!   fitted per operation, separately for pages last read and pages last written, so that reads of fresh writes and
 //!   overwrites of what was just read come out as often as they should. A reuse may *follow* the previous one, that
@@ -15,7 +15,7 @@
 //!
 //! The history is a ring of extents with two bitmaps of those not touched since, last read and last written. Drawing
 //! costs a few table look-ups and a short scan of a bitmap, whatever the length. Gaps between arrivals are
-//! two-phase hyperexponential (gamma-like mixtures of fixed and exponential below variation 1), independent of the rest.
+//! two-phase hyperexponential (gamma-like mixtures of fixed and exponential below variation 1), each by itself.
 //!
 //! How models are made from traces: [`super::fit`]; the published ones: [`super::published`]; how far off they are:
 //! `docs/twins.md`.

@@ -1,0 +1,64 @@
+# One command checks everything: `make test`. It installs what it needs (rustfmt and clippy through rustup, a C
+# compiler through apt-get) where that is missing, and uses two jobs; `make test JOBS=8` uses eight.
+
+JOBS ?= 2
+# Random histories per scheme that `make conformance` attacks; power is cut at every command of each.
+CHECK_SEEDS ?= 1
+export CARGO_BUILD_JOBS = $(JOBS)
+export RUST_TEST_THREADS = $(JOBS)
+export CARGO_TERM_COLOR ?= auto
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help:
+	@echo 'make test          everything below but bench, as continuous integration does'
+	@echo 'make fmt           formatting'
+	@echo 'make clippy        lints, warnings are errors'
+	@echo 'make no-std        the core crates build without the standard library'
+	@echo 'make unit          tests of all crates, of the README and of the tree itself'
+	@echo 'make docs          documentation of the crates, warnings are errors'
+	@echo 'make e2e           the optimised program runs its default comparison'
+	@echo 'make conformance   every scheme under power cuts at every command (CHECK_SEEDS=1)'
+	@echo 'make bench         throughput; takes minutes and wants an idle machine'
+
+.PHONY: test
+test: fmt clippy no-std unit docs e2e conformance
+
+.PHONY: tools
+tools:
+	@command -v cc >/dev/null || { apt-get update && apt-get install -y build-essential; }
+	@cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt
+	@cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
+
+.PHONY: fmt
+fmt: tools
+	cargo fmt --all --check
+
+.PHONY: clippy
+clippy: tools
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+
+.PHONY: no-std
+no-std: tools
+	cargo check --locked -p ftlab-bare
+
+.PHONY: unit
+unit: tools
+	cargo test --locked --workspace
+
+.PHONY: docs
+docs: tools
+	RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps
+
+.PHONY: e2e
+e2e: tools
+	cargo run --locked --release -- compare
+
+.PHONY: conformance
+conformance: tools
+	cargo run --locked --release -- check --seeds $(CHECK_SEEDS)
+
+.PHONY: bench
+bench: tools
+	cargo bench --locked --workspace
