@@ -316,32 +316,27 @@ fn lines_of_one_entry_are_dftl() {
 /// A cache that holds the whole map, loaded by filling, makes DFTL a page mapping: no translation page ever reaches
 /// flash, so all blocks hold data. The host's commands are page mapping's. The collections are those of a log with its
 /// own rhythm: DFTL makes room as soon as it opens its last spare block, by one victim whose copies begin the block;
-/// `page` waits for a full block and then collects, in a round or spread. Hence `gc-low` one higher there, and the
-/// counts near, not equal (docs/validation.md).
+/// `page` waits for a full block and then collects a round. Hence `gc-low` one higher there, and copies of uniform
+/// writes that are near, not equal. Under skew a round of `page` packs cold copies into blocks of their own, which saves
+/// it a fifth of the copies: no equality is to be had there (docs/validation.md).
 #[test]
 fn a_cache_of_the_whole_map_is_page_mapping() {
     let device = "agrawal08:capacity=128MiB,channels=1,chips=1,dies=1,planes=1,pages_per_block=64,spare=12.5%";
     for policy in ["greedy", "fifo"] {
-        let page = config("page", &format!("gc={policy} gc-spread=on gc-low=4"), device);
+        let page = config("page", &format!("gc={policy} gc-spread=off gc-low=4"), device);
         let whole = config("dftl", &format!("gc={policy} gc-low=3 replacement=lru cache-bytes=1000000"), device);
-        for spec in ["zipf:theta=0.9,reads=0.3,requests=1000000", "uniform:reads=0.3,requests=1000000"] {
-            let [page, whole] = [&page, &whole].map(|config| generated(config, spec).result);
+        for skew in ["0", "0.9"] {
+            let spec = format!("zipf:theta={skew},reads=0.3,requests=1000000");
+            let [page, whole] = [&page, &whole].map(|config| generated(config, &spec).result);
             let causes = |result: &sim::report::SchemeResult| result.by_cause.keys().cloned().collect::<Vec<_>>();
             assert_eq!(causes(&whole), ["data_gc", "host"], "no translation page is ever read or written");
             assert_eq!(causes(&page), causes(&whole));
             assert_eq!(whole.cache.as_ref().unwrap().misses, 0);
             assert_eq!(page.by_cause["host"], whole.by_cause["host"]);
-            let [a, b] = [&page, &whole].map(|result| result.by_cause["data_gc"].clone());
-            let off = b.programs as f64 / a.programs as f64 - 1.0;
-            println!(
-                "{policy}, {spec}: {} and {} copies ({:+.2} %), {} and {} erases",
-                a.programs,
-                b.programs,
-                100.0 * off,
-                a.erases,
-                b.erases
-            );
-            assert!(off.abs() < 0.06, "{policy}, {spec}: {a:?} {b:?}");
+            let [a, b] = [&page, &whole].map(|result| result.by_cause["data_gc"].programs);
+            let off = b as f64 / a as f64 - 1.0;
+            println!("{policy}, skew {skew}: page copies {a}, dftl {b} ({:+.2} %)", 100.0 * off);
+            assert!(skew != "0" || off.abs() < 0.02, "{policy}: {a} {b}");
         }
         // And uniform writes amplify as the closed form has it: low + 1 blocks are free but for a moment, and the open
         // block has the room that one victim gains, half of it on average.
