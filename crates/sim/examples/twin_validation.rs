@@ -132,8 +132,8 @@ fn main() -> Result<(), Failure> {
         None => 300_000,
     };
     println!(
-        "| original | requests | device MiB | hit % real / twin | points | WAF dftl real / twin | error | WAF page real / \
-         twin | error |\n|---|---|---|---|---|---|---|---|---|"
+        "| original | requests | device MiB | device writes real / twin | hit % real / twin | points | WAF dftl real / twin | error | WAF page real / \
+         twin | error |\n|---|---|---|---|---|---|---|---|---|---|"
     );
     for name in TRACES {
         let Some(path) = find(name) else {
@@ -152,11 +152,14 @@ fn main() -> Result<(), Failure> {
         };
         let ([real_dftl, twin_dftl], [real_page, twin_page]) = (runs("dftl")?, runs("page")?);
         let hits = |outcome: &Outcome| outcome.result.cache.as_ref().and_then(|cache| cache.hit_ratio);
+        let volume = |outcome: &Outcome| (outcome.workload.write_pages << 12) as f64 / capacity as f64;
         println!(
-            "| {} | {} | {} | {} | {} | {} |",
+            "| {} | {} | {} | {:.2} / {:.2} | {} | {} | {} |",
             name.split('.').next().unwrap_or(name),
             real.len(),
             capacity >> 20,
+            volume(&real_page),
+            volume(&twin_page),
             cell(hits(&real_dftl), hits(&twin_dftl), false),
             cell(real_dftl.result.waf, twin_dftl.result.waf, true),
             cell(real_page.result.waf, twin_page.result.waf, true),
