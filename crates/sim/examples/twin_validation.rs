@@ -42,7 +42,7 @@ struct Requests {
 impl Requests {
     fn new(requests: &[Request]) -> Requests {
         let intake = Intake { volumes: vec!["0".to_owned()], ..Intake::default() };
-        Requests { left: requests.to_vec().into_iter(), intake }
+        Requests { left: Vec::from(requests).into_iter(), intake }
     }
 }
 
