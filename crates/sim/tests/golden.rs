@@ -1,0 +1,79 @@
+//! Golden counts: every scheme on one small workload, command by command.
+//!
+//! A change of these numbers is a change of behaviour. If it is meant, rewrite them with
+//! `FTLAB_BLESS=1 cargo test -p ftlab-sim --test golden` and let the review see the difference.
+
+mod support;
+
+use sim::experiment::{Fill, Outcome, PartialPages};
+use std::collections::BTreeMap;
+use support::{config, generated};
+
+/// Schemes with a scheme's variants that take other paths: name, scheme, settings.
+const RUNS: &[(&str, &str, &str)] = &[
+    ("page", "page", ""),
+    ("page fifo, collections at once, two streams", "page", "gc=fifo gc-spread=off streams=2"),
+    ("dftl", "dftl", "cache-bytes=4096"),
+    ("dftl lru, plain victims, no batching", "dftl", "cache-bytes=4096 replacement=lru victims=plain batch-evict=off"),
+    ("dftl-e", "dftl-e", "cache-bytes=4096"),
+];
+
+const DEVICE: &str =
+    "agrawal08:capacity=32MiB,channels=2,chips=1,dies=1,planes=1,pages_per_block=32,page=2KiB,spare=15%";
+const WORKLOAD: &str = "zipf:theta=0.9,reads=0.4,trims=0.02,size=1KiB*0.2+2KiB*0.4+4KiB*0.3+16KiB*0.1,requests=60000";
+
+/// Cause, then kind of command, then count; `cache` and `extra` beside the causes.
+type Counts = BTreeMap<String, BTreeMap<String, u64>>;
+
+fn counts(outcome: &Outcome) -> Counts {
+    let result = &outcome.result;
+    let mut counts: Counts = BTreeMap::new();
+    let mut put = |group: &str, name: &str, count: u64| {
+        if count > 0 {
+            counts.entry(group.to_owned()).or_default().insert(name.to_owned(), count);
+        }
+    };
+    for (cause, totals) in &result.by_cause {
+        put(cause, "reads", totals.reads);
+        put(cause, "oob_reads", totals.oob_reads);
+        put(cause, "programs", totals.programs);
+        put(cause, "partial_programs", totals.partial_programs);
+        put(cause, "erases", totals.erases);
+    }
+    if let Some(cache) = &result.cache {
+        put("cache", "accesses", cache.accesses);
+        put("cache", "hits", cache.hits);
+        put("cache", "writebacks", cache.writebacks);
+    }
+    for (name, value) in result.extra.iter().filter(|(name, _)| *name != "simulated_seconds") {
+        put("extra", name, value.as_u64().unwrap());
+    }
+    put("workload", "read_pages", outcome.workload.read_pages);
+    put("workload", "write_pages", outcome.workload.write_pages);
+    counts
+}
+
+#[test]
+fn counts_are_what_they_were() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden.json");
+    let measured: BTreeMap<&str, Counts> = RUNS
+        .iter()
+        .map(|&(name, scheme, settings)| {
+            let mut config = config(scheme, settings, DEVICE);
+            config.fill = Fill::Random;
+            config.partial = PartialPages::ReadModifyWrite;
+            (name, counts(&generated(&config, WORKLOAD)))
+        })
+        .collect();
+    let text = serde_json::to_string_pretty(&measured).unwrap() + "\n";
+    if std::env::var_os("FTLAB_BLESS").is_some() {
+        std::fs::write(path, &text).unwrap();
+    }
+    let golden = std::fs::read_to_string(path).expect("golden.json; FTLAB_BLESS=1 writes it");
+    let wrong = golden.lines().zip(text.lines()).find(|(golden, measured)| golden != measured);
+    assert!(
+        golden == text,
+        "counts changed; the first difference: {wrong:?}. If it is meant: FTLAB_BLESS=1 cargo test -p ftlab-sim --test \
+         golden"
+    );
+}
