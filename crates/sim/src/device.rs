@@ -359,7 +359,10 @@ mod tests {
                 "dir/my.toml:3: a device has no key \"reed_us\"; did you mean read_us? ",
             ),
             ("base = 'agrawal'\n", "dir/my.toml:1: there is no device \"agrawal\"; did you mean agrawal08? "),
-            ("base = 'agrawal08'\npage = '4kb'\n", "dir/my.toml:2: page = \"4kb\" is not understood; give whole bytes"),
+            (
+                "base = 'agrawal08'\npage = '4kb'\n",
+                "dir/my.toml:2: page = \"4kb\" is not understood; give a size such as 512, 4KiB",
+            ),
             ("base = 'agrawal08'\nnop = true\n", "dir/my.toml:2: nop is a boolean; give a number or a string"),
             ("zzz = 1\naaa = 2\n", "dir/my.toml:1: a device has no key \"zzz\""),
             ("# x\n[device]\npage = 4096\n", "dir/my.toml:2: device is a table; "),

@@ -1,8 +1,6 @@
 //! Whatever is wrong with what the user gives: one line that names it, exit code 2, no file left, no panic.
 
-mod common;
-
-use common::{Directory, spc};
+use crate::common::{Directory, spc};
 use std::fs;
 
 /// Runs lines that must be refused with these words, and leaves no trace of itself.

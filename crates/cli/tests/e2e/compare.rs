@@ -1,8 +1,6 @@
 //! `ftlab compare` and `ftlab run` as a user runs them: reports, determinism, and every kind of workload.
 
-mod common;
-
-use common::{Directory, spc};
+use crate::common::{Directory, spc};
 use ftlab_cli::args::{Command, Invocation, parse};
 use ftlab_cli::commands::experiment::{Limits, run};
 use serde_json::Value;

@@ -1,8 +1,6 @@
 //! The commands beside `compare`, as a user runs them.
 
-mod common;
-
-use common::{Directory, spc};
+use crate::common::{Directory, spc};
 use std::fs;
 
 #[test]

@@ -1,0 +1,6 @@
+//! The built command, end to end.
+
+mod bad_input;
+mod commands;
+mod common;
+mod compare;
