@@ -102,7 +102,7 @@ pub fn run(args: &CompareArgs, stop: &AtomicBool, limits: &Limits) -> Result<Opt
 /// The device that the user named.
 fn device_spec(device: Option<&str>) -> Result<DeviceSpec, CliError> {
     let text = device.unwrap_or(DEFAULT_DEVICE);
-    if !Path::new(text).extension().is_some_and(|extension| extension == "toml") {
+    if Path::new(text).extension().is_none_or(|extension| extension != "toml") {
         return text.parse().map_err(CliError::new);
     }
     let contents = std::fs::read_to_string(text).map_err(|cause| CliError::file("read", Path::new(text), &cause))?;

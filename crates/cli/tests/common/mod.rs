@@ -1,4 +1,5 @@
 //! Running the built command in a directory of the test's own.
+#![allow(dead_code, reason = "every test file uses a part")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,10 +7,10 @@ use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A directory of one test's own, removed when dropped.
-pub struct Directory(PathBuf);
+pub(crate) struct Directory(PathBuf);
 
 impl Directory {
-    pub fn new() -> Directory {
+    pub(crate) fn new() -> Directory {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("ftlab-e2e-{}-{count}", std::process::id()));
@@ -17,18 +18,18 @@ impl Directory {
         Directory(path)
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 
-    pub fn file(&self, name: &str, contents: impl AsRef<[u8]>) -> PathBuf {
+    pub(crate) fn file(&self, name: &str, contents: impl AsRef<[u8]>) -> PathBuf {
         let path = self.0.join(name);
         fs::write(&path, contents).unwrap();
         path
     }
 
     /// The names in the directory, hidden ones included, sorted.
-    pub fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.0).unwrap();
         let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
@@ -36,7 +37,7 @@ impl Directory {
     }
 
     /// Runs `ftlab` here.
-    pub fn ftlab(&self, line: &str) -> Ran {
+    pub(crate) fn ftlab(&self, line: &str) -> Ran {
         let words = line.split_whitespace();
         let output = Command::new(env!("CARGO_BIN_EXE_ftlab")).args(words).current_dir(&self.0).output().unwrap();
         Ran::new(line, output)
@@ -50,11 +51,11 @@ impl Drop for Directory {
 }
 
 /// What a command did.
-pub struct Ran {
-    pub line: String,
-    pub code: Option<i32>,
-    pub stdout: String,
-    pub stderr: String,
+pub(crate) struct Ran {
+    pub(crate) line: String,
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 impl Ran {
@@ -69,7 +70,7 @@ impl Ran {
     }
 
     /// It succeeded, silently but for its output, which fits the width.
-    pub fn succeeded(self) -> Ran {
+    pub(crate) fn succeeded(self) -> Ran {
         assert_eq!(self.code, Some(0), "{}: {}", self.line, self.stderr);
         assert_eq!(self.stderr, "", "{}", self.line);
         for line in self.stdout.lines() {
@@ -79,7 +80,7 @@ impl Ran {
     }
 
     /// It was refused in one line on standard error, with exit code 2.
-    pub fn refused(self) -> String {
+    pub(crate) fn refused(self) -> String {
         assert_eq!(self.code, Some(2), "{}: {}{}", self.line, self.stdout, self.stderr);
         assert_eq!(self.stdout, "", "{}", self.line);
         assert_eq!(self.stderr.lines().count(), 1, "{}: {}", self.line, self.stderr);
@@ -93,10 +94,10 @@ impl Ran {
 }
 
 /// An SPC trace of writes and reads over some megabytes.
-pub fn spc(requests: u64) -> String {
+pub(crate) fn spc(requests: u64) -> String {
     let line = |i: u64| {
         let sector = i.wrapping_mul(2_654_435_761) % 40_000 * 8 + i % 3;
-        let kind = if i % 4 == 0 { 'r' } else { 'w' };
+        let kind = if i.is_multiple_of(4) { 'r' } else { 'w' };
         format!("{},{sector},{},{kind},{}.{:06}\n", i % 2, 4096 * (1 + i % 3), i / 2000, i % 2000 * 500)
     };
     (0..requests).map(line).collect()
