@@ -1,4 +1,5 @@
 //! Running the built command in a directory of the test's own.
+#![allow(dead_code, reason = "every test file uses a part")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
