@@ -282,8 +282,9 @@ impl Space {
     #[cold]
     #[inline(never)]
     fn page_somewhere<F: Flash>(&mut self, flash: &mut F, stream: usize, die: usize) -> Result<Ppn, Error<F::Fault>> {
-        // With few blocks left, what is open is used up before anything is opened: callers count on it.
-        let scarce = self.blocks.free_total() <= SCARCE;
+        // With few blocks left that two streams share, what is open is used up before anything is opened: schemes with
+        // translation blocks count on it.
+        let scarce = self.translation.is_some() && self.blocks.free_total() <= SCARCE;
         let spare_room = |space: &Space| space.streams[stream].any_with_room();
         if scarce && let Some(lane) = spare_room(self) {
             return self.streams[stream].take(lane).ok_or(Error::Full);

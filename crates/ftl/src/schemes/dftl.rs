@@ -188,6 +188,9 @@ const TRANSLATION: usize = 1;
 /// Free blocks that a host page may need: a data block, a translation block, and one to collect the next victim into.
 const LEAST: u32 = space::SCARCE;
 
+/// Translation pages with discarded entries in the cache alone, at the most, if discards are durable.
+const MOST_DISCARDS: usize = 4;
+
 #[derive(Clone, Copy, Default, Debug)]
 struct Counters {
     cache: CacheCounters,
@@ -443,10 +446,11 @@ impl Dftl {
             let room: u32 = (0..lanes.count()).map(|lane| lanes.room(lane)).sum();
             wanted.saturating_sub(room).div_ceil(pages)
         };
+        let discards = if self.durable_trim { self.trimmed.len() as u32 } else { 0 };
         if self.space.is_translation(block) {
-            blocks(TRANSLATION, live)
+            blocks(TRANSLATION, live + discards)
         } else {
-            blocks(DATA, live) + blocks(TRANSLATION, live.min(self.store.count()))
+            blocks(DATA, live) + blocks(TRANSLATION, live.min(self.store.count()) + discards)
         }
     }
 
@@ -465,6 +469,10 @@ impl Dftl {
     }
 
     fn collect<F: Flash>(&mut self, flash: &mut F, victim: Block, fate: Fate) -> Result<(), Error<F::Fault>> {
+        // An erase may take the newest copy of a discarded page while older ones are left: its discard goes first.
+        if self.durable_trim {
+            self.write_discards(flash)?;
+        }
         self.space.begin_collecting(victim);
         if self.space.is_translation(victim) {
             self.collect_translation(flash, victim, fate)
@@ -568,9 +576,41 @@ impl Dftl {
         Ok(())
     }
 
+    /// Writes the translation pages whose discarded entries are only in the cache.
+    fn write_discards<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+        while let Some(&tvpn) = self.trimmed.first() {
+            self.settle(flash, Tvpn(tvpn), Cause::TranslationUpdate)?;
+        }
+        Ok(())
+    }
+
     #[inline(always)]
     fn needs_room(&self) -> bool {
         self.space.blocks.free_total() <= self.space.low || !self.space.doomed.is_empty()
+    }
+
+    /// Makes room for what a read may evict; true if the device is full.
+    #[cold]
+    fn make_room_to_read<F: Flash>(&mut self, flash: &mut F) -> Result<bool, Error<F::Fault>> {
+        match self.make_room(flash) {
+            Ok(()) => Ok(false),
+            Err(Error::Full) => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// An entry that is not cached, without caching it: a full device can still be read.
+    #[cold]
+    fn look_up<F: Flash>(&mut self, flash: &mut F, lpn: Lpn) -> Result<Ppn, Error<F::Fault>> {
+        self.counters.cache.accesses += 1;
+        let (tvpn, entry) = self.store.locate(lpn.0);
+        match self.store.at(tvpn) {
+            Ppn::NONE => Ok(Ppn::NONE),
+            at => {
+                self.counters.loads += 1;
+                Ok(Ppn(flash.read(at, Cause::TranslationLoad)?.1.meta()[entry]))
+            }
+        }
     }
 
     // ---- host operations ---------------------------------------------------------------------------------------
@@ -592,6 +632,13 @@ impl Dftl {
                     self.cache.set(slot, lpn, Ppn::NONE);
                     self.trimmed.insert(tvpn.0);
                 }
+            }
+            // Few enough are left pending that a collection always has room to write them first.
+            if self.durable_trim && self.trimmed.len() > MOST_DISCARDS {
+                if self.needs_room() {
+                    self.make_room(flash)?;
+                }
+                self.write_discards(flash)?;
             }
             return Ok(());
         }
@@ -742,7 +789,7 @@ impl Dftl {
     }
 }
 
-/// Whether a page that a translation page points at holds that LPN. Certain without looking if its block was opened
+/// Whether a page that a translation page points at holds that LPN. Certain without looking if its block was filled
 /// before the watermark: it has not been erased since.
 fn names<F: Flash>(
     flash: &mut F,
@@ -753,14 +800,11 @@ fn names<F: Flash>(
 ) -> Result<bool, Error<F::Fault>> {
     let g = *flash.geometry();
     let Some(found) = census.blocks[g.block_of(ppn).index()] else { return Ok(false) };
-    if g.offset_of(ppn) >= found.programmed {
+    if g.offset_of(ppn) >= found.programmed || census.spoiled.contains(&ppn) {
         return Ok(false);
     }
-    if found.first_program < watermark && found.kind == Kind::Data {
-        let torn_possible = found.last_program >= watermark;
-        if !torn_possible {
-            return Ok(true);
-        }
+    if found.last_program < watermark && found.kind == Kind::Data {
+        return Ok(true);
     }
     let oob = flash.read_oob(ppn, Cause::Recovery)?;
     Ok(oob.is_some_and(|oob| oob.kind == Kind::Data && oob.address == lpn))
@@ -798,11 +842,13 @@ impl<F: Flash> Ftl<F> for Dftl {
 
     #[inline]
     fn read<'f>(&mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
-        if self.needs_room() {
-            self.make_room(flash)?;
-        }
-        let slot = self.translate(flash, lpn)?;
-        let ppn = self.cache.get(slot, lpn);
+        let full = self.needs_room() && self.make_room_to_read(flash)?;
+        let ppn = if full && self.cache.find(lpn).is_none() {
+            self.look_up(flash, lpn)?
+        } else {
+            let slot = self.translate(flash, lpn)?;
+            self.cache.get(slot, lpn)
+        };
         if ppn == Ppn::NONE {
             return Ok(None);
         }
@@ -859,15 +905,10 @@ impl<F: Flash> Ftl<F> for Dftl {
         if !self.durable_trim {
             return Ok(());
         }
-        while let Some(&tvpn) = self.trimmed.first() {
-            if self.needs_room() {
-                self.make_room(flash)?;
-            }
-            if self.trimmed.contains(&tvpn) {
-                self.settle(flash, Tvpn(tvpn), Cause::TranslationUpdate)?;
-            }
+        if !self.trimmed.is_empty() && self.needs_room() {
+            self.make_room(flash)?;
         }
-        Ok(())
+        self.write_discards(flash)
     }
 
     fn idle(&mut self, flash: &mut F, copies: u32) -> Result<bool, Error<F::Fault>> {

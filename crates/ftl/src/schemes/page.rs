@@ -554,17 +554,10 @@ impl Page {
         }
         let limit = self.records_per_page();
         for records in needed.chunks(limit) {
-            let page = loop {
-                let to = self.space.page_on(flash, self.gc, die)?;
-                let oob = Oob { program: self.space.number(), ..self.trim_oob() };
-                match flash.program(to, oob, Payload::Meta(&tombstones::encode(records)), Cause::DataGc) {
-                    Ok(()) => break to,
-                    Err(fault) if fault.kind() == FaultKind::ProgramFailed => self.space.abandon(to),
-                    Err(fault) => return Err(fault.into()),
-                }
-            };
-            self.counters.trim_pages += 1;
-            self.point_at_tombstones(page, records, |old| old == entry);
+            let page = self.put_tombstones(flash, records, die, Cause::DataGc)?;
+            for _ in 0..self.point_at_tombstones(page, records, |old| old == entry) {
+                self.release_tombstone(entry);
+            }
         }
         Ok(())
     }
