@@ -260,7 +260,8 @@ impl Page {
         let live = self.space.blocks.live_of(victim);
         self.space.blocks.begin_collecting(victim);
         let per = self.space.blocks.geometry().pages_per_block - live;
-        self.progress[die] = Progress { block: victim.0, next: 0, credit: 0, live, per };
+        // The first slice is dealt in advance, or the victim would end after its die has run out of room.
+        self.progress[die] = Progress { block: victim.0, next: 0, credit: per * SLICE, live, per };
     }
 
     /// A host page went to `die`: pays what its collection is owed for it.
