@@ -7,6 +7,7 @@
 //!
 //! Traces are looked for in `$FTLAB_TRACES`, `../shared/traces` beside the workspace, and `/work/shared/traces`. What is
 //! missing is named and left out.
+#![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::print_stderr, reason = "a program of its own")]
 
 use std::fs::File;
 use std::path::PathBuf;

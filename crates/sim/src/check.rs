@@ -436,6 +436,7 @@ pub fn check(config: &CheckConfig) -> Result<CheckReport, CheckError> {
     let threads = if config.threads == 0 { cores() } else { config.threads };
     let next = AtomicU64::new(config.seeds.start);
     let done = Mutex::new(BTreeMap::new());
+    #[expect(clippy::disallowed_methods, reason = "seeds are independent; results do not depend on the threads")]
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {

@@ -326,6 +326,7 @@ struct Run<'a, F, S> {
     logical_pages: u64,
     response: ByKind,
     service: ByKind,
+    queue: ByKind,
     counts: Counts,
     window: Option<Window>,
     /// Commands, erase counts and the time at the end of the warm-up.
@@ -365,6 +366,7 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
             logical_pages: u64::from(config.device.logical_pages),
             response: ByKind::default(),
             service: ByKind::default(),
+            queue: ByKind::default(),
             counts: Counts::default(),
             window,
             base: Tally::default(),
@@ -436,6 +438,7 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
     fn end_warmup(&mut self) {
         self.response.clear();
         self.service.clear();
+        self.queue.clear();
         self.counts = Counts::default();
         self.base = self.flash.tally().clone();
         self.base_erases = self.scheme.erase_counts().to_vec();
@@ -511,6 +514,7 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
         }
         self.response.writes.record(served.end_ns - arrival_ns);
         self.service.writes.record(served.end_ns - served.start_ns);
+        self.queue.writes.record(served.start_ns - arrival_ns);
         Ok(served)
     }
 
@@ -532,6 +536,7 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
         self.counts.read_pages += last - first + 1;
         self.response.reads.record(served.end_ns - arrival_ns);
         self.service.reads.record(served.end_ns - served.start_ns);
+        self.queue.reads.record(served.start_ns - arrival_ns);
         Ok(served)
     }
 
@@ -611,6 +616,7 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
             ended,
             response_us: self.response.summary(),
             service_us: self.service.summary(),
+            queue_us: self.queue.summary(),
             ..SchemeResult::default()
         };
         result.set_commands(&tally, us);

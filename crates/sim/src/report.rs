@@ -124,7 +124,7 @@ pub struct SchemeResult {
     /// Mean share of a block's pages that were in use when it was erased; absent if nothing was erased.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub space_utilisation: Option<f64>,
-    /// Erases per block at the end.
+    /// Erases of each block in the measured phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub erase_count: Option<EraseCount>,
     /// The scheme's own counters.
@@ -261,7 +261,7 @@ pub struct EraseCount {
 pub struct Interval {
     /// End of the interval, in simulated seconds since the measured phase began.
     pub seconds: f64,
-    /// Requests that ended in the interval.
+    /// Requests that arrived in the interval.
     pub requests: u64,
     /// Requests per simulated second.
     pub iops: f64,
@@ -270,10 +270,10 @@ pub struct Interval {
     pub waf: Option<f64>,
     /// Free blocks at its end.
     pub free_blocks: u64,
-    /// Mean response time, in microseconds; absent if no request ended.
+    /// Mean response time, in microseconds; absent if no request arrived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_us: Option<f64>,
-    /// 99th percentile of the response time, in microseconds; absent if no request ended.
+    /// 99th percentile of the response time, in microseconds; absent if no request arrived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_us: Option<f64>,
 }
