@@ -8,6 +8,7 @@ use crate::error::CliError;
 use clap::builder::{PossibleValue, Styles};
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use sim::check::Replay;
 use sim::units::{UnitError, parse_bytes, parse_count, parse_duration_ns};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -44,6 +45,8 @@ pub enum Command {
     Compare(Box<CompareArgs>),
     /// Run an experiment from a TOML file: every flag of `compare` is a key.
     Run(RunArgs),
+    /// Check that schemes lose nothing: cut the power at flash commands, fail blocks, audit.
+    Check(CheckArgs),
     /// Look at, convert and make traces.
     Trace(TraceArgs),
     /// List the schemes, or explain one.
@@ -245,6 +248,39 @@ pub struct RunArgs {
     /// Experiment file
     #[arg(value_name = "FILE.toml", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
+}
+
+/// `ftlab check`.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+#[command(after_help = "Examples:\n  \
+    ftlab check                                       all schemes, 80,000 cuts and those that follow\n  \
+    ftlab check --scheme dftl --seeds 200 --cuts 1M   one scheme, longer\n  \
+    ftlab check --scheme dftl --replay 7:123.2.1      a failure that an earlier run printed\n\n\
+    Exits with 1 if a scheme fails.")]
+pub struct CheckArgs {
+    /// Scheme to attack, or "all"
+    #[arg(long, value_name = "NAME|all", default_value = "all", value_parser = parse_name)]
+    pub scheme: String,
+
+    /// Seeds per scheme, from 0; each is a small device and a run of its own
+    #[arg(long, value_name = "N", default_value = "32", value_parser = parse_positive_count, conflicts_with = "replay")]
+    pub seeds: u64,
+
+    /// Power cuts per scheme: at every command in every way, or at about N, evenly drawn
+    #[arg(long, value_name = "all|N", default_value = "80000", conflicts_with = "replay")]
+    pub cuts: Cuts,
+
+    /// Operations of each run
+    #[arg(long, value_name = "N", default_value = "400", value_parser = clap::value_parser!(u32).range(1..))]
+    pub operations: u32,
+
+    /// Show one case again, in detail, as SEED:OPERATION[.COMMAND.FACE[/COMMAND.FACE|/storm]]; needs --scheme NAME
+    #[arg(long, value_name = "CASE")]
+    pub replay: Option<Replay>,
+
+    /// Threads; 0: all cores
+    #[arg(long, value_name = "N", default_value = "0", value_parser = parse_check_threads)]
+    pub threads: usize,
 }
 
 /// `ftlab schemes` and `ftlab devices`.
@@ -490,6 +526,23 @@ impl FromStr for Volumes {
     }
 }
 
+/// Where a check cuts the power.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cuts {
+    /// At every flash command, in every way.
+    All,
+    /// At about this many.
+    Number(u64),
+}
+
+impl FromStr for Cuts {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "all" { Ok(Cuts::All) } else { parse_positive_count(text).map(Cuts::Number) }
+    }
+}
+
 /// One parameter of one scheme.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Setting {
@@ -546,6 +599,10 @@ fn parse_threads(text: &str) -> Result<usize, String> {
         .ok()
         .filter(|threads| (1..=1024).contains(threads))
         .ok_or_else(|| "a number of threads is 1 to 1024".to_owned())
+}
+
+fn parse_check_threads(text: &str) -> Result<usize, String> {
+    if text == "0" { Ok(0) } else { parse_threads(text) }
 }
 
 /// What a command line asks for.
@@ -708,6 +765,24 @@ mod tests {
     }
 
     #[test]
+    fn what_to_check() {
+        let defaults = CheckArgs {
+            scheme: "all".into(),
+            seeds: 32,
+            cuts: Cuts::Number(80_000),
+            operations: 400,
+            replay: None,
+            threads: 0,
+        };
+        assert_eq!(command("check"), Command::Check(defaults.clone()));
+        let replay = Some("7:123.2.1/storm".parse().unwrap());
+        let expected = CheckArgs { scheme: "dftl".into(), replay, ..defaults.clone() };
+        assert_eq!(command("check --scheme dftl --replay 7:123.2.1/storm"), Command::Check(expected));
+        let expected = CheckArgs { cuts: Cuts::All, seeds: 3, threads: 2, ..defaults };
+        assert_eq!(command("check --cuts all --seeds 3 --threads 2"), Command::Check(expected));
+    }
+
+    #[test]
     fn alone_it_prints_help() {
         for line in ["", "--help", "compare --help", "trace", "trace convert --help"] {
             let text = printed(line);
@@ -734,6 +809,8 @@ mod tests {
             ("compare a.spc --workload zipf", "cannot be used with"),
             ("compare --buffer lru", "unexpected argument '--buffer'"),
             ("compair", "unrecognized subcommand 'compair'; a similar subcommand exists: 'compare'"),
+            ("check --replay 7", "must be SEED:OPERATION"),
+            ("check --cuts 0", "it must be at least 1"),
             ("run", "FILE.toml"),
         ] {
             let message = message(line);

@@ -1,5 +1,6 @@
 //! The commands, each in its file.
 
+mod check;
 pub mod compare;
 pub mod experiment;
 mod tables;
@@ -16,6 +17,8 @@ use std::io::Write;
 pub enum Ended {
     /// It did what was asked.
     Done,
+    /// It checked, and found something wrong; what is printed.
+    Failed,
     /// The user stopped it; what was finished is printed.
     Interrupted,
 }
@@ -25,6 +28,7 @@ impl Ended {
     pub fn exit_code(self) -> u8 {
         match self {
             Ended::Done => 0,
+            Ended::Failed => 1,
             Ended::Interrupted => 130,
         }
     }
@@ -41,6 +45,7 @@ pub fn dispatch(command: Command, stdout: &mut dyn Write) -> Result<Ended, CliEr
             let args = experiment_file::load(&run.file)?;
             experiment::compare(&args, progress::interrupt_flag()?.as_ref(), stdout)
         }
+        Command::Check(args) => check::check(&args, stdout),
         Command::Trace(args) => trace::trace(&args.command, stdout),
         Command::Schemes(args) => tables::schemes(args.name.as_deref(), stdout),
         Command::Devices(args) => tables::devices(args.name.as_deref(), stdout),

@@ -1,6 +1,7 @@
 //! The built command, end to end.
 
 mod bad_input;
+mod check;
 mod commands;
 mod common;
 mod compare;

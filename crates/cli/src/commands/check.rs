@@ -1,0 +1,62 @@
+//! `ftlab check`: every scheme under power cuts, on failing media, and held to its claims.
+
+use super::Ended;
+use crate::args::{CheckArgs, Cuts};
+use crate::error::CliError;
+use ftl::schemes::{SCHEMES, by_name};
+use sim::check::{self, CheckConfig};
+use std::io::Write;
+
+/// Checks the schemes, or shows one case again.
+///
+/// # Errors
+/// A scheme that is unknown or keeps no data, a case that does not exist.
+pub(super) fn check(args: &CheckArgs, stdout: &mut dyn Write) -> Result<Ended, CliError> {
+    let schemes = schemes(&args.scheme)?;
+    let config = |scheme: &str| CheckConfig {
+        seeds: 0..args.seeds,
+        operations: args.operations,
+        cuts: match args.cuts {
+            Cuts::All => check::Cuts::All,
+            Cuts::Number(count) => check::Cuts::Count(count),
+        },
+        threads: args.threads,
+        ..CheckConfig::new(scheme)
+    };
+    if let Some(replay) = &args.replay {
+        let [scheme] = schemes[..] else {
+            return Err(CliError::new("--replay shows a case of one scheme: add --scheme NAME"));
+        };
+        let lines = check::replay(&config(scheme), replay).map_err(CliError::new)?;
+        crate::print(stdout, &format!("{}\n", lines.join("\n")))?;
+        let held = lines.last().is_some_and(|line| line == "nothing went wrong");
+        return Ok(if held { Ended::Done } else { Ended::Failed });
+    }
+    let mut ended = Ended::Done;
+    for scheme in schemes {
+        let report = check::check(&config(scheme)).map_err(CliError::new)?;
+        let mut text = report.to_string();
+        for failure in report.failures.iter().filter(|failure| !failure.replay.is_empty()) {
+            let (replay, operations) = (&failure.replay, args.operations);
+            text += &format!("  ftlab check --scheme {scheme} --operations {operations} --replay {replay}\n");
+        }
+        crate::print(stdout, &text)?;
+        if !report.passed() {
+            ended = Ended::Failed;
+        }
+    }
+    Ok(ended)
+}
+
+/// The scheme of this name, or all that are meant to pass: test builds have one that must not.
+fn schemes(name: &str) -> Result<Vec<&'static str>, CliError> {
+    if name == "all" {
+        let rows = SCHEMES.iter().filter(|row| row.keeps_data && row.name != "canary");
+        return Ok(rows.map(|row| row.name).collect());
+    }
+    match by_name(name) {
+        Some(row) if row.keeps_data => Ok(vec![row.name]),
+        Some(row) => Err(CliError::new(format_args!("scheme {} keeps no data: there is nothing to check", row.name))),
+        None => Err(CliError::unknown("scheme", name, SCHEMES.iter().map(|row| row.name))),
+    }
+}

@@ -1,0 +1,33 @@
+//! `ftlab check`, as a user runs it.
+
+use crate::common::Directory;
+
+#[test]
+fn a_scheme_that_holds_is_reported() {
+    let directory = Directory::new();
+    let text = directory.ftlab("check --scheme page --cuts 100 --operations 100 --seeds 4").succeeded().stdout;
+    assert!(text.starts_with("page: held over ") && text.contains("on 4 devices"), "{text}");
+}
+
+#[test]
+fn a_replay_tells_what_happened() {
+    let directory = Directory::new();
+    let text = directory.ftlab("check --scheme page --replay 0:5").succeeded().stdout;
+    assert!(text.starts_with("page 0:5\n") && text.ends_with("nothing went wrong\n"), "{text}");
+}
+
+#[test]
+fn what_cannot_be_checked_is_refused() {
+    let directory = Directory::new();
+    for (line, expected) in [
+        ("--scheme dtfl", "unknown scheme \"dtfl\"; did you mean \"dftl\"?"),
+        ("--scheme null", "scheme null keeps no data"),
+        ("--scheme page --replay 7", "must be SEED:OPERATION"),
+        ("--scheme page --replay 7:1/storm", "must be SEED:OPERATION"),
+        ("--scheme all --replay 7:1", "add --scheme NAME"),
+        ("--cuts some", "--cuts"),
+    ] {
+        let message = directory.ftlab(&format!("check {line}")).refused();
+        assert!(message.contains(expected), "{line}: {message}");
+    }
+}
