@@ -87,7 +87,8 @@ fn page(name: &str, gib: u32, medium: Medium, requests: u64) {
     );
 }
 
-/// The least that page mapping can be: a map, a reverse map, live bits and counts, one open block a die, greedy victims;
+/// The least that page mapping can be: a map, a reverse map, live bits and counts, one open block a die, greedy
+/// victims;
 /// no medium, no causes, no time, no checks. What a machine does with it says how fast the machine is.
 fn bare(gib: u32, writes: u64) {
     let g = device(gib).geometry;

@@ -79,7 +79,8 @@ pub struct MountReport {
 /// A flash translation layer over a medium.
 ///
 /// Pages are whole; the host model cuts requests and merges partial pages. Everything is synchronous: when a write
-/// returns, it is acknowledged. A clone, beside a clone of its medium, is a branch of history: how checks try every power
+/// returns, it is acknowledged. A clone, beside a clone of its medium, is a branch of history: how checks try every
+/// power
 /// cut.
 pub trait Ftl<F: Flash>: Sized + Clone {
     /// A scheme on a blank medium, as it leaves the factory. Reads bad-block marks, writes what the scheme needs.

@@ -1,12 +1,13 @@
-//! Holds twins against the traces they were fitted to, by what schemes make of both: hit ratios and write amplification.
+//! Holds twins against the traces they were fitted to, by what schemes make of both: hit ratios and write
+//! amplification.
 //!
 //! A twin is fitted to the first 10,000 requests of a trace; both then go through `page` and `dftl` on one device. The
 //! table is the one in `docs/twins.md`:
 //!
 //! `cargo run --release -p ftlab-sim --example twin_validation [-- REQUESTS]`
 //!
-//! Traces are looked for in `$FTLAB_TRACES`, `../shared/traces` beside the workspace, and `/work/shared/traces`. What is
-//! missing is named and left out.
+//! Traces are looked for in `$FTLAB_TRACES`, and `../shared/traces` beside the workspace. What
+//! is missing is named and left out.
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::print_stderr, reason = "a program of its own")]
 
 use std::fs::File;
@@ -133,8 +134,8 @@ fn main() -> Result<(), Failure> {
         None => 300_000,
     };
     println!(
-        "| original | requests | device MiB | device writes real / twin | hit % real / twin | points | WAF dftl real / twin | error | WAF page real / \
-         twin | error |\n|---|---|---|---|---|---|---|---|---|---|"
+        "| original | requests | device MiB | device writes real / twin | hit % real / twin | points | \
+         WAF dftl real / twin | error | WAF page real / twin | error |\n|---|---|---|---|---|---|---|---|---|---|"
     );
     for name in TRACES {
         let Some(path) = find(name) else {

@@ -2,7 +2,8 @@
 //!
 //! A *seed* stands for a small device, a scheme's settings and a stream of operations. For each seed the checker
 //!
-//! 1. runs the operations and holds every read to the [`Oracle`](crate::oracle::Oracle) and the scheme to its own audit;
+//! 1. runs the operations and holds every read to the [`Oracle`](crate::oracle::Oracle) and the scheme to its own
+//!    audit;
 //! 2. cuts power at the commands of that run, in every way that a cut command can look (docs/fault-model.md): it mounts
 //!    the device, reads everything twice, audits, goes on for some operations, and mounts once more. Behind a sample of
 //!    these cuts it cuts again, at every command of the mount and of the first operations after it, and many times in a
@@ -12,7 +13,8 @@
 //!    keeps on flash is what it works from.
 //!
 //! Every run is a branch: scheme, chip and oracle are cloned before an operation, so that a cut costs what happens
-//! after it and not what led to it. A failure names a [`Replay`], which [`replay`] turns into a story. Results depend on
+//! after it and not what led to it. A failure names a [`Replay`], which [`replay`] turns into a story. Results depend
+//! on
 //! the configuration alone, not on threads.
 
 mod bed;
@@ -125,7 +127,8 @@ impl Part {
 }
 
 /// One case of a check. As text `SEED:CUT`, for example `7:123.2.1/4.0`: seed 7, operation 123, its changing command 2
-/// in face 1, then changing command 4 of the recovery in face 0, or `/storm`, many more in a row; `7:123` is operation 123 without a cut, and
+/// in face 1, then changing command 4 of the recovery in face 0, or `/storm`, many more in a row; `7:123` is operation
+/// 123 without a cut, and
 /// `7:media.123` operation 123 on a failing medium. Commands, operations and faces count from 0; the faces of a program
 /// and of an erase are in docs/fault-model.md.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -346,7 +346,8 @@ fn lines_of_one_entry_are_dftl() {
 /// flash, so all blocks hold data. The host's commands are page mapping's. The collections are those of a log with its
 /// own rhythm: DFTL makes room as soon as it opens its last spare block, by one victim whose copies begin the block;
 /// `page` waits for a full block and then collects a round. Hence `gc-low` one higher there, and copies of uniform
-/// writes that are near, not equal. Under skew a round of `page` packs cold copies into blocks of their own, which saves
+/// writes that are near, not equal. Under skew a round of `page` packs cold copies into blocks of their own, which
+/// saves
 /// it a fifth of the copies: no equality is to be had there (docs/validation.md).
 #[test]
 fn a_cache_of_the_whole_map_is_page_mapping() {

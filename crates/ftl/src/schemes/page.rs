@@ -17,7 +17,8 @@
 //! Space: a die collects when no more than `gc-low` of its blocks are free, until `gc-high` are. A collection copies
 //! at most pages − 1 live pages of a victim with at least one dead page into at most one newly opened block, and then
 //! frees a whole block, so each one gains at least a page and the loop ends; a die in which no block has a dead page is
-//! full, and writes go to the others. A trim page for discards that are still pending takes the room of the page gained,
+//! full, and writes go to the others. A trim page for discards that are still pending takes the room of the page
+//! gained,
 //! but only once, for then none is pending. With `gc-spread`, a victim's copies are dealt over the writes that follow,
 //! at the rate that empties it just before its die runs out of room. The last free block of a die is opened by
 //! collections that run to their end only, which mounting relies on (docs/recovery.md).
@@ -298,7 +299,8 @@ impl Page {
     /// Copies up to `copies` pages of a die's victim, and erases it when it is empty.
     fn slice<F: Flash>(&mut self, flash: &mut F, die: usize, copies: u32) -> Result<(), Error<F::Fault>> {
         let Progress { block, next, .. } = self.progress[die];
-        // The last free block of a die is opened only by a collection that goes on to its end: were host pages to follow
+        // The last free block of a die is opened only by a collection that goes on to its end: were host pages to
+        // follow
         // into it, a power cut could leave less room in it than the collection still needs.
         let room = self.space.streams[self.gc].room(die);
         let reserved = u32::from(!self.tombstones.pending.is_empty());

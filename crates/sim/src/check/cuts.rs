@@ -460,7 +460,8 @@ fn cut_again<S: Ftl<F>, F: Bench>(
     case.recover(session)
 }
 
-/// Many cuts in a row, each a few commands into the recovery from the one before: room and progress must not be used up.
+/// Many cuts in a row, each a few commands into the recovery from the one before: room and progress must not be used
+/// up.
 fn storm<S: Ftl<F>, F: Bench>(
     case: &mut Case<'_>,
     session: &mut Session<'_, S, F>,

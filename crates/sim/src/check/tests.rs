@@ -1,3 +1,5 @@
+//! The checker checked: schemes hold, the canary does not, and replays show why.
+
 use super::*;
 use proptest::prelude::*;
 

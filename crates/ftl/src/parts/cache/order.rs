@@ -3,9 +3,12 @@
 //! | order | victim |
 //! |---|---|
 //! | LRU | least recently used |
-//! | segmented LRU | LRU of the probationary segment; a second use moves a line to the protected segment, whose overflow returns (Karedla et al. 1994; DFTL names it) |
+//! | segmented LRU | LRU of the probationary segment; a second use moves a line to the protected segment, whose
+//! overflow returns (Karedla et al. 1994; DFTL names it) |
 //! | LFU | least often used since it was loaded; among equals the least recently used |
-//! | real + ghost | FlashSim's: lines enter the real list; its overflow moves the least used to the ghost list; the least used ghost is evicted; a ghost hit that has been used as often as the least used real line changes places with it |
+//! | real + ghost | FlashSim's: lines enter the real list; its overflow moves the least used to the ghost list; the
+//! least used ghost is evicted; a ghost hit that has been used as often as the least used real line changes places
+//! with it |
 
 use crate::{Loader, Saver};
 use alloc::collections::BTreeSet;
