@@ -24,15 +24,17 @@ impl fmt::Display for Bed {
         let g = &self.geometry;
         write!(
             f,
-            "seed {}: {} dies of {} blocks of {} pages, {} of {} pages logical; {}",
+            "seed {}: {} dies of {} blocks of {} pages, {} of {} pages logical",
             self.seed,
             g.die_count(),
             g.blocks_per_die,
             g.pages_per_block,
             self.logical_pages,
-            g.page_count(),
-            self.settings
-        )
+            g.page_count()
+        )?;
+        // Few enough settings on a line to fit a terminal.
+        let settings: Vec<String> = self.settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        settings.chunks(4).try_for_each(|line| write!(f, "\n  {}", line.join(" ")))
     }
 }
 
