@@ -731,11 +731,9 @@ impl Dftl {
             let first = tvpn.0 * g.entries_per_page();
             let range = first..logical_pages.min(first.saturating_add(g.entries_per_page()));
             let mut words = vec![Ppn::NONE.0; g.entries_per_page() as usize];
-            let mut watermark = 0;
-            if let Some((ppn, oob)) = page {
+            if let Some((ppn, _)) = page {
                 dftl.store.found(tvpn, ppn);
                 dftl.space.blocks.revive(ppn);
-                watermark = oob.version;
                 words.copy_from_slice(flash.read(ppn, Cause::Recovery)?.1.meta());
             }
             let mut group: Vec<(u32, u32)> = Vec::new();
@@ -743,7 +741,7 @@ impl Dftl {
                 let entry = &mut words[(lpn - first) as usize];
                 let restored = match lost.get(&lpn) {
                     Some(&(.., ppn)) => Some(ppn),
-                    None if *entry == Ppn::NONE.0 || names(flash, &census, Ppn(*entry), lpn, watermark)? => None,
+                    None if *entry == Ppn::NONE.0 || names(flash, &census, Ppn(*entry), lpn)? => None,
                     // The page was discarded, and its place taken since: the entry was lost.
                     None => Some(Ppn::NONE),
                 };
@@ -760,6 +758,10 @@ impl Dftl {
         }
         for (tvpn, group) in late {
             dftl.update(flash, tvpn, &group, Cause::Recovery)?;
+        }
+        // Cut after cut must not eat up the room that collecting needs: it is made before anything else takes a page.
+        if dftl.needs_room() {
+            dftl.make_room_to_read(flash)?;
         }
         Ok((dftl, report))
     }
@@ -789,22 +791,13 @@ impl Dftl {
     }
 }
 
-/// Whether a page that a translation page points at holds that LPN. Certain without looking if its block was filled
-/// before the watermark: it has not been erased since.
-fn names<F: Flash>(
-    flash: &mut F,
-    census: &Census,
-    ppn: Ppn,
-    lpn: u32,
-    watermark: u64,
-) -> Result<bool, Error<F::Fault>> {
+/// Whether a page that a translation page points at holds that LPN. The program numbers of its block do not tell: a block
+/// whose erase was cut short reads as old where nothing of the page is left.
+fn names<F: Flash>(flash: &mut F, census: &Census, ppn: Ppn, lpn: u32) -> Result<bool, Error<F::Fault>> {
     let g = *flash.geometry();
-    let Some(found) = census.blocks[g.block_of(ppn).index()] else { return Ok(false) };
-    if g.offset_of(ppn) >= found.programmed || census.spoiled.contains(&ppn) {
+    let found = census.blocks[g.block_of(ppn).index()];
+    if found.is_none_or(|found| g.offset_of(ppn) >= found.programmed) || census.spoiled.contains(&ppn) {
         return Ok(false);
-    }
-    if found.last_program < watermark && found.kind == Kind::Data {
-        return Ok(true);
     }
     let oob = flash.read_oob(ppn, Cause::Recovery)?;
     Ok(oob.is_some_and(|oob| oob.kind == Kind::Data && oob.address == lpn))
