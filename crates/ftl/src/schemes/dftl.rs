@@ -422,7 +422,14 @@ impl Dftl {
     fn choose(&mut self) -> Option<Block> {
         let free = self.space.blocks.free_total();
         let translation = self.space.best_translation_block().filter(|&block| self.needs(block) <= free);
-        let Some(data) = self.policy_victim() else { return translation };
+        let Some(mut data) = self.policy_victim() else { return translation };
+        if self.needs(data) > free && !self.space.is_translation(data) {
+            // The policy's choice does not fit any more: the block that takes the least may.
+            let blocks = &self.space.blocks;
+            let candidates =
+                (0..blocks.geometry().block_count()).filter(|&block| blocks.is_candidate(block)).map(Block);
+            data = candidates.min_by_key(|&block| blocks.live_of(block)).unwrap_or(data);
+        }
         if self.space.is_translation(data) {
             return translation.map(|best| if self.needs(data) <= free { data } else { best });
         }
@@ -791,8 +798,8 @@ impl Dftl {
     }
 }
 
-/// Whether a page that a translation page points at holds that LPN. The program numbers of its block do not tell: a block
-/// whose erase was cut short reads as old where nothing of the page is left.
+/// Whether a page that a translation page points at holds that LPN. The program numbers of its block do not tell: a
+/// block whose erase was cut short reads as old where nothing of the page is left.
 fn names<F: Flash>(flash: &mut F, census: &Census, ppn: Ppn, lpn: u32) -> Result<bool, Error<F::Fault>> {
     let g = *flash.geometry();
     let found = census.blocks[g.block_of(ppn).index()];
