@@ -1,15 +1,20 @@
-//! Throughput of whole runs: host page writes and requests per second of CPU time on one core.
+//! Throughput of whole runs, host page writes or requests per second of one core, and the time that mounts take.
 //!
-//! Counts operations first and prints them beside the times, so that two runs that differ in their work are seen to.
-//! `cargo bench -p ftlab-sim --bench throughput [-- FILTER]`; raw runs are kept in `benches/runs/`.
+//! `cargo bench -p ftlab-sim --bench throughput [-- FILTER]`; raw runs are kept in `benches/runs/`. Operations are
+//! counted and printed beside the times, so that two runs that differ in their work are seen to. Times are of the
+//! processor, not of the wall. Each page case is preceded by a bare loop of the same work: shared machines differ more
+//! from hour to hour than simulators do, and the ratio of the two is what can be compared.
 #![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "a program that measures and prints")]
 
 use flash::device::Device;
+use flash::{Full, Nand, NoData, Op, Timeline};
 use ftl::Settings;
-use ftl::schemes;
+use ftl::schemes::{self, Visitor};
+use ftl::{Ftl, Scheme};
 use sim::device::DeviceSpec;
-use sim::experiment::{Config, Fill, Medium, PartialPages, Unobserved, run};
+use sim::experiment::{Config, Fill, Medium, Observer, PartialPages, run};
 use sim::host::HostModel;
+use sim::workload::generate::{Context, generate};
 use sim::workload::{Intake, Operation, Request, Source, WorkloadError};
 
 /// Uniformly random page writes.
@@ -41,55 +46,157 @@ impl Source for Uniform {
     }
 }
 
-fn device(gib: u32) -> Device {
-    let text =
-        format!("agrawal08:capacity={gib}GiB,spare=12.5%,pages_per_block=256,channels=4,chips=2,dies=1,planes=1");
-    text.parse::<DeviceSpec>().expect("the device is well formed").build(None).expect("the device can be built")
+/// Requests made beforehand.
+struct Kept {
+    requests: Vec<Request>,
+    next: usize,
+    intake: Intake,
 }
 
-/// User and system time of this process, seconds.
+impl Source for Kept {
+    fn fill(&mut self, batch: &mut Vec<Request>, limit: usize) -> Result<(), WorkloadError> {
+        let end = (self.next + limit).min(self.requests.len());
+        batch.extend_from_slice(&self.requests[self.next..end]);
+        self.next = end;
+        Ok(())
+    }
+    fn intake(&self) -> &Intake {
+        &self.intake
+    }
+    fn timed(&self) -> bool {
+        true
+    }
+}
+
+/// Notes the processor's time at the end of the warm-up.
+struct Stopwatch {
+    warmup: u64,
+    served: u64,
+    began: f64,
+}
+
+impl Observer for Stopwatch {
+    fn served(&mut self, requests: u64) -> bool {
+        self.served += requests;
+        if self.served == self.warmup {
+            self.began = cpu_seconds();
+        }
+        true
+    }
+}
+
+/// Time that this thread has run, seconds.
 fn cpu_seconds() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").expect("Linux");
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
-    (fields[11].parse::<f64>().unwrap_or(0.0) + fields[12].parse::<f64>().unwrap_or(0.0)) / 100.0
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux tells how long a thread has run");
+    stat.split(' ').next().and_then(|ns| ns.parse::<f64>().ok()).expect("its first number is in nanoseconds") * 1e-9
 }
 
-fn page(name: &str, gib: u32, medium: Medium, requests: u64) {
-    let device = device(gib);
-    let mut source = Uniform {
-        rng: flash::Rng::new(1).fork("bench"),
-        pages: u64::from(device.logical_pages),
-        left: requests * 2,
-        intake: Intake::default(),
-    };
-    let config = Config {
-        scheme: "page",
-        settings: Settings::defaults(schemes::by_name("page").expect("it is in the table").parameters),
+fn built(spec: &str) -> Device {
+    spec.parse::<DeviceSpec>().expect("the device is well formed").build(None).expect("the device can be built")
+}
+
+fn device(gib: u32) -> Device {
+    built(&format!("agrawal08:capacity={gib}GiB,spare=12.5%,pages_per_block=256,channels=4,chips=2,dies=1,planes=1"))
+}
+
+fn config(scheme: &'static str, settings: &[(&str, &str)], device: Device) -> Config {
+    let row = schemes::by_name(scheme).expect("it is in the table");
+    let mut values = Settings::defaults(row.parameters);
+    for (key, value) in settings {
+        values.set(row.parameters, key, value).expect("the setting is valid");
+    }
+    Config {
+        scheme: row.name,
+        settings: values,
         device,
         seed: 1,
         fill: Fill::Steady,
         host: HostModel::Closed(32),
         partial: PartialPages::Ignore,
-        medium,
-        warmup: requests,
+        medium: Medium::Brief,
+        warmup: 0,
         series_ns: 0,
-    };
-    let outcome = run(&config, &mut source, &mut Unobserved).expect("the run can be made");
-    let result = outcome.result;
+    }
+}
+
+/// Runs a workload whose first half, `warmup` requests, is not measured.
+fn measure(name: &str, config: &Config, source: &mut dyn Source) {
+    let mut watch = Stopwatch { warmup: config.warmup, served: 0, began: 0.0 };
+    let outcome = run(config, source, &mut watch).expect("the run can be made");
+    let seconds = cpu_seconds() - watch.began;
+    let (result, work) = (outcome.result, outcome.workload);
+    let rate = |count: u64| count as f64 / seconds * 1e-6;
     println!(
-        "{name:<28} {:>9} writes  WAF {:.3}  {:>10} commands  {:>6.2} s  {:>6.2} M writes/s  p99 {:.1} ms",
-        outcome.workload.write_pages,
+        "{name:<26} {:>9} requests {:>9} writes  WAF {:>6.3} {:>10} commands {:>6.2} s {:>6.2} M requests/s {:>6.2} M \
+         page writes/s {:>5.1} M commands/s  p99 {:.1} ms",
+        work.requests,
+        work.write_pages,
         result.waf.unwrap_or(0.0),
         result.flash.reads + result.flash.programs + result.flash.erases,
-        result.wall_seconds,
-        outcome.workload.write_pages as f64 / result.wall_seconds * 1e-6,
+        seconds,
+        rate(work.requests),
+        rate(work.write_pages),
+        rate(result.flash.reads + result.flash.programs + result.flash.erases),
         result.response_us.map_or(0.0, |latency| latency.p99 * 1e-3),
     );
 }
 
+fn page(name: &str, gib: u32, medium: Medium, requests: u64) {
+    let config = Config { medium, warmup: requests, ..config("page", &[], device(gib)) };
+    let rng = flash::Rng::new(1).fork("bench");
+    let pages = u64::from(config.device.logical_pages);
+    measure(name, &config, &mut Uniform { rng, pages, left: requests * 2, intake: Intake::default() });
+}
+
+/// A demand-paged scheme under a twin as `ftlab compare` runs it, with 64 KiB of cache.
+fn demand_paged(name: &str, scheme: &'static str, requests: u64) {
+    let device = built("agrawal08:capacity=4GiB");
+    let capacity_bytes = u64::from(device.logical_pages) * u64::from(device.geometry.page_bytes);
+    let spec = format!("twin:financial1,requests={}", requests * 2);
+    let mut twin = generate(&spec, &Context { capacity_bytes, seed: 1 }).expect("the twin exists");
+    let mut kept = Kept { requests: Vec::new(), next: 0, intake: Intake::default() };
+    twin.fill(&mut kept.requests, 2 * requests as usize).expect("it can be generated");
+    let settings = [("cache-bytes", "65536")];
+    let config =
+        Config { fill: Fill::Sequential, host: HostModel::Open, warmup: requests, ..config(scheme, &settings, device) };
+    measure(name, &config, &mut kept);
+}
+
+/// Mounts a device of 8 GiB that was filled and overwritten once at random, from its spare areas.
+struct Mount<'a>(&'a str);
+
+impl Visitor<Timeline<Nand<NoData, Full>>> for Mount<'_> {
+    type Output = ();
+    fn visit<S: Ftl<Timeline<Nand<NoData, Full>>>>(self, row: &'static Scheme) {
+        let device = device(8);
+        let settings = Settings::defaults(row.parameters);
+        let mut flash = Timeline::new(Nand::new(device.geometry), device.timing, device.server);
+        let mut scheme =
+            S::format(&mut flash, device.logical_pages, &settings).expect("it fits").expect("nothing fails");
+        let mut rng = flash::Rng::new(1);
+        for lpn in 0..2 * device.logical_pages {
+            let lpn = if lpn < device.logical_pages { lpn } else { rng.below(u64::from(device.logical_pages)) as u32 };
+            scheme.write(&mut flash, flash::Lpn(lpn), &()).expect("there is room");
+        }
+        drop(scheme);
+        flash.reset();
+        let began = cpu_seconds();
+        let (_, report) =
+            S::mount(&mut flash, device.logical_pages, &settings).expect("it fits").expect("it can be mounted");
+        let seconds = cpu_seconds() - began;
+        let tally = flash::Clocked::tally(&flash);
+        println!(
+            "{:<26} {:>9} pages found, {} spare areas and {} pages read  {seconds:>6.3} s",
+            self.0,
+            report.pages,
+            tally.of(Op::OobRead),
+            tally.of(Op::Read)
+        );
+    }
+}
+
 /// The least that page mapping can be: a map, a reverse map, live bits and counts, one open block a die, greedy
-/// victims;
-/// no medium, no causes, no time, no checks. What a machine does with it says how fast the machine is.
+/// victims; no medium, no causes, no time, no checks. What a machine does with it says how fast the machine is.
 fn bare(gib: u32, writes: u64) {
     let g = device(gib).geometry;
     let (p, pages) = (g.pages_per_block as usize, device(gib).logical_pages as usize);
@@ -100,11 +207,11 @@ fn bare(gib: u32, writes: u64) {
     let mut free: Vec<Vec<usize>> = (0..dies).map(|die| (die * per_die..(die + 1) * per_die).rev().collect()).collect();
     let mut next: Vec<(usize, usize)> = free.iter_mut().map(|list| (list.pop().expect("a block is free"), 0)).collect();
     let mut rng = flash::Rng::new(1);
-    let mut began = std::time::Instant::now();
+    let mut began = cpu_seconds();
     let mut copies = 0u64;
     for i in 0..2 * writes + pages as u64 {
         if i == writes + pages as u64 {
-            (began, copies) = (std::time::Instant::now(), 0);
+            (began, copies) = (cpu_seconds(), 0);
         }
         let lpn = if i < pages as u64 { i as usize } else { rng.below(pages as u64) as usize };
         let die = i as usize % dies;
@@ -145,9 +252,9 @@ fn bare(gib: u32, writes: u64) {
         }
         (map[lpn], reverse[to]) = (to as u32, lpn as u32);
     }
-    let seconds = began.elapsed().as_secs_f64();
+    let seconds = cpu_seconds() - began;
     println!(
-        "bare loop {gib} GiB                          WAF {:.3}  {seconds:>30.2} s  {:>6.2} M writes/s",
+        "bare loop {gib} GiB {writes:>16} writes  WAF {:.3} {seconds:>6.2} s {:>6.2} M page writes/s",
         1.0 + copies as f64 / writes as f64,
         writes as f64 / seconds * 1e-6
     );
@@ -155,18 +262,27 @@ fn bare(gib: u32, writes: u64) {
 
 fn main() {
     let filter = std::env::args().skip(1).find(|arg| !arg.starts_with("--")).unwrap_or_default();
-    let cases: &[(&str, u32, Medium, u64)] = &[
+    let wanted = |name: &str| name.contains(&filter);
+    for (name, gib, medium, requests) in [
+        ("page 1 GiB", 1, Medium::Brief, 5_000_000),
         ("page 4 GiB", 4, Medium::Brief, 20_000_000),
         ("page 8 GiB", 8, Medium::Brief, 20_000_000),
         ("page 8 GiB recoverable", 8, Medium::Recoverable, 20_000_000),
-        ("page 64 GiB", 64, Medium::Brief, 40_000_000),
-    ];
-    let began = cpu_seconds();
-    for gib in [4, 8, 64].into_iter().filter(|gib| format!("bare {gib} GiB").contains(&filter)) {
-        bare(gib, 20_000_000);
+        ("page 64 GiB", 64, Medium::Brief, 20_000_000),
+    ] {
+        if wanted(name) {
+            bare(gib, requests);
+            page(name, gib, medium, requests);
+        }
     }
-    for &(name, gib, medium, requests) in cases.iter().filter(|(name, ..)| name.contains(&filter)) {
-        page(name, gib, medium, requests);
+    for (name, scheme) in [("dftl financial1 64 KiB", "dftl"), ("dftl-e financial1 64 KiB", "dftl-e")] {
+        if wanted(name) {
+            demand_paged(name, scheme, 3_000_000);
+        }
     }
-    println!("CPU time of everything, filling included: {:.1} s", cpu_seconds() - began);
+    for (name, scheme) in [("mount page 8 GiB", "page"), ("mount dftl 8 GiB", "dftl")] {
+        if wanted(name) {
+            schemes::visit::<Timeline<Nand<NoData, Full>>, _>(scheme, Mount(name)).expect("it is in the table");
+        }
+    }
 }

@@ -84,7 +84,13 @@ impl Tally {
     /// Counts one command.
     #[inline(always)]
     pub fn add(&mut self, cause: Cause, op: Op) {
-        self.counts[cause as usize][op as usize] += 1;
+        self.add_many(cause, op, 1);
+    }
+
+    /// Counts `count` commands.
+    #[inline(always)]
+    pub fn add_many(&mut self, cause: Cause, op: Op, count: u64) {
+        self.counts[cause as usize][op as usize] += count;
     }
 
     /// Commands of this cause and kind.

@@ -62,6 +62,10 @@ pub struct Derived {
     die_magic: u64,
 }
 
+/// Fraction bits of the reciprocal. Block numbers have at most 27 bits, so the quotient is exact as long as the
+/// reciprocal is not more than 2^-27 of its value too large, which 63 bits give for any number of blocks.
+const MAGIC_BITS: u32 = 63;
+
 /// Why a geometry was refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GeometryError {
@@ -108,7 +112,7 @@ impl Geometry {
 
     fn derive(&mut self) {
         self.derived.page_shift = self.pages_per_block.trailing_zeros();
-        self.derived.die_magic = (u64::MAX / u64::from(self.blocks_per_die)).wrapping_add(1);
+        self.derived.die_magic = (1 << MAGIC_BITS) / u64::from(self.blocks_per_die) + 1;
     }
 
     /// Checks every field and completes the derived ones.
@@ -197,10 +201,7 @@ impl Geometry {
     /// The die of a block: an exact division by multiplication with a 64-bit reciprocal.
     #[inline(always)]
     pub const fn die_of(&self, block: Block) -> Die {
-        if self.blocks_per_die == 1 {
-            return Die(block.0);
-        }
-        Die(((block.0 as u128 * self.derived.die_magic as u128) >> 64) as u32)
+        Die(((block.0 as u128 * self.derived.die_magic as u128) >> MAGIC_BITS) as u32)
     }
 
     /// The channel of a die.

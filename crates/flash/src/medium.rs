@@ -202,7 +202,7 @@ impl Chain {
     pub const AFTER: Chain = Chain { serial: false, from_ns: u64::MAX, end_ns: u64::MAX };
 }
 
-/// A flash medium. Eight calls; the contract of each stands above it.
+/// A flash medium. Eight calls, the contract of each above it, and one that only repeats another.
 ///
 /// Every command names its [`Cause`]. A medium refuses, by panicking, whatever a real chip would break on: programming
 /// a page that is not blank, breaking the program order or the NOP limit, touching a bad block. Such a panic is a bug
@@ -257,6 +257,31 @@ pub trait Flash {
         cause: Cause,
         edit: impl FnOnce(&mut Oob, &mut [u32]),
     ) -> Result<Oob, Self::Fault>;
+
+    /// Many [`Flash::copy`] calls in one, so that a medium can look at the two blocks once: copies the host pages whose
+    /// bits are set in `live`, counted from page `from` on within one block, to consecutive pages from `to` on within
+    /// another, with program numbers from `program` on. Tells `moved` each page's address and new place. How many were
+    /// copied, and the fault that ended it before the last.
+    fn copy_run(
+        &mut self,
+        from: Ppn,
+        live: u64,
+        to: Ppn,
+        program: u64,
+        cause: Cause,
+        mut moved: impl FnMut(u32, Ppn),
+    ) -> (u32, Result<(), Self::Fault>) {
+        let mut rest = live;
+        for copied in 0..live.count_ones() {
+            let (source, target) = (Ppn(from.0 + rest.trailing_zeros()), Ppn(to.0 + copied));
+            match self.copy(source, target, cause, |oob, _| oob.program = program + u64::from(copied)) {
+                Ok(oob) => moved(oob.address, target),
+                Err(fault) => return (copied, Err(fault)),
+            }
+            rest &= rest - 1;
+        }
+        (live.count_ones(), Ok(()))
+    }
 
     /// Erases a block.
     ///

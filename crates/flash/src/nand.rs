@@ -17,7 +17,7 @@
 //! [`Flash::copy`] instead of copying it, which is ten times faster and safe because a scheme may not read the source
 //! again (it panics). A recoverable chip ([`Full`]) keeps the source until its block is erased, as flash does.
 
-use crate::{Block, Cause, Chain, Flash, Geometry, Kind, Mode, Oob, Payload, Ppn, ProgramOrder, Rng};
+use crate::{Block, Cause, Chain, Flash, Geometry, Kind, Mode, Oob, Payload, Ppn, ProgramOrder, Rng, prefetch};
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::vec;
@@ -217,10 +217,19 @@ fn pack(oob: &Oob) -> u32 {
 
 #[inline(always)]
 fn unpack(word: u32) -> Oob {
-    const KINDS: [Kind; 8] =
-        [Kind::Data, Kind::Log, Kind::Translation, Kind::Dummy, Kind::Checkpoint, Kind::Trim, Kind::Bad, Kind::Torn];
+    // A match, not a table: the compiler sees that this undoes `pack`, and a copy becomes a move of the word.
+    let kind = match word >> 29 {
+        0 => Kind::Data,
+        1 => Kind::Log,
+        2 => Kind::Translation,
+        3 => Kind::Dummy,
+        4 => Kind::Checkpoint,
+        5 => Kind::Trim,
+        6 => Kind::Bad,
+        _ => Kind::Torn,
+    };
     let mode = if word >> ADDRESS_BITS & 1 == 0 { Mode::Normal } else { Mode::LowCost };
-    Oob { kind: KINDS[(word >> 29) as usize], mode, address: word & ADDRESS_MASK, version: 0, program: 0 }
+    Oob { kind, mode, address: word & ADDRESS_MASK, version: 0, program: 0 }
 }
 
 /// A torn page's spare word: kind torn, address 0. Differs from [`BLANK`].
@@ -228,6 +237,15 @@ const TORN: u32 = (Kind::Torn as u32) << 29;
 
 const BAD_BLOCK: u8 = 1;
 const UNSAFE_BLOCK: u8 = 2;
+
+/// In place of the next page of a block that may not be programmed: no page has this number.
+const CLOSED: u16 = u16::MAX;
+
+/// Packed words in a line of the processor's cache.
+const SPARES_PER_LINE: usize = 16;
+
+/// Packed words below this are host pages: kinds data and log.
+const METADATA: u32 = (Kind::Translation as u32) << 29;
 
 /// One stored metadata page.
 #[derive(Clone, Debug)]
@@ -319,7 +337,7 @@ pub struct Nand<S: Store = NoData, R: Record = Brief> {
     record: R,
     data: S,
     meta: MetaPages,
-    /// One above the highest programmed page of each block.
+    /// One above the highest programmed page of each block; [`CLOSED`] in a block with flags.
     next: Vec<u16>,
     flags: Vec<u8>,
     /// Pages whose spare area is sound and whose data is not.
@@ -361,19 +379,32 @@ impl<S: Store, R: Record> Nand<S, R> {
     #[inline(always)]
     fn take_page(&mut self, ppn: Ppn) -> usize {
         let g = &self.geometry;
+        let page = ppn.index();
+        let next = &mut self.next[g.block_of(ppn).index()];
+        if u32::from(*next) == g.offset_of(ppn) && self.spare[page] == BLANK {
+            *next += 1;
+        } else {
+            self.take_out_of_turn(ppn);
+        }
+        page
+    }
+
+    /// A program of another page than the one above the highest.
+    #[cold]
+    #[inline(never)]
+    fn take_out_of_turn(&mut self, ppn: Ppn) {
+        let g = &self.geometry;
         let (block, offset) = (g.block_of(ppn).index(), g.offset_of(ppn));
         let next = u32::from(self.next[block]);
         let in_order = match g.order {
-            ProgramOrder::Strict => offset == next,
+            ProgramOrder::Strict => false,
             ProgramOrder::Ascending => offset >= next,
             ProgramOrder::Any => true,
         };
-        let page = ppn.index();
-        if !in_order || self.spare[page] != BLANK || self.flags[block] != 0 {
+        if !in_order || self.spare[ppn.index()] != BLANK || self.flags[block] != 0 {
             self.refuse_program(ppn);
         }
         self.next[block] = next.max(offset + 1) as u16;
-        page
     }
 
     #[cold]
@@ -388,6 +419,15 @@ impl<S: Store, R: Record> Nand<S, R> {
             _ => "the page is out of program order",
         };
         panic!("program of page {offset} of block {block} (next is {}): {reason}", self.next[block.index()]);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn refuse_copy(&self, source: usize, page: usize) -> ! {
+        assert!(self.spare[source] != BLANK, "copy of blank page {source}");
+        assert!(self.spare[source] != TORN && !self.spoiled(source), "copy of torn page {source}");
+        assert!(self.spare[source] < METADATA, "copy of metadata page {source} as a host page");
+        self.refuse_program(Ppn(page as u32))
     }
 
     #[inline(always)]
@@ -421,6 +461,41 @@ impl<S: Store, R: Record> Nand<S, R> {
         page.programs = 1;
         let (block, offset) = (g.block_of(ppn).index(), g.offset_of(ppn) as usize);
         self.meta.set_slot(block, offset, slot, g.pages_per_block as usize);
+    }
+
+    /// A copy of whatever is no host page.
+    fn copy_metadata(&mut self, from: Ppn, to: Ppn, edit: impl FnOnce(&mut Oob, &mut [u32])) -> Oob {
+        let source = from.index();
+        assert!(self.spare[source] != BLANK, "copy of blank page {from}");
+        assert!(self.spare[source] != TORN && !self.spoiled(source), "copy of torn page {from}");
+        let mut oob = self.oob_at(source);
+        let page = self.take_page(to);
+        let g = self.geometry;
+        let at = |ppn| (g.block_of(ppn).index(), g.offset_of(ppn) as usize);
+        let (block, offset) = at(from);
+        let mut slot = self.meta.slot(block, offset);
+        assert!(slot != NO_SLOT, "copy of page {from}, whose content had been moved by an earlier copy");
+        if R::RECOVERABLE {
+            let copy = self.meta.allocate(g.entries_per_page() as usize);
+            let [source, target] = self
+                .meta
+                .pages
+                .get_disjoint_mut([slot as usize, copy as usize])
+                .expect("an allocated slot is not in use");
+            target.words.copy_from_slice(&source.words);
+            slot = copy;
+        } else {
+            self.meta.set_slot(block, offset, NO_SLOT, g.pages_per_block as usize);
+        }
+        let stored = &mut self.meta.pages[slot as usize];
+        edit(&mut oob, &mut stored.words);
+        stored.used = stored.words.len() as u32;
+        stored.programs = 1;
+        let (block, offset) = at(to);
+        self.meta.set_slot(block, offset, slot, g.pages_per_block as usize);
+        self.spare[page] = pack(&oob);
+        self.record.put(page, oob.version, oob.program);
+        oob
     }
 
     fn append_words(&mut self, ppn: Ppn, words: &[u32]) {
@@ -475,7 +550,7 @@ impl<S: Store, R: Record> Flash for Nand<S, R> {
         Ok((self.spare[page] != BLANK).then(|| self.oob_at(page)))
     }
 
-    #[inline]
+    #[inline(always)]
     fn program(&mut self, ppn: Ppn, oob: Oob, data: Payload<'_, S::User>, _: Cause) -> Result<(), Infallible> {
         if oob.kind == Kind::Bad {
             self.mark_bad(self.geometry.block_of(ppn));
@@ -509,44 +584,53 @@ impl<S: Store, R: Record> Flash for Nand<S, R> {
         edit: impl FnOnce(&mut Oob, &mut [u32]),
     ) -> Result<Oob, Infallible> {
         let source = from.index();
-        assert!(self.spare[source] != BLANK, "copy of blank page {from}");
-        assert!(self.spare[source] != TORN && !self.spoiled(source), "copy of torn page {from}");
+        if self.spare[source] >= METADATA || self.spoiled(source) {
+            return Ok(self.copy_metadata(from, to, edit));
+        }
         let mut oob = self.oob_at(source);
         let page = self.take_page(to);
-        match oob.kind {
-            Kind::Data | Kind::Log => {
-                edit(&mut oob, &mut []);
-                self.data.copy(source, page);
-            }
-            _ => {
-                let g = self.geometry;
-                let at = |ppn| (g.block_of(ppn).index(), g.offset_of(ppn) as usize);
-                let (block, offset) = at(from);
-                let mut slot = self.meta.slot(block, offset);
-                assert!(slot != NO_SLOT, "copy of page {from}, whose content had been moved by an earlier copy");
-                if R::RECOVERABLE {
-                    let copy = self.meta.allocate(g.entries_per_page() as usize);
-                    let [source, target] = self
-                        .meta
-                        .pages
-                        .get_disjoint_mut([slot as usize, copy as usize])
-                        .expect("an allocated slot is not in use");
-                    target.words.copy_from_slice(&source.words);
-                    slot = copy;
-                } else {
-                    self.meta.set_slot(block, offset, NO_SLOT, g.pages_per_block as usize);
-                }
-                let stored = &mut self.meta.pages[slot as usize];
-                edit(&mut oob, &mut stored.words);
-                stored.used = stored.words.len() as u32;
-                stored.programs = 1;
-                let (block, offset) = at(to);
-                self.meta.set_slot(block, offset, slot, g.pages_per_block as usize);
-            }
-        }
+        edit(&mut oob, &mut []);
+        self.data.copy(source, page);
         self.spare[page] = pack(&oob);
         self.record.put(page, oob.version, oob.program);
         Ok(oob)
+    }
+
+    #[inline]
+    fn copy_run(
+        &mut self,
+        from: Ppn,
+        live: u64,
+        to: Ppn,
+        program: u64,
+        _: Cause,
+        mut moved: impl FnMut(u32, Ppn),
+    ) -> (u32, Result<(), Infallible>) {
+        let g = &self.geometry;
+        let (block, offset, count) = (g.block_of(to), g.offset_of(to), live.count_ones());
+        if u32::from(self.next[block.index()]) != offset || offset + count > g.pages_per_block {
+            self.refuse_program(to);
+        }
+        self.next[block.index()] += count as u16;
+        let mut rest = live;
+        for (page, program) in (to.index()..to.index() + count as usize).zip(program..) {
+            let source = from.index() + rest.trailing_zeros() as usize;
+            rest &= rest - 1;
+            let word = self.spare[source];
+            if word >= METADATA || self.spoiled(source) || self.spare[page] != BLANK {
+                self.refuse_copy(source, page);
+            }
+            self.spare[page] = word;
+            self.data.copy(source, page);
+            self.record.put(page, self.record.get(source).0, program);
+            moved(word & ADDRESS_MASK, Ppn(page as u32));
+        }
+        // Runs of one block come one after another with other work between them.
+        let behind = from.index() + u64::BITS as usize - live.leading_zeros() as usize;
+        for line in 0..2 {
+            prefetch(&self.spare, behind + line * SPARES_PER_LINE);
+        }
+        (count, Ok(()))
     }
 
     #[inline]
@@ -611,11 +695,13 @@ impl<S: Store, R: Record> Damage for Nand<S, R> {
             EraseFace::LooksBlank => self.spare[pages].fill(BLANK),
         }
         self.flags[block.index()] |= UNSAFE_BLOCK;
+        self.next[block.index()] = CLOSED;
     }
 
     fn mark_bad(&mut self, block: Block) {
         let page = self.geometry.page(block, 0).index();
         self.flags[block.index()] |= BAD_BLOCK;
+        self.next[block.index()] = CLOSED;
         self.spare[page] = (Kind::Bad as u32) << 29;
         self.record.put(page, 0, 0);
     }

@@ -115,54 +115,94 @@ impl<F: Flash> Timeline<F> {
         self.dies.iter().map(|die| die.free_ns).max().unwrap_or(0)
     }
 
-    /// Places a command on the die of `block`, not before `from_ns`: `before` on the bus, `cell` in the die, `after` on
-    /// the bus. Its start and end.
+    /// A read on the die of `block`, not before `from_ns`: the cell, then the transfer out. Its start and end.
     #[inline(always)]
-    fn place_from(&mut self, block: Block, from_ns: u64, before_ns: u64, cell_ns: u64, after_ns: u64) -> (u64, u64) {
+    fn place_read(&mut self, block: Block, from_ns: u64, cell_ns: u64, transfer_ns: u64) -> (u64, u64) {
         if self.server == Server::Single {
-            let server = &mut self.dies[0].free_ns;
-            let start = from_ns.max(*server);
-            *server = start + before_ns + cell_ns + after_ns;
-            return (start, *server);
+            return self.place_single(from_ns, cell_ns + transfer_ns);
+        }
+        let die = &mut self.dies[self.inner.geometry().die_of(block).index()];
+        let backlog = &mut self.channels[die.channel as usize];
+        let start = from_ns.max(die.free_ns);
+        *backlog = (*backlog).max(self.now_ns) + transfer_ns;
+        die.free_ns = (start + cell_ns + transfer_ns).max(*backlog);
+        (start, die.free_ns)
+    }
+
+    /// A program: the transfer in, then the cell.
+    #[inline(always)]
+    fn place_program(&mut self, block: Block, from_ns: u64, transfer_ns: u64, cell_ns: u64) -> (u64, u64) {
+        if self.server == Server::Single {
+            return self.place_single(from_ns, transfer_ns + cell_ns);
+        }
+        let die = &mut self.dies[self.inner.geometry().die_of(block).index()];
+        let backlog = &mut self.channels[die.channel as usize];
+        let start = from_ns.max(die.free_ns);
+        *backlog = (*backlog).max(self.now_ns) + transfer_ns;
+        die.free_ns = (start + transfer_ns).max(*backlog) + cell_ns;
+        (start, die.free_ns)
+    }
+
+    /// An erase: no transfer.
+    fn place_erase(&mut self, block: Block, from_ns: u64, cell_ns: u64) -> (u64, u64) {
+        if self.server == Server::Single {
+            return self.place_single(from_ns, cell_ns);
         }
         let die = &mut self.dies[self.inner.geometry().die_of(block).index()];
         let start = from_ns.max(die.free_ns);
+        die.free_ns = start + cell_ns;
+        (start, die.free_ns)
+    }
+
+    fn place_single(&mut self, from_ns: u64, length_ns: u64) -> (u64, u64) {
+        let server = &mut self.dies[0].free_ns;
+        let start = from_ns.max(*server);
+        *server = start + length_ns;
+        (start, *server)
+    }
+
+    /// Copies between two blocks. The two halves of a copy follow one another, also among the independent copies of a
+    /// collection.
+    #[inline(always)]
+    fn place_copies(&mut self, from: Ppn, to: Ppn, count: u32) {
+        if count == 0 {
+            return;
+        }
+        let g = self.inner.geometry();
+        let (source, target) = (g.block_of(from), g.block_of(to));
+        let Timing { read_ns, program_ns, page_transfer_ns, .. } = self.timing;
+        if g.die_of(source) != g.die_of(target) || self.server == Server::Single || self.chain.serial {
+            for _ in 0..count {
+                let (start, read) = self.place_read(source, self.chain.from_ns, read_ns, page_transfer_ns);
+                let (_, end) = self.place_program(target, read, page_transfer_ns, program_ns);
+                self.chained((start, end));
+            }
+            return;
+        }
+        // Within one die, the same with less work: once the read's transfer is out, so is the backlog, and the program's
+        // transfer need not wait.
+        let die = &mut self.dies[g.die_of(source).index()];
         let backlog = &mut self.channels[die.channel as usize];
-        *backlog = (*backlog).max(self.now_ns) + before_ns + after_ns;
-        let loaded = if before_ns > 0 { (start + before_ns).max(*backlog) } else { start };
-        let done = loaded + cell_ns;
-        let end = if after_ns > 0 { (done + after_ns).max(*backlog) } else { done };
+        let mut end = die.free_ns.max(self.chain.from_ns);
+        self.first_start_ns = self.first_start_ns.min(end);
+        *backlog = (*backlog).max(self.now_ns);
+        for _ in 0..count {
+            end = (end + read_ns + page_transfer_ns).max(*backlog + page_transfer_ns) + page_transfer_ns + program_ns;
+            *backlog += 2 * page_transfer_ns;
+        }
         die.free_ns = end;
-        (start, end)
+        self.chain.end_ns = self.chain.end_ns.max(end);
     }
 
-    /// Places a command in the present chain.
+    /// The command that was just placed belongs to the present chain.
     #[inline(always)]
-    fn place(&mut self, block: Block, before_ns: u64, cell_ns: u64, after_ns: u64) {
-        let (start, end) = self.place_from(block, self.chain.from_ns, before_ns, cell_ns, after_ns);
-        self.chained(start, end);
-    }
-
-    #[inline(always)]
-    fn chained(&mut self, start_ns: u64, end_ns: u64) {
+    fn chained(&mut self, (start_ns, end_ns): (u64, u64)) {
         self.first_start_ns = self.first_start_ns.min(start_ns);
         if self.chain.serial {
             self.chain.from_ns = end_ns;
         } else {
             self.chain.end_ns = self.chain.end_ns.max(end_ns);
         }
-    }
-
-    #[inline(always)]
-    fn place_read(&mut self, ppn: Ppn) {
-        let block = self.inner.geometry().block_of(ppn);
-        self.place(block, 0, self.timing.read_ns, self.timing.page_transfer_ns);
-    }
-
-    #[inline(always)]
-    fn place_program(&mut self, ppn: Ppn) {
-        let block = self.inner.geometry().block_of(ppn);
-        self.place(block, self.timing.page_transfer_ns, self.timing.program_ns, 0);
     }
 }
 
@@ -178,7 +218,9 @@ impl<F: Flash> Flash for Timeline<F> {
     #[inline]
     fn read(&mut self, ppn: Ppn, cause: Cause) -> Result<(Oob, Payload<'_, F::User>), F::Fault> {
         self.tally.add(cause, Op::Read);
-        self.place_read(ppn);
+        let block = self.inner.geometry().block_of(ppn);
+        let placed = self.place_read(block, self.chain.from_ns, self.timing.read_ns, self.timing.page_transfer_ns);
+        self.chained(placed);
         self.inner.read(ppn, cause)
     }
 
@@ -186,14 +228,18 @@ impl<F: Flash> Flash for Timeline<F> {
     fn read_oob(&mut self, ppn: Ppn, cause: Cause) -> Result<Option<Oob>, F::Fault> {
         self.tally.add(cause, Op::OobRead);
         let block = self.inner.geometry().block_of(ppn);
-        self.place(block, 0, self.timing.oob_read_ns, self.timing.oob_transfer_ns);
+        let placed = self.place_read(block, self.chain.from_ns, self.timing.oob_read_ns, self.timing.oob_transfer_ns);
+        self.chained(placed);
         self.inner.read_oob(ppn, cause)
     }
 
-    #[inline]
+    #[inline(always)]
     fn program(&mut self, ppn: Ppn, oob: Oob, data: Payload<'_, F::User>, cause: Cause) -> Result<(), F::Fault> {
         self.tally.add(cause, Op::Program);
-        self.place_program(ppn);
+        let block = self.inner.geometry().block_of(ppn);
+        let placed =
+            self.place_program(block, self.chain.from_ns, self.timing.page_transfer_ns, self.timing.program_ns);
+        self.chained(placed);
         self.inner.program(ppn, oob, data, cause)
     }
 
@@ -203,7 +249,8 @@ impl<F: Flash> Flash for Timeline<F> {
         let g = self.inner.geometry();
         let (block, whole) = (g.block_of(ppn), u64::from(g.page_bytes + g.oob_bytes));
         let transfer = self.timing.page_transfer_ns * (words.len() as u64 * 4) / whole;
-        self.place(block, transfer, self.timing.partial_program_ns, 0);
+        let placed = self.place_program(block, self.chain.from_ns, transfer, self.timing.partial_program_ns);
+        self.chained(placed);
         self.inner.append(ppn, words, cause)
     }
 
@@ -217,20 +264,34 @@ impl<F: Flash> Flash for Timeline<F> {
     ) -> Result<Oob, F::Fault> {
         self.tally.add(cause, Op::Read);
         self.tally.add(cause, Op::Program);
-        // The two halves of a copy follow one another, also among the independent copies of a collection.
-        let g = self.inner.geometry();
-        let (source, target) = (g.block_of(from), g.block_of(to));
-        let Timing { read_ns, program_ns, page_transfer_ns, .. } = self.timing;
-        let (start, read) = self.place_from(source, self.chain.from_ns, 0, read_ns, page_transfer_ns);
-        let (_, end) = self.place_from(target, read, page_transfer_ns, program_ns, 0);
-        self.chained(start, end);
+        self.place_copies(from, to, 1);
         self.inner.copy(from, to, cause, edit)
+    }
+
+    #[inline]
+    fn copy_run(
+        &mut self,
+        from: Ppn,
+        live: u64,
+        to: Ppn,
+        program: u64,
+        cause: Cause,
+        moved: impl FnMut(u32, Ppn),
+    ) -> (u32, Result<(), F::Fault>) {
+        let (copied, result) = self.inner.copy_run(from, live, to, program, cause, moved);
+        // A copy that failed took its time as well.
+        let commands = copied + u32::from(result.is_err());
+        self.tally.add_many(cause, Op::Read, u64::from(commands));
+        self.tally.add_many(cause, Op::Program, u64::from(commands));
+        self.place_copies(from, to, commands);
+        (copied, result)
     }
 
     #[inline]
     fn erase(&mut self, block: Block, cause: Cause) -> Result<(), F::Fault> {
         self.tally.add(cause, Op::Erase);
-        self.place(block, 0, self.timing.erase_ns, 0);
+        let placed = self.place_erase(block, self.chain.from_ns, self.timing.erase_ns);
+        self.chained(placed);
         self.inner.erase(block, cause)
     }
 

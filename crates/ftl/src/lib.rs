@@ -10,7 +10,6 @@ extern crate alloc;
 mod codec;
 pub mod gc;
 pub mod parts;
-mod prefetch;
 mod scheme;
 pub mod schemes;
 mod settings;

@@ -5,7 +5,7 @@
 //! ahead, so that the loop seldom waits for memory.
 
 use crate::host::{Arrivals, HostModel};
-use crate::latency::{ByKind, Recorder};
+use crate::latency::{Recorder, RequestTimes, Times, summaries};
 use crate::report::{self, Cache, EraseCount, Interval, RequestRecord, SchemeResult, ratio};
 use crate::workload::{Operation, Request, Source, WorkloadError};
 use flash::device::Device;
@@ -324,9 +324,8 @@ struct Run<'a, F, S> {
     page_bytes: u64,
     page_shift: u32,
     logical_pages: u64,
-    response: ByKind,
-    service: ByKind,
-    queue: ByKind,
+    reads: RequestTimes,
+    writes: RequestTimes,
     counts: Counts,
     window: Option<Window>,
     /// Commands, erase counts and the time at the end of the warm-up.
@@ -364,9 +363,8 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
             page_bytes,
             page_shift: page_bytes.trailing_zeros(),
             logical_pages: u64::from(config.device.logical_pages),
-            response: ByKind::default(),
-            service: ByKind::default(),
-            queue: ByKind::default(),
+            reads: RequestTimes::default(),
+            writes: RequestTimes::default(),
             counts: Counts::default(),
             window,
             base: Tally::default(),
@@ -436,9 +434,8 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
     }
 
     fn end_warmup(&mut self) {
-        self.response.clear();
-        self.service.clear();
-        self.queue.clear();
+        self.reads = RequestTimes::default();
+        self.writes = RequestTimes::default();
         self.counts = Counts::default();
         self.base = self.flash.tally().clone();
         self.base_erases = self.scheme.erase_counts().to_vec();
@@ -512,9 +509,7 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
         if let Some(window) = &mut self.window {
             window.write_pages += last - first + 1;
         }
-        self.response.writes.record(served.end_ns - arrival_ns);
-        self.service.writes.record(served.end_ns - served.start_ns);
-        self.queue.writes.record(served.start_ns - arrival_ns);
+        self.writes.record(Times { arrival_ns, start_ns: served.start_ns, end_ns: served.end_ns });
         Ok(served)
     }
 
@@ -534,9 +529,7 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
         }
         self.counts.reads += 1;
         self.counts.read_pages += last - first + 1;
-        self.response.reads.record(served.end_ns - arrival_ns);
-        self.service.reads.record(served.end_ns - served.start_ns);
-        self.queue.reads.record(served.start_ns - arrival_ns);
+        self.reads.record(Times { arrival_ns, start_ns: served.start_ns, end_ns: served.end_ns });
         Ok(served)
     }
 
@@ -610,13 +603,14 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
         let us = |cause: Cause| {
             Op::ALL.iter().map(|&op| tally.get(cause, op) as f64 * self.flash.command_ns(op) as f64 * 1e-3).sum::<f64>()
         };
+        let [response_us, service_us, queue_us] = summaries(self.reads, self.writes);
         let mut result = SchemeResult {
             scheme: row.name.to_owned(),
             params: parameters(self.config),
             ended,
-            response_us: self.response.summary(),
-            service_us: self.service.summary(),
-            queue_us: self.queue.summary(),
+            response_us,
+            service_us,
+            queue_us,
             ..SchemeResult::default()
         };
         result.set_commands(&tally, us);

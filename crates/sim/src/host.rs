@@ -3,9 +3,6 @@
 //! Open loop: at the workload's times, whether or not the device keeps up. Closed loop: a fixed number of requests is
 //! outstanding, and the next arrives when the first of them ends.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 /// Which loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HostModel {
@@ -25,37 +22,51 @@ impl std::fmt::Display for HostModel {
 }
 
 /// Gives every request its arrival.
+///
+/// The outstanding requests of a closed loop form a tournament: the leaves hold their ends, each inner node the earlier
+/// of its two children, the root the next arrival. A new end replays the matches of one leaf, without a branch that
+/// depends on times.
 #[derive(Clone, Debug)]
 pub struct Arrivals {
-    /// Ends of the outstanding requests; empty in an open loop.
-    outstanding: BinaryHeap<Reverse<u64>>,
+    /// `end << leaf_bits | leaf` of each node; node `i` has the children `2 i` and `2 i + 1`. Empty in an open loop.
+    nodes: Vec<u64>,
+    leaf_bits: u32,
 }
 
 impl Arrivals {
     /// Nothing outstanding, at time zero.
     pub fn new(model: HostModel) -> Arrivals {
-        let depth = match model {
-            HostModel::Open => 0,
-            HostModel::Closed(depth) => depth,
-        };
-        Arrivals { outstanding: (0..depth).map(|_| Reverse(0)).collect() }
+        let HostModel::Closed(depth) = model else { return Arrivals { nodes: Vec::new(), leaf_bits: 0 } };
+        let leaves = depth.next_power_of_two() as usize;
+        let leaf = |i: usize| if i < depth as usize { i as u64 } else { u64::MAX };
+        let mut nodes = vec![u64::MAX; leaves];
+        nodes.extend((0..leaves).map(leaf));
+        for node in (1..leaves).rev() {
+            nodes[node] = nodes[2 * node].min(nodes[2 * node + 1]);
+        }
+        Arrivals { nodes, leaf_bits: leaves.trailing_zeros() }
     }
 
     /// When the next request arrives; `planned_ns` is the workload's time.
     #[inline(always)]
     pub fn next(&self, planned_ns: u64) -> u64 {
-        match self.outstanding.peek() {
-            Some(&Reverse(end_ns)) => end_ns,
-            None => planned_ns,
-        }
+        self.nodes.get(1).map_or(planned_ns, |&first| first >> self.leaf_bits)
     }
 
     /// The request that arrived last has been placed; it ends at `end_ns`.
     #[inline(always)]
     pub fn ends(&mut self, end_ns: u64) {
-        // Dropping the guard moves the new end to its place.
-        if let Some(mut first) = self.outstanding.peek_mut() {
-            *first = Reverse(end_ns);
+        let Some(&first) = self.nodes.get(1) else { return };
+        let leaves = 1 << self.leaf_bits;
+        let leaf = first & (leaves - 1);
+        // Years of simulated time fit beside the leaf; after that the order of requests would be lost, not their times.
+        let mut node = (leaves | leaf) as usize;
+        let mut earliest = end_ns.min(u64::MAX >> self.leaf_bits) << self.leaf_bits | leaf;
+        self.nodes[node] = earliest;
+        for _ in 0..self.leaf_bits {
+            earliest = earliest.min(self.nodes[node ^ 1]);
+            node /= 2;
+            self.nodes[node] = earliest;
         }
     }
 }
@@ -74,6 +85,21 @@ mod tests {
         assert_eq!(arrivals.next(9), 30);
         arrivals.ends(500);
         assert_eq!(arrivals.next(9), 100);
+    }
+
+    #[test]
+    fn any_depth_always_takes_the_earliest_end() {
+        let mut rng = flash::Rng::new(7);
+        for depth in [1, 2, 3, 5, 8, 31, 32, 33] {
+            let mut arrivals = Arrivals::new(HostModel::Closed(depth));
+            let mut ends = vec![0u64; depth as usize];
+            for _ in 0..1000 {
+                ends.sort_unstable();
+                assert_eq!(arrivals.next(0), ends[0]);
+                ends[0] += 1 + rng.below(1000);
+                arrivals.ends(ends[0]);
+            }
+        }
     }
 
     #[test]

@@ -9,18 +9,27 @@ use flash::Block;
 pub(super) const ROW: GcRow =
     GcRow { name: "greedy", summary: "fewest live pages", source: "S2, S3", ages: false, make: |_| Box::new(Greedy) };
 
+/// Blocks looked at together.
+const CHUNK: usize = 128;
+
 #[derive(Debug)]
 struct Greedy;
 
 impl GcPolicy for Greedy {
     fn pick(&mut self, blocks: &Blocks, among: Range<u32>) -> Option<Block> {
         let live = &blocks.live_counts()[among.start as usize..among.end as usize];
-        // Two passes that the compiler turns into vector code: the least count, then where it first stands.
-        let least = live.iter().copied().fold(i16::MAX, i16::min);
+        // The least count of a chunk is vector code; only the first chunk that has the least of all is searched for it.
+        let (mut least, mut start) = (i16::MAX, 0);
+        for (chunk, counts) in live.chunks(CHUNK).enumerate() {
+            let least_here = counts.iter().copied().fold(i16::MAX, i16::min);
+            if least_here < least {
+                (least, start) = (least_here, chunk * CHUNK);
+            }
+        }
         if least >= blocks.geometry().pages_per_block as i16 {
             return None;
         }
-        let place = live.iter().position(|&count| count == least)?;
+        let place = start + live[start..].iter().position(|&count| count == least)?;
         Some(Block(among.start + place as u32))
     }
 

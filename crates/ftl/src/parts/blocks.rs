@@ -159,8 +159,8 @@ impl Blocks {
     /// The live bits around a page, for prefetching.
     #[inline(always)]
     pub(crate) fn prefetch(&self, ppn: Ppn) {
-        crate::prefetch::prefetch(&self.bits, ppn.index() / 64);
-        crate::prefetch::prefetch(&self.live, self.geometry.block_of(ppn).index());
+        flash::prefetch(&self.bits, ppn.index() / 64);
+        flash::prefetch(&self.live, self.geometry.block_of(ppn).index());
     }
 
     /// A live page dies.

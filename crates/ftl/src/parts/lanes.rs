@@ -3,6 +3,7 @@
 use crate::{Loader, Saver};
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::Range;
 use flash::{Block, Geometry, Ppn};
 
 /// No block is open in a lane.
@@ -60,6 +61,28 @@ impl Lanes {
         }
         lane.next += 1;
         Some(Ppn(lane.next - 1))
+    }
+
+    /// The next page of the lane in turn, if its block has one, and the lane; passes the turn on.
+    #[inline(always)]
+    pub fn take_in_turn(&mut self) -> Option<(Ppn, usize)> {
+        let turn = self.turn;
+        let page = self.take(turn)?;
+        self.advance();
+        Some((page, turn))
+    }
+
+    /// The pages left in a lane's block.
+    #[inline(always)]
+    pub fn run(&self, lane: usize) -> Range<u32> {
+        self.lanes[lane].next..self.lanes[lane].end
+    }
+
+    /// The pages of a lane's run below `next` are taken.
+    #[inline(always)]
+    pub fn take_until(&mut self, lane: usize, next: u32) {
+        debug_assert!(self.run(lane).start <= next && next <= self.run(lane).end);
+        self.lanes[lane].next = next;
     }
 
     /// Undoes the last [`Lanes::take`] of a lane.

@@ -77,6 +77,30 @@ pub enum Fate {
     Retire,
 }
 
+/// Pages that [`Space::move_run`] moves at the most: a word of live bits.
+pub const MOST_MOVED: usize = 64;
+
+/// What [`Space::move_run`] moved.
+#[derive(Clone, Debug)]
+pub struct Run<E> {
+    /// Where the pages went, in order.
+    pub to: Range<u32>,
+    /// The bits of those that moved.
+    pub moved: u64,
+    /// What ended it early, if the scheme cannot go on.
+    pub result: Result<(), E>,
+}
+
+/// The `count` lowest set bits of a word.
+#[inline(always)]
+pub fn lowest_bits(bits: u64, count: u32) -> u64 {
+    if count >= bits.count_ones() {
+        return bits;
+    }
+    let rest = (0..count).fold(bits, |rest, _| rest & (rest - 1));
+    bits & !rest
+}
+
 /// See the module's description.
 #[derive(Debug)]
 pub struct Space {
@@ -275,31 +299,88 @@ impl Space {
     pub fn page_on<F: Flash>(&mut self, flash: &mut F, stream: usize, die: usize) -> Result<Ppn, Error<F::Fault>> {
         match self.streams[stream].take(die) {
             Some(page) => Ok(page),
-            None => self.page_somewhere(flash, stream, die),
+            None => {
+                let lane = self.lane_elsewhere(flash, stream, die)?;
+                self.streams[stream].take(lane).ok_or(Error::Full)
+            }
         }
     }
 
+    /// As [`Space::page_on`], the whole run of pages at once, at least one, and their lane. Say how many were used with
+    /// [`Lanes::take_until`].
+    ///
+    /// # Errors
+    /// As [`Space::page_on`].
+    #[inline]
+    pub fn run_on<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        stream: usize,
+        die: usize,
+    ) -> Result<(usize, Range<u32>), Error<F::Fault>> {
+        let lane = if self.streams[stream].room(die) > 0 { die } else { self.lane_elsewhere(flash, stream, die)? };
+        Ok((lane, self.streams[stream].run(lane)))
+    }
+
+    /// Moves the host pages whose bits are set, counted from page `from` on within one word of live bits, into the block that stream `stream` has open for `die`. `moved` is told each page's place among them and
+    /// its LPN. Ends early where that block ends and at a program that fails, after which it is called again.
+    ///
+    /// # Errors
+    /// As [`Space::page_on`]; what the medium said stands in [`Run::result`], beside what was moved before.
+    #[inline]
+    pub fn move_run<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        stream: usize,
+        die: usize,
+        (from, bits): (Ppn, u64),
+        cause: Cause,
+        mut moved: impl FnMut(usize, u32),
+    ) -> Result<Run<F::Fault>, Error<F::Fault>> {
+        let (lane, run) = self.run_on(flash, stream, die)?;
+        let live = lowest_bits(bits, run.len() as u32);
+        let (count, result) = flash.copy_run(from, live, Ppn(run.start), self.program, cause, |lpn, to| {
+            moved((to.0 - run.start) as usize, lpn);
+        });
+        let end = run.start + count;
+        let dead = lowest_bits(live, count);
+        self.streams[stream].take_until(lane, end);
+        self.blocks.kill_word(from, dead);
+        self.program += u64::from(count);
+        let result = match result {
+            Err(fault) => {
+                self.program += 1;
+                if fault.kind() == FaultKind::ProgramFailed {
+                    self.abandon(Ppn(end));
+                    Ok(())
+                } else {
+                    Err(fault)
+                }
+            }
+            Ok(()) => Ok(()),
+        };
+        Ok(Run { to: run.start..end, moved: dead, result })
+    }
+
+    /// The lane of `die` is full: a lane with room, in another block of the die or on another die.
     #[cold]
     #[inline(never)]
-    fn page_somewhere<F: Flash>(&mut self, flash: &mut F, stream: usize, die: usize) -> Result<Ppn, Error<F::Fault>> {
+    fn lane_elsewhere<F: Flash>(&mut self, flash: &mut F, stream: usize, die: usize) -> Result<usize, Error<F::Fault>> {
         // With few blocks left that two streams share, what is open is used up before anything is opened: schemes with
         // translation blocks count on it.
         let scarce = self.translation.is_some() && self.blocks.free_total() <= SCARCE;
         let spare_room = |space: &Space| space.streams[stream].any_with_room();
         if scarce && let Some(lane) = spare_room(self) {
-            return self.streams[stream].take(lane).ok_or(Error::Full);
+            return Ok(lane);
         }
         if self.open(flash, stream, die, die)? {
-            return self.streams[stream].take(die).ok_or(Error::Full);
+            return Ok(die);
         }
         if let Some(lane) = spare_room(self) {
-            return self.streams[stream].take(lane).ok_or(Error::Full);
+            return Ok(lane);
         }
         let rich = self.richest_die();
-        if self.open(flash, stream, rich, rich)? {
-            return self.streams[stream].take(rich).ok_or(Error::Full);
-        }
-        Err(Error::Full)
+        if self.open(flash, stream, rich, rich)? { Ok(rich) } else { Err(Error::Full) }
     }
 
     /// After a failed program: the lane loses its block, which is doomed.

@@ -80,6 +80,11 @@ impl Tombstones {
         !self.references.is_empty() && self.references.contains_key(&page.0)
     }
 
+    /// Whether there is any trim page that entries point at.
+    pub fn any_on_flash(&self) -> bool {
+        !self.references.is_empty()
+    }
+
     /// The trim pages on flash and the entries that point at each.
     pub fn pages(&self) -> impl Iterator<Item = (Ppn, u32)> + '_ {
         self.references.iter().map(|(&page, &count)| (Ppn(page), count))

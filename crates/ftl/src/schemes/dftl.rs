@@ -515,14 +515,21 @@ impl Dftl {
         let g = *flash.geometry();
         let mut gc = Collection::on(flash);
         let mut moves = core::mem::take(&mut self.moves);
+        let die = g.die_of(victim).index();
         let mut next = 0;
-        while let Some(offset) = self.space.blocks.next_live(victim, next) {
-            next = offset + 1;
-            let from = g.page(victim, offset);
-            let (to, oob) = self.copy_page(&mut *gc, from, DATA, Cause::DataGc)?;
-            self.space.blocks.kill(from);
-            self.cache.prefetch(oob.lpn());
-            moves.push((oob.address, to.0));
+        while let Some((first, bits)) = self.space.blocks.live_word(victim, next) {
+            let from = g.page(victim, first);
+            let cache = &self.cache;
+            let begun = moves.len();
+            let run = self.space.move_run(&mut *gc, DATA, die, (from, bits), Cause::DataGc, |_, lpn| {
+                cache.prefetch(Lpn(lpn));
+                moves.push((lpn, 0));
+            })?;
+            for ((_, place), to) in moves[begun..].iter_mut().zip(run.to) {
+                *place = to;
+            }
+            run.result?;
+            next = first + 64 - run.moved.leading_zeros();
         }
         self.counters.data_copies += moves.len() as u64;
         // Cached entries change in the cache alone; the others are written, a translation page at a time.
@@ -533,7 +540,7 @@ impl Dftl {
             }
             None => true,
         });
-        moves.sort_unstable();
+        moves.sort_unstable_by_key(|&(lpn, _)| lpn);
         gc.then();
         let mut entries = core::mem::take(&mut self.entries);
         let mut rest = &moves[..];

@@ -27,9 +27,8 @@
 //! `gc-spread = off`). Durable TRIM is ours (docs/recovery.md).
 
 use crate::parts::census::Census;
-use crate::parts::space::{self, Fate, Space};
+use crate::parts::space::{self, Fate, MOST_MOVED, Space, lowest_bits};
 use crate::parts::tombstones::{self, Tombstone, Tombstones};
-use crate::prefetch::prefetch;
 use crate::{ConfigError, Error, Ftl, Loader, MountReport, Parameter, Range, Saver, Scheme, Settings, Value};
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -37,7 +36,7 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use flash::{
-    Block, Cause, Collection, Die, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Mode, Oob, Payload, Ppn,
+    Block, Cause, Collection, Die, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Mode, Oob, Payload, Ppn, prefetch,
 };
 
 /// The row.
@@ -101,7 +100,7 @@ const PENDING: u32 = u32::MAX - 1;
 const NONE: u32 = u32::MAX;
 
 /// Copies dealt at a time while a collection is spread: enough to keep the copy loop efficient.
-const SLICE: u32 = 8;
+const SLICE: u32 = 16;
 
 /// A collection in progress on a die.
 #[derive(Clone, Copy, Debug)]
@@ -139,8 +138,8 @@ pub struct Page {
     /// Versions given so far.
     version: u64,
     counters: Counters,
-    /// Moved pages whose map entries are yet to be set; empty between calls.
-    moves: Vec<(u32, u32)>,
+    /// The LPNs of a run of copies; means nothing between runs.
+    moved: [u32; MOST_MOVED],
 }
 
 impl Page {
@@ -159,7 +158,7 @@ impl Page {
             tombstones: Tombstones::default(),
             version: 0,
             counters: Counters::default(),
-            moves: Vec::new(),
+            moved: [0; MOST_MOVED],
         }
     }
 
@@ -186,7 +185,7 @@ impl Page {
     }
 
     /// Programs a page in the host stream; where it went.
-    #[inline]
+    #[inline(always)]
     fn put<F: Flash>(
         &mut self,
         flash: &mut F,
@@ -195,16 +194,14 @@ impl Page {
         cause: Cause,
     ) -> Result<(Ppn, usize), Error<F::Fault>> {
         loop {
-            let mut lane = self.space.streams[HOST].turn();
-            let to = match self.space.streams[HOST].take(lane) {
-                Some(to) => to,
+            let (to, lane) = match self.space.streams[HOST].take_in_turn() {
+                Some(taken) => taken,
                 None => {
-                    let to;
-                    (to, lane) = self.refill(flash)?;
-                    to
+                    let taken = self.refill(flash)?;
+                    self.space.streams[HOST].advance();
+                    taken
                 }
             };
-            self.space.streams[HOST].advance();
             oob.program = self.space.number();
             match flash.program(to, oob, data, cause) {
                 Ok(()) => return Ok((to, lane)),
@@ -360,82 +357,64 @@ impl Page {
         &mut self,
         flash: &mut F,
         block: Block,
-        next: u32,
-        limit: u32,
-    ) -> Result<Option<u32>, Error<F::Fault>> {
-        let mut moves = core::mem::take(&mut self.moves);
-        let result = self.copy_live(flash, block, next, limit, &mut moves);
-        // The map is touched only now, when the lines that the copies asked for have arrived; also after a failure,
-        // for what was copied has moved.
-        for &(lpn, to) in &moves {
-            self.map[lpn as usize] = to;
-        }
-        self.counters.copies += moves.len() as u64;
-        moves.clear();
-        self.moves = moves;
-        let next = result?;
-        Ok(self.space.blocks.next_live(block, next).is_some().then_some(next))
-    }
-
-    /// Copies and kills pages, and says in `moves` where each LPN went; the page to go on from.
-    fn copy_live<F: Flash>(
-        &mut self,
-        flash: &mut F,
-        block: Block,
         mut next: u32,
         limit: u32,
-        moves: &mut Vec<(u32, u32)>,
-    ) -> Result<u32, Error<F::Fault>> {
+    ) -> Result<Option<u32>, Error<F::Fault>> {
         let g = *flash.geometry();
         let die = g.die_of(block).index();
         let mut left = limit;
-        while left > 0 {
-            let Some((first, mut bits)) = self.space.blocks.live_word(block, next) else {
-                return Ok(g.pages_per_block);
-            };
-            // One word of live bits at a time; what was moved dies together.
-            let mut moved = 0u64;
-            let mut result = Ok(());
-            while bits != 0 && left > 0 {
-                let offset = first + bits.trailing_zeros();
-                bits &= bits - 1;
-                next = offset + 1;
-                left -= 1;
-                let from = g.page(block, offset);
-                if self.tombstones.is_trim_page(from) {
-                    result = self.rewrite_tombstones(flash, from, die);
-                } else {
-                    match self.relocate(flash, from, die) {
-                        Ok((to, oob)) => {
-                            prefetch(&self.map, oob.address as usize);
-                            moves.push((oob.address, to.0));
-                            moved |= 1 << (offset - first);
-                        }
-                        Err(error) => result = Err(error),
-                    }
-                }
-                if result.is_err() {
-                    break;
-                }
+        while let Some((first, bits)) = self.space.blocks.live_word(block, next) {
+            if left == 0 {
+                return Ok(Some(first));
             }
-            self.space.blocks.kill_word(g.page(block, first), moved);
-            result?;
+            let from = g.page(block, first);
+            if self.tombstones.is_trim_page(from) {
+                self.rewrite_tombstones(flash, from, die)?;
+                next = first + 1;
+                left -= 1;
+            } else {
+                let copied = self.copy_run(flash, from, bits, left, die)?;
+                next = first + 64 - copied.leading_zeros();
+                left -= copied.count_ones();
+            }
         }
-        Ok(next)
+        Ok(None)
     }
 
-    /// Copies a page; where it went.
-    #[inline]
-    fn relocate<F: Flash>(&mut self, flash: &mut F, from: Ppn, die: usize) -> Result<(Ppn, Oob), Error<F::Fault>> {
-        loop {
-            let to = self.space.page_on(flash, self.gc, die)?;
-            let program = self.space.number();
-            match flash.copy(from, to, Cause::DataGc, |oob, _| oob.program = program) {
-                Ok(oob) => return Ok((to, oob)),
-                Err(fault) if fault.kind() == FaultKind::ProgramFailed => self.space.abandon(to),
-                Err(fault) => return Err(fault.into()),
-            }
+    /// Copies up to `limit` of the pages whose bits are set, counted from page `from` on, into the block that is open for
+    /// them on `die`; stops at its end, at a trim page and at a program that fails. The bits of those that moved.
+    fn copy_run<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        from: Ppn,
+        bits: u64,
+        limit: u32,
+        die: usize,
+    ) -> Result<u64, Error<F::Fault>> {
+        let bits = lowest_bits(self.before_trim_page(from, bits), limit);
+        let Page { map, moved, .. } = self;
+        let run = self.space.move_run(flash, self.gc, die, (from, bits), Cause::DataGc, |i, lpn| {
+            prefetch(map, lpn as usize);
+            moved[i % MOST_MOVED] = lpn;
+        })?;
+        // The map is touched only now, when the lines that the copies asked for have arrived; also after a failure, for
+        // what was copied has moved.
+        for (&lpn, to) in self.moved.iter().zip(run.to.clone()) {
+            self.map[lpn as usize] = to;
         }
+        self.counters.copies += run.to.len() as u64;
+        run.result?;
+        Ok(run.moved)
+    }
+
+    /// Of the bits of live pages, counted from page `from` on, those before the first trim page.
+    #[inline(always)]
+    fn before_trim_page(&self, from: Ppn, bits: u64) -> u64 {
+        if !self.tombstones.any_on_flash() {
+            return bits;
+        }
+        let is_trim_page = |bit: &u32| bits >> bit & 1 == 1 && self.tombstones.is_trim_page(Ppn(from.0 + bit));
+        (0..64).find(is_trim_page).map_or(bits, |bit| bits & ((1 << bit) - 1))
     }
 
     /// Empties and retires the blocks that failed a program.

@@ -87,7 +87,7 @@ impl MappingCache {
     /// The index line of an LPN, for prefetching.
     #[inline(always)]
     pub(crate) fn prefetch(&self, lpn: Lpn) {
-        crate::prefetch::prefetch(&self.index, (lpn.0 >> self.line_shift) as usize);
+        flash::prefetch(&self.index, (lpn.0 >> self.line_shift) as usize);
     }
 
     /// Tells the replacement order of a hit.
