@@ -108,11 +108,20 @@ fn traces() {
             ("compare malformed.spc --json a.json", &["malformed.spc:1500: ", "--on-error skip"]),
             ("compare zero.spc --json a.json", &["zero.spc:2: ", "size"]),
             ("compare beyond.csv --json a.json", &["beyond.csv:3: ", "2^63"]),
-            ("compare all_beyond.csv --json a.json", &["all_beyond.csv:1: the extent ends beyond 2^63 bytes"]),
+            (
+                "compare all_beyond.csv --json a.json",
+                &["all_beyond.csv:1: no valid msr record: the extent ends beyond 2^63 bytes"],
+            ),
             ("compare all_beyond.csv --on-error skip", &["all_beyond.csv", "2^63"]),
-            ("compare all_beyond.spc", &["all_beyond.spc:1: the extent ends beyond 2^63 bytes"]),
-            ("compare all_over.csv", &["all_over.csv:1: the offset is `99999999999999999999`", "below 2^64"]),
-            ("trace head all_beyond.csv", &["all_beyond.csv:1: the extent ends beyond 2^63 bytes"]),
+            ("compare all_beyond.spc", &["all_beyond.spc:1: no valid spc record: the extent ends beyond 2^63 bytes"]),
+            (
+                "compare all_over.csv",
+                &["all_over.csv:1: no valid msr record: the offset is `99999999999999999999`", "below 2^64"],
+            ),
+            (
+                "trace head all_beyond.csv",
+                &["all_beyond.csv:1: no valid msr record: the extent ends beyond 2^63 bytes"],
+            ),
             (
                 "compare wide.csv --device agrawal08 --out-of-range error",
                 &["wide.csv: the addresses span 4611686018427392000", "--out-of-range fold, compact or scale"],

@@ -13,7 +13,7 @@ fn a_scheme_that_holds_is_reported() {
 #[test]
 fn an_interrupted_check_tells_what_it_checked() {
     let directory = Directory::new();
-    let text = directory.interrupted("check --cuts all --operations 100k").stdout;
+    let text = directory.interrupted("check --cuts all --operations 10000").stdout;
     assert!(text.starts_with("page: interrupted; held so far over "), "{text}");
     assert!(text.ends_with("dftl: not checked\ndftl-e: not checked\n"), "{text}");
 }
