@@ -2,7 +2,7 @@
 
 use crate::error::CliError;
 use crate::units;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -42,7 +42,7 @@ impl Progress {
             ProgressDrawTarget::hidden()
         };
         let bar = ProgressBar::with_draw_target(total, target);
-        bar.set_style(style(total.is_some()));
+        bar.set_style(style(if total.is_some() { BOUNDED } else { COUNTING }));
         let label: Arc<str> = label.into().into();
         bar.set_message(label.to_string());
         Progress { bar, label, filling: Arc::default() }
@@ -51,6 +51,7 @@ impl Progress {
     /// A run begins to fill its device.
     pub fn fill(&self) -> Fill {
         if self.filling.runs.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.bar.set_style(style(FILLING));
             self.bar.set_message(self.message());
         }
         Fill { progress: self.clone(), pages: 0 }
@@ -96,25 +97,32 @@ impl Drop for Fill {
     fn drop(&mut self) {
         let Progress { bar, filling, .. } = &self.progress;
         filling.pages.fetch_add(self.pages, Ordering::Relaxed);
-        filling.runs.fetch_sub(1, Ordering::Relaxed);
+        if filling.runs.fetch_sub(1, Ordering::Relaxed) == 1 {
+            bar.set_style(style(BOUNDED));
+            // What comes is served at another rate.
+            bar.reset_eta();
+        }
         bar.set_message(self.progress.message());
-        // What comes is served at another rate.
-        bar.reset_eta();
     }
 }
 
-fn template(bounded: bool) -> &'static str {
-    if bounded {
-        "{msg} [{bar:30}] {percent:>3} %  {human_pos}/{human_len} requests  {per_sec}  {eta} left"
-    } else {
-        "{msg} {spinner} {human_pos} requests  {per_sec}  {elapsed}"
-    }
-}
+/// Requests of a known number. Each of these fits 80 columns.
+const BOUNDED: &str = "{msg} [{bar:20}] {percent:>3} %  {human_pos}/{human_len} requests  {rate}  {eta} left";
 
-fn style(bounded: bool) -> ProgressStyle {
-    // A test checks that both templates are valid; were one not, the plain bar would do.
-    let style = ProgressStyle::with_template(template(bounded)).unwrap_or_else(|_| ProgressStyle::default_bar());
-    style.progress_chars("=> ")
+/// Requests of an unknown number.
+const COUNTING: &str = "{msg} {spinner} {human_pos} requests  {rate}  {elapsed}";
+
+/// Requests while a device is being filled: there is no rate to tell the remaining time from.
+const FILLING: &str = "{msg} {spinner} {human_pos}/{human_len} requests  {elapsed}";
+
+fn style(template: &str) -> ProgressStyle {
+    // A test checks that the templates are valid; were one not, the plain bar would do.
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    let rate = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+        // A terminal that cannot be written to shows nothing.
+        let _ = write!(out, "{}/s", units::whole(state.per_sec() as u64));
+    };
+    style.with_key("rate", rate).progress_chars("=> ")
 }
 
 /// Arranges that the first Ctrl-C raises the returned flag, which running simulations poll, and that a second one
@@ -158,8 +166,8 @@ mod tests {
 
     #[test]
     fn templates_are_valid() {
-        for bounded in [true, false] {
-            assert!(ProgressStyle::with_template(template(bounded)).is_ok());
+        for template in [BOUNDED, COUNTING, FILLING] {
+            assert!(ProgressStyle::with_template(template).is_ok());
         }
     }
 
