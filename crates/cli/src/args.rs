@@ -113,7 +113,7 @@ pub struct CompareArgs {
     pub host: Option<Host>,
 
     /// Seed of all randomness; the same seed gives the same report
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = parse_seed)]
     pub seed: u64,
 
     /// Requests to run before counting begins
@@ -278,9 +278,9 @@ pub struct CheckArgs {
     #[arg(long, value_name = "CASE")]
     pub replay: Option<Replay>,
 
-    /// Threads; 0: all cores
-    #[arg(long, value_name = "N", default_value = "0", value_parser = parse_check_threads)]
-    pub threads: usize,
+    /// Threads [default: one per core]
+    #[arg(long, value_name = "N", value_parser = parse_threads)]
+    pub threads: Option<usize>,
 }
 
 /// `ftlab schemes` and `ftlab devices`.
@@ -402,7 +402,7 @@ pub struct TraceGenerateArgs {
     pub to: String,
 
     /// Seed of the workload
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = parse_seed)]
     pub seed: u64,
 }
 
@@ -601,8 +601,8 @@ fn parse_threads(text: &str) -> Result<usize, String> {
         .ok_or_else(|| "a number of threads is 1 to 1024".to_owned())
 }
 
-fn parse_check_threads(text: &str) -> Result<usize, String> {
-    if text == "0" { Ok(0) } else { parse_threads(text) }
+fn parse_seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "a seed is a whole number from 0 to 2^64 - 1".to_owned())
 }
 
 /// What a command line asks for.
@@ -772,13 +772,13 @@ mod tests {
             cuts: Cuts::Number(80_000),
             operations: 400,
             replay: None,
-            threads: 0,
+            threads: None,
         };
         assert_eq!(command("check"), Command::Check(defaults.clone()));
         let replay = Some("7:123.2.1/storm".parse().unwrap());
         let expected = CheckArgs { scheme: "dftl".into(), replay, ..defaults.clone() };
         assert_eq!(command("check --scheme dftl --replay 7:123.2.1/storm"), Command::Check(expected));
-        let expected = CheckArgs { cuts: Cuts::All, seeds: 3, threads: 2, ..defaults };
+        let expected = CheckArgs { cuts: Cuts::All, seeds: 3, threads: Some(2), ..defaults };
         assert_eq!(command("check --cuts all --seeds 3 --threads 2"), Command::Check(expected));
     }
 
@@ -804,6 +804,8 @@ mod tests {
             ("compare --time-scale 0", "a factor is a number above 0"),
             ("compare --limit 0", "it must be at least 1"),
             ("compare --repeat 0", "0 is not in 1..=1000"),
+            ("compare --seed x", "a seed is a whole number from 0 to 2^64 - 1"),
+            ("check --threads 0", "a number of threads is 1 to 1024"),
             ("compare --set dftl=3", "write SCHEME.PARAM=VALUE, as in dftl.gc_low=2"),
             ("compare --schemes page,,dftl", "a name is missing"),
             ("compare a.spc --workload zipf", "cannot be used with"),

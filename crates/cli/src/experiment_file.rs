@@ -172,7 +172,7 @@ impl Document<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::{Fill, Host, OnError, OutOfRange, Partial, Setting, Volumes};
+    use crate::args::{self, Command, Invocation};
 
     fn read(text: &str) -> Result<CompareArgs, CliError> {
         parse(text, "exp.toml", Path::new("/data"))
@@ -219,50 +219,19 @@ mod tests {
             dftl.gc_low = 2
             dftl-e = { window = "8", batch = false }
         "#;
-        let args = read(text).unwrap();
-        let setting = |scheme: &str, param: &str, value: &str| Setting {
-            scheme: scheme.into(),
-            param: param.into(),
-            value: value.into(),
+        let mut args = read(text).unwrap();
+        args.set.sort_by(|a, b| (&a.scheme, &a.param).cmp(&(&b.scheme, &b.param)));
+        // What each flag means is tested with the flags; a file means the same, with paths beside itself.
+        let line = "ftlab compare /data/t.spc --schemes page,dftl --device x:capacity=8GiB --cache 16KiB,64KiB \
+                    --gc greedy,fifo --set dftl.gc_low=2 --set dftl-e.batch=false --set dftl-e.window=8 --fill steady \
+                    --host closed:32 --seed 7 --warmup 10k --limit 5M --repeat 3 --format spc --on-error skip \
+                    --out-of-range fold --volumes select=2 --time-scale 0.5 --partial ignore --threads 2 \
+                    --json /data/a --csv /abs/b --parquet /data/c --html /data/d --per-request /data/e \
+                    --series 100ms --verbose";
+        let Ok(Invocation::Command(Command::Compare(expected))) = args::parse(line.split_whitespace()) else {
+            panic!("{line}")
         };
-        let mut set = args.set.clone();
-        set.sort_by(|a, b| (&a.scheme, &a.param).cmp(&(&b.scheme, &b.param)));
-        assert_eq!(
-            set,
-            [setting("dftl", "gc_low", "2"), setting("dftl-e", "batch", "false"), setting("dftl-e", "window", "8")]
-        );
-        assert_eq!(
-            CompareArgs { set: vec![], ..args },
-            CompareArgs {
-                trace: Some("/data/t.spc".into()),
-                workload: None,
-                schemes: vec!["page".into(), "dftl".into()],
-                device: Some("x:capacity=8GiB".into()),
-                cache: vec![16 << 10, 64 << 10],
-                gc: vec!["greedy".into(), "fifo".into()],
-                set: vec![],
-                fill: Fill::Steady,
-                host: Some(Host::Closed { depth: 32 }),
-                seed: 7,
-                warmup: 10_000,
-                limit: Some(5_000_000),
-                repeat: 3,
-                format: Some("spc".into()),
-                on_error: OnError::Skip,
-                out_of_range: Some(OutOfRange::Fold),
-                volumes: Volumes::Select("2".into()),
-                time_scale: 0.5,
-                partial: Some(Partial::Ignore),
-                threads: Some(2),
-                json: Some("/data/a".into()),
-                csv: Some("/abs/b".into()),
-                parquet: Some("/data/c".into()),
-                html: Some("/data/d".into()),
-                per_request: Some("/data/e".into()),
-                series: Some(100_000_000),
-                verbose: true,
-            }
-        );
+        assert_eq!(args, *expected);
         for key in keys() {
             assert!(key == "workload" || text.contains(&key), "{key} is not tested here");
         }

@@ -1,9 +1,12 @@
 //! Feeding one workload to many runs.
 //!
-//! A workload is read once: [`Recorder`] keeps its requests while they are profiled. If they fit in memory, every run
-//! replays them ([`Replay`]) at its own pace. If they do not, a producer reads the workload again for each wave of runs
-//! and hands batches to all of them ([`broadcast`]), through channels so short that memory stays bounded.
+//! A workload is read once, on a thread of its own ([`broadcast`]), while [`Recorder`] keeps its requests and they are
+//! profiled: the device's size and the addresses' layout follow from the whole of it, so no run can begin before. If
+//! the requests fit in memory, every run replays them ([`Replay`]) at its own pace. If they do not, the workload is
+//! read again for each wave of runs, beside them, and every batch is handed to all of them. Channels are so short that
+//! memory stays bounded.
 
+use crate::progress::Progress;
 use sim::workload::{Intake, Request, Source, WorkloadError};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,20 +22,53 @@ const BATCH: usize = 1 << 13;
 /// Batches that a run may lie behind the others.
 pub(crate) const BEHIND: usize = 8;
 
-/// Passes a source on and keeps its requests, unless they are too many.
-pub(crate) struct Recorder<'a> {
+/// A source that ends after so many requests, or when it is told to.
+pub(crate) struct Limited<'a> {
     inner: &'a mut dyn Source,
-    kept: Option<VecDeque<Vec<Request>>>,
-    count: u64,
-    most: u64,
     left: u64,
     stop: &'a AtomicBool,
 }
 
+impl<'a> Limited<'a> {
+    /// Ends after `limit` requests, or when `stop` is raised.
+    pub(crate) fn new(inner: &'a mut dyn Source, limit: Option<u64>, stop: &'a AtomicBool) -> Limited<'a> {
+        Limited { inner, left: limit.unwrap_or(u64::MAX), stop }
+    }
+}
+
+impl Source for Limited<'_> {
+    fn fill(&mut self, batch: &mut Vec<Request>, limit: usize) -> Result<(), WorkloadError> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let before = batch.len();
+        let read = self.inner.fill(batch, limit.min(usize::try_from(self.left).unwrap_or(usize::MAX)));
+        self.left -= (batch.len() - before) as u64;
+        read
+    }
+
+    fn intake(&self) -> &Intake {
+        self.inner.intake()
+    }
+
+    fn timed(&self) -> bool {
+        self.inner.timed()
+    }
+}
+
+/// Passes a source on and keeps its requests, unless they are too many.
+pub(crate) struct Recorder<'a> {
+    inner: Received,
+    kept: Option<VecDeque<Vec<Request>>>,
+    count: u64,
+    most: u64,
+    progress: &'a Progress,
+}
+
 impl<'a> Recorder<'a> {
-    /// Keeps the requests unless they are more than `most`; ends after `limit` of them, or when `stop` is raised.
-    pub(crate) fn new(inner: &'a mut dyn Source, most: u64, limit: Option<u64>, stop: &'a AtomicBool) -> Recorder<'a> {
-        Recorder { inner, kept: Some(VecDeque::new()), count: 0, most, left: limit.unwrap_or(u64::MAX), stop }
+    /// Keeps the requests unless they are more than `most`.
+    pub(crate) fn new(inner: Received, most: u64, progress: &'a Progress) -> Recorder<'a> {
+        Recorder { inner, kept: Some(VecDeque::new()), count: 0, most, progress }
     }
 
     /// All requests, if they were not too many.
@@ -45,13 +81,10 @@ impl<'a> Recorder<'a> {
 
 impl Source for Recorder<'_> {
     fn fill(&mut self, batch: &mut Vec<Request>, limit: usize) -> Result<(), WorkloadError> {
-        if self.stop.load(Ordering::Relaxed) {
-            return Ok(());
-        }
         let before = batch.len();
-        self.inner.fill(batch, limit.min(usize::try_from(self.left).unwrap_or(usize::MAX)))?;
+        self.inner.fill(batch, limit)?;
         let new = &batch[before..];
-        self.left -= new.len() as u64;
+        self.progress.add(new.len() as u64);
         self.count += new.len() as u64;
         if self.count > self.most {
             self.kept = None;
@@ -173,26 +206,37 @@ impl Source for Replay {
 }
 
 /// What a producer hands over: requests, or why there are no more.
-pub(crate) type Batch = Result<Arc<[Request]>, WorkloadError>;
+pub(crate) type Batch = Result<Part, WorkloadError>;
+
+/// A part of a workload.
+#[derive(Clone)]
+pub(crate) enum Part {
+    /// Requests.
+    Requests(Arc<[Request]>),
+    /// The end: what was met, and whether the arrivals mean anything.
+    End(Arc<Intake>, bool),
+}
 
 /// Reads `source` and hands every batch to all receivers that still listen.
 pub(crate) fn broadcast(source: &mut dyn Source, mut receivers: Vec<SyncSender<Batch>>) {
     let mut batch = Vec::with_capacity(BATCH);
-    while !receivers.is_empty() {
+    let mut hand = |part: Batch| {
+        // A run that has ended does not mind.
+        receivers.retain(|receiver| receiver.send(part.clone()).is_ok());
+        !receivers.is_empty()
+    };
+    loop {
         batch.clear();
         let read = source.fill(&mut batch, BATCH);
-        if !batch.is_empty() {
-            let shared: Arc<[Request]> = batch.as_slice().into();
-            receivers.retain(|receiver| receiver.send(Ok(Arc::clone(&shared))).is_ok());
+        if !batch.is_empty() && !hand(Ok(Part::Requests(batch.as_slice().into()))) {
+            return;
         }
         if let Err(error) = read {
-            for receiver in &receivers {
-                // A run that has ended does not mind.
-                let _ = receiver.send(Err(error.clone()));
-            }
+            hand(Err(error));
             return;
         }
         if batch.is_empty() {
+            hand(Ok(Part::End(Arc::new(source.intake().clone()), source.timed())));
             return;
         }
     }
@@ -203,14 +247,14 @@ pub(crate) struct Received {
     from: Receiver<Batch>,
     batch: Arc<[Request]>,
     at: usize,
-    intake: Intake,
+    intake: Arc<Intake>,
     timed: bool,
 }
 
 impl Received {
     /// What comes out of `from`.
-    pub(crate) fn new(from: Receiver<Batch>, timed: bool) -> Received {
-        Received { from, batch: Arc::new([]), at: 0, intake: Intake::default(), timed }
+    pub(crate) fn new(from: Receiver<Batch>) -> Received {
+        Received { from, batch: Arc::new([]), at: 0, intake: Arc::default(), timed: false }
     }
 }
 
@@ -220,7 +264,10 @@ impl Source for Received {
         while batch.len() < end {
             if self.at == self.batch.len() {
                 match self.from.recv() {
-                    Ok(next) => (self.batch, self.at) = (next?, 0),
+                    Ok(part) => match part? {
+                        Part::Requests(next) => (self.batch, self.at) = (next, 0),
+                        Part::End(intake, timed) => (self.intake, self.timed) = (intake, timed),
+                    },
                     Err(_) => break,
                 }
             }

@@ -1,15 +1,37 @@
 //! What the user sees while a run is under way, and how the user stops it.
 
 use crate::error::CliError;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use crate::units;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A bar with rate and remaining time on standard error, if that is a terminal; silent otherwise. Clones share one bar,
-/// from any thread.
+/// from any thread. It counts requests; while runs fill their devices it says so, and counts those pages beside.
 #[derive(Clone, Debug)]
-pub struct Progress(ProgressBar);
+pub struct Progress {
+    bar: ProgressBar,
+    label: Arc<str>,
+    filling: Arc<Filling>,
+}
+
+/// Runs that are filling their devices, and the pages that were written so.
+#[derive(Debug, Default)]
+struct Filling {
+    runs: AtomicU64,
+    pages: AtomicU64,
+}
+
+/// One run's filling; it ends when this is dropped.
+#[derive(Debug)]
+pub struct Fill {
+    progress: Progress,
+    pages: u64,
+}
+
+/// Pages between two looks at the label: a message costs more than a batch of writes.
+const PAGES_PER_MESSAGE: u64 = 1 << 18;
 
 impl Progress {
     /// A bar over `total` requests, or a counter if the number is not known beforehand.
@@ -20,44 +42,87 @@ impl Progress {
             ProgressDrawTarget::hidden()
         };
         let bar = ProgressBar::with_draw_target(total, target);
-        bar.set_style(style(total.is_some()));
-        bar.set_message(label.into());
-        Progress(bar)
+        bar.set_style(style(if total.is_some() { BOUNDED } else { COUNTING }));
+        let label: Arc<str> = label.into().into();
+        bar.set_message(label.to_string());
+        Progress { bar, label, filling: Arc::default() }
+    }
+
+    /// A run begins to fill its device.
+    pub fn fill(&self) -> Fill {
+        if self.filling.runs.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.bar.set_style(style(FILLING));
+            self.bar.set_message(self.message());
+        }
+        Fill { progress: self.clone(), pages: 0 }
+    }
+
+    /// What is being done now.
+    fn message(&self) -> String {
+        match self.filling.runs.load(Ordering::Relaxed) {
+            0 => self.label.to_string(),
+            _ => format!("filling, {} pages", units::whole(self.filling.pages.load(Ordering::Relaxed))),
+        }
     }
 
     /// Adds served requests. Cheap enough for every batch, not for every request.
     pub fn add(&self, n: u64) {
-        self.0.inc(n);
+        self.bar.inc(n);
     }
 
     /// Requests added so far.
     pub fn position(&self) -> u64 {
-        self.0.position()
-    }
-
-    /// Says what is being done now.
-    pub fn set_label(&self, label: impl Into<String>) {
-        self.0.set_message(label.into());
+        self.bar.position()
     }
 
     /// Takes the bar off the screen.
     pub fn finish(&self) {
-        self.0.finish_and_clear();
+        self.bar.finish_and_clear();
     }
 }
 
-fn template(bounded: bool) -> &'static str {
-    if bounded {
-        "{msg} [{bar:30}] {percent:>3} %  {human_pos}/{human_len} requests  {per_sec}  {eta} left"
-    } else {
-        "{msg} {spinner} {human_pos} requests  {per_sec}  {elapsed}"
+impl Fill {
+    /// Adds written pages. Cheap enough for every batch.
+    pub fn add(&mut self, pages: u64) {
+        self.pages += pages;
+        if self.pages >= PAGES_PER_MESSAGE {
+            let pages = std::mem::take(&mut self.pages);
+            self.progress.filling.pages.fetch_add(pages, Ordering::Relaxed);
+            self.progress.bar.set_message(self.progress.message());
+        }
     }
 }
 
-fn style(bounded: bool) -> ProgressStyle {
-    // A test checks that both templates are valid; were one not, the plain bar would do.
-    let style = ProgressStyle::with_template(template(bounded)).unwrap_or_else(|_| ProgressStyle::default_bar());
-    style.progress_chars("=> ")
+impl Drop for Fill {
+    fn drop(&mut self) {
+        let Progress { bar, filling, .. } = &self.progress;
+        filling.pages.fetch_add(self.pages, Ordering::Relaxed);
+        if filling.runs.fetch_sub(1, Ordering::Relaxed) == 1 {
+            bar.set_style(style(BOUNDED));
+            // What comes is served at another rate.
+            bar.reset_eta();
+        }
+        bar.set_message(self.progress.message());
+    }
+}
+
+/// Requests of a known number. Each of these fits 80 columns.
+const BOUNDED: &str = "{msg} [{bar:20}] {percent:>3} %  {human_pos}/{human_len} requests  {rate}  {eta} left";
+
+/// Requests of an unknown number.
+const COUNTING: &str = "{msg} {spinner} {human_pos} requests  {rate}  {elapsed}";
+
+/// Requests while a device is being filled: there is no rate to tell the remaining time from.
+const FILLING: &str = "{msg} {spinner} {human_pos}/{human_len} requests  {elapsed}";
+
+fn style(template: &str) -> ProgressStyle {
+    // A test checks that the templates are valid; were one not, the plain bar would do.
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    let rate = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+        // A terminal that cannot be written to shows nothing.
+        let _ = write!(out, "{}/s", units::whole(state.per_sec() as u64));
+    };
+    style.with_key("rate", rate).progress_chars("=> ")
 }
 
 /// Arranges that the first Ctrl-C raises the returned flag, which running simulations poll, and that a second one
@@ -80,15 +145,44 @@ pub fn interrupt_flag() -> Result<Arc<AtomicBool>, CliError> {
     Ok(flag)
 }
 
+/// Arranges that Ctrl-C removes unfinished files and exits with code 130: for work of which no part is worth keeping.
+/// May be called once per process, and not beside [`interrupt_flag`].
+///
+/// # Errors
+/// The system refused the signal handler.
+#[expect(clippy::print_stderr, reason = "the handler runs on a thread that has no other stream")]
+pub fn leave_nothing_at_interrupt() -> Result<(), CliError> {
+    ctrlc::set_handler(|| {
+        crate::output::remove_temporaries();
+        eprintln!("\ninterrupted");
+        std::process::exit(130);
+    })
+    .map_err(|cause| CliError::new(format_args!("cannot watch for Ctrl-C: {cause}")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn templates_are_valid() {
-        for bounded in [true, false] {
-            assert!(ProgressStyle::with_template(template(bounded)).is_ok());
+        for template in [BOUNDED, COUNTING, FILLING] {
+            assert!(ProgressStyle::with_template(template).is_ok());
         }
+    }
+
+    #[test]
+    fn filling_is_said_as_long_as_any_run_fills() {
+        let progress = Progress::new(Some(10), "running");
+        assert_eq!(progress.bar.message(), "running");
+        let (mut one, two) = (progress.fill(), progress.fill());
+        one.add(PAGES_PER_MESSAGE);
+        assert_eq!(progress.bar.message(), "filling, 262,144 pages");
+        one.add(1);
+        drop(one);
+        assert_eq!(progress.bar.message(), "filling, 262,145 pages");
+        drop(two);
+        assert_eq!((progress.bar.message().as_str(), progress.position()), ("running", 0));
     }
 
     #[test]

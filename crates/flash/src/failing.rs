@@ -3,10 +3,7 @@
 //! A failed program leaves its page torn; a failed erase leaves its block as it was. Either way the block is a grown
 //! bad block: every later program or erase of it fails too, until the scheme retires it with a bad-block mark.
 
-use crate::{
-    Block, Cause, Chain, Clocked, Damage, EraseFace, Fault, FaultKind, Flash, Geometry, Kind, Oob, Op, PageTime,
-    Payload, Ppn, Rng, Tally,
-};
+use crate::{Block, Cause, Chain, Damage, Fault, FaultKind, Flash, Fragile, Geometry, Kind, Oob, Payload, Ppn, Rng};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -38,7 +35,7 @@ pub struct Failing<F> {
     grown_bad: Vec<bool>,
 }
 
-impl<F: Damage> Failing<F>
+impl<F: Fragile> Failing<F>
 where
     Fault: From<F::Fault>,
 {
@@ -49,7 +46,7 @@ where
         let blocks = inner.geometry().block_count();
         for block in (0..blocks).map(Block) {
             if plan.factory_bad.contains(&block) || factory.chance(plan.factory_bad_rate) {
-                inner.mark_bad(block);
+                inner.chip().mark_bad(block);
             }
         }
         let rng = rng.fork("failures");
@@ -93,7 +90,7 @@ where
     }
 }
 
-impl<F: Damage> Flash for Failing<F>
+impl<F: Fragile> Flash for Failing<F>
 where
     Fault: From<F::Fault>,
 {
@@ -114,7 +111,7 @@ where
 
     fn program(&mut self, ppn: Ppn, oob: Oob, data: Payload<'_, F::User>, cause: Cause) -> Result<(), Fault> {
         if oob.kind != Kind::Bad && self.program_fails(ppn) {
-            self.inner.ruin(ppn);
+            self.inner.chip().ruin(ppn);
             return Err(Fault(FaultKind::ProgramFailed));
         }
         Ok(self.inner.program(ppn, oob, data, cause)?)
@@ -122,7 +119,7 @@ where
 
     fn append(&mut self, ppn: Ppn, words: &[u32], cause: Cause) -> Result<(), Fault> {
         if self.program_fails(ppn) {
-            self.inner.tear_append(ppn, words, &mut self.rng);
+            self.inner.chip().tear_append(ppn, words, &mut self.rng);
             return Err(Fault(FaultKind::ProgramFailed));
         }
         Ok(self.inner.append(ppn, words, cause)?)
@@ -136,7 +133,7 @@ where
         edit: impl FnOnce(&mut Oob, &mut [u32]),
     ) -> Result<Oob, Fault> {
         if self.program_fails(to) {
-            self.inner.ruin(to);
+            self.inner.chip().ruin(to);
             return Err(Fault(FaultKind::ProgramFailed));
         }
         Ok(self.inner.copy(from, to, cause, edit)?)
@@ -154,42 +151,12 @@ where
     }
 }
 
-impl<F: Damage> Damage for Failing<F>
+impl<F: Fragile> Fragile for Failing<F>
 where
     Fault: From<F::Fault>,
 {
-    fn ruin(&mut self, ppn: Ppn) {
-        self.inner.ruin(ppn);
-    }
-    fn spoil(&mut self, ppn: Ppn) {
-        self.inner.spoil(ppn);
-    }
-    fn tear_append(&mut self, ppn: Ppn, words: &[u32], rng: &mut Rng) {
-        self.inner.tear_append(ppn, words, rng);
-    }
-    fn half_erase(&mut self, block: Block, face: EraseFace, rng: &mut Rng) {
-        self.inner.half_erase(block, face, rng);
-    }
-    fn mark_bad(&mut self, block: Block) {
-        self.inner.mark_bad(block);
-    }
-}
-
-impl<F: Clocked> Clocked for Failing<F> {
-    fn arrive(&mut self, now_ns: u64) {
-        self.inner.arrive(now_ns);
-    }
-    fn page_begin(&mut self) {
-        self.inner.page_begin();
-    }
-    fn page_end(&mut self) -> PageTime {
-        self.inner.page_end()
-    }
-    fn tally(&self) -> &Tally {
-        self.inner.tally()
-    }
-    fn command_ns(&self, op: Op) -> u64 {
-        self.inner.command_ns(op)
+    fn chip(&mut self) -> &mut dyn Damage {
+        self.inner.chip()
     }
 }
 

@@ -191,8 +191,14 @@ impl EraseFace {
     pub const ALL: [EraseFace; 4] = [EraseFace::Intact, EraseFace::Mixed, EraseFace::Garbage, EraseFace::LooksBlank];
 }
 
-/// How misbehaviour decorators reach into a medium. Schemes cannot: it is no part of [`Flash`].
-pub trait Damage: Flash {
+/// A medium into whose chip misbehaviour decorators can reach. Schemes cannot: it is no part of [`Flash`].
+pub trait Fragile: Flash {
+    /// The chip, under all decorators.
+    fn chip(&mut self) -> &mut dyn Damage;
+}
+
+/// What no command does to a chip.
+pub trait Damage {
     /// Consumes a blank page as torn, spare area included.
     fn ruin(&mut self, ppn: Ppn);
     /// Makes a programmed page's data unreadable; its spare area stays sound.
@@ -652,6 +658,12 @@ impl<S: Store, R: Record> Flash for Nand<S, R> {
     #[inline(always)]
     fn chain(&mut self, next: Chain) -> Chain {
         next
+    }
+}
+
+impl<S: Store, R: Record> Fragile for Nand<S, R> {
+    fn chip(&mut self) -> &mut dyn Damage {
+        self
     }
 }
 

@@ -6,7 +6,8 @@
 //! and the medium inside is what a mount finds.
 
 use crate::{
-    Block, Cause, Chain, Damage, EraseFace, Fault, FaultKind, Flash, Geometry, Oob, Op, Payload, Ppn, ProgramFace, Rng,
+    Block, Cause, Chain, Damage, EraseFace, Fault, FaultKind, Flash, Fragile, Geometry, Oob, Op, Payload, Ppn,
+    ProgramFace, Rng,
 };
 use alloc::vec::Vec;
 
@@ -52,7 +53,7 @@ pub struct PowerCut<F> {
     lost: bool,
 }
 
-impl<F: Damage> PowerCut<F>
+impl<F: Fragile> PowerCut<F>
 where
     Fault: From<F::Fault>,
 {
@@ -132,10 +133,10 @@ where
     fn tear(&mut self, ppn: Ppn, face: u8, run: impl FnOnce(&mut F) -> Result<(), F::Fault>) -> Result<(), Fault> {
         match ProgramFace::ALL[usize::from(face)] {
             ProgramFace::Blank => {}
-            ProgramFace::Garbage => self.inner.ruin(ppn),
+            ProgramFace::Garbage => self.inner.chip().ruin(ppn),
             ProgramFace::BadData => {
                 run(&mut self.inner)?;
-                self.inner.spoil(ppn);
+                self.inner.chip().spoil(ppn);
             }
             ProgramFace::Good => run(&mut self.inner)?,
         }
@@ -143,7 +144,7 @@ where
     }
 }
 
-impl<F: Damage> Flash for PowerCut<F>
+impl<F: Fragile> Flash for PowerCut<F>
 where
     Fault: From<F::Fault>,
 {
@@ -185,7 +186,7 @@ where
             None => Ok(self.inner.append(ppn, words, cause)?),
             Some(0) => Err(Self::LOST),
             Some(1) => {
-                self.inner.tear_append(ppn, words, &mut self.rng);
+                self.inner.chip().tear_append(ppn, words, &mut self.rng);
                 Err(Self::LOST)
             }
             Some(_) => {
@@ -218,7 +219,7 @@ where
             None => Ok(self.inner.erase(block, cause)?),
             Some(0) => Err(Self::LOST),
             Some(face @ 1..=4) => {
-                self.inner.half_erase(block, EraseFace::ALL[usize::from(face) - 1], &mut self.rng);
+                self.inner.chip().half_erase(block, EraseFace::ALL[usize::from(face) - 1], &mut self.rng);
                 Err(Self::LOST)
             }
             Some(_) => {
@@ -233,31 +234,20 @@ where
     }
 }
 
-impl<F: Damage> Damage for PowerCut<F>
+impl<F: Fragile> Fragile for PowerCut<F>
 where
     Fault: From<F::Fault>,
 {
-    fn ruin(&mut self, ppn: Ppn) {
-        self.inner.ruin(ppn);
-    }
-    fn spoil(&mut self, ppn: Ppn) {
-        self.inner.spoil(ppn);
-    }
-    fn tear_append(&mut self, ppn: Ppn, words: &[u32], rng: &mut Rng) {
-        self.inner.tear_append(ppn, words, rng);
-    }
-    fn half_erase(&mut self, block: Block, face: EraseFace, rng: &mut Rng) {
-        self.inner.half_erase(block, face, rng);
-    }
-    fn mark_bad(&mut self, block: Block) {
-        self.inner.mark_bad(block);
+    fn chip(&mut self) -> &mut dyn Damage {
+        self.inner.chip()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Full, Kind, Lpn, Nand, Tags};
+    use crate::{Failing, FailurePlan, Full, Kind, Lpn, Nand, Tags};
+    use alloc::vec;
 
     fn cut(face: u8) -> Nand<Tags, Full> {
         let g = Geometry { blocks_per_die: 4, pages_per_block: 4, ..Geometry::default() }.checked().unwrap();
@@ -286,6 +276,21 @@ mod tests {
         let expected =
             [None, Some((Kind::Torn, Kind::Torn)), Some((Kind::Data, Kind::Torn)), Some((Kind::Data, Kind::Data))];
         assert_eq!(faces, expected);
+    }
+
+    #[test]
+    fn power_can_be_cut_on_a_failing_medium() {
+        let g = Geometry { blocks_per_die: 4, pages_per_block: 4, ..Geometry::default() }.checked().unwrap();
+        let plan = FailurePlan { factory_bad: vec![Block(3)], program_schedule: vec![0], ..FailurePlan::default() };
+        let failing = Failing::new(Nand::<Tags, Full>::new(g), plan, 1);
+        let mut p = PowerCut::armed(failing, CutPoint { command: 1, face: 1 }, 1);
+        let mut put = |ppn| p.program(Ppn(ppn), Oob::data(Lpn(0), 1, 1), Payload::User(&7), Cause::Host);
+        assert_eq!(put(0).unwrap_err().0, FaultKind::ProgramFailed);
+        assert_eq!(put(4).unwrap_err().0, FaultKind::PowerLost);
+        // Both left their page torn in the one chip under them, beside the factory's mark.
+        let mut chip = p.into_inner().into_inner();
+        let mut kind = |ppn| chip.read_oob(Ppn(ppn), Cause::Recovery).unwrap().map(|oob| oob.kind);
+        assert_eq!([kind(0), kind(4), kind(12)], [Some(Kind::Torn), Some(Kind::Torn), Some(Kind::Bad)]);
     }
 
     #[test]

@@ -76,9 +76,8 @@ fn collect(source: &mut dyn Source) -> Result<Vec<Request>, WorkloadError> {
 
 fn find(name: &str) -> Option<PathBuf> {
     let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/traces");
-    let named = std::env::var_os("FTLAB_TRACES").map(PathBuf::from);
-    let places = named.into_iter().chain([PathBuf::from(beside), PathBuf::from("/work/shared/traces")]);
-    places.map(|place| place.join(name)).find(|path| path.is_file())
+    let traces = std::env::var_os("FTLAB_TRACES").map_or_else(|| PathBuf::from(beside), PathBuf::from);
+    Some(traces.join(name)).filter(|path| path.is_file())
 }
 
 /// The first `limit` reads and writes, volumes one after the other.
@@ -139,7 +138,7 @@ fn main() -> Result<(), Failure> {
     );
     for name in TRACES {
         let Some(path) = find(name) else {
-            eprintln!("{name} is in none of the directories of traces: left out (set FTLAB_TRACES)");
+            eprintln!("{name} is not among the traces: left out (FTLAB_TRACES names their directory)");
             continue;
         };
         let real = read(&path, limit)?;

@@ -32,7 +32,7 @@ use std::fmt;
 use std::ops::Range;
 use std::panic::{self, AssertUnwindSafe};
 use std::str::FromStr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, Once};
 
 /// The chip that schemes are checked on.
@@ -253,6 +253,8 @@ pub struct HonestyReport {
 pub struct CheckReport {
     /// Name of the scheme.
     pub scheme: String,
+    /// Whether it was stopped before it was through: the counts are those of what was done.
+    pub interrupted: bool,
     /// Seeds done.
     pub seeds: u64,
     /// Operations done, those after cuts included.
@@ -293,6 +295,7 @@ impl CheckReport {
     }
 
     fn merge(&mut self, other: CheckReport) {
+        self.interrupted |= other.interrupted;
         self.seeds += other.seeds;
         self.operations += other.operations;
         self.cuts += other.cuts;
@@ -325,7 +328,12 @@ impl CheckReport {
 
 impl fmt::Display for CheckReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let verdict = if self.passed() { "held" } else { "FAILED" };
+        let verdict = match (self.passed(), self.interrupted) {
+            (true, false) => "held",
+            (true, true) => "interrupted; held so far",
+            (false, false) => "FAILED",
+            (false, true) => "interrupted; FAILED",
+        };
         writeln!(
             f,
             "{}: {verdict} over {} power cuts ({} of them during recovery) on {} devices",
@@ -413,27 +421,29 @@ fn lay(config: &CheckConfig, seed: u64) -> Result<Bed, CheckError> {
     schemes::visit::<PowerCut<Chip>, _>(&config.scheme, Lay { config, seed }).expect("the scheme has a row")
 }
 
-fn check_seed(config: &CheckConfig, seed: u64) -> Result<CheckReport, CheckError> {
+fn check_seed(config: &CheckConfig, seed: u64, stop: &AtomicBool) -> Result<CheckReport, CheckError> {
     let bed = lay(config, seed)?;
-    let mut report = CheckReport { seeds: 1, ..CheckReport::default() };
-    let visit = schemes::visit::<PowerCut<Chip>, _>(&config.scheme, cuts::CutEverywhere { config, bed: &bed });
+    let mut report = CheckReport::default();
+    let visit = schemes::visit::<PowerCut<Chip>, _>(&config.scheme, cuts::CutEverywhere { config, bed: &bed, stop });
     report.merge(visit.expect("the scheme has a row"));
     if config.media {
-        let visit = schemes::visit(&config.scheme, media::OnFailingMedia { config, bed: &bed });
+        let visit = schemes::visit(&config.scheme, media::OnFailingMedia { config, bed: &bed, stop });
         report.merge(visit.expect("the scheme has a row"));
     }
     if config.honesty {
-        let visit = schemes::visit(&config.scheme, honesty::Honest { config, bed: &bed });
+        let visit = schemes::visit(&config.scheme, honesty::Honest { config, bed: &bed, stop });
         report.merge(visit.expect("the scheme has a row"));
     }
+    report.interrupted = stop.load(Ordering::Relaxed);
+    report.seeds = u64::from(!report.interrupted);
     Ok(report)
 }
 
-/// Checks a scheme.
+/// Checks a scheme until it is through or `stop` is raised. What was done until then is in the report too.
 ///
 /// # Errors
 /// A configuration that is wrong. What is wrong with the scheme is in the report.
-pub fn check(config: &CheckConfig) -> Result<CheckReport, CheckError> {
+pub fn check(config: &CheckConfig, stop: &AtomicBool) -> Result<CheckReport, CheckError> {
     let row = row(config)?;
     let cores = || std::thread::available_parallelism().map_or(1, |count| count.get());
     let threads = if config.threads == 0 { cores() } else { config.threads };
@@ -445,10 +455,10 @@ pub fn check(config: &CheckConfig) -> Result<CheckReport, CheckError> {
             scope.spawn(|| {
                 loop {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= config.seeds.end {
+                    if seed >= config.seeds.end || stop.load(Ordering::Relaxed) {
                         break;
                     }
-                    let result = check_seed(config, seed);
+                    let result = check_seed(config, seed, stop);
                     done.lock().expect("no thread panics while it holds the lock").insert(seed, result);
                 }
             });
@@ -457,6 +467,11 @@ pub fn check(config: &CheckConfig) -> Result<CheckReport, CheckError> {
     let mut report = CheckReport { scheme: row.name.into(), ..CheckReport::default() };
     for result in done.into_inner().expect("no thread panics while it holds the lock").into_values() {
         report.merge(result?);
+    }
+    // A part of a check does not show what the whole would have met.
+    report.interrupted |= report.seeds < config.seeds.end - config.seeds.start;
+    if report.interrupted {
+        return Ok(report);
     }
     if config.cuts != Cuts::Count(0) {
         for phase in row.phases.iter().filter(|phase| !report.by_cause.contains_key(phase)) {
@@ -483,14 +498,15 @@ pub fn replay(config: &CheckConfig, replay: &Replay) -> Result<Vec<String>, Chec
     row(config)?;
     let bed = lay(config, replay.seed)?;
     let mut lines = vec![format!("{} {replay}", config.scheme), bed.to_string()];
+    let on = AtomicBool::new(false);
     let report = match replay.part {
         Part::Cuts => {
             let tell = cuts::Tell { bed: &bed, replay: *replay };
             lines.extend(schemes::visit::<Transcript<PowerCut<Chip>>, _>(&config.scheme, tell).expect("it has a row")?);
             return Ok(lines);
         }
-        Part::Media => schemes::visit(&config.scheme, media::OnFailingMedia { config, bed: &bed }),
-        Part::Ram | Part::Metadata => schemes::visit(&config.scheme, honesty::Honest { config, bed: &bed }),
+        Part::Media => schemes::visit(&config.scheme, media::OnFailingMedia { config, bed: &bed, stop: &on }),
+        Part::Ram | Part::Metadata => schemes::visit(&config.scheme, honesty::Honest { config, bed: &bed, stop: &on }),
     };
     let failures = report.expect("the scheme has a row").failures;
     lines.extend(failures.iter().filter(|failure| failure.replay == replay.to_string()).map(|f| f.what.clone()));

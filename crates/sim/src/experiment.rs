@@ -9,7 +9,7 @@ use crate::latency::{Recorder, RequestTimes, Times, summaries};
 use crate::report::{self, Cache, EraseCount, Interval, RequestRecord, SchemeResult, ratio};
 use crate::workload::{Operation, Request, Source, WorkloadError};
 use flash::device::Device;
-use flash::{Brief, Cause, Clocked, Flash, FlashFault, Full, Lpn, Nand, NoData, Op, Rng, Tally, Timeline};
+use flash::{Brief, Cause, Clocked, Flash, Full, Lpn, Nand, NoData, Op, Rng, Tally, Timeline};
 use ftl::schemes::{self, Visitor};
 use ftl::{ConfigError, Error, Ftl, Scheme, Settings};
 use std::time::Instant;
@@ -89,18 +89,24 @@ pub struct Config {
 
 /// What a run tells while it goes on, and whether it shall.
 pub trait Observer {
+    /// `pages` more were written while the device is being filled. False ends the run.
+    fn filled(&mut self, pages: u64) -> bool {
+        let _ = pages;
+        true
+    }
+
     /// `requests` more were served. False ends the run.
     fn served(&mut self, requests: u64) -> bool {
         let _ = requests;
         true
     }
 
-    /// Whether [`Observer::record`] wants every request.
+    /// Whether [`Observer::record`] wants every request of the measured phase.
     fn wants_records(&self) -> bool {
         false
     }
 
-    /// A request was served.
+    /// A request was served, after the warm-up.
     fn record(&mut self, record: &RequestRecord) {
         let _ = record;
     }
@@ -184,13 +190,11 @@ impl<F: Measured> Visitor<F> for Work<'_> {
         let built = S::format(&mut flash, config.device.logical_pages, &config.settings)
             .map_err(|error| RunError::Config { scheme: row.name, error })?;
         let began = wall_clock();
-        let filled = built.and_then(|mut scheme| {
-            fill(config, &mut scheme, &mut flash)?;
-            Ok(scheme)
-        });
+        let filled = built.and_then(|mut scheme| Ok((fill(config, &mut scheme, &mut flash, observer)?, scheme)));
         let mut scheme = match filled {
-            Ok(scheme) => scheme,
-            Err(error) => return Ok(stillborn(config, row, &error)),
+            Ok((true, scheme)) => scheme,
+            Ok((false, _)) => return Ok(stillborn(config, row, report::INTERRUPTED.to_owned())),
+            Err(error) => return Ok(stillborn(config, row, format!("{error}, while it was being filled"))),
         };
         flash.reset();
         scheme.reset_counters();
@@ -205,11 +209,10 @@ impl<F: Measured> Visitor<F> for Work<'_> {
     }
 }
 
-/// The outcome of a run whose device was full before the workload began.
-fn stillborn<E: FlashFault>(config: &Config, row: &'static Scheme, error: &Error<E>) -> Outcome {
-    let mut result =
-        SchemeResult { scheme: row.name.to_owned(), params: parameters(config), ..SchemeResult::default() };
-    result.ended = format!("{error}, while it was being filled");
+/// The outcome of a run that ended before the workload began.
+fn stillborn(config: &Config, row: &'static Scheme, ended: String) -> Outcome {
+    let (scheme, params) = (row.name.to_owned(), parameters(config));
+    let result = SchemeResult { scheme, params, ended, ..SchemeResult::default() };
     Outcome { result, workload: report::Workload::default() }
 }
 
@@ -219,35 +222,41 @@ const BATCH: usize = 1024;
 /// Rounds of steady filling at the most.
 const MOST_ROUNDS: usize = 60;
 
-/// Fills the device. Filling takes no simulated time.
-fn fill<F: Measured, S: Ftl<F>>(config: &Config, scheme: &mut S, flash: &mut F) -> Result<(), Error<F::Fault>> {
+/// Fills the device; false if the observer ended it. Filling takes no simulated time.
+fn fill<F: Measured, S: Ftl<F>>(
+    config: &Config,
+    scheme: &mut S,
+    flash: &mut F,
+    observer: &mut dyn Observer,
+) -> Result<bool, Error<F::Fault>> {
     let pages = config.device.logical_pages;
     let mut rng = Rng::new(config.seed).fork("fill");
     match config.fill {
-        Fill::None => Ok(()),
-        Fill::Sequential => write_all(scheme, flash, (0..pages).map(Lpn)),
+        Fill::None => Ok(true),
+        Fill::Sequential => write_all(scheme, flash, observer, (0..pages).map(Lpn)),
         Fill::Random => {
             let mut order: Vec<u32> = (0..pages).collect();
             for i in (1..order.len()).rev() {
                 order.swap(i, rng.below(i as u64 + 1) as usize);
             }
-            write_all(scheme, flash, order.into_iter().map(Lpn))
+            write_all(scheme, flash, observer, order.into_iter().map(Lpn))
         }
         Fill::Steady => {
-            write_all(scheme, flash, (0..pages).map(Lpn))?;
+            let mut going_on = write_all(scheme, flash, observer, (0..pages).map(Lpn))?;
             // A round writes half the device; five in a row that agree end the fill (SNIA PTS: range within 20 % of
             // their mean, fitted slope within 10 %).
             let round = u64::from(pages / 2).max(1);
             let mut amplification: Vec<f64> = Vec::new();
-            while amplification.len() < MOST_ROUNDS {
+            while going_on && amplification.len() < MOST_ROUNDS {
                 let before = flash.tally().of(Op::Program);
-                write_all(scheme, flash, (0..round).map(|_| Lpn(rng.below(u64::from(pages)) as u32)))?;
+                let order = (0..round).map(|_| Lpn(rng.below(u64::from(pages)) as u32));
+                going_on = write_all(scheme, flash, observer, order)?;
                 amplification.push((flash.tally().of(Op::Program) - before) as f64 / round as f64);
                 if amplification.last_chunk::<5>().is_some_and(is_steady) {
                     break;
                 }
             }
-            Ok(())
+            Ok(going_on)
         }
     }
 }
@@ -260,11 +269,13 @@ fn is_steady(rounds: &[f64; 5]) -> bool {
     range <= 0.2 * mean && (slope * 4.0).abs() <= 0.1 * mean
 }
 
+/// Writes pages; false if the observer ended it.
 fn write_all<F: Measured, S: Ftl<F>>(
     scheme: &mut S,
     flash: &mut F,
+    observer: &mut dyn Observer,
     lpns: impl Iterator<Item = Lpn>,
-) -> Result<(), Error<F::Fault>> {
+) -> Result<bool, Error<F::Fault>> {
     let mut batch = Vec::with_capacity(BATCH);
     let mut lpns = lpns.peekable();
     while lpns.peek().is_some() {
@@ -274,8 +285,11 @@ fn write_all<F: Measured, S: Ftl<F>>(
             hint_ahead::<F, S>(scheme, &batch, i);
             scheme.write(flash, lpn, &())?;
         }
+        if !observer.filled(batch.len() as u64) {
+            return Ok(false);
+        }
     }
-    Ok(())
+    Ok(true)
 }
 
 /// How far ahead a page's mapping entry, and what it points at, is asked for.
@@ -398,6 +412,7 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
             // The first page of each request stands for it in the hints.
             pages.clear();
             pages.extend(batch.iter().map(|request| Lpn((request.offset >> self.page_shift) as u32)));
+            let records = records && served >= self.config.warmup;
             for (i, request) in batch.iter().enumerate() {
                 hint_ahead::<F, S>(&self.scheme, &pages, i);
                 let before = if records { Some(self.flash.tally().clone()) } else { None };
@@ -426,8 +441,12 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
                 break;
             }
         }
-        if served < self.config.warmup && ended == report::COMPLETE {
-            ended = format!("the workload ended in its warm-up, after {served} requests");
+        if served < self.config.warmup {
+            if ended == report::COMPLETE {
+                ended = format!("the workload ended in its warm-up, after {served} requests");
+            }
+            self.end_warmup();
+            measuring = wall_clock();
         }
         self.close_window();
         Ok((ended, measuring.elapsed().as_secs_f64(), (measuring - began).as_secs_f64()))
@@ -617,6 +636,12 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
         let memory = self.scheme.memory();
         result.sram_bytes = memory.iter().map(|(_, bytes)| bytes).sum();
         result.sram = memory.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect();
+        if row.has_cache && self.config.settings.get("cache-bytes") == Some(ftl::Value::Count(0)) {
+            // Nobody sized the cache: what the scheme took.
+            let of = |name| result.sram.get(name).copied().unwrap_or(0);
+            let bytes = of("mapping cache") + of("translation directory");
+            result.params.insert("cache-bytes".to_owned(), bytes.into());
+        }
         let host_pages = self.counts.write_pages as f64;
         if row.keeps_data {
             let programs = tally.of(Op::Program) as f64;
@@ -651,6 +676,10 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
         }
         let seconds = (self.last_end_ns.max(self.last_arrival_ns) - self.base_ns) as f64 * 1e-9;
         result.extra.insert("simulated_seconds".to_owned(), seconds.into());
+        if self.config.host == HostModel::Open && counts.requests > 0 {
+            let arrivals = (self.last_arrival_ns - self.base_ns) as f64 * 1e-9;
+            result.set_backlog(arrivals, seconds - arrivals, counts.requests);
+        }
         result.series = self.window.map(|window| window.done).unwrap_or_default();
         let workload = report::Workload {
             requests: counts.requests,

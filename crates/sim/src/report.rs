@@ -23,6 +23,19 @@ pub const COMPLETE: &str = "complete";
 /// The value of [`SchemeResult::ended`] of a run that was stopped by the user.
 pub const INTERRUPTED: &str = "interrupted";
 
+/// The key in [`SchemeResult::extra`] of how long after the last arrival of an open loop the last request ended, in
+/// simulated seconds.
+pub const BACKLOG: &str = "backlog_seconds";
+
+/// The key in [`SchemeResult::extra`] that says that a device did not keep up with the arrivals; absent if it did.
+pub const OVERLOADED: &str = "overloaded";
+
+/// The share of the arrivals' time that the backlog at their end may have before the device counts as overloaded.
+const MOST_BACKLOG: f64 = 0.05;
+
+/// Fewer requests tell nothing about keeping up: a single erase at their end may take as long as all of them.
+const LEAST_REQUESTS: u64 = 100;
+
 /// Named values in alphabetical order: device keys, scheme parameters, scheme counters.
 pub type Fields = BTreeMap<String, Value>;
 
@@ -112,7 +125,8 @@ pub struct SchemeResult {
     /// Share of flash time spent on translation pages; absent for schemes that have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tp_overhead: Option<f64>,
-    /// Mean response time above page mapping's in percent; absent if page mapping did not run beside it.
+    /// Mean response time above page mapping's in percent; absent unless both it and page mapping served the whole
+    /// workload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub t_pc: Option<f64>,
     /// The mapping cache; absent for schemes without one.
@@ -353,12 +367,13 @@ impl Report {
         Ok(serde_json::from_str(text)?)
     }
 
-    /// Sets `t_pc` of every result against the page mapping of the same report whose parameters differ least.
+    /// Sets `t_pc` of every result against the page mapping of the same report whose parameters differ least. Runs that
+    /// did not serve the whole workload are compared with nothing.
     pub fn compare_with_page_mapping(&mut self) {
         let page: Vec<(Fields, f64)> = self
             .results
             .iter()
-            .filter(|result| result.scheme == "page")
+            .filter(|result| result.scheme == "page" && result.is_complete())
             .filter_map(|result| Some((result.params.clone(), result.response_us.as_ref()?.mean)))
             .collect();
         for result in self.results.iter_mut().filter(|result| result.scheme != "page") {
@@ -366,7 +381,8 @@ impl Report {
                 |params: &Fields| params.iter().filter(|(key, value)| result.params.get(*key) == Some(*value)).count();
             // Of equally near ones the first, so that the order asked for decides.
             let nearest = page.iter().rev().max_by_key(|(params, _)| shared(params));
-            result.t_pc = match (nearest, &result.response_us) {
+            let own = result.response_us.as_ref().filter(|_| result.ended == COMPLETE);
+            result.t_pc = match (nearest, own) {
                 (Some((_, base)), Some(own)) => ratio(100.0 * (own.mean - base), *base),
                 _ => None,
             };
@@ -392,6 +408,20 @@ impl SchemeResult {
     /// Whether the whole workload was served.
     pub fn is_complete(&self) -> bool {
         self.ended == COMPLETE
+    }
+
+    /// Whether the run was an open loop that the device did not keep up with: its response times then measure how long
+    /// the workload is.
+    pub fn is_overloaded(&self) -> bool {
+        self.extra.contains_key(OVERLOADED)
+    }
+
+    /// Enters how far behind the arrivals of an open loop the device was at their end, in seconds.
+    pub fn set_backlog(&mut self, arrivals_seconds: f64, backlog_seconds: f64, requests: u64) {
+        self.extra.insert(BACKLOG.to_owned(), backlog_seconds.into());
+        if requests >= LEAST_REQUESTS && backlog_seconds > MOST_BACKLOG * arrivals_seconds {
+            self.extra.insert(OVERLOADED.to_owned(), true.into());
+        }
     }
 
     /// Enters a tally: `flash` and `by_cause`, with the time in microseconds that each cause took.
@@ -628,6 +658,7 @@ mod tests {
     fn t_pc_is_measured_against_the_nearest_page_mapping() {
         let with = |scheme: &str, spare: u64, mean| SchemeResult {
             scheme: scheme.into(),
+            ended: COMPLETE.into(),
             params: Fields::from([("gc".into(), json!(spare))]),
             response_us: Some(latency(mean)),
             ..SchemeResult::default()
@@ -636,6 +667,16 @@ mod tests {
         report.compare_with_page_mapping();
         assert_eq!(report.results[2].t_pc, Some(25.0));
         assert_eq!(report.results[0].t_pc, None);
+        // A run that was cut short has responded to other requests than page mapping: neither may it be compared, nor
+        // may others be compared with it.
+        for halved in [1, 2] {
+            report.results[halved].ended = INTERRUPTED.into();
+            report.compare_with_page_mapping();
+        }
+        assert_eq!(report.results[2].t_pc, None);
+        report.results[2].ended = COMPLETE.into();
+        report.compare_with_page_mapping();
+        assert_eq!(report.results[2].t_pc, Some(150.0));
     }
 
     #[test]

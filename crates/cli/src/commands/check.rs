@@ -6,12 +6,13 @@ use crate::error::CliError;
 use ftl::schemes::{SCHEMES, by_name};
 use sim::check::{self, CheckConfig};
 use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Checks the schemes, or shows one case again.
+/// Checks the schemes, or shows one case again. Stopped, it prints what was checked until then.
 ///
 /// # Errors
 /// A scheme that is unknown or keeps no data, a case that does not exist.
-pub(super) fn check(args: &CheckArgs, stdout: &mut dyn Write) -> Result<Ended, CliError> {
+pub(super) fn check(args: &CheckArgs, stop: &AtomicBool, stdout: &mut dyn Write) -> Result<Ended, CliError> {
     let schemes = schemes(&args.scheme)?;
     let config = |scheme: &str| CheckConfig {
         seeds: 0..args.seeds,
@@ -20,7 +21,7 @@ pub(super) fn check(args: &CheckArgs, stdout: &mut dyn Write) -> Result<Ended, C
             Cuts::All => check::Cuts::All,
             Cuts::Number(count) => check::Cuts::Count(count),
         },
-        threads: args.threads,
+        threads: args.threads.unwrap_or(0),
         ..CheckConfig::new(scheme)
     };
     if let Some(replay) = &args.replay {
@@ -34,14 +35,20 @@ pub(super) fn check(args: &CheckArgs, stdout: &mut dyn Write) -> Result<Ended, C
     }
     let mut ended = Ended::Done;
     for scheme in schemes {
-        let report = check::check(&config(scheme)).map_err(CliError::new)?;
+        if stop.load(Ordering::Relaxed) {
+            crate::print(stdout, &format!("{scheme}: not checked\n"))?;
+            continue;
+        }
+        let report = check::check(&config(scheme), stop).map_err(CliError::new)?;
         let mut text = report.to_string();
         for failure in report.failures.iter().filter(|failure| !failure.replay.is_empty()) {
             let (replay, operations) = (&failure.replay, args.operations);
             text += &format!("  ftlab check --scheme {scheme} --operations {operations} --replay {replay}\n");
         }
         crate::print(stdout, &text)?;
-        if !report.passed() {
+        if report.interrupted {
+            ended = Ended::Interrupted;
+        } else if !report.passed() {
             ended = Ended::Failed;
         }
     }

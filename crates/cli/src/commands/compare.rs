@@ -146,7 +146,8 @@ pub fn plan(args: &CompareArgs, known: &Known) -> Result<Plan, CliError> {
         }
     }
     check_outputs(args, &workload, &combinations)?;
-    let is_twin = matches!(&workload, Workload::Generated(spec) if spec.starts_with("twin"));
+    // The twins of published traces follow their papers; a twin of one's own file is treated as the file is.
+    let is_twin = matches!(&workload, Workload::Generated(spec) if spec == "twin" || spec.starts_with("twin:"));
     let partial = args.partial.unwrap_or(if is_twin { Partial::Ignore } else { Partial::Rmw });
     Ok(Plan { workload, partial, combinations })
 }

@@ -8,9 +8,9 @@ use super::Ended;
 use super::compare::{CACHE, Combination, Known, Plan, Workload, deliver, plan};
 use crate::args::{CompareArgs, Fill, Host, OutOfRange, Partial};
 use crate::error::CliError;
-use crate::feed::{BEHIND, Drain, Received, Recorder, Shared, broadcast};
+use crate::feed::{BEHIND, Drain, Limited, Received, Recorder, Shared, broadcast};
 use crate::per_request::PerRequest;
-use crate::progress::Progress;
+use crate::progress::{self, Progress};
 use crate::units;
 use crate::workload::{GENERATED_BYTES, Opened, Origin, Space};
 use flash::device::Device;
@@ -272,14 +272,20 @@ impl Experiment<'_> {
         self.origin.open(seed, self.spec.capacity().unwrap_or(GENERATED_BYTES))
     }
 
-    /// Reads the workload once: its profile, and its requests if they fit in memory.
+    /// Reads the workload once: its profile, and its requests if they fit in memory. Parsing and profiling go side by
+    /// side.
     fn read(&self, seed: u64) -> Result<Read, CliError> {
         let Opened { mut source, announcement } = self.open(seed)?;
         // Of one volume among several the limit counts its own requests only.
         let limit = self.most().filter(|_| self.args.volumes.adapted() == adapt::Volumes::Concat);
-        let mut recorder = Recorder::new(source.as_mut(), self.limits.requests_in_memory, limit, self.stop);
-        let profile = Profile::of(&mut recorder, 4096)?;
-        Ok(Read { profile, kept: recorder.kept(), announcement })
+        let mut source = Limited::new(source.as_mut(), limit, self.stop);
+        thread::scope(|scope| {
+            let (sender, receiver) = sync_channel(BEHIND);
+            scope.spawn(move || broadcast(&mut source, vec![sender]));
+            let mut recorder = Recorder::new(Received::new(receiver), self.limits.requests_in_memory, &self.progress);
+            let profile = Profile::of(&mut recorder, 4096)?;
+            Ok(Read { profile, kept: recorder.kept(), announcement })
+        })
     }
 
     /// Sizes the device and decides how addresses beyond it are treated.
@@ -462,7 +468,7 @@ impl Experiment<'_> {
                         senders.push(sender);
                         let (config, state) = (config(&jobs[index]), &state);
                         scope.spawn(move || {
-                            let mut source = Received::new(receiver, profile.timed);
+                            let mut source = Received::new(receiver);
                             self.job(index, &jobs[index], &config, &mut source, state);
                         });
                     }
@@ -504,6 +510,7 @@ impl Experiment<'_> {
     ) -> Result<Outcome, CliError> {
         let mut watch = Watch {
             progress: &self.progress,
+            filling: None,
             stops: [self.stop, failed],
             requests: path.map(PerRequest::create).transpose()?,
             failure: None,
@@ -615,15 +622,28 @@ struct State {
 /// A run's observer: progress, stopping, and the file of its requests.
 struct Watch<'a> {
     progress: &'a Progress,
+    filling: Option<progress::Fill>,
     stops: [&'a AtomicBool; 2],
     requests: Option<PerRequest>,
     failure: Option<CliError>,
 }
 
-impl Observer for Watch<'_> {
-    fn served(&mut self, requests: u64) -> bool {
-        self.progress.add(requests);
+impl Watch<'_> {
+    fn goes_on(&self) -> bool {
         self.failure.is_none() && !self.stops.iter().any(|stop| stop.load(Ordering::Relaxed))
+    }
+}
+
+impl Observer for Watch<'_> {
+    fn filled(&mut self, pages: u64) -> bool {
+        self.filling.get_or_insert_with(|| self.progress.fill()).add(pages);
+        self.goes_on()
+    }
+
+    fn served(&mut self, requests: u64) -> bool {
+        self.filling = None;
+        self.progress.add(requests);
+        self.goes_on()
     }
 
     fn wants_records(&self) -> bool {

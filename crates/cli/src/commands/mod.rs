@@ -45,8 +45,11 @@ pub fn dispatch(command: Command, stdout: &mut dyn Write) -> Result<Ended, CliEr
             let args = experiment_file::load(&run.file)?;
             experiment::compare(&args, progress::interrupt_flag()?.as_ref(), stdout)
         }
-        Command::Check(args) => check::check(&args, stdout),
-        Command::Trace(args) => trace::trace(&args.command, stdout),
+        Command::Check(args) => check::check(&args, progress::interrupt_flag()?.as_ref(), stdout),
+        Command::Trace(args) => {
+            progress::leave_nothing_at_interrupt()?;
+            trace::trace(&args.command, stdout)
+        }
         Command::Schemes(args) => tables::schemes(args.name.as_deref(), stdout),
         Command::Devices(args) => tables::devices(args.name.as_deref(), stdout),
     }

@@ -475,7 +475,7 @@ fn provenance(report: &Report) -> String {
     html.push_str("<th scope=\"col\">setting</th><th scope=\"col\" class=\"text\">value</th></tr></thead>\n<tbody>\n");
     let mut row = |name: &str, value: &Value| {
         let text = escape(&super::plain(value));
-        let _ = writeln!(html, "<tr><th scope=\"row\">{}</th><td class=\"text\">{text}</td></tr>", escape(name));
+        let _ = writeln!(html, "<tr><th scope=\"row\">{}</th><td class=\"text wide\">{text}</td></tr>", escape(name));
     };
     for (key, value) in &report.device {
         row(&format!("device.{key}"), value);
@@ -520,8 +520,8 @@ main{max-width:60rem;margin:0 auto;padding:1.5rem 1rem 3rem}
 h1{font-size:1.35rem;line-height:1.3}h2{font-size:1.15rem;margin:2.2rem 0 .6rem}h3{font-size:1rem;margin:1.2rem 0 .2rem}
 .scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.875rem;font-variant-numeric:tabular-nums}
 th,td{padding:.25rem .6rem;border-bottom:1px solid var(--rule);text-align:right;white-space:nowrap}
-thead th{vertical-align:bottom;font-weight:600}thead small{color:var(--dim);font-weight:400}
-th:first-child,.text{text-align:left}tbody th{font-weight:500}
+thead th{vertical-align:bottom;font-weight:600;white-space:normal}thead small{color:var(--dim);font-weight:400}
+th:first-child,.text{text-align:left}tbody th{font-weight:500}.wide{white-space:normal}
 .note{color:var(--dim);font-size:.875rem;margin:.4rem 0}.warning{color:var(--warn)}
 summary{cursor:pointer;margin:.6rem 0}
 .plot{display:block;width:100%;min-width:36rem;height:auto}

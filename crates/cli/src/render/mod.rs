@@ -12,7 +12,7 @@ pub mod table;
 
 use crate::units;
 use serde_json::Value;
-use sim::report::{Report, SchemeResult};
+use sim::report::{BACKLOG, Report, SchemeResult, Workload};
 
 /// What each result is called: its scheme, and of several runs of one scheme the parameters in which they differ.
 pub fn labels(report: &Report) -> Vec<String> {
@@ -29,7 +29,7 @@ pub fn labels(report: &Report) -> Vec<String> {
                 label.push(' ');
                 match (key.as_str(), value) {
                     ("cache-bytes", Value::Number(number)) if number.is_u64() => {
-                        label.push_str(&units::bytes(number.as_u64().unwrap_or_default()));
+                        label.push_str(&format!("cache {}", units::bytes(number.as_u64().unwrap_or_default())));
                     }
                     ("gc", value) => label.push_str(&plain(value)),
                     (key, value) => label.push_str(&format!("{key}={}", plain(value))),
@@ -96,13 +96,60 @@ pub fn headline(report: &Report) -> String {
     )
 }
 
-/// Two sentences on what the numbers mean: who responds fastest and why, and what the write amplification does to the
-/// flash. Runs that ended early are left out of comparisons.
+/// Pages written, of those read or written, below which write amplification says nothing about wear.
+const FEW_WRITES: f64 = 0.01;
+
+/// Two sentences on what the numbers mean: who responds fastest and why, or who does not keep up; and what the write
+/// amplification does to the flash. Runs that ended early are left out of comparisons.
 pub fn meaning(report: &Report) -> [String; 2] {
     let labels = labels(report);
     let complete: Vec<(&str, &SchemeResult)> =
         labels.iter().map(String::as_str).zip(&report.results).filter(|(_, result)| result.is_complete()).collect();
-    [speed(&complete), wear(&complete)]
+    if complete.is_empty() {
+        return [
+            "No run served its whole workload, so there are no response times to compare.".to_owned(),
+            "The other numbers cover what was served until then.".to_owned(),
+        ];
+    }
+    [overload(&complete).unwrap_or_else(|| speed(&complete)), wear(&complete, &report.workload)]
+}
+
+/// What to say of speed if a device did not keep up with an open loop.
+fn overload(complete: &[(&str, &SchemeResult)]) -> Option<String> {
+    let behind = |result: &SchemeResult| result.extra.get(BACKLOG).and_then(Value::as_f64).unwrap_or(0.0);
+    let (late, mut able): (Vec<(&str, &SchemeResult)>, Vec<_>) =
+        complete.iter().copied().partition(|(_, result)| result.is_overloaded());
+    let &(worst, result) = late.iter().max_by(|a, b| behind(a.1).total_cmp(&behind(b.1)))?;
+    let seconds = |seconds: f64| units::time_us(seconds * 1e6);
+    let arrivals = result.extra.get("simulated_seconds").and_then(Value::as_f64).unwrap_or(0.0) - behind(result);
+    let how = format!("{} behind when the last request arrives, after {}", seconds(behind(result)), seconds(arrivals));
+    // Room for a quarter more than it would just keep up with.
+    let slower = sim::report::ratio(1.25 * (arrivals + behind(result)), arrivals).map_or_else(String::new, |factor| {
+        format!(" or arrivals {} times as far apart (--time-scale)", units::whole(factor.ceil() as u64))
+    });
+    let advice = format!("a closed loop (--host closed:32){slower} can be compared");
+    able.sort_by(|a, b| mean(a.1).total_cmp(&mean(b.1)));
+    Some(match able.first() {
+        Some(&(label, fastest)) => {
+            let others = if late.len() == 1 { "does" } else { "and others do" };
+            format!(
+                "{label} responds after {} on average; {worst} {others} not keep up and is {how}: such responses \
+                 measure how long the trace is; {advice}.",
+                units::time_us(mean(fastest))
+            )
+        }
+        None => {
+            let nobody = if late.len() == 1 { "The device does not" } else { "No scheme can" };
+            format!(
+                "{nobody} keep up with the arrivals, {worst} is {how}: mean responses measure how long the trace is; \
+                 {advice}."
+            )
+        }
+    })
+}
+
+fn mean(result: &SchemeResult) -> f64 {
+    result.response_us.as_ref().map_or(f64::INFINITY, |latency| latency.mean)
 }
 
 fn speed(complete: &[(&str, &SchemeResult)]) -> String {
@@ -112,7 +159,7 @@ fn speed(complete: &[(&str, &SchemeResult)]) -> String {
         .collect();
     timed.sort_by(|a, b| a.2.total_cmp(&b.2));
     let (Some(&fastest), Some(&slowest)) = (timed.first(), timed.last()) else {
-        return "No run served its whole workload, so there are no response times to compare.".to_owned();
+        return "No request had a response time: there was no read and no write.".to_owned();
     };
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
     let dominant = |result: &SchemeResult| {
@@ -138,13 +185,19 @@ fn speed(complete: &[(&str, &SchemeResult)]) -> String {
         .filter(|&(_, excess)| excess > 0.0);
     let why = match excess {
         Some((cause, _)) => {
-            let (own, other) = (share(slowest.1, cause), share(result, cause));
-            let against = if other > 0.0 {
-                format!("against {} under {label}", percent(other))
-            } else {
-                format!("and none under {label}")
-            };
-            format!("above all because {} of its flash time goes to {}, {against}", percent(own), phrase(cause))
+            let (own, other) = (us(slowest.1, cause), us(result, cause));
+            match sim::report::ratio(own, other) {
+                Some(factor) => format!(
+                    "above all because {} takes it {} times as much flash time",
+                    phrase(cause),
+                    units::number(factor)
+                ),
+                None => format!(
+                    "above all because {} of its flash time goes to {}, and none under {label}",
+                    percent(share(slowest.1, cause)),
+                    phrase(cause)
+                ),
+            }
         }
         None => "although its flash works no more: its requests wait longer for one another".to_owned(),
     };
@@ -156,13 +209,21 @@ fn speed(complete: &[(&str, &SchemeResult)]) -> String {
     )
 }
 
-fn wear(complete: &[(&str, &SchemeResult)]) -> String {
+fn wear(complete: &[(&str, &SchemeResult)], workload: &Workload) -> String {
     let mut worn: Vec<(&str, f64)> =
         complete.iter().filter_map(|&(label, result)| Some((label, result.waf?))).collect();
     worn.sort_by(|a, b| a.1.total_cmp(&b.1));
     let (Some(&least), Some(&most)) = (worn.first(), worn.last()) else {
         return "Nothing was written, so there is no write amplification (WAF) and no wear to speak of.".to_owned();
     };
+    let written = workload.write_pages as f64 / (workload.read_pages + workload.write_pages) as f64;
+    if written < FEW_WRITES {
+        return format!(
+            "Only {} of {} pages are written: the flash hardly wears, and WAF, here of so few pages, says little.",
+            units::whole(workload.write_pages),
+            units::whole(workload.read_pages + workload.write_pages)
+        );
+    }
     let factor = most.1 / least.1;
     let programs = |waf: f64| format!("{waf:.2} page{}", if format!("{waf:.2}") == "1.00" { "" } else { "s" });
     if worn.len() == 1 || !factor.is_finite() || factor < 1.005 {
@@ -196,8 +257,8 @@ mod tests {
         assert_eq!(labels(&three()), ["page", "dftl", "dftl-e"]);
         let labels = labels(&eight());
         assert_eq!(labels[0], "page");
-        assert_eq!(labels[1], "dftl 64 KiB");
-        assert_eq!(labels[2], "dftl 4 MiB");
+        assert_eq!(labels[1], "dftl cache 64 KiB");
+        assert_eq!(labels[2], "dftl cache 4 MiB");
     }
 
     #[test]
@@ -213,8 +274,8 @@ mod tests {
         let [speed, wear] = meaning(&three());
         assert_eq!(
             speed,
-            "page responds fastest, after 412 µs on average; dftl takes 4.38 times as long, above all because 61 % of \
-             its flash time goes to collecting data blocks, against 46 % under page."
+            "page responds fastest, after 412 µs on average; dftl takes 4.38 times as long, above all because \
+             collecting data blocks takes it 3.07 times as much flash time."
         );
         assert_eq!(
             wear,
@@ -233,7 +294,50 @@ mod tests {
         assert!(wear.contains("every scheme programs 2.00 pages, so the flash endures 50 %"), "{wear}");
         let [speed, wear] = meaning(&report(vec![]));
         assert!(speed.starts_with("No run served"), "{speed}");
-        assert!(wear.starts_with("Nothing was written"), "{wear}");
+        assert!(wear.starts_with("The other numbers cover"), "{wear}");
+        let mut report = report(vec![result("page", 500.0, 1.0, 0.0)]);
+        report.results[0].waf = None;
+        assert!(meaning(&report)[1].starts_with("Nothing was written"));
+    }
+
+    #[test]
+    fn few_writes_are_no_wear() {
+        let mut report = three();
+        (report.workload.read_pages, report.workload.write_pages) = (1_000_000, 1234);
+        assert_eq!(
+            meaning(&report)[1],
+            "Only 1,234 of 1,001,234 pages are written: the flash hardly wears, and WAF, here of so few pages, says \
+             little."
+        );
+    }
+
+    #[test]
+    fn an_open_loop_that_falls_behind_is_said_to() {
+        let mut report = three();
+        report.results[1].extra.insert("simulated_seconds".into(), 130.0.into());
+        report.results[1].set_backlog(100.0, 30.0, 1000);
+        let [speed, _] = meaning(&report);
+        assert_eq!(
+            speed,
+            "page responds after 412 µs on average; dftl does not keep up and is 30.0 s behind when the last request \
+             arrives, after 100 s: such responses measure how long the trace is; a closed loop (--host closed:32) or \
+             arrivals 2 times as far apart (--time-scale) can be compared."
+        );
+        for result in &mut report.results {
+            result.set_backlog(100.0, 20.0, 1000);
+        }
+        let [speed, _] = meaning(&report);
+        assert!(speed.starts_with("No scheme can keep up with the arrivals, "), "{speed}");
+        report.results.truncate(1);
+        assert!(
+            meaning(&report)[0].starts_with("The device does not keep up with the arrivals, page is 20.0 s behind")
+        );
+        // Almost keeping up, and too few requests to tell, are neither.
+        for (backlog, requests) in [(5.0, 1000), (20.0, 99)] {
+            let mut report = three();
+            report.results[1].set_backlog(100.0, backlog, requests);
+            assert!(meaning(&report)[0].starts_with("page responds fastest"));
+        }
     }
 
     #[test]

@@ -46,14 +46,14 @@ pub(super) fn columns(results: &[SchemeResult]) -> Vec<Column> {
         ("p99.9 resp.", |result| Some(result.response_us.as_ref()?.p999)),
     ];
     let largest = |value: Value| results.iter().filter_map(value).fold(0.0, f64::max);
-    let (time_unit, time_divisor) = match largest(response[0].1) {
-        mean if mean >= 1e7 => ("s", 1e6),
-        mean if mean >= 1e4 => ("ms", 1e3),
-        _ => ("µs", 1.0),
-    };
-    let erases: Value = |result| Some(result.flash.erases as f64);
+    let (time_unit, time_divisor) = time_unit(results);
+    // A run that ended before it was measured has neither.
+    fn measured(result: &&SchemeResult) -> bool {
+        result.is_complete() || result.response_us.is_some()
+    }
+    let erases: Value = |result| Some(result).filter(measured).map(|result| result.flash.erases as f64);
     let (erase_unit, erase_divisor) = if largest(erases) >= 1e6 { ("x1000", 1e3) } else { ("blocks", 1.0) };
-    let ram: Value = |result| Some(result.sram_bytes as f64);
+    let ram: Value = |result| Some(result).filter(measured).map(|result| result.sram_bytes as f64);
     let mut columns: Vec<Column> = response
         .into_iter()
         .map(|(title, value)| Column {
@@ -70,7 +70,7 @@ pub(super) fn columns(results: &[SchemeResult]) -> Vec<Column> {
         ("erases", erase_unit, false, erases, erase_divisor),
         ("cache hits", "%", true, |result| result.cache.as_ref()?.hit_ratio, 0.01),
         ("map time", "% flash", false, |result| result.tp_overhead, 0.01),
-        ("RAM", "KiB", false, ram, 1024.0),
+        ("total RAM", "KiB", false, ram, 1024.0),
     ];
     columns.extend(others.into_iter().map(|(title, unit, larger, value, divisor)| Column {
         title: title.to_owned(),
@@ -81,6 +81,16 @@ pub(super) fn columns(results: &[SchemeResult]) -> Vec<Column> {
     }));
     columns.retain(|column| results.iter().any(|result| (column.value)(result).is_some()));
     columns
+}
+
+/// The unit of response times, and how many microseconds it has: one that suits the largest mean.
+fn time_unit(results: &[SchemeResult]) -> (&'static str, f64) {
+    let means = results.iter().filter_map(|result| Some(result.response_us.as_ref()?.mean));
+    match means.fold(0.0, f64::max) {
+        mean if mean >= 1e7 => ("s", 1e6),
+        mean if mean >= 1e4 => ("ms", 1e3),
+        _ => ("µs", 1.0),
+    }
 }
 
 /// The report as text; `verbose` adds what every flash command was for.
@@ -94,9 +104,11 @@ pub fn render(report: &Report, verbose: bool) -> String {
         return text;
     }
     text.push('\n');
-    text.push_str(&summary(report));
+    if !columns(&report.results).is_empty() {
+        text.push_str(&summary(report));
+    }
     text.push_str(&confidence(report));
-    if verbose {
+    if verbose && report.results.iter().any(|result| !result.by_cause.is_empty()) {
         text.push('\n');
         text.push_str(&by_cause(report));
     }
@@ -145,9 +157,10 @@ pub(super) type Estimates = (Vec<(&'static str, &'static str)>, Vec<(String, Vec
 
 /// What repeated runs say about the main metrics; nothing after single runs.
 pub(super) fn estimates(report: &Report) -> Option<Estimates> {
-    const METRICS: [(&str, &str, &str, f64); 6] = [
-        ("response_us.mean", "mean resp.", "µs", 1.0),
-        ("response_us.p99", "p99 resp.", "µs", 1.0),
+    let (time_unit, time_divisor) = time_unit(&report.results);
+    let metrics: [(&str, &str, &str, f64); 6] = [
+        ("response_us.mean", "mean resp.", time_unit, time_divisor),
+        ("response_us.p99", "p99 resp.", time_unit, time_divisor),
         ("waf", "WAF", "pages", 1.0),
         ("flash.erases", "erases", "blocks", 1.0),
         ("cache.hit_ratio", "cache hits", "%", 0.01),
@@ -155,7 +168,7 @@ pub(super) fn estimates(report: &Report) -> Option<Estimates> {
     ];
     let repeats = || report.results.iter().filter_map(|result| result.repeats.as_ref());
     let shown: Vec<_> =
-        METRICS.into_iter().filter(|(key, ..)| repeats().any(|repeats| repeats.metrics.contains_key(*key))).collect();
+        metrics.into_iter().filter(|(key, ..)| repeats().any(|repeats| repeats.metrics.contains_key(*key))).collect();
     repeats().next()?;
     let rows = labels(report).into_iter().zip(&report.results).map(|(label, result)| {
         let cells = shown.iter().map(|&(key, _, _, divisor)| {
@@ -306,8 +319,8 @@ mod tests {
         println!("{text}");
         fits(&text);
         assert!(text.contains("ended early: device full: no block can be reclaimed"));
-        let row = text.lines().find(|line| line.starts_with("dftl 4 MiB")).unwrap();
-        assert_eq!(row.split_whitespace().count(), 12, "{row}");
+        let row = text.lines().find(|line| line.starts_with("dftl cache 4 MiB")).unwrap();
+        assert_eq!(row.split_whitespace().count(), 13, "{row}");
     }
 
     #[test]
@@ -331,6 +344,14 @@ mod tests {
         let row = text.lines().find(|line| line.starts_with("! dftl")).unwrap();
         assert!(!row.contains('*'), "{text}");
         fits(&text);
+        // Of a run that never began there are no numbers, not even zeros.
+        let mut never = SchemeResult { scheme: "null".into(), ended: "interrupted".into(), ..SchemeResult::default() };
+        let text = render(&report(vec![never.clone(), result("page", 400.0, 2.0, 0.0)]), false);
+        let row = text.lines().find(|line| line.starts_with("! null ")).unwrap();
+        assert!(!row.contains('0'), "{text}");
+        never.scheme = "page".into();
+        let text = render(&report(vec![never]), true);
+        assert!(text.contains("! page ended early: interrupted") && !text.contains('─'), "{text}");
     }
 
     #[test]

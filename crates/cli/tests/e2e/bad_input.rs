@@ -90,6 +90,10 @@ fn traces() {
     directory.file("malformed.spc", lines.join("\n"));
     directory.file("zero.spc", "0,0,512,w,0.0\n0,8,0,w,0.1\n0,8,512,w,0.2\n");
     let line = |offset: &str| format!("128166372003061629,hm,0,Write,{offset},4096,10\n");
+    directory.file("all_beyond.csv", line("9223372036854775808").repeat(3));
+    directory.file("all_over.csv", line("99999999999999999999").repeat(3));
+    directory.file("all_beyond.spc", "0,36028797018963970,4096,w,0.1\n".repeat(3));
+    directory.file("wide.csv", line("4611686018427387904").repeat(3));
     directory.file("beyond.csv", line("0").repeat(2) + &line("9223372036854775808") + &line("4096"));
     refuse(
         &directory,
@@ -104,6 +108,24 @@ fn traces() {
             ("compare malformed.spc --json a.json", &["malformed.spc:1500: ", "--on-error skip"]),
             ("compare zero.spc --json a.json", &["zero.spc:2: ", "size"]),
             ("compare beyond.csv --json a.json", &["beyond.csv:3: ", "2^63"]),
+            (
+                "compare all_beyond.csv --json a.json",
+                &["all_beyond.csv:1: no valid msr record: the extent ends beyond 2^63 bytes"],
+            ),
+            ("compare all_beyond.csv --on-error skip", &["all_beyond.csv", "2^63"]),
+            ("compare all_beyond.spc", &["all_beyond.spc:1: no valid spc record: the extent ends beyond 2^63 bytes"]),
+            (
+                "compare all_over.csv",
+                &["all_over.csv:1: no valid msr record: the offset is `99999999999999999999`", "below 2^64"],
+            ),
+            (
+                "trace head all_beyond.csv",
+                &["all_beyond.csv:1: no valid msr record: the extent ends beyond 2^63 bytes"],
+            ),
+            (
+                "compare wide.csv --device agrawal08 --out-of-range error",
+                &["wide.csv: the addresses span 4611686018427392000", "--out-of-range fold, compact or scale"],
+            ),
             ("trace info empty.spc", &["the file is empty"]),
             ("trace head malformed.spc -n 2k", &["malformed.spc:1500: "]),
             ("trace convert malformed.spc out.csv.zst --to msr", &["malformed.spc:1500: "]),

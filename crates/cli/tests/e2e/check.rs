@@ -9,6 +9,15 @@ fn a_scheme_that_holds_is_reported() {
     assert!(text.starts_with("page: held over ") && text.contains("on 4 devices"), "{text}");
 }
 
+#[cfg(unix)]
+#[test]
+fn an_interrupted_check_tells_what_it_checked() {
+    let directory = Directory::new();
+    let text = directory.interrupted("check --cuts all --operations 10000").stdout;
+    assert!(text.starts_with("page: interrupted; held so far over "), "{text}");
+    assert!(text.ends_with("dftl: not checked\ndftl-e: not checked\n"), "{text}");
+}
+
 #[test]
 fn a_replay_tells_what_happened() {
     let directory = Directory::new();

@@ -48,6 +48,16 @@ fn traces_are_described_shown_and_converted() {
     assert!(directory.ftlab(line).succeeded().stdout.contains("10 requests written"));
 }
 
+#[cfg(unix)]
+#[test]
+fn an_interrupted_trace_leaves_no_file() {
+    let directory = Directory::new();
+    directory.file("out.csv", "kept");
+    directory.interrupted("trace generate uniform:requests=30M out.csv --to msr");
+    assert_eq!(directory.names(), ["out.csv"]);
+    assert_eq!(fs::read_to_string(directory.path().join("out.csv")).unwrap(), "kept");
+}
+
 #[test]
 fn generated_traces_run_like_their_generators() {
     let directory = Directory::new();

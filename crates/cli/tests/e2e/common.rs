@@ -3,8 +3,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 /// A directory of one test's own, removed when dropped.
 pub(crate) struct Directory(PathBuf);
@@ -41,6 +42,20 @@ impl Directory {
         let words = line.split_whitespace();
         let output = Command::new(env!("CARGO_BIN_EXE_ftlab")).args(words).current_dir(&self.0).output().unwrap();
         Ran::new(line, output)
+    }
+
+    /// Runs `ftlab` here and presses Ctrl-C once it is at work: it ends by itself, soon, with exit code 130.
+    #[cfg(unix)]
+    pub(crate) fn interrupted(&self, line: &str) -> Ran {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ftlab"));
+        command.args(line.split_whitespace()).current_dir(&self.0).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(500));
+        assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+        let ran = Ran::new(line, child.wait_with_output().unwrap());
+        assert_eq!(ran.code, Some(130), "{line}: {}{}", ran.stdout, ran.stderr);
+        assert!(ran.stderr.contains("interrupted"), "{line}: {}", ran.stderr);
+        ran
     }
 }
 

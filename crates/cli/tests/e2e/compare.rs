@@ -103,6 +103,21 @@ fn a_raised_flag_ends_before_the_first_run() {
     assert_eq!(run(&args, &AtomicBool::new(true), &Limits::default()).unwrap(), None);
 }
 
+#[cfg(unix)]
+#[test]
+fn a_steady_fill_can_be_interrupted() {
+    let directory = Directory::new();
+    let ran = directory.interrupted(
+        "compare --workload uniform:requests=1k --device agrawal08:capacity=16GiB --fill steady --schemes page,dftl \
+         --json a.json",
+    );
+    assert!(ran.stdout.contains("! page ended early: interrupted"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("No run served its whole workload"), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("best of its column"), "{}", ran.stdout);
+    assert_eq!(json(directory.path().join("a.json"))["results"][0]["ended"], "interrupted");
+    assert_eq!(directory.names(), ["a.json"]);
+}
+
 #[test]
 fn lists_cross_and_settings_reach_the_schemes() {
     let directory = Directory::new();
@@ -110,7 +125,7 @@ fn lists_cross_and_settings_reach_the_schemes() {
     let line =
         "compare t.spc --schemes page,dftl --cache 8KiB,16KiB --gc greedy,fifo --set dftl.gc-low=4 --json a.json";
     let ran = directory.ftlab(line).succeeded();
-    assert!(ran.stdout.contains("dftl 16 KiB fifo"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("dftl cache 16 KiB fifo"), "{}", ran.stdout);
     let report = json(directory.path().join("a.json"));
     let results = report["results"].as_array().unwrap();
     assert_eq!(results.len(), 6);
@@ -120,12 +135,32 @@ fn lists_cross_and_settings_reach_the_schemes() {
 }
 
 #[test]
+fn a_cache_that_nobody_sized_is_reported_as_it_is() {
+    let directory = Directory::new();
+    directory.file("t.spc", spc(1000));
+    directory.ftlab("compare t.spc --schemes dftl --json unset.json").succeeded();
+    let unset = json(directory.path().join("unset.json"));
+    let bytes = unset["results"][0]["params"]["cache-bytes"].as_u64().unwrap();
+    let sram = &unset["results"][0]["sram"];
+    let parts = ["mapping cache", "translation directory"].map(|part| sram[part].as_u64().unwrap());
+    assert_eq!(bytes, parts.iter().sum::<u64>());
+    // Asked for, the same size gives the same run.
+    directory.ftlab(&format!("compare t.spc --schemes dftl --cache {bytes} --json set.json")).succeeded();
+    assert_eq!(timeless(unset)["results"], timeless(json(directory.path().join("set.json")))["results"]);
+}
+
+#[test]
 fn requests_are_recorded_one_by_one() {
     let directory = Directory::new();
     directory.file("t.spc", spc(500));
     directory.ftlab("compare t.spc --schemes page,dftl --per-request r.csv").succeeded();
     assert_eq!(directory.names(), ["r-dftl.csv", "r-page.csv", "t.spc"]);
     assert_eq!(fs::read_to_string(directory.path().join("r-page.csv")).unwrap().lines().count(), 501);
+    directory.ftlab("compare t.spc --schemes page --per-request warm.csv --warmup 120").succeeded();
+    let warm = fs::read_to_string(directory.path().join("warm.csv")).unwrap();
+    let all = fs::read_to_string(directory.path().join("r-page.csv")).unwrap();
+    let measured: Vec<&str> = all.lines().skip(121).collect();
+    assert_eq!(warm.lines().skip(1).collect::<Vec<_>>(), measured, "the warm-up is left out, nothing else differs");
     directory.ftlab("compare t.spc --schemes page --per-request one.csv.zst").succeeded();
     assert!(directory.names().contains(&"one.csv.zst".to_owned()));
 }

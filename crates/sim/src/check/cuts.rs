@@ -7,6 +7,7 @@ use crate::oracle::Tag;
 use flash::{Cause, CutPoint, CutReport, EraseFace, Flash, Lpn, Op, Payload, PowerCut, ProgramFace, Rng, Transcript};
 use ftl::schemes::Visitor;
 use ftl::{Ftl, Scheme};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Operations between two audits of the run itself.
 const AUDIT_EVERY: usize = 16;
@@ -265,11 +266,15 @@ fn places(seen: &[Vec<CutReport>]) -> impl Iterator<Item = (u32, CutPoint, CutRe
 fn dry_run<S: Ftl<F>, F: Bench>(
     start: &Session<'_, S, F>,
     operations: &[Operation],
+    stop: &AtomicBool,
     report: &mut CheckReport,
 ) -> Vec<Vec<CutReport>> {
     let mut seen = Vec::new();
     let mut session = start.clone();
     for (number, operation) in operations.iter().enumerate() {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
         let result = guarded(|| {
             session.flash.power().restart();
             session.step(operation).map_err(Stop::text)?;
@@ -313,13 +318,14 @@ fn begin<S: Ftl<F>, F: Bench>(bed: &Bed) -> Result<Session<'_, S, F>, String> {
 pub(super) struct CutEverywhere<'a> {
     pub(super) config: &'a CheckConfig,
     pub(super) bed: &'a Bed,
+    pub(super) stop: &'a AtomicBool,
 }
 
 impl<F: Bench> Visitor<F> for CutEverywhere<'_> {
     type Output = CheckReport;
 
     fn visit<S: Ftl<F>>(self, _: &'static Scheme) -> CheckReport {
-        let CutEverywhere { config, bed } = self;
+        let CutEverywhere { config, bed, stop } = self;
         let mut report = CheckReport::default();
         let at_once =
             Replay { seed: bed.seed, part: Part::Cuts, operation: 0, first: None, second: None, storm: false };
@@ -331,7 +337,7 @@ impl<F: Bench> Visitor<F> for CutEverywhere<'_> {
             }
         };
         let operations: Vec<Operation> = bed.operations("operations").take(config.operations as usize).collect();
-        let seen = dry_run(&session, &operations, &mut report);
+        let seen = dry_run(&session, &operations, stop, &mut report);
         if !report.passed() || config.cuts == Cuts::Count(0) {
             return report;
         }
@@ -344,8 +350,8 @@ impl<F: Bench> Visitor<F> for CutEverywhere<'_> {
                     continue;
                 }
                 let deep = config.second_level > 0 && lot.rng.below(config.second_level) == 0;
-                cut_here(&session, operation, number, (first, command), deep, &mut report);
-                if report.failures.len() >= FAILURES_PER_SEED {
+                cut_here(&session, operation, number, (first, command), deep, stop, &mut report);
+                if stop.load(Ordering::Relaxed) || report.failures.len() >= FAILURES_PER_SEED {
                     return report;
                 }
             }
@@ -391,6 +397,7 @@ fn cut_here<S: Ftl<F>, F: Bench>(
     number: u32,
     (first, command): (CutPoint, CutReport),
     deep: bool,
+    stop: &AtomicBool,
     report: &mut CheckReport,
 ) {
     count(report, command, first.face);
@@ -429,6 +436,9 @@ fn cut_here<S: Ftl<F>, F: Bench>(
     }
     case.storm = false;
     for (_, second, command) in places(&seen) {
+        if stop.load(Ordering::Relaxed) {
+            return;
+        }
         count(report, command, second.face);
         report.second_level_cuts += 1;
         case.second = Some(second);

@@ -15,6 +15,7 @@ use super::{CheckConfig, CheckReport, Chip, Part, Replay, guarded};
 use flash::{Cause, Flash, Kind, Payload, PowerCut, Ppn, Rng, Transcript};
 use ftl::schemes::Visitor;
 use ftl::{Ftl, Scheme};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 type Recorded = Transcript<PowerCut<Chip>>;
 
@@ -25,13 +26,14 @@ const EVERY: usize = 40;
 pub(super) struct Honest<'a> {
     pub(super) config: &'a CheckConfig,
     pub(super) bed: &'a Bed,
+    pub(super) stop: &'a AtomicBool,
 }
 
 impl Visitor<Recorded> for Honest<'_> {
     type Output = CheckReport;
 
     fn visit<S: Ftl<Recorded>>(self, _: &'static Scheme) -> CheckReport {
-        let Honest { config, bed } = self;
+        let Honest { config, bed, stop } = self;
         let mut report = CheckReport::default();
         let operations: Vec<Operation> = bed.operations("honesty").take(config.operations as usize + EVERY).collect();
         let mut at = Replay { seed: bed.seed, part: Part::Ram, operation: 0, first: None, second: None, storm: false };
@@ -42,6 +44,9 @@ impl Visitor<Recorded> for Honest<'_> {
             session.fill().map_err(Stop::text)?;
             let mut next = rng.below(EVERY as u64) as usize;
             for (number, operation) in operations.iter().enumerate().take(config.operations as usize) {
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
                 at = Replay { operation: number as u32, part: Part::Ram, ..at };
                 session.step(operation).map_err(Stop::text)?;
                 session.flash.lines();

@@ -9,6 +9,7 @@ use super::{CheckConfig, CheckReport, Chip, Part, Replay, guarded};
 use flash::{Block, Failing, FailurePlan, Rng};
 use ftl::schemes::Visitor;
 use ftl::{Ftl, Scheme};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How many times as many operations as a run with cuts.
 const LONGER: u32 = 4;
@@ -17,6 +18,7 @@ const LONGER: u32 = 4;
 pub(super) struct OnFailingMedia<'a> {
     pub(super) config: &'a CheckConfig,
     pub(super) bed: &'a Bed,
+    pub(super) stop: &'a AtomicBool,
 }
 
 fn plan(bed: &Bed) -> FailurePlan {
@@ -49,7 +51,7 @@ impl Visitor<Failing<Chip>> for OnFailingMedia<'_> {
     type Output = CheckReport;
 
     fn visit<S: Ftl<Failing<Chip>>>(self, _: &'static Scheme) -> CheckReport {
-        let OnFailingMedia { config, bed } = self;
+        let OnFailingMedia { config, bed, stop } = self;
         let mut report = CheckReport::default();
         // Room for blocks that go bad.
         let bed = &Bed { logical_pages: (bed.logical_pages - bed.logical_pages / 6).max(1), ..bed.clone() };
@@ -65,7 +67,7 @@ impl Visitor<Failing<Chip>> for OnFailingMedia<'_> {
                 Err(stop) => return Err(stop.text()),
             }
             let Some(session) = &mut session else { return Ok(()) };
-            let end = run(session, config.operations * LONGER, &mut number);
+            let end = run(session, config.operations * LONGER, stop, &mut number);
             full = end == Err(Stop::Full);
             if !full {
                 end.map_err(Stop::text)?;
@@ -97,10 +99,14 @@ impl Visitor<Failing<Chip>> for OnFailingMedia<'_> {
 fn run<S: Ftl<Failing<Chip>>>(
     session: &mut Session<'_, S, Failing<Chip>>,
     operations: u32,
+    stop: &AtomicBool,
     number: &mut u32,
 ) -> Result<(), Stop> {
     session.fill()?;
     for operation in session.bed.operations("operations on failing media").take(operations as usize) {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
         session.step(&operation)?;
         *number += 1;
         if number.is_multiple_of(32) {

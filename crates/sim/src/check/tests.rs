@@ -8,10 +8,15 @@ fn brief(scheme: &str) -> CheckConfig {
     CheckConfig { seeds: 0..8, cuts: Cuts::Count(2_000), second_level: 200, ..CheckConfig::new(scheme) }
 }
 
+/// A check that nobody stops.
+fn checked(config: &CheckConfig) -> Result<CheckReport, CheckError> {
+    check(config, &AtomicBool::new(false))
+}
+
 #[test]
 fn every_scheme_holds() {
     for row in schemes::SCHEMES.iter().filter(|row| row.keeps_data && row.name != "canary") {
-        let report = check(&CheckConfig::new(row.name)).unwrap();
+        let report = checked(&CheckConfig::new(row.name)).unwrap();
         println!("{report}");
         assert!(report.passed(), "{report}");
         assert!(report.cuts + report.second_level_cuts >= 100_000, "too few cuts to mean much: {report}");
@@ -30,7 +35,7 @@ const FAILED_ONCE: &[(u64, &str)] = &[
 fn seeds_that_failed_once_hold() {
     for &(seed, why) in FAILED_ONCE {
         let config = CheckConfig { seeds: seed..seed + 1, cuts: Cuts::All, ..CheckConfig::new("page") };
-        let report = check(&config).unwrap();
+        let report = checked(&config).unwrap();
         assert!(report.failures.iter().all(|failure| failure.replay.is_empty()), "{why}: {report}");
     }
 }
@@ -38,7 +43,7 @@ fn seeds_that_failed_once_hold() {
 #[test]
 fn the_canary_is_caught_and_its_replay_shows_why() {
     let config = brief("canary");
-    let report = check(&config).unwrap();
+    let report = checked(&config).unwrap();
     assert!(!report.passed(), "the planted bug was not found: {report}");
     let failure = report.failures.iter().find(|failure| failure.what.starts_with("LPN ")).unwrap();
     let lines = replay(&config, &failure.replay.parse().unwrap()).unwrap();
@@ -57,9 +62,16 @@ fn a_replay_of_a_case_that_holds_says_so() {
 #[test]
 fn results_do_not_depend_on_threads() {
     let config = CheckConfig { seeds: 0..4, ..brief("page") };
-    let one = check(&CheckConfig { threads: 1, ..config.clone() }).unwrap();
-    let three = check(&CheckConfig { threads: 3, ..config }).unwrap();
+    let one = checked(&CheckConfig { threads: 1, ..config.clone() }).unwrap();
+    let three = checked(&CheckConfig { threads: 3, ..config }).unwrap();
     assert_eq!(one, three);
+}
+
+#[test]
+fn a_check_that_is_stopped_says_so_and_complains_of_nothing() {
+    let report = check(&brief("page"), &AtomicBool::new(true)).unwrap();
+    assert!(report.interrupted && report.passed() && report.seeds == 0, "{report}");
+    assert!(report.to_string().starts_with("page: interrupted; held so far over 0 power cuts"), "{report}");
 }
 
 #[test]
@@ -67,14 +79,14 @@ fn a_phase_without_a_cut_fails_the_check() {
     // A single seed with durable discards switched off programs no tombstone: the phase is not met.
     let settings = vec![("durable-trim".to_string(), "off".to_string())];
     let config = CheckConfig { settings, seeds: 0..1, media: false, honesty: false, ..brief("page") };
-    let report = check(&config).unwrap();
+    let report = checked(&config).unwrap();
     let what = "no command of phase metadata was cut: the check proves nothing about it";
     assert!(report.failures.iter().any(|failure| failure.what == what), "{report}");
 }
 
 #[test]
 fn a_wrong_configuration_is_an_error_with_a_fix() {
-    let error = |config: CheckConfig| check(&config).unwrap_err().to_string();
+    let error = |config: CheckConfig| checked(&config).unwrap_err().to_string();
     assert!(error(CheckConfig::new("pgae")).starts_with("no scheme pgae; there are null, page"));
     assert_eq!(error(CheckConfig::new("null")), "null keeps no data: nothing to check");
     let settings = vec![("gc-lo".to_string(), "3".to_string())];

@@ -116,6 +116,66 @@ fn a_warm_up_is_not_measured() {
     assert!(outcome.result.ended.contains("ended in its warm-up"), "{}", outcome.result.ended);
 }
 
+/// Keeps every record, and ends filling after so many pages.
+struct Listener {
+    records: Vec<RequestRecord>,
+    filled: u64,
+    most_filled: u64,
+}
+
+impl Observer for Listener {
+    fn filled(&mut self, pages: u64) -> bool {
+        self.filled += pages;
+        self.filled < self.most_filled
+    }
+    fn wants_records(&self) -> bool {
+        true
+    }
+    fn record(&mut self, record: &RequestRecord) {
+        self.records.push(*record);
+    }
+}
+
+#[test]
+fn records_and_series_leave_the_warm_up_out() {
+    let requests: Vec<Request> =
+        (0..3000).map(|i| request(i * 1000, Operation::Write, i % 1024 * 4096, 4096)).collect();
+    let config = Config { warmup: 1500, series_ns: 100_000_000, ..config("page", PLAIN) };
+    let mut listener = Listener { records: Vec::new(), filled: 0, most_filled: u64::MAX };
+    let outcome = run(&config, &mut List(requests.clone().into_iter(), Intake::default()), &mut listener).unwrap();
+    assert_eq!(listener.records.len(), 1500);
+    assert_eq!(listener.records[0].arrival_ns, 1_500_000_000);
+    let counted: u64 = outcome.result.series.iter().map(|interval| interval.requests).sum();
+    assert_eq!((counted, outcome.result.series.len()), (1500, 16));
+    // A workload that ends in its warm-up leaves nothing to measure.
+    let mut listener = Listener { records: Vec::new(), ..listener };
+    let config = Config { warmup: 5000, ..config };
+    let outcome = run(&config, &mut List(requests.into_iter(), Intake::default()), &mut listener).unwrap();
+    assert!(listener.records.is_empty());
+    assert!(outcome.result.series.iter().all(|interval| interval.requests == 0));
+    assert_eq!((outcome.workload.requests, outcome.result.flash.programs), (0, 0));
+    assert_eq!((outcome.result.response_us, outcome.result.waf), (None, None));
+}
+
+#[test]
+fn filling_can_be_ended() {
+    let pages = u64::from(config("page", PLAIN).device.logical_pages);
+    for (fill, most_filled) in [(Fill::Sequential, 1), (Fill::Random, 1), (Fill::Steady, 1), (Fill::Steady, pages + 1)]
+    {
+        let config = Config { fill, ..config("page", PLAIN) };
+        let mut listener = Listener { records: Vec::new(), filled: 0, most_filled };
+        let requests = vec![request(0, Operation::Write, 0, 4096)];
+        let outcome = run(&config, &mut List(requests.into_iter(), Intake::default()), &mut listener).unwrap();
+        assert_eq!(outcome.result.ended, report::INTERRUPTED);
+        assert!(listener.filled < most_filled + BATCH as u64, "{fill:?}: {} pages", listener.filled);
+        assert_eq!((outcome.workload.requests, listener.records.len()), (0, 0));
+    }
+    let mut listener = Listener { records: Vec::new(), filled: 0, most_filled: u64::MAX };
+    let config = Config { fill: Fill::Sequential, ..config("page", PLAIN) };
+    run(&config, &mut List(Vec::new().into_iter(), Intake::default()), &mut listener).unwrap();
+    assert_eq!(listener.filled, pages, "every page is counted");
+}
+
 #[test]
 fn the_series_covers_the_run_and_sums_to_it() {
     let requests: Vec<Request> = (0..1000).map(|i| request(i * 1000, Operation::Write, i % 64 * 4096, 4096)).collect();

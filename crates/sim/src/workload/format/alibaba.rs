@@ -8,7 +8,8 @@ pub(super) const FORMAT: TraceFormat = TraceFormat {
     name: "alibaba",
     summary: "Alibaba block traces 2020",
     units: "times in us, offsets and sizes in bytes",
-    reference: "Li, Wang, Lee, Jin, Yu: An In-Depth Analysis of Cloud Block Storage Workloads, IISWC 2020",
+    reference: "Li, Wang, Lee, Shi: An In-Depth Analysis of Cloud Block Storage Workloads in Large-Scale Production, \
+                IISWC 2020",
     example: Example::Text("12,W,4294967296,16384,1577808000000000\n13,R,8589934592,36864,1577808000000046\n"),
     detect: |head: &Head<'_>| head.mostly(|line| Alibaba.line(line, &mut Volumes::default()).is_ok()),
     parser: |_| Parser::Text(Box::new(Alibaba)),

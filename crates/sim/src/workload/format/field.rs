@@ -12,7 +12,18 @@ use crate::workload::Operation;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Malformed(pub(crate) Cow<'static, str>);
 
+/// What is said of an address that no device can have.
+const BEYOND: &str = "the extent ends beyond 2^63 bytes";
+
+/// What was expected where digits stand that make too large a number.
+const BELOW: &str = "a whole number below 2^64";
+
 impl Malformed {
+    /// Whether the record has its format's shape and only a number in it is too large.
+    pub(crate) fn is_of_size(&self) -> bool {
+        self.0 == BEYOND || self.0.ends_with(BELOW)
+    }
+
     #[cold]
     pub(crate) fn new(what: &'static str) -> Self {
         Self(Cow::Borrowed(what))
@@ -75,7 +86,7 @@ impl Extent {
             return Err(Malformed::new("the size is 0"));
         }
         if offset.checked_add(bytes).is_none_or(|end| end > 1 << 63) {
-            return Err(Malformed::new("the extent ends beyond 2^63 bytes"));
+            return Err(Malformed::new(BEYOND));
         }
         if bytes > REQUEST_BYTES_MAX && operation != Operation::Trim {
             return Err(Malformed::new("a single read or write above 4 GiB"));
@@ -88,7 +99,7 @@ impl Extent {
     pub(crate) fn sectors(operation: Operation, offset: u64, count: u64) -> Result<Self, Malformed> {
         match (offset.checked_mul(512), count.checked_mul(512)) {
             (Some(offset), Some(bytes)) => Self::new(operation, offset, bytes),
-            _ => Err(Malformed::new("the extent ends beyond 2^63 bytes")),
+            _ => Err(Malformed::new(BEYOND)),
         }
     }
 
@@ -150,6 +161,7 @@ pub(crate) fn digits(bytes: &[u8]) -> Option<(u64, usize)> {
 pub(crate) fn whole(bytes: &[u8], name: &'static str) -> Result<u64, Malformed> {
     match digits(bytes) {
         Some((value, count)) if count > 0 && count == bytes.len() => Ok(value),
+        None if bytes.iter().all(u8::is_ascii_digit) => Err(Malformed::field(name, BELOW, bytes)),
         _ => Err(Malformed::field(name, "a whole number", bytes)),
     }
 }

@@ -106,6 +106,19 @@ pub fn detect<'a>(head: &'a Head<'_>) -> impl Iterator<Item = &'static TraceForm
     FORMATS.iter().filter(move |format| (format.detect)(head))
 }
 
+/// The format whose only fault in most of these lines is a number that is too large, an address above all: not
+/// recognised, for no record of it can be read, but meant.
+fn nearly(head: &Head<'_>) -> Option<&'static TraceFormat> {
+    let mut meant = FORMATS.iter().filter(|format| match (format.parser)(head) {
+        Parser::Text(mut parser) => {
+            let mut volumes = Volumes::default();
+            head.mostly(|line| parser.line(line, &mut volumes).is_err_and(|malformed| malformed.is_of_size()))
+        }
+        Parser::Binary(_) => false,
+    });
+    meant.next().filter(|_| meant.next().is_none())
+}
+
 /// What to do about malformed records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum OnError {

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 
 use super::field::{Malformed, Parsed, Record, quote};
 use super::input::Input;
-use super::{FORMATS, Head, OnError, OpenOptions, Parser, TraceFormat, Volumes, by_name, detect};
+use super::{FORMATS, Head, OnError, OpenOptions, Parser, TraceFormat, Volumes, by_name, detect, nearly};
 use crate::workload::{Intake, Operation, Request, Source, WorkloadError};
 
 /// Decompressed bytes held at once; also the longest line or record.
@@ -101,7 +101,8 @@ impl TraceFile {
             Some(format) => format,
             None => {
                 let mut candidates = detect(&head);
-                match (candidates.next(), candidates.next()) {
+                // The reader of a format that is nearly met says in which line it is not, and why.
+                match (candidates.next().or_else(|| nearly(&head)), candidates.next()) {
                     (Some(format), None) => format,
                     (None, _) => {
                         let start = head.bytes().split(|&byte| byte == b'\n').next().unwrap_or_default();
