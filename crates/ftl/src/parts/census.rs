@@ -62,14 +62,15 @@ pub struct Census {
 }
 
 impl Census {
-    /// Reads the device. `each` is handed every page with a sound spare area in order of block and page, those with bad
+    /// Reads the device. `each` is handed the pages of each block that have a sound spare area, in order, those with bad
     /// data among them: drop what [`Census::spoiled`] names afterwards.
     ///
     /// # Errors
     /// The medium's.
-    pub fn take<F: Flash>(flash: &mut F, mut each: impl FnMut(Ppn, Oob)) -> Result<Census, Error<F::Fault>> {
+    pub fn take<F: Flash>(flash: &mut F, mut each: impl FnMut(&[(Ppn, Oob)])) -> Result<Census, Error<F::Fault>> {
         let g = *flash.geometry();
         let mut census = Census { blocks: vec![None; g.block_count() as usize], ..Census::default() };
+        let mut sound: Vec<(Ppn, Oob)> = Vec::with_capacity(g.pages_per_block as usize);
         for block in (0..g.block_count()).map(Block) {
             let mut found: Option<Found> = None;
             // The last readable page, and those that may have been in flight when power was cut.
@@ -111,8 +112,10 @@ impl Census {
                 suspects.extend(before.filter(|&(_, before)| before != epoch(oob.program)).map(|(page, _)| page));
                 census.max_version = census.max_version.max(oob.version);
                 census.max_program = census.max_program.max(oob.program);
-                each(ppn, oob);
+                sound.push((ppn, oob));
             }
+            each(&sound);
+            sound.clear();
             suspects.extend(last.map(|(page, _)| page));
             for ppn in suspects {
                 if flash.read(ppn, Cause::Recovery)?.0.kind == Kind::Torn {

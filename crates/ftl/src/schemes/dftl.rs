@@ -702,10 +702,9 @@ impl Dftl {
         let mut dftl = Dftl::blank(g, logical_pages, settings, plan);
         let pages = dftl.store.count() as usize;
         let mut translation: Vec<(Ppn, Oob)> = Vec::new();
-        let census = Census::take(flash, |ppn, oob| {
-            if oob.kind == Kind::Translation && oob.tvpn().index() < pages {
-                translation.push((ppn, oob));
-            }
+        let census = Census::take(flash, |found| {
+            let is_translation = |oob: &Oob| oob.kind == Kind::Translation && oob.tvpn().index() < pages;
+            translation.extend(found.iter().filter(|(_, oob)| is_translation(oob)));
         })?;
         // The newest sound translation page of each TVPN, and its watermark.
         let mut newest: Vec<Option<(Ppn, Oob)>> = vec![None; pages];

@@ -100,7 +100,7 @@ const PENDING: u32 = u32::MAX - 1;
 const NONE: u32 = u32::MAX;
 
 /// Copies dealt at a time while a collection is spread: enough to keep the copy loop efficient.
-const SLICE: u32 = 16;
+const SLICE: u32 = 32;
 
 /// A collection in progress on a die.
 #[derive(Clone, Copy, Debug)]
@@ -647,10 +647,16 @@ impl Survey {
         let mut trims: Vec<Ppn> = Vec::new();
         let mut map = vec![NONE; logical_pages as usize];
         let mut best = vec![(0, 0); logical_pages as usize];
-        let census = Census::take(flash, |ppn, oob| {
-            Self::consider(&mut map, &mut best, ppn, oob);
-            if oob.kind == Kind::Trim {
-                trims.push(ppn);
+        let census = Census::take(flash, |pages| {
+            for (_, oob) in pages {
+                prefetch(&best, oob.address as usize);
+                prefetch(&map, oob.address as usize);
+            }
+            for &(ppn, oob) in pages {
+                Self::consider(&mut map, &mut best, ppn, oob);
+                if oob.kind == Kind::Trim {
+                    trims.push(ppn);
+                }
             }
         })?;
         let version = census.max_version;
