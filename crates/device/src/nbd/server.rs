@@ -22,8 +22,9 @@ use rustix::event::{PollFd, PollFlags, poll};
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -109,7 +110,7 @@ impl Write for &Stream {
 
 #[derive(Debug)]
 enum Listener {
-    Unix(UnixListener),
+    Unix(UnixListener, SocketFile),
     Tcp(TcpListener),
 }
 
@@ -123,26 +124,21 @@ impl Listener {
             }
             Address::Unix(path) => {
                 let listener = match UnixListener::bind(path) {
-                    // A server that was killed leaves its socket behind; nobody answers there.
-                    Err(error)
-                        if error.kind() == io::ErrorKind::AddrInUse
-                            && UnixStream::connect(path)
-                                .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) =>
-                    {
+                    Err(error) if error.kind() == io::ErrorKind::AddrInUse && abandoned(path) => {
                         std::fs::remove_file(path)?;
                         UnixListener::bind(path)?
                     }
                     other => other?,
                 };
                 listener.set_nonblocking(true)?;
-                Ok(Listener::Unix(listener))
+                Ok(Listener::Unix(listener, SocketFile::at(path)?))
             }
         }
     }
 
     fn accept(&self) -> io::Result<Stream> {
         match self {
-            Listener::Unix(listener) => {
+            Listener::Unix(listener, _) => {
                 let (stream, _) = listener.accept()?;
                 stream.set_nonblocking(false)?;
                 Ok(Stream::Unix(stream))
@@ -159,10 +155,39 @@ impl Listener {
 
     fn poll_fd(&self) -> PollFd<'_> {
         match self {
-            Listener::Unix(listener) => PollFd::new(listener, PollFlags::IN),
+            Listener::Unix(listener, _) => PollFd::new(listener, PollFlags::IN),
             Listener::Tcp(listener) => PollFd::new(listener, PollFlags::IN),
         }
     }
+}
+
+/// A socket's file. It goes with its listener, unless another has taken its place.
+#[derive(Debug)]
+struct SocketFile {
+    path: PathBuf,
+    inode: u64,
+}
+
+impl SocketFile {
+    fn at(path: &Path) -> io::Result<SocketFile> {
+        Ok(SocketFile { path: path.to_owned(), inode: std::fs::symlink_metadata(path)?.ino() })
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        if std::fs::symlink_metadata(&self.path).is_ok_and(|found| found.ino() == self.inode) {
+            // What cannot be removed is replaced by the next server.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Whether there is a socket that nobody listens at: a server that was killed leaves one behind.
+fn abandoned(path: &Path) -> bool {
+    // The system refuses a connection to an ordinary file in the same way.
+    std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket())
+        && UnixStream::connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
 }
 
 #[derive(Debug)]
@@ -226,7 +251,7 @@ impl<E: Export + 'static> Server<E> {
         let listener = Listener::bind(address)?;
         let address = match &listener {
             Listener::Tcp(listener) => Address::Tcp(listener.local_addr()?),
-            Listener::Unix(_) => address.clone(),
+            Listener::Unix(..) => address.clone(),
         };
         let (wake, woken) = UnixStream::pair()?;
         let shared = Arc::new(Shared {
@@ -298,9 +323,6 @@ impl<E: Export + 'static> Server<E> {
         drop(self.wake);
         // A panic there has been reported by its thread; there is nothing to save from it.
         let _ = self.acceptor.join();
-        if let Address::Unix(path) = &self.address {
-            let _ = std::fs::remove_file(path);
-        }
         for how in [Shutdown::Read, Shutdown::Both] {
             let connections = lock(&shared.connections);
             connections.open.values().for_each(|stream| stream.shutdown(how));
@@ -528,23 +550,18 @@ impl<E: Export> Drop for Connection<E> {
     }
 }
 
-/// Why a connection ended.
-enum Ended {
-    /// The client said so, or closed.
-    Closed,
-    /// The client vanished or broke the protocol.
-    Broken,
-}
+/// The connection is at its end: the client left, said so, or broke the protocol.
+struct Over;
 
-impl From<io::Error> for Ended {
-    fn from(_: io::Error) -> Ended {
-        Ended::Broken
+impl From<io::Error> for Over {
+    fn from(_: io::Error) -> Over {
+        Over
     }
 }
 
-impl From<Malformed> for Ended {
-    fn from(_: Malformed) -> Ended {
-        Ended::Broken
+impl From<Malformed> for Over {
+    fn from(_: Malformed) -> Over {
+        Over
     }
 }
 
@@ -564,27 +581,26 @@ impl<E: Export + 'static> Connection<E> {
     fn serve(&self) {
         let mut receiver = Receiver::default();
         let Ok(agreed) = self.shake_hands(&mut receiver) else { return };
-        let ended = if self.shared.options.delayed {
-            let delay = Delay::default();
-            let write = || delay.run(&*self.stream, || drop(self.shared.in_flight.fetch_sub(1, Ordering::Relaxed)));
-            thread::scope(|scope| {
-                // Also if a request panics: the scope waits for the writer.
-                let _closed = delay.closed_when_dropped();
-                let writer = thread::Builder::new().name(format!("replies {}", self.number));
-                match writer.spawn_scoped(scope, write) {
-                    Ok(_) => self.transmit(&mut receiver, agreed, Some(&delay)),
-                    Err(_) => Ended::Broken,
-                }
-            })
-        } else {
-            self.transmit(&mut receiver, agreed, None)
-        };
-        if matches!(ended, Ended::Closed) {
-            self.stream.shutdown(Shutdown::Write);
+        if !self.shared.options.delayed {
+            self.transmit(&mut receiver, agreed, None);
+            return;
         }
+        let delay = Delay::default();
+        let answered = || {
+            self.shared.in_flight.fetch_sub(1, Ordering::Relaxed);
+        };
+        let write = || delay.run(&*self.stream, answered);
+        thread::scope(|scope| {
+            // Also if a request panics: the scope waits for the writer.
+            let _closed = delay.closed_when_dropped();
+            let writer = thread::Builder::new().name(format!("replies {}", self.number));
+            if writer.spawn_scoped(scope, write).is_ok() {
+                self.transmit(&mut receiver, agreed, Some(&delay));
+            }
+        });
     }
 
-    fn shake_hands(&self, receiver: &mut Receiver) -> Result<Agreed, Ended> {
+    fn shake_hands(&self, receiver: &mut Receiver) -> Result<Agreed, Over> {
         let mut out = Vec::new();
         let mut handshake = Handshake::new(self.shared.served, &mut out);
         loop {
@@ -601,7 +617,7 @@ impl<E: Export + 'static> Connection<E> {
                     }
                     Progress::Close => {
                         (&*self.stream).write_all(&out)?;
-                        return Err(Ended::Closed);
+                        return Err(Over);
                     }
                 }
             }
@@ -609,11 +625,11 @@ impl<E: Export + 'static> Connection<E> {
     }
 
     /// Waits until something arrives.
-    fn receive(&self, receiver: &mut Receiver) -> Result<(), Ended> {
+    fn receive(&self, receiver: &mut Receiver) -> Result<(), Over> {
         let space = receiver.space();
         loop {
             match (&*self.stream).read(space) {
-                Ok(0) => return Err(Ended::Closed),
+                Ok(0) => return Err(Over),
                 Ok(bytes) => {
                     receiver.received(bytes);
                     return Ok(());
@@ -624,38 +640,14 @@ impl<E: Export + 'static> Connection<E> {
         }
     }
 
-    /// Serves requests until the connection ends.
-    fn transmit(&self, receiver: &mut Receiver, agreed: Agreed, delay: Option<&Delay>) -> Ended {
-        let mut gathered = Gathered { connection: self, replies: Replies::new(agreed.structured), count: 0 };
-        let mut extents = Vec::new();
+    /// Serves requests until the connection is over.
+    fn transmit(&self, receiver: &mut Receiver, agreed: Agreed, delay: Option<&Delay>) {
+        let replies = Replies::new(agreed.structured);
+        let mut gathered = Gathered { connection: self, replies, count: 0, extents: Vec::new() };
         loop {
-            let arrived = Instant::now();
-            loop {
-                let (request, payload) = match receiver.take() {
-                    Ok(Some(taken)) => taken,
-                    Ok(None) => break,
-                    Err(error) => return error.into(),
-                };
-                if request.command == Command::Disconnect {
-                    return gathered.send().map_or_else(Ended::from, |()| Ended::Closed);
-                }
-                gathered.count += 1;
-                self.shared.in_flight.fetch_add(1, Ordering::Relaxed);
-                let called = if delay.is_some() { Instant::now() } else { arrived };
-                let replies = &mut gathered.replies;
-                let wait = self.shared.execute((&request, payload), agreed, arrived, &mut extents, replies);
-                let sent = match delay {
-                    Some(delay) => gathered.hold(delay, called + wait),
-                    None if gathered.replies.bytes().len() >= GATHER_BYTES => gathered.send(),
-                    None => Ok(()),
-                };
-                if let Err(error) = sent {
-                    return error.into();
-                }
-            }
-            let sent = gathered.send();
-            if let Err(ended) = sent.map_err(Ended::from).and_then(|()| self.receive(receiver)) {
-                return ended;
+            let served = gathered.serve_arrived(receiver, agreed, delay);
+            if served.and_then(|()| self.receive(receiver)).is_err() {
+                return;
             }
         }
     }
@@ -666,9 +658,33 @@ struct Gathered<'a, E: Export> {
     connection: &'a Connection<E>,
     replies: Replies,
     count: u64,
+    extents: Vec<Extent>,
 }
 
 impl<E: Export> Gathered<'_, E> {
+    /// Serves the requests that have arrived whole.
+    fn serve_arrived(&mut self, receiver: &mut Receiver, agreed: Agreed, delay: Option<&Delay>) -> Result<(), Over> {
+        let shared = &self.connection.shared;
+        let arrived = Instant::now();
+        while let Some((request, payload)) = receiver.take()? {
+            if request.command == Command::Disconnect {
+                self.send()?;
+                return Err(Over);
+            }
+            self.count += 1;
+            shared.in_flight.fetch_add(1, Ordering::Relaxed);
+            let called = if delay.is_some() { Instant::now() } else { arrived };
+            let taken = (&request, payload);
+            let wait = shared.execute(taken, agreed, arrived, &mut self.extents, &mut self.replies);
+            match delay {
+                Some(delay) => self.hold(delay, called + wait)?,
+                None if self.replies.bytes().len() >= GATHER_BYTES => self.send()?,
+                None => {}
+            }
+        }
+        Ok(self.send()?)
+    }
+
     fn send(&mut self) -> io::Result<()> {
         if self.count == 0 {
             return Ok(());
