@@ -110,17 +110,18 @@ impl Write for &Stream {
 
 #[derive(Debug)]
 enum Listener {
-    Unix(UnixListener, SocketFile),
+    Unix(UnixListener),
     Tcp(TcpListener),
 }
 
 impl Listener {
-    fn bind(address: &Address) -> io::Result<Listener> {
+    /// Listens at an address; a Unix socket comes with its file.
+    fn bind(address: &Address) -> io::Result<(Listener, Option<SocketFile>)> {
         match address {
             Address::Tcp(address) => {
                 let listener = TcpListener::bind(address)?;
                 listener.set_nonblocking(true)?;
-                Ok(Listener::Tcp(listener))
+                Ok((Listener::Tcp(listener), None))
             }
             Address::Unix(path) => {
                 let listener = match UnixListener::bind(path) {
@@ -131,14 +132,14 @@ impl Listener {
                     other => other?,
                 };
                 listener.set_nonblocking(true)?;
-                Ok(Listener::Unix(listener, SocketFile::at(path)?))
+                Ok((Listener::Unix(listener), Some(SocketFile::at(path)?)))
             }
         }
     }
 
     fn accept(&self) -> io::Result<Stream> {
         match self {
-            Listener::Unix(listener, _) => {
+            Listener::Unix(listener) => {
                 let (stream, _) = listener.accept()?;
                 stream.set_nonblocking(false)?;
                 Ok(Stream::Unix(stream))
@@ -155,13 +156,13 @@ impl Listener {
 
     fn poll_fd(&self) -> PollFd<'_> {
         match self {
-            Listener::Unix(listener, _) => PollFd::new(listener, PollFlags::IN),
+            Listener::Unix(listener) => PollFd::new(listener, PollFlags::IN),
             Listener::Tcp(listener) => PollFd::new(listener, PollFlags::IN),
         }
     }
 }
 
-/// A socket's file. It goes with its listener, unless another has taken its place.
+/// A socket's file. Dropped, it is removed, unless another has taken its place.
 #[derive(Debug)]
 struct SocketFile {
     path: PathBuf,
@@ -233,6 +234,7 @@ pub struct Server<E> {
     address: Address,
     /// Closing it wakes the acceptor.
     wake: UnixStream,
+    socket: Option<SocketFile>,
     acceptor: JoinHandle<()>,
     idler: JoinHandle<()>,
 }
@@ -248,7 +250,7 @@ impl<E: Export + 'static> Server<E> {
     pub fn start(address: &Address, export: E, options: Options) -> io::Result<Server<E>> {
         let served = Served { bytes: export.bytes(), block_bytes: export.block_bytes() };
         assert!(served.block_bytes.is_power_of_two() && (512..=MAX_PAYLOAD_BYTES).contains(&served.block_bytes));
-        let listener = Listener::bind(address)?;
+        let (listener, socket) = Listener::bind(address)?;
         let address = match &listener {
             Listener::Tcp(listener) => Address::Tcp(listener.local_addr()?),
             Listener::Unix(..) => address.clone(),
@@ -283,7 +285,7 @@ impl<E: Export + 'static> Server<E> {
                 move || accept(&shared, &listener, &woken)
             }),
         )?;
-        Ok(Server { shared, address, wake, acceptor, idler })
+        Ok(Server { shared, address, wake, socket, acceptor, idler })
     }
 
     /// Where it listens.
@@ -323,6 +325,7 @@ impl<E: Export + 'static> Server<E> {
         drop(self.wake);
         // A panic there has been reported by its thread; there is nothing to save from it.
         let _ = self.acceptor.join();
+        drop(self.socket);
         for how in [Shutdown::Read, Shutdown::Both] {
             let connections = lock(&shared.connections);
             connections.open.values().for_each(|stream| stream.shutdown(how));

@@ -856,6 +856,14 @@ impl<F: Flash> Ftl<F> for Dftl {
         Ok(Some(data.user()))
     }
 
+    fn is_mapped(&self, lpn: Lpn) -> Option<bool> {
+        match self.cache.find(lpn) {
+            Some(slot) => Some(self.cache.get(slot, lpn) != Ppn::NONE),
+            // Without a translation page only the cache can hold entries.
+            None => (self.store.at(self.store.locate(lpn.0).0) == Ppn::NONE).then_some(false),
+        }
+    }
+
     fn read_to_modify<'f>(&mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
         let data = self.read(flash, lpn)?;
         self.modifying = lpn.0;

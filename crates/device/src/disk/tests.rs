@@ -1,0 +1,1 @@
+//! Disks under requests, kills, cuts and full host disks.
