@@ -41,7 +41,7 @@ mod header;
 mod layout;
 mod record;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use header::Spec;
 
