@@ -6,7 +6,8 @@
 
 use crate::host::{Arrivals, HostModel};
 use crate::latency::{ByKind, Recorder};
-use crate::report::{self, Cache, EraseCount, Interval, RequestRecord, SchemeResult, ratio};
+use crate::report::{self, Interval, RequestRecord, SchemeResult, ratio};
+use crate::summary::{Counts, Driven, parameters};
 use crate::workload::{Operation, Request, Source, WorkloadError};
 use flash::device::Device;
 use flash::{Brief, Cause, Clocked, Flash, FlashFault, Full, Lpn, Nand, NoData, Op, Rng, Tally, Timeline};
@@ -208,7 +209,7 @@ impl<F: Measured> Visitor<F> for Work<'_> {
 /// The outcome of a run whose device was full before the workload began.
 fn stillborn<E: FlashFault>(config: &Config, row: &'static Scheme, error: &Error<E>) -> Outcome {
     let mut result =
-        SchemeResult { scheme: row.name.to_owned(), params: parameters(config), ..SchemeResult::default() };
+        SchemeResult { scheme: row.name.to_owned(), params: parameters(&config.settings), ..SchemeResult::default() };
     result.ended = format!("{error}, while it was being filled");
     Outcome { result, workload: report::Workload::default() }
 }
@@ -290,20 +291,6 @@ fn hint_ahead<F: Flash, S: Ftl<F>>(scheme: &S, pages: &[Lpn], i: usize) {
     if let Some(&lpn) = pages.get(i + NEAR) {
         scheme.hint_soon(lpn);
     }
-}
-
-/// Counts that the report's workload section needs.
-#[derive(Clone, Copy, Default)]
-struct Counts {
-    requests: u64,
-    reads: u64,
-    writes: u64,
-    read_pages: u64,
-    write_pages: u64,
-    trims: u64,
-    flushes: u64,
-    partial_writes: u64,
-    unmapped_reads: u64,
 }
 
 /// The interval of the series in progress.
@@ -607,96 +594,28 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
 
     fn finish(self, row: &'static Scheme, ended: String) -> Outcome {
         let tally = self.flash.tally().since(&self.base);
-        let us = |cause: Cause| {
-            Op::ALL.iter().map(|&op| tally.get(cause, op) as f64 * self.flash.command_ns(op) as f64 * 1e-3).sum::<f64>()
-        };
-        let mut result = SchemeResult {
-            scheme: row.name.to_owned(),
-            params: parameters(self.config),
+        let driven = Driven {
+            row,
+            settings: &self.config.settings,
             ended,
-            response_us: self.response.summary(),
-            service_us: self.service.summary(),
-            queue_us: self.queue.summary(),
-            ..SchemeResult::default()
+            page_bytes: self.page_bytes,
+            tally: &tally,
+            command_ns: &|op| self.flash.command_ns(op),
+            memory: self.scheme.memory(),
+            cache: self.scheme.cache(),
+            counters: self.scheme.counters(),
+            erases: [self.scheme.erase_counts(), &self.base_erases],
+            counts: self.counts,
         };
-        result.set_commands(&tally, us);
-        let memory = self.scheme.memory();
-        result.sram_bytes = memory.iter().map(|(_, bytes)| bytes).sum();
-        result.sram = memory.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect();
-        let host_pages = self.counts.write_pages as f64;
-        if row.keeps_data {
-            let programs = tally.of(Op::Program) as f64;
-            result.waf = ratio(programs, host_pages);
-            let partial = tally.partial_bytes as f64 / self.page_bytes as f64;
-            result.waf_bytes = ratio(programs + partial, host_pages);
-            let cleaning: f64 = CLEANING.iter().map(|&cause| us(cause)).sum();
-            result.cleaning_seconds = Some(cleaning * 1e-6);
-            let host_us = host_pages * self.flash.command_ns(Op::Program) as f64 * 1e-3;
-            result.war = ratio(host_us + cleaning, host_us);
-            result.erase_count = erase_count(self.scheme.erase_counts(), &self.base_erases);
-        }
-        if let Some(cache) = self.scheme.cache() {
-            result.cache = Some(Cache::of(cache.accesses, cache.hits, cache.writebacks));
-            let translation = [Cause::TranslationLoad, Cause::TranslationUpdate, Cause::TranslationGc];
-            result.tp_overhead = ratio(translation.map(us).iter().sum(), result.flash.busy_us);
-            result.extra.insert("writeback_entries".to_owned(), cache.writeback_entries.into());
-        }
-        for (name, count) in self.scheme.counters() {
-            result.extra.insert(name.to_owned(), count.into());
-        }
-        let counts = self.counts;
-        for (name, count) in [
-            ("trims", counts.trims),
-            ("flushes", counts.flushes),
-            ("partial_page_writes", counts.partial_writes),
-            ("unmapped_page_reads", counts.unmapped_reads),
-        ] {
-            if count > 0 {
-                result.extra.insert(name.to_owned(), count.into());
-            }
-        }
+        let mut result = driven.result();
+        result.response_us = self.response.summary();
+        result.service_us = self.service.summary();
+        result.queue_us = self.queue.summary();
         let seconds = (self.last_end_ns.max(self.last_arrival_ns) - self.base_ns) as f64 * 1e-9;
         result.extra.insert("simulated_seconds".to_owned(), seconds.into());
         result.series = self.window.map(|window| window.done).unwrap_or_default();
-        let workload = report::Workload {
-            requests: counts.requests,
-            reads: counts.reads,
-            writes: counts.writes,
-            read_pages: counts.read_pages,
-            write_pages: counts.write_pages,
-            ..report::Workload::default()
-        };
-        Outcome { result, workload }
+        Outcome { result, workload: self.counts.workload() }
     }
-}
-
-/// The causes whose time is cleaning cost (docs/metrics.md).
-const CLEANING: &[Cause] =
-    &[Cause::DataGc, Cause::TranslationGc, Cause::MergeSwitch, Cause::MergePartial, Cause::MergeFull, Cause::Swap];
-
-fn parameters(config: &Config) -> report::Fields {
-    config
-        .settings
-        .iter()
-        .map(|(name, value)| {
-            let value = match value {
-                ftl::Value::Count(n) => n.into(),
-                ftl::Value::Real(x) => x.into(),
-                ftl::Value::Switch(on) => on.into(),
-                ftl::Value::Word(word) => word.into(),
-            };
-            (name.to_owned(), value)
-        })
-        .collect()
-}
-
-/// Erases of the measured phase over all blocks.
-fn erase_count(now: &[u32], base: &[u32]) -> Option<EraseCount> {
-    let counts: Vec<u64> = now.iter().zip(base).map(|(&now, &base)| u64::from(now - base)).collect();
-    let n = counts.len() as f64;
-    let mean = counts.iter().sum::<u64>() as f64 / n;
-    let variance = counts.iter().map(|&count| (count as f64 - mean).powi(2)).sum::<f64>() / n;
-    Some(EraseCount { mean, stdev: variance.sqrt(), min: *counts.iter().min()?, max: *counts.iter().max()? })
 }
 
 #[cfg(test)]
