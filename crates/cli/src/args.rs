@@ -11,6 +11,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use sim::check::Replay;
 use sim::units::{UnitError, parse_bytes, parse_count, parse_duration_ns};
 use std::ffi::OsString;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -47,6 +48,8 @@ pub enum Command {
     Run(RunArgs),
     /// Check that schemes lose nothing: cut the power at flash commands, fail blocks, audit.
     Check(CheckArgs),
+    /// Serve an image as a block device (NBD) that file systems and virtual machines can use.
+    Serve(ServeArgs),
     /// Look at, convert and make traces.
     Trace(TraceArgs),
     /// List the schemes, or explain one.
@@ -283,6 +286,62 @@ pub struct CheckArgs {
     pub threads: usize,
 }
 
+/// `ftlab serve`.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+#[command(after_help = "Examples:\n  \
+    ftlab serve --image ssd.img --scheme dftl --socket ssd.sock --stats 1s\n      \
+    then: nbdinfo 'nbd+unix:///?socket=ssd.sock'\n  \
+    ftlab serve --image ssd.img --scheme dftl --socket ssd.sock --capture mail.iolog.zst\n      \
+    then: ftlab compare mail.iolog.zst\n\n\
+    SIGTERM and Ctrl-C shut down cleanly. A server that is killed loses nothing that a client had flushed.")]
+pub struct ServeArgs {
+    /// Image to serve; `ftlab image create` makes one
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub image: PathBuf,
+
+    /// The image's scheme
+    #[arg(long, value_name = "NAME", value_parser = parse_name)]
+    pub scheme: String,
+
+    /// Listen at a Unix socket
+    #[arg(long, value_name = "PATH", conflicts_with = "port", value_hint = ValueHint::FilePath)]
+    pub socket: Option<PathBuf>,
+
+    /// Listen at a TCP port; 0 takes a free one
+    #[arg(long, value_name = "N")]
+    pub port: Option<u16>,
+
+    /// Address of that port. There are no passwords: whoever reaches it can read and write
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1", requires = "port")]
+    pub bind: IpAddr,
+
+    /// Print what is being served, such as every 1s
+    #[arg(long, value_name = "INTERVAL", value_parser = parse_interval_ns)]
+    pub stats: Option<u64>,
+
+    /// Record every request as a compressed trace that `compare` reads. The device then does no background work, so
+    /// that the trace explains all that it does
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub capture: Option<PathBuf>,
+
+    /// Answer as fast as possible, or when the simulated device would have
+    #[arg(long, value_enum, default_value_t = Timing::None, hide_possible_values = true, value_name = "emulate|none")]
+    pub timing: Timing,
+
+    /// Cut the power of the simulated device at its Nth program or erase: the command is torn, clients get an I/O
+    /// error, and the device mounts again from its flash
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    pub cut_after: Option<u64>,
+
+    /// Seed of how that command is torn
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+
+    /// Write the final report as JSON
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub json: Option<PathBuf>,
+}
+
 /// `ftlab schemes` and `ftlab devices`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct NameArgs {
@@ -451,6 +510,16 @@ words!(
         Stop = "stop",
         /// Skip and count it.
         Skip = "skip",
+    }
+);
+
+words!(
+    /// When a served device answers.
+    Timing {
+        /// When the simulated device would have.
+        Emulate = "emulate",
+        /// As soon as it can.
+        None = "none",
     }
 );
 

@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::io::Write;
 
 pub mod args;
+pub mod capture;
 pub mod commands;
 pub mod error;
 pub mod experiment_file;

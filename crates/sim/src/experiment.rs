@@ -10,7 +10,7 @@ use crate::report::{self, Interval, RequestRecord, SchemeResult, ratio};
 use crate::summary::{Counts, Driven, parameters};
 use crate::workload::{Operation, Request, Source, WorkloadError};
 use flash::device::Device;
-use flash::{Brief, Cause, Clocked, Flash, FlashFault, Full, Lpn, Nand, NoData, Op, Rng, Tally, Timeline};
+use flash::{Brief, Clocked, Flash, FlashFault, Full, Lpn, Nand, NoData, Op, Rng, Tally, Timeline};
 use ftl::schemes::{self, Visitor};
 use ftl::{ConfigError, Error, Ftl, Scheme, Settings};
 use std::time::Instant;

@@ -681,7 +681,7 @@ fn json_value(value: Value) -> serde_json::Value {
 }
 
 /// The device with every key resolved.
-fn device_fields(device: &Device) -> Fields {
+pub(super) fn device_fields(device: &Device) -> Fields {
     let (g, t) = (&device.geometry, &device.timing);
     let us = |ns: u64| serde_json::Value::from(ns as f64 / 1e3);
     let mut fields = Fields::from([
