@@ -86,7 +86,7 @@ impl Drop for Mounted {
     }
 }
 
-/// SQLite at a database: one row a transaction, each durable before the next.
+/// SQLite at a database: one row a transaction, each durable before the next. Its first error ends it.
 struct Sqlite {
     shell: Child,
     said: BufReader<std::process::ChildStdout>,
@@ -95,6 +95,7 @@ struct Sqlite {
 impl Sqlite {
     fn start(database: &Path) -> Sqlite {
         let mut shell = Command::new("sqlite3")
+            .arg("-bail")
             .arg(database)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
