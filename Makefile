@@ -17,7 +17,7 @@ help:
 	@echo 'make unit          tests of all crates, of the README and of the tree itself'
 	@echo 'make docs          documentation of the crates, warnings are errors'
 	@echo 'make e2e           the optimised program runs its default comparison'
-	@echo 'make conformance   every scheme under more than 100,000 power cuts'
+	@echo 'make conformance   every scheme under more than 100,000 power cuts, with tags and with bytes'
 	@echo 'make bench         throughput; takes minutes and wants an idle machine'
 
 .PHONY: test
@@ -56,6 +56,7 @@ e2e: tools
 .PHONY: conformance
 conformance: tools
 	cargo run --locked --release -- check --cuts 110000
+	cargo run --locked --release -- check --cuts 110000 --medium bytes
 
 .PHONY: bench
 bench: tools
