@@ -48,6 +48,8 @@ pub enum Command {
     Run(RunArgs),
     /// Check that schemes lose nothing: cut the power at flash commands, fail blocks, audit.
     Check(CheckArgs),
+    /// Make and examine images: SSDs in a file.
+    Image(ImageArgs),
     /// Serve an image as a block device (NBD) that file systems and virtual machines can use.
     Serve(ServeArgs),
     /// Look at, convert and make traces.
@@ -277,6 +279,10 @@ pub struct CheckArgs {
     #[arg(long, value_name = "N", default_value = "400", value_parser = clap::value_parser!(u32).range(1..))]
     pub operations: u32,
 
+    /// What host pages carry: a 64-bit tag, or bytes that are all compared
+    #[arg(long, value_enum, default_value_t = CheckMedium::Tags, hide_possible_values = true, value_name = "tags|bytes")]
+    pub medium: CheckMedium,
+
     /// Show one case again, in detail, as SEED:OPERATION[.COMMAND.FACE[/COMMAND.FACE|/storm]]; needs --scheme NAME
     #[arg(long, value_name = "CASE")]
     pub replay: Option<Replay>,
@@ -465,6 +471,66 @@ pub struct TraceGenerateArgs {
     pub seed: u64,
 }
 
+/// `ftlab image`.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+pub struct ImageArgs {
+    /// What to do with an image.
+    #[command(subcommand)]
+    pub command: ImageCommand,
+}
+
+/// The commands on images.
+#[derive(Subcommand, Clone, Debug, PartialEq, Eq)]
+pub enum ImageCommand {
+    /// Make an image: a NAND chip in a sparse file, and the scheme that is to live on it.
+    #[command(after_help = "Examples:\n  \
+        ftlab image create ssd.img --device agrawal08:capacity=512MiB,spare=12.5% --scheme dftl\n  \
+        ftlab image create big.img --device agrawal08:capacity=64GiB --scheme dftl --set cache-bytes=64KiB")]
+    Create(ImageCreateArgs),
+    /// Say what an image is: device, scheme, state, wear. Reads a few kilobytes.
+    Info(ImageInfoArgs),
+    /// Examine all of an image: checksums, the scheme's invariants, every page that holds data. Writes nothing; exits
+    /// with 1 if something is wrong.
+    Verify(ImageInfoArgs),
+}
+
+/// `ftlab image create`.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+pub struct ImageCreateArgs {
+    /// File to make; it takes what is written to it
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+
+    /// Device, as NAME[:key=value,…] or a TOML file, with its capacity
+    #[arg(long, value_name = "DEVICE")]
+    pub device: String,
+
+    /// Scheme that is to live on it
+    #[arg(long, value_name = "NAME", value_parser = parse_name)]
+    pub scheme: String,
+
+    /// Set a parameter of the scheme (repeatable); `ftlab schemes NAME` lists them. durable-trim is on unless set
+    #[arg(long, value_name = "PARAM=VALUE", value_parser = parse_pair)]
+    pub set: Vec<(String, String)>,
+
+    /// Empty the file first if it exists
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// `ftlab image info` and `ftlab image verify`.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+pub struct ImageInfoArgs {
+    /// Image
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+
+    /// Write all of it as JSON too
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub json: Option<PathBuf>,
+}
+
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
         $(#[$doc])*
@@ -500,6 +566,16 @@ words!(
         Random = "random",
         /// Overwritten at random until the write amplification is steady (SNIA's five rounds).
         Steady = "steady",
+    }
+);
+
+words!(
+    /// What host pages carry in a check.
+    CheckMedium {
+        /// A tag.
+        Tags = "tags",
+        /// Bytes.
+        Bytes = "bytes",
     }
 );
 
@@ -640,6 +716,13 @@ impl FromStr for Setting {
 fn parse_name(text: &str) -> Result<String, String> {
     let name = text.trim();
     if name.is_empty() { Err("a name is missing".to_owned()) } else { Ok(name.to_owned()) }
+}
+
+fn parse_pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=').map(|(name, value)| (name.trim(), value.trim())) {
+        Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("write PARAM=VALUE, as in gc-low=2".to_owned()),
+    }
 }
 
 fn parse_interval_ns(text: &str) -> Result<u64, String> {

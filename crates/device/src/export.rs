@@ -66,3 +66,33 @@ pub trait Export: Send {
     /// Nothing is waiting: does a bounded piece of background work; whether there is more.
     fn idle(&mut self) -> bool;
 }
+
+impl<E: Export + ?Sized> Export for Box<E> {
+    fn bytes(&self) -> u64 {
+        (**self).bytes()
+    }
+    fn block_bytes(&self) -> u32 {
+        (**self).block_bytes()
+    }
+    fn read(&mut self, offset: u64, out: &mut [u8]) -> Result<Done, ExportError> {
+        (**self).read(offset, out)
+    }
+    fn write(&mut self, offset: u64, data: &[u8]) -> Result<Done, ExportError> {
+        (**self).write(offset, data)
+    }
+    fn trim(&mut self, offset: u64, bytes: u64) -> Result<Done, ExportError> {
+        (**self).trim(offset, bytes)
+    }
+    fn zero(&mut self, offset: u64, bytes: u64) -> Result<Done, ExportError> {
+        (**self).zero(offset, bytes)
+    }
+    fn flush(&mut self) -> Result<Done, ExportError> {
+        (**self).flush()
+    }
+    fn extents(&mut self, offset: u64, bytes: u64, out: &mut Vec<Extent>) -> Result<(), ExportError> {
+        (**self).extents(offset, bytes, out)
+    }
+    fn idle(&mut self) -> bool {
+        (**self).idle()
+    }
+}

@@ -1,10 +1,10 @@
 //! `ftlab check`: every scheme under power cuts, on failing media, and held to its claims.
 
 use super::Ended;
-use crate::args::{CheckArgs, Cuts};
+use crate::args::{CheckArgs, CheckMedium, Cuts};
 use crate::error::CliError;
 use ftl::schemes::{SCHEMES, by_name};
-use sim::check::{self, CheckConfig};
+use sim::check::{self, Carried, CheckConfig};
 use std::io::Write;
 
 /// Checks the schemes, or shows one case again.
@@ -19,6 +19,10 @@ pub(super) fn check(args: &CheckArgs, stdout: &mut dyn Write) -> Result<Ended, C
         cuts: match args.cuts {
             Cuts::All => check::Cuts::All,
             Cuts::Number(count) => check::Cuts::Count(count),
+        },
+        carried: match args.medium {
+            CheckMedium::Tags => Carried::Tags,
+            CheckMedium::Bytes => Carried::Bytes,
         },
         threads: args.threads,
         ..CheckConfig::new(scheme)
@@ -37,8 +41,9 @@ pub(super) fn check(args: &CheckArgs, stdout: &mut dyn Write) -> Result<Ended, C
         let report = check::check(&config(scheme)).map_err(CliError::new)?;
         let mut text = report.to_string();
         for failure in report.failures.iter().filter(|failure| !failure.replay.is_empty()) {
-            let (replay, operations) = (&failure.replay, args.operations);
-            text += &format!("  ftlab check --scheme {scheme} --operations {operations} --replay {replay}\n");
+            let (replay, operations, medium) = (&failure.replay, args.operations, args.medium.name());
+            let line = format!("ftlab check --scheme {scheme} --operations {operations} --medium {medium}");
+            text += &format!("  {line} --replay {replay}\n");
         }
         crate::print(stdout, &text)?;
         if !report.passed() {

@@ -100,7 +100,7 @@ pub fn run(args: &CompareArgs, stop: &AtomicBool, limits: &Limits) -> Result<Opt
 }
 
 /// The device that the user named.
-fn device_spec(device: Option<&str>) -> Result<DeviceSpec, CliError> {
+pub(super) fn device_spec(device: Option<&str>) -> Result<DeviceSpec, CliError> {
     let text = device.unwrap_or(DEFAULT_DEVICE);
     if Path::new(text).extension().is_none_or(|extension| extension != "toml") {
         return text.parse().map_err(CliError::new);
@@ -671,7 +671,7 @@ fn folded(runs: Vec<Outcome>, settled: &Settled) -> SchemeResult {
     })
 }
 
-fn json_value(value: Value) -> serde_json::Value {
+pub(super) fn json_value(value: Value) -> serde_json::Value {
     match value {
         Value::Count(count) => count.into(),
         Value::Real(number) => number.into(),

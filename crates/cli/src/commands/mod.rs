@@ -3,6 +3,7 @@
 mod check;
 pub mod compare;
 pub mod experiment;
+mod image;
 mod serve;
 mod tables;
 mod trace;
@@ -47,6 +48,7 @@ pub fn dispatch(command: Command, stdout: &mut dyn Write) -> Result<Ended, CliEr
             experiment::compare(&args, progress::interrupt_flag()?.as_ref(), stdout)
         }
         Command::Check(args) => check::check(&args, stdout),
+        Command::Image(args) => image::image(&args.command, stdout),
         Command::Serve(args) => serve::serve(&args, stdout),
         Command::Trace(args) => trace::trace(&args.command, stdout),
         Command::Schemes(args) => tables::schemes(args.name.as_deref(), stdout),

@@ -31,6 +31,8 @@ impl Layout {
     pub(super) const HEADERS: [u64; 2] = [0, UNIT];
     /// The state.
     pub(super) const STATE: u64 = 2 * UNIT;
+    /// The totals.
+    pub(super) const TOTALS: u64 = Self::STATE + 512;
 
     pub(super) fn new(g: &Geometry) -> Layout {
         let up = |bytes: u64, unit: u64| bytes.div_ceil(unit) * unit;

@@ -184,6 +184,38 @@ impl Standing {
     }
 }
 
+/// Programs over the life of an image, as of the last time that it was made durable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Totals {
+    /// Pages that the host wrote.
+    pub host: u64,
+    /// Pages programmed, those included.
+    pub programs: u64,
+}
+
+impl Totals {
+    /// Pages programmed for each page that the host wrote.
+    pub fn waf(&self) -> Option<f64> {
+        (self.host > 0).then(|| self.programs as f64 / self.host as f64)
+    }
+
+    fn encode(&self) -> [u8; 20] {
+        let mut out = [0; 20];
+        out[..8].copy_from_slice(&self.host.to_le_bytes());
+        out[8..16].copy_from_slice(&self.programs.to_le_bytes());
+        let crc = crc32fast::hash(&out[..16]);
+        out[16..].copy_from_slice(&crc.to_le_bytes());
+        out
+    }
+
+    /// What is damaged counts from zero.
+    fn decode(bytes: &[u8; 20]) -> Totals {
+        let long = |at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().expect("totals are longer"));
+        let sound = bytes[16..] == crc32fast::hash(&bytes[..16]).to_le_bytes();
+        if sound { Totals { host: long(0), programs: long(8) } } else { Totals::default() }
+    }
+}
+
 /// Pages of a block.
 #[derive(Clone, Debug, Default)]
 struct Pages {
@@ -221,6 +253,9 @@ pub struct Image {
     spec: Spec,
     layout: Layout,
     standing: Standing,
+    totals: Totals,
+    /// The totals in the file.
+    stored_totals: Totals,
     blocks: Vec<Entry>,
     /// Pages of the blocks that were touched.
     loaded: Vec<Option<Pages>>,
@@ -320,6 +355,9 @@ impl Image {
         }
         let mut standing = [0; 32];
         backing.read(Layout::STATE, &mut standing).map_err(host)?;
+        let mut totals = [0; 20];
+        backing.read(Layout::TOTALS, &mut totals).map_err(host)?;
+        let totals = Totals::decode(&totals);
         let tables = layout.tables.map(|start| {
             let mut table = vec![0; g.block_count() as usize * ENTRY as usize];
             backing.read(start, &mut table).map(|()| table)
@@ -345,6 +383,8 @@ impl Image {
             backing,
             layout,
             standing: Standing::decode(&standing),
+            totals,
+            stored_totals: totals,
             loaded: vec![None; blocks.len()],
             blocks,
             damaged_copies,
@@ -386,6 +426,11 @@ impl Image {
         self.blocks.iter().map(|entry| entry.erases)
     }
 
+    /// Programs since the image was created; after a kill those of the last seconds may be missing.
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+
     /// Blocks marked bad.
     pub fn bad_blocks(&self) -> impl Iterator<Item = Block> + '_ {
         (0..).map(Block).zip(&self.blocks).filter(|(_, entry)| entry.flags & Entry::BAD != 0).map(|(block, _)| block)
@@ -421,6 +466,10 @@ impl Image {
     /// The host failed.
     pub fn sync(&mut self) -> Result<(), Fault> {
         self.usable()?;
+        if self.totals != self.stored_totals {
+            self.write(Layout::TOTALS, &self.totals.encode())?;
+            self.stored_totals = self.totals;
+        }
         let synced = self.backing.sync();
         self.host(synced)
     }
@@ -661,6 +710,7 @@ impl Image {
 
     /// Programs the first `bytes` of the buffer; the page's checksum is theirs.
     fn program_buffer(&mut self, ppn: Ppn, page: Page, bytes: usize) -> Result<(), Fault> {
+        self.totals.programs += 1;
         let written = self.backing.write(self.layout.page(ppn), &self.buffer[..bytes]);
         self.host(written)?;
         self.put_record(ppn, page)
@@ -782,7 +832,7 @@ impl Flash for Image {
         Ok((page.state != State::Blank).then(|| page.oob()))
     }
 
-    fn program(&mut self, ppn: Ppn, oob: Oob, data: Payload<'_, [u8]>, _: Cause) -> Result<(), Fault> {
+    fn program(&mut self, ppn: Ppn, oob: Oob, data: Payload<'_, [u8]>, cause: Cause) -> Result<(), Fault> {
         self.touch()?;
         if oob.kind == Kind::Bad {
             return self.set_flag(self.spec.device.geometry.block_of(ppn), Entry::BAD);
@@ -793,6 +843,8 @@ impl Flash for Image {
             Payload::User(user) => {
                 assert!(matches!(oob.kind, Kind::Data | Kind::Log), "host data in a page of kind {:?}", oob.kind);
                 assert_eq!(user.len(), self.buffer.len(), "a host page is programmed whole");
+                self.totals.programs += 1;
+                self.totals.host += u64::from(cause == Cause::Host);
                 self.write(self.layout.page(ppn), user)?;
                 self.put_record(ppn, Page { check: crc32fast::hash(user), ..page })
             }
