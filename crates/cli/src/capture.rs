@@ -35,6 +35,7 @@ pub struct Capture {
     sender: SyncSender<Vec<Request>>,
     writer: JoinHandle<()>,
     failed: Arc<Failed>,
+    told: bool,
 }
 
 /// How the writer's thread reports that it could not go on.
@@ -64,7 +65,15 @@ impl Capture {
         });
         let writer = writer.map_err(fail)?;
         let now = Instant::now();
-        Ok(Capture { began: now, batch: Vec::with_capacity(BATCH), handed_on: now, sender, writer, failed })
+        Ok(Capture {
+            began: now,
+            batch: Vec::with_capacity(BATCH),
+            handed_on: now,
+            sender,
+            writer,
+            failed,
+            told: false,
+        })
     }
 
     /// Records a request that is about to be carried out.
@@ -90,17 +99,18 @@ impl Capture {
     }
 
     /// Why nothing is recorded any more, the first time that somebody asks.
-    pub fn failure(&self) -> Option<CliError> {
-        if !self.failed.raised.load(Ordering::Acquire) {
+    pub fn failure(&mut self) -> Option<CliError> {
+        if self.told || !self.failed.raised.load(Ordering::Acquire) {
             return None;
         }
-        self.failed.error.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.told = true;
+        self.failed.error.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Completes the trace.
     ///
     /// # Errors
-    /// The file could not be written, unless that was told before.
+    /// The file could not be written.
     pub fn finish(mut self) -> Result<(), CliError> {
         self.hand_on();
         let Capture { sender, writer, failed, .. } = self;
@@ -224,7 +234,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_full_disk_is_told_once() {
+    fn a_full_disk_is_told_once_and_at_the_end() {
         let mut capture = Capture::create(Path::new("/dev/full"), "image").unwrap();
         for _ in 0..BATCH {
             capture.record(Operation::Flush, 0, 0);
@@ -238,6 +248,7 @@ mod tests {
             thread::sleep(Duration::from_millis(1));
         };
         assert_eq!(error.message(), "cannot write /dev/full: no space left on the device");
-        assert_eq!(capture.finish(), Ok(()));
+        assert_eq!(capture.failure(), None);
+        assert_eq!(capture.finish(), Err(error));
     }
 }

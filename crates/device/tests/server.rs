@@ -1,7 +1,5 @@
 //! The server over real sockets, with the small client: what is promised, and what harms nobody.
 
-#![allow(clippy::disallowed_methods, reason = "a test is a program of its own")]
-
 #[path = "support/memory.rs"]
 mod memory;
 
@@ -87,7 +85,9 @@ fn what_is_wrong_is_refused_and_the_connection_lives_on() {
     let mut client = socket.client();
     let (end, most) = (BYTES as u64, MAX_PAYLOAD_BYTES);
     let too_long = vec![0; most as usize + 1];
-    let cases: &[(Command, u16, u64, u32, &[u8], u32)] = &[
+    /// Command, flags, offset, length, data, and the error that is due.
+    type Case<'a> = (Command, u16, u64, u32, &'a [u8], u32);
+    let cases: &[Case<'_>] = &[
         (Command::Read, 0, end - 100, 101, &[], 22),
         (Command::Read, 0, u64::MAX, 1, &[], 22),
         (Command::Read, 0, 0, 0, &[], 22),

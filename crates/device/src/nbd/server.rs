@@ -244,12 +244,10 @@ impl<E: Export + 'static> Server<E> {
     ///
     /// # Errors
     /// The address cannot be listened at.
-    ///
-    /// # Panics
-    /// The export's preferred unit is not a power of two from 512 bytes up to the longest request.
     pub fn start(address: &Address, export: E, options: Options) -> io::Result<Server<E>> {
-        let served = Served { bytes: export.bytes(), block_bytes: export.block_bytes() };
-        assert!(served.block_bytes.is_power_of_two() && (512..=MAX_PAYLOAD_BYTES).contains(&served.block_bytes));
+        // What the protocol allows for the preferred unit.
+        let block_bytes = export.block_bytes().next_power_of_two().clamp(512, MAX_PAYLOAD_BYTES);
+        let served = Served { bytes: export.bytes(), block_bytes };
         let (listener, socket) = Listener::bind(address)?;
         let address = match &listener {
             Listener::Tcp(listener) => Address::Tcp(listener.local_addr()?),
@@ -269,22 +267,11 @@ impl<E: Export + 'static> Server<E> {
             connections: Mutex::default(),
             closed: Condvar::new(),
         });
-        let spawn =
-            |name: &str, work: Box<dyn FnOnce() + Send>| thread::Builder::new().name(name.to_owned()).spawn(work);
-        let idler = spawn(
-            "idle",
-            Box::new({
-                let shared = Arc::clone(&shared);
-                move || shared.idle()
-            }),
-        )?;
-        let acceptor = spawn(
-            "accept",
-            Box::new({
-                let shared = Arc::clone(&shared);
-                move || accept(&shared, &listener, &woken)
-            }),
-        )?;
+        let named = |name: &str| thread::Builder::new().name(name.to_owned());
+        let idling = Arc::clone(&shared);
+        let idler = named("idle").spawn(move || idling.idle())?;
+        let accepting = Arc::clone(&shared);
+        let acceptor = named("accept").spawn(move || accept(&accepting, &listener, &woken))?;
         Ok(Server { shared, address, wake, socket, acceptor, idler })
     }
 
