@@ -11,7 +11,7 @@
 //!
 //! A flush is the scheme's flush, and then the host's disk. When power is lost or the host's file fails, the request is
 //! answered with an I/O error, what the scheme had in RAM is dropped, and a later request mounts the device afresh,
-//! from the file. A clean shutdown ([`AnyDisk::close`]) leaves the scheme's RAM in the image, and the next mount need
+//! from the file. So it is if a collection meets a page that cannot be corrected. A clean shutdown ([`AnyDisk::close`]) leaves the scheme's RAM in the image, and the next mount need
 //! not read the flash.
 //!
 //! The timeline is told when requests arrive in real time. Without emulated timing it only counts; with it, [`Done`]
@@ -396,27 +396,32 @@ impl<M: Medium, S: Ftl<Timeline<M>>> Disk<M, S> {
     #[inline]
     fn page<T>(
         &mut self,
+        reads: bool,
         work: impl FnOnce(&mut S, &mut Timeline<M>) -> Result<T, Error<Fault>>,
     ) -> Result<(T, u64), ExportError> {
         let Some(ftl) = &mut self.ftl else { return Err(ExportError::Io) };
+        let programs = self.flash.inner().image().totals().programs;
         self.flash.page_begin();
         match work(ftl, &mut self.flash) {
             Ok(result) => Ok((result, self.flash.page_end().end_ns)),
-            Err(error) => Err(self.failed(error)),
+            Err(error) => {
+                let unchanged = reads && self.image().totals().programs == programs;
+                Err(self.failed(error, unchanged))
+            }
         }
     }
 
+    /// A request failed. A page that cannot be corrected is the end of the request alone if nothing but reading was
+    /// done for it; a collection that meets one has stopped half way, and only the flash is sure to be right.
     #[cold]
-    fn failed(&mut self, error: Error<Fault>) -> ExportError {
+    fn failed(&mut self, error: Error<Fault>, unchanged: bool) -> ExportError {
         let Error::Flash(fault) = error else { return ExportError::NoSpace };
-        match fault.kind() {
-            FaultKind::Uncorrectable => self.counts.uncorrectable += 1,
-            FaultKind::PowerLost | FaultKind::HostFailed => {
-                let cause = self.image().failure().map(|cause| format!(": {cause}")).unwrap_or_default();
-                self.failure = Some(format!("{fault}{cause}"));
-                self.ftl = None;
-            }
-            FaultKind::ProgramFailed | FaultKind::EraseFailed => {}
+        let uncorrectable = fault.kind() == FaultKind::Uncorrectable;
+        self.counts.uncorrectable += u64::from(uncorrectable);
+        if !(uncorrectable && unchanged) {
+            let cause = self.image().failure().map(|cause| format!(": {cause}")).unwrap_or_default();
+            self.failure = Some(format!("{fault}{cause}"));
+            self.ftl = None;
         }
         ExportError::Io
     }
@@ -455,7 +460,7 @@ impl<M: Medium, S: Ftl<Timeline<M>>> Disk<M, S> {
                 Some(data) => &data[part.in_range..part.in_range + part.bytes],
                 None => &zeros[..part.bytes],
             };
-            let written = self.page(|ftl, flash| {
+            let written = self.page(!part.whole, |ftl, flash| {
                 if part.whole {
                     return ftl.write(flash, part.lpn, source);
                 }
@@ -483,7 +488,7 @@ impl<M: Medium, S: Ftl<Timeline<M>>> Disk<M, S> {
             return Ok(0);
         }
         self.changed = true;
-        let ((), end_ns) = self.page(|ftl, flash| ftl.trim(flash, Lpn(first as u32), (end - first) as u32))?;
+        let ((), end_ns) = self.page(false, |ftl, flash| ftl.trim(flash, Lpn(first as u32), (end - first) as u32))?;
         Ok(end_ns)
     }
 }
@@ -515,7 +520,7 @@ impl<M: Medium, S: Ftl<Timeline<M>>> Export for Disk<M, S> {
         self.counts.read_bytes += out.len() as u64;
         for part in self.parts(offset, out.len() as u64) {
             let out = &mut out[part.in_range..part.in_range + part.bytes];
-            let ((), end_ns) = self.page(|ftl, flash| {
+            let ((), end_ns) = self.page(true, |ftl, flash| {
                 match ftl.read(flash, part.lpn)? {
                     Some(data) => out.copy_from_slice(&data[part.in_page..part.in_page + part.bytes]),
                     None => out.fill(0),
@@ -561,9 +566,9 @@ impl<M: Medium, S: Ftl<Timeline<M>>> Export for Disk<M, S> {
     fn flush(&mut self) -> Result<Done, ExportError> {
         let now_ns = self.arrive(0, 0)?;
         self.counts.flushes += 1;
-        let ((), end_ns) = self.page(|ftl, flash| ftl.flush(flash))?;
+        let ((), end_ns) = self.page(false, |ftl, flash| ftl.flush(flash))?;
         let synced = self.flash.inner_mut().image_mut().sync();
-        synced.map_err(|fault| self.failed(Error::Flash(fault)))?;
+        synced.map_err(|fault| self.failed(Error::Flash(fault), false))?;
         Ok(self.done(now_ns, end_ns))
     }
 
@@ -586,7 +591,7 @@ impl<M: Medium, S: Ftl<Timeline<M>>> Export for Disk<M, S> {
         if self.ftl.is_none() || self.arrive(0, 0).is_err() {
             return false;
         }
-        self.page(|ftl, flash| ftl.idle(flash, IDLE_COPIES)).is_ok_and(|(more, _)| more)
+        self.page(false, |ftl, flash| ftl.idle(flash, IDLE_COPIES)).is_ok_and(|(more, _)| more)
     }
 }
 
@@ -643,7 +648,7 @@ impl<M: Medium, S: Ftl<Timeline<M>>> AnyDisk for Disk<M, S> {
         }
         let saved = ftl.save();
         let stored = self.flash.inner_mut().image_mut().store_checkpoint(&saved);
-        stored.map_err(|fault| self.failed(Error::Flash(fault)))
+        stored.map_err(|fault| self.failed(Error::Flash(fault), false))
     }
 }
 

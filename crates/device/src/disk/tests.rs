@@ -300,6 +300,65 @@ fn altered_data_is_an_error_and_never_other_data() {
     }
 }
 
+/// Any byte of the file is changed: what is read was once written to that page, or is an error, also after the device
+/// was written all over.
+#[test]
+fn any_changed_byte_leaves_a_device_that_reads_what_was_written_or_says_so() {
+    let mut errors = 0;
+    for (scheme, clean) in [("page", true), ("page", false), ("dftl", true), ("dftl", false)] {
+        let (directory, path) = place();
+        let mut disk = create(&path, scheme);
+        let mut rng = Rng::new(6);
+        let page_of = |lpn: u64, round: u64| {
+            let mut page = vec![round as u8; 512];
+            page[..8].copy_from_slice(&lpn.to_le_bytes());
+            page
+        };
+        let mut rounds = [0; 80];
+        for round in 1..400 {
+            let lpn = rng.below(80);
+            disk.write(lpn * 512, &page_of(lpn, round)).unwrap();
+            rounds[lpn as usize] = round;
+        }
+        if clean {
+            disk.close().unwrap();
+        } else {
+            drop(disk);
+        }
+        let whole = fs::read(&path).unwrap();
+        let used = whole.iter().rposition(|&byte| byte != 0).unwrap() as u64;
+        let changed = directory.path().join("changed.img");
+        for case in 0..300 {
+            let mut bytes = whole.clone();
+            // Half of the changes go where the records are.
+            let at = if case % 2 == 0 { rng.below(used) } else { 4096 * 5 + rng.below(128 * 64) } as usize;
+            bytes[at] ^= 1 + rng.below(255) as u8;
+            fs::write(&changed, &bytes).unwrap();
+            let mut disk = open(&changed);
+            for lpn in 0..80 {
+                let mut out = vec![0; 512];
+                match disk.read(lpn * 512, &mut out) {
+                    Err(ExportError::Io) => errors += 1,
+                    Err(error) => panic!("{error:?}"),
+                    Ok(_) => {
+                        let known = out == [0; 512] || (0..=rounds[lpn as usize]).any(|r| out == page_of(lpn, r));
+                        assert!(known, "{scheme}, byte {at}, page {lpn}");
+                    }
+                }
+            }
+            let mut refused = 0;
+            for lpn in 0..80 {
+                // A collection may meet a page that nobody can read any more.
+                refused += u32::from(disk.write(lpn * 512, &page_of(lpn, 9)).is_err());
+            }
+            let mut out = vec![0; 512];
+            let lost = (0..80).filter(|lpn| disk.read(lpn * 512, &mut out).is_err() || out != page_of(*lpn, 9)).count();
+            assert!(lost as u32 <= refused, "{scheme}, byte {at}: {lost} of {refused}");
+        }
+    }
+    assert!(errors > 50, "{errors}");
+}
+
 #[test]
 fn holes_are_known_where_ram_tells() {
     let (_directory, path) = place();
@@ -370,4 +429,42 @@ fn an_image_of_another_build_is_refused() {
     let mut wrong = small("page");
     wrong.device.logical_pages = 128;
     assert!(error(&wrong).starts_with("spare: "), "{}", error(&wrong));
+}
+
+/// A half-full image of `FTLAB_MOUNT_GIB` GiB (1 if unset; 64 is the size that docs/mount.md states times for) mounts in
+/// time. With `--nocapture` it prints how long that took.
+#[test]
+fn large_images_mount_in_time() {
+    let gib: u64 = std::env::var("FTLAB_MOUNT_GIB").map_or(1, |gib| gib.parse().unwrap());
+    for scheme in ["page", "dftl"] {
+        let (_directory, path) = place();
+        let overrides = flash::device::Overrides {
+            capacity: Some(gib << 30),
+            spare: Some(0.125),
+            page: Some(4096),
+            pages_per_block: Some(256),
+            ..flash::device::Overrides::default()
+        };
+        let device = flash::device::by_name("agrawal08").unwrap().build(&overrides).unwrap();
+        let mut image = Image::create(&path, &Spec { device, ..small(scheme) }, false).unwrap();
+        image.sparse_zeros = true;
+        let mut disk = mount(image, false).unwrap();
+        let size = disk.bytes();
+        // Not in order: a page that is found by its LPN lies in another block than the one before.
+        let chunk = vec![0; 1 << 16];
+        let chunks = size / chunk.len() as u64;
+        for i in 0..chunks / 2 {
+            disk.write(i * 40_503 % chunks * chunk.len() as u64, &chunk).unwrap();
+        }
+        drop(disk);
+        for (how, limit) in [(Mounted::Scan, 5.0), (Mounted::Checkpoint, 0.5)] {
+            let began = Instant::now();
+            let mut disk = open(&path);
+            let seconds = began.elapsed().as_secs_f64();
+            println!("{scheme}, {gib} GiB: {seconds:.3} s; {}", disk.mounted());
+            assert!(disk.mounted().how == how && seconds < limit, "{}", disk.mounted());
+            disk.write(0, &[1; 4096]).unwrap();
+            disk.close().unwrap();
+        }
+    }
 }

@@ -264,6 +264,9 @@ pub struct Image {
     failed: Option<io::Error>,
     buffer: Vec<u8>,
     words: Vec<u32>,
+    /// Pages of zeros are left holes in the file: a large image at the cost of its records.
+    #[cfg(test)]
+    pub(crate) sparse_zeros: bool,
 }
 
 impl Image {
@@ -391,6 +394,8 @@ impl Image {
             failed: None,
             buffer: vec![0; g.page_bytes as usize],
             words: Vec::new(),
+            #[cfg(test)]
+            sparse_zeros: false,
             spec,
         })
     }
@@ -580,10 +585,22 @@ impl Image {
     #[cold]
     fn read_records(&mut self, block: Block) -> Result<(), Fault> {
         let g = self.spec.device.geometry;
-        let mut bytes = vec![0; g.pages_per_block as usize * RECORD as usize];
-        self.fetch(self.layout.block_records(block), &mut bytes)?;
-        let records = bytes.as_chunks::<{ RECORD as usize }>().0;
         let entry = self.blocks[block.index()];
+        let strict = g.order == ProgramOrder::Strict && entry.flags & Entry::UNSAFE == 0;
+        let at = self.layout.block_records(block);
+        let size = g.pages_per_block as usize * RECORD as usize;
+        let mut bytes = vec![0; size];
+        let (head, tail) = bytes.split_at_mut(size.min(UNIT as usize));
+        self.fetch(at, head)?;
+        let first = head.first_chunk().expect("a block has a page");
+        let (first, of) = Page::decode(first, g.page(block, 0), entry.generation);
+        if strict && (first.state == State::Blank || of < entry.generation) {
+            // Nothing stands above a blank page, and most of the file may be a hole, which is slow to read.
+            self.loaded[block.index()] = Some(Pages::default());
+            return Ok(());
+        }
+        self.fetch(at + head.len() as u64, tail)?;
+        let records = bytes.as_chunks::<{ RECORD as usize }>().0;
         let mut pages = Pages::default();
         for (offset, record) in (0..).zip(records) {
             let (page, of) = Page::decode(record, g.page(block, offset), entry.generation);
@@ -604,7 +621,7 @@ impl Image {
                 pages.next = offset + 1;
             }
         }
-        if g.order == ProgramOrder::Strict && entry.flags & Entry::UNSAFE == 0 {
+        if strict {
             // A blank page below a programmed one: its record was lost when the host crashed.
             let below = &mut pages.pages[..pages.next as usize];
             below.iter_mut().filter(|page| page.state == State::Blank).for_each(|page| *page = Page::DAMAGED);
@@ -845,6 +862,10 @@ impl Flash for Image {
                 assert_eq!(user.len(), self.buffer.len(), "a host page is programmed whole");
                 self.totals.programs += 1;
                 self.totals.host += u64::from(cause == Cause::Host);
+                #[cfg(test)]
+                if self.sparse_zeros && user.iter().all(|&byte| byte == 0) {
+                    return self.put_record(ppn, Page { check: crc32fast::hash(user), ..page });
+                }
                 self.write(self.layout.page(ppn), user)?;
                 self.put_record(ppn, Page { check: crc32fast::hash(user), ..page })
             }

@@ -433,7 +433,12 @@ impl Page {
             match flash.copy(from, to, Cause::DataGc, |oob, _| oob.program = program) {
                 Ok(oob) => return Ok((to, oob)),
                 Err(fault) if fault.kind() == FaultKind::ProgramFailed => self.space.abandon(to),
-                Err(fault) => return Err(fault.into()),
+                Err(fault) => {
+                    if fault.kind() == FaultKind::Uncorrectable {
+                        self.space.give_back(self.gc, to);
+                    }
+                    return Err(fault.into());
+                }
             }
         }
     }
