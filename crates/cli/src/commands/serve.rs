@@ -2,8 +2,8 @@
 //!
 //! Between the server and the disk stands [`Watched`], which sees every request in the order in which it is carried
 //! out: it writes the capture and times what the report needs. A capture says what the scheme was asked for: a write
-//! that must be durable is a write and a flush, zeros over whole pages are a discard where discards are durable. Since a
-//! trace has no idle time to collect in, a captured device does no background work; then the trace brings about the
+//! that must be durable is a write and a flush, zeros over whole pages are a discard where discards are durable. Since
+//! a trace has no idle time to collect in, a captured device does no background work; then the trace brings about the
 //! same flash commands when it is simulated.
 
 use super::Ended;
