@@ -854,6 +854,7 @@ mod tests {
             seeds: 32,
             cuts: Cuts::Number(80_000),
             operations: 400,
+            medium: CheckMedium::Tags,
             replay: None,
             threads: 0,
         };
