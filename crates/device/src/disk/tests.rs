@@ -431,8 +431,8 @@ fn an_image_of_another_build_is_refused() {
     assert!(error(&wrong).starts_with("spare: "), "{}", error(&wrong));
 }
 
-/// A half-full image of `FTLAB_MOUNT_GIB` GiB (1 if unset; 64 is the size that docs/mount.md states times for) mounts in
-/// time. With `--nocapture` it prints how long that took.
+/// A half-full image of `FTLAB_MOUNT_GIB` GiB (1 if unset; 64 is the size that docs/mount.md states times for) mounts
+/// in time. With `--nocapture` it prints how long that took.
 #[test]
 fn large_images_mount_in_time() {
     let gib: u64 = std::env::var("FTLAB_MOUNT_GIB").map_or(1, |gib| gib.parse().unwrap());
