@@ -280,7 +280,8 @@ pub struct CheckArgs {
     pub operations: u32,
 
     /// What host pages carry: a 64-bit tag, or bytes that are all compared
-    #[arg(long, value_enum, default_value_t = CheckMedium::Tags, hide_possible_values = true, value_name = "tags|bytes")]
+    #[arg(long, value_enum, default_value_t = CheckMedium::Tags, hide_possible_values = true,
+          value_name = "tags|bytes")]
     pub medium: CheckMedium,
 
     /// Show one case again, in detail, as SEED:OPERATION[.COMMAND.FACE[/COMMAND.FACE|/storm]]; needs --scheme NAME

@@ -196,7 +196,8 @@ mod tests {
             // Of an earlier life of the block nothing is left, unless the change happens to name the present one.
             let later = generation + 10;
             let stale = Page::decode(&bytes, Ppn(5), later).0;
-            prop_assert!(stale == Page::BLANK || (bytes[..4] == later.to_le_bytes() || bytes[36..40] == later.to_le_bytes()));
+            let named = bytes[..4] == later.to_le_bytes() || bytes[36..40] == later.to_le_bytes();
+            prop_assert!(stale == Page::BLANK || named);
         }
 
         #[test]

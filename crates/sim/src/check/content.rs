@@ -1,7 +1,7 @@
 //! What host pages carry in a check.
 //!
-//! The oracle deals in tags. A medium that keeps bytes is given a page in which every word follows from the tag and from
-//! its place, so that nothing but the whole of a page that was once written reads back as a tag.
+//! The oracle deals in tags. A medium that keeps bytes is given a page in which every word follows from the tag and
+//! from its place, so that nothing but the whole of a page that was once written reads back as a tag.
 
 use flash::{Fault, Flash};
 
