@@ -1,7 +1,8 @@
 //! The `ftlab` command: arguments, experiment files, progress, and the faces of a report.
 //!
 //! The binary is a few lines over this library, so that everything a user sees is under test. Nothing here simulates;
-//! nothing below this crate prints or exits, and only `device` opens files and sockets: images, and where they are served.
+//! nothing below this crate prints or exits, and only `device` opens files and sockets: images, and where they are
+//! served.
 
 use std::ffi::OsString;
 use std::io::Write;

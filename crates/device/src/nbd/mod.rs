@@ -11,8 +11,8 @@
 //! ```
 //!
 //! One thread serves one connection and carries its requests out itself: what a socket delivered in one read is
-//! executed in a row, and all replies to it leave in one write. No request costs a thread switch, an allocation or a copy of its
-//! payload. Only with emulated timing a second thread per connection holds replies until they are due.
+//! executed in a row, and all replies to it leave in one write. No request costs a thread switch, an allocation or a
+//! copy of its payload. Only with emulated timing a second thread per connection holds replies until they are due.
 
 pub mod client;
 mod delay;
