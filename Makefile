@@ -17,7 +17,8 @@ help:
 	@echo 'make unit          tests of all crates, of the README and of the tree itself'
 	@echo 'make docs          documentation of the crates, warnings are errors'
 	@echo 'make e2e           the optimised program runs its default comparison'
-	@echo 'make conformance   every scheme under more than 100,000 power cuts'
+	@echo 'make conformance   every scheme under more than 100,000 power cuts, with tags and with bytes'
+	@echo 'make soak          200 kills of a server under load for each scheme; a few minutes'
 	@echo 'make bench         throughput; takes minutes and wants an idle machine'
 
 .PHONY: test
@@ -28,6 +29,17 @@ tools:
 	@command -v cc >/dev/null || { apt-get update && apt-get install -y build-essential; }
 	@cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt
 	@cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
+
+# Programs that served images are tested with. A test whose programs are missing says so and is skipped, so that this
+# may fail, for want of root or of a network.
+CLIENTS := fio libnbd-bin nbdkit qemu-utils e2fsprogs postmark sqlite3
+
+.PHONY: clients
+clients:
+	@for program in fio nbdinfo nbdfuse nbdkit qemu-img mkfs.ext4 postmark sqlite3; do \
+	  PATH=$$PATH:/usr/sbin:/sbin command -v $$program >/dev/null || missing=1; done; \
+	  [ -z "$$missing" ] || { apt-get update && apt-get install -y $(CLIENTS); } || \
+	  echo 'some of $(CLIENTS) could not be installed: tests that need them are skipped'
 
 .PHONY: fmt
 fmt: tools
@@ -42,7 +54,7 @@ no-std: tools
 	cargo check --locked -p ftlab-bare
 
 .PHONY: unit
-unit: tools
+unit: tools clients
 	cargo test --locked --workspace
 
 .PHONY: docs
@@ -56,6 +68,11 @@ e2e: tools
 .PHONY: conformance
 conformance: tools
 	cargo run --locked --release -- check --cuts 110000
+	cargo run --locked --release -- check --cuts 110000 --medium bytes
+
+.PHONY: soak
+soak: tools
+	FTLAB_SOAK=200 cargo test --locked -p ftlab --test soak -- --nocapture
 
 .PHONY: bench
 bench: tools

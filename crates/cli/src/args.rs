@@ -11,6 +11,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use sim::check::Replay;
 use sim::units::{UnitError, parse_bytes, parse_count, parse_duration_ns};
 use std::ffi::OsString;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -47,6 +48,10 @@ pub enum Command {
     Run(RunArgs),
     /// Check that schemes lose nothing: cut the power at flash commands, fail blocks, audit.
     Check(CheckArgs),
+    /// Make and examine images: SSDs in a file.
+    Image(ImageArgs),
+    /// Serve an image as a block device (NBD) that file systems and virtual machines can use.
+    Serve(ServeArgs),
     /// Look at, convert and make traces.
     Trace(TraceArgs),
     /// List the schemes, or explain one.
@@ -274,6 +279,11 @@ pub struct CheckArgs {
     #[arg(long, value_name = "N", default_value = "400", value_parser = clap::value_parser!(u32).range(1..))]
     pub operations: u32,
 
+    /// What host pages carry: a 64-bit tag, or bytes that are all compared
+    #[arg(long, value_enum, default_value_t = CheckMedium::Tags, hide_possible_values = true,
+          value_name = "tags|bytes")]
+    pub medium: CheckMedium,
+
     /// Show one case again, in detail, as SEED:OPERATION[.COMMAND.FACE[/COMMAND.FACE|/storm]]; needs --scheme NAME
     #[arg(long, value_name = "CASE")]
     pub replay: Option<Replay>,
@@ -281,6 +291,62 @@ pub struct CheckArgs {
     /// Threads [default: one per core]
     #[arg(long, value_name = "N", value_parser = parse_threads)]
     pub threads: Option<usize>,
+}
+
+/// `ftlab serve`.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+#[command(after_help = "Examples:\n  \
+    ftlab serve --image ssd.img --scheme dftl --socket ssd.sock --stats 1s\n      \
+    then: nbdinfo 'nbd+unix:///?socket=ssd.sock'\n  \
+    ftlab serve --image ssd.img --scheme dftl --socket ssd.sock --capture mail.iolog.zst\n      \
+    then: ftlab compare mail.iolog.zst\n\n\
+    SIGTERM and Ctrl-C shut down cleanly. A server that is killed loses nothing that a client had flushed.")]
+pub struct ServeArgs {
+    /// Image to serve; `ftlab image create` makes one
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub image: PathBuf,
+
+    /// The image's scheme
+    #[arg(long, value_name = "NAME", value_parser = parse_name)]
+    pub scheme: String,
+
+    /// Listen at a Unix socket
+    #[arg(long, value_name = "PATH", conflicts_with = "port", value_hint = ValueHint::FilePath)]
+    pub socket: Option<PathBuf>,
+
+    /// Listen at a TCP port; 0 takes a free one
+    #[arg(long, value_name = "N")]
+    pub port: Option<u16>,
+
+    /// Address of that port. There are no passwords: whoever reaches it can read and write
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1", requires = "port")]
+    pub bind: IpAddr,
+
+    /// Print what is being served, such as every 1s
+    #[arg(long, value_name = "INTERVAL", value_parser = parse_interval_ns)]
+    pub stats: Option<u64>,
+
+    /// Record every request as a compressed trace that `compare` reads. The device then does no background work, so
+    /// that the trace explains all that it does
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub capture: Option<PathBuf>,
+
+    /// Answer as fast as possible, or when the simulated device would have
+    #[arg(long, value_enum, default_value_t = Timing::None, hide_possible_values = true, value_name = "emulate|none")]
+    pub timing: Timing,
+
+    /// Cut the power of the simulated device at its Nth program or erase: the command is torn, clients get an I/O
+    /// error, and the device mounts again from its flash
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    pub cut_after: Option<u64>,
+
+    /// Seed of how that command is torn
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+
+    /// Write the final report as JSON
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub json: Option<PathBuf>,
 }
 
 /// `ftlab schemes` and `ftlab devices`.
@@ -406,6 +472,66 @@ pub struct TraceGenerateArgs {
     pub seed: u64,
 }
 
+/// `ftlab image`.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+pub struct ImageArgs {
+    /// What to do with an image.
+    #[command(subcommand)]
+    pub command: ImageCommand,
+}
+
+/// The commands on images.
+#[derive(Subcommand, Clone, Debug, PartialEq, Eq)]
+pub enum ImageCommand {
+    /// Make an image: a NAND chip in a sparse file, and the scheme that is to live on it.
+    #[command(after_help = "Examples:\n  \
+        ftlab image create ssd.img --device agrawal08:capacity=512MiB,spare=12.5% --scheme dftl\n  \
+        ftlab image create big.img --device agrawal08:capacity=64GiB --scheme dftl --set cache-bytes=64KiB")]
+    Create(ImageCreateArgs),
+    /// Say what an image is: device, scheme, state, wear. Reads a few kilobytes.
+    Info(ImageInfoArgs),
+    /// Examine all of an image: checksums, the scheme's invariants, every page that holds data. Writes nothing; exits
+    /// with 1 if something is wrong.
+    Verify(ImageInfoArgs),
+}
+
+/// `ftlab image create`.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+pub struct ImageCreateArgs {
+    /// File to make; it takes what is written to it
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+
+    /// Device, as NAME[:key=value,…] or a TOML file, with its capacity
+    #[arg(long, value_name = "DEVICE")]
+    pub device: String,
+
+    /// Scheme that is to live on it
+    #[arg(long, value_name = "NAME", value_parser = parse_name)]
+    pub scheme: String,
+
+    /// Set a parameter of the scheme (repeatable); `ftlab schemes NAME` lists them. durable-trim is on unless set
+    #[arg(long, value_name = "PARAM=VALUE", value_parser = parse_pair)]
+    pub set: Vec<(String, String)>,
+
+    /// Empty the file first if it exists
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// `ftlab image info` and `ftlab image verify`.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+pub struct ImageInfoArgs {
+    /// Image
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+
+    /// Write all of it as JSON too
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub json: Option<PathBuf>,
+}
+
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
         $(#[$doc])*
@@ -445,12 +571,32 @@ words!(
 );
 
 words!(
+    /// What host pages carry in a check.
+    CheckMedium {
+        /// A tag.
+        Tags = "tags",
+        /// Bytes.
+        Bytes = "bytes",
+    }
+);
+
+words!(
     /// What to do at a malformed record.
     OnError {
         /// Stop, naming the file and the line.
         Stop = "stop",
         /// Skip and count it.
         Skip = "skip",
+    }
+);
+
+words!(
+    /// When a served device answers.
+    Timing {
+        /// When the simulated device would have.
+        Emulate = "emulate",
+        /// As soon as it can.
+        None = "none",
     }
 );
 
@@ -571,6 +717,13 @@ impl FromStr for Setting {
 fn parse_name(text: &str) -> Result<String, String> {
     let name = text.trim();
     if name.is_empty() { Err("a name is missing".to_owned()) } else { Ok(name.to_owned()) }
+}
+
+fn parse_pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=').map(|(name, value)| (name.trim(), value.trim())) {
+        Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("write PARAM=VALUE, as in gc-low=2".to_owned()),
+    }
 }
 
 fn parse_interval_ns(text: &str) -> Result<u64, String> {
@@ -771,6 +924,7 @@ mod tests {
             seeds: 32,
             cuts: Cuts::Number(80_000),
             operations: 400,
+            medium: CheckMedium::Tags,
             replay: None,
             threads: None,
         };

@@ -1,12 +1,14 @@
 //! The `ftlab` command: arguments, experiment files, progress, and the faces of a report.
 //!
 //! The binary is a few lines over this library, so that everything a user sees is under test. Nothing here simulates;
-//! nothing below this crate opens a file, prints or exits.
+//! nothing below this crate prints or exits, and only `device` opens files and sockets: images, and where they are
+//! served.
 
 use std::ffi::OsString;
 use std::io::Write;
 
 pub mod args;
+pub mod capture;
 pub mod commands;
 pub mod error;
 pub mod experiment_file;

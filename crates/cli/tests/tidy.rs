@@ -13,7 +13,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ("ftlab-flash", &[]),
     ("ftlab-ftl", &["ftlab-flash"]),
     ("ftlab-sim", &["ftlab-flash", "ftlab-ftl"]),
-    ("ftlab", &["ftlab-flash", "ftlab-ftl", "ftlab-sim"]),
+    ("ftlab-device", &["ftlab-flash", "ftlab-ftl"]),
+    ("ftlab", &["ftlab-flash", "ftlab-ftl", "ftlab-sim", "ftlab-device"]),
     ("ftlab-bare", &["ftlab-flash", "ftlab-ftl"]),
 ];
 

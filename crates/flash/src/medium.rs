@@ -141,6 +141,8 @@ pub enum FaultKind {
     Uncorrectable,
     /// Power is gone: stop, and mount again.
     PowerLost,
+    /// The host's file failed; stop, and mount again.
+    HostFailed,
 }
 
 /// A medium's error type. [`Infallible`] for a medium that never fails, so that failure handling compiles away.
@@ -178,6 +180,7 @@ impl fmt::Display for Fault {
             FaultKind::EraseFailed => "a block erase failed",
             FaultKind::Uncorrectable => "a page could not be corrected",
             FaultKind::PowerLost => "power was lost",
+            FaultKind::HostFailed => "the file that holds the flash failed",
         })
     }
 }

@@ -82,7 +82,7 @@ pub struct MountReport {
 /// returns, it is acknowledged. A clone, beside a clone of its medium, is a branch of history: how checks try every
 /// power
 /// cut.
-pub trait Ftl<F: Flash>: Sized + Clone {
+pub trait Ftl<F: Flash>: Sized + Clone + Send + 'static {
     /// A scheme on a blank medium, as it leaves the factory. Reads bad-block marks, writes what the scheme needs.
     ///
     /// # Errors
@@ -109,6 +109,12 @@ pub trait Ftl<F: Flash>: Sized + Clone {
     /// # Errors
     /// Power lost or uncorrectable.
     fn read<'f>(&mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>>;
+
+    /// Whether a page holds anything, where the scheme's RAM alone tells: no flash is read, nothing is cached.
+    fn is_mapped(&self, lpn: Lpn) -> Option<bool> {
+        let _ = lpn;
+        None
+    }
 
     /// Reads a page that is about to be written in part. The pair counts as one access of a mapping cache.
     ///

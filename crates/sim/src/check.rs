@@ -18,13 +18,15 @@
 //! the configuration alone, not on threads.
 
 mod bed;
+mod content;
 mod cuts;
 mod honesty;
 mod media;
 mod session;
 
 use bed::{Bed, Lay};
-use flash::{Cause, CutPoint, Full, Geometry, Nand, PowerCut, Tags, Transcript};
+use content::Content;
+use flash::{BytesStore, Cause, CutPoint, Failing, Full, Geometry, Nand, PowerCut, Store, Tags, Transcript};
 use ftl::schemes;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -36,7 +38,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, Once};
 
 /// The chip that schemes are checked on.
-type Chip = Nand<Tags, Full>;
+type Chip<D> = Nand<D, Full>;
+
+/// The same with tags.
+type Tagged = Chip<Tags>;
 
 /// Failures after which a seed is given up: they are mostly the same one.
 const FAILURES_PER_SEED: usize = 5;
@@ -50,6 +55,27 @@ pub enum Cuts {
     Count(u64),
 }
 
+/// What host pages carry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Carried {
+    /// A 64-bit tag: fast.
+    #[default]
+    Tags,
+    /// Bytes, all of which are compared. Whether a scheme saves its RAM and works from its metadata does not depend on
+    /// them: that part always runs on tags.
+    Bytes,
+}
+
+impl Carried {
+    /// The word on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Carried::Tags => "tags",
+            Carried::Bytes => "bytes",
+        }
+    }
+}
+
 /// What to check.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CheckConfig {
@@ -57,6 +83,8 @@ pub struct CheckConfig {
     pub scheme: String,
     /// Settings that no seed varies: name and text.
     pub settings: Vec<(String, String)>,
+    /// What host pages carry.
+    pub carried: Carried,
     /// Seeds, each a device and a run of its own.
     pub seeds: Range<u64>,
     /// Operations of each run.
@@ -83,6 +111,7 @@ impl CheckConfig {
         CheckConfig {
             scheme: scheme.into(),
             settings: Vec::new(),
+            carried: Carried::Tags,
             seeds: 0..32,
             operations: 400,
             geometry: None,
@@ -255,6 +284,8 @@ pub struct CheckReport {
     pub scheme: String,
     /// Whether it was stopped before it was through: the counts are those of what was done.
     pub interrupted: bool,
+    /// What host pages carried.
+    pub carried: Carried,
     /// Seeds done.
     pub seeds: u64,
     /// Operations done, those after cuts included.
@@ -336,11 +367,12 @@ impl fmt::Display for CheckReport {
         };
         writeln!(
             f,
-            "{}: {verdict} over {} power cuts ({} of them during recovery) on {} devices",
+            "{}: {verdict} over {} power cuts ({} of them during recovery) on {} devices of {}",
             self.scheme,
             self.cuts + self.second_level_cuts,
             self.second_level_cuts,
-            self.seeds
+            self.seeds,
+            self.carried.name()
         )?;
         writeln!(
             f,
@@ -418,18 +450,15 @@ fn row(config: &CheckConfig) -> Result<&'static ftl::Scheme, CheckError> {
 }
 
 fn lay(config: &CheckConfig, seed: u64) -> Result<Bed, CheckError> {
-    schemes::visit::<PowerCut<Chip>, _>(&config.scheme, Lay { config, seed }).expect("the scheme has a row")
+    schemes::visit::<PowerCut<Tagged>, _>(&config.scheme, Lay { config, seed }).expect("the scheme has a row")
 }
 
 fn check_seed(config: &CheckConfig, seed: u64, stop: &AtomicBool) -> Result<CheckReport, CheckError> {
     let bed = lay(config, seed)?;
-    let mut report = CheckReport::default();
-    let visit = schemes::visit::<PowerCut<Chip>, _>(&config.scheme, cuts::CutEverywhere { config, bed: &bed, stop });
-    report.merge(visit.expect("the scheme has a row"));
-    if config.media {
-        let visit = schemes::visit(&config.scheme, media::OnFailingMedia { config, bed: &bed, stop });
-        report.merge(visit.expect("the scheme has a row"));
-    }
+    let mut report = match config.carried {
+        Carried::Tags => check_bed::<Tags>(config, &bed, stop),
+        Carried::Bytes => check_bed::<BytesStore>(config, &bed, stop),
+    };
     if config.honesty {
         let visit = schemes::visit(&config.scheme, honesty::Honest { config, bed: &bed, stop });
         report.merge(visit.expect("the scheme has a row"));
@@ -437,6 +466,18 @@ fn check_seed(config: &CheckConfig, seed: u64, stop: &AtomicBool) -> Result<Chec
     report.interrupted = stop.load(Ordering::Relaxed);
     report.seeds = u64::from(!report.interrupted);
     Ok(report)
+}
+
+/// The parts of a check in which host data matters.
+fn check_bed<D: Store<User: Content>>(config: &CheckConfig, bed: &Bed, stop: &AtomicBool) -> CheckReport {
+    let mut report = CheckReport::default();
+    let visit = schemes::visit::<PowerCut<Chip<D>>, _>(&config.scheme, cuts::CutEverywhere { config, bed, stop });
+    report.merge(visit.expect("the scheme has a row"));
+    if config.media {
+        let visit = schemes::visit::<Failing<Chip<D>>, _>(&config.scheme, media::OnFailingMedia { config, bed, stop });
+        report.merge(visit.expect("the scheme has a row"));
+    }
+    report
 }
 
 /// Checks a scheme until it is through or `stop` is raised. What was done until then is in the report too.
@@ -464,7 +505,7 @@ pub fn check(config: &CheckConfig, stop: &AtomicBool) -> Result<CheckReport, Che
             });
         }
     });
-    let mut report = CheckReport { scheme: row.name.into(), ..CheckReport::default() };
+    let mut report = CheckReport { scheme: row.name.into(), carried: config.carried, ..CheckReport::default() };
     for result in done.into_inner().expect("no thread panics while it holds the lock").into_values() {
         report.merge(result?);
     }
@@ -495,6 +536,13 @@ pub fn check(config: &CheckConfig, stop: &AtomicBool) -> Result<CheckReport, Che
 /// # Errors
 /// A configuration that is wrong, or a case that it does not have.
 pub fn replay(config: &CheckConfig, replay: &Replay) -> Result<Vec<String>, CheckError> {
+    match config.carried {
+        Carried::Tags => replay_on::<Tags>(config, replay),
+        Carried::Bytes => replay_on::<BytesStore>(config, replay),
+    }
+}
+
+fn replay_on<D: Store<User: Content>>(config: &CheckConfig, replay: &Replay) -> Result<Vec<String>, CheckError> {
     row(config)?;
     let bed = lay(config, replay.seed)?;
     let mut lines = vec![format!("{} {replay}", config.scheme), bed.to_string()];
@@ -502,10 +550,15 @@ pub fn replay(config: &CheckConfig, replay: &Replay) -> Result<Vec<String>, Chec
     let report = match replay.part {
         Part::Cuts => {
             let tell = cuts::Tell { bed: &bed, replay: *replay };
-            lines.extend(schemes::visit::<Transcript<PowerCut<Chip>>, _>(&config.scheme, tell).expect("it has a row")?);
+            lines.extend(
+                schemes::visit::<Transcript<PowerCut<Chip<D>>>, _>(&config.scheme, tell).expect("it has a row")?,
+            );
             return Ok(lines);
         }
-        Part::Media => schemes::visit(&config.scheme, media::OnFailingMedia { config, bed: &bed, stop: &on }),
+        Part::Media => schemes::visit::<Failing<Chip<D>>, _>(
+            &config.scheme,
+            media::OnFailingMedia { config, bed: &bed, stop: &on },
+        ),
         Part::Ram | Part::Metadata => schemes::visit(&config.scheme, honesty::Honest { config, bed: &bed, stop: &on }),
     };
     let failures = report.expect("the scheme has a row").failures;

@@ -6,10 +6,11 @@
 
 use crate::host::{Arrivals, HostModel};
 use crate::latency::{Recorder, RequestTimes, Times, summaries};
-use crate::report::{self, Cache, EraseCount, Interval, RequestRecord, SchemeResult, ratio};
+use crate::report::{self, Interval, RequestRecord, SchemeResult, ratio};
+use crate::summary::{Counts, Driven, parameters};
 use crate::workload::{Operation, Request, Source, WorkloadError};
 use flash::device::Device;
-use flash::{Brief, Cause, Clocked, Flash, Full, Lpn, Nand, NoData, Op, Rng, Tally, Timeline};
+use flash::{Brief, Clocked, Flash, Full, Lpn, Nand, NoData, Op, Rng, Tally, Timeline};
 use ftl::schemes::{self, Visitor};
 use ftl::{ConfigError, Error, Ftl, Scheme, Settings};
 use std::time::Instant;
@@ -211,7 +212,7 @@ impl<F: Measured> Visitor<F> for Work<'_> {
 
 /// The outcome of a run that ended before the workload began.
 fn stillborn(config: &Config, row: &'static Scheme, ended: String) -> Outcome {
-    let (scheme, params) = (row.name.to_owned(), parameters(config));
+    let (scheme, params) = (row.name.to_owned(), parameters(&config.settings));
     let result = SchemeResult { scheme, params, ended, ..SchemeResult::default() };
     Outcome { result, workload: report::Workload::default() }
 }
@@ -304,20 +305,6 @@ fn hint_ahead<F: Flash, S: Ftl<F>>(scheme: &S, pages: &[Lpn], i: usize) {
     if let Some(&lpn) = pages.get(i + NEAR) {
         scheme.hint_soon(lpn);
     }
-}
-
-/// Counts that the report's workload section needs.
-#[derive(Clone, Copy, Default)]
-struct Counts {
-    requests: u64,
-    reads: u64,
-    writes: u64,
-    read_pages: u64,
-    write_pages: u64,
-    trims: u64,
-    flushes: u64,
-    partial_writes: u64,
-    unmapped_reads: u64,
 }
 
 /// The interval of the series in progress.
@@ -619,107 +606,30 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
 
     fn finish(self, row: &'static Scheme, ended: String) -> Outcome {
         let tally = self.flash.tally().since(&self.base);
-        let us = |cause: Cause| {
-            Op::ALL.iter().map(|&op| tally.get(cause, op) as f64 * self.flash.command_ns(op) as f64 * 1e-3).sum::<f64>()
-        };
-        let [response_us, service_us, queue_us] = summaries(self.reads, self.writes);
-        let mut result = SchemeResult {
-            scheme: row.name.to_owned(),
-            params: parameters(self.config),
+        let driven = Driven {
+            row,
+            settings: &self.config.settings,
             ended,
-            response_us,
-            service_us,
-            queue_us,
-            ..SchemeResult::default()
+            page_bytes: self.page_bytes,
+            tally: &tally,
+            command_ns: &|op| self.flash.command_ns(op),
+            memory: self.scheme.memory(),
+            cache: self.scheme.cache(),
+            counters: self.scheme.counters(),
+            erases: [self.scheme.erase_counts(), &self.base_erases],
+            counts: self.counts,
         };
-        result.set_commands(&tally, us);
-        let memory = self.scheme.memory();
-        result.sram_bytes = memory.iter().map(|(_, bytes)| bytes).sum();
-        result.sram = memory.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect();
-        if row.has_cache && self.config.settings.get("cache-bytes") == Some(ftl::Value::Count(0)) {
-            // Nobody sized the cache: what the scheme took.
-            let of = |name| result.sram.get(name).copied().unwrap_or(0);
-            let bytes = of("mapping cache") + of("translation directory");
-            result.params.insert("cache-bytes".to_owned(), bytes.into());
-        }
-        let host_pages = self.counts.write_pages as f64;
-        if row.keeps_data {
-            let programs = tally.of(Op::Program) as f64;
-            result.waf = ratio(programs, host_pages);
-            let partial = tally.partial_bytes as f64 / self.page_bytes as f64;
-            result.waf_bytes = ratio(programs + partial, host_pages);
-            let cleaning: f64 = CLEANING.iter().map(|&cause| us(cause)).sum();
-            result.cleaning_seconds = Some(cleaning * 1e-6);
-            let host_us = host_pages * self.flash.command_ns(Op::Program) as f64 * 1e-3;
-            result.war = ratio(host_us + cleaning, host_us);
-            result.erase_count = erase_count(self.scheme.erase_counts(), &self.base_erases);
-        }
-        if let Some(cache) = self.scheme.cache() {
-            result.cache = Some(Cache::of(cache.accesses, cache.hits, cache.writebacks));
-            let translation = [Cause::TranslationLoad, Cause::TranslationUpdate, Cause::TranslationGc];
-            result.tp_overhead = ratio(translation.map(us).iter().sum(), result.flash.busy_us);
-            result.extra.insert("writeback_entries".to_owned(), cache.writeback_entries.into());
-        }
-        for (name, count) in self.scheme.counters() {
-            result.extra.insert(name.to_owned(), count.into());
-        }
-        let counts = self.counts;
-        for (name, count) in [
-            ("trims", counts.trims),
-            ("flushes", counts.flushes),
-            ("partial_page_writes", counts.partial_writes),
-            ("unmapped_page_reads", counts.unmapped_reads),
-        ] {
-            if count > 0 {
-                result.extra.insert(name.to_owned(), count.into());
-            }
-        }
+        let mut result = driven.result();
+        [result.response_us, result.service_us, result.queue_us] = summaries(self.reads, self.writes);
         let seconds = (self.last_end_ns.max(self.last_arrival_ns) - self.base_ns) as f64 * 1e-9;
         result.extra.insert("simulated_seconds".to_owned(), seconds.into());
-        if self.config.host == HostModel::Open && counts.requests > 0 {
+        if self.config.host == HostModel::Open && self.counts.requests > 0 {
             let arrivals = (self.last_arrival_ns - self.base_ns) as f64 * 1e-9;
-            result.set_backlog(arrivals, seconds - arrivals, counts.requests);
+            result.set_backlog(arrivals, seconds - arrivals, self.counts.requests);
         }
         result.series = self.window.map(|window| window.done).unwrap_or_default();
-        let workload = report::Workload {
-            requests: counts.requests,
-            reads: counts.reads,
-            writes: counts.writes,
-            read_pages: counts.read_pages,
-            write_pages: counts.write_pages,
-            ..report::Workload::default()
-        };
-        Outcome { result, workload }
+        Outcome { result, workload: self.counts.workload() }
     }
-}
-
-/// The causes whose time is cleaning cost (docs/metrics.md).
-const CLEANING: &[Cause] =
-    &[Cause::DataGc, Cause::TranslationGc, Cause::MergeSwitch, Cause::MergePartial, Cause::MergeFull, Cause::Swap];
-
-fn parameters(config: &Config) -> report::Fields {
-    config
-        .settings
-        .iter()
-        .map(|(name, value)| {
-            let value = match value {
-                ftl::Value::Count(n) => n.into(),
-                ftl::Value::Real(x) => x.into(),
-                ftl::Value::Switch(on) => on.into(),
-                ftl::Value::Word(word) => word.into(),
-            };
-            (name.to_owned(), value)
-        })
-        .collect()
-}
-
-/// Erases of the measured phase over all blocks.
-fn erase_count(now: &[u32], base: &[u32]) -> Option<EraseCount> {
-    let counts: Vec<u64> = now.iter().zip(base).map(|(&now, &base)| u64::from(now - base)).collect();
-    let n = counts.len() as f64;
-    let mean = counts.iter().sum::<u64>() as f64 / n;
-    let variance = counts.iter().map(|&count| (count as f64 - mean).powi(2)).sum::<f64>() / n;
-    Some(EraseCount { mean, stdev: variance.sqrt(), min: *counts.iter().min()?, max: *counts.iter().max()? })
 }
 
 #[cfg(test)]

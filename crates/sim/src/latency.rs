@@ -166,16 +166,33 @@ impl RequestTimes {
     }
 }
 
-/// The distributions of response, service and queueing time, of all requests with their parts; `None` without any.
+/// Reads and writes apart.
+#[derive(Clone, Debug, Default)]
+pub struct ByKind {
+    /// Of read requests.
+    pub reads: Recorder,
+    /// Of write requests.
+    pub writes: Recorder,
+}
+
+impl ByKind {
+    /// The distribution of both with its parts; `None` without times.
+    pub fn summary(&self) -> Option<Latency> {
+        let mut all = self.reads.with(&self.writes).summary()?;
+        all.read = self.reads.summary().map(Box::new);
+        all.write = self.writes.summary().map(Box::new);
+        Some(all)
+    }
+}
+
+/// The distributions of response, service and queueing time; `None` without requests.
 pub fn summaries(mut reads: RequestTimes, mut writes: RequestTimes) -> [Option<Latency>; 3] {
     reads.settle();
     writes.settle();
-    std::array::from_fn(|i| {
-        let (reads, writes) = (&reads.recorders[i], &writes.recorders[i]);
-        let mut all = reads.with(writes).summary()?;
-        all.read = reads.summary().map(Box::new);
-        all.write = writes.summary().map(Box::new);
-        Some(all)
+    let [mut reads, mut writes] = [reads, writes].map(|times| times.recorders.into_iter());
+    std::array::from_fn(|_| {
+        let (reads, writes) = (reads.next()?, writes.next()?);
+        ByKind { reads, writes }.summary()
     })
 }
 

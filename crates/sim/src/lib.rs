@@ -10,5 +10,6 @@ pub mod host;
 pub mod latency;
 pub mod oracle;
 pub mod report;
+pub mod summary;
 pub mod units;
 pub mod workload;

@@ -1,10 +1,10 @@
 //! `ftlab check`: every scheme under power cuts, on failing media, and held to its claims.
 
 use super::Ended;
-use crate::args::{CheckArgs, Cuts};
+use crate::args::{CheckArgs, CheckMedium, Cuts};
 use crate::error::CliError;
 use ftl::schemes::{SCHEMES, by_name};
-use sim::check::{self, CheckConfig};
+use sim::check::{self, Carried, CheckConfig};
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,6 +20,10 @@ pub(super) fn check(args: &CheckArgs, stop: &AtomicBool, stdout: &mut dyn Write)
         cuts: match args.cuts {
             Cuts::All => check::Cuts::All,
             Cuts::Number(count) => check::Cuts::Count(count),
+        },
+        carried: match args.medium {
+            CheckMedium::Tags => Carried::Tags,
+            CheckMedium::Bytes => Carried::Bytes,
         },
         threads: args.threads.unwrap_or(0),
         ..CheckConfig::new(scheme)
@@ -42,8 +46,9 @@ pub(super) fn check(args: &CheckArgs, stop: &AtomicBool, stdout: &mut dyn Write)
         let report = check::check(&config(scheme), stop).map_err(CliError::new)?;
         let mut text = report.to_string();
         for failure in report.failures.iter().filter(|failure| !failure.replay.is_empty()) {
-            let (replay, operations) = (&failure.replay, args.operations);
-            text += &format!("  ftlab check --scheme {scheme} --operations {operations} --replay {replay}\n");
+            let (replay, operations, medium) = (&failure.replay, args.operations, args.medium.name());
+            let line = format!("ftlab check --scheme {scheme} --operations {operations} --medium {medium}");
+            text += &format!("  {line} --replay {replay}\n");
         }
         crate::print(stdout, &text)?;
         if report.interrupted {

@@ -100,7 +100,7 @@ pub fn run(args: &CompareArgs, stop: &AtomicBool, limits: &Limits) -> Result<Opt
 }
 
 /// The device that the user named.
-fn device_spec(device: Option<&str>) -> Result<DeviceSpec, CliError> {
+pub(super) fn device_spec(device: Option<&str>) -> Result<DeviceSpec, CliError> {
     let text = device.unwrap_or(DEFAULT_DEVICE);
     if Path::new(text).extension().is_none_or(|extension| extension != "toml") {
         return text.parse().map_err(CliError::new);
@@ -691,7 +691,7 @@ fn folded(runs: Vec<Outcome>, settled: &Settled) -> SchemeResult {
     })
 }
 
-fn json_value(value: Value) -> serde_json::Value {
+pub(super) fn json_value(value: Value) -> serde_json::Value {
     match value {
         Value::Count(count) => count.into(),
         Value::Real(number) => number.into(),
@@ -701,7 +701,7 @@ fn json_value(value: Value) -> serde_json::Value {
 }
 
 /// The device with every key resolved.
-fn device_fields(device: &Device) -> Fields {
+pub(super) fn device_fields(device: &Device) -> Fields {
     let (g, t) = (&device.geometry, &device.timing);
     let us = |ns: u64| serde_json::Value::from(ns as f64 / 1e3);
     let mut fields = Fields::from([

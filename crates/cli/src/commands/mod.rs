@@ -3,6 +3,8 @@
 mod check;
 pub mod compare;
 pub mod experiment;
+mod image;
+mod serve;
 mod tables;
 mod trace;
 
@@ -46,6 +48,8 @@ pub fn dispatch(command: Command, stdout: &mut dyn Write) -> Result<Ended, CliEr
             experiment::compare(&args, progress::interrupt_flag()?.as_ref(), stdout)
         }
         Command::Check(args) => check::check(&args, progress::interrupt_flag()?.as_ref(), stdout),
+        Command::Image(args) => image::image(&args.command, stdout),
+        Command::Serve(args) => serve::serve(&args, stdout),
         Command::Trace(args) => {
             progress::leave_nothing_at_interrupt()?;
             trace::trace(&args.command, stdout)

@@ -7,7 +7,7 @@ use std::fs;
 fn alone_it_explains_itself() {
     let directory = Directory::new();
     let help = directory.ftlab("").succeeded().stdout;
-    for command in ["compare", "run", "check", "trace", "schemes", "devices"] {
+    for command in ["compare", "run", "check", "image", "trace", "schemes", "devices"] {
         assert!(help.contains(command), "{help}");
     }
     assert!(directory.ftlab("--version").succeeded().stdout.starts_with("ftlab "));

@@ -5,3 +5,4 @@ mod check;
 mod commands;
 mod common;
 mod compare;
+mod image;

@@ -384,6 +384,16 @@ impl Space {
         if self.open(flash, stream, rich, rich)? { Ok(rich) } else { Err(Error::Full) }
     }
 
+    /// After a page could not be read: what was taken of a stream to copy it to is left blank, to be taken again.
+    pub fn give_back(&mut self, stream: usize, page: Ppn) {
+        let lanes = &mut self.streams[stream];
+        let g = *self.blocks.geometry();
+        let block = g.block_of(page);
+        if let Some(lane) = (0..lanes.count()).find(|&lane| lanes.block(lane) == Some(block)) {
+            lanes.give_back(lane, page);
+        }
+    }
+
     /// After a failed program: the lane loses its block, which is doomed.
     pub fn abandon(&mut self, ppn: Ppn) {
         let g = *self.blocks.geometry();

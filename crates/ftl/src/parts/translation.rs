@@ -93,7 +93,12 @@ impl TranslationStore {
                     return Ok(());
                 }
                 Err(fault) if fault.kind() == FaultKind::ProgramFailed => space.abandon(to),
-                Err(fault) => return Err(fault.into()),
+                Err(fault) => {
+                    if fault.kind() == FaultKind::Uncorrectable {
+                        space.give_back(self.stream, to);
+                    }
+                    return Err(fault.into());
+                }
             }
         }
     }

@@ -31,6 +31,9 @@ impl<F: Flash> Ftl<F> for Canary {
     fn read<'f>(&mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
         self.0.read(flash, lpn)
     }
+    fn is_mapped(&self, lpn: Lpn) -> Option<bool> {
+        Ftl::<F>::is_mapped(&self.0, lpn)
+    }
     fn write(&mut self, flash: &mut F, lpn: Lpn, data: &F::User) -> Result<(), Error<F::Fault>> {
         self.0.write(flash, lpn, data)
     }

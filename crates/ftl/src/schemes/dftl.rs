@@ -576,7 +576,12 @@ impl Dftl {
             match flash.copy(from, to, cause, |oob, _| oob.program = program) {
                 Ok(oob) => return Ok((to, oob)),
                 Err(fault) if fault.kind() == FaultKind::ProgramFailed => self.space.abandon(to),
-                Err(fault) => return Err(fault.into()),
+                Err(fault) => {
+                    if fault.kind() == FaultKind::Uncorrectable {
+                        self.space.give_back(stream, to);
+                    }
+                    return Err(fault.into());
+                }
             }
         }
     }
@@ -697,6 +702,7 @@ impl Dftl {
         logical_pages: u32,
         settings: &Settings,
         plan: &CachePlan,
+        mut distrusted: BTreeSet<Ppn>,
     ) -> Result<(Dftl, MountReport), Error<F::Fault>> {
         let g = *flash.geometry();
         let mut dftl = Dftl::blank(g, logical_pages, settings, plan);
@@ -708,7 +714,8 @@ impl Dftl {
         })?;
         // The newest sound translation page of each TVPN, and its watermark.
         let mut newest: Vec<Option<(Ppn, Oob)>> = vec![None; pages];
-        for (ppn, oob) in translation.into_iter().filter(|(ppn, _)| !census.spoiled.contains(ppn)) {
+        let trusted = |ppn: &Ppn| !census.spoiled.contains(ppn) && !distrusted.contains(ppn);
+        for (ppn, oob) in translation.into_iter().filter(|(ppn, _)| trusted(ppn)) {
             let best = &mut newest[oob.address as usize];
             if best.is_none_or(|(_, best)| oob.program > best.program) {
                 *best = Some((ppn, oob));
@@ -745,9 +752,16 @@ impl Dftl {
             let range = first..logical_pages.min(first.saturating_add(g.entries_per_page()));
             let mut words = vec![Ppn::NONE.0; g.entries_per_page() as usize];
             if let Some((ppn, _)) = page {
+                let (oob, content) = flash.read(ppn, Cause::Recovery)?;
+                if oob.kind == Kind::Torn {
+                    // It was whole once, and has been damaged since: all over again, without it. Nothing was written
+                    // yet, and an older one, or none, only makes more data pages count.
+                    distrusted.insert(ppn);
+                    return Self::mount_on(flash, logical_pages, settings, plan, distrusted);
+                }
+                words.copy_from_slice(content.meta());
                 dftl.store.found(tvpn, ppn);
                 dftl.space.blocks.revive(ppn);
-                words.copy_from_slice(flash.read(ppn, Cause::Recovery)?.1.meta());
             }
             let mut group: Vec<(u32, u32)> = Vec::new();
             for lpn in range {
@@ -843,7 +857,7 @@ impl<F: Flash> Ftl<F> for Dftl {
         settings: &Settings,
     ) -> Result<Result<(Self, MountReport), Error<F::Fault>>, ConfigError> {
         let plan = Self::check(flash.geometry(), logical_pages, settings)?;
-        Ok(Self::mount_on(flash, logical_pages, settings, &plan))
+        Ok(Self::mount_on(flash, logical_pages, settings, &plan, BTreeSet::new()))
     }
 
     #[inline]
@@ -860,6 +874,14 @@ impl<F: Flash> Ftl<F> for Dftl {
         }
         let (_, data) = flash.read(ppn, Cause::Host)?;
         Ok(Some(data.user()))
+    }
+
+    fn is_mapped(&self, lpn: Lpn) -> Option<bool> {
+        match self.cache.find(lpn) {
+            Some(slot) => Some(self.cache.get(slot, lpn) != Ppn::NONE),
+            // Without a translation page only the cache can hold entries.
+            None => (self.store.at(self.store.locate(lpn.0).0) == Ppn::NONE).then_some(false),
+        }
     }
 
     fn read_to_modify<'f>(&mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {

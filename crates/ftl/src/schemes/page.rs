@@ -761,6 +761,10 @@ impl<F: Flash> Ftl<F> for Page {
         Ok(Some(data.user()))
     }
 
+    fn is_mapped(&self, lpn: Lpn) -> Option<bool> {
+        Some(self.map[lpn.index()] < TRIMMED)
+    }
+
     #[inline]
     fn write(&mut self, flash: &mut F, lpn: Lpn, data: &F::User) -> Result<(), Error<F::Fault>> {
         if !self.space.doomed.is_empty() {

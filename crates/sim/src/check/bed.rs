@@ -3,8 +3,8 @@
 //! Devices are small, so that every command can be cut, and as full as the scheme accepts, so that it collects all the
 //! time. How full that is, the scheme is asked: logical pages shrink until it takes the device.
 
-use super::{CheckConfig, CheckError, Chip};
-use flash::{Fault, Flash, Geometry, Lpn, PowerCut, Rng};
+use super::{CheckConfig, CheckError, Tagged};
+use flash::{Fault, Geometry, Lpn, PowerCut, Rng};
 use ftl::schemes::Visitor;
 use ftl::{Error, Ftl, Range, Scheme, Settings, Value};
 use std::fmt;
@@ -162,10 +162,10 @@ pub(super) struct Lay<'a> {
     pub(super) seed: u64,
 }
 
-impl Visitor<PowerCut<Chip>> for Lay<'_> {
+impl Visitor<PowerCut<Tagged>> for Lay<'_> {
     type Output = Result<Bed, CheckError>;
 
-    fn visit<S: Ftl<PowerCut<Chip>>>(self, row: &'static Scheme) -> Self::Output {
+    fn visit<S: Ftl<PowerCut<Tagged>>>(self, row: &'static Scheme) -> Self::Output {
         let CheckConfig { settings: overrides, geometry, logical_pages, .. } = self.config;
         let root = Rng::new(self.seed);
         let mut rng = root.fork("device");
@@ -185,7 +185,7 @@ impl Visitor<PowerCut<Chip>> for Lay<'_> {
         let mut rng = root.fork("capacity");
         let mut pages = logical_pages.unwrap_or(g.page_count());
         let pages = loop {
-            match S::format(&mut PowerCut::counting(Chip::new(g)), pages, &settings) {
+            match S::format(&mut PowerCut::counting(Tagged::new(g)), pages, &settings) {
                 Ok(Ok(_)) => break pages,
                 Ok(Err(Error::Full)) => {}
                 Ok(Err(Error::Flash(Fault(fault)))) => {
@@ -260,7 +260,3 @@ fn vary(row: &Scheme, seed: u64, rng: &mut Rng) -> Settings {
     }
     settings
 }
-
-/// A medium of the checks has tags for host data and the wide error.
-pub(super) trait Medium: Flash<User = u64, Fault = Fault> + Clone {}
-impl<F: Flash<User = u64, Fault = Fault> + Clone> Medium for F {}

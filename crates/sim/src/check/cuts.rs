@@ -1,10 +1,13 @@
 //! Operations, and power cuts at their commands.
 
-use super::bed::{Bed, Medium, Operation};
+use super::bed::{Bed, Operation};
+use super::content::{Content, Medium};
 use super::session::{Session, Stop};
 use super::{CheckConfig, CheckError, CheckReport, Chip, Cuts, FAILURES_PER_SEED, Part, Replay, guarded};
 use crate::oracle::Tag;
-use flash::{Cause, CutPoint, CutReport, EraseFace, Flash, Lpn, Op, Payload, PowerCut, ProgramFace, Rng, Transcript};
+use flash::{
+    Cause, CutPoint, CutReport, EraseFace, Flash, Lpn, Op, Payload, PowerCut, ProgramFace, Rng, Store, Transcript,
+};
 use ftl::schemes::Visitor;
 use ftl::{Ftl, Scheme};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,21 +23,24 @@ const COMMAND_LIMIT: usize = 100_000;
 
 /// A chip whose power can be cut, and perhaps a record of what it was told.
 pub(super) trait Bench: Medium {
-    fn new(chip: Chip) -> Self;
-    fn power(&mut self) -> &mut PowerCut<Chip>;
-    fn chip(&self) -> &Chip;
+    /// What the chip keeps of host data.
+    type Store: Store<User: Content>;
+    fn new(chip: Chip<Self::Store>) -> Self;
+    fn power(&mut self) -> &mut PowerCut<Chip<Self::Store>>;
+    fn chip(&self) -> &Chip<Self::Store>;
     /// The commands since the last call, if they are recorded.
     fn lines(&mut self) -> Vec<String>;
 }
 
-impl Bench for PowerCut<Chip> {
-    fn new(chip: Chip) -> Self {
+impl<D: Store<User: Content>> Bench for PowerCut<Chip<D>> {
+    type Store = D;
+    fn new(chip: Chip<D>) -> Self {
         PowerCut::counting(chip)
     }
-    fn power(&mut self) -> &mut PowerCut<Chip> {
+    fn power(&mut self) -> &mut PowerCut<Chip<D>> {
         self
     }
-    fn chip(&self) -> &Chip {
+    fn chip(&self) -> &Chip<D> {
         self.inner()
     }
     fn lines(&mut self) -> Vec<String> {
@@ -42,14 +48,15 @@ impl Bench for PowerCut<Chip> {
     }
 }
 
-impl Bench for Transcript<PowerCut<Chip>> {
-    fn new(chip: Chip) -> Self {
+impl<D: Store<User: Content>> Bench for Transcript<PowerCut<Chip<D>>> {
+    type Store = D;
+    fn new(chip: Chip<D>) -> Self {
         Transcript::new(PowerCut::counting(chip))
     }
-    fn power(&mut self) -> &mut PowerCut<Chip> {
+    fn power(&mut self) -> &mut PowerCut<Chip<D>> {
         self.inner_mut()
     }
-    fn chip(&self) -> &Chip {
+    fn chip(&self) -> &Chip<D> {
         self.inner().inner()
     }
     fn lines(&mut self) -> Vec<String> {
@@ -109,7 +116,7 @@ fn face_name(op: Op, face: u8) -> &'static str {
 }
 
 /// Everything that the flash holds of a page, newest version first.
-fn on_flash(chip: &Chip, lpn: Lpn) -> Vec<String> {
+fn on_flash<D: Store<User: Content>>(chip: &Chip<D>, lpn: Lpn) -> Vec<String> {
     let mut chip = chip.clone();
     let g = *chip.geometry();
     let mut copies = Vec::new();
@@ -120,10 +127,11 @@ fn on_flash(chip: &Chip, lpn: Lpn) -> Vec<String> {
         }
         let Ok((whole, data)) = chip.read(ppn, Cause::Recovery);
         let data = match data {
-            Payload::User(tag) if whole.kind == oob.kind => Tag(Some(*tag)).to_string(),
-            _ => "bad data".into(),
+            Payload::User(data) if whole.kind == oob.kind => data.tag().map(|tag| Tag(Some(tag)).to_string()),
+            _ => None,
         };
         let at = format!("{}.{}", g.block_of(ppn), g.offset_of(ppn));
+        let data = data.unwrap_or_else(|| "bad data".into());
         copies.push((oob.version, format!("{at}: version {}, program {}, {data}", oob.version, oob.program)));
     }
     copies.sort_by(|a, b| b.cmp(a));
@@ -569,7 +577,7 @@ impl<F: Bench> Visitor<F> for Tell<'_> {
 }
 
 /// Adds what the flash holds of the page that a finding is about.
-fn add_copies(what: &str, story: &mut Story, chip: &Chip) {
+fn add_copies<D: Store<User: Content>>(what: &str, story: &mut Story, chip: &Chip<D>) {
     let number = what.strip_prefix("LPN ").and_then(|rest| rest.split_whitespace().next());
     if let Some(lpn) = number.and_then(|number| number.parse().ok()) {
         story.say(|| format!("flash holds of LPN {lpn}:"));

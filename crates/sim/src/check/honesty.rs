@@ -11,13 +11,13 @@
 use super::bed::{Bed, Operation};
 use super::cuts::Bench;
 use super::session::{Session, Stop};
-use super::{CheckConfig, CheckReport, Chip, Part, Replay, guarded};
+use super::{CheckConfig, CheckReport, Part, Replay, Tagged, guarded};
 use flash::{Cause, Flash, Kind, Payload, PowerCut, Ppn, Rng, Transcript};
 use ftl::schemes::Visitor;
 use ftl::{Ftl, Scheme};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-type Recorded = Transcript<PowerCut<Chip>>;
+type Recorded = Transcript<PowerCut<Tagged>>;
 
 /// Operations between two tests, and after each.
 const EVERY: usize = 40;
@@ -39,7 +39,7 @@ impl Visitor<Recorded> for Honest<'_> {
         let mut at = Replay { seed: bed.seed, part: Part::Ram, operation: 0, first: None, second: None, storm: false };
         let mut rng = Rng::new(bed.seed).fork("honesty");
         let result = guarded(|| {
-            let flash = <Recorded as Bench>::new(Chip::new(bed.geometry));
+            let flash = <Recorded as Bench>::new(Tagged::new(bed.geometry));
             let mut session: Session<'_, S, Recorded> = Session::format(bed, flash).map_err(Stop::text)?;
             session.fill().map_err(Stop::text)?;
             let mut next = rng.below(EVERY as u64) as usize;

@@ -24,6 +24,15 @@ fn every_scheme_holds() {
     }
 }
 
+#[test]
+fn every_scheme_holds_with_real_bytes() {
+    for row in schemes::SCHEMES.iter().filter(|row| row.keeps_data && row.name != "canary") {
+        let report = checked(&CheckConfig { carried: Carried::Bytes, honesty: false, ..brief(row.name) }).unwrap();
+        assert!(report.passed(), "{report}");
+        assert!(report.cuts > 1000 && report.media.operations > 1000, "{report}");
+    }
+}
+
 /// Seeds of `page` that failed once, each with every cut: what broke and why.
 const FAILED_ONCE: &[(u64, &str)] = &[
     (23, "full for ever: a spread collection opened the last free block and host pages followed into it"),
@@ -42,11 +51,16 @@ fn seeds_that_failed_once_hold() {
 
 #[test]
 fn the_canary_is_caught_and_its_replay_shows_why() {
-    let config = brief("canary");
-    let report = checked(&config).unwrap();
+    for carried in [Carried::Tags, Carried::Bytes] {
+        caught(&CheckConfig { carried, ..brief("canary") });
+    }
+}
+
+fn caught(config: &CheckConfig) {
+    let report = checked(config).unwrap();
     assert!(!report.passed(), "the planted bug was not found: {report}");
     let failure = report.failures.iter().find(|failure| failure.what.starts_with("LPN ")).unwrap();
-    let lines = replay(&config, &failure.replay.parse().unwrap()).unwrap();
+    let lines = replay(config, &failure.replay.parse().unwrap()).unwrap();
     assert_eq!(lines.last(), Some(&failure.what), "{lines:#?}");
     assert!(lines.iter().any(|line| line.starts_with("POWER CUT at changing command")), "{lines:#?}");
     assert!(lines.iter().any(|line| line.starts_with("flash holds of LPN")), "{lines:#?}");

@@ -10,12 +10,15 @@ use serde::Serialize;
 use super::{FORMATS, OnError, by_name};
 use crate::workload::{Operation, Request, Source, WorkloadError};
 
-/// Writes requests as text.
-pub(crate) trait Encode {
+/// Writes requests as text: what opens the trace, then each request, then what closes it.
+pub trait Encode {
     /// Appends what opens a trace.
     fn start(&mut self, _out: &mut Vec<u8>) {}
 
-    /// Appends one request; says whether its arrival was cut to the target's unit, or why it cannot be expressed.
+    /// Appends one request of the volume of that name; says whether its arrival was cut to the target's unit.
+    ///
+    /// # Errors
+    /// Why the request cannot be expressed.
     fn request(&mut self, request: &Request, volume: &str, out: &mut Vec<u8>) -> Result<bool, &'static str>;
 
     /// Appends what closes a trace.

@@ -33,7 +33,7 @@ mod tests;
 
 use std::fmt;
 
-pub use encode::{Converted, convert};
+pub use encode::{Converted, Encode, convert};
 pub use reader::TraceFile;
 
 use field::{Malformed, Parsed};
@@ -54,13 +54,18 @@ pub struct TraceFormat {
     /// Whether the head of a trace is of this format. The checks of any two rows exclude each other.
     pub detect: fn(&Head<'_>) -> bool,
     pub(crate) parser: fn(&Head<'_>) -> Parser,
-    pub(crate) encode: Option<fn() -> Box<dyn encode::Encode>>,
+    pub(crate) encode: Option<fn() -> Box<dyn Encode>>,
 }
 
 impl TraceFormat {
     /// Whether [`convert`] can write it.
     pub fn writable(&self) -> bool {
         self.encode.is_some()
+    }
+
+    /// An encoder for whoever records requests as they come; `None` if the format is only read.
+    pub fn encoder(&self) -> Option<Box<dyn Encode>> {
+        self.encode.map(|encode| encode())
     }
 }
 

@@ -1,0 +1,351 @@
+//! `ftlab image`: making SSDs in files, and looking into them.
+
+use super::Ended;
+use super::experiment::{device_fields, device_spec, json_value};
+use crate::args::{ImageCommand, ImageCreateArgs, ImageInfoArgs};
+use crate::error::{CliError, io_reason};
+use crate::output;
+use crate::render::table::wrap;
+use crate::units;
+use device::{Access, AnyDisk, ExportError, Image, ImageError, MountError, Scrub, Spec};
+use flash::device::Device;
+use flash::{Brief, Nand, NoData, Ppn};
+use ftl::schemes::{self, SCHEMES, Visitor};
+use ftl::{ConfigError, Ftl, Scheme, Settings, Value};
+use serde_json::{Map, json};
+use std::io::Write;
+
+/// Pages at fault that are listed by number.
+const LISTED: usize = 8;
+
+/// Does what is asked for.
+///
+/// # Errors
+/// The first thing that is wrong with the command line or the file.
+pub(super) fn image(command: &ImageCommand, stdout: &mut dyn Write) -> Result<Ended, CliError> {
+    let (text, ended) = match command {
+        ImageCommand::Create(args) => (create(args)?, Ended::Done),
+        ImageCommand::Info(args) => (info(args)?, Ended::Done),
+        ImageCommand::Verify(args) => verify(args)?,
+    };
+    crate::print(stdout, &text).map(|()| ended)
+}
+
+/// An image's error as the user sees it.
+fn refused(error: ImageError) -> CliError {
+    match error {
+        ImageError::Host { verb, path, cause } => CliError::file(verb, &path, &cause),
+        ImageError::Exists(_) => CliError::new(format_args!("{error}; add --force, or name another file")),
+        error => CliError::new(error),
+    }
+}
+
+// ---- create ----------------------------------------------------------------------------------------------------
+
+fn create(args: &ImageCreateArgs) -> Result<String, CliError> {
+    let device = device_spec(Some(&args.device))?.build(None).map_err(|e| CliError::new(e).within("--device"))?;
+    let names = || SCHEMES.iter().filter(|row| row.keeps_data).map(|row| row.name);
+    let row = schemes::by_name(&args.scheme).ok_or_else(|| CliError::unknown("scheme", &args.scheme, names()))?;
+    if !row.keeps_data {
+        return Err(CliError::new(format_args!("scheme {} keeps no data: an image needs one that does", row.name)));
+    }
+    let settings = settings(row, &args.set)?;
+    // Before anything is written, or emptied: would the scheme take the device?
+    let fits = schemes::visit::<Nand<NoData, Brief>, _>(row.name, Fits { device: &device, settings: &settings });
+    fits.expect("the scheme has a row").map_err(|error| {
+        let flag = if error.key == "spare" { "--device" } else { "--set" };
+        CliError::new(error).within(flag)
+    })?;
+    let settings: Vec<_> = settings.iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect();
+    let spec = Spec { device, scheme: row.name.to_owned(), settings };
+    let image = Image::create(&args.file, &spec, args.force).map_err(refused)?;
+    described(&image)
+}
+
+/// All parameters: what the command line says, else the default, but for discards: they are durable.
+fn settings(row: &Scheme, set: &[(String, String)]) -> Result<Settings, CliError> {
+    let mut settings = Settings::defaults(row.parameters);
+    if settings.get("durable-trim").is_some() {
+        settings.put("durable-trim", Value::Switch(true));
+    }
+    for (name, text) in set {
+        let in_bytes = row.parameters.iter().any(|parameter| parameter.name == name && parameter.unit == "bytes");
+        let bytes = sim::units::parse_bytes(text).ok().filter(|_| in_bytes).map(|bytes| bytes.to_string());
+        let text = bytes.as_deref().unwrap_or(text);
+        settings.set(row.parameters, name, text).map_err(|what| CliError::new(what).within("--set"))?;
+    }
+    Ok(settings)
+}
+
+/// Whether a scheme takes a device.
+struct Fits<'a> {
+    device: &'a Device,
+    settings: &'a Settings,
+}
+
+impl Visitor<Nand<NoData, Brief>> for Fits<'_> {
+    type Output = Result<(), ConfigError>;
+    fn visit<S: Ftl<Nand<NoData, Brief>>>(self, _: &'static Scheme) -> Self::Output {
+        let mut chip = Nand::new(self.device.geometry);
+        S::format(&mut chip, self.device.logical_pages, self.settings).map(drop)
+    }
+}
+
+// ---- info ------------------------------------------------------------------------------------------------------
+
+/// How often blocks were erased.
+struct Wear {
+    mean: f64,
+    stdev: f64,
+    min: u32,
+    max: u32,
+    /// Erases at or below which a tenth, a quarter, a half … of the blocks lie.
+    deciles: Vec<(u32, u32)>,
+}
+
+impl Wear {
+    fn of(image: &Image) -> Wear {
+        let mut counts: Vec<u32> = image.erase_counts().collect();
+        counts.sort_unstable();
+        let blocks = counts.len() as f64;
+        let mean = counts.iter().map(|&count| f64::from(count)).sum::<f64>() / blocks;
+        let variance = counts.iter().map(|&count| (f64::from(count) - mean).powi(2)).sum::<f64>() / blocks;
+        let at = |percent: u32| (percent, counts[(counts.len() - 1) * percent as usize / 100]);
+        Wear {
+            mean,
+            stdev: variance.sqrt(),
+            min: counts[0],
+            max: counts[counts.len() - 1],
+            deciles: [10, 25, 50, 75, 90].map(at).to_vec(),
+        }
+    }
+
+    fn text(&self) -> String {
+        let Wear { mean, stdev, min, max, deciles } = self;
+        if *max == 0 {
+            return "no block was erased yet".to_owned();
+        }
+        let deciles: Vec<_> = deciles.iter().map(|(percent, erases)| format!("{percent} %: {erases}")).collect();
+        format!(
+            "{} erases a block on average, {min} to {max}, standard deviation {}; of all blocks at most, {}",
+            units::number(*mean),
+            units::number(*stdev),
+            deciles.join(", ")
+        )
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let percentiles: Map<_, _> = self.deciles.iter().map(|(p, erases)| (format!("p{p}"), json!(erases))).collect();
+        json!({ "mean": self.mean, "stdev": self.stdev, "min": self.min, "max": self.max, "percentiles": percentiles })
+    }
+}
+
+fn state(image: &Image) -> &'static str {
+    match image.life() {
+        device::Life::Fresh => "fresh: nothing was written yet",
+        device::Life::Clean => "clean: it was shut down, and mounts at once",
+        device::Life::Dirty => "dirty: it was not shut down, or is of another version; mounting it reads the flash",
+    }
+}
+
+/// What an image is, for people.
+fn described(image: &Image) -> Result<String, CliError> {
+    let Spec { device, scheme, settings } = image.spec();
+    let g = &device.geometry;
+    let page = u64::from(g.page_bytes);
+    let (seeming, cost) = image.file_bytes().map_err(|cause| CliError::file("read", image.path(), &cause))?;
+    let parameters: Vec<_> = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let totals = image.totals();
+    let written = match totals.waf() {
+        Some(waf) => format!(
+            "{} by the host, {} programmed: write amplification {}",
+            units::bytes(totals.host * page),
+            units::bytes(totals.programs * page),
+            units::number(waf)
+        ),
+        None => "nothing yet".to_owned(),
+    };
+    let lines = [
+        ("device", format!("{}, {} exported", device.name, units::bytes(u64::from(device.logical_pages) * page))),
+        (
+            "flash",
+            format!(
+                "{} dies of {} blocks of {} pages of {}: {}",
+                units::whole(u64::from(g.die_count())),
+                units::whole(u64::from(g.blocks_per_die)),
+                g.pages_per_block,
+                units::bytes(page),
+                units::bytes(u64::from(g.page_count()) * page)
+            ),
+        ),
+        ("scheme", format!("{scheme} with {}", parameters.join(" "))),
+        ("state", state(image).to_owned()),
+        ("written", written),
+        ("wear", Wear::of(image).text()),
+        ("bad blocks", units::whole(image.bad_blocks().count() as u64)),
+        ("file", format!("{}, of which {} are on the disk", units::bytes(seeming), units::bytes(cost))),
+    ];
+    let mut text = wrap(&format!("{}: an image of format 1", image.path().display()), "  ");
+    for (label, value) in lines {
+        text += &wrap(&format!("{label}: {value}"), "  ");
+    }
+    if image.damaged_copies() > 0 {
+        let copies = units::whole(image.damaged_copies());
+        text += &wrap(&format!("damaged: {copies} copies of header or table; the others are sound"), "  ");
+    }
+    Ok(text)
+}
+
+/// The same for machines.
+fn fields(image: &Image) -> Result<Map<String, serde_json::Value>, CliError> {
+    let Spec { device, scheme, .. } = image.spec();
+    let (seeming, cost) = image.file_bytes().map_err(|cause| CliError::file("read", image.path(), &cause))?;
+    let (_, settings) = device::scheme_of(image).map_err(CliError::new)?;
+    let parameters: Map<_, _> = settings.iter().map(|(name, value)| (name.to_owned(), json_value(value))).collect();
+    let totals = image.totals();
+    let mut fields = Map::new();
+    let mut put = |key: &str, value: serde_json::Value| fields.insert(key.to_owned(), value);
+    put("schema", json!(1));
+    put("device", json!(device_fields(device)));
+    put("scheme", json!(scheme));
+    put("params", json!(parameters));
+    put("state", json!(image.life().name()));
+    put("host_pages", json!(totals.host));
+    put("programs", json!(totals.programs));
+    if let Some(waf) = totals.waf() {
+        put("waf", json!(waf));
+    }
+    put("erase_count", Wear::of(image).json());
+    put("bad_blocks", json!(image.bad_blocks().map(|block| block.0).collect::<Vec<_>>()));
+    put("damaged_copies", json!(image.damaged_copies()));
+    put("file_bytes", json!(seeming));
+    put("disk_bytes", json!(cost));
+    Ok(fields)
+}
+
+fn write_json(args: &ImageInfoArgs, fields: Map<String, serde_json::Value>) -> Result<(), CliError> {
+    let Some(path) = &args.json else { return Ok(()) };
+    let mut text = serde_json::to_string_pretty(&fields).map_err(CliError::new)?;
+    text.push('\n');
+    output::write_file(path, text.as_bytes())
+}
+
+fn opened(args: &ImageInfoArgs) -> Result<Image, CliError> {
+    if let Some(path) = &args.json {
+        output::probe(path).map_err(|error| error.within("--json"))?;
+    }
+    Image::open(&args.file, Access::Look).map_err(refused)
+}
+
+fn info(args: &ImageInfoArgs) -> Result<String, CliError> {
+    let image = opened(args)?;
+    let text = described(&image)?;
+    write_json(args, fields(&image)?)?;
+    Ok(text)
+}
+
+// ---- verify ----------------------------------------------------------------------------------------------------
+
+/// What was found wrong, a sentence each.
+type Findings = Vec<String>;
+
+fn verify(args: &ImageInfoArgs) -> Result<(String, Ended), CliError> {
+    let mut image = opened(args)?;
+    let mut text = described(&image)?;
+    let mut json = fields(&image)?;
+    let path = args.file.clone();
+    let failed = |image: &Image| {
+        let reason = image.failure().map_or_else(String::new, io_reason);
+        CliError::new(format_args!("cannot read {}: {reason}", path.display()))
+    };
+    let mut findings = Findings::new();
+    if image.damaged_copies() > 0 {
+        findings.push(format!("{} copies of header or block table are damaged", image.damaged_copies()));
+    }
+    let scrub = image.scrub().map_err(|_| failed(&image))?;
+    let Scrub { pages, torn, bad_records, bad_data } = &scrub;
+    for (what, pages) in [("record", bad_records), ("data", bad_data)] {
+        if !pages.is_empty() {
+            findings.push(format!("{} pages whose {what} is not what was written: {}", pages.len(), listed(pages)));
+        }
+    }
+    let mut lines = vec![(
+        "pages",
+        format!(
+            "{} programmed, {} torn by power cuts, {} damaged",
+            units::whole(*pages),
+            units::whole(*torn),
+            units::whole((bad_records.len() + bad_data.len()) as u64)
+        ),
+    )];
+    json.insert("programmed_pages".into(), json!(pages));
+    json.insert("torn_pages".into(), json!(torn));
+    json.insert("damaged_pages".into(), json!(bad_records.iter().chain(bad_data).map(|ppn| ppn.0).collect::<Vec<_>>()));
+    match device::mount(image, false) {
+        Err(error @ (MountError::UnknownScheme(_) | MountError::Settings(_))) => return Err(CliError::new(error)),
+        Err(error) => findings.push(format!("it cannot be mounted: {error}")),
+        Ok(mut disk) => {
+            lines.push(("mount", disk.mounted().to_string()));
+            if let Err(what) = disk.audit() {
+                findings.push(format!("an invariant of {} does not hold: {what}", disk.scheme().name));
+            }
+            let read = read_all(&mut *disk)?;
+            let lost = read.lost;
+            lines.push(("live", format!("{} pages hold data", units::whole(read.data))));
+            json.insert("live_pages".into(), json!(read.data));
+            json.insert("lost_pages".into(), json!(lost));
+            if !lost.is_empty() {
+                let some: Vec<_> = lost.iter().take(LISTED).map(u64::to_string).collect();
+                let more = if lost.len() > LISTED { ", …" } else { "" };
+                findings.push(format!("{} logical pages are lost: {}{more}", lost.len(), some.join(", ")));
+            }
+        }
+    }
+    lines.push(("verdict", if findings.is_empty() { "sound".to_owned() } else { "DAMAGED".to_owned() }));
+    for (label, value) in lines {
+        text += &wrap(&format!("{label}: {value}"), "  ");
+    }
+    for finding in &findings {
+        text += &format!("  {}", wrap(finding, "    "));
+    }
+    let ended = if findings.is_empty() { Ended::Done } else { Ended::Failed };
+    json.insert("findings".into(), json!(findings));
+    write_json(args, json)?;
+    Ok((text, ended))
+}
+
+fn listed(pages: &[Ppn]) -> String {
+    let some: Vec<_> = pages.iter().take(LISTED).map(ToString::to_string).collect();
+    some.join(", ") + if pages.len() > LISTED { ", …" } else { "" }
+}
+
+/// What a host would get.
+struct Contents {
+    /// Logical pages that hold something.
+    data: u64,
+    /// Logical pages that cannot be read.
+    lost: Vec<u64>,
+}
+
+fn read_all(disk: &mut dyn AnyDisk) -> Result<Contents, CliError> {
+    let page = u64::from(disk.block_bytes());
+    let mut contents = Contents { data: 0, lost: Vec::new() };
+    let mut out = vec![0; page as usize];
+    let mut extents = Vec::new();
+    for lpn in 0..disk.bytes() / page {
+        let read = disk.read(lpn * page, &mut out);
+        // Just read, the page's mapping entry is in RAM: the scheme knows.
+        extents.clear();
+        let known = disk.extents(lpn * page, page, &mut extents);
+        contents.data += u64::from(known.is_ok() && extents.iter().any(|extent| !extent.hole));
+        match read {
+            Ok(_) => {}
+            Err(ExportError::Io) if disk.failure().is_none() => contents.lost.push(lpn),
+            Err(_) => {
+                let why = disk.failure().unwrap_or("the scheme refuses to read");
+                return Err(CliError::new(format_args!("cannot read {}: {why}", disk.image().path().display())));
+            }
+        }
+    }
+    Ok(contents)
+}

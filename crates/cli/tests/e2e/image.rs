@@ -1,0 +1,83 @@
+//! `ftlab image`, as a user runs it.
+
+use crate::common::Directory;
+use std::fs;
+
+const CREATE: &str = "image create ssd.img --device agrawal08:capacity=512MiB,spare=12.5% --scheme dftl";
+
+#[test]
+fn an_image_is_made_described_and_verified() {
+    let directory = Directory::new();
+    let text = directory.ftlab(CREATE).succeeded().stdout;
+    assert!(text.starts_with("ssd.img: an image of format 1\ndevice: agrawal08, 512 MiB exported\n"), "{text}");
+    assert!(text.contains("scheme: dftl with ") && text.contains("durable-trim=on"), "{text}");
+    let before = fs::read(directory.path().join("ssd.img")).unwrap();
+    assert_eq!(directory.ftlab("image info ssd.img --json info.json").succeeded().stdout, text);
+    let json = fs::read_to_string(directory.path().join("info.json")).unwrap();
+    assert!(json.contains("\"state\": \"fresh\"") && json.contains("\"erase_count\""), "{json}");
+    let text = directory.ftlab("image verify ssd.img --json verify.json").succeeded().stdout;
+    assert!(text.contains("\nlive: 0 pages hold data\nverdict: sound\n"), "{text}");
+    let json = fs::read_to_string(directory.path().join("verify.json")).unwrap();
+    assert!(json.contains("\"findings\": []"), "{json}");
+    assert!(fs::read(directory.path().join("ssd.img")).unwrap() == before, "an image was changed by looking at it");
+}
+
+#[test]
+fn an_existing_file_is_kept_unless_the_user_insists() {
+    let directory = Directory::new();
+    directory.file("ssd.img", "diary");
+    let message = directory.ftlab(CREATE).refused();
+    assert_eq!(message, "ssd.img exists already, and would be lost; add --force, or name another file");
+    assert_eq!(fs::read(directory.path().join("ssd.img")).unwrap(), b"diary");
+    // A mistake is found before the file is emptied.
+    let line = CREATE.replace("12.5%", "1%").replace("512MiB", "1MiB");
+    let message = directory.ftlab(&format!("{line} --force")).refused();
+    assert!(message.starts_with("--device: spare: "), "{message}");
+    assert_eq!(fs::read(directory.path().join("ssd.img")).unwrap(), b"diary");
+    directory.ftlab(&format!("{CREATE} --force")).succeeded();
+    directory.ftlab("image verify ssd.img").succeeded();
+}
+
+#[test]
+fn what_cannot_be_made_or_opened_is_named() {
+    let directory = Directory::new();
+    directory.file("diary.img", "a diary, and longer than a magic is");
+    for (line, expected) in [
+        ("create a.img --device agrawal08 --scheme page", "--device: capacity = nothing"),
+        ("create a.img --device agrawal8:capacity=1GiB --scheme page", "did you mean agrawal08?"),
+        ("create a.img --device agrawal08:capacity=1GiB --scheme dtfl", "unknown scheme \"dtfl\"; did you mean"),
+        ("create a.img --device agrawal08:capacity=1GiB --scheme null", "scheme null keeps no data"),
+        ("create a.img --device agrawal08:capacity=1GiB --scheme page --set gclow=2", "--set: no parameter gclow"),
+        ("create a.img --device agrawal08:capacity=1GiB --scheme page --set gc-low", "write PARAM=VALUE"),
+        ("create no/a.img --device agrawal08:capacity=1GiB --scheme page", "cannot create no/a.img: no such file"),
+        ("info none.img", "cannot open none.img: no such file or directory"),
+        ("verify diary.img", "diary.img is not an ftlab image"),
+    ] {
+        let message = directory.ftlab(&format!("image {line}")).refused();
+        assert!(message.contains(expected), "{line}: {message}");
+    }
+    assert_eq!(directory.names(), ["diary.img"]);
+}
+
+#[test]
+fn damage_is_found_and_the_exit_code_says_so() {
+    let directory = Directory::new();
+    directory.ftlab(CREATE).succeeded();
+    let path = directory.path().join("ssd.img");
+    let mut bytes = fs::read(&path).unwrap();
+    // One of two copies of the header.
+    bytes[40] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    let ran = directory.ftlab("image verify ssd.img");
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert!(
+        ran.stdout.contains("verdict: DAMAGED\n  1 copies of header or block table are damaged\n"),
+        "{}",
+        ran.stdout
+    );
+    // Both.
+    bytes[4096 + 40] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    let message = directory.ftlab("image info ssd.img").refused();
+    assert_eq!(message, "ssd.img is damaged: neither copy of its header is what was written");
+}

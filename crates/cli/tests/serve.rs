@@ -1,0 +1,214 @@
+//! `ftlab serve` as users meet it: the process, its clients, its signals, its capture.
+
+#[path = "support/served.rs"]
+mod served;
+
+use device::nbd::client::Client;
+use device::nbd::protocol::{Command, FLAG_FUA, FLAG_NO_HOLE};
+use flash::Rng;
+use serde_json::Value;
+use served::{Bench, until};
+
+const DEVICE: &str = "agrawal08:capacity=16MiB,page=4KiB,spare=25%,pages_per_block=16";
+
+fn read(client: &mut Client, offset: u64, bytes: u32) -> Vec<u8> {
+    let answer = client.ask(Command::Read, 0, offset, bytes, &[]).unwrap();
+    assert_eq!(answer.error, 0);
+    answer.data
+}
+
+fn write(client: &mut Client, flags: u16, offset: u64, data: &[u8]) {
+    assert_eq!(client.ask(Command::Write, flags, offset, data.len() as u32, data).unwrap().error, 0);
+}
+
+fn json(path: &std::path::Path) -> Value {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+#[test]
+fn what_was_written_is_there_after_a_clean_stop() {
+    for (signal, scheme) in [("-TERM", "page"), ("-INT", "dftl")] {
+        let bench = Bench::new(scheme, DEVICE);
+        let served = bench.serve("--stats 100ms --json report.json");
+        assert!(served.said().starts_with("formatted in "), "{}", served.said());
+        let mut client = served.client();
+        assert_eq!(client.bytes(), 16 << 20);
+        let data: Vec<u8> = (0..70_000u32).map(|i| (i / 3) as u8).collect();
+        write(&mut client, 0, 12_345, &data);
+        let mut served = served;
+        until("a line that counts the write", || {
+            let line = served.line();
+            line.contains("writes 10/s") && line.contains("WAF") && line.contains("1 clients")
+        });
+        let (status, said, errors) = served.end(signal);
+        assert!(status.success() && errors.is_empty(), "{status}: {said}{errors}");
+        assert!(said.contains(scheme), "{said}");
+        let report = json(&bench.file("report.json"));
+        let result = &report["results"][0];
+        assert_eq!(result["scheme"], scheme);
+        assert_eq!(result["ended"], "complete");
+        assert_eq!(report["workload"]["writes"], 1);
+        assert_eq!(result["extra"]["mount"], "formatted");
+        assert!(!bench.file("socket").exists());
+
+        let served = bench.serve("");
+        assert!(served.said().starts_with("mounted from its checkpoint in "), "{}", served.said());
+        assert_eq!(read(&mut served.client(), 12_345, 70_000), data);
+        served.stop();
+    }
+}
+
+#[test]
+fn what_was_flushed_survives_a_kill() {
+    let bench = Bench::new("dftl", DEVICE);
+    let served = bench.serve("");
+    let mut client = served.client();
+    for page in 0..64 {
+        write(&mut client, 0, page * 8192, &[page as u8 + 1; 4096]);
+    }
+    assert_eq!(client.ask(Command::Flush, 0, 0, 0, &[]).unwrap().error, 0);
+    write(&mut client, FLAG_FUA, 4096, b"durable by itself");
+    served.kill();
+    // The socket that the dead server left is in nobody's way.
+    assert!(bench.file("socket").exists());
+    let served = bench.serve("");
+    assert!(served.said().starts_with("mounted by scan in "), "{}", served.said());
+    let mut client = served.client();
+    for page in 0..64 {
+        assert_eq!(read(&mut client, page * 8192, 4096), [page as u8 + 1; 4096]);
+    }
+    assert_eq!(read(&mut client, 4096, 17), b"durable by itself");
+    served.stop();
+}
+
+#[test]
+fn a_cut_is_an_error_to_the_client_and_then_the_device_is_there_again() {
+    let bench = Bench::new("page", DEVICE);
+    let served = bench.serve("--cut-after 10 --seed 3 --json report.json");
+    let mut client = served.client();
+    let mut failed = 0;
+    for page in 0..40u64 {
+        let answer = client.ask(Command::Write, 0, page * 4096, 4096, &[7; 4096]).unwrap();
+        failed += u64::from(answer.error == 5);
+    }
+    assert_eq!(failed, 1, "one request met the cut");
+    assert_eq!(read(&mut client, 39 * 4096, 4096), [7; 4096]);
+    served.stop();
+    let extra = &json(&bench.file("report.json"))["results"][0]["extra"];
+    assert_eq!((&extra["remounts"], &extra["failed_requests"]), (&1.into(), &1.into()));
+}
+
+/// Random requests of all kinds, aligned and not.
+fn work(client: &mut Client, seed: u64, requests: u32) {
+    let mut rng = Rng::new(seed);
+    let size = client.bytes();
+    for _ in 0..requests {
+        let unit = if rng.chance(0.7) { 4096 } else { 1 };
+        let offset = rng.below(size / 4 / unit) * unit;
+        let bytes = (1 + rng.below(6 * 4096 / unit)) * unit;
+        let (command, flags) = match rng.below(16) {
+            0..3 => (Command::Read, 0),
+            3..9 => (Command::Write, 0),
+            9 => (Command::Write, FLAG_FUA),
+            10..12 => (Command::Trim, 0),
+            12 => (Command::WriteZeroes, 0),
+            13 => (Command::WriteZeroes, FLAG_NO_HOLE | FLAG_FUA),
+            14 => (Command::BlockStatus, 0),
+            _ => (Command::Flush, 0),
+        };
+        let data = vec![rng.bits() as u8; if command == Command::Write { bytes as usize } else { 0 }];
+        let (offset, bytes) = if command == Command::Flush { (0, 0) } else { (offset, bytes as u32) };
+        assert_eq!(client.ask(command, flags, offset, bytes, &data).unwrap().error, 0, "{command:?}");
+    }
+}
+
+/// The waist's proof: what is served and what is simulated are one code, and a capture leaves nothing out.
+#[test]
+fn a_capture_brings_about_the_same_flash_commands_when_it_is_simulated() {
+    for scheme in ["page", "dftl", "dftl-e"] {
+        let bench = Bench::new(scheme, DEVICE);
+        let served = bench.serve("--capture clients.zst --json live.json");
+        work(&mut served.client(), 11, 6000);
+        served.stop();
+        let line = format!(
+            "compare clients.zst --schemes {scheme} --device {DEVICE} --fill none --set {scheme}.durable-trim=on \
+             --json simulated.json"
+        );
+        let output = bench.ftlab(&line).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let (live, simulated) = (json(&bench.file("live.json")), json(&bench.file("simulated.json")));
+        for key in ["requests", "reads", "writes", "read_pages", "write_pages"] {
+            assert_eq!(live["workload"][key], simulated["workload"][key], "{scheme}: {key}");
+        }
+        let (live, simulated) = (&live["results"][0], &simulated["results"][0]);
+        assert!(live["flash"]["erases"].as_u64().unwrap() > 0, "nothing was collected");
+        for key in ["by_cause", "flash", "waf", "cache", "erase_count"] {
+            assert_eq!(live[key], simulated[key], "{scheme}: {key}");
+        }
+        for key in ["trims", "flushes", "partial_page_writes"] {
+            assert_eq!(live["extra"][key], simulated["extra"][key], "{scheme}: {key}");
+        }
+    }
+}
+
+#[test]
+fn a_capture_can_be_read_after_a_kill() {
+    let bench = Bench::new("page", DEVICE);
+    let served = bench.serve("--capture clients.zst");
+    let mut client = served.client();
+    for page in 0..100u64 {
+        write(&mut client, 0, page * 4096, &[1; 4096]);
+    }
+    until("the capture's second", || std::fs::metadata(bench.file("clients.zst")).unwrap().len() > 0);
+    served.kill();
+    let output = bench.ftlab("trace info clients.zst --json info.json").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(json(&bench.file("info.json"))["requests"], 100);
+}
+
+#[test]
+fn emulated_timing_answers_as_late_as_the_device() {
+    let bench = Bench::new("page", DEVICE);
+    let served = bench.serve("--timing emulate --json report.json");
+    let mut client = served.client();
+    let began = std::time::Instant::now();
+    for page in 0..50u64 {
+        write(&mut client, 0, page * 4096, &[1; 4096]);
+    }
+    let elapsed = began.elapsed();
+    served.stop();
+    let report = json(&bench.file("report.json"));
+    let mean_us = report["results"][0]["response_us"]["write"]["mean"].as_f64().unwrap();
+    let program_us = report["device"]["program_us"].as_f64().unwrap();
+    assert!(mean_us >= program_us, "{mean_us} {program_us}");
+    assert!(elapsed.as_secs_f64() * 1e6 >= 50.0 * mean_us, "{elapsed:?} {mean_us}");
+}
+
+#[test]
+fn mistakes_are_named() {
+    let bench = Bench::new("page", DEVICE);
+    let serve = |flags: &str| {
+        let output = bench.ftlab(&format!("serve {flags}")).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{flags}: {}", String::from_utf8_lossy(&output.stdout));
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(error.lines().count(), 1, "{error}");
+        error
+    };
+    for (flags, expected) in [
+        ("--image image --scheme page", "say where to serve: --socket PATH or --port N"),
+        ("--image image --scheme dftl --socket s", "image is for scheme page: say --scheme page"),
+        ("--image none --scheme page --socket s", "none: No such file"),
+        ("--image image --scheme page --socket no/s", "cannot listen at no/s: no such file or directory"),
+        ("--image image --scheme page --socket s --capture no/c", "cannot write no/c: no such file or directory"),
+        ("--image image --scheme page --socket s --json no/j", "--json: cannot write no/j: no directory no"),
+        ("--image image --scheme page --socket s --port 1", "cannot be used with"),
+        ("--image image --scheme page --port 1 --bind here", "invalid value 'here'"),
+    ] {
+        let error = serve(flags);
+        assert!(error.contains(expected), "{flags}: {error}");
+    }
+    let served = bench.serve("");
+    let error = serve("--image image --scheme page --socket other");
+    assert!(error.contains("image is in use by another process"), "{error}");
+    served.stop();
+}

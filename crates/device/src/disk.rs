@@ -1,0 +1,656 @@
+//! A scheme over an image, as a disk: bytes at any address.
+//!
+//! ```text
+//!   Export: read, write, trim, zero, flush ─▶ Disk ─▶ scheme ─▶ Timeline ─▶ Image (or PowerCut<Image>)
+//!             any offset and length           whole pages      counts, times   the file
+//! ```
+//!
+//! Requests are cut into pages exactly as the simulator's host model cuts them: a page written in part is read first
+//! (`read_to_modify`), a discard takes the pages that lie in it whole. So a captured run has the same flash counts when
+//! it is simulated.
+//!
+//! A flush is the scheme's flush, and then the host's disk. When power is lost or the host's file fails, the request is
+//! answered with an I/O error, what the scheme had in RAM is dropped, and a later request mounts the device afresh,
+//! from the file. So it is if a collection meets a page that cannot be corrected. A clean shutdown
+//! ([`AnyDisk::close`]) leaves the scheme's RAM in the image, and the next mount need not read the flash.
+//!
+//! The timeline is told when requests arrive in real time. Without emulated timing it only counts; with it, [`Done`]
+//! says when the simulated device would have answered.
+
+use crate::export::{Done, Export, ExportError, Extent};
+use crate::image::{Image, ImageError, Life};
+use flash::{Clocked, Fault, FaultKind, Flash, FlashFault, Fragile, Lpn, Op, PowerCut, Tally, Timeline};
+use ftl::schemes::{self, Visitor};
+use ftl::{CacheCounters, ConfigError, Error, Ftl, MountReport, Scheme, Settings, Value};
+use std::fmt;
+use std::time::Instant;
+
+/// Page copies of background work at a time.
+const IDLE_COPIES: u32 = 16;
+
+/// An image, perhaps with decorators around it.
+pub trait Medium: Flash<User = [u8], Fault = Fault> + Send + 'static {
+    /// The image inside.
+    fn image(&self) -> &Image;
+    /// The same, to be changed.
+    fn image_mut(&mut self) -> &mut Image;
+    /// Power is back, or the host's disk has room again.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    fn power_up(&mut self) -> Result<(), ImageError>;
+}
+
+impl Medium for Image {
+    fn image(&self) -> &Image {
+        self
+    }
+    fn image_mut(&mut self) -> &mut Image {
+        self
+    }
+    fn power_up(&mut self) -> Result<(), ImageError> {
+        if self.failure().is_some() { self.reload() } else { Ok(()) }
+    }
+}
+
+impl<M: Medium + Fragile> Medium for PowerCut<M> {
+    fn image(&self) -> &Image {
+        self.inner().image()
+    }
+    fn image_mut(&mut self) -> &mut Image {
+        self.inner_mut().image_mut()
+    }
+    fn power_up(&mut self) -> Result<(), ImageError> {
+        if self.lost() {
+            self.restart();
+        }
+        self.inner_mut().power_up()
+    }
+}
+
+/// Why a device could not be mounted.
+#[derive(Debug, thiserror::Error)]
+pub enum MountError {
+    /// The image names a scheme that there is not.
+    #[error("the image is for scheme {0}, which this ftlab does not have")]
+    UnknownScheme(String),
+    /// Its parameters are not understood.
+    #[error("the image's parameters are not understood: {0}")]
+    Settings(String),
+    /// The scheme does not take the device.
+    #[error("{0}")]
+    Config(ConfigError),
+    /// The flash failed, or the file under it.
+    #[error("{0}")]
+    Flash(String),
+    /// The image cannot be read.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+}
+
+/// How a device was mounted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mounted {
+    /// It was new, and formatted.
+    Formatted,
+    /// From what a clean shutdown had left.
+    Checkpoint,
+    /// By reading the flash.
+    Scan,
+}
+
+impl Mounted {
+    /// The word in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Mounted::Formatted => "formatted",
+            Mounted::Checkpoint => "checkpoint",
+            Mounted::Scan => "scan",
+        }
+    }
+}
+
+/// What a mount did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MountSummary {
+    /// How.
+    pub how: Mounted,
+    /// How long it took, real time.
+    pub seconds: f64,
+    /// Spare areas read.
+    pub oob_reads: u64,
+    /// Whole pages read.
+    pub reads: u64,
+    /// Pages programmed to repair what was cut short.
+    pub programs: u64,
+    /// Blocks erased for the same purpose.
+    pub erases: u64,
+    /// What the scheme found.
+    pub found: MountReport,
+}
+
+impl fmt::Display for MountSummary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let MountSummary { how, seconds, oob_reads, reads, programs, erases, found } = self;
+        match how {
+            Mounted::Formatted => write!(f, "formatted in {seconds:.3} s"),
+            Mounted::Checkpoint => write!(f, "mounted from its checkpoint in {seconds:.3} s"),
+            Mounted::Scan => write!(
+                f,
+                "mounted by scan in {seconds:.3} s: {oob_reads} spare areas and {reads} pages read, {} torn, {} map \
+                 entries restored, {programs} pages programmed, {erases} blocks erased, {} bad blocks",
+                found.torn, found.restored, found.bad_blocks
+            ),
+        }
+    }
+}
+
+/// What the host asked for, since the mount.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counts {
+    /// Read requests.
+    pub reads: u64,
+    /// Write requests, those of zeros included.
+    pub writes: u64,
+    /// Pages that they touched, reads.
+    pub read_pages: u64,
+    /// Pages that they touched, writes.
+    pub write_pages: u64,
+    /// Pages written in part: each was read first.
+    pub partial_writes: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
+    /// Discards.
+    pub trims: u64,
+    /// Flushes.
+    pub flushes: u64,
+    /// Pages that could not be corrected.
+    pub uncorrectable: u64,
+    /// Mounts after power was lost or the host's file failed.
+    pub remounts: u64,
+}
+
+/// A mounted disk whose scheme was chosen at run time.
+pub trait AnyDisk: Export {
+    /// How the device was mounted, the last time.
+    fn mounted(&self) -> &MountSummary;
+    /// What the host asked for.
+    fn counts(&self) -> Counts;
+    /// Flash commands since the first mount, by cause.
+    fn tally(&self) -> &Tally;
+    /// Time that commands of this kind take, ns.
+    fn command_ns(&self, op: Op) -> u64;
+    /// The image.
+    fn image(&self) -> &Image;
+    /// The scheme's row.
+    fn scheme(&self) -> &'static Scheme;
+    /// Its parameters.
+    fn settings(&self) -> &Settings;
+    /// Its RAM by structure; nothing while the device is not mounted, as what follows.
+    fn memory(&self) -> Vec<(&'static str, u64)>;
+    /// Its own counters.
+    fn counters(&self) -> Vec<(&'static str, u64)>;
+    /// Its mapping cache.
+    fn cache(&self) -> Option<CacheCounters>;
+    /// Its free blocks.
+    fn free_blocks(&self) -> u32;
+    /// Has it check its invariants.
+    ///
+    /// # Errors
+    /// The first that does not hold.
+    fn audit(&mut self) -> Result<(), String>;
+    /// Why the device was lost last, if it was: an I/O error was answered.
+    fn failure(&self) -> Option<&str>;
+    /// Shuts down cleanly: everything is durable, and the next mount need not read the flash.
+    ///
+    /// # Errors
+    /// The flash or the host's file failed. The next mount reads the flash.
+    fn close(self: Box<Self>) -> Result<(), ExportError>;
+}
+
+/// A mounted disk. See the module's description.
+#[derive(Debug)]
+pub struct Disk<M: Medium, S> {
+    flash: Timeline<M>,
+    /// `None` after power was lost or the host's file failed.
+    ftl: Option<S>,
+    row: &'static Scheme,
+    settings: Settings,
+    logical_pages: u32,
+    page_bytes: u64,
+    durable_trim: bool,
+    emulate: bool,
+    began: Instant,
+    /// A page being put together.
+    page: Vec<u8>,
+    zeros: Vec<u8>,
+    /// Whether something was written or discarded since the mount.
+    changed: bool,
+    counts: Counts,
+    mounted: MountSummary,
+    failure: Option<String>,
+}
+
+/// The scheme that an image is for, and its parameters.
+///
+/// # Errors
+/// There is no such scheme, or its parameters are not understood.
+pub fn scheme_of(image: &Image) -> Result<(&'static Scheme, Settings), MountError> {
+    let spec = image.spec();
+    let row = schemes::by_name(&spec.scheme).ok_or_else(|| MountError::UnknownScheme(spec.scheme.clone()))?;
+    let mut settings = Settings::defaults(row.parameters);
+    for (name, text) in &spec.settings {
+        settings.set(row.parameters, name, text).map_err(MountError::Settings)?;
+    }
+    Ok((row, settings))
+}
+
+/// Mounts an image with the scheme that it names. With `emulate`, answers say when the simulated device would be ready.
+///
+/// # Errors
+/// [`MountError`].
+pub fn mount<M: Medium>(medium: M, emulate: bool) -> Result<Box<dyn AnyDisk>, MountError> {
+    struct Mount<M> {
+        medium: M,
+        settings: Settings,
+        emulate: bool,
+    }
+    impl<M: Medium> Visitor<Timeline<M>> for Mount<M> {
+        type Output = Result<Box<dyn AnyDisk>, MountError>;
+        fn visit<S: Ftl<Timeline<M>>>(self, row: &'static Scheme) -> Self::Output {
+            Ok(Box::new(Disk::<M, S>::mount(self.medium, row, self.settings, self.emulate)?))
+        }
+    }
+    let (row, settings) = scheme_of(medium.image())?;
+    schemes::visit(row.name, Mount { medium, settings, emulate }).expect("the scheme has a row")
+}
+
+/// A scheme with what its mount found.
+type Start<S> = (S, MountSummary);
+
+fn start<M: Medium, S: Ftl<Timeline<M>>>(
+    flash: &mut Timeline<M>,
+    logical_pages: u32,
+    settings: &Settings,
+) -> Result<Start<S>, MountError> {
+    let began = Instant::now();
+    let before = flash.tally().clone();
+    let failed = |image: &Image, error: Error<Fault>| {
+        let reason = image.failure().map(|cause| format!(" ({cause})")).unwrap_or_default();
+        MountError::Flash(format!("{error}{reason}"))
+    };
+    let life = flash.inner().image().life();
+    let saved = flash.inner_mut().image_mut().checkpoint();
+    let saved = saved.map_err(|fault| failed(flash.inner().image(), fault.into()))?;
+    let (how, ftl, found) = match (life, saved) {
+        (_, Some(bytes)) => {
+            let ftl = S::restore(flash.geometry(), logical_pages, settings, &bytes);
+            (Mounted::Checkpoint, Ok(ftl), MountReport::default())
+        }
+        (Life::Fresh, None) => {
+            let ftl = S::format(flash, logical_pages, settings).map_err(MountError::Config)?;
+            (Mounted::Formatted, ftl, MountReport::default())
+        }
+        (_, None) => match S::mount(flash, logical_pages, settings).map_err(MountError::Config)? {
+            Ok((ftl, found)) => (Mounted::Scan, Ok(ftl), found),
+            Err(error) => (Mounted::Scan, Err(error), MountReport::default()),
+        },
+    };
+    let ftl = ftl.map_err(|error| failed(flash.inner().image(), error))?;
+    let spent = flash.tally().since(&before);
+    let summary = MountSummary {
+        how,
+        seconds: began.elapsed().as_secs_f64(),
+        oob_reads: spent.of(Op::OobRead),
+        reads: spent.of(Op::Read),
+        programs: spent.of(Op::Program) + spent.of(Op::PartialProgram),
+        erases: spent.of(Op::Erase),
+        found,
+    };
+    Ok((ftl, summary))
+}
+
+impl<M: Medium, S: Ftl<Timeline<M>>> Disk<M, S> {
+    /// Mounts the device.
+    ///
+    /// # Errors
+    /// [`MountError`].
+    pub fn mount(medium: M, row: &'static Scheme, settings: Settings, emulate: bool) -> Result<Self, MountError> {
+        let device = medium.image().spec().device.clone();
+        let mut flash = Timeline::new(medium, device.timing, device.server);
+        let (ftl, mounted) = start::<M, S>(&mut flash, device.logical_pages, &settings)?;
+        flash.reset();
+        let page_bytes = device.geometry.page_bytes as usize;
+        Ok(Disk {
+            flash,
+            ftl: Some(ftl),
+            row,
+            durable_trim: settings.get("durable-trim") == Some(Value::Switch(true)),
+            settings,
+            logical_pages: device.logical_pages,
+            page_bytes: page_bytes as u64,
+            emulate,
+            began: Instant::now(),
+            page: vec![0; page_bytes],
+            zeros: vec![0; page_bytes],
+            changed: false,
+            counts: Counts::default(),
+            mounted,
+            failure: None,
+        })
+    }
+
+    /// The medium.
+    pub fn medium(&self) -> &M {
+        self.flash.inner()
+    }
+
+    /// The medium, to arm or to harm it.
+    pub fn medium_mut(&mut self) -> &mut M {
+        self.flash.inner_mut()
+    }
+
+    /// Takes the medium out, as if power were cut: nothing is flushed.
+    pub fn into_medium(self) -> M {
+        self.flash.into_inner()
+    }
+
+    fn bytes_total(&self) -> u64 {
+        u64::from(self.logical_pages) * self.page_bytes
+    }
+
+    /// A request arrives, over `bytes` from `offset`: the device is mounted, and the range is on it.
+    fn arrive(&mut self, offset: u64, bytes: u64) -> Result<u64, ExportError> {
+        if offset.checked_add(bytes).is_none_or(|end| end > self.bytes_total()) {
+            return Err(ExportError::Invalid);
+        }
+        if self.ftl.is_none() {
+            self.remount()?;
+        }
+        let now_ns = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.flash.arrive(now_ns);
+        Ok(now_ns)
+    }
+
+    #[cold]
+    fn remount(&mut self) -> Result<(), ExportError> {
+        let powered = self.flash.inner_mut().power_up().map_err(MountError::Image);
+        let started = powered.and_then(|()| start::<M, S>(&mut self.flash, self.logical_pages, &self.settings));
+        match started {
+            Ok((ftl, mounted)) => {
+                self.ftl = Some(ftl);
+                self.mounted = mounted;
+                self.counts.remounts += 1;
+                Ok(())
+            }
+            Err(error) => {
+                self.failure = Some(error.to_string());
+                Err(ExportError::Io)
+            }
+        }
+    }
+
+    /// Carries out one page of a request; when the simulated device was done with it.
+    #[inline]
+    fn page<T>(
+        &mut self,
+        reads: bool,
+        work: impl FnOnce(&mut S, &mut Timeline<M>) -> Result<T, Error<Fault>>,
+    ) -> Result<(T, u64), ExportError> {
+        let Some(ftl) = &mut self.ftl else { return Err(ExportError::Io) };
+        let programs = self.flash.inner().image().totals().programs;
+        self.flash.page_begin();
+        match work(ftl, &mut self.flash) {
+            Ok(result) => Ok((result, self.flash.page_end().end_ns)),
+            Err(error) => {
+                let unchanged = reads && self.image().totals().programs == programs;
+                Err(self.failed(error, unchanged))
+            }
+        }
+    }
+
+    /// A request failed. A page that cannot be corrected is the end of the request alone if nothing but reading was
+    /// done for it; a collection that meets one has stopped half way, and only the flash is sure to be right.
+    #[cold]
+    fn failed(&mut self, error: Error<Fault>, unchanged: bool) -> ExportError {
+        let Error::Flash(fault) = error else { return ExportError::NoSpace };
+        let uncorrectable = fault.kind() == FaultKind::Uncorrectable;
+        self.counts.uncorrectable += u64::from(uncorrectable);
+        if !(uncorrectable && unchanged) {
+            let cause = self.image().failure().map(|cause| format!(": {cause}")).unwrap_or_default();
+            self.failure = Some(format!("{fault}{cause}"));
+            self.ftl = None;
+        }
+        ExportError::Io
+    }
+
+    fn done(&self, now_ns: u64, end_ns: u64) -> Done {
+        Done { after_ns: if self.emulate { end_ns.saturating_sub(now_ns) } else { 0 } }
+    }
+
+    /// The pages that a range touches, each with the part of it that lies in the range.
+    fn parts(&self, offset: u64, bytes: u64) -> impl Iterator<Item = Part> + use<M, S> {
+        let size = self.page_bytes;
+        let end = offset + bytes;
+        let pages = if bytes == 0 { 0..0 } else { offset / size..end.div_ceil(size) };
+        pages.map(move |page| {
+            let (start, stop) = (offset.max(page * size), end.min((page + 1) * size));
+            Part {
+                lpn: Lpn(page as u32),
+                in_page: (start - page * size) as usize,
+                in_range: (start - offset) as usize,
+                bytes: (stop - start) as usize,
+                whole: stop - start == size,
+            }
+        })
+    }
+
+    /// Writes `data`, or zeros.
+    fn put(&mut self, offset: u64, bytes: u64, data: Option<&[u8]>) -> Result<u64, ExportError> {
+        let mut end_ns = 0;
+        self.changed = true;
+        self.counts.writes += 1;
+        self.counts.write_bytes += bytes;
+        for part in self.parts(offset, bytes) {
+            let zeros = std::mem::take(&mut self.zeros);
+            let mut page = std::mem::take(&mut self.page);
+            let source = match data {
+                Some(data) => &data[part.in_range..part.in_range + part.bytes],
+                None => &zeros[..part.bytes],
+            };
+            let written = self.page(!part.whole, |ftl, flash| {
+                if part.whole {
+                    return ftl.write(flash, part.lpn, source);
+                }
+                match ftl.read_to_modify(flash, part.lpn)? {
+                    Some(old) => page.copy_from_slice(old),
+                    None => page.fill(0),
+                }
+                page[part.in_page..part.in_page + part.bytes].copy_from_slice(source);
+                ftl.write(flash, part.lpn, &page)
+            });
+            self.zeros = zeros;
+            self.page = page;
+            end_ns = end_ns.max(written?.1);
+            self.counts.write_pages += 1;
+            self.counts.partial_writes += u64::from(!part.whole);
+        }
+        Ok(end_ns)
+    }
+
+    /// Discards the pages that lie in the range whole.
+    fn discard(&mut self, offset: u64, bytes: u64) -> Result<u64, ExportError> {
+        let (first, end) = (offset.div_ceil(self.page_bytes), (offset + bytes) / self.page_bytes);
+        self.counts.trims += 1;
+        if end <= first {
+            return Ok(0);
+        }
+        self.changed = true;
+        let ((), end_ns) = self.page(false, |ftl, flash| ftl.trim(flash, Lpn(first as u32), (end - first) as u32))?;
+        Ok(end_ns)
+    }
+}
+
+/// A page of a request.
+#[derive(Clone, Copy)]
+struct Part {
+    lpn: Lpn,
+    /// Where the part begins in its page, and in the request's data.
+    in_page: usize,
+    in_range: usize,
+    bytes: usize,
+    whole: bool,
+}
+
+impl<M: Medium, S: Ftl<Timeline<M>>> Export for Disk<M, S> {
+    fn bytes(&self) -> u64 {
+        self.bytes_total()
+    }
+
+    fn block_bytes(&self) -> u32 {
+        self.page_bytes as u32
+    }
+
+    fn read(&mut self, offset: u64, out: &mut [u8]) -> Result<Done, ExportError> {
+        let now_ns = self.arrive(offset, out.len() as u64)?;
+        let mut last_ns = 0;
+        self.counts.reads += 1;
+        self.counts.read_bytes += out.len() as u64;
+        for part in self.parts(offset, out.len() as u64) {
+            let out = &mut out[part.in_range..part.in_range + part.bytes];
+            let ((), end_ns) = self.page(true, |ftl, flash| {
+                match ftl.read(flash, part.lpn)? {
+                    Some(data) => out.copy_from_slice(&data[part.in_page..part.in_page + part.bytes]),
+                    None => out.fill(0),
+                }
+                Ok(())
+            })?;
+            last_ns = last_ns.max(end_ns);
+            self.counts.read_pages += 1;
+        }
+        Ok(self.done(now_ns, last_ns))
+    }
+
+    fn write(&mut self, offset: u64, data: &[u8]) -> Result<Done, ExportError> {
+        let now_ns = self.arrive(offset, data.len() as u64)?;
+        let end_ns = self.put(offset, data.len() as u64, Some(data))?;
+        Ok(self.done(now_ns, end_ns))
+    }
+
+    fn trim(&mut self, offset: u64, bytes: u64) -> Result<Done, ExportError> {
+        let now_ns = self.arrive(offset, bytes)?;
+        let end_ns = self.discard(offset, bytes)?;
+        Ok(self.done(now_ns, end_ns))
+    }
+
+    /// Whole pages are discarded if discards are durable, else written; pages in part are written.
+    fn zero(&mut self, offset: u64, bytes: u64) -> Result<Done, ExportError> {
+        let now_ns = self.arrive(offset, bytes)?;
+        let size = self.page_bytes;
+        let (first, last) = (offset.next_multiple_of(size), (offset + bytes) / size * size);
+        if !self.durable_trim || last <= first {
+            let end_ns = self.put(offset, bytes, None)?;
+            return Ok(self.done(now_ns, end_ns));
+        }
+        let mut end_ns = self.discard(first, last - first)?;
+        for (start, stop) in [(offset, first), (last, offset + bytes)] {
+            if stop > start {
+                end_ns = end_ns.max(self.put(start, stop - start, None)?);
+            }
+        }
+        Ok(self.done(now_ns, end_ns))
+    }
+
+    fn flush(&mut self) -> Result<Done, ExportError> {
+        let now_ns = self.arrive(0, 0)?;
+        self.counts.flushes += 1;
+        let ((), end_ns) = self.page(false, |ftl, flash| ftl.flush(flash))?;
+        let synced = self.flash.inner_mut().image_mut().sync();
+        synced.map_err(|fault| self.failed(Error::Flash(fault), false))?;
+        Ok(self.done(now_ns, end_ns))
+    }
+
+    fn extents(&mut self, offset: u64, bytes: u64, out: &mut Vec<Extent>) -> Result<(), ExportError> {
+        self.arrive(offset, bytes)?;
+        let Some(ftl) = &self.ftl else { return Err(ExportError::Io) };
+        for part in self.parts(offset, bytes) {
+            // Where the scheme would have to read flash to know, data is the safe answer.
+            let hole = ftl.is_mapped(part.lpn) == Some(false);
+            match out.last_mut().filter(|last| last.hole == hole && part.in_range > 0) {
+                Some(last) => last.bytes += part.bytes as u64,
+                None => out.push(Extent { bytes: part.bytes as u64, hole }),
+            }
+        }
+        Ok(())
+    }
+
+    fn idle(&mut self) -> bool {
+        // A device that was lost stays so until somebody asks for something.
+        if self.ftl.is_none() || self.arrive(0, 0).is_err() {
+            return false;
+        }
+        self.page(false, |ftl, flash| ftl.idle(flash, IDLE_COPIES)).is_ok_and(|(more, _)| more)
+    }
+}
+
+impl<M: Medium, S: Ftl<Timeline<M>>> AnyDisk for Disk<M, S> {
+    fn mounted(&self) -> &MountSummary {
+        &self.mounted
+    }
+    fn counts(&self) -> Counts {
+        self.counts
+    }
+    fn tally(&self) -> &Tally {
+        self.flash.tally()
+    }
+    fn command_ns(&self, op: Op) -> u64 {
+        self.flash.command_ns(op)
+    }
+    fn image(&self) -> &Image {
+        self.flash.inner().image()
+    }
+    fn scheme(&self) -> &'static Scheme {
+        self.row
+    }
+    fn settings(&self) -> &Settings {
+        &self.settings
+    }
+    fn memory(&self) -> Vec<(&'static str, u64)> {
+        self.ftl.as_ref().map(Ftl::memory).unwrap_or_default()
+    }
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        self.ftl.as_ref().map(Ftl::counters).unwrap_or_default()
+    }
+    fn cache(&self) -> Option<CacheCounters> {
+        self.ftl.as_ref().and_then(Ftl::cache)
+    }
+    fn free_blocks(&self) -> u32 {
+        self.ftl.as_ref().map_or(0, Ftl::free_blocks)
+    }
+    fn audit(&mut self) -> Result<(), String> {
+        match &self.ftl {
+            Some(ftl) => ftl.audit(&mut self.flash),
+            None => Err("the device is not mounted".into()),
+        }
+    }
+    fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
+    }
+
+    fn close(mut self: Box<Self>) -> Result<(), ExportError> {
+        self.flush()?;
+        let Some(ftl) = &self.ftl else { return Err(ExportError::Io) };
+        // Reads may change what a scheme caches; that is not worth a checkpoint.
+        if !self.changed && self.image().life() != Life::Dirty {
+            return Ok(());
+        }
+        let saved = ftl.save();
+        let stored = self.flash.inner_mut().image_mut().store_checkpoint(&saved);
+        stored.map_err(|fault| self.failed(Error::Flash(fault), false))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,472 @@
+//! Disks under requests, kills, cuts, damage and full host disks.
+
+use super::*;
+use crate::image::tests::{place, spec};
+use crate::image::{Access, Spec};
+use flash::{CutPoint, Rng};
+use std::fs;
+use std::path::Path;
+
+const SCHEMES: [&str; 3] = ["page", "dftl", "dftl-e"];
+
+/// A small image of a scheme, discards durable.
+fn small(scheme: &str) -> Spec {
+    let mut spec = spec(32, scheme);
+    spec.settings.push(("durable-trim".into(), "on".into()));
+    spec.device.logical_pages = 80;
+    spec
+}
+
+fn create(path: &Path, scheme: &str) -> Box<dyn AnyDisk> {
+    mount(Image::create(path, &small(scheme), false).unwrap(), false).unwrap()
+}
+
+fn open(path: &Path) -> Box<dyn AnyDisk> {
+    mount(Image::open(path, Access::Use).unwrap(), false).unwrap()
+}
+
+/// What a host asks.
+#[derive(Clone, Debug)]
+enum Request {
+    Read(u64, usize),
+    Write(u64, Vec<u8>),
+    Trim(u64, u64),
+    Zero(u64, u64),
+    Flush,
+}
+
+/// Random requests, half of them of odd alignment.
+fn draw(rng: &mut Rng, size: u64) -> Request {
+    let aligned = rng.chance(0.5);
+    let unit = if aligned { 512 } else { 1 };
+    let offset = rng.below(size / unit) * unit;
+    let bytes = (unit * (1 + rng.below(if aligned { 6 } else { 2500 }))).min(size - offset);
+    match rng.below(20) {
+        0..4 => Request::Read(offset, bytes as usize),
+        4..14 => Request::Write(offset, (0..bytes).map(|_| rng.bits() as u8).collect()),
+        14..16 => Request::Trim(offset, bytes),
+        16..18 => Request::Zero(offset, bytes),
+        _ => Request::Flush,
+    }
+}
+
+impl Request {
+    fn serve(&self, disk: &mut dyn AnyDisk, contents: &[u8]) -> Result<(), ExportError> {
+        match self {
+            Request::Read(offset, bytes) => {
+                let mut out = vec![0xee; *bytes];
+                disk.read(*offset, &mut out)?;
+                assert!(out == contents[*offset as usize..][..*bytes], "{self:?}");
+                Ok(())
+            }
+            Request::Write(offset, data) => disk.write(*offset, data).map(drop),
+            Request::Trim(offset, bytes) => disk.trim(*offset, *bytes).map(drop),
+            Request::Zero(offset, bytes) => disk.zero(*offset, *bytes).map(drop),
+            Request::Flush => disk.flush().map(drop),
+        }
+    }
+
+    fn model(&self, contents: &mut [u8], page: u64) {
+        let mut zero = |from: u64, to: u64| {
+            if to > from {
+                contents[from as usize..to as usize].fill(0);
+            }
+        };
+        match self {
+            Request::Read(..) | Request::Flush => {}
+            Request::Write(offset, data) => contents[*offset as usize..][..data.len()].copy_from_slice(data),
+            Request::Trim(offset, bytes) => zero(offset.next_multiple_of(page), (offset + bytes) / page * page),
+            Request::Zero(offset, bytes) => zero(*offset, offset + bytes),
+        }
+    }
+}
+
+fn contents(disk: &mut dyn AnyDisk) -> Vec<u8> {
+    let mut out = vec![0xee; disk.bytes() as usize];
+    disk.read(0, &mut out).unwrap();
+    out
+}
+
+#[test]
+fn any_request_reads_back_over_clean_shutdowns_and_kills() {
+    for scheme in SCHEMES {
+        let (_directory, path) = place();
+        let mut disk = create(&path, scheme);
+        assert_eq!((disk.bytes(), disk.block_bytes()), (80 * 512, 512));
+        assert_eq!(disk.mounted().how, Mounted::Formatted);
+        let mut expected = vec![0; 80 * 512];
+        let mut rng = Rng::new(3);
+        for round in 0..60 {
+            for _ in 0..40 {
+                let request = draw(&mut rng, disk.bytes());
+                request.serve(&mut *disk, &expected).unwrap();
+                request.model(&mut expected, 512);
+                if rng.chance(0.2) {
+                    disk.idle();
+                }
+            }
+            let erases: u32 = disk.image().erase_counts().sum();
+            let clean = round % 2 == 0;
+            if clean {
+                disk.close().unwrap();
+            } else {
+                // Discards are durable once flushed.
+                disk.flush().unwrap();
+                drop(disk);
+            }
+            disk = open(&path);
+            let mounted = disk.mounted();
+            assert_eq!(mounted.how, if clean { Mounted::Checkpoint } else { Mounted::Scan }, "{mounted}");
+            assert_eq!(mounted.oob_reads == 0, clean, "{mounted}");
+            assert!(contents(&mut *disk) == expected, "{scheme}, round {round}");
+            disk.audit().unwrap();
+            assert!(disk.image().erase_counts().sum::<u32>() >= erases);
+        }
+        let counts = disk.counts();
+        assert!(counts.read_pages == 80 && counts.remounts == 0, "{counts:?}");
+    }
+}
+
+/// Whether each page is as before or as after.
+fn old_or_new(found: &[u8], before: &[u8], after: &[u8]) -> bool {
+    let pages = found.chunks(512).zip(before.chunks(512)).zip(after.chunks(512));
+    pages.into_iter().all(|((found, before), after)| found == before || found == after)
+}
+
+#[test]
+fn killed_between_any_two_writes_to_the_file_it_loses_nothing() {
+    for scheme in SCHEMES {
+        let (_directory, path) = place();
+        let mut disk = create(&path, scheme);
+        let mut expected = vec![0; 80 * 512];
+        let mut rng = Rng::new(5);
+        // Each round is killed somewhat later than the one before; the first kills come during the mount itself.
+        for round in 0..400u64 {
+            drop(disk);
+            let mut image = Image::open(&path, Access::Use).unwrap();
+            image.fail_after(round % 97);
+            let mut in_flight = expected.clone();
+            match mount(image, false) {
+                Err(error) => assert!(error.to_string().contains("the flash failed: HostFailed"), "{error}"),
+                Ok(mut disk) => loop {
+                    let mut request = draw(&mut rng, 80 * 512);
+                    if let Request::Trim(offset, bytes) = request {
+                        // A discard is not durable before the flush; zeros are checked below.
+                        request = Request::Read(offset, bytes as usize);
+                    }
+                    request.model(&mut in_flight, 512);
+                    match request.serve(&mut *disk, &expected) {
+                        Ok(()) => {}
+                        Err(ExportError::Io) => break,
+                        Err(error) => panic!("{error:?}"),
+                    }
+                    if let Request::Zero(..) = request
+                        && disk.flush().is_err()
+                    {
+                        break;
+                    }
+                    expected.clone_from(&in_flight);
+                },
+            }
+            disk = open(&path);
+            let found = contents(&mut *disk);
+            assert!(old_or_new(&found, &expected, &in_flight), "{scheme}, round {round}");
+            disk.audit().unwrap();
+            expected = found;
+        }
+    }
+}
+
+#[test]
+fn power_cut_at_any_command_in_any_way_it_loses_nothing_acknowledged() {
+    for scheme in SCHEMES {
+        let (_directory, path) = place();
+        drop(create(&path, scheme));
+        let mut rng = Rng::new(8);
+        let mut expected = vec![0; 80 * 512];
+        let mut cuts = 0;
+        for round in 0..300 {
+            let image = Image::open(&path, Access::Use).unwrap();
+            let point = CutPoint { command: rng.below(60), face: rng.below(4) as u8 };
+            let mut in_flight = expected.clone();
+            if let Ok(mut disk) = mount(PowerCut::armed(image, point, round), false) {
+                for _ in 0..30 {
+                    let request = draw(&mut rng, 80 * 512);
+                    if matches!(request, Request::Trim(..) | Request::Zero(..)) {
+                        continue;
+                    }
+                    request.model(&mut in_flight, 512);
+                    if request.serve(&mut *disk, &expected).is_err() {
+                        assert_eq!(disk.failure(), Some("power was lost"));
+                        cuts += 1;
+                        break;
+                    }
+                    expected.clone_from(&in_flight);
+                }
+            }
+            let mut disk = open(&path);
+            let found = contents(&mut *disk);
+            assert!(old_or_new(&found, &expected, &in_flight), "{scheme}, round {round}, {point:?}");
+            disk.audit().unwrap();
+            expected = found;
+        }
+        assert!(cuts > 100, "{cuts}");
+    }
+}
+
+#[test]
+fn a_copy_of_the_file_mounts_whenever_it_is_taken() {
+    let (directory, path) = place();
+    let copy = directory.path().join("copy.img");
+    for scheme in SCHEMES {
+        let mut disk = mount(Image::create(&path, &small(scheme), true).unwrap(), false).unwrap();
+        let mut expected = vec![0; 80 * 512];
+        let mut rng = Rng::new(4);
+        for _ in 0..200 {
+            let request = Request::Write(rng.below(80) * 512, (0..512).map(|_| rng.bits() as u8).collect());
+            request.serve(&mut *disk, &expected).unwrap();
+            request.model(&mut expected, 512);
+            fs::copy(&path, &copy).unwrap();
+            let mut copied = open(&copy);
+            assert!(contents(&mut *copied) == expected);
+        }
+    }
+}
+
+#[test]
+fn a_full_host_disk_is_an_error_and_no_damage() {
+    for scheme in SCHEMES {
+        let (_directory, path) = place();
+        let image = Image::create(&path, &small(scheme), false).unwrap();
+        let (row, settings) = scheme_of(&image).unwrap();
+        struct Check(Image, Settings);
+        impl Visitor<Timeline<Image>> for Check {
+            type Output = ();
+            fn visit<S: Ftl<Timeline<Image>>>(self, row: &'static Scheme) {
+                let mut disk = Disk::<Image, S>::mount(self.0, row, self.1, false).unwrap();
+                disk.write(0, &[1; 40 * 512]).unwrap();
+                for writes in 0..20 {
+                    disk.medium_mut().fail_after(writes);
+                    let failed = (0..40).find_map(|page| disk.write(page * 512, &[2; 512]).err());
+                    assert_eq!(failed, Some(ExportError::Io));
+                    assert!(disk.failure().unwrap().starts_with("the file that holds the flash failed: "));
+                    assert!(disk.memory().is_empty());
+                    // The disk has room again: the next request mounts the device.
+                    let mut out = [0; 80 * 512];
+                    disk.read(0, &mut out).unwrap();
+                    assert!(out[..40 * 512].chunks(512).all(|page| page == [1; 512] || page == [2; 512]));
+                    assert!(out[40 * 512..].iter().all(|&byte| byte == 0));
+                    assert_eq!(disk.counts().remounts, writes + 1);
+                    disk.audit().unwrap();
+                }
+            }
+        }
+        schemes::visit(row.name, Check(image, settings)).unwrap();
+    }
+}
+
+#[test]
+fn altered_data_is_an_error_and_never_other_data() {
+    for scheme in SCHEMES {
+        let (_directory, path) = place();
+        let mut disk = create(&path, scheme);
+        for page in 0..80 {
+            disk.write(page * 512, &[page as u8; 512]).unwrap();
+        }
+        disk.close().unwrap();
+        // Every byte in the file that looks like page 33's.
+        let mut bytes = fs::read(&path).unwrap();
+        let at = bytes.windows(512).position(|window| window == [33; 512]).unwrap();
+        bytes[at + 100] = 34;
+        fs::write(&path, &bytes).unwrap();
+        let mut disk = open(&path);
+        // Collections move the page, and it stays what it is.
+        for round in 0..20u8 {
+            for page in (0..80).filter(|&page| page != 33) {
+                disk.write(page * 512, &[page as u8 ^ round; 512]).unwrap();
+            }
+            assert_eq!(disk.read(33 * 512, &mut [0; 512]), Err(ExportError::Io), "{scheme}");
+        }
+        assert_eq!(disk.counts().uncorrectable, 20);
+        drop(disk);
+        let mut disk = open(&path);
+        let mut out = [0; 512];
+        let result = disk.read(33 * 512, &mut out);
+        assert!(result == Err(ExportError::Io) || out == [0; 512], "{scheme}: {result:?}");
+        // Written again, it is well again.
+        disk.write(33 * 512, &[7; 512]).unwrap();
+        disk.read(33 * 512, &mut out).unwrap();
+        assert_eq!(out, [7; 512]);
+    }
+}
+
+/// Any byte of the file is changed: what is read was once written to that page, or is an error, also after the device
+/// was written all over.
+#[test]
+fn any_changed_byte_leaves_a_device_that_reads_what_was_written_or_says_so() {
+    let mut errors = 0;
+    for (scheme, clean) in [("page", true), ("page", false), ("dftl", true), ("dftl", false)] {
+        let (directory, path) = place();
+        let mut disk = create(&path, scheme);
+        let mut rng = Rng::new(6);
+        let page_of = |lpn: u64, round: u64| {
+            let mut page = vec![round as u8; 512];
+            page[..8].copy_from_slice(&lpn.to_le_bytes());
+            page
+        };
+        let mut rounds = [0; 80];
+        for round in 1..400 {
+            let lpn = rng.below(80);
+            disk.write(lpn * 512, &page_of(lpn, round)).unwrap();
+            rounds[lpn as usize] = round;
+        }
+        if clean {
+            disk.close().unwrap();
+        } else {
+            drop(disk);
+        }
+        let whole = fs::read(&path).unwrap();
+        let used = whole.iter().rposition(|&byte| byte != 0).unwrap() as u64;
+        let changed = directory.path().join("changed.img");
+        for case in 0..300 {
+            let mut bytes = whole.clone();
+            // Half of the changes go where the records are.
+            let at = if case % 2 == 0 { rng.below(used) } else { 4096 * 5 + rng.below(128 * 64) } as usize;
+            bytes[at] ^= 1 + rng.below(255) as u8;
+            fs::write(&changed, &bytes).unwrap();
+            let mut disk = open(&changed);
+            for lpn in 0..80 {
+                let mut out = vec![0; 512];
+                match disk.read(lpn * 512, &mut out) {
+                    Err(ExportError::Io) => errors += 1,
+                    Err(error) => panic!("{error:?}"),
+                    Ok(_) => {
+                        let known = out == [0; 512] || (0..=rounds[lpn as usize]).any(|r| out == page_of(lpn, r));
+                        assert!(known, "{scheme}, byte {at}, page {lpn}");
+                    }
+                }
+            }
+            let mut refused = 0;
+            for lpn in 0..80 {
+                // A collection may meet a page that nobody can read any more.
+                refused += u32::from(disk.write(lpn * 512, &page_of(lpn, 9)).is_err());
+            }
+            let mut out = vec![0; 512];
+            let lost = (0..80).filter(|lpn| disk.read(lpn * 512, &mut out).is_err() || out != page_of(*lpn, 9)).count();
+            assert!(lost as u32 <= refused, "{scheme}, byte {at}: {lost} of {refused}");
+        }
+    }
+    assert!(errors > 50, "{errors}");
+}
+
+#[test]
+fn holes_are_known_where_ram_tells() {
+    let (_directory, path) = place();
+    let mut disk = create(&path, "page");
+    disk.write(2 * 512, &[1; 2 * 512]).unwrap();
+    let mut extents = Vec::new();
+    disk.extents(100, 6 * 512, &mut extents).unwrap();
+    let expected = [(2 * 512 - 100, true), (2 * 512, false), (2 * 512 + 100, true)];
+    assert_eq!(extents, expected.map(|(bytes, hole)| Extent { bytes, hole }));
+    disk.trim(0, 80 * 512).unwrap();
+    extents.clear();
+    disk.extents(0, 80 * 512, &mut extents).unwrap();
+    assert_eq!(extents, [Extent { bytes: 80 * 512, hole: true }]);
+}
+
+#[test]
+fn what_is_not_on_the_device_is_invalid() {
+    let (_directory, path) = place();
+    let mut disk = create(&path, "page");
+    let size = disk.bytes();
+    assert_eq!(disk.read(size - 1, &mut [0; 2]), Err(ExportError::Invalid));
+    assert_eq!(disk.write(u64::MAX, &[0; 2]), Err(ExportError::Invalid));
+    assert_eq!(disk.trim(1, size), Err(ExportError::Invalid));
+    assert_eq!(disk.extents(size + 1, 0, &mut Vec::new()), Err(ExportError::Invalid));
+    assert_eq!(disk.read(size, &mut []), Ok(Done::default()));
+}
+
+#[test]
+fn partial_pages_are_read_first_and_counted() {
+    let (_directory, path) = place();
+    let mut disk = create(&path, "page");
+    disk.write(100, &[1; 2000]).unwrap();
+    disk.zero(1000, 2000).unwrap();
+    let mut out = [9; 2100];
+    disk.read(0, &mut out).unwrap();
+    assert!(out[100..1000].iter().all(|&byte| byte == 1) && out[..100].iter().chain(&out[1000..]).all(|&b| b == 0));
+    let counts = disk.counts();
+    // The first write: pages 0 to 4, 0 and 4 in part. The zeros: pages 1 and 5 in part, 2 to 4 discarded.
+    assert_eq!((counts.writes, counts.write_pages, counts.partial_writes, counts.trims), (3, 7, 4, 1));
+    assert_eq!(disk.tally().get(flash::Cause::Host, Op::Program), 7);
+    disk.close().unwrap();
+    assert_eq!(open(&path).image().totals(), crate::Totals { host: 7, programs: 8 });
+}
+
+#[test]
+fn emulated_timing_delays_answers_and_plain_serving_does_not() {
+    for emulate in [false, true] {
+        let (_directory, path) = place();
+        let image = Image::create(&path, &small("page"), false).unwrap();
+        let mut disk = mount(image, emulate).unwrap();
+        let done = disk.write(0, &[1; 512]).unwrap();
+        assert_eq!(done.after_ns, if emulate { 210 } else { 0 });
+    }
+}
+
+#[test]
+fn an_image_of_another_build_is_refused() {
+    let (_directory, path) = place();
+    let error = |spec: &Spec| {
+        let image = Image::create(&path, spec, true).unwrap();
+        mount(image, false).err().unwrap().to_string()
+    };
+    let wrong = Spec { scheme: "rose".into(), ..small("page") };
+    assert_eq!(error(&wrong), "the image is for scheme rose, which this ftlab does not have");
+    let mut wrong = small("page");
+    wrong.settings.push(("gc-lower".into(), "3".into()));
+    assert!(error(&wrong).starts_with("the image's parameters are not understood: no parameter gc-lower"));
+    let mut wrong = small("page");
+    wrong.device.logical_pages = 128;
+    assert!(error(&wrong).starts_with("spare: "), "{}", error(&wrong));
+}
+
+/// A half-full image of `FTLAB_MOUNT_GIB` GiB (1 if unset; 64 is the size that docs/mount.md states times for) mounts
+/// in time. With `--nocapture` it prints how long that took.
+#[test]
+fn large_images_mount_in_time() {
+    let gib: u64 = std::env::var("FTLAB_MOUNT_GIB").map_or(1, |gib| gib.parse().unwrap());
+    for scheme in ["page", "dftl"] {
+        let (_directory, path) = place();
+        let overrides = flash::device::Overrides {
+            capacity: Some(gib << 30),
+            spare: Some(0.125),
+            page: Some(4096),
+            pages_per_block: Some(256),
+            ..flash::device::Overrides::default()
+        };
+        let device = flash::device::by_name("agrawal08").unwrap().build(&overrides).unwrap();
+        let mut image = Image::create(&path, &Spec { device, ..small(scheme) }, false).unwrap();
+        image.sparse_zeros = true;
+        let mut disk = mount(image, false).unwrap();
+        let size = disk.bytes();
+        // Not in order: a page that is found by its LPN lies in another block than the one before.
+        let chunk = vec![0; 1 << 16];
+        let chunks = size / chunk.len() as u64;
+        for i in 0..chunks / 2 {
+            disk.write(i * 40_503 % chunks * chunk.len() as u64, &chunk).unwrap();
+        }
+        drop(disk);
+        for (how, limit) in [(Mounted::Scan, 5.0), (Mounted::Checkpoint, 0.5)] {
+            let began = Instant::now();
+            let mut disk = open(&path);
+            let seconds = began.elapsed().as_secs_f64();
+            println!("{scheme}, {gib} GiB: {seconds:.3} s; {}", disk.mounted());
+            assert_eq!(disk.mounted().how, how);
+            // At full size a busy machine is no failure: look at what is printed.
+            assert!(seconds < limit || gib > 1, "{}", disk.mounted());
+            disk.write(0, &[1; 4096]).unwrap();
+            disk.close().unwrap();
+        }
+    }
+}

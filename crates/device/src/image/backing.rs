@@ -1,0 +1,133 @@
+//! The file under an image, or the file and changes beside it that are never written to it.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+
+/// Bytes of a changed piece.
+const PIECE: u64 = 4096;
+
+/// See the module's description.
+#[derive(Debug)]
+pub(super) struct Backing {
+    file: File,
+    /// Changed pieces, if the file itself must stay as it is.
+    beside: Option<BTreeMap<u64, Box<[u8]>>>,
+    /// Writes after which the host fails: what a test of full disks and of kills needs.
+    #[cfg(test)]
+    pub(super) writes_left: u64,
+}
+
+impl Backing {
+    pub(super) fn new(file: File, beside: bool) -> Backing {
+        Backing {
+            file,
+            beside: beside.then(BTreeMap::new),
+            #[cfg(test)]
+            writes_left: u64::MAX,
+        }
+    }
+
+    /// The same file again, without what stands beside it.
+    pub(super) fn again(&self, beside: bool) -> io::Result<Backing> {
+        Ok(Backing::new(self.file.try_clone()?, beside))
+    }
+
+    /// Bytes that the file seems to have, and bytes that it takes on the disk.
+    pub(super) fn bytes_and_cost(&self) -> io::Result<(u64, u64)> {
+        let metadata = self.file.metadata()?;
+        Ok((metadata.len(), metadata.blocks() * 512))
+    }
+
+    pub(super) fn bytes(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    pub(super) fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(out, offset)?;
+        let Some(beside) = &self.beside else { return Ok(()) };
+        let end = offset + out.len() as u64;
+        for (&number, piece) in beside.range(offset / PIECE..end.div_ceil(PIECE)) {
+            let start = number * PIECE;
+            let (from, to) = (start.max(offset), (start + PIECE).min(end));
+            let part = &piece[(from - start) as usize..(to - start) as usize];
+            out[(from - offset) as usize..(to - offset) as usize].copy_from_slice(part);
+        }
+        Ok(())
+    }
+
+    pub(super) fn write(&mut self, offset: u64, data: &[u8]) -> io::Result<()> {
+        #[cfg(test)]
+        {
+            self.writes_left = self.writes_left.checked_sub(1).ok_or(io::ErrorKind::StorageFull)?;
+        }
+        let Some(beside) = &mut self.beside else { return self.file.write_all_at(data, offset) };
+        let end = offset + data.len() as u64;
+        for number in offset / PIECE..end.div_ceil(PIECE) {
+            let start = number * PIECE;
+            let piece = match beside.entry(number) {
+                std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
+                std::collections::btree_map::Entry::Vacant(entry) => {
+                    let mut piece = vec![0; PIECE as usize].into_boxed_slice();
+                    read_up_to(&self.file, start, &mut piece)?;
+                    entry.insert(piece)
+                }
+            };
+            let (from, to) = (start.max(offset), (start + PIECE).min(end));
+            piece[(from - start) as usize..(to - start) as usize]
+                .copy_from_slice(&data[(from - offset) as usize..(to - offset) as usize]);
+        }
+        Ok(())
+    }
+
+    /// Makes everything written durable.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        if self.beside.is_some() { Ok(()) } else { self.file.sync_data() }
+    }
+
+    pub(super) fn set_bytes(&self, bytes: u64) -> io::Result<()> {
+        if self.beside.is_some() { Ok(()) } else { self.file.set_len(bytes) }
+    }
+}
+
+/// Fills `out` from the file; what lies beyond its end stays.
+fn read_up_to(file: &File, mut offset: u64, mut out: &mut [u8]) -> io::Result<()> {
+    while !out.is_empty() {
+        match file.read_at(out, offset) {
+            Ok(0) => break,
+            Ok(count) => {
+                offset += count as u64;
+                out = &mut out[count..];
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_beside_the_file_are_read_and_leave_it_alone() {
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at(&[1; 10_000], 0).unwrap();
+        let mut backing = Backing::new(file.try_clone().unwrap(), true);
+        backing.write(4000, &[2; 5000]).unwrap();
+        backing.write(4090, &[3; 10]).unwrap();
+        let mut read = [0; 6000];
+        backing.read(3500, &mut read).unwrap();
+        let expected = |at: usize| match at {
+            4090..4100 => 3,
+            4000..9000 => 2,
+            _ => 1,
+        };
+        assert!(read.iter().enumerate().all(|(i, &byte)| byte == expected(3500 + i)));
+        let mut plain = [0; 10_000];
+        file.read_exact_at(&mut plain, 0).unwrap();
+        assert_eq!(plain, [1; 10_000]);
+    }
+}

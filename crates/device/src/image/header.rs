@@ -1,0 +1,206 @@
+//! The header: what the chip is, and which scheme lives on it. Written once, in two copies, never changed.
+//!
+//! A fixed head (magic, format version, length, checksum) and lines of text, so that `head -c 4096` of an image tells a
+//! person what it is. The magic has the bytes that a transfer as text would change.
+
+use super::layout::UNIT;
+use flash::device::{Device, Server, Timing};
+use flash::{Geometry, ProgramOrder};
+
+/// What every image begins with.
+const MAGIC: &[u8; 16] = b"ftlab image\r\n\x1a\n\0";
+/// The version of the format that this code writes and reads.
+pub(super) const VERSION: u32 = 1;
+const HEAD: usize = 28;
+
+/// What an image is made of.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Spec {
+    /// The chip, its times, and how many pages the scheme exports.
+    pub device: Device,
+    /// The scheme's name.
+    pub scheme: String,
+    /// All its parameters, name and text.
+    pub settings: Vec<(String, String)>,
+}
+
+/// What is wrong with a header.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Fault {
+    /// It is none.
+    Foreign,
+    /// It is of a later format.
+    Newer(u32),
+    /// It is one, but not as it was written.
+    Damaged,
+}
+
+impl Spec {
+    fn text(&self) -> String {
+        let Device { name, geometry: g, timing: t, server, logical_pages, spare, endurance } = &self.device;
+        let mut text = format!(
+            "\nscheme={}\ndevice={name}\nlogical_pages={logical_pages}\nspare={spare}\nchannels={}\nchips={}\n\
+             dies={}\nplanes={}\nblocks_per_die={}\npages_per_block={}\npage_bytes={}\noob_bytes={}\norder={}\nnop={}\n\
+             server={}\nread_ns={}\noob_read_ns={}\nprogram_ns={}\npartial_program_ns={}\nerase_ns={}\n\
+             page_transfer_ns={}\noob_transfer_ns={}\n",
+            self.scheme,
+            g.channels,
+            g.chips,
+            g.dies,
+            g.planes,
+            g.blocks_per_die,
+            g.pages_per_block,
+            g.page_bytes,
+            g.oob_bytes,
+            g.order.name(),
+            g.nop,
+            server.name(),
+            t.read_ns,
+            t.oob_read_ns,
+            t.program_ns,
+            t.partial_program_ns,
+            t.erase_ns,
+            t.page_transfer_ns,
+            t.oob_transfer_ns,
+        );
+        if let Some(endurance) = endurance {
+            text += &format!("endurance={endurance}\n");
+        }
+        for (name, value) in &self.settings {
+            text += &format!("set.{name}={value}\n");
+        }
+        text
+    }
+
+    fn read(text: &str) -> Option<Spec> {
+        let lines: Vec<(&str, &str)> =
+            text.lines().filter(|line| !line.is_empty()).map(|line| line.split_once('=')).collect::<Option<_>>()?;
+        let get = |key: &str| lines.iter().find(|(name, _)| *name == key).map(|&(_, value)| value);
+        let count = |key: &str| get(key)?.parse::<u32>().ok();
+        let ns = |key: &str| get(key)?.parse::<u64>().ok();
+        let orders = [ProgramOrder::Any, ProgramOrder::Ascending, ProgramOrder::Strict];
+        let servers = [Server::Single, Server::Parallel];
+        let geometry = Geometry {
+            channels: count("channels")?,
+            chips: count("chips")?,
+            dies: count("dies")?,
+            planes: count("planes")?,
+            blocks_per_die: count("blocks_per_die")?,
+            pages_per_block: count("pages_per_block")?,
+            page_bytes: count("page_bytes")?,
+            oob_bytes: count("oob_bytes")?,
+            order: orders.into_iter().find(|order| Some(order.name()) == get("order"))?,
+            nop: count("nop")?,
+            ..Geometry::default()
+        };
+        let timing = Timing {
+            read_ns: ns("read_ns")?,
+            oob_read_ns: ns("oob_read_ns")?,
+            program_ns: ns("program_ns")?,
+            partial_program_ns: ns("partial_program_ns")?,
+            erase_ns: ns("erase_ns")?,
+            page_transfer_ns: ns("page_transfer_ns")?,
+            oob_transfer_ns: ns("oob_transfer_ns")?,
+        };
+        let device = Device {
+            name: get("device")?.to_owned(),
+            geometry: geometry.checked().ok()?,
+            timing,
+            server: servers.into_iter().find(|server| Some(server.name()) == get("server"))?,
+            logical_pages: count("logical_pages")?,
+            spare: get("spare")?.parse().ok()?,
+            endurance: count("endurance"),
+        };
+        let settings = lines
+            .iter()
+            .filter_map(|(name, value)| Some((name.strip_prefix("set.")?.to_owned(), (*value).to_owned())))
+            .collect();
+        Some(Spec { device, scheme: get("scheme")?.to_owned(), settings })
+    }
+
+    /// One copy, [`UNIT`] bytes; `None` if the text does not fit.
+    pub(super) fn encode(&self) -> Option<Vec<u8>> {
+        let text = self.text();
+        let mut out = Vec::with_capacity(UNIT as usize);
+        out.extend(MAGIC);
+        out.extend(VERSION.to_le_bytes());
+        out.extend((text.len() as u32).to_le_bytes());
+        out.extend([0; 4]);
+        out.extend(text.as_bytes());
+        let crc = check(&out);
+        out[24..HEAD].copy_from_slice(&crc.to_le_bytes());
+        (out.len() <= UNIT as usize).then(|| {
+            out.resize(UNIT as usize, 0);
+            out
+        })
+    }
+
+    /// Reads one copy.
+    pub(super) fn decode(bytes: &[u8]) -> Result<Spec, Fault> {
+        let word = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().expect("a header is longer"));
+        if bytes.len() < HEAD || &bytes[..16] != MAGIC {
+            return Err(Fault::Foreign);
+        }
+        // A later format may put anything behind its version: nothing of it is judged.
+        match word(16) {
+            0 => return Err(Fault::Damaged),
+            version if version > VERSION => return Err(Fault::Newer(version)),
+            _ => {}
+        }
+        let length = HEAD + word(20) as usize;
+        if length > bytes.len() || bytes[length..].iter().any(|&byte| byte != 0) {
+            return Err(Fault::Damaged);
+        }
+        if check(&bytes[..length]) != word(24) {
+            return Err(Fault::Damaged);
+        }
+        std::str::from_utf8(&bytes[HEAD..length]).ok().and_then(Spec::read).ok_or(Fault::Damaged)
+    }
+}
+
+/// The checksum over everything but its own field.
+fn check(bytes: &[u8]) -> u32 {
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(&bytes[..24]);
+    crc.update(&bytes[HEAD..]);
+    crc.finalize()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flash::device::{Overrides, by_name};
+    use proptest::prelude::*;
+
+    fn spec() -> Spec {
+        let overrides = Overrides { capacity: Some(1 << 30), spare: Some(0.125), ..Overrides::default() };
+        let device = by_name("agrawal08").unwrap().build(&overrides).unwrap();
+        Spec { device, scheme: "dftl".into(), settings: vec![("gc".into(), "greedy".into())] }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let bytes = spec().encode().unwrap();
+        assert_eq!(bytes.len(), UNIT as usize);
+        assert_eq!(Spec::decode(&bytes), Ok(spec()));
+        assert!(String::from_utf8_lossy(&bytes).contains("\nscheme=dftl\ndevice=agrawal08\n"));
+    }
+
+    #[test]
+    fn a_later_format_is_told_from_a_foreign_file() {
+        let mut bytes = spec().encode().unwrap();
+        bytes[16] = 2;
+        bytes[100] ^= 1;
+        assert_eq!(Spec::decode(&bytes), Err(Fault::Newer(2)));
+        assert_eq!(Spec::decode(b"#!/bin/sh"), Err(Fault::Foreign));
+    }
+
+    proptest! {
+        #[test]
+        fn any_changed_byte_is_found(at in 0..UNIT as usize, change in 1..=255u8) {
+            let mut bytes = spec().encode().unwrap();
+            bytes[at] ^= change;
+            prop_assert!(Spec::decode(&bytes).is_err());
+        }
+    }
+}

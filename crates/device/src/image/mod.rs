@@ -1,0 +1,971 @@
+//! A NAND chip in a file.
+//!
+//! [`Image`] keeps what [`flash::Nand`] keeps in memory, under the same rules and as strictly: a program out of order,
+//! of a page that is not blank or beyond the NOP limit, a command to a bad block and a read of a blank page are bugs of
+//! the scheme and panic. What it adds is that everything is there again when the process is gone.
+//!
+//! ```text
+//!   header, 2 copies │ state │ block table, 2 copies │ page records │ page data │ (parity) │ checkpoint
+//!   text, written    │ fresh │ 16 B a block: erases, │ 64 B a page  │ a page    │ kept     │ RAM of the
+//!   once             │ clean │ generation, flags     │              │ each      │ free     │ scheme
+//!                    │ dirty │                       │              │           │          │
+//! ```
+//!
+//! **Always a prefix.** A program writes the data and then the record; an erase is one small write that gives the block
+//! a new *generation*, and a page is blank unless its record names the present one. A record never lies across two
+//! pages of the host's cache, so the kernel takes each of them whole or not at all. Therefore, whenever the process is
+//! killed, the file holds exactly the effect of the commands up to some point: what a power cut between two commands
+//! leaves, the mildest case of docs/fault-model.md. The harsher ones are made by [`flash::PowerCut`], through
+//! [`Damage`].
+//!
+//! **Never silently wrong.** Every record, entry and page of data has a checksum. A page whose data is not what was
+//! programmed reads as torn while a device is mounted (a mount asks which pages are whole) and is uncorrectable
+//! afterwards. A copy takes a host page's checksum along without looking, as a chip's copy-back does, so that damage
+//! stays known wherever the page moves and a collection does not stop at it. A damaged record is a torn page; of the
+//! two copies of the block table and of the header the sound one counts.
+//!
+//! **The host's failures.** If a write fails (a full disk, a broken one), the command has not happened, and the image
+//! refuses everything from then on ([`FaultKind::HostFailed`]) until it is loaded again: a scheme that went on would
+//! know less than the file.
+//!
+//! **Costs.** The file is sparse and costs what was written. RAM: 16 B a block, and 32 B for each page of a block that
+//! was touched and is not blank; a mount reads the records of a block at once.
+//!
+//! Records have room for 16 bytes more, and an area of the size of the spare areas is left behind the data: for an
+//! error-correcting code, which will store its parity there. Rejected: punching holes to erase (slow, and not atomic),
+//! memory mapping (needs `unsafe`, and a full disk becomes a signal), records of 32 B (too small for both the checks
+//! and that code), an appended journal (compaction would be a translation layer below the translation layer).
+
+mod backing;
+mod header;
+mod layout;
+mod record;
+#[cfg(test)]
+pub(crate) mod tests;
+
+pub use header::Spec;
+
+use backing::Backing;
+use flash::{
+    Block, Cause, Chain, Damage, EraseFace, Fault, FaultKind, Flash, Fragile, Geometry, Kind, Oob, Payload, Ppn,
+    ProgramOrder, Rng,
+};
+use layout::{ENTRY, Layout, RECORD, UNIT};
+use record::{Entry, Page, State};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why an image cannot be used. The file was not written to.
+#[derive(Debug, thiserror::Error)]
+pub enum ImageError {
+    /// The host refused.
+    #[error("cannot {verb} {}: {cause}", path.display())]
+    Host {
+        /// What was tried.
+        verb: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The host's reason.
+        cause: io::Error,
+    },
+    /// There is a file already.
+    #[error("{} exists already, and would be lost", .0.display())]
+    Exists(PathBuf),
+    /// Something else.
+    #[error("{} is not an ftlab image", .0.display())]
+    Foreign(PathBuf),
+    /// Written by a later version.
+    #[error("{} is an image of format {found}; this ftlab knows formats up to {}", path.display(), header::VERSION)]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+    },
+    /// Too short.
+    #[error("{} is truncated: it has {bytes} bytes of {needed}", path.display())]
+    Truncated {
+        /// The file.
+        path: PathBuf,
+        /// Its bytes.
+        bytes: u64,
+        /// Those that it should have at least.
+        needed: u64,
+    },
+    /// Both copies of something that is needed are not what was written.
+    #[error("{} is damaged: {what}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+    /// Another process has it.
+    #[error("{} is in use by another process", .0.display())]
+    InUse(PathBuf),
+    /// The parameters do not fit the header.
+    #[error("the scheme's parameters take more than {UNIT} bytes of text")]
+    TooLong,
+}
+
+/// What an image is opened for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Access {
+    /// To be used.
+    Use,
+    /// To be looked at: the file is not written to, what a scheme changes is kept in RAM and forgotten.
+    Look,
+}
+
+/// What the file knows of the scheme's state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Life {
+    /// Nothing was programmed or erased yet.
+    Fresh,
+    /// It was shut down cleanly: the scheme's RAM is in the file.
+    Clean,
+    /// It was changed since: a mount must read the flash.
+    Dirty,
+}
+
+impl Life {
+    /// The word in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Life::Fresh => "fresh",
+            Life::Clean => "clean",
+            Life::Dirty => "dirty",
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Standing {
+    life: Life,
+    /// Bytes and checksum of the checkpoint.
+    bytes: u64,
+    check: u32,
+}
+
+impl Standing {
+    const DIRTY: Standing = Standing { life: Life::Dirty, bytes: 0, check: 0 };
+
+    /// Saved RAM is read back by the version that wrote it only.
+    fn version() -> u32 {
+        crc32fast::hash(env!("CARGO_PKG_VERSION").as_bytes())
+    }
+
+    fn encode(&self) -> [u8; 32] {
+        let mut out = [0; 32];
+        out[0] = self.life as u8;
+        out[4..8].copy_from_slice(&Self::version().to_le_bytes());
+        out[8..16].copy_from_slice(&self.bytes.to_le_bytes());
+        out[16..20].copy_from_slice(&self.check.to_le_bytes());
+        let crc = crc32fast::hash(&out[..28]);
+        out[28..].copy_from_slice(&crc.to_le_bytes());
+        out
+    }
+
+    /// What cannot be read means that the flash must be.
+    fn decode(bytes: &[u8; 32]) -> Standing {
+        let word = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().expect("a standing is longer"));
+        let sound = word(28) == crc32fast::hash(&bytes[..28]);
+        let life = match bytes[0] {
+            0 => Life::Fresh,
+            1 if word(4) == Self::version() => Life::Clean,
+            _ => Life::Dirty,
+        };
+        if !sound || life == Life::Dirty {
+            return Standing::DIRTY;
+        }
+        let long = u64::from_le_bytes(*bytes[8..].first_chunk().expect("a standing is longer"));
+        Standing { life, bytes: long, check: word(16) }
+    }
+}
+
+/// Programs over the life of an image, as of the last time that it was made durable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Totals {
+    /// Pages that the host wrote.
+    pub host: u64,
+    /// Pages programmed, those included.
+    pub programs: u64,
+}
+
+impl Totals {
+    /// Pages programmed for each page that the host wrote.
+    pub fn waf(&self) -> Option<f64> {
+        (self.host > 0).then(|| self.programs as f64 / self.host as f64)
+    }
+
+    fn encode(&self) -> [u8; 20] {
+        let mut out = [0; 20];
+        out[..8].copy_from_slice(&self.host.to_le_bytes());
+        out[8..16].copy_from_slice(&self.programs.to_le_bytes());
+        let crc = crc32fast::hash(&out[..16]);
+        out[16..].copy_from_slice(&crc.to_le_bytes());
+        out
+    }
+
+    /// What is damaged counts from zero.
+    fn decode(bytes: &[u8; 20]) -> Totals {
+        let long = |at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().expect("totals are longer"));
+        let sound = bytes[16..] == crc32fast::hash(&bytes[..16]).to_le_bytes();
+        if sound { Totals { host: long(0), programs: long(8) } } else { Totals::default() }
+    }
+}
+
+/// Pages of a block.
+#[derive(Clone, Debug, Default)]
+struct Pages {
+    /// Empty if all are blank.
+    pages: Box<[Page]>,
+    /// One above the highest page that was programmed and is not damaged.
+    next: u32,
+}
+
+impl Pages {
+    fn at(&self, offset: u32) -> Page {
+        self.pages.get(offset as usize).copied().unwrap_or(Page::BLANK)
+    }
+}
+
+/// What is wrong with pages, as far as the file knows.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Scrub {
+    /// Pages programmed.
+    pub pages: u64,
+    /// Pages torn by a power cut: dead from birth.
+    pub torn: u64,
+    /// Pages whose record is not what was written.
+    pub bad_records: Vec<Ppn>,
+    /// Pages whose data is not what was programmed.
+    pub bad_data: Vec<Ppn>,
+}
+
+/// The chip. See the module's description.
+#[derive(Debug)]
+pub struct Image {
+    path: PathBuf,
+    access: Access,
+    backing: Backing,
+    spec: Spec,
+    layout: Layout,
+    standing: Standing,
+    totals: Totals,
+    /// The totals in the file.
+    stored_totals: Totals,
+    blocks: Vec<Entry>,
+    /// Pages of the blocks that were touched.
+    loaded: Vec<Option<Pages>>,
+    /// Copies of header and table entries that are damaged while the other one is sound.
+    damaged_copies: u64,
+    failed: Option<io::Error>,
+    buffer: Vec<u8>,
+    words: Vec<u32>,
+    /// Pages of zeros are left holes in the file: a large image at the cost of its records.
+    #[cfg(test)]
+    pub(crate) sparse_zeros: bool,
+}
+
+impl Image {
+    /// A chip fresh from the factory, in a new file. With `replace` an existing file is emptied first.
+    ///
+    /// # Errors
+    /// The file exists, is in use, or the host refuses.
+    pub fn create(path: &Path, spec: &Spec, replace: bool) -> Result<Image, ImageError> {
+        let host = |cause| ImageError::Host { verb: "create", path: path.to_owned(), cause };
+        let header = spec.encode().ok_or(ImageError::TooLong)?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true);
+        let file = if replace { options.create(true).truncate(false) } else { options.create_new(true) }.open(path);
+        let file = file.map_err(|cause| match cause.kind() {
+            io::ErrorKind::AlreadyExists => ImageError::Exists(path.to_owned()),
+            _ => host(cause),
+        })?;
+        lock(&file, path, Access::Use)?;
+        let written = file.set_len(0).and_then(|()| {
+            let layout = Layout::new(&spec.device.geometry);
+            let mut backing = Backing::new(file, false);
+            backing.set_bytes(layout.end)?;
+            let blocks = (0..spec.device.geometry.block_count()).map(Block);
+            let table: Vec<u8> = blocks.flat_map(|block| Entry::NEW.encode(block)).collect();
+            for start in layout.tables {
+                backing.write(start, &table)?;
+            }
+            backing.write(Layout::STATE, &Standing { life: Life::Fresh, bytes: 0, check: 0 }.encode())?;
+            // Last, so that a file without them is no image.
+            backing.sync()?;
+            for start in Layout::HEADERS {
+                backing.write(start, &header)?;
+            }
+            backing.sync()?;
+            Ok(backing)
+        });
+        let loaded = written.map_err(host).and_then(|backing| Image::load(path, Access::Use, backing));
+        if loaded.is_err() {
+            // What could not be completed is of no use; if it cannot be removed either, the first error says why.
+            let _ = fs::remove_file(path);
+        }
+        loaded
+    }
+
+    /// Opens an image.
+    ///
+    /// # Errors
+    /// The file is missing, in use, or no sound image: [`ImageError`].
+    pub fn open(path: &Path, access: Access) -> Result<Image, ImageError> {
+        let host = |cause| ImageError::Host { verb: "open", path: path.to_owned(), cause };
+        let file = OpenOptions::new().read(true).write(access == Access::Use).open(path).map_err(host)?;
+        if !file.metadata().map_err(host)?.is_file() {
+            return Err(ImageError::Foreign(path.to_owned()));
+        }
+        lock(&file, path, access)?;
+        Image::load(path, access, Backing::new(file, access == Access::Look))
+    }
+
+    fn load(path: &Path, access: Access, backing: Backing) -> Result<Image, ImageError> {
+        let host = |cause| ImageError::Host { verb: "read", path: path.to_owned(), cause };
+        let damaged = |what: String| ImageError::Damaged { path: path.to_owned(), what };
+        let bytes = backing.bytes().map_err(host)?;
+        let truncated = |needed| ImageError::Truncated { path: path.to_owned(), bytes, needed };
+        let mut damaged_copies = 0;
+        let copies = Layout::HEADERS.map(|start| {
+            let mut copy = vec![0; bytes.saturating_sub(start).min(UNIT) as usize];
+            backing.read(start, &mut copy).map(|()| header::Spec::decode(&copy))
+        });
+        let [first, second] = copies;
+        let spec = match (first.map_err(host)?, second.map_err(host)?) {
+            (Ok(spec), Ok(_)) => spec,
+            (Ok(spec), Err(_)) | (Err(_), Ok(spec)) => {
+                damaged_copies += 1;
+                spec
+            }
+            (Err(header::Fault::Newer(found)), _) | (_, Err(header::Fault::Newer(found))) => {
+                return Err(ImageError::Newer { path: path.to_owned(), found });
+            }
+            (Err(header::Fault::Foreign), Err(header::Fault::Foreign)) => {
+                return Err(ImageError::Foreign(path.to_owned()));
+            }
+            _ if bytes < 3 * UNIT => return Err(truncated(3 * UNIT)),
+            _ => return Err(damaged("neither copy of its header is what was written".into())),
+        };
+        let g = spec.device.geometry;
+        let layout = Layout::new(&g);
+        if bytes < layout.end {
+            return Err(truncated(layout.end));
+        }
+        let mut standing = [0; 32];
+        backing.read(Layout::STATE, &mut standing).map_err(host)?;
+        let mut totals = [0; 20];
+        backing.read(Layout::TOTALS, &mut totals).map_err(host)?;
+        let totals = Totals::decode(&totals);
+        let tables = layout.tables.map(|start| {
+            let mut table = vec![0; g.block_count() as usize * ENTRY as usize];
+            backing.read(start, &mut table).map(|()| table)
+        });
+        let [first, second] = tables;
+        let (first, second) = (first.map_err(host)?, second.map_err(host)?);
+        let mut blocks = Vec::with_capacity(g.block_count() as usize);
+        let rows = first.as_chunks::<{ ENTRY as usize }>().0.iter().zip(second.as_chunks().0);
+        for (block, (first, second)) in (0..).map(Block).zip(rows) {
+            blocks.push(match (Entry::decode(first, block), Entry::decode(second, block)) {
+                // The first is written first: where they differ, it is the newer one.
+                (Some(entry), Some(_)) => entry,
+                (Some(entry), None) | (None, Some(entry)) => {
+                    damaged_copies += 1;
+                    entry
+                }
+                (None, None) => return Err(damaged(format!("neither entry of block {block} is what was written"))),
+            });
+        }
+        Ok(Image {
+            path: path.to_owned(),
+            access,
+            backing,
+            layout,
+            standing: Standing::decode(&standing),
+            totals,
+            stored_totals: totals,
+            loaded: vec![None; blocks.len()],
+            blocks,
+            damaged_copies,
+            failed: None,
+            buffer: vec![0; g.page_bytes as usize],
+            words: Vec::new(),
+            #[cfg(test)]
+            sparse_zeros: false,
+            spec,
+        })
+    }
+
+    /// After a failure of the host: reads the file again, which holds exactly what was acknowledged by this chip.
+    ///
+    /// # Errors
+    /// As [`Image::open`]; the image keeps refusing then.
+    pub fn reload(&mut self) -> Result<(), ImageError> {
+        let host = |cause| ImageError::Host { verb: "open", path: self.path.clone(), cause };
+        let backing = self.backing.again(self.access == Access::Look).map_err(host)?;
+        *self = Image::load(&self.path, self.access, backing)?;
+        Ok(())
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What the image is made of.
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// What the file knows of the scheme's state.
+    pub fn life(&self) -> Life {
+        self.standing.life
+    }
+
+    /// Erases of each block since the image was created.
+    pub fn erase_counts(&self) -> impl Iterator<Item = u32> + '_ {
+        self.blocks.iter().map(|entry| entry.erases)
+    }
+
+    /// Programs since the image was created; after a kill those of the last seconds may be missing.
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    /// Blocks marked bad.
+    pub fn bad_blocks(&self) -> impl Iterator<Item = Block> + '_ {
+        (0..).map(Block).zip(&self.blocks).filter(|(_, entry)| entry.flags & Entry::BAD != 0).map(|(block, _)| block)
+    }
+
+    /// Damaged copies of the header or of entries of the block table, whose other copy is sound.
+    pub fn damaged_copies(&self) -> u64 {
+        self.damaged_copies
+    }
+
+    /// Why the host failed, if it did: everything is refused until [`Image::reload`].
+    pub fn failure(&self) -> Option<&io::Error> {
+        self.failed.as_ref()
+    }
+
+    /// Bytes that the file seems to have, and bytes that it takes on the host's disk.
+    ///
+    /// # Errors
+    /// The host's.
+    pub fn file_bytes(&self) -> io::Result<(u64, u64)> {
+        self.backing.bytes_and_cost()
+    }
+
+    /// The host will fail after so many more writes: a full disk, or a kill between two of them.
+    #[cfg(test)]
+    pub(crate) fn fail_after(&mut self, writes: u64) {
+        self.backing.writes_left = writes;
+    }
+
+    /// Makes everything so far durable on the host's disk.
+    ///
+    /// # Errors
+    /// The host failed.
+    pub fn sync(&mut self) -> Result<(), Fault> {
+        self.usable()?;
+        if self.totals != self.stored_totals {
+            self.write(Layout::TOTALS, &self.totals.encode())?;
+            self.stored_totals = self.totals;
+        }
+        let synced = self.backing.sync();
+        self.host(synced)
+    }
+
+    /// Stores the scheme's RAM: the next mount need not read the flash. Any change afterwards makes it worthless.
+    ///
+    /// # Errors
+    /// The host failed. The image is then mounted by reading the flash.
+    pub fn store_checkpoint(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+        self.touch()?;
+        self.write(self.layout.end, bytes)?;
+        self.sync()?;
+        let clean = Standing { life: Life::Clean, bytes: bytes.len() as u64, check: crc32fast::hash(bytes) };
+        self.stand(clean)
+    }
+
+    /// The scheme's RAM, if the image was shut down cleanly by this version of ftlab.
+    ///
+    /// # Errors
+    /// The host failed. A checkpoint that is not what was written is none.
+    pub fn checkpoint(&mut self) -> Result<Option<Vec<u8>>, Fault> {
+        self.usable()?;
+        let Standing { life: Life::Clean, bytes, check } = self.standing else { return Ok(None) };
+        let total = self.backing.bytes();
+        if self.host(total)? < self.layout.end + bytes {
+            return Ok(None);
+        }
+        let mut saved = vec![0; bytes as usize];
+        self.fetch(self.layout.end, &mut saved)?;
+        Ok((crc32fast::hash(&saved) == check).then_some(saved))
+    }
+
+    /// Looks at every page: records and data.
+    ///
+    /// # Errors
+    /// The host failed.
+    pub fn scrub(&mut self) -> Result<Scrub, Fault> {
+        let g = self.spec.device.geometry;
+        let mut scrub = Scrub::default();
+        for ppn in (0..g.page_count()).map(Ppn) {
+            let page = self.page(ppn)?;
+            match (page.state, page.kind) {
+                (State::Blank, _) => continue,
+                (State::Damaged, _) => scrub.bad_records.push(ppn),
+                (State::Programmed, Kind::Torn) => scrub.torn += 1,
+                (State::Programmed, _) if !self.fill(ppn, page)? => scrub.bad_data.push(ppn),
+                _ => {}
+            }
+            scrub.pages += 1;
+        }
+        Ok(scrub)
+    }
+
+    // ---- the file ----------------------------------------------------------------------------------------------
+
+    const FAILED: Fault = Fault(FaultKind::HostFailed);
+
+    fn usable(&self) -> Result<(), Fault> {
+        if self.failed.is_some() { Err(Self::FAILED) } else { Ok(()) }
+    }
+
+    fn host<T>(&mut self, result: io::Result<T>) -> Result<T, Fault> {
+        result.map_err(|cause| {
+            self.failed = Some(cause);
+            Self::FAILED
+        })
+    }
+
+    fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), Fault> {
+        let written = self.backing.write(offset, data);
+        self.host(written)
+    }
+
+    fn fetch(&mut self, offset: u64, out: &mut [u8]) -> Result<(), Fault> {
+        let read = self.backing.read(offset, out);
+        self.host(read)
+    }
+
+    fn stand(&mut self, standing: Standing) -> Result<(), Fault> {
+        self.write(Layout::STATE, &standing.encode())?;
+        self.sync()?;
+        self.standing = standing;
+        Ok(())
+    }
+
+    /// Before a change: the checkpoint is worthless, durably.
+    #[inline]
+    fn touch(&mut self) -> Result<(), Fault> {
+        self.usable()?;
+        if self.standing.life == Life::Dirty { Ok(()) } else { self.stand(Standing::DIRTY) }
+    }
+
+    fn put_entry(&mut self, block: Block, entry: Entry) -> Result<(), Fault> {
+        let bytes = entry.encode(block);
+        for copy in 0..2 {
+            self.write(self.layout.entry(copy, block), &bytes)?;
+        }
+        self.blocks[block.index()] = entry;
+        Ok(())
+    }
+
+    /// Reads the records of a block, unless that was done already.
+    #[inline]
+    fn load_block(&mut self, block: Block) -> Result<(), Fault> {
+        if self.loaded[block.index()].is_some() { Ok(()) } else { self.read_records(block) }
+    }
+
+    #[cold]
+    fn read_records(&mut self, block: Block) -> Result<(), Fault> {
+        let g = self.spec.device.geometry;
+        let entry = self.blocks[block.index()];
+        let strict = g.order == ProgramOrder::Strict && entry.flags & Entry::UNSAFE == 0;
+        let at = self.layout.block_records(block);
+        let size = g.pages_per_block as usize * RECORD as usize;
+        let mut bytes = vec![0; size];
+        let (head, tail) = bytes.split_at_mut(size.min(UNIT as usize));
+        self.fetch(at, head)?;
+        let first = head.first_chunk().expect("a block has a page");
+        let (first, of) = Page::decode(first, g.page(block, 0), entry.generation);
+        if strict && (first.state == State::Blank || of < entry.generation) {
+            // Nothing stands above a blank page, and most of the file may be a hole, which is slow to read.
+            self.loaded[block.index()] = Some(Pages::default());
+            return Ok(());
+        }
+        self.fetch(at + head.len() as u64, tail)?;
+        let records = bytes.as_chunks::<{ RECORD as usize }>().0;
+        let mut pages = Pages::default();
+        for (offset, record) in (0..).zip(records) {
+            let (page, of) = Page::decode(record, g.page(block, offset), entry.generation);
+            if of > entry.generation {
+                // The host crashed, and the disk had taken a later program before the erase: the erase has happened.
+                let erases = entry.erases + (of - entry.generation);
+                self.put_entry(block, Entry { erases, generation: of, ..entry })?;
+                return self.read_records(block);
+            }
+            if page.state == State::Blank || of != entry.generation {
+                continue;
+            }
+            if pages.pages.is_empty() {
+                pages.pages = vec![Page::BLANK; records.len()].into();
+            }
+            pages.pages[offset as usize] = page;
+            if page.state == State::Programmed {
+                pages.next = offset + 1;
+            }
+        }
+        if strict {
+            // A blank page below a programmed one: its record was lost when the host crashed.
+            let below = &mut pages.pages[..pages.next as usize];
+            below.iter_mut().filter(|page| page.state == State::Blank).for_each(|page| *page = Page::DAMAGED);
+        }
+        self.loaded[block.index()] = Some(pages);
+        Ok(())
+    }
+
+    #[inline]
+    fn pages(&mut self, block: Block) -> Result<&mut Pages, Fault> {
+        self.load_block(block)?;
+        Ok(self.loaded[block.index()].as_mut().expect("its records were read"))
+    }
+
+    #[inline]
+    fn page(&mut self, ppn: Ppn) -> Result<Page, Fault> {
+        let g = &self.spec.device.geometry;
+        let (block, offset) = (g.block_of(ppn), g.offset_of(ppn));
+        Ok(self.pages(block)?.at(offset))
+    }
+
+    /// Writes a page's record, last of all that belongs to its program.
+    fn put_record(&mut self, ppn: Ppn, page: Page) -> Result<(), Fault> {
+        let g = self.spec.device.geometry;
+        let (block, offset) = (g.block_of(ppn), g.offset_of(ppn));
+        let record = match page.state {
+            State::Blank => [0; RECORD as usize],
+            _ => page.encode(ppn, self.blocks[block.index()].generation),
+        };
+        self.write(self.layout.record(ppn), &record)?;
+        let pages = self.pages(block)?;
+        if pages.pages.is_empty() {
+            pages.pages = vec![Page::BLANK; g.pages_per_block as usize].into();
+        }
+        pages.pages[offset as usize] = page;
+        if page.state == State::Programmed {
+            pages.next = pages.next.max(offset + 1);
+        }
+        Ok(())
+    }
+
+    // ---- the chip ----------------------------------------------------------------------------------------------
+
+    /// Insists that a page may be programmed now. A page whose record is damaged counts as one or the other, whichever
+    /// lets the scheme go on: it is the file that is at fault.
+    fn take_page(&mut self, ppn: Ppn) -> Result<(), Fault> {
+        let g = self.spec.device.geometry;
+        let (block, offset) = (g.block_of(ppn), g.offset_of(ppn));
+        let flags = self.blocks[block.index()].flags;
+        let pages = self.pages(block)?;
+        let next = pages.next;
+        let in_order = match g.order {
+            ProgramOrder::Strict => {
+                offset >= next && (next..offset).all(|below| pages.at(below).state == State::Damaged)
+            }
+            ProgramOrder::Ascending => offset >= next,
+            ProgramOrder::Any => true,
+        };
+        let reason = match flags {
+            flags if flags & Entry::BAD != 0 => "the block is bad",
+            flags if flags & Entry::UNSAFE != 0 => "the block's erase was cut short: erase it first",
+            _ if pages.at(offset).state == State::Programmed => "the page is not blank",
+            _ if !in_order => "the page is out of program order",
+            _ => return Ok(()),
+        };
+        panic!("program of page {offset} of block {block} (next is {next}): {reason}");
+    }
+
+    /// Bytes that a page's checksum covers.
+    fn data_bytes(&self, page: Page) -> usize {
+        match page.kind {
+            Kind::Data | Kind::Log => self.buffer.len(),
+            Kind::Translation | Kind::Checkpoint | Kind::Trim => page.used as usize * 4,
+            Kind::Dummy | Kind::Bad | Kind::Torn => 0,
+        }
+    }
+
+    /// Reads a page's data into the buffer; whether it is what was programmed.
+    fn fill(&mut self, ppn: Ppn, page: Page) -> Result<bool, Fault> {
+        let bytes = self.data_bytes(page);
+        let read = self.backing.read(self.layout.page(ppn), &mut self.buffer[..bytes]);
+        self.host(read)?;
+        Ok(crc32fast::hash(&self.buffer[..bytes]) == page.check)
+    }
+
+    /// The buffer as words of metadata; what is missing is blank.
+    fn fill_words(&mut self, used: u32) {
+        self.words.clear();
+        let bytes = self.buffer[..used as usize * 4].as_chunks().0;
+        self.words.extend(bytes.iter().map(|&word| u32::from_le_bytes(word)));
+        self.words.resize(self.spec.device.geometry.entries_per_page() as usize, u32::MAX);
+    }
+
+    /// Words of metadata into the buffer; how many bytes they are.
+    fn pour_words(&mut self, words: &[u32]) -> usize {
+        let capacity = self.buffer.len() / 4;
+        assert!(words.len() <= capacity, "{} words of metadata do not fit a page of {capacity}", words.len());
+        for (to, word) in self.buffer.as_chunks_mut().0.iter_mut().zip(words) {
+            *to = word.to_le_bytes();
+        }
+        words.len() * 4
+    }
+
+    /// Programs the first `bytes` of the buffer; the page's checksum is theirs.
+    fn program_buffer(&mut self, ppn: Ppn, page: Page, bytes: usize) -> Result<(), Fault> {
+        self.totals.programs += 1;
+        let written = self.backing.write(self.layout.page(ppn), &self.buffer[..bytes]);
+        self.host(written)?;
+        self.put_record(ppn, page)
+    }
+
+    fn append_words(&mut self, ppn: Ppn, words: &[u32]) -> Result<(), Fault> {
+        self.touch()?;
+        let g = self.spec.device.geometry;
+        let block = g.block_of(ppn);
+        assert!(self.blocks[block.index()].flags & Entry::BAD == 0, "partial program into bad block {block}");
+        let page = self.page(ppn)?;
+        let metadata = matches!(page.kind, Kind::Translation | Kind::Checkpoint | Kind::Trim);
+        assert!(metadata && page.state == State::Programmed, "partial program of page {ppn}, which holds no metadata");
+        assert!(
+            u32::from(page.programs) < g.nop,
+            "page {ppn} was programmed {} times; NOP is {}",
+            page.programs,
+            g.nop
+        );
+        let used = page.used + words.len() as u32;
+        assert!(used <= g.entries_per_page(), "partial program of page {ppn} beyond its end");
+        let bytes = self.pour_words(words);
+        // The checksum goes on from what it was: if the earlier words are not what was programmed, it stays wrong.
+        let mut check = crc32fast::Hasher::new_with_initial_len(page.check, u64::from(page.used) * 4);
+        check.update(&self.buffer[..bytes]);
+        let at = self.layout.page(ppn) + u64::from(page.used) * 4;
+        let written = self.backing.write(at, &self.buffer[..bytes]);
+        self.host(written)?;
+        self.put_record(ppn, Page { used, programs: page.programs + 1, check: check.finalize(), ..page })
+    }
+
+    fn set_flag(&mut self, block: Block, flag: u32) -> Result<(), Fault> {
+        let entry = self.blocks[block.index()];
+        self.put_entry(block, Entry { flags: entry.flags | flag, ..entry })
+    }
+
+    fn try_half_erase(&mut self, block: Block, face: EraseFace, rng: &mut Rng) -> Result<(), Fault> {
+        self.touch()?;
+        let g = self.spec.device.geometry;
+        let torn = Page::new(&Oob { kind: Kind::Torn, ..Page::BLANK.oob() });
+        // First, so that no process that is killed meanwhile leaves the pages without it.
+        self.set_flag(block, Entry::UNSAFE)?;
+        for ppn in (0..g.pages_per_block).map(|offset| g.page(block, offset)) {
+            match face {
+                EraseFace::Mixed => match rng.below(3) {
+                    0 => {}
+                    1 => self.put_record(ppn, torn)?,
+                    _ => self.put_record(ppn, Page::BLANK)?,
+                },
+                EraseFace::Garbage => self.put_record(ppn, torn)?,
+                EraseFace::Intact | EraseFace::LooksBlank => {}
+            }
+        }
+        match face {
+            EraseFace::LooksBlank => self.forget(block, self.blocks[block.index()].erases, Entry::UNSAFE),
+            _ => Ok(()),
+        }
+    }
+
+    /// Begins the next life of a block.
+    fn forget(&mut self, block: Block, erases: u32, flags: u32) -> Result<(), Fault> {
+        let generation = self.blocks[block.index()].generation + 1;
+        self.put_entry(block, Entry { erases, generation, flags })?;
+        self.loaded[block.index()] = Some(Pages::default());
+        Ok(())
+    }
+}
+
+fn lock(file: &File, path: &Path, access: Access) -> Result<(), ImageError> {
+    let locked = match access {
+        Access::Use => file.try_lock(),
+        Access::Look => file.try_lock_shared(),
+    };
+    locked.map_err(|refused| match refused {
+        TryLockError::WouldBlock => ImageError::InUse(path.to_owned()),
+        TryLockError::Error(cause) => ImageError::Host { verb: "lock", path: path.to_owned(), cause },
+    })
+}
+
+impl Flash for Image {
+    type User = [u8];
+    type Fault = Fault;
+
+    #[inline]
+    fn geometry(&self) -> &Geometry {
+        &self.spec.device.geometry
+    }
+
+    fn read(&mut self, ppn: Ppn, cause: Cause) -> Result<(Oob, Payload<'_, [u8]>), Fault> {
+        self.usable()?;
+        let page = self.page(ppn)?;
+        assert!(page.state != State::Blank, "read of blank page {ppn}");
+        let mut oob = page.oob();
+        if page.state == State::Damaged || !self.fill(ppn, page)? {
+            // Whoever mounts asks whether the page is whole; whoever reads wants its data.
+            if cause != Cause::Recovery {
+                return Err(Fault(FaultKind::Uncorrectable));
+            }
+            oob.kind = Kind::Torn;
+        }
+        let payload = match oob.kind {
+            Kind::Data | Kind::Log => Payload::User(&self.buffer[..]),
+            Kind::Translation | Kind::Checkpoint | Kind::Trim => {
+                self.fill_words(page.used);
+                Payload::Meta(&self.words)
+            }
+            Kind::Dummy | Kind::Bad | Kind::Torn => Payload::None,
+        };
+        Ok((oob, payload))
+    }
+
+    fn read_oob(&mut self, ppn: Ppn, _: Cause) -> Result<Option<Oob>, Fault> {
+        self.usable()?;
+        let g = &self.spec.device.geometry;
+        if g.offset_of(ppn) == 0 && self.blocks[g.block_of(ppn).index()].flags & Entry::BAD != 0 {
+            return Ok(Some(Oob { kind: Kind::Bad, ..Page::BLANK.oob() }));
+        }
+        let page = self.page(ppn)?;
+        Ok((page.state != State::Blank).then(|| page.oob()))
+    }
+
+    fn program(&mut self, ppn: Ppn, oob: Oob, data: Payload<'_, [u8]>, cause: Cause) -> Result<(), Fault> {
+        self.touch()?;
+        if oob.kind == Kind::Bad {
+            return self.set_flag(self.spec.device.geometry.block_of(ppn), Entry::BAD);
+        }
+        self.take_page(ppn)?;
+        let page = Page::new(&oob);
+        match data {
+            Payload::User(user) => {
+                assert!(matches!(oob.kind, Kind::Data | Kind::Log), "host data in a page of kind {:?}", oob.kind);
+                assert_eq!(user.len(), self.buffer.len(), "a host page is programmed whole");
+                self.totals.programs += 1;
+                self.totals.host += u64::from(cause == Cause::Host);
+                #[cfg(test)]
+                if self.sparse_zeros && user.iter().all(|&byte| byte == 0) {
+                    return self.put_record(ppn, Page { check: crc32fast::hash(user), ..page });
+                }
+                self.write(self.layout.page(ppn), user)?;
+                self.put_record(ppn, Page { check: crc32fast::hash(user), ..page })
+            }
+            Payload::Meta(words) => {
+                let bytes = self.pour_words(words);
+                let check = crc32fast::hash(&self.buffer[..bytes]);
+                self.program_buffer(ppn, Page { used: words.len() as u32, check, ..page }, bytes)
+            }
+            Payload::None => {
+                assert!(oob.kind == Kind::Dummy, "a page of kind {:?} needs content", oob.kind);
+                self.put_record(ppn, page)
+            }
+        }
+    }
+
+    fn append(&mut self, ppn: Ppn, words: &[u32], _: Cause) -> Result<(), Fault> {
+        self.append_words(ppn, words)
+    }
+
+    fn copy(&mut self, from: Ppn, to: Ppn, _: Cause, edit: impl FnOnce(&mut Oob, &mut [u32])) -> Result<Oob, Fault> {
+        self.touch()?;
+        let source = self.page(from)?;
+        assert!(source.state != State::Blank, "copy of blank page {from}");
+        assert!(source.state == State::Damaged || source.kind != Kind::Torn, "copy of torn page {from}");
+        self.take_page(to)?;
+        let sound = self.fill(from, source)?;
+        let mut oob = source.oob();
+        match source.kind {
+            // Its checksum goes with it, right or wrong.
+            Kind::Data | Kind::Log => {
+                edit(&mut oob, &mut []);
+                let page = Page { check: source.check, ..Page::new(&oob) };
+                self.program_buffer(to, page, self.buffer.len())?;
+            }
+            _ if !sound || source.state == State::Damaged => return Err(Fault(FaultKind::Uncorrectable)),
+            _ => {
+                self.fill_words(source.used);
+                let mut words = std::mem::take(&mut self.words);
+                edit(&mut oob, &mut words);
+                let bytes = self.pour_words(&words);
+                let (used, check) = (words.len() as u32, crc32fast::hash(&self.buffer[..bytes]));
+                self.words = words;
+                self.program_buffer(to, Page { used, check, ..Page::new(&oob) }, bytes)?;
+            }
+        }
+        Ok(oob)
+    }
+
+    fn erase(&mut self, block: Block, _: Cause) -> Result<(), Fault> {
+        self.touch()?;
+        let entry = self.blocks[block.index()];
+        assert!(entry.flags & Entry::BAD == 0, "erase of bad block {block}");
+        self.forget(block, entry.erases + 1, 0)
+    }
+
+    #[inline]
+    fn chain(&mut self, next: Chain) -> Chain {
+        next
+    }
+}
+
+impl Fragile for Image {
+    fn chip(&mut self) -> &mut dyn Damage {
+        self
+    }
+}
+
+/// A failure of the host in one of these shows at the next command.
+impl Damage for Image {
+    fn ruin(&mut self, ppn: Ppn) {
+        let torn = Page::new(&Oob { kind: Kind::Torn, ..Page::BLANK.oob() });
+        let _ = self.touch().and_then(|()| self.take_page(ppn)).and_then(|()| self.put_record(ppn, torn));
+    }
+
+    /// Changes the data itself, so that the checksum has to find it.
+    fn spoil(&mut self, ppn: Ppn) {
+        let mut spoil = || {
+            self.touch()?;
+            let page = self.page(ppn)?;
+            self.fill(ppn, page)?;
+            match self.data_bytes(page) {
+                0 => self.put_record(ppn, Page { check: !page.check, ..page }),
+                _ => self.write(self.layout.page(ppn), &[!self.buffer[0]]),
+            }
+        };
+        let _ = spoil();
+    }
+
+    fn tear_append(&mut self, ppn: Ppn, words: &[u32], rng: &mut Rng) {
+        let whole = rng.below(words.len() as u64 + 1) as usize;
+        let torn = |(i, &word): (usize, &u32)| if i < whole { word } else { word & rng.bits() as u32 };
+        let torn: Vec<u32> = words.iter().enumerate().map(torn).collect();
+        let _ = self.append_words(ppn, &torn);
+    }
+
+    fn half_erase(&mut self, block: Block, face: EraseFace, rng: &mut Rng) {
+        let _ = self.try_half_erase(block, face, rng);
+    }
+
+    fn mark_bad(&mut self, block: Block) {
+        let _ = self.touch().and_then(|()| self.set_flag(block, Entry::BAD));
+    }
+}

@@ -1,0 +1,218 @@
+//! Pages and blocks as the file holds them: fixed little-endian records, each with a checksum of its own that covers
+//! its number too, so that a record in the wrong place is none.
+
+use super::layout::{ENTRY, RECORD};
+use flash::{Block, Kind, Mode, Oob, Ppn};
+
+/// What the spare area of a page holds, and what the file needs to know of its data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Page {
+    pub(super) state: State,
+    pub(super) kind: Kind,
+    pub(super) mode: Mode,
+    /// Programs since the erase.
+    pub(super) programs: u8,
+    pub(super) address: u32,
+    pub(super) version: u64,
+    pub(super) program: u64,
+    /// Words of metadata.
+    pub(super) used: u32,
+    /// Checksum of the data.
+    pub(super) check: u32,
+}
+
+/// What a record says of its page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum State {
+    /// Not programmed since the last erase.
+    Blank,
+    /// Programmed; torn pages among them.
+    Programmed,
+    /// The record is not what was written: reads as torn.
+    Damaged,
+}
+
+impl Page {
+    pub(super) const BLANK: Page = Page {
+        state: State::Blank,
+        kind: Kind::Data,
+        mode: Mode::Normal,
+        programs: 0,
+        address: 0,
+        version: 0,
+        program: 0,
+        used: 0,
+        check: 0,
+    };
+    pub(super) const DAMAGED: Page = Page { state: State::Damaged, kind: Kind::Torn, ..Page::BLANK };
+
+    pub(super) fn new(oob: &Oob) -> Page {
+        Page {
+            state: State::Programmed,
+            kind: oob.kind,
+            mode: oob.mode,
+            programs: 1,
+            address: oob.address,
+            version: oob.version,
+            program: oob.program,
+            ..Page::BLANK
+        }
+    }
+
+    pub(super) fn oob(&self) -> Oob {
+        let Page { kind, mode, address, version, program, .. } = *self;
+        Oob { kind, mode, address, version, program }
+    }
+
+    /// The record of a programmed page. Bytes 44 to 60 are zero: they are kept for what an error-correcting code needs
+    /// to know of the page.
+    pub(super) fn encode(&self, ppn: Ppn, generation: u32) -> [u8; RECORD as usize] {
+        let mut out = [0; RECORD as usize];
+        let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
+        put(0, &generation.to_le_bytes());
+        put(4, &[self.kind as u8, self.mode as u8, self.programs, 0]);
+        put(8, &self.version.to_le_bytes());
+        put(16, &self.program.to_le_bytes());
+        put(24, &self.address.to_le_bytes());
+        put(28, &self.used.to_le_bytes());
+        put(32, &self.check.to_le_bytes());
+        // Once more, so that a damaged record still tells whether it belongs to an earlier life of its block.
+        put(36, &generation.to_le_bytes());
+        put(40, &ppn.0.to_le_bytes());
+        let crc = crc32fast::hash(&out[..60]);
+        out[60..].copy_from_slice(&crc.to_le_bytes());
+        out
+    }
+
+    /// Reads a record; the page with the generation that it was programmed in.
+    pub(super) fn decode(bytes: &[u8; RECORD as usize], ppn: Ppn, generation: u32) -> (Page, u32) {
+        const KINDS: [Kind; 8] = [
+            Kind::Data,
+            Kind::Log,
+            Kind::Translation,
+            Kind::Dummy,
+            Kind::Checkpoint,
+            Kind::Trim,
+            Kind::Bad,
+            Kind::Torn,
+        ];
+        let word = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().expect("a record is longer"));
+        let long = |at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().expect("a record is longer"));
+        if word(60) == 0 && bytes.iter().all(|&byte| byte == 0) {
+            return (Page::BLANK, 0);
+        }
+        let sound = word(60) == crc32fast::hash(&bytes[..60])
+            && word(40) == ppn.0
+            && bytes[4] < 8
+            && bytes[5] < 2
+            && word(0) == word(36);
+        if !sound {
+            // A record of an earlier generation means nothing, damaged or not.
+            let now = word(0) == generation || word(36) == generation;
+            return (if now { Page::DAMAGED } else { Page::BLANK }, generation);
+        }
+        let page = Page {
+            state: State::Programmed,
+            kind: KINDS[usize::from(bytes[4])],
+            mode: if bytes[5] == 0 { Mode::Normal } else { Mode::LowCost },
+            programs: bytes[6],
+            version: long(8),
+            program: long(16),
+            address: word(24),
+            used: word(28),
+            check: word(32),
+        };
+        (page, word(0))
+    }
+}
+
+/// A block's entry: what is kept of it over its erases.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Entry {
+    pub(super) erases: u32,
+    /// Lives of the block; a page is blank unless its record names the present one.
+    pub(super) generation: u32,
+    pub(super) flags: u32,
+}
+
+impl Entry {
+    /// The block must not be used.
+    pub(super) const BAD: u32 = 1;
+    /// Its erase was cut short.
+    pub(super) const UNSAFE: u32 = 2;
+
+    pub(super) const NEW: Entry = Entry { erases: 0, generation: 1, flags: 0 };
+
+    pub(super) fn encode(&self, block: Block) -> [u8; ENTRY as usize] {
+        let mut out = [0; ENTRY as usize];
+        out[..4].copy_from_slice(&self.erases.to_le_bytes());
+        out[4..8].copy_from_slice(&self.generation.to_le_bytes());
+        out[8..12].copy_from_slice(&self.flags.to_le_bytes());
+        let crc = Self::check(&out, block);
+        out[12..].copy_from_slice(&crc.to_le_bytes());
+        out
+    }
+
+    /// `None` if it is damaged.
+    pub(super) fn decode(bytes: &[u8; ENTRY as usize], block: Block) -> Option<Entry> {
+        let word = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().expect("an entry is longer"));
+        (word(12) == Self::check(bytes, block)).then(|| Entry { erases: word(0), generation: word(4), flags: word(8) })
+    }
+
+    fn check(bytes: &[u8], block: Block) -> u32 {
+        let mut crc = crc32fast::Hasher::new();
+        crc.update(&bytes[..12]);
+        crc.update(&block.0.to_le_bytes());
+        crc.finalize()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flash::Lpn;
+    use proptest::prelude::*;
+
+    fn page(version: u64, program: u64, check: u32) -> Page {
+        Page { used: 7, programs: 3, check, ..Page::new(&Oob::data(Lpn(9), version, program)) }
+    }
+
+    proptest! {
+        #[test]
+        fn records_and_entries_survive(version: u64, program: u64, check: u32, generation in 1u32.., erases: u32) {
+            let page = page(version, program, check);
+            let bytes = page.encode(Ppn(5), generation);
+            prop_assert_eq!(Page::decode(&bytes, Ppn(5), generation), (page, generation));
+            let entry = Entry { erases, generation, flags: Entry::BAD };
+            prop_assert_eq!(Entry::decode(&entry.encode(Block(3)), Block(3)), Some(entry));
+            prop_assert_eq!(Entry::decode(&entry.encode(Block(3)), Block(4)), None);
+        }
+
+        #[test]
+        fn any_changed_byte_of_a_record_is_found(at in 0..RECORD as usize, change in 1..=255u8, generation in 1..9u32) {
+            let mut bytes = page(1, 2, 3).encode(Ppn(5), generation);
+            bytes[at] ^= change;
+            prop_assert_eq!(Page::decode(&bytes, Ppn(5), generation).0, Page::DAMAGED);
+            // Of an earlier life of the block nothing is left, unless the change happens to name the present one.
+            let later = generation + 10;
+            let stale = Page::decode(&bytes, Ppn(5), later).0;
+            let named = bytes[..4] == later.to_le_bytes() || bytes[36..40] == later.to_le_bytes();
+            prop_assert!(stale == Page::BLANK || named);
+        }
+
+        #[test]
+        fn any_changed_byte_of_an_entry_is_found(at in 0..ENTRY as usize, change in 1..=255u8) {
+            let mut bytes = Entry::NEW.encode(Block(7));
+            bytes[at] ^= change;
+            prop_assert_eq!(Entry::decode(&bytes, Block(7)), None);
+        }
+    }
+
+    #[test]
+    fn nothing_written_is_a_blank_page_and_no_entry() {
+        assert_eq!(Page::decode(&[0; 64], Ppn(1), 1).0, Page::BLANK);
+        assert_eq!(Entry::decode(&[0; 16], Block(1)), None);
+        let elsewhere = page(1, 2, 3).encode(Ppn(5), 1);
+        assert_eq!(Page::decode(&elsewhere, Ppn(6), 1).0, Page::DAMAGED);
+    }
+}

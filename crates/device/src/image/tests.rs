@@ -1,0 +1,559 @@
+//! Images against the chip in memory, under kills, truncation and damage.
+
+use super::*;
+use flash::device::{Device, Server, Timing};
+use flash::{BytesStore, Full, Lpn, Mode, Nand, Rng, Tvpn};
+use proptest::prelude::*;
+use std::os::unix::fs::FileExt;
+
+type Chip = Nand<BytesStore, Full>;
+
+/// A spec of `blocks` blocks of four pages of 512 bytes.
+pub(crate) fn spec(blocks: u32, scheme: &str) -> Spec {
+    let geometry = Geometry {
+        blocks_per_die: blocks,
+        pages_per_block: 4,
+        page_bytes: 512,
+        oob_bytes: 16,
+        nop: 3,
+        ..Geometry::default()
+    };
+    let timing = Timing {
+        read_ns: 25,
+        oob_read_ns: 25,
+        program_ns: 200,
+        partial_program_ns: 200,
+        erase_ns: 1500,
+        page_transfer_ns: 10,
+        oob_transfer_ns: 1,
+    };
+    let device = Device {
+        name: "small".into(),
+        geometry: geometry.checked().unwrap(),
+        timing,
+        server: Server::Parallel,
+        logical_pages: blocks * 2,
+        spare: 0.5,
+        endurance: None,
+    };
+    Spec { device, scheme: scheme.into(), settings: Vec::new() }
+}
+
+/// A directory and the path of an image in it.
+pub(crate) fn place() -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("ssd.img");
+    (directory, path)
+}
+
+fn page_of(tag: u64) -> Vec<u8> {
+    let mut rng = Rng::new(tag);
+    (0..64).flat_map(|_| rng.bits().to_le_bytes()).collect()
+}
+
+/// A change of a chip, applied to any medium.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Program(Ppn, u64),
+    Metadata(Ppn, u64),
+    Append(Ppn, u64),
+    Copy(Ppn, Ppn, u64),
+    Erase(Block),
+    MarkBad(Block),
+    Ruin(Ppn),
+    Spoil(Ppn),
+    HalfErase(Block, EraseFace, u64),
+}
+
+fn words_of(tag: u64) -> Vec<u32> {
+    let mut rng = Rng::new(tag);
+    (0..1 + tag % 40).map(|_| rng.bits() as u32).collect()
+}
+
+impl Step {
+    fn apply<F: Fragile<User = [u8]>>(self, medium: &mut F) -> Result<(), F::Fault> {
+        match self {
+            Step::Program(ppn, tag) => {
+                let oob = Oob { mode: Mode::LowCost, ..Oob::data(Lpn(tag as u32 % 99), tag, tag << 33) };
+                medium.program(ppn, oob, Payload::User(&page_of(tag)), Cause::Host)
+            }
+            Step::Metadata(ppn, tag) => {
+                let oob = Oob::translation(Tvpn(tag as u32), tag, tag);
+                medium.program(ppn, oob, Payload::Meta(&words_of(tag)), Cause::Metadata)
+            }
+            Step::Append(ppn, tag) => medium.append(ppn, &words_of(tag), Cause::TranslationUpdate),
+            Step::Copy(from, to, tag) => {
+                let edit = |oob: &mut Oob, words: &mut [u32]| {
+                    oob.program = tag;
+                    words.iter_mut().take(1).for_each(|word| *word = tag as u32);
+                };
+                medium.copy(from, to, Cause::DataGc, edit).map(|_| ())
+            }
+            Step::Erase(block) => medium.erase(block, Cause::DataGc),
+            Step::MarkBad(block) => {
+                let oob = Oob { kind: Kind::Bad, ..Oob::data(Lpn(0), 0, 0) };
+                let first = medium.geometry().page(block, 0);
+                medium.program(first, oob, Payload::None, Cause::Metadata)
+            }
+            Step::Ruin(ppn) => {
+                medium.chip().ruin(ppn);
+                Ok(())
+            }
+            Step::Spoil(ppn) => {
+                medium.chip().spoil(ppn);
+                Ok(())
+            }
+            Step::HalfErase(block, face, seed) => {
+                medium.chip().half_erase(block, face, &mut Rng::new(seed));
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Everything that can be seen of a page.
+type Seen = Option<(Oob, Kind, Vec<u8>)>;
+
+fn look<F: Flash<User = [u8]>>(medium: &mut F) -> Result<Vec<Seen>, F::Fault> {
+    let pages = medium.geometry().page_count();
+    let one = |ppn| {
+        let Some(mut oob) = medium.read_oob(ppn, Cause::Recovery)? else { return Ok(None) };
+        if oob.kind == Kind::Bad {
+            return Ok(Some((oob, Kind::Bad, Vec::new())));
+        }
+        if oob.kind == Kind::Torn {
+            // What else the spare area of a torn page says is garbage.
+            oob = Oob { kind: Kind::Torn, ..Page::BLANK.oob() };
+        }
+        let (whole, payload) = medium.read(ppn, Cause::Recovery)?;
+        let bytes = match payload {
+            Payload::User(data) => data.to_vec(),
+            Payload::Meta(words) => words.iter().flat_map(|word| word.to_le_bytes()).collect(),
+            Payload::None => Vec::new(),
+        };
+        Ok(Some((oob, whole.kind, bytes)))
+    };
+    (0..pages).map(Ppn).map(one).collect()
+}
+
+/// Random legal changes of a chip.
+struct Steps {
+    rng: Rng,
+    chip: Chip,
+    bad: Vec<Block>,
+    unsafe_blocks: Vec<Block>,
+    spoiled: Vec<Ppn>,
+    tag: u64,
+    harm: bool,
+}
+
+impl Steps {
+    fn new(spec: &Spec, seed: u64, harm: bool) -> Steps {
+        let (bad, unsafe_blocks, spoiled) = (Vec::new(), Vec::new(), Vec::new());
+        Steps { rng: Rng::new(seed), chip: Chip::new(spec.device.geometry), bad, unsafe_blocks, spoiled, tag: 0, harm }
+    }
+
+    fn below(&mut self, limit: u32) -> u32 {
+        self.rng.below(u64::from(limit)) as u32
+    }
+
+    /// The next page of a block that can be programmed.
+    fn free(&mut self) -> Option<Ppn> {
+        let g = *self.chip.geometry();
+        let block = Block(self.below(g.block_count()));
+        if self.bad.contains(&block) || self.unsafe_blocks.contains(&block) {
+            return None;
+        }
+        let used = |ppn: &Ppn| matches!(self.chip.clone().read_oob(*ppn, Cause::Host), Ok(Some(_)));
+        (0..g.pages_per_block).map(|offset| g.page(block, offset)).find(|ppn| !used(ppn))
+    }
+
+    /// A page that may be copied, and whether it holds metadata.
+    fn source(&mut self) -> Option<(Ppn, bool)> {
+        let ppn = Ppn(self.below(self.chip.geometry().page_count()));
+        let block = self.chip.geometry().block_of(ppn);
+        if self.spoiled.contains(&ppn) || self.bad.contains(&block) || self.unsafe_blocks.contains(&block) {
+            return None;
+        }
+        match self.chip.read_oob(ppn, Cause::Host) {
+            Ok(Some(Oob { kind: Kind::Data, .. })) => Some((ppn, false)),
+            Ok(Some(Oob { kind: Kind::Translation, .. })) => Some((ppn, true)),
+            _ => None,
+        }
+    }
+
+    fn draw(&mut self) -> Option<Step> {
+        self.tag += 1;
+        let tag = self.tag;
+        let g = *self.chip.geometry();
+        Some(match self.below(if self.harm { 24 } else { 20 }) {
+            0..9 => Step::Program(self.free()?, tag),
+            9..12 => Step::Metadata(self.free()?, tag),
+            12..14 => {
+                let (ppn, _) = self.source().filter(|&(_, metadata)| metadata)?;
+                let (used, programs) = self.chip.metadata_state(ppn)?;
+                let fits = used + words_of(tag).len() as u32 <= g.entries_per_page() && programs < g.nop;
+                fits.then_some(Step::Append(ppn, tag))?
+            }
+            14..17 => {
+                let (from, _) = self.source()?;
+                Step::Copy(from, self.free()?, tag)
+            }
+            17..20 => {
+                let block = Block(self.below(g.block_count()));
+                (!self.bad.contains(&block)).then_some(Step::Erase(block))?
+            }
+            20 => Step::Ruin(self.free()?),
+            21 => Step::Spoil(self.source()?.0),
+            22 => {
+                let block = Block(self.below(g.block_count()));
+                let face = EraseFace::ALL[self.below(4) as usize];
+                (!self.bad.contains(&block)).then_some(Step::HalfErase(block, face, tag))?
+            }
+            _ => {
+                let block = Block(self.below(g.block_count()));
+                (self.bad.is_empty() && !self.unsafe_blocks.contains(&block)).then_some(Step::MarkBad(block))?
+            }
+        })
+    }
+
+    /// A step that the chip has taken already.
+    fn next(&mut self) -> Step {
+        let step = loop {
+            if let Some(step) = self.draw() {
+                break step;
+            }
+        };
+        let Ok(()) = step.apply(&mut self.chip);
+        let g = *self.chip.geometry();
+        match step {
+            Step::Erase(block) => {
+                self.unsafe_blocks.retain(|&other| other != block);
+                self.spoiled.retain(|&ppn| g.block_of(ppn) != block);
+            }
+            Step::HalfErase(block, ..) => self.unsafe_blocks.push(block),
+            Step::MarkBad(block) => self.bad.push(block),
+            Step::Spoil(ppn) => self.spoiled.push(ppn),
+            _ => {}
+        }
+        step
+    }
+}
+
+#[test]
+fn does_what_the_chip_in_memory_does_also_when_opened_again() {
+    for seed in 0..12 {
+        let (_directory, path) = place();
+        let spec = spec(6, "page");
+        let mut steps = Steps::new(&spec, seed, true);
+        let mut image = Image::create(&path, &spec, false).unwrap();
+        for number in 0..400 {
+            let step = steps.next();
+            step.apply(&mut image).unwrap();
+            if number % 3 == 0 {
+                drop(image);
+                image = Image::open(&path, Access::Use).unwrap();
+                assert_eq!(image.spec(), &spec);
+            }
+            let Ok(expected) = look(&mut steps.chip);
+            assert_eq!(look(&mut image).unwrap(), expected, "seed {seed}, step {number}: {step:?}");
+        }
+        assert_eq!(image.bad_blocks().collect::<Vec<_>>(), steps.bad);
+        assert!(image.erase_counts().sum::<u32>() > 10);
+    }
+}
+
+#[test]
+fn killed_between_any_two_writes_it_holds_a_prefix_of_the_commands() {
+    let spec = spec(3, "page");
+    let mut kills = 0;
+    for writes in 0..400 {
+        let (_directory, path) = place();
+        let mut steps = Steps::new(&spec, 7, false);
+        let mut image = Image::create(&path, &spec, false).unwrap();
+        image.fail_after(writes);
+        let (before, after) = loop {
+            let Ok(before) = look(&mut steps.chip);
+            let step = steps.next();
+            let Ok(after) = look(&mut steps.chip);
+            match step.apply(&mut image) {
+                Ok(()) => {}
+                Err(fault) => {
+                    assert_eq!(fault.0, FaultKind::HostFailed);
+                    break (before, after);
+                }
+            }
+        };
+        assert_eq!(look(&mut image), Err(Fault(FaultKind::HostFailed)), "it refuses everything now");
+        assert_eq!(image.failure().unwrap().kind(), io::ErrorKind::StorageFull);
+        drop(image);
+        let found = look(&mut Image::open(&path, Access::Use).unwrap()).unwrap();
+        assert!(found == before || found == after, "after {writes} writes");
+        kills += u32::from(found == before);
+    }
+    assert!(kills > 300, "{kills}");
+}
+
+#[test]
+fn after_a_failure_of_the_host_it_goes_on_once_loaded_again() {
+    let (_directory, path) = place();
+    let spec = spec(4, "page");
+    let mut image = Image::create(&path, &spec, false).unwrap();
+    let put = |image: &mut Image, ppn| Step::Program(Ppn(ppn), 1 + u64::from(ppn)).apply(image);
+    put(&mut image, 0).unwrap();
+    image.fail_after(1);
+    put(&mut image, 1).unwrap_err();
+    put(&mut image, 1).unwrap_err();
+    image.reload().unwrap();
+    put(&mut image, 1).unwrap();
+    assert_eq!(image.read(Ppn(1), Cause::Host).unwrap().1.user(), page_of(2));
+    // The lock was kept all the time.
+    assert!(matches!(Image::open(&path, Access::Use), Err(ImageError::InUse(_))));
+}
+
+/// An image with something of everything, closed.
+fn sample(path: &Path, seed: u64) -> (Spec, Vec<Seen>) {
+    let spec = spec(4, "page");
+    let mut steps = Steps::new(&spec, seed, true);
+    let mut image = Image::create(path, &spec, false).unwrap();
+    for _ in 0..60 {
+        steps.next().apply(&mut image).unwrap();
+    }
+    let Ok(seen) = look(&mut steps.chip);
+    (spec, seen)
+}
+
+#[test]
+fn cut_short_at_any_length_it_is_refused_and_left_alone() {
+    let (directory, path) = place();
+    sample(&path, 1);
+    let whole = fs::read(&path).unwrap();
+    let cut = directory.path().join("cut.img");
+    for bytes in (0..whole.len()).step_by(97).chain([28, 4096, 8192, 12_288, whole.len() - 1]) {
+        fs::write(&cut, &whole[..bytes]).unwrap();
+        let error = Image::open(&cut, Access::Use).unwrap_err();
+        match error {
+            ImageError::Foreign(_) => assert!(bytes < 16, "{bytes}"),
+            ImageError::Truncated { bytes: found, needed, .. } => {
+                assert!(found == bytes as u64 && needed > found, "{bytes}: {needed}");
+            }
+            other => panic!("cut to {bytes} bytes: {other}"),
+        }
+        assert_eq!(fs::read(&cut).unwrap(), whole[..bytes]);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_changed_byte_is_recognised(seed in 0..20u64, share in 0.0..1.0f64, change in 1..=255u8) {
+        let (_directory, path) = place();
+        let (_, before) = sample(&path, seed);
+        let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+        let end = file.metadata().unwrap().len();
+        // Half of the changes go where most of the meaning is.
+        let limit = if seed % 2 == 0 { end } else { 3 * UNIT + 2 * UNIT + 16 * RECORD };
+        let at = (share * limit as f64) as u64;
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, at).unwrap();
+        file.write_all_at(&[byte[0] ^ change], at).unwrap();
+        drop(file);
+        let mut image = Image::open(&path, Access::Use).unwrap();
+        for (page, (was, is)) in before.into_iter().zip(look(&mut image).unwrap()).enumerate() {
+            let torn = is.as_ref().is_some_and(|(_, whole, _)| *whole == Kind::Torn);
+            prop_assert!(is == was || torn, "page {page}: {was:?} became {is:?}, byte {at}");
+        }
+    }
+}
+
+#[test]
+fn damage_is_found_by_a_scrub_and_travels_with_copies() {
+    let (_directory, path) = place();
+    let mut image = Image::create(&path, &spec(4, "page"), false).unwrap();
+    for (ppn, tag) in [(0, 10), (1, 11)] {
+        Step::Program(Ppn(ppn), tag).apply(&mut image).unwrap();
+    }
+    Step::Metadata(Ppn(2), 39).apply(&mut image).unwrap();
+    image.spoil(Ppn(1));
+    image.spoil(Ppn(2));
+    assert_eq!(image.read(Ppn(1), Cause::Host).unwrap_err().0, FaultKind::Uncorrectable);
+    Step::Copy(Ppn(1), Ppn(4), 12).apply(&mut image).unwrap();
+    assert_eq!(image.read(Ppn(4), Cause::Host).unwrap_err().0, FaultKind::Uncorrectable);
+    assert_eq!(Step::Copy(Ppn(2), Ppn(5), 12).apply(&mut image).unwrap_err().0, FaultKind::Uncorrectable);
+    // A record that is damaged, too.
+    let at = image.layout.record(Ppn(0)) + 9;
+    image.write(at, &[0xee]).unwrap();
+    image.reload().unwrap();
+    assert_eq!(image.read_oob(Ppn(0), Cause::Recovery).unwrap().unwrap().kind, Kind::Torn);
+    let bad_data = vec![Ppn(1), Ppn(2), Ppn(4)];
+    assert_eq!(image.scrub().unwrap(), Scrub { pages: 4, torn: 0, bad_records: vec![Ppn(0)], bad_data });
+}
+
+#[test]
+fn what_a_crash_of_the_host_may_leave_does_not_come_back_as_something_else() {
+    let (_directory, path) = place();
+    let mut image = Image::create(&path, &spec(4, "page"), false).unwrap();
+    for ppn in 0..3 {
+        Step::Program(Ppn(ppn), 10).apply(&mut image).unwrap();
+    }
+    // The record of page 1 did not reach the disk, those of pages 0 and 2 did.
+    image.write(image.layout.record(Ppn(1)), &[0; 64]).unwrap();
+    // The erase of block 1 did not, the program after it did.
+    Step::Program(Ppn(4), 20).apply(&mut image).unwrap();
+    let entry = image.blocks[1];
+    Step::Erase(Block(1)).apply(&mut image).unwrap();
+    Step::Program(Ppn(4), 21).apply(&mut image).unwrap();
+    image.put_entry(Block(1), entry).unwrap();
+    image.reload().unwrap();
+    assert_eq!(image.read_oob(Ppn(1), Cause::Recovery).unwrap().unwrap().kind, Kind::Torn);
+    assert_eq!(image.read(Ppn(4), Cause::Host).unwrap().1.user(), page_of(21));
+    assert_eq!(image.erase_counts().nth(1), Some(1));
+}
+
+#[test]
+fn a_checkpoint_lives_until_the_first_change() {
+    let (_directory, path) = place();
+    let mut image = Image::create(&path, &spec(4, "page"), false).unwrap();
+    assert_eq!((image.life(), image.checkpoint()), (Life::Fresh, Ok(None)));
+    Step::Program(Ppn(0), 1).apply(&mut image).unwrap();
+    assert_eq!(image.life(), Life::Dirty);
+    let saved: Vec<u8> = (0..10_000u32).flat_map(u32::to_le_bytes).collect();
+    image.store_checkpoint(&saved).unwrap();
+    image.reload().unwrap();
+    assert_eq!((image.life(), image.checkpoint()), (Life::Clean, Ok(Some(saved.clone()))));
+    // It is not believed once a byte of it is another.
+    image.write(image.layout.end + 77, &[0xaa]).unwrap();
+    assert_eq!(image.checkpoint(), Ok(None));
+    image.store_checkpoint(&saved).unwrap();
+    // The file knows before the change happens.
+    image.fail_after(1);
+    Step::Erase(Block(0)).apply(&mut image).unwrap_err();
+    image.reload().unwrap();
+    assert_eq!((image.life(), image.checkpoint()), (Life::Dirty, Ok(None)));
+    assert_eq!(image.erase_counts().next(), Some(0));
+}
+
+#[test]
+fn one_opener_at_a_time_and_any_number_of_onlookers() {
+    let (_directory, path) = place();
+    let spec = spec(4, "page");
+    let mut image = Image::create(&path, &spec, false).unwrap();
+    let refused = |access| matches!(Image::open(&path, access), Err(ImageError::InUse(_)));
+    assert!(refused(Access::Use) && refused(Access::Look));
+    assert!(matches!(Image::create(&path, &spec, false), Err(ImageError::Exists(_))));
+    assert!(matches!(Image::create(&path, &spec, true), Err(ImageError::InUse(_))));
+    Step::Program(Ppn(0), 1).apply(&mut image).unwrap();
+    drop(image);
+    let before = fs::read(&path).unwrap();
+    let mut onlookers = [(); 2].map(|()| Image::open(&path, Access::Look).unwrap());
+    assert!(refused(Access::Use));
+    for (ppn, image) in [1, 4].into_iter().zip(&mut onlookers) {
+        Step::Program(Ppn(ppn), 5).apply(image).unwrap();
+        Step::Erase(Block(0)).apply(image).unwrap();
+        image.store_checkpoint(&[1, 2, 3]).unwrap();
+    }
+    drop(onlookers);
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn what_is_no_image_is_named_and_left_alone() {
+    let (directory, path) = place();
+    fs::write(&path, "an old love letter, longer than a magic").unwrap();
+    let error = Image::open(&path, Access::Use).unwrap_err();
+    assert_eq!(error.to_string(), format!("{} is not an ftlab image", path.display()));
+    assert!(matches!(Image::open(directory.path(), Access::Look), Err(ImageError::Foreign(_))));
+    let missing = Image::open(&directory.path().join("none"), Access::Use).unwrap_err();
+    assert!(missing.to_string().starts_with("cannot open "), "{missing}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "an old love letter, longer than a magic");
+    // Emptied on request only.
+    drop(Image::create(&path, &spec(4, "page"), true).unwrap());
+    let mut bytes = fs::read(&path).unwrap();
+    for copy in Layout::HEADERS {
+        bytes[copy as usize + 16] = 9;
+    }
+    fs::write(&path, &bytes).unwrap();
+    let error = Image::open(&path, Access::Use).unwrap_err();
+    assert!(error.to_string().ends_with("is an image of format 9; this ftlab knows formats up to 1"), "{error}");
+    for copy in Layout::HEADERS {
+        bytes[copy as usize + 16] = 1;
+        bytes[copy as usize + 50] ^= 4;
+    }
+    fs::write(&path, &bytes).unwrap();
+    assert!(matches!(Image::open(&path, Access::Use), Err(ImageError::Damaged { .. })));
+    assert_eq!(fs::read(&path).unwrap(), bytes);
+}
+
+#[test]
+fn it_costs_what_was_written() {
+    let (_directory, path) = place();
+    let mut large = spec(4, "page");
+    large.device.geometry =
+        Geometry { blocks_per_die: 4096, pages_per_block: 256, ..Geometry::default() }.checked().unwrap();
+    let mut image = Image::create(&path, &large, false).unwrap();
+    let oob = Oob::data(Lpn(1), 1, 1);
+    image.program(Ppn(256 * 77), oob, Payload::User(&[1; 4096]), Cause::Host).unwrap();
+    image.sync().unwrap();
+    let (bytes, cost) = image.file_bytes().unwrap();
+    assert!(bytes > 4 << 30 && cost < 1 << 20, "{bytes} bytes, {cost} on the disk");
+}
+
+mod strict {
+    use super::*;
+
+    fn image() -> (tempfile::TempDir, Image) {
+        let (directory, path) = place();
+        (directory, Image::create(&path, &spec(4, "page"), false).unwrap())
+    }
+
+    fn apply(image: &mut Image, steps: &[Step]) {
+        for step in steps {
+            step.apply(image).unwrap();
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "out of program order")]
+    fn refuses_a_gap() {
+        apply(&mut image().1, &[Step::Program(Ppn(1), 1)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "not blank")]
+    fn refuses_to_program_twice() {
+        apply(&mut image().1, &[Step::Program(Ppn(0), 1), Step::Program(Ppn(0), 1)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "NOP is 3")]
+    fn refuses_more_partial_programs_than_nop() {
+        let append = Step::Append(Ppn(0), 1);
+        apply(&mut image().1, &[Step::Metadata(Ppn(0), 1), append, append, append]);
+    }
+
+    #[test]
+    #[should_panic(expected = "block is bad")]
+    fn refuses_a_bad_block() {
+        apply(&mut image().1, &[Step::MarkBad(Block(0)), Step::Program(Ppn(0), 1)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "erase was cut short")]
+    fn refuses_a_block_that_only_looks_blank() {
+        let half = Step::HalfErase(Block(0), EraseFace::LooksBlank, 1);
+        apply(&mut image().1, &[Step::Program(Ppn(0), 1), half, Step::Program(Ppn(0), 1)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "read of blank page")]
+    fn refuses_to_read_a_blank_page() {
+        let _ = image().1.read(Ppn(0), Cause::Host);
+    }
+
+    #[test]
+    #[should_panic(expected = "copy of torn page")]
+    fn refuses_to_copy_a_torn_page() {
+        apply(&mut image().1, &[Step::Ruin(Ppn(0)), Step::Copy(Ppn(0), Ppn(4), 1)]);
+    }
+}
