@@ -205,7 +205,7 @@ impl Chain {
     pub const AFTER: Chain = Chain { serial: false, from_ns: u64::MAX, end_ns: u64::MAX };
 }
 
-/// A flash medium. Eight calls, the contract of each above it, and one that only repeats another.
+/// A flash medium. Eight calls, the contract of each above it; one that only repeats another, and a hint.
 ///
 /// Every command names its [`Cause`]. A medium refuses, by panicking, whatever a real chip would break on: programming
 /// a page that is not blank, breaking the program order or the NOP limit, touching a bad block. Such a panic is a bug
@@ -284,6 +284,13 @@ pub trait Flash {
             rest &= rest - 1;
         }
         (live.count_ones(), Ok(()))
+    }
+
+    /// Metadata page `ppn` is about to be changed, at word `word` among others: a medium in memory fetches it into the
+    /// processor's cache. No effect otherwise.
+    #[inline(always)]
+    fn hint(&self, ppn: Ppn, word: usize) {
+        let _ = (ppn, word);
     }
 
     /// Erases a block.

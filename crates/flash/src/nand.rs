@@ -18,11 +18,13 @@
 //! again (it panics). A recoverable chip ([`Full`]) keeps the source until its block is erased, as flash does.
 
 use crate::{Block, Cause, Chain, Flash, Geometry, Kind, Mode, Oob, Payload, Ppn, ProgramOrder, Rng, prefetch};
-use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::convert::Infallible;
+use metadata::MetaPages;
+
+mod metadata;
 
 /// What a chip keeps of host data.
 pub trait Store: Clone {
@@ -253,87 +255,6 @@ const SPARES_PER_LINE: usize = 16;
 /// Packed words below this are host pages: kinds data and log.
 const METADATA: u32 = (Kind::Translation as u32) << 29;
 
-/// One stored metadata page.
-#[derive(Clone, Debug)]
-struct MetaPage {
-    words: Box<[u32]>,
-    /// Words programmed so far; the rest is blank.
-    used: u32,
-    /// Programs since the erase.
-    programs: u32,
-}
-
-/// Metadata pages, found through a table per block that holds any.
-#[derive(Clone, Debug)]
-struct MetaPages {
-    table_of: Vec<u32>,
-    tables: Vec<Box<[u32]>>,
-    free_tables: Vec<u32>,
-    pages: Vec<MetaPage>,
-    free_pages: Vec<u32>,
-}
-
-const NO_SLOT: u32 = u32::MAX;
-
-impl MetaPages {
-    fn new(blocks: usize) -> Self {
-        MetaPages {
-            table_of: vec![NO_SLOT; blocks],
-            tables: Vec::new(),
-            free_tables: Vec::new(),
-            pages: Vec::new(),
-            free_pages: Vec::new(),
-        }
-    }
-
-    #[inline(always)]
-    fn slot(&self, block: usize, offset: usize) -> u32 {
-        match self.table_of[block] {
-            NO_SLOT => NO_SLOT,
-            table => self.tables[table as usize][offset],
-        }
-    }
-
-    fn set_slot(&mut self, block: usize, offset: usize, slot: u32, pages_per_block: usize) {
-        if self.table_of[block] == NO_SLOT {
-            let table = self.free_tables.pop().unwrap_or_else(|| {
-                self.tables.push(vec![NO_SLOT; pages_per_block].into_boxed_slice());
-                (self.tables.len() - 1) as u32
-            });
-            self.table_of[block] = table;
-        }
-        self.tables[self.table_of[block] as usize][offset] = slot;
-    }
-
-    fn allocate(&mut self, words: usize) -> u32 {
-        self.free_pages.pop().unwrap_or_else(|| {
-            self.pages.push(MetaPage { words: vec![u32::MAX; words].into_boxed_slice(), used: 0, programs: 0 });
-            (self.pages.len() - 1) as u32
-        })
-    }
-
-    fn release(&mut self, block: usize) {
-        let table = self.table_of[block];
-        if table == NO_SLOT {
-            return;
-        }
-        for slot in &mut self.tables[table as usize] {
-            if *slot != NO_SLOT {
-                self.free_pages.push(*slot);
-                *slot = NO_SLOT;
-            }
-        }
-        self.table_of[block] = NO_SLOT;
-        self.free_tables.push(table);
-    }
-
-    fn bytes(&self) -> u64 {
-        let pages: usize = self.pages.iter().map(|page| page.words.len() * 4 + 24).sum();
-        let tables: usize = self.tables.iter().map(|table| table.len() * 4).sum();
-        (pages + tables + self.table_of.len() * 4) as u64
-    }
-}
-
 /// The strict chip. See the module's description for the choice of `S` and `R`.
 #[derive(Clone, Debug)]
 pub struct Nand<S: Store = NoData, R: Record = Brief> {
@@ -360,7 +281,7 @@ impl<S: Store, R: Record> Nand<S, R> {
             spare: vec![BLANK; pages],
             record: R::new(pages),
             data: S::new(pages, geometry.page_bytes as usize),
-            meta: MetaPages::new(blocks),
+            meta: MetaPages::new(&geometry),
             next: vec![0; blocks],
             flags: vec![0; blocks],
             spoiled: BTreeSet::new(),
@@ -375,10 +296,8 @@ impl<S: Store, R: Record> Nand<S, R> {
 
     /// Flips one bit of a stored metadata page: what a test of honesty does. `None` if the page holds no metadata.
     pub fn flip_metadata_bit(&mut self, ppn: Ppn, word: usize, bit: u32) -> Option<()> {
-        let g = &self.geometry;
-        let slot = self.meta.slot(g.block_of(ppn).index(), g.offset_of(ppn) as usize);
-        let page = self.meta.pages.get_mut(slot as usize).filter(|_| slot != NO_SLOT)?;
-        page.words[word] ^= 1 << bit;
+        let slot = self.meta.find(ppn)?;
+        self.meta.words_mut(slot)[word] ^= 1 << bit;
         Some(())
     }
 
@@ -450,23 +369,7 @@ impl<S: Store, R: Record> Nand<S, R> {
 
     /// Words of metadata programmed in a page so far, and programs since the erase.
     pub fn metadata_state(&self, ppn: Ppn) -> Option<(u32, u32)> {
-        let g = &self.geometry;
-        let slot = self.meta.slot(g.block_of(ppn).index(), g.offset_of(ppn) as usize);
-        (slot != NO_SLOT).then(|| (self.meta.pages[slot as usize].used, self.meta.pages[slot as usize].programs))
-    }
-
-    fn put_meta(&mut self, ppn: Ppn, words: &[u32]) {
-        let g = self.geometry;
-        let capacity = g.entries_per_page() as usize;
-        assert!(words.len() <= capacity, "{} words of metadata do not fit a page of {capacity}", words.len());
-        let slot = self.meta.allocate(capacity);
-        let page = &mut self.meta.pages[slot as usize];
-        page.words[..words.len()].copy_from_slice(words);
-        page.words[words.len()..].fill(u32::MAX);
-        page.used = words.len() as u32;
-        page.programs = 1;
-        let (block, offset) = (g.block_of(ppn).index(), g.offset_of(ppn) as usize);
-        self.meta.set_slot(block, offset, slot, g.pages_per_block as usize);
+        self.meta.find(ppn).map(|slot| self.meta.state(slot))
     }
 
     /// A copy of whatever is no host page.
@@ -476,47 +379,16 @@ impl<S: Store, R: Record> Nand<S, R> {
         assert!(self.spare[source] != TORN && !self.spoiled(source), "copy of torn page {from}");
         let mut oob = self.oob_at(source);
         let page = self.take_page(to);
-        let g = self.geometry;
-        let at = |ppn| (g.block_of(ppn).index(), g.offset_of(ppn) as usize);
-        let (block, offset) = at(from);
-        let mut slot = self.meta.slot(block, offset);
-        assert!(slot != NO_SLOT, "copy of page {from}, whose content had been moved by an earlier copy");
-        if R::RECOVERABLE {
-            let copy = self.meta.allocate(g.entries_per_page() as usize);
-            let [source, target] = self
-                .meta
-                .pages
-                .get_disjoint_mut([slot as usize, copy as usize])
-                .expect("an allocated slot is not in use");
-            target.words.copy_from_slice(&source.words);
-            slot = copy;
-        } else {
-            self.meta.set_slot(block, offset, NO_SLOT, g.pages_per_block as usize);
-        }
-        let stored = &mut self.meta.pages[slot as usize];
-        edit(&mut oob, &mut stored.words);
-        stored.used = stored.words.len() as u32;
-        stored.programs = 1;
-        let (block, offset) = at(to);
-        self.meta.set_slot(block, offset, slot, g.pages_per_block as usize);
+        edit(&mut oob, self.meta.copy(from, to, !R::RECOVERABLE));
         self.spare[page] = pack(&oob);
         self.record.put(page, oob.version, oob.program);
         oob
     }
 
     fn append_words(&mut self, ppn: Ppn, words: &[u32]) {
-        let g = self.geometry;
-        let (block, offset) = (g.block_of(ppn).index(), g.offset_of(ppn) as usize);
-        assert!(self.flags[block] & BAD_BLOCK == 0, "partial program into bad block {block}");
-        let slot = self.meta.slot(block, offset);
-        assert!(slot != NO_SLOT, "partial program of page {ppn}, which holds no metadata");
-        let page = &mut self.meta.pages[slot as usize];
-        assert!(page.programs < g.nop, "page {ppn} was programmed {} times; NOP is {}", page.programs, g.nop);
-        let end = page.used as usize + words.len();
-        assert!(end <= page.words.len(), "partial program of page {ppn} beyond its end");
-        page.words[page.used as usize..end].copy_from_slice(words);
-        page.used = end as u32;
-        page.programs += 1;
+        let block = self.geometry.block_of(ppn);
+        assert!(self.flags[block.index()] & BAD_BLOCK == 0, "partial program into bad block {block}");
+        self.meta.append(ppn, words, self.geometry.nop);
     }
 }
 
@@ -540,10 +412,10 @@ impl<S: Store, R: Record> Flash for Nand<S, R> {
         let payload = match oob.kind {
             Kind::Data | Kind::Log => Payload::User(self.data.get(page)),
             Kind::Translation | Kind::Checkpoint | Kind::Trim => {
-                let g = &self.geometry;
-                let slot = self.meta.slot(g.block_of(ppn).index(), g.offset_of(ppn) as usize);
-                assert!(slot != NO_SLOT, "page {ppn} was read after its content had been moved by a copy");
-                Payload::Meta(&self.meta.pages[slot as usize].words)
+                let slot = self.meta.find(ppn);
+                let slot =
+                    slot.unwrap_or_else(|| panic!("page {ppn} was read after its content had been moved by a copy"));
+                Payload::Meta(self.meta.words(slot))
             }
             Kind::Dummy | Kind::Bad | Kind::Torn => Payload::None,
         };
@@ -570,7 +442,7 @@ impl<S: Store, R: Record> Flash for Nand<S, R> {
                 debug_assert!(matches!(oob.kind, Kind::Data | Kind::Log));
                 self.data.put(page, user);
             }
-            Payload::Meta(words) => self.put_meta(ppn, words),
+            Payload::Meta(words) => self.meta.put(ppn, words),
             Payload::None => assert!(oob.kind == Kind::Dummy, "a page of kind {:?} needs content", oob.kind),
         }
         Ok(())
@@ -637,6 +509,14 @@ impl<S: Store, R: Record> Flash for Nand<S, R> {
             prefetch(&self.spare, behind + line * SPARES_PER_LINE);
         }
         (count, Ok(()))
+    }
+
+    #[inline(always)]
+    fn hint(&self, ppn: Ppn, word: usize) {
+        prefetch(&self.spare, ppn.index());
+        if let Some(slot) = self.meta.find(ppn) {
+            prefetch(self.meta.words(slot), word);
+        }
     }
 
     #[inline]

@@ -287,6 +287,11 @@ impl<F: Flash> Flash for Timeline<F> {
         (copied, result)
     }
 
+    #[inline(always)]
+    fn hint(&self, ppn: Ppn, word: usize) {
+        self.inner.hint(ppn, word);
+    }
+
     #[inline]
     fn erase(&mut self, block: Block, cause: Cause) -> Result<(), F::Fault> {
         self.tally.add(cause, Op::Erase);

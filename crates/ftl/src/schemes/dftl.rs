@@ -549,6 +549,14 @@ impl Dftl {
             let group = rest.partition_point(|&(lpn, _)| self.store.locate(lpn).0 == tvpn);
             entries.extend_from_slice(&rest[..group]);
             rest = &rest[group..];
+            if let Some(&(lpn, _)) = rest.first() {
+                let (tvpn, word) = self.store.locate(lpn);
+                let at = self.store.at(tvpn);
+                if at != Ppn::NONE {
+                    gc.hint(at, word);
+                    self.space.blocks.prefetch(at);
+                }
+            }
             if self.gc_fold {
                 self.cache.clean_page(tvpn, &mut entries);
             }

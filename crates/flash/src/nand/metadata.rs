@@ -1,0 +1,173 @@
+//! Metadata pages as a chip stores them.
+//!
+//! Few pages hold metadata, so a page finds its words in two steps: a table for each block that has any metadata says
+//! which of the stored pages each of its pages is. Tables and stored pages lie in one array each, so that a look-up waits
+//! for memory once in each.
+
+use crate::{Geometry, Ppn};
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// A stored page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Slot(u32);
+
+const NONE: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug)]
+struct State {
+    /// Words programmed so far; the rest is blank.
+    used: u32,
+    /// Programs since the erase.
+    programs: u32,
+}
+
+/// See the module's description.
+#[derive(Clone, Debug)]
+pub(super) struct MetaPages {
+    pages_per_block: usize,
+    words_per_page: usize,
+    table_of: Vec<u32>,
+    tables: Vec<u32>,
+    free_tables: Vec<u32>,
+    words: Vec<u32>,
+    states: Vec<State>,
+    free_slots: Vec<u32>,
+}
+
+impl MetaPages {
+    /// None stored yet.
+    pub(super) fn new(g: &Geometry) -> Self {
+        MetaPages {
+            pages_per_block: g.pages_per_block as usize,
+            words_per_page: g.entries_per_page() as usize,
+            table_of: vec![NONE; g.block_count() as usize],
+            tables: Vec::new(),
+            free_tables: Vec::new(),
+            words: Vec::new(),
+            states: Vec::new(),
+            free_slots: Vec::new(),
+        }
+    }
+
+    #[inline(always)]
+    fn entry(&self, table: u32, ppn: Ppn) -> usize {
+        (table as usize * self.pages_per_block) | (ppn.index() & (self.pages_per_block - 1))
+    }
+
+    #[inline(always)]
+    fn block(&self, ppn: Ppn) -> usize {
+        ppn.index() >> self.pages_per_block.trailing_zeros()
+    }
+
+    /// What is stored of a page; `None` if it holds no metadata, or a copy took it away.
+    #[inline(always)]
+    pub(super) fn find(&self, ppn: Ppn) -> Option<Slot> {
+        let table = self.table_of[self.block(ppn)];
+        let slot = if table == NONE { NONE } else { self.tables[self.entry(table, ppn)] };
+        (slot != NONE).then_some(Slot(slot))
+    }
+
+    fn set(&mut self, ppn: Ppn, slot: u32) {
+        let block = self.block(ppn);
+        if self.table_of[block] == NONE {
+            self.table_of[block] = self.free_tables.pop().unwrap_or_else(|| {
+                self.tables.resize(self.tables.len() + self.pages_per_block, NONE);
+                (self.tables.len() / self.pages_per_block - 1) as u32
+            });
+        }
+        let entry = self.entry(self.table_of[block], ppn);
+        self.tables[entry] = slot;
+    }
+
+    fn allocate(&mut self) -> Slot {
+        Slot(self.free_slots.pop().unwrap_or_else(|| {
+            self.states.push(State { used: 0, programs: 0 });
+            self.words.resize(self.words.len() + self.words_per_page, u32::MAX);
+            (self.states.len() - 1) as u32
+        }))
+    }
+
+    /// The words of a stored page, blank ones included.
+    #[inline(always)]
+    pub(super) fn words(&self, slot: Slot) -> &[u32] {
+        &self.words[slot.0 as usize * self.words_per_page..][..self.words_per_page]
+    }
+
+    /// The same, to be changed.
+    #[inline(always)]
+    pub(super) fn words_mut(&mut self, slot: Slot) -> &mut [u32] {
+        &mut self.words[slot.0 as usize * self.words_per_page..][..self.words_per_page]
+    }
+
+    /// Words programmed so far, and programs since the erase.
+    pub(super) fn state(&self, slot: Slot) -> (u32, u32) {
+        let State { used, programs } = self.states[slot.0 as usize];
+        (used, programs)
+    }
+
+    /// Stores a page.
+    pub(super) fn put(&mut self, ppn: Ppn, words: &[u32]) {
+        let capacity = self.words_per_page;
+        assert!(words.len() <= capacity, "{} words of metadata do not fit a page of {capacity}", words.len());
+        let slot = self.allocate();
+        let stored = self.words_mut(slot);
+        stored[..words.len()].copy_from_slice(words);
+        stored[words.len()..].fill(u32::MAX);
+        self.states[slot.0 as usize] = State { used: words.len() as u32, programs: 1 };
+        self.set(ppn, slot.0);
+    }
+
+    /// Programs more words behind those that a page holds; at most `nop` programs in all.
+    pub(super) fn append(&mut self, ppn: Ppn, words: &[u32], nop: u32) {
+        let slot = self.find(ppn);
+        let slot = slot.unwrap_or_else(|| panic!("partial program of page {ppn}, which holds no metadata"));
+        let State { used, programs } = self.states[slot.0 as usize];
+        assert!(programs < nop, "page {ppn} was programmed {programs} times; NOP is {nop}");
+        let end = used as usize + words.len();
+        assert!(end <= self.words_per_page, "partial program of page {ppn} beyond its end");
+        self.words_mut(slot)[used as usize..end].copy_from_slice(words);
+        self.states[slot.0 as usize] = State { used: end as u32, programs: programs + 1 };
+    }
+
+    /// Stores what `from` holds under `to` as well, or, if `take`, instead. The words, which count as programmed whole.
+    #[inline]
+    pub(super) fn copy(&mut self, from: Ppn, to: Ppn, take: bool) -> &mut [u32] {
+        let source = self.find(from);
+        let source =
+            source.unwrap_or_else(|| panic!("copy of page {from}, whose content had been moved by an earlier copy"));
+        let slot = if take {
+            self.set(from, NONE);
+            source
+        } else {
+            let copy = self.allocate();
+            let first = source.0 as usize * self.words_per_page;
+            self.words.copy_within(first..first + self.words_per_page, copy.0 as usize * self.words_per_page);
+            copy
+        };
+        self.set(to, slot.0);
+        self.states[slot.0 as usize] = State { used: self.words_per_page as u32, programs: 1 };
+        self.words_mut(slot)
+    }
+
+    /// A block was erased.
+    pub(super) fn release(&mut self, block: usize) {
+        let table = core::mem::replace(&mut self.table_of[block], NONE);
+        if table == NONE {
+            return;
+        }
+        let first = table as usize * self.pages_per_block;
+        for slot in &mut self.tables[first..first + self.pages_per_block] {
+            if *slot != NONE {
+                self.free_slots.push(core::mem::replace(slot, NONE));
+            }
+        }
+        self.free_tables.push(table);
+    }
+
+    /// Memory that the simulator holds, bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        let words = self.words.len() + self.tables.len() + self.table_of.len() + self.states.len() * 2;
+        words as u64 * 4
+    }
+}
