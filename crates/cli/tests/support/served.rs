@@ -2,10 +2,7 @@
 #![allow(dead_code, unreachable_pub, reason = "every test file uses a part")]
 #![allow(clippy::print_stdout, reason = "says which tests were skipped")]
 
-use device::image::Spec;
 use device::nbd::client::Client;
-use ftl::Settings;
-use sim::device::DeviceSpec;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -25,14 +22,11 @@ impl Bench {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let directory = std::env::temp_dir().join(format!("ftlab-serve-{}-{number}", std::process::id()));
         std::fs::create_dir(&directory).unwrap();
-        let row = ftl::schemes::by_name(scheme).unwrap();
-        let mut settings = Settings::defaults(row.parameters);
-        settings.set(row.parameters, "durable-trim", "on").unwrap();
-        let settings = settings.iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect();
-        let device = device.parse::<DeviceSpec>().unwrap().build(None).unwrap();
-        let spec = Spec { device, scheme: scheme.to_owned(), settings };
-        drop(device::Image::create(&directory.join("image"), &spec, false).unwrap());
-        Bench { directory, scheme: scheme.to_owned() }
+        let bench = Bench { directory, scheme: scheme.to_owned() };
+        // Not made in this process: another test that starts a program would hand the open image to it for a moment.
+        let made = bench.ftlab(&format!("image create image --device {device} --scheme {scheme}")).output().unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        bench
     }
 
     pub fn file(&self, name: &str) -> PathBuf {

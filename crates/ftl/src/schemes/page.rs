@@ -100,7 +100,7 @@ const PENDING: u32 = u32::MAX - 1;
 const NONE: u32 = u32::MAX;
 
 /// Copies dealt at a time while a collection is spread: enough to keep the copy loop efficient.
-const SLICE: u32 = 32;
+const SLICE: u32 = 8;
 
 /// A collection in progress on a die.
 #[derive(Clone, Copy, Debug)]
