@@ -74,7 +74,7 @@ pub enum Command {
     take KiB, MiB, GiB.")]
 pub struct CompareArgs {
     /// Trace file; SPC, MSR, blktrace, blkparse, fio and others are recognised by content, .gz .zst .xz are read as
-    /// they are [default: the workload twin:financial1]
+    /// they are; a generated workload as for --workload if there is no such file [default: twin:financial1]
     #[arg(value_name = "TRACE", conflicts_with = "workload", value_hint = ValueHint::FilePath)]
     pub trace: Option<PathBuf>,
 
