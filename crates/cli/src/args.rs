@@ -74,7 +74,7 @@ pub enum Command {
     take KiB, MiB, GiB.")]
 pub struct CompareArgs {
     /// Trace file; SPC, MSR, blktrace, blkparse, fio and others are recognised by content, .gz .zst .xz are read as
-    /// they are [default: the workload twin:financial1]
+    /// they are; a generated workload as for --workload if there is no such file [default: twin:financial1]
     #[arg(value_name = "TRACE", conflicts_with = "workload", value_hint = ValueHint::FilePath)]
     pub trace: Option<PathBuf>,
 
@@ -246,7 +246,7 @@ impl Default for CompareArgs {
     fill = \"steady\"\n  \
     json = \"zipf.json\"\n\n  \
     [set]\n  \
-    dftl.gc_low = 2\n\n\
+    dftl.gc-low = 4\n\n\
     Then: ftlab run zipf.toml"
 )]
 pub struct RunArgs {
@@ -709,7 +709,7 @@ impl FromStr for Setting {
             Some(((scheme, param), value)) if !scheme.is_empty() && !param.is_empty() && !value.is_empty() => {
                 Ok(Setting { scheme: scheme.to_owned(), param: param.to_owned(), value: value.to_owned() })
             }
-            _ => Err("write SCHEME.PARAM=VALUE, as in dftl.gc_low=2".to_owned()),
+            _ => Err("write SCHEME.PARAM=VALUE, as in dftl.gc-low=4".to_owned()),
         }
     }
 }
@@ -960,7 +960,7 @@ mod tests {
             ("compare --repeat 0", "0 is not in 1..=1000"),
             ("compare --seed x", "a seed is a whole number from 0 to 2^64 - 1"),
             ("check --threads 0", "a number of threads is 1 to 1024"),
-            ("compare --set dftl=3", "write SCHEME.PARAM=VALUE, as in dftl.gc_low=2"),
+            ("compare --set dftl=3", "write SCHEME.PARAM=VALUE, as in dftl.gc-low=4"),
             ("compare --schemes page,,dftl", "a name is missing"),
             ("compare a.spc --workload zipf", "cannot be used with"),
             ("compare --buffer lru", "unexpected argument '--buffer'"),

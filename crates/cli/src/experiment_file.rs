@@ -117,7 +117,7 @@ impl Document<'_> {
         }
     }
 
-    /// `[set]` with `dftl.gc_low = 2`, `dftl = { gc_low = 2 }`, or `"dftl.gc_low" = 2`.
+    /// `[set]` with `dftl.gc-low = 4`, `dftl = { gc-low = 4 }`, or `"dftl.gc-low" = 4`.
     fn settings(&self, key: &str, table: &DeTable<'_>) -> Result<Vec<String>, CliError> {
         let mut settings = Vec::new();
         for (name, value) in table {

@@ -264,7 +264,8 @@ pub trait Flash {
     /// Many [`Flash::copy`] calls in one, so that a medium can look at the two blocks once: copies the host pages whose
     /// bits are set in `live`, counted from page `from` on within one block, to consecutive pages from `to` on within
     /// another, with program numbers from `program` on. Tells `moved` each page's address and new place. How many were
-    /// copied, and the fault that ended it before the last.
+    /// copied, and the fault that ended it before the last. Whatever a medium makes of it, its effects, counts and times
+    /// are those of the single calls.
     fn copy_run(
         &mut self,
         from: Ppn,
@@ -272,18 +273,9 @@ pub trait Flash {
         to: Ppn,
         program: u64,
         cause: Cause,
-        mut moved: impl FnMut(u32, Ppn),
+        moved: impl FnMut(u32, Ppn),
     ) -> (u32, Result<(), Self::Fault>) {
-        let mut rest = live;
-        for copied in 0..live.count_ones() {
-            let (source, target) = (Ppn(from.0 + rest.trailing_zeros()), Ppn(to.0 + copied));
-            match self.copy(source, target, cause, |oob, _| oob.program = program + u64::from(copied)) {
-                Ok(oob) => moved(oob.address, target),
-                Err(fault) => return (copied, Err(fault)),
-            }
-            rest &= rest - 1;
-        }
-        (live.count_ones(), Ok(()))
+        copy_each(self, from, live, to, program, cause, moved)
     }
 
     /// Metadata page `ppn` is about to be changed, at word `word` among others: a medium in memory fetches it into the
@@ -302,6 +294,28 @@ pub trait Flash {
     /// Enters another chain and returns the present one, to be handed back later. Use [`Collection`]. A medium without
     /// time ignores it.
     fn chain(&mut self, next: Chain) -> Chain;
+}
+
+/// [`Flash::copy_run`] as what it stands for: one [`Flash::copy`] after another.
+pub(crate) fn copy_each<F: Flash + ?Sized>(
+    flash: &mut F,
+    from: Ppn,
+    live: u64,
+    to: Ppn,
+    program: u64,
+    cause: Cause,
+    mut moved: impl FnMut(u32, Ppn),
+) -> (u32, Result<(), F::Fault>) {
+    let mut rest = live;
+    for copied in 0..live.count_ones() {
+        let (source, target) = (Ppn(from.0 + rest.trailing_zeros()), Ppn(to.0 + copied));
+        match flash.copy(source, target, cause, |oob, _| oob.program = program + u64::from(copied)) {
+            Ok(oob) => moved(oob.address, target),
+            Err(fault) => return (copied, Err(fault)),
+        }
+        rest &= rest - 1;
+    }
+    (live.count_ones(), Ok(()))
 }
 
 /// A scope in which commands are a collection's: independent of each other and of the host page that set it off.

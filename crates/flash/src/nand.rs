@@ -17,6 +17,7 @@
 //! [`Flash::copy`] instead of copying it, which is ten times faster and safe because a scheme may not read the source
 //! again (it panics). A recoverable chip ([`Full`]) keeps the source until its block is erased, as flash does.
 
+use crate::medium::copy_each;
 use crate::{Block, Cause, Chain, Flash, Geometry, Kind, Mode, Oob, Payload, Ppn, ProgramOrder, Rng, prefetch};
 use alloc::collections::BTreeSet;
 use alloc::vec;
@@ -481,13 +482,14 @@ impl<S: Store, R: Record> Flash for Nand<S, R> {
         live: u64,
         to: Ppn,
         program: u64,
-        _: Cause,
+        cause: Cause,
         mut moved: impl FnMut(u32, Ppn),
     ) -> (u32, Result<(), Infallible>) {
         let g = &self.geometry;
         let (block, offset, count) = (g.block_of(to), g.offset_of(to), live.count_ones());
         if u32::from(self.next[block.index()]) != offset || offset + count > g.pages_per_block {
-            self.refuse_program(to);
+            // Out of turn: each page is refused, or taken, for itself.
+            return copy_each(self, from, live, to, program, cause, moved);
         }
         self.next[block.index()] += count as u16;
         let mut rest = live;

@@ -356,7 +356,7 @@ impl<F: Flash> Clocked for Timeline<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Collection, Lpn, Nand};
+    use crate::{Brief, Collection, Failing, FailurePlan, Full, Lpn, Nand, ProgramOrder, Record, Rng, Tags};
 
     const TIMING: Timing = Timing {
         read_ns: 25,
@@ -444,5 +444,124 @@ mod tests {
         t.read(Ppn(0), Cause::TranslationLoad).unwrap();
         let Ok(()) = t.program(Ppn(16), Oob::data(Lpn(9), 0, 0), Payload::User(&()), Cause::Host);
         assert_eq!(t.page_end(), PageTime { start_ns: 1000, end_ns: 1245 });
+    }
+
+    /// The same copies at once in `run` and one by one in `each`.
+    fn copy_both<F: Flash>(run: &mut Timeline<F>, each: &mut Timeline<F>, from: Ppn, live: u64, to: Ppn)
+    where
+        Timeline<F>: core::fmt::Debug,
+    {
+        let (mut told, mut expected) = (Vec::new(), Vec::new());
+        let (copied, result) = run.copy_run(from, live, to, 50, Cause::DataGc, |lpn, to| told.push((lpn, to)));
+        let mut end = Ok(());
+        for bit in (0..64).filter(|bit| live >> bit & 1 == 1) {
+            let (to, number) = (Ppn(to.0 + expected.len() as u32), 50 + expected.len() as u64);
+            match each.copy(Ppn(from.0 + bit), to, Cause::DataGc, |oob, _| oob.program = number) {
+                Ok(oob) => expected.push((oob.address, to)),
+                Err(fault) => {
+                    end = Err(fault);
+                    break;
+                }
+            }
+        }
+        assert_eq!((copied as usize, told), (expected.len(), expected));
+        assert_eq!(alloc::format!("{result:?}"), alloc::format!("{end:?}"));
+        // Times, counts, chain, and every page of the chip.
+        assert_eq!(alloc::format!("{run:?}"), alloc::format!("{each:?}"));
+    }
+
+    /// Runs of copies among the dies of `run`, whose blocks with even numbers are full, also out of program order.
+    fn copy_at_random<F: Flash + Clone + core::fmt::Debug>(mut run: Timeline<F>, rng: &mut Rng) {
+        let g = *run.geometry();
+        for now in 0..6 {
+            let mut any = |count: u32| rng.below(u64::from(count)) as u32;
+            let (from, to) = (Block(2 * any(g.die_count())), Block(2 * any(g.die_count()) + 1));
+            let (first, chain, other) = (any(16), any(4), g.page(Block(2 * any(g.die_count())), 0));
+            let live = u64::from(any(1 << (16 - first)));
+            let mut chip = run.inner.clone();
+            let mut is_used = |&offset: &u32| chip.read_oob(g.page(to, offset), Cause::Host).unwrap().is_some();
+            let used = (0..16).rev().find(&mut is_used).map_or(0, |used| used + 1);
+            let next = if g.order == ProgramOrder::Strict { used } else { used + any(3) };
+            if next + live.count_ones() > 16 || next == 16 {
+                continue;
+            }
+            let mut each = run.clone();
+            for timeline in [&mut run, &mut each] {
+                timeline.arrive(now * 500);
+                timeline.page_begin();
+                // A serial chain, alone or behind a read; a collection; its second stage.
+                if chain == 1 {
+                    timeline.read(other, Cause::Host).unwrap();
+                }
+                if chain >= 2 {
+                    timeline.chain(Chain::COLLECTION);
+                }
+                if chain == 3 {
+                    timeline.read(other, Cause::Host).unwrap();
+                    timeline.chain(Chain::AFTER);
+                }
+            }
+            copy_both(&mut run, &mut each, g.page(from, first), live, g.page(to, next));
+        }
+    }
+
+    fn filled<R: Record>(g: Geometry) -> Nand<Tags, R> {
+        let mut chip = Nand::<Tags, R>::new(g);
+        for block in (0..g.block_count()).step_by(2).map(Block) {
+            for ppn in (0..16).map(|offset| g.page(block, offset)) {
+                let tag = u64::from(ppn.0);
+                let Ok(()) = chip.program(ppn, Oob::data(Lpn(ppn.0), 7, 1), Payload::User(&tag), Cause::Host);
+            }
+        }
+        chip
+    }
+
+    #[test]
+    fn a_run_of_copies_is_its_copies_one_by_one() {
+        let mut rng = Rng::new(4);
+        for round in 0..600 {
+            let order = [ProgramOrder::Strict, ProgramOrder::Ascending, ProgramOrder::Any][round as usize % 3];
+            let (channels, dies) = (1 + rng.below(3) as u32, 1 + rng.below(3) as u32);
+            let shape = Geometry { channels, dies, blocks_per_die: 2, pages_per_block: 16, ..Geometry::default() };
+            let g = Geometry { page_bytes: 512, order, ..shape }.checked().unwrap();
+            let [read_ns, program_ns, page_transfer_ns] = core::array::from_fn(|_| rng.below(300));
+            let timing = Timing { read_ns, program_ns, page_transfer_ns, ..TIMING };
+            let server = if rng.chance(0.2) { Server::Single } else { Server::Parallel };
+            let plan = FailurePlan { program_rate: 0.1, ..FailurePlan::default() };
+            let failing = Failing::new(filled::<Full>(g), plan, round);
+            copy_at_random(Timeline::new(filled::<Brief>(g), timing, server), &mut rng);
+            copy_at_random(Timeline::new(filled::<Full>(g), timing, server), &mut rng);
+            copy_at_random(Timeline::new(failing, timing, server), &mut rng);
+        }
+    }
+
+    #[test]
+    fn copies_within_a_die_obey_the_rules_of_placement() {
+        let mut rng = Rng::new(9);
+        for _ in 0..300 {
+            let mut t = device(1, 2, Server::Parallel);
+            t.timing.read_ns = rng.below(300);
+            t.timing.page_transfer_ns = rng.below(300);
+            for ppn in [0, 1, 2, 16, 17, 18] {
+                program(&mut t, ppn);
+            }
+            // What the module's description says, for each die and the channel of both.
+            let (mut free, mut backlog) = ([t.dies[0].free_ns, t.dies[1].free_ns], t.channels[0]);
+            let Timing { read_ns, program_ns, page_transfer_ns: x, .. } = t.timing;
+            for i in 0..6 {
+                let (die, now) = ((i % 2) as usize, 100 * i + rng.below(100));
+                t.arrive(now);
+                t.page_begin();
+                let mut gc = Collection::on(&mut t);
+                let (from, to) = (16 * die as u32 + i as u32 / 2, 16 * die as u32 + 4 + i as u32 / 2);
+                gc.copy(Ppn(from), Ppn(to), Cause::DataGc, |_, _| ()).unwrap();
+                drop(gc);
+                backlog = backlog.max(now) + x;
+                let read = (now.max(free[die]) + read_ns + x).max(backlog);
+                backlog += x;
+                free[die] = (read + x).max(backlog) + program_ns;
+                assert_eq!((t.dies[0].free_ns, t.dies[1].free_ns, t.channels[0]), (free[0], free[1], backlog));
+            }
+        }
     }
 }

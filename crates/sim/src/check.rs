@@ -14,8 +14,7 @@
 //!
 //! Every run is a branch: scheme, chip and oracle are cloned before an operation, so that a cut costs what happens
 //! after it and not what led to it. A failure names a [`Replay`], which [`replay`] turns into a story. Results depend
-//! on
-//! the configuration alone, not on threads.
+//! on the configuration alone, not on threads.
 
 mod bed;
 mod content;
@@ -157,9 +156,8 @@ impl Part {
 
 /// One case of a check. As text `SEED:CUT`, for example `7:123.2.1/4.0`: seed 7, operation 123, its changing command 2
 /// in face 1, then changing command 4 of the recovery in face 0, or `/storm`, many more in a row; `7:123` is operation
-/// 123 without a cut, and
-/// `7:media.123` operation 123 on a failing medium. Commands, operations and faces count from 0; the faces of a program
-/// and of an erase are in docs/fault-model.md.
+/// 123 without a cut, and `7:media.123` operation 123 on a failing medium. Commands, operations and faces count from 0;
+/// the faces of a program and of an erase are in docs/fault-model.md.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Replay {
     /// The seed.

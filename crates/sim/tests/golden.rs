@@ -55,6 +55,13 @@ fn counts(outcome: &Outcome) -> Counts {
 }
 
 #[test]
+fn every_scheme_that_keeps_data_has_a_run() {
+    for row in ftl::schemes::SCHEMES.iter().filter(|row| row.keeps_data && row.name != "canary") {
+        assert!(RUNS.iter().any(|&(_, scheme, _)| scheme == row.name), "add a run of {}", row.name);
+    }
+}
+
+#[test]
 fn counts_are_what_they_were() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden.json");
     let measured: BTreeMap<&str, Counts> = RUNS

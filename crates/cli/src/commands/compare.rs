@@ -172,37 +172,41 @@ pub fn deliver(report: &Report, args: &CompareArgs, stdout: &mut dyn Write) -> R
 }
 
 fn workload(args: &CompareArgs, known: &Known) -> Result<Workload, CliError> {
-    let Some(trace) = &args.trace else {
-        for (flag, given) in [
-            ("--format", args.format.is_some()),
-            ("--on-error", args.on_error != OnError::Stop),
-            ("--volumes", args.volumes != Volumes::Concat),
-        ] {
-            if given {
-                return Err(CliError::new(format_args!("{flag} says how to read a trace, but no trace is given")));
+    let spec = match &args.trace {
+        Some(trace) => match fs::metadata(trace) {
+            Ok(found) if found.is_dir() => {
+                return Err(CliError::file("read", trace, &std::io::ErrorKind::IsADirectory.into()));
             }
-        }
-        return Ok(Workload::Generated(args.workload.clone().unwrap_or_else(|| DEFAULT_WORKLOAD.to_owned())));
+            Ok(_) => {
+                let unknown = args.format.as_ref().filter(|format| !known.formats.contains(format));
+                return match unknown {
+                    Some(name) => {
+                        Err(CliError::unknown("trace format", name, known.formats.iter().map(String::as_str)))
+                    }
+                    None => Ok(Workload::Trace(trace.clone())),
+                };
+            }
+            Err(cause) => specification(trace).ok_or_else(|| CliError::file("read", trace, &cause))?,
+        },
+        None => args.workload.clone().unwrap_or_else(|| DEFAULT_WORKLOAD.to_owned()),
     };
-    if let Some(format) = args.format.as_ref().filter(|format| !known.formats.contains(format)) {
-        return Err(CliError::unknown("trace format", format, known.formats.iter().map(String::as_str)));
+    for (flag, given) in [
+        ("--format", args.format.is_some()),
+        ("--on-error", args.on_error != OnError::Stop),
+        ("--volumes", args.volumes != Volumes::Concat),
+    ] {
+        if given {
+            return Err(CliError::new(format_args!("{flag} says how to read a trace, but no trace is given")));
+        }
     }
-    match fs::metadata(trace) {
-        Ok(found) if found.is_dir() => Err(CliError::file("read", trace, &std::io::ErrorKind::IsADirectory.into())),
-        Ok(_) => Ok(Workload::Trace(trace.clone())),
-        Err(_) if looks_generated(trace) => Err(CliError::new(format_args!(
-            "there is no trace file {}; for a generated workload write --workload {0}",
-            trace.display()
-        ))),
-        Err(cause) => Err(CliError::file("read", trace, &cause)),
-    }
+    Ok(Workload::Generated(spec))
 }
 
-/// Whether a trace that does not exist was rather meant as a workload: `zipf`, `zipf:theta=0.9`.
-fn looks_generated(trace: &Path) -> bool {
-    let name = trace.to_string_lossy();
-    let head = name.split(':').next().unwrap_or_default();
-    head == TWIN_OF || sim::workload::generate::find(head).is_some()
+/// The workload that is meant by a trace which does not exist: `zipf`, `zipf:theta=0.9`.
+fn specification(trace: &Path) -> Option<String> {
+    let spec = trace.to_str()?;
+    let head = spec.split(':').next().unwrap_or_default();
+    (head == TWIN_OF || sim::workload::generate::find(head).is_some()).then(|| spec.to_owned())
 }
 
 fn schemes<'a>(names: &[String], known: &'a Known) -> Result<Vec<&'a KnownScheme>, CliError> {
@@ -375,6 +379,21 @@ mod tests {
     }
 
     #[test]
+    fn a_specification_may_stand_where_a_trace_does() {
+        for spec in ["twin:financial1", "zipf:theta=0.9", "sequential"] {
+            assert_eq!(planned(spec).unwrap().workload, Workload::Generated(spec.into()));
+        }
+        assert!(planned("zipf --format spc").unwrap_err().message().contains("no trace is given"));
+        // What lies in a file is read, whatever its name.
+        let directory = Directory::new();
+        let file = directory.join("zipf");
+        fs::write(&file, "0,0,512,w,0.0").unwrap();
+        let mut args = args("");
+        args.trace = Some(file.clone());
+        assert_eq!(plan(&args, &known()).unwrap().workload, Workload::Trace(file));
+    }
+
+    #[test]
     fn lists_cross_where_they_apply() {
         assert_eq!(
             runs("--schemes page,dftl --cache 1KiB,2KiB --gc greedy,fifo"),
@@ -428,7 +447,7 @@ mod tests {
             ("--set dftl.gc_low=3 --set dftl.gc_low=4".into(), "--set dftl.gc_low: it is set twice"),
             ("--gc fifo --set dftl.gc=greedy".into(), "--gc sets it too"),
             ("no/such.spc".into(), "cannot read no/such.spc: no such file or directory"),
-            ("zipf:theta=0.9".into(), "write --workload zipf:theta=0.9"),
+            ("zipff:theta=0.9".into(), "cannot read zipff:theta=0.9: no such file"),
             (root, "it is a directory"),
             (format!("{trace} --format spk"), "unknown trace format \"spk\"; did you mean \"spc\"?"),
             ("--format spc".into(), "--format says how to read a trace, but no trace is given"),

@@ -11,9 +11,11 @@ use crate::parts::lanes::Lanes;
 use crate::{Error, Loader, Parameter, Range as Values, Saver, Settings, Value};
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
-use flash::{Block, Cause, FaultKind, Flash, FlashFault, Geometry, Kind, Mode, Oob, Payload, Ppn, Rng};
+use flash::{Block, Cause, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Mode, Oob, Payload, Ppn, Rng};
 
 /// `gc`: which block to collect.
 pub const GC: Parameter = Parameter {
@@ -284,11 +286,13 @@ impl Space {
         closed.filter(dead).min_by_key(|&&block| (self.blocks.live_of(block), block)).copied()
     }
 
-    /// Takes a block of either sort out of the candidates.
-    pub fn begin_collecting(&mut self, block: Block) {
-        if self.blocks.is_candidate(block.0) {
+    /// Takes a block of either sort out of the candidates; whether it was one.
+    pub fn begin_collecting(&mut self, block: Block) -> bool {
+        let candidate = self.blocks.is_candidate(block.0);
+        if candidate {
             self.blocks.begin_collecting(block);
         }
+        candidate
     }
 
     /// The next page of a stream: on `die` if it can be, elsewhere if it must. Collects nothing.
@@ -455,6 +459,43 @@ impl Space {
     pub fn richest_die(&self) -> usize {
         let dies = self.blocks.geometry().die_count() as usize;
         (0..dies).min_by_key(|&die| core::cmp::Reverse(self.blocks.free_in(die))).expect("a device has a die")
+    }
+
+    /// A page that a map gives for an LPN: that it is there and live. Counts it in `live`, its block's live pages.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn audit_page<F: Flash>(&self, flash: &mut F, lpn: Lpn, ppn: Ppn, live: &mut [u32]) -> Result<(), String> {
+        let oob = flash.read_oob(ppn, Cause::Recovery).map_err(|fault| format!("{fault:?}"))?;
+        if oob.is_none_or(|oob| oob.kind != Kind::Data || oob.lpn() != lpn) {
+            return Err(format!("LPN {lpn} maps to page {ppn}, which holds {oob:?}"));
+        }
+        if !self.blocks.is_live(ppn) {
+            return Err(format!("LPN {lpn} maps to page {ppn}, which is dead"));
+        }
+        live[self.blocks.geometry().block_of(ppn).index()] += 1;
+        Ok(())
+    }
+
+    /// Holds the live pages that a scheme knows of in each block, and what is left of open blocks, to the counts.
+    ///
+    /// # Errors
+    /// The first block that differs.
+    pub fn audit_counts(&self, mut live: Vec<u32>) -> Result<(), String> {
+        for lanes in &self.streams {
+            for lane in 0..lanes.count() {
+                if let Some(block) = lanes.block(lane) {
+                    live[block.index()] += lanes.room(lane);
+                }
+            }
+        }
+        for (block, live) in live.into_iter().enumerate() {
+            let counted = self.blocks.live_of(Block(block as u32));
+            if counted != live {
+                return Err(format!("block {block} counts {counted} live pages, but {live} are mapped"));
+            }
+        }
+        Ok(())
     }
 
     /// Controller RAM, bytes.

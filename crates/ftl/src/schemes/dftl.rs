@@ -55,32 +55,32 @@ use alloc::vec;
 use alloc::vec::Vec;
 use flash::{Block, Cause, Collection, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Oob, Payload, Ppn, Tvpn};
 
+/// Both schemes' parameters, which differ in how the cache is cut.
+macro_rules! parameters {
+    ($cut:ident) => {
+        &[
+            CACHE_BYTES,
+            $cut,
+            BATCH_EVICT,
+            GC_FOLD,
+            VICTIMS,
+            INIT_TPS,
+            space::GC,
+            GC_LOW,
+            space::GC_HIGH,
+            space::FREE_ORDER,
+            DURABLE_TRIM,
+            space::SEED,
+        ]
+    };
+}
+
 /// The row of `dftl`.
 pub(super) static ROW: Scheme = Scheme {
     name: "dftl",
     summary: "page map on flash, single entries cached on demand",
     paper: "Gupta, Kim, Urgaonkar: DFTL, ASPLOS 2009 (S4)",
-    parameters: &[
-        CACHE_BYTES,
-        Parameter {
-            name: "replacement",
-            summary: "which cached entry to evict",
-            unit: "",
-            default: Value::Word("slru"),
-            range: Range::Words(OrderKind::NAMES),
-            source: "S4 section 3.2 names segmented LRU; FlashSim has real-ghost",
-        },
-        BATCH_EVICT,
-        GC_FOLD,
-        VICTIMS,
-        INIT_TPS,
-        space::GC,
-        GC_LOW,
-        space::GC_HIGH,
-        space::FREE_ORDER,
-        DURABLE_TRIM,
-        space::SEED,
-    ],
+    parameters: parameters!(REPLACEMENT),
     counters: COUNTERS,
     phases: PHASES,
     has_cache: true,
@@ -92,27 +92,7 @@ pub(super) static ROW_E: Scheme = Scheme {
     name: "dftl-e",
     summary: "DFTL that caches aligned lines of entries",
     paper: "S0 (DFTL-E)",
-    parameters: &[
-        CACHE_BYTES,
-        Parameter {
-            name: "line",
-            summary: "entries of a cache line: loaded and evicted together; S0 uses 32, 16, 256, 256 by workload",
-            unit: "entries",
-            default: Value::Count(32),
-            range: Range::PowerOfTwo(1, 8192),
-            source: "S0 section IV",
-        },
-        BATCH_EVICT,
-        GC_FOLD,
-        VICTIMS,
-        INIT_TPS,
-        space::GC,
-        GC_LOW,
-        space::GC_HIGH,
-        space::FREE_ORDER,
-        DURABLE_TRIM,
-        space::SEED,
-    ],
+    parameters: parameters!(LINE),
     ..ROW
 };
 
@@ -124,6 +104,24 @@ const CACHE_BYTES: Parameter = Parameter {
     default: Value::Count(0),
     range: Range::Count(0, 1 << 40),
     source: "S4 section 5.1, S0",
+};
+
+const REPLACEMENT: Parameter = Parameter {
+    name: "replacement",
+    summary: "which cached entry to evict",
+    unit: "",
+    default: Value::Word("slru"),
+    range: Range::Words(OrderKind::NAMES),
+    source: "S4 section 3.2 names segmented LRU; FlashSim has real-ghost",
+};
+
+const LINE: Parameter = Parameter {
+    name: "line",
+    summary: "entries of a cache line: loaded and evicted together; S0 uses 32, 16, 256, 256 by workload",
+    unit: "entries",
+    default: Value::Count(32),
+    range: Range::PowerOfTwo(1, 8192),
+    source: "S0 section IV",
 };
 
 const BATCH_EVICT: Parameter = Parameter {
@@ -378,15 +376,27 @@ impl Dftl {
         let now = !self.cache.has_dirty(tvpn);
         self.counters.updates += 1;
         let mask = flash.geometry().entries_per_page() - 1;
-        self.store.update(flash, &mut self.space, tvpn, now, cause, |words| {
+        let written = self.store.update(flash, &mut self.space, tvpn, now, cause, |words| {
             for &(lpn, ppn) in entries {
                 words[(lpn & mask) as usize] = ppn;
             }
-        })?;
-        if now && !self.trimmed.is_empty() {
+        });
+        if written.is_err() {
+            self.soil(entries);
+        } else if now && !self.trimmed.is_empty() {
             self.trimmed.remove(&tvpn.0);
         }
-        Ok(())
+        written
+    }
+
+    /// After their translation page could not be written: entries that are still cached are dirty again.
+    #[cold]
+    fn soil(&mut self, entries: &[(u32, u32)]) {
+        for &(lpn, ppn) in entries {
+            if let Some(slot) = self.cache.find(Lpn(lpn)) {
+                self.cache.set(slot, Lpn(lpn), Ppn(ppn));
+            }
+        }
     }
 
     /// Writes all dirty entries of a translation page into it, also when there are none.
@@ -480,12 +490,16 @@ impl Dftl {
         if self.durable_trim {
             self.write_discards(flash)?;
         }
-        self.space.begin_collecting(victim);
-        if self.space.is_translation(victim) {
+        let candidate = self.space.begin_collecting(victim);
+        let collected = if self.space.is_translation(victim) {
             self.collect_translation(flash, victim, fate)
         } else {
             self.collect_data(flash, victim, fate)
+        };
+        if collected.is_err() && candidate {
+            self.space.blocks.stop_collecting(victim);
         }
+        collected
     }
 
     fn collect_translation<F: Flash>(
@@ -512,25 +526,9 @@ impl Dftl {
 
     fn collect_data<F: Flash>(&mut self, flash: &mut F, victim: Block, fate: Fate) -> Result<(), Error<F::Fault>> {
         self.counters.data_victims += 1;
-        let g = *flash.geometry();
         let mut gc = Collection::on(flash);
         let mut moves = core::mem::take(&mut self.moves);
-        let die = g.die_of(victim).index();
-        let mut next = 0;
-        while let Some((first, bits)) = self.space.blocks.live_word(victim, next) {
-            let from = g.page(victim, first);
-            let cache = &self.cache;
-            let begun = moves.len();
-            let run = self.space.move_run(&mut *gc, DATA, die, (from, bits), Cause::DataGc, |_, lpn| {
-                cache.prefetch(Lpn(lpn));
-                moves.push((lpn, 0));
-            })?;
-            for ((_, place), to) in moves[begun..].iter_mut().zip(run.to) {
-                *place = to;
-            }
-            run.result?;
-            next = first + 64 - run.moved.leading_zeros();
-        }
+        let mut result = self.copy_data(&mut *gc, victim, &mut moves);
         self.counters.data_copies += moves.len() as u64;
         // Cached entries change in the cache alone; the others are written, a translation page at a time.
         moves.retain(|&(lpn, to)| match self.cache.find(Lpn(lpn)) {
@@ -544,12 +542,11 @@ impl Dftl {
         gc.then();
         let mut entries = core::mem::take(&mut self.entries);
         let mut rest = &moves[..];
-        while let Some(&(lpn, _)) = rest.first() {
+        while let (Ok(()), Some(&(lpn, _))) = (&result, rest.first()) {
             let (tvpn, _) = self.store.locate(lpn);
             let group = rest.partition_point(|&(lpn, _)| self.store.locate(lpn).0 == tvpn);
             entries.extend_from_slice(&rest[..group]);
-            rest = &rest[group..];
-            if let Some(&(lpn, _)) = rest.first() {
+            if let Some(&(lpn, _)) = rest.get(group) {
                 let (tvpn, word) = self.store.locate(lpn);
                 let at = self.store.at(tvpn);
                 if at != Ppn::NONE {
@@ -560,13 +557,61 @@ impl Dftl {
             if self.gc_fold {
                 self.cache.clean_page(tvpn, &mut entries);
             }
-            self.update(&mut *gc, tvpn, &entries, Cause::TranslationUpdate)?;
+            result = self.update(&mut *gc, tvpn, &entries, Cause::TranslationUpdate);
+            if result.is_ok() {
+                rest = &rest[group..];
+            }
             entries.clear();
+        }
+        if let Err(error) = result {
+            self.move_back(&mut *gc, rest)?;
+            return Err(error);
         }
         self.entries = entries;
         moves.clear();
         self.moves = moves;
         self.space.finish(&mut *gc, victim, fate, Cause::DataGc)
+    }
+
+    /// Copies the live pages of a data block; `moves` is told each LPN and its new page, also if not all could be copied.
+    #[inline]
+    fn copy_data<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        victim: Block,
+        moves: &mut Vec<(u32, u32)>,
+    ) -> Result<(), Error<F::Fault>> {
+        let g = *flash.geometry();
+        let die = g.die_of(victim).index();
+        let mut next = 0;
+        while let Some((first, bits)) = self.space.blocks.live_word(victim, next) {
+            let from = g.page(victim, first);
+            let cache = &self.cache;
+            let begun = moves.len();
+            let run = self.space.move_run(flash, DATA, die, (from, bits), Cause::DataGc, |_, lpn| {
+                cache.prefetch(Lpn(lpn));
+                moves.push((lpn, 0));
+            })?;
+            for ((_, place), to) in moves[begun..].iter_mut().zip(run.to) {
+                *place = to;
+            }
+            run.result?;
+            next = first + 64 - run.moved.leading_zeros();
+        }
+        Ok(())
+    }
+
+    /// A collection ends early, because programs failed and took the room for it: the copies whose entries could not be
+    /// written die, and the pages that the translation pages still name live on.
+    #[cold]
+    fn move_back<F: Flash>(&mut self, flash: &mut F, moves: &[(u32, u32)]) -> Result<(), Error<F::Fault>> {
+        for &(lpn, copy) in moves {
+            let (tvpn, entry) = self.store.locate(lpn);
+            let (_, content) = flash.read(self.store.at(tvpn), Cause::TranslationLoad)?;
+            self.space.blocks.kill(Ppn(copy));
+            self.space.blocks.revive(Ppn(content.meta()[entry]));
+        }
+        Ok(())
     }
 
     fn copy_page<F: Flash>(
@@ -676,7 +721,7 @@ impl Dftl {
         self.cache.clean_page(tvpn, &mut entries);
         let mut dead = Vec::new();
         let mask = flash.geometry().entries_per_page() - 1;
-        self.store.update(flash, &mut self.space, tvpn, true, Cause::TranslationUpdate, |words| {
+        let written = self.store.update(flash, &mut self.space, tvpn, true, Cause::TranslationUpdate, |words| {
             dead.clear();
             for &(lpn, ppn) in &entries {
                 words[(lpn & mask) as usize] = ppn;
@@ -687,7 +732,11 @@ impl Dftl {
                     dead.push(Ppn(core::mem::replace(word, Ppn::NONE.0)));
                 }
             }
-        })?;
+        });
+        if let Err(error) = written {
+            self.soil(&entries);
+            return Err(error);
+        }
         self.counters.updates += 1;
         self.trimmed.remove(&tvpn.0);
         entries.clear();
@@ -1034,30 +1083,10 @@ impl<F: Flash> Ftl<F> for Dftl {
                 if ppn == Ppn::NONE {
                     continue;
                 }
-                let oob = flash.read_oob(ppn, Cause::Recovery).map_err(failed)?;
-                if oob.is_none_or(|oob| oob.kind != Kind::Data || oob.address != lpn) {
-                    return Err(format!("LPN {lpn} maps to page {ppn}, which holds {oob:?}"));
-                }
-                if !self.space.blocks.is_live(ppn) {
-                    return Err(format!("LPN {lpn} maps to page {ppn}, which is dead"));
-                }
-                expected[g.block_of(ppn).index()] += 1;
+                self.space.audit_page(flash, Lpn(lpn), ppn, &mut expected)?;
             }
         }
-        for lanes in &self.space.streams {
-            for lane in 0..lanes.count() {
-                if let Some(block) = lanes.block(lane) {
-                    expected[block.index()] += lanes.room(lane);
-                }
-            }
-        }
-        for (block, &expected) in expected.iter().enumerate() {
-            let counted = self.space.blocks.live_of(Block(block as u32));
-            if counted != expected {
-                return Err(format!("block {block} counts {counted} live pages, but {expected} are mapped"));
-            }
-        }
-        Ok(())
+        self.space.audit_counts(expected)
     }
 
     fn save(&self) -> Vec<u8> {

@@ -18,15 +18,13 @@
 //! at most pages − 1 live pages of a victim with at least one dead page into at most one newly opened block, and then
 //! frees a whole block, so each one gains at least a page and the loop ends; a die in which no block has a dead page is
 //! full, and writes go to the others. A trim page for discards that are still pending takes the room of the page
-//! gained,
-//! but only once, for then none is pending. With `gc-spread`, a victim's copies are dealt over the writes that follow,
-//! at the rate that empties it just before its die runs out of room. The last free block of a die is opened by
+//! gained, but only once, for then none is pending. With `gc-spread`, a victim's copies are dealt over the writes that
+//! follow, at the rate that empties it just before its die runs out of room. The last free block of a die is opened by
 //! collections that run to their end only, which mounting relies on (docs/recovery.md).
 //!
 //! Departures: striping over dies and `gc-spread` are not in the papers, and both are parameters of the run (one die;
 //! `gc-spread = off`). Durable TRIM is ours (docs/recovery.md).
 
-use crate::parts::census::Census;
 use crate::parts::space::{self, Fate, MOST_MOVED, Space, lowest_bits};
 use crate::parts::tombstones::{self, Tombstone, Tombstones};
 use crate::{ConfigError, Error, Ftl, Loader, MountReport, Parameter, Range, Saver, Scheme, Settings, Value};
@@ -38,6 +36,9 @@ use alloc::vec::Vec;
 use flash::{
     Block, Cause, Collection, Die, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Mode, Oob, Payload, Ppn, prefetch,
 };
+
+mod survey;
+use survey::Survey;
 
 /// The row.
 pub(super) static ROW: Scheme = Scheme {
@@ -297,8 +298,7 @@ impl Page {
     fn slice<F: Flash>(&mut self, flash: &mut F, die: usize, copies: u32) -> Result<(), Error<F::Fault>> {
         let Progress { block, next, .. } = self.progress[die];
         // The last free block of a die is opened only by a collection that goes on to its end: were host pages to
-        // follow
-        // into it, a power cut could leave less room in it than the collection still needs.
+        // follow into it, a power cut could leave less room in it than the collection still needs.
         let room = self.space.streams[self.gc].room(die);
         let reserved = u32::from(!self.tombstones.pending.is_empty());
         let limit = if self.space.blocks.free_in(die) > 1 { copies } else { copies.min(room.saturating_sub(reserved)) };
@@ -627,109 +627,6 @@ impl Page {
     }
 }
 
-/// Version and program number of a page: the greater wins.
-type Rank = (u64, u64);
-
-/// What a mount knows of the flash.
-#[derive(Clone, Debug)]
-struct Survey {
-    census: Census,
-    trims: Vec<Ppn>,
-    map: Vec<u32>,
-    /// Of the page or record that each entry follows.
-    best: Vec<Rank>,
-    /// The largest version given.
-    version: u64,
-}
-
-impl Survey {
-    fn take<F: Flash>(flash: &mut F, logical_pages: u32) -> Result<Survey, Error<F::Fault>> {
-        let mut trims: Vec<Ppn> = Vec::new();
-        let mut map = vec![NONE; logical_pages as usize];
-        let mut best = vec![(0, 0); logical_pages as usize];
-        let census = Census::take(flash, |pages| {
-            for (_, oob) in pages {
-                prefetch(&best, oob.address as usize);
-                prefetch(&map, oob.address as usize);
-            }
-            for &(ppn, oob) in pages {
-                Self::consider(&mut map, &mut best, ppn, oob);
-                if oob.kind == Kind::Trim {
-                    trims.push(ppn);
-                }
-            }
-        })?;
-        let version = census.max_version;
-        let mut survey = Survey { census, trims, map, best, version };
-        if survey.census.spoiled.is_empty() {
-            survey.heed_tombstones(flash)?;
-        } else {
-            // Spoiled pages took part: once more, without them.
-            survey.settle(flash)?;
-        }
-        Ok(survey)
-    }
-
-    #[inline]
-    fn consider(map: &mut [u32], best: &mut [Rank], ppn: Ppn, oob: Oob) {
-        let rank = (oob.version, oob.program);
-        let lpn = oob.address as usize;
-        if oob.kind == Kind::Data && lpn < best.len() && rank > best[lpn] {
-            best[lpn] = rank;
-            map[lpn] = ppn.0;
-        }
-    }
-
-    /// Finds the newest sound copy of every page among the blocks in the census.
-    fn settle<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
-        let g = *flash.geometry();
-        self.map.fill(NONE);
-        self.best.fill((0, 0));
-        for block in (0..g.block_count()).map(Block) {
-            let programmed = self.census.blocks[block.index()].map_or(0, |found| found.programmed);
-            for ppn in (0..programmed).map(|offset| g.page(block, offset)) {
-                let oob = flash.read_oob(ppn, Cause::Recovery)?;
-                if let Some(oob) = oob.filter(|_| !self.census.spoiled.contains(&ppn)) {
-                    Self::consider(&mut self.map, &mut self.best, ppn, oob);
-                }
-            }
-        }
-        self.heed_tombstones(flash)
-    }
-
-    /// Discards what sound trim pages say.
-    fn heed_tombstones<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
-        let Survey { census, trims, map, best, version } = self;
-        let g = *flash.geometry();
-        let known = |ppn: Ppn| census.blocks[g.block_of(ppn).index()].is_some() && !census.spoiled.contains(&ppn);
-        for &ppn in trims.iter().filter(|&&ppn| known(ppn)) {
-            let (oob, content) = flash.read(ppn, Cause::Recovery)?;
-            if oob.kind != Kind::Trim {
-                continue;
-            }
-            for record in tombstones::decode(content.meta()) {
-                *version = record.version.max(*version);
-                let pages = best.len();
-                for lpn in record.lpns().map(|lpn| lpn as usize).take_while(|&lpn| lpn < pages) {
-                    // Without any older copy of the page there is nothing to bury. Of equal records the one that was
-                    // programmed last counts, as of equal pages: what a collection has copied stays copied.
-                    let rank = (record.version, oob.program);
-                    if best[lpn].0 != 0 && rank > best[lpn] {
-                        best[lpn] = rank;
-                        map[lpn] = TRIMMED | ppn.0;
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn report(&self) -> MountReport {
-        let Census { pages, torn, bad, .. } = &self.census;
-        MountReport { pages: *pages, torn: *torn, restored: 0, bad_blocks: bad.len() as u64 }
-    }
-}
-
 impl<F: Flash> Ftl<F> for Page {
     fn format(
         flash: &mut F,
@@ -872,15 +769,7 @@ impl<F: Flash> Ftl<F> for Page {
         let g = *flash.geometry();
         let mut expected = vec![0u32; g.block_count() as usize];
         for (lpn, &entry) in self.map.iter().enumerate().filter(|&(_, &entry)| entry < TRIMMED) {
-            let ppn = Ppn(entry);
-            let oob = flash.read_oob(ppn, Cause::Recovery).map_err(|fault| format!("{fault:?}"))?;
-            if oob.is_none_or(|oob| oob.kind != Kind::Data || oob.address as usize != lpn) {
-                return Err(format!("LPN {lpn} maps to page {ppn}, which holds {oob:?}"));
-            }
-            if !self.space.blocks.is_live(ppn) {
-                return Err(format!("LPN {lpn} maps to page {ppn}, which is dead"));
-            }
-            expected[g.block_of(ppn).index()] += 1;
+            self.space.audit_page(flash, Lpn(lpn as u32), Ppn(entry), &mut expected)?;
         }
         for (ppn, count) in self.tombstones.pages() {
             let pointing = self.map.iter().filter(|&&entry| entry == TRIMMED | ppn.0).count() as u32;
@@ -889,20 +778,7 @@ impl<F: Flash> Ftl<F> for Page {
             }
             expected[g.block_of(ppn).index()] += 1;
         }
-        for lanes in &self.space.streams {
-            for lane in 0..lanes.count() {
-                if let Some(block) = lanes.block(lane) {
-                    expected[block.index()] += lanes.room(lane);
-                }
-            }
-        }
-        for (block, &expected) in expected.iter().enumerate() {
-            let counted = self.space.blocks.live_of(Block(block as u32));
-            if counted != expected {
-                return Err(format!("block {block} counts {counted} live pages, but {expected} are mapped"));
-            }
-        }
-        Ok(())
+        self.space.audit_counts(expected)
     }
 
     fn save(&self) -> Vec<u8> {

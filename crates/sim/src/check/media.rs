@@ -1,10 +1,10 @@
 //! Operations on media whose blocks are or go bad.
 //!
 //! Nothing acknowledged may be lost. A device that has lost too many blocks says that it is full, and then every page
-//! must still be readable.
+//! must still be readable, however often it refuses.
 
 use super::bed::{Action, Bed};
-use super::content::Content;
+use super::content::{Content, Medium};
 use super::session::{Session, Stop};
 use super::{CheckConfig, CheckReport, Chip, Part, Replay, guarded};
 use flash::{Block, Failing, FailurePlan, Rng, Store};
@@ -14,6 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How many times as many operations as a run with cuts.
 const LONGER: u32 = 4;
+/// Operations after the first that a full device refuses.
+const INSISTENCE: usize = 32;
 
 /// The visitor.
 pub(super) struct OnFailingMedia<'a> {
@@ -70,7 +72,9 @@ impl<D: Store<User: Content>> Visitor<Failing<Chip<D>>> for OnFailingMedia<'_> {
             let Some(session) = &mut session else { return Ok(()) };
             let end = run(session, config.operations * LONGER, stop, &mut number);
             full = end == Err(Stop::Full);
-            if !full {
+            if full {
+                insist(session).map_err(Stop::text)?;
+            } else {
                 end.map_err(Stop::text)?;
             }
             session.read_all().and_then(|()| session.audit()).map_err(Stop::text)
@@ -94,6 +98,17 @@ impl<D: Store<User: Content>> Visitor<Failing<Chip<D>>> for OnFailingMedia<'_> {
         }
         report
     }
+}
+
+/// Goes on with a device that is full: some operations may still be done, and those that are refused change nothing.
+fn insist<S: Ftl<F>, F: Medium>(session: &mut Session<'_, S, F>) -> Result<(), Stop> {
+    for operation in session.bed.operations("operations on a full device").take(INSISTENCE) {
+        match session.step(&operation) {
+            Ok(()) | Err(Stop::Full) => {}
+            Err(stop) => return Err(stop),
+        }
+    }
+    Ok(())
 }
 
 /// Runs the operations, with a mount now and then.

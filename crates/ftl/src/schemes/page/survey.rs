@@ -1,0 +1,118 @@
+//! What a mount of `page` finds: of every logical page the newest sound copy, or the record that discards it.
+
+use super::{NONE, TRIMMED};
+use crate::parts::census::Census;
+use crate::parts::tombstones;
+use crate::{Error, MountReport};
+use alloc::vec;
+use alloc::vec::Vec;
+use flash::{Block, Cause, Flash, Kind, Oob, Ppn, prefetch};
+
+/// Version and program number of a page: the greater wins.
+pub(super) type Rank = (u64, u64);
+
+/// What a mount knows of the flash.
+#[derive(Clone, Debug)]
+pub(super) struct Survey {
+    pub(super) census: Census,
+    trims: Vec<Ppn>,
+    /// The page map.
+    pub(super) map: Vec<u32>,
+    /// Of the page or record that each entry follows.
+    pub(super) best: Vec<Rank>,
+    /// The largest version given.
+    pub(super) version: u64,
+}
+
+impl Survey {
+    /// Reads the device.
+    ///
+    /// # Errors
+    /// The medium's.
+    pub(super) fn take<F: Flash>(flash: &mut F, logical_pages: u32) -> Result<Survey, Error<F::Fault>> {
+        let mut trims: Vec<Ppn> = Vec::new();
+        let mut map = vec![NONE; logical_pages as usize];
+        let mut best = vec![(0, 0); logical_pages as usize];
+        let census = Census::take(flash, |pages| {
+            for (_, oob) in pages {
+                prefetch(&best, oob.address as usize);
+                prefetch(&map, oob.address as usize);
+            }
+            for &(ppn, oob) in pages {
+                Self::consider(&mut map, &mut best, ppn, oob);
+                if oob.kind == Kind::Trim {
+                    trims.push(ppn);
+                }
+            }
+        })?;
+        let version = census.max_version;
+        let mut survey = Survey { census, trims, map, best, version };
+        if survey.census.spoiled.is_empty() {
+            survey.heed_tombstones(flash)?;
+        } else {
+            // Spoiled pages took part: once more, without them.
+            survey.settle(flash)?;
+        }
+        Ok(survey)
+    }
+
+    #[inline]
+    fn consider(map: &mut [u32], best: &mut [Rank], ppn: Ppn, oob: Oob) {
+        let rank = (oob.version, oob.program);
+        let lpn = oob.address as usize;
+        if oob.kind == Kind::Data && lpn < best.len() && rank > best[lpn] {
+            best[lpn] = rank;
+            map[lpn] = ppn.0;
+        }
+    }
+
+    /// Finds the newest sound copy of every page among the blocks in the census.
+    pub(super) fn settle<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+        let g = *flash.geometry();
+        self.map.fill(NONE);
+        self.best.fill((0, 0));
+        for block in (0..g.block_count()).map(Block) {
+            let programmed = self.census.blocks[block.index()].map_or(0, |found| found.programmed);
+            for ppn in (0..programmed).map(|offset| g.page(block, offset)) {
+                let oob = flash.read_oob(ppn, Cause::Recovery)?;
+                if let Some(oob) = oob.filter(|_| !self.census.spoiled.contains(&ppn)) {
+                    Self::consider(&mut self.map, &mut self.best, ppn, oob);
+                }
+            }
+        }
+        self.heed_tombstones(flash)
+    }
+
+    /// Discards what sound trim pages say.
+    fn heed_tombstones<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+        let Survey { census, trims, map, best, version } = self;
+        let g = *flash.geometry();
+        let known = |ppn: Ppn| census.blocks[g.block_of(ppn).index()].is_some() && !census.spoiled.contains(&ppn);
+        for &ppn in trims.iter().filter(|&&ppn| known(ppn)) {
+            let (oob, content) = flash.read(ppn, Cause::Recovery)?;
+            if oob.kind != Kind::Trim {
+                continue;
+            }
+            for record in tombstones::decode(content.meta()) {
+                *version = record.version.max(*version);
+                let pages = best.len();
+                for lpn in record.lpns().map(|lpn| lpn as usize).take_while(|&lpn| lpn < pages) {
+                    // Without any older copy of the page there is nothing to bury. Of equal records the one that was
+                    // programmed last counts, as of equal pages: what a collection has copied stays copied.
+                    let rank = (record.version, oob.program);
+                    if best[lpn].0 != 0 && rank > best[lpn] {
+                        best[lpn] = rank;
+                        map[lpn] = TRIMMED | ppn.0;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What a mount reports of it.
+    pub(super) fn report(&self) -> MountReport {
+        let Census { pages, torn, bad, .. } = &self.census;
+        MountReport { pages: *pages, torn: *torn, restored: 0, bad_blocks: bad.len() as u64 }
+    }
+}
