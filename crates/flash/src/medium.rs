@@ -264,8 +264,8 @@ pub trait Flash {
     /// Many [`Flash::copy`] calls in one, so that a medium can look at the two blocks once: copies the host pages whose
     /// bits are set in `live`, counted from page `from` on within one block, to consecutive pages from `to` on within
     /// another, with program numbers from `program` on. Tells `moved` each page's address and new place. How many were
-    /// copied, and the fault that ended it before the last. Whatever a medium makes of it, its effects, counts and times
-    /// are those of the single calls.
+    /// copied, and the fault that ended it before the last. Whatever a medium makes of it, its effects, counts and
+    /// times are those of the single calls.
     fn copy_run(
         &mut self,
         from: Ppn,

@@ -1,8 +1,8 @@
 //! Metadata pages as a chip stores them.
 //!
 //! Few pages hold metadata, so a page finds its words in two steps: a table for each block that has any metadata says
-//! which of the stored pages each of its pages is. Tables and stored pages lie in one array each, so that a look-up waits
-//! for memory once in each.
+//! which of the stored pages each of its pages is. Tables and stored pages lie in one array each, so that a look-up
+//! waits for memory once in each.
 
 use crate::{Geometry, Ppn};
 use alloc::vec;

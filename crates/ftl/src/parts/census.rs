@@ -62,8 +62,8 @@ pub struct Census {
 }
 
 impl Census {
-    /// Reads the device. `each` is handed the pages of each block that have a sound spare area, in order, those with bad
-    /// data among them: drop what [`Census::spoiled`] names afterwards.
+    /// Reads the device. `each` is handed the pages of each block that have a sound spare area, in order, those with
+    /// bad data among them: drop what [`Census::spoiled`] names afterwards.
     ///
     /// # Errors
     /// The medium's.

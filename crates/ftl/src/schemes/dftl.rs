@@ -573,7 +573,8 @@ impl Dftl {
         self.space.finish(&mut *gc, victim, fate, Cause::DataGc)
     }
 
-    /// Copies the live pages of a data block; `moves` is told each LPN and its new page, also if not all could be copied.
+    /// Copies the live pages of a data block; `moves` is told each LPN and its new page, also if not all could be
+    /// copied.
     #[inline]
     fn copy_data<F: Flash>(
         &mut self,
