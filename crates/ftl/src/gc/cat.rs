@@ -14,7 +14,7 @@ pub(super) const ROW: GcRow = GcRow {
     summary: "least u × erases / (age × (1 − u)), age since the last erase",
     source: "S2 section 2.3",
     ages: true,
-    make: |_| Box::new(Cat),
+    make: |_, _| Box::new(Cat),
 };
 
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 //!
 //! Minimise `λ · e / (1 + e_max) + (1 − λ) · v` with `v` the live share of the block's programmed pages. λ grows from 0
 //! towards 1 with the spread of erase counts; the seed text gives no rule, and `λ = (2/π) · arctan((e_max − e_min) /
-//! 10)` is a reconstruction.
+//! k)` is a reconstruction, with k = 10 unless `gc-wear-spread` says otherwise; `gc-lambda` fixes λ.
 
 use super::{GcPolicy, GcRow, least_by, utilisation};
 use crate::parts::blocks::Blocks;
@@ -15,18 +15,20 @@ pub(super) const ROW: GcRow = GcRow {
     summary: "least λ × wear + (1 − λ) × live share, λ growing with the spread of wear",
     source: "S2 section 2.3; the rule for λ is reconstructed",
     ages: false,
-    make: |_| Box::new(Cicl { lambda: None }),
+    make: |_, settings| {
+        let lambda = settings.real("gc-lambda");
+        Box::new(Cicl { lambda: (lambda > 0.0).then_some(lambda), spread: settings.real("gc-wear-spread") })
+    },
 };
 
 /// See the module's description.
-#[derive(Debug)]
-pub(super) struct Cicl {
+#[derive(Clone, Debug)]
+struct Cicl {
     /// λ; `None` for the rule.
-    pub(super) lambda: Option<f64>,
+    lambda: Option<f64>,
+    /// Wear spread at which the rule makes λ one half.
+    spread: f64,
 }
-
-/// Wear spread at which λ is one half.
-const SPREAD: f64 = 10.0;
 
 /// Arc tangent of `x ≥ 0`, to 1e-6 (no_std has none): Abramowitz and Stegun 4.4.49 on [0, 1].
 fn arctan(x: f64) -> f64 {
@@ -52,7 +54,7 @@ impl GcPolicy for Cicl {
         let erases = blocks.erase_counts();
         let most = erases.iter().copied().max().unwrap_or(0);
         let least = erases.iter().copied().min().unwrap_or(0);
-        let rule = || core::f64::consts::FRAC_2_PI * arctan(f64::from(most - least) / SPREAD);
+        let rule = || core::f64::consts::FRAC_2_PI * arctan(f64::from(most - least) / self.spread);
         let lambda = self.lambda.unwrap_or_else(rule);
         least_by(blocks, among, |block| {
             let wear = f64::from(erases[block as usize]) / (1.0 + f64::from(most));
@@ -61,7 +63,7 @@ impl GcPolicy for Cicl {
     }
 
     fn boxed(&self) -> Box<dyn GcPolicy + Send> {
-        Box::new(Cicl { lambda: self.lambda })
+        Box::new(self.clone())
     }
 }
 

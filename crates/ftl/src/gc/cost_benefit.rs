@@ -13,7 +13,7 @@ pub(super) const ROW: GcRow = GcRow {
     summary: "largest age × (1 − u) / 2u, age since the last program or invalidation",
     source: "S2 section 2.3; named in S0 and S4",
     ages: true,
-    make: |_| Box::new(CostBenefit),
+    make: |_, _| Box::new(CostBenefit),
 };
 
 #[derive(Debug)]

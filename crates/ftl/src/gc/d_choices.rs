@@ -1,7 +1,7 @@
 //! d-choices (randomised greedy): the best of a few candidates drawn at random.
 //!
-//! `d` is the logarithm to base two of the number of blocks, as in MQSim, and at least 2. With d = 1 this is random,
-//! with all blocks it is greedy.
+//! `d` is `gc-choices`, or the logarithm to base two of the number of blocks, as in MQSim, and at least 2. With d = 1
+//! this is random, with all blocks it is greedy.
 
 use super::{GcPolicy, GcRow, random};
 use crate::parts::blocks::Blocks;
@@ -15,20 +15,24 @@ pub(super) const ROW: GcRow = GcRow {
     summary: "fewest live pages among log2(blocks) candidates drawn at random",
     source: "MQSim (RGA)",
     ages: false,
-    make: |rng| Box::new(DChoices { choices: None, rng }),
+    make: |rng, settings| {
+        let choices = settings.count("gc-choices");
+        Box::new(DChoices { choices: (choices > 0).then_some(choices as u32), rng })
+    },
 };
 
 /// See the module's description.
 #[derive(Debug)]
-pub(super) struct DChoices {
+struct DChoices {
     /// How many candidates to draw; `None` for the rule.
-    pub(super) choices: Option<u32>,
-    pub(super) rng: Rng,
+    choices: Option<u32>,
+    rng: Rng,
 }
 
 impl GcPolicy for DChoices {
     fn pick(&mut self, blocks: &Blocks, among: Range<u32>) -> Option<Block> {
-        let choices = self.choices.unwrap_or_else(|| (among.len() as u32).max(4).ilog2()) as usize;
+        let rule = || (among.len() as u32).max(4).ilog2();
+        let choices = (self.choices.unwrap_or_else(rule) as usize).min(among.len());
         let mut drawn: Vec<u32> = Vec::with_capacity(choices);
         // Without replacement: repeats are drawn again, for a bounded number of times.
         for _ in 0..8 * choices {

@@ -11,7 +11,7 @@ pub(super) const ROW: GcRow = GcRow {
     summary: "the block opened longest ago",
     source: "S2 (FAST's log area); closed form in docs/validation.md",
     ages: true,
-    make: |_| Box::new(Fifo),
+    make: |_, _| Box::new(Fifo),
 };
 
 #[derive(Debug)]

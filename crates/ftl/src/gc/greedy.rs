@@ -6,8 +6,13 @@ use alloc::boxed::Box;
 use core::ops::Range;
 use flash::Block;
 
-pub(super) const ROW: GcRow =
-    GcRow { name: "greedy", summary: "fewest live pages", source: "S2, S3", ages: false, make: |_| Box::new(Greedy) };
+pub(super) const ROW: GcRow = GcRow {
+    name: "greedy",
+    summary: "fewest live pages",
+    source: "S2, S3",
+    ages: false,
+    make: |_, _| Box::new(Greedy),
+};
 
 /// Blocks looked at together.
 const CHUNK: usize = 128;

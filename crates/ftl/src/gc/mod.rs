@@ -12,10 +12,51 @@ mod greedy;
 mod random;
 
 use crate::parts::blocks::Blocks;
+use crate::{Parameter, Range as Values, Settings, Value};
 use alloc::boxed::Box;
 use core::fmt::Debug;
 use core::ops::Range;
 use flash::{Block, Rng};
+
+/// `gc-choices`: how many candidates d-choices draws.
+pub const CHOICES: Parameter = Parameter {
+    name: "gc-choices",
+    summary: "candidates that d-choices draws: 1 is random, all blocks greedy; 0 stands for log2 of the blocks, at least 2",
+    unit: "blocks",
+    default: Value::Count(0),
+    range: Values::Count(0, 1 << 27),
+    source: "MQSim",
+};
+
+/// `gc-lambda`: how CICL weighs wear.
+pub const LAMBDA: Parameter = Parameter {
+    name: "gc-lambda",
+    summary: "weight of wear against live pages in cicl; 0 stands for the rule that grows with the spread of wear",
+    unit: "",
+    default: Value::Real(0.0),
+    range: Values::Real(0.0, 1.0),
+    source: "S2 section 2.3",
+};
+
+/// `gc-wear-spread`: at which spread CICL's rule makes the weight one half.
+pub const WEAR_SPREAD: Parameter = Parameter {
+    name: "gc-wear-spread",
+    summary: "difference between the most and the least erased block at which cicl's rule weighs wear by one half",
+    unit: "erases",
+    default: Value::Real(10.0),
+    range: Values::Real(0.001, 1e9),
+    source: "reconstructed",
+};
+
+/// `gc-dead-share`: what random looks at.
+pub const DEAD_SHARE: Parameter = Parameter {
+    name: "gc-dead-share",
+    summary: "share of a block's pages that must be dead for random to take it, as long as there is such a block",
+    unit: "",
+    default: Value::Real(0.0),
+    range: Values::Real(0.0, 1.0),
+    source: "MQSim",
+};
 
 /// Picks victims.
 pub trait GcPolicy: Debug {
@@ -42,8 +83,8 @@ pub struct GcRow {
     pub source: &'static str,
     /// Whether it needs the ages of blocks.
     pub ages: bool,
-    /// Makes it, from the run's randomness.
-    pub make: fn(Rng) -> Box<dyn GcPolicy + Send>,
+    /// Makes it, from the run's randomness and the scheme's settings.
+    pub make: fn(Rng, &Settings) -> Box<dyn GcPolicy + Send>,
 }
 
 /// All policies.
@@ -112,8 +153,21 @@ mod tests {
         blocks
     }
 
+    const PARAMETERS: &[Parameter] = &[CHOICES, LAMBDA, WEAR_SPREAD, DEAD_SHARE];
+
+    fn defaults() -> Settings {
+        Settings::defaults(PARAMETERS)
+    }
+
+    fn pick_with(name: &str, parameter: &str, value: &str) -> u32 {
+        let mut settings = defaults();
+        settings.set(PARAMETERS, parameter, value).unwrap();
+        let mut policy = (by_name(name).unwrap().make)(Rng::new(5), &settings);
+        policy.pick(&three(), 0..3).unwrap().0
+    }
+
     fn pick(name: &str) -> u32 {
-        let mut policy = (by_name(name).unwrap().make)(Rng::new(1));
+        let mut policy = (by_name(name).unwrap().make)(Rng::new(1), &defaults());
         policy.pick(&three(), 0..3).unwrap().0
     }
 
@@ -124,9 +178,8 @@ mod tests {
         assert_eq!(pick("cost-benefit"), z);
         assert_eq!(pick("fifo"), z);
         // Erase ages all start at 0 here, so CAT's time since reclamation is set through its own test.
-        for (lambda, expected) in [(0.1, x), (0.5, y), (0.9, y)] {
-            let mut policy = cicl::Cicl { lambda: Some(lambda) };
-            assert_eq!(policy.pick(&three(), 0..3), Some(Block(expected)), "lambda {lambda}");
+        for (lambda, expected) in [("0.1", x), ("0.5", y), ("0.9", y)] {
+            assert_eq!(pick_with("cicl", "gc-lambda", lambda), expected, "lambda {lambda}");
         }
         let scores: Vec<f64> = (0..3).map(|block| cost_benefit::score(&three(), block)).collect();
         assert_eq!(scores[0], 15.0);
@@ -140,7 +193,7 @@ mod tests {
     #[test]
     fn every_policy_picks_candidates_only_and_none_when_there_is_none() {
         for row in POLICIES {
-            let mut policy = (row.make)(Rng::new(3));
+            let mut policy = (row.make)(Rng::new(3), &defaults());
             for _ in 0..50 {
                 let block = policy.pick(&three(), 0..3).unwrap();
                 assert!(three().is_candidate(block.0));
@@ -153,8 +206,22 @@ mod tests {
 
     #[test]
     fn as_many_choices_as_blocks_is_greedy() {
-        let mut policy = d_choices::DChoices { choices: Some(3), rng: Rng::new(5) };
-        assert_eq!(policy.pick(&three(), 0..3), Some(Block(0)));
+        assert_eq!(pick_with("d-choices", "gc-choices", "3"), 0);
+    }
+
+    #[test]
+    fn random_takes_a_block_that_is_dead_enough_if_there_is_one() {
+        // X has three dead pages of four, Y two, Z one.
+        assert_eq!(pick_with("random", "gc-dead-share", "0.75"), 0);
+        assert!((0..3).contains(&pick_with("random", "gc-dead-share", "1")));
+    }
+
+    #[test]
+    fn the_rule_of_cicl_weighs_wear_as_its_spread_says() {
+        // Erase counts differ by 4: a spread of almost nothing makes wear count alone, a huge one live pages alone.
+        let (x, y) = (0, 1);
+        assert_eq!(pick_with("cicl", "gc-wear-spread", "0.001"), y);
+        assert_eq!(pick_with("cicl", "gc-wear-spread", "1e9"), x);
     }
 
     #[test]

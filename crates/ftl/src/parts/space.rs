@@ -160,7 +160,7 @@ impl Space {
         Space {
             blocks: Blocks::new(geometry, free_order(settings), row.ages),
             streams: streams.iter().map(|&lanes| Lanes::new(lanes)).collect(),
-            policy: (row.make)(Rng::new(settings.count("seed")).fork("gc")),
+            policy: (row.make)(Rng::new(settings.count("seed")).fork("gc"), settings),
             doomed: Vec::new(),
             low,
             high: if high == 0 { low + 1 } else { high },

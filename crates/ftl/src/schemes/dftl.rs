@@ -41,6 +41,7 @@
 //! else that lets DFTL be mounted from flash (docs/recovery.md); TRIM.
 
 use super::page::DURABLE_TRIM;
+use crate::gc;
 use crate::parts::cache::{MappingCache, OrderKind, Slot};
 use crate::parts::census::Census;
 use crate::parts::space::{self, Fate, Space, TranslationBlocks};
@@ -68,6 +69,10 @@ macro_rules! parameters {
             space::GC,
             GC_LOW,
             space::GC_HIGH,
+            gc::CHOICES,
+            gc::LAMBDA,
+            gc::WEAR_SPREAD,
+            gc::DEAD_SHARE,
             space::FREE_ORDER,
             DURABLE_TRIM,
             space::SEED,

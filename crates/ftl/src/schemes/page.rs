@@ -25,6 +25,7 @@
 //! Departures: striping over dies and `gc-spread` are not in the papers, and both are parameters of the run (one die;
 //! `gc-spread = off`). Durable TRIM is ours (docs/recovery.md).
 
+use crate::gc;
 use crate::parts::space::{self, Fate, MOST_MOVED, Space, lowest_bits};
 use crate::parts::tombstones::{self, Tombstone, Tombstones};
 use crate::{ConfigError, Error, Ftl, Loader, MountReport, Parameter, Range, Saver, Scheme, Settings, Value};
@@ -60,6 +61,10 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     space::GC,
     space::GC_LOW,
     space::GC_HIGH,
+    gc::CHOICES,
+    gc::LAMBDA,
+    gc::WEAR_SPREAD,
+    gc::DEAD_SHARE,
     space::FREE_ORDER,
     SPREAD,
     Parameter {
