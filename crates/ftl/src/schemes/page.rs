@@ -53,6 +53,7 @@ pub(super) static ROW: Scheme = Scheme {
     phases: &[Cause::Host, Cause::DataGc, Cause::Metadata, Cause::Recovery],
     has_cache: false,
     keeps_data: true,
+    state_version: 1,
 };
 
 pub(super) const PARAMETERS: &[Parameter] = &[
@@ -661,12 +662,7 @@ impl Survey {
         })?;
         let version = census.max_version;
         let mut survey = Survey { census, trims, map, best, version };
-        if survey.census.spoiled.is_empty() {
-            survey.heed_tombstones(flash)?;
-        } else {
-            // Spoiled pages took part: once more, without them.
-            survey.settle(flash)?;
-        }
+        survey.heed_tombstones(flash)?;
         Ok(survey)
     }
 
