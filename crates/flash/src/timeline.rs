@@ -179,7 +179,8 @@ impl<F: Flash> Timeline<F> {
             }
             return;
         }
-        // Within one die, the same with less work: once the read's transfer is out, so is the backlog, and the program's
+        // Within one die, the same with less work: once the read's transfer is out, so is the backlog, and the
+        // program's
         // transfer need not wait.
         let die = &mut self.dies[g.die_of(source).index()];
         let backlog = &mut self.channels[die.channel as usize];

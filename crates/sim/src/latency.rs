@@ -1,7 +1,8 @@
 //! Latency distributions: a log-linear histogram for the quantiles, exact sums for mean and deviation.
 //!
 //! A bucket is a power of two cut into 512 equal parts and stands for its middle, so a quantile is within 0.1 % of the
-//! time that it stands for, as in an HDR histogram of three digits. It is made here because three distributions of every
+//! time that it stands for, as in an HDR histogram of three digits. It is made here because three distributions of
+//! every
 //! request are recorded on the simulator's hottest path. Times of requests are gathered for a while and then recorded
 //! together: filling tens of kilobytes of buckets in a loop of its own overlaps the waits for them.
 

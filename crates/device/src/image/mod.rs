@@ -19,7 +19,8 @@
 //! [`Damage`].
 //!
 //! **Gathered, then settled.** Programs reach the file together, without giving up the prefix (`gather`).
-//! [`Image::settle`] says when: what was done before it survives the process. A [`crate::Disk`] settles before it answers
+//! [`Image::settle`] says when: what was done before it survives the process. A [`crate::Disk`] settles before it
+//! answers
 //! a request. An image that is dropped with programs still gathered is one whose process was killed before them.
 //!
 //! **Never silently wrong.** Every record, entry and page of data has a checksum. A page whose data is not what was
@@ -504,7 +505,8 @@ impl Image {
         self.host(synced)
     }
 
-    /// Stores the scheme's RAM: the next mount need not read the flash. Any change afterwards makes it worthless. `form`
+    /// Stores the scheme's RAM: the next mount need not read the flash. Any change afterwards makes it worthless.
+    /// `form`
     /// is the version of the form that the bytes have.
     ///
     /// # Errors

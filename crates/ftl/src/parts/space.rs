@@ -322,8 +322,10 @@ impl Space {
         Ok((lane, self.streams[stream].run(lane)))
     }
 
-    /// Moves the host pages whose bits are set, counted from page `from` on within one word of live bits, into the block
-    /// that `stream` has open for `die`. `moved` is told each page's place among them and its LPN. Ends early where that
+    /// Moves the host pages whose bits are set, counted from page `from` on within one word of live bits, into the
+    /// block
+    /// that `stream` has open for `die`. `moved` is told each page's place among them and its LPN. Ends early where
+    /// that
     /// block ends and at a program that fails; then it is called again for the rest.
     ///
     /// # Errors

@@ -382,7 +382,8 @@ impl Page {
         Ok(None)
     }
 
-    /// Copies up to `limit` of the pages whose bits are set, counted from page `from` on, into the block that is open for
+    /// Copies up to `limit` of the pages whose bits are set, counted from page `from` on, into the block that is open
+    /// for
     /// them on `die`; stops at its end, at a trim page and at a program that fails. The bits of those that moved.
     fn copy_run<F: Flash>(
         &mut self,
