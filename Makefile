@@ -19,6 +19,7 @@ help:
 	@echo 'make e2e           the optimised program runs its default comparison'
 	@echo 'make conformance   every scheme under more than 100,000 power cuts, with tags and with bytes'
 	@echo 'make soak          200 kills of a server under load for each scheme; a few minutes'
+	@echo 'make captures      traces of PostMark and others on ext4 into ../captures; needs root; SIZE=minute|full'
 	@echo 'make bench         throughput; takes minutes and wants an idle machine'
 
 .PHONY: test
@@ -32,11 +33,11 @@ tools:
 
 # Programs that served images are tested with. A test whose programs are missing says so and is skipped, so that this
 # may fail, for want of root or of a network.
-CLIENTS := fio libnbd-bin nbdkit qemu-utils e2fsprogs postmark sqlite3
+CLIENTS := fio libnbd-bin nbdkit qemu-utils e2fsprogs xfsprogs postmark sqlite3
 
 .PHONY: clients
 clients:
-	@for program in fio nbdinfo nbdfuse nbdkit qemu-img mkfs.ext4 postmark sqlite3; do \
+	@for program in fio nbdinfo nbdfuse nbdkit qemu-img mkfs.ext4 mkfs.xfs postmark sqlite3; do \
 	  PATH=$$PATH:/usr/sbin:/sbin command -v $$program >/dev/null || missing=1; done; \
 	  [ -z "$$missing" ] || { apt-get update && apt-get install -y $(CLIENTS); } || \
 	  echo 'some of $(CLIENTS) could not be installed: tests that need them are skipped'
@@ -73,6 +74,11 @@ conformance: tools
 .PHONY: soak
 soak: tools
 	FTLAB_SOAK=200 cargo test --locked -p ftlab --test soak -- --nocapture
+
+.PHONY: captures
+captures:
+	cargo build --locked --release
+	scripts/captures.sh
 
 .PHONY: bench
 bench: tools

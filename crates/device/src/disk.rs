@@ -9,10 +9,13 @@
 //! (`read_to_modify`), a discard takes the pages that lie in it whole. So a captured run has the same flash counts when
 //! it is simulated.
 //!
-//! A flush is the scheme's flush, and then the host's disk. When power is lost or the host's file fails, the request is
-//! answered with an I/O error, what the scheme had in RAM is dropped, and a later request mounts the device afresh,
-//! from the file. So it is if a collection meets a page that cannot be corrected. A clean shutdown
-//! ([`AnyDisk::close`]) leaves the scheme's RAM in the image, and the next mount need not read the flash.
+//! What a request did is in the file before it is answered ([`Image::settle`]); until then its programs are gathered,
+//! so
+//! that a large write is a few writes of the file. A flush is the scheme's flush, and then the host's disk. When power
+//! is lost or the host's file fails, the request is answered with an I/O error, what the scheme had in RAM is dropped,
+//! and a later request mounts the device afresh, from the file. So it is if a collection meets a page that cannot be
+//! corrected. A clean shutdown ([`AnyDisk::close`]) leaves the scheme's RAM in the image, and the next mount need not
+//! read the flash.
 //!
 //! The timeline is told when requests arrive in real time. Without emulated timing it only counts; with it, [`Done`]
 //! says when the simulated device would have answered.
@@ -272,6 +275,7 @@ type Start<S> = (S, MountSummary);
 
 fn start<M: Medium, S: Ftl<Timeline<M>>>(
     flash: &mut Timeline<M>,
+    row: &'static Scheme,
     logical_pages: u32,
     settings: &Settings,
 ) -> Result<Start<S>, MountError> {
@@ -282,7 +286,7 @@ fn start<M: Medium, S: Ftl<Timeline<M>>>(
         MountError::Flash(format!("{error}{reason}"))
     };
     let life = flash.inner().image().life();
-    let saved = flash.inner_mut().image_mut().checkpoint();
+    let saved = flash.inner_mut().image_mut().checkpoint(row.state_version);
     let saved = saved.map_err(|fault| failed(flash.inner().image(), fault.into()))?;
     let (how, ftl, found) = match (life, saved) {
         (_, Some(bytes)) => {
@@ -320,7 +324,7 @@ impl<M: Medium, S: Ftl<Timeline<M>>> Disk<M, S> {
     pub fn mount(medium: M, row: &'static Scheme, settings: Settings, emulate: bool) -> Result<Self, MountError> {
         let device = medium.image().spec().device.clone();
         let mut flash = Timeline::new(medium, device.timing, device.server);
-        let (ftl, mounted) = start::<M, S>(&mut flash, device.logical_pages, &settings)?;
+        let (ftl, mounted) = start::<M, S>(&mut flash, row, device.logical_pages, &settings)?;
         flash.reset();
         let page_bytes = device.geometry.page_bytes as usize;
         Ok(Disk {
@@ -377,7 +381,8 @@ impl<M: Medium, S: Ftl<Timeline<M>>> Disk<M, S> {
     #[cold]
     fn remount(&mut self) -> Result<(), ExportError> {
         let powered = self.flash.inner_mut().power_up().map_err(MountError::Image);
-        let started = powered.and_then(|()| start::<M, S>(&mut self.flash, self.logical_pages, &self.settings));
+        let started =
+            powered.and_then(|()| start::<M, S>(&mut self.flash, self.row, self.logical_pages, &self.settings));
         match started {
             Ok((ftl, mounted)) => {
                 self.ftl = Some(ftl);
@@ -426,8 +431,11 @@ impl<M: Medium, S: Ftl<Timeline<M>>> Disk<M, S> {
         ExportError::Io
     }
 
-    fn done(&self, now_ns: u64, end_ns: u64) -> Done {
-        Done { after_ns: if self.emulate { end_ns.saturating_sub(now_ns) } else { 0 } }
+    /// A request has been carried out: what it did survives the end of this process from here on.
+    fn done(&mut self, now_ns: u64, end_ns: u64) -> Result<Done, ExportError> {
+        let settled = self.flash.inner_mut().image_mut().settle();
+        settled.map_err(|fault| self.failed(Error::Flash(fault), false))?;
+        Ok(Done { after_ns: if self.emulate { end_ns.saturating_sub(now_ns) } else { 0 } })
     }
 
     /// The pages that a range touches, each with the part of it that lies in the range.
@@ -530,19 +538,19 @@ impl<M: Medium, S: Ftl<Timeline<M>>> Export for Disk<M, S> {
             last_ns = last_ns.max(end_ns);
             self.counts.read_pages += 1;
         }
-        Ok(self.done(now_ns, last_ns))
+        self.done(now_ns, last_ns)
     }
 
     fn write(&mut self, offset: u64, data: &[u8]) -> Result<Done, ExportError> {
         let now_ns = self.arrive(offset, data.len() as u64)?;
         let end_ns = self.put(offset, data.len() as u64, Some(data))?;
-        Ok(self.done(now_ns, end_ns))
+        self.done(now_ns, end_ns)
     }
 
     fn trim(&mut self, offset: u64, bytes: u64) -> Result<Done, ExportError> {
         let now_ns = self.arrive(offset, bytes)?;
         let end_ns = self.discard(offset, bytes)?;
-        Ok(self.done(now_ns, end_ns))
+        self.done(now_ns, end_ns)
     }
 
     /// Whole pages are discarded if discards are durable, else written; pages in part are written.
@@ -552,7 +560,7 @@ impl<M: Medium, S: Ftl<Timeline<M>>> Export for Disk<M, S> {
         let (first, last) = (offset.next_multiple_of(size), (offset + bytes) / size * size);
         if !self.durable_trim || last <= first {
             let end_ns = self.put(offset, bytes, None)?;
-            return Ok(self.done(now_ns, end_ns));
+            return self.done(now_ns, end_ns);
         }
         let mut end_ns = self.discard(first, last - first)?;
         for (start, stop) in [(offset, first), (last, offset + bytes)] {
@@ -560,7 +568,7 @@ impl<M: Medium, S: Ftl<Timeline<M>>> Export for Disk<M, S> {
                 end_ns = end_ns.max(self.put(start, stop - start, None)?);
             }
         }
-        Ok(self.done(now_ns, end_ns))
+        self.done(now_ns, end_ns)
     }
 
     fn flush(&mut self) -> Result<Done, ExportError> {
@@ -569,7 +577,7 @@ impl<M: Medium, S: Ftl<Timeline<M>>> Export for Disk<M, S> {
         let ((), end_ns) = self.page(false, |ftl, flash| ftl.flush(flash))?;
         let synced = self.flash.inner_mut().image_mut().sync();
         synced.map_err(|fault| self.failed(Error::Flash(fault), false))?;
-        Ok(self.done(now_ns, end_ns))
+        self.done(now_ns, end_ns)
     }
 
     fn extents(&mut self, offset: u64, bytes: u64, out: &mut Vec<Extent>) -> Result<(), ExportError> {
@@ -591,7 +599,8 @@ impl<M: Medium, S: Ftl<Timeline<M>>> Export for Disk<M, S> {
         if self.ftl.is_none() || self.arrive(0, 0).is_err() {
             return false;
         }
-        self.page(false, |ftl, flash| ftl.idle(flash, IDLE_COPIES)).is_ok_and(|(more, _)| more)
+        let more = self.page(false, |ftl, flash| ftl.idle(flash, IDLE_COPIES)).is_ok_and(|(more, _)| more);
+        self.done(0, 0).is_ok() && more
     }
 }
 
@@ -647,7 +656,7 @@ impl<M: Medium, S: Ftl<Timeline<M>>> AnyDisk for Disk<M, S> {
             return Ok(());
         }
         let saved = ftl.save();
-        let stored = self.flash.inner_mut().image_mut().store_checkpoint(&saved);
+        let stored = self.flash.inner_mut().image_mut().store_checkpoint(self.row.state_version, &saved);
         stored.map_err(|fault| self.failed(Error::Flash(fault), false))
     }
 }

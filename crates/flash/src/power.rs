@@ -48,8 +48,10 @@ pub struct PowerCut<F> {
     inner: F,
     armed: Option<CutPoint>,
     rng: Rng,
-    seen: Vec<CutReport>,
-    limit: usize,
+    count: u64,
+    /// What was met, if somebody wants to know.
+    seen: Option<Vec<CutReport>>,
+    limit: u64,
     lost: bool,
 }
 
@@ -59,7 +61,14 @@ where
 {
     /// Power holds; commands are counted.
     pub fn counting(inner: F) -> Self {
-        PowerCut { inner, armed: None, rng: Rng::new(0), seen: Vec::new(), limit: usize::MAX, lost: false }
+        let seen = Some(Vec::new());
+        PowerCut { inner, armed: None, rng: Rng::new(0), count: 0, seen, limit: u64::MAX, lost: false }
+    }
+
+    /// Commands are counted but not remembered: for a device that is used for long. [`PowerCut::seen`] stays empty.
+    pub fn without_log(mut self) -> Self {
+        self.seen = None;
+        self
     }
 
     /// Power fails at `point`; `seed` chooses the garbage.
@@ -80,17 +89,20 @@ where
     pub fn restart(&mut self) {
         self.armed = None;
         self.lost = false;
-        self.seen.clear();
+        self.count = 0;
+        if let Some(seen) = &mut self.seen {
+            seen.clear();
+        }
     }
 
     /// More than `limit` changing commands without a restart are a bug of the scheme, which makes no progress: panics.
-    pub fn set_limit(&mut self, limit: usize) {
+    pub fn set_limit(&mut self, limit: u64) {
         self.limit = limit;
     }
 
     /// The changing commands so far, the one that was cut included.
     pub fn seen(&self) -> &[CutReport] {
-        &self.seen
+        self.seen.as_deref().unwrap_or_default()
     }
 
     /// Whether the power has failed.
@@ -121,9 +133,12 @@ where
 
     /// Counts a changing command; the face to fail in, if it is the one.
     fn meet(&mut self, cause: Cause, op: Op) -> Option<u8> {
-        let command = self.seen.len() as u64;
-        assert!(self.seen.len() < self.limit, "{command} programs and erases without getting anywhere");
-        self.seen.push(CutReport { cause, op });
+        let command = self.count;
+        assert!(command < self.limit, "{command} programs and erases without getting anywhere");
+        self.count += 1;
+        if let Some(seen) = &mut self.seen {
+            seen.push(CutReport { cause, op });
+        }
         let face = self.armed.filter(|point| point.command == command)?.face;
         self.lost = true;
         Some(face)
@@ -276,6 +291,17 @@ mod tests {
         let expected =
             [None, Some((Kind::Torn, Kind::Torn)), Some((Kind::Data, Kind::Torn)), Some((Kind::Data, Kind::Data))];
         assert_eq!(faces, expected);
+    }
+
+    #[test]
+    fn without_a_log_it_cuts_where_it_would_with_one() {
+        let g = Geometry { blocks_per_die: 4, pages_per_block: 4, ..Geometry::default() }.checked().unwrap();
+        let mut p = PowerCut::armed(Nand::<Tags, Full>::new(g), CutPoint { command: 2, face: 3 }, 1).without_log();
+        let mut put = |i| p.program(Ppn(i), Oob::data(Lpn(i), 1, 1), Payload::User(&7), Cause::Host).is_ok();
+        assert_eq!([put(0), put(1), put(2), put(3)], [true, true, false, false]);
+        assert!(p.lost() && p.seen().is_empty());
+        p.restart();
+        assert!(!p.lost() && p.read_oob(Ppn(2), Cause::Recovery).unwrap().is_some());
     }
 
     #[test]

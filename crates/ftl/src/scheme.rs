@@ -212,4 +212,8 @@ pub struct Scheme {
     pub has_cache: bool,
     /// Whether it keeps data at all (all but `null`).
     pub keeps_data: bool,
+    /// The form of what [`Ftl::save`] writes. Raise it when that changes, in the scheme or in a part of it: saved
+    /// state of
+    /// another form is not restored.
+    pub state_version: u32,
 }

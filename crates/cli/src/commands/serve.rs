@@ -56,7 +56,8 @@ pub(super) fn serve(args: &ServeArgs, stdout: &mut dyn Write) -> Result<Ended, C
         Some(command) => {
             // The first three faces are ones that every command has.
             let face = Rng::new(args.seed).fork("face of the cut").below(3) as u8;
-            device::mount(PowerCut::armed(image, CutPoint { command, face }, args.seed), emulate)
+            let cut = PowerCut::armed(image, CutPoint { command, face }, args.seed);
+            device::mount(cut.without_log(), emulate)
         }
     };
     let disk = mounted.map_err(|error| CliError::new(error).within(args.image.display()))?;

@@ -18,6 +18,11 @@
 //! leaves, the mildest case of docs/fault-model.md. The harsher ones are made by [`flash::PowerCut`], through
 //! [`Damage`].
 //!
+//! **Gathered, then settled.** Programs reach the file together, without giving up the prefix (`gather`).
+//! [`Image::settle`] says when: what was done before it survives the process. A [`crate::Disk`] settles before it
+//! answers
+//! a request. An image that is dropped with programs still gathered is one whose process was killed before them.
+//!
 //! **Never silently wrong.** Every record, entry and page of data has a checksum. A page whose data is not what was
 //! programmed reads as torn while a device is mounted (a mount asks which pages are whole) and is uncorrectable
 //! afterwards. A copy takes a host page's checksum along without looking, as a chip's copy-back does, so that damage
@@ -37,6 +42,7 @@
 //! and that code), an appended journal (compaction would be a translation layer below the translation layer).
 
 mod backing;
+mod gather;
 mod header;
 mod layout;
 mod record;
@@ -50,6 +56,7 @@ use flash::{
     Block, Cause, Chain, Damage, EraseFace, Fault, FaultKind, Flash, Fragile, Geometry, Kind, Oob, Payload, Ppn,
     ProgramOrder, Rng,
 };
+use gather::Gather;
 use layout::{ENTRY, Layout, RECORD, UNIT};
 use record::{Entry, Page, State};
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -146,10 +153,13 @@ struct Standing {
     /// Bytes and checksum of the checkpoint.
     bytes: u64,
     check: u32,
+    /// The form of what is in it.
+    form: u32,
 }
 
 impl Standing {
-    const DIRTY: Standing = Standing { life: Life::Dirty, bytes: 0, check: 0 };
+    const DIRTY: Standing = Standing { life: Life::Dirty, ..Standing::FRESH };
+    const FRESH: Standing = Standing { life: Life::Fresh, bytes: 0, check: 0, form: 0 };
 
     /// Saved RAM is read back by the version that wrote it only.
     fn version() -> u32 {
@@ -162,6 +172,7 @@ impl Standing {
         out[4..8].copy_from_slice(&Self::version().to_le_bytes());
         out[8..16].copy_from_slice(&self.bytes.to_le_bytes());
         out[16..20].copy_from_slice(&self.check.to_le_bytes());
+        out[20..24].copy_from_slice(&self.form.to_le_bytes());
         let crc = crc32fast::hash(&out[..28]);
         out[28..].copy_from_slice(&crc.to_le_bytes());
         out
@@ -180,7 +191,7 @@ impl Standing {
             return Standing::DIRTY;
         }
         let long = u64::from_le_bytes(*bytes[8..].first_chunk().expect("a standing is longer"));
-        Standing { life, bytes: long, check: word(16) }
+        Standing { life, bytes: long, check: word(16), form: word(20) }
     }
 }
 
@@ -223,6 +234,8 @@ struct Pages {
     pages: Box<[Page]>,
     /// One above the highest page that was programmed and is not damaged.
     next: u32,
+    /// The first page was blank, and the records above it were not looked at.
+    unseen: bool,
 }
 
 impl Pages {
@@ -262,6 +275,8 @@ pub struct Image {
     /// Copies of header and table entries that are damaged while the other one is sound.
     damaged_copies: u64,
     failed: Option<io::Error>,
+    /// Programs that are not in the file yet.
+    gather: Gather,
     buffer: Vec<u8>,
     words: Vec<u32>,
     /// Pages of zeros are left holes in the file: a large image at the cost of its records.
@@ -294,7 +309,7 @@ impl Image {
             for start in layout.tables {
                 backing.write(start, &table)?;
             }
-            backing.write(Layout::STATE, &Standing { life: Life::Fresh, bytes: 0, check: 0 }.encode())?;
+            backing.write(Layout::STATE, &Standing::FRESH.encode())?;
             // Last, so that a file without them is no image.
             backing.sync()?;
             for start in Layout::HEADERS {
@@ -392,6 +407,7 @@ impl Image {
             blocks,
             damaged_copies,
             failed: None,
+            gather: Gather::default(),
             buffer: vec![0; g.page_bytes as usize],
             words: Vec::new(),
             #[cfg(test)]
@@ -465,12 +481,22 @@ impl Image {
         self.backing.writes_left = writes;
     }
 
+    /// Brings every command so far into the file: it survives the end of this process, however that comes about.
+    ///
+    /// # Errors
+    /// The host failed. The file holds a part of the commands since the last call, up to some point.
+    #[inline]
+    pub fn settle(&mut self) -> Result<(), Fault> {
+        self.usable()?;
+        if self.gather.is_empty() { Ok(()) } else { self.write_gathered() }
+    }
+
     /// Makes everything so far durable on the host's disk.
     ///
     /// # Errors
     /// The host failed.
     pub fn sync(&mut self) -> Result<(), Fault> {
-        self.usable()?;
+        self.settle()?;
         if self.totals != self.stored_totals {
             self.write(Layout::TOTALS, &self.totals.encode())?;
             self.stored_totals = self.totals;
@@ -480,24 +506,29 @@ impl Image {
     }
 
     /// Stores the scheme's RAM: the next mount need not read the flash. Any change afterwards makes it worthless.
+    /// `form`
+    /// is the version of the form that the bytes have.
     ///
     /// # Errors
     /// The host failed. The image is then mounted by reading the flash.
-    pub fn store_checkpoint(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+    pub fn store_checkpoint(&mut self, form: u32, bytes: &[u8]) -> Result<(), Fault> {
         self.touch()?;
         self.write(self.layout.end, bytes)?;
         self.sync()?;
-        let clean = Standing { life: Life::Clean, bytes: bytes.len() as u64, check: crc32fast::hash(bytes) };
-        self.stand(clean)
+        let (length, check) = (bytes.len() as u64, crc32fast::hash(bytes));
+        self.stand(Standing { life: Life::Clean, bytes: length, check, form })
     }
 
-    /// The scheme's RAM, if the image was shut down cleanly by this version of ftlab.
+    /// The scheme's RAM, if the image was shut down cleanly by this version of ftlab and left it in this form.
     ///
     /// # Errors
     /// The host failed. A checkpoint that is not what was written is none.
-    pub fn checkpoint(&mut self) -> Result<Option<Vec<u8>>, Fault> {
+    pub fn checkpoint(&mut self, form: u32) -> Result<Option<Vec<u8>>, Fault> {
         self.usable()?;
-        let Standing { life: Life::Clean, bytes, check } = self.standing else { return Ok(None) };
+        let Standing { life, bytes, check, .. } = self.standing;
+        if life != Life::Clean || self.standing.form != form {
+            return Ok(None);
+        }
         let total = self.backing.bytes();
         if self.host(total)? < self.layout.end + bytes {
             return Ok(None);
@@ -543,7 +574,15 @@ impl Image {
         })
     }
 
+    #[inline(never)]
+    fn write_gathered(&mut self) -> Result<(), Fault> {
+        let written = self.gather.write_to(&mut self.backing);
+        self.host(written)
+    }
+
+    /// Writes at once, after everything that is gathered.
     fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), Fault> {
+        self.settle()?;
         let written = self.backing.write(offset, data);
         self.host(written)
     }
@@ -596,7 +635,7 @@ impl Image {
         let (first, of) = Page::decode(first, g.page(block, 0), entry.generation);
         if strict && (first.state == State::Blank || of < entry.generation) {
             // Nothing stands above a blank page, and most of the file may be a hole, which is slow to read.
-            self.loaded[block.index()] = Some(Pages::default());
+            self.loaded[block.index()] = Some(Pages { unseen: true, ..Pages::default() });
             return Ok(());
         }
         self.fetch(at + head.len() as u64, tail)?;
@@ -643,7 +682,7 @@ impl Image {
         Ok(self.pages(block)?.at(offset))
     }
 
-    /// Writes a page's record, last of all that belongs to its program.
+    /// Gathers a page's record, last of all that belongs to its program.
     fn put_record(&mut self, ppn: Ppn, page: Page) -> Result<(), Fault> {
         let g = self.spec.device.geometry;
         let (block, offset) = (g.block_of(ppn), g.offset_of(ppn));
@@ -651,7 +690,7 @@ impl Image {
             State::Blank => [0; RECORD as usize],
             _ => page.encode(ppn, self.blocks[block.index()].generation),
         };
-        self.write(self.layout.record(ppn), &record)?;
+        self.gather.record(self.layout.record(ppn), &record);
         let pages = self.pages(block)?;
         if pages.pages.is_empty() {
             pages.pages = vec![Page::BLANK; g.pages_per_block as usize].into();
@@ -660,7 +699,7 @@ impl Image {
         if page.state == State::Programmed {
             pages.next = pages.next.max(offset + 1);
         }
-        Ok(())
+        if self.gather.is_full() { self.write_gathered() } else { Ok(()) }
     }
 
     // ---- the chip ----------------------------------------------------------------------------------------------
@@ -701,8 +740,11 @@ impl Image {
 
     /// Reads a page's data into the buffer; whether it is what was programmed.
     fn fill(&mut self, ppn: Ppn, page: Page) -> Result<bool, Fault> {
-        let bytes = self.data_bytes(page);
-        let read = self.backing.read(self.layout.page(ppn), &mut self.buffer[..bytes]);
+        let (bytes, at) = (self.data_bytes(page), self.layout.page(ppn));
+        if self.gather.holds(at) {
+            self.settle()?;
+        }
+        let read = self.backing.read(at, &mut self.buffer[..bytes]);
         self.host(read)?;
         Ok(crc32fast::hash(&self.buffer[..bytes]) == page.check)
     }
@@ -728,8 +770,7 @@ impl Image {
     /// Programs the first `bytes` of the buffer; the page's checksum is theirs.
     fn program_buffer(&mut self, ppn: Ppn, page: Page, bytes: usize) -> Result<(), Fault> {
         self.totals.programs += 1;
-        let written = self.backing.write(self.layout.page(ppn), &self.buffer[..bytes]);
-        self.host(written)?;
+        self.gather.data(self.layout.page(ppn), &self.buffer[..bytes]);
         self.put_record(ppn, page)
     }
 
@@ -754,6 +795,7 @@ impl Image {
         let mut check = crc32fast::Hasher::new_with_initial_len(page.check, u64::from(page.used) * 4);
         check.update(&self.buffer[..bytes]);
         let at = self.layout.page(ppn) + u64::from(page.used) * 4;
+        self.settle()?;
         let written = self.backing.write(at, &self.buffer[..bytes]);
         self.host(written)?;
         self.put_record(ppn, Page { used, programs: page.programs + 1, check: check.finalize(), ..page })
@@ -787,9 +829,19 @@ impl Image {
         }
     }
 
-    /// Begins the next life of a block.
+    /// Begins the next life of a block: later than any that its records name. When the host crashed, its disk may have
+    /// lost an erase and the first records after it, and taken later ones; their life must not come again.
     fn forget(&mut self, block: Block, erases: u32, flags: u32) -> Result<(), Fault> {
-        let generation = self.blocks[block.index()].generation + 1;
+        let mut newest = self.blocks[block.index()].generation;
+        if self.pages(block)?.unseen {
+            let g = self.spec.device.geometry;
+            let mut bytes = vec![0; g.pages_per_block as usize * RECORD as usize];
+            self.fetch(self.layout.block_records(block), &mut bytes)?;
+            for (offset, record) in (0..).zip(bytes.as_chunks().0) {
+                newest = newest.max(Page::decode(record, g.page(block, offset), newest).1);
+            }
+        }
+        let generation = newest + 1;
         self.put_entry(block, Entry { erases, generation, flags })?;
         self.loaded[block.index()] = Some(Pages::default());
         Ok(())
@@ -866,7 +918,7 @@ impl Flash for Image {
                 if self.sparse_zeros && user.iter().all(|&byte| byte == 0) {
                     return self.put_record(ppn, Page { check: crc32fast::hash(user), ..page });
                 }
-                self.write(self.layout.page(ppn), user)?;
+                self.gather.data(self.layout.page(ppn), user);
                 self.put_record(ppn, Page { check: crc32fast::hash(user), ..page })
             }
             Payload::Meta(words) => {

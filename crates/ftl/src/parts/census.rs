@@ -38,6 +38,9 @@ pub struct Found {
     pub first_program: u64,
     /// Program number of its last readable page.
     pub last_program: u64,
+    /// Whether every page up to the first blank one has a sound spare area: then all of them are of one life of the
+    /// block, which began with [`Found::first_program`].
+    pub whole: bool,
     /// Whether it is the newest of its die and class: its lane goes on with it.
     pub newest: bool,
 }
@@ -62,8 +65,8 @@ pub struct Census {
 }
 
 impl Census {
-    /// Reads the device. `each` is handed the pages of each block that have a sound spare area, in order, those with
-    /// bad data among them: drop what [`Census::spoiled`] names afterwards.
+    /// Reads the device. `each` is handed the sound pages of each block, in order; the translation blocks come first,
+    /// so that whoever keeps a map on flash knows the watermarks when the data pages come.
     ///
     /// # Errors
     /// The medium's.
@@ -71,60 +74,22 @@ impl Census {
         let g = *flash.geometry();
         let mut census = Census { blocks: vec![None; g.block_count() as usize], ..Census::default() };
         let mut sound: Vec<(Ppn, Oob)> = Vec::with_capacity(g.pages_per_block as usize);
+        let mut others: Vec<Block> = Vec::new();
         for block in (0..g.block_count()).map(Block) {
-            let mut found: Option<Found> = None;
-            // The last readable page, and those that may have been in flight when power was cut.
-            let mut last: Option<(Ppn, u64)> = None;
-            let mut suspects: Vec<Ppn> = Vec::new();
-            for offset in 0..g.pages_per_block {
-                let ppn = g.page(block, offset);
-                let Some(oob) = flash.read_oob(ppn, Cause::Recovery)? else { break };
-                match (oob.kind, &mut found) {
-                    (Kind::Bad, None) => {
-                        census.bad.push(block);
-                        break;
-                    }
-                    (Kind::Torn, None) => {
-                        census.torn += 1;
-                        break;
-                    }
-                    (Kind::Torn, Some(found)) => {
-                        census.torn += 1;
-                        found.programmed = offset + 1;
-                        suspects.extend(last.take().map(|(page, _)| page));
-                        continue;
-                    }
-                    (_, Some(found)) => {
-                        found.programmed = offset + 1;
-                        found.last_program = oob.program;
-                    }
-                    (kind, none) => {
-                        *none = Some(Found {
-                            kind,
-                            programmed: 1,
-                            first_program: oob.program,
-                            last_program: oob.program,
-                            newest: false,
-                        });
-                    }
+            match flash.read_oob(g.page(block, 0), Cause::Recovery)?.map(|oob| oob.kind) {
+                None => {}
+                Some(Kind::Bad) => census.bad.push(block),
+                Some(Kind::Torn) => census.torn += 1,
+                Some(Kind::Translation) => {
+                    census.examine(flash, block, &mut sound)?;
+                    each(&sound);
                 }
-                let before = last.replace((ppn, epoch(oob.program)));
-                suspects.extend(before.filter(|&(_, before)| before != epoch(oob.program)).map(|(page, _)| page));
-                census.max_version = census.max_version.max(oob.version);
-                census.max_program = census.max_program.max(oob.program);
-                sound.push((ppn, oob));
+                Some(_) => others.push(block),
             }
+        }
+        for block in others {
+            census.examine(flash, block, &mut sound)?;
             each(&sound);
-            sound.clear();
-            suspects.extend(last.map(|(page, _)| page));
-            for ppn in suspects {
-                if flash.read(ppn, Cause::Recovery)?.0.kind == Kind::Torn {
-                    census.torn += 1;
-                    census.spoiled.insert(ppn);
-                }
-            }
-            census.pages += found.map_or(0, |found| u64::from(found.programmed));
-            census.blocks[block.index()] = found;
         }
         for die in (0..g.die_count()).map(Die) {
             for translation in [false, true] {
@@ -132,6 +97,60 @@ impl Census {
             }
         }
         Ok(census)
+    }
+
+    /// Reads the spare areas of a block whose first page can be read, and the suspects whole; `sound` is what is left.
+    fn examine<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        block: Block,
+        sound: &mut Vec<(Ppn, Oob)>,
+    ) -> Result<(), Error<F::Fault>> {
+        let g = *flash.geometry();
+        let mut found: Option<Found> = None;
+        // The last readable page, and those that may have been in flight when power was cut.
+        let mut last: Option<(Ppn, u64)> = None;
+        let mut suspects: Vec<Ppn> = Vec::new();
+        sound.clear();
+        for offset in 0..g.pages_per_block {
+            let ppn = g.page(block, offset);
+            let Some(oob) = flash.read_oob(ppn, Cause::Recovery)? else { break };
+            let found = found.get_or_insert(Found {
+                kind: oob.kind,
+                programmed: 0,
+                first_program: oob.program,
+                last_program: oob.program,
+                whole: true,
+                newest: false,
+            });
+            found.programmed = offset + 1;
+            if oob.kind == Kind::Torn {
+                self.torn += 1;
+                found.whole = false;
+                suspects.extend(last.take().map(|(page, _)| page));
+                continue;
+            }
+            found.last_program = oob.program;
+            let before = last.replace((ppn, epoch(oob.program)));
+            suspects.extend(before.filter(|&(_, before)| before != epoch(oob.program)).map(|(page, _)| page));
+            self.max_version = self.max_version.max(oob.version);
+            self.max_program = self.max_program.max(oob.program);
+            sound.push((ppn, oob));
+        }
+        suspects.extend(last.map(|(page, _)| page));
+        let spoiled_before = self.spoiled.len();
+        for ppn in suspects {
+            if flash.read(ppn, Cause::Recovery)?.0.kind == Kind::Torn {
+                self.torn += 1;
+                self.spoiled.insert(ppn);
+            }
+        }
+        if self.spoiled.len() > spoiled_before {
+            sound.retain(|(ppn, _)| !self.spoiled.contains(ppn));
+        }
+        self.pages += found.map_or(0, |found| u64::from(found.programmed));
+        self.blocks[block.index()] = found;
+        Ok(())
     }
 
     /// The first program number of the epoch that begins with this mount.

@@ -90,6 +90,7 @@ pub(super) static ROW: Scheme = Scheme {
     phases: PHASES,
     has_cache: true,
     keeps_data: true,
+    state_version: 1,
 };
 
 /// The row of `dftl-e`.
@@ -770,42 +771,32 @@ impl Dftl {
         let g = *flash.geometry();
         let mut dftl = Dftl::blank(g, logical_pages, settings, plan);
         let pages = dftl.store.count() as usize;
-        let mut translation: Vec<(Ppn, Oob)> = Vec::new();
-        let census = Census::take(flash, |found| {
-            let is_translation = |oob: &Oob| oob.kind == Kind::Translation && oob.tvpn().index() < pages;
-            translation.extend(found.iter().filter(|(_, oob)| is_translation(oob)));
-        })?;
         // The newest sound translation page of each TVPN, and its watermark.
         let mut newest: Vec<Option<(Ppn, Oob)>> = vec![None; pages];
-        let trusted = |ppn: &Ppn| !census.spoiled.contains(ppn) && !distrusted.contains(ppn);
-        for (ppn, oob) in translation.into_iter().filter(|(ppn, _)| trusted(ppn)) {
-            let best = &mut newest[oob.address as usize];
-            if best.is_none_or(|(_, best)| oob.program > best.program) {
-                *best = Some((ppn, oob));
-            }
-        }
-        dftl.space.adopt(&census, DATA, Some(TRANSLATION));
-        dftl.version = census.max_version;
         // Data pages programmed after their translation page's watermark: the entries that were lost with the cache.
         let mut lost: BTreeMap<u32, (u64, u64, Ppn)> = BTreeMap::new();
-        for block in (0..g.block_count()).map(Block) {
-            let Some(found) = census.blocks[block.index()].filter(|found| found.kind != Kind::Translation) else {
-                continue;
-            };
-            for ppn in (0..found.programmed).map(|offset| g.page(block, offset)) {
-                let Some(oob) = flash.read_oob(ppn, Cause::Recovery)?.filter(|oob| oob.kind == Kind::Data) else {
-                    continue;
-                };
-                if oob.address >= logical_pages || census.spoiled.contains(&ppn) {
-                    continue;
-                }
-                let watermark = newest[dftl.store.locate(oob.address).0.index()].map_or(0, |(_, oob)| oob.version);
-                if oob.program >= watermark {
-                    let rank = (oob.version, oob.program, ppn);
-                    lost.entry(oob.address).and_modify(|best| *best = rank.max(*best)).or_insert(rank);
+        let census = Census::take(flash, |found| {
+            for &(ppn, oob) in found {
+                match oob.kind {
+                    Kind::Translation if oob.tvpn().index() < pages && !distrusted.contains(&ppn) => {
+                        let best = &mut newest[oob.address as usize];
+                        if best.is_none_or(|(_, best)| oob.program > best.program) {
+                            *best = Some((ppn, oob));
+                        }
+                    }
+                    Kind::Data if oob.address < logical_pages => {
+                        let page = newest[dftl.store.locate(oob.address).0.index()];
+                        if oob.program >= page.map_or(0, |(_, oob)| oob.version) {
+                            let rank = (oob.version, oob.program, ppn);
+                            lost.entry(oob.address).and_modify(|best| *best = rank.max(*best)).or_insert(rank);
+                        }
+                    }
+                    _ => {}
                 }
             }
-        }
+        })?;
+        dftl.space.adopt(&census, DATA, Some(TRANSLATION));
+        dftl.version = census.max_version;
         let mut report =
             MountReport { pages: census.pages, torn: census.torn, restored: 0, bad_blocks: census.bad.len() as u64 };
         // Groups of entries that do not fit the cache, to be written once everything is known.
@@ -814,7 +805,9 @@ impl Dftl {
             let first = tvpn.0 * g.entries_per_page();
             let range = first..logical_pages.min(first.saturating_add(g.entries_per_page()));
             let mut words = vec![Ppn::NONE.0; g.entries_per_page() as usize];
-            if let Some((ppn, _)) = page {
+            let mut watermark = 0;
+            if let Some((ppn, oob)) = page {
+                watermark = oob.version;
                 let (oob, content) = flash.read(ppn, Cause::Recovery)?;
                 if oob.kind == Kind::Torn {
                     // It was whole once, and has been damaged since: all over again, without it. Nothing was written
@@ -831,7 +824,7 @@ impl Dftl {
                 let entry = &mut words[(lpn - first) as usize];
                 let restored = match lost.get(&lpn) {
                     Some(&(.., ppn)) => Some(ppn),
-                    None if *entry == Ppn::NONE.0 || names(flash, &census, Ppn(*entry), lpn)? => None,
+                    None if *entry == Ppn::NONE.0 || names(flash, &census, Ppn(*entry), lpn, watermark)? => None,
                     // The page was discarded, and its place taken since: the entry was lost.
                     None => Some(Ppn::NONE),
                 };
@@ -881,13 +874,28 @@ impl Dftl {
     }
 }
 
-/// Whether a page that a translation page points at holds that LPN. The program numbers of its block do not tell: a
-/// block whose erase was cut short reads as old where nothing of the page is left.
-fn names<F: Flash>(flash: &mut F, census: &Census, ppn: Ppn, lpn: u32) -> Result<bool, Error<F::Fault>> {
+/// Whether a page that a translation page with this watermark points at holds that LPN.
+///
+/// Only a block that was erased since can hold something else there. If its present life began before the watermark it
+/// is
+/// the life in which the entry was right, and the spare area need not be read: at the watermark every entry was right,
+/// and
+/// later ones name pages programmed later still. That the life began so early is known if no page of the block is torn;
+/// a block whose erase was cut short may read as old where nothing of the page is left.
+fn names<F: Flash>(
+    flash: &mut F,
+    census: &Census,
+    ppn: Ppn,
+    lpn: u32,
+    watermark: u64,
+) -> Result<bool, Error<F::Fault>> {
     let g = *flash.geometry();
-    let found = census.blocks[g.block_of(ppn).index()];
-    if found.is_none_or(|found| g.offset_of(ppn) >= found.programmed) || census.spoiled.contains(&ppn) {
+    let Some(found) = census.blocks[g.block_of(ppn).index()] else { return Ok(false) };
+    if g.offset_of(ppn) >= found.programmed || census.spoiled.contains(&ppn) {
         return Ok(false);
+    }
+    if found.whole && found.kind == Kind::Data && found.first_program < watermark {
+        return Ok(true);
     }
     let oob = flash.read_oob(ppn, Cause::Recovery)?;
     Ok(oob.is_some_and(|oob| oob.kind == Kind::Data && oob.address == lpn))

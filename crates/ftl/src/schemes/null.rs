@@ -15,6 +15,7 @@ pub(super) static ROW: Scheme = Scheme {
     phases: &[],
     has_cache: false,
     keeps_data: false,
+    state_version: 1,
 };
 
 /// See the module's description.

@@ -55,6 +55,7 @@ pub(super) static ROW: Scheme = Scheme {
     phases: &[Cause::Host, Cause::DataGc, Cause::Metadata, Cause::Recovery],
     has_cache: false,
     keeps_data: true,
+    state_version: 1,
 };
 
 pub(super) const PARAMETERS: &[Parameter] = &[

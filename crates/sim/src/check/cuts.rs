@@ -19,7 +19,7 @@ const SECOND_WINDOW: usize = 6;
 /// Cuts in a row of a storm.
 const STORM: usize = 24;
 /// Programs and erases between two cuts that no scheme needs on devices this small.
-const COMMAND_LIMIT: usize = 100_000;
+const COMMAND_LIMIT: u64 = 100_000;
 
 /// A chip whose power can be cut, and perhaps a record of what it was told.
 pub(super) trait Bench: Medium {

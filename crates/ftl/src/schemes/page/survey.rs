@@ -47,12 +47,7 @@ impl Survey {
         })?;
         let version = census.max_version;
         let mut survey = Survey { census, trims, map, best, version };
-        if survey.census.spoiled.is_empty() {
-            survey.heed_tombstones(flash)?;
-        } else {
-            // Spoiled pages took part: once more, without them.
-            survey.settle(flash)?;
-        }
+        survey.heed_tombstones(flash)?;
         Ok(survey)
     }
 
