@@ -21,7 +21,7 @@ use flash::{Block, Rng};
 /// `gc-choices`: how many candidates d-choices draws.
 pub const CHOICES: Parameter = Parameter {
     name: "gc-choices",
-    summary: "candidates that d-choices draws: 1 is random, all blocks greedy; 0 stands for log2 of the blocks, at least 2",
+    summary: "candidates that d-choices draws (1: random, all: greedy); 0 stands for log2 of the blocks, at least 2",
     unit: "blocks",
     default: Value::Count(0),
     range: Values::Count(0, 1 << 27),
