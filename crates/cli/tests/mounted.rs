@@ -3,8 +3,7 @@
 //! ext4 on a loop device, over `nbdfuse`: code of which nothing was written here. After the kill the image is served
 //! again, the journal is replayed, and then `e2fsck` must find nothing, every file that was synced must be whole, and
 //! every row that was committed must be there. XFS gets a shorter turn: synced files, a kill, its log replayed by a
-//! mount,
-//! and nothing for `xfs_repair` to find. Needs root, FUSE, loop devices and the programs; says so where
+//! mount, and nothing for `xfs_repair` to find. Needs root, FUSE, loop devices and the programs; says so where
 //! something is missing.
 
 #![allow(clippy::print_stdout, reason = "says which tests were skipped, and how much survived")]

@@ -10,12 +10,11 @@
 //! it is simulated.
 //!
 //! What a request did is in the file before it is answered ([`Image::settle`]); until then its programs are gathered,
-//! so
-//! that a large write is a few writes of the file. A flush is the scheme's flush, and then the host's disk. When power
-//! is lost or the host's file fails, the request is answered with an I/O error, what the scheme had in RAM is dropped,
-//! and a later request mounts the device afresh, from the file. So it is if a collection meets a page that cannot be
-//! corrected. A clean shutdown ([`AnyDisk::close`]) leaves the scheme's RAM in the image, and the next mount need not
-//! read the flash.
+//! so that a large write is a few writes of the file. A flush is the scheme's flush, and then the host's disk. When
+//! power is lost or the host's file fails, the request is answered with an I/O error, what the scheme had in RAM is
+//! dropped, and a later request mounts the device afresh, from the file. So it is if a collection meets a page that
+//! cannot be corrected. A clean shutdown ([`AnyDisk::close`]) leaves the scheme's RAM in the image, and the next mount
+//! need not read the flash.
 //!
 //! The timeline is told when requests arrive in real time. Without emulated timing it only counts; with it, [`Done`]
 //! says when the simulated device would have answered.

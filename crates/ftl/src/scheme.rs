@@ -80,8 +80,7 @@ pub struct MountReport {
 ///
 /// Pages are whole; the host model cuts requests and merges partial pages. Everything is synchronous: when a write
 /// returns, it is acknowledged. A clone, beside a clone of its medium, is a branch of history: how checks try every
-/// power
-/// cut.
+/// power cut.
 pub trait Ftl<F: Flash>: Sized + Clone + Send + 'static {
     /// A scheme on a blank medium, as it leaves the factory. Reads bad-block marks, writes what the scheme needs.
     ///
@@ -212,8 +211,7 @@ pub struct Scheme {
     pub has_cache: bool,
     /// Whether it keeps data at all (all but `null`).
     pub keeps_data: bool,
-    /// The form of what [`Ftl::save`] writes. Raise it when that changes, in the scheme or in a part of it: saved
-    /// state of
-    /// another form is not restored.
+    /// The form of what [`Ftl::save`] writes. Raise it when that changes, in the scheme or in a part of it: saved state
+    /// of another form is not restored.
     pub state_version: u32,
 }

@@ -347,8 +347,7 @@ fn lines_of_one_entry_are_dftl() {
 /// own rhythm: DFTL makes room as soon as it opens its last spare block, by one victim whose copies begin the block;
 /// `page` waits for a full block and then collects a round. Hence `gc-low` one higher there, and copies of uniform
 /// writes that are near, not equal. Under skew a round of `page` packs cold copies into blocks of their own, which
-/// saves
-/// it a fifth of the copies: no equality is to be had there (docs/validation.md).
+/// saves it a fifth of the copies: no equality is to be had there (docs/validation.md).
 #[test]
 fn a_cache_of_the_whole_map_is_page_mapping() {
     let device = "agrawal08:capacity=128MiB,channels=1,chips=1,dies=1,planes=1,pages_per_block=64,spare=12.5%";

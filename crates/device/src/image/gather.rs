@@ -1,10 +1,9 @@
 //! Programs on their way to the file.
 //!
 //! A program that went to the file at once would cost two writes, of a page and of its 64-byte record, and a file
-//! system
-//! charges more for a write than for the 4 KiB in it. So programs are gathered, and written together: the data, pages
-//! that follow each other in the file in one write, and then the records, *in the order of the programs*, neighbours in
-//! one write.
+//! system charges more for a write than for the 4 KiB in it. So programs are gathered, and written together: the data,
+//! pages that follow each other in the file in one write, and then the records, *in the order of the programs*,
+//! neighbours in one write.
 //!
 //! **Still a prefix.** A page is blank to everybody until its record is in the file. Killed while it writes data, the
 //! process leaves the file as it was before all that was gathered; killed among the records, it leaves the first of
@@ -14,12 +13,10 @@
 //!
 //! Rejected: records gathered for each block, fewer writes if dies take turns, but then a page may be missing that was
 //! programmed before another one. A translation page that is there while a data page is not, which its watermark says
-//! it
-//! reflects, makes a mount take the logical page for a discarded one: what was flushed before would read as zeros.
+//! it reflects, makes a mount take the logical page for a discarded one: what was flushed before would read as zeros.
 //!
 //! Everything else that changes the file comes after what is gathered: erases, bad-block marks, partial programs. A
-//! read
-//! of gathered data brings it into the file first.
+//! read of gathered data brings it into the file first.
 
 use super::backing::Backing;
 use super::layout::RECORD;

@@ -20,8 +20,8 @@
 //!
 //! **Gathered, then settled.** Programs reach the file together, without giving up the prefix (`gather`).
 //! [`Image::settle`] says when: what was done before it survives the process. A [`crate::Disk`] settles before it
-//! answers
-//! a request. An image that is dropped with programs still gathered is one whose process was killed before them.
+//! answers a request. An image that is dropped with programs still gathered is one whose process was killed before
+//! them.
 //!
 //! **Never silently wrong.** Every record, entry and page of data has a checksum. A page whose data is not what was
 //! programmed reads as torn while a device is mounted (a mount asks which pages are whole) and is uncorrectable

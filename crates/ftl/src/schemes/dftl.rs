@@ -877,11 +877,9 @@ impl Dftl {
 /// Whether a page that a translation page with this watermark points at holds that LPN.
 ///
 /// Only a block that was erased since can hold something else there. If its present life began before the watermark it
-/// is
-/// the life in which the entry was right, and the spare area need not be read: at the watermark every entry was right,
-/// and
-/// later ones name pages programmed later still. That the life began so early is known if no page of the block is torn;
-/// a block whose erase was cut short may read as old where nothing of the page is left.
+/// is the life in which the entry was right, and the spare area need not be read: at the watermark every entry was
+/// right, and later ones name pages programmed later still. That the life began so early is known if no page of the
+/// block is torn; a block whose erase was cut short may read as old where nothing of the page is left.
 fn names<F: Flash>(
     flash: &mut F,
     census: &Census,
