@@ -159,7 +159,8 @@ fn speed(complete: &[(&str, &SchemeResult)]) -> String {
         .collect();
     timed.sort_by(|a, b| a.2.total_cmp(&b.2));
     let (Some(&fastest), Some(&slowest)) = (timed.first(), timed.last()) else {
-        return "No request had a response time: there was no read and no write.".to_owned();
+        return "No request was timed: nothing was read or written, or the device was served without --timing emulate."
+            .to_owned();
     };
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
     let dominant = |result: &SchemeResult| {
