@@ -10,9 +10,9 @@
 # postmark   PostMark: 80,000 small files, 1,000,000 transactions (minute: 16,000 and 100,000).
 # largefile  MP3 files of 4 MB on average are created and deleted, ten creations to a deletion, until there are more than
 #            10,000 (minute: 400); section 5.1 of the ROSE thesis says no more than that. Sizes are uniform from 2 to 6 MB.
-# 4vms       A file server, a web proxy, a mail server and an OLTP database at once, for an hour (minute: 60 s), each on a
-#            virtual disk of its own, a quarter of one served device. The thesis ran FileBench in four virtual machines;
-#            here fio does what those profiles say of file sizes, request sizes, reads to writes, and synchronous writes.
+# 4vms       A file server, a web proxy, a mail server and an OLTP database at once, for an hour (minute: 60 s), each on an
+#            image of its own, hence four traces. The thesis ran FileBench in four virtual machines; here fio does what
+#            those profiles say of file sizes, request sizes, reads to writes, and synchronous writes.
 #
 # The host's cache would swallow most of it. So the programs run in a memory cgroup (version 1 or 2) of 64 to 128 MiB (full:
 # 256 MiB, 1 GiB for the four), which holds the pages of their files too: what does not fit goes to the device and is read again.
@@ -54,46 +54,40 @@ mkdir -p "$out"
 out=$(realpath "$out")
 work=$(mktemp -d "${TMPDIR:-/tmp}/ftlab-captures.XXXXXX")
 group=$groups/ftlab-captures-$$
-server= fuse= loops=
+servers= fuses= loops=
 
 take_down() {
-  for root in "$work"/root*; do umount "$root" 2>/dev/null || true; done
+  for root in "$work"/root-*; do umount "$root" 2>/dev/null || true; done
   for loop in $loops; do losetup -d "$loop" 2>/dev/null || true; done
-  loops=
-  if [ -n "$fuse" ]; then
-    for _ in $(seq 100); do fusermount3 -u "$work/fuse" 2>/dev/null && break; sleep 0.1; done
-    wait "$fuse" 2>/dev/null || true
-    fuse=
-  fi
-  if [ -n "$server" ]; then
-    kill "$server" && wait "$server" || true
-    server=
-  fi
+  for fuse in "$work"/fuse-*; do
+    [ -e "$fuse/disk" ] || continue
+    for _ in $(seq 100); do fusermount3 -u "$fuse" 2>/dev/null && break; sleep 0.1; done
+  done
+  for fuse in $fuses; do wait "$fuse" 2>/dev/null || true; done
+  for server in $servers; do kill "$server" && wait "$server" || true; done
+  servers= fuses= loops=
+  rm -f "$work"/image-*
 }
 trap 'take_down; rmdir "$group" 2>/dev/null || true; rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 mkdir "$group"
 
-# Serves a new image, captured, and mounts DISKS equal parts of it: CAPACITY DISKS FILE.
+# Serves a new image, captured in NAME-SIZE.iolog.zst, and mounts ext4 on it at root-NAME: NAME CAPACITY, in MiB.
 bring_up() {
-  capacity=$1 disks=$2
-  rm -f "$work/image"
-  "$ftlab" image create "$work/image" --device "agrawal08:capacity=${capacity}MiB,spare=12.5%" --scheme page >/dev/null
-  "$ftlab" serve --image "$work/image" --scheme page --socket "$work/socket" --capture "$3" >"$work/serve.log" &
-  server=$!
-  for _ in $(seq 100); do [ -S "$work/socket" ] && break; sleep 0.1; done
-  mkdir -p "$work/fuse"
-  nbdfuse "$work/fuse/disk" "nbd+unix:///?socket=$work/socket" &
-  fuse=$!
-  for _ in $(seq 100); do [ -e "$work/fuse/disk" ] && break; sleep 0.1; done
-  share=$((capacity / disks * 1048576))
-  for disk in $(seq "$disks"); do
-    loop=$(losetup --find --show --offset $(((disk - 1) * share)) --sizelimit "$share" "$work/fuse/disk")
-    loops="$loops $loop"
-    mkdir -p "$work/root$disk"
-    mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 "$loop"
-    mount "$loop" "$work/root$disk"
-  done
+  image=$work/image-$1 socket=$work/socket-$1 fuse=$work/fuse-$1 root=$work/root-$1 trace=$out/$1-$size.iolog.zst
+  rm -f "$trace"
+  "$ftlab" image create "$image" --device "agrawal08:capacity=${2}MiB,spare=12.5%" --scheme page >/dev/null
+  "$ftlab" serve --image "$image" --scheme page --socket "$socket" --capture "$trace" >"$work/serve-$1.log" &
+  servers="$servers $!"
+  for _ in $(seq 100); do [ -S "$socket" ] && break; sleep 0.1; done
+  mkdir -p "$fuse" "$root"
+  nbdfuse "$fuse/disk" "nbd+unix:///?socket=$socket" &
+  fuses="$fuses $!"
+  for _ in $(seq 100); do [ -e "$fuse/disk" ] && break; sleep 0.1; done
+  loop=$(losetup --find --show "$fuse/disk")
+  loops="$loops $loop"
+  mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 "$loop"
+  mount "$loop" "$root"
 }
 
 # Runs a program with little memory, in MiB: MEMORY PROGRAM...
@@ -108,9 +102,9 @@ record_postmark() {
     full) files=80000 transactions=1000000 capacity=2048 memory=64 ;;
     minute) files=16000 transactions=100000 capacity=512 memory=16 ;;
   esac
-  bring_up $capacity 1 "$1"
+  bring_up postmark $capacity
   printf 'set location %s\nset number %s\nset transactions %s\nset seed 42\nrun\nquit\n' \
-    "$work/root1" $files $transactions >"$work/script"
+    "$work/root-postmark" $files $transactions >"$work/script"
   confined $memory postmark "$work/script" >"$work/said"
 }
 
@@ -119,7 +113,7 @@ record_largefile() {
     full) files=10000 capacity=57344 memory=256 ;;
     minute) files=400 capacity=2560 memory=64 ;;
   esac
-  bring_up $capacity 1 "$1"
+  bring_up largefile $capacity
   head -c 6000000 /dev/urandom >"$work/song"
   # Lines of "create NAME BYTES" and "delete NAME"; which one is deleted is drawn among those there are.
   awk -v most=$files 'BEGIN {
@@ -136,18 +130,18 @@ record_largefile() {
   }' >"$work/plan"
   confined $memory sh -c 'while read -r verb name bytes; do
       case $verb in
-        create) head -c "$bytes" "$1/song" >"$1/root1/$name.mp3" ;;
-        delete) rm "$1/root1/$name.mp3" ;;
+        create) head -c "$bytes" "$1/song" >"$1/root-largefile/$name.mp3" ;;
+        delete) rm "$1/root-largefile/$name.mp3" ;;
       esac
     done <"$1/plan"' sh "$work"
 }
 
 record_4vms() {
   case $size in
-    full) seconds=3600 capacity=24576 memory=1024 files=10000 database=4g ;;
-    minute) seconds=60 capacity=1024 memory=128 files=400 database=128m ;;
+    full) seconds=3600 capacity=6144 memory=1024 files=10000 database=4g ;;
+    minute) seconds=60 capacity=256 memory=128 files=400 database=128m ;;
   esac
-  bring_up $capacity 4 "$1"
+  for machine in file-server web-proxy mail-server oltp; do bring_up 4vms-$machine $capacity; done
   cat >"$work/jobs" <<JOBS
 [global]
 ioengine=psync
@@ -161,7 +155,7 @@ thinktime=1000
 thinktime_blocks=4
 
 [file-server]
-directory=$work/root1
+directory=$work/root-4vms-file-server
 nrfiles=$files
 filesize=64k-192k
 rw=randrw
@@ -169,7 +163,7 @@ rwmixread=33
 bssplit=16k/50:64k/30:128k/20
 
 [web-proxy]
-directory=$work/root2
+directory=$work/root-4vms-web-proxy
 nrfiles=$((files * 4))
 filesize=4k-32k
 rw=randrw
@@ -177,7 +171,7 @@ rwmixread=83
 bs=4k-16k
 
 [mail-server]
-directory=$work/root3
+directory=$work/root-4vms-mail-server
 nrfiles=$((files * 4))
 filesize=4k-32k
 rw=randrw
@@ -186,7 +180,7 @@ bs=4k-16k
 fsync=1
 
 [oltp]
-directory=$work/root4
+directory=$work/root-4vms-oltp
 size=$database
 rw=randrw
 rwmixread=75
@@ -197,11 +191,9 @@ JOBS
 }
 
 for name; do
-  trace=$out/$name-$size.iolog.zst
-  rm -f "$trace"
   began=$(date +%s)
-  "record_$name" "$trace"
+  "record_$name"
   take_down
-  rm -f "$work/image"
-  echo "$trace: $(($(date +%s) - began)) s, $(wc -c <"$trace") bytes"
+  echo "$name: $(($(date +%s) - began)) s"
+  wc -c "$out/$name"*-"$size.iolog.zst"
 done

@@ -42,14 +42,18 @@
 //! and that code), an appended journal (compaction would be a translation layer below the translation layer).
 
 mod backing;
+mod error;
 mod gather;
 mod header;
 mod layout;
 mod record;
+mod standing;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub use error::ImageError;
 pub use header::Spec;
+pub use standing::{Life, Totals};
 
 use backing::Backing;
 use flash::{
@@ -59,62 +63,10 @@ use flash::{
 use gather::Gather;
 use layout::{ENTRY, Layout, RECORD, UNIT};
 use record::{Entry, Page, State};
+use standing::Standing;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
-
-/// Why an image cannot be used. The file was not written to.
-#[derive(Debug, thiserror::Error)]
-pub enum ImageError {
-    /// The host refused.
-    #[error("cannot {verb} {}: {cause}", path.display())]
-    Host {
-        /// What was tried.
-        verb: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// The host's reason.
-        cause: io::Error,
-    },
-    /// There is a file already.
-    #[error("{} exists already, and would be lost", .0.display())]
-    Exists(PathBuf),
-    /// Something else.
-    #[error("{} is not an ftlab image", .0.display())]
-    Foreign(PathBuf),
-    /// Written by a later version.
-    #[error("{} is an image of format {found}; this ftlab knows formats up to {}", path.display(), header::VERSION)]
-    Newer {
-        /// The file.
-        path: PathBuf,
-        /// Its format.
-        found: u32,
-    },
-    /// Too short.
-    #[error("{} is truncated: it has {bytes} bytes of {needed}", path.display())]
-    Truncated {
-        /// The file.
-        path: PathBuf,
-        /// Its bytes.
-        bytes: u64,
-        /// Those that it should have at least.
-        needed: u64,
-    },
-    /// Both copies of something that is needed are not what was written.
-    #[error("{} is damaged: {what}", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        what: String,
-    },
-    /// Another process has it.
-    #[error("{} is in use by another process", .0.display())]
-    InUse(PathBuf),
-    /// The parameters do not fit the header.
-    #[error("the scheme's parameters take more than {UNIT} bytes of text")]
-    TooLong,
-}
 
 /// What an image is opened for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -123,108 +75,6 @@ pub enum Access {
     Use,
     /// To be looked at: the file is not written to, what a scheme changes is kept in RAM and forgotten.
     Look,
-}
-
-/// What the file knows of the scheme's state.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Life {
-    /// Nothing was programmed or erased yet.
-    Fresh,
-    /// It was shut down cleanly: the scheme's RAM is in the file.
-    Clean,
-    /// It was changed since: a mount must read the flash.
-    Dirty,
-}
-
-impl Life {
-    /// The word in reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Life::Fresh => "fresh",
-            Life::Clean => "clean",
-            Life::Dirty => "dirty",
-        }
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Standing {
-    life: Life,
-    /// Bytes and checksum of the checkpoint.
-    bytes: u64,
-    check: u32,
-    /// The form of what is in it.
-    form: u32,
-}
-
-impl Standing {
-    const DIRTY: Standing = Standing { life: Life::Dirty, ..Standing::FRESH };
-    const FRESH: Standing = Standing { life: Life::Fresh, bytes: 0, check: 0, form: 0 };
-
-    /// Saved RAM is read back by the version that wrote it only.
-    fn version() -> u32 {
-        crc32fast::hash(env!("CARGO_PKG_VERSION").as_bytes())
-    }
-
-    fn encode(&self) -> [u8; 32] {
-        let mut out = [0; 32];
-        out[0] = self.life as u8;
-        out[4..8].copy_from_slice(&Self::version().to_le_bytes());
-        out[8..16].copy_from_slice(&self.bytes.to_le_bytes());
-        out[16..20].copy_from_slice(&self.check.to_le_bytes());
-        out[20..24].copy_from_slice(&self.form.to_le_bytes());
-        let crc = crc32fast::hash(&out[..28]);
-        out[28..].copy_from_slice(&crc.to_le_bytes());
-        out
-    }
-
-    /// What cannot be read means that the flash must be.
-    fn decode(bytes: &[u8; 32]) -> Standing {
-        let word = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().expect("a standing is longer"));
-        let sound = word(28) == crc32fast::hash(&bytes[..28]);
-        let life = match bytes[0] {
-            0 => Life::Fresh,
-            1 if word(4) == Self::version() => Life::Clean,
-            _ => Life::Dirty,
-        };
-        if !sound || life == Life::Dirty {
-            return Standing::DIRTY;
-        }
-        let long = u64::from_le_bytes(*bytes[8..].first_chunk().expect("a standing is longer"));
-        Standing { life, bytes: long, check: word(16), form: word(20) }
-    }
-}
-
-/// Programs over the life of an image, as of the last time that it was made durable.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Totals {
-    /// Pages that the host wrote.
-    pub host: u64,
-    /// Pages programmed, those included.
-    pub programs: u64,
-}
-
-impl Totals {
-    /// Pages programmed for each page that the host wrote.
-    pub fn waf(&self) -> Option<f64> {
-        (self.host > 0).then(|| self.programs as f64 / self.host as f64)
-    }
-
-    fn encode(&self) -> [u8; 20] {
-        let mut out = [0; 20];
-        out[..8].copy_from_slice(&self.host.to_le_bytes());
-        out[8..16].copy_from_slice(&self.programs.to_le_bytes());
-        let crc = crc32fast::hash(&out[..16]);
-        out[16..].copy_from_slice(&crc.to_le_bytes());
-        out
-    }
-
-    /// What is damaged counts from zero.
-    fn decode(bytes: &[u8; 20]) -> Totals {
-        let long = |at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().expect("totals are longer"));
-        let sound = bytes[16..] == crc32fast::hash(&bytes[..16]).to_le_bytes();
-        if sound { Totals { host: long(0), programs: long(8) } } else { Totals::default() }
-    }
 }
 
 /// Pages of a block.

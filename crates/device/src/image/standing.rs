@@ -1,0 +1,104 @@
+//! What an image says of the scheme's state, and of its life.
+
+/// What the file knows of the scheme's state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Life {
+    /// Nothing was programmed or erased yet.
+    Fresh,
+    /// It was shut down cleanly: the scheme's RAM is in the file.
+    Clean,
+    /// It was changed since: a mount must read the flash.
+    Dirty,
+}
+
+impl Life {
+    /// The word in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Life::Fresh => "fresh",
+            Life::Clean => "clean",
+            Life::Dirty => "dirty",
+        }
+    }
+}
+
+/// The state as it stands in the file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Standing {
+    pub(super) life: Life,
+    /// Bytes and checksum of the checkpoint.
+    pub(super) bytes: u64,
+    pub(super) check: u32,
+    /// The form of what is in it.
+    pub(super) form: u32,
+}
+
+impl Standing {
+    pub(super) const DIRTY: Standing = Standing { life: Life::Dirty, ..Standing::FRESH };
+    pub(super) const FRESH: Standing = Standing { life: Life::Fresh, bytes: 0, check: 0, form: 0 };
+
+    /// Saved RAM is read back by the version that wrote it only.
+    fn version() -> u32 {
+        crc32fast::hash(env!("CARGO_PKG_VERSION").as_bytes())
+    }
+
+    pub(super) fn encode(&self) -> [u8; 32] {
+        let mut out = [0; 32];
+        out[0] = self.life as u8;
+        out[4..8].copy_from_slice(&Self::version().to_le_bytes());
+        out[8..16].copy_from_slice(&self.bytes.to_le_bytes());
+        out[16..20].copy_from_slice(&self.check.to_le_bytes());
+        out[20..24].copy_from_slice(&self.form.to_le_bytes());
+        let crc = crc32fast::hash(&out[..28]);
+        out[28..].copy_from_slice(&crc.to_le_bytes());
+        out
+    }
+
+    /// What cannot be read means that the flash must be.
+    pub(super) fn decode(bytes: &[u8; 32]) -> Standing {
+        let word = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().expect("a standing is longer"));
+        let sound = word(28) == crc32fast::hash(&bytes[..28]);
+        let life = match bytes[0] {
+            0 => Life::Fresh,
+            1 if word(4) == Self::version() => Life::Clean,
+            _ => Life::Dirty,
+        };
+        if !sound || life == Life::Dirty {
+            return Standing::DIRTY;
+        }
+        let long = u64::from_le_bytes(*bytes[8..].first_chunk().expect("a standing is longer"));
+        Standing { life, bytes: long, check: word(16), form: word(20) }
+    }
+}
+
+/// Programs over the life of an image, as of the last time that it was made durable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Totals {
+    /// Pages that the host wrote.
+    pub host: u64,
+    /// Pages programmed, those included.
+    pub programs: u64,
+}
+
+impl Totals {
+    /// Pages programmed for each page that the host wrote.
+    pub fn waf(&self) -> Option<f64> {
+        (self.host > 0).then(|| self.programs as f64 / self.host as f64)
+    }
+
+    pub(super) fn encode(&self) -> [u8; 20] {
+        let mut out = [0; 20];
+        out[..8].copy_from_slice(&self.host.to_le_bytes());
+        out[8..16].copy_from_slice(&self.programs.to_le_bytes());
+        let crc = crc32fast::hash(&out[..16]);
+        out[16..].copy_from_slice(&crc.to_le_bytes());
+        out
+    }
+
+    /// What is damaged counts from zero.
+    pub(super) fn decode(bytes: &[u8; 20]) -> Totals {
+        let long = |at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().expect("totals are longer"));
+        let sound = bytes[16..] == crc32fast::hash(&bytes[..16]).to_le_bytes();
+        if sound { Totals { host: long(0), programs: long(8) } } else { Totals::default() }
+    }
+}
