@@ -243,11 +243,11 @@ pub trait Flash {
     /// Power lost (the page is blank, torn or whole) or program failed (the page is torn).
     fn program(&mut self, ppn: Ppn, oob: Oob, data: Payload<'_, Self::User>, cause: Cause) -> Result<(), Self::Fault>;
 
-    /// Partial program: programs `bytes` into a metadata page, from byte `at` on. Nothing may have been programmed there
-    /// or behind: everything from `at` to the end of the page is blank. (Metadata words are little-endian, and a word
-    /// may hold bytes of two programs.) Limited by NOP. `mark` goes into the spare area along with it, where every
+    /// Partial program: programs `bytes` into a metadata page, from byte `at` on. Nothing may have been programmed
+    /// there or behind: everything from `at` to the end of the page is blank. (Metadata words are little-endian, and a
+    /// word may hold bytes of two programs.) Limited by NOP. `mark` goes into the spare area along with it, where every
     /// partial program of a page has two bytes of its own, and is what [`Oob::mark`] says from then on; all ones would
-    /// be blank and is no mark.
+    /// be blank and is no mark, and the mark that the page has already leaves the spare area alone.
     ///
     /// # Errors
     /// As [`Flash::program`]. A torn append leaves the earlier bytes whole, and the last mark or garbage.
@@ -342,8 +342,8 @@ impl<'a, F: Flash> Collection<'a, F> {
         Collection { flash, outer }
     }
 
-    /// What follows starts after everything in this scope so far: the erase after the copies, translation updates
-    /// after the copies that they describe.
+    /// What follows starts after everything in this scope so far: the erase after the copies, translation updates after
+    /// the copies that they describe.
     pub fn then(&mut self) {
         self.flash.chain(Chain::AFTER);
     }

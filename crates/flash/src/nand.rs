@@ -222,6 +222,7 @@ impl AppendFace {
         });
         let left: Vec<u8> = left.collect();
         let seen = match (self, rng.below(3)) {
+            _ if mark == old => old,
             (AppendFace::Partly, 0) => mark,
             (AppendFace::Partly, 1) => BLANK_MARK,
             _ => mark | rng.bits() as u16,
