@@ -449,7 +449,7 @@ impl Space {
     }
 
     fn mark_bad<F: Flash>(&mut self, flash: &mut F, block: Block) -> Result<(), Error<F::Fault>> {
-        let mark = Oob { kind: Kind::Bad, mode: Mode::Normal, address: 0, version: 0, program: 0 };
+        let mark = Oob { kind: Kind::Bad, mode: Mode::Normal, address: 0, version: 0, program: 0, mark: 0 };
         flash.program(flash.geometry().page(block, 0), mark, Payload::None, Cause::Metadata)?;
         self.blocks.retire(block);
         Ok(())
