@@ -40,6 +40,7 @@
 pub mod cache;
 mod collect;
 pub mod lines;
+pub mod logged;
 pub mod map;
 mod mount;
 pub mod out_of_place;
@@ -54,7 +55,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use cache::{Cache, Entry, Shape};
 use flash::{Cause, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Oob, Payload, Ppn, Tvpn};
-use map::{Counters, Map, Store, Update};
+use map::{Counters, Map, Page, Store, Update};
 
 /// The write stream of host pages, and of collected ones if they have none of their own.
 pub const DATA: usize = 0;
@@ -257,8 +258,8 @@ impl<C: Cache, S: Store> Demand<C, S> {
         let at = self.map.store.at(tvpn);
         if at != Ppn::NONE {
             self.map.counters.loads += 1;
-            let (_, content) = flash.read(at, Cause::TranslationLoad)?;
-            self.map.store.entries(tvpn, content.meta(), index, &mut entry);
+            let (oob, content) = flash.read(at, Cause::TranslationLoad)?;
+            self.map.store.entries(Page { oob, words: content.meta() }, index, &mut entry);
         }
         Ok(Ppn(entry[0]))
     }
@@ -388,7 +389,7 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
         logical_pages: u32,
         settings: &Settings,
     ) -> Result<Result<(Self, MountReport), Error<F::Fault>>, ConfigError> {
-        Self::check(flash.geometry(), logical_pages, settings)?;
+        Self::check(flash.geometry(), logical_pages, settings)?.store.check_mountable()?;
         Ok(Self::mount_on(flash, logical_pages, settings, BTreeSet::new()))
     }
 
@@ -531,7 +532,7 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
                 if oob.kind != Kind::Translation || oob.tvpn() != tvpn || !self.map.space.blocks.is_live(at) {
                     return Err(format!("the directory finds translation page {tvpn} at {at}, which holds {oob:?}"));
                 }
-                self.map.store.entries(tvpn, content.meta(), 0, &mut words);
+                self.map.store.entries(Page { oob, words: content.meta() }, 0, &mut words);
                 expected[g.block_of(at).index()] += 1;
             }
             let range = self.shape.lpns(tvpn);

@@ -5,7 +5,7 @@
 //! page's all together, or are written at once where they do not fit.
 
 use super::cache::{Cache, Entry};
-use super::map::Store;
+use super::map::{Page, Store};
 use super::{DATA, Demand, TRANSLATION};
 use crate::parts::census::Census;
 use crate::{Error, MountReport, Settings};
@@ -72,8 +72,9 @@ impl<C: Cache, S: Store> Demand<C, S> {
                     distrusted.insert(ppn);
                     return Self::mount_on(flash, logical_pages, settings, distrusted);
                 }
-                ftl.map.store.found(tvpn, ppn, &oob, content.meta());
-                ftl.map.store.entries(tvpn, content.meta(), 0, &mut words);
+                let page = Page { oob, words: content.meta() };
+                ftl.map.store.found(ppn, page);
+                ftl.map.store.entries(page, 0, &mut words);
                 ftl.map.space.blocks.revive(ppn);
             }
             let mut group: Vec<Entry> = Vec::new();

@@ -421,6 +421,28 @@ impl Space {
         self.doomed.push(block);
     }
 
+    /// After a partial program that failed: the page's block is doomed, in a lane or not.
+    pub fn doom(&mut self, ppn: Ppn) {
+        let block = self.blocks.geometry().block_of(ppn);
+        if self.doomed.contains(&block) {
+            return;
+        }
+        let open = (0..self.streams.len()).find_map(|stream| Some((stream, self.streams[stream].lane_of(block)?)));
+        if let Some((stream, lane)) = open {
+            let next = self.streams[stream].run(lane);
+            if next.is_empty() {
+                self.streams[stream].clear(lane);
+                self.close(stream, block);
+            } else {
+                return self.abandon(Ppn(next.start));
+            }
+        }
+        if self.blocks.is_candidate(block.0) {
+            self.blocks.begin_collecting(block);
+        }
+        self.doomed.push(block);
+    }
+
     /// Ends a block that holds nothing live: erases it, or marks it bad if it failed.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 //! Adding a scheme is a file here and a line in the `schemes!` call below.
 
 pub mod dftl;
+pub mod lsftl;
 pub mod null;
 pub mod page;
 pub mod scftl;
@@ -42,9 +43,12 @@ schemes! {
     page::Page => page::ROW,
     dftl::Dftl => dftl::ROW,
     dftl::Dftl => dftl::ROW_E,
+    lsftl::Lsftl => lsftl::ROW,
+    lsftl::Lsftl => lsftl::ROW_E,
     scftl::Scftl => scftl::ROW,
     scftl::Scftl => scftl::ROW_ADAPTIVE,
     scftl::Scftl => scftl::ROW_CAST,
+    lsftl::ScftlLog => lsftl::ROW_RUNS,
     #[cfg(feature = "canary")]
     canary::Canary => canary::ROW,
 }
