@@ -3,6 +3,7 @@
 //! Adding a scheme is a file here and a line in the `schemes!` call below.
 
 pub mod dftl;
+pub mod lazyftl;
 pub mod null;
 pub mod page;
 
@@ -41,6 +42,7 @@ schemes! {
     page::Page => page::ROW,
     dftl::Dftl => dftl::ROW,
     dftl::Dftl => dftl::ROW_E,
+    lazyftl::LazyFtl => lazyftl::ROW,
     #[cfg(feature = "canary")]
     canary::Canary => canary::ROW,
 }

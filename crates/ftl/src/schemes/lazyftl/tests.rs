@@ -1,0 +1,1 @@
+//! The worked example of the specification, and what broke once.
