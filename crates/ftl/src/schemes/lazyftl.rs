@@ -68,6 +68,7 @@
 //!   drop the copy; the two are told apart by the time of a spare-area read.
 
 use super::page::DURABLE_TRIM;
+use crate::demand::parameters::{GC_LOW, PHASES, VICTIMS};
 use crate::gc;
 use crate::parts::cache::{MappingCache, OrderKind};
 use crate::parts::space::{self, Fate, MOST_MOVED, Space, TranslationBlocks};
@@ -128,21 +129,9 @@ pub(super) static ROW: Scheme = Scheme {
             range: Range::Count(1, 1 << 20),
             source: "ftlab",
         },
-        Parameter {
-            name: "victims",
-            summary: "plain: one policy over data and mapping blocks; net-gain: mapping blocks wait until half dead",
-            unit: "",
-            default: Value::Word("net-gain"),
-            range: Range::Words(&["net-gain", "plain"]),
-            source: "plain section 3.5; net-gain ftlab",
-        },
+        VICTIMS,
         space::GC,
-        Parameter {
-            default: Value::Count(3),
-            range: Range::Count(3, 1 << 20),
-            summary: "collect when no more blocks than this, times the dies, are free",
-            ..space::GC_LOW
-        },
+        GC_LOW,
         space::GC_HIGH,
         gc::CHOICES,
         gc::LAMBDA,
@@ -163,7 +152,7 @@ pub(super) static ROW: Scheme = Scheme {
         ("gc_data_copies", "live data pages copied by collections"),
         ("gc_translation_copies", "live mapping pages copied by collections"),
     ],
-    phases: &[Cause::Host, Cause::TranslationUpdate, Cause::TranslationGc, Cause::DataGc, Cause::Recovery],
+    phases: PHASES,
     has_cache: true,
     keeps_data: true,
     state_version: 1,
@@ -355,9 +344,7 @@ impl LazyFtl {
                 }
                 self.counters.loads += 1;
                 let (_, content) = flash.read(at, Cause::TranslationLoad)?;
-                let words = content.meta();
-                let store = &self.store;
-                self.cache.insert(lpn, |lpn| Ppn(words[store.locate(lpn.0).1]))
+                self.cache.insert(lpn, |line| line.copy_from_slice(content.meta()))
             }
         };
         let ppn = self.cache.get(slot, lpn);
