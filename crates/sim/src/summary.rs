@@ -98,7 +98,7 @@ impl Driven<'_> {
         if row.has_cache && settings.get("cache-bytes") == Some(Value::Count(0)) {
             // Nobody sized the cache: what the scheme took.
             let of = |name| result.sram.get(name).copied().unwrap_or(0);
-            let bytes = of("mapping cache") + of("translation directory");
+            let bytes = of("mapping cache") + of("translation directory") + of("update mapping table");
             result.params.insert("cache-bytes".to_owned(), bytes.into());
         }
         let host_pages = counts.write_pages as f64;

@@ -4,6 +4,7 @@
 
 pub mod dftl;
 pub mod lsftl;
+pub mod lazyftl;
 pub mod null;
 pub mod page;
 pub mod scftl;
@@ -49,6 +50,7 @@ schemes! {
     scftl::Scftl => scftl::ROW_ADAPTIVE,
     scftl::Scftl => scftl::ROW_CAST,
     lsftl::ScftlLog => lsftl::ROW_RUNS,
+    lazyftl::LazyFtl => lazyftl::ROW,
     #[cfg(feature = "canary")]
     canary::Canary => canary::ROW,
 }
