@@ -78,7 +78,7 @@ pub struct Demand<C, S> {
     gc_fold: bool,
     /// The stream that collected data pages go to.
     collected: usize,
-    /// Free blocks that a host page may need: a data block, blocks for translation pages, and one to collect into.
+    /// Free blocks that a host page may need.
     least: u32,
     /// Consecutive LPNs that stay on a die, and how far the present run of them has got.
     stripe: u32,
@@ -112,7 +112,11 @@ impl<C: Cache, S: Store> Demand<C, S> {
         if asked < least {
             return Err(ConfigError {
                 key: "cache-bytes",
-                what: format!("a cache of {asked} bytes is too small: the directory alone takes {directory}"),
+                what: format!(
+                    "a cache of {asked} bytes is too small: the directory takes {directory}, and {} {}",
+                    C::LEAST,
+                    least - directory
+                ),
                 fix: format!("give at least {least} bytes"),
             });
         }
@@ -125,7 +129,8 @@ impl<C: Cache, S: Store> Demand<C, S> {
         let translation = plan.store.count();
         let live = (u64::from(logical_pages) + u64::from(translation)).div_ceil(u64::from(g.pages_per_block));
         let streams = 1 + settings.count("streams");
-        let kept = (settings.count("gc-low") + 1) * u64::from(dies) + streams * u64::from(dies);
+        let free = ((settings.count("gc-low") + 1) * u64::from(dies)).max(u64::from(Self::least_free(&plan.shape)) + 1);
+        let kept = free + streams * u64::from(dies);
         if u64::from(g.block_count()) < live + kept {
             return Err(ConfigError {
                 key: "spare",
@@ -143,13 +148,18 @@ impl<C: Cache, S: Store> Demand<C, S> {
         Ok(plan)
     }
 
+    /// Free blocks that a host page may need: a data block, blocks for translation pages, and one to collect into.
+    fn least_free(shape: &Shape) -> u32 {
+        2 + C::most_updates(shape).div_ceil(shape.geometry.pages_per_block)
+    }
+
     fn blank(settings: &Settings, plan: Plan<S>) -> Self {
         let Plan { store, shape, cache_bytes } = plan;
         let g = shape.geometry;
         let dies = g.die_count() as usize;
         let streams = settings.count("streams") as usize;
         let mut space = Space::new(g, settings, &vec![dies; 1 + streams]);
-        let least = 2 + C::most_updates(&shape).div_ceil(g.pages_per_block);
+        let least = Self::least_free(&shape);
         space.low = (settings.count("gc-low") as u32 * dies as u32).max(least);
         space.high = (settings.count("gc-high") as u32 * dies as u32).max(space.low + 1);
         space.translation = Some(TranslationBlocks {
@@ -189,8 +199,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
         self.map.counters.cache.accesses += u64::from(counted);
         if let Some(slot) = self.cache.find(lpn) {
             self.map.counters.cache.hits += u64::from(counted);
-            self.cache.hit(slot, lpn);
-            return Ok(slot);
+            return self.cache.promote(flash, &mut self.map, slot, lpn);
         }
         self.cache.fetch(flash, &mut self.map, lpn)
     }
@@ -229,10 +238,14 @@ impl<C: Cache, S: Store> Demand<C, S> {
         Ok(())
     }
 
-    /// An entry that is not cached, without caching it: a full device can still be read.
+    /// An entry, wherever it is, without changing the cache: a full device can still be read.
     #[cold]
     fn look_up<F: Flash>(&mut self, flash: &mut F, lpn: Lpn) -> Result<Ppn, Error<F::Fault>> {
         self.map.counters.cache.accesses += 1;
+        if let Some(slot) = self.cache.find(lpn) {
+            self.map.counters.cache.hits += 1;
+            return Ok(self.cache.get(slot, lpn));
+        }
         self.stored(flash, lpn.0)
     }
 
@@ -363,7 +376,7 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
     #[inline]
     fn read<'f>(&mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
         let full = self.needs_room() && self.make_room_to_read(flash)?;
-        let ppn = if full && self.cache.find(lpn).is_none() {
+        let ppn = if full {
             self.look_up(flash, lpn)?
         } else {
             let slot = self.translate(flash, lpn)?;

@@ -2,9 +2,11 @@
 //!
 //! Adding a scheme is a file here and a line in the `schemes!` call below.
 
+pub mod cdftl;
 pub mod dftl;
 pub mod null;
 pub mod page;
+pub mod sftl;
 
 #[cfg(feature = "canary")]
 pub mod canary;
@@ -41,6 +43,8 @@ schemes! {
     page::Page => page::ROW,
     dftl::Dftl => dftl::ROW,
     dftl::Dftl => dftl::ROW_E,
+    cdftl::Cdftl => cdftl::ROW,
+    sftl::Sftl => sftl::ROW,
     #[cfg(feature = "canary")]
     canary::Canary => canary::ROW,
 }
