@@ -17,6 +17,14 @@ const RUNS: &[(&str, &str, &str)] = &[
     ("dftl", "dftl", "cache-bytes=4096"),
     ("dftl lru, plain victims, no batching", "dftl", "cache-bytes=4096 replacement=lru victims=plain batch-evict=off"),
     ("dftl-e", "dftl-e", "cache-bytes=4096"),
+    ("cdftl", "cdftl", "cache-bytes=8192"),
+    ("cdftl install, one page in the second level", "cdftl", "cache-bytes=4096 second-level=1 install=on"),
+    ("sftl", "sftl", "cache-bytes=4096"),
+    ("sftl without a buffer", "sftl", "cache-bytes=4096 buffer-share=0 stripe=1 gc-fold=off"),
+    ("scftl", "scftl", "cache-bytes=4096"),
+    ("scftl lru, short runs, no stripe", "scftl", "cache-bytes=4096 replacement=lru run-bits=2 stripe=1"),
+    ("scftl-a", "scftl-a", "cache-bytes=4096 replacement=nru"),
+    ("cast", "cast", "cache-bytes=4096"),
 ];
 
 const DEVICE: &str =

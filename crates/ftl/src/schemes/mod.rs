@@ -6,6 +6,7 @@ pub mod cdftl;
 pub mod dftl;
 pub mod null;
 pub mod page;
+pub mod scftl;
 pub mod sftl;
 
 #[cfg(feature = "canary")]
@@ -45,6 +46,9 @@ schemes! {
     dftl::Dftl => dftl::ROW_E,
     cdftl::Cdftl => cdftl::ROW,
     sftl::Sftl => sftl::ROW,
+    scftl::Scftl => scftl::ROW,
+    scftl::Scftl => scftl::ROW_ADAPTIVE,
+    scftl::Scftl => scftl::ROW_CAST,
     #[cfg(feature = "canary")]
     canary::Canary => canary::ROW,
 }

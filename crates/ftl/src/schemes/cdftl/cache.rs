@@ -317,7 +317,7 @@ impl Cache for TwoLevels {
 
     /// One for a page that leaves the second level, and one for an entry that leaves the first: its own update, or
     /// another page that leaves for its page to be installed.
-    fn most_updates(_: &Shape) -> u32 {
+    fn most_updates(&self) -> u32 {
         2
     }
 

@@ -262,9 +262,9 @@ impl Cache for CompressedPages {
 
     /// A page of the largest size drives out pages of the smallest, each dirty; then it grows, by less than the
     /// smallest.
-    fn most_updates(shape: &Shape) -> u32 {
-        let evicted = raw_size(shape).div_ceil(size(shape.page_entries, 1)) as u32 + 1;
-        evicted.min(shape.pages())
+    fn most_updates(&self) -> u32 {
+        let evicted = raw_size(&self.shape).div_ceil(self.size(1)) as u32 + 1;
+        evicted.min(self.shape.pages())
     }
 
     #[inline(always)]
