@@ -79,7 +79,7 @@ pub struct Demand<C, S> {
     gc_fold: bool,
     /// The stream that collected data pages go to.
     collected: usize,
-    /// Free blocks that a host page may need: a data block, blocks for translation pages, and one to collect into.
+    /// Free blocks that a host page may need.
     least: u32,
     /// Consecutive LPNs that stay on a die, and how far the present run of them has got.
     stripe: u32,
@@ -102,14 +102,21 @@ fn data_blocks(settings: &Settings) -> u64 {
 }
 
 /// How a device's RAM is shared out.
-struct Plan<S> {
+struct Plan<C, S> {
     store: S,
     shape: Shape,
-    cache_bytes: u64,
+    cache: C,
+}
+
+impl<C: Cache, S> Plan<C, S> {
+    /// Free blocks that a host page may need: a data block, blocks for translation pages, and one to collect into.
+    fn least_free(&self) -> u32 {
+        2 + self.cache.most_updates().div_ceil(self.shape.geometry.pages_per_block)
+    }
 }
 
 impl<C: Cache, S: Store> Demand<C, S> {
-    fn plan(g: &Geometry, logical_pages: u32, settings: &Settings) -> Result<Plan<S>, ConfigError> {
+    fn plan(g: &Geometry, logical_pages: u32, settings: &Settings) -> Result<Plan<C, S>, ConfigError> {
         let store = S::new(g, logical_pages, TRANSLATION, settings)?;
         let shape = Shape { logical_pages, page_entries: store.page_entries(), geometry: *g };
         let directory = store.memory();
@@ -121,20 +128,26 @@ impl<C: Cache, S: Store> Demand<C, S> {
         if asked < least {
             return Err(ConfigError {
                 key: "cache-bytes",
-                what: format!("a cache of {asked} bytes is too small: the directory alone takes {directory}"),
+                what: format!(
+                    "a cache of {asked} bytes is too small: the directory takes {directory}, and {} {}",
+                    C::LEAST,
+                    least - directory
+                ),
                 fix: format!("give at least {least} bytes"),
             });
         }
-        Ok(Plan { store, shape, cache_bytes: asked - directory })
+        let cache = C::new(&shape, settings, asked - directory);
+        Ok(Plan { store, shape, cache })
     }
 
-    fn check(g: &Geometry, logical_pages: u32, settings: &Settings) -> Result<Plan<S>, ConfigError> {
+    fn check(g: &Geometry, logical_pages: u32, settings: &Settings) -> Result<Plan<C, S>, ConfigError> {
         let plan = Self::plan(g, logical_pages, settings)?;
         let dies = g.die_count();
         let translation = plan.store.count();
         let live = (u64::from(logical_pages) + u64::from(translation)).div_ceil(u64::from(g.pages_per_block));
         let streams = settings.count("streams") + data_blocks(settings);
-        let kept = (settings.count("gc-low") + 1) * u64::from(dies) + streams * u64::from(dies);
+        let free = ((settings.count("gc-low") + 1) * u64::from(dies)).max(u64::from(plan.least_free()) + 1);
+        let kept = free + streams * u64::from(dies);
         if u64::from(g.block_count()) < live + kept {
             return Err(ConfigError {
                 key: "spare",
@@ -152,8 +165,9 @@ impl<C: Cache, S: Store> Demand<C, S> {
         Ok(plan)
     }
 
-    fn blank(settings: &Settings, plan: Plan<S>) -> Self {
-        let Plan { store, shape, cache_bytes } = plan;
+    fn blank(settings: &Settings, plan: Plan<C, S>) -> Self {
+        let least = plan.least_free();
+        let Plan { store, shape, cache } = plan;
         let g = shape.geometry;
         let dies = g.die_count() as usize;
         let streams = settings.count("streams") as usize;
@@ -161,8 +175,6 @@ impl<C: Cache, S: Store> Demand<C, S> {
         let mut lanes = vec![dies; 1 + streams];
         lanes[DATA] *= open;
         let mut space = Space::new(g, settings, &lanes);
-        let cache = C::new(&shape, settings, cache_bytes);
-        let least = 2 + cache.most_updates().div_ceil(g.pages_per_block);
         space.low = (settings.count("gc-low") as u32 * dies as u32).max(least);
         space.high = (settings.count("gc-high") as u32 * dies as u32).max(space.low + 1);
         space.translation = Some(TranslationBlocks {
@@ -204,8 +216,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
         self.map.counters.cache.accesses += u64::from(counted);
         if let Some(slot) = self.cache.find(lpn) {
             self.map.counters.cache.hits += u64::from(counted);
-            self.cache.hit(slot, lpn);
-            return Ok(slot);
+            return self.cache.promote(flash, &mut self.map, slot, lpn);
         }
         self.cache.fetch(flash, &mut self.map, lpn)
     }
@@ -244,10 +255,14 @@ impl<C: Cache, S: Store> Demand<C, S> {
         Ok(())
     }
 
-    /// An entry that is not cached, without caching it: a full device can still be read.
+    /// An entry, wherever it is, without changing the cache: a full device can still be read.
     #[cold]
     fn look_up<F: Flash>(&mut self, flash: &mut F, lpn: Lpn) -> Result<Ppn, Error<F::Fault>> {
         self.map.counters.cache.accesses += 1;
+        if let Some(slot) = self.cache.find(lpn) {
+            self.map.counters.cache.hits += 1;
+            return Ok(self.cache.get(slot, lpn));
+        }
         self.stored(flash, lpn.0)
     }
 
@@ -396,7 +411,7 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
     #[inline]
     fn read<'f>(&mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
         let full = self.needs_room() && self.make_room_to_read(flash)?;
-        let ppn = if full && self.cache.find(lpn).is_none() {
+        let ppn = if full {
             self.look_up(flash, lpn)?
         } else {
             let slot = self.translate(flash, lpn)?;

@@ -27,7 +27,9 @@ pub struct OutOfPlace {
 impl Store for OutOfPlace {
     fn new(g: &Geometry, logical_pages: u32, stream: usize, settings: &Settings) -> Result<Self, ConfigError> {
         let pages = TranslationStore::new(logical_pages, g.entries_per_page(), stream);
-        Ok(OutOfPlace { pages, batch_evict: settings.switch("batch-evict") })
+        // Only DFTL's kin has the choice.
+        let batch_evict = settings.get("batch-evict").is_none_or(|_| settings.switch("batch-evict"));
+        Ok(OutOfPlace { pages, batch_evict })
     }
 
     fn page_entries(&self) -> u32 {

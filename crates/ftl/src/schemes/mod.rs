@@ -2,12 +2,14 @@
 //!
 //! Adding a scheme is a file here and a line in the `schemes!` call below.
 
+pub mod cdftl;
 pub mod dftl;
 pub mod lsftl;
 pub mod lazyftl;
 pub mod null;
 pub mod page;
 pub mod scftl;
+pub mod sftl;
 
 #[cfg(feature = "canary")]
 pub mod canary;
@@ -46,6 +48,8 @@ schemes! {
     dftl::Dftl => dftl::ROW_E,
     lsftl::Lsftl => lsftl::ROW,
     lsftl::Lsftl => lsftl::ROW_E,
+    cdftl::Cdftl => cdftl::ROW,
+    sftl::Sftl => sftl::ROW,
     scftl::Scftl => scftl::ROW,
     scftl::Scftl => scftl::ROW_ADAPTIVE,
     scftl::Scftl => scftl::ROW_CAST,
