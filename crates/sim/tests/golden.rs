@@ -18,7 +18,11 @@ const RUNS: &[(&str, &str, &str)] = &[
     ("dftl lru, plain victims, no batching", "dftl", "cache-bytes=4096 replacement=lru victims=plain batch-evict=off"),
     ("dftl-e", "dftl-e", "cache-bytes=4096"),
     ("lazyftl", "lazyftl", "cache-bytes=16384"),
-    ("lazyftl small, plain victims by age and wear", "lazyftl", "cache-bytes=4096 victims=plain gc=cat durable-trim=on"),
+    (
+        "lazyftl small, plain victims by age and wear",
+        "lazyftl",
+        "cache-bytes=4096 victims=plain gc=cat durable-trim=on",
+    ),
 ];
 
 const DEVICE: &str =
