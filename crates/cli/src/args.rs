@@ -55,7 +55,7 @@ pub enum Command {
     /// Look at, convert and make traces.
     Trace(TraceArgs),
     /// List the schemes, or explain one.
-    Schemes(NameArgs),
+    Schemes(SchemesArgs),
     /// List the devices, or explain one.
     Devices(NameArgs),
 }
@@ -349,7 +349,18 @@ pub struct ServeArgs {
     pub json: Option<PathBuf>,
 }
 
-/// `ftlab schemes` and `ftlab devices`.
+/// `ftlab schemes`.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+pub struct SchemesArgs {
+    /// Explain this one [default: list all]
+    pub name: Option<String>,
+
+    /// Print its page of documentation, or write those of all schemes into a directory
+    #[arg(long, value_name = "DIR", num_args = 0..=1, value_hint = ValueHint::DirPath)]
+    pub markdown: Option<Option<PathBuf>>,
+}
+
+/// `ftlab devices`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct NameArgs {
     /// Explain this one [default: list all]
@@ -908,7 +919,15 @@ mod tests {
     #[test]
     fn the_other_commands() {
         assert_eq!(command("run a.toml"), Command::Run(RunArgs { file: "a.toml".into() }));
-        assert_eq!(command("schemes dftl"), Command::Schemes(NameArgs { name: Some("dftl".into()) }));
+        assert_eq!(
+            command("schemes dftl"),
+            Command::Schemes(SchemesArgs { name: Some("dftl".into()), markdown: None })
+        );
+        let pages = |name: Option<&str>, directory: Option<&str>| {
+            Command::Schemes(SchemesArgs { name: name.map(str::to_owned), markdown: Some(directory.map(Into::into)) })
+        };
+        assert_eq!(command("schemes dftl --markdown"), pages(Some("dftl"), None));
+        assert_eq!(command("schemes --markdown target/schemes"), pages(None, Some("target/schemes")));
         assert_eq!(command("devices"), Command::Devices(NameArgs { name: None }));
         for line in
             ["trace info a", "trace head a -n 3", "trace convert a b --to spc", "trace generate zipf b --to msr"]

@@ -54,7 +54,7 @@ pub fn dispatch(command: Command, stdout: &mut dyn Write) -> Result<Ended, CliEr
             progress::leave_nothing_at_interrupt()?;
             trace::trace(&args.command, stdout)
         }
-        Command::Schemes(args) => tables::schemes(args.name.as_deref(), stdout),
+        Command::Schemes(args) => tables::schemes(&args, stdout),
         Command::Devices(args) => tables::devices(args.name.as_deref(), stdout),
     }
 }

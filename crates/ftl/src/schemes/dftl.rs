@@ -20,6 +20,10 @@
 //! (`dftl-e`), both out of `cache-bytes`; live bits and block states as for `page`. Flash: a translation page of E =
 //! page size / 4 entries for every E logical pages.
 //!
+//! Costs: a hit nothing; a miss a read, and with a dirty victim a read and a program more (two reads and a program at
+//! the worst, S4). A data block with `v` live pages: `v` copies, an update for each of the `k` translation pages whose
+//! entries are not cached, an erase. A translation block with `w` live pages: `w` copies and an erase.
+//!
 //! # Space
 //!
 //! Room is made before a host page is served, never in between. A host page then takes at most one data and one
@@ -84,6 +88,7 @@ pub(super) static ROW: Scheme = Scheme {
     name: "dftl",
     summary: "page map on flash, single entries cached on demand",
     paper: "Gupta, Kim, Urgaonkar: DFTL, ASPLOS 2009 (S4)",
+    essay: include_str!("dftl.rs"),
     parameters: parameters!(REPLACEMENT),
     counters: COUNTERS,
     phases: PHASES,

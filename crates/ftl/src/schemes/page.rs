@@ -14,6 +14,8 @@
 //! RAM: 4 B for each logical page; 1 bit for each physical page (live); per block 2 B live count, 4 B erase count and
 //! its place in the free list. Flash: data pages, and trim pages if TRIM is durable.
 //!
+//! Costs: a read, or a program. A block with `v` live pages: `v` copies and an erase.
+//!
 //! Space: a die collects when no more than `gc-low` of its blocks are free, until `gc-high` are. A collection copies
 //! at most pages − 1 live pages of a victim with at least one dead page into at most one newly opened block, and then
 //! frees a whole block, so each one gains at least a page and the loop ends; a die in which no block has a dead page is
@@ -46,6 +48,7 @@ pub(super) static ROW: Scheme = Scheme {
     name: "page",
     summary: "ideal page map, wholly in RAM: the reference line",
     paper: "PFTL in S1, Baseline in S4 (Gupta et al. 2009), Optimal in S0",
+    essay: include_str!("page.rs"),
     parameters: PARAMETERS,
     counters: &[
         ("gc_victims", "blocks collected"),
