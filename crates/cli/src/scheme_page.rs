@@ -9,10 +9,9 @@ use ftl::{Parameter, Scheme};
 pub const PARTS: &[(&str, &str)] = &[
     ("The problem", "which problem the scheme solves, and how"),
     ("```text", "a drawing"),
-    ("RAM:", "its structures in RAM, in bytes"),
-    ("Flash:", "its structures on flash"),
-    ("Costs:", "flash commands of each operation"),
-    ("Departures:", "where it departs from the paper"),
+    ("# Structures", "its structures in RAM and on flash, in bytes"),
+    ("# Costs", "flash commands of each operation"),
+    ("# Departures", "where it departs from the paper, and why"),
 ];
 
 /// The essay of a scheme: the leading `//!` lines of its file, without their mark.
@@ -21,10 +20,10 @@ pub fn essay(row: &Scheme) -> String {
     lines.map(|line| format!("{}\n", line.strip_prefix(' ').unwrap_or(line))).collect()
 }
 
-/// The parts of [`PARTS`] that an essay lacks. Those that are sentences may stand anywhere in a paragraph.
+/// The parts of [`PARTS`] that an essay lacks: none of its lines begins with them.
 pub fn lacking(essay: &str) -> Vec<&'static str> {
-    let flat = essay.split_whitespace().collect::<Vec<_>>().join(" ");
-    PARTS.iter().filter(|(begins, _)| !flat.contains(begins)).map(|(_, about)| *about).collect()
+    let begins = |part: &str| essay.lines().any(|line| line.starts_with(part));
+    PARTS.iter().filter(|(part, _)| !begins(part)).map(|(_, about)| *about).collect()
 }
 
 /// The page.
@@ -82,7 +81,7 @@ mod tests {
             assert!(essay.starts_with('`'), "{}: an essay begins with the scheme's name", row.name);
             assert_eq!(lacking(&essay), Vec::<&str>::new(), "the essay of {} lacks these", row.name);
         }
-        assert_eq!(lacking("RAM: 4 B. Flash: none.").len(), PARTS.len() - 2);
+        assert_eq!(lacking("# Structures\n\nNone.\n# Costs\n").len(), PARTS.len() - 2);
     }
 
     #[test]
@@ -90,7 +89,7 @@ mod tests {
         let row = ftl::schemes::by_name("dftl").unwrap();
         let page = markdown(row);
         assert!(page.starts_with("# dftl\n\nPage map on flash"), "{page}");
-        assert!(page.contains("\n## Space\n") && !page.contains("//!") && !page.contains("use super"), "{page}");
+        assert!(page.contains("\n## Structures\n") && !page.contains("//!") && !page.contains("use super"), "{page}");
         for parameter in row.parameters {
             assert!(page.contains(&format!("| `{}` |", parameter.name)), "{}", parameter.name);
         }

@@ -8,6 +8,7 @@
 extern crate alloc;
 
 mod codec;
+pub mod demand;
 pub mod gc;
 pub mod parts;
 mod scheme;

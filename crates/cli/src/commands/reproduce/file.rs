@@ -283,7 +283,9 @@ struct SensitivityFile {
     label: String,
     device_key: Option<String>,
     parameter: Option<Spanned<String>>,
-    values: Vec<Value>,
+    #[serde(default)]
+    fill: bool,
+    values: Vec<Spanned<Value>>,
     workloads: Option<Vec<Spanned<String>>>,
     rows: Option<Vec<Spanned<String>>>,
 }
@@ -295,6 +297,18 @@ pub(super) enum Varied {
     Device(String),
     /// A parameter of the schemes that have it.
     Parameter(String),
+    /// The device's state at the start.
+    Fill,
+}
+
+impl Varied {
+    /// What is varied, in a word.
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Varied::Device(name) | Varied::Parameter(name) => name,
+            Varied::Fill => "fill",
+        }
+    }
 }
 
 /// Rows again, with something varied that the paper does not state.
@@ -665,23 +679,31 @@ impl Text<'_> {
         rows: &[Row],
         schemes: &[&str],
     ) -> Result<Sensitivity, CliError> {
-        let varied = match (read.device_key, &read.parameter) {
-            (Some(key), None) => Varied::Device(key),
-            (None, Some(name)) => {
+        let varied = match (read.device_key, &read.parameter, read.fill) {
+            (Some(key), None, false) => Varied::Device(key),
+            (None, Some(name), false) => {
                 let set = Set::from([(name.get_ref().clone(), Spanned::new(name.span(), Value::Integer(0)))]);
                 self.shared_parameters(schemes, &set)?;
                 Varied::Parameter(name.get_ref().clone())
             }
+            (None, None, true) => Varied::Fill,
             _ => {
-                let what = format!("sensitivity \"{}\": give either device-key or parameter", read.label);
-                return Err(self.fault(0..0, what));
+                let span = read.values.first().map_or(0..0, Spanned::span);
+                return Err(self.fault(span, "a sensitivity has one of device-key, parameter, and fill = true"));
             }
         };
-        let values = read.values.iter().map(|value| setting("", value)).collect::<Result<Vec<_>, _>>();
+        let mut values = Vec::new();
+        for value in &read.values {
+            let text = setting("", value.get_ref()).map_err(|what| self.fault(value.span(), what))?;
+            if varied == Varied::Fill {
+                self.word(Some(&Spanned::new(value.span(), text.clone())), Fill::Sequential)?;
+            }
+            values.push(text);
+        }
         let labels: Vec<String> = rows.iter().map(|row| row.label.clone()).collect();
         Ok(Sensitivity {
             varied,
-            values: values.map_err(|what| self.fault(0..0, format!("sensitivity \"{}\": {what}", read.label)))?,
+            values,
             workloads: self.chosen("workload", read.workloads.as_ref(), workloads)?,
             rows: self.chosen("row", read.rows.as_ref(), &labels)?,
             label: read.label,

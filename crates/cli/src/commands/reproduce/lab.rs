@@ -3,10 +3,11 @@
 //! A run is a plan of `compare`, so that there is one runner. What several tables of a paper share is run once.
 
 use super::file::{Configuration, Experiment, Varied, Workload};
-use crate::args::CompareArgs;
+use crate::args::{CompareArgs, Fill};
 use crate::commands::compare::{Combination, Plan, Workload as Requests};
 use crate::commands::experiment::{Limits, Settled, device_spec, run_planned, settled, try_on};
 use crate::error::CliError;
+use clap::ValueEnum;
 use flash::device::Device;
 use sim::report::{RequestRecord, SchemeResult};
 use std::collections::BTreeMap;
@@ -262,8 +263,12 @@ impl<'a> Lab<'a> {
         let device = device_of(experiment, configuration, at);
         let (scheme, limit) = (configuration.scheme(), self.limit(experiment, at.found));
         format!(
-            "{} {:?} {device} {:?} {limit:?} x{} {scheme} {settings:?}",
-            experiment.paper.name, at.found, experiment.paper.host, experiment.repeat
+            "{} {:?} {device} {} {:?} {limit:?} x{} {scheme} {settings:?}",
+            experiment.paper.name,
+            at.found,
+            fill(experiment, at).name(),
+            experiment.paper.host,
+            experiment.repeat
         )
     }
 
@@ -290,7 +295,7 @@ impl<'a> Lab<'a> {
         let limit = self.limit(experiment, at.found);
         let args = CompareArgs {
             device: Some(device),
-            fill: paper.fill,
+            fill: fill(experiment, at),
             host: paper.host,
             partial: Some(paper.partial),
             out_of_range: Some(paper.out_of_range),
@@ -332,6 +337,14 @@ fn parameter(at: At<'_>) -> Option<(&str, &str)> {
     match at.varied {
         Some((Varied::Parameter(name), value)) => Some((name, value)),
         _ => None,
+    }
+}
+
+/// The device's state at the start.
+fn fill(experiment: &Experiment, at: At<'_>) -> Fill {
+    match at.varied {
+        Some((Varied::Fill, word)) => Fill::from_str(word, false).unwrap_or(experiment.paper.fill),
+        _ => experiment.paper.fill,
     }
 }
 

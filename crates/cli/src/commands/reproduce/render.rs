@@ -2,7 +2,7 @@
 
 use super::file::{Experiment, Paper, Published, Row};
 use super::finding::{Finding, Found, Ground, in_points, published_text, suffix};
-use super::lab::{SEED, Served};
+use super::lab::{Outcome, SEED, Served};
 use super::{Reproduced, Window};
 use crate::error::CliError;
 use crate::render::table::{align, new_table, trimmed, wrap};
@@ -242,6 +242,15 @@ fn notes(done: &Reproduced) -> String {
             add(format!("not measured: {why}"));
         }
     }
+    for ground in &done.grounds {
+        let idle = |outcome: &Outcome| outcome.result().is_some_and(|result| result.flash.erases == 0);
+        let idle: Vec<&str> =
+            ground.outcomes.iter().filter(|(_, outcome)| idle(outcome)).map(|(name, _)| name.as_str()).collect();
+        if !idle.is_empty() {
+            let (workload, source) = (&ground.workload, &ground.source);
+            add(format!("nothing was collected under {workload} ({source}) by {}: too few writes", idle.join(", ")));
+        }
+    }
     if done.findings.iter().any(|finding| finding.overloaded) {
         add("! the device did not keep up with the arrivals: such a time grows with the length of the run".to_owned());
     }
@@ -297,9 +306,7 @@ pub(super) fn csv(done: &[Reproduced]) -> Result<Vec<u8>, CliError> {
 fn all(done: &Reproduced) -> Vec<(String, &Finding)> {
     let plain = done.findings.iter().map(|finding| (String::new(), finding));
     let varied = done.experiment.sensitivities.iter().zip(&done.varied).flat_map(|(sensitivity, by_value)| {
-        let name = match &sensitivity.varied {
-            super::file::Varied::Device(name) | super::file::Varied::Parameter(name) => name,
-        };
+        let name = sensitivity.varied.name();
         sensitivity
             .values
             .iter()

@@ -98,6 +98,8 @@ fn mistakes_name_file_line_and_remedy() {
         ("Zipf = 80.0", "Zipf = 'dftl'", "p/e.toml:15: what was published is a number, or a range"),
         ("unit = 'blocks'", "unit = 'block'", "p/e.toml:20: unknown unit \"block\"; did you mean \"blocks\"?"),
         ("rows = ['T_PC']", "rows = ['T_PX']", "p/e.toml:28: unknown row \"T_PX\"; did you mean \"T_PC\"?"),
+        ("device-key = 'spare'", "fill = true", "p/e.toml:27: unknown word \"20%\"; known are none, sequential"),
+        ("device-key = 'spare'\n", "", "p/e.toml:26: a sensitivity has one of device-key, parameter, and fill"),
         (
             "workload = 'Zipf'\nof",
             "workload = 'Zip'\nof",
@@ -170,6 +172,7 @@ fn a_small_reproduction_end_to_end() {
         "small/table-9: Table 9 (section 1)\nThe paper: dftl costs something.\n",
         "(generator, 3,000 requests); part.spc\n  (excerpt, 500 requests).",
         "not measured: unheard: unknown scheme \"unheard\"",
+        "nothing was collected under Zipf (part.spc) by dftl, page",
         "lost: the figure is not in the text (erases)",
         "spare space:",
         "dftl          ",
