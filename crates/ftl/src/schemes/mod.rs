@@ -5,6 +5,7 @@
 pub mod dftl;
 pub mod null;
 pub mod page;
+pub mod scftl;
 
 #[cfg(feature = "canary")]
 pub mod canary;
@@ -41,6 +42,9 @@ schemes! {
     page::Page => page::ROW,
     dftl::Dftl => dftl::ROW,
     dftl::Dftl => dftl::ROW_E,
+    scftl::Scftl => scftl::ROW,
+    scftl::Scftl => scftl::ROW_ADAPTIVE,
+    scftl::Scftl => scftl::ROW_CAST,
     #[cfg(feature = "canary")]
     canary::Canary => canary::ROW,
 }
