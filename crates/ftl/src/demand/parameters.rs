@@ -137,16 +137,24 @@ pub const COUNTERS: &[(&str, &str)] = &[
     ("update_entries_le_1024", "updates of at most 1024 entries"),
 ];
 
-/// [`COUNTERS`] and a scheme's own behind them; `N` is their number.
-pub const fn counters_and<const N: usize>(own: &[(&'static str, &'static str)]) -> [(&'static str, &'static str); N] {
-    assert!(N == COUNTERS.len() + own.len());
+/// Two lists of counters, one behind the other; `N` is their number.
+pub const fn chain<const N: usize>(
+    first: &[(&'static str, &'static str)],
+    then: &[(&'static str, &'static str)],
+) -> [(&'static str, &'static str); N] {
+    assert!(N == first.len() + then.len());
     let mut out = [("", ""); N];
     let mut at = 0;
     while at < N {
-        out[at] = if at < COUNTERS.len() { COUNTERS[at] } else { own[at - COUNTERS.len()] };
+        out[at] = if at < first.len() { first[at] } else { then[at - first.len()] };
         at += 1;
     }
     out
+}
+
+/// [`COUNTERS`] and a scheme's own behind them; `N` is their number.
+pub const fn counters_and<const N: usize>(own: &[(&'static str, &'static str)]) -> [(&'static str, &'static str); N] {
+    chain(COUNTERS, own)
 }
 
 /// Causes of changing commands of the whole family.
