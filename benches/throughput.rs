@@ -284,7 +284,9 @@ fn main() {
             demand_paged(name, scheme, 3_000_000);
         }
     }
-    for (name, scheme) in [("mount page 8 GiB", "page"), ("mount dftl 8 GiB", "dftl"), ("mount lazyftl 8 GiB", "lazyftl")] {
+    for (name, scheme) in
+        [("mount page 8 GiB", "page"), ("mount dftl 8 GiB", "dftl"), ("mount lazyftl 8 GiB", "lazyftl")]
+    {
         if wanted(name) {
             schemes::visit::<Timeline<Nand<NoData, Full>>, _>(scheme, Mount(name)).expect("it is in the table");
         }

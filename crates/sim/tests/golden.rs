@@ -29,7 +29,11 @@ const RUNS: &[(&str, &str, &str)] = &[
     ("lsftl-e, counters in the spare area", "lsftl-e", "cache-bytes=4096 counters=oob"),
     ("scftl-log", "scftl-log", "cache-bytes=4096"),
     ("lazyftl", "lazyftl", "cache-bytes=16384"),
-    ("lazyftl small, plain victims by age and wear", "lazyftl", "cache-bytes=4096 victims=plain gc=cat durable-trim=on"),
+    (
+        "lazyftl small, plain victims by age and wear",
+        "lazyftl",
+        "cache-bytes=4096 victims=plain gc=cat durable-trim=on",
+    ),
 ];
 
 const DEVICE: &str =

@@ -186,13 +186,7 @@ impl Census {
     ///
     /// # Errors
     /// The medium's.
-    pub fn holds<F: Flash>(
-        &self,
-        flash: &mut F,
-        ppn: Ppn,
-        lpn: u32,
-        watermark: u64,
-    ) -> Result<bool, Error<F::Fault>> {
+    pub fn holds<F: Flash>(&self, flash: &mut F, ppn: Ppn, lpn: u32, watermark: u64) -> Result<bool, Error<F::Fault>> {
         let g = *flash.geometry();
         let Some(found) = self.blocks[g.block_of(ppn).index()] else { return Ok(false) };
         if g.offset_of(ppn) >= found.programmed || self.spoiled.contains(&ppn) {

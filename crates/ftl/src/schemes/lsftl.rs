@@ -55,6 +55,7 @@ pub(super) static ROW: Scheme = Scheme {
     name: "lsftl",
     summary: "DFTL whose translation pages take updates in a log, by partial programs",
     paper: "S0 (LSFTL)",
+    essay: include_str!("lsftl.rs"),
     parameters: demand_parameters![REPLACEMENT, LU, LOG_SHARE, LOG_HEADER, LOG_ENTRY, LOG_PARITY, LOG_COUNTERS, STRIPE],
     counters: &counters_and::<{ parameters::COUNTERS.len() + logged::COUNTERS.len() }>(logged::COUNTERS),
     phases: parameters::PHASES,

@@ -4,8 +4,8 @@
 
 pub mod cdftl;
 pub mod dftl;
-pub mod lsftl;
 pub mod lazyftl;
+pub mod lsftl;
 pub mod null;
 pub mod page;
 pub mod scftl;

@@ -89,7 +89,7 @@ fn chosen(files: &[File], asked: Option<&str>) -> Result<Vec<Experiment>, CliErr
     if let Some(unknown) = paper.filter(|paper| !papers.contains(paper)) {
         return Err(CliError::unknown("paper", unknown, papers));
     }
-    let mut experiments = Vec::new();
+    let mut experiments: Vec<Experiment> = Vec::new();
     for paper in papers.into_iter().filter(|one| paper.is_none_or(|paper| paper == *one)) {
         let (setup, others): (Vec<&File>, Vec<&File>) =
             files.iter().filter(|file| file.paper == paper).partition(|file| file.name == SETUP);
@@ -105,7 +105,15 @@ fn chosen(files: &[File], asked: Option<&str>) -> Result<Vec<Experiment>, CliErr
             experiments.push(Experiment::read(&setup, &file.name, &file.place, &file.text)?);
         }
     }
+    experiments.sort_by_key(|experiment| (experiment.paper.name.clone(), counted(&experiment.name)));
     Ok(experiments)
+}
+
+/// A name by which figure-10 comes after figure-2: numbers are padded.
+fn counted(name: &str) -> String {
+    name.split('-')
+        .map(|part| if part.parse::<u32>().is_ok() { format!("{part:0>6}-") } else { format!("{part}-") })
+        .collect()
 }
 
 /// An experiment that was run.

@@ -484,7 +484,9 @@ impl Table {
         }
         let kept = [self.count, self.invalid, self.discarded];
         if counts != kept {
-            return Err(alloc::format!("the table counts {kept:?} entries (all, invalid, discarded), but has {counts:?}"));
+            return Err(alloc::format!(
+                "the table counts {kept:?} entries (all, invalid, discarded), but has {counts:?}"
+            ));
         }
         Ok(())
     }

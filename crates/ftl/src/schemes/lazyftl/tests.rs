@@ -29,10 +29,10 @@ fn example() -> (Transcript<Nand>, LazyFtl) {
         lazy.write(&mut flash, Lpn(lpn), &()).unwrap();
     }
     let lines = flash.take();
-    assert_eq!(lines[lines.len() - 6..lines.len() - 4], [
-        "W 1.0 translation 0 translation_update",
-        "W 1.1 translation 1 translation_update"
-    ]);
+    assert_eq!(
+        lines[lines.len() - 6..lines.len() - 4],
+        ["W 1.0 translation 0 translation_update", "W 1.1 translation 1 translation_update"]
+    );
     (flash, lazy)
 }
 
