@@ -2,9 +2,9 @@
 
 use super::cache::{Cache, Entry};
 use super::map::{Map, Store};
-use super::{Demand, TRANSLATION};
+use super::{COLLECTED, DATA, Demand, TRANSLATION};
 use crate::Error;
-use crate::parts::space::Fate;
+use crate::parts::space::{Fate, SCARCE};
 use alloc::vec::Vec;
 use flash::{Block, Cause, Collection, FaultKind, Flash, FlashFault, Lpn, Ppn, Tvpn};
 
@@ -52,6 +52,15 @@ impl<C: Cache, S: Store> Demand<C, S> {
         Some(if apart && waited { translation } else { data })
     }
 
+    /// The stream that collected data pages go to. One of their own is not begun with the last free blocks: a mount
+    /// resumes the host's alone, and cut after cut would use up blocks for a page each.
+    fn collected(&self) -> usize {
+        let space = &self.map.space;
+        let begun = |stream: usize| (0..space.streams[stream].count()).any(|lane| space.streams[stream].room(lane) > 0);
+        let apart = space.streams.len() > COLLECTED && (begun(COLLECTED) || space.blocks.free_total() >= SCARCE);
+        if apart { COLLECTED } else { DATA }
+    }
+
     /// Free blocks that collecting a block may take.
     fn needs(&self, block: Block) -> u32 {
         let live = self.map.space.blocks.live_of(block);
@@ -64,7 +73,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
         if self.map.space.is_translation(block) {
             blocks(TRANSLATION, live + discards)
         } else {
-            blocks(self.collected, live) + blocks(TRANSLATION, live.min(self.map.store.count()) + discards)
+            blocks(self.collected(), live) + blocks(TRANSLATION, live.min(self.map.store.count()) + discards)
         }
     }
 
@@ -195,7 +204,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
         moves: &mut Vec<Entry>,
     ) -> Result<(), Error<F::Fault>> {
         let g = *flash.geometry();
-        let (die, stream) = (g.die_of(victim).index(), self.collected);
+        let (die, stream) = (g.die_of(victim).index(), self.collected());
         let mut next = 0;
         while let Some((first, bits)) = self.map.space.blocks.live_word(victim, next) {
             let from = g.page(victim, first);

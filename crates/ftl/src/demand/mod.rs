@@ -77,8 +77,6 @@ pub struct Demand<C, S> {
     map: Map<S>,
     shape: Shape,
     gc_fold: bool,
-    /// The stream that collected data pages go to.
-    collected: usize,
     /// Free blocks that a host page may need.
     least: u32,
     /// Consecutive LPNs that stay on a die, and how far the present run of them has got.
@@ -210,7 +208,6 @@ impl<C: Cache, S: Store> Demand<C, S> {
             },
             shape,
             gc_fold: settings.switch("gc-fold"),
-            collected: if streams == 2 { COLLECTED } else { DATA },
             least,
             stripe: settings.count("stripe") as u32,
             run: (u32::MAX, 0),

@@ -184,6 +184,10 @@ impl Visitor<PowerCut<Tagged>> for Lay<'_> {
         if geometry.is_none() && settings.get("translation-mode") == Some(Value::Word("slc")) {
             g = Geometry { bits_per_cell: 2, slc_nop: 8, ..g };
         }
+        if geometry.is_none() && settings.get("data-blocks").is_some() {
+            // Each of them takes a block that is kept open.
+            g.blocks_per_die += 8;
+        }
         let fixed = |key: &str| overrides.iter().any(|(name, _)| name == key);
         let mut rng = root.fork("capacity");
         let mut pages = logical_pages.unwrap_or(g.page_count());
