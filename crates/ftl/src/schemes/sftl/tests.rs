@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::demand::cache::{Cache, Entry, Shape};
+use crate::demand::testing;
 use crate::schemes::dftl::{self, Dftl};
 use crate::{Ftl, Loader, Saver, Settings};
 use alloc::string::{String, ToString};
@@ -273,4 +274,13 @@ fn mounts_with_what_cache_and_buffer_held() {
             }
         }
     }
+}
+
+#[test]
+fn a_collection_that_bad_blocks_cut_short_loses_nothing() {
+    testing::a_collection_that_bad_blocks_cut_short_loses_nothing::<CompressedPages, OutOfPlace>(|rng| {
+        let fold = if rng.chance(0.5) { "on" } else { "off" };
+        let bytes = (600 + rng.below(600)).to_string();
+        set(&ROW, &[("cache-bytes", &bytes), ("threshold", ["0", "4", "16"][rng.below(3) as usize]), ("gc-fold", fold)])
+    });
 }
