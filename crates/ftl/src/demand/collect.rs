@@ -2,7 +2,7 @@
 
 use super::cache::{Cache, Entry};
 use super::map::{Map, Store};
-use super::{Demand, TRANSLATION};
+use super::{DATA, Demand, TRANSLATION};
 use crate::Error;
 use crate::parts::space::Fate;
 use alloc::vec::Vec;
@@ -54,19 +54,32 @@ impl<C: Cache, S: Store> Demand<C, S> {
 
     /// Free blocks that collecting a block may take.
     fn needs(&self, block: Block) -> u32 {
-        let pages = self.map.space.blocks.geometry().pages_per_block;
         let live = self.map.space.blocks.live_of(block);
-        let blocks = |stream: usize, wanted: u32| {
-            let lanes = &self.map.space.streams[stream];
-            let room: u32 = (0..lanes.count()).map(|lane| lanes.room(lane)).sum();
-            wanted.saturating_sub(room).div_ceil(pages)
-        };
         let discards = if self.map.durable_trim { self.map.trimmed.len() as u32 } else { 0 };
         if self.map.space.is_translation(block) {
-            blocks(TRANSLATION, live + discards)
+            self.blocks_for(TRANSLATION, live + discards)
         } else {
-            blocks(self.collected, live) + blocks(TRANSLATION, live.min(self.map.store.count()) + discards)
+            self.copies_to(live).1 + self.blocks_for(TRANSLATION, live.min(self.map.store.count()) + discards)
         }
+    }
+
+    /// Free blocks that so many pages of a stream take beside its open ones.
+    fn blocks_for(&self, stream: usize, pages: u32) -> u32 {
+        let lanes = &self.map.space.streams[stream];
+        let room: u32 = (0..lanes.count()).map(|lane| lanes.room(lane)).sum();
+        pages.saturating_sub(room).div_ceil(self.map.space.block_pages(stream))
+    }
+
+    /// The stream that so many collected pages go to, and the free blocks that they take: the stream of their own,
+    /// unless blocks are scarce and the host's open ones save some. Each power cut in a collection leaves a block of the
+    /// former behind that no mount goes on with; without this, cut after cut could use up the blocks.
+    fn copies_to(&self, live: u32) -> (usize, u32) {
+        let own = self.blocks_for(self.collected, live);
+        if self.map.space.blocks.free_total() > self.least {
+            return (self.collected, own);
+        }
+        let shared = self.blocks_for(DATA, live);
+        if shared < own { (DATA, shared) } else { (self.collected, own) }
     }
 
     fn policy_victim(&mut self) -> Option<Block> {
@@ -163,11 +176,15 @@ impl<C: Cache, S: Store> Demand<C, S> {
     fn write_moves<F: Flash>(&mut self, flash: &mut F, tvpn: Tvpn, moves: &[Entry]) -> Result<(), Error<F::Fault>> {
         let left = |cache: &C| !C::ABSORBS_ALL && moves.iter().any(|&(lpn, _)| cache.find(Lpn(lpn)).is_some());
         let stale = left(&self.cache);
+        // What the page takes in place is little; written anew, it takes along what it can.
+        let anew = self.gc_fold && !self.map.store.fits(flash, tvpn, moves.len())?;
         let mut entries = core::mem::take(&mut self.entries);
-        if self.gc_fold || stale {
+        if anew || stale {
             self.cache.clean_page(tvpn, &mut entries);
         }
-        // The new places stand behind what the cache still had, and win.
+        if stale {
+            entries.retain(|&(lpn, _)| moves.binary_search_by_key(&lpn, |&(lpn, _)| lpn).is_err());
+        }
         let folded = entries.len();
         entries.extend_from_slice(moves);
         let all = !self.cache.has_dirty(tvpn);
@@ -192,7 +209,8 @@ impl<C: Cache, S: Store> Demand<C, S> {
         moves: &mut Vec<Entry>,
     ) -> Result<(), Error<F::Fault>> {
         let g = *flash.geometry();
-        let (die, stream) = (g.die_of(victim).index(), self.collected);
+        let die = g.die_of(victim).index();
+        let (stream, _) = self.copies_to(self.map.space.blocks.live_of(victim));
         let mut next = 0;
         while let Some((first, bits)) = self.map.space.blocks.live_word(victim, next) {
             let from = g.page(victim, first);
@@ -218,9 +236,10 @@ impl<C: Cache, S: Store> Demand<C, S> {
         let Map { space, store, .. } = &mut self.map;
         loop {
             let to = space.page_on(flash, TRANSLATION, die)?;
-            let program = space.number();
+            let (program, mode) = (space.number(), space.mode(TRANSLATION));
             let copied = flash.copy(from, to, Cause::TranslationGc, |oob, words| {
                 oob.program = program;
+                oob.mode = mode;
                 store.compact(oob.tvpn(), words);
             });
             match copied {

@@ -40,6 +40,7 @@
 pub mod cache;
 mod collect;
 pub mod lines;
+pub mod logged;
 pub mod map;
 mod mount;
 pub mod out_of_place;
@@ -56,7 +57,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use cache::{Cache, Entry, Shape};
 use flash::{Cause, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Oob, Payload, Ppn, Tvpn};
-use map::{Counters, Map, Store, Update};
+use map::{Counters, Map, Page, Store, Update};
 
 /// The write stream of host pages, and of collected ones if they have none of their own.
 pub const DATA: usize = 0;
@@ -102,6 +103,11 @@ fn data_blocks(settings: &Settings) -> u64 {
     settings.get("data-blocks").map_or(1, |_| settings.count("data-blocks"))
 }
 
+/// Whether translation blocks are programmed in SLC mode.
+pub(crate) fn slc(settings: &Settings) -> bool {
+    settings.get("translation-mode").is_some_and(|_| settings.word("translation-mode") == "slc")
+}
+
 /// How a device's RAM is shared out.
 struct Plan<C, S> {
     store: S,
@@ -143,9 +149,18 @@ impl<C: Cache, S: Store> Demand<C, S> {
 
     fn check(g: &Geometry, logical_pages: u32, settings: &Settings) -> Result<Plan<C, S>, ConfigError> {
         let plan = Self::plan(g, logical_pages, settings)?;
+        if slc(settings) && settings.word("victims") == "plain" {
+            return Err(ConfigError {
+                key: "victims",
+                what: "one policy over all blocks cannot weigh blocks in SLC mode, which hold fewer pages".into(),
+                fix: "use victims=net-gain, or translation-mode=native".into(),
+            });
+        }
         let dies = g.die_count();
         let translation = plan.store.count();
-        let live = (u64::from(logical_pages) + u64::from(translation)).div_ceil(u64::from(g.pages_per_block));
+        let held = u64::from(if slc(settings) { g.slc_pages() } else { g.pages_per_block });
+        let blocks = |pages: u32, held: u64| u64::from(pages).div_ceil(held);
+        let live = blocks(logical_pages, u64::from(g.pages_per_block)) + blocks(translation, held);
         let streams = settings.count("streams") + data_blocks(settings);
         let free = ((settings.count("gc-low") + 1) * u64::from(dies)).max(u64::from(plan.least_free()) + 1);
         let kept = free + streams * u64::from(dies);
@@ -183,6 +198,9 @@ impl<C: Cache, S: Store> Demand<C, S> {
             closed: Vec::new(),
             among_data: settings.word("victims") == "plain",
         });
+        if slc(settings) {
+            space.set_slc(TRANSLATION);
+        }
         Demand {
             cache,
             map: Map {
@@ -274,8 +292,8 @@ impl<C: Cache, S: Store> Demand<C, S> {
         let at = self.map.store.at(tvpn);
         if at != Ppn::NONE {
             self.map.counters.loads += 1;
-            let (_, content) = flash.read(at, Cause::TranslationLoad)?;
-            self.map.store.entries(tvpn, content.meta(), index, &mut entry);
+            let (oob, content) = flash.read(at, Cause::TranslationLoad)?;
+            self.map.store.entries(Page { oob, words: content.meta() }, index, &mut entry);
         }
         Ok(Ppn(entry[0]))
     }
@@ -405,7 +423,7 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
         logical_pages: u32,
         settings: &Settings,
     ) -> Result<Result<(Self, MountReport), Error<F::Fault>>, ConfigError> {
-        Self::check(flash.geometry(), logical_pages, settings)?;
+        Self::check(flash.geometry(), logical_pages, settings)?.store.check_mountable()?;
         Ok(Self::mount_on(flash, logical_pages, settings, BTreeSet::new()))
     }
 
@@ -548,7 +566,7 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
                 if oob.kind != Kind::Translation || oob.tvpn() != tvpn || !self.map.space.blocks.is_live(at) {
                     return Err(format!("the directory finds translation page {tvpn} at {at}, which holds {oob:?}"));
                 }
-                self.map.store.entries(tvpn, content.meta(), 0, &mut words);
+                self.map.store.entries(Page { oob, words: content.meta() }, 0, &mut words);
                 expected[g.block_of(at).index()] += 1;
             }
             let range = self.shape.lpns(tvpn);

@@ -217,8 +217,9 @@ impl TwoLevels {
         oldest: cache::Slot,
         tvpn: Tvpn,
     ) -> Result<(), Error<F::Fault>> {
+        let batch = map.batch(flash, tvpn, 1)?;
         let mut slots = core::mem::take(&mut self.slots);
-        match map.batch(tvpn, 1) {
+        match batch {
             Batch::Victim => slots.push(oldest),
             Batch::All => slots.extend(self.first.dirty_lines(tvpn)),
             Batch::UpTo(most) => {
@@ -256,7 +257,7 @@ impl TwoLevels {
         }
         let page = match map.read(flash, tvpn)? {
             None => self.second.insert(tvpn, |entries| entries.fill(Ppn::NONE.0)),
-            Some(words) => self.second.insert(tvpn, |entries| map.store.entries(tvpn, words, 0, entries)),
+            Some(page) => self.second.insert(tvpn, |entries| map.store.entries(page, 0, entries)),
         };
         self.offer_dirty(tvpn);
         Ok(page)

@@ -415,8 +415,9 @@ impl Runs {
         victim: u32,
     ) -> Result<(), Error<F::Fault>> {
         let tvpn = self.tvpn_of(victim);
+        let batch = map.batch(flash, tvpn, u32::from(self.length[victim as usize]))?;
         let mut entries = core::mem::take(&mut self.entries);
-        match map.batch(tvpn, u32::from(self.length[victim as usize])) {
+        match batch {
             Batch::All => self.clean_page(tvpn, &mut entries),
             Batch::Victim => {
                 self.clean(victim, &mut entries);
@@ -725,10 +726,10 @@ impl Cache for Runs {
         let page = self.shape.lpns(tvpn);
         let from = page.start.max((lpn.0 + 1).saturating_sub(self.most));
         let end = page.end.min(lpn.0 + self.most.max(self.spatial));
-        let Some(words) = map.read(flash, tvpn)? else { return Ok(self.insert(lpn.0, 1, NONE, true)) };
+        let Some(read) = map.read(flash, tvpn)? else { return Ok(self.insert(lpn.0, 1, NONE, true)) };
         let mut window = core::mem::take(&mut self.window);
         window.resize((end - from) as usize, NONE);
-        map.store.entries(tvpn, words, (from - page.start) as usize, &mut window);
+        map.store.entries(read, (from - page.start) as usize, &mut window);
         self.plan(lpn.0, from, &window);
         self.window = window;
         let mut planned = core::mem::take(&mut self.planned);
