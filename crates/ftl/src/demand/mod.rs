@@ -45,6 +45,8 @@ pub mod map;
 mod mount;
 pub mod out_of_place;
 pub mod parameters;
+#[cfg(test)]
+pub(crate) mod testing;
 
 use crate::parts::space::{Space, TranslationBlocks};
 use crate::{CacheCounters, ConfigError, Error, Ftl, Loader, MountReport, Saver, Settings};
@@ -77,6 +79,8 @@ pub struct Demand<C, S> {
     map: Map<S>,
     shape: Shape,
     gc_fold: bool,
+    /// The stream that collected data pages go to.
+    collected: usize,
     /// Free blocks that a host page may need.
     least: u32,
     /// Consecutive LPNs that stay on a die, and how far the present run of them has got.
@@ -208,6 +212,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
             },
             shape,
             gc_fold: settings.switch("gc-fold"),
+            collected: if streams == 2 { COLLECTED } else { DATA },
             least,
             stripe: settings.count("stripe") as u32,
             run: (u32::MAX, 0),

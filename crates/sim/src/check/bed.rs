@@ -218,6 +218,17 @@ impl Visitor<PowerCut<Tagged>> for Lay<'_> {
                         _ => {}
                     }
                 }
+                // The smallest devices have no room for a stream of collected pages.
+                Err(_)
+                    if pages <= g.pages_per_block
+                        && logical_pages.is_none()
+                        && !fixed("streams")
+                        && settings.get("streams") == Some(Value::Count(2)) =>
+                {
+                    settings.put("streams", Value::Count(1));
+                    pages = g.page_count();
+                    continue;
+                }
                 Err(refusal) if pages <= g.pages_per_block => return Err(CheckError(refusal.to_string())),
                 Err(_) => {}
             }
