@@ -63,6 +63,8 @@
 //!
 //! # Departures
 //!
+//! - Reconstructed, where the summaries at hand are silent: both areas have half of one quota; `age` counts blocks that
+//!   were opened for them; the convert cost counts mapping pages with new entries; which pages are cached is LRU.
 //! - Blocks on flash do not say which area they are in, and a mount does not convert the youngest `age` blocks again.
 //!   It finds the entries that were lost with the UMT by the watermarks of the mapping pages (docs/recovery.md), puts
 //!   them back, and converts only what is beyond the quota. `age` bounds how long an entry can stay in RAM.
@@ -116,7 +118,7 @@ pub(super) static ROW: Scheme = Scheme {
             unit: "share",
             default: Value::Real(0.02),
             range: Range::Real(0.0001, 0.5),
-            source: "section 3.3; the value reconstructed",
+            source: "the paper has quotas; the value is reconstructed",
         },
         Parameter {
             name: "age",
@@ -446,6 +448,17 @@ impl LazyFtl {
         let mut scope = Collection::on(flash);
         let live = |space: &Space, next: u32| space.blocks.next_live(block, next).map(|offset| g.page(block, offset));
         let mut next = 0;
+        while let Some(ppn) = live(&self.space, next) {
+            next = g.offset_of(ppn) + 1;
+            if let Some(lpn) = self.table.lpn_at(ppn) {
+                let (tvpn, word) = self.store.locate(lpn);
+                let at = self.store.at(tvpn);
+                if at != Ppn::NONE {
+                    scope.hint(at, word);
+                }
+            }
+        }
+        next = 0;
         while let Some(ppn) = live(&self.space, next) {
             next = g.offset_of(ppn) + 1;
             if let Some(lpn) = self.table.lpn_at(ppn).filter(|&lpn| self.table.get(lpn).is_update()) {

@@ -181,6 +181,9 @@ impl Visitor<PowerCut<Tagged>> for Lay<'_> {
         for (name, text) in overrides {
             settings.set(row.parameters, name, text).map_err(CheckError)?;
         }
+        if geometry.is_none() && settings.get("translation-mode") == Some(Value::Word("slc")) {
+            g = Geometry { bits_per_cell: 2, slc_nop: 8, ..g };
+        }
         let fixed = |key: &str| overrides.iter().any(|(name, _)| name == key);
         let mut rng = root.fork("capacity");
         let mut pages = logical_pages.unwrap_or(g.page_count());
