@@ -383,6 +383,13 @@ impl Runs {
         }
     }
 
+    /// Moves the pointer past a victim. LRU has none: which block has which number does not matter to it.
+    fn pass(&mut self, victim: u32) {
+        if self.replacement != Replacement::Lru {
+            self.pointer = (victim + 1) % self.capacity;
+        }
+    }
+
     /// Drops the next victim, written back if it is modified; false if there is none for that purpose.
     fn evict<F: Flash, S: Store>(
         &mut self,
@@ -399,7 +406,7 @@ impl Runs {
         } else {
             map.counters.clean_evictions += 1;
         }
-        self.pointer = (victim + 1) % self.capacity;
+        self.pass(victim);
         self.drop_block(victim);
         Ok(true)
     }
@@ -787,7 +794,7 @@ impl Cache for Runs {
             let Some(slot) = self.find(Lpn(lpn)) else { return true };
             while self.free < self.wanted(slot, lpn, to) {
                 let Some(victim) = self.victim(Fetching::Clean, slot) else { return true };
-                self.pointer = (victim + 1) % self.capacity;
+                self.pass(victim);
                 self.drop_block(victim);
             }
             self.change(slot, lpn, to, false);
