@@ -59,7 +59,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
         if self.map.space.is_translation(block) {
             self.blocks_for(TRANSLATION, live + discards)
         } else {
-            self.copies_to(live).1 + self.blocks_for(TRANSLATION, live.min(self.map.store.count()) + discards)
+            self.blocks_for(DATA, live) + self.blocks_for(TRANSLATION, live.min(self.map.store.count()) + discards)
         }
     }
 
@@ -68,18 +68,6 @@ impl<C: Cache, S: Store> Demand<C, S> {
         let lanes = &self.map.space.streams[stream];
         let room: u32 = (0..lanes.count()).map(|lane| lanes.room(lane)).sum();
         pages.saturating_sub(room).div_ceil(self.map.space.block_pages(stream))
-    }
-
-    /// The stream that so many collected pages go to, and the free blocks that they take: the stream of their own,
-    /// unless blocks are scarce and the host's open ones save some. Each power cut in a collection leaves a block of the
-    /// former behind that no mount goes on with; without this, cut after cut could use up the blocks.
-    fn copies_to(&self, live: u32) -> (usize, u32) {
-        let own = self.blocks_for(self.collected, live);
-        if self.map.space.blocks.free_total() > self.least {
-            return (self.collected, own);
-        }
-        let shared = self.blocks_for(DATA, live);
-        if shared < own { (DATA, shared) } else { (self.collected, own) }
     }
 
     fn policy_victim(&mut self) -> Option<Block> {
@@ -210,13 +198,12 @@ impl<C: Cache, S: Store> Demand<C, S> {
     ) -> Result<(), Error<F::Fault>> {
         let g = *flash.geometry();
         let die = g.die_of(victim).index();
-        let (stream, _) = self.copies_to(self.map.space.blocks.live_of(victim));
         let mut next = 0;
         while let Some((first, bits)) = self.map.space.blocks.live_word(victim, next) {
             let from = g.page(victim, first);
             let cache = &self.cache;
             let begun = moves.len();
-            let run = self.map.space.move_run(flash, stream, die, (from, bits), Cause::DataGc, |_, lpn| {
+            let run = self.map.space.move_run(flash, DATA, die, (from, bits), Cause::DataGc, |_, lpn| {
                 cache.prefetch(Lpn(lpn));
                 moves.push((lpn, 0));
             })?;
