@@ -35,7 +35,7 @@
 
 use crate::Scheme;
 use crate::demand::Demand;
-use crate::demand::lines::{LINE, Lines, REPLACEMENT};
+use crate::demand::lines::{ENTRY_BITS, LINE, Lines, REPLACEMENT};
 use crate::demand::out_of_place::{BATCH_EVICT, OutOfPlace};
 use crate::demand::parameters::{self, STRIPE, demand_parameters};
 
@@ -45,7 +45,7 @@ pub(super) static ROW: Scheme = Scheme {
     summary: "page map on flash, single entries cached on demand",
     paper: "Gupta, Kim, Urgaonkar: DFTL, ASPLOS 2009 (S4)",
     essay: include_str!("dftl.rs"),
-    parameters: demand_parameters![REPLACEMENT, BATCH_EVICT, STRIPE],
+    parameters: demand_parameters![REPLACEMENT, ENTRY_BITS, BATCH_EVICT, STRIPE],
     counters: parameters::COUNTERS,
     phases: parameters::PHASES,
     has_cache: true,
