@@ -309,8 +309,8 @@ impl<F: Flash> Flash for Timeline<F> {
                 let reached = outer.from_ns.max(outer.end_ns);
                 Chain { serial: outer.serial, from_ns: reached, end_ns: reached }
             }
-            // A new collection: from where this chain has got to.
-            (u64::MAX, _) => Chain { serial: false, from_ns: outer.from_ns, end_ns: outer.from_ns },
+            // A new collection, or a page of a batch: from where this chain has got to.
+            (u64::MAX, _) => Chain { serial: next.serial, from_ns: outer.from_ns, end_ns: outer.from_ns },
             // Back to an outer chain.
             _ => next,
         };

@@ -693,6 +693,23 @@ impl Dftl {
 
     // ---- host operations ---------------------------------------------------------------------------------------
 
+    /// Reads a page; the data lies on the medium.
+    #[inline]
+    fn fetch<'f, F: Flash>(&mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
+        let full = self.needs_room() && self.make_room_to_read(flash)?;
+        let ppn = if full && self.cache.find(lpn).is_none() {
+            self.look_up(flash, lpn)?
+        } else {
+            let slot = self.translate(flash, lpn)?;
+            self.cache.get(slot, lpn)
+        };
+        if ppn == Ppn::NONE {
+            return Ok(None);
+        }
+        let (_, data) = flash.read(ppn, Cause::Host)?;
+        Ok(Some(data.user()))
+    }
+
     fn trim_in_page<F: Flash>(&mut self, flash: &mut F, first: u32, count: u32) -> Result<(), Error<F::Fault>> {
         let (tvpn, _) = self.store.locate(first);
         let lpns = first..first + count;
@@ -790,19 +807,8 @@ impl<F: Flash> Ftl<F> for Dftl {
     }
 
     #[inline]
-    fn read<'f>(&mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
-        let full = self.needs_room() && self.make_room_to_read(flash)?;
-        let ppn = if full && self.cache.find(lpn).is_none() {
-            self.look_up(flash, lpn)?
-        } else {
-            let slot = self.translate(flash, lpn)?;
-            self.cache.get(slot, lpn)
-        };
-        if ppn == Ppn::NONE {
-            return Ok(None);
-        }
-        let (_, data) = flash.read(ppn, Cause::Host)?;
-        Ok(Some(data.user()))
+    fn read<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
+        self.fetch(flash, lpn)
     }
 
     fn is_mapped(&self, lpn: Lpn) -> Option<bool> {
@@ -813,8 +819,8 @@ impl<F: Flash> Ftl<F> for Dftl {
         }
     }
 
-    fn read_to_modify<'f>(&mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
-        let data = self.read(flash, lpn)?;
+    fn read_to_modify<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
+        let data = self.fetch(flash, lpn)?;
         self.modifying = lpn.0;
         Ok(data)
     }
