@@ -118,6 +118,11 @@ impl Settings {
         Settings { values: parameters.iter().map(|p| (p.name, p.default)).collect() }
     }
 
+    /// Adds parameters at their defaults. Their names are new.
+    pub fn extend(&mut self, parameters: &[Parameter]) {
+        self.values.extend(parameters.iter().map(|p| (p.name, p.default)));
+    }
+
     /// Sets one parameter. The name must be among `parameters`.
     ///
     /// # Errors
