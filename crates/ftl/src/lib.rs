@@ -10,6 +10,7 @@ extern crate alloc;
 
 pub mod buffer;
 mod codec;
+pub mod demand;
 pub mod gc;
 pub mod parts;
 mod scheme;

@@ -32,11 +32,20 @@ impl TranslationStore {
         self.directory.len() as u32
     }
 
+    /// Entries of a translation page.
+    #[inline(always)]
+    pub fn page_entries(&self) -> u32 {
+        self.entries
+    }
+
     /// The translation page of an LPN and the entry in it.
     #[inline(always)]
     pub fn locate(&self, lpn: u32) -> (Tvpn, usize) {
-        // `entries` is a power of two: a page size over four.
-        (Tvpn(lpn >> self.entries.trailing_zeros()), (lpn & (self.entries - 1)) as usize)
+        if self.entries.is_power_of_two() {
+            (Tvpn(lpn >> self.entries.trailing_zeros()), (lpn & (self.entries - 1)) as usize)
+        } else {
+            (Tvpn(lpn / self.entries), (lpn % self.entries) as usize)
+        }
     }
 
     /// Where a translation page is; [`Ppn::NONE`] if it was never written.
@@ -64,42 +73,55 @@ impl TranslationStore {
         mut edit: impl FnMut(&mut [u32]),
     ) -> Result<(), Error<F::Fault>> {
         let old = self.at(tvpn);
-        loop {
-            let lane = space.streams[self.stream].turn();
-            let to = space.page_on(flash, self.stream, lane)?;
-            space.streams[self.stream].advance();
-            let program = space.number();
-            let result = if old == Ppn::NONE {
-                let mut words = vec![Ppn::NONE.0; self.entries as usize];
+        let (stream, entries) = (self.stream, self.entries as usize);
+        let to = place(flash, space, stream, |flash, to, program| {
+            if old == Ppn::NONE {
+                let mut words = vec![Ppn::NONE.0; entries];
                 edit(&mut words);
                 let watermark = if now { program } else { 0 };
-                flash.program(to, Oob::translation(tvpn, watermark, program), Payload::Meta(&words), cause)
-            } else {
-                let copied = flash.copy(old, to, cause, |oob, words| {
-                    edit(words);
-                    oob.program = program;
-                    if now {
-                        oob.version = program;
-                    }
-                });
-                copied.map(|_| ())
-            };
-            match result {
-                Ok(()) => {
-                    self.directory[tvpn.index()] = to;
-                    if old != Ppn::NONE {
-                        space.blocks.kill(old);
-                    }
-                    return Ok(());
-                }
-                Err(fault) if fault.kind() == FaultKind::ProgramFailed => space.abandon(to),
-                Err(fault) => {
-                    if fault.kind() == FaultKind::Uncorrectable {
-                        space.give_back(self.stream, to);
-                    }
-                    return Err(fault.into());
-                }
+                return flash.program(to, Oob::translation(tvpn, watermark, program), Payload::Meta(&words), cause);
             }
+            let copied = flash.copy(old, to, cause, |oob, words| {
+                edit(words);
+                oob.program = program;
+                if now {
+                    oob.version = program;
+                }
+            });
+            copied.map(|_| ())
+        })?;
+        self.put(space, tvpn, to);
+        Ok(())
+    }
+
+    /// Writes a translation page of which every entry is known, without reading the old one. `now` moves the watermark;
+    /// without it there is none.
+    ///
+    /// # Errors
+    /// As [`TranslationStore::update`].
+    pub fn rewrite<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        space: &mut Space,
+        tvpn: Tvpn,
+        words: &[u32],
+        now: bool,
+        cause: Cause,
+    ) -> Result<(), Error<F::Fault>> {
+        let to = place(flash, space, self.stream, |flash, to, program| {
+            let watermark = if now { program } else { 0 };
+            flash.program(to, Oob::translation(tvpn, watermark, program), Payload::Meta(words), cause)
+        })?;
+        self.put(space, tvpn, to);
+        Ok(())
+    }
+
+    /// The page was written to `to`: the one before dies.
+    #[inline]
+    fn put(&mut self, space: &mut Space, tvpn: Tvpn, to: Ppn) {
+        let old = core::mem::replace(&mut self.directory[tvpn.index()], to);
+        if old != Ppn::NONE {
+            space.blocks.kill(old);
         }
     }
 
@@ -116,5 +138,32 @@ impl TranslationStore {
     /// Loads what [`TranslationStore::save`] saved.
     pub fn load(&mut self, from: &mut Loader<'_>) {
         self.directory.iter_mut().for_each(|ppn| *ppn = Ppn(from.u32()));
+    }
+}
+
+/// Takes the next page of a stream and lets `write` write it, given the page and its program number; takes another as
+/// often as the program fails.
+#[inline]
+fn place<F: Flash>(
+    flash: &mut F,
+    space: &mut Space,
+    stream: usize,
+    mut write: impl FnMut(&mut F, Ppn, u64) -> Result<(), F::Fault>,
+) -> Result<Ppn, Error<F::Fault>> {
+    loop {
+        let lane = space.streams[stream].turn();
+        let to = space.page_on(flash, stream, lane)?;
+        space.streams[stream].advance();
+        let program = space.number();
+        match write(flash, to, program) {
+            Ok(()) => return Ok(to),
+            Err(fault) if fault.kind() == FaultKind::ProgramFailed => space.abandon(to),
+            Err(fault) => {
+                if fault.kind() == FaultKind::Uncorrectable {
+                    space.give_back(stream, to);
+                }
+                return Err(fault.into());
+            }
+        }
     }
 }

@@ -31,8 +31,8 @@ pub struct Slot(u32);
 #[derive(Clone, Debug)]
 pub struct MappingCache {
     line_shift: u32,
-    /// Shift from line number to TVPN.
-    page_shift: u32,
+    /// Lines of a translation page.
+    page_lines: u32,
     capacity: u32,
     /// Slot of each line of the map.
     index: Vec<u32>,
@@ -48,7 +48,6 @@ pub struct MappingCache {
     dirty_head: Vec<u32>,
     dirty_next: Vec<u32>,
     dirty_previous: Vec<u32>,
-    dirty_entries: u32,
 }
 
 impl MappingCache {
@@ -61,7 +60,7 @@ impl MappingCache {
         let slots = capacity as usize;
         MappingCache {
             line_shift,
-            page_shift: page_entries.trailing_zeros() - line_shift,
+            page_lines: page_entries >> line_shift,
             capacity,
             index: vec![NONE; logical_pages.div_ceil(line_entries) as usize],
             line: vec![NONE; slots],
@@ -73,7 +72,6 @@ impl MappingCache {
             dirty_head: vec![NONE; logical_pages.div_ceil(page_entries) as usize],
             dirty_next: vec![NONE; slots],
             dirty_previous: vec![NONE; slots],
-            dirty_entries: 0,
         }
     }
 
@@ -119,7 +117,6 @@ impl MappingCache {
                 self.link(slot);
             }
             self.dirty[word] |= bit;
-            self.dirty_entries += 1;
         }
     }
 
@@ -129,7 +126,6 @@ impl MappingCache {
         self.entries[entry] = ppn.0;
         if self.dirty[word] & bit != 0 {
             self.dirty[word] &= !bit;
-            self.dirty_entries -= 1;
             if !self.is_dirty(slot) {
                 self.unlink(slot);
             }
@@ -149,14 +145,28 @@ impl MappingCache {
         self.dirty[word] & bit != 0
     }
 
-    /// The number of the line that an LPN is in.
-    pub fn line_of(&self, lpn: Lpn) -> u32 {
-        lpn.0 >> self.line_shift
+    /// The first LPN of the line that an LPN is in.
+    #[inline(always)]
+    pub fn first_of(&self, lpn: Lpn) -> u32 {
+        lpn.0 >> self.line_shift << self.line_shift
     }
 
-    /// Dirty entries in the whole cache.
-    pub fn dirty_entries(&self) -> u32 {
-        self.dirty_entries
+    /// Dirty entries of a line.
+    pub fn dirty_in(&self, slot: Slot) -> u32 {
+        let first = slot.0 as usize * self.words;
+        self.dirty[first..first + self.words].iter().map(|word| word.count_ones()).sum()
+    }
+
+    /// The lines of a translation page that have dirty entries, in no particular order.
+    pub fn dirty_lines(&self, tvpn: Tvpn) -> impl Iterator<Item = Slot> + '_ {
+        let next = |slot: u32| (slot != NONE).then_some(slot);
+        core::iter::successors(next(self.dirty_head[tvpn.index()]), move |&slot| next(self.dirty_next[slot as usize]))
+            .map(Slot)
+    }
+
+    /// Sorts lines by when they will be replaced, the next first.
+    pub fn sort_by_use(&self, lines: &mut [Slot]) {
+        lines.sort_unstable_by_key(|slot| self.order.standing(slot.0));
     }
 
     /// Whether a translation page has dirty entries in the cache.
@@ -166,11 +176,13 @@ impl MappingCache {
     }
 
     fn tvpn_of(&self, slot: Slot) -> Tvpn {
-        Tvpn(self.line[slot.0 as usize] >> self.page_shift)
+        let (line, lines) = (self.line[slot.0 as usize], self.page_lines);
+        Tvpn(if lines.is_power_of_two() { line >> lines.trailing_zeros() } else { line / lines })
     }
 
     fn link(&mut self, slot: Slot) {
-        let head = &mut self.dirty_head[(self.line[slot.0 as usize] >> self.page_shift) as usize];
+        let tvpn = self.tvpn_of(slot);
+        let head = &mut self.dirty_head[tvpn.index()];
         self.dirty_next[slot.0 as usize] = *head;
         self.dirty_previous[slot.0 as usize] = NONE;
         if *head != NONE {
@@ -203,7 +215,6 @@ impl MappingCache {
         for word in 0..self.words {
             let place = slot.0 as usize * self.words + word;
             let mut bits = core::mem::take(&mut self.dirty[place]);
-            self.dirty_entries -= bits.count_ones();
             while bits != 0 {
                 let within = word as u32 * 64 + bits.trailing_zeros();
                 bits &= bits - 1;
@@ -245,34 +256,21 @@ impl MappingCache {
         self.empty.push(slot.0);
     }
 
-    /// Caches the line of `lpn`; `entry` gives the PPN of each LPN of the line.
+    /// Caches the line of `lpn`; `load` puts its PPNs in place.
     ///
     /// # Panics
     /// If the cache is full or holds the line: bugs.
     #[inline]
-    pub fn insert(&mut self, lpn: Lpn, mut entry: impl FnMut(Lpn) -> Ppn) -> Slot {
+    pub fn insert(&mut self, lpn: Lpn, load: impl FnOnce(&mut [u32])) -> Slot {
         let slot = self.empty.pop().expect("there is room in the cache");
         let line = lpn.0 >> self.line_shift;
         debug_assert_eq!(self.index[line as usize], NONE);
         self.index[line as usize] = slot;
         self.line[slot as usize] = line;
         let first = (slot as usize) << self.line_shift;
-        for within in 0..1u32 << self.line_shift {
-            self.entries[first + within as usize] = entry(Lpn((line << self.line_shift) + within)).0;
-        }
+        load(&mut self.entries[first..first + (1 << self.line_shift)]);
         self.order.insert(slot);
         Slot(slot)
-    }
-
-    /// Every cached entry as (LPN, PPN, dirty), in no particular order.
-    pub fn iter(&self) -> impl Iterator<Item = (Lpn, Ppn, bool)> + '_ {
-        self.line.iter().enumerate().filter(|&(_, &line)| line != NONE).flat_map(move |(slot, &line)| {
-            (0..1u32 << self.line_shift).map(move |within| {
-                let lpn = Lpn((line << self.line_shift) + within);
-                let (entry, word, bit) = self.place(Slot(slot as u32), lpn);
-                (lpn, Ppn(self.entries[entry]), self.dirty[word] & bit != 0)
-            })
-        })
     }
 
     /// Bytes of a cache of `lines` lines: LPN and PPN for each single entry; otherwise a tag, the PPNs and the dirty
@@ -322,7 +320,9 @@ impl MappingCache {
                     ppn => Ppn(ppn),
                 };
                 let base = line << self.line_shift;
-                let slot = self.insert(Lpn(base), |lpn| ppn(packed[(lpn.0 - base) as usize]));
+                let slot = self.insert(Lpn(base), |entries| {
+                    entries.iter_mut().zip(&packed).for_each(|(entry, &word)| *entry = ppn(word).0);
+                });
                 for (within, &word) in packed.iter().enumerate().filter(|&(_, &word)| word & DIRTY != 0) {
                     self.set(slot, Lpn(base + within as u32), ppn(word));
                 }
@@ -342,17 +342,15 @@ mod tests {
         for line_entries in [1, 2, 4] {
             let mut cache = MappingCache::new(64, 8, line_entries, 6, OrderKind::Lru);
             for lpn in [0, 4, 9, 20] {
-                let slot = cache.insert(Lpn(lpn), |lpn| Ppn(lpn.0 + 100));
+                let slot = cache.insert(Lpn(lpn), |line| line.fill(100));
                 cache.set(slot, Lpn(lpn), Ppn(lpn));
             }
-            assert_eq!(cache.dirty_entries(), 4);
             assert!(cache.has_dirty(Tvpn(0)) && cache.has_dirty(Tvpn(1)) && cache.has_dirty(Tvpn(2)));
             let mut flushed = Vec::new();
             cache.clean_page(Tvpn(0), &mut flushed);
             flushed.sort_unstable();
             assert_eq!(flushed, [(0, 0), (4, 4)]);
             assert!(!cache.has_dirty(Tvpn(0)));
-            assert_eq!(cache.dirty_entries(), 2);
         }
     }
 
@@ -363,7 +361,7 @@ mod tests {
                 let new = || MappingCache::new(64, 8, line_entries, 5, *kind);
                 let mut cache = new();
                 for lpn in [0, 16, 32, 48, 8] {
-                    let slot = cache.insert(Lpn(lpn), |lpn| Ppn(lpn.0 + 100));
+                    let slot = cache.insert(Lpn(lpn), |line| line.fill(100));
                     cache.set(slot, Lpn(lpn), Ppn::NONE);
                 }
                 for lpn in [16, 32, 16] {

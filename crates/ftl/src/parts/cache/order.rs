@@ -97,7 +97,7 @@ impl Order {
             lists: [EMPTY; 2],
             limit: (slots * 4 / 5).max(1),
             uses: vec![0; counted],
-            stamp: vec![0; counted],
+            stamp: vec![0; slots],
             ranks: [BTreeSet::new(), BTreeSet::new()],
             clock: 0,
             loading: false,
@@ -111,6 +111,8 @@ impl Order {
 
     fn push(&mut self, slot: u32, segment: usize) {
         let list = &mut self.lists[segment];
+        self.clock += 1;
+        self.stamp[slot as usize] = self.clock;
         self.segment[slot as usize] = segment as u8;
         self.next[slot as usize] = list.head;
         self.previous[slot as usize] = NONE;
@@ -228,6 +230,15 @@ impl Order {
                 let least = self.ranks[1].first().or(self.ranks[0].first());
                 least.expect("an empty cache has no victim").2
             }
+        }
+    }
+
+    /// Where a line stands: the less, the sooner it is replaced.
+    pub fn standing(&self, slot: u32) -> (u8, u32, u64) {
+        let (segment, stamp) = (self.segment[slot as usize], self.stamp[slot as usize]);
+        match self.kind {
+            OrderKind::Lru | OrderKind::SegmentedLru => (segment, 0, stamp),
+            OrderKind::Lfu | OrderKind::RealGhost => (1 - segment, self.uses[slot as usize], stamp),
         }
     }
 

@@ -1,32 +1,35 @@
-//! How a `dftl` comes back from flash (docs/recovery.md).
+//! How a demand-paged scheme comes back from flash (docs/recovery.md).
 //!
 //! One pass over the spare areas finds the newest translation page of each TVPN and the data pages programmed after
 //! its watermark: the entries that were lost with the cache. They go back into the cache as dirty ones, a translation
 //! page's all together, or are written at once where they do not fit.
 
-use super::{CachePlan, DATA, Dftl, TRANSLATION};
+use super::cache::{Cache, Entry};
+use super::map::Store;
+use super::{DATA, Demand, TRANSLATION};
 use crate::parts::census::Census;
 use crate::{Error, MountReport, Settings};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
 use alloc::vec::Vec;
-use flash::{Cause, Flash, Kind, Lpn, Oob, Ppn, Tvpn};
+use flash::{Cause, Flash, Kind, Oob, Ppn, Tvpn};
 
-impl Dftl {
+impl<C: Cache, S: Store> Demand<C, S> {
     /// Rebuilds the scheme; the translation pages in `distrusted` are known to be damaged.
     pub(super) fn mount_on<F: Flash>(
         flash: &mut F,
         logical_pages: u32,
         settings: &Settings,
-        plan: &CachePlan,
         mut distrusted: BTreeSet<Ppn>,
-    ) -> Result<(Dftl, MountReport), Error<F::Fault>> {
+    ) -> Result<(Self, MountReport), Error<F::Fault>> {
         let g = *flash.geometry();
-        let mut dftl = Dftl::blank(g, logical_pages, settings, plan);
-        let pages = dftl.store.count() as usize;
+        let plan = Self::plan(&g, logical_pages, settings).expect("the settings were accepted before");
+        let mut ftl = Self::blank(settings, plan);
+        let pages = ftl.map.store.count() as usize;
         // The newest sound translation page of each TVPN, and its watermark.
         let mut newest: Vec<Option<(Ppn, Oob)>> = vec![None; pages];
-        // Data pages programmed after their translation page's watermark: the entries that were lost with the cache.
+        // Data pages programmed after their translation page's watermark: the entries that were lost with the cache,
+        // and those that changed the page afterwards without moving the watermark.
         let mut lost: BTreeMap<u32, (u64, u64, Ppn)> = BTreeMap::new();
         let census = Census::take(flash, |found| {
             for &(ppn, oob) in found {
@@ -38,7 +41,7 @@ impl Dftl {
                         }
                     }
                     Kind::Data if oob.address < logical_pages => {
-                        let page = newest[dftl.store.locate(oob.address).0.index()];
+                        let page = newest[ftl.map.store.locate(oob.address).0.index()];
                         if oob.program >= page.map_or(0, |(_, oob)| oob.version) {
                             let rank = (oob.version, oob.program, ppn);
                             lost.entry(oob.address).and_modify(|best| *best = rank.max(*best)).or_insert(rank);
@@ -48,16 +51,17 @@ impl Dftl {
                 }
             }
         })?;
-        dftl.space.adopt(&census, DATA, Some(TRANSLATION));
-        dftl.version = census.max_version;
+        ftl.map.space.adopt(&census, DATA, Some(TRANSLATION));
+        ftl.version = census.max_version;
         let mut report =
             MountReport { pages: census.pages, torn: census.torn, restored: 0, bad_blocks: census.bad.len() as u64 };
         // Groups of entries that do not fit the cache, to be written once everything is known.
-        let mut late: Vec<(Tvpn, Vec<(u32, u32)>)> = Vec::new();
+        let mut late: Vec<(Tvpn, Vec<Entry>)> = Vec::new();
+        let mut words = vec![Ppn::NONE.0; ftl.shape.page_entries as usize];
         for (tvpn, page) in newest.iter().enumerate().map(|(t, page)| (Tvpn(t as u32), *page)) {
-            let first = tvpn.0 * g.entries_per_page();
-            let range = first..logical_pages.min(first.saturating_add(g.entries_per_page()));
-            let mut words = vec![Ppn::NONE.0; g.entries_per_page() as usize];
+            let range = ftl.shape.lpns(tvpn);
+            let first = range.start;
+            words.fill(Ppn::NONE.0);
             let mut watermark = 0;
             if let Some((ppn, oob)) = page {
                 watermark = oob.version;
@@ -66,17 +70,17 @@ impl Dftl {
                     // It was whole once, and has been damaged since: all over again, without it. Nothing was written
                     // yet, and an older one, or none, only makes more data pages count.
                     distrusted.insert(ppn);
-                    return Self::mount_on(flash, logical_pages, settings, plan, distrusted);
+                    return Self::mount_on(flash, logical_pages, settings, distrusted);
                 }
-                words.copy_from_slice(content.meta());
-                dftl.store.found(tvpn, ppn);
-                dftl.space.blocks.revive(ppn);
+                ftl.map.store.found(tvpn, ppn, &oob, content.meta());
+                ftl.map.store.entries(tvpn, content.meta(), 0, &mut words);
+                ftl.map.space.blocks.revive(ppn);
             }
-            let mut group: Vec<(u32, u32)> = Vec::new();
+            let mut group: Vec<Entry> = Vec::new();
             for lpn in range {
                 let entry = &mut words[(lpn - first) as usize];
                 let restored = match lost.get(&lpn) {
-                    Some(&(.., ppn)) => Some(ppn),
+                    Some(&(.., ppn)) => (ppn.0 != *entry).then_some(ppn),
                     None if *entry == Ppn::NONE.0 || names(flash, &census, Ppn(*entry), lpn, watermark)? => None,
                     // The page was discarded, and its place taken since: the entry was lost.
                     None => Some(Ppn::NONE),
@@ -86,44 +90,30 @@ impl Dftl {
                     group.push((lpn, ppn.0));
                 }
                 if *entry != Ppn::NONE.0 {
-                    dftl.space.blocks.revive(Ppn(*entry));
+                    ftl.map.space.blocks.revive(Ppn(*entry));
                 }
             }
             report.restored += group.len() as u64;
-            dftl.restore_group(tvpn, first, &words, group, &mut late);
-        }
-        for (tvpn, group) in late {
-            dftl.update(flash, tvpn, &group, Cause::Recovery)?;
-        }
-        // Cut after cut must not eat up the room that collecting needs: it is made before anything else takes a page.
-        if dftl.needs_room() {
-            dftl.make_room_to_read(flash)?;
-        }
-        Ok((dftl, report))
-    }
-
-    /// Puts a translation page's lost entries into the cache as dirty ones, all or none of them.
-    fn restore_group(
-        &mut self,
-        tvpn: Tvpn,
-        first: u32,
-        words: &[u32],
-        group: Vec<(u32, u32)>,
-        late: &mut Vec<(Tvpn, Vec<(u32, u32)>)>,
-    ) {
-        let lines: BTreeSet<u32> = group.iter().map(|&(lpn, _)| self.cache.line_of(Lpn(lpn))).collect();
-        if lines.len() as u32 > self.cache.room() {
-            late.push((tvpn, group));
-            return;
-        }
-        for (lpn, ppn) in group.into_iter().map(|(lpn, ppn)| (Lpn(lpn), Ppn(ppn))) {
-            let entry = |lpn: Lpn| Ppn(words.get((lpn.0 - first) as usize).copied().unwrap_or(u32::MAX));
-            let slot = self.cache.find(lpn).unwrap_or_else(|| self.cache.insert(lpn, entry));
-            self.cache.set(slot, lpn, ppn);
-            if ppn == Ppn::NONE {
-                self.trimmed.insert(tvpn.0);
+            if group.is_empty() {
+                continue;
+            }
+            // A translation page's lost entries go into the cache as dirty ones, all or none of them.
+            if ftl.cache.restore(&group, |lpn| words.get((lpn - first) as usize).copied().unwrap_or(u32::MAX)) {
+                if group.iter().any(|&(_, ppn)| Ppn(ppn) == Ppn::NONE) {
+                    ftl.map.trimmed.insert(tvpn.0);
+                }
+            } else {
+                late.push((tvpn, group));
             }
         }
+        for (tvpn, group) in late {
+            ftl.write_entries(flash, tvpn, &group, Cause::Recovery)?;
+        }
+        // Cut after cut must not eat up the room that collecting needs: it is made before anything else takes a page.
+        if ftl.needs_room() {
+            ftl.make_room_to_read(flash)?;
+        }
+        Ok((ftl, report))
     }
 }
 

@@ -1,0 +1,169 @@
+//! What the engine asks of a mapping cache.
+//!
+//! A cache holds part of the map in the form its paper describes. It decides what to load, what to drop and which
+//! changed entries to write back when; it reaches flash only through the [`Map`] that it is handed. The engine asks for
+//! an entry ([`Cache::find`], [`Cache::fetch`]), changes it after a host write ([`Cache::prepare`], [`Cache::set`]) and
+//! tells it what collections and discards did ([`Cache::absorb`], [`Cache::refresh`]).
+
+use super::map::{Map, Store};
+use crate::{ConfigError, Error, Loader, Saver, Settings};
+use alloc::vec::Vec;
+use core::fmt::Debug;
+use flash::{Flash, Geometry, Lpn, Ppn, Tvpn};
+
+/// What a cache is cut for.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// Pages of the map.
+    pub logical_pages: u32,
+    /// Entries of a translation page.
+    pub page_entries: u32,
+    /// The device.
+    pub geometry: Geometry,
+}
+
+impl Shape {
+    /// Translation pages of the map.
+    pub fn pages(&self) -> u32 {
+        self.logical_pages.div_ceil(self.page_entries)
+    }
+
+    /// The translation page of an LPN.
+    #[inline(always)]
+    pub fn tvpn(&self, lpn: u32) -> Tvpn {
+        Tvpn(if self.page_entries.is_power_of_two() {
+            lpn >> self.page_entries.trailing_zeros()
+        } else {
+            lpn / self.page_entries
+        })
+    }
+
+    /// The LPNs of a translation page.
+    pub fn lpns(&self, tvpn: Tvpn) -> core::ops::Range<u32> {
+        let first = tvpn.0 * self.page_entries;
+        first..self.logical_pages.min(first.saturating_add(self.page_entries))
+    }
+}
+
+/// An entry that changed: LPN and new PPN.
+pub type Entry = (u32, u32);
+
+/// A mapping cache. An entry is *dirty* while its translation page does not hold it.
+pub trait Cache: Clone + Debug + Send + 'static {
+    /// Where an entry is, valid until the cache changes.
+    type Slot: Copy;
+
+    /// Whether [`Cache::absorb`] never leaves out an entry that is cached.
+    const ABSORBS_ALL: bool = false;
+
+    /// The fewest bytes that a cache of this shape works with.
+    ///
+    /// # Errors
+    /// Settings that do not fit the device.
+    fn least_bytes(shape: &Shape, settings: &Settings) -> Result<u64, ConfigError>;
+
+    /// An empty cache of at most `bytes`, no fewer than [`Cache::least_bytes`].
+    fn new(shape: &Shape, settings: &Settings, bytes: u64) -> Self;
+
+    /// Translation pages that one host page may have to write, at the most.
+    fn most_updates(shape: &Shape) -> u32;
+
+    /// A host request over these pages begins.
+    fn request(&mut self, first: Lpn, pages: u32) {
+        let _ = (first, pages);
+    }
+
+    /// The entry, if it is cached. Tells nothing to the replacement order.
+    fn find(&self, lpn: Lpn) -> Option<Self::Slot>;
+
+    /// A host access found the entry.
+    fn hit(&mut self, slot: Self::Slot, lpn: Lpn);
+
+    /// The PPN of a cached entry; [`Ppn::NONE`] if it maps nothing.
+    fn get(&self, slot: Self::Slot, lpn: Lpn) -> Ppn;
+
+    /// Whether the entry, which is cached, is dirty.
+    fn is_dirty(&self, slot: Self::Slot, lpn: Lpn) -> bool;
+
+    /// A host access missed the entry: makes room and loads it.
+    ///
+    /// # Errors
+    /// Full; the medium's.
+    fn fetch<F: Flash, S: Store>(
+        &mut self,
+        flash: &mut F,
+        map: &mut Map<S>,
+        lpn: Lpn,
+    ) -> Result<Self::Slot, Error<F::Fault>>;
+
+    /// The entry in `slot` is about to become `ppn`: makes whatever room that takes. The entry stays where it is.
+    ///
+    /// # Errors
+    /// Full; the medium's.
+    #[inline(always)]
+    fn prepare<F: Flash, S: Store>(
+        &mut self,
+        flash: &mut F,
+        map: &mut Map<S>,
+        slot: Self::Slot,
+        lpn: Lpn,
+        ppn: Ppn,
+    ) -> Result<(), Error<F::Fault>> {
+        let _ = (flash, map, slot, lpn, ppn);
+        Ok(())
+    }
+
+    /// Changes an entry that was prepared; it is dirty.
+    fn set(&mut self, slot: Self::Slot, lpn: Lpn, ppn: Ppn);
+
+    /// A collection moved pages, sorted by LPN. Changes the cached entries and leaves in `moves` the ones that are to
+    /// be written to their translation pages: those that are not cached, and those that it could not change without
+    /// going to flash. The latter will be written together with all dirty entries of their translation page, and then
+    /// handed to [`Cache::refresh`].
+    fn absorb(&mut self, moves: &mut Vec<Entry>);
+
+    /// Whether a translation page has dirty entries here.
+    fn has_dirty(&self, tvpn: Tvpn) -> bool;
+
+    /// Appends all dirty entries of a translation page to `out`; they count as clean from now on.
+    fn clean_page(&mut self, tvpn: Tvpn, out: &mut Vec<Entry>);
+
+    /// Entries that were taken to be clean could not be written: those still cached with that value are dirty again.
+    fn soil(&mut self, entries: &[Entry]);
+
+    /// The translation page says this now of an entry that is clean or not cached: if it is cached, it changes, or is
+    /// dropped.
+    fn refresh(&mut self, lpn: Lpn, ppn: Ppn);
+
+    /// While mounting: takes in lost entries of one translation page as dirty ones, all or, if they do not fit, none.
+    /// `entry` gives the present PPN of every LPN of the page, the lost ones included.
+    fn restore(&mut self, group: &[Entry], entry: impl Fn(u32) -> u32) -> bool;
+
+    /// `lpn` will be looked up soon.
+    fn prefetch(&self, lpn: Lpn);
+
+    /// Controller RAM, bytes.
+    fn memory(&self) -> u64;
+
+    /// The cache's own counters, by the names in the scheme's row.
+    fn counters(&self, out: &mut Vec<(&'static str, u64)>) {
+        let _ = out;
+    }
+
+    /// Forgets them.
+    fn reset_counters(&mut self) {}
+
+    /// Checks invariants beyond those that hold for every cache.
+    ///
+    /// # Errors
+    /// The first that does not hold.
+    fn audit(&self) -> Result<(), alloc::string::String> {
+        Ok(())
+    }
+
+    /// Saves the state, in at most [`Cache::memory`] bytes.
+    fn save(&self, out: &mut Saver);
+
+    /// Loads what [`Cache::save`] saved into a new cache.
+    fn load(&mut self, from: &mut Loader<'_>);
+}

@@ -1,0 +1,293 @@
+//! Collection in the demand-paged engine: which block, what moves, and what that means for the map.
+
+use super::cache::{Cache, Entry};
+use super::map::{Map, Store};
+use super::{Demand, TRANSLATION};
+use crate::Error;
+use crate::parts::space::Fate;
+use alloc::vec::Vec;
+use flash::{Block, Cause, Collection, FaultKind, Flash, FlashFault, Lpn, Ppn, Tvpn};
+
+impl<C: Cache, S: Store> Demand<C, S> {
+    /// Makes room for a host page. See the module's description for why this ends.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn make_room<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+        self.evacuate(flash)?;
+        let mut rounds = 8 * self.map.space.blocks.geometry().block_count();
+        while self.map.space.blocks.free_total() < self.map.space.high {
+            let Some(victim) = self.choose().filter(|_| rounds > 0) else {
+                // Nothing can be gained; what is left may still be enough for a page.
+                return if self.map.space.blocks.free_total() >= self.least { Ok(()) } else { Err(Error::Full) };
+            };
+            rounds -= 1;
+            self.collect(flash, victim, Fate::Erase)?;
+        }
+        Ok(())
+    }
+
+    /// The victim, by the rules of the module's description.
+    fn choose(&mut self) -> Option<Block> {
+        let free = self.map.space.blocks.free_total();
+        let translation = self.map.space.best_translation_block().filter(|&block| self.needs(block) <= free);
+        let Some(mut data) = self.policy_victim() else { return translation };
+        if self.needs(data) > free && !self.map.space.is_translation(data) {
+            // The policy's choice does not fit any more: the block that takes the least may.
+            let blocks = &self.map.space.blocks;
+            let candidates =
+                (0..blocks.geometry().block_count()).filter(|&block| blocks.is_candidate(block)).map(Block);
+            data = candidates.min_by_key(|&block| blocks.live_of(block)).unwrap_or(data);
+        }
+        if self.map.space.is_translation(data) {
+            return translation.map(|best| if self.needs(data) <= free { data } else { best });
+        }
+        let needs = self.needs(data);
+        let Some(translation) = translation else { return (needs <= free).then_some(data) };
+        if needs + 1 > free {
+            return Some(translation);
+        }
+        let half = self.map.space.blocks.geometry().pages_per_block / 2;
+        let apart = self.map.space.translation.as_ref().is_some_and(|blocks| !blocks.among_data);
+        let waited = self.map.space.blocks.live_of(translation) + half <= self.map.space.blocks.live_of(data);
+        Some(if apart && waited { translation } else { data })
+    }
+
+    /// Free blocks that collecting a block may take.
+    fn needs(&self, block: Block) -> u32 {
+        let pages = self.map.space.blocks.geometry().pages_per_block;
+        let live = self.map.space.blocks.live_of(block);
+        let blocks = |stream: usize, wanted: u32| {
+            let lanes = &self.map.space.streams[stream];
+            let room: u32 = (0..lanes.count()).map(|lane| lanes.room(lane)).sum();
+            wanted.saturating_sub(room).div_ceil(pages)
+        };
+        let discards = if self.map.durable_trim { self.map.trimmed.len() as u32 } else { 0 };
+        if self.map.space.is_translation(block) {
+            blocks(TRANSLATION, live + discards)
+        } else {
+            blocks(self.collected, live) + blocks(TRANSLATION, live.min(self.map.store.count()) + discards)
+        }
+    }
+
+    fn policy_victim(&mut self) -> Option<Block> {
+        let dies = self.map.space.blocks.geometry().die_count() as usize;
+        let poorest = self.map.space.poorest_die();
+        let range = self.map.space.blocks.range(poorest);
+        if let Some(victim) = self.map.space.pick(range) {
+            return Some(victim);
+        }
+        if dies == 1 {
+            return None;
+        }
+        let blocks = self.map.space.blocks.geometry().block_count();
+        self.map.space.pick(0..blocks)
+    }
+
+    fn collect<F: Flash>(&mut self, flash: &mut F, victim: Block, fate: Fate) -> Result<(), Error<F::Fault>> {
+        // An erase may take the newest copy of a discarded page while older ones are left: its discard goes first.
+        if self.map.durable_trim {
+            self.write_discards(flash)?;
+        }
+        let candidate = self.map.space.begin_collecting(victim);
+        let collected = if self.map.space.is_translation(victim) {
+            self.collect_translation(flash, victim, fate)
+        } else {
+            self.collect_data(flash, victim, fate)
+        };
+        if collected.is_err() && candidate {
+            self.map.space.blocks.stop_collecting(victim);
+        }
+        collected
+    }
+
+    fn collect_translation<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        victim: Block,
+        fate: Fate,
+    ) -> Result<(), Error<F::Fault>> {
+        self.map.counters.translation_victims += 1;
+        let g = *flash.geometry();
+        let mut gc = Collection::on(flash);
+        let mut next = 0;
+        while let Some(offset) = self.map.space.blocks.next_live(victim, next) {
+            next = offset + 1;
+            let from = g.page(victim, offset);
+            let (to, tvpn) = self.copy_page(&mut *gc, from)?;
+            self.map.store.moved(tvpn, to);
+            self.map.space.blocks.kill(from);
+            self.map.counters.translation_copies += 1;
+        }
+        gc.then();
+        self.map.space.finish(&mut *gc, victim, fate, Cause::TranslationGc)
+    }
+
+    fn collect_data<F: Flash>(&mut self, flash: &mut F, victim: Block, fate: Fate) -> Result<(), Error<F::Fault>> {
+        self.map.counters.data_victims += 1;
+        let mut gc = Collection::on(flash);
+        let mut moves = core::mem::take(&mut self.moves);
+        let mut result = self.copy_data(&mut *gc, victim, &mut moves);
+        self.map.counters.data_copies += moves.len() as u64;
+        // Cached entries change in the cache alone; the others are written, a translation page at a time.
+        self.cache.absorb(&mut moves);
+        moves.sort_unstable_by_key(|&(lpn, _)| lpn);
+        gc.then();
+        let mut rest = &moves[..];
+        while let (Ok(()), Some(&(lpn, _))) = (&result, rest.first()) {
+            let (tvpn, _) = self.map.store.locate(lpn);
+            let group = rest.partition_point(|&(lpn, _)| self.map.store.locate(lpn).0 == tvpn);
+            let (now, later) = rest.split_at(group);
+            if let Some(&(lpn, _)) = later.first() {
+                let (tvpn, word) = self.map.store.locate(lpn);
+                let at = self.map.store.at(tvpn);
+                if at != Ppn::NONE {
+                    gc.hint(at, word);
+                    self.map.space.blocks.prefetch(at);
+                }
+            }
+            result = self.write_moves(&mut *gc, tvpn, now);
+            if result.is_ok() {
+                rest = later;
+            }
+        }
+        if let Err(error) = result {
+            self.move_back(&mut *gc, rest)?;
+            return Err(error);
+        }
+        moves.clear();
+        self.moves = moves;
+        self.map.space.finish(&mut *gc, victim, fate, Cause::DataGc)
+    }
+
+    /// Writes the new places of moved pages, sorted by LPN, into their translation page.
+    fn write_moves<F: Flash>(&mut self, flash: &mut F, tvpn: Tvpn, moves: &[Entry]) -> Result<(), Error<F::Fault>> {
+        let left = |cache: &C| !C::ABSORBS_ALL && moves.iter().any(|&(lpn, _)| cache.find(Lpn(lpn)).is_some());
+        let stale = left(&self.cache);
+        let mut entries = core::mem::take(&mut self.entries);
+        if self.gc_fold || stale {
+            self.cache.clean_page(tvpn, &mut entries);
+        }
+        // The new places stand behind what the cache still had, and win.
+        let folded = entries.len();
+        entries.extend_from_slice(moves);
+        let all = !self.cache.has_dirty(tvpn);
+        let written = self.map.update(flash, tvpn, &entries, all, Cause::TranslationUpdate);
+        match &written {
+            Err(_) => self.cache.soil(&entries[..folded]),
+            Ok(()) if stale => moves.iter().for_each(|&(lpn, ppn)| self.cache.refresh(Lpn(lpn), Ppn(ppn))),
+            Ok(()) => {}
+        }
+        entries.clear();
+        self.entries = entries;
+        written
+    }
+
+    /// Copies the live pages of a data block; `moves` is told each LPN and its new page, also if not all could be
+    /// copied.
+    #[inline]
+    fn copy_data<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        victim: Block,
+        moves: &mut Vec<Entry>,
+    ) -> Result<(), Error<F::Fault>> {
+        let g = *flash.geometry();
+        let (die, stream) = (g.die_of(victim).index(), self.collected);
+        let mut next = 0;
+        while let Some((first, bits)) = self.map.space.blocks.live_word(victim, next) {
+            let from = g.page(victim, first);
+            let cache = &self.cache;
+            let begun = moves.len();
+            let run = self.map.space.move_run(flash, stream, die, (from, bits), Cause::DataGc, |_, lpn| {
+                cache.prefetch(Lpn(lpn));
+                moves.push((lpn, 0));
+            })?;
+            for ((_, place), to) in moves[begun..].iter_mut().zip(run.to) {
+                *place = to;
+            }
+            run.result?;
+            next = first + 64 - run.moved.leading_zeros();
+        }
+        Ok(())
+    }
+
+    /// Copies a translation page of a collected block; its new place.
+    fn copy_page<F: Flash>(&mut self, flash: &mut F, from: Ppn) -> Result<(Ppn, Tvpn), Error<F::Fault>> {
+        let g = *flash.geometry();
+        let die = g.die_of(g.block_of(from)).index();
+        let Map { space, store, .. } = &mut self.map;
+        loop {
+            let to = space.page_on(flash, TRANSLATION, die)?;
+            let program = space.number();
+            let copied = flash.copy(from, to, Cause::TranslationGc, |oob, words| {
+                oob.program = program;
+                store.compact(oob.tvpn(), words);
+            });
+            match copied {
+                Ok(oob) => return Ok((to, oob.tvpn())),
+                Err(fault) if fault.kind() == FaultKind::ProgramFailed => space.abandon(to),
+                Err(fault) => {
+                    if fault.kind() == FaultKind::Uncorrectable {
+                        space.give_back(TRANSLATION, to);
+                    }
+                    return Err(fault.into());
+                }
+            }
+        }
+    }
+
+    /// A collection ends early, because programs failed and took the room for it: the copies whose entries could not be
+    /// written die, and the pages that the translation pages still name live on.
+    #[cold]
+    fn move_back<F: Flash>(&mut self, flash: &mut F, moves: &[Entry]) -> Result<(), Error<F::Fault>> {
+        for &(lpn, copy) in moves {
+            let before = match self.cache.find(Lpn(lpn)) {
+                Some(slot) => self.cache.get(slot, Lpn(lpn)),
+                None => self.stored(flash, lpn)?,
+            };
+            self.map.space.blocks.kill(Ppn(copy));
+            self.map.space.blocks.revive(before);
+        }
+        Ok(())
+    }
+
+    /// Empties and retires the blocks that failed a program.
+    pub(super) fn evacuate<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+        while let Some(&block) = self.map.space.doomed.last() {
+            self.collect(flash, block, Fate::Retire)?;
+            self.map.space.doomed.retain(|&doomed| doomed != block);
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    pub(super) fn needs_room(&self) -> bool {
+        self.map.space.blocks.free_total() <= self.map.space.low || !self.map.space.doomed.is_empty()
+    }
+
+    /// Makes room for what a read may evict; true if the device is full.
+    #[cold]
+    pub(super) fn make_room_to_read<F: Flash>(&mut self, flash: &mut F) -> Result<bool, Error<F::Fault>> {
+        match self.make_room(flash) {
+            Ok(()) => Ok(false),
+            Err(Error::Full) => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Collects ahead of need, for about `copies` page copies; whether there may be more.
+    pub(super) fn collect_ahead<F: Flash>(&mut self, flash: &mut F, copies: u32) -> Result<bool, Error<F::Fault>> {
+        self.evacuate(flash)?;
+        if self.map.space.blocks.free_total() > self.map.space.high {
+            return Ok(false);
+        }
+        // Ahead of need, only victims that are at least half dead and within the budget are worth their copies.
+        let half = flash.geometry().pages_per_block / 2;
+        let limit = half.min(copies);
+        let Some(victim) = self.choose().filter(|&victim| self.map.space.blocks.live_of(victim) <= limit) else {
+            return Ok(false);
+        };
+        self.collect(flash, victim, Fate::Erase)?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,249 @@
+//! The map on flash, as a cache reaches it: translation pages, the space they live in, and what became of them.
+
+use crate::parts::space::Space;
+use crate::{CacheCounters, ConfigError, Error, Loader, Saver, Settings};
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+use core::fmt::Debug;
+use flash::{Cause, Flash, Geometry, Oob, Ppn, Tvpn};
+
+use super::cache::Entry;
+
+/// Which dirty entries of a translation page an eviction may write back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Batch {
+    /// The victim's alone.
+    Victim,
+    /// The victim's, and others while the sum stays within this many.
+    UpTo(u32),
+    /// All of them.
+    All,
+}
+
+/// How translation pages are kept on flash.
+pub trait Store: Clone + Debug + Send + 'static {
+    /// For a map of `logical_pages` entries; none written yet.
+    ///
+    /// # Errors
+    /// Settings that do not fit the device.
+    fn new(geometry: &Geometry, logical_pages: u32, stream: usize, settings: &Settings) -> Result<Self, ConfigError>;
+
+    /// Entries of a translation page.
+    fn page_entries(&self) -> u32;
+
+    /// Translation pages that the map takes.
+    fn count(&self) -> u32;
+
+    /// The translation page of an LPN and the entry in it.
+    fn locate(&self, lpn: u32) -> (Tvpn, usize);
+
+    /// Where a translation page is; [`Ppn::NONE`] if it was never written.
+    fn at(&self, tvpn: Tvpn) -> Ppn;
+
+    /// Copies the entries from `first` on out of a translation page that was read; what lies behind its end is unmapped.
+    fn entries(&self, tvpn: Tvpn, words: &[u32], first: usize, out: &mut [u32]);
+
+    /// What an eviction may write back, if its victim has `dirty` dirty entries.
+    fn batch(&self, tvpn: Tvpn, dirty: u32) -> Batch;
+
+    /// Brings entries into their translation page. `all`: no dirty entry of it stays in the cache. `whole`: as a page
+    /// of its own, with a watermark (docs/recovery.md), whatever it costs.
+    ///
+    /// # Errors
+    /// Full; the medium's.
+    fn update<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        space: &mut Space,
+        tvpn: Tvpn,
+        entries: &[Entry],
+        how: Update,
+    ) -> Result<(), Error<F::Fault>>;
+
+    /// As [`Store::update`] with `whole`, but edits the entries in place.
+    ///
+    /// # Errors
+    /// Full; the medium's.
+    fn edit<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        space: &mut Space,
+        tvpn: Tvpn,
+        how: Update,
+        edit: impl FnMut(&mut [u32]),
+    ) -> Result<(), Error<F::Fault>>;
+
+    /// Writes a translation page of which every entry is known, without reading it first.
+    ///
+    /// # Errors
+    /// Full; the medium's.
+    fn rewrite<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        space: &mut Space,
+        tvpn: Tvpn,
+        words: &[u32],
+        how: Update,
+    ) -> Result<(), Error<F::Fault>>;
+
+    /// What the copy of a collected translation page changes in its words.
+    fn compact(&self, tvpn: Tvpn, words: &mut [u32]) {
+        let _ = (tvpn, words);
+    }
+
+    /// A collection moved a translation page.
+    fn moved(&mut self, tvpn: Tvpn, to: Ppn);
+
+    /// While mounting: where a translation page is, and what it holds.
+    fn found(&mut self, tvpn: Tvpn, at: Ppn, oob: &Oob, words: &[u32]);
+
+    /// RAM, bytes.
+    fn memory(&self) -> u64;
+
+    /// The store's own counters, by the names in the scheme's row.
+    fn counters(&self, out: &mut Vec<(&'static str, u64)>) {
+        let _ = out;
+    }
+
+    /// Forgets them.
+    fn reset_counters(&mut self) {}
+
+    /// Saves the state, in at most [`Store::memory`] bytes.
+    fn save(&self, out: &mut Saver);
+
+    /// Loads what [`Store::save`] saved into a new store.
+    fn load(&mut self, from: &mut Loader<'_>);
+}
+
+/// How a translation page is updated.
+#[derive(Clone, Copy, Debug)]
+pub struct Update {
+    /// What for.
+    pub cause: Cause,
+    /// No dirty entry of the page stays in the cache: its watermark may move.
+    pub all: bool,
+    /// The page must be written whole.
+    pub whole: bool,
+}
+
+/// Upper bounds of the classes in which updates are counted by their number of entries.
+pub(super) const UPDATE_SIZES: [u32; 12] = [1, 2, 4, 8, 16, 24, 32, 64, 128, 256, 512, 1024];
+
+/// What the engine counts for every scheme of the family.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Counters {
+    /// The mapping cache.
+    pub cache: CacheCounters,
+    /// Evictions that wrote nothing.
+    pub clean_evictions: u64,
+    /// Translation pages read on misses.
+    pub loads: u64,
+    /// Updates of translation pages.
+    pub updates: u64,
+    /// The same by their number of entries, in classes of [`UPDATE_SIZES`].
+    pub update_sizes: [u64; UPDATE_SIZES.len()],
+    /// Data blocks collected.
+    pub data_victims: u64,
+    /// Translation blocks collected.
+    pub translation_victims: u64,
+    /// Data pages copied by collections.
+    pub data_copies: u64,
+    /// Translation pages copied by collections.
+    pub translation_copies: u64,
+}
+
+/// See the module's description.
+#[derive(Clone, Debug)]
+pub struct Map<S> {
+    /// Translation pages.
+    pub store: S,
+    /// Where they and the data live.
+    pub space: Space,
+    /// Whether discards survive a power cut.
+    pub durable_trim: bool,
+    /// Translation pages with discarded entries that are dirty in the cache.
+    pub trimmed: BTreeSet<u32>,
+    /// What happened.
+    pub counters: Counters,
+}
+
+impl<S: Store> Map<S> {
+    /// Reads a translation page for a miss; `None` if it was never written.
+    ///
+    /// # Errors
+    /// The medium's.
+    #[inline]
+    pub fn read<'f, F: Flash>(&mut self, flash: &'f mut F, tvpn: Tvpn) -> Result<Option<&'f [u32]>, Error<F::Fault>> {
+        let at = self.store.at(tvpn);
+        if at == Ppn::NONE {
+            return Ok(None);
+        }
+        self.counters.loads += 1;
+        let (_, content) = flash.read(at, Cause::TranslationLoad)?;
+        Ok(Some(content.meta()))
+    }
+
+    /// What an eviction may write back, if its victim has `dirty` dirty entries in that translation page.
+    #[inline]
+    pub fn batch(&self, tvpn: Tvpn, dirty: u32) -> Batch {
+        // Discards survive only in a page of its own, with a watermark.
+        if self.durable_trim && self.trimmed.contains(&tvpn.0) { Batch::All } else { self.store.batch(tvpn, dirty) }
+    }
+
+    /// Brings entries into their translation page. `all`: no dirty entry of it stays in the cache.
+    ///
+    /// # Errors
+    /// Full; the medium's. The entries are then dirty as before: tell the cache ([`super::cache::Cache::soil`]).
+    pub fn update<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        tvpn: Tvpn,
+        entries: &[Entry],
+        all: bool,
+        cause: Cause,
+    ) -> Result<(), Error<F::Fault>> {
+        self.count_update(entries.len());
+        let discards = all && !self.trimmed.is_empty() && self.trimmed.contains(&tvpn.0);
+        let how = Update { cause, all, whole: discards && self.durable_trim };
+        self.store.update(flash, &mut self.space, tvpn, entries, how)?;
+        if discards {
+            self.trimmed.remove(&tvpn.0);
+        }
+        Ok(())
+    }
+
+    /// Counts an update of so many entries.
+    pub fn count_update(&mut self, entries: usize) {
+        self.counters.updates += 1;
+        if let Some(class) = UPDATE_SIZES.iter().position(|&most| entries <= most as usize) {
+            self.counters.update_sizes[class] += 1;
+        }
+    }
+
+    /// Writes a translation page of which the cache knows every entry, without reading it. No dirty entry of it may
+    /// stay in the cache; `changed` of them did change.
+    ///
+    /// # Errors
+    /// As [`Map::update`].
+    pub fn rewrite<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        tvpn: Tvpn,
+        words: &[u32],
+        changed: usize,
+        cause: Cause,
+    ) -> Result<(), Error<F::Fault>> {
+        self.count_update(changed);
+        let how = Update { cause, all: true, whole: true };
+        self.store.rewrite(flash, &mut self.space, tvpn, words, how)?;
+        self.trimmed.remove(&tvpn.0);
+        Ok(())
+    }
+
+    /// An eviction wrote back so many entries.
+    #[inline]
+    pub fn wrote_back(&mut self, entries: usize) {
+        self.counters.cache.writebacks += 1;
+        self.counters.cache.writeback_entries += entries as u64;
+    }
+}

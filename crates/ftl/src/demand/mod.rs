@@ -1,0 +1,558 @@
+//! The demand-paged engine: a page map on flash, of which a cache holds what is in use.
+//!
+//! A scheme of this family is a mapping cache ([`cache::Cache`]) over a translation store ([`map::Store`]); everything
+//! else is here: host pages, space, collection, mounting. The papers differ in what a cache line is and who is evicted,
+//! and in how a translation page takes changes; a combination that none of them tried is a type and a row.
+//!
+//! ```text
+//!            ┌──────── cache ────────┐  fetch: evict, load   ┌──────── map ─────────┐
+//!  LPN ─▶ find ─hit─▶ PPN            ├──────────────────────▶│ store: where pages   │──▶ translation blocks
+//!            │ set (dirty)           │  write back: update   │ are, how they change │
+//!            └───────────────────────┘                       │ space ───────────────┼──▶ data blocks
+//!                    ▲ absorb (lazy copying)                 └──────────────────────┘
+//!                    └──────────────── collection ───────────────────┘
+//! ```
+//!
+//! When collection moves data pages, the cached entries only change in the cache (lazy copying, S4 section 3.3); the
+//! others are grouped by translation page and written, one update for each (batch update).
+//!
+//! # Space
+//!
+//! Room is made before a host page is served, never in between. A host page then takes one data page and at most
+//! [`Cache::most_updates`] translation pages. Collecting a data block with `v < P` live pages takes `v` data pages and
+//! at most `k` translation pages, the number that the moved entries lie in (a cache absorbs moved entries without
+//! writing anything); it gives back `P − v ≥ 1` pages and kills `k` more translation pages. Collecting a translation
+//! block with `w < P` live pages takes `w` and gives back `P − w ≥ 1`, and kills none. Both are begun only if the open
+//! blocks and the free ones hold what they may take, so that at least the victim is free afterwards; and if a data
+//! block would leave less than two, a translation block with a dead page goes first. Dead data pages only become fewer,
+//! by at least one with each data block; between two of those, dead translation pages only become fewer. Hence
+//! `make_room` ends: with room, or because nothing can be begun, and then the device is full and says so. (So that a
+//! hopeless device does not turn over all of its blocks for a single page, it also gives up after eight collections for
+//! each block.)
+//!
+//! Otherwise `victims` decides between the two sorts. `plain` is the papers' rule: one policy over all blocks.
+//! `net-gain` collects a translation block only if it has half a block fewer live pages than the policy's data victim:
+//! translation pages die soon by themselves (each collection of data kills many), so waiting for them pays.
+//!
+//! Departures that all schemes of the family share: striping over dies; `net-gain` (the papers' rule is
+//! `victims = plain`); the watermark and everything else that lets them be mounted from flash (docs/recovery.md); TRIM.
+
+pub mod cache;
+mod collect;
+pub mod lines;
+pub mod map;
+mod mount;
+pub mod out_of_place;
+pub mod parameters;
+
+use crate::parts::space::{Space, TranslationBlocks};
+use crate::{CacheCounters, ConfigError, Error, Ftl, Loader, MountReport, Saver, Settings};
+use alloc::collections::BTreeSet;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+use cache::{Cache, Entry, Shape};
+use flash::{Cause, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Oob, Payload, Ppn, Tvpn};
+use map::{Counters, Map, Store, Update};
+
+/// The write stream of host pages, and of collected ones if they have none of their own.
+pub const DATA: usize = 0;
+/// The write stream of translation pages.
+pub const TRANSLATION: usize = 1;
+/// The write stream of collected data pages, if they have one.
+const COLLECTED: usize = 2;
+
+/// Translation pages with discarded entries in the cache alone, at the most, if discards are durable.
+const MOST_DISCARDS: usize = 4;
+
+/// Pages of a discarded run up to which it goes through the cache, as writes do.
+const SHORT_DISCARD: u32 = 8;
+
+/// See the module's description.
+#[derive(Clone, Debug)]
+pub struct Demand<C, S> {
+    cache: C,
+    map: Map<S>,
+    shape: Shape,
+    gc_fold: bool,
+    /// The stream that collected data pages go to.
+    collected: usize,
+    /// Free blocks that a host page may need: a data block, blocks for translation pages, and one to collect into.
+    least: u32,
+    /// Consecutive LPNs that stay on a die, and how far the present run of them has got.
+    stripe: u32,
+    run: (u32, u32),
+    /// Versions given so far.
+    version: u64,
+    /// The page that is about to be modified: its next look-up is no access.
+    modifying: u32,
+    /// Scratch space of collections and updates; empty between calls.
+    moves: Vec<Entry>,
+    entries: Vec<Entry>,
+}
+
+/// How a device's RAM is shared out.
+struct Plan<S> {
+    store: S,
+    shape: Shape,
+    cache_bytes: u64,
+}
+
+impl<C: Cache, S: Store> Demand<C, S> {
+    fn plan(g: &Geometry, logical_pages: u32, settings: &Settings) -> Result<Plan<S>, ConfigError> {
+        let store = S::new(g, logical_pages, TRANSLATION, settings)?;
+        let shape = Shape { logical_pages, page_entries: store.page_entries(), geometry: *g };
+        let directory = store.memory();
+        let least = directory + C::least_bytes(&shape, settings)?;
+        let asked = match settings.count("cache-bytes") {
+            0 => (u64::from(logical_pages.div_ceil(g.pages_per_block)) * 4).max(least),
+            bytes => bytes,
+        };
+        if asked < least {
+            return Err(ConfigError {
+                key: "cache-bytes",
+                what: format!("a cache of {asked} bytes is too small: the directory alone takes {directory}"),
+                fix: format!("give at least {least} bytes"),
+            });
+        }
+        Ok(Plan { store, shape, cache_bytes: asked - directory })
+    }
+
+    fn check(g: &Geometry, logical_pages: u32, settings: &Settings) -> Result<Plan<S>, ConfigError> {
+        let plan = Self::plan(g, logical_pages, settings)?;
+        let dies = g.die_count();
+        let translation = plan.store.count();
+        let live = (u64::from(logical_pages) + u64::from(translation)).div_ceil(u64::from(g.pages_per_block));
+        let streams = 1 + settings.count("streams");
+        let kept = (settings.count("gc-low") + 1) * u64::from(dies) + streams * u64::from(dies);
+        if u64::from(g.block_count()) < live + kept {
+            return Err(ConfigError {
+                key: "spare",
+                what: format!(
+                    "{logical_pages} logical pages and {translation} translation pages take {live} blocks, {kept} more \
+                     are kept free or open on {dies} dies, and there are {}",
+                    g.block_count()
+                ),
+                fix: format!(
+                    "give more spare space, at least {:.2} %",
+                    100.0 * kept as f64 / (live + kept) as f64 + 0.01
+                ),
+            });
+        }
+        Ok(plan)
+    }
+
+    fn blank(settings: &Settings, plan: Plan<S>) -> Self {
+        let Plan { store, shape, cache_bytes } = plan;
+        let g = shape.geometry;
+        let dies = g.die_count() as usize;
+        let streams = settings.count("streams") as usize;
+        let mut space = Space::new(g, settings, &vec![dies; 1 + streams]);
+        let least = 2 + C::most_updates(&shape).div_ceil(g.pages_per_block);
+        space.low = (settings.count("gc-low") as u32 * dies as u32).max(least);
+        space.high = (settings.count("gc-high") as u32 * dies as u32).max(space.low + 1);
+        space.translation = Some(TranslationBlocks {
+            stream: TRANSLATION,
+            closed: Vec::new(),
+            among_data: settings.word("victims") == "plain",
+        });
+        Demand {
+            cache: C::new(&shape, settings, cache_bytes),
+            map: Map {
+                store,
+                space,
+                durable_trim: settings.switch("durable-trim"),
+                trimmed: BTreeSet::new(),
+                counters: Counters::default(),
+            },
+            shape,
+            gc_fold: settings.switch("gc-fold"),
+            collected: if streams == 2 { COLLECTED } else { DATA },
+            least,
+            stripe: settings.count("stripe") as u32,
+            run: (u32::MAX, 0),
+            version: 0,
+            modifying: u32::MAX,
+            moves: Vec::new(),
+            entries: Vec::new(),
+        }
+    }
+
+    // ---- the map -----------------------------------------------------------------------------------------------
+
+    /// The cached entry of an LPN, loaded if need be (S4, algorithm 1).
+    #[inline]
+    fn translate<F: Flash>(&mut self, flash: &mut F, lpn: Lpn) -> Result<C::Slot, Error<F::Fault>> {
+        let counted = self.modifying != lpn.0;
+        self.modifying = u32::MAX;
+        self.map.counters.cache.accesses += u64::from(counted);
+        if let Some(slot) = self.cache.find(lpn) {
+            self.map.counters.cache.hits += u64::from(counted);
+            self.cache.hit(slot, lpn);
+            return Ok(slot);
+        }
+        self.cache.fetch(flash, &mut self.map, lpn)
+    }
+
+    /// Writes all dirty entries of a translation page into it, also when there are none.
+    fn settle<F: Flash>(&mut self, flash: &mut F, tvpn: Tvpn, cause: Cause) -> Result<(), Error<F::Fault>> {
+        let mut entries = core::mem::take(&mut self.entries);
+        self.cache.clean_page(tvpn, &mut entries);
+        let written = self.write_entries(flash, tvpn, &entries, cause);
+        entries.clear();
+        self.entries = entries;
+        written
+    }
+
+    /// Writes entries into their translation page. They are clean in the cache already.
+    fn write_entries<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        tvpn: Tvpn,
+        entries: &[Entry],
+        cause: Cause,
+    ) -> Result<(), Error<F::Fault>> {
+        let all = !self.cache.has_dirty(tvpn);
+        let written = self.map.update(flash, tvpn, entries, all, cause);
+        if written.is_err() {
+            self.cache.soil(entries);
+        }
+        written
+    }
+
+    /// Writes the translation pages whose discarded entries are only in the cache.
+    fn write_discards<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+        while let Some(&tvpn) = self.map.trimmed.first() {
+            self.settle(flash, Tvpn(tvpn), Cause::TranslationUpdate)?;
+        }
+        Ok(())
+    }
+
+    /// An entry that is not cached, without caching it: a full device can still be read.
+    #[cold]
+    fn look_up<F: Flash>(&mut self, flash: &mut F, lpn: Lpn) -> Result<Ppn, Error<F::Fault>> {
+        self.map.counters.cache.accesses += 1;
+        self.stored(flash, lpn.0)
+    }
+
+    /// An entry as its translation page has it.
+    fn stored<F: Flash>(&mut self, flash: &mut F, lpn: u32) -> Result<Ppn, Error<F::Fault>> {
+        let (tvpn, index) = self.map.store.locate(lpn);
+        let mut entry = [Ppn::NONE.0];
+        let at = self.map.store.at(tvpn);
+        if at != Ppn::NONE {
+            self.map.counters.loads += 1;
+            let (_, content) = flash.read(at, Cause::TranslationLoad)?;
+            self.map.store.entries(tvpn, content.meta(), index, &mut entry);
+        }
+        Ok(Ppn(entry[0]))
+    }
+
+    // ---- host operations ---------------------------------------------------------------------------------------
+
+    /// The lane that a host page goes to: the next, unless it continues a run that stays together.
+    #[inline(always)]
+    fn lane(&mut self, lpn: Lpn) -> usize {
+        let (last, length) = self.run;
+        let goes_on = length < self.stripe && lpn.0 == last.wrapping_add(1);
+        let stream = &mut self.map.space.streams[DATA];
+        if length > 0 && !goes_on {
+            stream.advance();
+        }
+        self.run = (lpn.0, if goes_on { length + 1 } else { 1 });
+        stream.turn()
+    }
+
+    /// Reads a page; the data lies on the medium.
+    #[inline]
+    fn fetch<'f, F: Flash>(&mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
+        let full = self.needs_room() && self.make_room_to_read(flash)?;
+        let ppn = if full && self.cache.find(lpn).is_none() {
+            self.look_up(flash, lpn)?
+        } else {
+            let slot = self.translate(flash, lpn)?;
+            self.cache.get(slot, lpn)
+        };
+        if ppn == Ppn::NONE {
+            return Ok(None);
+        }
+        let (_, data) = flash.read(ppn, Cause::Host)?;
+        Ok(Some(data.user()))
+    }
+
+    fn trim_in_page<F: Flash>(&mut self, flash: &mut F, first: u32, count: u32) -> Result<(), Error<F::Fault>> {
+        let (tvpn, _) = self.map.store.locate(first);
+        let lpns = first..first + count;
+        // A few pages go through the cache, as the paper's writes do; a long run changes its translation page at once.
+        if count <= SHORT_DISCARD {
+            for lpn in lpns.map(Lpn) {
+                if self.needs_room() {
+                    self.make_room(flash)?;
+                }
+                self.modifying = lpn.0;
+                let slot = self.translate(flash, lpn)?;
+                let old = self.cache.get(slot, lpn);
+                if old != Ppn::NONE {
+                    self.cache.prepare(flash, &mut self.map, slot, lpn, Ppn::NONE)?;
+                    self.map.space.blocks.kill(old);
+                    self.cache.set(slot, lpn, Ppn::NONE);
+                    self.map.trimmed.insert(tvpn.0);
+                }
+            }
+            // Few enough are left pending that a collection always has room to write them first.
+            if self.map.durable_trim && self.map.trimmed.len() > MOST_DISCARDS {
+                if self.needs_room() {
+                    self.make_room(flash)?;
+                }
+                self.write_discards(flash)?;
+            }
+            return Ok(());
+        }
+        if self.needs_room() {
+            self.make_room(flash)?;
+        }
+        let mut entries = core::mem::take(&mut self.entries);
+        self.cache.clean_page(tvpn, &mut entries);
+        let mut dead = Vec::new();
+        let base = self.shape.lpns(tvpn).start;
+        let map = &mut self.map;
+        let how = Update { cause: Cause::TranslationUpdate, all: true, whole: true };
+        let written = map.store.edit(flash, &mut map.space, tvpn, how, |words| {
+            dead.clear();
+            for &(lpn, ppn) in &entries {
+                words[(lpn - base) as usize] = ppn;
+            }
+            for lpn in lpns.clone() {
+                let word = &mut words[(lpn - base) as usize];
+                if *word != Ppn::NONE.0 {
+                    dead.push(Ppn(core::mem::replace(word, Ppn::NONE.0)));
+                }
+            }
+        });
+        if let Err(error) = written {
+            self.cache.soil(&entries);
+            return Err(error);
+        }
+        map.count_update(entries.len() + dead.len());
+        map.trimmed.remove(&tvpn.0);
+        entries.clear();
+        self.entries = entries;
+        for lpn in lpns.map(Lpn) {
+            self.cache.refresh(lpn, Ppn::NONE);
+        }
+        for ppn in dead {
+            self.map.space.blocks.kill(ppn);
+        }
+        Ok(())
+    }
+}
+
+impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
+    fn format(
+        flash: &mut F,
+        logical_pages: u32,
+        settings: &Settings,
+    ) -> Result<Result<Self, Error<F::Fault>>, ConfigError> {
+        let plan = Self::check(flash.geometry(), logical_pages, settings)?;
+        let mut ftl = Self::blank(settings, plan);
+        let mut prepare = || {
+            ftl.map.space.exclude_bad(flash)?;
+            if settings.switch("init-tps") {
+                for tvpn in (0..ftl.map.store.count()).map(Tvpn) {
+                    ftl.map.update(flash, tvpn, &[], true, Cause::Metadata)?;
+                }
+            }
+            Ok(())
+        };
+        Ok(prepare().map(|()| ftl))
+    }
+
+    fn mount(
+        flash: &mut F,
+        logical_pages: u32,
+        settings: &Settings,
+    ) -> Result<Result<(Self, MountReport), Error<F::Fault>>, ConfigError> {
+        Self::check(flash.geometry(), logical_pages, settings)?;
+        Ok(Self::mount_on(flash, logical_pages, settings, BTreeSet::new()))
+    }
+
+    #[inline]
+    fn read<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
+        self.fetch(flash, lpn)
+    }
+
+    fn is_mapped(&self, lpn: Lpn) -> Option<bool> {
+        match self.cache.find(lpn) {
+            Some(slot) => Some(self.cache.get(slot, lpn) != Ppn::NONE),
+            // Without a translation page only the cache can hold entries.
+            None => (self.map.store.at(self.map.store.locate(lpn.0).0) == Ppn::NONE).then_some(false),
+        }
+    }
+
+    fn read_to_modify<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
+        let data = self.fetch(flash, lpn)?;
+        self.modifying = lpn.0;
+        Ok(data)
+    }
+
+    #[inline]
+    fn write(&mut self, flash: &mut F, lpn: Lpn, data: &F::User) -> Result<(), Error<F::Fault>> {
+        if self.needs_room() {
+            self.make_room(flash)?;
+        }
+        self.map.space.blocks.clock += 1;
+        let slot = self.translate(flash, lpn)?;
+        self.version += 1;
+        let lane = self.lane(lpn);
+        let to = loop {
+            let space = &mut self.map.space;
+            let to = space.page_on(flash, DATA, lane)?;
+            if let Err(error) = self.cache.prepare(flash, &mut self.map, slot, lpn, to) {
+                self.map.space.give_back(DATA, to);
+                return Err(error);
+            }
+            let space = &mut self.map.space;
+            let oob = Oob::data(lpn, self.version, space.number());
+            match flash.program(to, oob, Payload::User(data), Cause::Host) {
+                Ok(()) => break to,
+                Err(fault) if fault.kind() == FaultKind::ProgramFailed => space.abandon(to),
+                Err(fault) => return Err(fault.into()),
+            }
+        };
+        let old = self.cache.get(slot, lpn);
+        self.cache.set(slot, lpn, to);
+        if old != Ppn::NONE {
+            self.map.space.blocks.kill(old);
+        }
+        Ok(())
+    }
+
+    fn trim(&mut self, flash: &mut F, first: Lpn, count: u32) -> Result<(), Error<F::Fault>> {
+        let entries = self.shape.page_entries;
+        let end = first.0 + count;
+        let mut at = first.0;
+        while at < end {
+            let stop = end.min((at / entries + 1) * entries);
+            self.trim_in_page(flash, at, stop - at)?;
+            at = stop;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+        if !self.map.durable_trim {
+            return Ok(());
+        }
+        if !self.map.trimmed.is_empty() && self.needs_room() {
+            self.make_room(flash)?;
+        }
+        self.write_discards(flash)
+    }
+
+    fn idle(&mut self, flash: &mut F, copies: u32) -> Result<bool, Error<F::Fault>> {
+        self.collect_ahead(flash, copies)
+    }
+
+    #[inline(always)]
+    fn hint(&self, lpn: Lpn) {
+        self.cache.prefetch(lpn);
+    }
+
+    fn memory(&self) -> Vec<(&'static str, u64)> {
+        let mut out = vec![("translation directory", self.map.store.memory()), ("mapping cache", self.cache.memory())];
+        out.extend(self.map.space.memory());
+        out.push(("discarded entries", 4 + self.map.trimmed.len() as u64 * 4));
+        out.push(("counters", 24));
+        out
+    }
+
+    fn cache(&self) -> Option<CacheCounters> {
+        Some(self.map.counters.cache)
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        let mut out = parameters::counters(&self.map.counters);
+        self.cache.counters(&mut out);
+        self.map.store.counters(&mut out);
+        out
+    }
+
+    fn reset_counters(&mut self) {
+        self.map.counters = Counters::default();
+        self.cache.reset_counters();
+        self.map.store.reset_counters();
+    }
+
+    fn erase_counts(&self) -> &[u32] {
+        self.map.space.blocks.erase_counts()
+    }
+
+    fn free_blocks(&self) -> u32 {
+        self.map.space.blocks.free_total()
+    }
+
+    fn audit(&self, flash: &mut F) -> Result<(), String> {
+        let g = *flash.geometry();
+        let failed = |fault: F::Fault| format!("{fault:?}");
+        let mut expected = vec![0u32; g.block_count() as usize];
+        let mut words = vec![Ppn::NONE.0; self.shape.page_entries as usize];
+        for tvpn in (0..self.map.store.count()).map(Tvpn) {
+            let at = self.map.store.at(tvpn);
+            words.fill(Ppn::NONE.0);
+            if at != Ppn::NONE {
+                let (oob, content) = flash.read(at, Cause::Recovery).map_err(failed)?;
+                if oob.kind != Kind::Translation || oob.tvpn() != tvpn || !self.map.space.blocks.is_live(at) {
+                    return Err(format!("the directory finds translation page {tvpn} at {at}, which holds {oob:?}"));
+                }
+                self.map.store.entries(tvpn, content.meta(), 0, &mut words);
+                expected[g.block_of(at).index()] += 1;
+            }
+            let range = self.shape.lpns(tvpn);
+            for lpn in range.clone() {
+                let mut ppn = Ppn(words[(lpn - range.start) as usize]);
+                if let Some(slot) = self.cache.find(Lpn(lpn)) {
+                    let cached = self.cache.get(slot, Lpn(lpn));
+                    if cached != ppn && !self.cache.is_dirty(slot, Lpn(lpn)) {
+                        return Err(format!("LPN {lpn} is clean in the cache as {cached}, but on flash as {ppn}"));
+                    }
+                    ppn = cached;
+                }
+                if ppn == Ppn::NONE {
+                    continue;
+                }
+                self.map.space.audit_page(flash, Lpn(lpn), ppn, &mut expected)?;
+            }
+        }
+        self.cache.audit()?;
+        self.map.space.audit_counts(expected)
+    }
+
+    fn save(&self) -> Vec<u8> {
+        let mut out = Saver::default();
+        self.map.store.save(&mut out);
+        self.cache.save(&mut out);
+        self.map.space.save(&mut out);
+        out.u32(self.map.trimmed.len() as u32);
+        self.map.trimmed.iter().for_each(|&tvpn| out.u32(tvpn));
+        out.u64(self.version);
+        out.u32(self.run.0);
+        out.u32(self.run.1);
+        out.finish()
+    }
+
+    fn restore(geometry: &Geometry, logical_pages: u32, settings: &Settings, bytes: &[u8]) -> Self {
+        let plan = Self::plan(geometry, logical_pages, settings).expect("the settings were accepted before");
+        let mut ftl = Self::blank(settings, plan);
+        let mut from = Loader::new(bytes);
+        ftl.map.store.load(&mut from);
+        ftl.cache.load(&mut from);
+        ftl.map.space = ftl.map.space.load(settings, &mut from);
+        let trimmed = from.u32();
+        ftl.map.trimmed = (0..trimmed).map(|_| from.u32()).collect();
+        ftl.version = from.u64();
+        ftl.run = (from.u32(), from.u32());
+        debug_assert!(from.is_done());
+        ftl
+    }
+}

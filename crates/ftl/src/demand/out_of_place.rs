@@ -1,0 +1,120 @@
+//! Translation pages that are written out of place (S4): every update is a read, a change and a program elsewhere.
+
+use super::cache::Entry;
+use super::map::{Batch, Store, Update};
+use crate::parts::space::Space;
+use crate::parts::translation::TranslationStore;
+use crate::{ConfigError, Error, Loader, Parameter, Range, Saver, Settings, Value};
+use flash::{Flash, Geometry, Oob, Ppn, Tvpn};
+
+/// `batch-evict`: what an eviction writes back.
+pub const BATCH_EVICT: Parameter = Parameter {
+    name: "batch-evict",
+    summary: "an eviction writes back all dirty entries of its translation page; FlashSim writes the victim's alone",
+    unit: "",
+    default: Value::Switch(true),
+    range: Range::Switch,
+    source: "S4 section 3.3",
+};
+
+/// See the module's description.
+#[derive(Clone, Debug)]
+pub struct OutOfPlace {
+    pages: TranslationStore,
+    batch_evict: bool,
+}
+
+impl Store for OutOfPlace {
+    fn new(g: &Geometry, logical_pages: u32, stream: usize, settings: &Settings) -> Result<Self, ConfigError> {
+        let pages = TranslationStore::new(logical_pages, g.entries_per_page(), stream);
+        Ok(OutOfPlace { pages, batch_evict: settings.switch("batch-evict") })
+    }
+
+    fn page_entries(&self) -> u32 {
+        self.pages.page_entries()
+    }
+
+    fn count(&self) -> u32 {
+        self.pages.count()
+    }
+
+    #[inline(always)]
+    fn locate(&self, lpn: u32) -> (Tvpn, usize) {
+        self.pages.locate(lpn)
+    }
+
+    #[inline(always)]
+    fn at(&self, tvpn: Tvpn) -> Ppn {
+        self.pages.at(tvpn)
+    }
+
+    #[inline(always)]
+    fn entries(&self, _: Tvpn, words: &[u32], first: usize, out: &mut [u32]) {
+        let known = out.len().min(words.len().saturating_sub(first));
+        out[..known].copy_from_slice(&words[first..first + known]);
+        out[known..].fill(Ppn::NONE.0);
+    }
+
+    #[inline(always)]
+    fn batch(&self, _: Tvpn, _: u32) -> Batch {
+        if self.batch_evict { Batch::All } else { Batch::Victim }
+    }
+
+    fn update<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        space: &mut Space,
+        tvpn: Tvpn,
+        entries: &[Entry],
+        how: Update,
+    ) -> Result<(), Error<F::Fault>> {
+        let mask = self.pages.page_entries() - 1;
+        self.pages.update(flash, space, tvpn, how.all, how.cause, |words| {
+            for &(lpn, ppn) in entries {
+                words[(lpn & mask) as usize] = ppn;
+            }
+        })
+    }
+
+    fn edit<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        space: &mut Space,
+        tvpn: Tvpn,
+        how: Update,
+        edit: impl FnMut(&mut [u32]),
+    ) -> Result<(), Error<F::Fault>> {
+        self.pages.update(flash, space, tvpn, how.all, how.cause, edit)
+    }
+
+    fn rewrite<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        space: &mut Space,
+        tvpn: Tvpn,
+        words: &[u32],
+        how: Update,
+    ) -> Result<(), Error<F::Fault>> {
+        self.pages.rewrite(flash, space, tvpn, words, how.all, how.cause)
+    }
+
+    fn moved(&mut self, tvpn: Tvpn, to: Ppn) {
+        self.pages.found(tvpn, to);
+    }
+
+    fn found(&mut self, tvpn: Tvpn, at: Ppn, _: &Oob, _: &[u32]) {
+        self.pages.found(tvpn, at);
+    }
+
+    fn memory(&self) -> u64 {
+        self.pages.memory()
+    }
+
+    fn save(&self, out: &mut Saver) {
+        self.pages.save(out);
+    }
+
+    fn load(&mut self, from: &mut Loader<'_>) {
+        self.pages.load(from);
+    }
+}

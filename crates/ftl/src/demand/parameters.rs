@@ -1,0 +1,164 @@
+//! Parameters and counters that all demand-paged schemes share, and the lists that make up their rows.
+
+use super::map::{Counters, UPDATE_SIZES};
+use crate::parts::space;
+use crate::{Parameter, Range, Value};
+use alloc::vec;
+use alloc::vec::Vec;
+use flash::Cause;
+
+/// `cache-bytes`: the RAM to be shared out.
+pub const CACHE_BYTES: Parameter = Parameter {
+    name: "cache-bytes",
+    summary: "RAM for the directory and the cache together; 0 gives what a block map of the device would take (the \
+              papers' rule), or the least that works",
+    unit: "bytes",
+    default: Value::Count(0),
+    range: Range::Count(0, 1 << 40),
+    source: "S4 section 5.1, S0",
+};
+
+/// `gc-fold`: what updates for moved data take along.
+pub const GC_FOLD: Parameter = Parameter {
+    name: "gc-fold",
+    summary: "a translation page updated by data collection takes the cache's dirty entries along",
+    unit: "",
+    default: Value::Switch(true),
+    range: Range::Switch,
+    source: "ftlab; the papers are silent",
+};
+
+/// `victims`: how data and translation blocks compete.
+pub const VICTIMS: Parameter = Parameter {
+    name: "victims",
+    summary: "plain: one policy over data and translation blocks; net-gain: translation blocks wait until half dead",
+    unit: "",
+    default: Value::Word("net-gain"),
+    range: Range::Words(&["net-gain", "plain"]),
+    source: "plain S4; net-gain ftlab",
+};
+
+/// `init-tps`: whether formatting writes the map.
+pub const INIT_TPS: Parameter = Parameter {
+    name: "init-tps",
+    summary: "write all translation pages when formatting, as FlashSim does; otherwise each with its first entry",
+    unit: "",
+    default: Value::Switch(false),
+    range: Range::Switch,
+    source: "FlashSim",
+};
+
+/// `gc-low`: when to collect.
+pub const GC_LOW: Parameter = Parameter {
+    default: Value::Count(3),
+    range: Range::Count(3, 1 << 20),
+    summary: "collect when no more blocks than this, times the dies, are free",
+    ..space::GC_LOW
+};
+
+/// `streams`: whether collected pages are kept apart.
+pub const STREAMS: Parameter = Parameter {
+    name: "streams",
+    summary: "write streams of data: 1 shares a block between host writes and collected pages, 2 keeps them apart",
+    unit: "",
+    default: Value::Count(1),
+    range: Range::Count(1, 2),
+    source: "S4 section 3.2 has one current data block",
+};
+
+/// `stripe`: how host pages are dealt to the dies.
+pub const STRIPE: Parameter = Parameter {
+    name: "stripe",
+    summary: "consecutive pages that go to one die before the next takes its turn: runs for caches that use them, \
+              against parallelism",
+    unit: "pages",
+    default: Value::Count(1),
+    range: Range::Count(1, 4096),
+    source: "ftlab; the papers have one die",
+};
+
+/// A list of parameters: what is the scheme's own first, then what the whole family has.
+macro_rules! demand_parameters {
+    ($($own:expr),* $(,)?) => {
+        &[
+            $crate::demand::parameters::CACHE_BYTES,
+            $($own,)*
+            $crate::demand::parameters::GC_FOLD,
+            $crate::demand::parameters::VICTIMS,
+            $crate::demand::parameters::INIT_TPS,
+            $crate::parts::space::GC,
+            $crate::demand::parameters::GC_LOW,
+            $crate::parts::space::GC_HIGH,
+            $crate::gc::CHOICES,
+            $crate::gc::LAMBDA,
+            $crate::gc::WEAR_SPREAD,
+            $crate::gc::DEAD_SHARE,
+            $crate::parts::space::FREE_ORDER,
+            $crate::demand::parameters::STREAMS,
+            $crate::schemes::page::DURABLE_TRIM,
+            $crate::parts::space::SEED,
+        ]
+    };
+}
+pub(crate) use demand_parameters;
+
+/// Counters of the whole family; a scheme's row adds its own behind them.
+pub const COUNTERS: &[(&str, &str)] = &[
+    ("clean_evictions", "evictions of lines without a dirty entry"),
+    ("dirty_evictions", "evictions that had to update a translation page"),
+    ("translation_loads", "translation pages read on misses"),
+    ("translation_updates", "translation pages written for evictions and moved data"),
+    ("gc_data_victims", "data blocks collected"),
+    ("gc_translation_victims", "translation blocks collected"),
+    ("gc_data_copies", "live data pages copied by collections"),
+    ("gc_translation_copies", "live translation pages copied by collections"),
+    ("update_entries_le_1", "updates of at most 1 entry"),
+    ("update_entries_le_2", "updates of at most 2 entries"),
+    ("update_entries_le_4", "updates of at most 4 entries"),
+    ("update_entries_le_8", "updates of at most 8 entries"),
+    ("update_entries_le_16", "updates of at most 16 entries"),
+    ("update_entries_le_24", "updates of at most 24 entries"),
+    ("update_entries_le_32", "updates of at most 32 entries"),
+    ("update_entries_le_64", "updates of at most 64 entries"),
+    ("update_entries_le_128", "updates of at most 128 entries"),
+    ("update_entries_le_256", "updates of at most 256 entries"),
+    ("update_entries_le_512", "updates of at most 512 entries"),
+    ("update_entries_le_1024", "updates of at most 1024 entries"),
+];
+
+/// [`COUNTERS`] and a scheme's own behind them; `N` is their number.
+pub const fn counters_and<const N: usize>(own: &[(&'static str, &'static str)]) -> [(&'static str, &'static str); N] {
+    assert!(N == COUNTERS.len() + own.len());
+    let mut out = [("", ""); N];
+    let mut at = 0;
+    while at < N {
+        out[at] = if at < COUNTERS.len() { COUNTERS[at] } else { own[at - COUNTERS.len()] };
+        at += 1;
+    }
+    out
+}
+
+/// Causes of changing commands of the whole family.
+pub const PHASES: &[Cause] =
+    &[Cause::Host, Cause::TranslationUpdate, Cause::TranslationGc, Cause::DataGc, Cause::Recovery];
+
+/// The values of [`COUNTERS`].
+pub(super) fn counters(c: &Counters) -> Vec<(&'static str, u64)> {
+    let mut out = vec![
+        ("clean_evictions", c.clean_evictions),
+        ("dirty_evictions", c.cache.writebacks),
+        ("translation_loads", c.loads),
+        ("translation_updates", c.updates),
+        ("gc_data_victims", c.data_victims),
+        ("gc_translation_victims", c.translation_victims),
+        ("gc_data_copies", c.data_copies),
+        ("gc_translation_copies", c.translation_copies),
+    ];
+    let mut so_far = 0;
+    let sizes = &COUNTERS[COUNTERS.len() - UPDATE_SIZES.len()..];
+    out.extend(sizes.iter().zip(c.update_sizes).map(|(&(name, _), updates)| {
+        so_far += updates;
+        (name, so_far)
+    }));
+    out
+}
