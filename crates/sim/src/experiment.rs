@@ -155,15 +155,14 @@ pub fn run(config: &Config, source: &mut dyn Source, observer: &mut dyn Observer
     let name = config.scheme;
     let unknown = || RunError::UnknownScheme(name.to_owned());
     let work = Work { config, source, observer };
+    // A buffer is compiled in where there is one, so that without it nothing asks for it. The recoverable medium is for
+    // looking at the simulator itself: one loop does for both.
     match config.medium {
-        Medium::Brief => visit::<Timeline<Nand<NoData, Brief>>, _>(config, work).ok_or_else(unknown)?,
-        Medium::Recoverable => visit::<Timeline<Nand<NoData, Full>>, _>(config, work).ok_or_else(unknown)?,
+        Medium::Brief if config.is_buffered() => buffer::visit::<Timeline<Nand<NoData, Brief>>, _>(name, work),
+        Medium::Brief => schemes::visit::<Timeline<Nand<NoData, Brief>>, _>(name, work),
+        Medium::Recoverable => buffer::visit::<Timeline<Nand<NoData, Full>>, _>(name, work),
     }
-}
-
-/// Chooses the scheme, behind a write buffer only if there is one: without it, it costs nothing.
-fn visit<F: Flash, V: Visitor<F>>(config: &Config, visitor: V) -> Option<V::Output> {
-    if config.is_buffered() { buffer::visit(config.scheme, visitor) } else { schemes::visit(config.scheme, visitor) }
+    .ok_or_else(unknown)?
 }
 
 impl Config {
