@@ -329,7 +329,8 @@ fn crossed<T>(values: &[T], applies: bool) -> Vec<Option<&T>> {
 
 /// `requests.csv.zst` of the run `dftl` with 64 KiB and greedy: `requests-dftl-64KiB-greedy.csv.zst`.
 fn own_path(path: &Path, combination: &Combination) -> PathBuf {
-    let size = |bytes: u64| if bytes % 1024 == 0 { units::bytes(bytes).replace(' ', "") } else { bytes.to_string() };
+    let size =
+        |bytes: u64| if bytes.is_multiple_of(1024) { units::bytes(bytes).replace(' ', "") } else { bytes.to_string() };
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let (stem, extensions) = name.split_at(name.find('.').filter(|&dot| dot > 0).unwrap_or(name.len()));
     let mut own = format!("{stem}-{}", combination.scheme);
