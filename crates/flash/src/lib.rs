@@ -27,7 +27,8 @@ pub use failing::{Failing, FailurePlan};
 pub use geometry::{Derived, Geometry, GeometryError, ProgramOrder};
 pub use medium::{Batch, Chain, Collection, Fault, FaultKind, Flash, FlashFault, Kind, Mode, Oob, Payload};
 pub use nand::{
-    Brief, BytesStore, Damage, EraseFace, Fragile, Full, HostData, Nand, NoData, ProgramFace, Record, Store, Tags,
+    AppendFace, Brief, BytesStore, Damage, EraseFace, Fragile, Full, HostData, Nand, NoData, ProgramFace, Record,
+    Store, Tags,
 };
 pub use power::{CutPoint, CutReport, PowerCut};
 pub use prefetch::prefetch;

@@ -659,7 +659,7 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
             ended,
             page_bytes: self.page_bytes,
             tally: &tally,
-            command_ns: &|op| self.flash.command_ns(op),
+            command_ns: &|op, slc| self.flash.command_ns(op, slc),
             memory: self.scheme.memory(),
             cache: self.scheme.cache(),
             counters: self.scheme.counters(),
@@ -671,8 +671,8 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
         let seconds = (self.last_end_ns.max(self.last_arrival_ns) - self.base_ns) as f64 * 1e-9;
         result.extra.insert("simulated_seconds".to_owned(), seconds.into());
         if let Some(Drained { pages, ns }) = self.drained {
-            result.extra.insert("buffer_drain_pages".to_owned(), pages.into());
-            result.extra.insert("buffer_drain_seconds".to_owned(), (ns as f64 * 1e-9).into());
+            result.extra.insert("write_buffer_drain_pages".to_owned(), pages.into());
+            result.extra.insert("write_buffer_drain_seconds".to_owned(), (ns as f64 * 1e-9).into());
         }
         if self.config.host == HostModel::Open && self.counts.requests > 0 {
             let arrivals = (self.last_arrival_ns - self.base_ns) as f64 * 1e-9;

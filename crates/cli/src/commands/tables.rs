@@ -183,7 +183,7 @@ mod tests {
             let text = explain_buffer(row);
             fits(&text);
             assert!(row.parameters.iter().all(|parameter| text.contains(parameter.name)), "{text}");
-            assert!(text.contains("buffer_padding_reads"), "{text}");
+            assert!(text.contains("write_buffer_padding_reads"), "{text}");
         }
         fits(&list_devices());
         for preset in PRESETS {

@@ -1,7 +1,7 @@
 //! Images against the chip in memory, under kills, truncation and damage.
 
 use super::*;
-use flash::device::{Device, Server, Timing};
+use flash::device::{CellTimes, Device, Server, Timing};
 use flash::{BytesStore, Full, Lpn, Mode, Nand, Rng, Tvpn};
 use proptest::prelude::*;
 use std::os::unix::fs::FileExt;
@@ -16,6 +16,8 @@ pub(crate) fn spec(blocks: u32, scheme: &str) -> Spec {
         page_bytes: 512,
         oob_bytes: 16,
         nop: 3,
+        bits_per_cell: 2,
+        slc_nop: 4,
         ..Geometry::default()
     };
     let timing = Timing {
@@ -26,6 +28,7 @@ pub(crate) fn spec(blocks: u32, scheme: &str) -> Spec {
         erase_ns: 1500,
         page_transfer_ns: 10,
         oob_transfer_ns: 1,
+        slc: CellTimes { read_ns: 15, oob_read_ns: 15, program_ns: 100, partial_program_ns: 100, erase_ns: 1500 },
     };
     let device = Device {
         name: "small".into(),
@@ -56,7 +59,10 @@ fn page_of(tag: u64) -> Vec<u8> {
 enum Step {
     Program(Ppn, u64),
     Metadata(Ppn, u64),
-    Append(Ppn, u64),
+    /// In SLC mode.
+    Slc(Ppn, u64),
+    Append(Ppn, u32, u64),
+    TearAppend(Ppn, u32, u64),
     Copy(Ppn, Ppn, u64),
     Erase(Block),
     MarkBad(Block),
@@ -70,6 +76,16 @@ fn words_of(tag: u64) -> Vec<u32> {
     (0..1 + tag % 40).map(|_| rng.bits() as u32).collect()
 }
 
+/// What a partial program adds, and its mark; the last byte may be blank.
+fn addition_of(tag: u64) -> (Vec<u8>, u16) {
+    let mut rng = Rng::new(tag);
+    let mut bytes: Vec<u8> = (0..1 + tag % 70).map(|_| rng.bits() as u8).collect();
+    if tag.is_multiple_of(3) {
+        *bytes.last_mut().unwrap() = 0xff;
+    }
+    (bytes, tag as u16 % 999)
+}
+
 impl Step {
     fn apply<F: Fragile<User = [u8]>>(self, medium: &mut F) -> Result<(), F::Fault> {
         match self {
@@ -81,7 +97,20 @@ impl Step {
                 let oob = Oob::translation(Tvpn(tag as u32), tag, tag);
                 medium.program(ppn, oob, Payload::Meta(&words_of(tag)), Cause::Metadata)
             }
-            Step::Append(ppn, tag) => medium.append(ppn, &words_of(tag), Cause::TranslationUpdate),
+            Step::Slc(ppn, tag) => {
+                let oob = Oob { mode: Mode::Slc, ..Oob::translation(Tvpn(tag as u32), tag, tag) };
+                medium.program(ppn, oob, Payload::Meta(&words_of(tag)), Cause::Metadata)
+            }
+            Step::Append(ppn, at, tag) => {
+                let (bytes, mark) = addition_of(tag);
+                medium.append(ppn, at, &bytes, mark, Cause::TranslationUpdate)
+            }
+            Step::TearAppend(ppn, at, tag) => {
+                let (bytes, mark) = addition_of(tag);
+                let face = AppendFace::ALL[tag as usize / 2 % 2];
+                medium.chip().tear_append(ppn, at, &bytes, mark, face, &mut Rng::new(tag));
+                Ok(())
+            }
             Step::Copy(from, to, tag) => {
                 let edit = |oob: &mut Oob, words: &mut [u32]| {
                     oob.program = tag;
@@ -157,15 +186,17 @@ impl Steps {
         self.rng.below(u64::from(limit)) as u32
     }
 
-    /// The next page of a block that can be programmed.
-    fn free(&mut self) -> Option<Ppn> {
+    /// The next page of a block that can be programmed; the last two blocks are for SLC mode.
+    fn free(&mut self, slc: bool) -> Option<Ppn> {
         let g = *self.chip.geometry();
-        let block = Block(self.below(g.block_count()));
+        let count = g.block_count();
+        let block = Block(if slc { count - 2 + self.below(2) } else { self.below(count - 2) });
         if self.bad.contains(&block) || self.unsafe_blocks.contains(&block) {
             return None;
         }
         let used = |ppn: &Ppn| matches!(self.chip.clone().read_oob(*ppn, Cause::Host), Ok(Some(_)));
-        (0..g.pages_per_block).map(|offset| g.page(block, offset)).find(|ppn| !used(ppn))
+        let limit = if slc { g.slc_pages() } else { g.pages_per_block };
+        (0..limit).map(|offset| g.page(block, offset)).find(|ppn| !used(ppn))
     }
 
     /// A page that may be copied, and whether it holds metadata.
@@ -187,23 +218,34 @@ impl Steps {
         let tag = self.tag;
         let g = *self.chip.geometry();
         Some(match self.below(if self.harm { 24 } else { 20 }) {
-            0..9 => Step::Program(self.free()?, tag),
-            9..12 => Step::Metadata(self.free()?, tag),
+            0..9 => Step::Program(self.free(false)?, tag),
+            9..11 => Step::Metadata(self.free(false)?, tag),
+            11 => Step::Slc(self.free(true)?, tag),
             12..14 => {
                 let (ppn, _) = self.source().filter(|&(_, metadata)| metadata)?;
                 let (used, programs) = self.chip.metadata_state(ppn)?;
-                let fits = used + words_of(tag).len() as u32 <= g.entries_per_page() && programs < g.nop;
-                fits.then_some(Step::Append(ppn, tag))?
+                let at = used + self.below(3) * self.below(20);
+                let slc = self.chip.is_slc(g.block_of(ppn));
+                let nop = if slc { g.slc_nop } else { g.nop };
+                let fits = at + addition_of(tag).0.len() as u32 <= g.page_bytes && programs < nop;
+                let torn = self.harm && self.below(4) == 0;
+                fits.then_some(if torn { Step::TearAppend(ppn, at, tag) } else { Step::Append(ppn, at, tag) })?
             }
             14..17 => {
                 let (from, _) = self.source()?;
-                Step::Copy(from, self.free()?, tag)
+                let slc = self.chip.is_slc(g.block_of(from));
+                Step::Copy(from, self.free(slc)?, tag)
             }
             17..20 => {
                 let block = Block(self.below(g.block_count()));
                 (!self.bad.contains(&block)).then_some(Step::Erase(block))?
             }
-            20 => Step::Ruin(self.free()?),
+            20 => {
+                // Not the first page of a block that may become one of either mode.
+                let slc = self.below(2) == 1;
+                let ppn = self.free(slc)?;
+                (!slc || g.offset_of(ppn) > 0).then_some(Step::Ruin(ppn))?
+            }
             21 => Step::Spoil(self.source()?.0),
             22 => {
                 let block = Block(self.below(g.block_count()));
@@ -598,8 +640,47 @@ mod strict {
     #[test]
     #[should_panic(expected = "NOP is 3")]
     fn refuses_more_partial_programs_than_nop() {
-        let append = Step::Append(Ppn(0), 1);
-        apply(&mut image().1, &[Step::Metadata(Ppn(0), 1), append, append, append]);
+        let append = |number: u32| Step::Append(Ppn(0), 100 + 10 * number, 1);
+        apply(&mut image().1, &[Step::Metadata(Ppn(0), 1), append(0), append(1), append(2)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "NOP is 4")]
+    fn refuses_more_partial_programs_than_slc_nop() {
+        let append = |number: u32| Step::Append(Ppn(0), 100 + 10 * number, 1);
+        apply(&mut image().1, &[Step::Slc(Ppn(0), 1), append(0), append(1), append(2), append(3)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "the block is in SLC mode")]
+    fn refuses_another_mode_in_a_block_in_slc_mode() {
+        apply(&mut image().1, &[Step::Slc(Ppn(0), 1), Step::Metadata(Ppn(1), 1)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "the block is not in SLC mode")]
+    fn refuses_slc_mode_in_a_block_of_another() {
+        apply(&mut image().1, &[Step::Metadata(Ppn(0), 1), Step::Slc(Ppn(1), 1)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "has no such page")]
+    fn refuses_more_pages_in_slc_mode_than_cells_give() {
+        apply(&mut image().1, &[Step::Slc(Ppn(0), 1), Step::Slc(Ppn(1), 1), Step::Slc(Ppn(2), 1)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "byte 101 is not blank")]
+    fn refuses_a_partial_program_of_programmed_bytes() {
+        let append = |at| Step::Append(Ppn(0), at, 1);
+        apply(&mut image().1, &[Step::Metadata(Ppn(0), 1), append(100), append(101)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "whose erase was cut short")]
+    fn refuses_a_partial_program_into_a_block_that_is_half_erased() {
+        let half = Step::HalfErase(Block(0), EraseFace::Intact, 1);
+        apply(&mut image().1, &[Step::Metadata(Ppn(0), 1), half, Step::Append(Ppn(0), 100, 1)]);
     }
 
     #[test]

@@ -20,39 +20,42 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use flash::{Batch, FaultKind, Flash, FlashFault, Geometry, HostData, Lpn, Store};
 
-/// What a buffer counts, beside the scheme: names and meanings. The sizes of flushes follow, `buffer_flush_of_N` for N to
+/// What a buffer counts, beside the scheme: names and meanings. The sizes of flushes follow, `write_buffer_flush_of_N` for N to
 /// 2 N − 1 pages.
 pub const COUNTERS: &[(&str, &str)] = &[
-    ("buffer_writes", "pages that the host wrote"),
-    ("buffer_write_hits", "of these, pages that were in the buffer: one program saved each, unless flushed between"),
-    ("buffer_reads", "pages that the host read, those before a partial write left out"),
-    ("buffer_read_hits", "of these, pages that were in the buffer"),
-    ("buffer_flushes", "times that dirty pages were written: a victim, or all of a cache at a flush of the host"),
-    ("buffer_drops", "clean pages that made room without being written"),
-    ("buffer_requests", "requests that the scheme was handed by them, one for each run of consecutive pages"),
-    ("buffer_block_requests", "of these, requests for exactly one whole block"),
-    ("buffer_written_pages", "pages in those requests, padding included"),
-    ("buffer_padding_reads", "pages read from flash to complete a block"),
+    ("write_buffer_writes", "pages that the host wrote"),
+    (
+        "write_buffer_write_hits",
+        "of these, pages that were in the buffer: one program saved each, unless flushed between",
+    ),
+    ("write_buffer_reads", "pages that the host read, those before a partial write left out"),
+    ("write_buffer_read_hits", "of these, pages that were in the buffer"),
+    ("write_buffer_flushes", "times that dirty pages were written: a victim, or all of a cache at a flush of the host"),
+    ("write_buffer_drops", "clean pages that made room without being written"),
+    ("write_buffer_requests", "requests that the scheme was handed by them, one for each run of consecutive pages"),
+    ("write_buffer_block_requests", "of these, requests for exactly one whole block"),
+    ("write_buffer_written_pages", "pages in those requests, padding included"),
+    ("write_buffer_padding_reads", "pages read from flash to complete a block"),
 ];
 
 /// Flushes by size, in powers of two.
 const SIZES: [&str; 16] = [
-    "buffer_flush_of_1",
-    "buffer_flush_of_2",
-    "buffer_flush_of_4",
-    "buffer_flush_of_8",
-    "buffer_flush_of_16",
-    "buffer_flush_of_32",
-    "buffer_flush_of_64",
-    "buffer_flush_of_128",
-    "buffer_flush_of_256",
-    "buffer_flush_of_512",
-    "buffer_flush_of_1024",
-    "buffer_flush_of_2048",
-    "buffer_flush_of_4096",
-    "buffer_flush_of_8192",
-    "buffer_flush_of_16384",
-    "buffer_flush_of_32768",
+    "write_buffer_flush_of_1",
+    "write_buffer_flush_of_2",
+    "write_buffer_flush_of_4",
+    "write_buffer_flush_of_8",
+    "write_buffer_flush_of_16",
+    "write_buffer_flush_of_32",
+    "write_buffer_flush_of_64",
+    "write_buffer_flush_of_128",
+    "write_buffer_flush_of_256",
+    "write_buffer_flush_of_512",
+    "write_buffer_flush_of_1024",
+    "write_buffer_flush_of_2048",
+    "write_buffer_flush_of_4096",
+    "write_buffer_flush_of_8192",
+    "write_buffer_flush_of_16384",
+    "write_buffer_flush_of_32768",
 ];
 
 #[derive(Clone, Copy, Default, Debug)]
@@ -352,11 +355,11 @@ impl<D: Store> Buffer<D> {
         let (pages, page_bytes) = (u64::from(self.shape.pages), u64::from(self.page_bytes));
         let padding = if self.pads { u64::from(self.shape.pages_per_block) * page_bytes } else { 0 };
         [
-            ("buffer data", pages * page_bytes),
-            ("buffer padding", padding),
-            ("buffer pages", 8 * pages),
-            ("buffer groups", 12 * u64::from(self.policy.most_groups())),
-            ("buffer state", 16),
+            ("write buffer data", pages * page_bytes),
+            ("write buffer padding", padding),
+            ("write buffer pages", 8 * pages),
+            ("write buffer groups", 12 * u64::from(self.policy.most_groups())),
+            ("write buffer state", 16),
         ]
     }
 

@@ -201,7 +201,7 @@ fn worked_example_of_cflru() {
     // The window holds a and c, both dirty: a is written.
     bench.read(b);
     assert_eq!(bench.lines(), ["request 10+1", "write 10", "request 20+1", "read 20"]);
-    assert_eq!((bench.counter("buffer_drops"), bench.counter("buffer_flushes")), (1, 1));
+    assert_eq!((bench.counter("write_buffer_drops"), bench.counter("write_buffer_flushes")), (1, 1));
 }
 
 /// The same examples over `page`, as commands of the flash. The device was filled in order: LPN 4 b + i lies in page i of
@@ -247,7 +247,7 @@ fn a_block_written_in_order_goes_first_and_needs_no_padding() {
     bench.write_all(&[4, 1, 0, 2, 3, 8]);
     bench.write_all(&[12]);
     assert_eq!(bench.lines()[..2], ["request 5+3", "read 5"]);
-    assert_eq!(bench.counter("buffer_block_requests"), 1);
+    assert_eq!(bench.counter("write_buffer_block_requests"), 1);
 }
 
 #[test]
@@ -262,8 +262,8 @@ fn padding_leaves_out_what_holds_nothing_or_cannot_be_read() {
     bench.write_all(&[12, 13]);
     let expected = ["request 6+2", "read 6", "read 7", "request 4+2", "write 4", "write 5", "request 7+1", "write 7"];
     assert_eq!(bench.lines(), expected);
-    assert_eq!((bench.counter("buffer_requests"), bench.counter("buffer_block_requests")), (4, 0));
-    assert_eq!((bench.counter("buffer_padding_reads"), bench.counter("buffer_written_pages")), (3, 6));
+    assert_eq!((bench.counter("write_buffer_requests"), bench.counter("write_buffer_block_requests")), (4, 0));
+    assert_eq!((bench.counter("write_buffer_padding_reads"), bench.counter("write_buffer_written_pages")), (3, 6));
 }
 
 #[test]
@@ -296,9 +296,9 @@ fn flushes_write_all_and_sizes_are_counted() {
     bench.ftl.flush(&mut bench.flash).unwrap();
     let expected = ["request 0+1", "write 0", "request 2+2", "write 2", "write 3", "request 9+1", "write 9", "flush"];
     assert_eq!(bench.lines(), expected);
-    assert_eq!((bench.counter("buffer_writes"), bench.counter("buffer_write_hits")), (5, 1));
-    assert_eq!((bench.counter("buffer_flushes"), bench.counter("buffer_requests")), (2, 3));
-    assert_eq!((bench.counter("buffer_flush_of_1"), bench.counter("buffer_flush_of_2")), (1, 1));
+    assert_eq!((bench.counter("write_buffer_writes"), bench.counter("write_buffer_write_hits")), (5, 1));
+    assert_eq!((bench.counter("write_buffer_flushes"), bench.counter("write_buffer_requests")), (2, 3));
+    assert_eq!((bench.counter("write_buffer_flush_of_1"), bench.counter("write_buffer_flush_of_2")), (1, 1));
     // A cache writes in ascending order, and keeps the pages.
     let mut bench = Bench::filled("cflru", 8, &[]);
     bench.write_all(&[9, 3, 2]);
@@ -332,8 +332,8 @@ fn a_partial_write_is_one_access() {
             bench.ftl.read_to_modify(&mut bench.flash, Lpn(3)).unwrap();
             bench.write_all(&[3]);
         }
-        assert_eq!((bench.counter("buffer_reads"), bench.counter("buffer_writes")), (0, 2), "{policy}");
-        assert_eq!(bench.counter("buffer_write_hits"), hits, "{policy}");
+        assert_eq!((bench.counter("write_buffer_reads"), bench.counter("write_buffer_writes")), (0, 2), "{policy}");
+        assert_eq!(bench.counter("write_buffer_write_hits"), hits, "{policy}");
     }
 }
 
@@ -401,6 +401,8 @@ fn the_table_describes_itself() {
     for row in POLICIES {
         assert!(!row.summary.is_empty() && !row.paper.is_empty());
         assert!(row.parameters.iter().all(|parameter| parameter.name.starts_with("buffer-")));
+        // No scheme has a parameter of the same name: this panics if one has.
+        schemes::SCHEMES.iter().for_each(|scheme| add_to(&mut Settings::defaults(scheme.parameters), row, 1));
     }
 }
 
@@ -538,8 +540,8 @@ proptest! {
                 prop_assert_eq!((first.parse::<u32>().unwrap() % P, count.parse::<u32>().unwrap()), (0, P));
             }
         }
-        prop_assert_eq!(bench.counter("buffer_requests"), bench.counter("buffer_block_requests"));
-        prop_assert_eq!(bench.counter("buffer_written_pages"), u64::from(P) * bench.counter("buffer_requests"));
+        prop_assert_eq!(bench.counter("write_buffer_requests"), bench.counter("write_buffer_block_requests"));
+        prop_assert_eq!(bench.counter("write_buffer_written_pages"), u64::from(P) * bench.counter("write_buffer_requests"));
     }
 
     /// CFLRU as its paper says it: a list, and a scan of its last w pages.

@@ -56,6 +56,9 @@ pub trait Cache: Clone + Debug + Send + 'static {
     /// Whether [`Cache::absorb`] never leaves out an entry that is cached.
     const ABSORBS_ALL: bool = false;
 
+    /// What the fewest bytes are for: a part of the sentence that refuses less.
+    const LEAST: &'static str = "the smallest cache";
+
     /// The fewest bytes that a cache of this shape works with.
     ///
     /// # Errors
@@ -66,7 +69,7 @@ pub trait Cache: Clone + Debug + Send + 'static {
     fn new(shape: &Shape, settings: &Settings, bytes: u64) -> Self;
 
     /// Translation pages that one host page may have to write, at the most.
-    fn most_updates(shape: &Shape) -> u32;
+    fn most_updates(&self) -> u32;
 
     /// A host request over these pages begins.
     fn request(&mut self, first: Lpn, pages: u32) {
@@ -78,6 +81,24 @@ pub trait Cache: Clone + Debug + Send + 'static {
 
     /// A host access found the entry.
     fn hit(&mut self, slot: Self::Slot, lpn: Lpn);
+
+    /// As [`Cache::hit`], for a cache of several levels: it may move the entry up, with the help of flash if that makes
+    /// room. Where the entry is now.
+    ///
+    /// # Errors
+    /// Full; the medium's.
+    #[inline(always)]
+    fn promote<F: Flash, S: Store>(
+        &mut self,
+        flash: &mut F,
+        map: &mut Map<S>,
+        slot: Self::Slot,
+        lpn: Lpn,
+    ) -> Result<Self::Slot, Error<F::Fault>> {
+        let _ = (flash, map);
+        self.hit(slot, lpn);
+        Ok(slot)
+    }
 
     /// The PPN of a cached entry; [`Ppn::NONE`] if it maps nothing.
     fn get(&self, slot: Self::Slot, lpn: Lpn) -> Ppn;
@@ -116,7 +137,7 @@ pub trait Cache: Clone + Debug + Send + 'static {
     /// Changes an entry that was prepared; it is dirty.
     fn set(&mut self, slot: Self::Slot, lpn: Lpn, ppn: Ppn);
 
-    /// A collection moved pages, sorted by LPN. Changes the cached entries and leaves in `moves` the ones that are to
+    /// A collection moved pages, in any order. Changes the cached entries and leaves in `moves` the ones that are to
     /// be written to their translation pages: those that are not cached, and those that it could not change without
     /// going to flash. The latter will be written together with all dirty entries of their translation page, and then
     /// handed to [`Cache::refresh`].

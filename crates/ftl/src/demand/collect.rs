@@ -163,11 +163,15 @@ impl<C: Cache, S: Store> Demand<C, S> {
     fn write_moves<F: Flash>(&mut self, flash: &mut F, tvpn: Tvpn, moves: &[Entry]) -> Result<(), Error<F::Fault>> {
         let left = |cache: &C| !C::ABSORBS_ALL && moves.iter().any(|&(lpn, _)| cache.find(Lpn(lpn)).is_some());
         let stale = left(&self.cache);
+        // What the page takes in place is little; written anew, it takes along what it can.
+        let anew = self.gc_fold && !self.map.store.fits(flash, tvpn, moves.len())?;
         let mut entries = core::mem::take(&mut self.entries);
-        if self.gc_fold || stale {
+        if anew || stale {
             self.cache.clean_page(tvpn, &mut entries);
         }
-        // The new places stand behind what the cache still had, and win.
+        if stale {
+            entries.retain(|&(lpn, _)| moves.binary_search_by_key(&lpn, |&(lpn, _)| lpn).is_err());
+        }
         let folded = entries.len();
         entries.extend_from_slice(moves);
         let all = !self.cache.has_dirty(tvpn);

@@ -40,6 +40,7 @@
 pub mod cache;
 mod collect;
 pub mod lines;
+pub mod logged;
 pub mod map;
 mod mount;
 pub mod out_of_place;
@@ -54,7 +55,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use cache::{Cache, Entry, Shape};
 use flash::{Cause, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Oob, Payload, Ppn, Tvpn};
-use map::{Counters, Map, Store, Update};
+use map::{Counters, Map, Page, Store, Update};
 
 /// The write stream of host pages, and of collected ones if they have none of their own.
 pub const DATA: usize = 0;
@@ -78,11 +79,14 @@ pub struct Demand<C, S> {
     gc_fold: bool,
     /// The stream that collected data pages go to.
     collected: usize,
-    /// Free blocks that a host page may need: a data block, blocks for translation pages, and one to collect into.
+    /// Free blocks that a host page may need.
     least: u32,
     /// Consecutive LPNs that stay on a die, and how far the present run of them has got.
     stripe: u32,
     run: (u32, u32),
+    /// When each lane of the host's stream took a page last, if there are several for a die; and the time.
+    lane_used: Vec<u64>,
+    lane_clock: u64,
     /// Versions given so far.
     version: u64,
     /// The page that is about to be modified: its next look-up is no access.
@@ -92,15 +96,27 @@ pub struct Demand<C, S> {
     entries: Vec<Entry>,
 }
 
+/// Data blocks that a die has open.
+fn data_blocks(settings: &Settings) -> u64 {
+    settings.get("data-blocks").map_or(1, |_| settings.count("data-blocks"))
+}
+
 /// How a device's RAM is shared out.
-struct Plan<S> {
+struct Plan<C, S> {
     store: S,
     shape: Shape,
-    cache_bytes: u64,
+    cache: C,
+}
+
+impl<C: Cache, S> Plan<C, S> {
+    /// Free blocks that a host page may need: a data block, blocks for translation pages, and one to collect into.
+    fn least_free(&self) -> u32 {
+        2 + self.cache.most_updates().div_ceil(self.shape.geometry.pages_per_block)
+    }
 }
 
 impl<C: Cache, S: Store> Demand<C, S> {
-    fn plan(g: &Geometry, logical_pages: u32, settings: &Settings) -> Result<Plan<S>, ConfigError> {
+    fn plan(g: &Geometry, logical_pages: u32, settings: &Settings) -> Result<Plan<C, S>, ConfigError> {
         let store = S::new(g, logical_pages, TRANSLATION, settings)?;
         let shape = Shape { logical_pages, page_entries: store.page_entries(), geometry: *g };
         let directory = store.memory();
@@ -112,20 +128,26 @@ impl<C: Cache, S: Store> Demand<C, S> {
         if asked < least {
             return Err(ConfigError {
                 key: "cache-bytes",
-                what: format!("a cache of {asked} bytes is too small: the directory alone takes {directory}"),
+                what: format!(
+                    "a cache of {asked} bytes is too small: the directory takes {directory}, and {} {}",
+                    C::LEAST,
+                    least - directory
+                ),
                 fix: format!("give at least {least} bytes"),
             });
         }
-        Ok(Plan { store, shape, cache_bytes: asked - directory })
+        let cache = C::new(&shape, settings, asked - directory);
+        Ok(Plan { store, shape, cache })
     }
 
-    fn check(g: &Geometry, logical_pages: u32, settings: &Settings) -> Result<Plan<S>, ConfigError> {
+    fn check(g: &Geometry, logical_pages: u32, settings: &Settings) -> Result<Plan<C, S>, ConfigError> {
         let plan = Self::plan(g, logical_pages, settings)?;
         let dies = g.die_count();
         let translation = plan.store.count();
         let live = (u64::from(logical_pages) + u64::from(translation)).div_ceil(u64::from(g.pages_per_block));
-        let streams = 1 + settings.count("streams");
-        let kept = (settings.count("gc-low") + 1) * u64::from(dies) + streams * u64::from(dies);
+        let streams = settings.count("streams") + data_blocks(settings);
+        let free = ((settings.count("gc-low") + 1) * u64::from(dies)).max(u64::from(plan.least_free()) + 1);
+        let kept = free + streams * u64::from(dies);
         if u64::from(g.block_count()) < live + kept {
             return Err(ConfigError {
                 key: "spare",
@@ -143,13 +165,16 @@ impl<C: Cache, S: Store> Demand<C, S> {
         Ok(plan)
     }
 
-    fn blank(settings: &Settings, plan: Plan<S>) -> Self {
-        let Plan { store, shape, cache_bytes } = plan;
+    fn blank(settings: &Settings, plan: Plan<C, S>) -> Self {
+        let least = plan.least_free();
+        let Plan { store, shape, cache } = plan;
         let g = shape.geometry;
         let dies = g.die_count() as usize;
         let streams = settings.count("streams") as usize;
-        let mut space = Space::new(g, settings, &vec![dies; 1 + streams]);
-        let least = 2 + C::most_updates(&shape).div_ceil(g.pages_per_block);
+        let open = data_blocks(settings) as usize;
+        let mut lanes = vec![dies; 1 + streams];
+        lanes[DATA] *= open;
+        let mut space = Space::new(g, settings, &lanes);
         space.low = (settings.count("gc-low") as u32 * dies as u32).max(least);
         space.high = (settings.count("gc-high") as u32 * dies as u32).max(space.low + 1);
         space.translation = Some(TranslationBlocks {
@@ -158,7 +183,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
             among_data: settings.word("victims") == "plain",
         });
         Demand {
-            cache: C::new(&shape, settings, cache_bytes),
+            cache,
             map: Map {
                 store,
                 space,
@@ -172,6 +197,8 @@ impl<C: Cache, S: Store> Demand<C, S> {
             least,
             stripe: settings.count("stripe") as u32,
             run: (u32::MAX, 0),
+            lane_used: vec![0; if open == 1 { 0 } else { dies * open }],
+            lane_clock: 0,
             version: 0,
             modifying: u32::MAX,
             moves: Vec::new(),
@@ -189,8 +216,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
         self.map.counters.cache.accesses += u64::from(counted);
         if let Some(slot) = self.cache.find(lpn) {
             self.map.counters.cache.hits += u64::from(counted);
-            self.cache.hit(slot, lpn);
-            return Ok(slot);
+            return self.cache.promote(flash, &mut self.map, slot, lpn);
         }
         self.cache.fetch(flash, &mut self.map, lpn)
     }
@@ -229,10 +255,14 @@ impl<C: Cache, S: Store> Demand<C, S> {
         Ok(())
     }
 
-    /// An entry that is not cached, without caching it: a full device can still be read.
+    /// An entry, wherever it is, without changing the cache: a full device can still be read.
     #[cold]
     fn look_up<F: Flash>(&mut self, flash: &mut F, lpn: Lpn) -> Result<Ppn, Error<F::Fault>> {
         self.map.counters.cache.accesses += 1;
+        if let Some(slot) = self.cache.find(lpn) {
+            self.map.counters.cache.hits += 1;
+            return Ok(self.cache.get(slot, lpn));
+        }
         self.stored(flash, lpn.0)
     }
 
@@ -243,8 +273,8 @@ impl<C: Cache, S: Store> Demand<C, S> {
         let at = self.map.store.at(tvpn);
         if at != Ppn::NONE {
             self.map.counters.loads += 1;
-            let (_, content) = flash.read(at, Cause::TranslationLoad)?;
-            self.map.store.entries(tvpn, content.meta(), index, &mut entry);
+            let (oob, content) = flash.read(at, Cause::TranslationLoad)?;
+            self.map.store.entries(Page { oob, words: content.meta() }, index, &mut entry);
         }
         Ok(Ppn(entry[0]))
     }
@@ -254,6 +284,9 @@ impl<C: Cache, S: Store> Demand<C, S> {
     /// The lane that a host page goes to: the next, unless it continues a run that stays together.
     #[inline(always)]
     fn lane(&mut self, lpn: Lpn) -> usize {
+        if !self.lane_used.is_empty() {
+            return self.lane_behind(lpn);
+        }
         let (last, length) = self.run;
         let goes_on = length < self.stripe && lpn.0 == last.wrapping_add(1);
         let stream = &mut self.map.space.streams[DATA];
@@ -268,7 +301,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
     #[inline]
     fn fetch<'f, F: Flash>(&mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
         let full = self.needs_room() && self.make_room_to_read(flash)?;
-        let ppn = if full && self.cache.find(lpn).is_none() {
+        let ppn = if full {
             self.look_up(flash, lpn)?
         } else {
             let slot = self.translate(flash, lpn)?;
@@ -279,6 +312,21 @@ impl<C: Cache, S: Store> Demand<C, S> {
         }
         let (_, data) = flash.read(ppn, Cause::Host)?;
         Ok(Some(data.user()))
+    }
+
+    /// The lane whose next page lies behind the page of the LPN before, or the one that was not used for longest.
+    fn lane_behind(&mut self, lpn: Lpn) -> usize {
+        let before = lpn.0.checked_sub(1).map(Lpn).and_then(|lpn| Some((self.cache.find(lpn)?, lpn)));
+        let before = before.map_or(Ppn::NONE, |(slot, lpn)| self.cache.get(slot, lpn));
+        let lanes = &self.map.space.streams[DATA];
+        let behind =
+            |&lane: &usize| before != Ppn::NONE && lanes.room(lane) > 0 && lanes.run(lane).start == before.0 + 1;
+        let found = (0..lanes.count()).find(behind);
+        let unused = || (0..lanes.count()).min_by_key(|&lane| self.lane_used[lane]);
+        let lane = found.or_else(unused).expect("a stream has a lane");
+        self.lane_clock += 1;
+        self.lane_used[lane] = self.lane_clock;
+        lane
     }
 
     fn trim_in_page<F: Flash>(&mut self, flash: &mut F, first: u32, count: u32) -> Result<(), Error<F::Fault>> {
@@ -373,7 +421,7 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
         logical_pages: u32,
         settings: &Settings,
     ) -> Result<Result<(Self, MountReport), Error<F::Fault>>, ConfigError> {
-        Self::check(flash.geometry(), logical_pages, settings)?;
+        Self::check(flash.geometry(), logical_pages, settings)?.store.check_mountable()?;
         Ok(Self::mount_on(flash, logical_pages, settings, BTreeSet::new()))
     }
 
@@ -463,7 +511,7 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
         let mut out = vec![("translation directory", self.map.store.memory()), ("mapping cache", self.cache.memory())];
         out.extend(self.map.space.memory());
         out.push(("discarded entries", 4 + self.map.trimmed.len() as u64 * 4));
-        out.push(("counters", 24));
+        out.push(("counters", 48 + self.lane_used.len() as u64 * 8));
         out
     }
 
@@ -505,7 +553,7 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
                 if oob.kind != Kind::Translation || oob.tvpn() != tvpn || !self.map.space.blocks.is_live(at) {
                     return Err(format!("the directory finds translation page {tvpn} at {at}, which holds {oob:?}"));
                 }
-                self.map.store.entries(tvpn, content.meta(), 0, &mut words);
+                self.map.store.entries(Page { oob, words: content.meta() }, 0, &mut words);
                 expected[g.block_of(at).index()] += 1;
             }
             let range = self.shape.lpns(tvpn);
@@ -538,6 +586,10 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
         out.u64(self.version);
         out.u32(self.run.0);
         out.u32(self.run.1);
+        if !self.lane_used.is_empty() {
+            out.u64(self.lane_clock);
+            self.lane_used.iter().for_each(|&used| out.u64(used));
+        }
         out.finish()
     }
 
@@ -552,6 +604,10 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
         ftl.map.trimmed = (0..trimmed).map(|_| from.u32()).collect();
         ftl.version = from.u64();
         ftl.run = (from.u32(), from.u32());
+        if !ftl.lane_used.is_empty() {
+            ftl.lane_clock = from.u64();
+            ftl.lane_used.iter_mut().for_each(|used| *used = from.u64());
+        }
         debug_assert!(from.is_done());
         ftl
     }

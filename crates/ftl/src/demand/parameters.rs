@@ -77,6 +77,17 @@ pub const STRIPE: Parameter = Parameter {
     source: "ftlab; the papers have one die",
 };
 
+/// `data-blocks`: how many data blocks a die has open, and that a page goes behind its predecessor if it can. For
+/// schemes that have the parameter.
+pub const DATA_BLOCKS: Parameter = Parameter {
+    name: "data-blocks",
+    summary: "data blocks open in each die; a page is written behind the one before it if that block's turn allows",
+    unit: "blocks",
+    default: Value::Count(1),
+    range: Range::Count(1, 64),
+    source: "S1 section II on CAST",
+};
+
 /// A list of parameters: what is the scheme's own first, then what the whole family has.
 macro_rules! demand_parameters {
     ($($own:expr),* $(,)?) => {
@@ -126,16 +137,24 @@ pub const COUNTERS: &[(&str, &str)] = &[
     ("update_entries_le_1024", "updates of at most 1024 entries"),
 ];
 
-/// [`COUNTERS`] and a scheme's own behind them; `N` is their number.
-pub const fn counters_and<const N: usize>(own: &[(&'static str, &'static str)]) -> [(&'static str, &'static str); N] {
-    assert!(N == COUNTERS.len() + own.len());
+/// Two lists of counters, one behind the other; `N` is their number.
+pub const fn chain<const N: usize>(
+    first: &[(&'static str, &'static str)],
+    then: &[(&'static str, &'static str)],
+) -> [(&'static str, &'static str); N] {
+    assert!(N == first.len() + then.len());
     let mut out = [("", ""); N];
     let mut at = 0;
     while at < N {
-        out[at] = if at < COUNTERS.len() { COUNTERS[at] } else { own[at - COUNTERS.len()] };
+        out[at] = if at < first.len() { first[at] } else { then[at - first.len()] };
         at += 1;
     }
     out
+}
+
+/// [`COUNTERS`] and a scheme's own behind them; `N` is their number.
+pub const fn counters_and<const N: usize>(own: &[(&'static str, &'static str)]) -> [(&'static str, &'static str); N] {
+    chain(COUNTERS, own)
 }
 
 /// Causes of changing commands of the whole family.

@@ -9,7 +9,7 @@ use crate::parts::space::Space;
 use crate::{Error, Loader, Saver};
 use alloc::vec;
 use alloc::vec::Vec;
-use flash::{Cause, FaultKind, Flash, FlashFault, Oob, Payload, Ppn, Tvpn};
+use flash::{Block, Cause, FaultKind, Flash, FlashFault, Oob, Payload, Ppn, Tvpn};
 
 /// See the module's description.
 #[derive(Clone, Debug)]
@@ -123,6 +123,42 @@ impl TranslationStore {
         if old != Ppn::NONE {
             space.blocks.kill(old);
         }
+    }
+
+    /// Moves the live translation pages out of a block; how many.
+    ///
+    /// # Errors
+    /// Full; the medium's. What was moved before stays moved.
+    pub fn empty<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        space: &mut Space,
+        block: Block,
+        cause: Cause,
+    ) -> Result<u64, Error<F::Fault>> {
+        let g = *flash.geometry();
+        let die = g.die_of(block).index();
+        let mut moved = 0;
+        while let Some(offset) = space.blocks.next_live(block, 0) {
+            let from = g.page(block, offset);
+            let to = space.page_on(flash, self.stream, die)?;
+            let program = space.number();
+            match flash.copy(from, to, cause, |oob, _| oob.program = program) {
+                Ok(oob) => {
+                    self.directory[oob.tvpn().index()] = to;
+                    space.blocks.kill(from);
+                    moved += 1;
+                }
+                Err(fault) if fault.kind() == FaultKind::ProgramFailed => space.abandon(to),
+                Err(fault) => {
+                    if fault.kind() == FaultKind::Uncorrectable {
+                        space.give_back(self.stream, to);
+                    }
+                    return Err(fault.into());
+                }
+            }
+        }
+        Ok(moved)
     }
 
     /// Bytes of the directory.

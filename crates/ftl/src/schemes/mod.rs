@@ -2,9 +2,14 @@
 //!
 //! Adding a scheme is a file here and a line in the `schemes!` call below.
 
+pub mod cdftl;
 pub mod dftl;
+pub mod lazyftl;
+pub mod lsftl;
 pub mod null;
 pub mod page;
+pub mod scftl;
+pub mod sftl;
 
 #[cfg(feature = "canary")]
 pub mod canary;
@@ -41,6 +46,15 @@ schemes! {
     page::Page => page::ROW,
     dftl::Dftl => dftl::ROW,
     dftl::Dftl => dftl::ROW_E,
+    lsftl::Lsftl => lsftl::ROW,
+    lsftl::Lsftl => lsftl::ROW_E,
+    cdftl::Cdftl => cdftl::ROW,
+    sftl::Sftl => sftl::ROW,
+    scftl::Scftl => scftl::ROW,
+    scftl::Scftl => scftl::ROW_ADAPTIVE,
+    scftl::Scftl => scftl::ROW_CAST,
+    lsftl::ScftlLog => lsftl::ROW_RUNS,
+    lazyftl::LazyFtl => lazyftl::ROW,
     #[cfg(feature = "canary")]
     canary::Canary => canary::ROW,
 }

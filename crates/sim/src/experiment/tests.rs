@@ -87,10 +87,10 @@ fn causes_partition_the_time() {
     let mut rng = Rng::new(3);
     let requests: Vec<Request> =
         (0..20_000).map(|i| request(i * 300, Operation::Write, rng.below(1024) * 4096, 4096)).collect();
-    for scheme in ["page", "dftl", "dftl-e"] {
+    for scheme in ["page", "dftl", "dftl-e", "lazyftl"] {
         let mut config = config(scheme, PLAIN);
         config.fill = Fill::Sequential;
-        if scheme != "page" {
+        if scheme.starts_with("dftl") {
             config.settings.set(schemes::by_name(scheme).unwrap().parameters, "cache-bytes", "1000").unwrap();
         }
         let result = run_list(&config, requests.clone()).result;
@@ -201,20 +201,20 @@ fn a_write_buffer_saves_programs_and_what_it_holds_at_the_end_is_charged() {
         // Three pages were written, in two requests; no response waited for them.
         assert_eq!((result.flash.programs, result.waf), (3, Some(3.0 / 8.0)), "{policy}");
         assert_eq!(
-            (&result.extra["buffer_drain_pages"], &result.extra["buffer_drain_seconds"]),
+            (&result.extra["write_buffer_drain_pages"], &result.extra["write_buffer_drain_seconds"]),
             (&3.into(), &(600_000.0 * 1e-9).into())
         );
         assert_eq!(result.response_us.as_ref().unwrap().max, 0.0);
-        assert_eq!(result.extra["buffer_write_hit_ratio"], 5.0 / 8.0);
-        assert_eq!(result.extra["buffer_requests"], 2);
+        assert_eq!(result.extra["write_buffer_write_hit_ratio"], 5.0 / 8.0);
+        assert_eq!(result.extra["write_buffer_requests"], 2);
         assert_eq!(result.extra["simulated_seconds"], 7e-3, "the drain is no part of it");
-        assert!(!result.extra.contains_key("buffer_read_hit_ratio"));
+        assert!(!result.extra.contains_key("write_buffer_read_hit_ratio"));
         assert_eq!((&result.params["buffer"], &result.params["buffer-bytes"]), (&(*policy).into(), &(1 << 20).into()));
-        assert_eq!(result.sram["buffer data"], 1 << 20);
+        assert_eq!(result.sram["write buffer data"], 1 << 20);
         assert!(result.sram_bytes > 1 << 20);
     }
     let result = run_list(&config("page", PLAIN), pages(&[0, 1, 0])).result;
-    assert!(!result.extra.keys().any(|key| key.starts_with("buffer")), "{:?}", result.extra);
+    assert!(!result.extra.keys().any(|key| key.starts_with("write_buffer")), "{:?}", result.extra);
 }
 
 #[test]
@@ -223,8 +223,11 @@ fn a_write_waits_for_the_victim_whose_room_it_takes() {
     let blocks = [(0, 64), (64, 1)].map(|(first, pages)| request(0, Operation::Write, first * 4096, pages * 4096));
     let result = run_list(&buffered("page", "fab", 64 * 4096), blocks.to_vec()).result;
     assert_eq!(result.response_us.unwrap().max, 64.0 * 200.0);
-    assert_eq!((&result.extra["buffer_block_requests"], &result.extra["buffer_flush_of_64"]), (&1.into(), &1.into()));
-    assert_eq!(result.extra["buffer_drain_pages"], 1);
+    assert_eq!(
+        (&result.extra["write_buffer_block_requests"], &result.extra["write_buffer_flush_of_64"]),
+        (&1.into(), &1.into())
+    );
+    assert_eq!(result.extra["write_buffer_drain_pages"], 1);
     // Four pages of block 5, which was written least recently but for the block that is written: 60 reads come before the
     // 64 programs.
     let mut config = buffered("page", "bplru", 64 * 4096);
@@ -232,7 +235,7 @@ fn a_write_waits_for_the_victim_whose_room_it_takes() {
     let scattered = (0..65).map(|i| request(0, Operation::Write, i % 15 * 64 * 4096 + i / 15 * 4096, 4096)).collect();
     let result = run_list(&config, scattered).result;
     assert_eq!(result.response_us.unwrap().max, 60.0 * 25.0 + 64.0 * 200.0);
-    assert_eq!(result.extra["buffer_block_request_share"], 1.0);
+    assert_eq!(result.extra["write_buffer_block_request_share"], 1.0);
 }
 
 #[test]
