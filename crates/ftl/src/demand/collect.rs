@@ -54,12 +54,11 @@ impl<C: Cache, S: Store> Demand<C, S> {
 
     /// Free blocks that collecting a block may take.
     fn needs(&self, block: Block) -> u32 {
-        let pages = self.map.space.blocks.geometry().pages_per_block;
         let live = self.map.space.blocks.live_of(block);
         let blocks = |stream: usize, wanted: u32| {
             let lanes = &self.map.space.streams[stream];
             let room: u32 = (0..lanes.count()).map(|lane| lanes.room(lane)).sum();
-            wanted.saturating_sub(room).div_ceil(pages)
+            wanted.saturating_sub(room).div_ceil(self.map.space.block_pages(stream))
         };
         let discards = if self.map.durable_trim { self.map.trimmed.len() as u32 } else { 0 };
         if self.map.space.is_translation(block) {
@@ -222,9 +221,10 @@ impl<C: Cache, S: Store> Demand<C, S> {
         let Map { space, store, .. } = &mut self.map;
         loop {
             let to = space.page_on(flash, TRANSLATION, die)?;
-            let program = space.number();
+            let (program, mode) = (space.number(), space.mode(TRANSLATION));
             let copied = flash.copy(from, to, Cause::TranslationGc, |oob, words| {
                 oob.program = program;
+                oob.mode = mode;
                 store.compact(oob.tvpn(), words);
             });
             match copied {

@@ -205,15 +205,17 @@ impl Store for Logged {
             what,
             fix: "use a device with pages of 512 bytes to 256 KiB, or other sizes".into(),
         })?;
-        if lu > 0 && lu >= g.nop {
+        let slc = super::slc(settings) && g.bits_per_cell > 1;
+        let (nop, key) = if slc { (g.slc_nop, "slc_nop") } else { (g.nop, "nop") };
+        if lu >= nop.max(1) && lu > 0 {
+            let instead = if slc || g.bits_per_cell == 1 { "" } else { ", translation-mode=slc" };
             return Err(ConfigError {
                 key: "lu",
                 what: format!(
-                    "{lu} log units are {lu} partial programs of a page that was programmed once before, and the \
-                     device allows {} program(s) of a page between erases",
-                    g.nop
+                    "{lu} log units are as many partial programs of a page that was programmed once before, and this \
+                     device allows {nop} program(s) of a page between erases"
                 ),
-                fix: format!("use a device with nop={} (SLC chips have 4), or a smaller lu", lu + 1),
+                fix: format!("use a device with {key}={} (SLC chips have 4){instead}, or a smaller lu", lu + 1),
             });
         }
         if lu > 0 && units.capacity(units.log_bytes()) == 0 {

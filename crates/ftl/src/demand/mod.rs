@@ -101,6 +101,11 @@ fn data_blocks(settings: &Settings) -> u64 {
     settings.get("data-blocks").map_or(1, |_| settings.count("data-blocks"))
 }
 
+/// Whether translation blocks are programmed in SLC mode.
+pub(crate) fn slc(settings: &Settings) -> bool {
+    settings.get("translation-mode").is_some_and(|_| settings.word("translation-mode") == "slc")
+}
+
 /// How a device's RAM is shared out.
 struct Plan<C, S> {
     store: S,
@@ -142,9 +147,18 @@ impl<C: Cache, S: Store> Demand<C, S> {
 
     fn check(g: &Geometry, logical_pages: u32, settings: &Settings) -> Result<Plan<C, S>, ConfigError> {
         let plan = Self::plan(g, logical_pages, settings)?;
+        if slc(settings) && settings.word("victims") == "plain" {
+            return Err(ConfigError {
+                key: "victims",
+                what: "one policy over all blocks cannot weigh blocks in SLC mode, which hold fewer pages".into(),
+                fix: "use victims=net-gain, or translation-mode=native".into(),
+            });
+        }
         let dies = g.die_count();
         let translation = plan.store.count();
-        let live = (u64::from(logical_pages) + u64::from(translation)).div_ceil(u64::from(g.pages_per_block));
+        let held = u64::from(if slc(settings) { g.slc_pages() } else { g.pages_per_block });
+        let blocks = |pages: u32, held: u64| u64::from(pages).div_ceil(held);
+        let live = blocks(logical_pages, u64::from(g.pages_per_block)) + blocks(translation, held);
         let streams = settings.count("streams") + data_blocks(settings);
         let free = ((settings.count("gc-low") + 1) * u64::from(dies)).max(u64::from(plan.least_free()) + 1);
         let kept = free + streams * u64::from(dies);
@@ -182,6 +196,9 @@ impl<C: Cache, S: Store> Demand<C, S> {
             closed: Vec::new(),
             among_data: settings.word("victims") == "plain",
         });
+        if slc(settings) {
+            space.set_slc(TRANSLATION);
+        }
         Demand {
             cache,
             map: Map {

@@ -88,6 +88,17 @@ pub const DATA_BLOCKS: Parameter = Parameter {
     source: "S1 section II on CAST",
 };
 
+/// `translation-mode`: how translation pages are programmed. For schemes that have the parameter.
+pub const TRANSLATION_MODE: Parameter = Parameter {
+    name: "translation-mode",
+    summary: "native: as all pages; slc: translation blocks in SLC mode, on chips with several bits a cell, which makes \
+              them faster, smaller, and lets their pages be programmed in parts",
+    unit: "",
+    default: Value::Word("native"),
+    range: Range::Words(&["native", "slc"]),
+    source: "S0 section II-B",
+};
+
 /// A list of parameters: what is the scheme's own first, then what the whole family has.
 macro_rules! demand_parameters {
     ($($own:expr),* $(,)?) => {

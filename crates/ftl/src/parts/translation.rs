@@ -74,16 +74,19 @@ impl TranslationStore {
     ) -> Result<(), Error<F::Fault>> {
         let old = self.at(tvpn);
         let (stream, entries) = (self.stream, self.entries as usize);
+        let mode = space.mode(stream);
         let to = place(flash, space, stream, |flash, to, program| {
             if old == Ppn::NONE {
                 let mut words = vec![Ppn::NONE.0; entries];
                 edit(&mut words);
                 let watermark = if now { program } else { 0 };
-                return flash.program(to, Oob::translation(tvpn, watermark, program), Payload::Meta(&words), cause);
+                let oob = Oob { mode, ..Oob::translation(tvpn, watermark, program) };
+                return flash.program(to, oob, Payload::Meta(&words), cause);
             }
             let copied = flash.copy(old, to, cause, |oob, words| {
                 edit(words);
                 oob.program = program;
+                oob.mode = mode;
                 if now {
                     oob.version = program;
                 }
@@ -108,9 +111,11 @@ impl TranslationStore {
         now: bool,
         cause: Cause,
     ) -> Result<(), Error<F::Fault>> {
+        let mode = space.mode(self.stream);
         let to = place(flash, space, self.stream, |flash, to, program| {
             let watermark = if now { program } else { 0 };
-            flash.program(to, Oob::translation(tvpn, watermark, program), Payload::Meta(words), cause)
+            let oob = Oob { mode, ..Oob::translation(tvpn, watermark, program) };
+            flash.program(to, oob, Payload::Meta(words), cause)
         })?;
         self.put(space, tvpn, to);
         Ok(())

@@ -29,7 +29,8 @@
 //! pages); with `counters = oob` the latter stands in the spare areas. Cache as in `dftl` and `dftl-e`. Flash: a
 //! translation page has (1 − `log-share`)·S/4 entries, 768 of 4 KiB, so that there are more of them than in DFTL. A log
 //! unit is a header of 4 B (a marker of zeros, and the count), 6 B an entry (index and PPN) and 7 B of BCH parity for
-//! each started 512 B.
+//! each started 512 B. On chips with several bits a cell, `translation-mode = slc` has translation blocks programmed in
+//! SLC mode: fewer pages in each, but fast ones that take partial programs (S0 section II-B).
 //!
 //! # Costs
 //!
@@ -48,14 +49,24 @@ use crate::Scheme;
 use crate::demand::Demand;
 use crate::demand::lines::{LINE, Lines, REPLACEMENT};
 use crate::demand::logged::{self, LOG_COUNTERS, LOG_ENTRY, LOG_HEADER, LOG_PARITY, LOG_SHARE, LU, Logged};
-use crate::demand::parameters::{self, STRIPE, counters_and, demand_parameters};
+use crate::demand::parameters::{self, STRIPE, TRANSLATION_MODE, counters_and, demand_parameters};
 
 /// The row of `lsftl`.
 pub(super) static ROW: Scheme = Scheme {
     name: "lsftl",
     summary: "DFTL whose translation pages take updates in a log, by partial programs",
     paper: "S0 (LSFTL)",
-    parameters: demand_parameters![REPLACEMENT, LU, LOG_SHARE, LOG_HEADER, LOG_ENTRY, LOG_PARITY, LOG_COUNTERS, STRIPE],
+    parameters: demand_parameters![
+        REPLACEMENT,
+        LU,
+        LOG_SHARE,
+        LOG_HEADER,
+        LOG_ENTRY,
+        LOG_PARITY,
+        LOG_COUNTERS,
+        TRANSLATION_MODE,
+        STRIPE
+    ],
     counters: &counters_and::<{ parameters::COUNTERS.len() + logged::COUNTERS.len() }>(logged::COUNTERS),
     phases: parameters::PHASES,
     has_cache: true,
@@ -68,7 +79,17 @@ pub(super) static ROW_E: Scheme = Scheme {
     name: "lsftl-e",
     summary: "LSFTL that caches aligned lines of entries",
     paper: "S0 (LSFTL-E)",
-    parameters: demand_parameters![LINE, LU, LOG_SHARE, LOG_HEADER, LOG_ENTRY, LOG_PARITY, LOG_COUNTERS, STRIPE],
+    parameters: demand_parameters![
+        LINE,
+        LU,
+        LOG_SHARE,
+        LOG_HEADER,
+        LOG_ENTRY,
+        LOG_PARITY,
+        LOG_COUNTERS,
+        TRANSLATION_MODE,
+        STRIPE
+    ],
     ..ROW
 };
 
@@ -91,6 +112,7 @@ pub(super) static ROW_RUNS: Scheme = Scheme {
         LOG_ENTRY,
         LOG_PARITY,
         LOG_COUNTERS,
+        TRANSLATION_MODE,
         scftl::RUN_STRIPE
     ],
     counters: &counters_and::<{ parameters::COUNTERS.len() + scftl::COUNTERS.len() + logged::COUNTERS.len() }>(

@@ -23,6 +23,11 @@ fn geometry(blocks: u32) -> Geometry {
     g.checked().unwrap()
 }
 
+/// The same with two bits a cell and no partial programs but in SLC mode.
+fn multi_level(blocks: u32) -> Geometry {
+    Geometry { bits_per_cell: 2, nop: 1, slc_nop: 4, ..geometry(blocks) }.checked().unwrap()
+}
+
 #[test]
 fn worked_example_four_evictions() {
     // 112 entries and a log of 64 bytes to a page; lines of 8 entries, 37 bytes; four of them.
@@ -126,6 +131,7 @@ fn random_runs_keep_every_invariant() {
         (&ROW, &[("cache-bytes", "200"), ("gc-fold", "off"), ("log-entry", "9"), ("log-header", "5")]),
         (&ROW_E, &[("cache-bytes", "300"), ("line", "4"), ("log-share", "0.25")]),
         (&ROW_RUNS, &[("cache-bytes", "300"), ("spatial", "4"), ("log-share", "0.3"), ("stripe", "8")]),
+        (&ROW, &[("cache-bytes", "200"), ("translation-mode", "slc")]),
     ];
     struct Run<'a>(&'a Settings, String);
     impl crate::schemes::Visitor<Failing<Nand<Tags, Full>>> for Run<'_> {
@@ -133,7 +139,9 @@ fn random_runs_keep_every_invariant() {
         fn visit<S: Ftl<Failing<Nand<Tags, Full>>>>(self, _: &'static Scheme) {
             let Run(settings, what) = self;
             let plan = FailurePlan { program_rate: 0.0005, ..FailurePlan::default() };
-            let mut flash = Failing::new(Nand::<Tags, Full>::new(geometry(220)), plan, 7);
+            let slc = settings.word("translation-mode") == "slc";
+            let g = if slc { multi_level(220) } else { geometry(220) };
+            let mut flash = Failing::new(Nand::<Tags, Full>::new(g), plan, 7);
             let pages = 700;
             let mut ftl = S::format(&mut flash, pages, settings).unwrap().unwrap();
             let mut rng = Rng::new(11);
@@ -188,6 +196,11 @@ fn what_cannot_work_is_refused_with_the_reason() {
     };
     let without = refused(Geometry { nop: 1, ..geometry(60) }, &ROW, &[]);
     assert!(without.starts_with("lu: 3 log units") && without.contains("nop=4"), "{without}");
+    let multi = refused(multi_level(60), &ROW, &[]);
+    assert!(multi.contains("nop=4") && multi.contains("translation-mode=slc"), "{multi}");
+    assert!(
+        refused(multi_level(60), &ROW, &[("translation-mode", "slc"), ("victims", "plain")]).starts_with("victims")
+    );
     assert!(
         refused(geometry(60), &ROW, &[("log-share", "0.05"), ("lu", "1"), ("log-header", "30")]).contains("no unit")
     );

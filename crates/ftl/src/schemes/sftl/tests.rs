@@ -130,7 +130,10 @@ fn shape(pages: u32) -> Shape {
 }
 
 /// A cache without a buffer, of as many bytes, with these pages, in which one entry each is dirty.
-fn with_pages(bytes: u64, pages: &[(u32, fn(u32) -> u32)]) -> CompressedPages {
+/// A translation page and the PPNs of its entries.
+type Content = (u32, fn(u32) -> u32);
+
+fn with_pages(bytes: u64, pages: &[Content]) -> CompressedPages {
     let settings = set(&ROW, &[("buffer-share", "0")]);
     let mut cache = CompressedPages::new(&shape(8), &settings, bytes);
     for &(tvpn, entry) in pages {
@@ -194,7 +197,7 @@ fn a_collection_leaves_what_does_not_fit() {
 fn saved_pages_and_entries_come_back_in_the_bytes_reported() {
     let settings = set(&ROW, &[]);
     let mut cache = CompressedPages::new(&shape(8), &settings, 1400);
-    let mixed = |lpn: u32| if lpn % 7 == 0 { u32::MAX } else { 1000 + lpn };
+    let mixed = |lpn: u32| if lpn.is_multiple_of(7) { u32::MAX } else { 1000 + lpn };
     assert!(cache.restore(&[(3, 1003), (14, u32::MAX)], mixed));
     assert!(cache.restore(&[(130, 1260)], |lpn| 1000 + 2 * lpn));
     // No page more, but a group for the dirty buffer.
