@@ -44,6 +44,7 @@ pub(super) static ROW: Scheme = Scheme {
     name: "dftl",
     summary: "page map on flash, single entries cached on demand",
     paper: "Gupta, Kim, Urgaonkar: DFTL, ASPLOS 2009 (S4)",
+    essay: include_str!("dftl.rs"),
     parameters: demand_parameters![REPLACEMENT, BATCH_EVICT, STRIPE],
     counters: parameters::COUNTERS,
     phases: parameters::PHASES,

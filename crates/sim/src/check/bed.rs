@@ -191,6 +191,9 @@ impl Visitor<PowerCut<Tagged>> for Lay<'_> {
         if let Some(buffer) = write_buffer(self.config)? {
             add_buffer(&mut settings, buffer, &g, &mut root.fork("buffer"));
         }
+        if geometry.is_none() && settings.get("translation-mode") == Some(Value::Word("slc")) {
+            g = Geometry { bits_per_cell: 2, slc_nop: 8, ..g };
+        }
         let fixed = |key: &str| overrides.iter().any(|(name, _)| name == key);
         let mut rng = root.fork("capacity");
         let mut pages = logical_pages.unwrap_or(g.page_count());
