@@ -101,8 +101,8 @@ pub struct CompareArgs {
     #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = parse_bytes, help_heading = "Schemes")]
     pub cache: Vec<u64>,
 
-    /// Write buffers in front of the schemes, comma-separated, as POLICY:SIZE with fab, bplru or cflru, or none; each is
-    /// one run of every scheme; `ftlab schemes POLICY` explains one [default: none]
+    /// Write buffers in front of the schemes, comma-separated, as POLICY:SIZE with fab, bplru or cflru, or none; each
+    /// is one run of every scheme; `ftlab schemes POLICY` explains one [default: none]
     #[arg(long, value_name = "POLICY:SIZE", value_delimiter = ',', value_parser = parse_buffer,
           help_heading = "Schemes")]
     pub buffer: Vec<Buffer>,
@@ -969,8 +969,8 @@ mod tests {
     fn every_flag_of_compare() {
         let args = compare(
             "t.spc --schemes page,dftl --device x:capacity=8GiB,spare=0.07 --cache 16KiB,64KiB --gc greedy,fifo \
-             --buffer none,bplru:1MiB --set dftl.gc_low=2 --set dftl-e.x=a=b --fill steady --host closed:32 --seed 7 --warmup 10k --limit 5M \
-             --repeat 3 --format spc --on-error skip --out-of-range fold --volumes select=2 --time-scale 0.5 \
+             --buffer none,bplru:1MiB --set dftl.gc_low=2 --set dftl-e.x=a=b --fill steady --host closed:32 --seed 7 \
+             --warmup 10k --limit 5M --repeat 3 --format spc --on-error skip --out-of-range fold --volumes select=2 --time-scale 0.5 \
              --partial ignore --threads 2 --json a --csv b --parquet c --html d --per-request e --series 100ms \
              --verbose",
         );

@@ -12,8 +12,8 @@
 //! 4. tests two claims: that the RAM which the scheme reports holds its whole state, and that the metadata which it
 //!    keeps on flash is what it works from.
 //!
-//! A write buffer may stand in front of the scheme, and what it holds is lost by a cut: only flushes make writes durable,
-//! which is what the oracle assumes of every scheme. So that each scheme is compiled once, all are run through
+//! A write buffer may stand in front of the scheme, and what it holds is lost by a cut: only flushes make writes
+//! durable, which is what the oracle assumes of every scheme. So that each scheme is compiled once, all are run through
 //! [`ftl::buffer::Buffered`], which without a buffer hands everything through.
 //!
 //! Every run is a branch: scheme, chip and oracle are cloned before an operation, so that a cut costs what happens

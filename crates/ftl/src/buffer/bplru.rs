@@ -10,8 +10,8 @@
 //!
 //! Departures: pages that hold nothing cannot be padded, and neither can pages that flash cannot correct; the request
 //! then falls into the runs between them and is not block-level. `buffer-pad-min` pads only blocks of which so many
-//! pages are resident (SimpleSSDsim: half a block); it reads pages where it does not pad, which looks like a slip and is
-//! not followed.
+//! pages are resident (SimpleSSDsim: half a block); it reads pages where it does not pad, which looks like a slip and
+//! is not followed.
 
 use super::groups::Groups;
 use super::{BufferPolicy, BufferRow, Victim};

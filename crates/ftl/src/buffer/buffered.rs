@@ -6,8 +6,8 @@
 //! lost. A discard goes to the scheme first, for the same reason. Reads are answered from the buffer; what it does not
 //! hold is announced to the scheme in runs too.
 //!
-//! A flush writes all that is dirty: policies that gather blocks give up their victims one after another, a cache writes
-//! its dirty pages in ascending order and keeps them. Background work is the scheme's alone.
+//! A flush writes all that is dirty: policies that gather blocks give up their victims one after another, a cache
+//! writes its dirty pages in ascending order and keeps them. Background work is the scheme's alone.
 
 use super::{BYTES, BufferPolicy, BufferRow, POLICY, Shape, Victim, by_name};
 use crate::schemes::{self, Visitor};
@@ -20,8 +20,8 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use flash::{Batch, FaultKind, Flash, FlashFault, Geometry, HostData, Lpn, Store};
 
-/// What a buffer counts, beside the scheme: names and meanings. The sizes of flushes follow, `write_buffer_flush_of_N` for N to
-/// 2 N − 1 pages.
+/// What a buffer counts, beside the scheme: names and meanings. The sizes of flushes follow, `write_buffer_flush_of_N`
+/// for N to 2 N − 1 pages.
 pub const COUNTERS: &[(&str, &str)] = &[
     ("write_buffer_writes", "pages that the host wrote"),
     (

@@ -1,9 +1,9 @@
 //! `cflru`: clean-first least recently used (Park et al. 2006).
 //!
-//! The problem: a cache of pages that evicts a dirty one pays a program, which costs several times the read that a clean
-//! one may cost later. CFLRU is an LRU cache of reads and writes with a *window* of its least recently used pages: as
-//! long as there is a clean page in the window the least recent of these is dropped, at no cost; only then the least
-//! recently used page of all is written.
+//! The problem: a cache of pages that evicts a dirty one pays a program, which costs several times the read that a
+//! clean one may cost later. CFLRU is an LRU cache of reads and writes with a *window* of its least recently used
+//! pages: as long as there is a clean page in the window the least recent of these is dropped, at no cost; only then
+//! the least recently used page of all is written.
 //!
 //! ```text
 //!   most recent ── … ──┃── window: w least recent ──

@@ -1,11 +1,11 @@
-//! Write buffers in front of a scheme: policies, one file each, their table, and [`Buffered`], which puts one before any
-//! scheme.
+//! Write buffers in front of a scheme: policies, one file each, their table, and [`Buffered`], which puts one before
+//! any scheme.
 //!
 //! The problem: what a host writes twice need not be programmed twice, and pages of one block that a host writes one by
-//! one cost a log-block scheme far less if they come together. A buffer of some pages of RAM stands between the host and
-//! the scheme. A write ends when its page lies there, and pages go on to flash when their room is needed, in whichever
-//! groups the policy chooses: single pages (`cflru`), all pages of a block (`fab`), or whole blocks padded with what is
-//! on flash (`bplru`).
+//! one cost a log-block scheme far less if they come together. A buffer of some pages of RAM stands between the host
+//! and the scheme. A write ends when its page lies there, and pages go on to flash when their room is needed, in
+//! whichever groups the policy chooses: single pages (`cflru`), all pages of a block (`fab`), or whole blocks padded
+//! with what is on flash (`bplru`).
 //!
 //! ```text
 //!   host ──read, write──▶ Buffered ──▶ scheme ──▶ flash
@@ -14,8 +14,8 @@
 //! ```
 //!
 //! A policy is pure logic over page numbers: it is told of every access and names the next victim. What pages hold,
-//! which are dirty, and how a victim is handed down as one request for each run of consecutive pages, is the business of
-//! [`Buffered`].
+//! which are dirty, and how a victim is handed down as one request for each run of consecutive pages, is the business
+//! of [`Buffered`].
 //!
 //! RAM: the pages themselves, 8 B for each, 12 B for each group of a policy that gathers blocks, and a block of pages
 //! where padding is read into. What the buffer holds is lost when power is: a write is durable after a flush, as behind

@@ -204,8 +204,8 @@ fn worked_example_of_cflru() {
     assert_eq!((bench.counter("write_buffer_drops"), bench.counter("write_buffer_flushes")), (1, 1));
 }
 
-/// The same examples over `page`, as commands of the flash. The device was filled in order: LPN 4 b + i lies in page i of
-/// block b, and block 8 is the next to be opened.
+/// The same examples over `page`, as commands of the flash. The device was filled in order: LPN 4 b + i lies in page i
+/// of block b, and block 8 is the next to be opened.
 #[test]
 fn worked_examples_as_flash_commands() {
     let on_flash = |policy: &str, writes: &[u32]| {
@@ -541,7 +541,8 @@ proptest! {
             }
         }
         prop_assert_eq!(bench.counter("write_buffer_requests"), bench.counter("write_buffer_block_requests"));
-        prop_assert_eq!(bench.counter("write_buffer_written_pages"), u64::from(P) * bench.counter("write_buffer_requests"));
+        let requests = bench.counter("write_buffer_requests");
+        prop_assert_eq!(bench.counter("write_buffer_written_pages"), u64::from(P) * requests);
     }
 
     /// CFLRU as its paper says it: a list, and a scan of its last w pages.

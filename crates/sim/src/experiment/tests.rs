@@ -228,8 +228,8 @@ fn a_write_waits_for_the_victim_whose_room_it_takes() {
         (&1.into(), &1.into())
     );
     assert_eq!(result.extra["write_buffer_drain_pages"], 1);
-    // Four pages of block 5, which was written least recently but for the block that is written: 60 reads come before the
-    // 64 programs.
+    // Four pages of block 5, which was written least recently but for the block that is written: 60 reads come before
+    // the 64 programs.
     let mut config = buffered("page", "bplru", 64 * 4096);
     config.fill = Fill::Sequential;
     let scattered = (0..65).map(|i| request(0, Operation::Write, i % 15 * 64 * 4096 + i / 15 * 4096, 4096)).collect();
