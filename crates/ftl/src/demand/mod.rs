@@ -45,6 +45,8 @@ pub mod map;
 mod mount;
 pub mod out_of_place;
 pub mod parameters;
+#[cfg(test)]
+pub(crate) mod testing;
 
 use crate::parts::space::{Space, TranslationBlocks};
 use crate::{CacheCounters, ConfigError, Error, Ftl, Loader, MountReport, Saver, Settings};

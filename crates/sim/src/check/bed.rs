@@ -194,6 +194,10 @@ impl Visitor<PowerCut<Tagged>> for Lay<'_> {
         if geometry.is_none() && settings.get("translation-mode") == Some(Value::Word("slc")) {
             g = Geometry { bits_per_cell: 2, slc_nop: 8, ..g };
         }
+        if geometry.is_none() && settings.get("data-blocks").is_some() {
+            // Each of them takes a block that is kept open.
+            g.blocks_per_die += 8;
+        }
         let fixed = |key: &str| overrides.iter().any(|(name, _)| name == key);
         let mut rng = root.fork("capacity");
         let mut pages = logical_pages.unwrap_or(g.page_count());
@@ -223,6 +227,17 @@ impl Visitor<PowerCut<Tagged>> for Lay<'_> {
                         }
                         _ => {}
                     }
+                }
+                // The smallest devices have no room for a stream of collected pages.
+                Err(_)
+                    if pages <= g.pages_per_block
+                        && logical_pages.is_none()
+                        && !fixed("streams")
+                        && settings.get("streams") == Some(Value::Count(2)) =>
+                {
+                    settings.put("streams", Value::Count(1));
+                    pages = g.page_count();
+                    continue;
                 }
                 Err(refusal) if pages <= g.pages_per_block => return Err(CheckError(refusal.to_string())),
                 Err(_) => {}

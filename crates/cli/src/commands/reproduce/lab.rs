@@ -5,7 +5,7 @@
 use super::file::{Configuration, Experiment, Varied, Workload};
 use crate::args::{CompareArgs, Fill};
 use crate::commands::compare::{Combination, Plan, Workload as Requests};
-use crate::commands::experiment::{Limits, Settled, device_spec, run_planned, settled, try_on};
+use crate::commands::experiment::{Limits, Ran, Settled, device_spec, run_planned, settled, try_on};
 use crate::error::CliError;
 use clap::ValueEnum;
 use flash::device::Device;
@@ -229,8 +229,9 @@ impl<'a> Lab<'a> {
                 break;
             }
             let (keys, combinations): (Vec<_>, Vec<_>) = group.into_iter().unzip();
-            let Some((results, _)) = self.run(experiment, device, combinations, at, false)? else { break };
-            self.done.extend(keys.into_iter().zip(results.into_iter().map(|one| Outcome::Ran(Box::new(one)))));
+            let Some(ran) = self.run(experiment, device, combinations, at, false)? else { break };
+            let results = ran.report.results.into_iter().map(|one| Outcome::Ran(Box::new(one)));
+            self.done.extend(keys.into_iter().zip(results));
         }
         let interrupted = || Outcome::Not(sim::report::INTERRUPTED.to_owned());
         Ok(keys.iter().map(|key| self.done.get(key).cloned().unwrap_or_else(interrupted)).collect())
@@ -252,7 +253,7 @@ impl<'a> Lab<'a> {
             Err(error) => return Ok(Err(error.message().to_owned())),
         };
         Ok(match self.run(experiment, device, vec![combination], at, true)? {
-            Some((_, mut requests)) => Ok(requests.swap_remove(0)),
+            Some(mut ran) => Ok(ran.requests.swap_remove(0)),
             None => Err(sim::report::INTERRUPTED.to_owned()),
         })
     }
@@ -290,7 +291,7 @@ impl<'a> Lab<'a> {
         combinations: Vec<Combination>,
         at: At<'_>,
         keep: bool,
-    ) -> Result<Option<(Vec<SchemeResult>, Vec<Vec<RequestRecord>>)>, CliError> {
+    ) -> Result<Option<Ran>, CliError> {
         let paper = &experiment.paper;
         let limit = self.limit(experiment, at.found);
         let args = CompareArgs {
@@ -319,7 +320,7 @@ impl<'a> Lab<'a> {
         if let Some(sentence) = moved {
             served.addresses = Some(sentence.clone());
         }
-        Ok(Some((ran.report.results, ran.requests)))
+        Ok(Some(ran))
     }
 }
 

@@ -21,8 +21,10 @@ impl Measured {
     }
 }
 
+type Derive = fn(&Value) -> Option<f64>;
+
 /// Measures that are no path: name, and how they follow.
-pub(super) const DERIVED: &[(&str, fn(&Value) -> Option<f64>)] = &[
+const DERIVED: &[(&str, Derive)] = &[
     ("miss_ratio", |result| Some(1.0 - number(result, "cache.hit_ratio")?)),
     ("tp_us", |result| sum(result, TRANSLATION, &["us"])),
     ("translation_ops", |result| sum(result, TRANSLATION, &["reads", "programs", "partial_programs"])),
@@ -75,10 +77,9 @@ pub(super) fn check(name: &str) -> Result<(), CliError> {
 
 /// A measure of a result; `None` where it does not apply.
 pub(super) fn value(result: &SchemeResult, name: &str) -> Option<Measured> {
-    if let Some(repeats) = &result.repeats {
-        if let Some(estimate) = repeats.metrics.get(name) {
-            return Some(of(estimate, repeats.n));
-        }
+    let repeated = result.repeats.as_ref().and_then(|repeats| Some(of(repeats.metrics.get(name)?, repeats.n)));
+    if repeated.is_some() {
+        return repeated;
     }
     let json = serde_json::to_value(result).ok()?;
     let found = match DERIVED.iter().find(|(known, _)| *known == name) {

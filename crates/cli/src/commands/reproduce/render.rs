@@ -107,7 +107,7 @@ fn measured_text(finding: &Finding, unit: &str) -> String {
 fn deviation_text(deviation: f64, unit: &str) -> String {
     let number = units::number(deviation.abs());
     let sign = match deviation {
-        zero if zero == 0.0 => return if in_points(unit) { "0" } else { "0 %" }.to_owned(),
+        0.0 => return if in_points(unit) { "0" } else { "0 %" }.to_owned(),
         below if below < 0.0 => "−",
         _ => "+",
     };

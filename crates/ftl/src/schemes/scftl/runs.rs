@@ -372,10 +372,7 @@ impl Runs {
             return self.first_of_class(clean(false), except).or_else(|| self.first_of_class(clean(true), except));
         }
         match self.replacement {
-            Replacement::Lru => {
-                let oldest = self.order.victim();
-                (oldest != except && !self.fresh.contains(&oldest)).then_some(oldest)
-            }
+            Replacement::Lru => self.order.from_oldest().find(|slot| *slot != except && !self.fresh.contains(slot)),
             Replacement::Nru => {
                 [1, 4].into_iter().find_map(|c| self.first_of_class(|word| self.class(c, word), except))
             }
@@ -756,6 +753,10 @@ impl Cache for Runs {
         planned.clear();
         self.planned = planned;
         self.fresh.clear();
+        if self.replacement == Replacement::Lru {
+            // What was asked for is more recent than what came along.
+            self.order.hit(slot);
+        }
         result
     }
 
@@ -768,7 +769,8 @@ impl Cache for Runs {
         ppn: Ppn,
     ) -> Result<(), Error<F::Fault>> {
         while self.free < self.wanted(slot, lpn.0, ppn.0) {
-            self.evict(flash, map, Fetching::Normal, slot)?;
+            let evicted = self.evict(flash, map, Fetching::Normal, slot)?;
+            assert!(evicted, "every block but one is a victim");
         }
         Ok(())
     }
