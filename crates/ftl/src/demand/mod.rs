@@ -310,6 +310,23 @@ impl<C: Cache, S: Store> Demand<C, S> {
         stream.turn()
     }
 
+    /// Reads a page; the data lies on the medium.
+    #[inline]
+    fn fetch<'f, F: Flash>(&mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
+        let full = self.needs_room() && self.make_room_to_read(flash)?;
+        let ppn = if full {
+            self.look_up(flash, lpn)?
+        } else {
+            let slot = self.translate(flash, lpn)?;
+            self.cache.get(slot, lpn)
+        };
+        if ppn == Ppn::NONE {
+            return Ok(None);
+        }
+        let (_, data) = flash.read(ppn, Cause::Host)?;
+        Ok(Some(data.user()))
+    }
+
     /// The lane whose next page lies behind the page of the LPN before, or the one that was not used for longest.
     fn lane_behind(&mut self, lpn: Lpn) -> usize {
         let before = lpn.0.checked_sub(1).map(Lpn).and_then(|lpn| Some((self.cache.find(lpn)?, lpn)));
@@ -422,19 +439,8 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
     }
 
     #[inline]
-    fn read<'f>(&mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
-        let full = self.needs_room() && self.make_room_to_read(flash)?;
-        let ppn = if full {
-            self.look_up(flash, lpn)?
-        } else {
-            let slot = self.translate(flash, lpn)?;
-            self.cache.get(slot, lpn)
-        };
-        if ppn == Ppn::NONE {
-            return Ok(None);
-        }
-        let (_, data) = flash.read(ppn, Cause::Host)?;
-        Ok(Some(data.user()))
+    fn read<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
+        self.fetch(flash, lpn)
     }
 
     fn is_mapped(&self, lpn: Lpn) -> Option<bool> {
@@ -445,8 +451,8 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
         }
     }
 
-    fn read_to_modify<'f>(&mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
-        let data = self.read(flash, lpn)?;
+    fn read_to_modify<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
+        let data = self.fetch(flash, lpn)?;
         self.modifying = lpn.0;
         Ok(data)
     }

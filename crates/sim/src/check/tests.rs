@@ -33,6 +33,23 @@ fn every_scheme_holds_with_real_bytes() {
     }
 }
 
+/// What a buffer holds is lost by every cut, and what was flushed through it never is.
+#[test]
+fn schemes_hold_behind_every_write_buffer() {
+    for scheme in ["page", "dftl"] {
+        for policy in buffer::NAMES {
+            let config = CheckConfig { buffer: Some((*policy).into()), ..brief(scheme) };
+            let report = checked(&config).unwrap();
+            assert!(report.passed(), "{report}");
+            assert!(report.to_string().starts_with(&format!("{scheme} behind {policy}: held over ")), "{report}");
+            assert!(report.cuts > 1900 && report.honesty.restores > 20 && report.media.operations > 1000, "{report}");
+        }
+    }
+    let bytes = CheckConfig { buffer: Some("bplru".into()), carried: Carried::Bytes, honesty: false, ..brief("page") };
+    let report = checked(&bytes).unwrap();
+    assert!(report.passed(), "{report}");
+}
+
 /// The checker makes caches as small as a scheme takes them: `lazyftl` then has an update table of three blocks for each
 /// die. Here it has one of many, in which entries grow old, are superseded and are settled along with others.
 #[test]
@@ -116,6 +133,8 @@ fn a_wrong_configuration_is_an_error_with_a_fix() {
     let error = |config: CheckConfig| checked(&config).unwrap_err().to_string();
     assert!(error(CheckConfig::new("pgae")).starts_with("no scheme pgae; there are null, page"));
     assert_eq!(error(CheckConfig::new("null")), "null keeps no data: nothing to check");
+    let config = CheckConfig { buffer: Some("lru".into()), ..brief("page") };
+    assert_eq!(error(config), "no write buffer lru; there are fab, bplru, cflru");
     let settings = vec![("gc-lo".to_string(), "3".to_string())];
     let config = CheckConfig { settings, ..brief("page") };
     assert!(error(config).starts_with("no parameter gc-lo; there are gc, gc-low"));

@@ -381,8 +381,10 @@ fn buildable(
     let combination = Combination {
         scheme: configuration.scheme().to_owned(),
         cache: None,
+        buffer: None,
         gc: None,
         settings: experiment.settings(configuration, at.workload, parameter(at)),
+        buffer_settings: BTreeMap::new(),
         per_request: None,
     };
     let row: Settled = settled(&combination, SEED)?;
