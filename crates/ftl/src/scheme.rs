@@ -103,6 +103,13 @@ pub trait Ftl<F: Flash>: Sized + Clone + Send + 'static {
         settings: &Settings,
     ) -> Result<Result<(Self, MountReport), Error<F::Fault>>, ConfigError>;
 
+    /// The host asks to read or write `pages` pages from `first` on; they follow one by one. A page outside of what was
+    /// announced last is a request of its own.
+    #[inline(always)]
+    fn request(&mut self, first: Lpn, pages: u32) {
+        let _ = (first, pages);
+    }
+
     /// Reads a page: `None` if it holds nothing (reads as zeros).
     ///
     /// # Errors

@@ -494,6 +494,7 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
         let (first, last) = self.cut(request);
         let mut served = Served { start_ns: u64::MAX, end_ns: 0 };
         let end = request.offset + request.bytes;
+        self.scheme.request(Lpn(first as u32), (last - first + 1) as u32);
         for page in first..=last {
             let lpn = Lpn(page as u32);
             if page > first {
@@ -523,6 +524,7 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
     fn read(&mut self, request: &Request, arrival_ns: u64) -> Result<Served, Error<F::Fault>> {
         let (first, last) = self.cut(request);
         let mut served = Served { start_ns: u64::MAX, end_ns: 0 };
+        self.scheme.request(Lpn(first as u32), (last - first + 1) as u32);
         for page in first..=last {
             if page > first {
                 self.scheme.hint(Lpn(page as u32 + 8));

@@ -360,6 +360,11 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
         Ok(Self::mount_on(flash, logical_pages, settings, BTreeSet::new()))
     }
 
+    #[inline(always)]
+    fn request(&mut self, first: Lpn, pages: u32) {
+        self.cache.request(first, pages);
+    }
+
     #[inline]
     fn read<'f>(&mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
         let full = self.needs_room() && self.make_room_to_read(flash)?;

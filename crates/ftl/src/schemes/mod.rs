@@ -5,6 +5,7 @@
 pub mod dftl;
 pub mod null;
 pub mod page;
+pub mod tpftl;
 
 #[cfg(feature = "canary")]
 pub mod canary;
@@ -41,6 +42,7 @@ schemes! {
     page::Page => page::ROW,
     dftl::Dftl => dftl::ROW,
     dftl::Dftl => dftl::ROW_E,
+    tpftl::Tpftl => tpftl::ROW,
     #[cfg(feature = "canary")]
     canary::Canary => canary::ROW,
 }
