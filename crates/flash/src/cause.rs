@@ -70,7 +70,7 @@ enumeration!(
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tally {
     counts: [[u64; Op::ALL.len()]; Cause::ALL.len()],
-    /// Bytes appended by partial programs (payload words × 4).
+    /// Bytes appended by partial programs, those of the spare area aside.
     pub partial_bytes: u64,
 }
 

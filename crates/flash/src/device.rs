@@ -248,7 +248,13 @@ pub const KEYS: &[Key] = &[
         "cell time of reading the spare area; unset, it keeps its share of read_us",
         "0 to read_us",
     ),
-    key("program_us", "µs", "cell time of a program; a partial program keeps its share", "0 to 1000000 µs"),
+    key("program_us", "µs", "cell time of a program", "0 to 1000000 µs"),
+    key(
+        "partial_program_us",
+        "µs",
+        "cell time of a partial program; unset, it keeps its share of program_us",
+        "0 to 1000000 µs",
+    ),
     key("erase_us", "µs", "cell time of an erase", "0 to 1000000 µs"),
     key("bus_mbps", "MB/s", "rate of a channel; 0 = transfers not charged", "0 or 0.1 to 100000 MB/s"),
     key("order", "", "program order that the chip enforces", "any, ascending or strict"),
@@ -284,6 +290,8 @@ pub struct Overrides {
     pub oob_read_us: Option<f64>,
     /// Cell time of a page program, µs.
     pub program_us: Option<f64>,
+    /// Cell time of a partial program, µs; unset, the preset's share of `program_us`.
+    pub partial_program_us: Option<f64>,
     /// Cell time of a block erase, µs.
     pub erase_us: Option<f64>,
     /// Rate of a channel, MB/s; 0 = transfers not charged.
@@ -378,7 +386,7 @@ fn within(key: &'static str, value: f64, low: f64, high: f64) -> Result<f64, Dev
 
 impl Overrides {
     /// The keys that a device without a preset still lacks. `capacity` may be filled in later; `oob_read_us` is then
-    /// the page read's cell time, and `endurance` unknown.
+    /// the page read's cell time, `partial_program_us` the program's, and `endurance` unknown.
     pub fn missing(&self) -> Vec<&'static str> {
         let given = [
             ("spare", self.spare.is_some()),
@@ -602,13 +610,17 @@ fn times(base: Option<&Preset>, o: &Overrides, geometry: &Geometry) -> Result<Ti
         Some(us) => within("oob_read_us", us, 0.0, read_us)?,
         None => read_us * share(base, |b| b.oob_read_us, |b| b.read_us),
     };
+    let partial_program_us = match o.partial_program_us {
+        Some(us) => within("partial_program_us", us, 0.0, LONGEST_US)?,
+        None => program_us * share(base, |b| b.partial_program_us, |b| b.program_us),
+    };
     // A MB/s is a byte per µs.
     let transfer_ns = |bytes: u32| if bus_mbps > 0.0 { ns(f64::from(bytes) / bus_mbps) } else { 0 };
     Ok(Timing {
         read_ns: ns(read_us),
         oob_read_ns: ns(oob_read_us),
         program_ns: ns(program_us),
-        partial_program_ns: ns(program_us * share(base, |b| b.partial_program_us, |b| b.program_us)),
+        partial_program_ns: ns(partial_program_us),
         erase_ns: ns(erase_us),
         page_transfer_ns: transfer_ns(geometry.page_bytes + geometry.oob_bytes),
         oob_transfer_ns: transfer_ns(geometry.oob_bytes),

@@ -1,9 +1,11 @@
 //! A medium that wears out: blocks bad from the factory, programs and erases that fail.
 //!
-//! A failed program leaves its page torn; a failed erase leaves its block as it was. Either way the block is a grown
+//! A failed program leaves its page torn, a failed partial program what it was to add; a failed erase leaves its block as it was. Either way the block is a grown
 //! bad block: every later program or erase of it fails too, until the scheme retires it with a bad-block mark.
 
-use crate::{Block, Cause, Chain, Damage, Fault, FaultKind, Flash, Fragile, Geometry, Kind, Oob, Payload, Ppn, Rng};
+use crate::{
+    AppendFace, Block, Cause, Chain, Damage, Fault, FaultKind, Flash, Fragile, Geometry, Kind, Oob, Payload, Ppn, Rng,
+};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -117,12 +119,12 @@ where
         Ok(self.inner.program(ppn, oob, data, cause)?)
     }
 
-    fn append(&mut self, ppn: Ppn, words: &[u32], cause: Cause) -> Result<(), Fault> {
+    fn append(&mut self, ppn: Ppn, at: u32, bytes: &[u8], mark: u16, cause: Cause) -> Result<(), Fault> {
         if self.program_fails(ppn) {
-            self.inner.chip().tear_append(ppn, words, &mut self.rng);
+            self.inner.chip().tear_append(ppn, at, bytes, mark, AppendFace::Partly, &mut self.rng);
             return Err(Fault(FaultKind::ProgramFailed));
         }
-        Ok(self.inner.append(ppn, words, cause)?)
+        Ok(self.inner.append(ppn, at, bytes, mark, cause)?)
     }
 
     fn copy(

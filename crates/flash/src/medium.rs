@@ -55,19 +55,23 @@ pub struct Oob {
     pub version: u64,
     /// Counts programs over the device's life; orders blocks by age and translation pages by recency.
     pub program: u64,
+    /// What the last partial program left in the spare area ([`Flash::append`]); 0 if there was none. Only metadata
+    /// pages have it.
+    pub mark: u16,
 }
 
 impl Oob {
     /// Of a host page.
     #[inline(always)]
     pub const fn data(lpn: Lpn, version: u64, program: u64) -> Oob {
-        Oob { kind: Kind::Data, mode: Mode::Normal, address: lpn.0, version, program }
+        Oob { kind: Kind::Data, mode: Mode::Normal, address: lpn.0, version, program, mark: 0 }
     }
 
     /// Of a translation page with watermark `watermark`.
     #[inline(always)]
     pub const fn translation(tvpn: Tvpn, watermark: u64, program: u64) -> Oob {
-        Oob { kind: Kind::Translation, mode: Mode::Normal, address: tvpn.0, version: watermark, program }
+        let (kind, mode) = (Kind::Translation, Mode::Normal);
+        Oob { kind, mode, address: tvpn.0, version: watermark, program, mark: 0 }
     }
 
     /// The address as LPN.
@@ -239,15 +243,20 @@ pub trait Flash {
     /// Power lost (the page is blank, torn or whole) or program failed (the page is torn).
     fn program(&mut self, ppn: Ppn, oob: Oob, data: Payload<'_, Self::User>, cause: Cause) -> Result<(), Self::Fault>;
 
-    /// Partial program: writes `words` of metadata behind those that the page holds already. Limited by NOP.
+    /// Partial program: programs `bytes` into a metadata page, from byte `at` on. Nothing may have been programmed
+    /// there or behind: everything from `at` to the end of the page is blank. (Metadata words are little-endian, and a
+    /// word may hold bytes of two programs.) Limited by NOP. `mark` goes into the spare area along with it, where every
+    /// partial program of a page has two bytes of its own, and is what [`Oob::mark`] says from then on; all ones would
+    /// be blank and is no mark, and the mark that the page has already leaves the spare area alone.
     ///
     /// # Errors
-    /// As [`Flash::program`]; a torn append leaves the earlier words whole.
-    fn append(&mut self, ppn: Ppn, words: &[u32], cause: Cause) -> Result<(), Self::Fault>;
+    /// As [`Flash::program`]. A torn append leaves the earlier bytes whole, and the last mark or garbage.
+    fn append(&mut self, ppn: Ppn, at: u32, bytes: &[u8], mark: u16, cause: Cause) -> Result<(), Self::Fault>;
 
     /// Reads `from` into the page register, lets `edit` change the spare area and the metadata words (empty for a host
     /// page), and programs the result to `to`: a collection's copy and a metadata read-modify-write are one operation.
-    /// Counted and timed as a read and a program. Returns the spare area as programmed.
+    /// Counted and timed as a read and a program. Returns the spare area as programmed. The mark that `edit` sees is 0,
+    /// for the new page has no partial program yet.
     ///
     /// `from` counts as dead afterwards: a measuring medium may move its buffer, and reading it again is then a bug.
     ///
@@ -333,8 +342,8 @@ impl<'a, F: Flash> Collection<'a, F> {
         Collection { flash, outer }
     }
 
-    /// What follows starts after everything in this scope so far: the erase after the copies, translation updates
-    /// after the copies that they describe.
+    /// What follows starts after everything in this scope so far: the erase after the copies, translation updates after
+    /// the copies that they describe.
     pub fn then(&mut self) {
         self.flash.chain(Chain::AFTER);
     }

@@ -23,7 +23,7 @@ use alloc::collections::BTreeSet;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::convert::Infallible;
-use metadata::MetaPages;
+use metadata::{MetaPages, Slot};
 
 mod metadata;
 
@@ -170,6 +170,17 @@ pub enum ProgramFace {
     Good,
 }
 
+/// How a partial program that was cut short may leave what it was to add, beside not at all and whole. Bits only go
+/// from 1 to 0: garbage lies between blank and what was meant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
+pub enum AppendFace {
+    /// All of it is garbage.
+    Garbage,
+    /// A part is right, garbage follows, and perhaps nothing in the end. The mark is the new one, the old one or
+    /// garbage.
+    Partly,
+}
+
 /// How an erase that was cut short may leave its block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
 pub enum EraseFace {
@@ -189,6 +200,38 @@ impl ProgramFace {
         [ProgramFace::Blank, ProgramFace::Garbage, ProgramFace::BadData, ProgramFace::Good];
 }
 
+impl AppendFace {
+    /// Both.
+    pub const ALL: [AppendFace; 2] = [AppendFace::Garbage, AppendFace::Partly];
+
+    /// What is left of a partial program of `bytes` with `mark` in a page whose mark was `old`: its bytes and the mark
+    /// that reads from then on. `None` if it left no trace.
+    pub fn leave(self, bytes: &[u8], mark: u16, old: u16, rng: &mut Rng) -> Option<(Vec<u8>, u16)> {
+        let length = bytes.len() as u64;
+        let (right, touched) = match self {
+            AppendFace::Garbage => (0, length),
+            AppendFace::Partly => {
+                let right = rng.below(length + 1);
+                (right, right + rng.below(length - right + 1))
+            }
+        };
+        let left = (0..length).zip(bytes).map(|(at, &byte)| match at {
+            at if at < right => byte,
+            at if at < touched => byte | rng.bits() as u8,
+            _ => u8::MAX,
+        });
+        let left: Vec<u8> = left.collect();
+        let seen = match (self, rng.below(3)) {
+            _ if mark == old => old,
+            (AppendFace::Partly, 0) => mark,
+            (AppendFace::Partly, 1) => BLANK_MARK,
+            _ => mark | rng.bits() as u16,
+        };
+        let seen = if seen == BLANK_MARK { old } else { seen };
+        (seen != old || left.iter().any(|&byte| byte != u8::MAX)).then_some((left, seen))
+    }
+}
+
 impl EraseFace {
     /// All four.
     pub const ALL: [EraseFace; 4] = [EraseFace::Intact, EraseFace::Mixed, EraseFace::Garbage, EraseFace::LooksBlank];
@@ -206,8 +249,8 @@ pub trait Damage {
     fn ruin(&mut self, ppn: Ppn);
     /// Makes a programmed page's data unreadable; its spare area stays sound.
     fn spoil(&mut self, ppn: Ppn);
-    /// Appends a part of `words`, then garbage: a torn partial program.
-    fn tear_append(&mut self, ppn: Ppn, words: &[u32], rng: &mut Rng);
+    /// A partial program that is cut short.
+    fn tear_append(&mut self, ppn: Ppn, at: u32, bytes: &[u8], mark: u16, face: AppendFace, rng: &mut Rng);
     /// Leaves a block as an erase that was cut short does.
     fn half_erase(&mut self, block: Block, face: EraseFace, rng: &mut Rng);
     /// Marks a block as bad, as a factory does.
@@ -215,6 +258,8 @@ pub trait Damage {
 }
 
 const BLANK: u32 = u32::MAX;
+/// Two bytes of a spare area into which no partial program has put its mark.
+const BLANK_MARK: u16 = u16::MAX;
 const ADDRESS_BITS: u32 = 28;
 const ADDRESS_MASK: u32 = (1 << ADDRESS_BITS) - 1;
 
@@ -238,7 +283,7 @@ fn unpack(word: u32) -> Oob {
         _ => Kind::Torn,
     };
     let mode = if word >> ADDRESS_BITS & 1 == 0 { Mode::Normal } else { Mode::LowCost };
-    Oob { kind, mode, address: word & ADDRESS_MASK, version: 0, program: 0 }
+    Oob { kind, mode, address: word & ADDRESS_MASK, version: 0, program: 0, mark: 0 }
 }
 
 /// A torn page's spare word: kind torn, address 0. Differs from [`BLANK`].
@@ -368,7 +413,7 @@ impl<S: Store, R: Record> Nand<S, R> {
         R::RECOVERABLE && !self.spoiled.is_empty() && self.spoiled.contains(&(page as u32))
     }
 
-    /// Words of metadata programmed in a page so far, and programs since the erase.
+    /// Bytes of a metadata page up to its last that is not blank, and programs since the erase.
     pub fn metadata_state(&self, ppn: Ppn) -> Option<(u32, u32)> {
         self.meta.find(ppn).map(|slot| self.meta.state(slot))
     }
@@ -380,16 +425,29 @@ impl<S: Store, R: Record> Nand<S, R> {
         assert!(self.spare[source] != TORN && !self.spoiled(source), "copy of torn page {from}");
         let mut oob = self.oob_at(source);
         let page = self.take_page(to);
-        edit(&mut oob, self.meta.copy(from, to, !R::RECOVERABLE));
+        let slot = self.meta.copy(from, to, !R::RECOVERABLE);
+        edit(&mut oob, self.meta.words_mut(slot));
+        self.meta.set_mark(slot, oob.mark);
         self.spare[page] = pack(&oob);
         self.record.put(page, oob.version, oob.program);
         oob
     }
 
-    fn append_words(&mut self, ppn: Ppn, words: &[u32]) {
+    /// The stored page that a partial program may add to.
+    fn appendable(&self, ppn: Ppn) -> Slot {
         let block = self.geometry.block_of(ppn);
-        assert!(self.flags[block.index()] & BAD_BLOCK == 0, "partial program into bad block {block}");
-        self.meta.append(ppn, words, self.geometry.nop);
+        let flags = self.flags[block.index()];
+        assert!(flags & BAD_BLOCK == 0, "partial program into bad block {block}");
+        assert!(flags & UNSAFE_BLOCK == 0, "partial program into block {block}, whose erase was cut short");
+        let slot = self.meta.find(ppn);
+        slot.unwrap_or_else(|| panic!("partial program of page {ppn}, which holds no metadata"))
+    }
+
+    fn append_bytes(&mut self, ppn: Ppn, at: u32, bytes: &[u8], mark: u16) {
+        assert!(mark != BLANK_MARK, "a mark of all ones is none");
+        let slot = self.appendable(ppn);
+        self.meta.append(slot, ppn, at as usize, bytes, self.geometry.nop);
+        self.meta.set_mark(slot, mark);
     }
 }
 
@@ -416,6 +474,7 @@ impl<S: Store, R: Record> Flash for Nand<S, R> {
                 let slot = self.meta.find(ppn);
                 let slot =
                     slot.unwrap_or_else(|| panic!("page {ppn} was read after its content had been moved by a copy"));
+                oob.mark = self.meta.mark(slot);
                 Payload::Meta(self.meta.words(slot))
             }
             Kind::Dummy | Kind::Bad | Kind::Torn => Payload::None,
@@ -426,7 +485,11 @@ impl<S: Store, R: Record> Flash for Nand<S, R> {
     #[inline]
     fn read_oob(&mut self, ppn: Ppn, _: Cause) -> Result<Option<Oob>, Infallible> {
         let page = ppn.index();
-        Ok((self.spare[page] != BLANK).then(|| self.oob_at(page)))
+        let mut oob = self.oob_at(page);
+        if self.spare[page] >= METADATA && matches!(oob.kind, Kind::Translation | Kind::Checkpoint | Kind::Trim) {
+            oob.mark = self.meta.find(ppn).map_or(0, |slot| self.meta.mark(slot));
+        }
+        Ok((self.spare[page] != BLANK).then_some(oob))
     }
 
     #[inline(always)]
@@ -440,17 +503,17 @@ impl<S: Store, R: Record> Flash for Nand<S, R> {
         self.record.put(page, oob.version, oob.program);
         match data {
             Payload::User(user) => {
-                debug_assert!(matches!(oob.kind, Kind::Data | Kind::Log));
+                debug_assert!(matches!(oob.kind, Kind::Data | Kind::Log) && oob.mark == 0);
                 self.data.put(page, user);
             }
-            Payload::Meta(words) => self.meta.put(ppn, words),
+            Payload::Meta(words) => self.meta.put(ppn, words, oob.mark),
             Payload::None => assert!(oob.kind == Kind::Dummy, "a page of kind {:?} needs content", oob.kind),
         }
         Ok(())
     }
 
-    fn append(&mut self, ppn: Ppn, words: &[u32], _: Cause) -> Result<(), Infallible> {
-        self.append_words(ppn, words);
+    fn append(&mut self, ppn: Ppn, at: u32, bytes: &[u8], mark: u16, _: Cause) -> Result<(), Infallible> {
+        self.append_bytes(ppn, at, bytes, mark);
         Ok(())
     }
 
@@ -561,14 +624,11 @@ impl<S: Store, R: Record> Damage for Nand<S, R> {
         self.spoiled.insert(ppn.0);
     }
 
-    fn tear_append(&mut self, ppn: Ppn, words: &[u32], rng: &mut Rng) {
-        let whole = rng.below(words.len() as u64 + 1) as usize;
-        let torn: Vec<u32> = words
-            .iter()
-            .enumerate()
-            .map(|(i, &word)| if i < whole { word } else { word & rng.bits() as u32 })
-            .collect();
-        self.append_words(ppn, &torn);
+    fn tear_append(&mut self, ppn: Ppn, at: u32, bytes: &[u8], mark: u16, face: AppendFace, rng: &mut Rng) {
+        let old = self.meta.mark(self.appendable(ppn));
+        if let Some((left, mark)) = face.leave(bytes, mark, old, rng) {
+            self.append_bytes(ppn, at, &left, mark);
+        }
     }
 
     fn half_erase(&mut self, block: Block, face: EraseFace, rng: &mut Rng) {
@@ -684,9 +744,101 @@ mod tests {
     fn refuses_more_partial_programs_than_nop() {
         let mut chip = chip::<Full>(ProgramOrder::Strict, 2);
         let Ok(()) = chip.program(Ppn(0), Oob::translation(Tvpn(0), 0, 0), Payload::Meta(&[1]), Cause::Metadata);
-        let Ok(()) = chip.append(Ppn(0), &[2], Cause::TranslationUpdate);
-        assert_eq!(chip.metadata_state(Ppn(0)), Some((2, 2)));
-        let _ = chip.append(Ppn(0), &[3], Cause::TranslationUpdate);
+        let Ok(()) = chip.append(Ppn(0), 4, &[2], 0, Cause::TranslationUpdate);
+        assert_eq!(chip.metadata_state(Ppn(0)), Some((5, 2)));
+        let _ = chip.append(Ppn(0), 5, &[3], 0, Cause::TranslationUpdate);
+    }
+
+    fn translation(nop: u32, words: &[u32]) -> Nand<Tags, Full> {
+        let mut chip = chip(ProgramOrder::Strict, nop);
+        let Ok(()) = chip.program(Ppn(0), Oob::translation(Tvpn(0), 0, 0), Payload::Meta(words), Cause::Metadata);
+        chip
+    }
+
+    fn seen(chip: &mut Nand<Tags, Full>) -> (u16, Vec<u8>) {
+        let Ok(spare) = chip.read_oob(Ppn(0), Cause::Host);
+        let Ok((oob, page)) = chip.read(Ppn(0), Cause::Host);
+        assert_eq!(spare, Some(oob), "both reads tell the same");
+        (oob.mark, page.meta().iter().flat_map(|word| word.to_le_bytes()).collect())
+    }
+
+    #[test]
+    fn partial_programs_may_share_a_word() {
+        let mut chip = translation(4, &[0x4433_2211, u32::MAX]);
+        assert_eq!(seen(&mut chip).0, 0);
+        let Ok(()) = chip.append(Ppn(0), 5, &[0x66, 0x77, 0x88, 0x99, 0xaa], 7, Cause::TranslationUpdate);
+        let Ok(()) = chip.append(Ppn(0), 10, &[0xbb], 8, Cause::TranslationUpdate);
+        let Ok(()) = chip.append(Ppn(0), 509, &[1, 2, 3], 9, Cause::TranslationUpdate);
+        let (mark, bytes) = seen(&mut chip);
+        let expected = [0x11, 0x22, 0x33, 0x44, 0xff, 0x66, 0x77, 0x88, 0x99, 0xaa, 0xbb, 0xff];
+        assert_eq!((mark, &bytes[..12], &bytes[508..]), (9, &expected[..], &[0xff, 1, 2, 3][..]));
+        assert_eq!(chip.metadata_state(Ppn(0)), Some((512, 4)));
+        // A copy has had no partial program yet.
+        let Ok(oob) = chip.copy(Ppn(0), Ppn(4), Cause::TranslationGc, |oob, _| assert_eq!(oob.mark, 0));
+        assert_eq!((oob.mark, chip.metadata_state(Ppn(4))), (0, Some((512, 1))));
+    }
+
+    #[test]
+    #[should_panic(expected = "byte 4 is not blank")]
+    fn refuses_a_partial_program_of_programmed_bytes() {
+        let _ = translation(4, &[1, 2]).append(Ppn(0), 4, &[0], 0, Cause::TranslationUpdate);
+    }
+
+    #[test]
+    #[should_panic(expected = "byte 511 is not blank")]
+    fn refuses_a_partial_program_in_front_of_another() {
+        let mut chip = translation(4, &[1]);
+        let Ok(()) = chip.append(Ppn(0), 511, &[0], 0, Cause::TranslationUpdate);
+        let _ = chip.append(Ppn(0), 4, &[0], 0, Cause::TranslationUpdate);
+    }
+
+    #[test]
+    #[should_panic(expected = "beyond its end")]
+    fn refuses_a_partial_program_beyond_the_page() {
+        let _ = translation(4, &[1]).append(Ppn(0), 511, &[0, 0], 0, Cause::TranslationUpdate);
+    }
+
+    #[test]
+    #[should_panic(expected = "holds no metadata")]
+    fn refuses_a_partial_program_of_a_host_page() {
+        let mut chip = chip(ProgramOrder::Strict, 4);
+        put(&mut chip, 0, 0);
+        let _ = chip.append(Ppn(0), 4, &[0], 0, Cause::TranslationUpdate);
+    }
+
+    #[test]
+    fn a_torn_partial_program_leaves_bits_between_blank_and_new() {
+        let new: Vec<u8> = (0..40u32).map(|i| (i * 37 % 251) as u8).collect();
+        let (mut whole_prefix, mut blank_end, mut marks) = (0, 0, BTreeSet::new());
+        for seed in 0..400 {
+            let mut chip = translation(3, &[1, 2]);
+            let Ok(()) = chip.append(Ppn(0), 9, &[3], 4, Cause::TranslationUpdate);
+            let face = AppendFace::ALL[seed as usize % 2];
+            chip.tear_append(Ppn(0), 10, &new, 5, face, &mut Rng::new(seed));
+            let (mark, bytes) = seen(&mut chip);
+            assert_eq!(bytes[..10], [1, 0, 0, 0, 2, 0, 0, 0, 0xff, 3], "what was there is whole");
+            assert!(bytes[50..].iter().all(|&byte| byte == 0xff));
+            assert!(bytes[10..50].iter().zip(&new).all(|(&left, &new)| left & new == new));
+            let right = bytes[10..50].iter().zip(&new).take_while(|(left, new)| left == new).count();
+            whole_prefix += u32::from(face == AppendFace::Partly && right > 8);
+            blank_end += u32::from(face == AppendFace::Partly && bytes[42..50] == [0xff; 8]);
+            marks.insert(mark);
+            assert!(mark == 4 || mark & 5 == 5);
+            assert!(face == AppendFace::Partly || right < 8);
+        }
+        assert!(whole_prefix > 50 && blank_end > 20 && marks.len() > 50, "{whole_prefix} {blank_end} {marks:?}");
+    }
+
+    #[test]
+    fn a_torn_partial_program_without_a_trace_is_none() {
+        let mut chip = translation(2, &[1]);
+        let mut rng = Rng::new(1);
+        // No bit of it is to be programmed.
+        while chip.metadata_state(Ppn(0)) == Some((4, 1)) && rng.below(1000) > 0 {
+            chip.tear_append(Ppn(0), 4, &[0xff; 8], 0xfffe, AppendFace::Partly, &mut rng);
+        }
+        assert_eq!(chip.metadata_state(Ppn(0)), Some((4, 2)), "until a mark was left");
+        assert_eq!(seen(&mut chip).0, 0xfffe);
     }
 
     #[test]

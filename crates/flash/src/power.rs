@@ -6,8 +6,8 @@
 //! and the medium inside is what a mount finds.
 
 use crate::{
-    Block, Cause, Chain, Damage, EraseFace, Fault, FaultKind, Flash, Fragile, Geometry, Oob, Op, Payload, Ppn,
-    ProgramFace, Rng,
+    AppendFace, Block, Cause, Chain, Damage, EraseFace, Fault, FaultKind, Flash, Fragile, Geometry, Oob, Op, Payload,
+    Ppn, ProgramFace, Rng,
 };
 use alloc::vec::Vec;
 
@@ -21,12 +21,12 @@ pub struct CutPoint {
 }
 
 impl CutPoint {
-    /// How many faces a cut at a command of this kind has: four for a program ([`ProgramFace`]); three for a partial
-    /// program (nothing, torn, whole); six for an erase (not begun, the four of [`EraseFace`], whole).
+    /// How many faces a cut at a command of this kind has: four for a program ([`ProgramFace`]); four for a partial
+    /// program (nothing, the two of [`AppendFace`], whole); six for an erase (not begun, the four of [`EraseFace`],
+    /// whole).
     pub const fn faces(op: Op) -> u8 {
         match op {
-            Op::Program => 4,
-            Op::PartialProgram => 3,
+            Op::Program | Op::PartialProgram => 4,
             Op::Erase => 6,
             Op::Read | Op::OobRead => 0,
         }
@@ -195,17 +195,18 @@ where
         }
     }
 
-    fn append(&mut self, ppn: Ppn, words: &[u32], cause: Cause) -> Result<(), Fault> {
+    fn append(&mut self, ppn: Ppn, at: u32, bytes: &[u8], mark: u16, cause: Cause) -> Result<(), Fault> {
         self.powered()?;
         match self.meet(cause, Op::PartialProgram) {
-            None => Ok(self.inner.append(ppn, words, cause)?),
+            None => Ok(self.inner.append(ppn, at, bytes, mark, cause)?),
             Some(0) => Err(Self::LOST),
-            Some(1) => {
-                self.inner.chip().tear_append(ppn, words, &mut self.rng);
+            Some(face @ 1..=2) => {
+                let face = AppendFace::ALL[usize::from(face) - 1];
+                self.inner.chip().tear_append(ppn, at, bytes, mark, face, &mut self.rng);
                 Err(Self::LOST)
             }
             Some(_) => {
-                self.inner.append(ppn, words, cause)?;
+                self.inner.append(ppn, at, bytes, mark, cause)?;
                 Err(Self::LOST)
             }
         }
@@ -261,7 +262,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Failing, FailurePlan, Full, Kind, Lpn, Nand, Tags};
+    use crate::{Failing, FailurePlan, Full, Kind, Lpn, Nand, Tags, Tvpn};
     use alloc::vec;
 
     fn cut(face: u8) -> Nand<Tags, Full> {
@@ -317,6 +318,30 @@ mod tests {
         let mut chip = p.into_inner().into_inner();
         let mut kind = |ppn| chip.read_oob(Ppn(ppn), Cause::Recovery).unwrap().map(|oob| oob.kind);
         assert_eq!([kind(0), kind(4), kind(12)], [Some(Kind::Torn), Some(Kind::Torn), Some(Kind::Bad)]);
+    }
+
+    #[test]
+    fn a_torn_partial_program_has_two_faces_beside_before_and_after() {
+        let seen = |face, seed| {
+            let g = Geometry { blocks_per_die: 1, pages_per_block: 4, nop: 2, ..Geometry::default() };
+            let mut chip = Nand::<Tags, Full>::new(g.checked().unwrap());
+            let Ok(()) = chip.program(Ppn(0), Oob::translation(Tvpn(0), 1, 1), Payload::Meta(&[7]), Cause::Metadata);
+            let mut p = PowerCut::armed(chip, CutPoint { command: 0, face }, seed);
+            let cut = p.append(Ppn(0), 4, &[0, 0, 0, 0], 9, Cause::TranslationUpdate);
+            assert_eq!(cut.unwrap_err().0, FaultKind::PowerLost);
+            let Ok((oob, page)) = p.inner_mut().read(Ppn(0), Cause::Recovery);
+            let words = page.meta();
+            assert_eq!((words[0], words[2]), (7, u32::MAX));
+            (words[1], oob.mark)
+        };
+        assert_eq!(CutPoint::faces(Op::PartialProgram), 4);
+        assert_eq!((seen(0, 1), seen(3, 1)), ((u32::MAX, 0), (0, 9)));
+        let garbage: Vec<_> = (0..50).map(|seed| seen(1, seed)).collect();
+        assert!(garbage.iter().all(|&(word, mark)| word != 0 && word != u32::MAX && mark & 9 == 9));
+        // Also right to the last byte, with or without its mark.
+        let partly: Vec<_> = (0..50).map(|seed| seen(2, seed)).collect();
+        assert!(partly.contains(&(0, 0)) && partly.contains(&(0, 9)), "{partly:x?}");
+        assert!(partly.iter().any(|&(word, _)| word & 0xffff == 0 && word >> 24 == 0xff), "{partly:x?}");
     }
 
     #[test]

@@ -243,15 +243,15 @@ impl<F: Flash> Flash for Timeline<F> {
         self.inner.program(ppn, oob, data, cause)
     }
 
-    fn append(&mut self, ppn: Ppn, words: &[u32], cause: Cause) -> Result<(), F::Fault> {
+    fn append(&mut self, ppn: Ppn, at: u32, bytes: &[u8], mark: u16, cause: Cause) -> Result<(), F::Fault> {
         self.tally.add(cause, Op::PartialProgram);
-        self.tally.partial_bytes += words.len() as u64 * 4;
+        self.tally.partial_bytes += bytes.len() as u64;
         let g = self.inner.geometry();
         let (block, whole) = (g.block_of(ppn), u64::from(g.page_bytes + g.oob_bytes));
-        let transfer = self.timing.page_transfer_ns * (words.len() as u64 * 4) / whole;
+        let transfer = self.timing.page_transfer_ns * bytes.len() as u64 / whole;
         let placed = self.place_program(block, self.chain.from_ns, transfer, self.timing.partial_program_ns);
         self.chained(placed);
-        self.inner.append(ppn, words, cause)
+        self.inner.append(ppn, at, bytes, mark, cause)
     }
 
     #[inline]
@@ -356,7 +356,7 @@ impl<F: Flash> Clocked for Timeline<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Brief, Collection, Failing, FailurePlan, Full, Lpn, Nand, ProgramOrder, Record, Rng, Tags};
+    use crate::{Brief, Collection, Failing, FailurePlan, Full, Lpn, Nand, ProgramOrder, Record, Rng, Tags, Tvpn};
 
     const TIMING: Timing = Timing {
         read_ns: 25,
@@ -385,6 +385,21 @@ mod tests {
         t.arrive(1000);
         assert_eq!(program(&mut t, 0), PageTime { start_ns: 1000, end_ns: 1210 });
         assert_eq!(program(&mut t, 1), PageTime { start_ns: 1210, end_ns: 1420 });
+    }
+
+    #[test]
+    fn a_partial_program_transfers_its_bytes_alone() {
+        let mut t = device(1, 1, Server::Parallel);
+        t.timing = Timing { partial_program_ns: 150, page_transfer_ns: 4224, ..TIMING };
+        let g = Geometry { nop: 2, ..*t.geometry() };
+        t.inner = Nand::new(g);
+        t.page_begin();
+        let oob = Oob::translation(Tvpn(0), 0, 1);
+        let Ok(()) = t.program(Ppn(0), oob, Payload::Meta(&[1]), Cause::TranslationUpdate);
+        let Ok(()) = t.append(Ppn(0), 5, &[0; 17], 1, Cause::TranslationUpdate);
+        // A byte in a nanosecond: page and spare area are 4224.
+        assert_eq!(t.page_end().end_ns, 4224 + 200 + 17 + 150);
+        assert_eq!((t.tally().get(Cause::TranslationUpdate, Op::PartialProgram), t.tally().partial_bytes), (1, 17));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 /// The decorator. Each command becomes a line: `R 0.2 data_gc` (block.page), `O` for a read of the spare area, `W` with
-/// kind and address (`W 3.0 data 2 host`), `P` partial program, `E 0`. A copy is its read and its program.
+/// kind and address (`W 3.0 data 2 host`), `P 3.0 16 bytes at 3072 host` for a partial program, `E 0`. A copy is its read and its program.
 #[derive(Clone, Debug)]
 pub struct Transcript<F> {
     inner: F,
@@ -64,9 +64,9 @@ impl<F: Flash> Flash for Transcript<F> {
         self.programmed(ppn, &oob, cause);
         self.inner.program(ppn, oob, data, cause)
     }
-    fn append(&mut self, ppn: Ppn, words: &[u32], cause: Cause) -> Result<(), F::Fault> {
-        self.lines.push(format!("P {} {} words {}", self.at(ppn), words.len(), cause.name()));
-        self.inner.append(ppn, words, cause)
+    fn append(&mut self, ppn: Ppn, at: u32, bytes: &[u8], mark: u16, cause: Cause) -> Result<(), F::Fault> {
+        self.lines.push(format!("P {} {} bytes at {at} {}", self.at(ppn), bytes.len(), cause.name()));
+        self.inner.append(ppn, at, bytes, mark, cause)
     }
     fn copy(
         &mut self,

@@ -99,6 +99,7 @@ fn set(o: &mut Overrides, key: &str, text: &str) -> Result<(), SpecError> {
         "read_us" => real(text).map(|n| o.read_us = Some(n)),
         "oob_read_us" => real(text).map(|n| o.oob_read_us = Some(n)),
         "program_us" => real(text).map(|n| o.program_us = Some(n)),
+        "partial_program_us" => real(text).map(|n| o.partial_program_us = Some(n)),
         "erase_us" => real(text).map(|n| o.erase_us = Some(n)),
         "bus_mbps" => real(text).map(|n| o.bus_mbps = Some(n)),
         "order" => word(text, &orders).map(|n| o.order = Some(n)),
@@ -253,7 +254,7 @@ mod tests {
     use super::*;
 
     const EVERY_KEY: &str = "capacity=1GiB,spare=7%,page=4KiB,oob=224,pages_per_block=128,channels=2,chips=3,dies=4,\
-                             planes=2,read_us=50.5,oob_read_us=26,program_us=600,erase_us=3000,bus_mbps=166,\
+                             planes=2,read_us=50.5,oob_read_us=26,program_us=600,partial_program_us=500,erase_us=3000,bus_mbps=166,\
                              order=ascending,nop=2,server=single,endurance=5000";
 
     fn refusal(text: &str) -> String {
@@ -292,6 +293,7 @@ mod tests {
             (Some(128), Some(2), Some(3), Some(4), Some(2))
         );
         assert_eq!((o.read_us, o.oob_read_us, o.program_us), (Some(50.5), Some(26.0), Some(600.0)));
+        assert_eq!(o.partial_program_us, Some(500.0));
         assert_eq!((o.erase_us, o.bus_mbps, o.nop, o.endurance), (Some(3000.0), Some(166.0), Some(2), Some(5000)));
         assert_eq!((o.order, o.server), (Some(ProgramOrder::Ascending), Some(Server::Single)));
         for key in KEYS {

@@ -17,6 +17,10 @@ const RUNS: &[(&str, &str, &str)] = &[
     ("dftl", "dftl", "cache-bytes=4096"),
     ("dftl lru, plain victims, no batching", "dftl", "cache-bytes=4096 replacement=lru victims=plain batch-evict=off"),
     ("dftl-e", "dftl-e", "cache-bytes=4096"),
+    ("scftl", "scftl", "cache-bytes=4096"),
+    ("scftl lru, short runs, no stripe", "scftl", "cache-bytes=4096 replacement=lru run-bits=2 stripe=1"),
+    ("scftl-a", "scftl-a", "cache-bytes=4096 replacement=nru"),
+    ("cast", "cast", "cache-bytes=4096"),
 ];
 
 const DEVICE: &str =

@@ -15,12 +15,14 @@
 //! programmed before another one. A translation page that is there while a data page is not, which its watermark says
 //! it reflects, makes a mount take the logical page for a discarded one: what was flushed before would read as zeros.
 //!
-//! Everything else that changes the file comes after what is gathered: erases, bad-block marks, partial programs. A
-//! read of gathered data brings it into the file first.
+//! Partial programs are gathered as well: a page's record says how many of its bytes were programmed, and those that a
+//! partial program adds lie behind them. Everything else that changes the file comes after what is gathered: erases,
+//! bad-block marks. A read of gathered data brings it into the file first.
 
 use super::backing::Backing;
 use super::layout::RECORD;
 use std::io;
+use std::ops::Range;
 
 /// Bytes at which programs are written.
 const MOST_BYTES: usize = 1 << 20;
@@ -83,9 +85,9 @@ impl Gather {
         self.records.extend_from_slice(record);
     }
 
-    /// Whether data at an offset is here.
-    pub(super) fn holds(&self, offset: u64) -> bool {
-        self.runs[..self.open].iter().any(|run| (run.start..run.end()).contains(&offset))
+    /// Whether any data of a range of the file is here.
+    pub(super) fn holds(&self, range: Range<u64>) -> bool {
+        self.runs[..self.open].iter().any(|run| run.start < range.end && range.start < run.end())
     }
 
     /// Writes everything. If that fails, some of it may be in the file, as after a kill.
@@ -122,7 +124,8 @@ mod tests {
             gather.data(4096 * page, &[number as u8; 4096]);
             gather.record((100 << 10) + 64 * page, &[number as u8; 64]);
         }
-        assert!(gather.holds(4096 * 9) && gather.holds(4096 * 10 - 1) && !gather.holds(4096 * 10));
+        let holds = |range| gather.holds(range);
+        assert!(holds(4096 * 9..4096 * 9 + 1) && holds(4096 * 10 - 1..4096 * 12) && !holds(4096 * 10..4096 * 16));
         backing.writes_left = 2 + 3;
         assert!(gather.write_to(&mut backing).is_err(), "two runs of data, then records 8, 16, 9 and 17 to 19");
         let seen = |offset| {

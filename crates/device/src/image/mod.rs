@@ -36,7 +36,7 @@
 //! **Costs.** The file is sparse and costs what was written. RAM: 16 B a block, and 32 B for each page of a block that
 //! was touched and is not blank; a mount reads the records of a block at once.
 //!
-//! Records have room for 16 bytes more, and an area of the size of the spare areas is left behind the data: for an
+//! Records have room for 14 bytes more, and an area of the size of the spare areas is left behind the data: for an
 //! error-correcting code, which will store its parity there. Rejected: punching holes to erase (slow, and not atomic),
 //! memory mapping (needs `unsafe`, and a full disk becomes a signal), records of 32 B (too small for both the checks
 //! and that code), an appended journal (compaction would be a translation layer below the translation layer).
@@ -57,8 +57,8 @@ pub use standing::{Life, Totals};
 
 use backing::Backing;
 use flash::{
-    Block, Cause, Chain, Damage, EraseFace, Fault, FaultKind, Flash, Fragile, Geometry, Kind, Oob, Payload, Ppn,
-    ProgramOrder, Rng,
+    AppendFace, Block, Cause, Chain, Damage, EraseFace, Fault, FaultKind, Flash, Fragile, Geometry, Kind, Oob, Payload,
+    Ppn, ProgramOrder, Rng,
 };
 use gather::Gather;
 use layout::{ENTRY, Layout, RECORD, UNIT};
@@ -397,7 +397,7 @@ impl Image {
         let mut scrub = Scrub::default();
         for ppn in (0..g.page_count()).map(Ppn) {
             let page = self.page(ppn)?;
-            match (page.state, page.kind) {
+            match (page.state(), page.kind) {
                 (State::Blank, _) => continue,
                 (State::Damaged, _) => scrub.bad_records.push(ppn),
                 (State::Programmed, Kind::Torn) => scrub.torn += 1,
@@ -483,7 +483,7 @@ impl Image {
         self.fetch(at, head)?;
         let first = head.first_chunk().expect("a block has a page");
         let (first, of) = Page::decode(first, g.page(block, 0), entry.generation);
-        if strict && (first.state == State::Blank || of < entry.generation) {
+        if strict && (first.state() == State::Blank || of < entry.generation) {
             // Nothing stands above a blank page, and most of the file may be a hole, which is slow to read.
             self.loaded[block.index()] = Some(Pages { unseen: true, ..Pages::default() });
             return Ok(());
@@ -499,21 +499,21 @@ impl Image {
                 self.put_entry(block, Entry { erases, generation: of, ..entry })?;
                 return self.read_records(block);
             }
-            if page.state == State::Blank || of != entry.generation {
+            if page.state() == State::Blank || of != entry.generation {
                 continue;
             }
             if pages.pages.is_empty() {
                 pages.pages = vec![Page::BLANK; records.len()].into();
             }
             pages.pages[offset as usize] = page;
-            if page.state == State::Programmed {
+            if page.state() == State::Programmed {
                 pages.next = offset + 1;
             }
         }
         if strict {
             // A blank page below a programmed one: its record was lost when the host crashed.
             let below = &mut pages.pages[..pages.next as usize];
-            below.iter_mut().filter(|page| page.state == State::Blank).for_each(|page| *page = Page::DAMAGED);
+            below.iter_mut().filter(|page| page.state() == State::Blank).for_each(|page| *page = Page::DAMAGED);
         }
         self.loaded[block.index()] = Some(pages);
         Ok(())
@@ -536,7 +536,7 @@ impl Image {
     fn put_record(&mut self, ppn: Ppn, page: Page) -> Result<(), Fault> {
         let g = self.spec.device.geometry;
         let (block, offset) = (g.block_of(ppn), g.offset_of(ppn));
-        let record = match page.state {
+        let record = match page.state() {
             State::Blank => [0; RECORD as usize],
             _ => page.encode(ppn, self.blocks[block.index()].generation),
         };
@@ -546,7 +546,7 @@ impl Image {
             pages.pages = vec![Page::BLANK; g.pages_per_block as usize].into();
         }
         pages.pages[offset as usize] = page;
-        if page.state == State::Programmed {
+        if page.state() == State::Programmed {
             pages.next = pages.next.max(offset + 1);
         }
         if self.gather.is_full() { self.write_gathered() } else { Ok(()) }
@@ -564,7 +564,7 @@ impl Image {
         let next = pages.next;
         let in_order = match g.order {
             ProgramOrder::Strict => {
-                offset >= next && (next..offset).all(|below| pages.at(below).state == State::Damaged)
+                offset >= next && (next..offset).all(|below| pages.at(below).state() == State::Damaged)
             }
             ProgramOrder::Ascending => offset >= next,
             ProgramOrder::Any => true,
@@ -572,7 +572,7 @@ impl Image {
         let reason = match flags {
             flags if flags & Entry::BAD != 0 => "the block is bad",
             flags if flags & Entry::UNSAFE != 0 => "the block's erase was cut short: erase it first",
-            _ if pages.at(offset).state == State::Programmed => "the page is not blank",
+            _ if pages.at(offset).state() == State::Programmed => "the page is not blank",
             _ if !in_order => "the page is out of program order",
             _ => return Ok(()),
         };
@@ -583,7 +583,7 @@ impl Image {
     fn data_bytes(&self, page: Page) -> usize {
         match page.kind {
             Kind::Data | Kind::Log => self.buffer.len(),
-            Kind::Translation | Kind::Checkpoint | Kind::Trim => page.used as usize * 4,
+            Kind::Translation | Kind::Checkpoint | Kind::Trim => page.used(),
             Kind::Dummy | Kind::Bad | Kind::Torn => 0,
         }
     }
@@ -591,7 +591,7 @@ impl Image {
     /// Reads a page's data into the buffer; whether it is what was programmed.
     fn fill(&mut self, ppn: Ppn, page: Page) -> Result<bool, Fault> {
         let (bytes, at) = (self.data_bytes(page), self.layout.page(ppn));
-        if self.gather.holds(at) {
+        if self.gather.holds(at..at + bytes as u64) {
             self.settle()?;
         }
         let read = self.backing.read(at, &mut self.buffer[..bytes]);
@@ -599,22 +599,24 @@ impl Image {
         Ok(crc32fast::hash(&self.buffer[..bytes]) == page.check)
     }
 
-    /// The buffer as words of metadata; what is missing is blank.
-    fn fill_words(&mut self, used: u32) {
+    /// The first `used` bytes of the buffer as words of metadata; what is missing is blank.
+    fn fill_words(&mut self, used: usize) {
         self.words.clear();
-        let bytes = self.buffer[..used as usize * 4].as_chunks().0;
+        let whole = used.next_multiple_of(4);
+        self.buffer[used..whole].fill(u8::MAX);
+        let bytes = self.buffer[..whole].as_chunks().0;
         self.words.extend(bytes.iter().map(|&word| u32::from_le_bytes(word)));
         self.words.resize(self.spec.device.geometry.entries_per_page() as usize, u32::MAX);
     }
 
-    /// Words of metadata into the buffer; how many bytes they are.
+    /// Words of metadata into the buffer; how many bytes they are, up to the last that is not blank.
     fn pour_words(&mut self, words: &[u32]) -> usize {
         let capacity = self.buffer.len() / 4;
         assert!(words.len() <= capacity, "{} words of metadata do not fit a page of {capacity}", words.len());
         for (to, word) in self.buffer.as_chunks_mut().0.iter_mut().zip(words) {
             *to = word.to_le_bytes();
         }
-        words.len() * 4
+        used_bytes(&self.buffer[..words.len() * 4])
     }
 
     /// Programs the first `bytes` of the buffer; the page's checksum is theirs.
@@ -624,31 +626,42 @@ impl Image {
         self.put_record(ppn, page)
     }
 
-    fn append_words(&mut self, ppn: Ppn, words: &[u32]) -> Result<(), Fault> {
+    /// Bytes behind those that a page holds are nothing until its record says so: a partial program is gathered as a
+    /// program is.
+    fn append_bytes(&mut self, ppn: Ppn, at: u32, bytes: &[u8], mark: u16) -> Result<(), Fault> {
         self.touch()?;
         let g = self.spec.device.geometry;
-        let block = g.block_of(ppn);
-        assert!(self.blocks[block.index()].flags & Entry::BAD == 0, "partial program into bad block {block}");
+        let page = self.appendable(ppn)?;
+        assert!(mark != u16::MAX, "a mark of all ones is none");
+        let programs = u32::from(page.programs);
+        assert!(programs < g.nop, "page {ppn} was programmed {programs} times; NOP is {}", g.nop);
+        let (used, at) = (page.used(), at as usize);
+        assert!(at + bytes.len() <= self.buffer.len(), "partial program of page {ppn} beyond its end");
+        assert!(used <= at, "partial program of page {ppn} from byte {at} on: byte {} is not blank", used - 1);
+        let new = &mut self.buffer[..at - used + bytes.len()];
+        new[..at - used].fill(u8::MAX);
+        new[at - used..].copy_from_slice(bytes);
+        let length = used_bytes(new);
+        let new = &self.buffer[..length];
+        // The checksum goes on from what it was: if the earlier bytes are not what was programmed, it stays wrong.
+        let mut check = crc32fast::Hasher::new_with_initial_len(page.check, used as u64);
+        check.update(new);
+        let page = Page { programs: page.programs + 1, mark, ..page };
+        let page = page.with_metadata(used + new.len(), check.finalize());
+        self.gather.data(self.layout.page(ppn) + used as u64, new);
+        self.put_record(ppn, page)
+    }
+
+    /// A page that a partial program may add to.
+    fn appendable(&mut self, ppn: Ppn) -> Result<Page, Fault> {
+        let block = self.spec.device.geometry.block_of(ppn);
+        let flags = self.blocks[block.index()].flags;
+        assert!(flags & Entry::BAD == 0, "partial program into bad block {block}");
+        assert!(flags & Entry::UNSAFE == 0, "partial program into block {block}, whose erase was cut short");
         let page = self.page(ppn)?;
-        let metadata = matches!(page.kind, Kind::Translation | Kind::Checkpoint | Kind::Trim);
-        assert!(metadata && page.state == State::Programmed, "partial program of page {ppn}, which holds no metadata");
-        assert!(
-            u32::from(page.programs) < g.nop,
-            "page {ppn} was programmed {} times; NOP is {}",
-            page.programs,
-            g.nop
-        );
-        let used = page.used + words.len() as u32;
-        assert!(used <= g.entries_per_page(), "partial program of page {ppn} beyond its end");
-        let bytes = self.pour_words(words);
-        // The checksum goes on from what it was: if the earlier words are not what was programmed, it stays wrong.
-        let mut check = crc32fast::Hasher::new_with_initial_len(page.check, u64::from(page.used) * 4);
-        check.update(&self.buffer[..bytes]);
-        let at = self.layout.page(ppn) + u64::from(page.used) * 4;
-        self.settle()?;
-        let written = self.backing.write(at, &self.buffer[..bytes]);
-        self.host(written)?;
-        self.put_record(ppn, Page { used, programs: page.programs + 1, check: check.finalize(), ..page })
+        let sound = page.state() == State::Programmed && page.is_metadata();
+        assert!(sound, "partial program of page {ppn}, which holds no metadata");
+        Ok(page)
     }
 
     fn set_flag(&mut self, block: Block, flag: u32) -> Result<(), Fault> {
@@ -698,6 +711,11 @@ impl Image {
     }
 }
 
+/// Bytes up to the last that is not blank.
+fn used_bytes(bytes: &[u8]) -> usize {
+    bytes.iter().rposition(|&byte| byte != u8::MAX).map_or(0, |last| last + 1)
+}
+
 fn lock(file: &File, path: &Path, access: Access) -> Result<(), ImageError> {
     let locked = match access {
         Access::Use => file.try_lock(),
@@ -721,9 +739,9 @@ impl Flash for Image {
     fn read(&mut self, ppn: Ppn, cause: Cause) -> Result<(Oob, Payload<'_, [u8]>), Fault> {
         self.usable()?;
         let page = self.page(ppn)?;
-        assert!(page.state != State::Blank, "read of blank page {ppn}");
+        assert!(page.state() != State::Blank, "read of blank page {ppn}");
         let mut oob = page.oob();
-        if page.state == State::Damaged || !self.fill(ppn, page)? {
+        if page.state() == State::Damaged || !self.fill(ppn, page)? {
             // Whoever mounts asks whether the page is whole; whoever reads wants its data.
             if cause != Cause::Recovery {
                 return Err(Fault(FaultKind::Uncorrectable));
@@ -733,7 +751,7 @@ impl Flash for Image {
         let payload = match oob.kind {
             Kind::Data | Kind::Log => Payload::User(&self.buffer[..]),
             Kind::Translation | Kind::Checkpoint | Kind::Trim => {
-                self.fill_words(page.used);
+                self.fill_words(page.used());
                 Payload::Meta(&self.words)
             }
             Kind::Dummy | Kind::Bad | Kind::Torn => Payload::None,
@@ -748,7 +766,7 @@ impl Flash for Image {
             return Ok(Some(Oob { kind: Kind::Bad, ..Page::BLANK.oob() }));
         }
         let page = self.page(ppn)?;
-        Ok((page.state != State::Blank).then(|| page.oob()))
+        Ok((page.state() != State::Blank).then(|| page.oob()))
     }
 
     fn program(&mut self, ppn: Ppn, oob: Oob, data: Payload<'_, [u8]>, cause: Cause) -> Result<(), Fault> {
@@ -774,7 +792,7 @@ impl Flash for Image {
             Payload::Meta(words) => {
                 let bytes = self.pour_words(words);
                 let check = crc32fast::hash(&self.buffer[..bytes]);
-                self.program_buffer(ppn, Page { used: words.len() as u32, check, ..page }, bytes)
+                self.program_buffer(ppn, page.with_metadata(bytes, check), bytes)
             }
             Payload::None => {
                 assert!(oob.kind == Kind::Dummy, "a page of kind {:?} needs content", oob.kind);
@@ -783,18 +801,18 @@ impl Flash for Image {
         }
     }
 
-    fn append(&mut self, ppn: Ppn, words: &[u32], _: Cause) -> Result<(), Fault> {
-        self.append_words(ppn, words)
+    fn append(&mut self, ppn: Ppn, at: u32, bytes: &[u8], mark: u16, _: Cause) -> Result<(), Fault> {
+        self.append_bytes(ppn, at, bytes, mark)
     }
 
     fn copy(&mut self, from: Ppn, to: Ppn, _: Cause, edit: impl FnOnce(&mut Oob, &mut [u32])) -> Result<Oob, Fault> {
         self.touch()?;
         let source = self.page(from)?;
-        assert!(source.state != State::Blank, "copy of blank page {from}");
-        assert!(source.state == State::Damaged || source.kind != Kind::Torn, "copy of torn page {from}");
+        assert!(source.state() != State::Blank, "copy of blank page {from}");
+        assert!(source.state() == State::Damaged || source.kind != Kind::Torn, "copy of torn page {from}");
         self.take_page(to)?;
         let sound = self.fill(from, source)?;
-        let mut oob = source.oob();
+        let mut oob = Oob { mark: 0, ..source.oob() };
         match source.kind {
             // Its checksum goes with it, right or wrong.
             Kind::Data | Kind::Log => {
@@ -802,15 +820,15 @@ impl Flash for Image {
                 let page = Page { check: source.check, ..Page::new(&oob) };
                 self.program_buffer(to, page, self.buffer.len())?;
             }
-            _ if !sound || source.state == State::Damaged => return Err(Fault(FaultKind::Uncorrectable)),
+            _ if !sound || source.state() == State::Damaged => return Err(Fault(FaultKind::Uncorrectable)),
             _ => {
-                self.fill_words(source.used);
+                self.fill_words(source.used());
                 let mut words = std::mem::take(&mut self.words);
                 edit(&mut oob, &mut words);
                 let bytes = self.pour_words(&words);
-                let (used, check) = (words.len() as u32, crc32fast::hash(&self.buffer[..bytes]));
+                let check = crc32fast::hash(&self.buffer[..bytes]);
                 self.words = words;
-                self.program_buffer(to, Page { used, check, ..Page::new(&oob) }, bytes)?;
+                self.program_buffer(to, Page::new(&oob).with_metadata(bytes, check), bytes)?;
             }
         }
         Ok(oob)
@@ -856,11 +874,11 @@ impl Damage for Image {
         let _ = spoil();
     }
 
-    fn tear_append(&mut self, ppn: Ppn, words: &[u32], rng: &mut Rng) {
-        let whole = rng.below(words.len() as u64 + 1) as usize;
-        let torn = |(i, &word): (usize, &u32)| if i < whole { word } else { word & rng.bits() as u32 };
-        let torn: Vec<u32> = words.iter().enumerate().map(torn).collect();
-        let _ = self.append_words(ppn, &torn);
+    fn tear_append(&mut self, ppn: Ppn, at: u32, bytes: &[u8], mark: u16, face: AppendFace, rng: &mut Rng) {
+        let Ok(page) = self.appendable(ppn) else { return };
+        if let Some((left, mark)) = face.leave(bytes, mark, page.mark, rng) {
+            let _ = self.append_bytes(ppn, at, &left, mark);
+        }
     }
 
     fn half_erase(&mut self, block: Block, face: EraseFace, rng: &mut Rng) {

@@ -7,16 +7,16 @@ use flash::{Block, Kind, Mode, Oob, Ppn};
 /// What the spare area of a page holds, and what the file needs to know of its data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Page {
-    pub(super) state: State,
     pub(super) kind: Kind,
     pub(super) mode: Mode,
-    /// Programs since the erase.
+    /// Programs since the erase; 0 in a page that is blank or damaged.
     pub(super) programs: u8,
+    /// Bytes of metadata up to the last that is not blank, little-endian.
+    pub(super) used: [u8; 3],
+    pub(super) mark: u16,
     pub(super) address: u32,
     pub(super) version: u64,
     pub(super) program: u64,
-    /// Words of metadata.
-    pub(super) used: u32,
     /// Checksum of the data.
     pub(super) check: u32,
 }
@@ -34,51 +34,70 @@ pub(super) enum State {
 
 impl Page {
     pub(super) const BLANK: Page = Page {
-        state: State::Blank,
         kind: Kind::Data,
         mode: Mode::Normal,
         programs: 0,
+        used: [0; 3],
+        mark: 0,
         address: 0,
         version: 0,
         program: 0,
-        used: 0,
         check: 0,
     };
-    pub(super) const DAMAGED: Page = Page { state: State::Damaged, kind: Kind::Torn, ..Page::BLANK };
+    pub(super) const DAMAGED: Page = Page { kind: Kind::Torn, ..Page::BLANK };
 
     pub(super) fn new(oob: &Oob) -> Page {
-        Page {
-            state: State::Programmed,
-            kind: oob.kind,
-            mode: oob.mode,
-            programs: 1,
-            address: oob.address,
-            version: oob.version,
-            program: oob.program,
-            ..Page::BLANK
-        }
+        let Oob { kind, mode, address, version, program, mark } = *oob;
+        Page { kind, mode, programs: 1, mark, address, version, program, ..Page::BLANK }
     }
 
     pub(super) fn oob(&self) -> Oob {
-        let Page { kind, mode, address, version, program, .. } = *self;
-        Oob { kind, mode, address, version, program }
+        let Page { kind, mode, address, version, program, mark, .. } = *self;
+        Oob { kind, mode, address, version, program, mark }
     }
 
-    /// The record of a programmed page. Bytes 44 to 60 are zero: they are kept for what an error-correcting code needs
+    pub(super) fn state(&self) -> State {
+        match (self.programs, self.kind) {
+            (0, Kind::Torn) => State::Damaged,
+            (0, _) => State::Blank,
+            _ => State::Programmed,
+        }
+    }
+
+    pub(super) fn is_metadata(&self) -> bool {
+        matches!(self.kind, Kind::Translation | Kind::Checkpoint | Kind::Trim)
+    }
+
+    /// Bytes of metadata up to the last that is not blank.
+    pub(super) fn used(&self) -> usize {
+        let [low, middle, high] = self.used;
+        u32::from_le_bytes([low, middle, high, 0]) as usize
+    }
+
+    /// The page with so many bytes of metadata, of this checksum.
+    pub(super) fn with_metadata(self, bytes: usize, check: u32) -> Page {
+        let [low, middle, high, _] = (bytes as u32).to_le_bytes();
+        Page { used: [low, middle, high], check, ..self }
+    }
+
+    /// The record of a programmed page. Bytes 46 to 60 are zero: they are kept for what an error-correcting code needs
     /// to know of the page.
     pub(super) fn encode(&self, ppn: Ppn, generation: u32) -> [u8; RECORD as usize] {
         let mut out = [0; RECORD as usize];
         let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
         put(0, &generation.to_le_bytes());
-        put(4, &[self.kind as u8, self.mode as u8, self.programs, 0]);
+        // Words of metadata, and the bytes of the last one that are blank.
+        let (words, blank) = (self.used().div_ceil(4) as u32, self.used().next_multiple_of(4) - self.used());
+        put(4, &[self.kind as u8, self.mode as u8, self.programs, blank as u8]);
         put(8, &self.version.to_le_bytes());
         put(16, &self.program.to_le_bytes());
         put(24, &self.address.to_le_bytes());
-        put(28, &self.used.to_le_bytes());
+        put(28, &words.to_le_bytes());
         put(32, &self.check.to_le_bytes());
         // Once more, so that a damaged record still tells whether it belongs to an earlier life of its block.
         put(36, &generation.to_le_bytes());
         put(40, &ppn.0.to_le_bytes());
+        put(44, &self.mark.to_le_bytes());
         let crc = crc32fast::hash(&out[..60]);
         out[60..].copy_from_slice(&crc.to_le_bytes());
         out
@@ -105,23 +124,26 @@ impl Page {
             && word(40) == ppn.0
             && bytes[4] < 8
             && bytes[5] < 2
+            && bytes[6] > 0
+            && u32::from(bytes[7]) <= word(28).saturating_mul(4).min(3)
             && word(0) == word(36);
         if !sound {
             // A record of an earlier generation means nothing, damaged or not.
             let now = word(0) == generation || word(36) == generation;
             return (if now { Page::DAMAGED } else { Page::BLANK }, generation);
         }
+        let used = word(28) as usize * 4 - usize::from(bytes[7]);
         let page = Page {
-            state: State::Programmed,
             kind: KINDS[usize::from(bytes[4])],
             mode: if bytes[5] == 0 { Mode::Normal } else { Mode::LowCost },
             programs: bytes[6],
             version: long(8),
             program: long(16),
+            mark: u16::from_le_bytes([bytes[44], bytes[45]]),
             address: word(24),
-            used: word(28),
-            check: word(32),
+            ..Page::BLANK
         };
+        let page = page.with_metadata(used, word(32));
         (page, word(0))
     }
 }
@@ -174,7 +196,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn page(version: u64, program: u64, check: u32) -> Page {
-        Page { used: 7, programs: 3, check, ..Page::new(&Oob::data(Lpn(9), version, program)) }
+        let page = Page { programs: 3, mark: check as u16, ..Page::new(&Oob::data(Lpn(9), version, program)) };
+        page.with_metadata(version as usize % (1 << 20), check)
     }
 
     proptest! {
@@ -206,6 +229,11 @@ mod tests {
             bytes[at] ^= change;
             prop_assert_eq!(Entry::decode(&bytes, Block(7)), None);
         }
+    }
+
+    #[test]
+    fn a_page_takes_half_of_its_record_in_ram() {
+        assert_eq!(size_of::<Page>(), 32);
     }
 
     #[test]

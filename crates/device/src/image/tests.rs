@@ -56,7 +56,8 @@ fn page_of(tag: u64) -> Vec<u8> {
 enum Step {
     Program(Ppn, u64),
     Metadata(Ppn, u64),
-    Append(Ppn, u64),
+    Append(Ppn, u32, u64),
+    TearAppend(Ppn, u32, u64),
     Copy(Ppn, Ppn, u64),
     Erase(Block),
     MarkBad(Block),
@@ -70,6 +71,16 @@ fn words_of(tag: u64) -> Vec<u32> {
     (0..1 + tag % 40).map(|_| rng.bits() as u32).collect()
 }
 
+/// What a partial program adds, and its mark; the last byte may be blank.
+fn addition_of(tag: u64) -> (Vec<u8>, u16) {
+    let mut rng = Rng::new(tag);
+    let mut bytes: Vec<u8> = (0..1 + tag % 70).map(|_| rng.bits() as u8).collect();
+    if tag.is_multiple_of(3) {
+        *bytes.last_mut().unwrap() = 0xff;
+    }
+    (bytes, tag as u16 % 999)
+}
+
 impl Step {
     fn apply<F: Fragile<User = [u8]>>(self, medium: &mut F) -> Result<(), F::Fault> {
         match self {
@@ -81,7 +92,16 @@ impl Step {
                 let oob = Oob::translation(Tvpn(tag as u32), tag, tag);
                 medium.program(ppn, oob, Payload::Meta(&words_of(tag)), Cause::Metadata)
             }
-            Step::Append(ppn, tag) => medium.append(ppn, &words_of(tag), Cause::TranslationUpdate),
+            Step::Append(ppn, at, tag) => {
+                let (bytes, mark) = addition_of(tag);
+                medium.append(ppn, at, &bytes, mark, Cause::TranslationUpdate)
+            }
+            Step::TearAppend(ppn, at, tag) => {
+                let (bytes, mark) = addition_of(tag);
+                let face = AppendFace::ALL[tag as usize / 2 % 2];
+                medium.chip().tear_append(ppn, at, &bytes, mark, face, &mut Rng::new(tag));
+                Ok(())
+            }
             Step::Copy(from, to, tag) => {
                 let edit = |oob: &mut Oob, words: &mut [u32]| {
                     oob.program = tag;
@@ -192,8 +212,10 @@ impl Steps {
             12..14 => {
                 let (ppn, _) = self.source().filter(|&(_, metadata)| metadata)?;
                 let (used, programs) = self.chip.metadata_state(ppn)?;
-                let fits = used + words_of(tag).len() as u32 <= g.entries_per_page() && programs < g.nop;
-                fits.then_some(Step::Append(ppn, tag))?
+                let at = used + self.below(3) * self.below(20);
+                let fits = at + addition_of(tag).0.len() as u32 <= g.page_bytes && programs < g.nop;
+                let torn = self.harm && self.below(4) == 0;
+                fits.then_some(if torn { Step::TearAppend(ppn, at, tag) } else { Step::Append(ppn, at, tag) })?
             }
             14..17 => {
                 let (from, _) = self.source()?;
@@ -598,8 +620,22 @@ mod strict {
     #[test]
     #[should_panic(expected = "NOP is 3")]
     fn refuses_more_partial_programs_than_nop() {
-        let append = Step::Append(Ppn(0), 1);
-        apply(&mut image().1, &[Step::Metadata(Ppn(0), 1), append, append, append]);
+        let append = |number: u32| Step::Append(Ppn(0), 100 + 10 * number, 1);
+        apply(&mut image().1, &[Step::Metadata(Ppn(0), 1), append(0), append(1), append(2)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "byte 101 is not blank")]
+    fn refuses_a_partial_program_of_programmed_bytes() {
+        let append = |at| Step::Append(Ppn(0), at, 1);
+        apply(&mut image().1, &[Step::Metadata(Ppn(0), 1), append(100), append(101)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "whose erase was cut short")]
+    fn refuses_a_partial_program_into_a_block_that_is_half_erased() {
+        let half = Step::HalfErase(Block(0), EraseFace::Intact, 1);
+        apply(&mut image().1, &[Step::Metadata(Ppn(0), 1), half, Step::Append(Ppn(0), 100, 1)]);
     }
 
     #[test]

@@ -16,6 +16,7 @@ const GIB4: Overrides = Overrides {
     read_us: None,
     oob_read_us: None,
     program_us: None,
+    partial_program_us: None,
     erase_us: None,
     bus_mbps: None,
     order: None,
@@ -221,6 +222,8 @@ fn overrides_change_what_they_name_and_its_companions() {
     assert_eq!(thesis.timing.oob_read_ns, 13_500, "keeps its share of the read");
     let own = preset("thesis-80g").build(&Overrides { oob_read_us: Some(5.0), oob: Some(60), ..GIB4 }).unwrap();
     assert_eq!((own.timing.oob_read_ns, own.geometry.oob_bytes, own.logical_pages), (5_000, 60, 2 << 20));
+    let quick = Overrides { program_us: Some(400.0), partial_program_us: Some(150.0), ..GIB4 };
+    assert_eq!(preset("agrawal08").build(&quick).unwrap().timing.partial_program_ns, 150_000);
 }
 
 #[test]
@@ -242,6 +245,7 @@ fn wrong_values_are_refused_by_key_value_and_range() {
         (Overrides { read_us: Some(-1.0), ..o }, "read_us", "-1"),
         (Overrides { oob_read_us: Some(26.0), ..o }, "oob_read_us", "26"),
         (Overrides { program_us: Some(2e6), ..o }, "program_us", "2000000"),
+        (Overrides { partial_program_us: Some(-0.5), ..o }, "partial_program_us", "-0.5"),
         (Overrides { erase_us: Some(f64::INFINITY), ..o }, "erase_us", "inf"),
         (Overrides { bus_mbps: Some(0.01), ..o }, "bus_mbps", "0.01"),
         (Overrides { bus_mbps: Some(-4.0), ..o }, "bus_mbps", "-4"),
@@ -326,7 +330,7 @@ fn the_key_table_is_complete() {
     for key in Overrides::default().missing() {
         assert!(names.contains(&key));
     }
-    assert_eq!(names.len(), Overrides::default().missing().len() + 3, "and capacity, oob_read_us, endurance");
+    assert_eq!(names.len(), Overrides::default().missing().len() + 4, "and capacity, endurance and two times");
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), KEYS.len());

@@ -16,10 +16,10 @@ const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
 struct State {
-    /// Words programmed so far; the rest is blank.
-    used: u32,
     /// Programs since the erase.
-    programs: u32,
+    programs: u16,
+    /// The mark of the last partial program.
+    mark: u16,
 }
 
 /// See the module's description.
@@ -82,7 +82,7 @@ impl MetaPages {
 
     fn allocate(&mut self) -> Slot {
         Slot(self.free_slots.pop().unwrap_or_else(|| {
-            self.states.push(State { used: 0, programs: 0 });
+            self.states.push(State { programs: 0, mark: 0 });
             self.words.resize(self.words.len() + self.words_per_page, u32::MAX);
             (self.states.len() - 1) as u32
         }))
@@ -100,39 +100,60 @@ impl MetaPages {
         &mut self.words[slot.0 as usize * self.words_per_page..][..self.words_per_page]
     }
 
-    /// Words programmed so far, and programs since the erase.
+    /// Bytes up to the last that is not blank, and programs since the erase.
     pub(super) fn state(&self, slot: Slot) -> (u32, u32) {
-        let State { used, programs } = self.states[slot.0 as usize];
-        (used, programs)
+        let last = self.words(slot).iter().rposition(|&word| word != u32::MAX);
+        let bytes = last.map_or(0, |last| last * 4 + 4 - (!self.words(slot)[last]).leading_zeros() as usize / 8);
+        (bytes as u32, u32::from(self.states[slot.0 as usize].programs))
+    }
+
+    /// The mark of the last partial program; 0 if there was none.
+    #[inline(always)]
+    pub(super) fn mark(&self, slot: Slot) -> u16 {
+        self.states[slot.0 as usize].mark
+    }
+
+    /// Changes it.
+    pub(super) fn set_mark(&mut self, slot: Slot, mark: u16) {
+        self.states[slot.0 as usize].mark = mark;
     }
 
     /// Stores a page.
-    pub(super) fn put(&mut self, ppn: Ppn, words: &[u32]) {
+    pub(super) fn put(&mut self, ppn: Ppn, words: &[u32], mark: u16) {
         let capacity = self.words_per_page;
         assert!(words.len() <= capacity, "{} words of metadata do not fit a page of {capacity}", words.len());
         let slot = self.allocate();
         let stored = self.words_mut(slot);
         stored[..words.len()].copy_from_slice(words);
         stored[words.len()..].fill(u32::MAX);
-        self.states[slot.0 as usize] = State { used: words.len() as u32, programs: 1 };
+        self.states[slot.0 as usize] = State { programs: 1, mark };
         self.set(ppn, slot.0);
     }
 
-    /// Programs more words behind those that a page holds; at most `nop` programs in all.
-    pub(super) fn append(&mut self, ppn: Ppn, words: &[u32], nop: u32) {
-        let slot = self.find(ppn);
-        let slot = slot.unwrap_or_else(|| panic!("partial program of page {ppn}, which holds no metadata"));
-        let State { used, programs } = self.states[slot.0 as usize];
-        assert!(programs < nop, "page {ppn} was programmed {programs} times; NOP is {nop}");
-        let end = used as usize + words.len();
-        assert!(end <= self.words_per_page, "partial program of page {ppn} beyond its end");
-        self.words_mut(slot)[used as usize..end].copy_from_slice(words);
-        self.states[slot.0 as usize] = State { used: end as u32, programs: programs + 1 };
+    /// Programs bytes of page `ppn`, which is stored in `slot`, where and behind which all is blank; at most `nop`
+    /// programs in all.
+    pub(super) fn append(&mut self, slot: Slot, ppn: Ppn, at: usize, bytes: &[u8], nop: u32) {
+        let programs = self.states[slot.0 as usize].programs;
+        assert!(u32::from(programs) < nop, "page {ppn} was programmed {programs} times; NOP is {nop}");
+        let capacity = self.words_per_page * 4;
+        assert!(at + bytes.len() <= capacity, "partial program of page {ppn} beyond its end");
+        let words = self.words_mut(slot);
+        let behind = &words[at / 4..];
+        let shared = behind.first().is_some_and(|word| !word >> (at % 4 * 8) != 0);
+        if shared || behind.iter().skip(1).any(|&word| word != u32::MAX) {
+            let used = |byte: &usize| (words[byte / 4] >> (byte % 4 * 8)) as u8 != u8::MAX;
+            let byte = (at..capacity).find(used).expect("a word behind it is not blank");
+            panic!("partial program of page {ppn} from byte {at} on: byte {byte} is not blank");
+        }
+        for (byte, &new) in (at..).zip(bytes) {
+            words[byte / 4] &= !(u32::from(!new) << (byte % 4 * 8));
+        }
+        self.states[slot.0 as usize].programs = programs + 1;
     }
 
-    /// Stores what `from` holds under `to` as well, or, if `take`, instead. The words, which count as programmed whole.
+    /// Stores what `from` holds under `to` as well, or, if `take`, instead. Where it is.
     #[inline]
-    pub(super) fn copy(&mut self, from: Ppn, to: Ppn, take: bool) -> &mut [u32] {
+    pub(super) fn copy(&mut self, from: Ppn, to: Ppn, take: bool) -> Slot {
         let source = self.find(from);
         let source =
             source.unwrap_or_else(|| panic!("copy of page {from}, whose content had been moved by an earlier copy"));
@@ -146,8 +167,8 @@ impl MetaPages {
             copy
         };
         self.set(to, slot.0);
-        self.states[slot.0 as usize] = State { used: self.words_per_page as u32, programs: 1 };
-        self.words_mut(slot)
+        self.states[slot.0 as usize] = State { programs: 1, mark: 0 };
+        slot
     }
 
     /// A block was erased.
@@ -167,7 +188,7 @@ impl MetaPages {
 
     /// Memory that the simulator holds, bytes.
     pub(super) fn bytes(&self) -> u64 {
-        let words = self.words.len() + self.tables.len() + self.table_of.len() + self.states.len() * 2;
+        let words = self.words.len() + self.tables.len() + self.table_of.len() + self.states.len();
         words as u64 * 4
     }
 }

@@ -66,7 +66,7 @@ pub trait Cache: Clone + Debug + Send + 'static {
     fn new(shape: &Shape, settings: &Settings, bytes: u64) -> Self;
 
     /// Translation pages that one host page may have to write, at the most.
-    fn most_updates(shape: &Shape) -> u32;
+    fn most_updates(&self) -> u32;
 
     /// A host request over these pages begins.
     fn request(&mut self, first: Lpn, pages: u32) {
@@ -116,7 +116,7 @@ pub trait Cache: Clone + Debug + Send + 'static {
     /// Changes an entry that was prepared; it is dirty.
     fn set(&mut self, slot: Self::Slot, lpn: Lpn, ppn: Ppn);
 
-    /// A collection moved pages, sorted by LPN. Changes the cached entries and leaves in `moves` the ones that are to
+    /// A collection moved pages, in any order. Changes the cached entries and leaves in `moves` the ones that are to
     /// be written to their translation pages: those that are not cached, and those that it could not change without
     /// going to flash. The latter will be written together with all dirty entries of their translation page, and then
     /// handed to [`Cache::refresh`].

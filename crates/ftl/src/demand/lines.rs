@@ -110,7 +110,7 @@ impl Cache for Lines {
         Ok(MappingCache::bytes(2, line, order))
     }
 
-    fn most_updates(_: &Shape) -> u32 {
+    fn most_updates(&self) -> u32 {
         1
     }
 

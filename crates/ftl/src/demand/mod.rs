@@ -83,6 +83,9 @@ pub struct Demand<C, S> {
     /// Consecutive LPNs that stay on a die, and how far the present run of them has got.
     stripe: u32,
     run: (u32, u32),
+    /// When each lane of the host's stream took a page last, if there are several for a die; and the time.
+    lane_used: Vec<u64>,
+    lane_clock: u64,
     /// Versions given so far.
     version: u64,
     /// The page that is about to be modified: its next look-up is no access.
@@ -90,6 +93,11 @@ pub struct Demand<C, S> {
     /// Scratch space of collections and updates; empty between calls.
     moves: Vec<Entry>,
     entries: Vec<Entry>,
+}
+
+/// Data blocks that a die has open.
+fn data_blocks(settings: &Settings) -> u64 {
+    settings.get("data-blocks").map_or(1, |_| settings.count("data-blocks"))
 }
 
 /// How a device's RAM is shared out.
@@ -124,7 +132,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
         let dies = g.die_count();
         let translation = plan.store.count();
         let live = (u64::from(logical_pages) + u64::from(translation)).div_ceil(u64::from(g.pages_per_block));
-        let streams = 1 + settings.count("streams");
+        let streams = settings.count("streams") + data_blocks(settings);
         let kept = (settings.count("gc-low") + 1) * u64::from(dies) + streams * u64::from(dies);
         if u64::from(g.block_count()) < live + kept {
             return Err(ConfigError {
@@ -148,8 +156,12 @@ impl<C: Cache, S: Store> Demand<C, S> {
         let g = shape.geometry;
         let dies = g.die_count() as usize;
         let streams = settings.count("streams") as usize;
-        let mut space = Space::new(g, settings, &vec![dies; 1 + streams]);
-        let least = 2 + C::most_updates(&shape).div_ceil(g.pages_per_block);
+        let open = data_blocks(settings) as usize;
+        let mut lanes = vec![dies; 1 + streams];
+        lanes[DATA] *= open;
+        let mut space = Space::new(g, settings, &lanes);
+        let cache = C::new(&shape, settings, cache_bytes);
+        let least = 2 + cache.most_updates().div_ceil(g.pages_per_block);
         space.low = (settings.count("gc-low") as u32 * dies as u32).max(least);
         space.high = (settings.count("gc-high") as u32 * dies as u32).max(space.low + 1);
         space.translation = Some(TranslationBlocks {
@@ -158,7 +170,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
             among_data: settings.word("victims") == "plain",
         });
         Demand {
-            cache: C::new(&shape, settings, cache_bytes),
+            cache,
             map: Map {
                 store,
                 space,
@@ -172,6 +184,8 @@ impl<C: Cache, S: Store> Demand<C, S> {
             least,
             stripe: settings.count("stripe") as u32,
             run: (u32::MAX, 0),
+            lane_used: vec![0; if open == 1 { 0 } else { dies * open }],
+            lane_clock: 0,
             version: 0,
             modifying: u32::MAX,
             moves: Vec::new(),
@@ -254,6 +268,9 @@ impl<C: Cache, S: Store> Demand<C, S> {
     /// The lane that a host page goes to: the next, unless it continues a run that stays together.
     #[inline(always)]
     fn lane(&mut self, lpn: Lpn) -> usize {
+        if !self.lane_used.is_empty() {
+            return self.lane_behind(lpn);
+        }
         let (last, length) = self.run;
         let goes_on = length < self.stripe && lpn.0 == last.wrapping_add(1);
         let stream = &mut self.map.space.streams[DATA];
@@ -262,6 +279,21 @@ impl<C: Cache, S: Store> Demand<C, S> {
         }
         self.run = (lpn.0, if goes_on { length + 1 } else { 1 });
         stream.turn()
+    }
+
+    /// The lane whose next page lies behind the page of the LPN before, or the one that was not used for longest.
+    fn lane_behind(&mut self, lpn: Lpn) -> usize {
+        let before = lpn.0.checked_sub(1).map(Lpn).and_then(|lpn| Some((self.cache.find(lpn)?, lpn)));
+        let before = before.map_or(Ppn::NONE, |(slot, lpn)| self.cache.get(slot, lpn));
+        let lanes = &self.map.space.streams[DATA];
+        let behind =
+            |&lane: &usize| before != Ppn::NONE && lanes.room(lane) > 0 && lanes.run(lane).start == before.0 + 1;
+        let found = (0..lanes.count()).find(behind);
+        let unused = || (0..lanes.count()).min_by_key(|&lane| self.lane_used[lane]);
+        let lane = found.or_else(unused).expect("a stream has a lane");
+        self.lane_clock += 1;
+        self.lane_used[lane] = self.lane_clock;
+        lane
     }
 
     fn trim_in_page<F: Flash>(&mut self, flash: &mut F, first: u32, count: u32) -> Result<(), Error<F::Fault>> {
@@ -462,7 +494,7 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
         let mut out = vec![("translation directory", self.map.store.memory()), ("mapping cache", self.cache.memory())];
         out.extend(self.map.space.memory());
         out.push(("discarded entries", 4 + self.map.trimmed.len() as u64 * 4));
-        out.push(("counters", 24));
+        out.push(("counters", 48 + self.lane_used.len() as u64 * 8));
         out
     }
 
@@ -537,6 +569,10 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
         out.u64(self.version);
         out.u32(self.run.0);
         out.u32(self.run.1);
+        if !self.lane_used.is_empty() {
+            out.u64(self.lane_clock);
+            self.lane_used.iter().for_each(|&used| out.u64(used));
+        }
         out.finish()
     }
 
@@ -551,6 +587,10 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
         ftl.map.trimmed = (0..trimmed).map(|_| from.u32()).collect();
         ftl.version = from.u64();
         ftl.run = (from.u32(), from.u32());
+        if !ftl.lane_used.is_empty() {
+            ftl.lane_clock = from.u64();
+            ftl.lane_used.iter_mut().for_each(|used| *used = from.u64());
+        }
         debug_assert!(from.is_done());
         ftl
     }

@@ -77,6 +77,17 @@ pub const STRIPE: Parameter = Parameter {
     source: "ftlab; the papers have one die",
 };
 
+/// `data-blocks`: how many data blocks a die has open, and that a page goes behind its predecessor if it can. For
+/// schemes that have the parameter.
+pub const DATA_BLOCKS: Parameter = Parameter {
+    name: "data-blocks",
+    summary: "data blocks open in each die; a page is written behind the one before it if that block's turn allows",
+    unit: "blocks",
+    default: Value::Count(1),
+    range: Range::Count(1, 64),
+    source: "S1 section II on CAST",
+};
+
 /// A list of parameters: what is the scheme's own first, then what the whole family has.
 macro_rules! demand_parameters {
     ($($own:expr),* $(,)?) => {

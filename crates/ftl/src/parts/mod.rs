@@ -4,6 +4,7 @@ pub mod blocks;
 pub mod cache;
 pub mod census;
 pub mod lanes;
+pub mod log_units;
 pub mod space;
 pub mod tombstones;
 pub mod translation;

@@ -367,10 +367,16 @@ impl Space {
         Ok(Run { to: run.start..end, moved: dead, result })
     }
 
-    /// The lane of `die` is full: a lane with room, in another block of the die or on another die.
+    /// A lane is full: a lane with room, it with another block of its die or another. Lanes beyond the number of dies
+    /// begin with the first die again.
     #[cold]
     #[inline(never)]
-    fn lane_elsewhere<F: Flash>(&mut self, flash: &mut F, stream: usize, die: usize) -> Result<usize, Error<F::Fault>> {
+    fn lane_elsewhere<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        stream: usize,
+        lane: usize,
+    ) -> Result<usize, Error<F::Fault>> {
         // With few blocks left that two streams share, what is open is used up before anything is opened: schemes with
         // translation blocks count on it.
         let scarce = self.translation.is_some() && self.blocks.free_total() <= SCARCE;
@@ -378,8 +384,8 @@ impl Space {
         if scarce && let Some(lane) = spare_room(self) {
             return Ok(lane);
         }
-        if self.open(flash, stream, die, die)? {
-            return Ok(die);
+        if self.open(flash, stream, lane, lane % self.blocks.geometry().die_count() as usize)? {
+            return Ok(lane);
         }
         if let Some(lane) = spare_room(self) {
             return Ok(lane);
@@ -443,7 +449,7 @@ impl Space {
     }
 
     fn mark_bad<F: Flash>(&mut self, flash: &mut F, block: Block) -> Result<(), Error<F::Fault>> {
-        let mark = Oob { kind: Kind::Bad, mode: Mode::Normal, address: 0, version: 0, program: 0 };
+        let mark = Oob { kind: Kind::Bad, mode: Mode::Normal, address: 0, version: 0, program: 0, mark: 0 };
         flash.program(flash.geometry().page(block, 0), mark, Payload::None, Cause::Metadata)?;
         self.blocks.retire(block);
         Ok(())

@@ -5,6 +5,7 @@
 pub mod dftl;
 pub mod null;
 pub mod page;
+pub mod scftl;
 pub mod tpftl;
 
 #[cfg(feature = "canary")]
@@ -43,6 +44,9 @@ schemes! {
     dftl::Dftl => dftl::ROW,
     dftl::Dftl => dftl::ROW_E,
     tpftl::Tpftl => tpftl::ROW,
+    scftl::Scftl => scftl::ROW,
+    scftl::Scftl => scftl::ROW_ADAPTIVE,
+    scftl::Scftl => scftl::ROW_CAST,
     #[cfg(feature = "canary")]
     canary::Canary => canary::ROW,
 }

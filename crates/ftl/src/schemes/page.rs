@@ -476,7 +476,7 @@ impl Page {
     }
 
     fn trim_oob(&self) -> Oob {
-        Oob { kind: Kind::Trim, mode: Mode::Normal, address: 0, version: self.version, program: 0 }
+        Oob { kind: Kind::Trim, mode: Mode::Normal, address: 0, version: self.version, program: 0, mark: 0 }
     }
 
     /// Points the entries of the records' LPNs that satisfy `which` at trim page `page`, which dies if there is none;

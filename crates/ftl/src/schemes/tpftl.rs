@@ -562,7 +562,7 @@ impl Cache for TwoLevel {
         }
     }
 
-    fn most_updates(_: &Shape) -> u32 {
+    fn most_updates(&self) -> u32 {
         MOST_UPDATES
     }
 

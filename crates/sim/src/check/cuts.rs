@@ -102,7 +102,7 @@ fn face_name(op: Op, face: u8) -> &'static str {
             ProgramFace::BadData => "page with bad data",
             ProgramFace::Good => "page whole",
         },
-        Op::PartialProgram => ["append not begun", "append torn", "append whole"][face.min(2)],
+        Op::PartialProgram => ["append not begun", "append garbage", "append torn", "append whole"][face.min(3)],
         Op::Erase if face == 0 => "erase not begun",
         Op::Erase if face == 5 => "erase whole",
         Op::Erase => match EraseFace::ALL[face - 1] {

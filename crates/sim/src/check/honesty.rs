@@ -155,7 +155,7 @@ fn flip<S: Ftl<Recorded>>(
         let ppn = pages[rng.below(pages.len() as u64) as usize];
         report.honesty.metadata_pages += 1;
         let Some((used, _)) = chip.metadata_state(ppn) else { continue };
-        let word = rng.below(u64::from(used.max(1))) as usize;
+        let word = rng.below(u64::from(used.div_ceil(4).max(1))) as usize;
         let Ok((_, Payload::Meta(words))) = chip.read(ppn, Cause::Recovery) else { continue };
         let stored = words[word];
         let with = |bits: u32| {

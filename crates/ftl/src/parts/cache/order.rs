@@ -233,6 +233,12 @@ impl Order {
         }
     }
 
+    /// The slots of an LRU order, the least recently used first.
+    pub fn from_oldest(&self) -> impl Iterator<Item = u32> + '_ {
+        let some = |slot: u32| (slot != NONE).then_some(slot);
+        core::iter::successors(some(self.lists[0].tail), move |&slot| some(self.previous[slot as usize]))
+    }
+
     /// Where a line stands: the less, the sooner it is replaced.
     pub fn standing(&self, slot: u32) -> (u8, u32, u64) {
         let (segment, stamp) = (self.segment[slot as usize], self.stamp[slot as usize]);

@@ -1,0 +1,173 @@
+//! `scftl`, its replacement policies, and `scftl-a` and `cast`: runs of consecutive entries in a small cache.
+//!
+//! The problem (S1): with large flash pages a translation page holds thousands of entries. Caching whole translation
+//! pages takes more RAM than a small controller has; caching single entries wastes what one reading brings in. SCFTL
+//! spends a few cache blocks of each reading on neighbours, keeps consecutive entries in one block, and avoids writing
+//! translation pages back for the sake of a few entries.
+//!
+//! ```text
+//!  block: │ tag LPN │ PPN │ C │ V M A │     maps LPN tag + k to PPN + k for k = 0 … C
+//!
+//!  miss on 11:  translation page 1: … 10→40 11→41 12→42 13→77 …
+//!               normal fetch   {10, 40, C=2, A}    the run around the entry
+//!               spatial fetch  {13, 77, C=0}       followers, until `spatial` entries are in; not accessed yet
+//! ```
+//!
+//! **Consecutive field.** Updating an entry of a run splits its block, in up to three; an entry that continues a
+//! modified neighbour in both addresses joins it, so that sequential writes grow one block.
+//!
+//! **D-NRU** (Table I). Victims are taken by class: not recently accessed before accessed; within that, unmodified,
+//! then modified ones whose translation page has at least `2^threshold-bits − 1` modified blocks (its MC), so that a
+//! write-back is worth its program, then the other modified ones. The last are never given up for a spatial fetch.
+//! Within a class the first from a pointer that moves past each victim. If all blocks have been accessed, all but the
+//! one just used lose the flag.
+//!
+//! `cast` (Xu, Li and Xu 2012, as S1 describes it) caches runs too, replaces them LRU, and instead of prefetching makes
+//! runs: it keeps several data blocks open and writes a page behind its predecessor where it can.
+//!
+//! `scftl-a` adapts the spatial size to what comes of it, which S1 names as its outlook: of each 64 prefetched blocks,
+//! more than half used doubles it, fewer than a quarter halves it, between 2 and `spatial`.
+//!
+//! # Structures
+//!
+//! RAM: directory, 4 B for each translation page, and its MC, `threshold-bits` rounded up to half a byte (S1's sum has
+//! 36 bits for each); cache blocks of 64 + `run-bits` + 3 bits (72 in S1; one more in `scftl-a`), out of `cache-bytes`.
+//! Flash: as `dftl`.
+//!
+//! # Costs
+//!
+//! A hit costs nothing. A miss costs one read of a translation page whatever it brings in. Each block that has to make
+//! room, for the run, for a prefetched run or for a fragment of a split, costs a read and a program more if it is
+//! modified; they clean all modified blocks of that translation page.
+//!
+//! # Departures
+//!
+//! The paper leaves open: the spatial size (`spatial`, 16), the ageing of accessed flags (as in NRU), in which direction
+//! a run that is longer than a block is taken (forward first), whether a write miss fetches neighbours too (it does), and
+//! collection: moved pages change in the cache, by splits if need be, but a collection gives up only unmodified blocks
+//! for that; where there are none, the translation page is written with all its modified entries. With several dies,
+//! `stripe` consecutive pages stay on one die; otherwise there would be no runs.
+
+use crate::Scheme;
+use crate::demand::Demand;
+use crate::demand::out_of_place::{BATCH_EVICT, OutOfPlace};
+use crate::demand::parameters::{self, DATA_BLOCKS, STRIPE, counters_and, demand_parameters};
+use crate::{Parameter, Range, Value};
+
+mod runs;
+pub use runs::Runs;
+
+/// The row of `scftl`.
+pub(super) static ROW: Scheme = Scheme {
+    name: "scftl",
+    summary: "runs of entries, spatial prefetch, replacement that spares translation pages",
+    paper: "S1 (SCFTL)",
+    parameters: demand_parameters![REPLACEMENT, THRESHOLD, SPATIAL, RUN_BITS, BATCH_EVICT, RUN_STRIPE],
+    counters: &counters_and::<{ parameters::COUNTERS.len() + COUNTERS.len() }>(COUNTERS),
+    phases: parameters::PHASES,
+    has_cache: true,
+    keeps_data: true,
+    state_version: 1,
+};
+
+/// The row of `scftl-a`.
+pub(super) static ROW_ADAPTIVE: Scheme = Scheme {
+    name: "scftl-a",
+    summary: "scftl that prefetches as much as is used",
+    paper: "S1, section V (outlook)",
+    parameters: demand_parameters![
+        REPLACEMENT,
+        THRESHOLD,
+        Parameter { default: Value::Count(64), summary: "entries cached by one miss at the most", ..SPATIAL },
+        ADAPT,
+        RUN_BITS,
+        BATCH_EVICT,
+        RUN_STRIPE
+    ],
+    ..ROW
+};
+
+/// The row of `cast`.
+pub(super) static ROW_CAST: Scheme = Scheme {
+    name: "cast",
+    summary: "runs of entries, made by writing pages behind their predecessors",
+    paper: "Xu, Li, Xu: CAST, IPCCC 2012, by its description in S1",
+    parameters: demand_parameters![
+        RUN_BITS,
+        BATCH_EVICT,
+        STRIPE,
+        Parameter { default: Value::Count(4), ..DATA_BLOCKS }
+    ],
+    ..ROW
+};
+
+/// Runs over translation pages that are written out of place.
+pub type Scftl = Demand<Runs, OutOfPlace>;
+
+const REPLACEMENT: Parameter = Parameter {
+    name: "replacement",
+    summary: "which block to evict",
+    unit: "",
+    default: Value::Word("d-nru"),
+    range: Range::Words(&["d-nru", "nru", "lru"]),
+    source: "S1 section III-B, Table III",
+};
+
+const THRESHOLD: Parameter = Parameter {
+    name: "threshold-bits",
+    summary: "bits of the count of modified blocks of each translation page; writing it back is worth while when they \
+              are all ones (the n of D-NRU-n)",
+    unit: "bits",
+    default: Value::Count(3),
+    range: Range::Count(1, 8),
+    source: "S1 section IV, Table III",
+};
+
+const SPATIAL: Parameter = Parameter {
+    name: "spatial",
+    summary: "entries that one reading of a translation page caches, if their blocks find room; 1: no prefetching",
+    unit: "entries",
+    default: Value::Count(16),
+    range: Range::Count(1, 1024),
+    source: "S1 section III-B leaves it open",
+};
+
+const ADAPT: Parameter = Parameter {
+    name: "adapt",
+    summary: "the number of prefetched entries follows the share of them that is used",
+    unit: "",
+    default: Value::Switch(true),
+    range: Range::Switch,
+    source: "ftlab",
+};
+
+const RUN_BITS: Parameter = Parameter {
+    name: "run-bits",
+    summary: "bits of the consecutive field: a block holds up to 2 to that power entries; 0: single entries",
+    unit: "bits",
+    default: Value::Count(5),
+    range: Range::Count(0, 8),
+    source: "S1 section III-B",
+};
+
+const RUN_STRIPE: Parameter = Parameter { default: Value::Count(32), ..STRIPE };
+
+const COUNTERS: &[(&str, &str)] = &[
+    ("splits", "blocks split because an entry of theirs changed"),
+    ("merges", "entries or blocks that joined a neighbour"),
+    ("prefetched", "blocks brought in by spatial fetches"),
+    ("prefetch_used", "of those, blocks that were used"),
+    ("prefetch_unused", "of those, blocks that were dropped unused"),
+    ("victims_unaccessed_clean", "victims not accessed, not modified"),
+    ("victims_unaccessed_many", "victims not accessed, modified, of a translation page with many"),
+    ("victims_unaccessed_few", "victims not accessed, modified, of a translation page with few"),
+    ("victims_accessed_clean", "victims accessed, not modified"),
+    ("victims_accessed_many", "victims accessed, modified, of a translation page with many"),
+    ("victims_accessed_few", "victims accessed, modified, of a translation page with few"),
+    ("cached_blocks", "blocks in use at the end"),
+    ("cached_entries", "entries in them"),
+    ("spatial_size", "entries that a miss caches at the end"),
+];
+
+#[cfg(test)]
+mod tests;
