@@ -27,7 +27,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
     }
 
     /// The victim, by the rules of the module's description.
-    fn choose(&mut self) -> Option<Block> {
+    pub(super) fn choose(&mut self) -> Option<Block> {
         let free = self.map.space.blocks.free_total();
         let translation = self.map.space.best_translation_block().filter(|&block| self.needs(block) <= free);
         let Some(mut data) = self.policy_victim() else { return translation };
@@ -83,7 +83,12 @@ impl<C: Cache, S: Store> Demand<C, S> {
         self.map.space.pick(0..blocks)
     }
 
-    fn collect<F: Flash>(&mut self, flash: &mut F, victim: Block, fate: Fate) -> Result<(), Error<F::Fault>> {
+    pub(super) fn collect<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        victim: Block,
+        fate: Fate,
+    ) -> Result<(), Error<F::Fault>> {
         // An erase may take the newest copy of a discarded page while older ones are left: its discard goes first.
         if self.map.durable_trim {
             self.write_discards(flash)?;

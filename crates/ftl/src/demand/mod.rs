@@ -34,11 +34,14 @@
 //! `net-gain` collects a translation block only if it has half a block fewer live pages than the policy's data victim:
 //! translation pages die soon by themselves (each collection of data kills many), so waiting for them pays.
 //!
+//! A conversion ([`convert`]) takes as many pages as it kills, and is begun only if that leaves all of this room.
+//!
 //! Departures that all schemes of the family share: striping over dies; `net-gain` (the papers' rule is
 //! `victims = plain`); the watermark and everything else that lets them be mounted from flash (docs/recovery.md); TRIM.
 
 pub mod cache;
 mod collect;
+mod convert;
 pub mod lines;
 pub mod map;
 mod mount;
@@ -62,6 +65,9 @@ pub const DATA: usize = 0;
 pub const TRANSLATION: usize = 1;
 /// The write stream of collected data pages, if they have one.
 const COLLECTED: usize = 2;
+
+/// No logical block.
+const NO_BLOCK: u32 = u32::MAX;
 
 /// Translation pages with discarded entries in the cache alone, at the most, if discards are durable.
 const MOST_DISCARDS: usize = 4;
@@ -88,11 +94,15 @@ pub struct Demand<C, S> {
     lane_clock: u64,
     /// Versions given so far.
     version: u64,
+    /// The logical block that is to be converted, and the stream that this goes to.
+    pending: u32,
+    converted: usize,
     /// The page that is about to be modified: its next look-up is no access.
     modifying: u32,
     /// Scratch space of collections and updates; empty between calls.
     moves: Vec<Entry>,
     entries: Vec<Entry>,
+    places: Vec<u32>,
 }
 
 /// Data blocks that a die has open.
@@ -132,7 +142,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
         let dies = g.die_count();
         let translation = plan.store.count();
         let live = (u64::from(logical_pages) + u64::from(translation)).div_ceil(u64::from(g.pages_per_block));
-        let streams = settings.count("streams") + data_blocks(settings);
+        let streams = settings.count("streams") + data_blocks(settings) + u64::from(C::CONVERTS);
         let kept = (settings.count("gc-low") + 1) * u64::from(dies) + streams * u64::from(dies);
         if u64::from(g.block_count()) < live + kept {
             return Err(ConfigError {
@@ -157,7 +167,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
         let dies = g.die_count() as usize;
         let streams = settings.count("streams") as usize;
         let open = data_blocks(settings) as usize;
-        let mut lanes = vec![dies; 1 + streams];
+        let mut lanes = vec![dies; 1 + streams + usize::from(C::CONVERTS)];
         lanes[DATA] *= open;
         let mut space = Space::new(g, settings, &lanes);
         let cache = C::new(&shape, settings, cache_bytes);
@@ -187,9 +197,12 @@ impl<C: Cache, S: Store> Demand<C, S> {
             lane_used: vec![0; if open == 1 { 0 } else { dies * open }],
             lane_clock: 0,
             version: 0,
+            pending: NO_BLOCK,
+            converted: 1 + streams,
             modifying: u32::MAX,
             moves: Vec::new(),
             entries: Vec::new(),
+            places: Vec::new(),
         }
     }
 
@@ -399,11 +412,17 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
 
     #[inline]
     fn read<'f>(&mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
+        self.convert_pending(flash)?;
         let full = self.needs_room() && self.make_room_to_read(flash)?;
         let ppn = if full && self.cache.find(lpn).is_none() {
             self.look_up(flash, lpn)?
         } else {
             let slot = self.translate(flash, lpn)?;
+            if C::CONVERTS
+                && let Some(block) = self.cache.was_read(lpn)
+            {
+                self.pending = block;
+            }
             self.cache.get(slot, lpn)
         };
         if ppn == Ppn::NONE {
@@ -429,6 +448,7 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
 
     #[inline]
     fn write(&mut self, flash: &mut F, lpn: Lpn, data: &F::User) -> Result<(), Error<F::Fault>> {
+        self.convert_pending(flash)?;
         if self.needs_room() {
             self.make_room(flash)?;
         }
@@ -482,6 +502,7 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
     }
 
     fn idle(&mut self, flash: &mut F, copies: u32) -> Result<bool, Error<F::Fault>> {
+        self.convert_pending(flash)?;
         self.collect_ahead(flash, copies)
     }
 
@@ -569,6 +590,9 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
         out.u64(self.version);
         out.u32(self.run.0);
         out.u32(self.run.1);
+        if C::CONVERTS {
+            out.u32(self.pending);
+        }
         if !self.lane_used.is_empty() {
             out.u64(self.lane_clock);
             self.lane_used.iter().for_each(|&used| out.u64(used));
@@ -587,6 +611,9 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
         ftl.map.trimmed = (0..trimmed).map(|_| from.u32()).collect();
         ftl.version = from.u64();
         ftl.run = (from.u32(), from.u32());
+        if C::CONVERTS {
+            ftl.pending = from.u32();
+        }
         if !ftl.lane_used.is_empty() {
             ftl.lane_clock = from.u64();
             ftl.lane_used.iter_mut().for_each(|used| *used = from.u64());

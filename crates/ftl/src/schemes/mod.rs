@@ -2,6 +2,7 @@
 //!
 //! Adding a scheme is a file here and a line in the `schemes!` call below.
 
+pub mod cftl;
 pub mod dftl;
 pub mod null;
 pub mod page;
@@ -44,6 +45,7 @@ schemes! {
     dftl::Dftl => dftl::ROW,
     dftl::Dftl => dftl::ROW_E,
     tpftl::Tpftl => tpftl::ROW,
+    cftl::Cftl => cftl::ROW,
     scftl::Scftl => scftl::ROW,
     scftl::Scftl => scftl::ROW_ADAPTIVE,
     scftl::Scftl => scftl::ROW_CAST,

@@ -141,7 +141,7 @@ const ADAPT: Parameter = Parameter {
     source: "ftlab",
 };
 
-const RUN_BITS: Parameter = Parameter {
+pub(super) const RUN_BITS: Parameter = Parameter {
     name: "run-bits",
     summary: "bits of the consecutive field: a block holds up to 2 to that power entries; 0: single entries",
     unit: "bits",
@@ -150,7 +150,7 @@ const RUN_BITS: Parameter = Parameter {
     source: "S1 section III-B",
 };
 
-const RUN_STRIPE: Parameter = Parameter { default: Value::Count(32), ..STRIPE };
+pub(super) const RUN_STRIPE: Parameter = Parameter { default: Value::Count(32), ..STRIPE };
 
 const COUNTERS: &[(&str, &str)] = &[
     ("splits", "blocks split because an entry of theirs changed"),

@@ -617,6 +617,94 @@ impl Runs {
             self.planned.push((begun, next - begun, at(begun)));
         }
     }
+
+    /// As [`Cache::fetch`]; but if `taken`, which is shown the translation page, makes use of it elsewhere, nothing is
+    /// cached here.
+    ///
+    /// # Errors
+    /// As [`Cache::fetch`].
+    pub(crate) fn fetch_unless<F: Flash, S: Store>(
+        &mut self,
+        flash: &mut F,
+        map: &mut Map<S>,
+        lpn: Lpn,
+        taken: impl FnOnce(&Self, &S, &[u32]) -> bool,
+    ) -> Result<Option<u32>, Error<F::Fault>> {
+        if self.free == 0 {
+            self.evict(flash, map, Fetching::Normal, NONE)?;
+        }
+        let tvpn = self.shape.tvpn(lpn.0);
+        let page = self.shape.lpns(tvpn);
+        let from = page.start.max((lpn.0 + 1).saturating_sub(self.most));
+        let end = page.end.min(lpn.0 + self.most.max(self.spatial));
+        let Some(words) = map.read(flash, tvpn)? else { return Ok(Some(self.insert(lpn.0, 1, NONE, true))) };
+        if taken(self, &map.store, words) {
+            return Ok(None);
+        }
+        let mut window = core::mem::take(&mut self.window);
+        window.resize((end - from) as usize, NONE);
+        map.store.entries(tvpn, words, (from - page.start) as usize, &mut window);
+        self.plan(lpn.0, from, &window);
+        self.window = window;
+        let mut planned = core::mem::take(&mut self.planned);
+        let (start, length, first) = planned[0];
+        let slot = self.insert(start, length, first, true);
+        self.fresh.push(slot);
+        let mut result = Ok(Some(slot));
+        for &(start, length, first) in &planned[1..] {
+            if self.free == 0 {
+                match self.evict(flash, map, Fetching::Spatial, NONE) {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(error) => {
+                        result = Err(error);
+                        break;
+                    }
+                }
+            }
+            let slot = self.insert(start, length, first, false);
+            put(&mut self.untried, slot, true);
+            self.counters.prefetched += 1;
+            self.fresh.push(slot);
+        }
+        planned.clear();
+        self.planned = planned;
+        self.fresh.clear();
+        result
+    }
+
+    // ---- for a cache that keeps runs beside something else -----------------------------------------------------------
+
+    /// Makes room for so many blocks, at most three.
+    ///
+    /// # Errors
+    /// Full; the medium's.
+    pub(crate) fn make_room<F: Flash, S: Store>(
+        &mut self,
+        flash: &mut F,
+        map: &mut Map<S>,
+        blocks: u32,
+    ) -> Result<(), Error<F::Fault>> {
+        while self.free < blocks {
+            self.evict(flash, map, Fetching::Normal, NONE)?;
+        }
+        Ok(())
+    }
+
+    /// Caches entries of which none is cached, as many around `lpn` as a block holds of the aligned run of `length` whose
+    /// first page is `first`. There is room.
+    pub(crate) fn put_run(&mut self, lpn: Lpn, length: u32, first: Ppn) -> u32 {
+        let piece = length.min(self.most);
+        let within = lpn.0 % length / piece * piece;
+        self.insert(lpn.0 / length * length + within, piece, first.0 + within, true)
+    }
+
+    /// Forgets the block of an LPN, if there is one. It is not modified.
+    pub(crate) fn forget(&mut self, lpn: Lpn) {
+        if let Some(slot) = self.find(lpn) {
+            self.drop_block(slot);
+        }
+    }
 }
 
 impl Cache for Runs {
@@ -717,45 +805,10 @@ impl Cache for Runs {
         has(&self.modified, slot)
     }
 
+    #[inline]
     fn fetch<F: Flash, S: Store>(&mut self, flash: &mut F, map: &mut Map<S>, lpn: Lpn) -> Result<u32, Error<F::Fault>> {
-        if self.free == 0 {
-            self.evict(flash, map, Fetching::Normal, NONE)?;
-        }
-        let tvpn = self.shape.tvpn(lpn.0);
-        let page = self.shape.lpns(tvpn);
-        let from = page.start.max((lpn.0 + 1).saturating_sub(self.most));
-        let end = page.end.min(lpn.0 + self.most.max(self.spatial));
-        let Some(words) = map.read(flash, tvpn)? else { return Ok(self.insert(lpn.0, 1, NONE, true)) };
-        let mut window = core::mem::take(&mut self.window);
-        window.resize((end - from) as usize, NONE);
-        map.store.entries(tvpn, words, (from - page.start) as usize, &mut window);
-        self.plan(lpn.0, from, &window);
-        self.window = window;
-        let mut planned = core::mem::take(&mut self.planned);
-        let (start, length, first) = planned[0];
-        let slot = self.insert(start, length, first, true);
-        self.fresh.push(slot);
-        let mut result = Ok(slot);
-        for &(start, length, first) in &planned[1..] {
-            if self.free == 0 {
-                match self.evict(flash, map, Fetching::Spatial, NONE) {
-                    Ok(true) => {}
-                    Ok(false) => break,
-                    Err(error) => {
-                        result = Err(error);
-                        break;
-                    }
-                }
-            }
-            let slot = self.insert(start, length, first, false);
-            put(&mut self.untried, slot, true);
-            self.counters.prefetched += 1;
-            self.fresh.push(slot);
-        }
-        planned.clear();
-        self.planned = planned;
-        self.fresh.clear();
-        result
+        let fetched = self.fetch_unless(flash, map, lpn, |_, _, _| false)?;
+        Ok(fetched.expect("nobody else took it"))
     }
 
     fn prepare<F: Flash, S: Store>(
