@@ -13,6 +13,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
     #[cold]
     #[inline(never)]
     pub(super) fn make_room<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+        self.release_converted();
         self.evacuate(flash)?;
         let mut rounds = 8 * self.map.space.blocks.geometry().block_count();
         while self.map.space.blocks.free_total() < self.map.space.high {

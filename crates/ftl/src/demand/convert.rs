@@ -13,10 +13,10 @@
 
 use super::cache::{Cache, Entry};
 use super::map::Store;
-use super::{Demand, NO_BLOCK};
+use super::{DATA, Demand, NO_BLOCK};
 use crate::Error;
 use crate::parts::space::Fate;
-use flash::{Cause, Collection, FaultKind, Flash, FlashFault, Lpn, Ppn, Tvpn};
+use flash::{Block, Cause, Collection, FaultKind, Flash, FlashFault, Lpn, Ppn, Tvpn};
 
 /// Blocks that are collected for a conversion, at the most.
 const MOST_COLLECTIONS: u32 = 4;
@@ -75,6 +75,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
 
     /// Makes room for a block of copies and for a translation page; false if that is not to be had.
     fn room_to_convert<F: Flash>(&mut self, flash: &mut F) -> Result<bool, Error<F::Fault>> {
+        self.release_converted();
         self.evacuate(flash)?;
         let wanted = self.map.space.low + 2;
         for _ in 0..MOST_COLLECTIONS {
@@ -85,6 +86,27 @@ impl<C: Cache, S: Store> Demand<C, S> {
             self.collect(flash, victim, Fate::Erase)?;
         }
         Ok(self.map.space.blocks.free_total() >= wanted)
+    }
+
+    /// Lets converted blocks be collected whose die has a newer data page: until then a mount would go on filling them, and
+    /// so they must not be erased (docs/recovery.md).
+    pub(super) fn release_converted(&mut self) {
+        if !C::CONVERTS {
+            return;
+        }
+        let space = &mut self.map.space;
+        for (die, &followed) in self.followed.iter().enumerate() {
+            let host = &space.streams[DATA];
+            let next = host.run(die).start;
+            let begun = |block: Block| next > self.shape.geometry.page(block, 0).0;
+            if next != followed
+                && host.block(die).is_some_and(begun)
+                && let Some(block) = space.streams[self.converted].block(die)
+            {
+                space.streams[self.converted].clear(die);
+                space.blocks.close(block);
+            }
+        }
     }
 
     /// Copies the pages of a logical block, which lie at `places`, and tells the translation page and the cache.
@@ -125,7 +147,6 @@ impl<C: Cache, S: Store> Demand<C, S> {
         let stream = self.converted;
         let space = &mut self.map.space;
         let die = space.richest_die();
-        // The block stays the lane's until the next of its die is opened (docs/recovery.md).
         if !space.open(flash, stream, die, die)? {
             return Ok(None);
         }
@@ -148,6 +169,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
                 _ => Err(fault.into()),
             };
         }
+        self.followed[die] = space.streams[DATA].run(die).start;
         Ok(Some(first))
     }
 }

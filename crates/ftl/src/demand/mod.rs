@@ -94,9 +94,11 @@ pub struct Demand<C, S> {
     lane_clock: u64,
     /// Versions given so far.
     version: u64,
-    /// The logical block that is to be converted, and the stream that this goes to.
+    /// The logical block that is to be converted, the stream that this goes to, and where the host's stream stood in
+    /// each die when a block was converted there last.
     pending: u32,
     converted: usize,
+    followed: Vec<u32>,
     /// The page that is about to be modified: its next look-up is no access.
     modifying: u32,
     /// Scratch space of collections and updates; empty between calls.
@@ -142,7 +144,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
         let dies = g.die_count();
         let translation = plan.store.count();
         let live = (u64::from(logical_pages) + u64::from(translation)).div_ceil(u64::from(g.pages_per_block));
-        let streams = settings.count("streams") + data_blocks(settings) + u64::from(C::CONVERTS);
+        let streams = settings.count("streams") + data_blocks(settings);
         let kept = (settings.count("gc-low") + 1) * u64::from(dies) + streams * u64::from(dies);
         if u64::from(g.block_count()) < live + kept {
             return Err(ConfigError {
@@ -199,6 +201,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
             version: 0,
             pending: NO_BLOCK,
             converted: 1 + streams,
+            followed: vec![0; if C::CONVERTS { dies } else { 0 }],
             modifying: u32::MAX,
             moves: Vec::new(),
             entries: Vec::new(),
@@ -515,7 +518,7 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
         let mut out = vec![("translation directory", self.map.store.memory()), ("mapping cache", self.cache.memory())];
         out.extend(self.map.space.memory());
         out.push(("discarded entries", 4 + self.map.trimmed.len() as u64 * 4));
-        out.push(("counters", 48 + self.lane_used.len() as u64 * 8));
+        out.push(("counters", 48 + self.lane_used.len() as u64 * 8 + self.followed.len() as u64 * 4));
         out
     }
 
@@ -592,6 +595,7 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
         out.u32(self.run.1);
         if C::CONVERTS {
             out.u32(self.pending);
+            self.followed.iter().for_each(|&page| out.u32(page));
         }
         if !self.lane_used.is_empty() {
             out.u64(self.lane_clock);
@@ -613,6 +617,7 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
         ftl.run = (from.u32(), from.u32());
         if C::CONVERTS {
             ftl.pending = from.u32();
+            ftl.followed.iter_mut().for_each(|page| *page = from.u32());
         }
         if !ftl.lane_used.is_empty() {
             ftl.lane_clock = from.u64();

@@ -172,6 +172,7 @@ pub struct Convertible {
     shape: Shape,
     pages: Runs,
     blocks: Option<Blocks>,
+    run_bits: u32,
     counts: Counts,
     /// Scratch space; empty between calls.
     places: Vec<u32>,
@@ -237,6 +238,17 @@ impl Blocks {
         }
     }
 
+    /// The LPNs around a logical block that is not cached, up to the next cached ones: a run may reach so far. Further than
+    /// the longest run is not looked.
+    fn around(&self, block: Lpn, longest: u32) -> core::ops::Range<u32> {
+        let cached = |block: &u32| *block < self.count && self.cached.find(Lpn(*block)).is_some();
+        let reach = longest.div_ceil(1 << self.shift);
+        let (least, most) = (block.0.saturating_sub(reach), block.0 + reach);
+        let start = (least..block.0).rev().find(cached).map_or(least, |cached| cached + 1);
+        let end = (block.0 + 1..most + 1).find(cached).unwrap_or(most + 1);
+        start << self.shift..end << self.shift
+    }
+
     fn lpns(&self, block: Lpn) -> impl Iterator<Item = Lpn> + use<> {
         (block.0 << self.shift..(block.0 + 1) << self.shift).map(Lpn)
     }
@@ -290,7 +302,8 @@ impl Cache for Convertible {
             (rest, None)
         };
         let pages = Runs::new(shape, settings, pages);
-        Convertible { shape: *shape, pages, blocks, counts: Counts::default(), places: Vec::new() }
+        let run_bits = settings.count("run-bits") as u32;
+        Convertible { shape: *shape, pages, blocks, run_bits, counts: Counts::default(), places: Vec::new() }
     }
 
     fn most_updates(&self) -> u32 {
@@ -341,13 +354,15 @@ impl Cache for Convertible {
         map: &mut Map<S>,
         lpn: Lpn,
     ) -> Result<Slot, Error<F::Fault>> {
-        let Convertible { shape, pages, blocks, places, .. } = self;
-        let Some(blocks) = blocks.as_mut().filter(|blocks| blocks.of(lpn).0 < blocks.count) else {
-            return pages.fetch(flash, map, lpn).map(Slot::Page);
-        };
+        let Convertible { shape, pages, blocks, run_bits, places, .. } = self;
+        let Some(blocks) = blocks else { return pages.fetch(flash, map, lpn).map(Slot::Page) };
         let block = blocks.of(lpn);
         let mut first = None;
-        let fetched = pages.fetch_unless(flash, map, lpn, |pages, store, words| {
+        let within = blocks.around(block, 1 << *run_bits);
+        let fetched = pages.fetch_unless(flash, map, lpn, within, |pages, store, words| {
+            if block.0 >= blocks.count {
+                return false;
+            }
             let (tvpn, index) = store.locate(block.0 << blocks.shift);
             let changed = |lpn: Lpn| pages.find(lpn).is_some_and(|slot| pages.is_dirty(slot, lpn));
             first =

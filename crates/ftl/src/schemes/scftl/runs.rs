@@ -13,6 +13,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::Range;
 use flash::{Cause, Flash, Lpn, Ppn, Tvpn};
 
 const NONE: u32 = u32::MAX;
@@ -618,8 +619,8 @@ impl Runs {
         }
     }
 
-    /// As [`Cache::fetch`]; but if `taken`, which is shown the translation page, makes use of it elsewhere, nothing is
-    /// cached here.
+    /// As [`Cache::fetch`], no further than `within`; but if `taken`, which is shown the translation page, makes use of
+    /// it elsewhere, nothing is cached here.
     ///
     /// # Errors
     /// As [`Cache::fetch`].
@@ -628,6 +629,7 @@ impl Runs {
         flash: &mut F,
         map: &mut Map<S>,
         lpn: Lpn,
+        within: Range<u32>,
         taken: impl FnOnce(&Self, &S, &[u32]) -> bool,
     ) -> Result<Option<u32>, Error<F::Fault>> {
         if self.free == 0 {
@@ -635,8 +637,8 @@ impl Runs {
         }
         let tvpn = self.shape.tvpn(lpn.0);
         let page = self.shape.lpns(tvpn);
-        let from = page.start.max((lpn.0 + 1).saturating_sub(self.most));
-        let end = page.end.min(lpn.0 + self.most.max(self.spatial));
+        let from = page.start.max(within.start).max((lpn.0 + 1).saturating_sub(self.most));
+        let end = page.end.min(within.end).min(lpn.0 + self.most.max(self.spatial));
         let Some(words) = map.read(flash, tvpn)? else { return Ok(Some(self.insert(lpn.0, 1, NONE, true))) };
         if taken(self, &map.store, words) {
             return Ok(None);
@@ -807,7 +809,7 @@ impl Cache for Runs {
 
     #[inline]
     fn fetch<F: Flash, S: Store>(&mut self, flash: &mut F, map: &mut Map<S>, lpn: Lpn) -> Result<u32, Error<F::Fault>> {
-        let fetched = self.fetch_unless(flash, map, lpn, |_, _, _| false)?;
+        let fetched = self.fetch_unless(flash, map, lpn, 0..self.shape.logical_pages, |_, _, _| false)?;
         Ok(fetched.expect("nobody else took it"))
     }
 
