@@ -275,12 +275,18 @@ fn main() {
             page(name, gib, medium, requests);
         }
     }
-    for (name, scheme) in [("dftl financial1 64 KiB", "dftl"), ("dftl-e financial1 64 KiB", "dftl-e")] {
+    for (name, scheme) in [
+        ("dftl financial1 64 KiB", "dftl"),
+        ("dftl-e financial1 64 KiB", "dftl-e"),
+        ("lazyftl financial1 64 KiB", "lazyftl"),
+    ] {
         if wanted(name) {
             demand_paged(name, scheme, 3_000_000);
         }
     }
-    for (name, scheme) in [("mount page 8 GiB", "page"), ("mount dftl 8 GiB", "dftl")] {
+    for (name, scheme) in
+        [("mount page 8 GiB", "page"), ("mount dftl 8 GiB", "dftl"), ("mount lazyftl 8 GiB", "lazyftl")]
+    {
         if wanted(name) {
             schemes::visit::<Timeline<Nand<NoData, Full>>, _>(scheme, Mount(name)).expect("it is in the table");
         }

@@ -125,7 +125,7 @@ fn work(client: &mut Client, seed: u64, requests: u32) {
 /// The waist's proof: what is served and what is simulated are one code, and a capture leaves nothing out.
 #[test]
 fn a_capture_brings_about_the_same_flash_commands_when_it_is_simulated() {
-    for scheme in ["page", "dftl", "dftl-e"] {
+    for scheme in ["page", "dftl", "dftl-e", "lazyftl"] {
         let bench = Bench::new(scheme, DEVICE);
         let served = bench.serve("--capture clients.zst --json live.json");
         work(&mut served.client(), 11, 6000);

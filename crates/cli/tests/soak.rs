@@ -154,7 +154,7 @@ fn nothing_that_was_flushed_is_lost_when_the_server_is_killed() {
         Ok(rounds) => rounds.parse().expect("FTLAB_SOAK is a number of rounds"),
         Err(_) => 5,
     };
-    for scheme in ["page", "dftl", "dftl-e"] {
+    for scheme in ["page", "dftl", "dftl-e", "lazyftl"] {
         let bench = Bench::new(scheme, DEVICE);
         let mut halves = [Half::new(0..PAGES / 2), Half::new(PAGES / 2..PAGES)];
         let mut rng = Rng::new(u64::from(rounds)).fork(scheme);

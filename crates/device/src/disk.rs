@@ -182,8 +182,8 @@ pub trait AnyDisk: Export {
     fn counts(&self) -> Counts;
     /// Flash commands since the first mount, by cause.
     fn tally(&self) -> &Tally;
-    /// Time that commands of this kind take, ns.
-    fn command_ns(&self, op: Op) -> u64;
+    /// Time that commands of this kind take, in a block in SLC mode or in another, ns.
+    fn command_ns(&self, op: Op, slc: bool) -> u64;
     /// The image.
     fn image(&self) -> &Image;
     /// The scheme's row.
@@ -624,8 +624,8 @@ impl<M: Medium, S: Ftl<Timeline<M>>> AnyDisk for Disk<M, S> {
     fn tally(&self) -> &Tally {
         self.flash.tally()
     }
-    fn command_ns(&self, op: Op) -> u64 {
-        self.flash.command_ns(op)
+    fn command_ns(&self, op: Op, slc: bool) -> u64 {
+        self.flash.command_ns(op, slc)
     }
     fn image(&self) -> &Image {
         self.flash.inner().image()

@@ -70,13 +70,16 @@ enumeration!(
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tally {
     counts: [[u64; Op::ALL.len()]; Cause::ALL.len()],
+    /// Those of them in blocks in SLC mode.
+    slc: [[u64; Op::ALL.len()]; Cause::ALL.len()],
     /// Bytes appended by partial programs, those of the spare area aside.
     pub partial_bytes: u64,
 }
 
 impl Default for Tally {
     fn default() -> Self {
-        Tally { counts: [[0; Op::ALL.len()]; Cause::ALL.len()], partial_bytes: 0 }
+        let none = [[0; Op::ALL.len()]; Cause::ALL.len()];
+        Tally { counts: none, slc: none, partial_bytes: 0 }
     }
 }
 
@@ -91,6 +94,17 @@ impl Tally {
     #[inline(always)]
     pub fn add_many(&mut self, cause: Cause, op: Op, count: u64) {
         self.counts[cause as usize][op as usize] += count;
+    }
+
+    /// Says that one of the commands counted was of a block in SLC mode.
+    #[cold]
+    pub fn mark_slc(&mut self, cause: Cause, op: Op, count: u64) {
+        self.slc[cause as usize][op as usize] += count;
+    }
+
+    /// Commands of this cause and kind in blocks in SLC mode.
+    pub fn get_slc(&self, cause: Cause, op: Op) -> u64 {
+        self.slc[cause as usize][op as usize]
     }
 
     /// Commands of this cause and kind.
@@ -116,8 +130,8 @@ impl Tally {
     /// What was counted since `earlier`, an older copy of this tally.
     pub fn since(&self, earlier: &Tally) -> Tally {
         let mut out = self.clone();
-        for (row, old) in out.counts.iter_mut().zip(&earlier.counts) {
-            for (count, old) in row.iter_mut().zip(old) {
+        for (rows, old) in [(&mut out.counts, &earlier.counts), (&mut out.slc, &earlier.slc)] {
+            for (count, old) in rows.iter_mut().flatten().zip(old.iter().flatten()) {
                 *count -= old;
             }
         }

@@ -2,10 +2,10 @@
 //!
 //! A simulated response time is only as good as the datasheet behind it, so a number here never travels alone: each
 //! carries the [`Origin`] of its value, and where nobody published one, the reason for the value we chose. A row of
-//! [`PRESETS`] is one published device or one paper's simulated device. [`Preset::build`] crosses a row with the
-//! user's [`Overrides`] and yields a [`Device`], in which every value is checked and every unit is an integer of
-//! nanoseconds, bytes or pages. [`KEYS`] says for each override what it means and what it may be; help texts, the
-//! parser of device strings and the error messages are read off it.
+//! [`PRESETS`] is one published device or one paper's simulated device. [`Preset::build`] crosses a row with the user's
+//! [`Overrides`] and yields a [`Device`], in which every value is checked and every unit is an integer of nanoseconds,
+//! bytes or pages. [`KEYS`] says for each override what it means and what it may be; help texts, the parser of device
+//! strings and the error messages are read off it.
 //!
 //! Sizing: the user asks for an exported capacity and a spare share; the number of blocks follows. Physical pages are
 //! `logical / (1 - spare)`, rounded up to whole blocks on every die, so that a scheme never gets less than was asked
@@ -39,6 +39,32 @@ pub struct Timing {
     pub page_transfer_ns: u64,
     /// Channel time of the spare area alone.
     pub oob_transfer_ns: u64,
+    /// Cell times of blocks in SLC mode.
+    pub slc: CellTimes,
+}
+
+/// How long the cells take, in nanoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CellTimes {
+    /// A page read.
+    pub read_ns: u64,
+    /// Reading the spare area alone.
+    pub oob_read_ns: u64,
+    /// A page program.
+    pub program_ns: u64,
+    /// A partial program.
+    pub partial_program_ns: u64,
+    /// A block erase.
+    pub erase_ns: u64,
+}
+
+impl Timing {
+    /// The cell times of blocks in SLC mode or of others.
+    #[inline(always)]
+    pub const fn cells(&self, slc: bool) -> CellTimes {
+        let Timing { read_ns, oob_read_ns, program_ns, partial_program_ns, erase_ns, .. } = *self;
+        if slc { self.slc } else { CellTimes { read_ns, oob_read_ns, program_ns, partial_program_ns, erase_ns } }
+    }
 }
 
 /// Where a number comes from.
@@ -122,6 +148,24 @@ pub enum CellKind {
 }
 
 impl CellKind {
+    /// Every kind, by the bits that it stores.
+    pub const ALL: [CellKind; 4] = [CellKind::Slc, CellKind::Mlc, CellKind::Tlc, CellKind::Qlc];
+
+    /// Bits in a cell.
+    pub const fn bits(self) -> u32 {
+        self as u32 + 1
+    }
+
+    /// The word used on the command line and in device files.
+    pub const fn word(self) -> &'static str {
+        match self {
+            CellKind::Slc => "slc",
+            CellKind::Mlc => "mlc",
+            CellKind::Tlc => "tlc",
+            CellKind::Qlc => "qlc",
+        }
+    }
+
     /// The word used in tables.
     pub const fn name(self) -> &'static str {
         match self {
@@ -185,6 +229,8 @@ pub struct Preset {
     pub partial_program_us: Number,
     /// Cell time of a block erase, µs.
     pub erase_us: Number,
+    /// Cell times of a page read and a page program in SLC mode, µs, of cells that hold more than one bit.
+    pub slc_us: Option<[Number; 2]>,
     /// Rate of a channel, MB/s (10^6 bytes); 0 = transfers are part of the times above, or free.
     pub bus_mbps: Number,
     /// Data bytes of a page.
@@ -259,6 +305,11 @@ pub const KEYS: &[Key] = &[
     key("bus_mbps", "MB/s", "rate of a channel; 0 = transfers not charged", "0 or 0.1 to 100000 MB/s"),
     key("order", "", "program order that the chip enforces", "any, ascending or strict"),
     key("nop", "", "programs of one page between two erases", "1 to 64"),
+    key("cell", "", "bits that a cell holds: how many pages a block has in SLC mode", "slc, mlc, tlc or qlc"),
+    key("slc_nop", "", "programs of one page in SLC mode between two erases; unset, 4", "1 to 64"),
+    key("slc_read_us", "µs", "cell time of a page read in SLC mode", "0 to 1000000 µs"),
+    key("slc_program_us", "µs", "cell time of a program in SLC mode", "0 to 1000000 µs"),
+    key("slc_erase_us", "µs", "cell time of an erase in SLC mode; unset, erase_us", "0 to 1000000 µs"),
     key("server", "", "whether commands overlap", "single or parallel"),
     key("endurance", "erases", "erases that a block endures", "at least 1"),
 ];
@@ -300,6 +351,16 @@ pub struct Overrides {
     pub order: Option<ProgramOrder>,
     /// Programs of one page between two erases.
     pub nop: Option<u32>,
+    /// Bits in a cell; unset and without a preset, one.
+    pub cell: Option<CellKind>,
+    /// The NOP of pages in SLC mode; unset, 4.
+    pub slc_nop: Option<u32>,
+    /// Cell time of a page read in SLC mode, µs; unset and without a preset's, `read_us`.
+    pub slc_read_us: Option<f64>,
+    /// Cell time of a program in SLC mode, µs; unset and without a preset's, `program_us`.
+    pub slc_program_us: Option<f64>,
+    /// Cell time of an erase in SLC mode, µs; unset, `erase_us`.
+    pub slc_erase_us: Option<f64>,
     /// Queueing.
     pub server: Option<Server>,
     /// Erases that a block endures.
@@ -386,7 +447,7 @@ fn within(key: &'static str, value: f64, low: f64, high: f64) -> Result<f64, Dev
 
 impl Overrides {
     /// The keys that a device without a preset still lacks. `capacity` may be filled in later; `oob_read_us` is then
-    /// the page read's cell time, `partial_program_us` the program's, and `endurance` unknown.
+    /// the page read's cell time, `partial_program_us` the program's, `endurance` unknown, and a cell holds one bit.
     pub fn missing(&self) -> Vec<&'static str> {
         let given = [
             ("spare", self.spare.is_some()),
@@ -448,6 +509,10 @@ impl Preset {
         rows.extend(TYPES[1].into_iter().zip(self.program_types_us).map(|(label, &n)| (label, n, "µs")));
         rows.push(("partial program", self.partial_program_us, "µs"));
         rows.push(("erase", self.erase_us, "µs"));
+        if let Some([read, program]) = self.slc_us {
+            rows.push(("read, SLC mode", read, "µs"));
+            rows.push(("program, SLC mode", program, "µs"));
+        }
         rows.push(("channel rate", self.bus_mbps, "MB/s"));
         rows.push(("page", self.page, "bytes"));
         rows.push(("spare area", self.oob, "bytes"));
@@ -523,6 +588,8 @@ fn shape(base: Option<&Preset>, o: &Overrides) -> Result<Geometry, DeviceError> 
         oob_bytes,
         order: o.order.or(base.map(|b| b.order)).unwrap_or_default(),
         nop: count(o.nop, base, |b| b.nop),
+        bits_per_cell: o.cell.or(base.map(|b| b.cell)).map_or(1, CellKind::bits),
+        slc_nop: o.slc_nop.unwrap_or(Geometry::default().slc_nop),
         ..Geometry::default()
     };
     let one_block = one_block.checked().map_err(|e| match e.field {
@@ -614,6 +681,20 @@ fn times(base: Option<&Preset>, o: &Overrides, geometry: &Geometry) -> Result<Ti
         Some(us) => within("partial_program_us", us, 0.0, LONGEST_US)?,
         None => program_us * share(base, |b| b.partial_program_us, |b| b.program_us),
     };
+    let [slc_read, slc_program] = base.and_then(|b| b.slc_us).map_or([read_us, program_us], |us| us.map(|n| n.value));
+    let slc_read_us = within("slc_read_us", o.slc_read_us.unwrap_or(slc_read), 0.0, LONGEST_US)?;
+    let slc_program_us = within("slc_program_us", o.slc_program_us.unwrap_or(slc_program), 0.0, LONGEST_US)?;
+    let slc_erase_us = within("slc_erase_us", o.slc_erase_us.unwrap_or(erase_us), 0.0, LONGEST_US)?;
+    // Spare areas and partial programs keep their share of the whole page's time.
+    let part =
+        |part_us: f64, whole_us: f64, slc_us: f64| if whole_us > 0.0 { slc_us * part_us / whole_us } else { slc_us };
+    let slc = CellTimes {
+        read_ns: ns(slc_read_us),
+        oob_read_ns: ns(part(oob_read_us, read_us, slc_read_us)),
+        program_ns: ns(slc_program_us),
+        partial_program_ns: ns(part(partial_program_us, program_us, slc_program_us)),
+        erase_ns: ns(slc_erase_us),
+    };
     // A MB/s is a byte per µs.
     let transfer_ns = |bytes: u32| if bus_mbps > 0.0 { ns(f64::from(bytes) / bus_mbps) } else { 0 };
     Ok(Timing {
@@ -624,6 +705,7 @@ fn times(base: Option<&Preset>, o: &Overrides, geometry: &Geometry) -> Result<Ti
         erase_ns: ns(erase_us),
         page_transfer_ns: transfer_ns(geometry.page_bytes + geometry.oob_bytes),
         oob_transfer_ns: transfer_ns(geometry.oob_bytes),
+        slc,
     })
 }
 

@@ -1,7 +1,8 @@
 //! A medium that wears out: blocks bad from the factory, programs and erases that fail.
 //!
-//! A failed program leaves its page torn, a failed partial program what it was to add; a failed erase leaves its block as it was. Either way the block is a grown
-//! bad block: every later program or erase of it fails too, until the scheme retires it with a bad-block mark.
+//! A failed program leaves its page torn, a failed partial program what it was to add; a failed erase leaves its block
+//! as it was. Either way the block is a grown bad block: every later program or erase of it fails too, until the scheme
+//! retires it with a bad-block mark.
 
 use crate::{
     AppendFace, Block, Cause, Chain, Damage, Fault, FaultKind, Flash, Fragile, Geometry, Kind, Oob, Payload, Ppn, Rng,
@@ -150,6 +151,10 @@ where
 
     fn chain(&mut self, next: Chain) -> Chain {
         self.inner.chain(next)
+    }
+
+    fn is_slc(&mut self, block: Block) -> bool {
+        self.inner.is_slc(block)
     }
 }
 

@@ -51,6 +51,10 @@ pub struct Geometry {
     pub order: ProgramOrder,
     /// Programs of one page allowed between two erases, the first included (NOP).
     pub nop: u32,
+    /// Bits that a cell holds, 1 to 4. With more than one, blocks can be programmed in SLC mode.
+    pub bits_per_cell: u32,
+    /// The NOP of pages in SLC mode.
+    pub slc_nop: u32,
     /// Worked out by [`Geometry::checked`]; leave it at its default.
     pub derived: Derived,
 }
@@ -99,6 +103,8 @@ impl Default for Geometry {
             oob_bytes: 128,
             order: ProgramOrder::Strict,
             nop: 1,
+            bits_per_cell: 1,
+            slc_nop: 4,
             derived: Derived::default(),
         };
         plain.derive();
@@ -137,8 +143,13 @@ impl Geometry {
         if !self.page_bytes.is_power_of_two() || !(512..=1 << 20).contains(&self.page_bytes) {
             return fault("page", self.page_bytes, "a power of two from 512 to 1048576 bytes");
         }
-        if self.nop == 0 || self.nop > 64 {
-            return fault("nop", self.nop, "1 to 64");
+        for (field, value) in [("nop", self.nop), ("slc_nop", self.slc_nop)] {
+            if value == 0 || value > 64 {
+                return fault(field, value, "1 to 64");
+            }
+        }
+        if !(1..=4).contains(&self.bits_per_cell) {
+            return fault("bits per cell", self.bits_per_cell, "1 to 4");
         }
         let pages = u64::from(self.channels)
             * u64::from(self.chips)
@@ -172,6 +183,13 @@ impl Geometry {
     #[inline(always)]
     pub const fn page_count(&self) -> u32 {
         self.block_count() * self.pages_per_block
+    }
+
+    /// Pages of a block in SLC mode: one bit of each cell, and at least one page.
+    #[inline(always)]
+    pub const fn slc_pages(&self) -> u32 {
+        let pages = self.pages_per_block / self.bits_per_cell;
+        if pages == 0 { 1 } else { pages }
     }
 
     /// Map entries in a translation page: 4 bytes each.
@@ -242,10 +260,20 @@ mod tests {
             (Geometry { pages_per_block: 48, ..g }, "pages_per_block"),
             (Geometry { page_bytes: 3000, ..g }, "page"),
             (Geometry { nop: 0, ..g }, "nop"),
+            (Geometry { slc_nop: 65, ..g }, "slc_nop"),
+            (Geometry { bits_per_cell: 5, ..g }, "bits per cell"),
             (Geometry { blocks_per_die: 1 << 30, ..g }, "physical pages"),
         ] {
             assert_eq!(bad.checked().unwrap_err().field, field);
         }
+    }
+
+    #[test]
+    fn in_slc_mode_a_block_has_a_page_for_each_cell() {
+        let pages = |pages_per_block, bits_per_cell| {
+            Geometry { pages_per_block, bits_per_cell, ..Geometry::default() }.checked().unwrap().slc_pages()
+        };
+        assert_eq!((pages(256, 1), pages(256, 2), pages(256, 3), pages(256, 4), pages(2, 3)), (256, 128, 85, 64, 1));
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub enum Kind {
     Torn = 7,
 }
 
-/// How a page is programmed (differentiated error correction; S3).
+/// How a page is programmed (differentiated error correction, S3; tables in SLC mode, S0).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub enum Mode {
     /// Full program effort.
@@ -39,6 +39,9 @@ pub enum Mode {
     Normal,
     /// Fewer, larger program steps: faster, with more raw bit errors.
     LowCost,
+    /// One bit in cells that can hold more. A matter of the whole block, for which its first program since the erase
+    /// decides: it has [`Geometry::slc_pages`] pages, its own times and its own NOP.
+    Slc,
 }
 
 /// The record in a page's spare area.
@@ -209,11 +212,11 @@ impl Chain {
     pub const AFTER: Chain = Chain { serial: false, from_ns: u64::MAX, end_ns: u64::MAX };
 }
 
-/// A flash medium. Eight calls, the contract of each above it; one that only repeats another, and a hint.
+/// A flash medium. Eight calls, the contract of each above it; one that only repeats another, a hint, and a question.
 ///
 /// Every command names its [`Cause`]. A medium refuses, by panicking, whatever a real chip would break on: programming
-/// a page that is not blank, breaking the program order or the NOP limit, touching a bad block. Such a panic is a bug
-/// of the scheme.
+/// a page that is not blank, breaking the program order or the NOP limit, mixing modes in a block, touching a bad
+/// block. Such a panic is a bug of the scheme.
 pub trait Flash {
     /// What a host page carries: `()` nothing, `u64` a tag, `[u8]` a page of bytes.
     type User: ?Sized + 'static;
@@ -255,8 +258,8 @@ pub trait Flash {
 
     /// Reads `from` into the page register, lets `edit` change the spare area and the metadata words (empty for a host
     /// page), and programs the result to `to`: a collection's copy and a metadata read-modify-write are one operation.
-    /// Counted and timed as a read and a program. Returns the spare area as programmed. The mark that `edit` sees is 0,
-    /// for the new page has no partial program yet.
+    /// Counted and timed as a read and a program. Returns the spare area as programmed. The mode stays what it is
+    /// unless `edit` changes it. The mark that `edit` sees is 0, for the new page has no partial program yet.
     ///
     /// `from` counts as dead afterwards: a measuring medium may move its buffer, and reading it again is then a bug.
     ///
@@ -292,6 +295,14 @@ pub trait Flash {
     #[inline(always)]
     fn hint(&self, ppn: Ppn, word: usize) {
         let _ = (ppn, word);
+    }
+
+    /// Whether a block was programmed in SLC mode since its last erase: what a medium that keeps time asks the one
+    /// under it.
+    #[inline(always)]
+    fn is_slc(&mut self, block: Block) -> bool {
+        let _ = block;
+        false
     }
 
     /// Erases a block.

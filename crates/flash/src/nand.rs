@@ -1,9 +1,9 @@
 //! The strict in-memory chip.
 //!
 //! [`Nand`] breaks where a real chip would break: a program of a page that is not blank, out of order or beyond the NOP
-//! limit, any command to a bad block, a program into a block whose erase was cut short, a read of a blank page. Each is
-//! a bug of the scheme and panics. It never fails by itself ([`Failing`](crate::Failing) does that) and knows no time
-//! ([`Timeline`](crate::Timeline)).
+//! limit, of both modes in one block, any command to a bad block, a program into a block whose erase was cut short, a
+//! read of a blank page. Each is a bug of the scheme and panics. It never fails by itself ([`Failing`](crate::Failing)
+//! does that) and knows no time ([`Timeline`](crate::Timeline)).
 //!
 //! What is kept of each page is chosen by two type parameters, so that what is not kept costs nothing:
 //!
@@ -12,10 +12,11 @@
 //! | [`Store`], host data | [`NoData`], [`Tags`], [`BytesStore`] | 0, 8, page size |
 //! | [`Record`], version and program number | [`Brief`], [`Full`] | 0, 16 |
 //!
-//! Kind, mode and address take 4 bytes always, packed as `kind:3 | mode:1 | address:28`; all ones is a blank page.
-//! Metadata pages are stored whole by every choice. A measuring chip ([`Brief`]) moves a metadata page's buffer on
-//! [`Flash::copy`] instead of copying it, which is ten times faster and safe because a scheme may not read the source
-//! again (it panics). A recoverable chip ([`Full`]) keeps the source until its block is erased, as flash does.
+//! Kind, mode and address take 4 bytes always, packed as `kind:3 | mode:1 | address:28`; all ones is a blank page. SLC
+//! mode is a flag of the block. Metadata pages are stored whole by every choice. A measuring chip ([`Brief`]) moves a
+//! metadata page's buffer on [`Flash::copy`] instead of copying it, which is ten times faster and safe because a scheme
+//! may not read the source again (it panics). A recoverable chip ([`Full`]) keeps the source until its block is erased,
+//! as flash does.
 
 use crate::medium::copy_each;
 use crate::{Block, Cause, Chain, Flash, Geometry, Kind, Mode, Oob, Payload, Ppn, ProgramOrder, Rng, prefetch};
@@ -266,7 +267,7 @@ const ADDRESS_MASK: u32 = (1 << ADDRESS_BITS) - 1;
 #[inline(always)]
 fn pack(oob: &Oob) -> u32 {
     debug_assert!(oob.address < ADDRESS_MASK, "address {} does not fit the spare area", oob.address);
-    (oob.kind as u32) << 29 | (oob.mode as u32) << ADDRESS_BITS | oob.address
+    (oob.kind as u32) << 29 | u32::from(oob.mode == Mode::LowCost) << ADDRESS_BITS | oob.address
 }
 
 #[inline(always)]
@@ -291,6 +292,7 @@ const TORN: u32 = (Kind::Torn as u32) << 29;
 
 const BAD_BLOCK: u8 = 1;
 const UNSAFE_BLOCK: u8 = 2;
+const SLC_BLOCK: u8 = 4;
 
 /// In place of the next page of a block that may not be programmed: no page has this number.
 const CLOSED: u16 = u16::MAX;
@@ -313,6 +315,8 @@ pub struct Nand<S: Store = NoData, R: Record = Brief> {
     /// One above the highest programmed page of each block; [`CLOSED`] in a block with flags.
     next: Vec<u16>,
     flags: Vec<u8>,
+    /// The same of each block in SLC mode; empty until there is one.
+    slc_next: Vec<u16>,
     /// Pages whose spare area is sound and whose data is not.
     spoiled: BTreeSet<u32>,
 }
@@ -330,6 +334,7 @@ impl<S: Store, R: Record> Nand<S, R> {
             meta: MetaPages::new(&geometry),
             next: vec![0; blocks],
             flags: vec![0; blocks],
+            slc_next: Vec::new(),
             spoiled: BTreeSet::new(),
         }
     }
@@ -337,7 +342,8 @@ impl<S: Store, R: Record> Nand<S, R> {
     /// Memory that the simulator holds for this chip, in bytes: (spare areas and block states, stored metadata).
     pub fn simulator_bytes(&self) -> (u64, u64) {
         let record = if R::RECOVERABLE { 16 } else { 0 } + size_of_val(self.data.get(0));
-        ((self.spare.len() * (4 + record) + self.next.len() * 3) as u64, self.meta.bytes())
+        let blocks = self.next.len() * 3 + self.slc_next.len() * 2;
+        ((self.spare.len() * (4 + record) + blocks) as u64, self.meta.bytes())
     }
 
     /// Flips one bit of a stored metadata page: what a test of honesty does. `None` if the page holds no metadata.
@@ -348,7 +354,11 @@ impl<S: Store, R: Record> Nand<S, R> {
     }
 
     #[inline(always)]
-    fn take_page(&mut self, ppn: Ppn) -> usize {
+    fn take_page(&mut self, ppn: Ppn, mode: Mode) -> usize {
+        if mode == Mode::Slc {
+            self.take_slc(ppn);
+            return ppn.index();
+        }
         let g = &self.geometry;
         let page = ppn.index();
         let next = &mut self.next[g.block_of(ppn).index()];
@@ -373,23 +383,58 @@ impl<S: Store, R: Record> Nand<S, R> {
             ProgramOrder::Any => true,
         };
         if !in_order || self.spare[ppn.index()] != BLANK || self.flags[block] != 0 {
-            self.refuse_program(ppn);
+            self.refuse_program(ppn, Mode::Normal);
         }
         self.next[block] = next.max(offset + 1) as u16;
     }
 
+    /// A program in SLC mode. The block's next page is told apart from that of other blocks, where no program of
+    /// another mode finds it.
+    #[inline(never)]
+    fn take_slc(&mut self, ppn: Ppn) {
+        let g = &self.geometry;
+        let (block, offset) = (g.block_of(ppn).index(), g.offset_of(ppn));
+        assert!(g.bits_per_cell > 1, "a program in SLC mode of cells that hold one bit");
+        if self.slc_next.is_empty() {
+            self.slc_next = vec![0; self.flags.len()];
+        }
+        if self.flags[block] == 0 && self.next[block] == 0 {
+            (self.flags[block], self.next[block], self.slc_next[block]) = (SLC_BLOCK, CLOSED, 0);
+        }
+        let next = u32::from(self.slc_next[block]);
+        let in_order = match g.order {
+            ProgramOrder::Strict => offset == next,
+            ProgramOrder::Ascending => offset >= next,
+            ProgramOrder::Any => true,
+        };
+        let fits = in_order && offset < g.slc_pages();
+        if !fits || self.spare[ppn.index()] != BLANK || self.flags[block] != SLC_BLOCK {
+            self.refuse_program(ppn, Mode::Slc);
+        }
+        self.slc_next[block] = next.max(offset + 1) as u16;
+    }
+
+    #[inline(always)]
+    fn is_slc_block(&self, block: Block) -> bool {
+        !self.slc_next.is_empty() && self.flags[block.index()] & SLC_BLOCK != 0
+    }
+
     #[cold]
     #[inline(never)]
-    fn refuse_program(&self, ppn: Ppn) -> ! {
+    fn refuse_program(&self, ppn: Ppn, mode: Mode) -> ! {
         let g = &self.geometry;
         let (block, offset) = (g.block_of(ppn), g.offset_of(ppn));
         let reason = match self.flags[block.index()] {
             flags if flags & BAD_BLOCK != 0 => "the block is bad",
             flags if flags & UNSAFE_BLOCK != 0 => "the block's erase was cut short: erase it first",
+            SLC_BLOCK if mode != Mode::Slc => "the block is in SLC mode",
+            0 if mode == Mode::Slc => "the block is not in SLC mode",
+            SLC_BLOCK if offset >= g.slc_pages() => "a block in SLC mode has no such page",
             _ if self.spare[ppn.index()] != BLANK => "the page is not blank",
             _ => "the page is out of program order",
         };
-        panic!("program of page {offset} of block {block} (next is {}): {reason}", self.next[block.index()]);
+        let next = if self.is_slc_block(block) { &self.slc_next } else { &self.next };
+        panic!("program of page {offset} of block {block} (next is {}): {reason}", next[block.index()]);
     }
 
     #[cold]
@@ -398,13 +443,16 @@ impl<S: Store, R: Record> Nand<S, R> {
         assert!(self.spare[source] != BLANK, "copy of blank page {source}");
         assert!(self.spare[source] != TORN && !self.spoiled(source), "copy of torn page {source}");
         assert!(self.spare[source] < METADATA, "copy of metadata page {source} as a host page");
-        self.refuse_program(Ppn(page as u32))
+        self.refuse_program(Ppn(page as u32), Mode::Normal)
     }
 
     #[inline(always)]
     fn oob_at(&self, page: usize) -> Oob {
         let mut oob = unpack(self.spare[page]);
         (oob.version, oob.program) = self.record.get(page);
+        if self.is_slc_block(self.geometry.block_of(Ppn(page as u32))) {
+            oob.mode = Mode::Slc;
+        }
         oob
     }
 
@@ -424,9 +472,9 @@ impl<S: Store, R: Record> Nand<S, R> {
         assert!(self.spare[source] != BLANK, "copy of blank page {from}");
         assert!(self.spare[source] != TORN && !self.spoiled(source), "copy of torn page {from}");
         let mut oob = self.oob_at(source);
-        let page = self.take_page(to);
         let slot = self.meta.copy(from, to, !R::RECOVERABLE);
         edit(&mut oob, self.meta.words_mut(slot));
+        let page = self.take_page(to, oob.mode);
         self.meta.set_mark(slot, oob.mark);
         self.spare[page] = pack(&oob);
         self.record.put(page, oob.version, oob.program);
@@ -446,7 +494,9 @@ impl<S: Store, R: Record> Nand<S, R> {
     fn append_bytes(&mut self, ppn: Ppn, at: u32, bytes: &[u8], mark: u16) {
         assert!(mark != BLANK_MARK, "a mark of all ones is none");
         let slot = self.appendable(ppn);
-        self.meta.append(slot, ppn, at as usize, bytes, self.geometry.nop);
+        let g = &self.geometry;
+        let nop = if self.is_slc_block(g.block_of(ppn)) { g.slc_nop } else { g.nop };
+        self.meta.append(slot, ppn, at as usize, bytes, nop);
         self.meta.set_mark(slot, mark);
     }
 }
@@ -498,7 +548,7 @@ impl<S: Store, R: Record> Flash for Nand<S, R> {
             self.mark_bad(self.geometry.block_of(ppn));
             return Ok(());
         }
-        let page = self.take_page(ppn);
+        let page = self.take_page(ppn, oob.mode);
         self.spare[page] = pack(&oob);
         self.record.put(page, oob.version, oob.program);
         match data {
@@ -530,8 +580,8 @@ impl<S: Store, R: Record> Flash for Nand<S, R> {
             return Ok(self.copy_metadata(from, to, edit));
         }
         let mut oob = self.oob_at(source);
-        let page = self.take_page(to);
         edit(&mut oob, &mut []);
+        let page = self.take_page(to, oob.mode);
         self.data.copy(source, page);
         self.spare[page] = pack(&oob);
         self.record.put(page, oob.version, oob.program);
@@ -550,8 +600,9 @@ impl<S: Store, R: Record> Flash for Nand<S, R> {
     ) -> (u32, Result<(), Infallible>) {
         let g = &self.geometry;
         let (block, offset, count) = (g.block_of(to), g.offset_of(to), live.count_ones());
-        if u32::from(self.next[block.index()]) != offset || offset + count > g.pages_per_block {
-            // Out of turn: each page is refused, or taken, for itself.
+        let in_turn = u32::from(self.next[block.index()]) == offset && offset + count <= g.pages_per_block;
+        if !in_turn || self.is_slc_block(g.block_of(from)) {
+            // Out of turn, or of two modes: each page is refused, or taken, for itself.
             return copy_each(self, from, live, to, program, cause, moved);
         }
         self.next[block.index()] += count as u16;
@@ -584,6 +635,11 @@ impl<S: Store, R: Record> Flash for Nand<S, R> {
         }
     }
 
+    #[inline(always)]
+    fn is_slc(&mut self, block: Block) -> bool {
+        self.is_slc_block(block)
+    }
+
     #[inline]
     fn erase(&mut self, block: Block, _: Cause) -> Result<(), Infallible> {
         let b = block.index();
@@ -614,7 +670,9 @@ impl<S: Store, R: Record> Fragile for Nand<S, R> {
 
 impl<S: Store, R: Record> Damage for Nand<S, R> {
     fn ruin(&mut self, ppn: Ppn) {
-        let page = self.take_page(ppn);
+        // Of a blank block it is not known which mode was meant; no page follows one that was ruined there.
+        let mode = if self.is_slc_block(self.geometry.block_of(ppn)) { Mode::Slc } else { Mode::Normal };
+        let page = self.take_page(ppn, mode);
         self.spare[page] = TORN;
         self.record.put(page, 0, 0);
     }
@@ -654,7 +712,7 @@ impl<S: Store, R: Record> Damage for Nand<S, R> {
 
     fn mark_bad(&mut self, block: Block) {
         let page = self.geometry.page(block, 0).index();
-        self.flags[block.index()] |= BAD_BLOCK;
+        self.flags[block.index()] = self.flags[block.index()] & !SLC_BLOCK | BAD_BLOCK;
         self.next[block.index()] = CLOSED;
         self.spare[page] = (Kind::Bad as u32) << 29;
         self.record.put(page, 0, 0);
@@ -871,6 +929,130 @@ mod tests {
         put(&mut chip, 0, 6);
         let Ok((oob, _)) = chip.read(Ppn(0), Cause::Recovery);
         assert_eq!(oob.kind, Kind::Data);
+    }
+
+    fn slc_program<S: Store<User = u64>, R: Record>(chip: &mut Nand<S, R>, ppn: u32) {
+        let oob = Oob { mode: Mode::Slc, ..Oob::translation(Tvpn(ppn), 1, 1) };
+        let Ok(()) = chip.program(Ppn(ppn), oob, Payload::Meta(&[ppn]), Cause::Metadata);
+    }
+
+    fn cells(bits_per_cell: u32, nop: u32) -> Nand<Tags, Full> {
+        let g =
+            Geometry { blocks_per_die: 4, pages_per_block: 4, bits_per_cell, slc_nop: 2, nop, ..Geometry::default() };
+        Nand::new(g.checked().unwrap())
+    }
+
+    fn mode(chip: &mut Nand<Tags, Full>, ppn: u32) -> Option<Mode> {
+        let Ok(oob) = chip.read_oob(Ppn(ppn), Cause::Host);
+        oob.map(|oob| oob.mode)
+    }
+
+    #[test]
+    fn the_first_program_since_the_erase_decides_for_slc_mode() {
+        let mut chip = cells(2, 1);
+        assert!(!chip.is_slc(Block(0)));
+        slc_program(&mut chip, 0);
+        slc_program(&mut chip, 1);
+        put(&mut chip, 4, 7);
+        assert_eq!(
+            [0, 1, 2, 4].map(|ppn| mode(&mut chip, ppn)),
+            [Some(Mode::Slc), Some(Mode::Slc), None, Some(Mode::Normal)]
+        );
+        assert!(chip.is_slc(Block(0)) && !chip.is_slc(Block(1)));
+        // Its own NOP, and copies that stay in the mode unless they are told otherwise.
+        let Ok(()) = chip.append(Ppn(0), 4, &[1], 5, Cause::TranslationUpdate);
+        let Ok(copied) = chip.copy(Ppn(0), Ppn(8), Cause::TranslationGc, |_, _| ());
+        let Ok(other) = chip.copy(Ppn(1), Ppn(12), Cause::TranslationGc, |oob, _| oob.mode = Mode::Normal);
+        assert_eq!((copied.mode, other.mode), (Mode::Slc, Mode::Normal));
+        assert_eq!((chip.is_slc(Block(2)), chip.is_slc(Block(3))), (true, false));
+        let Ok(()) = chip.erase(Block(0), Cause::TranslationGc);
+        assert!(!chip.is_slc(Block(0)));
+        put(&mut chip, 0, 7);
+        assert_eq!(mode(&mut chip, 0), Some(Mode::Normal));
+    }
+
+    #[test]
+    fn a_run_of_copies_out_of_a_block_in_slc_mode_keeps_the_mode() {
+        let mut chip = cells(2, 1);
+        for ppn in 0..2 {
+            let oob = Oob { mode: Mode::Slc, ..Oob::data(Lpn(ppn), 1, 1) };
+            let Ok(()) = chip.program(Ppn(ppn), oob, Payload::User(&9), Cause::Host);
+        }
+        let (copied, Ok(())) = chip.copy_run(Ppn(0), 0b11, Ppn(4), 5, Cause::DataGc, |_, _| ());
+        assert_eq!((copied, chip.is_slc(Block(1)), mode(&mut chip, 5)), (2, true, Some(Mode::Slc)));
+    }
+
+    #[test]
+    fn a_torn_program_in_slc_mode_takes_its_page() {
+        let mut chip = cells(2, 1);
+        slc_program(&mut chip, 0);
+        chip.ruin(Ppn(1));
+        assert_eq!(chip.read_oob(Ppn(1), Cause::Host).unwrap().unwrap().kind, Kind::Torn);
+        chip.half_erase(Block(0), EraseFace::Intact, &mut Rng::new(1));
+        assert_eq!(mode(&mut chip, 0), Some(Mode::Slc));
+    }
+
+    #[test]
+    #[should_panic(expected = "the block is in SLC mode")]
+    fn refuses_another_mode_in_a_block_in_slc_mode() {
+        let mut chip = cells(2, 1);
+        slc_program(&mut chip, 0);
+        put(&mut chip, 1, 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "the block is in SLC mode")]
+    fn refuses_a_run_of_copies_into_a_block_in_slc_mode() {
+        let mut chip = cells(2, 1);
+        slc_program(&mut chip, 0);
+        put(&mut chip, 4, 0);
+        let _ = chip.copy_run(Ppn(4), 1, Ppn(1), 5, Cause::DataGc, |_, _| ());
+    }
+
+    #[test]
+    #[should_panic(expected = "the block is not in SLC mode")]
+    fn refuses_slc_mode_in_a_block_of_another() {
+        let mut chip = cells(2, 1);
+        put(&mut chip, 0, 0);
+        slc_program(&mut chip, 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "has no such page")]
+    fn refuses_more_pages_in_slc_mode_than_cells_give() {
+        let mut chip = cells(3, 1);
+        slc_program(&mut chip, 0);
+        slc_program(&mut chip, 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "out of program order")]
+    fn refuses_a_gap_in_slc_mode() {
+        slc_program(&mut cells(2, 1), 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "cells that hold one bit")]
+    fn refuses_slc_mode_of_slc() {
+        slc_program(&mut cells(1, 4), 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "NOP is 2")]
+    fn refuses_more_partial_programs_than_slc_nop() {
+        let mut chip = cells(2, 9);
+        slc_program(&mut chip, 0);
+        let Ok(()) = chip.append(Ppn(0), 4, &[1], 0, Cause::TranslationUpdate);
+        let _ = chip.append(Ppn(0), 5, &[1], 0, Cause::TranslationUpdate);
+    }
+
+    #[test]
+    #[should_panic(expected = "erase was cut short")]
+    fn refuses_slc_mode_in_a_block_that_only_looks_blank() {
+        let mut chip = cells(2, 1);
+        slc_program(&mut chip, 0);
+        chip.half_erase(Block(0), EraseFace::LooksBlank, &mut Rng::new(1));
+        slc_program(&mut chip, 0);
     }
 
     #[test]

@@ -248,6 +248,10 @@ where
     fn chain(&mut self, next: Chain) -> Chain {
         self.inner.chain(next)
     }
+
+    fn is_slc(&mut self, block: Block) -> bool {
+        self.inner.is_slc(block)
+    }
 }
 
 impl<F: Fragile> Fragile for PowerCut<F>

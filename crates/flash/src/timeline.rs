@@ -18,7 +18,7 @@
 //! Times are integer nanoseconds, so runs replay exactly.
 
 use crate::device::{Server, Timing};
-use crate::{Block, Cause, Chain, Flash, Geometry, Oob, Op, Payload, Ppn, Tally};
+use crate::{Block, Cause, Chain, Flash, Geometry, Mode, Oob, Op, Payload, Ppn, Tally};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -41,8 +41,8 @@ pub trait Clocked {
     fn page_end(&mut self) -> PageTime;
     /// Commands so far.
     fn tally(&self) -> &Tally;
-    /// Time that one command of this kind takes, transfer included, ns.
-    fn command_ns(&self, op: Op) -> u64;
+    /// Time that one command of this kind takes, in a block in SLC mode or in another, transfer included, ns.
+    fn command_ns(&self, op: Op, slc: bool) -> u64;
 }
 
 /// A die: when it is free again, and the channel that it is on.
@@ -161,16 +161,26 @@ impl<F: Flash> Timeline<F> {
         (start, *server)
     }
 
-    /// Copies between two blocks. The two halves of a copy follow one another, also among the independent copies of a
-    /// collection.
+    /// Counts commands, and says whether they are of a block in SLC mode.
     #[inline(always)]
-    fn place_copies(&mut self, from: Ppn, to: Ppn, count: u32) {
+    fn count(&mut self, cause: Cause, op: Op, count: u64, slc: bool) {
+        self.tally.add_many(cause, op, count);
+        if slc {
+            self.tally.mark_slc(cause, op, count);
+        }
+    }
+
+    /// Copies between two blocks, each in SLC mode or not. The two halves of a copy follow one another, also among the
+    /// independent copies of a collection.
+    #[inline(always)]
+    fn place_copies(&mut self, from: (Ppn, bool), to: (Ppn, bool), count: u32) {
         if count == 0 {
             return;
         }
         let g = self.inner.geometry();
-        let (source, target) = (g.block_of(from), g.block_of(to));
-        let Timing { read_ns, program_ns, page_transfer_ns, .. } = self.timing;
+        let (source, target) = (g.block_of(from.0), g.block_of(to.0));
+        let page_transfer_ns = self.timing.page_transfer_ns;
+        let (read_ns, program_ns) = (self.timing.cells(from.1).read_ns, self.timing.cells(to.1).program_ns);
         if g.die_of(source) != g.die_of(target) || self.server == Server::Single || self.chain.serial {
             for _ in 0..count {
                 let (start, read) = self.place_read(source, self.chain.from_ns, read_ns, page_transfer_ns);
@@ -217,39 +227,46 @@ impl<F: Flash> Flash for Timeline<F> {
 
     #[inline]
     fn read(&mut self, ppn: Ppn, cause: Cause) -> Result<(Oob, Payload<'_, F::User>), F::Fault> {
-        self.tally.add(cause, Op::Read);
         let block = self.inner.geometry().block_of(ppn);
-        let placed = self.place_read(block, self.chain.from_ns, self.timing.read_ns, self.timing.page_transfer_ns);
+        let slc = self.inner.is_slc(block);
+        self.count(cause, Op::Read, 1, slc);
+        let cell_ns = self.timing.cells(slc).read_ns;
+        let placed = self.place_read(block, self.chain.from_ns, cell_ns, self.timing.page_transfer_ns);
         self.chained(placed);
         self.inner.read(ppn, cause)
     }
 
     #[inline]
     fn read_oob(&mut self, ppn: Ppn, cause: Cause) -> Result<Option<Oob>, F::Fault> {
-        self.tally.add(cause, Op::OobRead);
         let block = self.inner.geometry().block_of(ppn);
-        let placed = self.place_read(block, self.chain.from_ns, self.timing.oob_read_ns, self.timing.oob_transfer_ns);
+        let slc = self.inner.is_slc(block);
+        self.count(cause, Op::OobRead, 1, slc);
+        let cell_ns = self.timing.cells(slc).oob_read_ns;
+        let placed = self.place_read(block, self.chain.from_ns, cell_ns, self.timing.oob_transfer_ns);
         self.chained(placed);
         self.inner.read_oob(ppn, cause)
     }
 
     #[inline(always)]
     fn program(&mut self, ppn: Ppn, oob: Oob, data: Payload<'_, F::User>, cause: Cause) -> Result<(), F::Fault> {
-        self.tally.add(cause, Op::Program);
+        let slc = oob.mode == Mode::Slc;
+        self.count(cause, Op::Program, 1, slc);
         let block = self.inner.geometry().block_of(ppn);
-        let placed =
-            self.place_program(block, self.chain.from_ns, self.timing.page_transfer_ns, self.timing.program_ns);
+        let cell_ns = self.timing.cells(slc).program_ns;
+        let placed = self.place_program(block, self.chain.from_ns, self.timing.page_transfer_ns, cell_ns);
         self.chained(placed);
         self.inner.program(ppn, oob, data, cause)
     }
 
     fn append(&mut self, ppn: Ppn, at: u32, bytes: &[u8], mark: u16, cause: Cause) -> Result<(), F::Fault> {
-        self.tally.add(cause, Op::PartialProgram);
-        self.tally.partial_bytes += bytes.len() as u64;
         let g = self.inner.geometry();
         let (block, whole) = (g.block_of(ppn), u64::from(g.page_bytes + g.oob_bytes));
+        let slc = self.inner.is_slc(block);
+        self.count(cause, Op::PartialProgram, 1, slc);
+        self.tally.partial_bytes += bytes.len() as u64;
         let transfer = self.timing.page_transfer_ns * bytes.len() as u64 / whole;
-        let placed = self.place_program(block, self.chain.from_ns, transfer, self.timing.partial_program_ns);
+        let cell_ns = self.timing.cells(slc).partial_program_ns;
+        let placed = self.place_program(block, self.chain.from_ns, transfer, cell_ns);
         self.chained(placed);
         self.inner.append(ppn, at, bytes, mark, cause)
     }
@@ -262,10 +279,15 @@ impl<F: Flash> Flash for Timeline<F> {
         cause: Cause,
         edit: impl FnOnce(&mut Oob, &mut [u32]),
     ) -> Result<Oob, F::Fault> {
-        self.tally.add(cause, Op::Read);
-        self.tally.add(cause, Op::Program);
-        self.place_copies(from, to, 1);
-        self.inner.copy(from, to, cause, edit)
+        let (source, target) = (self.inner.geometry().block_of(from), self.inner.geometry().block_of(to));
+        let from_slc = self.inner.is_slc(source);
+        let result = self.inner.copy(from, to, cause, edit);
+        // The copy itself may have decided for the target's mode.
+        let to_slc = self.inner.is_slc(target);
+        self.count(cause, Op::Read, 1, from_slc);
+        self.count(cause, Op::Program, 1, to_slc);
+        self.place_copies((from, from_slc), (to, to_slc), 1);
+        result
     }
 
     #[inline]
@@ -278,12 +300,15 @@ impl<F: Flash> Flash for Timeline<F> {
         cause: Cause,
         moved: impl FnMut(u32, Ppn),
     ) -> (u32, Result<(), F::Fault>) {
+        let (source, target) = (self.inner.geometry().block_of(from), self.inner.geometry().block_of(to));
+        let from_slc = self.inner.is_slc(source);
         let (copied, result) = self.inner.copy_run(from, live, to, program, cause, moved);
+        let to_slc = self.inner.is_slc(target);
         // A copy that failed took its time as well.
         let commands = copied + u32::from(result.is_err());
-        self.tally.add_many(cause, Op::Read, u64::from(commands));
-        self.tally.add_many(cause, Op::Program, u64::from(commands));
-        self.place_copies(from, to, commands);
+        self.count(cause, Op::Read, u64::from(commands), from_slc);
+        self.count(cause, Op::Program, u64::from(commands), to_slc);
+        self.place_copies((from, from_slc), (to, to_slc), commands);
         (copied, result)
     }
 
@@ -292,10 +317,16 @@ impl<F: Flash> Flash for Timeline<F> {
         self.inner.hint(ppn, word);
     }
 
+    #[inline(always)]
+    fn is_slc(&mut self, block: Block) -> bool {
+        self.inner.is_slc(block)
+    }
+
     #[inline]
     fn erase(&mut self, block: Block, cause: Cause) -> Result<(), F::Fault> {
-        self.tally.add(cause, Op::Erase);
-        let placed = self.place_erase(block, self.chain.from_ns, self.timing.erase_ns);
+        let slc = self.inner.is_slc(block);
+        self.count(cause, Op::Erase, 1, slc);
+        let placed = self.place_erase(block, self.chain.from_ns, self.timing.cells(slc).erase_ns);
         self.chained(placed);
         self.inner.erase(block, cause)
     }
@@ -341,14 +372,14 @@ impl<F: Flash> Clocked for Timeline<F> {
         &self.tally
     }
 
-    fn command_ns(&self, op: Op) -> u64 {
-        let t = &self.timing;
+    fn command_ns(&self, op: Op, slc: bool) -> u64 {
+        let (cells, t) = (self.timing.cells(slc), &self.timing);
         match op {
-            Op::Read => t.read_ns + t.page_transfer_ns,
-            Op::OobRead => t.oob_read_ns + t.oob_transfer_ns,
-            Op::Program => t.program_ns + t.page_transfer_ns,
-            Op::PartialProgram => t.partial_program_ns,
-            Op::Erase => t.erase_ns,
+            Op::Read => cells.read_ns + t.page_transfer_ns,
+            Op::OobRead => cells.oob_read_ns + t.oob_transfer_ns,
+            Op::Program => cells.program_ns + t.page_transfer_ns,
+            Op::PartialProgram => cells.partial_program_ns,
+            Op::Erase => cells.erase_ns,
         }
     }
 }
@@ -356,6 +387,7 @@ impl<F: Flash> Clocked for Timeline<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::CellTimes;
     use crate::{Brief, Collection, Failing, FailurePlan, Full, Lpn, Nand, ProgramOrder, Record, Rng, Tags, Tvpn};
 
     const TIMING: Timing = Timing {
@@ -366,6 +398,7 @@ mod tests {
         erase_ns: 1500,
         page_transfer_ns: 10,
         oob_transfer_ns: 1,
+        slc: CellTimes { read_ns: 15, oob_read_ns: 14, program_ns: 100, partial_program_ns: 90, erase_ns: 1000 },
     };
 
     fn device(channels: u32, dies: u32, server: Server) -> Timeline<Nand> {
@@ -402,6 +435,46 @@ mod tests {
         assert_eq!((t.tally().get(Cause::TranslationUpdate, Op::PartialProgram), t.tally().partial_bytes), (1, 17));
     }
 
+    /// The same commands in a block of either mode: each takes the time of its block's mode and is told apart.
+    #[test]
+    fn blocks_in_slc_mode_have_times_of_their_own() {
+        let g = Geometry { blocks_per_die: 4, pages_per_block: 4, nop: 2, bits_per_cell: 2, ..Geometry::default() };
+        let mut t = Timeline::new(Nand::<Tags, Full>::new(g.checked().unwrap()), TIMING, Server::Single);
+        for (block, mode) in [(Block(0), Mode::Normal), (Block(1), Mode::Slc)] {
+            let slc = mode == Mode::Slc;
+            let [first, second] = [0, 1].map(|offset| t.geometry().page(block, offset));
+            let mut took = |run: &mut dyn FnMut(&mut Timeline<Nand<Tags, Full>>)| {
+                t.reset();
+                t.page_begin();
+                run(&mut t);
+                t.page_end().end_ns
+            };
+            let oob = Oob { mode, ..Oob::translation(Tvpn(0), 0, 1) };
+            let cause = Cause::TranslationUpdate;
+            let times = [
+                took(&mut |t| t.program(first, oob, Payload::Meta(&[1]), cause).unwrap_or_else(|never| match never {})),
+                took(&mut |t| t.append(first, 4, &[0], 0, cause).unwrap_or_else(|never| match never {})),
+                took(&mut |t| assert_eq!(t.read(first, cause).unwrap().0.mode, mode)),
+                took(&mut |t| assert_eq!(t.read_oob(first, cause).unwrap().unwrap().mode, mode)),
+                took(&mut |t| assert_eq!(t.copy(first, second, cause, |_, _| ()).unwrap().mode, mode)),
+                took(&mut |t| t.erase(block, cause).unwrap_or_else(|never| match never {})),
+            ];
+            let cells = TIMING.cells(slc);
+            let expected = [
+                cells.program_ns + 10,
+                cells.partial_program_ns,
+                cells.read_ns + 10,
+                cells.oob_read_ns + 1,
+                cells.read_ns + cells.program_ns + 20,
+                cells.erase_ns,
+            ];
+            assert_eq!(times, expected);
+            assert_eq!([Op::Erase, Op::Program].map(|op| t.tally().get_slc(cause, op)), [u64::from(slc), 0]);
+            assert_eq!(t.command_ns(Op::Read, slc), cells.read_ns + 10);
+        }
+        assert_eq!(TIMING.cells(false).erase_ns, 1500);
+    }
+
     #[test]
     fn dies_overlap_and_share_the_channel() {
         let mut t = device(1, 2, Server::Parallel);
@@ -423,7 +496,7 @@ mod tests {
         t.page_begin();
         t.read(Ppn(0), Cause::Host).unwrap();
         assert_eq!(t.page_end(), PageTime { start_ns: 210, end_ns: 245 });
-        assert_eq!(t.command_ns(Op::Read), 35);
+        assert_eq!(t.command_ns(Op::Read, false), 35);
     }
 
     #[test]

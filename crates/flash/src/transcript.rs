@@ -6,7 +6,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 /// The decorator. Each command becomes a line: `R 0.2 data_gc` (block.page), `O` for a read of the spare area, `W` with
-/// kind and address (`W 3.0 data 2 host`), `P 3.0 16 bytes at 3072 host` for a partial program, `E 0`. A copy is its read and its program.
+/// kind and address (`W 3.0 data 2 host`), `P 3.0 16 bytes at 3072 host` for a partial program, `E 0`. A copy is its
+/// read and its program.
 #[derive(Clone, Debug)]
 pub struct Transcript<F> {
     inner: F,
@@ -86,5 +87,8 @@ impl<F: Flash> Flash for Transcript<F> {
     }
     fn chain(&mut self, next: Chain) -> Chain {
         self.inner.chain(next)
+    }
+    fn is_slc(&mut self, block: Block) -> bool {
+        self.inner.is_slc(block)
     }
 }

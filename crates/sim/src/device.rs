@@ -6,7 +6,7 @@
 
 use crate::units::{self, UnitError};
 use flash::ProgramOrder;
-use flash::device::{self, Device, DeviceError, KEYS, Overrides, PRESETS, Preset, Server};
+use flash::device::{self, CellKind, Device, DeviceError, KEYS, Overrides, PRESETS, Preset, Server};
 use std::collections::BTreeMap;
 use std::fmt;
 use toml::{Spanned, Value};
@@ -86,6 +86,7 @@ fn set(o: &mut Overrides, key: &str, text: &str) -> Result<(), SpecError> {
         |text: &str| bytes(text).and_then(|n| u32::try_from(n).map_err(|_| "give less than 4GiB".to_string()));
     let orders = [ProgramOrder::Any, ProgramOrder::Ascending, ProgramOrder::Strict].map(|order| (order.name(), order));
     let servers = [Server::Single, Server::Parallel].map(|server| (server.name(), server));
+    let cells = CellKind::ALL.map(|cell| (cell.word(), cell));
     let result = match key {
         "capacity" => bytes(text).map(|n| o.capacity = Some(n)),
         "spare" => share(text).map(|n| o.spare = Some(n)),
@@ -104,6 +105,11 @@ fn set(o: &mut Overrides, key: &str, text: &str) -> Result<(), SpecError> {
         "bus_mbps" => real(text).map(|n| o.bus_mbps = Some(n)),
         "order" => word(text, &orders).map(|n| o.order = Some(n)),
         "nop" => count(text).map(|n| o.nop = Some(n)),
+        "cell" => word(text, &cells).map(|n| o.cell = Some(n)),
+        "slc_nop" => count(text).map(|n| o.slc_nop = Some(n)),
+        "slc_read_us" => real(text).map(|n| o.slc_read_us = Some(n)),
+        "slc_program_us" => real(text).map(|n| o.slc_program_us = Some(n)),
+        "slc_erase_us" => real(text).map(|n| o.slc_erase_us = Some(n)),
         "server" => word(text, &servers).map(|n| o.server = Some(n)),
         "endurance" => count(text).map(|n| o.endurance = Some(n)),
         _ => {
@@ -253,9 +259,10 @@ pub fn describe(preset: &Preset) -> Vec<Row> {
 mod tests {
     use super::*;
 
-    const EVERY_KEY: &str = "capacity=1GiB,spare=7%,page=4KiB,oob=224,pages_per_block=128,channels=2,chips=3,dies=4,\
-                             planes=2,read_us=50.5,oob_read_us=26,program_us=600,partial_program_us=500,erase_us=3000,bus_mbps=166,\
-                             order=ascending,nop=2,server=single,endurance=5000";
+    const EVERY_KEY: &str = "capacity=1GiB,spare=7%,page=4KiB,oob=224,pages_per_block=128,channels=2,chips=3,\
+                             dies=4,planes=2,read_us=50.5,oob_read_us=26,program_us=600,partial_program_us=500,\
+                             erase_us=3000,bus_mbps=166,order=ascending,nop=2,cell=tlc,slc_nop=3,slc_read_us=20,\
+                             slc_program_us=300,slc_erase_us=2500,server=single,endurance=5000";
 
     fn refusal(text: &str) -> String {
         text.parse::<DeviceSpec>().unwrap_err().to_string()
@@ -295,6 +302,8 @@ mod tests {
         assert_eq!((o.read_us, o.oob_read_us, o.program_us), (Some(50.5), Some(26.0), Some(600.0)));
         assert_eq!(o.partial_program_us, Some(500.0));
         assert_eq!((o.erase_us, o.bus_mbps, o.nop, o.endurance), (Some(3000.0), Some(166.0), Some(2), Some(5000)));
+        assert_eq!((o.cell, o.slc_nop), (Some(CellKind::Tlc), Some(3)));
+        assert_eq!((o.slc_read_us, o.slc_program_us, o.slc_erase_us), (Some(20.0), Some(300.0), Some(2500.0)));
         assert_eq!((o.order, o.server), (Some(ProgramOrder::Ascending), Some(Server::Single)));
         for key in KEYS {
             assert!(EVERY_KEY.contains(&format!("{}=", key.name)), "{} is not covered here", key.name);

@@ -614,7 +614,7 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
             ended,
             page_bytes: self.page_bytes,
             tally: &tally,
-            command_ns: &|op| self.flash.command_ns(op),
+            command_ns: &|op, slc| self.flash.command_ns(op, slc),
             memory: self.scheme.memory(),
             cache: self.scheme.cache(),
             counters: self.scheme.counters(),

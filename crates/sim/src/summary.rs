@@ -55,8 +55,8 @@ pub struct Driven<'a> {
     pub page_bytes: u64,
     /// Commands of the run.
     pub tally: &'a Tally,
-    /// Time that a command of each kind takes, ns.
-    pub command_ns: &'a dyn Fn(Op) -> u64,
+    /// Time that a command of each kind takes, in a block in SLC mode or in another, ns.
+    pub command_ns: &'a dyn Fn(Op, bool) -> u64,
     /// Controller RAM by structure.
     pub memory: Vec<(&'static str, u64)>,
     /// The mapping cache.
@@ -79,7 +79,12 @@ impl Driven<'_> {
         let Driven { row, settings, ended, page_bytes, tally, command_ns, memory, cache, counters, erases, counts } =
             self;
         let us = |cause: Cause| {
-            Op::ALL.iter().map(|&op| tally.get(cause, op) as f64 * command_ns(op) as f64 * 1e-3).sum::<f64>()
+            let of = |op| {
+                let slc = tally.get_slc(cause, op);
+                let others = tally.get(cause, op) - slc;
+                (others as f64 * command_ns(op, false) as f64 + slc as f64 * command_ns(op, true) as f64) * 1e-3
+            };
+            Op::ALL.iter().map(|&op| of(op)).sum::<f64>()
         };
         let mut result = SchemeResult {
             scheme: row.name.to_owned(),
@@ -93,7 +98,7 @@ impl Driven<'_> {
         if row.has_cache && settings.get("cache-bytes") == Some(Value::Count(0)) {
             // Nobody sized the cache: what the scheme took.
             let of = |name| result.sram.get(name).copied().unwrap_or(0);
-            let bytes = of("mapping cache") + of("translation directory");
+            let bytes = of("mapping cache") + of("translation directory") + of("update mapping table");
             result.params.insert("cache-bytes".to_owned(), bytes.into());
         }
         let host_pages = counts.write_pages as f64;
@@ -104,7 +109,7 @@ impl Driven<'_> {
             result.waf_bytes = ratio(programs + partial, host_pages);
             let cleaning: f64 = CLEANING.iter().map(|&cause| us(cause)).sum();
             result.cleaning_seconds = Some(cleaning * 1e-6);
-            let host_us = host_pages * command_ns(Op::Program) as f64 * 1e-3;
+            let host_us = host_pages * command_ns(Op::Program, false) as f64 * 1e-3;
             result.war = ratio(host_us + cleaning, host_us);
             result.erase_count = erase_count(erases);
         }

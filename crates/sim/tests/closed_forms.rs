@@ -293,6 +293,7 @@ fn a_closed_loop_obeys_littles_law_and_no_part_is_overworked() {
         ("page", "channels=2,chips=2,dies=2"),
         ("dftl", "channels=2,chips=2,dies=2"),
         ("dftl-e", "channels=4,chips=1,dies=1"),
+        ("lazyftl", "channels=2,chips=2,dies=1"),
     ] {
         for depth in [1, 8, 64] {
             let mut config = config(scheme, "", &format!("agrawal08:capacity=64MiB,planes=1,{shape},spare=20%"));

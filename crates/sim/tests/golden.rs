@@ -17,14 +17,27 @@ const RUNS: &[(&str, &str, &str)] = &[
     ("dftl", "dftl", "cache-bytes=4096"),
     ("dftl lru, plain victims, no batching", "dftl", "cache-bytes=4096 replacement=lru victims=plain batch-evict=off"),
     ("dftl-e", "dftl-e", "cache-bytes=4096"),
+    ("cdftl", "cdftl", "cache-bytes=8192"),
+    ("cdftl install, one page in the second level", "cdftl", "cache-bytes=4096 second-level=1 install=on"),
+    ("sftl", "sftl", "cache-bytes=4096"),
+    ("sftl without a buffer", "sftl", "cache-bytes=4096 buffer-share=0 stripe=1 gc-fold=off"),
     ("scftl", "scftl", "cache-bytes=4096"),
     ("scftl lru, short runs, no stripe", "scftl", "cache-bytes=4096 replacement=lru run-bits=2 stripe=1"),
     ("scftl-a", "scftl-a", "cache-bytes=4096 replacement=nru"),
     ("cast", "cast", "cache-bytes=4096"),
+    ("lsftl", "lsftl", "cache-bytes=4096"),
+    ("lsftl-e, counters in the spare area", "lsftl-e", "cache-bytes=4096 counters=oob"),
+    ("scftl-log", "scftl-log", "cache-bytes=4096"),
+    ("lazyftl", "lazyftl", "cache-bytes=16384"),
+    (
+        "lazyftl small, plain victims by age and wear",
+        "lazyftl",
+        "cache-bytes=4096 victims=plain gc=cat durable-trim=on",
+    ),
 ];
 
 const DEVICE: &str =
-    "agrawal08:capacity=32MiB,channels=2,chips=1,dies=1,planes=1,pages_per_block=32,page=2KiB,spare=15%";
+    "agrawal08:capacity=32MiB,channels=2,chips=1,dies=1,planes=1,pages_per_block=32,page=2KiB,nop=4,spare=15%";
 const WORKLOAD: &str = "zipf:theta=0.9,reads=0.4,trims=0.02,size=1KiB*0.2+2KiB*0.4+4KiB*0.3+16KiB*0.1,requests=60000";
 
 /// Cause, then kind of command, then count; `cache` and `extra` beside the causes.

@@ -13,7 +13,7 @@ use crate::per_request::PerRequest;
 use crate::progress::{self, Progress};
 use crate::units;
 use crate::workload::{GENERATED_BYTES, Opened, Origin, Space};
-use flash::device::Device;
+use flash::device::{CellKind, Device};
 use ftl::{Scheme, Settings, Value};
 use sim::device::DeviceSpec;
 use sim::experiment::{self, Config, Medium, Observer, Outcome, PartialPages, RunError, Unobserved};
@@ -718,6 +718,7 @@ pub(super) fn device_fields(device: &Device) -> Fields {
         ("planes".to_owned(), g.planes.into()),
         ("order".to_owned(), g.order.name().into()),
         ("nop".to_owned(), g.nop.into()),
+        ("cell".to_owned(), CellKind::ALL[g.bits_per_cell as usize - 1].word().into()),
         ("server".to_owned(), device.server.name().into()),
         ("read_us".to_owned(), us(t.read_ns)),
         ("oob_read_us".to_owned(), us(t.oob_read_ns)),
@@ -727,6 +728,16 @@ pub(super) fn device_fields(device: &Device) -> Fields {
         ("page_transfer_us".to_owned(), us(t.page_transfer_ns)),
         ("oob_transfer_us".to_owned(), us(t.oob_transfer_ns)),
     ]);
+    if g.bits_per_cell > 1 {
+        fields.extend([
+            ("slc_pages".to_owned(), g.slc_pages().into()),
+            ("slc_nop".to_owned(), g.slc_nop.into()),
+            ("slc_read_us".to_owned(), us(t.slc.read_ns)),
+            ("slc_program_us".to_owned(), us(t.slc.program_ns)),
+            ("slc_partial_program_us".to_owned(), us(t.slc.partial_program_ns)),
+            ("slc_erase_us".to_owned(), us(t.slc.erase_ns)),
+        ]);
+    }
     if let Some(endurance) = device.endurance {
         fields.insert("endurance".to_owned(), endurance.into());
     }

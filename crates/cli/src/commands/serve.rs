@@ -257,7 +257,7 @@ impl Watched {
             ended,
             page_bytes: self.page_bytes,
             tally: disk.tally(),
-            command_ns: &|op| disk.command_ns(op),
+            command_ns: &|op, slc| disk.command_ns(op, slc),
             memory: disk.memory(),
             cache: disk.cache(),
             counters: disk.counters(),

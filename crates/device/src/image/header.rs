@@ -4,7 +4,7 @@
 //! person what it is. The magic has the bytes that a transfer as text would change.
 
 use super::layout::UNIT;
-use flash::device::{Device, Server, Timing};
+use flash::device::{CellTimes, Device, Server, Timing};
 use flash::{Geometry, ProgramOrder};
 
 /// What every image begins with.
@@ -63,6 +63,20 @@ impl Spec {
             t.page_transfer_ns,
             t.oob_transfer_ns,
         );
+        // Cells of one bit have no SLC mode.
+        if g.bits_per_cell > 1 {
+            text += &format!(
+                "bits_per_cell={}\nslc_nop={}\nslc_read_ns={}\nslc_oob_read_ns={}\nslc_program_ns={}\n\
+                 slc_partial_program_ns={}\nslc_erase_ns={}\n",
+                g.bits_per_cell,
+                g.slc_nop,
+                t.slc.read_ns,
+                t.slc.oob_read_ns,
+                t.slc.program_ns,
+                t.slc.partial_program_ns,
+                t.slc.erase_ns,
+            );
+        }
         if let Some(endurance) = endurance {
             text += &format!("endurance={endurance}\n");
         }
@@ -80,6 +94,18 @@ impl Spec {
         let ns = |key: &str| get(key)?.parse::<u64>().ok();
         let orders = [ProgramOrder::Any, ProgramOrder::Ascending, ProgramOrder::Strict];
         let servers = [Server::Single, Server::Parallel];
+        let cells = |prefix: &str| {
+            let ns = |key: &str| ns(&format!("{prefix}{key}"));
+            Some(CellTimes {
+                read_ns: ns("read_ns")?,
+                oob_read_ns: ns("oob_read_ns")?,
+                program_ns: ns("program_ns")?,
+                partial_program_ns: ns("partial_program_ns")?,
+                erase_ns: ns("erase_ns")?,
+            })
+        };
+        let bits_per_cell = if get("bits_per_cell").is_some() { count("bits_per_cell")? } else { 1 };
+        let defaults = Geometry::default();
         let geometry = Geometry {
             channels: count("channels")?,
             chips: count("chips")?,
@@ -91,14 +117,18 @@ impl Spec {
             oob_bytes: count("oob_bytes")?,
             order: orders.into_iter().find(|order| Some(order.name()) == get("order"))?,
             nop: count("nop")?,
-            ..Geometry::default()
+            bits_per_cell,
+            slc_nop: if bits_per_cell > 1 { count("slc_nop")? } else { defaults.slc_nop },
+            ..defaults
         };
+        let CellTimes { read_ns, oob_read_ns, program_ns, partial_program_ns, erase_ns } = cells("")?;
         let timing = Timing {
-            read_ns: ns("read_ns")?,
-            oob_read_ns: ns("oob_read_ns")?,
-            program_ns: ns("program_ns")?,
-            partial_program_ns: ns("partial_program_ns")?,
-            erase_ns: ns("erase_ns")?,
+            read_ns,
+            oob_read_ns,
+            program_ns,
+            partial_program_ns,
+            erase_ns,
+            slc: cells(if bits_per_cell > 1 { "slc_" } else { "" })?,
             page_transfer_ns: ns("page_transfer_ns")?,
             oob_transfer_ns: ns("oob_transfer_ns")?,
         };
@@ -184,6 +214,15 @@ mod tests {
         assert_eq!(bytes.len(), UNIT as usize);
         assert_eq!(Spec::decode(&bytes), Ok(spec()));
         assert!(String::from_utf8_lossy(&bytes).contains("\nscheme=dftl\ndevice=agrawal08\n"));
+    }
+
+    #[test]
+    fn a_device_with_an_slc_mode_is_read_as_it_was_written() {
+        let overrides = Overrides { capacity: Some(1 << 30), slc_nop: Some(8), ..Overrides::default() };
+        let device = by_name("mlc-mt29f64g08cbaaa").unwrap().build(&overrides).unwrap();
+        assert_ne!(device.timing.slc, device.timing.cells(false));
+        let spec = Spec { device, ..spec() };
+        assert_eq!(Spec::decode(&spec.encode().unwrap()), Ok(spec));
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! A NAND chip in a file.
 //!
 //! [`Image`] keeps what [`flash::Nand`] keeps in memory, under the same rules and as strictly: a program out of order,
-//! of a page that is not blank or beyond the NOP limit, a command to a bad block and a read of a blank page are bugs of
-//! the scheme and panic. What it adds is that everything is there again when the process is gone.
+//! of a page that is not blank or beyond the NOP limit, of both modes in one block, a command to a bad block and a read
+//! of a blank page are bugs of the scheme and panic. What it adds is that everything is there again when the process is
+//! gone.
 //!
 //! ```text
 //!   header, 2 copies │ state │ block table, 2 copies │ page records │ page data │ (parity) │ checkpoint
@@ -57,8 +58,8 @@ pub use standing::{Life, Totals};
 
 use backing::Backing;
 use flash::{
-    AppendFace, Block, Cause, Chain, Damage, EraseFace, Fault, FaultKind, Flash, Fragile, Geometry, Kind, Oob, Payload,
-    Ppn, ProgramOrder, Rng,
+    AppendFace, Block, Cause, Chain, Damage, EraseFace, Fault, FaultKind, Flash, Fragile, Geometry, Kind, Mode, Oob,
+    Payload, Ppn, ProgramOrder, Rng,
 };
 use gather::Gather;
 use layout::{ENTRY, Layout, RECORD, UNIT};
@@ -86,6 +87,8 @@ struct Pages {
     next: u32,
     /// The first page was blank, and the records above it were not looked at.
     unseen: bool,
+    /// They were programmed in SLC mode.
+    slc: bool,
 }
 
 impl Pages {
@@ -356,8 +359,7 @@ impl Image {
     }
 
     /// Stores the scheme's RAM: the next mount need not read the flash. Any change afterwards makes it worthless.
-    /// `form`
-    /// is the version of the form that the bytes have.
+    /// `form` is the version of the form that the bytes have.
     ///
     /// # Errors
     /// The host failed. The image is then mounted by reading the flash.
@@ -506,6 +508,7 @@ impl Image {
                 pages.pages = vec![Page::BLANK; records.len()].into();
             }
             pages.pages[offset as usize] = page;
+            pages.slc |= page.mode == Mode::Slc;
             if page.state() == State::Programmed {
                 pages.next = offset + 1;
             }
@@ -546,6 +549,7 @@ impl Image {
             pages.pages = vec![Page::BLANK; g.pages_per_block as usize].into();
         }
         pages.pages[offset as usize] = page;
+        pages.slc |= page.mode == Mode::Slc;
         if page.state() == State::Programmed {
             pages.next = pages.next.max(offset + 1);
         }
@@ -556,9 +560,11 @@ impl Image {
 
     /// Insists that a page may be programmed now. A page whose record is damaged counts as one or the other, whichever
     /// lets the scheme go on: it is the file that is at fault.
-    fn take_page(&mut self, ppn: Ppn) -> Result<(), Fault> {
+    fn take_page(&mut self, ppn: Ppn, mode: Mode) -> Result<(), Fault> {
         let g = self.spec.device.geometry;
         let (block, offset) = (g.block_of(ppn), g.offset_of(ppn));
+        let slc = mode == Mode::Slc;
+        assert!(!slc || g.bits_per_cell > 1, "a program in SLC mode of cells that hold one bit");
         let flags = self.blocks[block.index()].flags;
         let pages = self.pages(block)?;
         let next = pages.next;
@@ -572,6 +578,9 @@ impl Image {
         let reason = match flags {
             flags if flags & Entry::BAD != 0 => "the block is bad",
             flags if flags & Entry::UNSAFE != 0 => "the block's erase was cut short: erase it first",
+            _ if pages.slc && !slc => "the block is in SLC mode",
+            _ if slc && !pages.slc && next > 0 => "the block is not in SLC mode",
+            _ if slc && offset >= g.slc_pages() => "a block in SLC mode has no such page",
             _ if pages.at(offset).state() == State::Programmed => "the page is not blank",
             _ if !in_order => "the page is out of program order",
             _ => return Ok(()),
@@ -634,7 +643,8 @@ impl Image {
         let page = self.appendable(ppn)?;
         assert!(mark != u16::MAX, "a mark of all ones is none");
         let programs = u32::from(page.programs);
-        assert!(programs < g.nop, "page {ppn} was programmed {programs} times; NOP is {}", g.nop);
+        let nop = if page.mode == Mode::Slc { g.slc_nop } else { g.nop };
+        assert!(programs < nop, "page {ppn} was programmed {programs} times; NOP is {nop}");
         let (used, at) = (page.used(), at as usize);
         assert!(at + bytes.len() <= self.buffer.len(), "partial program of page {ppn} beyond its end");
         assert!(used <= at, "partial program of page {ppn} from byte {at} on: byte {} is not blank", used - 1);
@@ -774,7 +784,7 @@ impl Flash for Image {
         if oob.kind == Kind::Bad {
             return self.set_flag(self.spec.device.geometry.block_of(ppn), Entry::BAD);
         }
-        self.take_page(ppn)?;
+        self.take_page(ppn, oob.mode)?;
         let page = Page::new(&oob);
         match data {
             Payload::User(user) => {
@@ -810,13 +820,13 @@ impl Flash for Image {
         let source = self.page(from)?;
         assert!(source.state() != State::Blank, "copy of blank page {from}");
         assert!(source.state() == State::Damaged || source.kind != Kind::Torn, "copy of torn page {from}");
-        self.take_page(to)?;
         let sound = self.fill(from, source)?;
         let mut oob = Oob { mark: 0, ..source.oob() };
         match source.kind {
             // Its checksum goes with it, right or wrong.
             Kind::Data | Kind::Log => {
                 edit(&mut oob, &mut []);
+                self.take_page(to, oob.mode)?;
                 let page = Page { check: source.check, ..Page::new(&oob) };
                 self.program_buffer(to, page, self.buffer.len())?;
             }
@@ -825,6 +835,7 @@ impl Flash for Image {
                 self.fill_words(source.used());
                 let mut words = std::mem::take(&mut self.words);
                 edit(&mut oob, &mut words);
+                self.take_page(to, oob.mode)?;
                 let bytes = self.pour_words(&words);
                 let check = crc32fast::hash(&self.buffer[..bytes]);
                 self.words = words;
@@ -845,6 +856,11 @@ impl Flash for Image {
     fn chain(&mut self, next: Chain) -> Chain {
         next
     }
+
+    /// A failure of the host shows at the command that this is asked for.
+    fn is_slc(&mut self, block: Block) -> bool {
+        self.pages(block).is_ok_and(|pages| pages.slc)
+    }
 }
 
 impl Fragile for Image {
@@ -856,8 +872,11 @@ impl Fragile for Image {
 /// A failure of the host in one of these shows at the next command.
 impl Damage for Image {
     fn ruin(&mut self, ppn: Ppn) {
-        let torn = Page::new(&Oob { kind: Kind::Torn, ..Page::BLANK.oob() });
-        let _ = self.touch().and_then(|()| self.take_page(ppn)).and_then(|()| self.put_record(ppn, torn));
+        // Of a blank block it is not known which mode was meant; no page follows one that was ruined there.
+        let slc = self.is_slc(self.spec.device.geometry.block_of(ppn));
+        let mode = if slc { Mode::Slc } else { Mode::Normal };
+        let torn = Page::new(&Oob { kind: Kind::Torn, mode, ..Page::BLANK.oob() });
+        let _ = self.touch().and_then(|()| self.take_page(ppn, mode)).and_then(|()| self.put_record(ppn, torn));
     }
 
     /// Changes the data itself, so that the checksum has to find it.

@@ -1,7 +1,7 @@
 //! Images against the chip in memory, under kills, truncation and damage.
 
 use super::*;
-use flash::device::{Device, Server, Timing};
+use flash::device::{CellTimes, Device, Server, Timing};
 use flash::{BytesStore, Full, Lpn, Mode, Nand, Rng, Tvpn};
 use proptest::prelude::*;
 use std::os::unix::fs::FileExt;
@@ -16,6 +16,8 @@ pub(crate) fn spec(blocks: u32, scheme: &str) -> Spec {
         page_bytes: 512,
         oob_bytes: 16,
         nop: 3,
+        bits_per_cell: 2,
+        slc_nop: 4,
         ..Geometry::default()
     };
     let timing = Timing {
@@ -26,6 +28,7 @@ pub(crate) fn spec(blocks: u32, scheme: &str) -> Spec {
         erase_ns: 1500,
         page_transfer_ns: 10,
         oob_transfer_ns: 1,
+        slc: CellTimes { read_ns: 15, oob_read_ns: 15, program_ns: 100, partial_program_ns: 100, erase_ns: 1500 },
     };
     let device = Device {
         name: "small".into(),
@@ -56,6 +59,8 @@ fn page_of(tag: u64) -> Vec<u8> {
 enum Step {
     Program(Ppn, u64),
     Metadata(Ppn, u64),
+    /// In SLC mode.
+    Slc(Ppn, u64),
     Append(Ppn, u32, u64),
     TearAppend(Ppn, u32, u64),
     Copy(Ppn, Ppn, u64),
@@ -90,6 +95,10 @@ impl Step {
             }
             Step::Metadata(ppn, tag) => {
                 let oob = Oob::translation(Tvpn(tag as u32), tag, tag);
+                medium.program(ppn, oob, Payload::Meta(&words_of(tag)), Cause::Metadata)
+            }
+            Step::Slc(ppn, tag) => {
+                let oob = Oob { mode: Mode::Slc, ..Oob::translation(Tvpn(tag as u32), tag, tag) };
                 medium.program(ppn, oob, Payload::Meta(&words_of(tag)), Cause::Metadata)
             }
             Step::Append(ppn, at, tag) => {
@@ -177,15 +186,17 @@ impl Steps {
         self.rng.below(u64::from(limit)) as u32
     }
 
-    /// The next page of a block that can be programmed.
-    fn free(&mut self) -> Option<Ppn> {
+    /// The next page of a block that can be programmed; the last two blocks are for SLC mode.
+    fn free(&mut self, slc: bool) -> Option<Ppn> {
         let g = *self.chip.geometry();
-        let block = Block(self.below(g.block_count()));
+        let count = g.block_count();
+        let block = Block(if slc { count - 2 + self.below(2) } else { self.below(count - 2) });
         if self.bad.contains(&block) || self.unsafe_blocks.contains(&block) {
             return None;
         }
         let used = |ppn: &Ppn| matches!(self.chip.clone().read_oob(*ppn, Cause::Host), Ok(Some(_)));
-        (0..g.pages_per_block).map(|offset| g.page(block, offset)).find(|ppn| !used(ppn))
+        let limit = if slc { g.slc_pages() } else { g.pages_per_block };
+        (0..limit).map(|offset| g.page(block, offset)).find(|ppn| !used(ppn))
     }
 
     /// A page that may be copied, and whether it holds metadata.
@@ -207,25 +218,34 @@ impl Steps {
         let tag = self.tag;
         let g = *self.chip.geometry();
         Some(match self.below(if self.harm { 24 } else { 20 }) {
-            0..9 => Step::Program(self.free()?, tag),
-            9..12 => Step::Metadata(self.free()?, tag),
+            0..9 => Step::Program(self.free(false)?, tag),
+            9..11 => Step::Metadata(self.free(false)?, tag),
+            11 => Step::Slc(self.free(true)?, tag),
             12..14 => {
                 let (ppn, _) = self.source().filter(|&(_, metadata)| metadata)?;
                 let (used, programs) = self.chip.metadata_state(ppn)?;
                 let at = used + self.below(3) * self.below(20);
-                let fits = at + addition_of(tag).0.len() as u32 <= g.page_bytes && programs < g.nop;
+                let slc = self.chip.is_slc(g.block_of(ppn));
+                let nop = if slc { g.slc_nop } else { g.nop };
+                let fits = at + addition_of(tag).0.len() as u32 <= g.page_bytes && programs < nop;
                 let torn = self.harm && self.below(4) == 0;
                 fits.then_some(if torn { Step::TearAppend(ppn, at, tag) } else { Step::Append(ppn, at, tag) })?
             }
             14..17 => {
                 let (from, _) = self.source()?;
-                Step::Copy(from, self.free()?, tag)
+                let slc = self.chip.is_slc(g.block_of(from));
+                Step::Copy(from, self.free(slc)?, tag)
             }
             17..20 => {
                 let block = Block(self.below(g.block_count()));
                 (!self.bad.contains(&block)).then_some(Step::Erase(block))?
             }
-            20 => Step::Ruin(self.free()?),
+            20 => {
+                // Not the first page of a block that may become one of either mode.
+                let slc = self.below(2) == 1;
+                let ppn = self.free(slc)?;
+                (!slc || g.offset_of(ppn) > 0).then_some(Step::Ruin(ppn))?
+            }
             21 => Step::Spoil(self.source()?.0),
             22 => {
                 let block = Block(self.below(g.block_count()));
@@ -622,6 +642,31 @@ mod strict {
     fn refuses_more_partial_programs_than_nop() {
         let append = |number: u32| Step::Append(Ppn(0), 100 + 10 * number, 1);
         apply(&mut image().1, &[Step::Metadata(Ppn(0), 1), append(0), append(1), append(2)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "NOP is 4")]
+    fn refuses_more_partial_programs_than_slc_nop() {
+        let append = |number: u32| Step::Append(Ppn(0), 100 + 10 * number, 1);
+        apply(&mut image().1, &[Step::Slc(Ppn(0), 1), append(0), append(1), append(2), append(3)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "the block is in SLC mode")]
+    fn refuses_another_mode_in_a_block_in_slc_mode() {
+        apply(&mut image().1, &[Step::Slc(Ppn(0), 1), Step::Metadata(Ppn(1), 1)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "the block is not in SLC mode")]
+    fn refuses_slc_mode_in_a_block_of_another() {
+        apply(&mut image().1, &[Step::Metadata(Ppn(0), 1), Step::Slc(Ppn(1), 1)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "has no such page")]
+    fn refuses_more_pages_in_slc_mode_than_cells_give() {
+        apply(&mut image().1, &[Step::Slc(Ppn(0), 1), Step::Slc(Ppn(1), 1), Step::Slc(Ppn(2), 1)]);
     }
 
     #[test]

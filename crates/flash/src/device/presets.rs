@@ -2,8 +2,8 @@
 //!
 //! `optane-nvmevirt` is left out on purpose: its model is a delay set when the kernel module is loaded, not NAND, so
 //! there is no number to list. Where a source states a time per page type (lower, centre, upper), all of them are kept
-//! and the single time in use is their mean. Rows of bare chips have one die; `channels=`, `chips=` and `dies=` make
-//! a drive of them.
+//! and the single time in use is their mean. Rows of bare chips have one die; `channels=`, `chips=` and `dies=` make a
+//! drive of them.
 
 use super::{CellKind, Number, Origin, Preset, Server};
 use crate::ProgramOrder;
@@ -67,6 +67,10 @@ const fn oob_usual(value: f64) -> Number {
     assumed(value, "usual for the page size; the source is silent")
 }
 
+const fn slc_mode(read_us: f64, program_us: f64, why: &'static str) -> Option<[Number; 2]> {
+    Some([assumed(read_us, why), assumed(program_us, why)])
+}
+
 /// Rate of a channel that moves a page and its spare area in `us`.
 const fn rate(page: f64, oob: f64, us: f64) -> Number {
     derived((page + oob) / us, "page and spare bytes over the page transfer time that the source states")
@@ -83,6 +87,9 @@ const SINGLE_SERVER: Number = assumed(1.0, "a single server: parallel units woul
 const NO_BUS: Number = assumed(0.0, "the source charges no transfer beside its read and program times");
 const NOP_SLC: Number = assumed(4.0, "usual for SLC; the source is silent");
 const NOP_ONE: Number = assumed(1.0, "more than one bit per cell: no partial programs");
+/// Read and program of the table's SLC chips. No source of a chip with more bits per cell states them for its SLC mode.
+const SLC_MODE: Option<[Number; 2]> = slc_mode(25.0, 200.0, "as SLC chips of this table; the source is silent");
+const NOT_SLOWER: &str = "as SLC chips, but no slower than in the part's own mode; the source is silent";
 const SPARE_USUAL: Number = assumed(0.125, "ftlab's default; the source is silent");
 const EXTRA_7: &str = "7% extra space over exported space, as a share of the whole";
 const BLOCKS_ASSUMED: Number = assumed(512.0, "the field's usual power of two for 3D NAND; the source is silent");
@@ -106,6 +113,7 @@ const SLC: Preset = Preset {
     program_types_us: &[],
     partial_program_us: as_program(200.0),
     erase_us: simulator(1500.0),
+    slc_us: None,
     bus_mbps: NO_BUS,
     page: simulator(2048.0),
     oob: oob_usual(64.0),
@@ -121,8 +129,8 @@ const SLC: Preset = Preset {
     endurance: None,
 };
 
-const MLC: Preset = Preset { cell: CellKind::Mlc, nop: NOP_ONE, ..SLC };
-const TLC: Preset = Preset { cell: CellKind::Tlc, nop: NOP_ONE, ..SLC };
+const MLC: Preset = Preset { cell: CellKind::Mlc, nop: NOP_ONE, slc_us: SLC_MODE, ..SLC };
+const TLC: Preset = Preset { cell: CellKind::Tlc, ..MLC };
 
 /// What the papers that used FlashSim have in common: one server, commands one after another.
 const FLASHSIM: Preset = Preset {
@@ -463,6 +471,7 @@ pub const PRESETS: &[Preset] = &[
         oob_read_us: array_time(36.013),
         program_us: tuned(185.0),
         partial_program_us: as_program(185.0),
+        slc_us: slc_mode(25.0, 185.0, NOT_SLOWER),
         erase_us: NO_ERASE_TIME,
         bus_mbps: tuned(800.0),
         page: tuned(32768.0),
@@ -560,6 +569,7 @@ pub const PRESETS: &[Preset] = &[
         oob_read_us: derived(50.0, "the model's time of a 4 KiB read"),
         program_us: derived(187.0, "a third of the one-shot program of three pages, 561 µs"),
         partial_program_us: as_program(187.0),
+        slc_us: slc_mode(25.0, 187.0, NOT_SLOWER),
         erase_us: NO_ERASE_TIME,
         bus_mbps: tuned(450.0),
         page: tuned(32768.0),
@@ -681,6 +691,7 @@ pub const PRESETS: &[Preset] = &[
         pages_per_block: paper(256.0),
         blocks_per_die: Some(paper(4096.0)),
         nop: NOP_ONE,
+        slc_us: SLC_MODE,
         capacity: Some(paper((8u64 << 30) as f64)),
         spare: assumed(0.07 / 1.07, "7% extra space as a share of the whole; the paper is silent"),
         ..FLASHSIM

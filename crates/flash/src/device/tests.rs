@@ -21,6 +21,11 @@ const GIB4: Overrides = Overrides {
     bus_mbps: None,
     order: None,
     nop: None,
+    cell: None,
+    slc_nop: None,
+    slc_read_us: None,
+    slc_program_us: None,
+    slc_erase_us: None,
     server: None,
     endurance: None,
 };
@@ -110,6 +115,20 @@ fn single_times_follow_from_the_page_types() {
 }
 
 #[test]
+fn cells_of_more_than_one_bit_have_an_slc_mode_that_is_no_slower() {
+    for p in PRESETS {
+        assert_eq!(p.slc_us.is_some(), p.cell != CellKind::Slc, "{}", p.name);
+        if let Some([read, program]) = p.slc_us {
+            assert!(read.value <= p.read_us.value && program.value <= p.program_us.value, "{}", p.name);
+        }
+    }
+    assert_eq!(CellKind::ALL.map(CellKind::bits), [1, 2, 3, 4]);
+    for kind in CellKind::ALL {
+        assert_eq!(kind.word(), kind.name().to_lowercase());
+    }
+}
+
+#[test]
 fn every_preset_builds_at_its_own_size() {
     for p in PRESETS {
         let device = p.build(&own_size(p)).unwrap_or_else(|e| panic!("{}: {e}", p.name));
@@ -139,6 +158,8 @@ fn golden_agrawal08() {
             erase_ns: 1_500_000,
             page_transfer_ns: 105_600,
             oob_transfer_ns: 3_200,
+            // Cells of one bit have no other mode.
+            slc: device.timing.cells(false),
         }
     );
     assert_eq!((device.server, device.spare, device.endurance), (Server::Parallel, 0.125, Some(100_000)));
@@ -169,6 +190,28 @@ fn golden_l74a() {
     // 8640 and 448 bytes at 200 MB/s.
     assert_eq!((t.page_transfer_ns, t.oob_transfer_ns), (43_200, 2_240));
     assert_eq!(device.endurance, Some(3000));
+    // In SLC mode: half of the pages, an SLC chip's times, spare areas and erases as ever.
+    assert_eq!((g.bits_per_cell, g.slc_pages(), g.slc_nop), (2, 128, 4));
+    let slc = |read_ns, program_ns, partial_program_ns, erase_ns| CellTimes {
+        read_ns,
+        oob_read_ns: read_ns,
+        program_ns,
+        partial_program_ns,
+        erase_ns,
+    };
+    assert_eq!((t.slc, t.cells(true)), (slc(25_000, 200_000, 200_000, 3_800_000), t.slc));
+    let own = Overrides {
+        cell: Some(CellKind::Tlc),
+        slc_nop: Some(8),
+        slc_read_us: Some(30.0),
+        slc_program_us: Some(400.0),
+        slc_erase_us: Some(2000.0),
+        partial_program_us: Some(650.0),
+        ..GIB4
+    };
+    let device = preset("mlc-mt29f64g08cbaaa").build(&own).unwrap();
+    assert_eq!((device.geometry.slc_pages(), device.geometry.slc_nop), (85, 8));
+    assert_eq!(device.timing.slc, slc(30_000, 400_000, 200_000, 2_000_000), "a partial program keeps its share");
 }
 
 #[test]
@@ -250,6 +293,10 @@ fn wrong_values_are_refused_by_key_value_and_range() {
         (Overrides { bus_mbps: Some(0.01), ..o }, "bus_mbps", "0.01"),
         (Overrides { bus_mbps: Some(-4.0), ..o }, "bus_mbps", "-4"),
         (Overrides { nop: Some(65), ..o }, "nop", "65"),
+        (Overrides { slc_nop: Some(0), ..o }, "slc_nop", "0"),
+        (Overrides { slc_read_us: Some(-1.0), ..o }, "slc_read_us", "-1"),
+        (Overrides { slc_program_us: Some(-2.0), ..o }, "slc_program_us", "-2"),
+        (Overrides { slc_erase_us: Some(-3.0), ..o }, "slc_erase_us", "-3"),
         (Overrides { endurance: Some(0), ..o }, "endurance", "0"),
     ] {
         let e = preset("agrawal08").build(&bad).unwrap_err();
@@ -330,7 +377,11 @@ fn the_key_table_is_complete() {
     for key in Overrides::default().missing() {
         assert!(names.contains(&key));
     }
-    assert_eq!(names.len(), Overrides::default().missing().len() + 4, "and capacity, endurance and two times");
+    assert_eq!(
+        names.len(),
+        Overrides::default().missing().len() + 9,
+        "and capacity, endurance, two times, five of SLC mode"
+    );
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), KEYS.len());

@@ -59,6 +59,9 @@ pub trait Cache: Clone + Debug + Send + 'static {
     /// Whether [`Cache::was_read`] may ask for conversions.
     const CONVERTS: bool = false;
 
+    /// What the fewest bytes are for: a part of the sentence that refuses less.
+    const LEAST: &'static str = "the smallest cache";
+
     /// The fewest bytes that a cache of this shape works with.
     ///
     /// # Errors
@@ -81,6 +84,24 @@ pub trait Cache: Clone + Debug + Send + 'static {
 
     /// A host access found the entry.
     fn hit(&mut self, slot: Self::Slot, lpn: Lpn);
+
+    /// As [`Cache::hit`], for a cache of several levels: it may move the entry up, with the help of flash if that makes
+    /// room. Where the entry is now.
+    ///
+    /// # Errors
+    /// Full; the medium's.
+    #[inline(always)]
+    fn promote<F: Flash, S: Store>(
+        &mut self,
+        flash: &mut F,
+        map: &mut Map<S>,
+        slot: Self::Slot,
+        lpn: Lpn,
+    ) -> Result<Self::Slot, Error<F::Fault>> {
+        let _ = (flash, map);
+        self.hit(slot, lpn);
+        Ok(slot)
+    }
 
     /// The PPN of a cached entry; [`Ppn::NONE`] if it maps nothing.
     fn get(&self, slot: Self::Slot, lpn: Lpn) -> Ppn;

@@ -55,12 +55,11 @@ impl<C: Cache, S: Store> Demand<C, S> {
 
     /// Free blocks that collecting a block may take.
     fn needs(&self, block: Block) -> u32 {
-        let pages = self.map.space.blocks.geometry().pages_per_block;
         let live = self.map.space.blocks.live_of(block);
         let blocks = |stream: usize, wanted: u32| {
             let lanes = &self.map.space.streams[stream];
             let room: u32 = (0..lanes.count()).map(|lane| lanes.room(lane)).sum();
-            wanted.saturating_sub(room).div_ceil(pages)
+            wanted.saturating_sub(room).div_ceil(self.map.space.block_pages(stream))
         };
         let discards = if self.map.durable_trim { self.map.trimmed.len() as u32 } else { 0 };
         if self.map.space.is_translation(block) {
@@ -169,11 +168,15 @@ impl<C: Cache, S: Store> Demand<C, S> {
     fn write_moves<F: Flash>(&mut self, flash: &mut F, tvpn: Tvpn, moves: &[Entry]) -> Result<(), Error<F::Fault>> {
         let left = |cache: &C| !C::ABSORBS_ALL && moves.iter().any(|&(lpn, _)| cache.find(Lpn(lpn)).is_some());
         let stale = left(&self.cache);
+        // What the page takes in place is little; written anew, it takes along what it can.
+        let anew = self.gc_fold && !self.map.store.fits(flash, tvpn, moves.len())?;
         let mut entries = core::mem::take(&mut self.entries);
-        if self.gc_fold || stale {
+        if anew || stale {
             self.cache.clean_page(tvpn, &mut entries);
         }
-        // The new places stand behind what the cache still had, and win.
+        if stale {
+            entries.retain(|&(lpn, _)| moves.binary_search_by_key(&lpn, |&(lpn, _)| lpn).is_err());
+        }
         let folded = entries.len();
         entries.extend_from_slice(moves);
         let all = !self.cache.has_dirty(tvpn);
@@ -224,9 +227,10 @@ impl<C: Cache, S: Store> Demand<C, S> {
         let Map { space, store, .. } = &mut self.map;
         loop {
             let to = space.page_on(flash, TRANSLATION, die)?;
-            let program = space.number();
+            let (program, mode) = (space.number(), space.mode(TRANSLATION));
             let copied = flash.copy(from, to, Cause::TranslationGc, |oob, words| {
                 oob.program = program;
+                oob.mode = mode;
                 store.compact(oob.tvpn(), words);
             });
             match copied {

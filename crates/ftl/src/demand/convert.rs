@@ -48,9 +48,9 @@ impl<C: Cache, S: Store> Demand<C, S> {
         places.clear();
         places.resize(pages as usize, Ppn::NONE.0);
         if lpns.clone().any(|lpn| self.cache.find(lpn).is_none())
-            && let Some(words) = self.map.read(flash, tvpn)?
+            && let Some(page) = self.map.read(flash, tvpn)?
         {
-            self.map.store.entries(tvpn, words, index, &mut places);
+            self.map.store.entries(page, index, &mut places);
         }
         let mut dirty = false;
         for (lpn, place) in lpns.zip(&mut places) {

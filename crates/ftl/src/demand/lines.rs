@@ -55,8 +55,9 @@ impl Lines {
             self.lines.remove(victim);
             return Ok(());
         }
+        let batch = map.batch(flash, tvpn, self.lines.dirty_in(victim))?;
         let mut entries = core::mem::take(&mut self.entries);
-        match map.batch(tvpn, self.lines.dirty_in(victim)) {
+        match batch {
             Batch::All => self.lines.clean_page(tvpn, &mut entries),
             Batch::Victim => self.lines.clean_line(victim, &mut entries),
             Batch::UpTo(most) => self.clean_lines(victim, tvpn, most as usize, &mut entries),
@@ -152,10 +153,10 @@ impl Cache for Lines {
         }
         let first = self.lines.first_of(lpn);
         let (tvpn, index) = map.store.locate(first);
-        let Some(words) = map.read(flash, tvpn)? else {
+        let Some(page) = map.read(flash, tvpn)? else {
             return Ok(self.lines.insert(lpn, |line| line.fill(Ppn::NONE.0)));
         };
-        Ok(self.lines.insert(lpn, |line| map.store.entries(tvpn, words, index, line)))
+        Ok(self.lines.insert(lpn, |line| map.store.entries(page, index, line)))
     }
 
     #[inline(always)]

@@ -20,6 +20,15 @@ pub enum Batch {
     All,
 }
 
+/// A translation page as it was read.
+#[derive(Clone, Copy, Debug)]
+pub struct Page<'a> {
+    /// Its number, watermark and mark.
+    pub oob: Oob,
+    /// Its content, a log included.
+    pub words: &'a [u32],
+}
+
 /// How translation pages are kept on flash.
 pub trait Store: Clone + Debug + Send + 'static {
     /// For a map of `logical_pages` entries; none written yet.
@@ -41,13 +50,33 @@ pub trait Store: Clone + Debug + Send + 'static {
     fn at(&self, tvpn: Tvpn) -> Ppn;
 
     /// Copies the entries from `first` on out of a translation page that was read; what lies behind its end is unmapped.
-    fn entries(&self, tvpn: Tvpn, words: &[u32], first: usize, out: &mut [u32]);
+    fn entries(&self, page: Page<'_>, first: usize, out: &mut [u32]);
 
     /// What an eviction may write back, if its victim has `dirty` dirty entries.
-    fn batch(&self, tvpn: Tvpn, dirty: u32) -> Batch;
+    ///
+    /// # Errors
+    /// The medium's.
+    fn batch<F: Flash>(&mut self, flash: &mut F, tvpn: Tvpn, dirty: u32) -> Result<Batch, F::Fault>;
 
-    /// Brings entries into their translation page. `all`: no dirty entry of it stays in the cache. `whole`: as a page
-    /// of its own, with a watermark (docs/recovery.md), whatever it costs.
+    /// Whether so many entries can be brought into a translation page without writing it anew.
+    ///
+    /// # Errors
+    /// The medium's.
+    fn fits<F: Flash>(&mut self, flash: &mut F, tvpn: Tvpn, entries: usize) -> Result<bool, F::Fault> {
+        let _ = (flash, tvpn, entries);
+        Ok(false)
+    }
+
+    /// Whether what this store writes can be mounted after a power cut.
+    ///
+    /// # Errors
+    /// The setting that prevents it.
+    fn check_mountable(&self) -> Result<(), ConfigError> {
+        Ok(())
+    }
+
+    /// Brings entries, each LPN once, into their translation page. `all`: no dirty entry of it stays in the cache.
+    /// `whole`: as a page of its own, with a watermark (docs/recovery.md), whatever it costs.
     ///
     /// # Errors
     /// Full; the medium's.
@@ -95,7 +124,7 @@ pub trait Store: Clone + Debug + Send + 'static {
     fn moved(&mut self, tvpn: Tvpn, to: Ppn);
 
     /// While mounting: where a translation page is, and what it holds.
-    fn found(&mut self, tvpn: Tvpn, at: Ppn, oob: &Oob, words: &[u32]);
+    fn found(&mut self, at: Ppn, page: Page<'_>);
 
     /// RAM, bytes.
     fn memory(&self) -> u64;
@@ -173,21 +202,27 @@ impl<S: Store> Map<S> {
     /// # Errors
     /// The medium's.
     #[inline]
-    pub fn read<'f, F: Flash>(&mut self, flash: &'f mut F, tvpn: Tvpn) -> Result<Option<&'f [u32]>, Error<F::Fault>> {
+    pub fn read<'f, F: Flash>(&mut self, flash: &'f mut F, tvpn: Tvpn) -> Result<Option<Page<'f>>, Error<F::Fault>> {
         let at = self.store.at(tvpn);
         if at == Ppn::NONE {
             return Ok(None);
         }
         self.counters.loads += 1;
-        let (_, content) = flash.read(at, Cause::TranslationLoad)?;
-        Ok(Some(content.meta()))
+        let (oob, content) = flash.read(at, Cause::TranslationLoad)?;
+        Ok(Some(Page { oob, words: content.meta() }))
     }
 
     /// What an eviction may write back, if its victim has `dirty` dirty entries in that translation page.
+    ///
+    /// # Errors
+    /// The medium's.
     #[inline]
-    pub fn batch(&self, tvpn: Tvpn, dirty: u32) -> Batch {
+    pub fn batch<F: Flash>(&mut self, flash: &mut F, tvpn: Tvpn, dirty: u32) -> Result<Batch, Error<F::Fault>> {
         // Discards survive only in a page of its own, with a watermark.
-        if self.durable_trim && self.trimmed.contains(&tvpn.0) { Batch::All } else { self.store.batch(tvpn, dirty) }
+        if self.durable_trim && self.trimmed.contains(&tvpn.0) {
+            return Ok(Batch::All);
+        }
+        Ok(self.store.batch(flash, tvpn, dirty)?)
     }
 
     /// Brings entries into their translation page. `all`: no dirty entry of it stays in the cache.

@@ -43,6 +43,7 @@ pub mod cache;
 mod collect;
 mod convert;
 pub mod lines;
+pub mod logged;
 pub mod map;
 mod mount;
 pub mod out_of_place;
@@ -57,7 +58,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use cache::{Cache, Entry, Shape};
 use flash::{Cause, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Oob, Payload, Ppn, Tvpn};
-use map::{Counters, Map, Store, Update};
+use map::{Counters, Map, Page, Store, Update};
 
 /// The write stream of host pages, and of collected ones if they have none of their own.
 pub const DATA: usize = 0;
@@ -84,7 +85,7 @@ pub struct Demand<C, S> {
     gc_fold: bool,
     /// The stream that collected data pages go to.
     collected: usize,
-    /// Free blocks that a host page may need: a data block, blocks for translation pages, and one to collect into.
+    /// Free blocks that a host page may need.
     least: u32,
     /// Consecutive LPNs that stay on a die, and how far the present run of them has got.
     stripe: u32,
@@ -112,15 +113,27 @@ fn data_blocks(settings: &Settings) -> u64 {
     settings.get("data-blocks").map_or(1, |_| settings.count("data-blocks"))
 }
 
+/// Whether translation blocks are programmed in SLC mode.
+pub(crate) fn slc(settings: &Settings) -> bool {
+    settings.get("translation-mode").is_some_and(|_| settings.word("translation-mode") == "slc")
+}
+
 /// How a device's RAM is shared out.
-struct Plan<S> {
+struct Plan<C, S> {
     store: S,
     shape: Shape,
-    cache_bytes: u64,
+    cache: C,
+}
+
+impl<C: Cache, S> Plan<C, S> {
+    /// Free blocks that a host page may need: a data block, blocks for translation pages, and one to collect into.
+    fn least_free(&self) -> u32 {
+        2 + self.cache.most_updates().div_ceil(self.shape.geometry.pages_per_block)
+    }
 }
 
 impl<C: Cache, S: Store> Demand<C, S> {
-    fn plan(g: &Geometry, logical_pages: u32, settings: &Settings) -> Result<Plan<S>, ConfigError> {
+    fn plan(g: &Geometry, logical_pages: u32, settings: &Settings) -> Result<Plan<C, S>, ConfigError> {
         let store = S::new(g, logical_pages, TRANSLATION, settings)?;
         let shape = Shape { logical_pages, page_entries: store.page_entries(), geometry: *g };
         let directory = store.memory();
@@ -132,20 +145,35 @@ impl<C: Cache, S: Store> Demand<C, S> {
         if asked < least {
             return Err(ConfigError {
                 key: "cache-bytes",
-                what: format!("a cache of {asked} bytes is too small: the directory alone takes {directory}"),
+                what: format!(
+                    "a cache of {asked} bytes is too small: the directory takes {directory}, and {} {}",
+                    C::LEAST,
+                    least - directory
+                ),
                 fix: format!("give at least {least} bytes"),
             });
         }
-        Ok(Plan { store, shape, cache_bytes: asked - directory })
+        let cache = C::new(&shape, settings, asked - directory);
+        Ok(Plan { store, shape, cache })
     }
 
-    fn check(g: &Geometry, logical_pages: u32, settings: &Settings) -> Result<Plan<S>, ConfigError> {
+    fn check(g: &Geometry, logical_pages: u32, settings: &Settings) -> Result<Plan<C, S>, ConfigError> {
         let plan = Self::plan(g, logical_pages, settings)?;
+        if slc(settings) && settings.word("victims") == "plain" {
+            return Err(ConfigError {
+                key: "victims",
+                what: "one policy over all blocks cannot weigh blocks in SLC mode, which hold fewer pages".into(),
+                fix: "use victims=net-gain, or translation-mode=native".into(),
+            });
+        }
         let dies = g.die_count();
         let translation = plan.store.count();
-        let live = (u64::from(logical_pages) + u64::from(translation)).div_ceil(u64::from(g.pages_per_block));
+        let held = u64::from(if slc(settings) { g.slc_pages() } else { g.pages_per_block });
+        let blocks = |pages: u32, held: u64| u64::from(pages).div_ceil(held);
+        let live = blocks(logical_pages, u64::from(g.pages_per_block)) + blocks(translation, held);
         let streams = settings.count("streams") + data_blocks(settings);
-        let kept = (settings.count("gc-low") + 1) * u64::from(dies) + streams * u64::from(dies);
+        let free = ((settings.count("gc-low") + 1) * u64::from(dies)).max(u64::from(plan.least_free()) + 1);
+        let kept = free + streams * u64::from(dies);
         if u64::from(g.block_count()) < live + kept {
             return Err(ConfigError {
                 key: "spare",
@@ -163,8 +191,9 @@ impl<C: Cache, S: Store> Demand<C, S> {
         Ok(plan)
     }
 
-    fn blank(settings: &Settings, plan: Plan<S>) -> Self {
-        let Plan { store, shape, cache_bytes } = plan;
+    fn blank(settings: &Settings, plan: Plan<C, S>) -> Self {
+        let least = plan.least_free();
+        let Plan { store, shape, cache } = plan;
         let g = shape.geometry;
         let dies = g.die_count() as usize;
         let streams = settings.count("streams") as usize;
@@ -172,8 +201,6 @@ impl<C: Cache, S: Store> Demand<C, S> {
         let mut lanes = vec![dies; 1 + streams + usize::from(C::CONVERTS)];
         lanes[DATA] *= open;
         let mut space = Space::new(g, settings, &lanes);
-        let cache = C::new(&shape, settings, cache_bytes);
-        let least = 2 + cache.most_updates().div_ceil(g.pages_per_block);
         space.low = (settings.count("gc-low") as u32 * dies as u32).max(least);
         space.high = (settings.count("gc-high") as u32 * dies as u32).max(space.low + 1);
         space.translation = Some(TranslationBlocks {
@@ -181,6 +208,9 @@ impl<C: Cache, S: Store> Demand<C, S> {
             closed: Vec::new(),
             among_data: settings.word("victims") == "plain",
         });
+        if slc(settings) {
+            space.set_slc(TRANSLATION);
+        }
         Demand {
             cache,
             map: Map {
@@ -219,8 +249,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
         self.map.counters.cache.accesses += u64::from(counted);
         if let Some(slot) = self.cache.find(lpn) {
             self.map.counters.cache.hits += u64::from(counted);
-            self.cache.hit(slot, lpn);
-            return Ok(slot);
+            return self.cache.promote(flash, &mut self.map, slot, lpn);
         }
         self.cache.fetch(flash, &mut self.map, lpn)
     }
@@ -259,10 +288,14 @@ impl<C: Cache, S: Store> Demand<C, S> {
         Ok(())
     }
 
-    /// An entry that is not cached, without caching it: a full device can still be read.
+    /// An entry, wherever it is, without changing the cache: a full device can still be read.
     #[cold]
     fn look_up<F: Flash>(&mut self, flash: &mut F, lpn: Lpn) -> Result<Ppn, Error<F::Fault>> {
         self.map.counters.cache.accesses += 1;
+        if let Some(slot) = self.cache.find(lpn) {
+            self.map.counters.cache.hits += 1;
+            return Ok(self.cache.get(slot, lpn));
+        }
         self.stored(flash, lpn.0)
     }
 
@@ -273,8 +306,8 @@ impl<C: Cache, S: Store> Demand<C, S> {
         let at = self.map.store.at(tvpn);
         if at != Ppn::NONE {
             self.map.counters.loads += 1;
-            let (_, content) = flash.read(at, Cause::TranslationLoad)?;
-            self.map.store.entries(tvpn, content.meta(), index, &mut entry);
+            let (oob, content) = flash.read(at, Cause::TranslationLoad)?;
+            self.map.store.entries(Page { oob, words: content.meta() }, index, &mut entry);
         }
         Ok(Ppn(entry[0]))
     }
@@ -404,7 +437,7 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
         logical_pages: u32,
         settings: &Settings,
     ) -> Result<Result<(Self, MountReport), Error<F::Fault>>, ConfigError> {
-        Self::check(flash.geometry(), logical_pages, settings)?;
+        Self::check(flash.geometry(), logical_pages, settings)?.store.check_mountable()?;
         Ok(Self::mount_on(flash, logical_pages, settings, BTreeSet::new()))
     }
 
@@ -417,7 +450,7 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
     fn read<'f>(&mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
         self.convert_pending(flash)?;
         let full = self.needs_room() && self.make_room_to_read(flash)?;
-        let ppn = if full && self.cache.find(lpn).is_none() {
+        let ppn = if full {
             self.look_up(flash, lpn)?
         } else {
             let slot = self.translate(flash, lpn)?;
@@ -560,7 +593,7 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
                 if oob.kind != Kind::Translation || oob.tvpn() != tvpn || !self.map.space.blocks.is_live(at) {
                     return Err(format!("the directory finds translation page {tvpn} at {at}, which holds {oob:?}"));
                 }
-                self.map.store.entries(tvpn, content.meta(), 0, &mut words);
+                self.map.store.entries(Page { oob, words: content.meta() }, 0, &mut words);
                 expected[g.block_of(at).index()] += 1;
             }
             let range = self.shape.lpns(tvpn);

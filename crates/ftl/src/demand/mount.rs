@@ -5,7 +5,7 @@
 //! page's all together, or are written at once where they do not fit.
 
 use super::cache::{Cache, Entry};
-use super::map::Store;
+use super::map::{Page, Store};
 use super::{Demand, TRANSLATION};
 use crate::parts::census::Census;
 use crate::{Error, MountReport, Settings};
@@ -73,8 +73,9 @@ impl<C: Cache, S: Store> Demand<C, S> {
                     distrusted.insert(ppn);
                     return Self::mount_on(flash, logical_pages, settings, distrusted);
                 }
-                ftl.map.store.found(tvpn, ppn, &oob, content.meta());
-                ftl.map.store.entries(tvpn, content.meta(), 0, &mut words);
+                let page = Page { oob, words: content.meta() };
+                ftl.map.store.found(ppn, page);
+                ftl.map.store.entries(page, 0, &mut words);
                 ftl.map.space.blocks.revive(ppn);
             }
             let mut group: Vec<Entry> = Vec::new();
@@ -82,7 +83,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
                 let entry = &mut words[(lpn - first) as usize];
                 let restored = match lost.get(&lpn) {
                     Some(&(.., ppn)) => (ppn.0 != *entry).then_some(ppn),
-                    None if *entry == Ppn::NONE.0 || names(flash, &census, Ppn(*entry), lpn, watermark)? => None,
+                    None if *entry == Ppn::NONE.0 || census.holds(flash, Ppn(*entry), lpn, watermark)? => None,
                     // The page was discarded, and its place taken since: the entry was lost.
                     None => Some(Ppn::NONE),
                 };
@@ -116,29 +117,4 @@ impl<C: Cache, S: Store> Demand<C, S> {
         }
         Ok((ftl, report))
     }
-}
-
-/// Whether a page that a translation page with this watermark points at holds that LPN.
-///
-/// Only a block that was erased since can hold something else there. If its present life began before the watermark it
-/// is the life in which the entry was right, and the spare area need not be read: at the watermark every entry was
-/// right, and later ones name pages programmed later still. That the life began so early is known if no page of the
-/// block is torn; a block whose erase was cut short may read as old where nothing of the page is left.
-fn names<F: Flash>(
-    flash: &mut F,
-    census: &Census,
-    ppn: Ppn,
-    lpn: u32,
-    watermark: u64,
-) -> Result<bool, Error<F::Fault>> {
-    let g = *flash.geometry();
-    let Some(found) = census.blocks[g.block_of(ppn).index()] else { return Ok(false) };
-    if g.offset_of(ppn) >= found.programmed || census.spoiled.contains(&ppn) {
-        return Ok(false);
-    }
-    if found.whole && found.kind == Kind::Data && found.first_program < watermark {
-        return Ok(true);
-    }
-    let oob = flash.read_oob(ppn, Cause::Recovery)?;
-    Ok(oob.is_some_and(|oob| oob.kind == Kind::Data && oob.address == lpn))
 }

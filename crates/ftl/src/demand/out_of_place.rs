@@ -1,11 +1,11 @@
 //! Translation pages that are written out of place (S4): every update is a read, a change and a program elsewhere.
 
 use super::cache::Entry;
-use super::map::{Batch, Store, Update};
+use super::map::{Batch, Page, Store, Update};
 use crate::parts::space::Space;
 use crate::parts::translation::TranslationStore;
 use crate::{ConfigError, Error, Loader, Parameter, Range, Saver, Settings, Value};
-use flash::{Flash, Geometry, Oob, Ppn, Tvpn};
+use flash::{Flash, Geometry, Ppn, Tvpn};
 
 /// `batch-evict`: what an eviction writes back.
 pub const BATCH_EVICT: Parameter = Parameter {
@@ -27,7 +27,9 @@ pub struct OutOfPlace {
 impl Store for OutOfPlace {
     fn new(g: &Geometry, logical_pages: u32, stream: usize, settings: &Settings) -> Result<Self, ConfigError> {
         let pages = TranslationStore::new(logical_pages, g.entries_per_page(), stream);
-        Ok(OutOfPlace { pages, batch_evict: settings.switch("batch-evict") })
+        // Only DFTL's kin has the choice.
+        let batch_evict = settings.get("batch-evict").is_none_or(|_| settings.switch("batch-evict"));
+        Ok(OutOfPlace { pages, batch_evict })
     }
 
     fn page_entries(&self) -> u32 {
@@ -49,15 +51,15 @@ impl Store for OutOfPlace {
     }
 
     #[inline(always)]
-    fn entries(&self, _: Tvpn, words: &[u32], first: usize, out: &mut [u32]) {
+    fn entries(&self, Page { words, .. }: Page<'_>, first: usize, out: &mut [u32]) {
         let known = out.len().min(words.len().saturating_sub(first));
         out[..known].copy_from_slice(&words[first..first + known]);
         out[known..].fill(Ppn::NONE.0);
     }
 
     #[inline(always)]
-    fn batch(&self, _: Tvpn, _: u32) -> Batch {
-        if self.batch_evict { Batch::All } else { Batch::Victim }
+    fn batch<F: Flash>(&mut self, _: &mut F, _: Tvpn, _: u32) -> Result<Batch, F::Fault> {
+        Ok(if self.batch_evict { Batch::All } else { Batch::Victim })
     }
 
     fn update<F: Flash>(
@@ -102,8 +104,8 @@ impl Store for OutOfPlace {
         self.pages.found(tvpn, to);
     }
 
-    fn found(&mut self, tvpn: Tvpn, at: Ppn, _: &Oob, _: &[u32]) {
-        self.pages.found(tvpn, at);
+    fn found(&mut self, at: Ppn, page: Page<'_>) {
+        self.pages.found(page.oob.tvpn(), at);
     }
 
     fn memory(&self) -> u64 {

@@ -88,6 +88,17 @@ pub const DATA_BLOCKS: Parameter = Parameter {
     source: "S1 section II on CAST",
 };
 
+/// `translation-mode`: how translation pages are programmed. For schemes that have the parameter.
+pub const TRANSLATION_MODE: Parameter = Parameter {
+    name: "translation-mode",
+    summary: "native: as all pages; slc: translation blocks in SLC mode, on chips with several bits a cell, which makes \
+              them faster, smaller, and lets their pages be programmed in parts",
+    unit: "",
+    default: Value::Word("native"),
+    range: Range::Words(&["native", "slc"]),
+    source: "S0 section II-B",
+};
+
 /// A list of parameters: what is the scheme's own first, then what the whole family has.
 macro_rules! demand_parameters {
     ($($own:expr),* $(,)?) => {
@@ -137,16 +148,24 @@ pub const COUNTERS: &[(&str, &str)] = &[
     ("update_entries_le_1024", "updates of at most 1024 entries"),
 ];
 
-/// [`COUNTERS`] and a scheme's own behind them; `N` is their number.
-pub const fn counters_and<const N: usize>(own: &[(&'static str, &'static str)]) -> [(&'static str, &'static str); N] {
-    assert!(N == COUNTERS.len() + own.len());
+/// Two lists of counters, one behind the other; `N` is their number.
+pub const fn chain<const N: usize>(
+    first: &[(&'static str, &'static str)],
+    then: &[(&'static str, &'static str)],
+) -> [(&'static str, &'static str); N] {
+    assert!(N == first.len() + then.len());
     let mut out = [("", ""); N];
     let mut at = 0;
     while at < N {
-        out[at] = if at < COUNTERS.len() { COUNTERS[at] } else { own[at - COUNTERS.len()] };
+        out[at] = if at < first.len() { first[at] } else { then[at - first.len()] };
         at += 1;
     }
     out
+}
+
+/// [`COUNTERS`] and a scheme's own behind them; `N` is their number.
+pub const fn counters_and<const N: usize>(own: &[(&'static str, &'static str)]) -> [(&'static str, &'static str); N] {
+    chain(COUNTERS, own)
 }
 
 /// Causes of changing commands of the whole family.

@@ -240,10 +240,18 @@ impl Blocks {
 
     /// An open block will not be filled: its pages from `next` on are dead, and it becomes a candidate.
     pub fn close_early(&mut self, block: Block, next: u32) {
-        for offset in next..self.geometry.pages_per_block {
-            self.kill(self.geometry.page(block, offset));
-        }
+        self.shorten(block, next);
         self.close(block);
+    }
+
+    /// Pages of an open block from `end` on will never be programmed: they are dead.
+    pub fn shorten(&mut self, block: Block, end: u32) {
+        for offset in end..self.geometry.pages_per_block {
+            let page = self.geometry.page(block, offset);
+            if self.is_live(page) {
+                self.kill(page);
+            }
+        }
     }
 
     /// Takes a candidate out of the candidates, while it is being collected.
@@ -360,10 +368,10 @@ impl Blocks {
         }
     }
 
-    /// While mounting: opens a block that was found partly programmed, to be filled from `next`.
-    pub fn resume(&mut self, block: Block, next: u32) {
+    /// While mounting: opens a block that was found partly programmed, of which some pages are left to be filled.
+    pub fn resume(&mut self, block: Block, left: Range<u32>) {
         self.live[block.index()] += OPEN;
-        for offset in next..self.geometry.pages_per_block {
+        for offset in left {
             self.revive(self.geometry.page(block, offset));
         }
     }

@@ -177,6 +177,28 @@ impl Census {
         range.filter(|&block| found(block).is_some_and(|found| found.newest)).map(Block).next()
     }
 
+    /// Whether a page that a translation page with this watermark points at holds that LPN.
+    ///
+    /// Only a block that was erased since can hold something else there. If its present life began before the watermark
+    /// it is the life in which the entry was right, and the spare area need not be read: at the watermark every entry
+    /// was right, and later ones name pages programmed later still. That the life began so early is known if no page of
+    /// the block is torn; a block whose erase was cut short may read as old where nothing of the page is left.
+    ///
+    /// # Errors
+    /// The medium's.
+    pub fn holds<F: Flash>(&self, flash: &mut F, ppn: Ppn, lpn: u32, watermark: u64) -> Result<bool, Error<F::Fault>> {
+        let g = *flash.geometry();
+        let Some(found) = self.blocks[g.block_of(ppn).index()] else { return Ok(false) };
+        if g.offset_of(ppn) >= found.programmed || self.spoiled.contains(&ppn) {
+            return Ok(false);
+        }
+        if found.whole && found.kind == Kind::Data && found.first_program < watermark {
+            return Ok(true);
+        }
+        let oob = flash.read_oob(ppn, Cause::Recovery)?;
+        Ok(oob.is_some_and(|oob| oob.kind == Kind::Data && oob.address == lpn))
+    }
+
     /// Forgets a block: it is about to be erased. The next newest of its die and class takes its place.
     pub fn drop_block(&mut self, block: Block, g: &Geometry) {
         let Some(dropped) = self.blocks[block.index()].take() else { return };

@@ -23,12 +23,14 @@ struct Lane {
 pub struct Lanes {
     lanes: Vec<Lane>,
     turn: usize,
+    /// Blocks are filled in SLC mode: a part of their pages, if cells hold more than one bit.
+    pub(super) slc: bool,
 }
 
 impl Lanes {
     /// `count` lanes without a block.
     pub fn new(count: usize) -> Lanes {
-        Lanes { lanes: vec![Lane { next: 0, end: 0, block: NONE }; count], turn: 0 }
+        Lanes { lanes: vec![Lane { next: 0, end: 0, block: NONE }; count], turn: 0, slc: false }
     }
 
     /// How many lanes.
@@ -108,11 +110,16 @@ impl Lanes {
         (block != NONE).then_some(Block(block))
     }
 
+    /// Pages that are filled of each block.
+    pub fn block_pages(&self, g: &Geometry) -> u32 {
+        if self.slc { g.slc_pages() } else { g.pages_per_block }
+    }
+
     /// Gives a lane a block, to be filled from page `from`; the former block.
     pub fn replace(&mut self, g: &Geometry, lane: usize, block: Block, from: u32) -> Option<Block> {
         let former = self.block(lane);
-        self.lanes[lane] =
-            Lane { next: g.page(block, from).0, end: g.page(block, 0).0 + g.pages_per_block, block: block.0 };
+        let end = g.page(block, 0).0 + self.block_pages(g);
+        self.lanes[lane] = Lane { next: g.page(block, from).0, end, block: block.0 };
         former
     }
 
@@ -141,10 +148,9 @@ impl Lanes {
         }
     }
 
-    /// Loads what [`Lanes::save`] saved.
-    pub fn load(count: usize, from: &mut Loader<'_>) -> Lanes {
-        let turn = from.u32() as usize;
-        let lanes = (0..count).map(|_| Lane { next: from.u32(), end: from.u32(), block: from.u32() }).collect();
-        Lanes { lanes, turn }
+    /// Loads what [`Lanes::save`] saved of as many lanes.
+    pub fn load(&mut self, from: &mut Loader<'_>) {
+        self.turn = from.u32() as usize;
+        self.lanes.fill_with(|| Lane { next: from.u32(), end: from.u32(), block: from.u32() });
     }
 }

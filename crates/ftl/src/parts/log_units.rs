@@ -6,14 +6,14 @@
 //! ```text
 //!   main area: E entries of 4 B             │ unit │ unit │ blank …                │ log area
 //!                                            ╱      ╲
-//!              marker 0x0000 │ count │ (zeros) │ count × (index 2 B, PPN 4 B) │ parity 7 B for each started 512 B
+//!              marker 0x0000 │ count │ (zeros) │ count × (index 2 B, PPN 4 B, (zeros)) │ parity 7 B for each started 512 B
 //! ```
 //!
 //! All numbers are little-endian, and a unit begins at any byte. The entries of a unit ascend by index, so that a
 //! look-up is a binary search in each unit, the newest unit winning. Blank flash reads as ones: an entry that maps to
-//! nothing is written as [`INVALID`]. What the paper draws in its figure 4, the sizes, is lost in the copy at hand;
-//! header and parity are parameters (what a header has beyond four bytes, and a parity beyond seven, is zeros; less
-//! parity is the first bytes of it), an entry needs its six bytes.
+//! nothing is written as [`INVALID`]. What the paper draws in its figure 4, the sizes, is lost in the copy at hand; they
+//! are parameters (what a header has beyond four bytes, an entry beyond six and a parity beyond seven, is zeros; less
+//! parity is the first bytes of it).
 //!
 //! **Torn units.** A partial program that was cut short leaves its unit as any mixture of blank and new.
 //! [`LogUnits::scan`] finds it out by the parity (`bch`) and by form: marker, count, order and range of the entries. A
@@ -36,7 +36,7 @@ use flash::{Geometry, Ppn};
 /// An entry that maps to nothing, in a unit.
 pub const INVALID: u32 = 0xffff_fffe;
 
-/// Bytes of an entry in a unit.
+/// Bytes of an entry that are used.
 const ENTRY: u32 = 6;
 /// Bytes of a header that are used.
 const HEADER: u32 = 4;
@@ -63,7 +63,7 @@ pub struct Scan {
 /// What to do with the dirty lines of a translation page when one of them is evicted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Flush {
-    /// Append the first so many of them, the victim included: condition 1.
+    /// Append the first of them, the victim's included, while they have no more entries than this: condition 1.
     WithinQuota(u32),
     /// Append the victim alone, although it is over the quota: condition 2.
     VictimAlone,
@@ -77,26 +77,30 @@ pub struct LogUnits {
     entries: u32,
     log_bytes: u32,
     header: u32,
+    entry: u32,
     parity: u32,
     threshold: u32,
 }
 
 impl LogUnits {
-    /// For pages of `page_bytes` bytes, of which `share` is the log area, rounded up to whole entries; headers of
-    /// `header` and parities of `parity` bytes; at most `threshold` units in a page.
+    /// For pages of `page_bytes` bytes, of which `share` is the log area, rounded up to whole entries; `sizes` are
+    /// the bytes of headers, entries and parities; at most `threshold` units in a page.
     ///
     /// # Errors
     /// Sizes with which no log works, by the parameter's meaning.
-    pub fn new(page_bytes: u32, share: f64, header: u32, parity: u32, threshold: u32) -> Result<LogUnits, String> {
+    pub fn new(page_bytes: u32, share: f64, sizes: [u32; 3], threshold: u32) -> Result<LogUnits, String> {
+        let [header, entry, parity] = sizes;
         if !(share > 0.0 && share < 1.0) {
             return Err(format!("a log area of {share} of a page is none"));
         }
-        if !(HEADER..=64).contains(&header) || parity > 64 {
-            return Err(format!("a log unit needs a header of {HEADER} to 64 bytes and a parity of at most 64"));
+        if !(HEADER..=64).contains(&header) || !(ENTRY..=64).contains(&entry) || parity > 64 {
+            return Err(format!(
+                "a log unit needs a header of {HEADER} to 64 bytes, entries of {ENTRY} to 64, a parity of at most 64"
+            ));
         }
         let entries = (f64::from(page_bytes) * (1.0 - share) / 4.0) as u32;
         let log_bytes = page_bytes - entries * 4;
-        let layout = LogUnits { entries, log_bytes, header, parity, threshold };
+        let layout = LogUnits { entries, log_bytes, header, entry, parity, threshold };
         let most = 1 << 16;
         if entries == 0 || entries > most || layout.capacity(log_bytes) >= most {
             return Err(format!(
@@ -128,13 +132,13 @@ impl LogUnits {
 
     /// Bytes of a unit of `count` entries: the paper's Func.
     pub fn unit_bytes(&self, count: u32) -> u32 {
-        let content = self.header + ENTRY * count;
+        let content = self.header + self.entry * count;
         content + self.parity * content.div_ceil(bch::PIECE as u32)
     }
 
     /// The most entries whose unit fits into `bytes`.
     pub fn capacity(&self, bytes: u32) -> u32 {
-        let without_parity = bytes.saturating_sub(self.header) / ENTRY;
+        let without_parity = bytes.saturating_sub(self.header) / self.entry;
         (1..=without_parity).rev().find(|&count| self.unit_bytes(count) <= bytes).unwrap_or(0)
     }
 
@@ -157,6 +161,17 @@ impl LogUnits {
         bits(self.log_bytes)
     }
 
+    /// A state as a number of [`LogUnits::state_bytes`] bytes.
+    pub fn pack(&self, state: LogState) -> u32 {
+        debug_assert!(state.units <= self.threshold && state.tail <= self.log_bytes);
+        state.units << self.tail_bits() | state.tail
+    }
+
+    /// What [`LogUnits::pack`] was made of.
+    pub fn unpack(&self, packed: u32) -> LogState {
+        LogState { tail: packed & ((1 << self.tail_bits()) - 1), units: packed >> self.tail_bits() }
+    }
+
     /// A state as a mark of the spare area; an empty log's is 0. `None` if it does not fit.
     pub fn mark(&self, state: LogState) -> Option<u16> {
         let mark = state.units.checked_shl(self.tail_bits())? | state.tail;
@@ -165,8 +180,12 @@ impl LogUnits {
 
     /// What [`LogUnits::mark`] was made of.
     pub fn of_mark(&self, mark: u16) -> LogState {
-        let mark = u32::from(mark);
-        LogState { tail: mark & ((1 << self.tail_bits()) - 1), units: mark >> self.tail_bits() }
+        self.unpack(u32::from(mark))
+    }
+
+    /// The state of a log that takes no more units.
+    pub fn closed(&self, state: LogState) -> LogState {
+        LogState { tail: self.log_bytes, ..state }
     }
 
     // ---- flush-back --------------------------------------------------------------------------------------------
@@ -179,17 +198,12 @@ impl LogUnits {
         }
     }
 
-    /// What to do when a line with `victim` dirty entries is evicted, and `others` are those of the page's other dirty
-    /// lines: equation 2.
-    pub fn flush(&self, state: LogState, victim: u32, others: impl IntoIterator<Item = u32>) -> Flush {
+    /// What to do when a line with `victim` dirty entries is evicted: equation 2. Its sum runs over the page's dirty
+    /// lines in the caller's order, the victim first, and ends at the first that the quota does not hold.
+    pub fn flush(&self, state: LogState, victim: u32) -> Flush {
         let quota = self.quota(state);
         if self.unit_bytes(victim) <= quota {
-            let mut sum = victim;
-            let more = others.into_iter().take_while(|dirty| {
-                sum += dirty;
-                self.unit_bytes(sum) <= quota
-            });
-            Flush::WithinQuota(1 + more.count() as u32)
+            Flush::WithinQuota(self.capacity(quota))
         } else if self.fits(state, victim) {
             Flush::VictimAlone
         } else {
@@ -199,20 +213,21 @@ impl LogUnits {
 
     // ---- units -------------------------------------------------------------------------------------------------
 
-    /// A unit of entries, index and page, in any order but each once; [`Ppn::NONE`] maps to nothing. It replaces what
-    /// `out` holds.
+    /// A unit of entries, index and page, ascending by index; [`Ppn::NONE`] maps to nothing. It replaces what `out`
+    /// holds.
     pub fn encode(&self, entries: impl IntoIterator<Item = (u32, Ppn)>, out: &mut Vec<u8>) {
         out.clear();
         out.resize(self.header as usize, 0);
+        let mut count: u16 = 0;
+        let mut least = 0;
         for (index, ppn) in entries {
-            debug_assert!(index < self.entries, "entry {index} of a page of {}", self.entries);
+            debug_assert!(least <= index && index < self.entries, "entry {index}, of {} from {least} on", self.entries);
+            least = index + 1;
             out.extend((index as u16).to_le_bytes());
             out.extend(if ppn == Ppn::NONE { INVALID } else { ppn.0 }.to_le_bytes());
+            out.extend((ENTRY..self.entry).map(|_| 0));
+            count += 1;
         }
-        let listed = out[self.header as usize..].as_chunks_mut::<{ ENTRY as usize }>().0;
-        listed.sort_unstable_by_key(|&[low, high, ..]| u16::from_le_bytes([low, high]));
-        debug_assert!(listed.windows(2).all(|pair| pair[0][..2] != pair[1][..2]), "an entry is given twice");
-        let count = listed.len() as u16;
         assert!(count > 0, "a log unit without entries");
         out[..2].copy_from_slice(&MARKER.to_le_bytes());
         out[2..4].copy_from_slice(&count.to_le_bytes());
@@ -251,11 +266,11 @@ impl LogUnits {
             let (mut low, mut high) = (0, count);
             while low < high {
                 let middle = (low + high) / 2;
-                match u32::from(u16_at(read, first + ENTRY * middle)) {
+                match u32::from(u16_at(read, first + self.entry * middle)) {
                     at if at < index => low = middle + 1,
                     at => {
                         if at == index {
-                            found = u32_at(read, first + ENTRY * middle + 2);
+                            found = u32_at(read, first + self.entry * middle + 2);
                             break;
                         }
                         high = middle;
@@ -268,7 +283,7 @@ impl LogUnits {
 
     fn replay_from(&self, read: &impl Fn(usize) -> u32, units: u32, mut each: impl FnMut(u32, Ppn)) {
         self.each_unit(read, units, |first, count| {
-            for entry in (0..count).map(|entry| first + ENTRY * entry) {
+            for entry in (0..count).map(|entry| first + self.entry * entry) {
                 each(u32::from(u16_at(read, entry)), ppn(u32_at(read, entry + 2)));
             }
         });
@@ -315,14 +330,14 @@ impl LogUnits {
             return None;
         }
         let mut least = 0;
-        for entry in (0..count).map(|entry| at + self.header + ENTRY * entry) {
+        for entry in (0..count).map(|entry| at + self.header + self.entry * entry) {
             let (index, ppn) = (u32::from(u16_at(read, entry)), u32_at(read, entry + 2));
             if index < least || index >= self.entries || (u64::from(ppn) >= Geometry::MAX_PAGES && ppn != INVALID) {
                 return None;
             }
             least = index + 1;
         }
-        let content = self.header + ENTRY * count;
+        let content = self.header + self.entry * count;
         let mut stored = at + content;
         for first in (0..content).step_by(bch::PIECE) {
             let piece = at + first..at + content.min(first + bch::PIECE as u32);

@@ -169,6 +169,26 @@ impl Space {
         }
     }
 
+    /// Has the blocks of a stream of translation pages programmed in SLC mode, where cells hold more than one bit: each
+    /// holds so many pages fewer. They are to be collected apart from the others, for the victim policy counts the
+    /// pages that a block could hold.
+    pub fn set_slc(&mut self, stream: usize) {
+        let apart = self.translation.as_ref().is_some_and(|blocks| blocks.stream == stream && !blocks.among_data);
+        assert!(apart, "blocks of stream {stream} are collected by the policy, which takes all for equally large");
+        self.streams[stream].slc = self.blocks.geometry().bits_per_cell > 1;
+    }
+
+    /// The mode in which pages of a stream are to be programmed.
+    #[inline(always)]
+    pub fn mode(&self, stream: usize) -> Mode {
+        if self.streams[stream].slc { Mode::Slc } else { Mode::Normal }
+    }
+
+    /// Pages that a block of a stream holds.
+    pub fn block_pages(&self, stream: usize) -> u32 {
+        self.streams[stream].block_pages(self.blocks.geometry())
+    }
+
     /// Takes factory-bad blocks out of service on a fresh device.
     ///
     /// # Errors
@@ -211,7 +231,8 @@ impl Space {
             let Some(found) = census.blocks[block.index()].filter(|found| found.newest) else { continue };
             let stream = if found.kind == Kind::Translation { translation } else { Some(data) };
             if let Some(stream) = stream {
-                self.blocks.resume(block, found.programmed);
+                let end = self.block_pages(stream).max(found.programmed);
+                self.blocks.resume(block, found.programmed..end);
                 self.streams[stream].replace(&g, g.die_of(block).index(), block, found.programmed);
             }
         }
@@ -255,6 +276,7 @@ impl Space {
                 }
             }
             let g = *self.blocks.geometry();
+            self.blocks.shorten(block, self.block_pages(stream));
             if let Some(former) = self.streams[stream].replace(&g, lane, block, 0) {
                 self.close(stream, former);
             }
@@ -281,9 +303,13 @@ impl Space {
 
     /// The block of translation pages with the fewest live ones, if any has a dead page; the lowest among equals.
     pub fn best_translation_block(&self) -> Option<Block> {
-        let closed = self.translation.as_ref()?.closed.iter();
-        let dead = |block: &&Block| self.blocks.live_of(**block) < self.blocks.geometry().pages_per_block;
-        closed.filter(dead).min_by_key(|&&block| (self.blocks.live_of(block), block)).copied()
+        let translation = self.translation.as_ref()?;
+        let pages = self.block_pages(translation.stream);
+        let closed = translation.closed.iter();
+        closed
+            .filter(|&&block| self.blocks.live_of(block) < pages)
+            .min_by_key(|&&block| (self.blocks.live_of(block), block))
+            .copied()
     }
 
     /// Takes a block of either sort out of the candidates; whether it was one.
@@ -421,6 +447,28 @@ impl Space {
         self.doomed.push(block);
     }
 
+    /// After a partial program that failed: the page's block is doomed, in a lane or not.
+    pub fn doom(&mut self, ppn: Ppn) {
+        let block = self.blocks.geometry().block_of(ppn);
+        if self.doomed.contains(&block) {
+            return;
+        }
+        let open = (0..self.streams.len()).find_map(|stream| Some((stream, self.streams[stream].lane_of(block)?)));
+        if let Some((stream, lane)) = open {
+            let next = self.streams[stream].run(lane);
+            if next.is_empty() {
+                self.streams[stream].clear(lane);
+                self.close(stream, block);
+            } else {
+                return self.abandon(Ppn(next.start));
+            }
+        }
+        if self.blocks.is_candidate(block.0) {
+            self.blocks.begin_collecting(block);
+        }
+        self.doomed.push(block);
+    }
+
     /// Ends a block that holds nothing live: erases it, or marks it bad if it failed.
     ///
     /// # Errors
@@ -535,7 +583,7 @@ impl Space {
         let space = &mut self;
         let ages = gc::by_name(settings.word("gc")).is_some_and(|row| row.ages);
         space.blocks = Blocks::load(geometry, free_order(settings), ages, from);
-        space.streams = space.streams.iter().map(|lanes| Lanes::load(lanes.count(), from)).collect();
+        space.streams.iter_mut().for_each(|lanes| lanes.load(from));
         let doomed = from.u32();
         space.doomed = (0..doomed).map(|_| Block(from.u32())).collect();
         if let Some(translation) = &mut space.translation {
@@ -547,5 +595,146 @@ impl Space {
             *rng = Rng::from_state([from.u64(), from.u64(), from.u64(), from.u64()]);
         }
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+    use flash::{Full, Nand, NoData, Tvpn};
+
+    const DATA: usize = 0;
+    const TRANSLATION: usize = 1;
+
+    /// Two dies of eight blocks of eight pages; in SLC mode four, or two.
+    fn chip(bits_per_cell: u32) -> Nand<NoData, Full> {
+        let g = Geometry { dies: 2, blocks_per_die: 8, pages_per_block: 8, bits_per_cell, ..Geometry::default() };
+        Nand::new(g.checked().unwrap())
+    }
+
+    fn settings() -> Settings {
+        Settings::defaults(&[GC, FREE_ORDER, GC_LOW, GC_HIGH, SEED])
+    }
+
+    fn space(chip: &Nand<NoData, Full>) -> Space {
+        let mut space = Space::new(*chip.geometry(), &settings(), &[2, 2]);
+        space.translation = Some(TranslationBlocks { stream: TRANSLATION, closed: Vec::new(), among_data: false });
+        space.set_slc(TRANSLATION);
+        space
+    }
+
+    /// Programs a page of a stream on a die.
+    fn put(space: &mut Space, chip: &mut Nand<NoData, Full>, stream: usize, die: usize, address: u32) -> Ppn {
+        let to = space.page_on(chip, stream, die).unwrap();
+        let (program, mode) = (space.number(), space.mode(stream));
+        let result = match stream {
+            DATA => {
+                let oob = Oob { mode, ..Oob::data(Lpn(address), program, program) };
+                chip.program(to, oob, Payload::User(&()), Cause::Host)
+            }
+            _ => {
+                let oob = Oob { mode, ..Oob::translation(Tvpn(address), program, program) };
+                chip.program(to, oob, Payload::Meta(&[address]), Cause::TranslationUpdate)
+            }
+        };
+        let Ok(()) = result;
+        to
+    }
+
+    fn audit(space: &Space, live: &[Ppn]) {
+        let g = *space.blocks.geometry();
+        let mut counts = vec![0; g.block_count() as usize];
+        live.iter().for_each(|&ppn| counts[g.block_of(ppn).index()] += 1);
+        space.audit_counts(counts).unwrap();
+        assert!(live.iter().all(|&ppn| space.blocks.is_live(ppn)));
+    }
+
+    #[test]
+    fn a_stream_in_slc_mode_fills_a_part_of_each_block() {
+        for (bits, pages) in [(1, 8), (2, 4), (3, 2), (4, 2)] {
+            let mut chip = chip(bits);
+            let mut space = space(&chip);
+            assert_eq!((space.block_pages(TRANSLATION), space.block_pages(DATA)), (pages, 8));
+            let data: Vec<Ppn> = (0..9).map(|lpn| put(&mut space, &mut chip, DATA, 0, lpn)).collect();
+            let mut live: Vec<Ppn> =
+                (0..2 * pages + 1).map(|tvpn| put(&mut space, &mut chip, TRANSLATION, 0, tvpn)).collect();
+            let g = *chip.geometry();
+            // Each block's pages in turn, and no more of them.
+            let offsets: Vec<u32> = live.iter().map(|&ppn| g.offset_of(ppn)).collect();
+            assert_eq!(offsets, (0..2 * pages + 1).map(|page| page % pages).collect::<Vec<_>>());
+            assert_eq!(chip.is_slc(g.block_of(live[0])), bits > 1);
+            assert!(!chip.is_slc(g.block_of(data[0])));
+            audit(&space, &[&live[..], &data[..]].concat());
+            // Two are full and live: there is nothing to gain.
+            assert_eq!(space.translation.as_ref().unwrap().closed.len(), 2);
+            assert_eq!(space.best_translation_block(), None);
+            let dead = live.remove(pages as usize);
+            space.blocks.kill(dead);
+            let victim = g.block_of(dead);
+            assert_eq!((space.best_translation_block(), space.pick(0..16)), (Some(victim), None));
+            live.retain(|&ppn| {
+                g.block_of(ppn) != victim || {
+                    space.blocks.kill(ppn);
+                    false
+                }
+            });
+            assert_eq!(space.blocks.next_live(victim, 0), None, "pages that are never programmed are dead");
+            let free = space.blocks.free_total();
+            space.finish(&mut chip, victim, Fate::Erase, Cause::TranslationGc).unwrap();
+            assert_eq!(space.blocks.free_total(), free + 1);
+            // Whose pages are next is no matter to the block any more.
+            let again = (0..6 * 8).map(|lpn| put(&mut space, &mut chip, DATA, 0, lpn));
+            let data: Vec<Ppn> = data.into_iter().chain(again).collect();
+            audit(&space, &[&live[..], &data[..]].concat());
+        }
+    }
+
+    #[test]
+    fn a_lane_in_slc_mode_is_saved_and_found_again_by_a_mount() {
+        let mut chip = chip(2);
+        let mut before = space(&chip);
+        // A full block, and one that is begun.
+        let live: Vec<Ppn> = (0..6).map(|tvpn| put(&mut before, &mut chip, TRANSLATION, 1, tvpn)).collect();
+        let mut saver = Saver::default();
+        before.save(&mut saver);
+        let bytes = saver.finish();
+        let mut loaded = space(&chip).load(&settings(), &mut Loader::new(&bytes));
+        let mut flash = chip.clone();
+        let mut more: Vec<Ppn> = (6..9).map(|tvpn| put(&mut loaded, &mut flash, TRANSLATION, 1, tvpn)).collect();
+        audit(&loaded, &[&live[..], &more[..]].concat());
+
+        let mut mounted = space(&chip);
+        let census = Census::take(&mut chip, |_| ()).unwrap();
+        mounted.adopt(&census, DATA, Some(TRANSLATION));
+        live.iter().for_each(|&ppn| mounted.blocks.revive(ppn));
+        audit(&mounted, &live);
+        assert_eq!(mounted.streams[TRANSLATION].room(1), 2);
+        assert_eq!(mounted.best_translation_block(), None);
+        let again: Vec<Ppn> = (6..9).map(|tvpn| put(&mut mounted, &mut chip, TRANSLATION, 1, tvpn)).collect();
+        // It goes on where it was, and so does what was saved; which free block comes next is another matter.
+        let third = more.pop();
+        assert_eq!((&again[..2], again.len()), (&more[..], 3));
+        assert!(third.is_some_and(|ppn| chip.geometry().offset_of(ppn) == 0));
+        audit(&mounted, &[&live[..], &again[..]].concat());
+    }
+
+    #[test]
+    fn a_failed_program_in_slc_mode_dooms_its_block() {
+        let mut chip = chip(2);
+        let mut space = space(&chip);
+        let kept = put(&mut space, &mut chip, TRANSLATION, 0, 1);
+        let failed = space.page_on(&mut chip, TRANSLATION, 0).unwrap();
+        space.abandon(failed);
+        assert_eq!(space.doomed, [chip.geometry().block_of(kept)]);
+        audit(&space, &[kept]);
+    }
+
+    #[test]
+    #[should_panic(expected = "takes all for equally large")]
+    fn blocks_in_slc_mode_are_not_the_policy_s() {
+        let chip = chip(2);
+        let mut space = Space::new(*chip.geometry(), &settings(), &[2, 2]);
+        space.set_slc(DATA);
     }
 }

@@ -9,7 +9,7 @@ use crate::parts::space::Space;
 use crate::{Error, Loader, Saver};
 use alloc::vec;
 use alloc::vec::Vec;
-use flash::{Cause, FaultKind, Flash, FlashFault, Oob, Payload, Ppn, Tvpn};
+use flash::{Block, Cause, FaultKind, Flash, FlashFault, Oob, Payload, Ppn, Tvpn};
 
 /// See the module's description.
 #[derive(Clone, Debug)]
@@ -74,16 +74,19 @@ impl TranslationStore {
     ) -> Result<(), Error<F::Fault>> {
         let old = self.at(tvpn);
         let (stream, entries) = (self.stream, self.entries as usize);
+        let mode = space.mode(stream);
         let to = place(flash, space, stream, |flash, to, program| {
             if old == Ppn::NONE {
                 let mut words = vec![Ppn::NONE.0; entries];
                 edit(&mut words);
                 let watermark = if now { program } else { 0 };
-                return flash.program(to, Oob::translation(tvpn, watermark, program), Payload::Meta(&words), cause);
+                let oob = Oob { mode, ..Oob::translation(tvpn, watermark, program) };
+                return flash.program(to, oob, Payload::Meta(&words), cause);
             }
             let copied = flash.copy(old, to, cause, |oob, words| {
                 edit(words);
                 oob.program = program;
+                oob.mode = mode;
                 if now {
                     oob.version = program;
                 }
@@ -108,9 +111,11 @@ impl TranslationStore {
         now: bool,
         cause: Cause,
     ) -> Result<(), Error<F::Fault>> {
+        let mode = space.mode(self.stream);
         let to = place(flash, space, self.stream, |flash, to, program| {
             let watermark = if now { program } else { 0 };
-            flash.program(to, Oob::translation(tvpn, watermark, program), Payload::Meta(words), cause)
+            let oob = Oob { mode, ..Oob::translation(tvpn, watermark, program) };
+            flash.program(to, oob, Payload::Meta(words), cause)
         })?;
         self.put(space, tvpn, to);
         Ok(())
@@ -123,6 +128,42 @@ impl TranslationStore {
         if old != Ppn::NONE {
             space.blocks.kill(old);
         }
+    }
+
+    /// Moves the live translation pages out of a block; how many.
+    ///
+    /// # Errors
+    /// Full; the medium's. What was moved before stays moved.
+    pub fn empty<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        space: &mut Space,
+        block: Block,
+        cause: Cause,
+    ) -> Result<u64, Error<F::Fault>> {
+        let g = *flash.geometry();
+        let die = g.die_of(block).index();
+        let mut moved = 0;
+        while let Some(offset) = space.blocks.next_live(block, 0) {
+            let from = g.page(block, offset);
+            let to = space.page_on(flash, self.stream, die)?;
+            let program = space.number();
+            match flash.copy(from, to, cause, |oob, _| oob.program = program) {
+                Ok(oob) => {
+                    self.directory[oob.tvpn().index()] = to;
+                    space.blocks.kill(from);
+                    moved += 1;
+                }
+                Err(fault) if fault.kind() == FaultKind::ProgramFailed => space.abandon(to),
+                Err(fault) => {
+                    if fault.kind() == FaultKind::Uncorrectable {
+                        space.give_back(self.stream, to);
+                    }
+                    return Err(fault.into());
+                }
+            }
+        }
+        Ok(moved)
     }
 
     /// Bytes of the directory.

@@ -41,7 +41,7 @@ mod detector;
 
 use crate::demand::Demand;
 use crate::demand::cache::{Cache, Entry, Shape};
-use crate::demand::map::{Map, Store};
+use crate::demand::map::{Map, Page, Store};
 use crate::demand::out_of_place::{BATCH_EVICT, OutOfPlace};
 use crate::demand::parameters::{self, counters_and, demand_parameters};
 use crate::parts::cache::{self, MappingCache, OrderKind};
@@ -260,22 +260,21 @@ impl Blocks {
 fn mapped_as_block<S: Store>(
     store: &S,
     shape: &Shape,
-    tvpn: Tvpn,
-    words: &[u32],
+    page: Page<'_>,
     index: usize,
     places: &mut Vec<u32>,
 ) -> Option<Ppn> {
     let in_order = |places: &[u32]| places.windows(2).all(|pair| pair[1] == pair[0].wrapping_add(1));
     // Mostly two entries tell that it is not.
     let mut two = [Ppn::NONE.0; 2];
-    store.entries(tvpn, words, index, &mut two);
+    store.entries(page, index, &mut two);
     let first = Ppn(two[0]);
     if first == Ppn::NONE || !in_order(&two) || shape.geometry.offset_of(first) != 0 {
         return None;
     }
     places.clear();
     places.resize(shape.geometry.pages_per_block as usize, Ppn::NONE.0);
-    store.entries(tvpn, words, index, places);
+    store.entries(page, index, places);
     in_order(places).then_some(first)
 }
 
@@ -359,14 +358,13 @@ impl Cache for Convertible {
         let block = blocks.of(lpn);
         let mut first = None;
         let within = blocks.around(block, 1 << *run_bits);
-        let fetched = pages.fetch_unless(flash, map, lpn, within, |pages, store, words| {
+        let fetched = pages.fetch_unless(flash, map, lpn, within, |pages, store, page| {
             if block.0 >= blocks.count {
                 return false;
             }
-            let (tvpn, index) = store.locate(block.0 << blocks.shift);
+            let (_, index) = store.locate(block.0 << blocks.shift);
             let changed = |lpn: Lpn| pages.find(lpn).is_some_and(|slot| pages.is_dirty(slot, lpn));
-            first =
-                mapped_as_block(store, shape, tvpn, words, index, places).filter(|_| !blocks.lpns(block).any(changed));
+            first = mapped_as_block(store, shape, page, index, places).filter(|_| !blocks.lpns(block).any(changed));
             first.is_some()
         })?;
         if let Some(first) = first {

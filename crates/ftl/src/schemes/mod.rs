@@ -2,11 +2,15 @@
 //!
 //! Adding a scheme is a file here and a line in the `schemes!` call below.
 
+pub mod cdftl;
 pub mod cftl;
 pub mod dftl;
+pub mod lazyftl;
+pub mod lsftl;
 pub mod null;
 pub mod page;
 pub mod scftl;
+pub mod sftl;
 pub mod tpftl;
 
 #[cfg(feature = "canary")]
@@ -46,9 +50,15 @@ schemes! {
     dftl::Dftl => dftl::ROW_E,
     tpftl::Tpftl => tpftl::ROW,
     cftl::Cftl => cftl::ROW,
+    lsftl::Lsftl => lsftl::ROW,
+    lsftl::Lsftl => lsftl::ROW_E,
+    cdftl::Cdftl => cdftl::ROW,
+    sftl::Sftl => sftl::ROW,
     scftl::Scftl => scftl::ROW,
     scftl::Scftl => scftl::ROW_ADAPTIVE,
     scftl::Scftl => scftl::ROW_CAST,
+    lsftl::ScftlLog => lsftl::ROW_RUNS,
+    lazyftl::LazyFtl => lazyftl::ROW,
     #[cfg(feature = "canary")]
     canary::Canary => canary::ROW,
 }

@@ -104,7 +104,7 @@ pub(super) static ROW_CAST: Scheme = Scheme {
 /// Runs over translation pages that are written out of place.
 pub type Scftl = Demand<Runs, OutOfPlace>;
 
-const REPLACEMENT: Parameter = Parameter {
+pub(super) const REPLACEMENT: Parameter = Parameter {
     name: "replacement",
     summary: "which block to evict",
     unit: "",
@@ -113,7 +113,7 @@ const REPLACEMENT: Parameter = Parameter {
     source: "S1 section III-B, Table III",
 };
 
-const THRESHOLD: Parameter = Parameter {
+pub(super) const THRESHOLD: Parameter = Parameter {
     name: "threshold-bits",
     summary: "bits of the count of modified blocks of each translation page; writing it back is worth while when they \
               are all ones (the n of D-NRU-n)",
@@ -123,7 +123,7 @@ const THRESHOLD: Parameter = Parameter {
     source: "S1 section IV, Table III",
 };
 
-const SPATIAL: Parameter = Parameter {
+pub(super) const SPATIAL: Parameter = Parameter {
     name: "spatial",
     summary: "entries that one reading of a translation page caches, if their blocks find room; 1: no prefetching",
     unit: "entries",
@@ -152,7 +152,7 @@ pub(super) const RUN_BITS: Parameter = Parameter {
 
 pub(super) const RUN_STRIPE: Parameter = Parameter { default: Value::Count(32), ..STRIPE };
 
-const COUNTERS: &[(&str, &str)] = &[
+pub(super) const COUNTERS: &[(&str, &str)] = &[
     ("splits", "blocks split because an entry of theirs changed"),
     ("merges", "entries or blocks that joined a neighbour"),
     ("prefetched", "blocks brought in by spatial fetches"),

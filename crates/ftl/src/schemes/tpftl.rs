@@ -417,8 +417,9 @@ impl TwoLevel {
             return Ok(());
         }
         let tvpn = Tvpn(page);
+        let batch = map.batch(flash, tvpn, 1)?;
         let mut entries = core::mem::take(&mut self.written);
-        match map.batch(tvpn, 1) {
+        match batch {
             Batch::All => self.clean_page(tvpn, &mut entries),
             Batch::Victim => self.clean(victim, &mut entries),
             Batch::UpTo(most) => {
@@ -497,8 +498,8 @@ impl TwoLevel {
             }
             // One update cleans the whole page or is not worth it.
             let left = self.nodes[coldest as usize].heat.count > 0;
-            let free = |cache: &Self| !cache.entries[cache.victim(coldest) as usize].dirty;
-            if !left || !(free(self) || map.batch(Tvpn(coldest), 1) == Batch::All) {
+            let free = left && !self.entries[self.victim(coldest) as usize].dirty;
+            if !free && (!left || map.batch(flash, Tvpn(coldest), 1)? != Batch::All) {
                 break;
             }
             self.evict(flash, map, coldest)?;
@@ -621,8 +622,8 @@ impl Cache for TwoLevel {
         let last = ahead.last().copied().unwrap_or(lpn.0);
         self.words.clear();
         self.words.resize((last - lpn.0) as usize + 1, Ppn::NONE.0);
-        if let Some(words) = map.read(flash, tvpn)? {
-            map.store.entries(tvpn, words, index, &mut self.words);
+        if let Some(page) = map.read(flash, tvpn)? {
+            map.store.entries(page, index, &mut self.words);
         }
         let tick = self.use_now();
         // The one that was asked for is the most recent, what follows it stands behind it.

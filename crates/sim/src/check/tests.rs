@@ -33,6 +33,19 @@ fn every_scheme_holds_with_real_bytes() {
     }
 }
 
+/// The checker makes caches as small as a scheme takes them: `lazyftl` then has an update table of three blocks for each
+/// die. Here it has one of many, in which entries grow old, are superseded and are settled along with others.
+#[test]
+fn lazyftl_holds_with_a_table_of_many_blocks() {
+    for quota in ["0.15", "0.4"] {
+        let settings = [("cache-bytes", "20000"), ("quota", quota)];
+        let settings = settings.map(|(name, value)| (name.to_string(), value.to_string())).to_vec();
+        let report = checked(&CheckConfig { settings, ..brief("lazyftl") }).unwrap();
+        assert!(report.passed(), "{report}");
+        assert!(report.cuts > 1000 && report.honesty.restores > 100 && report.media.full > 0, "{report}");
+    }
+}
+
 /// Seeds of `page` that failed once, each with every cut: what broke and why.
 const FAILED_ONCE: &[(u64, &str)] = &[
     (23, "full for ever: a spread collection opened the last free block and host pages followed into it"),

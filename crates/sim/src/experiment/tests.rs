@@ -87,10 +87,10 @@ fn causes_partition_the_time() {
     let mut rng = Rng::new(3);
     let requests: Vec<Request> =
         (0..20_000).map(|i| request(i * 300, Operation::Write, rng.below(1024) * 4096, 4096)).collect();
-    for scheme in ["page", "dftl", "dftl-e"] {
+    for scheme in ["page", "dftl", "dftl-e", "lazyftl"] {
         let mut config = config(scheme, PLAIN);
         config.fill = Fill::Sequential;
-        if scheme != "page" {
+        if scheme.starts_with("dftl") {
             config.settings.set(schemes::by_name(scheme).unwrap().parameters, "cache-bytes", "1000").unwrap();
         }
         let result = run_list(&config, requests.clone()).result;

@@ -8,8 +8,10 @@
 //! bytes, as in the papers: what is cached, and what is replaced when, is the scheme's.
 
 mod order;
+mod pages;
 
 pub use order::{Order, OrderKind};
+pub use pages::PageCache;
 
 use crate::{Loader, Saver};
 use alloc::vec;
@@ -24,8 +26,16 @@ const DIRTY: u32 = 1 << 30;
 const UNMAPPED: u32 = (1 << 28) - 1;
 
 /// A cached line.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Slot(u32);
+
+impl Slot {
+    /// The slot's number, below the capacity.
+    #[inline(always)]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// See the module's description.
 #[derive(Clone, Debug)]
@@ -164,6 +174,11 @@ impl MappingCache {
             .map(Slot)
     }
 
+    /// The lines that are cached, in no particular order.
+    pub fn lines(&self) -> impl Iterator<Item = Slot> + '_ {
+        (0..self.capacity).filter(|&slot| self.line[slot as usize] != NONE).map(Slot)
+    }
+
     /// Sorts lines by when they will be replaced, the next first.
     pub fn sort_by_use(&self, lines: &mut [Slot]) {
         lines.sort_unstable_by_key(|slot| self.order.standing(slot.0));
@@ -175,7 +190,20 @@ impl MappingCache {
         self.dirty_head[tvpn.index()] != NONE
     }
 
-    fn tvpn_of(&self, slot: Slot) -> Tvpn {
+    /// When a line was last used, on the clock of a replacement order that goes by recency.
+    #[inline(always)]
+    pub fn last_use(&self, slot: Slot) -> u64 {
+        self.order.standing(slot.0).2
+    }
+
+    /// The first LPN of a cached line.
+    pub fn lpn_of(&self, slot: Slot) -> u32 {
+        self.line[slot.0 as usize] << self.line_shift
+    }
+
+    /// The translation page of a line.
+    #[inline(always)]
+    pub fn tvpn_of(&self, slot: Slot) -> Tvpn {
         let (line, lines) = (self.line[slot.0 as usize], self.page_lines);
         Tvpn(if lines.is_power_of_two() { line >> lines.trailing_zeros() } else { line / lines })
     }

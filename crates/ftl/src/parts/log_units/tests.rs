@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 /// Headers of 4 and parities of 7 bytes, a quarter of 4 KiB: the defaults.
 fn plain() -> LogUnits {
-    LogUnits::new(4096, 0.25, 4, 7, 3).unwrap()
+    LogUnits::new(4096, 0.25, [4, 6, 7], 3).unwrap()
 }
 
 fn left(log: &LogUnits, state: LogState) -> (u32, u32) {
@@ -23,7 +23,7 @@ fn sizes_are_the_specification_s() {
     assert_eq!((log.unit_bytes(1), log.unit_bytes(54), log.unit_bytes(85)), (17, 335, 4 + 510 + 14));
     // 2 B of 11 and 2 bits: a directory entry of 6 B.
     assert_eq!(log.state_bytes(), 2);
-    assert!(log.is_guarded() && !LogUnits::new(4096, 0.25, 4, 6, 3).unwrap().is_guarded());
+    assert!(log.is_guarded() && !LogUnits::new(4096, 0.25, [4, 6, 6], 3).unwrap().is_guarded());
     for bytes in 0..2000 {
         let most = log.capacity(bytes);
         assert!(log.unit_bytes(most + 1) > bytes && (most == 0 || log.unit_bytes(most) <= bytes), "{bytes}");
@@ -33,47 +33,45 @@ fn sizes_are_the_specification_s() {
 #[test]
 fn sizes_that_cannot_work_are_refused() {
     for (page, share, header, parity) in [(4096, 0.0, 4, 7), (4096, 1.0, 4, 7), (4096, f64::NAN, 4, 7)] {
-        assert!(LogUnits::new(page, share, header, parity, 3).is_err());
+        assert!(LogUnits::new(page, share, [header, 6, parity], 3).is_err());
     }
-    assert!(LogUnits::new(4096, 0.25, 3, 7, 3).is_err() && LogUnits::new(4096, 0.25, 4, 65, 3).is_err());
-    assert!(LogUnits::new(1 << 20, 0.25, 4, 7, 3).unwrap_err().contains("196608 entries"));
-    assert!(LogUnits::new(1 << 20, 0.9, 4, 7, 3).is_err());
-    assert!(LogUnits::new(1 << 18, 0.25, 4, 7, 3).is_ok());
+    assert!(LogUnits::new(4096, 0.25, [3, 6, 7], 3).is_err() && LogUnits::new(4096, 0.25, [4, 6, 65], 3).is_err());
+    assert!(LogUnits::new(1 << 20, 0.25, [4, 6, 7], 3).unwrap_err().contains("196608 entries"));
+    assert!(LogUnits::new(1 << 20, 0.9, [4, 6, 7], 3).is_err());
+    assert!(LogUnits::new(1 << 18, 0.25, [4, 6, 7], 3).is_ok());
 }
 
 /// The worked example of the specification, line by line.
 #[test]
 fn the_worked_example() {
-    let log = LogUnits::new(512, 0.125, 4, 0, 3).unwrap();
+    let log = LogUnits::new(512, 0.125, [4, 6, 0], 3).unwrap();
     assert_eq!(log.log_bytes(), 64);
     let mut state = LogState::default();
-    assert_eq!((log.quota(state), log.flush(state, 1, [1, 2])), (21, Flush::WithinQuota(2)));
+    assert_eq!((log.quota(state), log.flush(state, 1)), (21, Flush::WithinQuota(2)));
     assert_eq!((log.unit_bytes(2), log.unit_bytes(4)), (16, 28));
     state = log.after(state, 2);
     assert_eq!(left(&log, state), (48, 2));
-    assert_eq!((log.quota(state), log.flush(state, 5, [])), (24, Flush::VictimAlone));
+    assert_eq!((log.quota(state), log.flush(state, 5)), (24, Flush::VictimAlone));
     assert_eq!(log.unit_bytes(5), 34);
     state = log.after(state, 5);
     assert_eq!(left(&log, state), (14, 1));
-    assert_eq!((log.quota(state), log.flush(state, 1, [1])), (14, Flush::WithinQuota(1)));
+    assert_eq!((log.quota(state), log.flush(state, 1)), (14, Flush::WithinQuota(1)));
     state = log.after(state, 1);
     assert_eq!(left(&log, state), (4, 0));
-    assert_eq!((log.quota(state), log.flush(state, 1, [3])), (0, Flush::OutOfPlace));
+    assert_eq!((log.quota(state), log.flush(state, 1)), (0, Flush::OutOfPlace));
 }
 
 #[test]
-fn the_quota_ends_a_batch_at_the_first_line_that_is_too_much() {
+fn the_quota_is_an_equal_share_of_what_is_left() {
     let log = plain();
     // 1024 / 3 = 341 bytes: 55 entries.
     assert_eq!(log.capacity(log.quota(LogState::default())), 55);
-    let flush = |victim, others: &[u32]| log.flush(LogState::default(), victim, others.iter().copied());
-    assert_eq!(flush(50, &[5, 1, 1]), Flush::WithinQuota(2));
-    assert_eq!(flush(50, &[6, 1, 1]), Flush::WithinQuota(1), "a later line is not taken in its place");
-    assert_eq!(flush(55, &[]), Flush::WithinQuota(1));
-    assert_eq!(flush(56, &[1]), Flush::VictimAlone);
-    assert_eq!(flush(200, &[]), Flush::OutOfPlace);
+    let flush = |victim| log.flush(LogState::default(), victim);
+    assert_eq!((flush(1), flush(55)), (Flush::WithinQuota(55), Flush::WithinQuota(55)));
+    assert_eq!((flush(56), flush(170 - 5)), (Flush::VictimAlone, Flush::VictimAlone));
+    assert_eq!(flush(200), Flush::OutOfPlace);
     let none = LogUnits { threshold: 0, ..log };
-    assert_eq!(none.flush(LogState::default(), 1, []), Flush::OutOfPlace);
+    assert_eq!(none.flush(LogState::default(), 1), Flush::OutOfPlace);
     assert!(!none.fits(LogState::default(), 1));
 }
 
@@ -85,7 +83,7 @@ fn a_state_fits_the_spare_area_of_small_pages() {
         assert_eq!(log.mark(state).map(|mark| log.of_mark(mark)), Some(state));
     }
     assert_eq!(log.mark(LogState { tail: 0, units: 32 }), None);
-    let large = LogUnits::new(1 << 16, 0.25, 4, 7, 7).unwrap();
+    let large = LogUnits::new(1 << 16, 0.25, [4, 6, 7], 7).unwrap();
     assert_eq!(large.mark(LogState { tail: 17, units: 7 }), None);
 }
 
@@ -130,7 +128,7 @@ impl Page {
             entries.insert(rng.below(u64::from(self.log.entries())) as u32, any_ppn(rng));
         }
         let mut bytes = vec![1, 2, 3];
-        self.log.encode(entries.iter().rev().map(|(&index, &ppn)| (index, ppn)), &mut bytes);
+        self.log.encode(entries.iter().map(|(&index, &ppn)| (index, ppn)), &mut bytes);
         assert_eq!(bytes.len() as u32, self.log.unit_bytes(entries.len() as u32));
         (bytes, entries)
     }
@@ -153,7 +151,7 @@ proptest! {
         seed: u64, page in 9..14u32, share in 0.05..0.5f64, header in 4..12u32, parity in 0..15u32, threshold in 1..8u32
     ) {
         let rng = &mut Rng::new(seed);
-        let log = LogUnits::new(1 << page, share, header, parity, threshold).unwrap();
+        let log = LogUnits::new(1 << page, share, [header, 6, parity], threshold).unwrap();
         let mut page = Page::new(log, rng);
         loop {
             let count = 1 + rng.below(u64::from(log.capacity(log.log_bytes()).max(1))) as u32;
@@ -202,7 +200,7 @@ proptest! {
 fn every_beginning_of_a_unit_is_recognised_as_torn() {
     let rng = &mut Rng::new(5);
     for parity in [0, 3, 7, 9] {
-        let log = LogUnits::new(4096, 0.25, 5, parity, 3).unwrap();
+        let log = LogUnits::new(4096, 0.25, [5, 6, parity], 3).unwrap();
         for count in [1, 2, 30, 84, 85, 140] {
             let mut page = Page::new(log, rng);
             page.append(2, rng);

@@ -6,7 +6,7 @@
 //! LPN where a firmware would keep an ordered map.
 
 use crate::demand::cache::{Cache, Entry, Shape};
-use crate::demand::map::{Batch, Map, Store};
+use crate::demand::map::{Batch, Map, Page, Store};
 use crate::parts::cache::{Order, OrderKind};
 use crate::{ConfigError, Error, Loader, Saver, Settings};
 use alloc::format;
@@ -416,8 +416,9 @@ impl Runs {
         victim: u32,
     ) -> Result<(), Error<F::Fault>> {
         let tvpn = self.tvpn_of(victim);
+        let batch = map.batch(flash, tvpn, u32::from(self.length[victim as usize]))?;
         let mut entries = core::mem::take(&mut self.entries);
-        match map.batch(tvpn, u32::from(self.length[victim as usize])) {
+        match batch {
             Batch::All => self.clean_page(tvpn, &mut entries),
             Batch::Victim => {
                 self.clean(victim, &mut entries);
@@ -630,7 +631,7 @@ impl Runs {
         map: &mut Map<S>,
         lpn: Lpn,
         within: Range<u32>,
-        taken: impl FnOnce(&Self, &S, &[u32]) -> bool,
+        taken: impl FnOnce(&Self, &S, Page<'_>) -> bool,
     ) -> Result<Option<u32>, Error<F::Fault>> {
         if self.free == 0 {
             self.evict(flash, map, Fetching::Normal, NONE)?;
@@ -639,13 +640,13 @@ impl Runs {
         let page = self.shape.lpns(tvpn);
         let from = page.start.max(within.start).max((lpn.0 + 1).saturating_sub(self.most));
         let end = page.end.min(within.end).min(lpn.0 + self.most.max(self.spatial));
-        let Some(words) = map.read(flash, tvpn)? else { return Ok(Some(self.insert(lpn.0, 1, NONE, true))) };
-        if taken(self, &map.store, words) {
+        let Some(read) = map.read(flash, tvpn)? else { return Ok(Some(self.insert(lpn.0, 1, NONE, true))) };
+        if taken(self, &map.store, read) {
             return Ok(None);
         }
         let mut window = core::mem::take(&mut self.window);
         window.resize((end - from) as usize, NONE);
-        map.store.entries(tvpn, words, (from - page.start) as usize, &mut window);
+        map.store.entries(read, (from - page.start) as usize, &mut window);
         self.plan(lpn.0, from, &window);
         self.window = window;
         let mut planned = core::mem::take(&mut self.planned);

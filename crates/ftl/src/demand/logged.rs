@@ -1,0 +1,470 @@
+//! Translation pages with a log area (S0): small updates are appended to the page by partial programs, and brought into
+//! its main area when the log is full, or when the page is collected.
+//!
+//! Where the log of each page ends is kept in the directory, or (`counters = oob`) in the page's spare area, where it
+//! costs a reading of the spare area before each update.
+//!
+//! An appended unit leaves the page's watermark alone. After a power cut the data pages programmed after it are more
+//! than the cache has lost, but those whose entries the log holds agree with it and are let be. A discard cannot be
+//! told from a loss that way: durable ones are written with a page of their own.
+
+use super::cache::Entry;
+use super::map::{Batch, Page, Store, Update};
+use crate::parts::log_units::{Flush, LogState, LogUnits, Scan};
+use crate::parts::space::Space;
+use crate::parts::translation::TranslationStore;
+use crate::{ConfigError, Error, Loader, Parameter, Range, Saver, Settings, Value};
+use alloc::collections::BTreeSet;
+use alloc::format;
+use alloc::vec;
+use alloc::vec::Vec;
+use flash::{Cause, FaultKind, Flash, FlashFault, Geometry, Ppn, Tvpn};
+
+/// `lu`: units in a log.
+pub const LU: Parameter = Parameter {
+    name: "lu",
+    summary: "log units that a translation page takes before it is written anew; needs a device whose nop is one more",
+    unit: "units",
+    default: Value::Count(3),
+    range: Range::Count(0, 7),
+    source: "S0 section IV-A",
+};
+
+/// `log-share`: bytes of a log.
+pub const LOG_SHARE: Parameter = Parameter {
+    name: "log-share",
+    summary: "share of a translation page that is its log area",
+    unit: "",
+    default: Value::Real(0.25),
+    range: Range::Real(0.05, 0.5),
+    source: "S0 section III-A",
+};
+
+/// `log-header`: bytes of a header.
+pub const LOG_HEADER: Parameter = Parameter {
+    name: "log-header",
+    summary: "header of a log unit",
+    unit: "bytes",
+    default: Value::Count(4),
+    range: Range::Count(4, 64),
+    source: "S0 figure 4 is lost",
+};
+
+/// `log-entry`: bytes of an entry.
+pub const LOG_ENTRY: Parameter = Parameter {
+    name: "log-entry",
+    summary: "entry of a log unit",
+    unit: "bytes",
+    default: Value::Count(6),
+    range: Range::Count(6, 64),
+    source: "S0 figure 4 is lost",
+};
+
+/// `log-parity`: bytes of a parity.
+pub const LOG_PARITY: Parameter = Parameter {
+    name: "log-parity",
+    summary: "parity of a log unit for each started 512 bytes: a BCH code that corrects 4 bits takes 7; with less a \
+              device cannot be mounted after a power cut",
+    unit: "bytes",
+    default: Value::Count(7),
+    range: Range::Count(0, 64),
+    source: "S0 figure 4 is lost",
+};
+
+/// `counters`: where the state of each log is kept.
+pub const LOG_COUNTERS: Parameter = Parameter {
+    name: "counters",
+    summary: "where it is kept how far each log is filled: in the directory in RAM, or in the page's spare area",
+    unit: "",
+    default: Value::Word("directory"),
+    range: Range::Words(&["directory", "oob"]),
+    source: "S0 section III-B",
+};
+
+/// The store's own counters, in the order of [`Store::counters`].
+pub const COUNTERS: &[(&str, &str)] = &[
+    ("log_appends", "updates appended to a log"),
+    ("log_rewrites", "updates for which a translation page was written anew"),
+    ("flush_within_quota", "write-backs within the quota (condition 1)"),
+    ("flush_victim_alone", "write-backs of the victim alone (condition 2)"),
+    ("flush_out_of_place", "write-backs with a new page, for neither condition held"),
+    ("logs_retired", "logs brought into their page's main area"),
+    ("log_units_retired", "units in them"),
+    ("log_bytes_retired", "bytes in them"),
+];
+
+#[derive(Clone, Copy, Default, Debug)]
+struct Counters {
+    appends: u64,
+    rewrites: u64,
+    within_quota: u64,
+    victim_alone: u64,
+    out_of_place: u64,
+    retired: u64,
+    units_retired: u64,
+    bytes_retired: u64,
+}
+
+/// See the module's description.
+#[derive(Clone, Debug)]
+pub struct Logged {
+    pages: TranslationStore,
+    units: LogUnits,
+    /// How far each page's log is filled; empty if that stands in the spare areas.
+    states: Vec<LogState>,
+    /// Pages that take no more units, though their log says otherwise: found torn. Only if `states` is empty.
+    closed: BTreeSet<u32>,
+    /// What a reading of a spare area said, for the update that follows.
+    known: Option<(Tvpn, LogState)>,
+    counters: Counters,
+    /// Scratch space; empty between calls.
+    sorted: Vec<Entry>,
+    bytes: Vec<u8>,
+}
+
+impl Logged {
+    fn in_directory(&self) -> bool {
+        !self.states.is_empty()
+    }
+
+    /// How far the log of a page is filled that was written.
+    fn state<F: Flash>(&mut self, flash: &mut F, tvpn: Tvpn) -> Result<LogState, F::Fault> {
+        if self.in_directory() {
+            return Ok(self.states[tvpn.index()]);
+        }
+        if let Some((_, state)) = self.known.filter(|&(known, _)| known == tvpn) {
+            return Ok(state);
+        }
+        let oob = flash.read_oob(self.pages.at(tvpn), Cause::TranslationUpdate)?;
+        let state = self.units.of_mark(oob.map_or(0, |oob| oob.mark));
+        let state = if self.closed.contains(&tvpn.0) { self.units.closed(state) } else { state };
+        self.known = Some((tvpn, state));
+        Ok(state)
+    }
+
+    /// What a state becomes where it is kept.
+    fn put(&mut self, tvpn: Tvpn, state: LogState) {
+        if self.in_directory() {
+            self.states[tvpn.index()] = state;
+        }
+        self.known = None;
+    }
+
+    /// The page was written anew: its log is empty.
+    fn retired(&mut self, tvpn: Tvpn, state: LogState) {
+        let c = &mut self.counters;
+        c.retired += 1;
+        c.units_retired += u64::from(state.units);
+        c.bytes_retired += u64::from(state.tail);
+        self.put(tvpn, LogState::default());
+        self.closed.remove(&tvpn.0);
+    }
+
+    /// Appends a unit; false if its program failed, and the page's block is to be retired.
+    fn append<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        tvpn: Tvpn,
+        state: LogState,
+        entries: &[Entry],
+        cause: Cause,
+    ) -> Result<bool, F::Fault> {
+        let base = tvpn.0 * self.units.entries();
+        self.sorted.clear();
+        self.sorted.extend_from_slice(entries);
+        self.sorted.sort_unstable();
+        self.units.encode(self.sorted.iter().map(|&(lpn, ppn)| (lpn - base, Ppn(ppn))), &mut self.bytes);
+        let after = self.units.after(state, entries.len() as u32);
+        // Where the directory counts, the spare area says nothing.
+        let mark = if self.in_directory() { Some(0) } else { self.units.mark(after) };
+        let mark = mark.expect("every state fits: checked when the store was made");
+        let at = self.units.log_start() + state.tail;
+        match flash.append(self.pages.at(tvpn), at, &self.bytes, mark, cause) {
+            Ok(()) => {
+                self.put(tvpn, after);
+                self.counters.appends += 1;
+                Ok(true)
+            }
+            Err(fault) if fault.kind() == FaultKind::ProgramFailed => Ok(false),
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// The state of the log in words that were read, for one who may not read flash.
+    fn state_of(&self, tvpn: Tvpn, words: &[u32]) -> LogState {
+        if self.in_directory() { self.states[tvpn.index()] } else { self.units.scan(words).state }
+    }
+}
+
+impl Store for Logged {
+    fn new(g: &Geometry, logical_pages: u32, stream: usize, settings: &Settings) -> Result<Self, ConfigError> {
+        let lu = settings.count("lu") as u32;
+        let sizes = ["log-header", "log-entry", "log-parity"].map(|name| settings.count(name) as u32);
+        let units = LogUnits::new(g.page_bytes, settings.real("log-share"), sizes, lu).map_err(|what| ConfigError {
+            key: "log-share",
+            what,
+            fix: "use a device with pages of 512 bytes to 256 KiB, or other sizes".into(),
+        })?;
+        let slc = super::slc(settings) && g.bits_per_cell > 1;
+        let (nop, key) = if slc { (g.slc_nop, "slc_nop") } else { (g.nop, "nop") };
+        if lu >= nop.max(1) && lu > 0 {
+            let instead = if slc || g.bits_per_cell == 1 { "" } else { ", translation-mode=slc" };
+            return Err(ConfigError {
+                key: "lu",
+                what: format!(
+                    "{lu} log units are as many partial programs of a page that was programmed once before, and this \
+                     device allows {nop} program(s) of a page between erases"
+                ),
+                fix: format!("use a device with {key}={} (SLC chips have 4){instead}, or a smaller lu", lu + 1),
+            });
+        }
+        if lu > 0 && units.capacity(units.log_bytes()) == 0 {
+            return Err(ConfigError {
+                key: "log-share",
+                what: format!("a log of {} bytes holds no unit of one entry", units.log_bytes()),
+                fix: format!("a unit of one entry takes {} bytes", units.unit_bytes(1)),
+            });
+        }
+        let in_directory = settings.word("counters") == "directory";
+        if !in_directory && units.mark(LogState { tail: units.log_bytes(), units: lu }).is_none() {
+            return Err(ConfigError {
+                key: "counters",
+                what: format!("a log of {} bytes and {lu} units does not fit 16 bits", units.log_bytes()),
+                fix: "use counters=directory".into(),
+            });
+        }
+        let pages = TranslationStore::new(logical_pages, units.entries(), stream);
+        let states = if in_directory { vec![LogState::default(); pages.count() as usize] } else { Vec::new() };
+        Ok(Logged {
+            pages,
+            units,
+            states,
+            closed: BTreeSet::new(),
+            known: None,
+            counters: Counters::default(),
+            sorted: Vec::new(),
+            bytes: Vec::new(),
+        })
+    }
+
+    fn page_entries(&self) -> u32 {
+        self.units.entries()
+    }
+
+    fn count(&self) -> u32 {
+        self.pages.count()
+    }
+
+    #[inline(always)]
+    fn locate(&self, lpn: u32) -> (Tvpn, usize) {
+        self.pages.locate(lpn)
+    }
+
+    #[inline(always)]
+    fn at(&self, tvpn: Tvpn) -> Ppn {
+        self.pages.at(tvpn)
+    }
+
+    fn entries(&self, page: Page<'_>, first: usize, out: &mut [u32]) {
+        let tvpn = page.oob.tvpn();
+        let state = if self.in_directory() {
+            self.states[tvpn.index()]
+        } else if self.closed.contains(&tvpn.0) {
+            self.units.scan(page.words).state
+        } else {
+            self.units.of_mark(page.oob.mark)
+        };
+        if let [entry] = out {
+            *entry = self.units.entry(page.words, state, first as u32).0;
+            return;
+        }
+        let known = out.len().min((self.units.entries() as usize).saturating_sub(first));
+        out[..known].copy_from_slice(&page.words[first..first + known]);
+        out[known..].fill(Ppn::NONE.0);
+        self.units.replay(page.words, state, |index, ppn| {
+            if let Some(entry) = (index as usize).checked_sub(first).and_then(|index| out.get_mut(index)) {
+                *entry = ppn.0;
+            }
+        });
+    }
+
+    fn batch<F: Flash>(&mut self, flash: &mut F, tvpn: Tvpn, dirty: u32) -> Result<Batch, F::Fault> {
+        if self.at(tvpn) == Ppn::NONE {
+            return Ok(Batch::All);
+        }
+        let state = self.state(flash, tvpn)?;
+        let c = &mut self.counters;
+        Ok(match self.units.flush(state, dirty) {
+            Flush::WithinQuota(most) => {
+                c.within_quota += 1;
+                Batch::UpTo(most)
+            }
+            Flush::VictimAlone => {
+                c.victim_alone += 1;
+                Batch::Victim
+            }
+            Flush::OutOfPlace => {
+                c.out_of_place += 1;
+                Batch::All
+            }
+        })
+    }
+
+    fn fits<F: Flash>(&mut self, flash: &mut F, tvpn: Tvpn, entries: usize) -> Result<bool, F::Fault> {
+        if self.at(tvpn) == Ppn::NONE {
+            return Ok(false);
+        }
+        let state = self.state(flash, tvpn)?;
+        Ok(self.units.fits(state, entries as u32))
+    }
+
+    fn check_mountable(&self) -> Result<(), ConfigError> {
+        if self.units.is_guarded() {
+            return Ok(());
+        }
+        Err(ConfigError {
+            key: "log-parity",
+            what: "with so little parity a log unit that was cut short cannot be told from a whole one".into(),
+            fix: "format the device with log-parity=7 or more".into(),
+        })
+    }
+
+    fn update<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        space: &mut Space,
+        tvpn: Tvpn,
+        entries: &[Entry],
+        how: Update,
+    ) -> Result<(), Error<F::Fault>> {
+        let at = self.at(tvpn);
+        if at != Ppn::NONE && !how.whole && !entries.is_empty() {
+            let state = self.state(flash, tvpn)?;
+            if self.units.fits(state, entries.len() as u32) {
+                if self.append(flash, tvpn, state, entries, how.cause)? {
+                    return Ok(());
+                }
+                space.doom(at);
+            }
+        }
+        let base = tvpn.0 * self.units.entries();
+        self.edit(flash, space, tvpn, how, |words| {
+            for &(lpn, ppn) in entries {
+                words[(lpn - base) as usize] = ppn;
+            }
+        })
+    }
+
+    fn edit<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        space: &mut Space,
+        tvpn: Tvpn,
+        how: Update,
+        mut edit: impl FnMut(&mut [u32]),
+    ) -> Result<(), Error<F::Fault>> {
+        self.counters.rewrites += 1;
+        let entries = self.units.entries() as usize;
+        let written_before = self.at(tvpn) != Ppn::NONE;
+        let mut state = LogState::default();
+        let Logged { pages, units, states, .. } = self;
+        pages.update(flash, space, tvpn, how.all, how.cause, |words| {
+            if written_before {
+                // The page has no mark in the register: without a directory entry its log is walked.
+                state = states.get(tvpn.index()).copied().unwrap_or_else(|| units.scan(words).state);
+                units.fold(words, state);
+            }
+            edit(&mut words[..entries]);
+        })?;
+        if written_before {
+            self.retired(tvpn, state);
+        }
+        Ok(())
+    }
+
+    fn rewrite<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        space: &mut Space,
+        tvpn: Tvpn,
+        words: &[u32],
+        how: Update,
+    ) -> Result<(), Error<F::Fault>> {
+        self.counters.rewrites += 1;
+        self.pages.rewrite(flash, space, tvpn, words, how.all, how.cause)?;
+        self.put(tvpn, LogState::default());
+        self.closed.remove(&tvpn.0);
+        Ok(())
+    }
+
+    fn compact(&self, tvpn: Tvpn, words: &mut [u32]) {
+        self.units.fold(words, self.state_of(tvpn, words));
+    }
+
+    fn moved(&mut self, tvpn: Tvpn, to: Ppn) {
+        self.pages.found(tvpn, to);
+        let state = if self.in_directory() { self.states[tvpn.index()] } else { LogState::default() };
+        self.retired(tvpn, state);
+    }
+
+    fn found(&mut self, at: Ppn, page: Page<'_>) {
+        let tvpn = page.oob.tvpn();
+        self.pages.found(tvpn, at);
+        let in_directory = self.in_directory();
+        let Scan { state, torn } =
+            if in_directory { self.units.scan(page.words) } else { self.units.scan_marked(page.words, page.oob.mark) };
+        if torn && !in_directory {
+            self.closed.insert(tvpn.0);
+        }
+        self.put(tvpn, if torn { self.units.closed(state) } else { state });
+    }
+
+    fn memory(&self) -> u64 {
+        let states = self.states.len() as u64 * u64::from(self.units.state_bytes());
+        self.pages.memory() + states + self.closed.len() as u64 * 4
+    }
+
+    fn counters(&self, out: &mut Vec<(&'static str, u64)>) {
+        let c = &self.counters;
+        let values = [
+            c.appends,
+            c.rewrites,
+            c.within_quota,
+            c.victim_alone,
+            c.out_of_place,
+            c.retired,
+            c.units_retired,
+            c.bytes_retired,
+        ];
+        out.extend(COUNTERS.iter().map(|&(name, _)| name).zip(values));
+    }
+
+    fn reset_counters(&mut self) {
+        self.counters = Counters::default();
+    }
+
+    fn save(&self, out: &mut Saver) {
+        self.pages.save(out);
+        let bytes = self.units.state_bytes() as usize;
+        for &state in &self.states {
+            self.units.pack(state).to_le_bytes()[..bytes].iter().for_each(|&byte| out.u8(byte));
+        }
+        if !self.in_directory() {
+            out.u32(self.closed.len() as u32);
+            self.closed.iter().for_each(|&tvpn| out.u32(tvpn));
+        }
+    }
+
+    fn load(&mut self, from: &mut Loader<'_>) {
+        self.pages.load(from);
+        let bytes = self.units.state_bytes();
+        for tvpn in 0..self.states.len() {
+            let packed = (0..bytes).fold(0, |packed, byte| packed | u32::from(from.u8()) << (byte * 8));
+            self.states[tvpn] = self.units.unpack(packed);
+        }
+        if !self.in_directory() {
+            let closed = from.u32();
+            self.closed = (0..closed).map(|_| from.u32()).collect();
+        }
+    }
+}
