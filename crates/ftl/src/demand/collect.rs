@@ -13,6 +13,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
     #[cold]
     #[inline(never)]
     pub(super) fn make_room<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+        self.release_converted();
         self.evacuate(flash)?;
         let mut rounds = 8 * self.map.space.blocks.geometry().block_count();
         while self.map.space.blocks.free_total() < self.map.space.high {
@@ -27,7 +28,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
     }
 
     /// The victim, by the rules of the module's description.
-    fn choose(&mut self) -> Option<Block> {
+    pub(super) fn choose(&mut self) -> Option<Block> {
         let free = self.map.space.blocks.free_total();
         let translation = self.map.space.best_translation_block().filter(|&block| self.needs(block) <= free);
         let Some(mut data) = self.policy_victim() else { return translation };
@@ -84,7 +85,12 @@ impl<C: Cache, S: Store> Demand<C, S> {
         self.map.space.pick(0..blocks)
     }
 
-    fn collect<F: Flash>(&mut self, flash: &mut F, victim: Block, fate: Fate) -> Result<(), Error<F::Fault>> {
+    pub(super) fn collect<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        victim: Block,
+        fate: Fate,
+    ) -> Result<(), Error<F::Fault>> {
         // An erase may take the newest copy of a discarded page while older ones are left: its discard goes first.
         if self.map.durable_trim {
             self.write_discards(flash)?;
