@@ -279,6 +279,8 @@ fn main() {
         ("dftl financial1 64 KiB", "dftl"),
         ("dftl-e financial1 64 KiB", "dftl-e"),
         ("lazyftl financial1 64 KiB", "lazyftl"),
+        ("tpftl financial1 64 KiB", "tpftl"),
+        ("cftl financial1 64 KiB", "cftl"),
     ] {
         if wanted(name) {
             demand_paged(name, scheme, 3_000_000);

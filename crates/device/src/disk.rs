@@ -454,12 +454,22 @@ impl<M: Medium, S: Ftl<Timeline<M>>> Disk<M, S> {
         })
     }
 
+    /// Tells the scheme which pages a read or a write is about to ask for.
+    fn announce(&mut self, offset: u64, bytes: u64) {
+        let first = offset / self.page_bytes;
+        let pages = (offset + bytes).div_ceil(self.page_bytes) - first;
+        if let Some(ftl) = self.ftl.as_mut().filter(|_| bytes > 0) {
+            ftl.request(Lpn(first as u32), pages as u32);
+        }
+    }
+
     /// Writes `data`, or zeros.
     fn put(&mut self, offset: u64, bytes: u64, data: Option<&[u8]>) -> Result<u64, ExportError> {
         let mut end_ns = 0;
         self.changed = true;
         self.counts.writes += 1;
         self.counts.write_bytes += bytes;
+        self.announce(offset, bytes);
         for part in self.parts(offset, bytes) {
             let zeros = std::mem::take(&mut self.zeros);
             let mut page = std::mem::take(&mut self.page);
@@ -525,6 +535,7 @@ impl<M: Medium, S: Ftl<Timeline<M>>> Export for Disk<M, S> {
         let mut last_ns = 0;
         self.counts.reads += 1;
         self.counts.read_bytes += out.len() as u64;
+        self.announce(offset, out.len() as u64);
         for part in self.parts(offset, out.len() as u64) {
             let out = &mut out[part.in_range..part.in_range + part.bytes];
             let ((), end_ns) = self.page(true, |ftl, flash| {

@@ -103,11 +103,18 @@ pub trait Ftl<F: Flash>: Sized + Clone + Send + 'static {
         settings: &Settings,
     ) -> Result<Result<(Self, MountReport), Error<F::Fault>>, ConfigError>;
 
-    /// Reads a page: `None` if it holds nothing (reads as zeros).
+    /// The host asks to read or write `pages` pages from `first` on; they follow one by one. A page outside of what was
+    /// announced last is a request of its own.
+    #[inline(always)]
+    fn request(&mut self, first: Lpn, pages: u32) {
+        let _ = (first, pages);
+    }
+
+    /// Reads a page: `None` if it holds nothing (reads as zeros). The data lies on the medium, or in the scheme's RAM.
     ///
     /// # Errors
     /// Power lost or uncorrectable.
-    fn read<'f>(&mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>>;
+    fn read<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>>;
 
     /// Whether a page holds anything, where the scheme's RAM alone tells: no flash is read, nothing is cached.
     fn is_mapped(&self, lpn: Lpn) -> Option<bool> {
@@ -119,7 +126,7 @@ pub trait Ftl<F: Flash>: Sized + Clone + Send + 'static {
     ///
     /// # Errors
     /// As [`Ftl::read`].
-    fn read_to_modify<'f>(&mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
+    fn read_to_modify<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
         self.read(flash, lpn)
     }
 
@@ -201,6 +208,8 @@ pub struct Scheme {
     pub summary: &'static str,
     /// The paper that describes it.
     pub paper: &'static str,
+    /// The file that opens with its essay (`//!`), as text: `include_str!`. Its page of documentation is made of that.
+    pub essay: &'static str,
     /// Its parameters.
     pub parameters: &'static [Parameter],
     /// Its own counters: name and meaning.

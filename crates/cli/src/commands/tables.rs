@@ -1,26 +1,59 @@
-//! `ftlab schemes` and `ftlab devices`: the tables of the crates below, as their rows describe themselves.
+//! `ftlab schemes` (with the write buffers) and `ftlab devices`: the tables of the crates below, as their rows describe
+//! themselves.
 
 use super::Ended;
+use crate::args::SchemesArgs;
 use crate::error::CliError;
+use crate::output;
 use crate::render::table::{WIDTH, align, new_table, trimmed, wrap};
+use crate::scheme_page;
 use flash::device::PRESETS;
-use ftl::Scheme;
+use ftl::buffer::{BufferRow, COUNTERS, POLICIES};
 use ftl::schemes::SCHEMES;
+use ftl::{Parameter, Scheme};
 use std::io::Write;
+use std::path::Path;
 
-/// All schemes, or one.
+/// All schemes, or one; as tables, or as pages of documentation.
 ///
 /// # Errors
-/// No scheme of this name.
-pub(super) fn schemes(name: Option<&str>, stdout: &mut dyn Write) -> Result<Ended, CliError> {
-    let text = match name {
-        None => list_schemes(),
-        Some(name) => match ftl::schemes::by_name(name) {
-            Some(row) => explain_scheme(row),
-            None => return Err(CliError::unknown("scheme", name, SCHEMES.iter().map(|row| row.name))),
-        },
+/// No scheme of this name, or a page cannot be written.
+pub(super) fn schemes(args: &SchemesArgs, stdout: &mut dyn Write) -> Result<Ended, CliError> {
+    let buffer = args.name.as_deref().filter(|_| args.markdown.is_none()).and_then(ftl::buffer::by_name);
+    if let Some(row) = buffer {
+        return crate::print(stdout, &explain_buffer(row)).map(|()| Ended::Done);
+    }
+    let one = args.name.as_deref().map(scheme).transpose()?;
+    let text = match (one, &args.markdown) {
+        (None, None) => list_schemes(),
+        (Some(row), None) => explain_scheme(row),
+        (one, Some(directory)) => {
+            let rows = one.as_slice();
+            let rows = if rows.is_empty() { SCHEMES } else { rows };
+            match directory {
+                Some(directory) => write_pages(rows, directory)?,
+                None => rows.iter().map(|row| scheme_page::markdown(row)).collect::<Vec<_>>().join("\n"),
+            }
+        }
     };
     crate::print(stdout, &text).map(|()| Ended::Done)
+}
+
+fn scheme(name: &str) -> Result<&'static Scheme, CliError> {
+    let known = || SCHEMES.iter().map(|row| row.name).chain(ftl::buffer::NAMES.iter().copied());
+    ftl::schemes::by_name(name).ok_or_else(|| CliError::unknown("scheme", name, known()))
+}
+
+/// A page for each scheme that keeps data; says which.
+fn write_pages(rows: &[&Scheme], directory: &Path) -> Result<String, CliError> {
+    std::fs::create_dir_all(directory).map_err(|cause| CliError::file("make", directory, &cause))?;
+    let mut text = String::new();
+    for row in rows.iter().filter(|row| row.keeps_data) {
+        let path = directory.join(format!("{}.md", row.name));
+        output::write_file(&path, scheme_page::markdown(row).as_bytes())?;
+        text += &format!("{}\n", path.display());
+    }
+    Ok(text)
 }
 
 /// All devices, or one.
@@ -48,7 +81,48 @@ fn list_schemes() -> String {
         table.add_row([row.name, row.summary, row.paper]);
     }
     align(&mut table, 3);
-    trimmed(&table) + "\nftlab schemes NAME explains one, with its parameters.\n"
+    let mut buffers = new_table();
+    buffers.set_header(["write buffer", "what it does", "paper"]);
+    for row in POLICIES {
+        buffers.add_row([row.name, row.summary, row.paper]);
+    }
+    align(&mut buffers, 3);
+    let last = "ftlab schemes NAME explains one, with its parameters.";
+    format!("{}\n{}\n{last}\n", trimmed(&table), trimmed(&buffers))
+}
+
+/// The parameters of a row, set by `set`.
+fn parameters(rows: &[Parameter], set: &str) -> String {
+    let mut table = new_table();
+    table.set_header(["parameter", "meaning", "default", "allowed", "source"]);
+    for parameter in rows {
+        let default = format!("{} {}", parameter.default, parameter.unit);
+        let allowed = parameter.range.to_string();
+        table.add_row([parameter.name, parameter.summary, default.trim_end(), &allowed, parameter.source]);
+    }
+    align(&mut table, 5);
+    format!("\n{}{}", trimmed(&table), wrap(&format!("\n{set}"), ""))
+}
+
+/// Counters and their meanings.
+fn counters<'a>(rows: impl Iterator<Item = &'a (&'static str, &'static str)>) -> String {
+    let mut table = new_table();
+    table.set_header(["counter", "meaning"]);
+    rows.for_each(|&(name, meaning)| {
+        table.add_row([name, meaning]);
+    });
+    align(&mut table, 2);
+    format!("\n{}", trimmed(&table))
+}
+
+fn explain_buffer(row: &BufferRow) -> String {
+    let mut text = wrap(&format!("{}: {}", row.name, row.summary), "  ");
+    text += &wrap(&format!("paper: {}", row.paper), "  ");
+    text += &wrap(&format!("Put it in front of the schemes with --buffer {}:SIZE, such as 1MiB.", row.name), "");
+    if !row.parameters.is_empty() {
+        text += &parameters(row.parameters, &format!("Set one with --set {}.PARAMETER=VALUE.", row.name));
+    }
+    text + &counters(COUNTERS.iter())
 }
 
 fn explain_scheme(row: &Scheme) -> String {
@@ -57,25 +131,10 @@ fn explain_scheme(row: &Scheme) -> String {
     if row.parameters.is_empty() {
         text += "\nIt has no parameters.\n";
     } else {
-        let mut table = new_table();
-        table.set_header(["parameter", "meaning", "default", "allowed", "source"]);
-        for parameter in row.parameters {
-            let default = format!("{} {}", parameter.default, parameter.unit);
-            let allowed = parameter.range.to_string();
-            table.add_row([parameter.name, parameter.summary, default.trim_end(), &allowed, parameter.source]);
-        }
-        align(&mut table, 5);
-        text += &format!("\n{}", trimmed(&table));
-        text += &wrap(&format!("\nSet one with --set {}.PARAMETER=VALUE.", row.name), "");
+        text += &parameters(row.parameters, &format!("Set one with --set {}.PARAMETER=VALUE.", row.name));
     }
     if !row.counters.is_empty() {
-        let mut table = new_table();
-        table.set_header(["counter", "meaning"]);
-        for &(name, meaning) in row.counters {
-            table.add_row([name, meaning]);
-        }
-        align(&mut table, 2);
-        text += &format!("\n{}", trimmed(&table));
+        text += &counters(row.counters.iter());
     }
     if !row.phases.is_empty() {
         let phases: Vec<_> = row.phases.iter().map(|cause| cause.name()).collect();
@@ -131,6 +190,7 @@ fn explain_device(preset: &'static flash::device::Preset) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Directory;
 
     fn fits(text: &str) {
         for line in text.lines() {
@@ -148,6 +208,12 @@ mod tests {
                 assert!(text.lines().any(|line| line.starts_with(&format!("{} ", parameter.name))), "{text}");
             }
         }
+        for row in POLICIES {
+            let text = explain_buffer(row);
+            fits(&text);
+            assert!(row.parameters.iter().all(|parameter| text.contains(parameter.name)), "{text}");
+            assert!(text.contains("write_buffer_padding_reads"), "{text}");
+        }
         fits(&list_devices());
         for preset in PRESETS {
             let text = explain_device(preset);
@@ -157,9 +223,27 @@ mod tests {
     }
 
     #[test]
+    fn pages_are_written_for_every_scheme_that_keeps_data() {
+        let directory = Directory::new();
+        let pages = directory.join("pages");
+        let mut printed = Vec::new();
+        schemes(&SchemesArgs { name: None, markdown: Some(Some(pages.clone())) }, &mut printed).unwrap();
+        let printed = String::from_utf8(printed).unwrap();
+        for row in SCHEMES.iter().filter(|row| row.keeps_data) {
+            let page = pages.join(format!("{}.md", row.name));
+            assert!(printed.contains(&format!("{}\n", page.display())), "{printed}");
+            assert_eq!(std::fs::read_to_string(page).unwrap(), scheme_page::markdown(row));
+        }
+        let mut printed = Vec::new();
+        schemes(&SchemesArgs { name: Some("page".to_owned()), markdown: Some(None) }, &mut printed).unwrap();
+        assert_eq!(String::from_utf8(printed).unwrap(), scheme_page::markdown(scheme("page").unwrap()));
+    }
+
+    #[test]
     fn unknown_names_are_answered_with_the_nearest() {
         let mut none = Vec::new();
-        let error = schemes(Some("dtfl"), &mut none).unwrap_err();
+        let asked = SchemesArgs { name: Some("dtfl".to_owned()), markdown: None };
+        let error = schemes(&asked, &mut none).unwrap_err();
         assert_eq!(error.message(), "unknown scheme \"dtfl\"; did you mean \"dftl\"?");
         let error = devices(Some("agrawal8"), &mut none).unwrap_err();
         assert_eq!(error.message(), "unknown device \"agrawal8\"; did you mean \"agrawal08\"?");

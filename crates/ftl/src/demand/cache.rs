@@ -56,6 +56,9 @@ pub trait Cache: Clone + Debug + Send + 'static {
     /// Whether [`Cache::absorb`] never leaves out an entry that is cached.
     const ABSORBS_ALL: bool = false;
 
+    /// Whether [`Cache::was_read`] may ask for conversions.
+    const CONVERTS: bool = false;
+
     /// What the fewest bytes are for: a part of the sentence that refuses less.
     const LEAST: &'static str = "the smallest cache";
 
@@ -142,6 +145,20 @@ pub trait Cache: Clone + Debug + Send + 'static {
     /// going to flash. The latter will be written together with all dirty entries of their translation page, and then
     /// handed to [`Cache::refresh`].
     fn absorb(&mut self, moves: &mut Vec<Entry>);
+
+    /// The host read a page, whose entry is cached. A logical block that is to be converted: its pages lie within one
+    /// translation page, and will be copied in order into a block of their own if they are all mapped.
+    #[inline(always)]
+    fn was_read(&mut self, lpn: Lpn) -> Option<u32> {
+        let _ = lpn;
+        None
+    }
+
+    /// The pages of a logical block lie in order from `first` on, the first page of a block, and its translation page
+    /// says so: what is cached of them is clean, and may be out of date. Whether they were copied for that.
+    fn converted(&mut self, block: u32, first: Ppn, copied: bool) {
+        let _ = (block, first, copied);
+    }
 
     /// Whether a translation page has dirty entries here.
     fn has_dirty(&self, tvpn: Tvpn) -> bool;

@@ -13,6 +13,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
     #[cold]
     #[inline(never)]
     pub(super) fn make_room<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+        self.release_converted();
         self.evacuate(flash)?;
         let mut rounds = 8 * self.map.space.blocks.geometry().block_count();
         while self.map.space.blocks.free_total() < self.map.space.high {
@@ -27,7 +28,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
     }
 
     /// The victim, by the rules of the module's description.
-    fn choose(&mut self) -> Option<Block> {
+    pub(super) fn choose(&mut self) -> Option<Block> {
         let free = self.map.space.blocks.free_total();
         let translation = self.map.space.best_translation_block().filter(|&block| self.needs(block) <= free);
         let Some(mut data) = self.policy_victim() else { return translation };
@@ -59,7 +60,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
         if self.map.space.is_translation(block) {
             self.blocks_for(TRANSLATION, live + discards)
         } else {
-            self.copies_to(live).1 + self.blocks_for(TRANSLATION, live.min(self.map.store.count()) + discards)
+            self.blocks_for(DATA, live) + self.blocks_for(TRANSLATION, live.min(self.map.store.count()) + discards)
         }
     }
 
@@ -68,18 +69,6 @@ impl<C: Cache, S: Store> Demand<C, S> {
         let lanes = &self.map.space.streams[stream];
         let room: u32 = (0..lanes.count()).map(|lane| lanes.room(lane)).sum();
         pages.saturating_sub(room).div_ceil(self.map.space.block_pages(stream))
-    }
-
-    /// The stream that so many collected pages go to, and the free blocks that they take: the stream of their own,
-    /// unless blocks are scarce and the host's open ones save some. Each power cut in a collection leaves a block of the
-    /// former behind that no mount goes on with; without this, cut after cut could use up the blocks.
-    fn copies_to(&self, live: u32) -> (usize, u32) {
-        let own = self.blocks_for(self.collected, live);
-        if self.map.space.blocks.free_total() > self.least {
-            return (self.collected, own);
-        }
-        let shared = self.blocks_for(DATA, live);
-        if shared < own { (DATA, shared) } else { (self.collected, own) }
     }
 
     fn policy_victim(&mut self) -> Option<Block> {
@@ -96,7 +85,12 @@ impl<C: Cache, S: Store> Demand<C, S> {
         self.map.space.pick(0..blocks)
     }
 
-    fn collect<F: Flash>(&mut self, flash: &mut F, victim: Block, fate: Fate) -> Result<(), Error<F::Fault>> {
+    pub(super) fn collect<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        victim: Block,
+        fate: Fate,
+    ) -> Result<(), Error<F::Fault>> {
         // An erase may take the newest copy of a discarded page while older ones are left: its discard goes first.
         if self.map.durable_trim {
             self.write_discards(flash)?;
@@ -217,13 +211,12 @@ impl<C: Cache, S: Store> Demand<C, S> {
     ) -> Result<(), Error<F::Fault>> {
         let g = *flash.geometry();
         let die = g.die_of(victim).index();
-        let (stream, _) = self.copies_to(self.map.space.blocks.live_of(victim));
         let mut next = 0;
         while let Some((first, bits)) = self.map.space.blocks.live_word(victim, next) {
             let from = g.page(victim, first);
             let cache = &self.cache;
             let begun = moves.len();
-            let run = self.map.space.move_run(flash, stream, die, (from, bits), Cause::DataGc, |_, lpn| {
+            let run = self.map.space.move_run(flash, DATA, die, (from, bits), Cause::DataGc, |_, lpn| {
                 cache.prefetch(Lpn(lpn));
                 moves.push((lpn, 0));
             })?;

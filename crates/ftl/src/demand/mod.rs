@@ -34,11 +34,14 @@
 //! `net-gain` collects a translation block only if it has half a block fewer live pages than the policy's data victim:
 //! translation pages die soon by themselves (each collection of data kills many), so waiting for them pays.
 //!
+//! A conversion ([`convert`]) takes as many pages as it kills, and is begun only if that leaves all of this room.
+//!
 //! Departures that all schemes of the family share: striping over dies; `net-gain` (the papers' rule is
 //! `victims = plain`); the watermark and everything else that lets them be mounted from flash (docs/recovery.md); TRIM.
 
 pub mod cache;
 mod collect;
+mod convert;
 pub mod lines;
 pub mod logged;
 pub mod map;
@@ -59,12 +62,13 @@ use cache::{Cache, Entry, Shape};
 use flash::{Cause, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Oob, Payload, Ppn, Tvpn};
 use map::{Counters, Map, Page, Store, Update};
 
-/// The write stream of host pages, and of collected ones if they have none of their own.
+/// The write stream of data pages, the host's and the collected ones.
 pub const DATA: usize = 0;
 /// The write stream of translation pages.
 pub const TRANSLATION: usize = 1;
-/// The write stream of collected data pages, if they have one.
-const COLLECTED: usize = 2;
+
+/// No logical block.
+const NO_BLOCK: u32 = u32::MAX;
 
 /// Translation pages with discarded entries in the cache alone, at the most, if discards are durable.
 const MOST_DISCARDS: usize = 4;
@@ -79,8 +83,6 @@ pub struct Demand<C, S> {
     map: Map<S>,
     shape: Shape,
     gc_fold: bool,
-    /// The stream that collected data pages go to.
-    collected: usize,
     /// Free blocks that a host page may need.
     least: u32,
     /// Consecutive LPNs that stay on a die, and how far the present run of them has got.
@@ -91,11 +93,17 @@ pub struct Demand<C, S> {
     lane_clock: u64,
     /// Versions given so far.
     version: u64,
+    /// The logical block that is to be converted, the stream that this goes to, and where the host's stream stood in
+    /// each die when a block was converted there last.
+    pending: u32,
+    converted: usize,
+    followed: Vec<u32>,
     /// The page that is about to be modified: its next look-up is no access.
     modifying: u32,
     /// Scratch space of collections and updates; empty between calls.
     moves: Vec<Entry>,
     entries: Vec<Entry>,
+    places: Vec<u32>,
 }
 
 /// Data blocks that a die has open.
@@ -161,7 +169,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
         let held = u64::from(if slc(settings) { g.slc_pages() } else { g.pages_per_block });
         let blocks = |pages: u32, held: u64| u64::from(pages).div_ceil(held);
         let live = blocks(logical_pages, u64::from(g.pages_per_block)) + blocks(translation, held);
-        let streams = settings.count("streams") + data_blocks(settings);
+        let streams = 1 + data_blocks(settings);
         let free = ((settings.count("gc-low") + 1) * u64::from(dies)).max(u64::from(plan.least_free()) + 1);
         let kept = free + streams * u64::from(dies);
         if u64::from(g.block_count()) < live + kept {
@@ -186,9 +194,8 @@ impl<C: Cache, S: Store> Demand<C, S> {
         let Plan { store, shape, cache } = plan;
         let g = shape.geometry;
         let dies = g.die_count() as usize;
-        let streams = settings.count("streams") as usize;
         let open = data_blocks(settings) as usize;
-        let mut lanes = vec![dies; 1 + streams];
+        let mut lanes = vec![dies; 2 + usize::from(C::CONVERTS)];
         lanes[DATA] *= open;
         let mut space = Space::new(g, settings, &lanes);
         space.low = (settings.count("gc-low") as u32 * dies as u32).max(least);
@@ -212,16 +219,19 @@ impl<C: Cache, S: Store> Demand<C, S> {
             },
             shape,
             gc_fold: settings.switch("gc-fold"),
-            collected: if streams == 2 { COLLECTED } else { DATA },
             least,
             stripe: settings.count("stripe") as u32,
             run: (u32::MAX, 0),
             lane_used: vec![0; if open == 1 { 0 } else { dies * open }],
             lane_clock: 0,
             version: 0,
+            pending: NO_BLOCK,
+            converted: 2,
+            followed: vec![0; if C::CONVERTS { dies } else { 0 }],
             modifying: u32::MAX,
             moves: Vec::new(),
             entries: Vec::new(),
+            places: Vec::new(),
         }
     }
 
@@ -314,6 +324,29 @@ impl<C: Cache, S: Store> Demand<C, S> {
         }
         self.run = (lpn.0, if goes_on { length + 1 } else { 1 });
         stream.turn()
+    }
+
+    /// Reads a page; the data lies on the medium.
+    #[inline]
+    fn fetch<'f, F: Flash>(&mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
+        self.convert_pending(flash)?;
+        let full = self.needs_room() && self.make_room_to_read(flash)?;
+        let ppn = if full {
+            self.look_up(flash, lpn)?
+        } else {
+            let slot = self.translate(flash, lpn)?;
+            if C::CONVERTS
+                && let Some(block) = self.cache.was_read(lpn)
+            {
+                self.pending = block;
+            }
+            self.cache.get(slot, lpn)
+        };
+        if ppn == Ppn::NONE {
+            return Ok(None);
+        }
+        let (_, data) = flash.read(ppn, Cause::Host)?;
+        Ok(Some(data.user()))
     }
 
     /// The lane whose next page lies behind the page of the LPN before, or the one that was not used for longest.
@@ -427,20 +460,14 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
         Ok(Self::mount_on(flash, logical_pages, settings, BTreeSet::new()))
     }
 
+    #[inline(always)]
+    fn request(&mut self, first: Lpn, pages: u32) {
+        self.cache.request(first, pages);
+    }
+
     #[inline]
-    fn read<'f>(&mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
-        let full = self.needs_room() && self.make_room_to_read(flash)?;
-        let ppn = if full {
-            self.look_up(flash, lpn)?
-        } else {
-            let slot = self.translate(flash, lpn)?;
-            self.cache.get(slot, lpn)
-        };
-        if ppn == Ppn::NONE {
-            return Ok(None);
-        }
-        let (_, data) = flash.read(ppn, Cause::Host)?;
-        Ok(Some(data.user()))
+    fn read<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
+        self.fetch(flash, lpn)
     }
 
     fn is_mapped(&self, lpn: Lpn) -> Option<bool> {
@@ -451,14 +478,15 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
         }
     }
 
-    fn read_to_modify<'f>(&mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
-        let data = self.read(flash, lpn)?;
+    fn read_to_modify<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
+        let data = self.fetch(flash, lpn)?;
         self.modifying = lpn.0;
         Ok(data)
     }
 
     #[inline]
     fn write(&mut self, flash: &mut F, lpn: Lpn, data: &F::User) -> Result<(), Error<F::Fault>> {
+        self.convert_pending(flash)?;
         if self.needs_room() {
             self.make_room(flash)?;
         }
@@ -512,6 +540,7 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
     }
 
     fn idle(&mut self, flash: &mut F, copies: u32) -> Result<bool, Error<F::Fault>> {
+        self.convert_pending(flash)?;
         self.collect_ahead(flash, copies)
     }
 
@@ -524,7 +553,7 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
         let mut out = vec![("translation directory", self.map.store.memory()), ("mapping cache", self.cache.memory())];
         out.extend(self.map.space.memory());
         out.push(("discarded entries", 4 + self.map.trimmed.len() as u64 * 4));
-        out.push(("counters", 48 + self.lane_used.len() as u64 * 8));
+        out.push(("counters", 48 + self.lane_used.len() as u64 * 8 + self.followed.len() as u64 * 4));
         out
     }
 
@@ -599,6 +628,10 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
         out.u64(self.version);
         out.u32(self.run.0);
         out.u32(self.run.1);
+        if C::CONVERTS {
+            out.u32(self.pending);
+            self.followed.iter().for_each(|&page| out.u32(page));
+        }
         if !self.lane_used.is_empty() {
             out.u64(self.lane_clock);
             self.lane_used.iter().for_each(|&used| out.u64(used));
@@ -617,6 +650,10 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
         ftl.map.trimmed = (0..trimmed).map(|_| from.u32()).collect();
         ftl.version = from.u64();
         ftl.run = (from.u32(), from.u32());
+        if C::CONVERTS {
+            ftl.pending = from.u32();
+            ftl.followed.iter_mut().for_each(|page| *page = from.u32());
+        }
         if !ftl.lane_used.is_empty() {
             ftl.lane_clock = from.u64();
             ftl.lane_used.iter_mut().for_each(|used| *used = from.u64());

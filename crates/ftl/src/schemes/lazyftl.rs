@@ -23,13 +23,17 @@
 //!  moved ──▶ CBA ─┘ the block stays what and where it is         └─▶ pages that the UMT knows better are skipped
 //! ```
 //!
+//! # Structures
+//!
 //! RAM: directory (GMD), 4 B for each mapping page; UMT, 8 B for each page of UBA and CBA and 16 B a block of theirs;
 //! cached mapping pages, a page each with a tag and ⌈E/8⌉ B (the dirty bits of `parts/cache`, clear here); discarded
 //! LPNs, 8 B each and 4 B a mapping page with some; live bits and block states as for `page`. Directory, UMT and cached
 //! pages come out of `cache-bytes`: the UMT gets its quota, or what is left beside `mapping-pages` cached pages.
 //! Flash: data blocks, and mapping pages of E = page size / 4 entries for every E logical pages.
 //!
-//! Costs: a host write is one program and its share of a convert, k reads and k programs for a block that touches k
+//! # Costs
+//!
+//! A host write is one program and its share of a convert, k reads and k programs for a block that touches k
 //! mapping pages. A read is one read, and one more if neither the UMT nor a cached page knows the LPN. A collection
 //! reads the spare areas of the pages that it believes live before it copies them, as the UMT may know better.
 //!
@@ -57,7 +61,7 @@
 //! Otherwise `victims` decides between mapping and data blocks: `plain`, the paper's rule, is one policy over both;
 //! `net-gain` collects a mapping block only if it has half a block fewer live pages than the data victim.
 //!
-//! # Departures from the paper
+//! # Departures
 //!
 //! - Reconstructed, where the summaries at hand are silent: both areas have half of one quota; `age` counts blocks that
 //!   were opened for them; the convert cost counts mapping pages with new entries; which pages are cached is LRU.
@@ -97,6 +101,7 @@ pub(super) static ROW: Scheme = Scheme {
     name: "lazyftl",
     summary: "page map on flash, corrected a block of changes at a time",
     paper: "Ma, Feng, Li: LazyFTL, SIGMOD 2011",
+    essay: include_str!("lazyftl.rs"),
     parameters: &[
         Parameter {
             name: "cache-bytes",
@@ -780,7 +785,7 @@ impl<F: Flash> Ftl<F> for LazyFtl {
     }
 
     #[inline]
-    fn read<'f>(&mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
+    fn read<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
         let Some(ppn) = self.translate(flash, lpn)? else { return Ok(None) };
         let (_, data) = flash.read(ppn, Cause::Host)?;
         Ok(Some(data.user()))
@@ -797,10 +802,12 @@ impl<F: Flash> Ftl<F> for LazyFtl {
         }
     }
 
-    fn read_to_modify<'f>(&mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
-        let data = self.read(flash, lpn)?;
+    fn read_to_modify<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
+        let found = self.translate(flash, lpn)?;
         self.modifying = lpn.0;
-        Ok(data)
+        let Some(ppn) = found else { return Ok(None) };
+        let (_, data) = flash.read(ppn, Cause::Host)?;
+        Ok(Some(data.user()))
     }
 
     #[inline]

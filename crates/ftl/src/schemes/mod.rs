@@ -3,6 +3,7 @@
 //! Adding a scheme is a file here and a line in the `schemes!` call below.
 
 pub mod cdftl;
+pub mod cftl;
 pub mod dftl;
 pub mod lazyftl;
 pub mod lsftl;
@@ -10,6 +11,7 @@ pub mod null;
 pub mod page;
 pub mod scftl;
 pub mod sftl;
+pub mod tpftl;
 
 #[cfg(feature = "canary")]
 pub mod canary;
@@ -46,6 +48,8 @@ schemes! {
     page::Page => page::ROW,
     dftl::Dftl => dftl::ROW,
     dftl::Dftl => dftl::ROW_E,
+    tpftl::Tpftl => tpftl::ROW,
+    cftl::Cftl => cftl::ROW,
     lsftl::Lsftl => lsftl::ROW,
     lsftl::Lsftl => lsftl::ROW_E,
     cdftl::Cdftl => cdftl::ROW,

@@ -281,6 +281,11 @@ impl MappingCache {
         }
     }
 
+    /// Lines that fit in all.
+    pub fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
     /// Whether a line must be evicted before another fits.
     #[inline(always)]
     pub fn is_full(&self) -> bool {

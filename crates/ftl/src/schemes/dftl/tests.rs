@@ -193,3 +193,15 @@ fn a_collection_that_bad_blocks_cut_short_loses_nothing() {
         settings(row, &[&pairs[..], line].concat())
     });
 }
+
+#[test]
+fn ram_is_the_sum_of_the_paper_on_scftl() {
+    // 8 GiB of 8 KiB pages: 512 translation pages, 2048 entries of 66 bits, 18.5 KiB (S1, section IV).
+    let g = Geometry { blocks_per_die: 4400, pages_per_block: 256, page_bytes: 8192, ..Geometry::default() };
+    let mut flash = Nand::<NoData, Brief>::new(g.checked().unwrap());
+    let settings = settings(&ROW, &[("cache-bytes", "18944"), ("entry-bits", "66")]);
+    let dftl = Dftl::format(&mut flash, 1 << 20, &settings).unwrap().unwrap();
+    let memory = <Dftl as Ftl<Nand>>::memory(&dftl);
+    let bytes = |name: &str| memory.iter().find(|&&(n, _)| n == name).unwrap().1;
+    assert_eq!((bytes("translation directory"), bytes("mapping cache")), (2048, 2048 * 66 / 8));
+}

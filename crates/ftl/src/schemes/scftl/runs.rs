@@ -6,13 +6,14 @@
 //! LPN where a firmware would keep an ordered map.
 
 use crate::demand::cache::{Cache, Entry, Shape};
-use crate::demand::map::{Batch, Map, Store};
+use crate::demand::map::{Batch, Map, Page, Store};
 use crate::parts::cache::{Order, OrderKind};
 use crate::{ConfigError, Error, Loader, Saver, Settings};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::Range;
 use flash::{Cause, Flash, Lpn, Ppn, Tvpn};
 
 const NONE: u32 = u32::MAX;
@@ -372,10 +373,7 @@ impl Runs {
             return self.first_of_class(clean(false), except).or_else(|| self.first_of_class(clean(true), except));
         }
         match self.replacement {
-            Replacement::Lru => {
-                let oldest = self.order.victim();
-                (oldest != except && !self.fresh.contains(&oldest)).then_some(oldest)
-            }
+            Replacement::Lru => self.order.from_oldest().find(|slot| *slot != except && !self.fresh.contains(slot)),
             Replacement::Nru => {
                 [1, 4].into_iter().find_map(|c| self.first_of_class(|word| self.class(c, word), except))
             }
@@ -383,6 +381,13 @@ impl Runs {
                 let classes: &[u32] = if fetching == Fetching::Normal { &[1, 2, 3, 4, 5, 6] } else { &[1, 2, 4, 5] };
                 classes.iter().find_map(|&c| self.first_of_class(|word| self.class(c, word), except))
             }
+        }
+    }
+
+    /// Moves the pointer past a victim. LRU has none: which block has which number does not matter to it.
+    fn pass(&mut self, victim: u32) {
+        if self.replacement != Replacement::Lru {
+            self.pointer = (victim + 1) % self.capacity;
         }
     }
 
@@ -402,7 +407,7 @@ impl Runs {
         } else {
             map.counters.clean_evictions += 1;
         }
-        self.pointer = (victim + 1) % self.capacity;
+        self.pass(victim);
         self.drop_block(victim);
         Ok(true)
     }
@@ -618,6 +623,99 @@ impl Runs {
             self.planned.push((begun, next - begun, at(begun)));
         }
     }
+
+    /// As [`Cache::fetch`], no further than `within`; but if `taken`, which is shown the translation page, makes use of
+    /// it elsewhere, nothing is cached here.
+    ///
+    /// # Errors
+    /// As [`Cache::fetch`].
+    pub(crate) fn fetch_unless<F: Flash, S: Store>(
+        &mut self,
+        flash: &mut F,
+        map: &mut Map<S>,
+        lpn: Lpn,
+        within: Range<u32>,
+        taken: impl FnOnce(&Self, &S, Page<'_>) -> bool,
+    ) -> Result<Option<u32>, Error<F::Fault>> {
+        if self.free == 0 {
+            self.evict(flash, map, Fetching::Normal, NONE)?;
+        }
+        let tvpn = self.shape.tvpn(lpn.0);
+        let page = self.shape.lpns(tvpn);
+        let from = page.start.max(within.start).max((lpn.0 + 1).saturating_sub(self.most));
+        let end = page.end.min(within.end).min(lpn.0 + self.most.max(self.spatial));
+        let Some(read) = map.read(flash, tvpn)? else { return Ok(Some(self.insert(lpn.0, 1, NONE, true))) };
+        if taken(self, &map.store, read) {
+            return Ok(None);
+        }
+        let mut window = core::mem::take(&mut self.window);
+        window.resize((end - from) as usize, NONE);
+        map.store.entries(read, (from - page.start) as usize, &mut window);
+        self.plan(lpn.0, from, &window);
+        self.window = window;
+        let mut planned = core::mem::take(&mut self.planned);
+        let (start, length, first) = planned[0];
+        let slot = self.insert(start, length, first, true);
+        self.fresh.push(slot);
+        let mut result = Ok(Some(slot));
+        for &(start, length, first) in &planned[1..] {
+            if self.free == 0 {
+                match self.evict(flash, map, Fetching::Spatial, NONE) {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(error) => {
+                        result = Err(error);
+                        break;
+                    }
+                }
+            }
+            let slot = self.insert(start, length, first, false);
+            put(&mut self.untried, slot, true);
+            self.counters.prefetched += 1;
+            self.fresh.push(slot);
+        }
+        planned.clear();
+        self.planned = planned;
+        self.fresh.clear();
+        if self.replacement == Replacement::Lru {
+            // What was asked for is more recent than what came along.
+            self.order.hit(slot);
+        }
+        result
+    }
+
+    // ---- for a cache that keeps runs beside something else -----------------------------------------------------------
+
+    /// Makes room for so many blocks, at most three.
+    ///
+    /// # Errors
+    /// Full; the medium's.
+    pub(crate) fn make_room<F: Flash, S: Store>(
+        &mut self,
+        flash: &mut F,
+        map: &mut Map<S>,
+        blocks: u32,
+    ) -> Result<(), Error<F::Fault>> {
+        while self.free < blocks {
+            self.evict(flash, map, Fetching::Normal, NONE)?;
+        }
+        Ok(())
+    }
+
+    /// Caches entries of which none is cached, as many around `lpn` as a block holds of the aligned run of `length` whose
+    /// first page is `first`. There is room.
+    pub(crate) fn put_run(&mut self, lpn: Lpn, length: u32, first: Ppn) -> u32 {
+        let piece = length.min(self.most);
+        let within = lpn.0 % length / piece * piece;
+        self.insert(lpn.0 / length * length + within, piece, first.0 + within, true)
+    }
+
+    /// Forgets the block of an LPN, if there is one. It is not modified.
+    pub(crate) fn forget(&mut self, lpn: Lpn) {
+        if let Some(slot) = self.find(lpn) {
+            self.drop_block(slot);
+        }
+    }
 }
 
 impl Cache for Runs {
@@ -718,45 +816,10 @@ impl Cache for Runs {
         has(&self.modified, slot)
     }
 
+    #[inline]
     fn fetch<F: Flash, S: Store>(&mut self, flash: &mut F, map: &mut Map<S>, lpn: Lpn) -> Result<u32, Error<F::Fault>> {
-        if self.free == 0 {
-            self.evict(flash, map, Fetching::Normal, NONE)?;
-        }
-        let tvpn = self.shape.tvpn(lpn.0);
-        let page = self.shape.lpns(tvpn);
-        let from = page.start.max((lpn.0 + 1).saturating_sub(self.most));
-        let end = page.end.min(lpn.0 + self.most.max(self.spatial));
-        let Some(read) = map.read(flash, tvpn)? else { return Ok(self.insert(lpn.0, 1, NONE, true)) };
-        let mut window = core::mem::take(&mut self.window);
-        window.resize((end - from) as usize, NONE);
-        map.store.entries(read, (from - page.start) as usize, &mut window);
-        self.plan(lpn.0, from, &window);
-        self.window = window;
-        let mut planned = core::mem::take(&mut self.planned);
-        let (start, length, first) = planned[0];
-        let slot = self.insert(start, length, first, true);
-        self.fresh.push(slot);
-        let mut result = Ok(slot);
-        for &(start, length, first) in &planned[1..] {
-            if self.free == 0 {
-                match self.evict(flash, map, Fetching::Spatial, NONE) {
-                    Ok(true) => {}
-                    Ok(false) => break,
-                    Err(error) => {
-                        result = Err(error);
-                        break;
-                    }
-                }
-            }
-            let slot = self.insert(start, length, first, false);
-            put(&mut self.untried, slot, true);
-            self.counters.prefetched += 1;
-            self.fresh.push(slot);
-        }
-        planned.clear();
-        self.planned = planned;
-        self.fresh.clear();
-        result
+        let fetched = self.fetch_unless(flash, map, lpn, 0..self.shape.logical_pages, |_, _, _| false)?;
+        Ok(fetched.expect("nobody else took it"))
     }
 
     fn prepare<F: Flash, S: Store>(
@@ -768,7 +831,8 @@ impl Cache for Runs {
         ppn: Ppn,
     ) -> Result<(), Error<F::Fault>> {
         while self.free < self.wanted(slot, lpn.0, ppn.0) {
-            self.evict(flash, map, Fetching::Normal, slot)?;
+            let evicted = self.evict(flash, map, Fetching::Normal, slot)?;
+            assert!(evicted, "every block but one is a victim");
         }
         Ok(())
     }
@@ -785,7 +849,7 @@ impl Cache for Runs {
             let Some(slot) = self.find(Lpn(lpn)) else { return true };
             while self.free < self.wanted(slot, lpn, to) {
                 let Some(victim) = self.victim(Fetching::Clean, slot) else { return true };
-                self.pointer = (victim + 1) % self.capacity;
+                self.pass(victim);
                 self.drop_block(victim);
             }
             self.change(slot, lpn, to, false);
