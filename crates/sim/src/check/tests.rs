@@ -50,8 +50,8 @@ fn schemes_hold_behind_every_write_buffer() {
     assert!(report.passed(), "{report}");
 }
 
-/// The checker makes caches as small as a scheme takes them: `lazyftl` then has an update table of three blocks for each
-/// die. Here it has one of many, in which entries grow old, are superseded and are settled along with others.
+/// The checker makes caches as small as a scheme takes them: `lazyftl` then has an update table of three blocks for
+/// each die. Here it has one of many, in which entries grow old, are superseded and are settled along with others.
 #[test]
 fn lazyftl_holds_with_a_table_of_many_blocks() {
     for quota in ["0.15", "0.4"] {

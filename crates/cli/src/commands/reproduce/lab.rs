@@ -349,7 +349,8 @@ fn fill(experiment: &Experiment, at: At<'_>) -> Fill {
     }
 }
 
-/// The device of a configuration: the workload's or the paper's, with what the configuration changes and what is varied.
+/// The device of a configuration: the workload's or the paper's, with what the configuration changes and what is
+/// varied.
 fn device_of(experiment: &Experiment, configuration: &Configuration, at: At<'_>) -> String {
     let device = at.workload.device.as_ref().unwrap_or(&experiment.paper.device);
     let varied = match at.varied {
