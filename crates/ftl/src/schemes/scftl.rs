@@ -46,7 +46,9 @@
 //! direction a run that is longer than a block is taken (forward first), whether a write miss fetches neighbours too
 //! (it does), and collection: moved pages change in the cache, by splits if need be, but a collection gives up only
 //! unmodified blocks for that; where there are none, the translation page is written with all its modified entries.
-//! With several dies, `stripe` consecutive pages stay on one die; otherwise there would be no runs.
+//! With several dies, `stripe` consecutive pages stay on one die; otherwise there would be no runs. Four are a
+//! compromise: 32 fill a block, but a request of 128 KiB is then one die's work, and with bursts of them the response is
+//! many times that of four.
 
 use crate::Scheme;
 use crate::demand::Demand;
@@ -151,7 +153,7 @@ pub(super) const RUN_BITS: Parameter = Parameter {
     source: "S1 section III-B",
 };
 
-pub(super) const RUN_STRIPE: Parameter = Parameter { default: Value::Count(32), ..STRIPE };
+pub(super) const RUN_STRIPE: Parameter = Parameter { default: Value::Count(4), ..STRIPE };
 
 pub(super) const COUNTERS: &[(&str, &str)] = &[
     ("splits", "blocks split because an entry of theirs changed"),

@@ -52,7 +52,7 @@ use crate::{Parameter, Scheme, Value};
 pub use cache::{BUFFER_SHARE, CompressedPages, Slot, THRESHOLD};
 
 /// `stripe`: as for other schemes, but runs are what this one lives on.
-pub const STRIPE: Parameter = Parameter { default: Value::Count(32), ..parameters::STRIPE };
+pub const STRIPE: Parameter = Parameter { default: Value::Count(4), ..parameters::STRIPE };
 
 /// The row of `sftl`.
 pub(super) static ROW: Scheme = Scheme {
