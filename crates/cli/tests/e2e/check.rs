@@ -15,7 +15,7 @@ fn a_scheme_that_holds_is_reported() {
 #[test]
 fn a_write_buffer_is_checked_with_its_scheme() {
     let directory = Directory::new();
-    let line = "check --scheme page --buffer bplru --cuts 100 --operations 150 --seeds 4";
+    let line = "check --scheme page --buffer bplru --cuts 400 --operations 200 --seeds 6";
     let text = directory.ftlab(line).succeeded().stdout;
     assert!(text.starts_with("page behind bplru: held over "), "{text}");
 }
