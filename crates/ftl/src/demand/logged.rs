@@ -212,7 +212,7 @@ impl Store for Logged {
             return Err(ConfigError {
                 key,
                 what: format!(
-                    "lu={lu}: {lu} log units are as many partial programs of a page that was programmed once before, and \
+                    "lu={lu}: {lu} log units are as many partial programs of a page that was programmed before, and \
                      this \
                      device allows {nop} program(s) of a page between erases"
                 ),

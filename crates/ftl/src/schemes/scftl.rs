@@ -47,7 +47,7 @@
 //! (it does), and collection: moved pages change in the cache, by splits if need be, but a collection gives up only
 //! unmodified blocks for that; where there are none, the translation page is written with all its modified entries.
 //! With several dies, `stripe` consecutive pages stay on one die; otherwise there would be no runs. Four are a
-//! compromise: 32 fill a block, but a request of 128 KiB is then one die's work, and with bursts of them the response is
+//! compromise: 32 fill a block, but a 128 KiB request is then one die's work, and with bursts of them the response is
 //! many times that of four.
 
 use crate::Scheme;
