@@ -190,8 +190,9 @@ impl Visitor<PowerCut<Tagged>> for Lay<'_> {
         if settings.get("translation-mode") == Some(Value::Word("slc")) {
             drawn = Geometry { bits_per_cell: 2, slc_nop: 8, ..drawn };
         }
-        if ["data-blocks", "spatial"].iter().any(|name| settings.get(name).is_some()) {
-            // More blocks have to be kept free, or open.
+        let keeps_more = ["data-blocks", "spatial"].iter().any(|name| settings.get(name).is_some());
+        if keeps_more || self.config.buffer.is_some() {
+            // More blocks have to be kept free, or open; and a write buffer is smaller than the device.
             drawn.blocks_per_die += 8;
         }
         let mut g = geometry.unwrap_or(drawn).checked().map_err(|error| CheckError(error.to_string()))?;
