@@ -177,7 +177,7 @@ pub trait Cache: Clone + Debug + Send + 'static {
     /// `entry` gives the present PPN of every LPN of the page, the lost ones included.
     fn restore(&mut self, group: &[Entry], entry: impl Fn(u32) -> u32) -> bool;
 
-    /// `lpn` will be looked up soon.
+    /// `lpn` will be looked up soon; it may lie beyond the map.
     fn prefetch(&self, lpn: Lpn);
 
     /// Controller RAM, bytes.
