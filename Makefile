@@ -15,7 +15,7 @@ help:
 	@echo 'make clippy        lints, warnings are errors'
 	@echo 'make no-std        the core crates build without the standard library'
 	@echo 'make unit          tests of all crates, of the README and of the tree itself'
-	@echo 'make docs          documentation of the crates, warnings are errors'
+	@echo 'make docs          documentation of the crates, warnings are errors, and target/schemes, a page per scheme'
 	@echo 'make e2e           the optimised program runs its default comparison'
 	@echo 'make conformance   every scheme under more than 100,000 power cuts, with tags and with bytes'
 	@echo 'make soak          200 kills of a server under load for each scheme; a few minutes'
@@ -61,6 +61,7 @@ unit: tools clients
 .PHONY: docs
 docs: tools
 	RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps
+	cargo run --locked -- schemes --markdown target/schemes
 
 .PHONY: e2e
 e2e: tools

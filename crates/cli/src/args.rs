@@ -46,6 +46,8 @@ pub enum Command {
     Compare(Box<CompareArgs>),
     /// Run an experiment from a TOML file: every flag of `compare` is a key.
     Run(RunArgs),
+    /// Set published figures beside measured ones, table by table.
+    Reproduce(ReproduceArgs),
     /// Check that schemes lose nothing: cut the power at flash commands, fail blocks, audit.
     Check(CheckArgs),
     /// Make and examine images: SSDs in a file.
@@ -55,7 +57,7 @@ pub enum Command {
     /// Look at, convert and make traces.
     Trace(TraceArgs),
     /// List the schemes, or explain one.
-    Schemes(NameArgs),
+    Schemes(SchemesArgs),
     /// List the devices, or explain one.
     Devices(NameArgs),
 }
@@ -255,6 +257,53 @@ pub struct RunArgs {
     pub file: PathBuf,
 }
 
+/// `ftlab reproduce`.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+#[command(after_help = "Examples:\n  \
+    ftlab reproduce --list                          papers and their tables and figures\n  \
+    ftlab reproduce dftl                            all of a paper\n  \
+    ftlab reproduce lsftl/table-1 --quick           one table, in seconds, with few requests\n  \
+    ftlab reproduce lsftl --traces ~/traces         on the whole traces, where they are found\n\n\
+    Traces are looked for under their well-known names (Financial1.spc, hm_0.csv, …), compressed or not, in DIR and in \
+    the directory that FTLAB_TRACES names. Without them twins stand in, and every figure says what it ran on.")]
+pub struct ReproduceArgs {
+    /// Paper, or PAPER/EXPERIMENT [default: all]
+    #[arg(value_name = "PAPER", value_parser = parse_name)]
+    pub paper: Option<String>,
+
+    /// Directory of traces
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub traces: Option<PathBuf>,
+
+    /// Directory of experiments, laid out as ftlab's own: PAPER/paper.toml, PAPER/EXPERIMENT.toml
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub experiments: Option<PathBuf>,
+
+    /// List the experiments
+    #[arg(long)]
+    pub list: bool,
+
+    /// Run the first 20,000 requests of each workload only
+    #[arg(long, conflicts_with = "requests")]
+    pub quick: bool,
+
+    /// Run N requests of each workload, of traces too [default: the paper's file says, of traces all]
+    #[arg(long, value_name = "N", value_parser = parse_positive_count)]
+    pub requests: Option<u64>,
+
+    /// Runs at a time [default: all cores]
+    #[arg(long, value_name = "N", value_parser = parse_threads)]
+    pub threads: Option<usize>,
+
+    /// Write everything as JSON: figures, results, requests under the microscope
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub json: Option<PathBuf>,
+
+    /// Write one line per figure as CSV
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub csv: Option<PathBuf>,
+}
+
 /// `ftlab check`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 #[command(after_help = "Examples:\n  \
@@ -349,7 +398,18 @@ pub struct ServeArgs {
     pub json: Option<PathBuf>,
 }
 
-/// `ftlab schemes` and `ftlab devices`.
+/// `ftlab schemes`.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+pub struct SchemesArgs {
+    /// Explain this one [default: list all]
+    pub name: Option<String>,
+
+    /// Print its page of documentation, or write those of all schemes into a directory
+    #[arg(long, value_name = "DIR", num_args = 0..=1, value_hint = ValueHint::DirPath)]
+    pub markdown: Option<Option<PathBuf>>,
+}
+
+/// `ftlab devices`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct NameArgs {
     /// Explain this one [default: list all]
@@ -908,7 +968,15 @@ mod tests {
     #[test]
     fn the_other_commands() {
         assert_eq!(command("run a.toml"), Command::Run(RunArgs { file: "a.toml".into() }));
-        assert_eq!(command("schemes dftl"), Command::Schemes(NameArgs { name: Some("dftl".into()) }));
+        assert_eq!(
+            command("schemes dftl"),
+            Command::Schemes(SchemesArgs { name: Some("dftl".into()), markdown: None })
+        );
+        let pages = |name: Option<&str>, directory: Option<&str>| {
+            Command::Schemes(SchemesArgs { name: name.map(str::to_owned), markdown: Some(directory.map(Into::into)) })
+        };
+        assert_eq!(command("schemes dftl --markdown"), pages(Some("dftl"), None));
+        assert_eq!(command("schemes --markdown target/schemes"), pages(None, Some("target/schemes")));
         assert_eq!(command("devices"), Command::Devices(NameArgs { name: None }));
         for line in
             ["trace info a", "trace head a -n 3", "trace convert a b --to spc", "trace generate zipf b --to msr"]
@@ -934,6 +1002,24 @@ mod tests {
         assert_eq!(command("check --scheme dftl --replay 7:123.2.1/storm"), Command::Check(expected));
         let expected = CheckArgs { cuts: Cuts::All, seeds: 3, threads: Some(2), ..defaults };
         assert_eq!(command("check --cuts all --seeds 3 --threads 2"), Command::Check(expected));
+    }
+
+    #[test]
+    fn what_to_reproduce() {
+        let expected = ReproduceArgs {
+            paper: Some("lsftl/table-1".into()),
+            traces: Some("traces".into()),
+            experiments: None,
+            list: false,
+            quick: true,
+            requests: None,
+            threads: Some(2),
+            json: Some("a".into()),
+            csv: None,
+        };
+        let line = "reproduce lsftl/table-1 --traces traces --quick --threads 2 --json a";
+        assert_eq!(command(line), Command::Reproduce(expected));
+        assert!(message("reproduce --quick --requests 5").contains("cannot be used with"));
     }
 
     #[test]

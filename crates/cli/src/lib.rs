@@ -18,6 +18,7 @@ pub mod output;
 pub mod per_request;
 pub mod progress;
 pub mod render;
+pub mod scheme_page;
 pub mod suggest;
 pub mod units;
 mod workload;

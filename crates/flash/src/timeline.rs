@@ -435,15 +435,17 @@ mod tests {
         assert_eq!((t.tally().get(Cause::TranslationUpdate, Op::PartialProgram), t.tally().partial_bytes), (1, 17));
     }
 
+    type Tagged = Timeline<Nand<Tags, Full>>;
+
     /// The same commands in a block of either mode: each takes the time of its block's mode and is told apart.
     #[test]
     fn blocks_in_slc_mode_have_times_of_their_own() {
         let g = Geometry { blocks_per_die: 4, pages_per_block: 4, nop: 2, bits_per_cell: 2, ..Geometry::default() };
-        let mut t = Timeline::new(Nand::<Tags, Full>::new(g.checked().unwrap()), TIMING, Server::Single);
+        let mut t = Tagged::new(Nand::new(g.checked().unwrap()), TIMING, Server::Single);
         for (block, mode) in [(Block(0), Mode::Normal), (Block(1), Mode::Slc)] {
             let slc = mode == Mode::Slc;
             let [first, second] = [0, 1].map(|offset| t.geometry().page(block, offset));
-            let mut took = |run: &mut dyn FnMut(&mut Timeline<Nand<Tags, Full>>)| {
+            let mut took = |run: &mut dyn FnMut(&mut Tagged)| {
                 t.reset();
                 t.page_begin();
                 run(&mut t);

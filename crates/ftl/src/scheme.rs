@@ -208,6 +208,8 @@ pub struct Scheme {
     pub summary: &'static str,
     /// The paper that describes it.
     pub paper: &'static str,
+    /// The file that opens with its essay (`//!`), as text: `include_str!`. Its page of documentation is made of that.
+    pub essay: &'static str,
     /// Its parameters.
     pub parameters: &'static [Parameter],
     /// Its own counters: name and meaning.

@@ -99,6 +99,8 @@ pub struct Plan {
     pub partial: Partial,
     /// The runs, in the order of the report.
     pub combinations: Vec<Combination>,
+    /// Whether every request of every run is kept in memory.
+    pub keep: bool,
 }
 
 /// Resolves a command line.
@@ -149,7 +151,7 @@ pub fn plan(args: &CompareArgs, known: &Known) -> Result<Plan, CliError> {
     // The twins of published traces follow their papers; a twin of one's own file is treated as the file is.
     let is_twin = matches!(&workload, Workload::Generated(spec) if spec == "twin" || spec.starts_with("twin:"));
     let partial = args.partial.unwrap_or(if is_twin { Partial::Ignore } else { Partial::Rmw });
-    Ok(Plan { workload, partial, combinations })
+    Ok(Plan { workload, partial, combinations, keep: false })
 }
 
 /// Writes the report wherever the command line asked for and prints its table. A file that fails does not keep the

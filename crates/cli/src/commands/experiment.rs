@@ -73,6 +73,29 @@ pub fn compare(args: &CompareArgs, stop: &AtomicBool, stdout: &mut dyn Write) ->
 /// The first thing that is wrong.
 pub fn run(args: &CompareArgs, stop: &AtomicBool, limits: &Limits) -> Result<Option<Report>, CliError> {
     let plan = plan(args, &Known::tables())?;
+    Ok(run_planned(args, plan, "running", stop, limits)?.map(|ran| ran.report))
+}
+
+/// What came of a plan.
+pub(super) struct Ran {
+    /// The report.
+    pub(super) report: Report,
+    /// Every request of every run, if the plan keeps them.
+    pub(super) requests: Vec<Vec<RequestRecord>>,
+}
+
+/// Runs a plan; of the flags those are heeded that are not in it. `label` stands before the progress. `None` if `stop`
+/// was raised before the first run began.
+///
+/// # Errors
+/// The first thing that is wrong.
+pub(super) fn run_planned(
+    args: &CompareArgs,
+    plan: Plan,
+    label: &str,
+    stop: &AtomicBool,
+    limits: &Limits,
+) -> Result<Option<Ran>, CliError> {
     let spec = device_spec(args.device.as_deref())?;
     // A value out of its range is found before a long trace is read.
     let least_bytes = least_bytes(&spec.build(Some(GENERATED_BYTES)).map_err(CliError::new)?);
@@ -83,6 +106,7 @@ pub fn run(args: &CompareArgs, stop: &AtomicBool, limits: &Limits) -> Result<Opt
         Workload::Generated(spec) => Origin::generated(spec)?,
     };
     let rows = plan.combinations.iter().map(|combination| settled(combination, args.seed)).collect::<Result<_, _>>()?;
+    let combinations = plan.combinations.len();
     let mut experiment = Experiment {
         args,
         plan,
@@ -92,11 +116,14 @@ pub fn run(args: &CompareArgs, stop: &AtomicBool, limits: &Limits) -> Result<Opt
         rows,
         limits,
         stop,
+        label,
+        kept: Mutex::new(vec![Vec::new(); combinations]),
         progress: Progress::new(None, "reading"),
     };
     let report = experiment.run();
     experiment.progress.finish();
-    report
+    let requests = experiment.kept.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    Ok(report?.map(|report| Ran { report, requests }))
 }
 
 /// The device that the user named.
@@ -119,14 +146,14 @@ fn least_bytes(device: &Device) -> u64 {
 
 /// A combination's row and its parameters, all of them.
 #[derive(Clone, Debug)]
-struct Settled {
+pub(super) struct Settled {
     row: &'static Scheme,
     settings: Settings,
     /// The seed follows the run's.
     seeded: bool,
 }
 
-fn settled(combination: &Combination, seed: u64) -> Result<Settled, CliError> {
+pub(super) fn settled(combination: &Combination, seed: u64) -> Result<Settled, CliError> {
     let unknown = || CliError::unknown("scheme", &combination.scheme, ftl::schemes::SCHEMES.iter().map(|row| row.name));
     let row = ftl::schemes::by_name(&combination.scheme).ok_or_else(unknown)?;
     let mut settings = Settings::defaults(row.parameters);
@@ -149,6 +176,26 @@ fn settled(combination: &Combination, seed: u64) -> Result<Settled, CliError> {
         settings.put("seed", Value::Count(seed));
     }
     Ok(Settled { row, settings, seeded })
+}
+
+/// Builds a scheme on a device, to know that it can be built.
+///
+/// # Errors
+/// What does not fit.
+pub(super) fn try_on(Settled { row, settings, .. }: &Settled, device: &Device) -> Result<(), CliError> {
+    let config = Config {
+        scheme: row.name,
+        settings: settings.clone(),
+        device: device.clone(),
+        seed: 1,
+        fill: experiment::Fill::None,
+        host: HostModel::Open,
+        partial: PartialPages::Ignore,
+        medium: Medium::Brief,
+        warmup: 0,
+        series_ns: 0,
+    };
+    experiment::run(&config, &mut Nothing(Intake::default()), &mut Unobserved).map(drop).map_err(run_error)
 }
 
 /// The requests of one seed, as every run gets them.
@@ -191,6 +238,10 @@ struct Experiment<'a> {
     rows: Vec<Settled>,
     limits: &'a Limits,
     stop: &'a AtomicBool,
+    /// What stands before the progress of the runs.
+    label: &'a str,
+    /// The requests of each combination's first run, if the plan keeps them.
+    kept: Mutex<Vec<Vec<RequestRecord>>>,
     progress: Progress,
 }
 
@@ -208,13 +259,13 @@ impl Experiment<'_> {
             None if read.profile.timed => HostModel::Open,
             None => HostModel::Closed(DEPTH),
         };
-        self.try_on(&fitted, host)?;
+        self.try_on(&fitted)?;
         let mut report = Report::new(args.seed, device_fields(&fitted.device), report::Workload::default());
         report.assumptions = self.assumptions(&read, &fitted, host);
         let sha256 = read.profile.sha256.clone();
         let total = self.requests(&read.profile) * self.rows.len() as u64 * u64::from(args.repeat);
         self.progress.finish();
-        self.progress = Progress::new(Some(total), "running");
+        self.progress = Progress::new(Some(total), self.label);
         let threads = args.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
         // A trace is the same under every seed; a generator is not, so as many seeds at a time as keep the cores busy.
         let together = match self.origin.is_seeded() {
@@ -363,13 +414,8 @@ impl Experiment<'_> {
     }
 
     /// Builds every combination once, so that the last does not fail after the first ran for an hour.
-    fn try_on(&self, fitted: &Fitted, host: HostModel) -> Result<(), CliError> {
-        for combination in 0..self.rows.len() {
-            let job = Job { combination, repeat: 0, feed: 0 };
-            let config = Config { fill: experiment::Fill::None, ..self.config(&job, fitted, host) };
-            experiment::run(&config, &mut Nothing(Intake::default()), &mut Unobserved).map_err(run_error)?;
-        }
-        Ok(())
+    fn try_on(&self, fitted: &Fitted) -> Result<(), CliError> {
+        self.rows.iter().try_for_each(|row| try_on(row, &fitted.device))
     }
 
     fn config(&self, job: &Job, fitted: &Fitted, host: HostModel) -> Config {
@@ -485,7 +531,11 @@ impl Experiment<'_> {
     /// Runs one job and keeps its outcome.
     fn job(&self, index: usize, job: &Job, config: &Config, source: &mut dyn Source, state: &State) {
         let path = self.plan.combinations[job.combination].per_request.as_deref().filter(|_| job.repeat == 0);
-        let outcome = self.observed(path, config, source, &state.failed);
+        let keeps = self.plan.keep && job.repeat == 0;
+        let outcome = self.observed(path, keeps, config, source, &state.failed).map(|(outcome, requests)| {
+            self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner)[job.combination].extend(requests);
+            outcome
+        });
         let lock = |error| *state.failure.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(error);
         match outcome {
             Ok(outcome) => {
@@ -504,23 +554,25 @@ impl Experiment<'_> {
     fn observed(
         &self,
         path: Option<&Path>,
+        keeps: bool,
         config: &Config,
         source: &mut dyn Source,
         failed: &AtomicBool,
-    ) -> Result<Outcome, CliError> {
+    ) -> Result<(Outcome, Vec<RequestRecord>), CliError> {
         let mut watch = Watch {
             progress: &self.progress,
             filling: None,
             stops: [self.stop, failed],
             requests: path.map(PerRequest::create).transpose()?,
+            kept: keeps.then(Vec::new),
             failure: None,
         };
         let outcome = experiment::run(config, source, &mut watch).map_err(run_error)?;
-        match (watch.failure, watch.requests) {
-            (Some(error), _) => Err(error),
-            (None, Some(requests)) => requests.finish().map(|()| outcome),
-            (None, None) => Ok(outcome),
+        if let Some(error) = watch.failure {
+            return Err(error);
         }
+        watch.requests.map_or(Ok(()), PerRequest::finish)?;
+        Ok((outcome, watch.kept.unwrap_or_default()))
     }
 
     /// What was decided on the user's behalf, a sentence each.
@@ -619,12 +671,13 @@ struct State {
     failed: AtomicBool,
 }
 
-/// A run's observer: progress, stopping, and the file of its requests.
+/// A run's observer: progress, stopping, and its requests, in a file or in memory.
 struct Watch<'a> {
     progress: &'a Progress,
     filling: Option<progress::Fill>,
     stops: [&'a AtomicBool; 2],
     requests: Option<PerRequest>,
+    kept: Option<Vec<RequestRecord>>,
     failure: Option<CliError>,
 }
 
@@ -647,10 +700,13 @@ impl Observer for Watch<'_> {
     }
 
     fn wants_records(&self) -> bool {
-        self.requests.is_some()
+        self.requests.is_some() || self.kept.is_some()
     }
 
     fn record(&mut self, record: &RequestRecord) {
+        if let Some(kept) = &mut self.kept {
+            kept.push(*record);
+        }
         if let (Some(requests), None) = (&mut self.requests, &self.failure) {
             self.failure = requests.record(record).err();
         }

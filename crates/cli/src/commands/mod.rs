@@ -4,6 +4,7 @@ mod check;
 pub mod compare;
 pub mod experiment;
 mod image;
+mod reproduce;
 mod serve;
 mod tables;
 mod trace;
@@ -47,6 +48,7 @@ pub fn dispatch(command: Command, stdout: &mut dyn Write) -> Result<Ended, CliEr
             let args = experiment_file::load(&run.file)?;
             experiment::compare(&args, progress::interrupt_flag()?.as_ref(), stdout)
         }
+        Command::Reproduce(args) => reproduce::reproduce(&args, progress::interrupt_flag()?.as_ref(), stdout),
         Command::Check(args) => check::check(&args, progress::interrupt_flag()?.as_ref(), stdout),
         Command::Image(args) => image::image(&args.command, stdout),
         Command::Serve(args) => serve::serve(&args, stdout),
@@ -54,7 +56,7 @@ pub fn dispatch(command: Command, stdout: &mut dyn Write) -> Result<Ended, CliEr
             progress::leave_nothing_at_interrupt()?;
             trace::trace(&args.command, stdout)
         }
-        Command::Schemes(args) => tables::schemes(args.name.as_deref(), stdout),
+        Command::Schemes(args) => tables::schemes(&args, stdout),
         Command::Devices(args) => tables::devices(args.name.as_deref(), stdout),
     }
 }

@@ -1,26 +1,52 @@
 //! `ftlab schemes` and `ftlab devices`: the tables of the crates below, as their rows describe themselves.
 
 use super::Ended;
+use crate::args::SchemesArgs;
 use crate::error::CliError;
+use crate::output;
 use crate::render::table::{WIDTH, align, new_table, trimmed, wrap};
+use crate::scheme_page;
 use flash::device::PRESETS;
 use ftl::Scheme;
 use ftl::schemes::SCHEMES;
 use std::io::Write;
+use std::path::Path;
 
-/// All schemes, or one.
+/// All schemes, or one; as tables, or as pages of documentation.
 ///
 /// # Errors
-/// No scheme of this name.
-pub(super) fn schemes(name: Option<&str>, stdout: &mut dyn Write) -> Result<Ended, CliError> {
-    let text = match name {
-        None => list_schemes(),
-        Some(name) => match ftl::schemes::by_name(name) {
-            Some(row) => explain_scheme(row),
-            None => return Err(CliError::unknown("scheme", name, SCHEMES.iter().map(|row| row.name))),
-        },
+/// No scheme of this name, or a page cannot be written.
+pub(super) fn schemes(args: &SchemesArgs, stdout: &mut dyn Write) -> Result<Ended, CliError> {
+    let one = args.name.as_deref().map(scheme).transpose()?;
+    let text = match (one, &args.markdown) {
+        (None, None) => list_schemes(),
+        (Some(row), None) => explain_scheme(row),
+        (one, Some(directory)) => {
+            let rows = one.as_slice();
+            let rows = if rows.is_empty() { SCHEMES } else { rows };
+            match directory {
+                Some(directory) => write_pages(rows, directory)?,
+                None => rows.iter().map(|row| scheme_page::markdown(row)).collect::<Vec<_>>().join("\n"),
+            }
+        }
     };
     crate::print(stdout, &text).map(|()| Ended::Done)
+}
+
+fn scheme(name: &str) -> Result<&'static Scheme, CliError> {
+    ftl::schemes::by_name(name).ok_or_else(|| CliError::unknown("scheme", name, SCHEMES.iter().map(|row| row.name)))
+}
+
+/// A page for each scheme that keeps data; says which.
+fn write_pages(rows: &[&Scheme], directory: &Path) -> Result<String, CliError> {
+    std::fs::create_dir_all(directory).map_err(|cause| CliError::file("make", directory, &cause))?;
+    let mut text = String::new();
+    for row in rows.iter().filter(|row| row.keeps_data) {
+        let path = directory.join(format!("{}.md", row.name));
+        output::write_file(&path, scheme_page::markdown(row).as_bytes())?;
+        text += &format!("{}\n", path.display());
+    }
+    Ok(text)
 }
 
 /// All devices, or one.
@@ -131,6 +157,7 @@ fn explain_device(preset: &'static flash::device::Preset) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Directory;
 
     fn fits(text: &str) {
         for line in text.lines() {
@@ -157,9 +184,27 @@ mod tests {
     }
 
     #[test]
+    fn pages_are_written_for_every_scheme_that_keeps_data() {
+        let directory = Directory::new();
+        let pages = directory.join("pages");
+        let mut printed = Vec::new();
+        schemes(&SchemesArgs { name: None, markdown: Some(Some(pages.clone())) }, &mut printed).unwrap();
+        let printed = String::from_utf8(printed).unwrap();
+        for row in SCHEMES.iter().filter(|row| row.keeps_data) {
+            let page = pages.join(format!("{}.md", row.name));
+            assert!(printed.contains(&format!("{}\n", page.display())), "{printed}");
+            assert_eq!(std::fs::read_to_string(page).unwrap(), scheme_page::markdown(row));
+        }
+        let mut printed = Vec::new();
+        schemes(&SchemesArgs { name: Some("page".to_owned()), markdown: Some(None) }, &mut printed).unwrap();
+        assert_eq!(String::from_utf8(printed).unwrap(), scheme_page::markdown(scheme("page").unwrap()));
+    }
+
+    #[test]
     fn unknown_names_are_answered_with_the_nearest() {
         let mut none = Vec::new();
-        let error = schemes(Some("dtfl"), &mut none).unwrap_err();
+        let asked = SchemesArgs { name: Some("dtfl".to_owned()), markdown: None };
+        let error = schemes(&asked, &mut none).unwrap_err();
         assert_eq!(error.message(), "unknown scheme \"dtfl\"; did you mean \"dftl\"?");
         let error = devices(Some("agrawal8"), &mut none).unwrap_err();
         assert_eq!(error.message(), "unknown device \"agrawal8\"; did you mean \"agrawal08\"?");

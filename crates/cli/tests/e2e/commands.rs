@@ -7,7 +7,7 @@ use std::fs;
 fn alone_it_explains_itself() {
     let directory = Directory::new();
     let help = directory.ftlab("").succeeded().stdout;
-    for command in ["compare", "run", "check", "image", "trace", "schemes", "devices"] {
+    for command in ["compare", "run", "reproduce", "check", "image", "trace", "schemes", "devices"] {
         assert!(help.contains(command), "{help}");
     }
     assert!(directory.ftlab("--version").succeeded().stdout.starts_with("ftlab "));
@@ -21,6 +21,37 @@ fn tables() {
     assert!(text.contains("Gupta") && text.contains("cache-bytes") && text.contains("translation_loads"), "{text}");
     assert!(directory.ftlab("devices").succeeded().stdout.contains("agrawal08"));
     assert!(directory.ftlab("devices agrawal08").succeeded().stdout.contains("µs"));
+}
+
+#[test]
+fn pages_of_schemes_and_papers_are_listed() {
+    let directory = Directory::new();
+    assert!(directory.ftlab("schemes dftl --markdown pages").succeeded().stdout.contains("pages/dftl.md"));
+    let page = fs::read_to_string(directory.path().join("pages/dftl.md")).unwrap();
+    assert!(page.starts_with("# dftl\n") && page.contains("| `cache-bytes` |"), "{page}");
+    let text = directory.ftlab("reproduce --list").succeeded().stdout;
+    assert!(text.contains("lsftl/table-1") && text.contains("S4 Figure 9"), "{text}");
+}
+
+#[test]
+fn a_paper_of_ones_own_is_set_beside_what_it_says() {
+    let directory = Directory::new();
+    fs::create_dir_all(directory.path().join("mine/short")).unwrap();
+    let paper = "title = \"Mine\"\ndevice = \"agrawal08:capacity=64MiB\"\n[[workload]]\nname = \"W\"\n\
+                 generator = \"uniform:requests=5k\"\n";
+    directory.file("mine/short/paper.toml", paper);
+    let experiment = "title = \"One\"\nsource = \"s\"\nsays = \"s\"\nconfiguration = [{ name = \"page\" }, \
+                      { name = \"dftl\" }]\n[[row]]\nlabel = \"WAF\"\nmeasure = \"waf\"\nof = [\"page\", \"dftl\"]\n\
+                      published = 1\n";
+    directory.file("mine/short/one.toml", experiment);
+    let ran = directory.ftlab("reproduce short/one --experiments mine --csv one.csv --threads 1").succeeded().stdout;
+    assert!(ran.contains("WAF, dftl") && ran.contains("generator"), "{ran}");
+    let csv = fs::read_to_string(directory.path().join("one.csv")).unwrap();
+    assert_eq!(csv.lines().count(), 3, "{csv}");
+    directory.file("mine/short/one.toml", experiment.replace("says", "say"));
+    let refused = directory.ftlab("reproduce --experiments mine --csv two.csv").refused();
+    assert_eq!(refused, "mine/short/one.toml:3: unknown key \"say\"; did you mean \"says\"?");
+    assert_eq!(directory.names(), ["mine", "one.csv"]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::cache::{Cache, Entry};
 use super::map::{Map, Store};
-use super::{Demand, TRANSLATION};
+use super::{DATA, Demand, TRANSLATION};
 use crate::Error;
 use crate::parts::space::Fate;
 use alloc::vec::Vec;
@@ -56,17 +56,19 @@ impl<C: Cache, S: Store> Demand<C, S> {
     /// Free blocks that collecting a block may take.
     fn needs(&self, block: Block) -> u32 {
         let live = self.map.space.blocks.live_of(block);
-        let blocks = |stream: usize, wanted: u32| {
-            let lanes = &self.map.space.streams[stream];
-            let room: u32 = (0..lanes.count()).map(|lane| lanes.room(lane)).sum();
-            wanted.saturating_sub(room).div_ceil(self.map.space.block_pages(stream))
-        };
         let discards = if self.map.durable_trim { self.map.trimmed.len() as u32 } else { 0 };
         if self.map.space.is_translation(block) {
-            blocks(TRANSLATION, live + discards)
+            self.blocks_for(TRANSLATION, live + discards)
         } else {
-            blocks(self.collected, live) + blocks(TRANSLATION, live.min(self.map.store.count()) + discards)
+            self.blocks_for(DATA, live) + self.blocks_for(TRANSLATION, live.min(self.map.store.count()) + discards)
         }
+    }
+
+    /// Free blocks that so many pages of a stream take beside its open ones.
+    fn blocks_for(&self, stream: usize, pages: u32) -> u32 {
+        let lanes = &self.map.space.streams[stream];
+        let room: u32 = (0..lanes.count()).map(|lane| lanes.room(lane)).sum();
+        pages.saturating_sub(room).div_ceil(self.map.space.block_pages(stream))
     }
 
     fn policy_victim(&mut self) -> Option<Block> {
@@ -201,13 +203,13 @@ impl<C: Cache, S: Store> Demand<C, S> {
         moves: &mut Vec<Entry>,
     ) -> Result<(), Error<F::Fault>> {
         let g = *flash.geometry();
-        let (die, stream) = (g.die_of(victim).index(), self.collected);
+        let die = g.die_of(victim).index();
         let mut next = 0;
         while let Some((first, bits)) = self.map.space.blocks.live_word(victim, next) {
             let from = g.page(victim, first);
             let cache = &self.cache;
             let begun = moves.len();
-            let run = self.map.space.move_run(flash, stream, die, (from, bits), Cause::DataGc, |_, lpn| {
+            let run = self.map.space.move_run(flash, DATA, die, (from, bits), Cause::DataGc, |_, lpn| {
                 cache.prefetch(Lpn(lpn));
                 moves.push((lpn, 0));
             })?;

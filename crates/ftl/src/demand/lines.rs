@@ -30,10 +30,22 @@ pub const LINE: Parameter = Parameter {
     source: "S0 section IV",
 };
 
+/// `entry-bits`: what a cached entry takes.
+pub const ENTRY_BITS: Parameter = Parameter {
+    name: "entry-bits",
+    summary: "RAM that a cached entry counts as: 32 for its LPN and 32 for its PPN in S4 and S0, two flags more in S1",
+    unit: "bits",
+    default: Value::Count(64),
+    range: Range::Count(64, 128),
+    source: "S4 section 5.1, S0 section IV-A, S1 section IV",
+};
+
 /// See the module's description.
 #[derive(Clone, Debug)]
 pub struct Lines {
     lines: MappingCache,
+    /// What a line counts as.
+    line_bits: u64,
     /// Scratch space; empty between calls.
     entries: Vec<Entry>,
     dirty: Vec<Slot>,
@@ -44,6 +56,13 @@ fn cut(settings: &Settings) -> (u32, OrderKind) {
     let line = if settings.get("line").is_some() { settings.count("line") as u32 } else { 1 };
     let order = settings.get("replacement").map_or("lru", |_| settings.word("replacement"));
     (line, OrderKind::by_name(order).expect("the settings were validated"))
+}
+
+/// Bits that a line counts as: of a single entry what the parameter says.
+fn line_bits(settings: &Settings) -> u64 {
+    let (line, order) = cut(settings);
+    let stated = settings.get("entry-bits").filter(|_| line == 1).map(|_| settings.count("entry-bits"));
+    stated.map_or(MappingCache::bytes(1, line, order) * 8, |bits| bits + order.bytes_per_line() * 8)
 }
 
 impl Lines {
@@ -99,7 +118,7 @@ impl Cache for Lines {
     const ABSORBS_ALL: bool = true;
 
     fn least_bytes(shape: &Shape, settings: &Settings) -> Result<u64, ConfigError> {
-        let (line, order) = cut(settings);
+        let (line, _) = cut(settings);
         if !shape.page_entries.is_multiple_of(line) {
             let fitting = 1 << shape.page_entries.trailing_zeros();
             return Err(ConfigError {
@@ -108,7 +127,7 @@ impl Cache for Lines {
                 fix: format!("use a power of two up to {fitting}"),
             });
         }
-        Ok(MappingCache::bytes(2, line, order))
+        Ok((2 * line_bits(settings)).div_ceil(8))
     }
 
     fn most_updates(&self) -> u32 {
@@ -118,9 +137,10 @@ impl Cache for Lines {
     fn new(shape: &Shape, settings: &Settings, bytes: u64) -> Self {
         let (line, order) = cut(settings);
         let all = u64::from(shape.logical_pages.div_ceil(line));
-        let lines = (bytes / MappingCache::bytes(1, line, order)).min(all).max(2);
+        let line_bits = line_bits(settings);
+        let lines = (bytes * 8 / line_bits).min(all).max(2);
         let lines = MappingCache::new(shape.logical_pages, shape.page_entries, line, lines as u32, order);
-        Lines { lines, entries: Vec::new(), dirty: Vec::new() }
+        Lines { lines, line_bits, entries: Vec::new(), dirty: Vec::new() }
     }
 
     #[inline(always)]
@@ -219,7 +239,7 @@ impl Cache for Lines {
     }
 
     fn memory(&self) -> u64 {
-        self.lines.memory()
+        (u64::from(self.lines.capacity()) * self.line_bits).div_ceil(8)
     }
 
     fn save(&self, out: &mut Saver) {

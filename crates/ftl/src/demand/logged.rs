@@ -210,9 +210,9 @@ impl Store for Logged {
         if lu >= nop.max(1) && lu > 0 {
             let instead = if slc || g.bits_per_cell == 1 { "" } else { ", translation-mode=slc" };
             return Err(ConfigError {
-                key: "lu",
+                key,
                 what: format!(
-                    "{lu} log units are as many partial programs of a page that was programmed once before, and this \
+                    "lu={lu}: {lu} log units are as many partial programs of a page that was programmed once before, and this \
                      device allows {nop} program(s) of a page between erases"
                 ),
                 fix: format!("use a device with {key}={} (SLC chips have 4){instead}, or a smaller lu", lu + 1),

@@ -48,6 +48,8 @@ pub mod map;
 mod mount;
 pub mod out_of_place;
 pub mod parameters;
+#[cfg(test)]
+pub(crate) mod testing;
 
 use crate::parts::space::{Space, TranslationBlocks};
 use crate::{CacheCounters, ConfigError, Error, Ftl, Loader, MountReport, Saver, Settings};
@@ -60,12 +62,10 @@ use cache::{Cache, Entry, Shape};
 use flash::{Cause, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Oob, Payload, Ppn, Tvpn};
 use map::{Counters, Map, Page, Store, Update};
 
-/// The write stream of host pages, and of collected ones if they have none of their own.
+/// The write stream of data pages, the host's and the collected ones.
 pub const DATA: usize = 0;
 /// The write stream of translation pages.
 pub const TRANSLATION: usize = 1;
-/// The write stream of collected data pages, if they have one.
-const COLLECTED: usize = 2;
 
 /// No logical block.
 const NO_BLOCK: u32 = u32::MAX;
@@ -83,8 +83,6 @@ pub struct Demand<C, S> {
     map: Map<S>,
     shape: Shape,
     gc_fold: bool,
-    /// The stream that collected data pages go to.
-    collected: usize,
     /// Free blocks that a host page may need.
     least: u32,
     /// Consecutive LPNs that stay on a die, and how far the present run of them has got.
@@ -171,7 +169,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
         let held = u64::from(if slc(settings) { g.slc_pages() } else { g.pages_per_block });
         let blocks = |pages: u32, held: u64| u64::from(pages).div_ceil(held);
         let live = blocks(logical_pages, u64::from(g.pages_per_block)) + blocks(translation, held);
-        let streams = settings.count("streams") + data_blocks(settings);
+        let streams = 1 + data_blocks(settings);
         let free = ((settings.count("gc-low") + 1) * u64::from(dies)).max(u64::from(plan.least_free()) + 1);
         let kept = free + streams * u64::from(dies);
         if u64::from(g.block_count()) < live + kept {
@@ -196,9 +194,8 @@ impl<C: Cache, S: Store> Demand<C, S> {
         let Plan { store, shape, cache } = plan;
         let g = shape.geometry;
         let dies = g.die_count() as usize;
-        let streams = settings.count("streams") as usize;
         let open = data_blocks(settings) as usize;
-        let mut lanes = vec![dies; 1 + streams + usize::from(C::CONVERTS)];
+        let mut lanes = vec![dies; 2 + usize::from(C::CONVERTS)];
         lanes[DATA] *= open;
         let mut space = Space::new(g, settings, &lanes);
         space.low = (settings.count("gc-low") as u32 * dies as u32).max(least);
@@ -222,7 +219,6 @@ impl<C: Cache, S: Store> Demand<C, S> {
             },
             shape,
             gc_fold: settings.switch("gc-fold"),
-            collected: if streams == 2 { COLLECTED } else { DATA },
             least,
             stripe: settings.count("stripe") as u32,
             run: (u32::MAX, 0),
@@ -230,7 +226,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
             lane_clock: 0,
             version: 0,
             pending: NO_BLOCK,
-            converted: 1 + streams,
+            converted: TRANSLATION + 1,
             followed: vec![0; if C::CONVERTS { dies } else { 0 }],
             modifying: u32::MAX,
             moves: Vec::new(),

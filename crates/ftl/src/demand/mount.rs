@@ -6,7 +6,7 @@
 
 use super::cache::{Cache, Entry};
 use super::map::{Page, Store};
-use super::{Demand, TRANSLATION};
+use super::{DATA, Demand, TRANSLATION};
 use crate::parts::census::Census;
 use crate::{Error, MountReport, Settings};
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -51,8 +51,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
                 }
             }
         })?;
-        // Collections go on with the newest block, lest cut after cut a collection open another one and leave it behind.
-        ftl.map.space.adopt(&census, ftl.collected, Some(TRANSLATION));
+        ftl.map.space.adopt(&census, DATA, Some(TRANSLATION));
         ftl.version = census.max_version;
         let mut report =
             MountReport { pages: census.pages, torn: census.torn, restored: 0, bad_blocks: census.bad.len() as u64 };

@@ -56,16 +56,6 @@ pub const GC_LOW: Parameter = Parameter {
     ..space::GC_LOW
 };
 
-/// `streams`: whether collected pages are kept apart.
-pub const STREAMS: Parameter = Parameter {
-    name: "streams",
-    summary: "write streams of data: 1 shares a block between host writes and collected pages, 2 keeps them apart",
-    unit: "",
-    default: Value::Count(1),
-    range: Range::Count(1, 2),
-    source: "S4 section 3.2 has one current data block",
-};
-
 /// `stripe`: how host pages are dealt to the dies.
 pub const STRIPE: Parameter = Parameter {
     name: "stripe",
@@ -116,7 +106,6 @@ macro_rules! demand_parameters {
             $crate::gc::WEAR_SPREAD,
             $crate::gc::DEAD_SHARE,
             $crate::parts::space::FREE_ORDER,
-            $crate::demand::parameters::STREAMS,
             $crate::schemes::page::DURABLE_TRIM,
             $crate::parts::space::SEED,
         ]

@@ -10,8 +10,12 @@ use alloc::vec::Vec;
 use flash::{Flash, Geometry, Lpn};
 
 /// The row.
-pub(super) static ROW: Scheme =
-    Scheme { name: "canary", summary: "page mapping whose flush does nothing: must be caught", ..PAGE };
+pub(super) static ROW: Scheme = Scheme {
+    name: "canary",
+    summary: "page mapping whose flush does nothing: must be caught",
+    essay: include_str!("canary.rs"),
+    ..PAGE
+};
 
 /// See the module's description.
 #[derive(Clone, Debug)]

@@ -51,6 +51,7 @@ pub(super) static ROW: Scheme = Scheme {
     summary: "page map on flash, cached on two levels: entries and whole translation pages",
     paper: "Qin, Wang, Liu, Shao: A two-level caching mechanism for demand-based page-level address mapping in NAND \
             flash memory storage systems, RTAS 2011 (S1 compares with it)",
+    essay: include_str!("cdftl.rs"),
     parameters: demand_parameters![SECOND_LEVEL, INSTALL, STRIPE],
     counters: &COUNTERS,
     phases: parameters::PHASES,

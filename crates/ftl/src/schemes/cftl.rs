@@ -103,6 +103,7 @@ pub(super) static ROW: Scheme = Scheme {
     name: "cftl",
     summary: "page map on flash, cached by runs where it is written and by blocks where it is read",
     paper: "Park, Debnath, Du: CFTL, SIGMETRICS 2010",
+    essay: include_str!("cftl.rs"),
     parameters: demand_parameters![
         CONVERT,
         COLD_WRITES,

@@ -35,7 +35,7 @@
 
 use crate::Scheme;
 use crate::demand::Demand;
-use crate::demand::lines::{LINE, Lines, REPLACEMENT};
+use crate::demand::lines::{ENTRY_BITS, LINE, Lines, REPLACEMENT};
 use crate::demand::out_of_place::{BATCH_EVICT, OutOfPlace};
 use crate::demand::parameters::{self, STRIPE, demand_parameters};
 
@@ -44,7 +44,8 @@ pub(super) static ROW: Scheme = Scheme {
     name: "dftl",
     summary: "page map on flash, single entries cached on demand",
     paper: "Gupta, Kim, Urgaonkar: DFTL, ASPLOS 2009 (S4)",
-    parameters: demand_parameters![REPLACEMENT, BATCH_EVICT, STRIPE],
+    essay: include_str!("dftl.rs"),
+    parameters: demand_parameters![REPLACEMENT, ENTRY_BITS, BATCH_EVICT, STRIPE],
     counters: parameters::COUNTERS,
     phases: parameters::PHASES,
     has_cache: true,

@@ -23,13 +23,17 @@
 //!  moved ──▶ CBA ─┘ the block stays what and where it is         └─▶ pages that the UMT knows better are skipped
 //! ```
 //!
+//! # Structures
+//!
 //! RAM: directory (GMD), 4 B for each mapping page; UMT, 8 B for each page of UBA and CBA and 16 B a block of theirs;
 //! cached mapping pages, a page each with a tag and ⌈E/8⌉ B (the dirty bits of `parts/cache`, clear here); discarded
 //! LPNs, 8 B each and 4 B a mapping page with some; live bits and block states as for `page`. Directory, UMT and cached
 //! pages come out of `cache-bytes`: the UMT gets its quota, or what is left beside `mapping-pages` cached pages.
 //! Flash: data blocks, and mapping pages of E = page size / 4 entries for every E logical pages.
 //!
-//! Costs: a host write is one program and its share of a convert, k reads and k programs for a block that touches k
+//! # Costs
+//!
+//! A host write is one program and its share of a convert, k reads and k programs for a block that touches k
 //! mapping pages. A read is one read, and one more if neither the UMT nor a cached page knows the LPN. A collection
 //! reads the spare areas of the pages that it believes live before it copies them, as the UMT may know better.
 //!
@@ -57,8 +61,10 @@
 //! Otherwise `victims` decides between mapping and data blocks: `plain`, the paper's rule, is one policy over both;
 //! `net-gain` collects a mapping block only if it has half a block fewer live pages than the data victim.
 //!
-//! # Departures from the paper
+//! # Departures
 //!
+//! - Reconstructed, where the summaries at hand are silent: both areas have half of one quota; `age` counts blocks that
+//!   were opened for them; the convert cost counts mapping pages with new entries; which pages are cached is LRU.
 //! - Blocks on flash do not say which area they are in, and a mount does not convert the youngest `age` blocks again.
 //!   It finds the entries that were lost with the UMT by the watermarks of the mapping pages (docs/recovery.md), puts
 //!   them back, and converts only what is beyond the quota. `age` bounds how long an entry can stay in RAM.
@@ -95,6 +101,7 @@ pub(super) static ROW: Scheme = Scheme {
     name: "lazyftl",
     summary: "page map on flash, corrected a block of changes at a time",
     paper: "Ma, Feng, Li: LazyFTL, SIGMOD 2011",
+    essay: include_str!("lazyftl.rs"),
     parameters: &[
         Parameter {
             name: "cache-bytes",
@@ -111,7 +118,7 @@ pub(super) static ROW: Scheme = Scheme {
             unit: "share",
             default: Value::Real(0.02),
             range: Range::Real(0.0001, 0.5),
-            source: "section 3.3; the value reconstructed",
+            source: "the paper has quotas; the value is reconstructed",
         },
         Parameter {
             name: "age",
@@ -441,6 +448,17 @@ impl LazyFtl {
         let mut scope = Collection::on(flash);
         let live = |space: &Space, next: u32| space.blocks.next_live(block, next).map(|offset| g.page(block, offset));
         let mut next = 0;
+        while let Some(ppn) = live(&self.space, next) {
+            next = g.offset_of(ppn) + 1;
+            if let Some(lpn) = self.table.lpn_at(ppn) {
+                let (tvpn, word) = self.store.locate(lpn);
+                let at = self.store.at(tvpn);
+                if at != Ppn::NONE {
+                    scope.hint(at, word);
+                }
+            }
+        }
+        next = 0;
         while let Some(ppn) = live(&self.space, next) {
             next = g.offset_of(ppn) + 1;
             if let Some(lpn) = self.table.lpn_at(ppn).filter(|&lpn| self.table.get(lpn).is_update()) {

@@ -56,6 +56,7 @@ pub(super) static ROW: Scheme = Scheme {
     name: "lsftl",
     summary: "DFTL whose translation pages take updates in a log, by partial programs",
     paper: "S0 (LSFTL)",
+    essay: include_str!("lsftl.rs"),
     parameters: demand_parameters![
         REPLACEMENT,
         LU,

@@ -10,6 +10,7 @@ pub(super) static ROW: Scheme = Scheme {
     name: "null",
     summary: "does nothing: measures the harness",
     paper: "none",
+    essay: include_str!("null.rs"),
     parameters: &[],
     counters: &[],
     phases: &[],

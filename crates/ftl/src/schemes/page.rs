@@ -11,10 +11,18 @@
 //!   host writes go round the dies; each die collects its own blocks
 //! ```
 //!
+//! # Structures
+//!
 //! RAM: 4 B for each logical page; 1 bit for each physical page (live); per block 2 B live count, 4 B erase count and
 //! its place in the free list. Flash: data pages, and trim pages if TRIM is durable.
 //!
-//! Space: a die collects when no more than `gc-low` of its blocks are free, until `gc-high` are. A collection copies
+//! # Costs
+//!
+//! A read, or a program. A collected block with `v` live pages costs `v` copies and an erase.
+//!
+//! # Space
+//!
+//! A die collects when no more than `gc-low` of its blocks are free, until `gc-high` are. A collection copies
 //! at most pages − 1 live pages of a victim with at least one dead page into at most one newly opened block, and then
 //! frees a whole block, so each one gains at least a page and the loop ends; a die in which no block has a dead page is
 //! full, and writes go to the others. A trim page for discards that are still pending takes the room of the page
@@ -22,7 +30,9 @@
 //! follow, at the rate that empties it just before its die runs out of room. The last free block of a die is opened by
 //! collections that run to their end only, which mounting relies on (docs/recovery.md).
 //!
-//! Departures: striping over dies and `gc-spread` are not in the papers, and both are parameters of the run (one die;
+//! # Departures
+//!
+//! Striping over dies and `gc-spread` are not in the papers, and both are parameters of the run (one die;
 //! `gc-spread = off`). Durable TRIM is ours (docs/recovery.md).
 
 use crate::gc;
@@ -46,6 +56,7 @@ pub(super) static ROW: Scheme = Scheme {
     name: "page",
     summary: "ideal page map, wholly in RAM: the reference line",
     paper: "PFTL in S1, Baseline in S4 (Gupta et al. 2009), Optimal in S0",
+    essay: include_str!("page.rs"),
     parameters: PARAMETERS,
     counters: &[
         ("gc_victims", "blocks collected"),

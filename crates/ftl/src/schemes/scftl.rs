@@ -62,6 +62,7 @@ pub(super) static ROW: Scheme = Scheme {
     name: "scftl",
     summary: "runs of entries, spatial prefetch, replacement that spares translation pages",
     paper: "S1 (SCFTL)",
+    essay: include_str!("scftl.rs"),
     parameters: demand_parameters![REPLACEMENT, THRESHOLD, SPATIAL, RUN_BITS, BATCH_EVICT, RUN_STRIPE],
     counters: &counters_and::<{ parameters::COUNTERS.len() + COUNTERS.len() }>(COUNTERS),
     phases: parameters::PHASES,

@@ -121,6 +121,7 @@ pub(super) static ROW: Scheme = Scheme {
     name: "tpftl",
     summary: "DFTL whose cache is kept by translation pages and loads ahead",
     paper: "Zhou et al.: An efficient page-level FTL to optimize address translation in flash memory, EuroSys 2015",
+    essay: include_str!("tpftl.rs"),
     parameters: demand_parameters![
         PREFETCH_REQUEST,
         PREFETCH_SELECT,

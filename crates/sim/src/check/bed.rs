@@ -169,18 +169,25 @@ impl Visitor<PowerCut<Tagged>> for Lay<'_> {
         let CheckConfig { settings: overrides, geometry, logical_pages, .. } = self.config;
         let root = Rng::new(self.seed);
         let mut rng = root.fork("device");
-        let drawn = Geometry {
+        let mut drawn = Geometry {
             dies: 1 + rng.below(2) as u32,
             blocks_per_die: 8 + rng.below(17) as u32,
             pages_per_block: 4 << rng.below(3),
             page_bytes: 512,
             ..Geometry::default()
         };
-        let mut g = geometry.unwrap_or(drawn).checked().map_err(|error| CheckError(error.to_string()))?;
         let mut settings = vary(row, self.seed, &mut root.fork("settings"));
         for (name, text) in overrides {
             settings.set(row.parameters, name, text).map_err(CheckError)?;
         }
+        if settings.get("translation-mode") == Some(Value::Word("slc")) {
+            drawn = Geometry { bits_per_cell: 2, slc_nop: 8, ..drawn };
+        }
+        if ["data-blocks", "spatial"].iter().any(|name| settings.get(name).is_some()) {
+            // More blocks have to be kept free, or open.
+            drawn.blocks_per_die += 8;
+        }
+        let mut g = geometry.unwrap_or(drawn).checked().map_err(|error| CheckError(error.to_string()))?;
         let fixed = |key: &str| overrides.iter().any(|(name, _)| name == key);
         let mut rng = root.fork("capacity");
         let mut pages = logical_pages.unwrap_or(g.page_count());
@@ -210,6 +217,17 @@ impl Visitor<PowerCut<Tagged>> for Lay<'_> {
                         }
                         _ => {}
                     }
+                }
+                // The smallest devices have no room for a stream of collected pages.
+                Err(_)
+                    if pages <= g.pages_per_block
+                        && logical_pages.is_none()
+                        && !fixed("streams")
+                        && settings.get("streams") == Some(Value::Count(2)) =>
+                {
+                    settings.put("streams", Value::Count(1));
+                    pages = g.page_count();
+                    continue;
                 }
                 Err(refusal) if pages <= g.pages_per_block => return Err(CheckError(refusal.to_string())),
                 Err(_) => {}
@@ -249,6 +267,7 @@ fn vary(row: &Scheme, seed: u64, rng: &mut Rng) -> Settings {
             ("durable-trim", _) => Value::Switch(seed % 4 != 3),
             ("seed", _) => Value::Count(seed),
             ("cache-bytes", Range::Count(low, _)) => Value::Count(low.max(32) + rng.below(256)),
+            ("spatial", Range::Count(..)) => Value::Count(1 + rng.below(8)),
             // Half of the seeds keep a parameter's default.
             _ if rng.chance(0.5) => continue,
             (_, Range::Switch) => Value::Switch(rng.chance(0.5)),

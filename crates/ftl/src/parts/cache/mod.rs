@@ -190,6 +190,29 @@ impl MappingCache {
         self.dirty_head[tvpn.index()] != NONE
     }
 
+    /// The least recently used line of an LRU order that is not set aside.
+    #[inline(always)]
+    pub fn oldest(&self) -> Option<Slot> {
+        self.order.oldest().map(Slot)
+    }
+
+    /// Sets the oldest line aside ([`Order::set_aside`]).
+    pub fn set_aside(&mut self, slot: Slot) {
+        self.order.set_aside(slot.0);
+    }
+
+    /// Whether any line is set aside.
+    #[inline(always)]
+    pub fn any_aside(&self) -> bool {
+        self.order.any_aside()
+    }
+
+    /// Whether a line is set aside.
+    #[inline(always)]
+    pub fn is_aside(&self, slot: Slot) -> bool {
+        self.order.is_aside(slot.0)
+    }
+
     /// When a line was last used, on the clock of a replacement order that goes by recency.
     #[inline(always)]
     pub fn last_use(&self, slot: Slot) -> u64 {
@@ -256,6 +279,11 @@ impl MappingCache {
         while self.has_dirty(tvpn) {
             self.clean_line(Slot(self.dirty_head[tvpn.index()]), out);
         }
+    }
+
+    /// Lines that fit in all.
+    pub fn capacity(&self) -> u32 {
+        self.capacity
     }
 
     /// Whether a line must be evicted before another fits.

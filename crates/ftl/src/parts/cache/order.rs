@@ -239,11 +239,40 @@ impl Order {
         core::iter::successors(some(self.lists[0].tail), move |&slot| some(self.previous[slot as usize]))
     }
 
+    /// The least recently used line of an LRU order that is not set aside.
+    #[inline]
+    pub fn oldest(&self) -> Option<u32> {
+        (self.lists[0].length > 0).then_some(self.lists[0].tail)
+    }
+
+    /// Sets aside what [`Order::oldest`] is, until it is used again. What was set aside last is the most recent of those,
+    /// and all of them are older than the others.
+    pub fn set_aside(&mut self, slot: u32) {
+        debug_assert!(self.kind == OrderKind::Lru && self.oldest() == Some(slot), "only the oldest is set aside");
+        let stamp = self.stamp[slot as usize];
+        self.detach(slot);
+        self.push(slot, 1);
+        self.stamp[slot as usize] = stamp;
+    }
+
+    /// Whether any line is set aside.
+    #[inline(always)]
+    pub fn any_aside(&self) -> bool {
+        self.lists[1].length > 0
+    }
+
+    /// Whether a line is set aside.
+    #[inline(always)]
+    pub fn is_aside(&self, slot: u32) -> bool {
+        self.segment[slot as usize] == 1
+    }
+
     /// Where a line stands: the less, the sooner it is replaced.
     pub fn standing(&self, slot: u32) -> (u8, u32, u64) {
         let (segment, stamp) = (self.segment[slot as usize], self.stamp[slot as usize]);
         match self.kind {
-            OrderKind::Lru | OrderKind::SegmentedLru => (segment, 0, stamp),
+            OrderKind::Lru => (1 - segment, 0, stamp),
+            OrderKind::SegmentedLru => (segment, 0, stamp),
             OrderKind::Lfu | OrderKind::RealGhost => (1 - segment, self.uses[slot as usize], stamp),
         }
     }

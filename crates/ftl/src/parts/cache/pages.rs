@@ -65,7 +65,10 @@ impl PageCache {
     /// Asks for an entry, if its page is cached, for it will be looked up soon.
     #[inline(always)]
     pub fn prefetch(&self, tvpn: Tvpn, lpn: Lpn) {
-        if let Some(slot) = self.find(tvpn) {
+        // A hint may reach beyond the map.
+        if let Some(&slot) = self.index.get(tvpn.index())
+            && slot != NONE
+        {
             flash::prefetch(&self.entries, self.place(slot, lpn).0);
         }
     }

@@ -5,8 +5,10 @@
 //! second, are on flash as the clean copy says.
 //!
 //! An entry of the first level is *droppable* if it is clean or its translation page is in the second level. The least
-//! recently used of those is found through a heap by time of use. Every droppable entry has one place in it, under the
-//! time of its last use or an earlier one; what has become wrong is put right when it comes up.
+//! recently used of those is looked for from the end of the LRU list. An entry on the way that is not droppable is set
+//! aside, so that it is met once. All that are set aside are older than all others; where one of them becomes droppable
+//! it enters a heap by time of use, which is asked first. Every droppable entry that is set aside has one place in the
+//! heap, under the time of its last use or an earlier one; what has become wrong there is put right when it comes up.
 
 use crate::demand::cache::{Cache, Entry, Shape};
 use crate::demand::map::{Batch, Map, Store};
@@ -76,7 +78,8 @@ pub enum Slot {
 pub struct TwoLevels {
     shape: Shape,
     first: MappingCache,
-    droppable: BinaryHeap<Reverse<(u64, cache::Slot)>>,
+    /// The droppable entries among those that are set aside.
+    freed: BinaryHeap<Reverse<(u64, cache::Slot)>>,
     /// Whether a slot of the first level has a place in the heap.
     queued: Vec<bool>,
     second: PageCache,
@@ -100,18 +103,24 @@ fn page_bytes(shape: &Shape, pages: u64) -> u64 {
     pages * (4 + 4 * u64::from(shape.page_entries))
 }
 
+/// Whether an entry of the first level can go without flash commands.
+#[inline]
+fn is_droppable(first: &MappingCache, second: &PageCache, slot: cache::Slot) -> bool {
+    !first.is_dirty(slot) || second.find(first.tvpn_of(slot)).is_some()
+}
+
 impl TwoLevels {
-    /// Gives an entry that is, or may be, droppable its place in the heap.
+    /// Gives an entry that is, or may be, droppable its place in the heap, if it is set aside.
     #[inline]
     fn offer(&mut self, slot: cache::Slot) {
-        if !core::mem::replace(&mut self.queued[slot.index()], true) {
-            self.droppable.push(Reverse((self.first.last_use(slot), slot)));
+        if self.first.is_aside(slot) && !core::mem::replace(&mut self.queued[slot.index()], true) {
+            self.freed.push(Reverse((self.first.last_use(slot), slot)));
         }
     }
 
     /// Offers the dirty entries of a translation page, which became droppable.
     fn offer_dirty(&mut self, tvpn: Tvpn) {
-        if !self.first.has_dirty(tvpn) {
+        if !self.first.any_aside() || !self.first.has_dirty(tvpn) {
             return;
         }
         let mut slots = core::mem::take(&mut self.slots);
@@ -122,21 +131,27 @@ impl TwoLevels {
         self.slots = slots;
     }
 
-    /// Takes the least recently used droppable entry out of the heap.
-    fn take_droppable(&mut self) -> Option<cache::Slot> {
-        while let Some(mut top) = self.droppable.peek_mut() {
+    /// The least recently used droppable entry.
+    fn droppable(&mut self) -> Option<cache::Slot> {
+        while let Some(mut top) = self.freed.peek_mut() {
             let Reverse((used, slot)) = *top;
             let now = self.first.last_use(slot);
-            let stays = self.first.is_dirty(slot) && self.second.find(self.first.tvpn_of(slot)).is_none();
-            if !stays && used != now {
+            let stays = self.first.is_aside(slot) && is_droppable(&self.first, &self.second, slot);
+            if stays && used != now {
                 *top = Reverse((now, slot));
                 continue;
             }
             PeekMut::pop(top);
             self.queued[slot.index()] = false;
-            if !stays {
+            if stays {
                 return Some(slot);
             }
+        }
+        while let Some(slot) = self.first.oldest() {
+            if is_droppable(&self.first, &self.second, slot) {
+                return Some(slot);
+            }
+            self.first.set_aside(slot);
         }
         None
     }
@@ -156,7 +171,7 @@ impl TwoLevels {
         if !self.first.is_full() {
             return Ok(());
         }
-        let victim = if let Some(victim) = self.take_droppable() {
+        let victim = if let Some(victim) = self.droppable() {
             if self.first.is_dirty(victim) {
                 let page = self.second.find(self.first.tvpn_of(victim)).expect("a dirty droppable entry is covered");
                 self.copy_down(victim, page);
@@ -175,7 +190,7 @@ impl TwoLevels {
                 self.write_back(flash, map, oldest, tvpn)?;
             }
             self.counters.first_flushed += 1;
-            let victim = self.take_droppable();
+            let victim = self.droppable();
             debug_assert_eq!(victim, Some(oldest), "the oldest entry of all became droppable");
             oldest
         };
@@ -202,8 +217,9 @@ impl TwoLevels {
         oldest: cache::Slot,
         tvpn: Tvpn,
     ) -> Result<(), Error<F::Fault>> {
+        let batch = map.batch(flash, tvpn, 1)?;
         let mut slots = core::mem::take(&mut self.slots);
-        match map.batch(flash, tvpn, 1)? {
+        match batch {
             Batch::Victim => slots.push(oldest),
             Batch::All => slots.extend(self.first.dirty_lines(tvpn)),
             Batch::UpTo(most) => {
@@ -280,10 +296,18 @@ impl TwoLevels {
         Ok(Slot::First(self.insert(lpn, ppn)))
     }
 
+    /// Takes lost entries into the first level, all or, if they do not fit, none.
+    fn restore_first(&mut self, group: &[Entry]) -> bool {
+        let fits = group.len() <= self.first.room() as usize;
+        for &(lpn, ppn) in group.iter().filter(|_| fits) {
+            let slot = self.insert(Lpn(lpn), Ppn(ppn));
+            self.first.set(slot, Lpn(lpn), Ppn(ppn));
+        }
+        fits
+    }
+
     fn insert(&mut self, lpn: Lpn, ppn: Ppn) -> cache::Slot {
-        let slot = self.first.insert(lpn, |line| line[0] = ppn.0);
-        self.offer(slot);
-        slot
+        self.first.insert(lpn, |line| line[0] = ppn.0)
     }
 }
 
@@ -305,7 +329,7 @@ impl Cache for TwoLevels {
         TwoLevels {
             shape: *shape,
             first: MappingCache::new(shape.logical_pages, shape.page_entries, 1, entries, OrderKind::Lru),
-            droppable: BinaryHeap::new(),
+            freed: BinaryHeap::new(),
             queued: vec![false; entries as usize],
             second: PageCache::new(shape.logical_pages, shape.page_entries, pages as u32),
             install: settings.switch("install"),
@@ -433,17 +457,19 @@ impl Cache for TwoLevels {
         }
     }
 
-    /// As single entries if they fit, else as the page that they are in.
+    /// The largest groups go into the second level, the others into the first: if all can be held, so they are.
     fn restore(&mut self, group: &[Entry], entry: impl Fn(u32) -> u32) -> bool {
-        if group.len() <= self.first.room() as usize {
-            for &(lpn, ppn) in group {
-                let slot = self.insert(Lpn(lpn), Ppn(ppn));
-                self.first.set(slot, Lpn(lpn), Ppn(ppn));
-            }
-            return true;
-        }
         if self.second.is_full() {
-            return false;
+            let smallest = self.second.by_use().into_iter().min_by_key(|&page| self.second.changed(page));
+            let page = smallest.filter(|&page| (self.second.changed(page) as usize) < group.len());
+            let Some(page) = page else { return self.restore_first(group) };
+            let mut entries = Vec::new();
+            self.second.clean_into(page, &mut entries);
+            if !self.restore_first(&entries) {
+                self.soil(&entries);
+                return self.restore_first(group);
+            }
+            self.second.remove(page);
         }
         let tvpn = self.shape.tvpn(group[0].0);
         let first = self.shape.lpns(tvpn).start;
@@ -487,8 +513,9 @@ impl Cache for TwoLevels {
                     return Err(format!("LPN {lpn} is clean as {ours} in the first level, {theirs} in the second"));
                 }
             }
-            if !self.queued[slot.index()] && (!dirty || page.is_some()) {
-                return Err(format!("LPN {lpn} could be dropped and is not on offer"));
+            let droppable = is_droppable(&self.first, &self.second, slot);
+            if self.first.is_aside(slot) && droppable && !self.queued[slot.index()] {
+                return Err(format!("LPN {lpn} is set aside, could be dropped, and is not on offer"));
             }
         }
         Ok(())

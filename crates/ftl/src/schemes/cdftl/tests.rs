@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::demand::cache::{Cache, Shape};
+use crate::demand::testing;
 use crate::parts::translation::TranslationStore;
 use crate::{Ftl, Settings};
 use alloc::string::{String, ToString};
@@ -187,4 +188,13 @@ fn mounts_with_what_the_levels_held() {
             }
         }
     }
+}
+
+#[test]
+fn a_collection_that_bad_blocks_cut_short_loses_nothing() {
+    testing::a_collection_that_bad_blocks_cut_short_loses_nothing::<TwoLevels, OutOfPlace>(|rng| {
+        let [fold, install] = [0.5, 0.5].map(|chance| if rng.chance(chance) { "on" } else { "off" });
+        let cache = bytes(3, 1, 1 + rng.below(20));
+        settings(&[("cache-bytes", &cache), ("second-level", "1"), ("gc-fold", fold), ("install", install)])
+    });
 }

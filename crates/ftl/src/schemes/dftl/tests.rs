@@ -1,11 +1,10 @@
 //! The specification's worked examples, command for command.
 
 use super::*;
-use crate::{Error, Ftl, Settings};
+use crate::demand::testing;
+use crate::{Ftl, Settings};
 use alloc::string::ToString;
-use alloc::vec;
-use alloc::vec::Vec;
-use flash::{Brief, Failing, FailurePlan, Full, Geometry, Lpn, Nand, NoData, Rng, Tags, Transcript};
+use flash::{Brief, Full, Geometry, Lpn, Nand, NoData, Tags, Transcript};
 
 fn settings(row: &Scheme, pairs: &[(&str, &str)]) -> Settings {
     let mut settings = Settings::defaults(row.parameters);
@@ -183,45 +182,26 @@ fn mounts_with_what_the_cache_held() {
     }
 }
 
-/// What broke: pages whose map entries named dead pages, on devices that filled up with bad blocks. Why: programs that
-/// fail in the middle of a collection take the room that it counted on, and its end with `Full` forgot which pages had
-/// moved already, and which entries were in no translation page yet. Since then both go back to what they were.
 #[test]
 fn a_collection_that_bad_blocks_cut_short_loses_nothing() {
-    let mut cut_short = 0;
-    for seed in 0..400u64 {
-        let mut rng = Rng::new(seed);
+    testing::a_collection_that_bad_blocks_cut_short_loses_nothing::<Lines, OutOfPlace>(|rng| {
         let fold = if rng.chance(0.5) { "on" } else { "off" };
         let pairs =
             [("cache-bytes", "60"), ("gc-fold", fold), ("batch-evict", if rng.chance(0.5) { "on" } else { "off" })];
         let row = if rng.chance(0.5) { &ROW } else { &ROW_E };
         let line: &[_] = if core::ptr::eq(row, &ROW_E) { &[("line", "4")] } else { &[] };
-        let settings = settings(row, &[&pairs[..], line].concat());
-        let g = Geometry { blocks_per_die: 60, ..geometry() }.checked().unwrap();
-        let plan = FailurePlan { program_rate: 0.02, ..FailurePlan::default() };
-        let mut flash = Failing::new(Nand::<Tags, Full>::new(g), plan, seed);
-        let pages = 300;
-        let mut dftl = Dftl::format(&mut flash, pages, &settings).unwrap().unwrap();
-        let mut expected: Vec<Option<u64>> = vec![None; pages as usize];
-        let mut refused = 0;
-        for tag in 0..3000u64 {
-            let lpn = rng.below(u64::from(pages)) as u32;
-            match dftl.write(&mut flash, Lpn(lpn), &tag) {
-                Ok(()) => expected[lpn as usize] = Some(tag),
-                Err(Error::Full) if refused == 20 => break,
-                Err(Error::Full) => refused += 1,
-                Err(error) => panic!("{error:?}"),
-            }
-            if refused > 0 {
-                dftl.audit(&mut flash).unwrap_or_else(|what| panic!("seed {seed}, write {tag}: {what}"));
-            }
-        }
-        cut_short += u32::from(refused > 0);
-        for (lpn, &tag) in expected.iter().enumerate() {
-            let read = dftl.read(&mut flash, Lpn(lpn as u32)).unwrap().copied();
-            assert_eq!(read, tag, "seed {seed}, LPN {lpn}");
-        }
-        dftl.audit(&mut flash).unwrap();
-    }
-    assert!(cut_short > 100, "{cut_short} devices filled up");
+        settings(row, &[&pairs[..], line].concat())
+    });
+}
+
+#[test]
+fn ram_is_the_sum_of_the_paper_on_scftl() {
+    // 8 GiB of 8 KiB pages: 512 translation pages, 2048 entries of 66 bits, 18.5 KiB (S1, section IV).
+    let g = Geometry { blocks_per_die: 4400, pages_per_block: 256, page_bytes: 8192, ..Geometry::default() };
+    let mut flash = Nand::<NoData, Brief>::new(g.checked().unwrap());
+    let settings = settings(&ROW, &[("cache-bytes", "18944"), ("entry-bits", "66")]);
+    let dftl = Dftl::format(&mut flash, 1 << 20, &settings).unwrap().unwrap();
+    let memory = <Dftl as Ftl<Nand>>::memory(&dftl);
+    let bytes = |name: &str| memory.iter().find(|&&(n, _)| n == name).unwrap().1;
+    assert_eq!((bytes("translation directory"), bytes("mapping cache")), (2048, 2048 * 66 / 8));
 }

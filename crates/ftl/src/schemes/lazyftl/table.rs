@@ -84,10 +84,19 @@ struct Slot {
     busy: u64,
 }
 
+impl Slot {
+    /// The least goes first: by cost, of equals the older.
+    fn rank(&self) -> (u32, u64) {
+        (self.bound, self.opened)
+    }
+}
+
 /// See the module's description.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     entries: Vec<u32>,
+    /// One bit for each LPN: whether its entry has the update flag. A firmware chains these by mapping page.
+    updates: Vec<u64>,
     /// Entries, and the most there were.
     count: u32,
     peak: u32,
@@ -120,6 +129,7 @@ impl Table {
         let entries = geometry.entries_per_page();
         Table {
             entries: vec![0; logical_pages as usize],
+            updates: vec![0; (logical_pages.div_ceil(entries) * (entries / 64)) as usize],
             count: 0,
             peak: 0,
             invalid: 0,
@@ -204,6 +214,7 @@ impl Table {
     fn replace(&mut self, lpn: u32, place: u32, stale: bool) -> Entry {
         let entry = &mut self.entries[lpn as usize];
         let old = Entry(*entry);
+        self.updates[lpn as usize / 64] |= 1 << (lpn % 64);
         if !old.is_present() {
             *entry = PRESENT | UPDATE | place | if stale { INVALID } else { 0 };
             self.invalid += u32::from(stale);
@@ -242,6 +253,7 @@ impl Table {
     #[inline]
     pub(super) fn settled(&mut self, lpn: u32) {
         let entry = Entry(self.entries[lpn as usize]);
+        self.updates[lpn as usize / 64] &= !(1 << (lpn % 64));
         self.invalid -= u32::from(entry.is_invalid());
         match entry.page() {
             Some(page) => {
@@ -267,10 +279,16 @@ impl Table {
     /// Appends the entries of a mapping page that it does not say yet.
     #[inline]
     pub(super) fn updates_of(&self, tvpn: Tvpn, out: &mut Vec<(u32, Entry)>) {
-        let first = tvpn.0 << self.shift;
-        let end = self.entries.len().min((tvpn.index() + 1) << self.shift);
-        let updates = self.entries[first as usize..end].iter().enumerate().filter(|(_, entry)| *entry & UPDATE != 0);
-        out.extend(updates.map(|(i, &entry)| (first + i as u32, Entry(entry))));
+        let words = (1 << self.shift) / 64;
+        let first = tvpn.index() * words;
+        for word in first..first + words {
+            let mut bits = self.updates[word];
+            while bits != 0 {
+                let lpn = word as u32 * 64 + bits.trailing_zeros();
+                bits &= bits - 1;
+                out.push((lpn, self.get(lpn)));
+            }
+        }
     }
 
     // ---- blocks ------------------------------------------------------------------------------------------------
@@ -358,26 +376,36 @@ impl Table {
                 slot.busy = round;
             }
         }
-        let eligible = move |slot: &Slot| {
+        let eligible = |slot: &Slot| {
             slot.block != NONE && slot.busy != round && area.is_none_or(|area| slot.area as usize == area)
         };
-        let among = |table: &Table, key: &dyn Fn(&Slot) -> (u32, u64)| {
-            let slots = table.slots.iter().enumerate().filter(|(_, slot)| eligible(slot));
-            slots.min_by_key(|(_, slot)| key(slot)).map(|(place, _)| place)
-        };
-        let oldest = among(self, &|slot| (0, slot.opened))?;
+        // What is known exactly sets the mark; of the others, only those whose bounds are below it are counted.
+        let (mut oldest, mut best): (Option<usize>, Option<usize>) = (None, None);
+        for (place, slot) in self.slots.iter().enumerate().filter(|(_, slot)| eligible(slot)) {
+            if oldest.is_none_or(|other| slot.opened < self.slots[other].opened) {
+                oldest = Some(place);
+            }
+            if slot.exact && best.is_none_or(|other| slot.rank() < self.slots[other].rank()) {
+                best = Some(place);
+            }
+        }
+        let oldest = oldest?;
         if self.openings - self.slots[oldest].opened > self.age {
             return Some((Block(self.slots[oldest].block), self.cost(oldest, blocks)));
         }
-        loop {
-            let place = among(self, &|slot| (slot.bound, slot.opened))?;
-            let Slot { block, bound, exact, .. } = self.slots[place];
-            if exact {
-                return Some((Block(block), bound));
+        for place in 0..self.slots.len() {
+            let slot = self.slots[place];
+            let below = best.is_none_or(|best| slot.rank() < self.slots[best].rank());
+            if slot.exact || !below || !eligible(&slot) {
+                continue;
             }
             let cost = self.cost(place, blocks);
             (self.slots[place].bound, self.slots[place].exact) = (cost, true);
+            if best.is_none_or(|best| self.slots[place].rank() < self.slots[best].rank()) {
+                best = Some(place);
+            }
         }
+        best.map(|place| (Block(self.slots[place].block), self.slots[place].bound))
     }
 
     fn cost(&mut self, place: usize, blocks: &Blocks) -> u32 {
@@ -450,6 +478,7 @@ impl Table {
                     let lpn = word & PLACE;
                     self.lpns[place * self.geometry.pages_per_block as usize + offset as usize] = lpn;
                     self.entries[lpn as usize] = PRESENT | ppn.0 | word & (UPDATE | INVALID);
+                    self.updates[lpn as usize / 64] |= u64::from(word & UPDATE != 0) << (lpn % 64);
                     self.count += 1;
                     self.invalid += u32::from(word & INVALID != 0);
                 }
@@ -458,7 +487,9 @@ impl Table {
         self.discarded = from.u32();
         for _ in 0..self.discarded {
             let word = from.u32();
-            self.entries[(word & PLACE) as usize] = PRESENT | UPDATE | DISCARDED | word & INVALID;
+            let lpn = word & PLACE;
+            self.entries[lpn as usize] = PRESENT | UPDATE | DISCARDED | word & INVALID;
+            self.updates[lpn as usize / 64] |= 1 << (lpn % 64);
             self.count += 1;
             self.invalid += u32::from(word & INVALID != 0);
         }
@@ -478,7 +509,8 @@ impl Table {
                 None => !entry.is_update(),
                 Some(page) => !self.covers(self.geometry.block_of(page)) || self.lpn_at(page) != Some(lpn),
             };
-            if wrong || entry.is_invalid() && !entry.is_update() {
+            let listed = self.updates[lpn as usize / 64] >> (lpn % 64) & 1 == 1;
+            if wrong || listed != entry.is_update() || entry.is_invalid() && !entry.is_update() {
                 return Err(alloc::format!("LPN {lpn} has the entry {entry:?}, which no block of an area explains"));
             }
         }

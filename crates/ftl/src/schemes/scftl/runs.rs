@@ -373,10 +373,7 @@ impl Runs {
             return self.first_of_class(clean(false), except).or_else(|| self.first_of_class(clean(true), except));
         }
         match self.replacement {
-            Replacement::Lru => {
-                let oldest = self.order.victim();
-                (oldest != except && !self.fresh.contains(&oldest)).then_some(oldest)
-            }
+            Replacement::Lru => self.order.from_oldest().find(|slot| *slot != except && !self.fresh.contains(slot)),
             Replacement::Nru => {
                 [1, 4].into_iter().find_map(|c| self.first_of_class(|word| self.class(c, word), except))
             }
@@ -384,6 +381,13 @@ impl Runs {
                 let classes: &[u32] = if fetching == Fetching::Normal { &[1, 2, 3, 4, 5, 6] } else { &[1, 2, 4, 5] };
                 classes.iter().find_map(|&c| self.first_of_class(|word| self.class(c, word), except))
             }
+        }
+    }
+
+    /// Moves the pointer past a victim. LRU has none: which block has which number does not matter to it.
+    fn pass(&mut self, victim: u32) {
+        if self.replacement != Replacement::Lru {
+            self.pointer = (victim + 1) % self.capacity;
         }
     }
 
@@ -403,7 +407,7 @@ impl Runs {
         } else {
             map.counters.clean_evictions += 1;
         }
-        self.pointer = (victim + 1) % self.capacity;
+        self.pass(victim);
         self.drop_block(victim);
         Ok(true)
     }
@@ -673,6 +677,10 @@ impl Runs {
         planned.clear();
         self.planned = planned;
         self.fresh.clear();
+        if self.replacement == Replacement::Lru {
+            // What was asked for is more recent than what came along.
+            self.order.hit(slot);
+        }
         result
     }
 
@@ -823,7 +831,8 @@ impl Cache for Runs {
         ppn: Ppn,
     ) -> Result<(), Error<F::Fault>> {
         while self.free < self.wanted(slot, lpn.0, ppn.0) {
-            self.evict(flash, map, Fetching::Normal, slot)?;
+            let evicted = self.evict(flash, map, Fetching::Normal, slot)?;
+            assert!(evicted, "every block but one is a victim");
         }
         Ok(())
     }
@@ -840,7 +849,7 @@ impl Cache for Runs {
             let Some(slot) = self.find(Lpn(lpn)) else { return true };
             while self.free < self.wanted(slot, lpn, to) {
                 let Some(victim) = self.victim(Fetching::Clean, slot) else { return true };
-                self.pointer = (victim + 1) % self.capacity;
+                self.pass(victim);
                 self.drop_block(victim);
             }
             self.change(slot, lpn, to, false);

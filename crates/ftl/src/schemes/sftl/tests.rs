@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::demand::cache::{Cache, Entry, Shape};
+use crate::demand::testing;
 use crate::schemes::dftl::{self, Dftl};
 use crate::{Ftl, Loader, Saver, Settings};
 use alloc::string::{String, ToString};
@@ -129,10 +130,10 @@ fn shape(pages: u32) -> Shape {
     Shape { logical_pages: pages * 128, page_entries: geometry.entries_per_page(), geometry }
 }
 
-/// A cache without a buffer, of as many bytes, with these pages, in which one entry each is dirty.
 /// A translation page and the PPNs of its entries.
 type Content = (u32, fn(u32) -> u32);
 
+/// A cache without a buffer, of as many bytes, with these pages, in which one entry each is dirty.
 fn with_pages(bytes: u64, pages: &[Content]) -> CompressedPages {
     let settings = set(&ROW, &[("buffer-share", "0")]);
     let mut cache = CompressedPages::new(&shape(8), &settings, bytes);
@@ -276,4 +277,13 @@ fn mounts_with_what_cache_and_buffer_held() {
             }
         }
     }
+}
+
+#[test]
+fn a_collection_that_bad_blocks_cut_short_loses_nothing() {
+    testing::a_collection_that_bad_blocks_cut_short_loses_nothing::<CompressedPages, OutOfPlace>(|rng| {
+        let fold = if rng.chance(0.5) { "on" } else { "off" };
+        let bytes = (600 + rng.below(600)).to_string();
+        set(&ROW, &[("cache-bytes", &bytes), ("threshold", ["0", "4", "16"][rng.below(3) as usize]), ("gc-fold", fold)])
+    });
 }

@@ -1,0 +1,712 @@
+//! The files of `ftlab reproduce`: what a paper's set-up was, and what each of its tables and figures says.
+//!
+//! A directory is a paper. `paper.toml` holds what its experiments share: device, starting state, parameters,
+//! workloads. Every other file is a published table or figure: configurations, and rows that name a measure of a result
+//! and the value that was published for it. Nothing in these files is computed; docs/reproduce.md lists every key.
+//!
+//! A key that nobody reads, a name that nothing bears and a parameter that its scheme refuses are errors that name the
+//! file and the line. One name may be unknown: a scheme that this build does not have. What needs it is not run.
+
+use super::measure;
+use crate::args::{Fill, Host, OutOfRange, Partial};
+use crate::error::CliError;
+use clap::ValueEnum;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use sim::units::parse_count;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use toml::{Spanned, Value};
+
+/// Parameters by name.
+pub(super) type Set = BTreeMap<String, Spanned<Value>>;
+
+/// `paper.toml` as it is written.
+#[derive(Deserialize, Clone, Debug)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct PaperFile {
+    title: String,
+    device: Spanned<String>,
+    requests: Option<Spanned<String>>,
+    fill: Option<Spanned<String>>,
+    host: Option<Spanned<String>>,
+    partial: Option<Spanned<String>>,
+    out_of_range: Option<Spanned<String>>,
+    #[serde(default)]
+    assumptions: Vec<String>,
+    #[serde(default)]
+    set: Set,
+    #[serde(default)]
+    workload: Vec<Workload>,
+}
+
+/// What the experiments of a paper share.
+#[derive(Clone, Debug)]
+pub(super) struct Paper {
+    /// Name of its directory.
+    pub(super) name: String,
+    /// Its title and authors.
+    pub(super) title: String,
+    /// The device, as for `--device`.
+    pub(super) device: String,
+    /// Requests of a workload that is made, not read.
+    pub(super) requests: Option<u64>,
+    /// State of the device at the start.
+    pub(super) fill: Fill,
+    /// When requests arrive.
+    pub(super) host: Option<Host>,
+    /// What writes of parts of a page cost.
+    pub(super) partial: Partial,
+    /// Requests beyond the capacity.
+    pub(super) out_of_range: OutOfRange,
+    /// What the paper leaves open and how it was filled, a sentence each.
+    pub(super) assumptions: Vec<String>,
+    set: Set,
+    workloads: Vec<Workload>,
+}
+
+/// A workload of a paper and where its requests may come from.
+#[derive(Deserialize, Clone, Debug)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Workload {
+    /// What the paper calls it.
+    pub(super) name: String,
+    /// Well-known names of the whole trace.
+    #[serde(default)]
+    pub(super) traces: Vec<String>,
+    /// Names of parts of it.
+    #[serde(default)]
+    pub(super) excerpts: Vec<String>,
+    /// Names of recordings of something like it.
+    #[serde(default)]
+    pub(super) similar: Vec<String>,
+    /// The twin that stands in.
+    pub(super) twin: Option<String>,
+    /// The generator that makes it, if it never was a trace.
+    pub(super) generator: Option<String>,
+    /// The device, if not the paper's.
+    pub(super) device: Option<String>,
+    /// Parameters of the schemes that have them.
+    #[serde(default)]
+    pub(super) set: Set,
+}
+
+/// An experiment's file as it is written.
+#[derive(Deserialize, Clone, Debug)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct ExperimentFile {
+    title: String,
+    source: String,
+    says: String,
+    workloads: Option<Vec<Spanned<String>>>,
+    device: Option<Spanned<String>>,
+    requests: Option<Spanned<String>>,
+    #[serde(default = "once")]
+    repeat: u32,
+    #[serde(default)]
+    set: Set,
+    #[serde(default)]
+    workload: Vec<Workload>,
+    configuration: Vec<Configuration>,
+    #[serde(default)]
+    row: Vec<RowFile>,
+    #[serde(default)]
+    sensitivity: Vec<SensitivityFile>,
+    microscope: Option<Microscope>,
+}
+
+fn once() -> u32 {
+    1
+}
+
+/// A published table or figure.
+#[derive(Clone, Debug)]
+pub(super) struct Experiment {
+    /// Name of its file.
+    pub(super) name: String,
+    /// What it is.
+    pub(super) title: String,
+    /// Where in the paper it stands.
+    pub(super) source: String,
+    /// What the paper says.
+    pub(super) says: String,
+    /// Runs under different seeds.
+    pub(super) repeat: u32,
+    /// The paper, with what the experiment changes of its set-up.
+    pub(super) paper: Paper,
+    /// The workloads, in order.
+    pub(super) workloads: Vec<Workload>,
+    /// The configurations.
+    pub(super) configurations: Vec<Configuration>,
+    /// What was published.
+    pub(super) rows: Vec<Row>,
+    /// What the rows owe to a choice that the paper does not state.
+    pub(super) sensitivities: Vec<Sensitivity>,
+    /// Some requests looked at one by one.
+    pub(super) microscope: Option<Microscope>,
+    set: Set,
+}
+
+/// A scheme with its parameters.
+#[derive(Deserialize, Clone, Debug)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Configuration {
+    /// What rows call it.
+    pub(super) name: String,
+    scheme: Option<String>,
+    /// Its own parameters.
+    #[serde(default)]
+    pub(super) set: Set,
+    /// Keys of the device that differ for it, as `key=value,…`.
+    #[serde(default)]
+    pub(super) change_device: String,
+}
+
+impl Configuration {
+    /// The scheme: that of its name, if no other is named.
+    pub(super) fn scheme(&self) -> &str {
+        self.scheme.as_deref().unwrap_or(&self.name)
+    }
+}
+
+#[derive(Deserialize, Clone, Debug)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct RowFile {
+    label: String,
+    measure: Spanned<String>,
+    #[serde(default)]
+    relation: Relation,
+    of: Spanned<Value>,
+    against: Option<Spanned<String>>,
+    whole: Option<Spanned<String>>,
+    unit: Option<Spanned<String>>,
+    published: Option<Spanned<Value>>,
+    lost: Option<String>,
+    note: Option<String>,
+    workloads: Option<Vec<Spanned<String>>>,
+    #[serde(default)]
+    mean: bool,
+}
+
+/// What a row says of its measure.
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Relation {
+    /// The measure itself.
+    #[default]
+    Value,
+    /// Its share of another measure of the same run (`whole`).
+    Share,
+    /// 100 · (own − other) / other, the other being that of another configuration (`against`).
+    Change,
+    /// Own − other.
+    Difference,
+    /// Own / other.
+    Ratio,
+    /// Which configuration has the least.
+    Least,
+    /// Which configuration has the most.
+    Most,
+}
+
+impl Relation {
+    fn is_comparison(self) -> bool {
+        matches!(self, Relation::Change | Relation::Difference | Relation::Ratio)
+    }
+
+    /// Whether the answer is the name of a configuration.
+    pub(super) fn is_choice(self) -> bool {
+        matches!(self, Relation::Least | Relation::Most)
+    }
+}
+
+/// Units of rows: name, and what a measure is multiplied by.
+pub(super) const UNITS: &[(&str, f64)] = &[
+    ("", 1.0),
+    ("%", 100.0),
+    ("points", 100.0),
+    ("times", 1.0),
+    ("µs", 1.0),
+    ("ms", 1e-3),
+    ("s", 1.0),
+    ("KiB", 1.0 / 1024.0),
+    ("blocks", 1.0),
+    ("pages", 1.0),
+];
+
+/// What a paper gives for one row and workload.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Published {
+    /// A number.
+    Number(f64),
+    /// Somewhere from the first to the second; either may be infinite.
+    Range(f64, f64),
+    /// A configuration.
+    Name(String),
+}
+
+/// A line of a published table, or a point of a figure.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    /// What it is about.
+    pub(super) label: String,
+    /// The measure, as [`measure::value`] knows it.
+    pub(super) measure: String,
+    /// What is said of it.
+    pub(super) relation: Relation,
+    /// The configurations that it is said of.
+    pub(super) of: Vec<String>,
+    /// The configuration that they are compared with.
+    pub(super) against: Option<String>,
+    /// The measure of which it is a share.
+    pub(super) whole: Option<String>,
+    /// One of [`UNITS`].
+    pub(super) unit: &'static str,
+    /// What every workload shares, or each has of its own under its name; that of their mean under [`MEAN`].
+    pub(super) published: BTreeMap<String, Published>,
+    /// Why a figure cannot be given.
+    pub(super) lost: Option<String>,
+    /// A remark.
+    pub(super) note: Option<String>,
+    /// Names of its workloads.
+    pub(super) workloads: Vec<String>,
+    /// Whether the mean over the workloads is shown.
+    pub(super) mean: bool,
+}
+
+/// The name of the mean over a row's workloads among the published values.
+pub(super) const MEAN: &str = "mean";
+
+#[derive(Deserialize, Clone, Debug)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct SensitivityFile {
+    label: String,
+    device_key: Option<String>,
+    parameter: Option<Spanned<String>>,
+    #[serde(default)]
+    fill: bool,
+    values: Vec<Spanned<Value>>,
+    workloads: Option<Vec<Spanned<String>>>,
+    rows: Option<Vec<Spanned<String>>>,
+}
+
+/// What is varied.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Varied {
+    /// A key of the device.
+    Device(String),
+    /// A parameter of the schemes that have it.
+    Parameter(String),
+    /// The device's state at the start.
+    Fill,
+}
+
+impl Varied {
+    /// What is varied, in a word.
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Varied::Device(name) | Varied::Parameter(name) => name,
+            Varied::Fill => "fill",
+        }
+    }
+}
+
+/// Rows again, with something varied that the paper does not state.
+#[derive(Clone, Debug)]
+pub(super) struct Sensitivity {
+    /// What is varied and why.
+    pub(super) label: String,
+    /// What is varied.
+    pub(super) varied: Varied,
+    /// What it becomes.
+    pub(super) values: Vec<String>,
+    /// Names of its workloads.
+    pub(super) workloads: Vec<String>,
+    /// Labels of its rows.
+    pub(super) rows: Vec<String>,
+}
+
+/// Some requests one by one.
+#[derive(Deserialize, Clone, Debug)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Microscope {
+    /// The workload's name.
+    pub(super) workload: Spanned<String>,
+    /// The configurations.
+    pub(super) of: Vec<Spanned<String>>,
+    /// Number of the first request, from 1.
+    pub(super) from: u64,
+    /// How many.
+    pub(super) requests: u64,
+    /// Whether the window moves on until a collection stands in its middle.
+    #[serde(default)]
+    pub(super) collection: bool,
+}
+
+/// A file's text with its name, for messages.
+struct Text<'a> {
+    name: &'a str,
+    text: &'a str,
+}
+
+impl Text<'_> {
+    fn line(&self, at: usize) -> usize {
+        1 + self.text.bytes().take(at).filter(|&byte| byte == b'\n').count()
+    }
+
+    fn fault(&self, span: Range<usize>, what: impl std::fmt::Display) -> CliError {
+        CliError::new(what).within(format_args!("{}:{}", self.name, self.line(span.start)))
+    }
+
+    fn parse<T: DeserializeOwned>(&self) -> Result<T, CliError> {
+        toml::from_str(self.text).map_err(|error| {
+            let span = error.span().unwrap_or(0..0);
+            self.fault(span, unknown_key(error.message()).unwrap_or_else(|| error.message().trim().to_owned()))
+        })
+    }
+
+    /// One of a few words.
+    fn word<T: ValueEnum>(&self, text: Option<&Spanned<String>>, otherwise: T) -> Result<T, CliError> {
+        let Some(text) = text else { return Ok(otherwise) };
+        T::from_str(text.get_ref(), false).map_err(|_| {
+            let words: Vec<String> = T::value_variants()
+                .iter()
+                .filter_map(|word| Some(word.to_possible_value()?.get_name().to_owned()))
+                .collect();
+            let hint = crate::suggest::hint(text.get_ref(), words.iter().map(String::as_str));
+            self.fault(text.span(), format_args!("unknown word \"{}\"{hint}", text.get_ref()))
+        })
+    }
+
+    fn count(&self, text: Option<&Spanned<String>>) -> Result<Option<u64>, CliError> {
+        text.map(|text| parse_count(text.get_ref()).map_err(|error| self.fault(text.span(), error))).transpose()
+    }
+
+    fn device(&self, text: &Spanned<String>) -> Result<String, CliError> {
+        let spec = super::super::experiment::device_spec(Some(text.get_ref()));
+        spec.map(|_| text.get_ref().clone()).map_err(|error| self.fault(text.span(), error))
+    }
+
+    /// A name among known ones.
+    fn known<'n>(
+        &self,
+        what: &str,
+        name: &'n Spanned<String>,
+        known: &[impl AsRef<str>],
+    ) -> Result<&'n String, CliError> {
+        if known.iter().any(|known| known.as_ref() == name.get_ref()) {
+            return Ok(name.get_ref());
+        }
+        let unknown = CliError::unknown(what, name.get_ref(), known.iter().map(AsRef::as_ref));
+        Err(self.fault(name.span(), unknown))
+    }
+
+    /// Some of the known names: all, if none are given.
+    fn chosen(
+        &self,
+        what: &str,
+        names: Option<&Vec<Spanned<String>>>,
+        known: &[String],
+    ) -> Result<Vec<String>, CliError> {
+        let Some(names) = names else { return Ok(known.to_vec()) };
+        names.iter().map(|name| self.known(what, name, known).cloned()).collect()
+    }
+
+    /// Parameters that a scheme has and takes.
+    fn own_parameters(&self, scheme: &str, set: &Set) -> Result<(), CliError> {
+        let Some(row) = ftl::schemes::by_name(scheme) else { return Ok(()) };
+        for (name, value) in set {
+            let Some(parameter) = row.parameters.iter().find(|parameter| parameter.name == name) else {
+                let known = row.parameters.iter().map(|parameter| parameter.name);
+                let unknown = CliError::unknown(&format!("parameter of {scheme}"), name, known);
+                return Err(self.fault(value.span(), unknown));
+            };
+            let text = setting(parameter.unit, value.get_ref()).map_err(|what| self.fault(value.span(), what))?;
+            parameter.parse(&text).map_err(|what| self.fault(value.span(), what))?;
+        }
+        Ok(())
+    }
+
+    /// Parameters for whoever has them: somebody must, unless a scheme is not there to ask.
+    fn shared_parameters(&self, schemes: &[&str], set: &Set) -> Result<(), CliError> {
+        let rows: Vec<_> = schemes.iter().map(|scheme| ftl::schemes::by_name(scheme)).collect();
+        for (name, value) in set {
+            let takes = |row: &ftl::Scheme| row.parameters.iter().any(|parameter| parameter.name == name);
+            if !rows.iter().any(|row| row.is_none_or(takes)) {
+                let known = rows.iter().flatten().flat_map(|row| row.parameters).map(|parameter| parameter.name);
+                let unknown = CliError::unknown("parameter of any scheme here", name, known);
+                return Err(self.fault(value.span(), unknown));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A value as its parameter is written on the command line; sizes in bytes may have a unit.
+pub(super) fn setting(unit: &str, value: &Value) -> Result<String, String> {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        Value::Integer(number) => number.to_string(),
+        Value::Float(number) => number.to_string(),
+        Value::Boolean(on) => on.to_string(),
+        other => return Err(format!("a parameter is one value, not a {}", other.type_str())),
+    };
+    let bytes = sim::units::parse_bytes(&text).ok().filter(|_| unit == "bytes");
+    Ok(bytes.map_or(text, |bytes| bytes.to_string()))
+}
+
+/// The parser's message about an unknown key, with the nearest one.
+fn unknown_key(message: &str) -> Option<String> {
+    let mut words = message.strip_prefix("unknown field ")?.split('`').skip(1).step_by(2);
+    let key = words.next()?;
+    Some(format!("unknown key \"{key}\"{}", crate::suggest::hint(key, words)))
+}
+
+impl Paper {
+    /// Reads `paper.toml`.
+    ///
+    /// # Errors
+    /// What is wrong, with file and line.
+    pub(super) fn read(name: &str, file: &str, text: &str) -> Result<Paper, CliError> {
+        let text = Text { name: file, text };
+        let read: PaperFile = text.parse()?;
+        let host =
+            read.host.as_ref().map(|host| host.get_ref().parse::<Host>().map_err(|what| text.fault(host.span(), what)));
+        let all: Vec<&str> = ftl::schemes::SCHEMES.iter().map(|row| row.name).collect();
+        for set in std::iter::once(&read.set).chain(read.workload.iter().map(|workload| &workload.set)) {
+            text.shared_parameters(&all, set)?;
+        }
+        Ok(Paper {
+            name: name.to_owned(),
+            device: text.device(&read.device)?,
+            requests: text.count(read.requests.as_ref())?,
+            fill: text.word(read.fill.as_ref(), Fill::Sequential)?,
+            host: host.transpose()?,
+            partial: text.word(read.partial.as_ref(), Partial::Ignore)?,
+            out_of_range: text.word(read.out_of_range.as_ref(), OutOfRange::Fold)?,
+            title: read.title,
+            assumptions: read.assumptions,
+            set: read.set,
+            workloads: read.workload,
+        })
+    }
+}
+
+impl Experiment {
+    /// Reads an experiment of a paper.
+    ///
+    /// # Errors
+    /// What is wrong, with file and line.
+    pub(super) fn read(paper: &Paper, name: &str, file: &str, text: &str) -> Result<Experiment, CliError> {
+        let text = Text { name: file, text };
+        let read: ExperimentFile = text.parse()?;
+        let mut workloads = paper.workloads.clone();
+        workloads.extend(read.workload);
+        let names: Vec<String> = workloads.iter().map(|workload| workload.name.clone()).collect();
+        let chosen = text.chosen("workload", read.workloads.as_ref(), &names)?;
+        workloads.retain(|workload| chosen.contains(&workload.name));
+        let schemes: Vec<&str> = read.configuration.iter().map(Configuration::scheme).collect();
+        for configuration in &read.configuration {
+            text.own_parameters(configuration.scheme(), &configuration.set)?;
+        }
+        text.shared_parameters(&schemes, &read.set)?;
+        let configurations: Vec<String> = read.configuration.iter().map(|one| one.name.clone()).collect();
+        let rows = read.row.into_iter().map(|row| text.row(row, &chosen, &configurations));
+        let rows = rows.collect::<Result<Vec<Row>, CliError>>()?;
+        let sensitivities = read.sensitivity.into_iter().map(|one| text.sensitivity(one, &chosen, &rows, &schemes));
+        if let Some(microscope) = &read.microscope {
+            text.known("workload", &microscope.workload, &chosen)?;
+            for name in &microscope.of {
+                text.known("configuration", name, &configurations)?;
+            }
+        }
+        let mut paper = paper.clone();
+        if let Some(device) = &read.device {
+            paper.device = text.device(device)?;
+        }
+        paper.requests = text.count(read.requests.as_ref())?.or(paper.requests);
+        Ok(Experiment {
+            name: name.to_owned(),
+            title: read.title,
+            source: read.source,
+            says: read.says,
+            repeat: read.repeat.max(1),
+            sensitivities: sensitivities.collect::<Result<_, _>>()?,
+            paper,
+            workloads,
+            configurations: read.configuration,
+            rows,
+            microscope: read.microscope,
+            set: read.set,
+        })
+    }
+
+    /// The parameters of a configuration under a workload: the paper's, the workload's, the experiment's, its own, and
+    /// last what is varied. Of those that are not its own it takes what its scheme has.
+    pub(super) fn settings(
+        &self,
+        configuration: &Configuration,
+        workload: &Workload,
+        varied: Option<(&str, &str)>,
+    ) -> BTreeMap<String, String> {
+        let Some(row) = ftl::schemes::by_name(configuration.scheme()) else { return BTreeMap::new() };
+        let unit = |name: &str| row.parameters.iter().find(|parameter| parameter.name == name).map(|one| one.unit);
+        let mut settings = BTreeMap::new();
+        for (name, value) in
+            [&self.paper.set, &workload.set, &self.set, &configuration.set].into_iter().flat_map(BTreeMap::iter)
+        {
+            if let Some(unit) = unit(name) {
+                settings.insert(name.clone(), setting(unit, value.get_ref()).unwrap_or_default());
+            }
+        }
+        if let Some((name, value)) = varied.filter(|(name, _)| unit(name).is_some()) {
+            settings.insert(name.to_owned(), value.to_owned());
+        }
+        settings
+    }
+
+    /// The configuration of this name.
+    pub(super) fn configuration(&self, name: &str) -> Option<&Configuration> {
+        self.configurations.iter().find(|configuration| configuration.name == name)
+    }
+}
+
+impl Text<'_> {
+    fn row(&self, read: RowFile, workloads: &[String], configurations: &[String]) -> Result<Row, CliError> {
+        let workloads = self.chosen("workload", read.workloads.as_ref(), workloads)?;
+        let of = match read.of.get_ref() {
+            Value::String(name) => vec![name.clone()],
+            Value::Array(names) => names.iter().filter_map(|name| Some(name.as_str()?.to_owned())).collect(),
+            _ => Vec::new(),
+        };
+        if of.is_empty() {
+            return Err(self.fault(read.of.span(), "of is the name of a configuration, or a list of them"));
+        }
+        for name in of.iter().chain(read.against.as_ref().map(Spanned::get_ref)) {
+            if !configurations.contains(name) {
+                let known = configurations.iter().map(String::as_str);
+                return Err(self.fault(read.of.span(), CliError::unknown("configuration", name, known)));
+            }
+        }
+        for name in std::iter::once(&read.measure).chain(&read.whole) {
+            measure::check(name.get_ref()).map_err(|error| self.fault(name.span(), error))?;
+        }
+        let needs = |what: &str, given: bool, needed: bool| match (given, needed) {
+            (false, true) => Err(self.fault(read.measure.span(), format_args!("this relation needs `{what}`"))),
+            (true, false) => Err(self.fault(read.measure.span(), format_args!("this relation has no `{what}`"))),
+            _ => Ok(()),
+        };
+        needs("against", read.against.is_some(), read.relation.is_comparison())?;
+        needs("whole", read.whole.is_some(), read.relation == Relation::Share)?;
+        let unit = match (&read.unit, read.relation) {
+            (Some(unit), _) => {
+                let known: Vec<&str> = UNITS.iter().map(|(name, _)| *name).collect();
+                let name = self.known("unit", unit, &known)?;
+                UNITS.iter().find(|(known, _)| known == name).map_or("", |(known, _)| known)
+            }
+            (None, Relation::Change | Relation::Share) => "%",
+            (None, Relation::Difference) => "points",
+            (None, Relation::Ratio) => "times",
+            (None, Relation::Value | Relation::Least | Relation::Most) => "",
+        };
+        let published = match &read.published {
+            None => BTreeMap::new(),
+            Some(value) => self.published(value, &workloads, read.relation, configurations)?,
+        };
+        Ok(Row {
+            label: read.label,
+            measure: read.measure.into_inner(),
+            relation: read.relation,
+            of,
+            against: read.against.map(Spanned::into_inner),
+            whole: read.whole.map(Spanned::into_inner),
+            unit,
+            mean: read.mean || published.contains_key(MEAN),
+            published,
+            lost: read.lost,
+            note: read.note,
+            workloads,
+        })
+    }
+
+    fn published(
+        &self,
+        value: &Spanned<Value>,
+        workloads: &[String],
+        relation: Relation,
+        configurations: &[String],
+    ) -> Result<BTreeMap<String, Published>, CliError> {
+        let one = |value: &Value| -> Result<Published, CliError> {
+            let number = |value: &Value| value.as_float().or_else(|| value.as_integer().map(|number| number as f64));
+            match value {
+                Value::String(name) if relation.is_choice() => match configurations.contains(name) {
+                    true => Ok(Published::Name(name.clone())),
+                    false => Err(CliError::unknown("configuration", name, configurations.iter().map(String::as_str))),
+                },
+                _ if relation.is_choice() => Err(CliError::new("what was published is a configuration's name here")),
+                Value::Array(ends) if ends.len() == 2 => number(&ends[0])
+                    .zip(number(&ends[1]))
+                    .filter(|(low, high)| low < high)
+                    .map(|(low, high)| Published::Range(low, high))
+                    .ok_or_else(|| CliError::new("a range is [low, high]")),
+                value => number(value)
+                    .map(Published::Number)
+                    .ok_or_else(|| CliError::new("what was published is a number, or a range [low, high]")),
+            }
+        };
+        let read = match value.get_ref() {
+            Value::Table(table) => table
+                .iter()
+                .map(|(name, value)| match name == MEAN || workloads.contains(name) {
+                    true => Ok((name.clone(), one(value)?)),
+                    false => {
+                        let known = workloads.iter().map(String::as_str).chain([MEAN]);
+                        Err(CliError::unknown("workload", name, known))
+                    }
+                })
+                .collect(),
+            value => {
+                one(value).map(|published| workloads.iter().map(|name| (name.clone(), published.clone())).collect())
+            }
+        };
+        read.map_err(|error: CliError| self.fault(value.span(), error))
+    }
+
+    fn sensitivity(
+        &self,
+        read: SensitivityFile,
+        workloads: &[String],
+        rows: &[Row],
+        schemes: &[&str],
+    ) -> Result<Sensitivity, CliError> {
+        let varied = match (read.device_key, &read.parameter, read.fill) {
+            (Some(key), None, false) => Varied::Device(key),
+            (None, Some(name), false) => {
+                let set = Set::from([(name.get_ref().clone(), Spanned::new(name.span(), Value::Integer(0)))]);
+                self.shared_parameters(schemes, &set)?;
+                Varied::Parameter(name.get_ref().clone())
+            }
+            (None, None, true) => Varied::Fill,
+            _ => {
+                let span = read.values.first().map_or(0..0, Spanned::span);
+                return Err(self.fault(span, "a sensitivity has one of device-key, parameter, and fill = true"));
+            }
+        };
+        let mut values = Vec::new();
+        for value in &read.values {
+            let text = setting("", value.get_ref()).map_err(|what| self.fault(value.span(), what))?;
+            if varied == Varied::Fill {
+                self.word(Some(&Spanned::new(value.span(), text.clone())), Fill::Sequential)?;
+            }
+            values.push(text);
+        }
+        let labels: Vec<String> = rows.iter().map(|row| row.label.clone()).collect();
+        Ok(Sensitivity {
+            varied,
+            values,
+            workloads: self.chosen("workload", read.workloads.as_ref(), workloads)?,
+            rows: self.chosen("row", read.rows.as_ref(), &labels)?,
+            label: read.label,
+        })
+    }
+}

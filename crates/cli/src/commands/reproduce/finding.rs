@@ -1,0 +1,411 @@
+//! Published beside measured: a line for each row, configuration and workload, its deviation, and whether the order
+//! that was published holds.
+
+use super::file::{Experiment, MEAN, Published, Relation, Row, UNITS};
+use super::lab::{Kind, Outcome};
+use super::measure::{self, Measured};
+use crate::units;
+use std::collections::BTreeMap;
+
+/// The outcomes of an experiment's configurations under one source.
+#[derive(Clone, Debug)]
+pub(super) struct Ground {
+    /// The workload's name.
+    pub(super) workload: String,
+    /// Which of the workload's sources it is, from 0.
+    pub(super) index: usize,
+    /// What the source is.
+    pub(super) kind: Kind,
+    /// The source's name.
+    pub(super) source: String,
+    /// Outcomes by the configuration's name.
+    pub(super) outcomes: BTreeMap<String, Outcome>,
+}
+
+/// What was found.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Found {
+    /// A number in the row's unit.
+    Number(Measured),
+    /// A configuration.
+    Name(String),
+}
+
+/// Published beside measured.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Finding {
+    /// The row, by its place.
+    pub(super) row: usize,
+    /// The configuration; nothing if the row chooses one.
+    pub(super) of: Option<String>,
+    /// The workload's name, or [`MEAN`].
+    pub(super) workload: String,
+    /// What it ran on, in a word; several words for a mean over different kinds.
+    pub(super) from: String,
+    /// The source's name; those of all for a mean.
+    pub(super) source: String,
+    /// What was published.
+    pub(super) published: Option<Published>,
+    /// What was measured, or why nothing was.
+    pub(super) measured: Result<Found, String>,
+    /// Measured less published, in points where the unit is a percentage, else in percent; 0 within a range.
+    pub(super) deviation: Option<f64>,
+    /// Whether sign or order of what was published hold.
+    pub(super) holds: Option<bool>,
+    /// Whether response times here only tell how long the workload is (docs/metrics.md, overloaded).
+    pub(super) overloaded: bool,
+}
+
+/// All findings of an experiment.
+pub(super) fn findings(experiment: &Experiment, grounds: &[Ground]) -> Vec<Finding> {
+    let mut all = Vec::new();
+    for (index, row) in experiment.rows.iter().enumerate() {
+        let ones: Vec<Option<&String>> =
+            if row.relation.is_choice() { vec![None] } else { row.of.iter().map(Some).collect() };
+        for of in ones {
+            let mut own: Vec<Finding> = Vec::new();
+            for workload in &row.workloads {
+                own.extend(
+                    grounds
+                        .iter()
+                        .filter(|ground| ground.workload == *workload)
+                        .map(|ground| finding(index, row, of, ground)),
+                );
+            }
+            if row.mean {
+                let first = |finding: &&Finding| {
+                    grounds.iter().any(|ground| {
+                        ground.index == 0 && ground.workload == finding.workload && ground.source == finding.source
+                    })
+                };
+                own.push(mean(index, row, of, &own.iter().filter(first).collect::<Vec<_>>()));
+            }
+            all.extend(own);
+        }
+    }
+    let holds: Vec<Option<bool>> = all.iter().map(|one| holds(experiment, one, &all)).collect();
+    for (finding, holds) in all.iter_mut().zip(holds) {
+        finding.holds = holds;
+    }
+    all
+}
+
+fn finding(index: usize, row: &Row, of: Option<&String>, ground: &Ground) -> Finding {
+    let published = row.published.get(&ground.workload).cloned();
+    let measured = match of {
+        None => chosen(row, ground).map(Found::Name),
+        Some(name) => related(row, name, ground).map(Found::Number),
+    };
+    let about_time = row.measure.starts_with("response_us") || row.measure.starts_with("queue_us");
+    let of_this = row.of.iter().filter(|name| of.is_none_or(|of| of == *name)).chain(&row.against);
+    let overloaded = about_time
+        && of_this.filter_map(|name| ground.outcomes.get(name)?.result()).any(sim::report::SchemeResult::is_overloaded);
+    Finding {
+        row: index,
+        of: of.cloned(),
+        workload: ground.workload.clone(),
+        from: ground.kind.word().to_owned(),
+        source: ground.source.clone(),
+        deviation: deviation(row, published.as_ref(), measured.as_ref().ok()),
+        published,
+        measured,
+        holds: None,
+        overloaded,
+    }
+}
+
+/// The mean over the workloads that were measured; of each its first source.
+fn mean(index: usize, row: &Row, of: Option<&String>, parts: &[&Finding]) -> Finding {
+    let numbers = parts.iter().filter_map(|part| match &part.measured {
+        Ok(Found::Number(number)) => Some((part, number.value)),
+        _ => None,
+    });
+    let (measured, values): (Vec<&&Finding>, Vec<f64>) = numbers.unzip();
+    let unique = |word: fn(&Finding) -> &String| {
+        let mut words: Vec<&str> = measured.iter().map(|part| word(part).as_str()).collect();
+        words.sort_unstable();
+        words.dedup();
+        words.join(", ")
+    };
+    let found = match values.len() {
+        0 => Err(parts.iter().find_map(|part| part.measured.clone().err()).unwrap_or_else(|| "no requests".to_owned())),
+        count => Ok(Found::Number(Measured::exact(values.iter().sum::<f64>() / count as f64))),
+    };
+    let published = row.published.get(MEAN).cloned();
+    Finding {
+        row: index,
+        of: of.cloned(),
+        workload: match values.len() == row.workloads.len() {
+            true => MEAN.to_owned(),
+            false => format!("{MEAN} of {} in {}", values.len(), row.workloads.len()),
+        },
+        from: unique(|part| &part.from),
+        source: unique(|part| &part.source),
+        deviation: deviation(row, published.as_ref(), found.as_ref().ok()),
+        published,
+        measured: found,
+        holds: None,
+        overloaded: measured.iter().any(|part| part.overloaded),
+    }
+}
+
+fn factor(unit: &str) -> f64 {
+    UNITS.iter().find(|(name, _)| *name == unit).map_or(1.0, |(_, factor)| *factor)
+}
+
+/// A measure of a configuration, or why there is none.
+fn taken(name: &str, measure: &str, ground: &Ground) -> Result<Measured, String> {
+    let outcome = ground.outcomes.get(name).ok_or_else(|| "not run".to_owned())?;
+    let result = outcome.result().ok_or_else(|| format!("{name}: {}", outcome.why().unwrap_or("not run")))?;
+    measure::value(result, measure).ok_or_else(|| format!("{name} has no {measure} here"))
+}
+
+/// What a row says of a configuration, in its unit.
+fn related(row: &Row, name: &str, ground: &Ground) -> Result<Measured, String> {
+    let own = taken(name, &row.measure, ground)?;
+    let factor = factor(row.unit);
+    let other = |measure: &str, name: Option<&String>| taken(name.map_or("", String::as_str), measure, ground);
+    let divided = |part: f64, whole: f64, factor: f64| {
+        sim::report::ratio(part * factor, whole).map(Measured::exact).ok_or_else(|| "divides by zero".to_owned())
+    };
+    match row.relation {
+        Relation::Share => {
+            let whole = taken(name, row.whole.as_deref().unwrap_or_default(), ground)?;
+            divided(own.value, whole.value, factor)
+        }
+        Relation::Change => {
+            let base = other(&row.measure, row.against.as_ref())?.value;
+            divided(own.value - base, base, 100.0)
+        }
+        Relation::Ratio => divided(own.value, other(&row.measure, row.against.as_ref())?.value, 1.0),
+        Relation::Difference => {
+            Ok(Measured::exact((own.value - other(&row.measure, row.against.as_ref())?.value) * factor))
+        }
+        Relation::Value | Relation::Least | Relation::Most => {
+            Ok(Measured { value: own.value * factor, half_width_99: own.half_width_99.map(|width| width * factor) })
+        }
+    }
+}
+
+/// The configuration with the least or most of the measure; of equal ones the first.
+fn chosen(row: &Row, ground: &Ground) -> Result<String, String> {
+    let mut best: Option<(f64, &String)> = None;
+    for name in &row.of {
+        let value = taken(name, &row.measure, ground)?.value;
+        let better = |than: f64| if row.relation == Relation::Least { value < than } else { value > than };
+        if best.is_none_or(|(than, _)| better(than)) {
+            best = Some((value, name));
+        }
+    }
+    best.map(|(_, name)| name.clone()).ok_or_else(|| "no configuration".to_owned())
+}
+
+/// Whether deviations of this unit are differences.
+pub(super) fn in_points(unit: &str) -> bool {
+    matches!(unit, "%" | "points")
+}
+
+fn deviation(row: &Row, published: Option<&Published>, measured: Option<&Found>) -> Option<f64> {
+    let Found::Number(Measured { value, .. }) = measured? else { return None };
+    let published = match *published? {
+        Published::Number(number) => number,
+        Published::Range(low, high) => value.clamp(low, high),
+        Published::Name(_) => return None,
+    };
+    match in_points(row.unit) {
+        true => Some(value - published),
+        false => sim::report::ratio(100.0 * (value - published), published),
+    }
+}
+
+/// The one number that stands for what was published, for its sign and its place in an order.
+fn middle(published: &Published) -> Option<f64> {
+    match *published {
+        Published::Number(number) => Some(number),
+        Published::Range(low, high) => match (low.is_finite(), high.is_finite()) {
+            (true, true) => Some((low + high) / 2.0),
+            // Of an open range the end that is known tells the sign.
+            (true, false) => Some(low),
+            (false, true) => Some(high),
+            (false, false) => None,
+        },
+        Published::Name(_) => None,
+    }
+}
+
+fn holds(experiment: &Experiment, finding: &Finding, all: &[Finding]) -> Option<bool> {
+    let row = &experiment.rows[finding.row];
+    let (published, measured) = (finding.published.as_ref()?, finding.measured.as_ref().ok()?);
+    let value = match (measured, published) {
+        (Found::Name(name), Published::Name(expected)) => return Some(name == expected),
+        (Found::Number(number), _) => number.value,
+        (Found::Name(_), _) => return None,
+    };
+    let expected = middle(published)?;
+    match row.relation {
+        Relation::Change | Relation::Difference => (expected != 0.0).then_some((value < 0.0) == (expected < 0.0)),
+        Relation::Ratio => (expected != 1.0).then_some((value < 1.0) == (expected < 1.0)),
+        Relation::Value | Relation::Share => {
+            // Its place among the figures of one kind: the same measure of other configurations.
+            let peers = all.iter().filter(|other| {
+                let its = &experiment.rows[other.row];
+                (its.relation, &its.measure, &its.whole, its.unit) == (row.relation, &row.measure, &row.whole, row.unit)
+                    && (&other.workload, &other.source) == (&finding.workload, &finding.source)
+                    && (other.row, &other.of) != (finding.row, &finding.of)
+            });
+            let orders: Vec<bool> = peers
+                .filter_map(|other| match (&other.measured, middle(other.published.as_ref()?)?) {
+                    (Ok(Found::Number(number)), place) if place != expected => {
+                        Some((value < number.value) == (expected < place))
+                    }
+                    _ => None,
+                })
+                .collect();
+            (!orders.is_empty()).then(|| orders.iter().all(|&order| order))
+        }
+        Relation::Least | Relation::Most => None,
+    }
+}
+
+/// A published value as it is printed.
+pub(super) fn published_text(published: &Published, unit: &str) -> String {
+    let unit = suffix(unit);
+    match published {
+        Published::Number(number) => format!("{}{unit}", units::number(*number)),
+        Published::Range(low, high) if high.is_infinite() => format!("≥ {}{unit}", units::number(*low)),
+        Published::Range(low, high) if low.is_infinite() => format!("≤ {}{unit}", units::number(*high)),
+        Published::Range(low, high) => format!("{} to {}{unit}", units::number(*low), units::number(*high)),
+        Published::Name(name) => name.clone(),
+    }
+}
+
+/// A unit behind its number.
+pub(super) fn suffix(unit: &str) -> String {
+    match unit {
+        "" => String::new(),
+        "times" => "×".to_owned(),
+        unit => format!(" {unit}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::reproduce::file::Paper;
+    use crate::testing::result;
+    use sim::report::SchemeResult;
+
+    const PAPER: &str = "title = 'T'\ndevice = 'lsftl-paper'\n[[workload]]\nname = 'A'\ntwin = 'twin:financial1'\n\
+                         [[workload]]\nname = 'B'\ntwin = 'twin:financial1'\n";
+
+    fn experiment(rows: &str) -> Experiment {
+        let paper = Paper::read("p", "paper.toml", PAPER).unwrap();
+        let text = format!(
+            "title = 'T'\nsource = 's'\nsays = 's'\nconfiguration = [{{ name = 'page' }}, {{ name = 'dftl' }}, \
+             {{ name = 'small', scheme = 'dftl' }}]\n{rows}"
+        );
+        Experiment::read(&paper, "e", "e.toml", &text).unwrap()
+    }
+
+    fn ran(result: SchemeResult) -> Outcome {
+        Outcome::Ran(Box::new(result))
+    }
+
+    /// page answers in 100 µs, dftl in 150, small in 300; under B everything takes twice as long.
+    fn grounds() -> Vec<Ground> {
+        let ground = |workload: &str, slower: f64| Ground {
+            workload: workload.into(),
+            index: 0,
+            kind: Kind::Twin,
+            source: format!("twin:{workload}"),
+            outcomes: BTreeMap::from([
+                ("page".into(), ran(result("page", 100.0 * slower, 2.0, 0.0))),
+                ("dftl".into(), ran(result("dftl", 150.0 * slower, 2.0, 0.25))),
+                ("small".into(), ran(result("dftl", 300.0 * slower, 2.0, 0.5))),
+            ]),
+        };
+        vec![ground("A", 1.0), ground("B", 2.0)]
+    }
+
+    fn number(finding: &Finding) -> f64 {
+        match &finding.measured {
+            Ok(Found::Number(number)) => number.value,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The findings of one row.
+    fn of(row: &str) -> Vec<Finding> {
+        findings(&experiment(&format!("[[row]]\nlabel = 'r'\n{row}")), &grounds())
+    }
+
+    #[test]
+    fn relations() {
+        let value = of("measure = 'cache.hit_ratio'\nof = 'dftl'\nunit = '%'\npublished = { A = 70 }");
+        assert_eq!((number(&value[0]), value[0].deviation, value[0].holds), (75.0, Some(5.0), None));
+        assert_eq!((value[1].published.is_none(), value[1].deviation), (true, None));
+        let change =
+            of("measure = 'response_us.mean'\nrelation = 'change'\nof = 'dftl'\nagainst = 'page'\npublished = 40");
+        assert_eq!((number(&change[0]), change[0].deviation, change[0].holds), (50.0, Some(10.0), Some(true)));
+        assert_eq!(number(&change[1]), 50.0);
+        let wrong =
+            of("measure = 'response_us.mean'\nrelation = 'change'\nof = 'dftl'\nagainst = 'page'\npublished = -40");
+        assert_eq!((wrong[0].deviation, wrong[0].holds), (Some(90.0), Some(false)));
+        let ratio =
+            of("measure = 'response_us.mean'\nrelation = 'ratio'\nof = 'small'\nagainst = 'page'\npublished = 2");
+        assert_eq!((number(&ratio[0]), ratio[0].deviation, ratio[0].holds), (3.0, Some(50.0), Some(true)));
+        let points = of("measure = 'cache.hit_ratio'\nrelation = 'difference'\nof = 'small'\nagainst = 'dftl'\n\
+                         published = [-inf, -20]");
+        assert_eq!((number(&points[0]), points[0].deviation, points[0].holds), (-25.0, Some(0.0), Some(true)));
+        let share = of("measure = 'by_cause.translation_load.us'\nrelation = 'share'\nwhole = 'tp_us'\nof = 'dftl'\n\
+                        published = [0, 10]");
+        let (load, all) = (250_000.0 * 25.0, 250_000.0 * 25.0 + 125_000.0 * 225.0 + 31_250.0 * 225.0 + 1953.0 * 1500.0);
+        assert!((number(&share[0]) - 100.0 * load / all).abs() < 1e-9);
+        assert!((share[0].deviation.unwrap() - (100.0 * load / all - 10.0)).abs() < 1e-9, "from the nearer end");
+        let least = of("measure = 'response_us.mean'\nrelation = 'least'\nof = ['small', 'dftl']\npublished = 'dftl'");
+        assert_eq!((least[0].measured.clone(), least[0].holds), (Ok(Found::Name("dftl".into())), Some(true)));
+        let most = of("measure = 'response_us.mean'\nrelation = 'most'\nof = ['small', 'dftl']\npublished = 'dftl'");
+        assert_eq!((most[0].measured.clone(), most[0].holds), (Ok(Found::Name("small".into())), Some(false)));
+    }
+
+    #[test]
+    fn the_mean_is_over_workloads() {
+        let all = of("measure = 'response_us.mean'\nunit = 'µs'\nof = 'dftl'\npublished = { mean = 200 }");
+        assert_eq!(all.len(), 3);
+        let mean = &all[2];
+        assert_eq!((mean.workload.as_str(), mean.from.as_str(), number(mean)), ("mean", "twin", 225.0));
+        assert_eq!((mean.deviation, mean.source.as_str()), (Some(12.5), "twin:A, twin:B"));
+        // What could not be run is left out, and said to be.
+        let mut grounds = grounds();
+        grounds[1].outcomes.insert("dftl".into(), Outcome::Not("there is no scheme dftl".into()));
+        let experiment = experiment("[[row]]\nlabel = 'r'\nmeasure = 'response_us.mean'\nof = 'dftl'\nmean = true");
+        let all = findings(&experiment, &grounds);
+        assert_eq!(all[1].measured, Err("dftl: there is no scheme dftl".into()));
+        assert_eq!((all[2].workload.as_str(), number(&all[2])), ("mean of 1 in 2", 150.0));
+    }
+
+    #[test]
+    fn a_value_holds_if_its_place_among_its_peers_does() {
+        let rows = |small: u32| {
+            format!(
+                "[[row]]\nlabel = 'a'\nmeasure = 'miss_ratio'\nunit = '%'\nof = 'dftl'\npublished = 30\n\
+                 [[row]]\nlabel = 'b'\nmeasure = 'miss_ratio'\nunit = '%'\nof = 'small'\npublished = {small}\n"
+            )
+        };
+        let holds = |small| -> Vec<Option<bool>> {
+            findings(&experiment(&rows(small)), &grounds()).iter().map(|finding| finding.holds).collect()
+        };
+        assert_eq!(holds(40), [Some(true); 4]);
+        assert_eq!(holds(20), [Some(false); 4]);
+        assert_eq!(holds(30), [None; 4], "equal figures have no order");
+    }
+
+    #[test]
+    fn published_values_as_printed() {
+        assert_eq!(published_text(&Published::Number(41.4), "%"), "41.4 %");
+        assert_eq!(published_text(&Published::Number(3.0), "times"), "3.00×");
+        assert_eq!(published_text(&Published::Range(90.0, f64::INFINITY), "%"), "≥ 90.0 %");
+        assert_eq!(published_text(&Published::Range(f64::NEG_INFINITY, 0.7), "points"), "≤ 0.700 points");
+        assert_eq!(published_text(&Published::Range(-2.0, 3.5), ""), "-2.00 to 3.50");
+    }
+}

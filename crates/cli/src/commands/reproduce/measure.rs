@@ -1,0 +1,157 @@
+//! Measures: numbers of a result, by their path in its JSON (`cache.hit_ratio`) or, for what a path cannot say, by one
+//! of a few names. Both are documented in docs/metrics.md.
+
+use crate::error::CliError;
+use serde_json::Value;
+use sim::report::{Estimate, SchemeResult};
+
+/// A measured number, with its uncertainty if runs were repeated.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Measured {
+    /// The number, or the mean over runs.
+    pub(super) value: f64,
+    /// Half the width of the 99 % confidence interval.
+    pub(super) half_width_99: Option<f64>,
+}
+
+impl Measured {
+    /// A number without an uncertainty.
+    pub(super) fn exact(value: f64) -> Measured {
+        Measured { value, half_width_99: None }
+    }
+}
+
+type Derive = fn(&Value) -> Option<f64>;
+
+/// Measures that are no path: name, and how they follow.
+const DERIVED: &[(&str, Derive)] = &[
+    ("miss_ratio", |result| Some(1.0 - number(result, "cache.hit_ratio")?)),
+    ("tp_us", |result| sum(result, TRANSLATION, &["us"])),
+    ("translation_ops", |result| sum(result, TRANSLATION, &["reads", "programs", "partial_programs"])),
+    ("extra_ops", |result| {
+        let all = ["reads", "programs", "partial_programs"].iter().map(|op| number(result, &format!("flash.{op}")));
+        Some(all.sum::<Option<f64>>()? - sum(result, &["host"], &["reads", "programs", "partial_programs"])?)
+    }),
+    ("mapping_bytes", |result| {
+        let of = |structure: &str| number(result, &format!("sram.{structure}"));
+        Some(of("mapping cache")? + of("translation directory")?)
+    }),
+    ("evictions", |result| Some(number(result, "extra.clean_evictions")? + number(result, "extra.dirty_evictions")?)),
+];
+
+const TRANSLATION: &[&str] = &["translation_load", "translation_update", "translation_gc"];
+
+/// First steps of paths that lead to numbers.
+const BEGINNINGS: &[&str] = &[
+    "response_us",
+    "service_us",
+    "queue_us",
+    "flash",
+    "by_cause",
+    "waf",
+    "waf_bytes",
+    "war",
+    "cleaning_seconds",
+    "tp_overhead",
+    "cache",
+    "merges",
+    "space_utilisation",
+    "erase_count",
+    "sram_bytes",
+    "sram",
+    "extra",
+];
+
+/// Whether there can be such a measure.
+///
+/// # Errors
+/// There cannot; the nearest name is given.
+pub(super) fn check(name: &str) -> Result<(), CliError> {
+    let first = name.split('.').next().unwrap_or_default();
+    let derived = || DERIVED.iter().map(|(name, _)| *name);
+    if BEGINNINGS.contains(&first) || derived().any(|known| known == name) {
+        return Ok(());
+    }
+    Err(CliError::unknown("measure", name, derived().chain(BEGINNINGS.iter().copied())))
+}
+
+/// A measure of a result; `None` where it does not apply.
+pub(super) fn value(result: &SchemeResult, name: &str) -> Option<Measured> {
+    let repeated = result.repeats.as_ref().and_then(|repeats| Some(of(repeats.metrics.get(name)?, repeats.n)));
+    if repeated.is_some() {
+        return repeated;
+    }
+    let json = serde_json::to_value(result).ok()?;
+    let found = match DERIVED.iter().find(|(known, _)| *known == name) {
+        Some((_, derive)) => derive(&json),
+        None => number(&json, name),
+    };
+    found.map(Measured::exact)
+}
+
+fn of(estimate: &Estimate, runs: u64) -> Measured {
+    Measured { value: estimate.mean, half_width_99: Some(estimate.half_width_99(runs)) }
+}
+
+/// The number at a path. A cause without commands is absent from a result; its counts are zero all the same.
+fn number(result: &Value, path: &str) -> Option<f64> {
+    let found = path.split('.').try_fold(result, |at, step| at.get(step));
+    match found {
+        Some(value) => value.as_f64(),
+        None => (path.starts_with("by_cause.") && number(result, "flash.busy_us")? > 0.0).then_some(0.0),
+    }
+}
+
+fn sum(result: &Value, causes: &[&str], columns: &[&str]) -> Option<f64> {
+    let pairs = causes.iter().flat_map(|cause| columns.iter().map(move |column| (cause, column)));
+    pairs.map(|(cause, column)| number(result, &format!("by_cause.{cause}.{column}"))).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::result;
+
+    fn of(name: &str) -> Option<f64> {
+        value(&result("dftl", 100.0, 2.0, 0.5), name).map(|measured| measured.value)
+    }
+
+    /// `testing::result`: a million accesses of which half miss; 25, 200 and 1500 µs.
+    #[test]
+    fn paths_and_derived_measures() {
+        assert_eq!(of("response_us.mean"), Some(100.0));
+        assert_eq!(of("cache.hit_ratio"), Some(0.5));
+        assert_eq!(of("miss_ratio"), Some(0.5));
+        let (load, update) = (500_000.0 * 25.0, 250_000.0 * 225.0);
+        let gc = 62_500.0 * 225.0 + (500_000 / 128) as f64 * 1500.0;
+        assert_eq!(of("tp_us"), Some(load + update + gc));
+        assert_eq!(of("translation_ops"), Some(500_000.0 + 2.0 * 250_000.0 + 2.0 * 62_500.0));
+        // Data collection copies as many pages as the host writes: write amplification is 2.
+        assert_eq!(of("extra_ops"), Some(of("translation_ops").unwrap() + 2.0 * 800_000.0));
+        assert_eq!(of("by_cause.swap.us"), Some(0.0), "a cause without commands");
+        assert_eq!(of("extra.no_such_counter"), None);
+        assert_eq!(of("evictions"), None, "this result counts none");
+    }
+
+    #[test]
+    fn repeated_runs_have_a_mean_and_a_confidence() {
+        let runs = [8.0, 9.0, 10.0, 11.0, 12.0].map(|mean| result("dftl", mean, 2.0, 0.5)).to_vec();
+        let folded = SchemeResult::repeated(runs).unwrap();
+        let mean = value(&folded, "response_us.mean").unwrap();
+        // Standard deviation 1.5811, Student's t for 99 % and 4 degrees 4.604.
+        assert!((mean.value - 10.0).abs() < 1e-9 && (mean.half_width_99.unwrap() - 3.2556).abs() < 0.001, "{mean:?}");
+        assert_eq!(value(&folded, "flash.busy_us").unwrap().half_width_99, None, "of this there is no estimate");
+    }
+
+    #[test]
+    fn names_that_cannot_be_measured_are_refused() {
+        check("extra.update_entries_le_24").unwrap();
+        check("tp_us").unwrap();
+        let refused = check("chache.hits").unwrap_err();
+        assert!(refused.message().starts_with("unknown measure \"chache.hits\"; known are miss_ratio"), "{refused}");
+        assert_eq!(
+            check("mis_ratio").unwrap_err().message(),
+            "unknown measure \"mis_ratio\"; did you mean \"miss_ratio\"?"
+        );
+    }
+}

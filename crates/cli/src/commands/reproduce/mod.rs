@@ -1,0 +1,283 @@
+//! `ftlab reproduce`: published figures beside measured ones.
+//!
+//! The files under `experiments/` say what was published and how to measure it ([`file`]); the runs are those of
+//! `compare` ([`lab`]); what comes of them is set beside the published figures ([`finding`]) and printed ([`render`]).
+//! No number of a paper stands in code. What ran on a twin is called a twin's, whatever it says.
+
+mod file;
+mod finding;
+mod lab;
+mod measure;
+mod render;
+
+use super::Ended;
+use crate::args::ReproduceArgs;
+use crate::error::CliError;
+use crate::output;
+use file::{Experiment, Paper, Varied};
+use finding::{Finding, Ground, findings};
+use lab::{Amount, At, Lab, Shelf};
+use sim::report::RequestRecord;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+/// The files that come with this build: paper, name, text.
+const SHIPPED: &[(&str, &str, &str)] = include!(concat!(env!("OUT_DIR"), "/experiments.rs"));
+
+/// The file of a paper's set-up, without its extension.
+const SETUP: &str = "paper";
+
+/// The variable that names a directory of traces.
+const TRACES: &str = "FTLAB_TRACES";
+
+/// A file of an experiment or of a paper's set-up.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct File {
+    paper: String,
+    name: String,
+    /// What it is called in messages.
+    place: String,
+    text: String,
+}
+
+/// The files that come with this build.
+fn shipped() -> Vec<File> {
+    let file = |&(paper, name, text): &(&str, &str, &str)| File {
+        paper: paper.to_owned(),
+        name: name.to_owned(),
+        place: format!("experiments/{paper}/{name}.toml"),
+        text: text.to_owned(),
+    };
+    SHIPPED.iter().map(file).collect()
+}
+
+/// The files of a directory that is laid out as `experiments/` is: a directory for each paper.
+fn from(directory: &Path) -> Result<Vec<File>, CliError> {
+    let sorted = |directory: &Path| -> Result<Vec<PathBuf>, CliError> {
+        let fault = |cause| CliError::file("read", directory, &cause);
+        let mut paths: Vec<PathBuf> = fs::read_dir(directory)
+            .map_err(fault)?
+            .map(|entry| Ok(entry.map_err(fault)?.path()))
+            .collect::<Result<_, CliError>>()?;
+        paths.sort();
+        Ok(paths)
+    };
+    let name = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let mut files = Vec::new();
+    for paper in sorted(directory)?.into_iter().filter(|path| path.is_dir()) {
+        for path in sorted(&paper)?.into_iter().filter(|path| path.extension().is_some_and(|end| end == "toml")) {
+            let text = fs::read_to_string(&path).map_err(|cause| CliError::file("read", &path, &cause))?;
+            files.push(File { paper: name(&paper), name: name(&path), place: path.display().to_string(), text });
+        }
+    }
+    Ok(files)
+}
+
+/// The experiments that are meant: of all papers, of one, or one of a paper.
+fn chosen(files: &[File], asked: Option<&str>) -> Result<Vec<Experiment>, CliError> {
+    let mut papers: Vec<&str> = files.iter().map(|file| file.paper.as_str()).collect();
+    papers.dedup();
+    let (paper, name) = match asked {
+        None => (None, None),
+        Some(asked) => match asked.trim_end_matches('/').split_once('/') {
+            None => (Some(asked.trim_end_matches('/')), None),
+            Some((paper, name)) => (Some(paper), Some(name)),
+        },
+    };
+    if let Some(unknown) = paper.filter(|paper| !papers.contains(paper)) {
+        return Err(CliError::unknown("paper", unknown, papers));
+    }
+    let mut experiments: Vec<Experiment> = Vec::new();
+    for paper in papers.into_iter().filter(|one| paper.is_none_or(|paper| paper == *one)) {
+        let (setup, others): (Vec<&File>, Vec<&File>) =
+            files.iter().filter(|file| file.paper == paper).partition(|file| file.name == SETUP);
+        let Some(setup) = setup.first() else {
+            return Err(CliError::new(format_args!("the paper {paper} has no file {SETUP}.toml")));
+        };
+        let names: Vec<&str> = others.iter().map(|file| file.name.as_str()).collect();
+        if let Some(unknown) = name.filter(|name| !names.contains(name)) {
+            return Err(CliError::unknown(&format!("experiment of {paper}"), unknown, names));
+        }
+        let setup = Paper::read(paper, &setup.place, &setup.text)?;
+        for file in others.into_iter().filter(|file| name.is_none_or(|name| name == file.name)) {
+            experiments.push(Experiment::read(&setup, &file.name, &file.place, &file.text)?);
+        }
+    }
+    experiments.sort_by_key(|experiment| (experiment.paper.name.clone(), counted(&experiment.name)));
+    Ok(experiments)
+}
+
+/// A name by which figure-10 comes after figure-2: numbers are padded.
+fn counted(name: &str) -> String {
+    name.split('-')
+        .map(|part| if part.parse::<u32>().is_ok() { format!("{part:0>6}-") } else { format!("{part}-") })
+        .collect()
+}
+
+/// An experiment that was run.
+struct Reproduced {
+    experiment: Experiment,
+    /// For each workload its sources with their outcomes.
+    grounds: Vec<Ground>,
+    /// Names of files that were looked for in vain, by workload.
+    missing: Vec<(String, Vec<String>)>,
+    findings: Vec<Finding>,
+    /// For each sensitivity and value its findings.
+    varied: Vec<Vec<Vec<Finding>>>,
+    /// For each configuration under the microscope its requests, the first with its number.
+    windows: Vec<Window>,
+}
+
+/// Some requests of a configuration one by one.
+struct Window {
+    configuration: String,
+    /// The number of the first, from 1; the requests; or why there are none.
+    requests: Result<(u64, Vec<RequestRecord>), String>,
+}
+
+/// Runs what is asked for and delivers it: each experiment as soon as it is done, files at the end.
+///
+/// # Errors
+/// The first thing that is wrong with files or flags; it is found before anything runs.
+pub(super) fn reproduce(args: &ReproduceArgs, stop: &AtomicBool, stdout: &mut dyn Write) -> Result<Ended, CliError> {
+    let files = args.experiments.as_deref().map_or_else(|| Ok(shipped()), from)?;
+    let experiments = chosen(&files, args.paper.as_deref())?;
+    if args.list {
+        return crate::print(stdout, &render::list(&experiments)).map(|()| Ended::Done);
+    }
+    let given = args.traces.clone().into_iter().chain(std::env::var_os(TRACES).map(PathBuf::from));
+    let shelf = Shelf::open(&given.collect::<Vec<_>>())?;
+    for path in args.json.iter().chain(&args.csv) {
+        output::probe(path)?;
+    }
+    let amount = Amount { requests: args.requests, quick: args.quick, threads: args.threads };
+    let mut lab = Lab::new(amount, stop);
+    let mut done = Vec::new();
+    let mut paper = None;
+    for experiment in experiments {
+        if lab.stopped() {
+            break;
+        }
+        if paper.as_ref() != Some(&experiment.paper.name) {
+            crate::print(stdout, &render::paper(&experiment.paper))?;
+            paper = Some(experiment.paper.name.clone());
+        }
+        let reproduced = run(experiment, &shelf, &mut lab)?;
+        crate::print(stdout, &render::terminal(&reproduced, &lab.served))?;
+        done.push(reproduced);
+    }
+    if let Some(path) = &args.json {
+        output::write_file(path, &render::json(&done, &lab.served)?)?;
+    }
+    if let Some(path) = &args.csv {
+        output::write_file(path, &render::csv(&done)?)?;
+    }
+    Ok(if lab.stopped() { Ended::Interrupted } else { Ended::Done })
+}
+
+fn run(experiment: Experiment, shelf: &Shelf, lab: &mut Lab<'_>) -> Result<Reproduced, CliError> {
+    let mut missing = Vec::new();
+    for workload in &experiment.workloads {
+        let (_, names) = shelf.sources(workload);
+        if !names.is_empty() {
+            missing.push((workload.name.clone(), names));
+        }
+    }
+    let all: Vec<String> = experiment.configurations.iter().map(|one| one.name.clone()).collect();
+    let used = |rows: &[&file::Row]| -> Vec<String> {
+        let names = |row: &&file::Row| row.of.iter().chain(&row.against).cloned().collect::<Vec<_>>();
+        let used: Vec<String> = rows.iter().flat_map(names).collect();
+        all.iter().filter(|name| used.contains(name)).cloned().collect()
+    };
+    let rows: Vec<&file::Row> = experiment.rows.iter().collect();
+    let grounds = grounds(&experiment, shelf, lab, &used(&rows), None, &|_| true)?;
+    let found = findings(&experiment, &grounds);
+    let mut varied = Vec::new();
+    for sensitivity in &experiment.sensitivities {
+        let rows: Vec<&file::Row> =
+            experiment.rows.iter().filter(|row| sensitivity.rows.contains(&row.label)).collect();
+        let mut by_value = Vec::new();
+        for value in &sensitivity.values {
+            let change = Some((&sensitivity.varied, value.as_str()));
+            let among = |name: &str| sensitivity.workloads.iter().any(|workload| workload == name);
+            let grounds = self::grounds(&experiment, shelf, lab, &used(&rows), change, &among)?;
+            let all = findings(&experiment, &grounds);
+            // A mean over some of a row's workloads is no mean of the row.
+            let own = |finding: &Finding| {
+                rows.iter().any(|row| row.label == experiment.rows[finding.row].label)
+                    && (finding.workload == file::MEAN || among(&finding.workload))
+            };
+            by_value.push(all.into_iter().filter(own).collect());
+        }
+        varied.push(by_value);
+    }
+    let windows = windows(&experiment, shelf, lab)?;
+    Ok(Reproduced { grounds, missing, findings: found, varied, windows, experiment })
+}
+
+/// Every source of the workloads with the outcomes of some configurations.
+fn grounds(
+    experiment: &Experiment,
+    shelf: &Shelf,
+    lab: &mut Lab<'_>,
+    names: &[String],
+    varied: Option<(&Varied, &str)>,
+    among: &dyn Fn(&str) -> bool,
+) -> Result<Vec<Ground>, CliError> {
+    let configurations: Vec<_> = names.iter().filter_map(|name| experiment.configuration(name)).collect();
+    let mut grounds = Vec::new();
+    for workload in experiment.workloads.iter().filter(|workload| among(&workload.name)) {
+        let (mut sources, _) = shelf.sources(workload);
+        if varied.is_some() {
+            sources.truncate(1);
+        }
+        for (index, found) in sources.iter().enumerate() {
+            let outcomes = lab.outcomes(experiment, &configurations, At { workload, found, varied })?;
+            grounds.push(Ground {
+                workload: workload.name.clone(),
+                index,
+                kind: found.kind,
+                source: found.name.clone(),
+                outcomes: names.iter().cloned().zip(outcomes).collect(),
+            });
+        }
+    }
+    Ok(grounds)
+}
+
+/// What the experiment's microscope shows.
+fn windows(experiment: &Experiment, shelf: &Shelf, lab: &mut Lab<'_>) -> Result<Vec<Window>, CliError> {
+    let Some(microscope) = &experiment.microscope else { return Ok(Vec::new()) };
+    let workload = experiment.workloads.iter().find(|workload| workload.name == *microscope.workload.get_ref());
+    let Some(workload) = workload else { return Ok(Vec::new()) };
+    let (sources, _) = shelf.sources(workload);
+    let Some(found) = sources.first() else { return Ok(Vec::new()) };
+    let mut windows: Vec<Window> = Vec::new();
+    let mut from = None;
+    for name in &microscope.of {
+        let Some(configuration) = experiment.configuration(name.get_ref()) else { continue };
+        let all = lab.requests(experiment, configuration, At { workload, found, varied: None })?;
+        let requests = all.and_then(|all| {
+            // Where the first configuration collects, the others are looked at too.
+            let at = *from.get_or_insert_with(|| first(&all, microscope));
+            let end = all.len().min(at + microscope.requests as usize);
+            let records = all.get(at..end).filter(|records| !records.is_empty());
+            records.map(|records| (at as u64 + 1, records.to_vec())).ok_or_else(|| "too few requests".to_owned())
+        });
+        windows.push(Window { configuration: name.get_ref().clone(), requests });
+    }
+    Ok(windows)
+}
+
+/// Where a window begins: at its request, or half its length before the first request from there on that erased a block.
+fn first(all: &[RequestRecord], microscope: &file::Microscope) -> usize {
+    let from = microscope.from.saturating_sub(1) as usize;
+    let erased = |record: &RequestRecord| render::erases(record) > 0;
+    let collection = all.iter().skip(from).position(erased).filter(|_| microscope.collection);
+    collection.map_or(from, |after| (from + after).saturating_sub(microscope.requests as usize / 2))
+}
+
+#[cfg(test)]
+mod tests;

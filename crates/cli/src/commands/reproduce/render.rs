@@ -1,0 +1,496 @@
+//! The faces of what was reproduced: tables on the terminal, CSV with a line for each figure, JSON with everything.
+
+use super::file::{Experiment, Paper, Published, Row};
+use super::finding::{Finding, Found, Ground, in_points, published_text, suffix};
+use super::lab::{Outcome, SEED, Served};
+use super::{Reproduced, Window};
+use crate::error::CliError;
+use crate::render::table::{align, new_table, trimmed, wrap};
+use crate::units;
+use flash::Op;
+use serde_json::{Value, json};
+use sim::report::RequestRecord;
+use std::collections::BTreeMap;
+
+/// What each source came to, by its name.
+type Sources = BTreeMap<String, Served>;
+
+/// Erases that a request caused.
+pub(super) fn erases(record: &RequestRecord) -> u32 {
+    Op::ALL.iter().position(|&op| op == Op::Erase).map_or(0, |index| record.commands[index])
+}
+
+/// Names and titles of experiments.
+pub(super) fn list(experiments: &[Experiment]) -> String {
+    let mut table = new_table();
+    table.set_header(["experiment", "what it is", "where"]);
+    for one in experiments {
+        table.add_row([&format!("{}/{}", one.paper.name, one.name), &one.title, &one.source]);
+    }
+    align(&mut table, 3);
+    trimmed(&table)
+}
+
+/// What stands above a paper's experiments.
+pub(super) fn paper(paper: &Paper) -> String {
+    let mut text = wrap(&format!("{}: {}", paper.name, paper.title), "  ");
+    for sentence in &paper.assumptions {
+        text += &wrap(&format!("assumed: {sentence}"), "  ");
+    }
+    text
+}
+
+/// An experiment's tables.
+pub(super) fn terminal(done: &Reproduced, sources: &Sources) -> String {
+    let experiment = &done.experiment;
+    let name = format!("{}/{}", experiment.paper.name, experiment.name);
+    let mut text = format!("\n{}", wrap(&format!("{name}: {} ({})", experiment.title, experiment.source), "  "));
+    text += &wrap(&format!("The paper: {}", experiment.says), "  ");
+    for workload in &experiment.workloads {
+        text += &wrap(&ran_on(workload.name.as_str(), done, sources), "  ");
+    }
+    if !done.findings.is_empty() {
+        text += &format!("\n{}", figures(experiment, &done.findings));
+    }
+    for (sensitivity, by_value) in experiment.sensitivities.iter().zip(&done.varied) {
+        text += &format!("\n{}", wrap(&format!("{}:", sensitivity.label), "  "));
+        text += &sensitive(experiment, &sensitivity.values, by_value);
+    }
+    if !done.windows.is_empty() {
+        text += &format!("\n{}", microscope(&done.windows));
+    }
+    text + &notes(done)
+}
+
+/// What a workload ran on, and what was looked for in vain.
+fn ran_on(workload: &str, done: &Reproduced, sources: &Sources) -> String {
+    let grounds: Vec<&Ground> = done.grounds.iter().filter(|ground| ground.workload == workload).collect();
+    let used: Vec<String> = grounds
+        .iter()
+        .map(|ground| {
+            let requests = sources.get(&ground.source).map_or(0, |served| served.requests);
+            format!("{} ({}, {} requests)", ground.source, ground.kind.word(), units::whole(requests))
+        })
+        .collect();
+    let mut text = match used.is_empty() {
+        true => format!("{workload}: nothing to run"),
+        false => format!("{workload}: {}", used.join("; ")),
+    };
+    if let Some((_, names)) = done.missing.iter().find(|(name, _)| name == workload) {
+        let was = if names.len() == 1 { "was" } else { "were" };
+        text += &format!("; {} {was} not found", names.join(", "));
+    }
+    let moved = grounds.iter().find_map(|ground| sources.get(&ground.source)?.addresses.clone());
+    moved.map_or(text.clone() + ".", |sentence| format!("{text}. {sentence}"))
+}
+
+/// A row's label with the configuration where the row has several.
+fn label(row: &Row, finding: &Finding) -> String {
+    match &finding.of {
+        Some(of) if row.of.len() > 1 => format!("{}, {of}", row.label),
+        _ => row.label.clone(),
+    }
+}
+
+fn measured_text(finding: &Finding, unit: &str) -> String {
+    match &finding.measured {
+        Ok(Found::Number(number)) => {
+            let width = number.half_width_99.map(|width| format!(" ± {}", units::number(width))).unwrap_or_default();
+            let mark = if finding.overloaded { "!" } else { "" };
+            format!("{}{width}{}{mark}", units::number(number.value), suffix(unit))
+        }
+        Ok(Found::Name(name)) => name.clone(),
+        Err(_) => "-".to_owned(),
+    }
+}
+
+fn deviation_text(deviation: f64, unit: &str) -> String {
+    let number = units::number(deviation.abs());
+    let sign = match deviation {
+        0.0 => return if in_points(unit) { "0" } else { "0 %" }.to_owned(),
+        below if below < 0.0 => "−",
+        _ => "+",
+    };
+    if in_points(unit) { format!("{sign}{number} pts") } else { format!("{sign}{number} %") }
+}
+
+fn holds_text(holds: Option<bool>) -> &'static str {
+    match holds {
+        Some(true) => "yes",
+        Some(false) => "NO",
+        None => "-",
+    }
+}
+
+fn figures(experiment: &Experiment, findings: &[Finding]) -> String {
+    let mut table = new_table();
+    table.set_header(["figure", "workload", "ran on", "published", "measured", "deviation", "holds"]);
+    let mut last = String::new();
+    for finding in findings {
+        let row = &experiment.rows[finding.row];
+        let label = label(row, finding);
+        let shown = if label == last { String::new() } else { label.clone() };
+        last = label;
+        let published = match (&finding.published, &row.lost) {
+            (Some(published), _) => published_text(published, row.unit),
+            (None, Some(_)) => "lost".to_owned(),
+            (None, None) => "-".to_owned(),
+        };
+        table.add_row([
+            shown,
+            finding.workload.clone(),
+            finding.from.clone(),
+            published,
+            measured_text(finding, row.unit),
+            finding.deviation.map_or_else(|| "-".to_owned(), |deviation| deviation_text(deviation, row.unit)),
+            holds_text(finding.holds).to_owned(),
+        ]);
+    }
+    align(&mut table, 3);
+    trimmed(&table)
+}
+
+/// Rows by values of what is varied.
+fn sensitive(experiment: &Experiment, values: &[String], by_value: &[Vec<Finding>]) -> String {
+    let mut table = new_table();
+    let texts = ["figure", "workload", "ran on"].map(str::to_owned);
+    table.set_header(texts.into_iter().chain(values.iter().cloned()));
+    let mut last = String::new();
+    for (index, finding) in by_value.first().into_iter().flatten().enumerate() {
+        let row = &experiment.rows[finding.row];
+        let cells =
+            by_value.iter().map(|all| all.get(index).map_or_else(String::new, |one| measured_text(one, row.unit)));
+        let label = label(row, finding);
+        let shown = if label == last { String::new() } else { label.clone() };
+        last = label;
+        let head = [shown, finding.workload.clone(), finding.from.clone()];
+        table.add_row(head.into_iter().chain(cells));
+    }
+    align(&mut table, 3);
+    trimmed(&table)
+}
+
+/// Of every configuration the requests that stand out: those that erased, and those that waited longest.
+fn microscope(windows: &[Window]) -> String {
+    let mut table = new_table();
+    table.set_header([
+        "configuration",
+        "requests",
+        "erases",
+        "mean\nresp.",
+        "longest\nservice",
+        "longest\nqueue",
+        "p99\nresp.",
+    ]);
+    let mut failures = String::new();
+    for window in windows {
+        let (from, records) = match &window.requests {
+            Ok(window) => window,
+            Err(why) => {
+                failures += &wrap(&format!("{}: not looked at: {why}", window.configuration), "  ");
+                continue;
+            }
+        };
+        let longest = |of: fn(&RequestRecord) -> u64| {
+            let (index, ns) = records
+                .iter()
+                .map(of)
+                .enumerate()
+                .max_by_key(|&(index, ns)| (ns, usize::MAX - index))
+                .unwrap_or((0, 0));
+            format!("{} (no. {})", units::time_us(ns as f64 / 1e3), from + index as u64)
+        };
+        let mut responses: Vec<u64> = records.iter().map(|record| record.response_ns).collect();
+        responses.sort_unstable();
+        let rank = (records.len() as f64 * 0.99).ceil() as usize;
+        let mean = responses.iter().sum::<u64>() as f64 / 1e3 / records.len() as f64;
+        table.add_row([
+            window.configuration.clone(),
+            format!("{from} to {}", from + records.len() as u64 - 1),
+            records.iter().map(erases).sum::<u32>().to_string(),
+            units::time_us(mean),
+            longest(|record| record.service_ns),
+            longest(|record| record.queue_ns),
+            units::time_us(responses[rank.clamp(1, responses.len()) - 1] as f64 / 1e3),
+        ]);
+    }
+    align(&mut table, 2);
+    format!("Some requests one by one (all of them with --json):\n{}{failures}", trimmed(&table))
+}
+
+/// What the table cannot say: why figures are lost or missing, remarks, and the balance.
+fn notes(done: &Reproduced) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    let mut add = |line: String| {
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    };
+    let rows = &done.experiment.rows;
+    for row in rows {
+        if let Some(why) = &row.lost {
+            let of = rows.iter().filter(|other| other.lost.as_ref() == Some(why)).map(|other| other.label.as_str());
+            add(format!("lost: {} ({})", why.trim_end_matches('.'), of.collect::<Vec<_>>().join("; ")));
+        }
+        if let Some(note) = &row.note {
+            add(format!("note: {}: {note}", row.label));
+        }
+    }
+    let varied = done.varied.iter().flatten().flatten();
+    for finding in done.findings.iter().chain(varied) {
+        if let Err(why) = &finding.measured {
+            add(format!("not measured: {why}"));
+        }
+    }
+    for ground in &done.grounds {
+        let idle = |outcome: &Outcome| outcome.result().is_some_and(|result| result.flash.erases == 0);
+        let idle: Vec<&str> =
+            ground.outcomes.iter().filter(|(_, outcome)| idle(outcome)).map(|(name, _)| name.as_str()).collect();
+        if !idle.is_empty() {
+            let (workload, source) = (&ground.workload, &ground.source);
+            add(format!("nothing was collected under {workload} ({source}) by {}: too few writes", idle.join(", ")));
+        }
+    }
+    if done.findings.iter().any(|finding| finding.overloaded) {
+        add("! the device did not keep up with the arrivals: such a time grows with the length of the run".to_owned());
+    }
+    let judged: Vec<bool> = done.findings.iter().filter_map(|finding| finding.holds).collect();
+    if !judged.is_empty() {
+        let holding = judged.iter().filter(|&&holds| holds).count();
+        add(format!("The published sign or order holds in {holding} of {} figures that have one.", judged.len()));
+    }
+    match lines.is_empty() {
+        true => String::new(),
+        false => format!("\n{}", lines.iter().map(|line| wrap(line, "  ")).collect::<String>()),
+    }
+}
+
+/// One line for each figure.
+pub(super) fn csv(done: &[Reproduced]) -> Result<Vec<u8>, CliError> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    let mut write = || -> Result<(), csv::Error> {
+        writer.write_record([
+            "paper",
+            "experiment",
+            "source",
+            "figure",
+            "configuration",
+            "against",
+            "varied",
+            "workload",
+            "ran_on",
+            "requests_from",
+            "unit",
+            "published",
+            "published_low",
+            "published_high",
+            "measured",
+            "half_width_99",
+            "deviation",
+            "holds",
+            "overloaded",
+            "note",
+        ])?;
+        for one in done {
+            for (varied, finding) in all(one) {
+                writer.write_record(record(&one.experiment, &varied, finding))?;
+            }
+        }
+        Ok(())
+    };
+    write().map_err(CliError::new)?;
+    writer.into_inner().map_err(CliError::new)
+}
+
+/// All findings, with what was varied.
+fn all(done: &Reproduced) -> Vec<(String, &Finding)> {
+    let plain = done.findings.iter().map(|finding| (String::new(), finding));
+    let varied = done.experiment.sensitivities.iter().zip(&done.varied).flat_map(|(sensitivity, by_value)| {
+        let name = sensitivity.varied.name();
+        sensitivity
+            .values
+            .iter()
+            .zip(by_value)
+            .flat_map(move |(value, findings)| findings.iter().map(move |one| (format!("{name}={value}"), one)))
+    });
+    plain.chain(varied).collect()
+}
+
+fn record(experiment: &Experiment, varied: &str, finding: &Finding) -> Vec<String> {
+    let row = &experiment.rows[finding.row];
+    let number =
+        |number: Option<f64>| number.filter(|number| number.is_finite()).map(|n| n.to_string()).unwrap_or_default();
+    let (mut published, mut low, mut high) = (String::new(), None, None);
+    match &finding.published {
+        Some(Published::Number(value)) => published = value.to_string(),
+        Some(Published::Range(from, to)) => (low, high) = (Some(*from), Some(*to)),
+        Some(Published::Name(name)) => published.clone_from(name),
+        None if row.lost.is_some() => "lost".clone_into(&mut published),
+        None => {}
+    }
+    let (measured, width, why) = match &finding.measured {
+        Ok(Found::Number(found)) => (found.value.to_string(), found.half_width_99, String::new()),
+        Ok(Found::Name(name)) => (name.clone(), None, String::new()),
+        Err(why) => (String::new(), None, why.clone()),
+    };
+    vec![
+        experiment.paper.name.clone(),
+        experiment.name.clone(),
+        experiment.source.clone(),
+        row.label.clone(),
+        finding.of.clone().unwrap_or_default(),
+        row.against.clone().unwrap_or_default(),
+        varied.to_owned(),
+        finding.workload.clone(),
+        finding.from.clone(),
+        finding.source.clone(),
+        row.unit.to_owned(),
+        published,
+        number(low),
+        number(high),
+        measured,
+        number(width),
+        number(finding.deviation),
+        finding.holds.map(|holds| holds.to_string()).unwrap_or_default(),
+        finding.overloaded.to_string(),
+        why,
+    ]
+}
+
+/// Everything: findings, the requests under the microscope, and the results that they rest on.
+pub(super) fn json(done: &[Reproduced], sources: &Sources) -> Result<Vec<u8>, CliError> {
+    let experiments: Vec<Value> = done.iter().map(|one| experiment(one, sources)).collect();
+    let all = json!({
+        "schema": 1,
+        "ftlab": env!("CARGO_PKG_VERSION"),
+        "seed": SEED,
+        "experiments": experiments,
+    });
+    let mut text = serde_json::to_vec_pretty(&all).map_err(CliError::new)?;
+    text.push(b'\n');
+    Ok(text)
+}
+
+fn experiment(done: &Reproduced, sources: &Sources) -> Value {
+    let experiment = &done.experiment;
+    let paper = &experiment.paper;
+    let workloads: Vec<Value> = done
+        .grounds
+        .iter()
+        .map(|ground| {
+            let served = sources.get(&ground.source).cloned().unwrap_or_default();
+            let outcomes: BTreeMap<&String, Value> = ground
+                .outcomes
+                .iter()
+                .map(|(name, outcome)| {
+                    (name, outcome.result().map_or_else(|| json!({ "not_run": outcome.why() }), |r| json!(r)))
+                })
+                .collect();
+            let missing = done.missing.iter().find(|(name, _)| *name == ground.workload).map(|(_, names)| names);
+            json!({
+                "workload": ground.workload,
+                "ran_on": ground.kind.word(),
+                "source": ground.source,
+                "requests": served.requests,
+                "sha256": served.sha256,
+                "addresses": served.addresses,
+                "not_found": missing,
+                "results": outcomes,
+            })
+        })
+        .collect();
+    let figures: Vec<Value> =
+        all(done).into_iter().map(|(varied, finding)| figure(experiment, &varied, finding)).collect();
+    let windows: Vec<Value> = done.windows.iter().map(window).collect();
+    json!({
+        "paper": paper.name,
+        "experiment": experiment.name,
+        "title": experiment.title,
+        "source": experiment.source,
+        "says": experiment.says,
+        "device": paper.device,
+        "fill": paper.fill.name(),
+        "partial": paper.partial.name(),
+        "repeat": experiment.repeat,
+        "assumptions": paper.assumptions,
+        "workloads": workloads,
+        "figures": figures,
+        "microscope": windows,
+    })
+}
+
+fn figure(experiment: &Experiment, varied: &str, finding: &Finding) -> Value {
+    let row = &experiment.rows[finding.row];
+    // JSON has no infinity: an open end is null.
+    let published = match &finding.published {
+        Some(Published::Number(number)) => json!(number),
+        Some(Published::Range(low, high)) => json!([low.is_finite().then_some(low), high.is_finite().then_some(high)]),
+        Some(Published::Name(name)) => json!(name),
+        None => Value::Null,
+    };
+    let (measured, width, why) = match &finding.measured {
+        Ok(Found::Number(number)) => (json!(number.value), number.half_width_99, None),
+        Ok(Found::Name(name)) => (json!(name), None, None),
+        Err(why) => (Value::Null, None, Some(why)),
+    };
+    json!({
+        "figure": row.label,
+        "measure": row.measure,
+        "configuration": finding.of,
+        "against": row.against,
+        "varied": varied,
+        "workload": finding.workload,
+        "ran_on": finding.from,
+        "source": finding.source,
+        "unit": row.unit,
+        "published": published,
+        "lost": row.lost,
+        "measured": measured,
+        "not_measured": why,
+        "half_width_99": width,
+        "deviation": finding.deviation,
+        "holds": finding.holds,
+        "overloaded": finding.overloaded,
+        "note": row.note,
+    })
+}
+
+fn window(window: &Window) -> Value {
+    match &window.requests {
+        Err(why) => json!({ "configuration": window.configuration, "not_run": why }),
+        Ok((from, records)) => {
+            let us = |ns: u64| ns as f64 / 1e3;
+            let requests: Vec<Value> = records
+                .iter()
+                .zip(*from..)
+                .map(|(record, number)| {
+                    let commands: BTreeMap<&str, u32> =
+                        Op::ALL.iter().map(|op| op.name()).zip(record.commands).collect();
+                    json!({
+                        "number": number,
+                        "arrival_us": us(record.arrival_ns),
+                        "bytes": record.bytes,
+                        "queue_us": us(record.queue_ns),
+                        "service_us": us(record.service_ns),
+                        "response_us": us(record.response_ns),
+                        "commands": commands,
+                    })
+                })
+                .collect();
+            json!({ "configuration": window.configuration, "requests": requests })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deviations_are_in_points_or_percent() {
+        assert_eq!(deviation_text(-3.2, "%"), "−3.20 pts");
+        assert_eq!(deviation_text(12.5, "µs"), "+12.5 %");
+        assert_eq!(deviation_text(0.0, "points"), "0");
+        assert_eq!(deviation_text(0.0, ""), "0 %");
+    }
+}
