@@ -71,7 +71,9 @@ pub enum Command {
     ftlab compare --workload zipf:reads=0.3,requests=5M --gc greedy,cost-benefit --fill steady\n      \
     which victim policy wears the flash least once the device is worn in?\n  \
     ftlab compare web.csv --host closed:32 --html web.html --json web.json --series 1s\n      \
-    as fast as a queue of 32 allows; a page to look at, a file to compute with\n\n\
+    as fast as a queue of 32 allows; a page to look at, a file to compute with\n  \
+    ftlab compare --schemes dftl --buffer none,fab:1MiB,bplru:1MiB\n      \
+    what does a write buffer save?\n\n\
     Lists cross: 2 schemes x 3 caches x 2 policies are 12 runs, spread over all cores. Counts take k, M, G; sizes \
     take KiB, MiB, GiB.")]
 pub struct CompareArgs {
@@ -99,12 +101,19 @@ pub struct CompareArgs {
     #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = parse_bytes, help_heading = "Schemes")]
     pub cache: Vec<u64>,
 
+    /// Write buffers in front of the schemes, comma-separated, as POLICY:SIZE with fab, bplru or cflru, or none; each
+    /// is one run of every scheme; `ftlab schemes POLICY` explains one [default: none]
+    #[arg(long, value_name = "POLICY:SIZE", value_delimiter = ',', value_parser = parse_buffer,
+          help_heading = "Schemes")]
+    pub buffer: Vec<Buffer>,
+
     /// Policies that choose the block to collect, comma-separated: greedy, cost-benefit, fifo and others; each is one
     /// run of every scheme that takes one [default: the scheme's own]
     #[arg(long, value_name = "POLICIES", value_delimiter = ',', value_parser = parse_name, help_heading = "Schemes")]
     pub gc: Vec<String>,
 
-    /// Set one scheme's parameter (repeatable); `ftlab schemes NAME` lists them with units, defaults and ranges
+    /// Set one scheme's or write buffer's parameter (repeatable); `ftlab schemes NAME` lists them with units, defaults
+    /// and ranges
     #[arg(long, value_name = "SCHEME.PARAM=VALUE", help_heading = "Schemes")]
     pub set: Vec<Setting>,
 
@@ -212,6 +221,7 @@ impl Default for CompareArgs {
             schemes: ["page", "dftl", "dftl-e"].map(str::to_owned).to_vec(),
             device: None,
             cache: Vec::new(),
+            buffer: Vec::new(),
             gc: Vec::new(),
             set: Vec::new(),
             fill: Fill::Sequential,
@@ -323,6 +333,10 @@ pub struct CheckArgs {
     /// Power cuts per scheme: at every command in every way, or at about N, evenly drawn
     #[arg(long, value_name = "all|N", default_value = "80000", conflicts_with = "replay")]
     pub cuts: Cuts,
+
+    /// Put a write buffer in front of the scheme; its size goes by seed
+    #[arg(long, value_name = "POLICY", value_parser = parse_name)]
+    pub buffer: Option<String>,
 
     /// Operations of each run
     #[arg(long, value_name = "N", default_value = "400", value_parser = clap::value_parser!(u32).range(1..))]
@@ -711,6 +725,40 @@ impl FromStr for Host {
     }
 }
 
+/// A write buffer in front of a scheme, or the lack of one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Buffer {
+    /// None.
+    None,
+    /// One of so many bytes.
+    Of {
+        /// Name of the policy.
+        policy: String,
+        /// Its size: the pages that it holds.
+        bytes: u64,
+    },
+}
+
+fn parse_buffer(text: &str) -> Result<Buffer, CliError> {
+    let names = || ftl::buffer::NAMES.iter().copied();
+    let (policy, size) = text.split_once(':').map_or((text, None), |(policy, size)| (policy, Some(size)));
+    let policy = policy.trim();
+    if policy == "none" {
+        return match size {
+            None => Ok(Buffer::None),
+            Some(_) => Err(CliError::new("none has no size; write none, or POLICY:SIZE as in bplru:1MiB")),
+        };
+    }
+    if ftl::buffer::by_name(policy).is_none() {
+        return Err(CliError::unknown("write buffer", policy, names().chain(["none"])));
+    }
+    let size = size
+        .filter(|size| !size.trim().is_empty())
+        .ok_or_else(|| CliError::new(format_args!("the size is missing; write POLICY:SIZE, as in {policy}:1MiB")))?;
+    let bytes = parse_bytes(size).map_err(CliError::new)?;
+    Ok(Buffer::Of { policy: policy.to_owned(), bytes })
+}
+
 /// What to make of a trace's several volumes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Volumes {
@@ -921,9 +969,10 @@ mod tests {
     fn every_flag_of_compare() {
         let args = compare(
             "t.spc --schemes page,dftl --device x:capacity=8GiB,spare=0.07 --cache 16KiB,64KiB --gc greedy,fifo \
-             --set dftl.gc_low=2 --set dftl-e.x=a=b --fill steady --host closed:32 --seed 7 --warmup 10k --limit 5M \
-             --repeat 3 --format spc --on-error skip --out-of-range fold --volumes select=2 --time-scale 0.5 \
-             --partial ignore --threads 2 --json a --csv b --parquet c --html d --per-request e --series 100ms \
+             --buffer none,bplru:1MiB --set dftl.gc_low=2 --set dftl-e.x=a=b --fill steady --host closed:32 --seed 7 \
+             --warmup 10k --limit 5M --repeat 3 --format spc --on-error skip --out-of-range fold --volumes select=2 \
+             --time-scale 0.5 --partial ignore --threads 2 --json a --csv b --parquet c --html d --per-request e \
+             --series 100ms \
              --verbose",
         );
         let setting = |scheme: &str, param: &str, value: &str| Setting {
@@ -939,6 +988,7 @@ mod tests {
                 schemes: vec!["page".into(), "dftl".into()],
                 device: Some("x:capacity=8GiB,spare=0.07".into()),
                 cache: vec![16 << 10, 64 << 10],
+                buffer: vec![Buffer::None, Buffer::Of { policy: "bplru".into(), bytes: 1 << 20 }],
                 gc: vec!["greedy".into(), "fifo".into()],
                 set: vec![setting("dftl", "gc_low", "2"), setting("dftl-e", "x", "a=b")],
                 fill: Fill::Steady,
@@ -991,6 +1041,7 @@ mod tests {
             scheme: "all".into(),
             seeds: 32,
             cuts: Cuts::Number(80_000),
+            buffer: None,
             operations: 400,
             medium: CheckMedium::Tags,
             replay: None,
@@ -1000,8 +1051,10 @@ mod tests {
         let replay = Some("7:123.2.1/storm".parse().unwrap());
         let expected = CheckArgs { scheme: "dftl".into(), replay, ..defaults.clone() };
         assert_eq!(command("check --scheme dftl --replay 7:123.2.1/storm"), Command::Check(expected));
-        let expected = CheckArgs { cuts: Cuts::All, seeds: 3, threads: Some(2), ..defaults };
+        let expected = CheckArgs { cuts: Cuts::All, seeds: 3, threads: Some(2), ..defaults.clone() };
         assert_eq!(command("check --cuts all --seeds 3 --threads 2"), Command::Check(expected));
+        let expected = CheckArgs { buffer: Some("fab".into()), ..defaults };
+        assert_eq!(command("check --buffer fab"), Command::Check(expected));
     }
 
     #[test]
@@ -1049,7 +1102,12 @@ mod tests {
             ("compare --set dftl=3", "write SCHEME.PARAM=VALUE, as in dftl.gc-low=4"),
             ("compare --schemes page,,dftl", "a name is missing"),
             ("compare a.spc --workload zipf", "cannot be used with"),
-            ("compare --buffer lru", "unexpected argument '--buffer'"),
+            ("compare --buffer bprlu:1MiB", "unknown write buffer \"bprlu\"; did you mean \"bplru\"?"),
+            ("compare --buffer lru:1MiB", "unknown write buffer \"lru\"; known are fab, bplru, cflru, none"),
+            ("compare --buffer fab", "the size is missing; write POLICY:SIZE, as in fab:1MiB"),
+            ("compare --buffer fab:", "for '--buffer <POLICY:SIZE>': the size is missing"),
+            ("compare --buffer fab:1MB", "has a unit that some read as decimal"),
+            ("compare --buffer none:1MiB", "none has no size"),
             ("compair", "unrecognized subcommand 'compair'; a similar subcommand exists: 'compare'"),
             ("check --replay 7", "must be SEED:OPERATION"),
             ("check --cuts 0", "it must be at least 1"),

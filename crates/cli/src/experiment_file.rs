@@ -194,6 +194,7 @@ mod tests {
             schemes = ["page", "dftl"]
             device = "x:capacity=8GiB"
             cache = ["16KiB", 65536]
+            buffer = ["none", "bplru:1MiB"]
             gc = "greedy,fifo"
             fill = "steady"
             host = "closed:32"
@@ -223,11 +224,11 @@ mod tests {
         args.set.sort_by(|a, b| (&a.scheme, &a.param).cmp(&(&b.scheme, &b.param)));
         // What each flag means is tested with the flags; a file means the same, with paths beside itself.
         let line = "ftlab compare /data/t.spc --schemes page,dftl --device x:capacity=8GiB --cache 16KiB,64KiB \
-                    --gc greedy,fifo --set dftl.gc_low=2 --set dftl-e.batch=false --set dftl-e.window=8 --fill steady \
-                    --host closed:32 --seed 7 --warmup 10k --limit 5M --repeat 3 --format spc --on-error skip \
-                    --out-of-range fold --volumes select=2 --time-scale 0.5 --partial ignore --threads 2 \
-                    --json /data/a --csv /abs/b --parquet /data/c --html /data/d --per-request /data/e \
-                    --series 100ms --verbose";
+                    --buffer none,bplru:1MiB --gc greedy,fifo --set dftl.gc_low=2 --set dftl-e.batch=false \
+                    --set dftl-e.window=8 --fill steady --host closed:32 --seed 7 --warmup 10k --limit 5M --repeat \
+                    3 --format spc --on-error skip --out-of-range fold --volumes select=2 --time-scale 0.5 \
+                    --partial ignore --threads 2 --json /data/a --csv /abs/b --parquet /data/c --html /data/d \
+                    --per-request /data/e --series 100ms --verbose";
         let Ok(Invocation::Command(Command::Compare(expected))) = args::parse(line.split_whitespace()) else {
             panic!("{line}")
         };

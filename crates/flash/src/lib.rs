@@ -25,9 +25,10 @@ pub use address::{Block, Die, Lpn, Ppn, Tvpn};
 pub use cause::{Cause, Op, Tally};
 pub use failing::{Failing, FailurePlan};
 pub use geometry::{Derived, Geometry, GeometryError, ProgramOrder};
-pub use medium::{Chain, Collection, Fault, FaultKind, Flash, FlashFault, Kind, Mode, Oob, Payload};
+pub use medium::{Batch, Chain, Collection, Fault, FaultKind, Flash, FlashFault, Kind, Mode, Oob, Payload};
 pub use nand::{
-    AppendFace, Brief, BytesStore, Damage, EraseFace, Fragile, Full, Nand, NoData, ProgramFace, Record, Store, Tags,
+    AppendFace, Brief, BytesStore, Damage, EraseFace, Fragile, Full, HostData, Nand, NoData, ProgramFace, Record,
+    Store, Tags,
 };
 pub use power::{CutPoint, CutReport, PowerCut};
 pub use prefetch::prefetch;

@@ -4,7 +4,7 @@
 //! ([`Timeline`](crate::Timeline)) places the command on its channel and die behind the scheme's back. Schemes write
 //! straight-line code.
 
-use crate::{Block, Cause, Geometry, Lpn, Ppn, Tvpn};
+use crate::{Block, Cause, Geometry, HostData, Lpn, Ppn, Tvpn};
 use core::convert::Infallible;
 use core::fmt::{self, Debug};
 use core::ops::{Deref, DerefMut};
@@ -210,6 +210,18 @@ impl Chain {
     pub const COLLECTION: Chain = Chain { serial: false, from_ns: u64::MAX, end_ns: 0 };
     /// The next stage of the present chain: everything so far ends before anything that follows starts.
     pub const AFTER: Chain = Chain { serial: false, from_ns: u64::MAX, end_ns: u64::MAX };
+    /// A page of a [`Batch`]: commands one after another, starting when the present chain has got so far.
+    const PAGE: Chain = Chain { serial: true, from_ns: u64::MAX, end_ns: 0 };
+
+    /// This chain, when it has also waited for `other`.
+    fn joined(self, other: Chain) -> Chain {
+        let end_ns = if other.serial { other.from_ns } else { other.from_ns.max(other.end_ns) };
+        if self.serial {
+            Chain { from_ns: self.from_ns.max(end_ns), ..self }
+        } else {
+            Chain { end_ns: self.end_ns.max(end_ns), ..self }
+        }
+    }
 }
 
 /// A flash medium. Eight calls, the contract of each above it; one that only repeats another, a hint, and a question.
@@ -219,7 +231,7 @@ impl Chain {
 /// block. Such a panic is a bug of the scheme.
 pub trait Flash {
     /// What a host page carries: `()` nothing, `u64` a tag, `[u8]` a page of bytes.
-    type User: ?Sized + 'static;
+    type User: HostData + ?Sized;
     /// How the medium can fail.
     type Fault: FlashFault;
 
@@ -376,5 +388,42 @@ impl<F: Flash> DerefMut for Collection<'_, F> {
 impl<F: Flash> Drop for Collection<'_, F> {
     fn drop(&mut self) {
         self.flash.chain(self.outer);
+    }
+}
+
+/// A scope in which several host pages are read or written beside each other, each a chain of its own, as the pages of
+/// one request are: a write buffer that is flushed. Whoever opened it goes on when the last of them has ended.
+#[derive(Debug)]
+pub struct Batch<'a, F: Flash> {
+    flash: &'a mut F,
+    outer: Chain,
+}
+
+impl<'a, F: Flash> Batch<'a, F> {
+    /// Opens the scope.
+    pub fn on(flash: &'a mut F) -> Self {
+        let outer = flash.chain(Chain::COLLECTION);
+        Batch { flash, outer }
+    }
+
+    /// Does the work of one page.
+    pub fn page<T>(&mut self, work: impl FnOnce(&mut F) -> T) -> T {
+        let batch = self.flash.chain(Chain::PAGE);
+        let result = work(self.flash);
+        let page = self.flash.chain(batch);
+        self.flash.chain(batch.joined(page));
+        result
+    }
+
+    /// What follows starts after every page so far.
+    pub fn then(&mut self) {
+        self.flash.chain(Chain::AFTER);
+    }
+}
+
+impl<F: Flash> Drop for Batch<'_, F> {
+    fn drop(&mut self) {
+        let batch = self.flash.chain(self.outer);
+        self.flash.chain(self.outer.joined(batch));
     }
 }

@@ -24,14 +24,15 @@ use alloc::collections::BTreeSet;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::convert::Infallible;
+use core::fmt;
 use metadata::{MetaPages, Slot};
 
 mod metadata;
 
-/// What a chip keeps of host data.
+/// What a chip, or a write buffer, keeps of host data.
 pub trait Store: Clone {
     /// The form in which schemes hand it over.
-    type User: ?Sized + 'static;
+    type User: HostData + ?Sized;
     /// Space for `pages` pages of `page_bytes` bytes.
     fn new(pages: usize, page_bytes: usize) -> Self;
     /// Keeps the data of a page.
@@ -40,6 +41,28 @@ pub trait Store: Clone {
     fn get(&self, page: usize) -> &Self::User;
     /// Copies a page.
     fn copy(&mut self, from: usize, to: usize);
+    /// Appends the data of a page to `out`, in no more bytes than the page has.
+    fn save(&self, page: usize, out: &mut Vec<u8>);
+    /// Reads back what [`Store::save`] wrote; the rest of the bytes.
+    fn load<'a>(&mut self, page: usize, from: &'a [u8]) -> &'a [u8];
+}
+
+/// What a host page carries: nothing, a tag, or bytes.
+pub trait HostData: 'static {
+    /// What keeps pages of it.
+    type Store: Store<User = Self> + fmt::Debug + Send + 'static;
+}
+
+impl HostData for () {
+    type Store = NoData;
+}
+
+impl HostData for u64 {
+    type Store = Tags;
+}
+
+impl HostData for [u8] {
+    type Store = BytesStore;
 }
 
 /// No host data: for measuring.
@@ -59,6 +82,10 @@ impl Store for NoData {
     }
     #[inline(always)]
     fn copy(&mut self, _: usize, _: usize) {}
+    fn save(&self, _: usize, _: &mut Vec<u8>) {}
+    fn load<'a>(&mut self, _: usize, from: &'a [u8]) -> &'a [u8] {
+        from
+    }
 }
 
 /// A 64-bit tag for each page: for checking.
@@ -81,6 +108,14 @@ impl Store for Tags {
     #[inline(always)]
     fn copy(&mut self, from: usize, to: usize) {
         self.0[to] = self.0[from];
+    }
+    fn save(&self, page: usize, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.0[page].to_le_bytes());
+    }
+    fn load<'a>(&mut self, page: usize, from: &'a [u8]) -> &'a [u8] {
+        let (tag, rest) = from.split_first_chunk().expect("saved data ends too early");
+        self.0[page] = u64::from_le_bytes(*tag);
+        rest
     }
 }
 
@@ -106,6 +141,14 @@ impl Store for BytesStore {
     fn copy(&mut self, from: usize, to: usize) {
         let start = from * self.page_bytes;
         self.bytes.copy_within(start..start + self.page_bytes, to * self.page_bytes);
+    }
+    fn save(&self, page: usize, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.get(page));
+    }
+    fn load<'a>(&mut self, page: usize, from: &'a [u8]) -> &'a [u8] {
+        let (data, rest) = from.split_at(self.page_bytes);
+        self.put(page, data);
+        rest
     }
 }
 

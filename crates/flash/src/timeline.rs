@@ -340,8 +340,8 @@ impl<F: Flash> Flash for Timeline<F> {
                 let reached = outer.from_ns.max(outer.end_ns);
                 Chain { serial: outer.serial, from_ns: reached, end_ns: reached }
             }
-            // A new collection: from where this chain has got to.
-            (u64::MAX, _) => Chain { serial: false, from_ns: outer.from_ns, end_ns: outer.from_ns },
+            // A new collection, or a page of a batch: from where this chain has got to.
+            (u64::MAX, _) => Chain { serial: next.serial, from_ns: outer.from_ns, end_ns: outer.from_ns },
             // Back to an outer chain.
             _ => next,
         };
@@ -388,7 +388,9 @@ impl<F: Flash> Clocked for Timeline<F> {
 mod tests {
     use super::*;
     use crate::device::CellTimes;
-    use crate::{Brief, Collection, Failing, FailurePlan, Full, Lpn, Nand, ProgramOrder, Record, Rng, Tags, Tvpn};
+    use crate::{
+        Batch, Brief, Collection, Failing, FailurePlan, Full, Lpn, Nand, ProgramOrder, Record, Rng, Tags, Tvpn,
+    };
 
     const TIMING: Timing = Timing {
         read_ns: 25,
@@ -499,6 +501,31 @@ mod tests {
         t.read(Ppn(0), Cause::Host).unwrap();
         assert_eq!(t.page_end(), PageTime { start_ns: 210, end_ns: 245 });
         assert_eq!(t.command_ns(Op::Read, false), 35);
+    }
+
+    #[test]
+    fn pages_of_a_batch_run_beside_each_other_and_whoever_opened_it_waits_for_all() {
+        let oob = |lpn| Oob::data(Lpn(lpn), 0, 0);
+        let mut t = device(2, 1, Server::Parallel);
+        program(&mut t, 0);
+        t.arrive(1000);
+        t.page_begin();
+        let mut batch = Batch::on(&mut t);
+        // A page's commands follow one another: a read of 35, a program of 210. So do two pages on one die.
+        for (lpn, ppn) in [(1, 1), (2, 2)] {
+            batch.page(|t| {
+                t.read(Ppn(0), Cause::Host).unwrap();
+                t.program(Ppn(ppn), oob(lpn), Payload::User(&()), Cause::Host).unwrap();
+            });
+        }
+        // The other die is free from the start.
+        batch.page(|t| t.program(Ppn(16), oob(3), Payload::User(&()), Cause::Host)).unwrap();
+        batch.then();
+        batch.page(|t| t.program(Ppn(17), oob(4), Payload::User(&()), Cause::Host)).unwrap();
+        drop(batch);
+        // The second page's program ends at 1490, what comes after it at 1700, and then the page that opened the batch.
+        t.program(Ppn(18), oob(5), Payload::User(&()), Cause::Host).unwrap();
+        assert_eq!(t.page_end(), PageTime { start_ns: 1000, end_ns: 1910 });
     }
 
     #[test]

@@ -27,6 +27,10 @@ impl Saver {
     pub fn u64(&mut self, x: u64) {
         self.bytes.extend_from_slice(&x.to_le_bytes());
     }
+    /// Whatever `write` appends.
+    pub fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        write(&mut self.bytes);
+    }
     /// The bytes.
     pub fn finish(self) -> Vec<u8> {
         self.bytes
@@ -72,6 +76,14 @@ impl<'a> Loader<'a> {
     /// Eight bytes.
     pub fn u64(&mut self) -> u64 {
         u64::from_le_bytes(self.take())
+    }
+    /// What `read` takes off the front; it returns the rest.
+    pub fn split(&mut self, read: impl FnOnce(&'a [u8]) -> &'a [u8]) {
+        self.bytes = read(self.bytes);
+    }
+    /// All that was not read.
+    pub fn rest(self) -> &'a [u8] {
+        self.bytes
     }
     /// Whether everything was read.
     pub fn is_done(&self) -> bool {

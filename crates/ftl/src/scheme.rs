@@ -110,11 +110,11 @@ pub trait Ftl<F: Flash>: Sized + Clone + Send + 'static {
         let _ = (first, pages);
     }
 
-    /// Reads a page: `None` if it holds nothing (reads as zeros).
+    /// Reads a page: `None` if it holds nothing (reads as zeros). The data lies on the medium, or in the scheme's RAM.
     ///
     /// # Errors
     /// Power lost or uncorrectable.
-    fn read<'f>(&mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>>;
+    fn read<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>>;
 
     /// Whether a page holds anything, where the scheme's RAM alone tells: no flash is read, nothing is cached.
     fn is_mapped(&self, lpn: Lpn) -> Option<bool> {
@@ -126,7 +126,7 @@ pub trait Ftl<F: Flash>: Sized + Clone + Send + 'static {
     ///
     /// # Errors
     /// As [`Ftl::read`].
-    fn read_to_modify<'f>(&mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
+    fn read_to_modify<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
         self.read(flash, lpn)
     }
 

@@ -118,6 +118,16 @@ impl Settings {
         Settings { values: parameters.iter().map(|p| (p.name, p.default)).collect() }
     }
 
+    /// Adds parameters at their defaults.
+    ///
+    /// # Panics
+    /// If one of the names is there already: a bug.
+    pub fn extend(&mut self, parameters: &[Parameter]) {
+        let taken = parameters.iter().find(|p| self.get(p.name).is_some());
+        assert!(taken.is_none(), "two parameters are called {}", taken.map_or("", |p| p.name));
+        self.values.extend(parameters.iter().map(|p| (p.name, p.default)));
+    }
+
     /// Sets one parameter. The name must be among `parameters`.
     ///
     /// # Errors

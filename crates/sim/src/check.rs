@@ -12,6 +12,10 @@
 //! 4. tests two claims: that the RAM which the scheme reports holds its whole state, and that the metadata which it
 //!    keeps on flash is what it works from.
 //!
+//! A write buffer may stand in front of the scheme, and what it holds is lost by a cut: only flushes make writes
+//! durable, which is what the oracle assumes of every scheme. So that each scheme is compiled once, all are run through
+//! [`ftl::buffer::Buffered`], which without a buffer hands everything through.
+//!
 //! Every run is a branch: scheme, chip and oracle are cloned before an operation, so that a cut costs what happens
 //! after it and not what led to it. A failure names a [`Replay`], which [`replay`] turns into a story. Results depend
 //! on the configuration alone, not on threads.
@@ -26,6 +30,7 @@ mod session;
 use bed::{Bed, Lay};
 use content::Content;
 use flash::{BytesStore, Cause, CutPoint, Failing, Full, Geometry, Nand, PowerCut, Store, Tags, Transcript};
+use ftl::buffer::{self, BufferRow};
 use ftl::schemes;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -80,6 +85,8 @@ impl Carried {
 pub struct CheckConfig {
     /// Name of the scheme.
     pub scheme: String,
+    /// Policy of a write buffer in front of it. Its size, one to two blocks, and its parameters go by seed.
+    pub buffer: Option<String>,
     /// Settings that no seed varies: name and text.
     pub settings: Vec<(String, String)>,
     /// What host pages carry.
@@ -109,6 +116,7 @@ impl CheckConfig {
     pub fn new(scheme: &str) -> CheckConfig {
         CheckConfig {
             scheme: scheme.into(),
+            buffer: None,
             settings: Vec::new(),
             carried: Carried::Tags,
             seeds: 0..32,
@@ -278,7 +286,7 @@ pub struct HonestyReport {
 /// What was checked and what was found.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CheckReport {
-    /// Name of the scheme.
+    /// Name of the scheme, and of the write buffer in front of it.
     pub scheme: String,
     /// Whether it was stopped before it was through: the counts are those of what was done.
     pub interrupted: bool,
@@ -444,11 +452,19 @@ fn row(config: &CheckConfig) -> Result<&'static ftl::Scheme, CheckError> {
         let names: Vec<&str> = schemes::SCHEMES.iter().map(|row| row.name).collect();
         CheckError(format!("no scheme {}; there are {}", config.scheme, names.join(", ")))
     })?;
+    write_buffer(config)?;
     if row.keeps_data { Ok(row) } else { Err(CheckError(format!("{} keeps no data: nothing to check", row.name))) }
 }
 
+/// The row of the write buffer, if there is to be one.
+fn write_buffer(config: &CheckConfig) -> Result<Option<&'static BufferRow>, CheckError> {
+    let Some(name) = &config.buffer else { return Ok(None) };
+    let unknown = || CheckError(format!("no write buffer {name}; there are {}", buffer::NAMES.join(", ")));
+    buffer::by_name(name).map(Some).ok_or_else(unknown)
+}
+
 fn lay(config: &CheckConfig, seed: u64) -> Result<Bed, CheckError> {
-    schemes::visit::<PowerCut<Tagged>, _>(&config.scheme, Lay { config, seed }).expect("the scheme has a row")
+    buffer::visit::<PowerCut<Tagged>, _>(&config.scheme, Lay { config, seed }).expect("the scheme has a row")
 }
 
 fn check_seed(config: &CheckConfig, seed: u64, stop: &AtomicBool) -> Result<CheckReport, CheckError> {
@@ -458,7 +474,7 @@ fn check_seed(config: &CheckConfig, seed: u64, stop: &AtomicBool) -> Result<Chec
         Carried::Bytes => check_bed::<BytesStore>(config, &bed, stop),
     };
     if config.honesty {
-        let visit = schemes::visit(&config.scheme, honesty::Honest { config, bed: &bed, stop });
+        let visit = buffer::visit(&config.scheme, honesty::Honest { config, bed: &bed, stop });
         report.merge(visit.expect("the scheme has a row"));
     }
     report.interrupted = stop.load(Ordering::Relaxed);
@@ -469,10 +485,10 @@ fn check_seed(config: &CheckConfig, seed: u64, stop: &AtomicBool) -> Result<Chec
 /// The parts of a check in which host data matters.
 fn check_bed<D: Store<User: Content>>(config: &CheckConfig, bed: &Bed, stop: &AtomicBool) -> CheckReport {
     let mut report = CheckReport::default();
-    let visit = schemes::visit::<PowerCut<Chip<D>>, _>(&config.scheme, cuts::CutEverywhere { config, bed, stop });
+    let visit = buffer::visit::<PowerCut<Chip<D>>, _>(&config.scheme, cuts::CutEverywhere { config, bed, stop });
     report.merge(visit.expect("the scheme has a row"));
     if config.media {
-        let visit = schemes::visit::<Failing<Chip<D>>, _>(&config.scheme, media::OnFailingMedia { config, bed, stop });
+        let visit = buffer::visit::<Failing<Chip<D>>, _>(&config.scheme, media::OnFailingMedia { config, bed, stop });
         report.merge(visit.expect("the scheme has a row"));
     }
     report
@@ -503,7 +519,9 @@ pub fn check(config: &CheckConfig, stop: &AtomicBool) -> Result<CheckReport, Che
             });
         }
     });
-    let mut report = CheckReport { scheme: row.name.into(), carried: config.carried, ..CheckReport::default() };
+    let behind = config.buffer.as_ref().map(|name| format!(" behind {name}")).unwrap_or_default();
+    let mut report =
+        CheckReport { scheme: format!("{}{behind}", row.name), carried: config.carried, ..CheckReport::default() };
     for result in done.into_inner().expect("no thread panics while it holds the lock").into_values() {
         report.merge(result?);
     }
@@ -549,15 +567,14 @@ fn replay_on<D: Store<User: Content>>(config: &CheckConfig, replay: &Replay) -> 
         Part::Cuts => {
             let tell = cuts::Tell { bed: &bed, replay: *replay };
             lines.extend(
-                schemes::visit::<Transcript<PowerCut<Chip<D>>>, _>(&config.scheme, tell).expect("it has a row")?,
+                buffer::visit::<Transcript<PowerCut<Chip<D>>>, _>(&config.scheme, tell).expect("it has a row")?,
             );
             return Ok(lines);
         }
-        Part::Media => schemes::visit::<Failing<Chip<D>>, _>(
-            &config.scheme,
-            media::OnFailingMedia { config, bed: &bed, stop: &on },
-        ),
-        Part::Ram | Part::Metadata => schemes::visit(&config.scheme, honesty::Honest { config, bed: &bed, stop: &on }),
+        Part::Media => {
+            buffer::visit::<Failing<Chip<D>>, _>(&config.scheme, media::OnFailingMedia { config, bed: &bed, stop: &on })
+        }
+        Part::Ram | Part::Metadata => buffer::visit(&config.scheme, honesty::Honest { config, bed: &bed, stop: &on }),
     };
     let failures = report.expect("the scheme has a row").failures;
     lines.extend(failures.iter().filter(|failure| failure.replay == replay.to_string()).map(|f| f.what.clone()));

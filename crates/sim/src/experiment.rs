@@ -10,9 +10,9 @@ use crate::report::{self, Interval, RequestRecord, SchemeResult, ratio};
 use crate::summary::{Counts, Driven, parameters};
 use crate::workload::{Operation, Request, Source, WorkloadError};
 use flash::device::Device;
-use flash::{Brief, Clocked, Flash, Full, Lpn, Nand, NoData, Op, Rng, Tally, Timeline};
+use flash::{Brief, Cause, Clocked, Flash, Full, Lpn, Nand, NoData, Op, Rng, Tally, Timeline};
 use ftl::schemes::{self, Visitor};
-use ftl::{ConfigError, Error, Ftl, Scheme, Settings};
+use ftl::{ConfigError, Error, Ftl, Scheme, Settings, buffer};
 use std::time::Instant;
 
 /// For `wall_seconds`, which tells how fast the simulator was; no other number of a report depends on it.
@@ -68,7 +68,7 @@ pub enum Medium {
 pub struct Config {
     /// Name of the scheme.
     pub scheme: &'static str,
-    /// Its parameters.
+    /// Its parameters, and those of the write buffer in front of it if there is one ([`ftl::buffer::add_to`]).
     pub settings: Settings,
     /// The device.
     pub device: Device,
@@ -155,9 +155,20 @@ pub fn run(config: &Config, source: &mut dyn Source, observer: &mut dyn Observer
     let name = config.scheme;
     let unknown = || RunError::UnknownScheme(name.to_owned());
     let work = Work { config, source, observer };
+    // A buffer is compiled in where there is one, so that without it nothing asks for it. The recoverable medium is for
+    // looking at the simulator itself: one loop does for both.
     match config.medium {
-        Medium::Brief => schemes::visit::<Timeline<Nand<NoData, Brief>>, _>(name, work).ok_or_else(unknown)?,
-        Medium::Recoverable => schemes::visit::<Timeline<Nand<NoData, Full>>, _>(name, work).ok_or_else(unknown)?,
+        Medium::Brief if config.is_buffered() => buffer::visit::<Timeline<Nand<NoData, Brief>>, _>(name, work),
+        Medium::Brief => schemes::visit::<Timeline<Nand<NoData, Brief>>, _>(name, work),
+        Medium::Recoverable => buffer::visit::<Timeline<Nand<NoData, Full>>, _>(name, work),
+    }
+    .ok_or_else(unknown)?
+}
+
+impl Config {
+    /// Whether a write buffer stands in front of the scheme.
+    pub fn is_buffered(&self) -> bool {
+        self.settings.get(buffer::POLICY.name).is_some()
     }
 }
 
@@ -191,7 +202,14 @@ impl<F: Measured> Visitor<F> for Work<'_> {
         let built = S::format(&mut flash, config.device.logical_pages, &config.settings)
             .map_err(|error| RunError::Config { scheme: row.name, error })?;
         let began = wall_clock();
-        let filled = built.and_then(|mut scheme| Ok((fill(config, &mut scheme, &mut flash, observer)?, scheme)));
+        let filled = built.and_then(|mut scheme| {
+            let going_on = fill(config, &mut scheme, &mut flash, observer)?;
+            if config.is_buffered() {
+                // What the fill left in the buffer is no part of the run.
+                scheme.flush(&mut flash)?;
+            }
+            Ok((going_on, scheme))
+        });
         let mut scheme = match filled {
             Ok((true, scheme)) => scheme,
             Ok((false, _)) => return Ok(stillborn(config, row, report::INTERRUPTED.to_owned())),
@@ -335,6 +353,14 @@ struct Run<'a, F, S> {
     base_ns: u64,
     last_arrival_ns: u64,
     last_end_ns: u64,
+    drained: Option<Drained>,
+}
+
+/// What it took to write what a write buffer still held at the end.
+#[derive(Clone, Copy)]
+struct Drained {
+    pages: u64,
+    ns: u64,
 }
 
 /// When a request was served.
@@ -373,6 +399,7 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
             base_ns: 0,
             last_arrival_ns: 0,
             last_end_ns: 0,
+            drained: None,
         }
     }
 
@@ -434,6 +461,11 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
             }
             self.end_warmup();
             measuring = wall_clock();
+        } else if self.config.is_buffered()
+            && (ended == report::COMPLETE || ended == report::INTERRUPTED)
+            && let Err(error) = self.drain()
+        {
+            ended = format!("{error}, while the write buffer was drained");
         }
         self.close_window();
         Ok((ended, measuring.elapsed().as_secs_f64(), (measuring - began).as_secs_f64()))
@@ -561,6 +593,19 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
         Ok(Served { start_ns: times.start_ns, end_ns: times.end_ns })
     }
 
+    /// The workload is over: what the write buffer still holds is written, so that no page is had for nothing. Its
+    /// commands count; no response waits for them.
+    fn drain(&mut self) -> Result<(), Error<F::Fault>> {
+        let programs = self.flash.tally().get(Cause::Host, Op::Program);
+        let from_ns = self.last_end_ns.max(self.last_arrival_ns);
+        self.flash.arrive(from_ns);
+        self.flash.page_begin();
+        self.scheme.flush(&mut self.flash)?;
+        let ns = self.flash.page_end().end_ns - from_ns;
+        self.drained = Some(Drained { pages: self.flash.tally().get(Cause::Host, Op::Program) - programs, ns });
+        Ok(())
+    }
+
     fn record(&self, request: &Request, times: Served, before: &Tally) -> RequestRecord {
         let commands = self.flash.tally().since(before);
         let arrival_ns = self.last_arrival_ns;
@@ -625,6 +670,10 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
         [result.response_us, result.service_us, result.queue_us] = summaries(self.reads, self.writes);
         let seconds = (self.last_end_ns.max(self.last_arrival_ns) - self.base_ns) as f64 * 1e-9;
         result.extra.insert("simulated_seconds".to_owned(), seconds.into());
+        if let Some(Drained { pages, ns }) = self.drained {
+            result.extra.insert("write_buffer_drain_pages".to_owned(), pages.into());
+            result.extra.insert("write_buffer_drain_seconds".to_owned(), (ns as f64 * 1e-9).into());
+        }
         if self.config.host == HostModel::Open && self.counts.requests > 0 {
             let arrivals = (self.last_arrival_ns - self.base_ns) as f64 * 1e-9;
             result.set_backlog(arrivals, seconds - arrivals, self.counts.requests);

@@ -73,6 +73,13 @@ pub struct Driven<'a> {
 const CLEANING: &[Cause] =
     &[Cause::DataGc, Cause::TranslationGc, Cause::MergeSwitch, Cause::MergePartial, Cause::MergeFull, Cause::Swap];
 
+/// Shares of a write buffer's counters.
+const RATIOS: [(&str, &str, &str); 3] = [
+    ("write_buffer_write_hit_ratio", "write_buffer_write_hits", "write_buffer_writes"),
+    ("write_buffer_read_hit_ratio", "write_buffer_read_hits", "write_buffer_reads"),
+    ("write_buffer_block_request_share", "write_buffer_block_requests", "write_buffer_requests"),
+];
+
 impl Driven<'_> {
     /// The result, without response times and without a series.
     pub fn result(self) -> SchemeResult {
@@ -118,6 +125,12 @@ impl Driven<'_> {
             let translation = [Cause::TranslationLoad, Cause::TranslationUpdate, Cause::TranslationGc];
             result.tp_overhead = ratio(translation.map(us).iter().sum(), result.flash.busy_us);
             result.extra.insert("writeback_entries".to_owned(), cache.writeback_entries.into());
+        }
+        let counted = |name: &str| counters.iter().find(|(known, _)| *known == name).map(|&(_, count)| count as f64);
+        for (name, part, whole) in RATIOS {
+            if let Some(share) = counted(part).zip(counted(whole)).and_then(|(part, whole)| ratio(part, whole)) {
+                result.extra.insert(name.to_owned(), share.into());
+            }
         }
         for (name, count) in counters {
             result.extra.insert(name.to_owned(), count.into());

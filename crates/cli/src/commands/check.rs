@@ -14,6 +14,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// A scheme that is unknown or keeps no data, a case that does not exist.
 pub(super) fn check(args: &CheckArgs, stop: &AtomicBool, stdout: &mut dyn Write) -> Result<Ended, CliError> {
     let schemes = schemes(&args.scheme)?;
+    if let Some(name) = args.buffer.as_deref().filter(|name| ftl::buffer::by_name(name).is_none()) {
+        return Err(CliError::unknown("write buffer", name, ftl::buffer::NAMES.iter().copied()).within("--buffer"));
+    }
     let config = |scheme: &str| CheckConfig {
         seeds: 0..args.seeds,
         operations: args.operations,
@@ -25,6 +28,7 @@ pub(super) fn check(args: &CheckArgs, stop: &AtomicBool, stdout: &mut dyn Write)
             CheckMedium::Tags => Carried::Tags,
             CheckMedium::Bytes => Carried::Bytes,
         },
+        buffer: args.buffer.clone(),
         threads: args.threads.unwrap_or(0),
         ..CheckConfig::new(scheme)
     };
@@ -47,7 +51,8 @@ pub(super) fn check(args: &CheckArgs, stop: &AtomicBool, stdout: &mut dyn Write)
         let mut text = report.to_string();
         for failure in report.failures.iter().filter(|failure| !failure.replay.is_empty()) {
             let (replay, operations, medium) = (&failure.replay, args.operations, args.medium.name());
-            let line = format!("ftlab check --scheme {scheme} --operations {operations} --medium {medium}");
+            let buffer = args.buffer.as_ref().map(|name| format!(" --buffer {name}")).unwrap_or_default();
+            let line = format!("ftlab check --scheme {scheme}{buffer} --operations {operations} --medium {medium}");
             text += &format!("  {line} --replay {replay}\n");
         }
         crate::print(stdout, &text)?;

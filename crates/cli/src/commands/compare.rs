@@ -3,12 +3,14 @@
 //! Everything that can be wrong with a command line is found here, before the first request: an hour of simulation must
 //! not end in a misspelt directory.
 
-use crate::args::{CompareArgs, OnError, Partial, Volumes};
+use crate::args::{Buffer, CompareArgs, OnError, Partial, Volumes};
 use crate::error::CliError;
 use crate::output;
 use crate::render;
 use crate::units;
 use crate::workload::TWIN_OF;
+use ftl::Parameter;
+use ftl::buffer::BufferRow;
 use sim::report::Report;
 use std::collections::BTreeMap;
 use std::fs;
@@ -82,10 +84,14 @@ pub struct Combination {
     pub scheme: String,
     /// Bytes of mapping cache, if one of several was asked for.
     pub cache: Option<u64>,
+    /// Write buffer in front of it, if there is to be one: policy and bytes.
+    pub buffer: Option<(String, u64)>,
     /// Policy of garbage collection, if one was asked for.
     pub gc: Option<String>,
     /// Other parameters by name, as written.
     pub settings: BTreeMap<String, String>,
+    /// The write buffer's own parameters by name, as written.
+    pub buffer_settings: BTreeMap<String, String>,
     /// Where its requests are recorded one by one.
     pub per_request: Option<PathBuf>,
 }
@@ -125,19 +131,25 @@ pub fn plan(args: &CompareArgs, known: &Known) -> Result<Plan, CliError> {
         }
     }
     let settings = settings(args, &schemes, known)?;
+    let buffers = buffers(&args.buffer);
     let mut combinations = Vec::new();
     for scheme in &schemes {
         let caches = crossed(&args.cache, scheme.takes(CACHE));
         let policies = crossed(&args.gc, scheme.takes("gc"));
+        let of = |name: &str| settings.get(name).cloned().unwrap_or_default();
         for &cache in &caches {
-            for policy in &policies {
-                combinations.push(Combination {
-                    scheme: scheme.name.clone(),
-                    cache: cache.copied(),
-                    gc: policy.cloned(),
-                    settings: settings.get(scheme.name.as_str()).cloned().unwrap_or_default(),
-                    per_request: None,
-                });
+            for buffer in &buffers {
+                for policy in &policies {
+                    combinations.push(Combination {
+                        scheme: scheme.name.clone(),
+                        cache: cache.copied(),
+                        buffer: buffer.clone(),
+                        gc: policy.cloned(),
+                        settings: of(&scheme.name),
+                        buffer_settings: buffer.as_ref().map(|(name, _)| of(name)).unwrap_or_default(),
+                        per_request: None,
+                    });
+                }
             }
         }
     }
@@ -234,6 +246,31 @@ fn schemes<'a>(names: &[String], known: &'a Known) -> Result<Vec<&'a KnownScheme
     Ok(unique)
 }
 
+/// The write buffers, each once; no buffer at all if none is given.
+fn buffers(asked: &[Buffer]) -> Vec<Option<(String, u64)>> {
+    let mut unique = Vec::new();
+    for buffer in asked {
+        let buffer = match buffer {
+            Buffer::None => None,
+            Buffer::Of { policy, bytes } => Some((policy.clone(), *bytes)),
+        };
+        if !unique.contains(&buffer) {
+            unique.push(buffer);
+        }
+    }
+    if unique.is_empty() { vec![None] } else { unique }
+}
+
+/// A parameter of a write buffer that is meant by a name, `window` or `buffer-window`.
+fn buffer_parameter(row: &'static BufferRow, name: &str) -> Result<&'static Parameter, CliError> {
+    let short = |parameter: &'static Parameter| parameter.name.strip_prefix("buffer-").unwrap_or(parameter.name);
+    let found = row.parameters.iter().find(|parameter| parameter.name == name || short(parameter) == name);
+    found.ok_or_else(|| match row.parameters {
+        [] => CliError::new(format_args!("{} has no parameters but its size", row.name)),
+        parameters => CliError::unknown(&format!("parameter of {}", row.name), name, parameters.iter().map(short)),
+    })
+}
+
 fn settings<'a>(
     args: &'a CompareArgs,
     schemes: &[&KnownScheme],
@@ -242,8 +279,23 @@ fn settings<'a>(
     let mut settings: BTreeMap<&str, BTreeMap<String, String>> = BTreeMap::new();
     for setting in &args.set {
         let place = format!("--set {}.{}", setting.scheme, setting.param);
+        if let Some(row) = ftl::buffer::by_name(&setting.scheme) {
+            let runs =
+                args.buffer.iter().any(|buffer| matches!(buffer, Buffer::Of { policy, .. } if policy == row.name));
+            if !runs {
+                let what = format!("{0} is not among the write buffers that run; give --buffer {0}:SIZE", row.name);
+                return Err(CliError::new(what).within(place));
+            }
+            let parameter = buffer_parameter(row, &setting.param).map_err(|error| error.within(&place))?;
+            let own = settings.entry(row.name).or_default();
+            if own.insert(parameter.name.to_owned(), setting.value.clone()).is_some() {
+                return Err(CliError::new("it is set twice").within(place));
+            }
+            continue;
+        }
         let Some(scheme) = schemes.iter().find(|scheme| scheme.name == setting.scheme) else {
-            let names = known.schemes.iter().map(|scheme| scheme.name.as_str());
+            let names =
+                known.schemes.iter().map(|scheme| scheme.name.as_str()).chain(ftl::buffer::NAMES.iter().copied());
             return Err(if known.schemes.iter().any(|scheme| scheme.name == setting.scheme) {
                 CliError::new(format_args!("{} is not among the schemes that run ({})", setting.scheme, join(schemes)))
             } else {
@@ -279,14 +331,16 @@ fn crossed<T>(values: &[T], applies: bool) -> Vec<Option<&T>> {
 
 /// `requests.csv.zst` of the run `dftl` with 64 KiB and greedy: `requests-dftl-64KiB-greedy.csv.zst`.
 fn own_path(path: &Path, combination: &Combination) -> PathBuf {
+    let size =
+        |bytes: u64| if bytes.is_multiple_of(1024) { units::bytes(bytes).replace(' ', "") } else { bytes.to_string() };
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let (stem, extensions) = name.split_at(name.find('.').filter(|&dot| dot > 0).unwrap_or(name.len()));
     let mut own = format!("{stem}-{}", combination.scheme);
     if let Some(cache) = combination.cache {
-        own.push_str(&format!(
-            "-{}",
-            if cache % 1024 == 0 { units::bytes(cache).replace(' ', "") } else { cache.to_string() }
-        ));
+        own.push_str(&format!("-{}", size(cache)));
+    }
+    if let Some((policy, bytes)) = &combination.buffer {
+        own.push_str(&format!("-{policy}-{}", size(*bytes)));
     }
     if let Some(gc) = &combination.gc {
         own.push_str(&format!("-{gc}"));
@@ -413,6 +467,32 @@ mod tests {
     }
 
     #[test]
+    fn write_buffers_cross_with_everything() {
+        let line = "--schemes page,dftl --cache 1KiB,2KiB --buffer none,fab:1MiB,none,bplru:64KiB \
+                    --set bplru.pad-min=3 --set dftl.gc_low=2";
+        let plan = planned(line).unwrap();
+        let runs: Vec<String> = plan
+            .combinations
+            .iter()
+            .map(|c| match &c.buffer {
+                Some((policy, bytes)) => format!("{} {policy} {bytes} {:?}", c.scheme, c.buffer_settings),
+                None => format!("{} none {:?}", c.scheme, c.buffer_settings),
+            })
+            .collect();
+        let set = r#"{"buffer-pad-min": "3"}"#;
+        let of = |scheme: &str| {
+            let bplru = format!("{scheme} bplru 65536 {set}");
+            [format!("{scheme} none {{}}"), format!("{scheme} fab 1048576 {{}}"), bplru]
+        };
+        assert_eq!(runs, [of("page"), of("dftl"), of("dftl")].concat());
+        assert!(plan.combinations.iter().all(|c| !c.settings.contains_key("buffer-pad-min")));
+        let directory = Directory::new();
+        let line = format!("--schemes page --buffer none,fab:1MiB --per-request {}", directory.join("r.csv").display());
+        let paths: Vec<_> = planned(&line).unwrap().combinations.into_iter().map(|c| c.per_request.unwrap()).collect();
+        assert_eq!(paths, [directory.join("r-page.csv"), directory.join("r-page-fab-1MiB.csv")]);
+    }
+
+    #[test]
     fn settings_reach_their_scheme() {
         let plan = planned("--set dftl.gc_low=2 --set dftl-e.window=8").unwrap();
         assert!(plan.combinations[0].settings.is_empty());
@@ -448,6 +528,19 @@ mod tests {
             ("--set dftl.gclow=3".into(), "unknown parameter of dftl \"gclow\"; did you mean \"gc_low\"?"),
             ("--set dftl.gc_low=3 --set dftl.gc_low=4".into(), "--set dftl.gc_low: it is set twice"),
             ("--gc fifo --set dftl.gc=greedy".into(), "--gc sets it too"),
+            (
+                "--set cflru.window=0.2".into(),
+                "cflru is not among the write buffers that run; give --buffer cflru:SIZE",
+            ),
+            (
+                "--buffer cflru:1MiB --set cflru.windw=0.2".into(),
+                "--set cflru.windw: unknown parameter of cflru \"windw\"; did you mean \"window\"?",
+            ),
+            ("--buffer fab:1MiB --set fab.window=0.2".into(), "fab has no parameters but its size"),
+            (
+                "--buffer cflru:1MiB --set cflru.window=0.2 --set cflru.buffer-window=0.2".into(),
+                "--set cflru.buffer-window: it is set twice",
+            ),
             ("no/such.spc".into(), "cannot read no/such.spc: no such file or directory"),
             ("zipff:theta=0.9".into(), "cannot read zipff:theta=0.9: no such file"),
             (root, "it is a directory"),

@@ -14,7 +14,7 @@ use crate::progress::{self, Progress};
 use crate::units;
 use crate::workload::{GENERATED_BYTES, Opened, Origin, Space};
 use flash::device::{CellKind, Device};
-use ftl::{Scheme, Settings, Value};
+use ftl::{Scheme, Settings, Value, buffer};
 use sim::device::DeviceSpec;
 use sim::experiment::{self, Config, Medium, Observer, Outcome, PartialPages, RunError, Unobserved};
 use sim::host::HostModel;
@@ -170,6 +170,14 @@ pub(super) fn settled(combination: &Combination, seed: u64) -> Result<Settled, C
     }
     if let Some(policy) = &combination.gc {
         set("gc", policy, "--gc".to_owned())?;
+    }
+    if let Some((policy, bytes)) = &combination.buffer {
+        let buffer = buffer::by_name(policy).expect("a plan names write buffers of the table");
+        buffer::add_to(&mut settings, buffer, *bytes);
+        for (name, text) in &combination.buffer_settings {
+            let set = settings.set(buffer.parameters, name, text);
+            set.map_err(|what| CliError::new(what).within(format_args!("--set {policy}")))?;
+        }
     }
     let seeded = settings.get("seed").is_some() && !combination.settings.contains_key("seed");
     if seeded {

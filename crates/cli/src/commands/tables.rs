@@ -1,4 +1,5 @@
-//! `ftlab schemes` and `ftlab devices`: the tables of the crates below, as their rows describe themselves.
+//! `ftlab schemes` (with the write buffers) and `ftlab devices`: the tables of the crates below, as their rows describe
+//! themselves.
 
 use super::Ended;
 use crate::args::SchemesArgs;
@@ -7,8 +8,9 @@ use crate::output;
 use crate::render::table::{WIDTH, align, new_table, trimmed, wrap};
 use crate::scheme_page;
 use flash::device::PRESETS;
-use ftl::Scheme;
+use ftl::buffer::{BufferRow, COUNTERS, POLICIES};
 use ftl::schemes::SCHEMES;
+use ftl::{Parameter, Scheme};
 use std::io::Write;
 use std::path::Path;
 
@@ -17,6 +19,10 @@ use std::path::Path;
 /// # Errors
 /// No scheme of this name, or a page cannot be written.
 pub(super) fn schemes(args: &SchemesArgs, stdout: &mut dyn Write) -> Result<Ended, CliError> {
+    let buffer = args.name.as_deref().filter(|_| args.markdown.is_none()).and_then(ftl::buffer::by_name);
+    if let Some(row) = buffer {
+        return crate::print(stdout, &explain_buffer(row)).map(|()| Ended::Done);
+    }
     let one = args.name.as_deref().map(scheme).transpose()?;
     let text = match (one, &args.markdown) {
         (None, None) => list_schemes(),
@@ -34,7 +40,8 @@ pub(super) fn schemes(args: &SchemesArgs, stdout: &mut dyn Write) -> Result<Ende
 }
 
 fn scheme(name: &str) -> Result<&'static Scheme, CliError> {
-    ftl::schemes::by_name(name).ok_or_else(|| CliError::unknown("scheme", name, SCHEMES.iter().map(|row| row.name)))
+    let known = || SCHEMES.iter().map(|row| row.name).chain(ftl::buffer::NAMES.iter().copied());
+    ftl::schemes::by_name(name).ok_or_else(|| CliError::unknown("scheme", name, known()))
 }
 
 /// A page for each scheme that keeps data; says which.
@@ -74,7 +81,48 @@ fn list_schemes() -> String {
         table.add_row([row.name, row.summary, row.paper]);
     }
     align(&mut table, 3);
-    trimmed(&table) + "\nftlab schemes NAME explains one, with its parameters.\n"
+    let mut buffers = new_table();
+    buffers.set_header(["write buffer", "what it does", "paper"]);
+    for row in POLICIES {
+        buffers.add_row([row.name, row.summary, row.paper]);
+    }
+    align(&mut buffers, 3);
+    let last = "ftlab schemes NAME explains one, with its parameters.";
+    format!("{}\n{}\n{last}\n", trimmed(&table), trimmed(&buffers))
+}
+
+/// The parameters of a row, set by `set`.
+fn parameters(rows: &[Parameter], set: &str) -> String {
+    let mut table = new_table();
+    table.set_header(["parameter", "meaning", "default", "allowed", "source"]);
+    for parameter in rows {
+        let default = format!("{} {}", parameter.default, parameter.unit);
+        let allowed = parameter.range.to_string();
+        table.add_row([parameter.name, parameter.summary, default.trim_end(), &allowed, parameter.source]);
+    }
+    align(&mut table, 5);
+    format!("\n{}{}", trimmed(&table), wrap(&format!("\n{set}"), ""))
+}
+
+/// Counters and their meanings.
+fn counters<'a>(rows: impl Iterator<Item = &'a (&'static str, &'static str)>) -> String {
+    let mut table = new_table();
+    table.set_header(["counter", "meaning"]);
+    rows.for_each(|&(name, meaning)| {
+        table.add_row([name, meaning]);
+    });
+    align(&mut table, 2);
+    format!("\n{}", trimmed(&table))
+}
+
+fn explain_buffer(row: &BufferRow) -> String {
+    let mut text = wrap(&format!("{}: {}", row.name, row.summary), "  ");
+    text += &wrap(&format!("paper: {}", row.paper), "  ");
+    text += &wrap(&format!("Put it in front of the schemes with --buffer {}:SIZE, such as 1MiB.", row.name), "");
+    if !row.parameters.is_empty() {
+        text += &parameters(row.parameters, &format!("Set one with --set {}.PARAMETER=VALUE.", row.name));
+    }
+    text + &counters(COUNTERS.iter())
 }
 
 fn explain_scheme(row: &Scheme) -> String {
@@ -83,25 +131,10 @@ fn explain_scheme(row: &Scheme) -> String {
     if row.parameters.is_empty() {
         text += "\nIt has no parameters.\n";
     } else {
-        let mut table = new_table();
-        table.set_header(["parameter", "meaning", "default", "allowed", "source"]);
-        for parameter in row.parameters {
-            let default = format!("{} {}", parameter.default, parameter.unit);
-            let allowed = parameter.range.to_string();
-            table.add_row([parameter.name, parameter.summary, default.trim_end(), &allowed, parameter.source]);
-        }
-        align(&mut table, 5);
-        text += &format!("\n{}", trimmed(&table));
-        text += &wrap(&format!("\nSet one with --set {}.PARAMETER=VALUE.", row.name), "");
+        text += &parameters(row.parameters, &format!("Set one with --set {}.PARAMETER=VALUE.", row.name));
     }
     if !row.counters.is_empty() {
-        let mut table = new_table();
-        table.set_header(["counter", "meaning"]);
-        for &(name, meaning) in row.counters {
-            table.add_row([name, meaning]);
-        }
-        align(&mut table, 2);
-        text += &format!("\n{}", trimmed(&table));
+        text += &counters(row.counters.iter());
     }
     if !row.phases.is_empty() {
         let phases: Vec<_> = row.phases.iter().map(|cause| cause.name()).collect();
@@ -174,6 +207,12 @@ mod tests {
             for parameter in row.parameters {
                 assert!(text.lines().any(|line| line.starts_with(&format!("{} ", parameter.name))), "{text}");
             }
+        }
+        for row in POLICIES {
+            let text = explain_buffer(row);
+            fits(&text);
+            assert!(row.parameters.iter().all(|parameter| text.contains(parameter.name)), "{text}");
+            assert!(text.contains("write_buffer_padding_reads"), "{text}");
         }
         fits(&list_devices());
         for preset in PRESETS {

@@ -14,6 +14,10 @@ use crate::units;
 use serde_json::Value;
 use sim::report::{BACKLOG, Report, SchemeResult, Workload};
 
+/// The parameters of a write buffer: its policy, and its size. Those of the policy begin with the first, too.
+const BUFFER: &str = "buffer";
+const BUFFER_BYTES: &str = "buffer-bytes";
+
 /// What each result is called: its scheme, and of several runs of one scheme the parameters in which they differ.
 pub fn labels(report: &Report) -> Vec<String> {
     let results = &report.results;
@@ -23,11 +27,19 @@ pub fn labels(report: &Report) -> Vec<String> {
             let siblings = || results.iter().filter(|other| other.scheme == result.scheme);
             let mut label = result.scheme.clone();
             for (key, value) in &result.params {
-                if siblings().all(|other| other.params.get(key) == Some(value)) {
+                // A write buffer without siblings of its policy says enough by policy and size.
+                let alike = |other: &&SchemeResult| {
+                    key == BUFFER || !key.starts_with(BUFFER) || other.params.get(BUFFER) == result.params.get(BUFFER)
+                };
+                if siblings().filter(alike).all(|other| other.params.get(key) == Some(value)) {
                     continue;
                 }
                 label.push(' ');
                 match (key.as_str(), value) {
+                    (BUFFER_BYTES, Value::Number(number)) if number.is_u64() => {
+                        label.push_str(&units::bytes(number.as_u64().unwrap_or_default()));
+                    }
+                    (BUFFER, value) => label.push_str(&plain(value)),
                     ("cache-bytes", Value::Number(number)) if number.is_u64() => {
                         label.push_str(&format!("cache {}", units::bytes(number.as_u64().unwrap_or_default())));
                     }
@@ -260,6 +272,24 @@ mod tests {
         assert_eq!(labels[0], "page");
         assert_eq!(labels[1], "dftl cache 64 KiB");
         assert_eq!(labels[2], "dftl cache 4 MiB");
+    }
+
+    #[test]
+    fn labels_name_write_buffers() {
+        let with = |buffer: &[(&str, Value)]| {
+            let mut result = result("dftl", 1.0, 1.0, 0.5);
+            result.params.extend(buffer.iter().map(|(key, value)| ((*key).to_owned(), value.clone())));
+            result
+        };
+        let fab = |bytes: u64| with(&[("buffer", "fab".into()), ("buffer-bytes", bytes.into())]);
+        let cflru = |window: f64| {
+            with(&[("buffer", "cflru".into()), ("buffer-bytes", (1 << 20).into()), ("buffer-window", window.into())])
+        };
+        let named = |results: &[SchemeResult]| labels(&report(results.to_vec()));
+        assert_eq!(named(&[with(&[]), fab(1 << 20)]), ["dftl", "dftl fab"]);
+        assert_eq!(named(&[fab(1 << 20), cflru(0.5)]), ["dftl fab", "dftl cflru"]);
+        assert_eq!(named(&[fab(1 << 20), fab(2 << 20), with(&[])]), ["dftl fab 1 MiB", "dftl fab 2 MiB", "dftl"]);
+        assert_eq!(named(&[cflru(0.25), cflru(0.5)]), ["dftl buffer-window=0.25", "dftl buffer-window=0.5"]);
     }
 
     #[test]

@@ -12,6 +12,14 @@ fn a_scheme_that_holds_is_reported() {
     assert!(text.starts_with("page: held over ") && text.contains("on 4 devices of bytes\n"), "{text}");
 }
 
+#[test]
+fn a_write_buffer_is_checked_with_its_scheme() {
+    let directory = Directory::new();
+    let line = "check --scheme page --buffer bplru --cuts 100 --operations 150 --seeds 4";
+    let text = directory.ftlab(line).succeeded().stdout;
+    assert!(text.starts_with("page behind bplru: held over "), "{text}");
+}
+
 #[cfg(unix)]
 #[test]
 fn an_interrupted_check_tells_what_it_checked() {
@@ -38,6 +46,7 @@ fn what_cannot_be_checked_is_refused() {
         ("--scheme page --replay 7:1/storm", "must be SEED:OPERATION"),
         ("--scheme all --replay 7:1", "add --scheme NAME"),
         ("--cuts some", "--cuts"),
+        ("--buffer bprlu", "--buffer: unknown write buffer \"bprlu\"; did you mean \"bplru\"?"),
     ] {
         let message = directory.ftlab(&format!("check {line}")).refused();
         assert!(message.contains(expected), "{line}: {message}");

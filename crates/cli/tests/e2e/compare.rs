@@ -58,6 +58,30 @@ fn a_trace_gives_a_table_and_all_files() {
 }
 
 #[test]
+fn write_buffers_stand_in_front_of_every_scheme() {
+    let directory = Directory::new();
+    let line = "compare --workload zipf:reads=0.3,requests=3k,span=8MiB --device agrawal08:capacity=128MiB --schemes \
+                page,dftl --buffer none,bplru:1MiB,cflru:512KiB --set cflru.window=0.25 --json a.json";
+    let text = directory.ftlab(line).succeeded().stdout;
+    for label in ["\npage ", "\npage bplru", "\npage cflru", "\ndftl ", "\ndftl bplru", "\ndftl cflru"] {
+        assert!(text.contains(label), "{label}: {text}");
+    }
+    let report = json(directory.path().join("a.json"));
+    let [plain, bplru, cflru] = &report["results"].as_array().unwrap()[3..] else { panic!("{report}") };
+    assert!(plain["params"].get("buffer").is_none() && plain["extra"].get("write_buffer_writes").is_none());
+    for (result, policy, bytes) in [(bplru, "bplru", 1u64 << 20), (cflru, "cflru", 512 << 10)] {
+        assert_eq!((&result["params"]["buffer"], &result["params"]["buffer-bytes"]), (&policy.into(), &bytes.into()));
+        assert_eq!(result["sram"]["write buffer data"], bytes);
+        assert!(result["extra"]["write_buffer_write_hit_ratio"].as_f64().unwrap() > 0.1, "{result}");
+        assert!(result["extra"]["write_buffer_drain_pages"].as_u64().unwrap() > 0, "{result}");
+        assert!(result["sram_bytes"].as_u64() > plain["sram_bytes"].as_u64());
+    }
+    assert_eq!(cflru["params"]["buffer-window"], 0.25);
+    assert!(cflru["waf"].as_f64() < plain["waf"].as_f64());
+    assert_eq!(bplru["extra"]["write_buffer_block_request_share"], 1.0, "every page is live");
+}
+
+#[test]
 fn one_seed_gives_one_report_whatever_the_threads() {
     let directory = Directory::new();
     directory.file("t.spc", spc(3000));

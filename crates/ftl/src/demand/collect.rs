@@ -176,15 +176,22 @@ impl<C: Cache, S: Store> Demand<C, S> {
         if anew || stale {
             self.cache.clean_page(tvpn, &mut entries);
         }
+        // A place that the cache had for a moved page gives way to the new one.
+        let mut superseded = Vec::new();
         if stale {
-            entries.retain(|&(lpn, _)| moves.binary_search_by_key(&lpn, |&(lpn, _)| lpn).is_err());
+            let moved = |lpn: u32| moves.binary_search_by_key(&lpn, |&(lpn, _)| lpn).is_ok();
+            superseded.extend(entries.iter().copied().filter(|&(lpn, _)| moved(lpn)));
+            entries.retain(|&(lpn, _)| !moved(lpn));
         }
         let folded = entries.len();
         entries.extend_from_slice(moves);
         let all = !self.cache.has_dirty(tvpn);
         let written = self.map.update(flash, tvpn, &entries, all, Cause::TranslationUpdate);
         match &written {
-            Err(_) => self.cache.soil(&entries[..folded]),
+            Err(_) => {
+                self.cache.soil(&entries[..folded]);
+                self.cache.soil(&superseded);
+            }
             Ok(()) if stale => moves.iter().for_each(|&(lpn, ppn)| self.cache.refresh(Lpn(lpn), Ppn(ppn))),
             Ok(()) => {}
         }

@@ -88,8 +88,8 @@ impl<C: Cache, S: Store> Demand<C, S> {
         Ok(self.map.space.blocks.free_total() >= wanted)
     }
 
-    /// Lets converted blocks be collected whose die has a newer data page: until then a mount would go on filling them, and
-    /// so they must not be erased (docs/recovery.md).
+    /// Lets converted blocks be collected whose die has a newer data page: until then a mount would go on filling them,
+    /// and so they must not be erased (docs/recovery.md).
     pub(super) fn release_converted(&mut self) {
         if !C::CONVERTS {
             return;

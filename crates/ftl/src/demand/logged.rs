@@ -212,7 +212,8 @@ impl Store for Logged {
             return Err(ConfigError {
                 key,
                 what: format!(
-                    "lu={lu}: {lu} log units are as many partial programs of a page that was programmed once before, and this \
+                    "lu={lu}: {lu} log units are as many partial programs of a page that was programmed once before, and \
+                     this \
                      device allows {nop} program(s) of a page between erases"
                 ),
                 fix: format!("use a device with {key}={} (SLC chips have 4){instead}, or a smaller lu", lu + 1),

@@ -49,7 +49,8 @@ pub trait Store: Clone + Debug + Send + 'static {
     /// Where a translation page is; [`Ppn::NONE`] if it was never written.
     fn at(&self, tvpn: Tvpn) -> Ppn;
 
-    /// Copies the entries from `first` on out of a translation page that was read; what lies behind its end is unmapped.
+    /// Copies the entries from `first` on out of a translation page that was read; what lies behind its end is
+    /// unmapped.
     fn entries(&self, page: Page<'_>, first: usize, out: &mut [u32]);
 
     /// What an eviction may write back, if its victim has `dirty` dirty entries.

@@ -226,7 +226,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
             lane_clock: 0,
             version: 0,
             pending: NO_BLOCK,
-            converted: TRANSLATION + 1,
+            converted: 2,
             followed: vec![0; if C::CONVERTS { dies } else { 0 }],
             modifying: u32::MAX,
             moves: Vec::new(),
@@ -324,6 +324,29 @@ impl<C: Cache, S: Store> Demand<C, S> {
         }
         self.run = (lpn.0, if goes_on { length + 1 } else { 1 });
         stream.turn()
+    }
+
+    /// Reads a page; the data lies on the medium.
+    #[inline]
+    fn fetch<'f, F: Flash>(&mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
+        self.convert_pending(flash)?;
+        let full = self.needs_room() && self.make_room_to_read(flash)?;
+        let ppn = if full {
+            self.look_up(flash, lpn)?
+        } else {
+            let slot = self.translate(flash, lpn)?;
+            if C::CONVERTS
+                && let Some(block) = self.cache.was_read(lpn)
+            {
+                self.pending = block;
+            }
+            self.cache.get(slot, lpn)
+        };
+        if ppn == Ppn::NONE {
+            return Ok(None);
+        }
+        let (_, data) = flash.read(ppn, Cause::Host)?;
+        Ok(Some(data.user()))
     }
 
     /// The lane whose next page lies behind the page of the LPN before, or the one that was not used for longest.
@@ -443,25 +466,8 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
     }
 
     #[inline]
-    fn read<'f>(&mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
-        self.convert_pending(flash)?;
-        let full = self.needs_room() && self.make_room_to_read(flash)?;
-        let ppn = if full {
-            self.look_up(flash, lpn)?
-        } else {
-            let slot = self.translate(flash, lpn)?;
-            if C::CONVERTS
-                && let Some(block) = self.cache.was_read(lpn)
-            {
-                self.pending = block;
-            }
-            self.cache.get(slot, lpn)
-        };
-        if ppn == Ppn::NONE {
-            return Ok(None);
-        }
-        let (_, data) = flash.read(ppn, Cause::Host)?;
-        Ok(Some(data.user()))
+    fn read<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
+        self.fetch(flash, lpn)
     }
 
     fn is_mapped(&self, lpn: Lpn) -> Option<bool> {
@@ -472,8 +478,8 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
         }
     }
 
-    fn read_to_modify<'f>(&mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
-        let data = self.read(flash, lpn)?;
+    fn read_to_modify<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
+        let data = self.fetch(flash, lpn)?;
         self.modifying = lpn.0;
         Ok(data)
     }

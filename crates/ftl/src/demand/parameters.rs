@@ -81,7 +81,8 @@ pub const DATA_BLOCKS: Parameter = Parameter {
 /// `translation-mode`: how translation pages are programmed. For schemes that have the parameter.
 pub const TRANSLATION_MODE: Parameter = Parameter {
     name: "translation-mode",
-    summary: "native: as all pages; slc: translation blocks in SLC mode, on chips with several bits a cell, which makes \
+    summary: "native: as all pages; slc: translation blocks in SLC mode, on chips with several bits a cell, which \
+              makes \
               them faster, smaller, and lets their pages be programmed in parts",
     unit: "",
     default: Value::Word("native"),

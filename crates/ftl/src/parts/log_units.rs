@@ -6,12 +6,12 @@
 //! ```text
 //!   main area: E entries of 4 B             │ unit │ unit │ blank …                │ log area
 //!                                            ╱      ╲
-//!              marker 0x0000 │ count │ (zeros) │ count × (index 2 B, PPN 4 B, (zeros)) │ parity 7 B for each started 512 B
+//!              marker 0x0000 │ count │ (zeros) │ count × (index 2 B, PPN 4 B, (zeros)) │ parity 7 B for each 512 B
 //! ```
 //!
 //! All numbers are little-endian, and a unit begins at any byte. The entries of a unit ascend by index, so that a
 //! look-up is a binary search in each unit, the newest unit winning. Blank flash reads as ones: an entry that maps to
-//! nothing is written as [`INVALID`]. What the paper draws in its figure 4, the sizes, is lost in the copy at hand; they
+//! nothing is written as [`INVALID`]. What the paper draws in figure 4, the sizes, is lost in the copy at hand; they
 //! are parameters (what a header has beyond four bytes, an entry beyond six and a parity beyond seven, is zeros; less
 //! parity is the first bytes of it).
 //!

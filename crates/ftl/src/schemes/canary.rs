@@ -32,7 +32,7 @@ impl<F: Flash> Ftl<F> for Canary {
     ) -> Result<Result<(Self, MountReport), Error<F::Fault>>, ConfigError> {
         Ok(Page::mount(flash, pages, settings)?.map(|(page, report)| (Canary(page), report)))
     }
-    fn read<'f>(&mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
+    fn read<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
         self.0.read(flash, lpn)
     }
     fn is_mapped(&self, lpn: Lpn) -> Option<bool> {

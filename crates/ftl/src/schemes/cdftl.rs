@@ -25,8 +25,8 @@
 //! A hit in either level costs nothing, unless the entry that moves up drives out one that costs. A miss costs one read
 //! of a translation page; a program more if a dirty page leaves the second level, and a read and a program more if the
 //! first level holds dirty entries alone whose pages are not in the second. Each of these cleans all dirty entries of
-//! its page in both levels. S1's write-backs are `first_level_flushed` and `second_level_flushed` together; the report's
-//! `writebacks` counts those that programmed a page, which with `install` the former do not.
+//! its page in both levels. S1's write-backs are `first_level_flushed` and `second_level_flushed` together; the
+//! report's `writebacks` counts those that programmed a page, which with `install` the former do not.
 //!
 //! # Departures
 //!

@@ -2,10 +2,10 @@
 //!
 //! The problem: a page map follows writes well, but its cache spends an entry on every page of what is only read, where
 //! a block map has one for all pages of a block. CFTL's idea (Park, Debnath and Du 2010): map pages where the workload
-//! writes, and blocks where it reads. A logical block that was not written for a while and is read often is *converted*:
-//! its pages are copied in order into a block of their own, and one entry of a second cache finds them all. A write goes
-//! to a new page as ever, and its logical block is mapped by pages again, without a copy. Entries of the page cache have
-//! a consecutive field, so that pages written one behind another share one.
+//! writes, and blocks where it reads. A logical block that was not written for a while and is read often is
+//! *converted*: its pages are copied in order into a block of their own, and one entry of a second cache finds them
+//! all. A write goes to a new page as ever, and its logical block is mapped by pages again, without a copy. Entries of
+//! the page cache have a consecutive field, so that pages written one behind another share one.
 //!
 //! ```text
 //!            ┌─▶ page cache (CPMT)   {LPN 40, PPN 812, 3 more, dirty} … │ miss in both: read the translation page,
@@ -26,16 +26,16 @@
 //!
 //! # Costs
 //!
-//! A hit costs nothing, nor does a write that ends a block mapping. A miss is as for `dftl`. A conversion costs P copies
-//! and an update of a translation page, or nothing if the pages lie in order already; collections cost as for `dftl`,
-//! and leave a block-mapped block alone, for it has no dead page. The copies are counted as full merges.
+//! A hit costs nothing, nor does a write that ends a block mapping. A miss is as for `dftl`. A conversion costs P
+//! copies and an update of a translation page, or nothing if the pages lie in order already; collections cost as for
+//! `dftl`, and leave a block-mapped block alone, for it has no dead page. The copies are counted as full merges.
 //!
 //! # Departures
 //!
 //! The paper is known to us by summaries: the detector, its window and its threshold are our choice (it has counters or
-//! Bloom filters), as are the LRU order of both caches and that a conversion is given up if space is short. With several
-//! dies, `stripe` consecutive pages stay on one die; otherwise there would be no runs. Logical blocks that do not fit a
-//! translation page are not converted. `convert = off` gives all RAM to the page cache.
+//! Bloom filters), as are the LRU order of both caches and that a conversion is given up if space is short. With
+//! several dies, `stripe` consecutive pages stay on one die; otherwise there would be no runs. Logical blocks that do
+//! not fit a translation page are not converted. `convert = off` gives all RAM to the page cache.
 
 mod detector;
 
@@ -239,8 +239,8 @@ impl Blocks {
         }
     }
 
-    /// The LPNs around a logical block that is not cached, up to the next cached ones: a run may reach so far. Further than
-    /// the longest run is not looked.
+    /// The LPNs around a logical block that is not cached, up to the next cached ones: a run may reach so far. Further
+    /// than the longest run is not looked.
     fn around(&self, block: Lpn, longest: u32) -> core::ops::Range<u32> {
         let cached = |block: &u32| *block < self.count && self.cached.find(Lpn(*block)).is_some();
         let reach = longest.div_ceil(1 << self.shift);
@@ -255,8 +255,8 @@ impl Blocks {
     }
 }
 
-/// The first page of a logical block that is mapped as a block in its translation page, of which the entries from `index`
-/// on are the block's. `places` is scratch space.
+/// The first page of a logical block that is mapped as a block in its translation page, of which the entries from
+/// `index` on are the block's. `places` is scratch space.
 #[inline]
 fn mapped_as_block<S: Store>(
     store: &S,

@@ -785,7 +785,7 @@ impl<F: Flash> Ftl<F> for LazyFtl {
     }
 
     #[inline]
-    fn read<'f>(&mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
+    fn read<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
         let Some(ppn) = self.translate(flash, lpn)? else { return Ok(None) };
         let (_, data) = flash.read(ppn, Cause::Host)?;
         Ok(Some(data.user()))
@@ -802,10 +802,12 @@ impl<F: Flash> Ftl<F> for LazyFtl {
         }
     }
 
-    fn read_to_modify<'f>(&mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
-        let data = self.read(flash, lpn)?;
+    fn read_to_modify<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
+        let found = self.translate(flash, lpn)?;
         self.modifying = lpn.0;
-        Ok(data)
+        let Some(ppn) = found else { return Ok(None) };
+        let (_, data) = flash.read(ppn, Cause::Host)?;
+        Ok(Some(data.user()))
     }
 
     #[inline]

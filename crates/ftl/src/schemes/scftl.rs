@@ -42,11 +42,11 @@
 //!
 //! # Departures
 //!
-//! The paper leaves open: the spatial size (`spatial`, 16), the ageing of accessed flags (as in NRU), in which direction
-//! a run that is longer than a block is taken (forward first), whether a write miss fetches neighbours too (it does), and
-//! collection: moved pages change in the cache, by splits if need be, but a collection gives up only unmodified blocks
-//! for that; where there are none, the translation page is written with all its modified entries. With several dies,
-//! `stripe` consecutive pages stay on one die; otherwise there would be no runs.
+//! The paper leaves open: the spatial size (`spatial`, 16), the ageing of accessed flags (as in NRU), in which
+//! direction a run that is longer than a block is taken (forward first), whether a write miss fetches neighbours too
+//! (it does), and collection: moved pages change in the cache, by splits if need be, but a collection gives up only
+//! unmodified blocks for that; where there are none, the translation page is written with all its modified entries.
+//! With several dies, `stripe` consecutive pages stay on one die; otherwise there would be no runs.
 
 use crate::Scheme;
 use crate::demand::Demand;

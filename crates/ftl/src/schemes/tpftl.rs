@@ -19,12 +19,12 @@
 //!
 //! # Structures
 //!
-//! RAM: directory, 4 B for each translation page; cache, `node-bytes` (8: TVPN, and what the entries add up to) for each
-//! translation page with cached entries and `entry-bytes` (6) for each entry, all out of `cache-bytes`. The bits of an
-//! entry are its place in the translation page, its PPN, dirty, loaded ahead; what is left over is the tick of its last
-//! use, 11 bits for 64 GiB of 4 KiB pages. When ticks reach the end of their range, half of it is taken off all of them;
-//! a tick stands for as many uses as it takes that only what has not been used for four uses per entry of the cache, or
-//! longer, becomes equally cold by that. Flash: as for `dftl`.
+//! RAM: directory, 4 B for each translation page; cache, `node-bytes` (8: TVPN, and what the entries add up to) for
+//! each translation page with cached entries and `entry-bytes` (6) for each entry, all out of `cache-bytes`. The bits
+//! of an entry are its place in the translation page, its PPN, dirty, loaded ahead; what is left over is the tick of
+//! its last use, 11 bits for 64 GiB of 4 KiB pages. When ticks reach the end of their range, half of it is taken off
+//! all of them; a tick stands for as many uses as it takes that only what has not been used for four uses per entry of
+//! the cache, or longer, becomes equally cold by that. Flash: as for `dftl`.
 //!
 //! # Costs
 //!

@@ -3,8 +3,9 @@
 //! Devices are small, so that every command can be cut, and as full as the scheme accepts, so that it collects all the
 //! time. How full that is, the scheme is asked: logical pages shrink until it takes the device.
 
-use super::{CheckConfig, CheckError, Tagged};
+use super::{CheckConfig, CheckError, Tagged, write_buffer};
 use flash::{Fault, Geometry, Lpn, PowerCut, Rng};
+use ftl::buffer::{self, BufferRow};
 use ftl::schemes::Visitor;
 use ftl::{Error, Ftl, Range, Scheme, Settings, Value};
 use std::fmt;
@@ -100,6 +101,12 @@ impl Bed {
         Operations { rng, mix: self.mix, pages: self.logical_pages, run: (0, 0) }
     }
 
+    /// The fewest logical pages that its write buffer takes.
+    pub(super) fn least_pages(&self) -> u32 {
+        let bytes = self.settings.get(buffer::BYTES.name).map_or(0, |_| self.settings.count(buffer::BYTES.name));
+        (bytes / u64::from(self.geometry.page_bytes)).max(1) as u32
+    }
+
     /// Whether discards are durable under its settings.
     pub(super) fn durable_trim(&self) -> bool {
         self.settings.iter().any(|(name, value)| name == "durable-trim" && value == Value::Switch(true))
@@ -188,6 +195,9 @@ impl Visitor<PowerCut<Tagged>> for Lay<'_> {
             drawn.blocks_per_die += 8;
         }
         let mut g = geometry.unwrap_or(drawn).checked().map_err(|error| CheckError(error.to_string()))?;
+        if let Some(buffer) = write_buffer(self.config)? {
+            add_buffer(&mut settings, buffer, &g, &mut root.fork("buffer"));
+        }
         let fixed = |key: &str| overrides.iter().any(|(name, _)| name == key);
         let mut rng = root.fork("capacity");
         let mut pages = logical_pages.unwrap_or(g.page_count());
@@ -203,7 +213,7 @@ impl Visitor<PowerCut<Tagged>> for Lay<'_> {
                     continue;
                 }
                 // A choice of ours that does not fit this device goes back to its default; a cache grows.
-                Err(refusal) if settings.iter().any(|(name, _)| name == refusal.key) && !fixed(refusal.key) => {
+                Err(refusal) if row.parameters.iter().any(|p| p.name == refusal.key) && !fixed(refusal.key) => {
                     let parameter = row.parameters.iter().find(|p| p.name == refusal.key).expect("a setting has a row");
                     let value = settings.iter().find(|(name, _)| *name == refusal.key).expect("just seen").1;
                     match value {
@@ -278,4 +288,19 @@ fn vary(row: &Scheme, seed: u64, rng: &mut Rng) -> Settings {
         settings.put(parameter.name, value);
     }
     settings
+}
+
+/// A buffer of one to two blocks. Half of the seeds keep a parameter's default, the others draw a share, or a count of
+/// up to the pages of a block.
+fn add_buffer(settings: &mut Settings, row: &BufferRow, g: &Geometry, rng: &mut Rng) {
+    let block = u64::from(g.pages_per_block);
+    buffer::add_to(settings, row, (block + rng.below(block + 1)) * u64::from(g.page_bytes));
+    for parameter in row.parameters {
+        let value = match parameter.range {
+            _ if rng.chance(0.5) => continue,
+            Range::Real(low, high) => Value::Real(low + (high - low) * rng.unit()),
+            _ => Value::Count(1 + rng.below(block)),
+        };
+        settings.put(parameter.name, value);
+    }
 }

@@ -57,7 +57,8 @@ impl<D: Store<User: Content>> Visitor<Failing<Chip<D>>> for OnFailingMedia<'_> {
         let OnFailingMedia { config, bed, stop } = self;
         let mut report = CheckReport::default();
         // Room for blocks that go bad.
-        let bed = &Bed { logical_pages: (bed.logical_pages - bed.logical_pages / 6).max(1), ..bed.clone() };
+        let pages = (bed.logical_pages - bed.logical_pages / 6).max(bed.least_pages());
+        let bed = &Bed { logical_pages: pages, ..bed.clone() };
         let bed = &Bed { mix: bed.mix.within(bed.logical_pages), ..bed.clone() };
         let mut number = 0;
         let mut full = false;

@@ -184,6 +184,70 @@ fn the_series_covers_the_run_and_sums_to_it() {
     assert!(outcome.result.series.iter().all(|interval| interval.requests == 100 && interval.iops == 1000.0));
 }
 
+fn buffered(scheme: &'static str, policy: &str, bytes: u64) -> Config {
+    let mut config = config(scheme, PLAIN);
+    buffer::add_to(&mut config.settings, buffer::by_name(policy).unwrap(), bytes);
+    config
+}
+
+#[test]
+fn a_write_buffer_saves_programs_and_what_it_holds_at_the_end_is_charged() {
+    let pages = |pages: &[u64]| -> Vec<Request> {
+        (0..).zip(pages).map(|(i, page)| request(i * 1000, Operation::Write, page * 4096, 4096)).collect()
+    };
+    for policy in buffer::NAMES {
+        let outcome = run_list(&buffered("page", policy, 1 << 20), pages(&[0, 1, 0, 1, 0, 7, 1, 0]));
+        let result = &outcome.result;
+        // Three pages were written, in two requests; no response waited for them.
+        assert_eq!((result.flash.programs, result.waf), (3, Some(3.0 / 8.0)), "{policy}");
+        assert_eq!(
+            (&result.extra["write_buffer_drain_pages"], &result.extra["write_buffer_drain_seconds"]),
+            (&3.into(), &(600_000.0 * 1e-9).into())
+        );
+        assert_eq!(result.response_us.as_ref().unwrap().max, 0.0);
+        assert_eq!(result.extra["write_buffer_write_hit_ratio"], 5.0 / 8.0);
+        assert_eq!(result.extra["write_buffer_requests"], 2);
+        assert_eq!(result.extra["simulated_seconds"], 7e-3, "the drain is no part of it");
+        assert!(!result.extra.contains_key("write_buffer_read_hit_ratio"));
+        assert_eq!((&result.params["buffer"], &result.params["buffer-bytes"]), (&(*policy).into(), &(1 << 20).into()));
+        assert_eq!(result.sram["write buffer data"], 1 << 20);
+        assert!(result.sram_bytes > 1 << 20);
+    }
+    let result = run_list(&config("page", PLAIN), pages(&[0, 1, 0])).result;
+    assert!(!result.extra.keys().any(|key| key.starts_with("write_buffer")), "{:?}", result.extra);
+}
+
+#[test]
+fn a_write_waits_for_the_victim_whose_room_it_takes() {
+    // A block has 64 pages. The first 64 writes fill the buffer; the next makes room by writing 64 pages.
+    let blocks = [(0, 64), (64, 1)].map(|(first, pages)| request(0, Operation::Write, first * 4096, pages * 4096));
+    let result = run_list(&buffered("page", "fab", 64 * 4096), blocks.to_vec()).result;
+    assert_eq!(result.response_us.unwrap().max, 64.0 * 200.0);
+    assert_eq!(
+        (&result.extra["write_buffer_block_requests"], &result.extra["write_buffer_flush_of_64"]),
+        (&1.into(), &1.into())
+    );
+    assert_eq!(result.extra["write_buffer_drain_pages"], 1);
+    // Four pages of block 5, which was written least recently but for the block that is written: 60 reads come before
+    // the 64 programs.
+    let mut config = buffered("page", "bplru", 64 * 4096);
+    config.fill = Fill::Sequential;
+    let scattered = (0..65).map(|i| request(0, Operation::Write, i % 15 * 64 * 4096 + i / 15 * 4096, 4096)).collect();
+    let result = run_list(&config, scattered).result;
+    assert_eq!(result.response_us.unwrap().max, 60.0 * 25.0 + 64.0 * 200.0);
+    assert_eq!(result.extra["write_buffer_block_request_share"], 1.0);
+}
+
+#[test]
+fn a_buffer_that_does_not_fit_is_refused() {
+    let refused = |bytes| {
+        let mut list = List(Vec::new().into_iter(), Intake::default());
+        run(&buffered("page", "bplru", bytes), &mut list, &mut Unobserved).unwrap_err().to_string()
+    };
+    assert!(refused(4096).contains("bplru gathers blocks of 64 pages, and 4096 bytes hold 1"), "{}", refused(4096));
+    assert!(refused(8 << 20).contains("larger than the device, which exports 1024 pages"), "{}", refused(8 << 20));
+}
+
 #[test]
 fn the_same_seed_gives_the_same_result() {
     let mut rng = Rng::new(3);

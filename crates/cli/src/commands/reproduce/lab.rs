@@ -349,7 +349,8 @@ fn fill(experiment: &Experiment, at: At<'_>) -> Fill {
     }
 }
 
-/// The device of a configuration: the workload's or the paper's, with what the configuration changes and what is varied.
+/// The device of a configuration: the workload's or the paper's, with what the configuration changes and what is
+/// varied.
 fn device_of(experiment: &Experiment, configuration: &Configuration, at: At<'_>) -> String {
     let device = at.workload.device.as_ref().unwrap_or(&experiment.paper.device);
     let varied = match at.varied {
@@ -381,8 +382,10 @@ fn buildable(
     let combination = Combination {
         scheme: configuration.scheme().to_owned(),
         cache: None,
+        buffer: None,
         gc: None,
         settings: experiment.settings(configuration, at.workload, parameter(at)),
+        buffer_settings: BTreeMap::new(),
         per_request: None,
     };
     let row: Settled = settled(&combination, SEED)?;

@@ -271,7 +271,8 @@ fn windows(experiment: &Experiment, shelf: &Shelf, lab: &mut Lab<'_>) -> Result<
     Ok(windows)
 }
 
-/// Where a window begins: at its request, or half its length before the first request from there on that erased a block.
+/// Where a window begins: at its request, or half its length before the first request from there on that erased a
+/// block.
 fn first(all: &[RequestRecord], microscope: &file::Microscope) -> usize {
     let from = microscope.from.saturating_sub(1) as usize;
     let erased = |record: &RequestRecord| render::erases(record) > 0;

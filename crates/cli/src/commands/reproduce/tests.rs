@@ -8,15 +8,19 @@ const PAPER: &str = "title = 'A paper'\ndevice = 'lsftl-paper:capacity=16MiB,spa
                      generator = 'zipf:theta=0.9,reads=0.2,arrival=fixed,rate=100'\nexcerpts = ['part.spc']\n";
 
 const EXPERIMENT: &str = "title = 'Table 9'\nsource = 'section 1'\nsays = 'dftl costs something.'\n\
-                          configuration = [\n  { name = 'page' },\n  { name = 'dftl', set = { cache-bytes = '1KiB' } },\n  \
+                          configuration = [\n  { name = 'page' },\n  \
+                          { name = 'dftl', set = { cache-bytes = '1KiB' } },\n  \
                           { name = 'unheard' },\n]\n";
 
-const ROWS: &str = "[[row]]\nlabel = 'T_PC'\nmeasure = 'response_us.mean'\nrelation = 'change'\nof = ['dftl', 'unheard']\n\
+const ROWS: &str = "[[row]]\nlabel = 'T_PC'\nmeasure = 'response_us.mean'\nrelation = 'change'\n\
+                    of = ['dftl', 'unheard']\n\
                     against = 'page'\npublished = { Zipf = 80.0, mean = 80.0 }\n\n\
                     [[row]]\nlabel = 'erases'\nmeasure = 'flash.erases'\nunit = 'blocks'\nof = 'dftl'\n\
                     lost = 'the figure is not in the text'\n\n\
-                    [[sensitivity]]\nlabel = 'spare space'\ndevice-key = 'spare'\nvalues = ['20%', '30%']\nrows = ['T_PC']\n\n\
-                    [microscope]\nworkload = 'Zipf'\nof = ['dftl', 'page']\nfrom = 100\nrequests = 20\ncollection = true\n";
+                    [[sensitivity]]\nlabel = 'spare space'\ndevice-key = 'spare'\nvalues = ['20%', '30%']\n\
+                    rows = ['T_PC']\n\n\
+                    [microscope]\nworkload = 'Zipf'\nof = ['dftl', 'page']\nfrom = 100\nrequests = 20\n\
+                    collection = true\n";
 
 fn read(paper: &str, experiment: &str) -> Result<Experiment, CliError> {
     let paper = Paper::read("p", "p/paper.toml", paper)?;

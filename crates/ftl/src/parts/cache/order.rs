@@ -245,8 +245,8 @@ impl Order {
         (self.lists[0].length > 0).then_some(self.lists[0].tail)
     }
 
-    /// Sets aside what [`Order::oldest`] is, until it is used again. What was set aside last is the most recent of those,
-    /// and all of them are older than the others.
+    /// Sets aside what [`Order::oldest`] is, until it is used again. What was set aside last is the most recent of
+    /// those, and all of them are older than the others.
     pub fn set_aside(&mut self, slot: u32) {
         debug_assert!(self.kind == OrderKind::Lru && self.oldest() == Some(slot), "only the oldest is set aside");
         let stamp = self.stamp[slot as usize];

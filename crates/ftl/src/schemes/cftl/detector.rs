@@ -40,7 +40,7 @@ impl Detector {
             self.writes = 0;
             for block in &mut self.blocks {
                 let now = *block & NOW;
-                *block = *block & !(NOW | BEFORE) | now * BEFORE;
+                *block = *block & !(NOW | BEFORE) | (now * BEFORE);
             }
         }
     }
@@ -49,7 +49,7 @@ impl Detector {
     #[inline]
     pub(super) fn read(&mut self, block: u32) -> bool {
         let block = &mut self.blocks[block as usize];
-        *block = block.saturating_add(READ).min(u8::MAX & !(NOW | BEFORE) | *block & (NOW | BEFORE));
+        *block = block.saturating_add(READ).min(!(NOW | BEFORE) | (*block & (NOW | BEFORE)));
         let ready = *block & (NOW | BEFORE) == 0 && *block / READ >= self.threshold;
         if ready {
             *block = 0;

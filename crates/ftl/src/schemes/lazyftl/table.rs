@@ -5,7 +5,8 @@
 //! dead yet). Entries exist only for pages in the update and cold areas, and for a few discarded LPNs.
 //!
 //! A firmware keeps one slot for each page of these blocks, with its LPN and the flags, and hashes LPNs to slots. Here
-//! the entries are found through an array by LPN: what is in the table, and the bytes that it reports, are the scheme's.
+//! the entries are found through an array by LPN: what is in the table, and the bytes that it reports, are the
+//! scheme's.
 
 use crate::parts::blocks::Blocks;
 use crate::{Loader, Saver};

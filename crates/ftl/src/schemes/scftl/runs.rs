@@ -684,7 +684,8 @@ impl Runs {
         result
     }
 
-    // ---- for a cache that keeps runs beside something else -----------------------------------------------------------
+    // ---- for a cache that keeps runs beside something else
+    // -----------------------------------------------------------
 
     /// Makes room for so many blocks, at most three.
     ///
@@ -702,8 +703,8 @@ impl Runs {
         Ok(())
     }
 
-    /// Caches entries of which none is cached, as many around `lpn` as a block holds of the aligned run of `length` whose
-    /// first page is `first`. There is room.
+    /// Caches entries of which none is cached, as many around `lpn` as a block holds of the aligned run of `length`
+    /// whose first page is `first`. There is room.
     pub(crate) fn put_run(&mut self, lpn: Lpn, length: u32, first: Ppn) -> u32 {
         let piece = length.min(self.most);
         let within = lpn.0 % length / piece * piece;

@@ -41,7 +41,8 @@ fn worked_example_a_spatial_fetch_and_a_split() {
     }
     let (mut scftl, report) = Scftl::mount(&mut flash, 512, &settings).unwrap().unwrap();
     assert_eq!(report.restored, 0);
-    // 30: not accessed, clean. 3: not accessed, modified, alone in its page. 17: accessed, clean. 20: accessed, modified.
+    // 30: not accessed, clean. 3: not accessed, modified, alone in its page. 17: accessed, clean. 20: accessed,
+    // modified.
     let tag = |read: Option<&u64>| *read.unwrap();
     assert_eq!(tag(scftl.read(&mut flash, lpn(30)).unwrap()), 0);
     scftl.write(&mut flash, lpn(3), &103).unwrap();

@@ -1,7 +1,7 @@
 //! S-FTL's cache: translation pages, each taking the bytes of its compressed form, and the dirty buffer beside them.
 //!
-//! The compressed form ([`Runs`]) is what the budget is held to and what is saved. Between the two the simulator keeps a
-//! cached page's entries as they are, with the number of their runs, so that a change is three comparisons.
+//! The compressed form ([`Runs`]) is what the budget is held to and what is saved. Between the two the simulator keeps
+//! a cached page's entries as they are, with the number of their runs, so that a change is three comparisons.
 
 use super::buffer::{self, Buffer};
 use super::runs::{self, Runs};

@@ -141,8 +141,8 @@ fn clean_entries_go_first_and_a_dirty_one_takes_all_others_along() {
         read(&mut tpftl, &mut flash, (42..44).take(4 - written.len()));
         [50, 51, 52, 53].map(|lpn| read(&mut tpftl, &mut flash, [lpn]).len())
     };
-    // A load takes a command, an update two more. From least to most recent: 40 dirty, 41 dirty, 42 clean, 43 clean. With
-    // clean entries first, what was just loaded goes before what is dirty.
+    // A load takes a command, an update two more. From least to most recent: 40 dirty, 41 dirty, 42 clean, 43 clean.
+    // With clean entries first, what was just loaded goes before what is dirty.
     assert_eq!(run(&[40, 41], &[]), [1, 1, 1, 1]);
     assert_eq!(run(&[40, 41], &[("clean-first", "off")]), [3, 1, 1, 1]);
     assert_eq!(run(&[40, 41], &[("clean-first", "off"), ("batch-evict", "off")]), [3, 3, 1, 1]);
@@ -155,8 +155,8 @@ fn clean_entries_go_first_and_a_dirty_one_takes_all_others_along() {
 fn the_coldest_translation_page_is_that_of_the_lowest_mean() {
     let (mut tpftl, mut flash) = device(200, &cache(4, 2, 200), &[("prefetch-select", "off")]);
     read(&mut tpftl, &mut flash, (0..200).step_by(7));
-    // Ticks: 0 at 1, 130 at 2, 131 at 3, 1 at 6. LRU would evict 130; but the first page's mean is 3.5, the other's 2.5,
-    // and with 0 used again at 7, or 130, it changes sides.
+    // Ticks: 0 at 1, 130 at 2, 131 at 3, 1 at 6. LRU would evict 130; but the first page's mean is 3.5, the other's
+    // 2.5, and with 0 used again at 7, or 130, it changes sides.
     read(&mut tpftl, &mut flash, [0, 130, 131, 131, 131, 1]);
     let cached = |tpftl: &Tpftl, lpn| Ftl::<Recorded>::is_mapped(tpftl, Lpn(lpn)).is_some();
     let mut other = tpftl.clone();
