@@ -51,8 +51,6 @@ impl<C: Cache, S: Store> Demand<C, S> {
                 }
             }
         })?;
-        // Collections go on with the newest block, lest cut after cut a collection open another one and leave it
-        // behind.
         ftl.map.space.adopt(&census, DATA, Some(TRANSLATION));
         ftl.version = census.max_version;
         let mut report =
