@@ -242,29 +242,27 @@ fn holds(experiment: &Experiment, finding: &Finding, all: &[Finding]) -> Option<
         (Found::Name(_), _) => return None,
     };
     let expected = middle(published)?;
-    match row.relation {
-        Relation::Change | Relation::Difference => (expected != 0.0).then_some((value < 0.0) == (expected < 0.0)),
-        Relation::Ratio => (expected != 1.0).then_some((value < 1.0) == (expected < 1.0)),
-        Relation::Value | Relation::Share => {
-            // Its place among the figures of one kind: the same measure of other configurations.
-            let peers = all.iter().filter(|other| {
-                let its = &experiment.rows[other.row];
-                (its.relation, &its.measure, &its.whole, its.unit) == (row.relation, &row.measure, &row.whole, row.unit)
-                    && (&other.workload, &other.source) == (&finding.workload, &finding.source)
-                    && (other.row, &other.of) != (finding.row, &finding.of)
-            });
-            let orders: Vec<bool> = peers
-                .filter_map(|other| match (&other.measured, middle(other.published.as_ref()?)?) {
-                    (Ok(Found::Number(number)), place) if place != expected => {
-                        Some((value < number.value) == (expected < place))
-                    }
-                    _ => None,
-                })
-                .collect();
-            (!orders.is_empty()).then(|| orders.iter().all(|&order| order))
-        }
-        Relation::Least | Relation::Most => None,
-    }
+    let sign = match row.relation {
+        Relation::Change | Relation::Difference if expected != 0.0 => Some((value < 0.0) == (expected < 0.0)),
+        Relation::Ratio if expected != 1.0 => Some((value < 1.0) == (expected < 1.0)),
+        _ => None,
+    };
+    // Its place among the figures of one kind: the same measure of other configurations.
+    let kind = |row: &Row| {
+        let Row { relation, measure, whole, against, unit, .. } = row.clone();
+        (relation, measure, whole, against, unit)
+    };
+    let peers = all.iter().filter(|other| {
+        (&other.workload, &other.source) == (&finding.workload, &finding.source)
+            && (other.row, &other.of) != (finding.row, &finding.of)
+            && kind(&experiment.rows[other.row]) == kind(row)
+    });
+    let orders = peers.filter_map(|other| match (&other.measured, middle(other.published.as_ref()?)?) {
+        (Ok(Found::Number(number)), place) if place != expected => Some((value < number.value) == (expected < place)),
+        _ => None,
+    });
+    let judged: Vec<bool> = sign.into_iter().chain(orders).collect();
+    (!judged.is_empty()).then(|| judged.iter().all(|&holds| holds))
 }
 
 /// A published value as it is printed.
@@ -398,6 +396,23 @@ mod tests {
         assert_eq!(holds(40), [Some(true); 4]);
         assert_eq!(holds(20), [Some(false); 4]);
         assert_eq!(holds(30), [None; 4], "equal figures have no order");
+    }
+
+    #[test]
+    fn a_change_holds_if_its_sign_and_its_place_do() {
+        let row = |of: &str, published: i32| {
+            format!(
+                "[[row]]\nlabel = '{of}'\nmeasure = 'response_us.mean'\nrelation = 'change'\nof = '{of}'\n\
+                 against = 'page'\npublished = {published}\n"
+            )
+        };
+        let holds = |dftl, small| -> Vec<Option<bool>> {
+            let experiment = experiment(&(row("dftl", dftl) + &row("small", small)));
+            findings(&experiment, &grounds()).iter().map(|finding| finding.holds).collect()
+        };
+        assert_eq!(holds(50, 200), [Some(true); 4]);
+        assert_eq!(holds(80, 60), [Some(false); 4], "both slower than page, but in another order");
+        assert_eq!(holds(-10, 60), [Some(false), Some(false), Some(true), Some(true)]);
     }
 
     #[test]
