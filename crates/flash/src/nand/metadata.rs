@@ -20,6 +20,8 @@ struct State {
     programs: u16,
     /// The mark of the last partial program.
     mark: u16,
+    /// All bytes from here on are known to be blank.
+    blank: u32,
 }
 
 /// See the module's description.
@@ -82,7 +84,7 @@ impl MetaPages {
 
     fn allocate(&mut self) -> Slot {
         Slot(self.free_slots.pop().unwrap_or_else(|| {
-            self.states.push(State { programs: 0, mark: 0 });
+            self.states.push(State { programs: 0, mark: 0, blank: 0 });
             self.words.resize(self.words.len() + self.words_per_page, u32::MAX);
             (self.states.len() - 1) as u32
         }))
@@ -97,6 +99,7 @@ impl MetaPages {
     /// The same, to be changed.
     #[inline(always)]
     pub(super) fn words_mut(&mut self, slot: Slot) -> &mut [u32] {
+        self.states[slot.0 as usize].blank = self.words_per_page as u32 * 4;
         &mut self.words[slot.0 as usize * self.words_per_page..][..self.words_per_page]
     }
 
@@ -126,29 +129,29 @@ impl MetaPages {
         let stored = self.words_mut(slot);
         stored[..words.len()].copy_from_slice(words);
         stored[words.len()..].fill(u32::MAX);
-        self.states[slot.0 as usize] = State { programs: 1, mark };
+        self.states[slot.0 as usize] = State { programs: 1, mark, blank: words.len() as u32 * 4 };
         self.set(ppn, slot.0);
     }
 
     /// Programs bytes of page `ppn`, which is stored in `slot`, where and behind which all is blank; at most `nop`
     /// programs in all.
     pub(super) fn append(&mut self, slot: Slot, ppn: Ppn, at: usize, bytes: &[u8], nop: u32) {
-        let programs = self.states[slot.0 as usize].programs;
+        let State { programs, mark, blank } = self.states[slot.0 as usize];
         assert!(u32::from(programs) < nop, "page {ppn} was programmed {programs} times; NOP is {nop}");
-        let capacity = self.words_per_page * 4;
-        assert!(at + bytes.len() <= capacity, "partial program of page {ppn} beyond its end");
+        let end = at + bytes.len();
+        assert!(end <= self.words_per_page * 4, "partial program of page {ppn} beyond its end");
         let words = self.words_mut(slot);
-        let behind = &words[at / 4..];
+        let behind = &words[at / 4..(blank as usize).div_ceil(4).max(at / 4)];
         let shared = behind.first().is_some_and(|word| !word >> (at % 4 * 8) != 0);
         if shared || behind.iter().skip(1).any(|&word| word != u32::MAX) {
             let used = |byte: &usize| (words[byte / 4] >> (byte % 4 * 8)) as u8 != u8::MAX;
-            let byte = (at..capacity).find(used).expect("a word behind it is not blank");
+            let byte = (at..blank as usize).find(used).expect("a word behind it is not blank");
             panic!("partial program of page {ppn} from byte {at} on: byte {byte} is not blank");
         }
         for (byte, &new) in (at..).zip(bytes) {
             words[byte / 4] &= !(u32::from(!new) << (byte % 4 * 8));
         }
-        self.states[slot.0 as usize].programs = programs + 1;
+        self.states[slot.0 as usize] = State { programs: programs + 1, mark, blank: end as u32 };
     }
 
     /// Stores what `from` holds under `to` as well, or, if `take`, instead. Where it is.
@@ -167,7 +170,8 @@ impl MetaPages {
             copy
         };
         self.set(to, slot.0);
-        self.states[slot.0 as usize] = State { programs: 1, mark: 0 };
+        let blank = self.states[source.0 as usize].blank;
+        self.states[slot.0 as usize] = State { programs: 1, mark: 0, blank };
         slot
     }
 

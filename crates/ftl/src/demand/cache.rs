@@ -144,7 +144,16 @@ pub trait Cache: Clone + Debug + Send + 'static {
     /// be written to their translation pages: those that are not cached, and those that it could not change without
     /// going to flash. The latter will be written together with all dirty entries of their translation page, and then
     /// handed to [`Cache::refresh`].
-    fn absorb(&mut self, moves: &mut Vec<Entry>);
+    #[inline]
+    fn absorb(&mut self, moves: &mut Vec<Entry>) {
+        moves.retain(|&(lpn, to)| match self.find(Lpn(lpn)) {
+            Some(slot) => {
+                self.set(slot, Lpn(lpn), Ppn(to));
+                false
+            }
+            None => true,
+        });
+    }
 
     /// The host read a page, whose entry is cached. A logical block that is to be converted: its pages lie within one
     /// translation page, and will be copied in order into a block of their own if they are all mapped.

@@ -184,17 +184,6 @@ impl Cache for Lines {
         self.lines.set(slot, lpn, ppn);
     }
 
-    #[inline]
-    fn absorb(&mut self, moves: &mut Vec<Entry>) {
-        moves.retain(|&(lpn, to)| match self.lines.find(Lpn(lpn)) {
-            Some(slot) => {
-                self.lines.set(slot, Lpn(lpn), Ppn(to));
-                false
-            }
-            None => true,
-        });
-    }
-
     #[inline(always)]
     fn has_dirty(&self, tvpn: Tvpn) -> bool {
         self.lines.has_dirty(tvpn)

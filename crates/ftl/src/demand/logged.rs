@@ -248,22 +248,9 @@ impl Store for Logged {
         })
     }
 
-    fn page_entries(&self) -> u32 {
-        self.units.entries()
-    }
-
-    fn count(&self) -> u32 {
-        self.pages.count()
-    }
-
     #[inline(always)]
-    fn locate(&self, lpn: u32) -> (Tvpn, usize) {
-        self.pages.locate(lpn)
-    }
-
-    #[inline(always)]
-    fn at(&self, tvpn: Tvpn) -> Ppn {
-        self.pages.at(tvpn)
+    fn pages(&self) -> &TranslationStore {
+        &self.pages
     }
 
     fn entries(&self, page: Page<'_>, first: usize, out: &mut [u32]) {

@@ -1,6 +1,7 @@
 //! The map on flash, as a cache reaches it: translation pages, the space they live in, and what became of them.
 
 use crate::parts::space::Space;
+use crate::parts::translation::TranslationStore;
 use crate::{CacheCounters, ConfigError, Error, Loader, Saver, Settings};
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -37,17 +38,30 @@ pub trait Store: Clone + Debug + Send + 'static {
     /// Settings that do not fit the device.
     fn new(geometry: &Geometry, logical_pages: u32, stream: usize, settings: &Settings) -> Result<Self, ConfigError>;
 
+    /// The translation pages and where they are.
+    fn pages(&self) -> &TranslationStore;
+
     /// Entries of a translation page.
-    fn page_entries(&self) -> u32;
+    fn page_entries(&self) -> u32 {
+        self.pages().page_entries()
+    }
 
     /// Translation pages that the map takes.
-    fn count(&self) -> u32;
+    fn count(&self) -> u32 {
+        self.pages().count()
+    }
 
     /// The translation page of an LPN and the entry in it.
-    fn locate(&self, lpn: u32) -> (Tvpn, usize);
+    #[inline(always)]
+    fn locate(&self, lpn: u32) -> (Tvpn, usize) {
+        self.pages().locate(lpn)
+    }
 
     /// Where a translation page is; [`Ppn::NONE`] if it was never written.
-    fn at(&self, tvpn: Tvpn) -> Ppn;
+    #[inline(always)]
+    fn at(&self, tvpn: Tvpn) -> Ppn {
+        self.pages().at(tvpn)
+    }
 
     /// Copies the entries from `first` on out of a translation page that was read; what lies behind its end is
     /// unmapped.
@@ -170,7 +184,7 @@ pub struct Counters {
     pub loads: u64,
     /// Updates of translation pages.
     pub updates: u64,
-    /// The same by their number of entries, in classes of [`UPDATE_SIZES`].
+    /// The same by their number of entries, in the classes of the counters `update_entries_le_N`.
     pub update_sizes: [u64; UPDATE_SIZES.len()],
     /// Data blocks collected.
     pub data_victims: u64,

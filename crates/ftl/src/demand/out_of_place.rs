@@ -32,22 +32,9 @@ impl Store for OutOfPlace {
         Ok(OutOfPlace { pages, batch_evict })
     }
 
-    fn page_entries(&self) -> u32 {
-        self.pages.page_entries()
-    }
-
-    fn count(&self) -> u32 {
-        self.pages.count()
-    }
-
     #[inline(always)]
-    fn locate(&self, lpn: u32) -> (Tvpn, usize) {
-        self.pages.locate(lpn)
-    }
-
-    #[inline(always)]
-    fn at(&self, tvpn: Tvpn) -> Ppn {
-        self.pages.at(tvpn)
+    fn pages(&self) -> &TranslationStore {
+        &self.pages
     }
 
     #[inline(always)]

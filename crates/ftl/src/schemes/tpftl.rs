@@ -643,17 +643,6 @@ impl Cache for TwoLevel {
         self.set_dirty(slot.0, true);
     }
 
-    #[inline]
-    fn absorb(&mut self, moves: &mut Vec<cache::Entry>) {
-        moves.retain(|&(lpn, to)| match self.find(Lpn(lpn)) {
-            Some(slot) => {
-                self.set(slot, Lpn(lpn), Ppn(to));
-                false
-            }
-            None => true,
-        });
-    }
-
     #[inline(always)]
     fn has_dirty(&self, tvpn: Tvpn) -> bool {
         self.nodes[tvpn.index()].dirty > 0

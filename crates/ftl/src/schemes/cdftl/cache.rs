@@ -410,17 +410,6 @@ impl Cache for TwoLevels {
         }
     }
 
-    #[inline]
-    fn absorb(&mut self, moves: &mut Vec<Entry>) {
-        moves.retain(|&(lpn, to)| match self.find(Lpn(lpn)) {
-            Some(slot) => {
-                self.set(slot, Lpn(lpn), Ppn(to));
-                false
-            }
-            None => true,
-        });
-    }
-
     #[inline(always)]
     fn has_dirty(&self, tvpn: Tvpn) -> bool {
         self.first.has_dirty(tvpn) || self.second.find(tvpn).is_some_and(|page| self.second.changed(page) > 0)
