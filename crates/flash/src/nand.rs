@@ -517,6 +517,7 @@ impl<S: Store, R: Record> Nand<S, R> {
         let mut oob = self.oob_at(source);
         let slot = self.meta.copy(from, to, !R::RECOVERABLE);
         edit(&mut oob, self.meta.words_mut(slot));
+        self.meta.note_blank(slot);
         let page = self.take_page(to, oob.mode);
         self.meta.set_mark(slot, oob.mark);
         self.spare[page] = pack(&oob);

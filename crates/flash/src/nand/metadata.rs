@@ -14,6 +14,16 @@ pub(super) struct Slot(u32);
 
 const NONE: u32 = u32::MAX;
 
+/// Words that [`MetaPages::note_blank`] looks at together.
+const BLANK_STEP: usize = 16;
+
+/// Programs single bytes, `at` being the first.
+fn program_bytes(words: &mut [u32], at: usize, bytes: &[u8]) {
+    for (byte, &new) in (at..).zip(bytes) {
+        words[byte / 4] &= !(u32::from(!new) << (byte % 4 * 8));
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct State {
     /// Programs since the erase.
@@ -121,6 +131,15 @@ impl MetaPages {
         self.states[slot.0 as usize].mark = mark;
     }
 
+    /// Looks up to where a page is not blank, for the programs that follow: now, while its words are at hand.
+    #[inline]
+    pub(super) fn note_blank(&mut self, slot: Slot) {
+        let used = |words: &&[u32]| words.iter().fold(u32::MAX, |all, &word| all & word) != u32::MAX;
+        let blank =
+            self.words(slot).rchunks(BLANK_STEP).take_while(|words| !used(words)).map(<[u32]>::len).sum::<usize>();
+        self.states[slot.0 as usize].blank = (self.words_per_page - blank) as u32 * 4;
+    }
+
     /// Stores a page.
     pub(super) fn put(&mut self, ppn: Ppn, words: &[u32], mark: u16) {
         let capacity = self.words_per_page;
@@ -129,7 +148,8 @@ impl MetaPages {
         let stored = self.words_mut(slot);
         stored[..words.len()].copy_from_slice(words);
         stored[words.len()..].fill(u32::MAX);
-        self.states[slot.0 as usize] = State { programs: 1, mark, blank: words.len() as u32 * 4 };
+        self.states[slot.0 as usize] = State { programs: 1, mark, blank: 0 };
+        self.note_blank(slot);
         self.set(ppn, slot.0);
     }
 
@@ -148,8 +168,12 @@ impl MetaPages {
             let byte = (at..blank as usize).find(used).expect("a word behind it is not blank");
             panic!("partial program of page {ppn} from byte {at} on: byte {byte} is not blank");
         }
-        for (byte, &new) in (at..).zip(bytes) {
-            words[byte / 4] &= !(u32::from(!new) << (byte % 4 * 8));
+        let (head, whole) = bytes.split_at(bytes.len().min(at.wrapping_neg() % 4));
+        program_bytes(words, at, head);
+        let whole = whole.chunks_exact(4);
+        program_bytes(words, end - whole.remainder().len(), whole.remainder());
+        for (word, four) in words[at.div_ceil(4)..].iter_mut().zip(whole) {
+            *word &= u32::from_le_bytes([four[0], four[1], four[2], four[3]]);
         }
         self.states[slot.0 as usize] = State { programs: programs + 1, mark, blank: end as u32 };
     }
@@ -170,8 +194,7 @@ impl MetaPages {
             copy
         };
         self.set(to, slot.0);
-        let blank = self.states[source.0 as usize].blank;
-        self.states[slot.0 as usize] = State { programs: 1, mark: 0, blank };
+        self.states[slot.0 as usize] = State { programs: 1, mark: 0, blank: self.words_per_page as u32 * 4 };
         slot
     }
 

@@ -95,8 +95,9 @@ impl<C: Cache, S: Store> Demand<C, S> {
         if self.map.durable_trim {
             self.write_discards(flash)?;
         }
+        let is_translation = self.map.space.is_translation(victim);
         let candidate = self.map.space.begin_collecting(victim);
-        let collected = if self.map.space.is_translation(victim) {
+        let collected = if is_translation {
             self.collect_translation(flash, victim, fate)
         } else {
             self.collect_data(flash, victim, fate)
@@ -141,14 +142,15 @@ impl<C: Cache, S: Store> Demand<C, S> {
         gc.then();
         let mut rest = &moves[..];
         while let (Ok(()), Some(&(lpn, _))) = (&result, rest.first()) {
-            let (tvpn, _) = self.map.store.locate(lpn);
-            let group = rest.partition_point(|&(lpn, _)| self.map.store.locate(lpn).0 == tvpn);
+            let (tvpn, index) = self.map.store.locate(lpn);
+            let behind = lpn + (self.map.store.page_entries() - index as u32);
+            let group = rest.iter().position(|&(lpn, _)| lpn >= behind).unwrap_or(rest.len());
             let (now, later) = rest.split_at(group);
             if let Some(&(lpn, _)) = later.first() {
-                let (tvpn, word) = self.map.store.locate(lpn);
+                let (tvpn, index) = self.map.store.locate(lpn);
                 let at = self.map.store.at(tvpn);
                 if at != Ppn::NONE {
-                    gc.hint(at, word);
+                    self.map.store.hint(&*gc, tvpn, index);
                     self.map.space.blocks.prefetch(at);
                 }
             }

@@ -185,14 +185,25 @@ impl Logged {
                 self.counters.appends += 1;
                 Ok(true)
             }
-            Err(fault) if fault.kind() == FaultKind::ProgramFailed => Ok(false),
+            Err(fault) if fault.kind() == FaultKind::ProgramFailed => {
+                self.close(tvpn, state);
+                Ok(false)
+            }
             Err(fault) => Err(fault),
         }
     }
 
+    /// What lies behind this state's units is neither a unit nor blank: the page takes no more.
+    fn close(&mut self, tvpn: Tvpn, state: LogState) {
+        if !self.in_directory() {
+            self.closed.insert(tvpn.0);
+        }
+        self.put(tvpn, self.units.closed(state));
+    }
+
     /// The state of the log in words that were read, for one who may not read flash.
     fn state_of(&self, tvpn: Tvpn, words: &[u32]) -> LogState {
-        if self.in_directory() { self.states[tvpn.index()] } else { self.units.scan(words).state }
+        self.states.get(tvpn.index()).copied().unwrap_or_else(|| self.units.walk(words))
     }
 }
 
@@ -253,12 +264,18 @@ impl Store for Logged {
         &self.pages
     }
 
+    #[inline(always)]
+    fn hint<F: Flash>(&self, flash: &F, tvpn: Tvpn, index: usize) {
+        let tail = self.states.get(tvpn.index()).map(|state| ((self.units.log_start() + state.tail) / 4) as usize);
+        flash.hint(self.at(tvpn), tail.unwrap_or(index));
+    }
+
     fn entries(&self, page: Page<'_>, first: usize, out: &mut [u32]) {
         let tvpn = page.oob.tvpn();
         let state = if self.in_directory() {
             self.states[tvpn.index()]
         } else if self.closed.contains(&tvpn.0) {
-            self.units.scan(page.words).state
+            self.units.walk(page.words)
         } else {
             self.units.of_mark(page.oob.mark)
         };
@@ -359,7 +376,7 @@ impl Store for Logged {
         pages.update(flash, space, tvpn, how.all, how.cause, |words| {
             if written_before {
                 // The page has no mark in the register: without a directory entry its log is walked.
-                state = states.get(tvpn.index()).copied().unwrap_or_else(|| units.scan(words).state);
+                state = states.get(tvpn.index()).copied().unwrap_or_else(|| units.walk(words));
                 units.fold(words, state);
             }
             edit(&mut words[..entries]);
@@ -401,10 +418,7 @@ impl Store for Logged {
         let in_directory = self.in_directory();
         let Scan { state, torn } =
             if in_directory { self.units.scan(page.words) } else { self.units.scan_marked(page.words, page.oob.mark) };
-        if torn && !in_directory {
-            self.closed.insert(tvpn.0);
-        }
-        self.put(tvpn, if torn { self.units.closed(state) } else { state });
+        if torn { self.close(tvpn, state) } else { self.put(tvpn, state) }
     }
 
     fn memory(&self) -> u64 {

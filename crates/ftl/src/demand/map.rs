@@ -63,6 +63,12 @@ pub trait Store: Clone + Debug + Send + 'static {
         self.pages().at(tvpn)
     }
 
+    /// An entry of a translation page is about to change: [`Flash::hint`] at what that will touch.
+    #[inline(always)]
+    fn hint<F: Flash>(&self, flash: &F, tvpn: Tvpn, index: usize) {
+        flash.hint(self.at(tvpn), index);
+    }
+
     /// Copies the entries from `first` on out of a translation page that was read; what lies behind its end is
     /// unmapped.
     fn entries(&self, page: Page<'_>, first: usize, out: &mut [u32]);

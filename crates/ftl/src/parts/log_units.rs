@@ -215,26 +215,27 @@ impl LogUnits {
 
     /// A unit of entries, index and page, ascending by index; [`Ppn::NONE`] maps to nothing. It replaces what `out`
     /// holds.
-    pub fn encode(&self, entries: impl IntoIterator<Item = (u32, Ppn)>, out: &mut Vec<u8>) {
+    pub fn encode(&self, entries: impl ExactSizeIterator<Item = (u32, Ppn)>, out: &mut Vec<u8>) {
+        let count = entries.len();
+        assert!(count > 0, "a log unit without entries");
         out.clear();
-        out.resize(self.header as usize, 0);
-        let mut count: u16 = 0;
+        out.resize(self.unit_bytes(count as u32) as usize, 0);
+        let (content, parity) = out.split_at_mut((self.header + self.entry * count as u32) as usize);
+        content[..2].copy_from_slice(&MARKER.to_le_bytes());
+        content[2..4].copy_from_slice(&(count as u16).to_le_bytes());
         let mut least = 0;
-        for (index, ppn) in entries {
+        let places = content[self.header as usize..].chunks_exact_mut(self.entry as usize);
+        for (place, (index, ppn)) in places.zip(entries) {
             debug_assert!(least <= index && index < self.entries, "entry {index}, of {} from {least} on", self.entries);
             least = index + 1;
-            out.extend((index as u16).to_le_bytes());
-            out.extend(if ppn == Ppn::NONE { INVALID } else { ppn.0 }.to_le_bytes());
-            out.extend((ENTRY..self.entry).map(|_| 0));
-            count += 1;
+            place[..2].copy_from_slice(&(index as u16).to_le_bytes());
+            place[2..6].copy_from_slice(&if ppn == Ppn::NONE { INVALID } else { ppn.0 }.to_le_bytes());
         }
-        assert!(count > 0, "a log unit without entries");
-        out[..2].copy_from_slice(&MARKER.to_le_bytes());
-        out[2..4].copy_from_slice(&count.to_le_bytes());
-        let content = out.len();
-        for first in (0..content).step_by(bch::PIECE) {
-            let code = bch::parity(out[first..content.min(first + bch::PIECE)].iter().copied());
-            out.extend((0..self.parity as usize).map(|byte| code.get(byte).copied().unwrap_or(0)));
+        if self.parity > 0 {
+            let kept = self.parity.min(bch::PARITY as u32) as usize;
+            for (piece, stored) in content.chunks(bch::PIECE).zip(parity.chunks_exact_mut(self.parity as usize)) {
+                stored[..kept].copy_from_slice(&bch::parity(piece)[..kept]);
+            }
         }
     }
 
@@ -244,12 +245,15 @@ impl LogUnits {
         self.replay_from(&|word| words[word], state.units, each);
     }
 
-    /// Brings the log into the main area, and leaves it blank: what a page is before it is written anew.
+    /// Brings the log into the main area, and leaves it blank: what a page is before it is written anew. Behind the
+    /// state's tail it was blank.
     pub fn fold(&self, words: &mut [u32], state: LogState) {
         let entries = self.entries as usize;
         let (main, log) = words.split_at_mut(entries);
         self.replay_from(&|word| log[word - entries], state.units, |index, ppn| main[index as usize] = ppn.0);
-        log.fill(u32::MAX);
+        let (used, blank) = log.split_at_mut(state.tail.div_ceil(4) as usize);
+        used.fill(u32::MAX);
+        debug_assert!(blank.iter().all(|&word| word == u32::MAX), "a log goes on behind its tail");
     }
 
     /// An entry of a page, as its newest unit that has it says.
@@ -307,7 +311,13 @@ impl LogUnits {
         Scan { state, torn: torn || self.mark(state) != Some(mark) }
     }
 
-    /// Walks the log of a page of which nothing is known.
+    /// The state of a log of which nothing is known: [`LogUnits::closed`] if it is torn.
+    pub fn walk(&self, words: &[u32]) -> LogState {
+        let Scan { state, torn } = self.scan(words);
+        if torn { self.closed(state) } else { state }
+    }
+
+    /// What the log of a page of which nothing is known holds.
     pub fn scan(&self, words: &[u32]) -> Scan {
         let mut state = LogState::default();
         while let Some(count) = self.sound_unit(words, self.log_start() + state.tail) {
@@ -340,8 +350,11 @@ impl LogUnits {
         let content = self.header + self.entry * count;
         let mut stored = at + content;
         for first in (0..content).step_by(bch::PIECE) {
-            let piece = at + first..at + content.min(first + bch::PIECE as u32);
-            let code = bch::parity(piece.map(|at| byte_at(words, at)));
+            let bytes = at + first..at + content.min(first + bch::PIECE as u32);
+            let mut piece = [0; bch::PIECE];
+            let piece = &mut piece[..bytes.len()];
+            piece.iter_mut().zip(bytes).for_each(|(byte, at)| *byte = byte_at(words, at));
+            let code = bch::parity(piece);
             for byte in 0..self.parity {
                 if byte_at(words, stored) != code.get(byte as usize).copied().unwrap_or(0) {
                     return None;

@@ -298,7 +298,8 @@ impl Space {
 
     /// Whether a block that no lane holds is one of translation pages.
     pub fn is_translation(&self, block: Block) -> bool {
-        self.translation.as_ref().is_some_and(|translation| translation.closed.contains(&block))
+        let is_data = |apart: bool| apart && self.blocks.is_candidate(block.0);
+        self.translation.as_ref().is_some_and(|t| !is_data(!t.among_data) && t.closed.contains(&block))
     }
 
     /// The block of translation pages with the fewest live ones, if any has a dead page; the lowest among equals.

@@ -389,8 +389,9 @@ impl LazyFtl {
         counters.cache.writebacks += 1;
         counters.cache.writeback_entries += entries.len() as u64;
         let cached = cache.find(Lpn(tvpn.0 * (mask + 1)));
+        let round = table.begin_settling();
         for &(lpn, entry) in entries.iter() {
-            table.settled(lpn);
+            table.settled(lpn, round);
             if let Some(slot) = cached {
                 cache.set_clean(slot, Lpn(lpn), Ppn(entry.word()));
             }
@@ -461,14 +462,10 @@ impl LazyFtl {
         next = 0;
         while let Some(ppn) = live(&self.space, next) {
             next = g.offset_of(ppn) + 1;
-            if let Some(lpn) = self.table.lpn_at(ppn).filter(|&lpn| self.table.get(lpn).is_update()) {
-                self.settle(&mut *scope, self.store.locate(lpn).0, 0..0)?;
-            }
-        }
-        next = 0;
-        while let Some(ppn) = live(&self.space, next) {
-            next = g.offset_of(ppn) + 1;
             if let Some(lpn) = self.table.lpn_at(ppn) {
+                if self.table.get(lpn).is_update() {
+                    self.settle(&mut *scope, self.store.locate(lpn).0, 0..0)?;
+                }
                 self.table.remove(lpn);
             }
         }

@@ -78,9 +78,12 @@ struct Slot {
     area: u32,
     /// Its place among all blocks that were opened for an area.
     opened: u64,
-    /// The convert cost, or less: an entry that goes lowers the cost by one mapping page at the most.
+    /// The convert cost, or less: an entry that is superseded lowers the cost by one mapping page at the most. A
+    /// mapping page that is written lowers it by exactly one, if the block has entries in it.
     bound: u32,
     exact: bool,
+    /// The last mapping page written that the block had entries in.
+    settled: u64,
     /// The last choice that this block had to stay out of.
     busy: u64,
 }
@@ -232,7 +235,7 @@ impl Table {
         old
     }
 
-    /// An entry with the update flag left the block that this page is in.
+    /// An entry with the update flag left the block that this page is in: it was superseded.
     #[inline(always)]
     fn lower(&mut self, page: Ppn) {
         let slot = self.slot_of[self.geometry.block_of(page).index()];
@@ -250,16 +253,26 @@ impl Table {
         self.invalid -= 1;
     }
 
-    /// The mapping page of an LPN agrees with its entry now.
+    /// A mapping page was written: its number among them, for [`Table::settled`].
+    pub(super) fn begin_settling(&mut self) -> u64 {
+        self.stamp += 1;
+        self.stamp
+    }
+
+    /// The mapping page of an LPN agrees with its entry now: it was written as number `round`.
     #[inline]
-    pub(super) fn settled(&mut self, lpn: u32) {
+    pub(super) fn settled(&mut self, lpn: u32, round: u64) {
         let entry = Entry(self.entries[lpn as usize]);
         self.updates[lpn as usize / 64] &= !(1 << (lpn % 64));
         self.invalid -= u32::from(entry.is_invalid());
         match entry.page() {
             Some(page) => {
                 self.entries[lpn as usize] = PRESENT | page.0;
-                self.lower(page);
+                let slot = self.slot_of[self.geometry.block_of(page).index()];
+                if let Some(slot) = self.slots.get_mut(slot as usize).filter(|slot| slot.settled != round) {
+                    slot.bound = slot.bound.saturating_sub(1);
+                    slot.settled = round;
+                }
             }
             None => {
                 self.entries[lpn as usize] = 0;
@@ -320,7 +333,7 @@ impl Table {
 
     fn insert(&mut self, block: Block, area: usize, opened: u64) -> usize {
         let p = self.geometry.pages_per_block as usize;
-        let slot = Slot { block: block.0, area: area as u32, opened, bound: 0, exact: false, busy: 0 };
+        let slot = Slot { block: block.0, area: area as u32, opened, bound: 0, exact: false, settled: 0, busy: 0 };
         let place = match self.empty.pop() {
             Some(place) => {
                 self.slots[place as usize] = slot;

@@ -105,6 +105,8 @@ pub struct Runs {
     /// Prefetched blocks that were not used yet.
     untried: Bits,
     free: u32,
+    /// There is no free block in this many words of `valid`, or in more.
+    full_words: usize,
     /// Valid blocks without accessed flag.
     unaccessed: u32,
     pointer: u32,
@@ -255,8 +257,9 @@ impl Runs {
 
     /// The free block of the lowest number becomes this run, accessed or not, not modified.
     fn insert(&mut self, tag: u32, length: u32, first: u32, accessed: bool) -> u32 {
-        let found = self.valid.iter().position(|&word| word != u64::MAX).expect("there is room in the cache");
-        let slot = found as u32 * 64 + self.valid[found].trailing_ones();
+        let full = self.valid[self.full_words..].iter().position(|&word| word != u64::MAX);
+        self.full_words += full.expect("there is room in the cache");
+        let slot = self.full_words as u32 * 64 + self.valid[self.full_words].trailing_ones();
         debug_assert!(slot < self.capacity);
         put(&mut self.valid, slot, true);
         self.free -= 1;
@@ -289,6 +292,7 @@ impl Runs {
         self.set_accessed(slot, false);
         self.unaccessed -= 1;
         put(&mut self.valid, slot, false);
+        self.full_words = self.full_words.min(slot as usize / 64);
         self.free += 1;
         if self.replacement == Replacement::Lru {
             self.order.remove(slot);
@@ -767,6 +771,7 @@ impl Cache for Runs {
             heavy: set(),
             untried: set(),
             free: capacity,
+            full_words: 0,
             unaccessed: 0,
             pointer: 0,
             order: Order::new(OrderKind::Lru, if replacement == Replacement::Lru { slots } else { 0 }),
