@@ -342,11 +342,6 @@ pub struct CheckArgs {
     #[arg(long, value_name = "N", default_value = "400", value_parser = clap::value_parser!(u32).range(1..))]
     pub operations: u32,
 
-    /// What host pages carry: a 64-bit tag, or bytes that are all compared
-    #[arg(long, value_enum, default_value_t = CheckMedium::Tags, hide_possible_values = true,
-          value_name = "tags|bytes")]
-    pub medium: CheckMedium,
-
     /// Show one case again, in detail, as SEED:OPERATION[.COMMAND.FACE[/COMMAND.FACE|/storm]]; needs --scheme NAME
     #[arg(long, value_name = "CASE")]
     pub replay: Option<Replay>,
@@ -641,16 +636,6 @@ words!(
         Random = "random",
         /// Overwritten at random until the write amplification is steady (SNIA's five rounds).
         Steady = "steady",
-    }
-);
-
-words!(
-    /// What host pages carry in a check.
-    CheckMedium {
-        /// A tag.
-        Tags = "tags",
-        /// Bytes.
-        Bytes = "bytes",
     }
 );
 
@@ -1043,7 +1028,6 @@ mod tests {
             cuts: Cuts::Number(80_000),
             buffer: None,
             operations: 400,
-            medium: CheckMedium::Tags,
             replay: None,
             threads: None,
         };

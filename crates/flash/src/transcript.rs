@@ -11,18 +11,32 @@ use alloc::vec::Vec;
 #[derive(Clone, Debug)]
 pub struct Transcript<F> {
     inner: F,
-    lines: Vec<String>,
+    /// `None` if nothing is written down.
+    lines: Option<Vec<String>>,
 }
 
 impl<F: Flash> Transcript<F> {
     /// Around `inner`.
     pub fn new(inner: F) -> Self {
-        Transcript { inner, lines: Vec::new() }
+        Transcript { inner, lines: Some(Vec::new()) }
+    }
+
+    /// Around `inner`, with nothing written down: where the same type is to serve without a transcript.
+    pub fn silent(inner: F) -> Self {
+        Transcript { inner, lines: None }
     }
 
     /// The lines so far, which are forgotten.
     pub fn take(&mut self) -> Vec<String> {
-        core::mem::take(&mut self.lines)
+        self.lines.as_mut().map(core::mem::take).unwrap_or_default()
+    }
+
+    #[inline]
+    fn note(&mut self, line: impl FnOnce(&Self) -> String) {
+        if self.lines.is_some() {
+            let line = line(self);
+            self.lines.get_or_insert_default().push(line);
+        }
     }
 
     /// The wrapped medium, to look at.
@@ -41,8 +55,10 @@ impl<F: Flash> Transcript<F> {
     }
 
     fn programmed(&mut self, ppn: Ppn, oob: &Oob, cause: Cause) {
-        let kind = format!("{:?}", oob.kind).to_lowercase();
-        self.lines.push(format!("W {} {kind} {} {}", self.at(ppn), oob.address, cause.name()));
+        self.note(|this| {
+            let kind = format!("{:?}", oob.kind).to_lowercase();
+            format!("W {} {kind} {} {}", this.at(ppn), oob.address, cause.name())
+        });
     }
 }
 
@@ -54,11 +70,11 @@ impl<F: Flash> Flash for Transcript<F> {
         self.inner.geometry()
     }
     fn read(&mut self, ppn: Ppn, cause: Cause) -> Result<(Oob, Payload<'_, F::User>), F::Fault> {
-        self.lines.push(format!("R {} {}", self.at(ppn), cause.name()));
+        self.note(|this| format!("R {} {}", this.at(ppn), cause.name()));
         self.inner.read(ppn, cause)
     }
     fn read_oob(&mut self, ppn: Ppn, cause: Cause) -> Result<Option<Oob>, F::Fault> {
-        self.lines.push(format!("O {} {}", self.at(ppn), cause.name()));
+        self.note(|this| format!("O {} {}", this.at(ppn), cause.name()));
         self.inner.read_oob(ppn, cause)
     }
     fn program(&mut self, ppn: Ppn, oob: Oob, data: Payload<'_, F::User>, cause: Cause) -> Result<(), F::Fault> {
@@ -66,7 +82,7 @@ impl<F: Flash> Flash for Transcript<F> {
         self.inner.program(ppn, oob, data, cause)
     }
     fn append(&mut self, ppn: Ppn, at: u32, bytes: &[u8], mark: u16, cause: Cause) -> Result<(), F::Fault> {
-        self.lines.push(format!("P {} {} bytes at {at} {}", self.at(ppn), bytes.len(), cause.name()));
+        self.note(|this| format!("P {} {} bytes at {at} {}", this.at(ppn), bytes.len(), cause.name()));
         self.inner.append(ppn, at, bytes, mark, cause)
     }
     fn copy(
@@ -76,13 +92,13 @@ impl<F: Flash> Flash for Transcript<F> {
         cause: Cause,
         edit: impl FnOnce(&mut Oob, &mut [u32]),
     ) -> Result<Oob, F::Fault> {
-        self.lines.push(format!("R {} {}", self.at(from), cause.name()));
+        self.note(|this| format!("R {} {}", this.at(from), cause.name()));
         let oob = self.inner.copy(from, to, cause, edit)?;
         self.programmed(to, &oob, cause);
         Ok(oob)
     }
     fn erase(&mut self, block: Block, cause: Cause) -> Result<(), F::Fault> {
-        self.lines.push(format!("E {block} {}", cause.name()));
+        self.note(|_| format!("E {block} {}", cause.name()));
         self.inner.erase(block, cause)
     }
     fn chain(&mut self, next: Chain) -> Chain {

@@ -28,8 +28,7 @@ mod media;
 mod session;
 
 use bed::{Bed, Lay};
-use content::Content;
-use flash::{BytesStore, Cause, CutPoint, Failing, Full, Geometry, Nand, PowerCut, Store, Tags, Transcript};
+use flash::{BytesStore, Cause, CutPoint, Full, Geometry, Nand, PowerCut, Transcript};
 use ftl::buffer::{self, BufferRow};
 use ftl::schemes;
 use std::cell::{Cell, RefCell};
@@ -42,10 +41,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, Once};
 
 /// The chip that schemes are checked on.
-type Chip<D> = Nand<D, Full>;
+type Chip = Nand<BytesStore, Full>;
 
-/// The same with tags.
-type Tagged = Chip<Tags>;
+/// The same, with power that can be cut, and what it was told if somebody wants to know. One type for all that cuts and
+/// tells, because every scheme is compiled for it.
+type Bench = Transcript<PowerCut<Chip>>;
 
 /// Failures after which a seed is given up: they are mostly the same one.
 const FAILURES_PER_SEED: usize = 5;
@@ -59,27 +59,6 @@ pub enum Cuts {
     Count(u64),
 }
 
-/// What host pages carry.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Carried {
-    /// A 64-bit tag: fast.
-    #[default]
-    Tags,
-    /// Bytes, all of which are compared. Whether a scheme saves its RAM and works from its metadata does not depend on
-    /// them: that part always runs on tags.
-    Bytes,
-}
-
-impl Carried {
-    /// The word on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Carried::Tags => "tags",
-            Carried::Bytes => "bytes",
-        }
-    }
-}
-
 /// What to check.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CheckConfig {
@@ -89,8 +68,6 @@ pub struct CheckConfig {
     pub buffer: Option<String>,
     /// Settings that no seed varies: name and text.
     pub settings: Vec<(String, String)>,
-    /// What host pages carry.
-    pub carried: Carried,
     /// Seeds, each a device and a run of its own.
     pub seeds: Range<u64>,
     /// Operations of each run.
@@ -118,7 +95,6 @@ impl CheckConfig {
             scheme: scheme.into(),
             buffer: None,
             settings: Vec::new(),
-            carried: Carried::Tags,
             seeds: 0..32,
             operations: 400,
             geometry: None,
@@ -290,8 +266,6 @@ pub struct CheckReport {
     pub scheme: String,
     /// Whether it was stopped before it was through: the counts are those of what was done.
     pub interrupted: bool,
-    /// What host pages carried.
-    pub carried: Carried,
     /// Seeds done.
     pub seeds: u64,
     /// Operations done, those after cuts included.
@@ -373,12 +347,11 @@ impl fmt::Display for CheckReport {
         };
         writeln!(
             f,
-            "{}: {verdict} over {} power cuts ({} of them during recovery) on {} devices of {}",
+            "{}: {verdict} over {} power cuts ({} of them during recovery) on {} devices",
             self.scheme,
             self.cuts + self.second_level_cuts,
             self.second_level_cuts,
-            self.seeds,
-            self.carried.name()
+            self.seeds
         )?;
         writeln!(
             f,
@@ -464,15 +437,18 @@ fn write_buffer(config: &CheckConfig) -> Result<Option<&'static BufferRow>, Chec
 }
 
 fn lay(config: &CheckConfig, seed: u64) -> Result<Bed, CheckError> {
-    buffer::visit::<PowerCut<Tagged>, _>(&config.scheme, Lay { config, seed }).expect("the scheme has a row")
+    buffer::visit(&config.scheme, Lay { config, seed }).expect("the scheme has a row")
 }
 
 fn check_seed(config: &CheckConfig, seed: u64, stop: &AtomicBool) -> Result<CheckReport, CheckError> {
     let bed = lay(config, seed)?;
-    let mut report = match config.carried {
-        Carried::Tags => check_bed::<Tags>(config, &bed, stop),
-        Carried::Bytes => check_bed::<BytesStore>(config, &bed, stop),
-    };
+    let mut report = CheckReport::default();
+    let visit = buffer::visit(&config.scheme, cuts::CutEverywhere { config, bed: &bed, stop });
+    report.merge(visit.expect("the scheme has a row"));
+    if config.media {
+        let visit = buffer::visit(&config.scheme, media::OnFailingMedia { config, bed: &bed, stop });
+        report.merge(visit.expect("the scheme has a row"));
+    }
     if config.honesty {
         let visit = buffer::visit(&config.scheme, honesty::Honest { config, bed: &bed, stop });
         report.merge(visit.expect("the scheme has a row"));
@@ -480,18 +456,6 @@ fn check_seed(config: &CheckConfig, seed: u64, stop: &AtomicBool) -> Result<Chec
     report.interrupted = stop.load(Ordering::Relaxed);
     report.seeds = u64::from(!report.interrupted);
     Ok(report)
-}
-
-/// The parts of a check in which host data matters.
-fn check_bed<D: Store<User: Content>>(config: &CheckConfig, bed: &Bed, stop: &AtomicBool) -> CheckReport {
-    let mut report = CheckReport::default();
-    let visit = buffer::visit::<PowerCut<Chip<D>>, _>(&config.scheme, cuts::CutEverywhere { config, bed, stop });
-    report.merge(visit.expect("the scheme has a row"));
-    if config.media {
-        let visit = buffer::visit::<Failing<Chip<D>>, _>(&config.scheme, media::OnFailingMedia { config, bed, stop });
-        report.merge(visit.expect("the scheme has a row"));
-    }
-    report
 }
 
 /// Checks a scheme until it is through or `stop` is raised. What was done until then is in the report too.
@@ -520,8 +484,7 @@ pub fn check(config: &CheckConfig, stop: &AtomicBool) -> Result<CheckReport, Che
         }
     });
     let behind = config.buffer.as_ref().map(|name| format!(" behind {name}")).unwrap_or_default();
-    let mut report =
-        CheckReport { scheme: format!("{}{behind}", row.name), carried: config.carried, ..CheckReport::default() };
+    let mut report = CheckReport { scheme: format!("{}{behind}", row.name), ..CheckReport::default() };
     for result in done.into_inner().expect("no thread panics while it holds the lock").into_values() {
         report.merge(result?);
     }
@@ -552,13 +515,6 @@ pub fn check(config: &CheckConfig, stop: &AtomicBool) -> Result<CheckReport, Che
 /// # Errors
 /// A configuration that is wrong, or a case that it does not have.
 pub fn replay(config: &CheckConfig, replay: &Replay) -> Result<Vec<String>, CheckError> {
-    match config.carried {
-        Carried::Tags => replay_on::<Tags>(config, replay),
-        Carried::Bytes => replay_on::<BytesStore>(config, replay),
-    }
-}
-
-fn replay_on<D: Store<User: Content>>(config: &CheckConfig, replay: &Replay) -> Result<Vec<String>, CheckError> {
     row(config)?;
     let bed = lay(config, replay.seed)?;
     let mut lines = vec![format!("{} {replay}", config.scheme), bed.to_string()];
@@ -566,14 +522,10 @@ fn replay_on<D: Store<User: Content>>(config: &CheckConfig, replay: &Replay) -> 
     let report = match replay.part {
         Part::Cuts => {
             let tell = cuts::Tell { bed: &bed, replay: *replay };
-            lines.extend(
-                buffer::visit::<Transcript<PowerCut<Chip<D>>>, _>(&config.scheme, tell).expect("it has a row")?,
-            );
+            lines.extend(buffer::visit(&config.scheme, tell).expect("it has a row")?);
             return Ok(lines);
         }
-        Part::Media => {
-            buffer::visit::<Failing<Chip<D>>, _>(&config.scheme, media::OnFailingMedia { config, bed: &bed, stop: &on })
-        }
+        Part::Media => buffer::visit(&config.scheme, media::OnFailingMedia { config, bed: &bed, stop: &on }),
         Part::Ram | Part::Metadata => buffer::visit(&config.scheme, honesty::Honest { config, bed: &bed, stop: &on }),
     };
     let failures = report.expect("the scheme has a row").failures;

@@ -1,10 +1,10 @@
 //! `ftlab check`: every scheme under power cuts, on failing media, and held to its claims.
 
 use super::Ended;
-use crate::args::{CheckArgs, CheckMedium, Cuts};
+use crate::args::{CheckArgs, Cuts};
 use crate::error::CliError;
 use ftl::schemes::{SCHEMES, by_name};
-use sim::check::{self, Carried, CheckConfig};
+use sim::check::{self, CheckConfig};
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -23,10 +23,6 @@ pub(super) fn check(args: &CheckArgs, stop: &AtomicBool, stdout: &mut dyn Write)
         cuts: match args.cuts {
             Cuts::All => check::Cuts::All,
             Cuts::Number(count) => check::Cuts::Count(count),
-        },
-        carried: match args.medium {
-            CheckMedium::Tags => Carried::Tags,
-            CheckMedium::Bytes => Carried::Bytes,
         },
         buffer: args.buffer.clone(),
         threads: args.threads.unwrap_or(0),
@@ -50,9 +46,9 @@ pub(super) fn check(args: &CheckArgs, stop: &AtomicBool, stdout: &mut dyn Write)
         let report = check::check(&config(scheme), stop).map_err(CliError::new)?;
         let mut text = report.to_string();
         for failure in report.failures.iter().filter(|failure| !failure.replay.is_empty()) {
-            let (replay, operations, medium) = (&failure.replay, args.operations, args.medium.name());
+            let (replay, operations) = (&failure.replay, args.operations);
             let buffer = args.buffer.as_ref().map(|name| format!(" --buffer {name}")).unwrap_or_default();
-            let line = format!("ftlab check --scheme {scheme}{buffer} --operations {operations} --medium {medium}");
+            let line = format!("ftlab check --scheme {scheme}{buffer} --operations {operations}");
             text += &format!("  {line} --replay {replay}\n");
         }
         crate::print(stdout, &text)?;

@@ -305,12 +305,8 @@ impl Space {
     /// The block of translation pages with the fewest live ones, if any has a dead page; the lowest among equals.
     pub fn best_translation_block(&self) -> Option<Block> {
         let translation = self.translation.as_ref()?;
-        let pages = self.block_pages(translation.stream);
-        let closed = translation.closed.iter();
-        closed
-            .filter(|&&block| self.blocks.live_of(block) < pages)
-            .min_by_key(|&&block| (self.blocks.live_of(block), block))
-            .copied()
+        let (live, block) = translation.closed.iter().map(|&block| (self.blocks.live_of(block), block)).min()?;
+        (live < self.block_pages(translation.stream)).then_some(block)
     }
 
     /// Takes a block of either sort out of the candidates; whether it was one.

@@ -3,7 +3,7 @@
 //! Devices are small, so that every command can be cut, and as full as the scheme accepts, so that it collects all the
 //! time. How full that is, the scheme is asked: logical pages shrink until it takes the device.
 
-use super::{CheckConfig, CheckError, Tagged, write_buffer};
+use super::{Bench, CheckConfig, CheckError, Chip, write_buffer};
 use flash::{Fault, Geometry, Lpn, PowerCut, Rng};
 use ftl::buffer::{self, BufferRow};
 use ftl::schemes::Visitor;
@@ -169,10 +169,10 @@ pub(super) struct Lay<'a> {
     pub(super) seed: u64,
 }
 
-impl Visitor<PowerCut<Tagged>> for Lay<'_> {
+impl Visitor<Bench> for Lay<'_> {
     type Output = Result<Bed, CheckError>;
 
-    fn visit<S: Ftl<PowerCut<Tagged>>>(self, row: &'static Scheme) -> Self::Output {
+    fn visit<S: Ftl<Bench>>(self, row: &'static Scheme) -> Self::Output {
         let CheckConfig { settings: overrides, geometry, logical_pages, .. } = self.config;
         let root = Rng::new(self.seed);
         let mut rng = root.fork("device");
@@ -203,7 +203,7 @@ impl Visitor<PowerCut<Tagged>> for Lay<'_> {
         let mut rng = root.fork("capacity");
         let mut pages = logical_pages.unwrap_or(g.page_count());
         let pages = loop {
-            match S::format(&mut PowerCut::counting(Tagged::new(g)), pages, &settings) {
+            match S::format(&mut Bench::silent(PowerCut::counting(Chip::new(g))), pages, &settings) {
                 Ok(Ok(_)) => break pages,
                 Ok(Err(Error::Full)) => {}
                 Ok(Err(Error::Flash(Fault(fault)))) => {

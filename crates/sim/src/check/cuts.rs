@@ -1,13 +1,11 @@
 //! Operations, and power cuts at their commands.
 
 use super::bed::{Bed, Operation};
-use super::content::{Content, Medium};
+use super::content::tag_of;
 use super::session::{Session, Stop};
-use super::{CheckConfig, CheckError, CheckReport, Chip, Cuts, FAILURES_PER_SEED, Part, Replay, guarded};
+use super::{Bench, CheckConfig, CheckError, CheckReport, Chip, Cuts, FAILURES_PER_SEED, Part, Replay, guarded};
 use crate::oracle::Tag;
-use flash::{
-    Cause, CutPoint, CutReport, EraseFace, Flash, Lpn, Op, Payload, PowerCut, ProgramFace, Rng, Store, Transcript,
-};
+use flash::{Cause, CutPoint, CutReport, EraseFace, Flash, Lpn, Op, Payload, PowerCut, ProgramFace, Rng};
 use ftl::schemes::Visitor;
 use ftl::{Ftl, Scheme};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,49 +19,6 @@ const STORM: usize = 24;
 /// Programs and erases between two cuts that no scheme needs on devices this small.
 const COMMAND_LIMIT: u64 = 100_000;
 
-/// A chip whose power can be cut, and perhaps a record of what it was told.
-pub(super) trait Bench: Medium {
-    /// What the chip keeps of host data.
-    type Store: Store<User: Content>;
-    fn new(chip: Chip<Self::Store>) -> Self;
-    fn power(&mut self) -> &mut PowerCut<Chip<Self::Store>>;
-    fn chip(&self) -> &Chip<Self::Store>;
-    /// The commands since the last call, if they are recorded.
-    fn lines(&mut self) -> Vec<String>;
-}
-
-impl<D: Store<User: Content>> Bench for PowerCut<Chip<D>> {
-    type Store = D;
-    fn new(chip: Chip<D>) -> Self {
-        PowerCut::counting(chip)
-    }
-    fn power(&mut self) -> &mut PowerCut<Chip<D>> {
-        self
-    }
-    fn chip(&self) -> &Chip<D> {
-        self.inner()
-    }
-    fn lines(&mut self) -> Vec<String> {
-        Vec::new()
-    }
-}
-
-impl<D: Store<User: Content>> Bench for Transcript<PowerCut<Chip<D>>> {
-    type Store = D;
-    fn new(chip: Chip<D>) -> Self {
-        Transcript::new(PowerCut::counting(chip))
-    }
-    fn power(&mut self) -> &mut PowerCut<Chip<D>> {
-        self.inner_mut()
-    }
-    fn chip(&self) -> &Chip<D> {
-        self.inner().inner()
-    }
-    fn lines(&mut self) -> Vec<String> {
-        self.take()
-    }
-}
-
 /// What happens, told if somebody listens.
 struct Story(Option<Vec<String>>);
 
@@ -74,10 +29,10 @@ impl Story {
         }
     }
 
-    fn hear<F: Bench>(&mut self, flash: &mut F) {
+    fn hear(&mut self, flash: &mut Bench) {
         let Some(lines) = &mut self.0 else { return };
         // A mount looks at every spare area: one line for all of them.
-        let (mut commands, mut looks) = (flash.lines().into_iter().peekable(), 0);
+        let (mut commands, mut looks) = (flash.take().into_iter().peekable(), 0);
         while let Some(command) = commands.next() {
             let look = command.starts_with('O');
             looks += u32::from(look);
@@ -116,7 +71,7 @@ fn face_name(op: Op, face: u8) -> &'static str {
 }
 
 /// Everything that the flash holds of a page, newest version first.
-fn on_flash<D: Store<User: Content>>(chip: &Chip<D>, lpn: Lpn) -> Vec<String> {
+fn on_flash(chip: &Chip, lpn: Lpn) -> Vec<String> {
     let mut chip = chip.clone();
     let g = *chip.geometry();
     let mut copies = Vec::new();
@@ -127,7 +82,7 @@ fn on_flash<D: Store<User: Content>>(chip: &Chip<D>, lpn: Lpn) -> Vec<String> {
         }
         let Ok((whole, data)) = chip.read(ppn, Cause::Recovery);
         let data = match data {
-            Payload::User(data) if whole.kind == oob.kind => data.tag().map(|tag| Tag(Some(tag)).to_string()),
+            Payload::User(data) if whole.kind == oob.kind => tag_of(data).map(|tag| Tag(Some(tag)).to_string()),
             _ => None,
         };
         let at = format!("{}.{}", g.block_of(ppn), g.offset_of(ppn));
@@ -163,14 +118,14 @@ impl Case<'_> {
     }
 
     /// Does the operation up to the first cut; the device without power, not yet mounted.
-    fn cut<'s, S: Ftl<F>, F: Bench>(
+    fn cut<'s, S: Ftl<Bench>>(
         &mut self,
-        start: &Session<'s, S, F>,
+        start: &Session<'s, S, Bench>,
         operation: &Operation,
-    ) -> Result<Session<'s, S, F>, String> {
+    ) -> Result<Session<'s, S, Bench>, String> {
         let mut session = start.clone();
         session.work = Default::default();
-        session.flash.power().arm(self.first, self.rng("first garbage").bits());
+        session.flash.inner_mut().arm(self.first, self.rng("first garbage").bits());
         self.story.say(|| format!("operation {}: {operation}", self.operation));
         let end = session.step(operation);
         self.lose_power(&mut session, end)?;
@@ -178,9 +133,9 @@ impl Case<'_> {
     }
 
     /// After a run that was to end in a cut: the report of it, and power back.
-    fn lose_power<S: Ftl<F>, F: Bench>(
+    fn lose_power<S: Ftl<Bench>>(
         &mut self,
-        session: &mut Session<'_, S, F>,
+        session: &mut Session<'_, S, Bench>,
         end: Result<(), Stop>,
     ) -> Result<(), String> {
         self.story.hear(&mut session.flash);
@@ -190,7 +145,7 @@ impl Case<'_> {
             Ok(()) => return Err("the run ends before the command that was to be cut".into()),
         }
         let point = self.second.unwrap_or(self.first);
-        let power = session.flash.power();
+        let power = session.flash.inner_mut();
         let CutReport { cause, op } = *power.seen().last().expect("power is lost at a command");
         power.restart();
         self.story.say(|| {
@@ -202,7 +157,7 @@ impl Case<'_> {
         Ok(())
     }
 
-    fn mount<S: Ftl<F>, F: Bench>(&mut self, session: &mut Session<'_, S, F>) -> Result<(), Stop> {
+    fn mount<S: Ftl<Bench>>(&mut self, session: &mut Session<'_, S, Bench>) -> Result<(), Stop> {
         self.story.say(|| "mount".into());
         let result = session.mount();
         self.story.hear(&mut session.flash);
@@ -210,10 +165,10 @@ impl Case<'_> {
     }
 
     /// The recovery in which a second cut may come.
-    fn resume<S: Ftl<F>, F: Bench>(&mut self, session: &mut Session<'_, S, F>) -> Result<(), Stop> {
+    fn resume<S: Ftl<Bench>>(&mut self, session: &mut Session<'_, S, Bench>) -> Result<(), Stop> {
         self.mount(session)?;
         session.read_all()?;
-        session.flash.lines();
+        session.flash.take();
         for operation in self.operations("window").take(SECOND_WINDOW) {
             self.story.say(|| operation.to_string());
             let result = session.step(&operation);
@@ -229,19 +184,19 @@ impl Case<'_> {
     }
 
     /// Mounts, compares, goes on, mounts again, compares.
-    fn recover<S: Ftl<F>, F: Bench>(&mut self, session: &mut Session<'_, S, F>) -> Result<(), String> {
+    fn recover<S: Ftl<Bench>>(&mut self, session: &mut Session<'_, S, Bench>) -> Result<(), String> {
         let result = self.try_recover(session);
         self.story.hear(&mut session.flash);
         result.map_err(Stop::text)
     }
 
-    fn try_recover<S: Ftl<F>, F: Bench>(&mut self, session: &mut Session<'_, S, F>) -> Result<(), Stop> {
+    fn try_recover<S: Ftl<Bench>>(&mut self, session: &mut Session<'_, S, Bench>) -> Result<(), Stop> {
         self.mount(session)?;
         self.story.say(|| "read every page, twice".into());
         session.read_all()?;
         session.read_all()?;
         session.audit()?;
-        session.flash.lines();
+        session.flash.take();
         let count = 20 + self.rng("length").below(101) as usize;
         for operation in self.operations("after").take(count) {
             self.story.say(|| operation.to_string());
@@ -250,7 +205,7 @@ impl Case<'_> {
         }
         session.read_all()?;
         session.audit()?;
-        session.flash.lines();
+        session.flash.take();
         self.story.say(|| "power off between operations".into());
         session.oracle.power_cut();
         self.mount(session)?;
@@ -271,8 +226,8 @@ fn places(seen: &[Vec<CutReport>]) -> impl Iterator<Item = (u32, CutPoint, CutRe
 }
 
 /// Does the operations of a seed without a cut; the commands of each.
-fn dry_run<S: Ftl<F>, F: Bench>(
-    start: &Session<'_, S, F>,
+fn dry_run<S: Ftl<Bench>>(
+    start: &Session<'_, S, Bench>,
     operations: &[Operation],
     stop: &AtomicBool,
     report: &mut CheckReport,
@@ -284,9 +239,9 @@ fn dry_run<S: Ftl<F>, F: Bench>(
             break;
         }
         let result = guarded(|| {
-            session.flash.power().restart();
+            session.flash.inner_mut().restart();
             session.step(operation).map_err(Stop::text)?;
-            seen.push(session.flash.power().seen().to_vec());
+            seen.push(session.flash.inner_mut().seen().to_vec());
             if number.is_multiple_of(AUDIT_EVERY) || number + 1 == operations.len() {
                 // On a branch: reading may change what a scheme caches, and with it the commands that follow.
                 let mut branch = session.clone();
@@ -312,13 +267,14 @@ fn dry_run<S: Ftl<F>, F: Bench>(
     seen
 }
 
-/// A formatted and filled device.
-fn begin<S: Ftl<F>, F: Bench>(bed: &Bed) -> Result<Session<'_, S, F>, String> {
-    let mut flash = F::new(Chip::new(bed.geometry));
-    flash.power().set_limit(COMMAND_LIMIT);
+/// A formatted and filled device, whose commands are written down if they are to be told.
+fn begin<S: Ftl<Bench>>(bed: &Bed, told: bool) -> Result<Session<'_, S, Bench>, String> {
+    let power = PowerCut::counting(Chip::new(bed.geometry));
+    let mut flash = if told { Bench::new(power) } else { Bench::silent(power) };
+    flash.inner_mut().set_limit(COMMAND_LIMIT);
     let mut session = Session::format(bed, flash).map_err(Stop::text)?;
     session.fill().map_err(Stop::text)?;
-    session.flash.lines();
+    session.flash.take();
     Ok(session)
 }
 
@@ -329,15 +285,15 @@ pub(super) struct CutEverywhere<'a> {
     pub(super) stop: &'a AtomicBool,
 }
 
-impl<F: Bench> Visitor<F> for CutEverywhere<'_> {
+impl Visitor<Bench> for CutEverywhere<'_> {
     type Output = CheckReport;
 
-    fn visit<S: Ftl<F>>(self, _: &'static Scheme) -> CheckReport {
+    fn visit<S: Ftl<Bench>>(self, _: &'static Scheme) -> CheckReport {
         let CutEverywhere { config, bed, stop } = self;
         let mut report = CheckReport::default();
         let at_once =
             Replay { seed: bed.seed, part: Part::Cuts, operation: 0, first: None, second: None, storm: false };
-        let mut session: Session<'_, S, F> = match guarded(|| begin(bed)) {
+        let mut session: Session<'_, S, Bench> = match guarded(|| begin(bed, false)) {
             Ok(session) => session,
             Err(what) => {
                 report.fail(at_once, format!("while the device was filled: {what}"));
@@ -363,7 +319,7 @@ impl<F: Bench> Visitor<F> for CutEverywhere<'_> {
                     return report;
                 }
             }
-            session.flash.power().restart();
+            session.flash.inner_mut().restart();
             if let Err(what) = guarded(|| session.step(operation).map_err(Stop::text)) {
                 report.fail(Replay { operation: number, ..at_once }, what);
                 return report;
@@ -399,8 +355,8 @@ impl Lot {
 }
 
 /// One cut of the first level and, if it is to go `deep`, all of the second level behind it.
-fn cut_here<S: Ftl<F>, F: Bench>(
-    start: &Session<'_, S, F>,
+fn cut_here<S: Ftl<Bench>>(
+    start: &Session<'_, S, Bench>,
     operation: &Operation,
     number: u32,
     (first, command): (CutPoint, CutReport),
@@ -431,7 +387,7 @@ fn cut_here<S: Ftl<F>, F: Bench>(
         report.fail(case.replay(), what);
         return;
     }
-    let seen = [session.flash.power().seen().to_vec()];
+    let seen = [session.flash.inner_mut().seen().to_vec()];
     case.storm = true;
     let result = guarded(|| {
         let mut session = image.clone();
@@ -466,13 +422,13 @@ fn cut_here<S: Ftl<F>, F: Bench>(
 }
 
 /// The second cut, and the recovery from both.
-fn cut_again<S: Ftl<F>, F: Bench>(
+fn cut_again<S: Ftl<Bench>>(
     case: &mut Case<'_>,
-    session: &mut Session<'_, S, F>,
+    session: &mut Session<'_, S, Bench>,
     second: CutPoint,
 ) -> Result<(), String> {
     let garbage = case.rng("second garbage").bits() ^ second.command << 8 ^ u64::from(second.face);
-    session.flash.power().arm(second, garbage);
+    session.flash.inner_mut().arm(second, garbage);
     let end = case.resume(session);
     case.lose_power(session, end)?;
     case.recover(session)
@@ -480,23 +436,23 @@ fn cut_again<S: Ftl<F>, F: Bench>(
 
 /// Many cuts in a row, each a few commands into the recovery from the one before: room and progress must not be used
 /// up.
-fn storm<S: Ftl<F>, F: Bench>(
+fn storm<S: Ftl<Bench>>(
     case: &mut Case<'_>,
-    session: &mut Session<'_, S, F>,
+    session: &mut Session<'_, S, Bench>,
     report: &mut CheckReport,
 ) -> Result<(), String> {
     let mut rng = case.rng("storm");
     for _ in 0..STORM {
         let point = CutPoint { command: rng.below(6), face: rng.below(4) as u8 };
         case.second = Some(point);
-        session.flash.power().arm(point, rng.bits());
+        session.flash.inner_mut().arm(point, rng.bits());
         match case.resume(session) {
             Ok(()) => {
-                session.flash.power().restart();
+                session.flash.inner_mut().restart();
                 session.oracle.power_cut();
             }
             end => {
-                let command = session.flash.power().seen().last().copied();
+                let command = session.flash.inner_mut().seen().last().copied();
                 case.lose_power(session, end)?;
                 count(report, command.expect("power is lost at a command"), point.face);
                 report.second_level_cuts += 1;
@@ -518,20 +474,20 @@ pub(super) struct Tell<'a> {
     pub(super) replay: Replay,
 }
 
-impl<F: Bench> Visitor<F> for Tell<'_> {
+impl Visitor<Bench> for Tell<'_> {
     type Output = Result<Vec<String>, CheckError>;
 
-    fn visit<S: Ftl<F>>(self, _: &'static Scheme) -> Self::Output {
+    fn visit<S: Ftl<Bench>>(self, _: &'static Scheme) -> Self::Output {
         let Tell { bed, replay } = self;
-        let mut session: Session<'_, S, F> = guarded(|| begin(bed)).map_err(CheckError)?;
+        let mut session: Session<'_, S, Bench> = guarded(|| begin(bed, true)).map_err(CheckError)?;
         let mut operations = bed.operations("operations");
         let mut run_up = Vec::new();
         for number in 0..replay.operation {
             let operation = operations.next().expect("operations never end");
             let result = guarded(|| session.step(&operation).map_err(Stop::text));
             result.map_err(|what| CheckError(format!("operation {number} fails already: {what}")))?;
-            session.flash.lines();
-            session.flash.power().restart();
+            session.flash.take();
+            session.flash.inner_mut().restart();
             run_up.push(format!("operation {number}: {operation}"));
         }
         let operation = operations.next().expect("operations never end");
@@ -548,7 +504,7 @@ impl<F: Bench> Visitor<F> for Tell<'_> {
                     Some(second) => cut_again(&mut case, &mut cut, second),
                 };
                 if let Err(what) = &mut result {
-                    add_copies(what, &mut case.story, cut.flash.chip());
+                    add_copies(what, &mut case.story, cut.flash.inner().inner());
                 }
                 result
             });
@@ -563,7 +519,7 @@ impl<F: Bench> Visitor<F> for Tell<'_> {
                 session.read_all().and_then(|()| session.audit()).map_err(Stop::text)
             });
             if let Err(what) = &end {
-                add_copies(what, &mut story, session.flash.chip());
+                add_copies(what, &mut story, session.flash.inner().inner());
             }
             end
         };
@@ -577,7 +533,7 @@ impl<F: Bench> Visitor<F> for Tell<'_> {
 }
 
 /// Adds what the flash holds of the page that a finding is about.
-fn add_copies<D: Store<User: Content>>(what: &str, story: &mut Story, chip: &Chip<D>) {
+fn add_copies(what: &str, story: &mut Story, chip: &Chip) {
     let number = what.strip_prefix("LPN ").and_then(|rest| rest.split_whitespace().next());
     if let Some(lpn) = number.and_then(|number| number.parse().ok()) {
         story.say(|| format!("flash holds of LPN {lpn}:"));

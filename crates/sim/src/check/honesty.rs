@@ -9,15 +9,12 @@
 //! change what follows.
 
 use super::bed::{Bed, Operation};
-use super::cuts::Bench;
 use super::session::{Session, Stop};
-use super::{CheckConfig, CheckReport, Part, Replay, Tagged, guarded};
-use flash::{Cause, Flash, Kind, Payload, PowerCut, Ppn, Rng, Transcript};
+use super::{Bench, CheckConfig, CheckReport, Chip, Part, Replay, guarded};
+use flash::{Cause, Flash, Kind, Payload, PowerCut, Ppn, Rng};
 use ftl::schemes::Visitor;
 use ftl::{Ftl, Scheme};
 use std::sync::atomic::{AtomicBool, Ordering};
-
-type Recorded = Transcript<PowerCut<Tagged>>;
 
 /// Operations between two tests, and after each.
 const EVERY: usize = 40;
@@ -29,18 +26,18 @@ pub(super) struct Honest<'a> {
     pub(super) stop: &'a AtomicBool,
 }
 
-impl Visitor<Recorded> for Honest<'_> {
+impl Visitor<Bench> for Honest<'_> {
     type Output = CheckReport;
 
-    fn visit<S: Ftl<Recorded>>(self, _: &'static Scheme) -> CheckReport {
+    fn visit<S: Ftl<Bench>>(self, _: &'static Scheme) -> CheckReport {
         let Honest { config, bed, stop } = self;
         let mut report = CheckReport::default();
         let operations: Vec<Operation> = bed.operations("honesty").take(config.operations as usize + EVERY).collect();
         let mut at = Replay { seed: bed.seed, part: Part::Ram, operation: 0, first: None, second: None, storm: false };
         let mut rng = Rng::new(bed.seed).fork("honesty");
         let result = guarded(|| {
-            let flash = <Recorded as Bench>::new(Tagged::new(bed.geometry));
-            let mut session: Session<'_, S, Recorded> = Session::format(bed, flash).map_err(Stop::text)?;
+            let flash = Bench::new(PowerCut::counting(Chip::new(bed.geometry)));
+            let mut session: Session<'_, S, Bench> = Session::format(bed, flash).map_err(Stop::text)?;
             session.fill().map_err(Stop::text)?;
             let mut next = rng.below(EVERY as u64) as usize;
             for (number, operation) in operations.iter().enumerate().take(config.operations as usize) {
@@ -49,8 +46,8 @@ impl Visitor<Recorded> for Honest<'_> {
                 }
                 at = Replay { operation: number as u32, part: Part::Ram, ..at };
                 session.step(operation).map_err(Stop::text)?;
-                session.flash.lines();
-                session.flash.power().restart();
+                session.flash.take();
+                session.flash.inner_mut().restart();
                 if number < next {
                     continue;
                 }
@@ -75,19 +72,19 @@ impl Visitor<Recorded> for Honest<'_> {
 /// The commands of some operations, and the state that they lead to.
 type Future = (Vec<String>, Vec<u8>);
 
-fn future<S: Ftl<Recorded>>(mut session: Session<'_, S, Recorded>, ahead: &[Operation]) -> Result<Future, String> {
+fn future<S: Ftl<Bench>>(mut session: Session<'_, S, Bench>, ahead: &[Operation]) -> Result<Future, String> {
     for operation in ahead {
         session.step(operation).map_err(Stop::text)?;
     }
     session.read_all().map_err(Stop::text)?;
     let (ftl, _) = session.parts();
     let state = ftl.save();
-    Ok((session.flash.lines(), state))
+    Ok((session.flash.take(), state))
 }
 
 /// Saves, drops and restores the scheme, and compares what it does next.
-fn restore<S: Ftl<Recorded>>(
-    session: &Session<'_, S, Recorded>,
+fn restore<S: Ftl<Bench>>(
+    session: &Session<'_, S, Bench>,
     ahead: &[Operation],
     report: &mut CheckReport,
 ) -> Result<(), String> {
@@ -118,7 +115,7 @@ fn restore<S: Ftl<Recorded>>(
 #[derive(PartialEq)]
 struct Outcome([Result<Future, String>; 2]);
 
-fn outcome<S: Ftl<Recorded>>(session: &Session<'_, S, Recorded>, ahead: &[Operation]) -> Outcome {
+fn outcome<S: Ftl<Bench>>(session: &Session<'_, S, Bench>, ahead: &[Operation]) -> Outcome {
     let run_on = guarded(|| future(session.clone(), ahead));
     let mounted = guarded(|| {
         let mut session = session.clone();
@@ -131,13 +128,13 @@ fn outcome<S: Ftl<Recorded>>(session: &Session<'_, S, Recorded>, ahead: &[Operat
 }
 
 /// Flips a bit in a random stored word of metadata, and looks whether it makes a difference.
-fn flip<S: Ftl<Recorded>>(
-    session: &Session<'_, S, Recorded>,
+fn flip<S: Ftl<Bench>>(
+    session: &Session<'_, S, Bench>,
     ahead: &[Operation],
     rng: &mut Rng,
     report: &mut CheckReport,
 ) -> Result<(), String> {
-    let mut chip = session.flash.chip().clone();
+    let mut chip = session.flash.inner().inner().clone();
     let pages = chip.geometry().page_count();
     let pages: Vec<Ppn> = (0..pages)
         .map(Ppn)
@@ -163,7 +160,7 @@ fn flip<S: Ftl<Recorded>>(
         let stored = words[word];
         let with = |bits: u32| {
             let mut other = session.clone();
-            let chip = other.flash.power().inner_mut();
+            let chip = other.flash.inner_mut().inner_mut();
             for bit in (0..32).filter(|bit| bits >> bit & 1 == 1) {
                 chip.flip_metadata_bit(ppn, word, bit).expect("the page holds metadata");
             }

@@ -4,10 +4,10 @@
 //! must still be readable, however often it refuses.
 
 use super::bed::{Action, Bed};
-use super::content::{Content, Medium};
+use super::content::Medium;
 use super::session::{Session, Stop};
 use super::{CheckConfig, CheckReport, Chip, Part, Replay, guarded};
-use flash::{Block, Failing, FailurePlan, Rng, Store};
+use flash::{Block, Failing, FailurePlan, Rng};
 use ftl::schemes::Visitor;
 use ftl::{Ftl, Scheme};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -50,10 +50,10 @@ fn plan(bed: &Bed) -> FailurePlan {
     }
 }
 
-impl<D: Store<User: Content>> Visitor<Failing<Chip<D>>> for OnFailingMedia<'_> {
+impl Visitor<Failing<Chip>> for OnFailingMedia<'_> {
     type Output = CheckReport;
 
-    fn visit<S: Ftl<Failing<Chip<D>>>>(self, _: &'static Scheme) -> CheckReport {
+    fn visit<S: Ftl<Failing<Chip>>>(self, _: &'static Scheme) -> CheckReport {
         let OnFailingMedia { config, bed, stop } = self;
         let mut report = CheckReport::default();
         // Room for blocks that go bad.
@@ -64,7 +64,7 @@ impl<D: Store<User: Content>> Visitor<Failing<Chip<D>>> for OnFailingMedia<'_> {
         let mut full = false;
         let mut session = None;
         let result = guarded(|| {
-            let medium = Failing::new(Chip::<D>::new(bed.geometry), plan(bed), bed.seed);
+            let medium = Failing::new(Chip::new(bed.geometry), plan(bed), bed.seed);
             match Session::<'_, S, _>::format(bed, medium) {
                 Ok(formatted) => session = Some(formatted),
                 Err(Stop::Full) => full = true,
@@ -113,8 +113,8 @@ fn insist<S: Ftl<F>, F: Medium>(session: &mut Session<'_, S, F>) -> Result<(), S
 }
 
 /// Runs the operations, with a mount now and then.
-fn run<D: Store<User: Content>, S: Ftl<Failing<Chip<D>>>>(
-    session: &mut Session<'_, S, Failing<Chip<D>>>,
+fn run<S: Ftl<Failing<Chip>>>(
+    session: &mut Session<'_, S, Failing<Chip>>,
     operations: u32,
     stop: &AtomicBool,
     number: &mut u32,

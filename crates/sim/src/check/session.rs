@@ -1,7 +1,7 @@
 //! A scheme, its medium and the oracle, in step.
 
 use super::bed::{Action, Bed, Operation};
-use super::content::{Content, Medium};
+use super::content::{Medium, page_of, tag_of};
 use crate::oracle::{Oracle, TrimPromise};
 use flash::{Fault, FaultKind, Lpn};
 use ftl::{ConfigError, Error, Ftl};
@@ -107,9 +107,9 @@ impl<'a, S: Ftl<F>, F: Medium> Session<'a, S, F> {
 
     fn write(&mut self, lpn: Lpn) -> Result<(), Stop> {
         let tag = self.oracle.begin_write(lpn);
-        let page_bytes = self.bed.geometry.page_bytes as usize;
+        let page = page_of(tag, self.bed.geometry.page_bytes as usize);
         let (ftl, flash) = self.parts();
-        let result = F::User::carry(tag, page_bytes, |data| ftl.write(flash, lpn, data));
+        let result = ftl.write(flash, lpn, &page);
         self.settle(result)
     }
 
@@ -148,7 +148,7 @@ impl<'a, S: Ftl<F>, F: Medium> Session<'a, S, F> {
     pub(super) fn read(&mut self, lpn: Lpn) -> Result<(), Stop> {
         self.work.reads += 1;
         let (ftl, flash) = self.parts();
-        let value = match ftl.read(flash, lpn)?.map(Content::tag) {
+        let value = match ftl.read(flash, lpn)?.map(tag_of) {
             None => None,
             Some(Some(tag)) => Some(tag),
             Some(None) => return Err(Stop::Wrong(format!("LPN {lpn} reads as bytes that nobody wrote as a page"))),
