@@ -117,7 +117,7 @@ pub struct Logged {
     /// What a reading of a spare area said, for the update that follows.
     known: Option<(Tvpn, LogState)>,
     counters: Counters,
-    /// Scratch space; empty between calls.
+    /// Scratch space.
     sorted: Vec<Entry>,
     bytes: Vec<u8>,
 }
@@ -170,10 +170,16 @@ impl Logged {
         cause: Cause,
     ) -> Result<bool, F::Fault> {
         let base = tvpn.0 * self.units.entries();
-        self.sorted.clear();
-        self.sorted.extend_from_slice(entries);
-        self.sorted.sort_unstable();
-        self.units.encode(self.sorted.iter().map(|&(lpn, ppn)| (lpn - base, Ppn(ppn))), &mut self.bytes);
+        // What a collection moved comes in order.
+        let ordered = if entries.is_sorted() {
+            entries
+        } else {
+            self.sorted.clear();
+            self.sorted.extend_from_slice(entries);
+            self.sorted.sort_unstable();
+            &self.sorted
+        };
+        self.units.encode(ordered.iter().map(|&(lpn, ppn)| (lpn - base, Ppn(ppn))), &mut self.bytes);
         let after = self.units.after(state, entries.len() as u32);
         // Where the directory counts, the spare area says nothing.
         let mark = if self.in_directory() { Some(0) } else { self.units.mark(after) };
