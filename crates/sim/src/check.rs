@@ -516,6 +516,12 @@ pub fn check(config: &CheckConfig, stop: &AtomicBool) -> Result<CheckReport, Che
 /// A configuration that is wrong, or a case that it does not have.
 pub fn replay(config: &CheckConfig, replay: &Replay) -> Result<Vec<String>, CheckError> {
     row(config)?;
+    let most =
+        if replay.part == Part::Media { config.operations.saturating_mul(media::LONGER) } else { config.operations };
+    if replay.operation >= most {
+        let what = format!("case {replay}: there is no operation {} among {most}", replay.operation);
+        return Err(CheckError(format!("{what} (as many as with --operations {})", config.operations)));
+    }
     let bed = lay(config, replay.seed)?;
     let mut lines = vec![format!("{} {replay}", config.scheme), bed.to_string()];
     let on = AtomicBool::new(false);

@@ -215,7 +215,8 @@ impl MetaPages {
 
     /// Memory that the simulator holds, bytes.
     pub(super) fn bytes(&self) -> u64 {
-        let words = self.words.len() + self.tables.len() + self.table_of.len() + self.states.len();
-        words as u64 * 4
+        let lists = self.free_slots.len() + self.free_tables.len();
+        let words = self.words.len() + self.tables.len() + self.table_of.len() + lists;
+        (words * 4 + self.states.len() * size_of::<State>()) as u64
     }
 }

@@ -7,8 +7,8 @@
 //! translation page names yet as it finds those of a collection.
 //!
 //! A conversion takes a block of copies and a translation page, and kills as many pages elsewhere. It is begun only if
-//! that leaves more free blocks than those at which collection starts, after a few collections if need be, and is given
-//! up for good if there are not enough, a page cannot be read, or a program fails: the sources are untouched until the
+//! that leaves as many free blocks as those at which collection starts, after a few collections if need be, and is given
+//! up, until the cache asks again, if there are not enough, a page cannot be read, or a program fails: the sources are untouched until the
 //! translation page is written. Hence it never stands between the host and its page.
 
 use super::cache::{Cache, Entry};
@@ -150,6 +150,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
         if !space.open(flash, stream, die, die)? {
             return Ok(None);
         }
+        self.followed[die] = space.streams[DATA].run(die).start;
         let first = Ppn(space.streams[stream].run(die).start);
         for (&from, to) in places.iter().zip((first.0..).map(Ppn)) {
             space.streams[stream].take_until(die, to.0 + 1);
@@ -169,7 +170,6 @@ impl<C: Cache, S: Store> Demand<C, S> {
                 _ => Err(fault.into()),
             };
         }
-        self.followed[die] = space.streams[DATA].run(die).start;
         Ok(Some(first))
     }
 }

@@ -226,14 +226,14 @@ impl Store for Logged {
         let (nop, key) = if slc { (g.slc_nop, "slc_nop") } else { (g.nop, "nop") };
         if lu >= nop.max(1) && lu > 0 {
             let instead = if slc || g.bits_per_cell == 1 { "" } else { ", translation-mode=slc" };
+            let less = if nop > 1 { format!(", or lu={} or less", nop - 1) } else { ", or lu=0".into() };
             return Err(ConfigError {
                 key,
                 what: format!(
                     "lu={lu}: {lu} log units are as many partial programs of a page that was programmed before, and \
-                     this \
-                     device allows {nop} program(s) of a page between erases"
+                     this device allows {nop} program(s) of a page between erases"
                 ),
-                fix: format!("use a device with {key}={} (SLC chips have 4){instead}, or a smaller lu", lu + 1),
+                fix: format!("use a device with {key}={}{instead}{less}", lu + 1),
             });
         }
         if lu > 0 && units.capacity(units.log_bytes()) == 0 {

@@ -31,7 +31,7 @@
 //! each block.)
 //!
 //! Otherwise `victims` decides between the two sorts. `plain` is the papers' rule: one policy over all blocks.
-//! `net-gain` collects a translation block only if it has half a block fewer live pages than the policy's data victim:
+//! `net-gain` (the idea, not the sum: no updates are counted) collects a translation block only if it has half a block fewer live pages than the policy's data victim:
 //! translation pages die soon by themselves (each collection of data kills many), so waiting for them pays.
 //!
 //! A conversion (`convert.rs`) takes as many pages as it kills, and is begun only if that leaves all of this room.
@@ -51,7 +51,7 @@ pub mod parameters;
 #[cfg(test)]
 pub(crate) mod testing;
 
-use crate::parts::space::{Space, TranslationBlocks};
+use crate::parts::space::{self, Space, TranslationBlocks};
 use crate::{CacheCounters, ConfigError, Error, Ftl, Loader, MountReport, Saver, Settings};
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -180,10 +180,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
                      are kept free or open on {dies} dies, and there are {}",
                     g.block_count()
                 ),
-                fix: format!(
-                    "give more spare space, at least {:.2} %",
-                    100.0 * kept as f64 / (live + kept) as f64 + 0.01
-                ),
+                fix: space::more_spare(g, logical_pages, live + kept),
             });
         }
         Ok(plan)
@@ -199,7 +196,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
         lanes[DATA] *= open;
         let mut space = Space::new(g, settings, &lanes);
         space.low = (settings.count("gc-low") as u32 * dies as u32).max(least);
-        space.high = (settings.count("gc-high") as u32 * dies as u32).max(space.low + 1);
+        space.high = parameters::gc_high(settings, dies as u32).max(space.low + 1);
         space.translation = Some(TranslationBlocks {
             stream: TRANSLATION,
             closed: Vec::new(),
@@ -220,7 +217,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
             shape,
             gc_fold: settings.switch("gc-fold"),
             least,
-            stripe: settings.count("stripe") as u32,
+            stripe: settings.get("stripe").map_or(1, |_| settings.count("stripe") as u32),
             run: (u32::MAX, 0),
             lane_used: vec![0; if open == 1 { 0 } else { dies * open }],
             lane_clock: 0,
@@ -364,10 +361,30 @@ impl<C: Cache, S: Store> Demand<C, S> {
         lane
     }
 
+    /// Whether any of these LPNs of a translation page is mapped; reads the page if the cache does not tell.
+    fn maps_any<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        tvpn: Tvpn,
+        lpns: core::ops::Range<u32>,
+    ) -> Result<bool, Error<F::Fault>> {
+        let cache = &self.cache;
+        let cached = |lpn: u32| cache.find(Lpn(lpn)).map(|slot| cache.get(slot, Lpn(lpn)));
+        if lpns.clone().any(|lpn| cached(lpn).is_some_and(|ppn| ppn != Ppn::NONE)) {
+            return Ok(true);
+        }
+        let Some(Page { oob, words }) = self.map.read(flash, tvpn)? else { return Ok(false) };
+        let mut stored = vec![Ppn::NONE.0; lpns.len()];
+        self.map.store.entries(Page { oob, words }, self.map.store.locate(lpns.start).1, &mut stored);
+        Ok(lpns.zip(stored).any(|(lpn, ppn)| ppn != Ppn::NONE.0 && cached(lpn).is_none()))
+    }
+
+    /// Discards pages of one translation page.
     fn trim_in_page<F: Flash>(&mut self, flash: &mut F, first: u32, count: u32) -> Result<(), Error<F::Fault>> {
         let (tvpn, _) = self.map.store.locate(first);
         let lpns = first..first + count;
-        // A few pages go through the cache, as the paper's writes do; a long run changes its translation page at once.
+        // A few pages go through the cache, as the paper's writes do; a long run changes its translation page at once,
+        // if there is anything to change.
         if count <= SHORT_DISCARD {
             for lpn in lpns.map(Lpn) {
                 if self.needs_room() {
@@ -390,6 +407,9 @@ impl<C: Cache, S: Store> Demand<C, S> {
                 }
                 self.write_discards(flash)?;
             }
+            return Ok(());
+        }
+        if !self.maps_any(flash, tvpn, lpns.clone())? {
             return Ok(());
         }
         if self.needs_room() {

@@ -2,7 +2,7 @@
 
 use super::map::{Counters, UPDATE_SIZES};
 use crate::parts::space;
-use crate::{Parameter, Range, Value};
+use crate::{Parameter, Range, Settings, Value};
 use alloc::vec;
 use alloc::vec::Vec;
 use flash::Cause;
@@ -56,6 +56,18 @@ pub const GC_LOW: Parameter = Parameter {
     ..space::GC_LOW
 };
 
+/// `gc-high`: when to stop.
+pub const GC_HIGH: Parameter = Parameter {
+    summary: "collect until so many blocks, times the dies, are free, or nothing is to be gained; 0: one more than \
+              those at which it starts",
+    ..space::GC_HIGH
+};
+
+/// Free blocks of the whole device at which collection stops; 0 if it is not said.
+pub fn gc_high(settings: &Settings, dies: u32) -> u32 {
+    u32::try_from(settings.count("gc-high") * u64::from(dies)).unwrap_or(u32::MAX)
+}
+
 /// `stripe`: how host pages are dealt to the dies.
 pub const STRIPE: Parameter = Parameter {
     name: "stripe",
@@ -67,11 +79,15 @@ pub const STRIPE: Parameter = Parameter {
     source: "ftlab; the papers have one die",
 };
 
+/// `stripe` for caches that live on runs.
+pub const RUN_STRIPE: Parameter = Parameter { default: Value::Count(4), ..STRIPE };
+
 /// `data-blocks`: how many data blocks a die has open, and that a page goes behind its predecessor if it can. For
 /// schemes that have the parameter.
 pub const DATA_BLOCKS: Parameter = Parameter {
     name: "data-blocks",
-    summary: "data blocks open in each die; a page is written behind the one before it if that block's turn allows",
+    summary: "data blocks open in each die; a page goes behind the one before it if that one's entry is cached and the \
+              next page of its block free, else to the block unused for longest",
     unit: "blocks",
     default: Value::Count(1),
     range: Range::Count(1, 64),
@@ -101,7 +117,7 @@ macro_rules! demand_parameters {
             $crate::demand::parameters::INIT_TPS,
             $crate::parts::space::GC,
             $crate::demand::parameters::GC_LOW,
-            $crate::parts::space::GC_HIGH,
+            $crate::demand::parameters::GC_HIGH,
             $crate::gc::CHOICES,
             $crate::gc::LAMBDA,
             $crate::gc::WEAR_SPREAD,

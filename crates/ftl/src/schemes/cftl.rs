@@ -43,9 +43,10 @@ use crate::demand::Demand;
 use crate::demand::cache::{Cache, Entry, Shape};
 use crate::demand::map::{Map, Page, Store};
 use crate::demand::out_of_place::{BATCH_EVICT, OutOfPlace};
+use crate::demand::parameters::RUN_STRIPE;
 use crate::demand::parameters::{self, counters_and, demand_parameters};
 use crate::parts::cache::{self, MappingCache, OrderKind};
-use crate::schemes::scftl::{RUN_BITS, RUN_STRIPE, Runs};
+use crate::schemes::scftl::{RUN_BITS, Runs};
 use crate::{ConfigError, Error, Loader, Parameter, Range, Saver, Scheme, Settings, Value};
 use alloc::format;
 use alloc::string::String;
@@ -331,7 +332,7 @@ impl Cache for Convertible {
                 self.counts.range_hits += u64::from(before == Some(slot));
                 self.pages.hit(slot, lpn);
             }
-            (Slot::Block(_), None) => {}
+            (Slot::Block(_), None) => unreachable!("no logical block is cached where none is converted"),
         }
     }
 
@@ -340,7 +341,7 @@ impl Cache for Convertible {
         match (slot, &self.blocks) {
             (Slot::Page(slot), _) => self.pages.get(slot, lpn),
             (Slot::Block(slot), Some(blocks)) => blocks.get(slot, lpn),
-            (Slot::Block(_), None) => Ppn::NONE,
+            (Slot::Block(_), None) => unreachable!("no logical block is cached where none is converted"),
         }
     }
 

@@ -18,7 +18,8 @@
 //!
 //! # Structures
 //!
-//! RAM: directory, 4 B for each translation page; cache, 8 B an entry (`dftl`) or 4 + 4·L + ⌈L/8⌉ B a line of L
+//! RAM: directory, 4 B for each translation page; cache, 8 B an entry (`dftl`; 12 with `lfu` and `real-ghost`, which
+//! count uses) or 4 + 4·L + ⌈L/8⌉ B a line of L
 //! (`dftl-e`), both out of `cache-bytes`; live bits and block states as for `page`. Flash: a translation page of E =
 //! page size / 4 entries for every E logical pages.
 //!
@@ -30,8 +31,11 @@
 //!
 //! # Departures
 //!
-//! None beyond those of the engine (striping over dies, `victims = net-gain`, watermarks, TRIM). FlashSim's own ways
-//! are parameters: `replacement = real-ghost`, `batch-evict = off`, `init-tps = on`, `victims = plain`.
+//! Victims are the greedy policy's, the paper's are by cost and benefit (`gc = cost-benefit`); of segmented LRU, which
+//! it only names, four fifths are protected; an update that moved data causes takes the page's dirty entries along
+//! (`gc-fold`), of which it says nothing. Otherwise those of the engine (striping over dies, `victims = net-gain`,
+//! watermarks, TRIM). FlashSim's own ways are parameters: `replacement = real-ghost`, `batch-evict = off`, `gc-fold =
+//! off`, `init-tps = on`, `victims = plain`.
 
 use crate::Scheme;
 use crate::demand::Demand;

@@ -74,7 +74,7 @@
 //!   drop the copy; the two are told apart by the time of a spare-area read.
 
 use super::page::DURABLE_TRIM;
-use crate::demand::parameters::{GC_LOW, PHASES, VICTIMS};
+use crate::demand::parameters::{GC_HIGH, GC_LOW, PHASES, VICTIMS, gc_high};
 use crate::gc;
 use crate::parts::cache::{MappingCache, OrderKind};
 use crate::parts::space::{self, Fate, MOST_MOVED, Space, TranslationBlocks};
@@ -139,7 +139,7 @@ pub(super) static ROW: Scheme = Scheme {
         VICTIMS,
         space::GC,
         GC_LOW,
-        space::GC_HIGH,
+        GC_HIGH,
         gc::CHOICES,
         gc::LAMBDA,
         gc::WEAR_SPREAD,
@@ -284,10 +284,7 @@ impl LazyFtl {
                      kept free or open on {dies} dies, and there are {}",
                     g.block_count()
                 ),
-                fix: format!(
-                    "give more spare space, at least {:.2} %",
-                    100.0 * kept as f64 / (live + kept) as f64 + 0.01
-                ),
+                fix: space::more_spare(g, logical_pages, live + kept),
             });
         }
         Ok(plan)
@@ -298,7 +295,7 @@ impl LazyFtl {
         let entries = g.entries_per_page();
         let mut space = Space::new(g, settings, &[dies; 3]);
         space.low = settings.count("gc-low") as u32 * dies as u32;
-        space.high = (settings.count("gc-high") as u32 * dies as u32).max(space.low + 1);
+        space.high = gc_high(settings, dies as u32).max(space.low + 1);
         space.translation = Some(TranslationBlocks {
             stream: MAPPING,
             closed: Vec::new(),

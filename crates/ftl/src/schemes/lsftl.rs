@@ -114,7 +114,7 @@ pub(super) static ROW_RUNS: Scheme = Scheme {
         LOG_PARITY,
         LOG_COUNTERS,
         TRANSLATION_MODE,
-        scftl::RUN_STRIPE
+        parameters::RUN_STRIPE
     ],
     counters: &counters_and::<{ parameters::COUNTERS.len() + scftl::COUNTERS.len() + logged::COUNTERS.len() }>(
         &parameters::chain::<{ scftl::COUNTERS.len() + logged::COUNTERS.len() }>(scftl::COUNTERS, logged::COUNTERS),

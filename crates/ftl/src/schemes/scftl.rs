@@ -10,7 +10,7 @@
 //!
 //!  miss on 11:  translation page 1: … 10→40 11→41 12→42 13→77 …
 //!               normal fetch   {10, 40, C=2, A}    the run around the entry
-//!               spatial fetch  {13, 77, C=0}       followers, until `spatial` entries are in; not accessed yet
+//!               spatial fetch  {13, 77, C=0}       followers, up to `spatial` entries on; not accessed yet
 //! ```
 //!
 //! **Consecutive field.** Updating an entry of a run splits its block, in up to three; an entry that continues a
@@ -42,7 +42,8 @@
 //!
 //! # Departures
 //!
-//! The paper leaves open: the spatial size (`spatial`, 16), the ageing of accessed flags (as in NRU), in which
+//! The paper fetches followers until so many entries are cached; here unmapped and cached ones count too, so that the
+//! reach is fixed. It leaves open: the spatial size (`spatial`, 16), the ageing of accessed flags (as in NRU), in which
 //! direction a run that is longer than a block is taken (forward first), whether a write miss fetches neighbours too
 //! (it does), and collection: moved pages change in the cache, by splits if need be, but a collection gives up only
 //! unmodified blocks for that; where there are none, the translation page is written with all its modified entries.
@@ -53,7 +54,7 @@
 use crate::Scheme;
 use crate::demand::Demand;
 use crate::demand::out_of_place::{BATCH_EVICT, OutOfPlace};
-use crate::demand::parameters::{self, DATA_BLOCKS, STRIPE, counters_and, demand_parameters};
+use crate::demand::parameters::{self, DATA_BLOCKS, RUN_STRIPE, counters_and, demand_parameters};
 use crate::{Parameter, Range, Value};
 
 mod runs;
@@ -95,12 +96,7 @@ pub(super) static ROW_CAST: Scheme = Scheme {
     name: "cast",
     summary: "runs of entries, made by writing pages behind their predecessors",
     paper: "Xu, Li, Xu: CAST, IPCCC 2012, by its description in S1",
-    parameters: demand_parameters![
-        RUN_BITS,
-        BATCH_EVICT,
-        STRIPE,
-        Parameter { default: Value::Count(4), ..DATA_BLOCKS }
-    ],
+    parameters: demand_parameters![RUN_BITS, BATCH_EVICT, Parameter { default: Value::Count(4), ..DATA_BLOCKS }],
     ..ROW
 };
 
@@ -109,7 +105,7 @@ pub type Scftl = Demand<Runs, OutOfPlace>;
 
 pub(super) const REPLACEMENT: Parameter = Parameter {
     name: "replacement",
-    summary: "which block to evict",
+    summary: "which block to evict: by class as in Table I (d-nru), not accessed lately (nru), longest unused (lru)",
     unit: "",
     default: Value::Word("d-nru"),
     range: Range::Words(&["d-nru", "nru", "lru"]),
@@ -119,7 +115,7 @@ pub(super) const REPLACEMENT: Parameter = Parameter {
 pub(super) const THRESHOLD: Parameter = Parameter {
     name: "threshold-bits",
     summary: "bits of the count of modified blocks of each translation page; writing it back is worth while when they \
-              are all ones (the n of D-NRU-n)",
+              are all ones (the n of D-NRU-n); its RAM is counted under every replacement",
     unit: "bits",
     default: Value::Count(3),
     range: Range::Count(1, 8),
@@ -128,7 +124,8 @@ pub(super) const THRESHOLD: Parameter = Parameter {
 
 pub(super) const SPATIAL: Parameter = Parameter {
     name: "spatial",
-    summary: "entries that one reading of a translation page caches, if their blocks find room; 1: no prefetching",
+    summary: "entries from the one asked for on that one reading of a translation page caches, but for those that are \
+              cached already or unmapped, if their blocks find room; 1: no prefetching",
     unit: "entries",
     default: Value::Count(16),
     range: Range::Count(1, 1024),
@@ -152,8 +149,6 @@ pub(super) const RUN_BITS: Parameter = Parameter {
     range: Range::Count(0, 8),
     source: "S1 section III-B",
 };
-
-pub(super) const RUN_STRIPE: Parameter = Parameter { default: Value::Count(4), ..STRIPE };
 
 pub(super) const COUNTERS: &[(&str, &str)] = &[
     ("splits", "blocks split because an entry of theirs changed"),

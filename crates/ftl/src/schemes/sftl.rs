@@ -36,7 +36,7 @@
 //! # Departures
 //!
 //! Buffer share, threshold, and what a full buffer does are reconstructions; that the dirty buffer answers look-ups,
-//! and the dirty bits of cached pages, are ours. `stripe` is not 1, unlike with the other schemes: consecutive LPNs
+//! and the dirty bits of cached pages, are ours. `stripe` is 4, as with all caches by runs: consecutive LPNs
 //! only get consecutive PPNs as long as they go to the same die, which the paper's device of one die does by itself.
 //! Otherwise those of the engine (striping over dies, `victims = net-gain`, watermarks, TRIM).
 
@@ -44,15 +44,12 @@ mod buffer;
 mod cache;
 mod runs;
 
+use crate::Scheme;
 use crate::demand::Demand;
 use crate::demand::out_of_place::OutOfPlace;
-use crate::demand::parameters::{self, demand_parameters};
-use crate::{Parameter, Scheme, Value};
+use crate::demand::parameters::{self, RUN_STRIPE, demand_parameters};
 
 pub use cache::{BUFFER_SHARE, CompressedPages, Slot, THRESHOLD};
-
-/// `stripe`: as for other schemes, but runs are what this one lives on.
-pub const STRIPE: Parameter = Parameter { default: Value::Count(4), ..parameters::STRIPE };
 
 /// The row of `sftl`.
 pub(super) static ROW: Scheme = Scheme {
@@ -61,7 +58,7 @@ pub(super) static ROW: Scheme = Scheme {
     paper: "Jiang, Zhang, Yuan, Hu, Chen: S-FTL: an efficient address translation for flash memory by exploiting \
             spatial locality, MSST 2011 (S1 names it)",
     essay: include_str!("sftl.rs"),
-    parameters: demand_parameters![BUFFER_SHARE, THRESHOLD, STRIPE],
+    parameters: demand_parameters![BUFFER_SHARE, THRESHOLD, RUN_STRIPE],
     counters: &COUNTERS,
     phases: parameters::PHASES,
     has_cache: true,

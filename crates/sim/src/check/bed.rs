@@ -187,8 +187,10 @@ impl Visitor<Bench> for Lay<'_> {
         for (name, text) in overrides {
             settings.set(row.parameters, name, text).map_err(CheckError)?;
         }
+        // A page that takes log units is programmed as often as they need, and no oftener.
+        let programs = 1 + settings.get("lu").map_or(0, |_| settings.count("lu") as u32);
         if settings.get("translation-mode") == Some(Value::Word("slc")) {
-            drawn = Geometry { bits_per_cell: 2, slc_nop: 8, ..drawn };
+            drawn = Geometry { bits_per_cell: 2, slc_nop: programs, ..drawn };
         }
         let keeps_more = ["data-blocks", "spatial"].iter().any(|name| settings.get(name).is_some());
         if keeps_more || self.config.buffer.is_some() {
@@ -210,7 +212,7 @@ impl Visitor<Bench> for Lay<'_> {
                     return Err(CheckError(format!("formatting a sound device failed: {fault:?}")));
                 }
                 Err(refusal) if refusal.key == "nop" && g.nop == 1 => {
-                    g.nop = 8;
+                    g.nop = programs;
                     continue;
                 }
                 // A choice of ours that does not fit this device goes back to its default; a cache grows.

@@ -493,6 +493,16 @@ impl Visitor<Bench> for Tell<'_> {
         let operation = operations.next().expect("operations never end");
         let first_told = run_up.len().saturating_sub(5);
         let mut story = Story(Some(run_up.split_off(first_told)));
+        if let Some(CutPoint { command, face }) = replay.first {
+            let mut dry = session.clone();
+            guarded(|| dry.step(&operation).map_err(Stop::text)).map_err(CheckError)?;
+            let seen = dry.flash.inner_mut().seen();
+            let faces = seen.get(command as usize).map(|seen| CutPoint::faces(seen.op));
+            if faces.is_none_or(|faces| face >= faces) {
+                let there = faces.map_or(format!("{} changing commands", seen.len()), |faces| format!("{faces} faces"));
+                return Err(CheckError(format!("case {replay}: there are {there} to choose from, counted from 0")));
+            }
+        }
         let end = if let Some(first) = replay.first {
             let mut case = Case { bed, operation: replay.operation, first, second: None, storm: replay.storm, story };
             let end = guarded(|| {

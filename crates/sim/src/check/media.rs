@@ -13,7 +13,7 @@ use ftl::{Ftl, Scheme};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How many times as many operations as a run with cuts.
-const LONGER: u32 = 4;
+pub(super) const LONGER: u32 = 4;
 /// Operations after the first that a full device refuses.
 const INSISTENCE: usize = 32;
 

@@ -88,6 +88,14 @@ fn a_replay_of_a_case_that_holds_says_so() {
 }
 
 #[test]
+fn cases_that_do_not_exist_are_refused() {
+    for case in ["1:400", "1:ram.400", "1:media.1600", "1:40.99.0", "1:40.0.9"] {
+        let refused = replay(&brief("page"), &case.parse().unwrap());
+        assert!(refused.as_ref().is_err_and(|error| error.0.contains("there ")), "{case}: {refused:?}");
+    }
+}
+
+#[test]
 fn results_do_not_depend_on_threads() {
     let config = CheckConfig { seeds: 0..4, ..brief("page") };
     let one = checked(&CheckConfig { threads: 1, ..config.clone() }).unwrap();

@@ -166,7 +166,11 @@ fn related(row: &Row, name: &str, ground: &Ground) -> Result<Measured, String> {
     let factor = factor(row.unit);
     let other = |measure: &str, name: Option<&String>| taken(name.map_or("", String::as_str), measure, ground);
     let divided = |part: f64, whole: f64, factor: f64| {
-        sim::report::ratio(part * factor, whole).map(Measured::exact).ok_or_else(|| "divides by zero".to_owned())
+        let zero = || match row.relation {
+            Relation::Share => format!("{name}: {} is 0", row.whole.as_deref().unwrap_or_default()),
+            _ => format!("{}: {} is 0", row.against.as_deref().unwrap_or_default(), row.measure),
+        };
+        sim::report::ratio(part * factor, whole).map(Measured::exact).ok_or_else(zero)
     };
     match row.relation {
         Relation::Share => {

@@ -108,7 +108,7 @@ fn deviation_text(deviation: f64, unit: &str) -> String {
     let number = units::number(deviation.abs());
     let sign = match deviation {
         0.0 => return if in_points(unit) { "0" } else { "0 %" }.to_owned(),
-        below if below < 0.0 => "−",
+        below if below < 0.0 => "-",
         _ => "+",
     };
     if in_points(unit) { format!("{sign}{number} pts") } else { format!("{sign}{number} %") }
@@ -488,7 +488,7 @@ mod tests {
 
     #[test]
     fn deviations_are_in_points_or_percent() {
-        assert_eq!(deviation_text(-3.2, "%"), "−3.20 pts");
+        assert_eq!(deviation_text(-3.2, "%"), "-3.20 pts");
         assert_eq!(deviation_text(12.5, "µs"), "+12.5 %");
         assert_eq!(deviation_text(0.0, "points"), "0");
         assert_eq!(deviation_text(0.0, ""), "0 %");

@@ -6,9 +6,9 @@
 //! | segmented LRU | LRU of the probationary segment; a second use moves a line to the protected segment, whose
 //! overflow returns (Karedla et al. 1994; DFTL names it) |
 //! | LFU | least often used since it was loaded; among equals the least recently used |
-//! | real + ghost | FlashSim's: lines enter the real list; its overflow moves the least used to the ghost list; the
-//! least used ghost is evicted; a ghost hit that has been used as often as the least used real line changes places
-//! with it |
+//! | real + ghost | FlashSim's: lines enter the real list as its most used; its overflow moves the least used to the
+//! ghost list; the least used ghost is evicted; a ghost hit that has been used as often as the least used real line
+//! changes places with it |
 
 use crate::{Loader, Saver};
 use alloc::collections::BTreeSet;
@@ -160,7 +160,9 @@ impl Order {
             OrderKind::Lru | OrderKind::SegmentedLru => self.push(slot, 0),
             OrderKind::Lfu | OrderKind::RealGhost => {
                 self.clock += 1;
-                self.uses[slot as usize] = 1;
+                // FlashSim takes a new line for the most used.
+                let most = self.ranks[0].last().filter(|_| self.kind == OrderKind::RealGhost).map_or(0, |rank| rank.0);
+                self.uses[slot as usize] = (most + 1).min(u32::MAX >> 1);
                 self.stamp[slot as usize] = self.clock;
                 if self.kind == OrderKind::RealGhost && !self.loading && self.ranks[0].len() >= self.limit {
                     self.demote();
@@ -385,5 +387,7 @@ mod tests {
         assert_eq!(evictions(OrderKind::RealGhost, 5, &[1, 2, 3, 4, 5, 6]), [1]);
         // A hit on ghost 1 makes it as used as no real line, so it returns and 2 becomes the ghost.
         assert_eq!(evictions(OrderKind::RealGhost, 5, &[1, 2, 3, 4, 5, 1, 6]), [2]);
+        // Uses of long ago do not keep 1: what was loaded since counts as used more often.
+        assert_eq!(evictions(OrderKind::RealGhost, 5, &[1, 1, 1, 2, 3, 4, 5, 6]), [1]);
     }
 }

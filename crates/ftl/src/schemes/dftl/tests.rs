@@ -113,6 +113,24 @@ fn lines_of_one_entry_are_dftl_with_lru() {
     assert_eq!(dftl, lines);
 }
 
+#[test]
+fn discarding_nothing_writes_nothing() {
+    let mut flash = Transcript::new(Nand::<NoData, Brief>::new(geometry()));
+    let pairs = [("cache-bytes", "64"), ("durable-trim", "on")];
+    let mut dftl = Dftl::format(&mut flash, 64, &settings(&ROW, &pairs)).unwrap().unwrap();
+    flash.take();
+    let discard = |dftl: &mut Dftl, flash: &mut Transcript<Nand<NoData, Brief>>| {
+        dftl.trim(flash, Lpn(0), 32).unwrap();
+        flash.take().iter().map(|line| line.as_bytes()[0] as char).collect::<Vec<_>>()
+    };
+    assert_eq!(discard(&mut dftl, &mut flash), []);
+    dftl.write(&mut flash, Lpn(5), &()).unwrap();
+    flash.take();
+    // The cache knows that there is something; afterwards the translation page says that there is not.
+    assert_eq!(discard(&mut dftl, &mut flash), ['W']);
+    assert_eq!(discard(&mut dftl, &mut flash), ['R']);
+}
+
 /// What a scheme counts in 40,000 random writes to a full device.
 fn counted<S: Ftl<Nand<NoData, Brief>>>(row: &Scheme, pairs: &[(&str, &str)], blocks: u32) -> Vec<(&'static str, u64)> {
     let g = Geometry { blocks_per_die: blocks, pages_per_block: 32, page_bytes: 4096, ..Geometry::default() };

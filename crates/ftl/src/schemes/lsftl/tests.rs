@@ -73,13 +73,13 @@ fn worked_example_four_evictions() {
 }
 
 /// Commands of a run of reads and writes.
-fn commands(row: &'static Scheme, pages: u32, settings: &Settings) -> Vec<String> {
-    struct Run<'a>(u32, &'a Settings);
+fn commands_on(g: Geometry, row: &'static Scheme, pages: u32, settings: &Settings) -> Vec<String> {
+    struct Run<'a>(Geometry, u32, &'a Settings);
     impl crate::schemes::Visitor<Transcript<Nand>> for Run<'_> {
         type Output = Vec<String>;
         fn visit<S: Ftl<Transcript<Nand>>>(self, _: &'static Scheme) -> Vec<String> {
-            let Run(pages, settings) = self;
-            let mut flash = Transcript::new(Nand::new(geometry(80)));
+            let Run(g, pages, settings) = self;
+            let mut flash = Transcript::new(Nand::new(g));
             let mut ftl = S::format(&mut flash, pages, settings).unwrap().unwrap();
             let mut rng = Rng::new(5);
             for _ in 0..20_000 {
@@ -95,19 +95,25 @@ fn commands(row: &'static Scheme, pages: u32, settings: &Settings) -> Vec<String
             commands
         }
     }
-    crate::schemes::visit(row.name, Run(pages, settings)).unwrap()
+    crate::schemes::visit(row.name, Run(g, pages, settings)).unwrap()
+}
+
+fn commands(row: &'static Scheme, pages: u32, settings: &Settings) -> Vec<String> {
+    commands_on(geometry(80), row, pages, settings)
 }
 
 #[test]
 fn without_log_units_it_is_dftl() {
-    // Half of a page of 512 bytes is a log that is not used: 64 entries, as a page of 256 bytes has.
-    let small = Geometry { page_bytes: 512, ..geometry(80) };
-    assert_eq!(small.entries_per_page(), 128);
-    // The same number of entries in a page and in the cache: a map of one page in either scheme.
-    let cache = |directory: u64| (directory + 24 * 8).to_string();
-    let off = settings(&ROW, &[("lu", "0"), ("log-share", "0.05"), ("cache-bytes", &cache(6))]);
+    // Half of a page of 1 KiB is a log that is not used: 128 entries, as a page of 512 bytes has; four such pages.
+    let cache = |directory: u64| (4 * directory + 24 * 8).to_string();
+    let off = settings(&ROW, &[("lu", "0"), ("log-share", "0.5"), ("cache-bytes", &cache(6))]);
     let dftl = settings(&dftl::ROW, &[("cache-bytes", &cache(4))]);
-    assert!(commands(&ROW, 100, &off) == commands(&dftl::ROW, 100, &dftl), "the commands differ");
+    let large = Geometry { page_bytes: 1024, ..geometry(80) };
+    let without = commands_on(large, &ROW, 400, &off);
+    assert!(without == commands(&dftl::ROW, 400, &dftl), "the commands differ");
+    for sort in ["translation_update", "translation_load", "translation_gc", "data_gc"] {
+        assert!(without.iter().any(|line| line.ends_with(sort)), "no {sort}");
+    }
 }
 
 #[test]

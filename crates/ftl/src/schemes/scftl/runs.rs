@@ -199,6 +199,9 @@ impl Runs {
         if head != NONE {
             self.dirty_previous[head as usize] = slot;
         }
+        if self.threshold == 0 {
+            return;
+        }
         let count = &mut self.modified_count[tvpn.index()];
         if *count == self.threshold {
             put(&mut self.heavy, slot, true);

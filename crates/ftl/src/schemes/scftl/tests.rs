@@ -37,6 +37,7 @@ fn worked_example_a_spatial_fetch_and_a_split() {
     }
     // Discarding many pages writes their translation page with all that the cache has; a mount starts with none.
     for page in 0..4 {
+        scftl.write(&mut flash, Lpn(page * 128 + 100), &99).unwrap();
         scftl.trim(&mut flash, Lpn(page * 128 + 100), 20).unwrap();
     }
     let (mut scftl, report) = Scftl::mount(&mut flash, 512, &settings).unwrap().unwrap();
@@ -62,7 +63,9 @@ fn worked_example_a_spatial_fetch_and_a_split() {
     flash.take();
     // The run is split in three: 13 goes, and 3, whose translation page is written.
     scftl.write(&mut flash, lpn(11), &111).unwrap();
-    let writes = flash.take();
+    let mut writes = flash.take();
+    // After a mount a free block is erased before it is used.
+    writes.retain(|line| !line.ends_with("recovery"));
     assert_eq!(writes.len(), 3, "{writes:?}");
     assert!(writes[0].starts_with('R') && writes[0].ends_with("translation_update"), "{writes:?}");
     assert!(writes[1].starts_with('W') && writes[1].ends_with("translation 0 translation_update"), "{writes:?}");

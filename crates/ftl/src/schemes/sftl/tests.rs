@@ -237,7 +237,7 @@ fn a_cache_below_a_page_is_refused_with_the_reason() {
 
 /// A device written in sequence fits whole into a small cache: all misses are first ones.
 #[test]
-fn a_sequential_map_fits_into_a_tenth_of_its_size() {
+fn a_sequential_map_fits_into_a_third_of_its_size() {
     let mut flash = Nand::<NoData, Brief>::new(geometry(160));
     // Six raw pages would take 3120 bytes. Each is loaded when nothing of it is mapped yet, and shrinks.
     let pairs = [("cache-bytes", "900"), ("buffer-share", "0")];
