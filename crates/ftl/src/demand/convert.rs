@@ -7,9 +7,9 @@
 //! translation page names yet as it finds those of a collection.
 //!
 //! A conversion takes a block of copies and a translation page, and kills as many pages elsewhere. It is begun only if
-//! that leaves as many free blocks as those at which collection starts, after a few collections if need be, and is given
-//! up, until the cache asks again, if there are not enough, a page cannot be read, or a program fails: the sources are untouched until the
-//! translation page is written. Hence it never stands between the host and its page.
+//! that leaves as many free blocks as those at which collection starts, after a few collections if need be, and is
+//! given up, until the cache asks again, if there are not enough, a page cannot be read, or a program fails: the
+//! sources are untouched until the translation page is written. Hence it never stands between the host and its page.
 
 use super::cache::{Cache, Entry};
 use super::map::Store;

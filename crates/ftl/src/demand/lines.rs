@@ -13,8 +13,8 @@ use flash::{Cause, Flash, Lpn, Ppn, Tvpn};
 /// `replacement`: which entry to evict.
 pub const REPLACEMENT: Parameter = Parameter {
     name: "replacement",
-    summary: "which cached entry or line to evict: lru, slru (a second use protects, up to four fifths), lfu, real-ghost \
-              (FlashSim's two lists by uses); the last two take 4 bytes each more",
+    summary: "which cached entry or line to evict: lru, slru (a second use protects, up to four fifths of the \
+              cache), lfu, real-ghost (FlashSim's two lists by uses); the last two take 4 bytes each more",
     unit: "",
     default: Value::Word("slru"),
     range: Range::Words(OrderKind::NAMES),
