@@ -31,8 +31,9 @@
 //! each block.)
 //!
 //! Otherwise `victims` decides between the two sorts. `plain` is the papers' rule: one policy over all blocks.
-//! `net-gain` (the idea, not the sum: no updates are counted) collects a translation block only if it has half a block fewer live pages than the policy's data victim:
-//! translation pages die soon by themselves (each collection of data kills many), so waiting for them pays.
+//! `net-gain` (the idea, not the sum: no updates are counted) collects a translation block only if it has half a block
+//! fewer live pages than the policy's data victim: translation pages die soon by themselves (each collection of data
+//! kills many), so waiting for them pays.
 //!
 //! A conversion (`convert.rs`) takes as many pages as it kills, and is begun only if that leaves all of this room.
 //!
