@@ -59,7 +59,7 @@ pub const GC_HIGH: Parameter = Parameter {
 
 /// The advice where a device has fewer than `blocks` blocks: the spare share with which it has as many.
 pub fn more_spare(g: &Geometry, logical_pages: u32, blocks: u64) -> String {
-    let pages = blocks.next_multiple_of(u64::from(g.die_count())) * u64::from(g.pages_per_block);
+    let pages = blocks * u64::from(g.pages_per_block);
     let share = 100.0 * (1.0 - f64::from(logical_pages) / pages as f64);
     // Rounded up to hundredths.
     format!("give more spare space, at least {:.2} %", share + 0.005)
