@@ -922,3 +922,6 @@ impl Cache for Runs {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
