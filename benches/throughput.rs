@@ -275,15 +275,10 @@ fn main() {
             page(name, gib, medium, requests);
         }
     }
-    for (name, scheme) in [
-        ("dftl financial1 64 KiB", "dftl"),
-        ("dftl-e financial1 64 KiB", "dftl-e"),
-        ("lazyftl financial1 64 KiB", "lazyftl"),
-        ("tpftl financial1 64 KiB", "tpftl"),
-        ("cftl financial1 64 KiB", "cftl"),
-    ] {
-        if wanted(name) {
-            demand_paged(name, scheme, 3_000_000);
+    for row in schemes::SCHEMES.iter().filter(|row| row.has_cache && row.name != "canary") {
+        let name = format!("{} financial1 64 KiB", row.name);
+        if wanted(&name) {
+            demand_paged(&name, row.name, 3_000_000);
         }
     }
     for (name, scheme) in

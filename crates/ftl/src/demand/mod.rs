@@ -374,9 +374,9 @@ impl<C: Cache, S: Store> Demand<C, S> {
         if lpns.clone().any(|lpn| cached(lpn).is_some_and(|ppn| ppn != Ppn::NONE)) {
             return Ok(true);
         }
-        let Some(Page { oob, words }) = self.map.read(flash, tvpn)? else { return Ok(false) };
+        let Some(page) = self.map.read(flash, tvpn)? else { return Ok(false) };
         let mut stored = vec![Ppn::NONE.0; lpns.len()];
-        self.map.store.entries(Page { oob, words }, self.map.store.locate(lpns.start).1, &mut stored);
+        self.map.store.entries(page, self.map.store.locate(lpns.start).1, &mut stored);
         Ok(lpns.zip(stored).any(|(lpn, ppn)| ppn != Ppn::NONE.0 && cached(lpn).is_none()))
     }
 
