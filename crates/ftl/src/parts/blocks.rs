@@ -222,6 +222,31 @@ impl Blocks {
         Some((block, suspect))
     }
 
+    /// As [`Blocks::open`], with no page live yet: for schemes that fill a block in any order and over a long time. Each
+    /// page is revived when it is programmed.
+    pub fn open_blank(&mut self, die: usize) -> Option<(Block, bool)> {
+        let (block, suspect) = self.open(die)?;
+        self.discard_open(block);
+        Some((block, suspect))
+    }
+
+    /// A block that was opened blank and holds nothing needed goes back to the free list; it is erased before its next
+    /// use.
+    pub fn give_back(&mut self, block: Block) {
+        self.suspect[block.index() / 64] |= 1 << (block.index() % 64);
+        self.free[self.geometry.die_of(block).index()].push_back(block.0);
+        self.free_total += 1;
+    }
+
+    /// Live bits of a block, 64 pages from page `64 * word` on.
+    #[inline(always)]
+    pub fn live_bits(&self, block: Block, word: u32) -> u64 {
+        let page = self.geometry.page(block, word * 64).index();
+        let bits = self.bits[page / 64] >> (page % 64);
+        let p = self.geometry.pages_per_block;
+        if p < 64 { bits & ((1 << p) - 1) } else { bits }
+    }
+
     /// Puts a block back that was opened and found to be unusable before its first program, to be retired.
     pub fn discard_open(&mut self, block: Block) {
         self.set_bits(block, false);

@@ -5,6 +5,7 @@
 pub mod cdftl;
 pub mod cftl;
 pub mod dftl;
+pub mod fast;
 pub mod lazyftl;
 pub mod lsftl;
 pub mod null;
@@ -59,6 +60,7 @@ schemes! {
     scftl::Scftl => scftl::ROW_CAST,
     lsftl::ScftlLog => lsftl::ROW_RUNS,
     lazyftl::LazyFtl => lazyftl::ROW,
+    fast::Fast => fast::ROW,
     #[cfg(feature = "canary")]
     canary::Canary => canary::ROW,
 }
