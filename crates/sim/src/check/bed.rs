@@ -281,6 +281,7 @@ fn vary(row: &Scheme, seed: u64, rng: &mut Rng) -> Settings {
             ("seed", _) => Value::Count(seed),
             ("cache-bytes", Range::Count(low, _)) => Value::Count(low.max(32) + rng.below(256)),
             ("spatial", Range::Count(..)) => Value::Count(1 + rng.below(8)),
+            ("fine-entries", Range::Count(..)) => Value::Count(rng.below(24)),
             // Half of the seeds keep a parameter's default.
             _ if rng.chance(0.5) => continue,
             (_, Range::Switch) => Value::Switch(rng.chance(0.5)),
