@@ -337,6 +337,14 @@ impl Core {
         self.written.end(block) == 0
     }
 
+    /// Pages of a block that can be programmed.
+    pub fn blank_pages(&self, block: Block) -> u32 {
+        match self.g.order {
+            ProgramOrder::Any => self.p() - self.written.count(block),
+            _ => self.p() - self.written.end(block),
+        }
+    }
+
     /// The first page of a block at or after `from` that can be programmed.
     #[inline]
     pub fn next_writable(&self, block: Block, from: u32) -> Option<u32> {

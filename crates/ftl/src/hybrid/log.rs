@@ -125,6 +125,8 @@ impl Slots {
         self.entries[slot as usize] = LogBlock { block: block.0, next: 0, begun: self.begun };
         self.of_block[block.index()] = slot;
         self.live[slot as usize] = HELD;
+        let first = slot as usize * self.pages_per_block as usize;
+        self.lpn_at[first..first + self.pages_per_block as usize].fill(NONE);
         slot
     }
 

@@ -316,10 +316,7 @@ impl Core {
         victim: Slot,
     ) -> Result<Option<(Slot, u32)>, Error<F::Fault>> {
         let from = self.next_writable(obsolete, 0);
-        let blank = match self.g.order {
-            ProgramOrder::Any => self.p() - self.written.count(obsolete),
-            _ => self.p() - self.written.end(obsolete),
-        };
+        let blank = self.blank_pages(obsolete);
         let (Some(first), Some((source, live))) = (from, self.slots.emptiest(victim)) else { return Ok(None) };
         if blank <= live {
             return Ok(None);

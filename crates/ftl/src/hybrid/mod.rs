@@ -112,7 +112,8 @@ pub trait Strategy: Sized + Clone + Debug + Send + 'static {
     fn load(&mut self, core: &Core, from: &mut Loader<'_>);
 
     /// Its own counters, behind those of the merges.
-    fn counters(&self) -> Vec<(&'static str, u64)> {
+    fn counters(&self, core: &Core) -> Vec<(&'static str, u64)> {
+        let _ = core;
         Vec::new()
     }
 
@@ -371,7 +372,7 @@ impl<F: Flash, S: Strategy> Ftl<F> for Hybrid<S> {
     fn counters(&self) -> Vec<(&'static str, u64)> {
         let names = MERGE_COUNTERS.iter().map(|&(name, _)| name);
         let mut out: Vec<(&'static str, u64)> = names.zip(self.core.merges.values()).collect();
-        out.extend(self.strategy.counters());
+        out.extend(self.strategy.counters(&self.core));
         out
     }
 

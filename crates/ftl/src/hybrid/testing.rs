@@ -1,7 +1,6 @@
 //! What the tests of the family share.
 
 use crate::{Ftl, Parameter, Settings};
-use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use flash::{Brief, Full, Geometry, Lpn, Nand, NoData, ProgramOrder, Tags, Transcript};
@@ -98,12 +97,12 @@ where
                 expected[lpn as usize] = Some(value);
             }
         }
-        if round % 16 == 0 {
+        if round.is_multiple_of(16) {
             scheme.audit(&mut flash).unwrap_or_else(|what| panic!("round {round}: {what}"));
         }
         for lpn in [first, rng.below(u64::from(pages)) as u32] {
             let value = scheme.read(&mut flash, Lpn(lpn)).unwrap().copied();
-            assert_eq!(value, expected[lpn as usize], "{}", format!("LPN {lpn} in round {round}"));
+            assert_eq!(value, expected[lpn as usize], "LPN {lpn} in round {round}");
         }
     }
     for lpn in 0..pages {

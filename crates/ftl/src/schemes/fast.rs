@@ -305,7 +305,7 @@ impl Strategy for OneSequential {
         self.request = Announced::load(from);
     }
 
-    fn counters(&self) -> Vec<(&'static str, u64)> {
+    fn counters(&self, _: &Core) -> Vec<(&'static str, u64)> {
         let Counters { pages, merges, mispredictions } = self.counters;
         vec![("sequential_pages", pages), ("sequential_merges", merges), ("mispredictions", mispredictions)]
     }

@@ -10,6 +10,7 @@ pub mod lazyftl;
 pub mod lsftl;
 pub mod null;
 pub mod page;
+pub mod rose;
 pub mod scftl;
 pub mod sftl;
 pub mod tpftl;
@@ -61,6 +62,7 @@ schemes! {
     lsftl::ScftlLog => lsftl::ROW_RUNS,
     lazyftl::LazyFtl => lazyftl::ROW,
     fast::Fast => fast::ROW,
+    rose::Rose => rose::ROW,
     #[cfg(feature = "canary")]
     canary::Canary => canary::ROW,
 }
