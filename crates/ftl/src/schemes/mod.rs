@@ -6,6 +6,7 @@ pub mod cdftl;
 pub mod cftl;
 pub mod dftl;
 pub mod fast;
+pub mod last;
 pub mod lazyftl;
 pub mod lsftl;
 pub mod null;
@@ -62,6 +63,7 @@ schemes! {
     lsftl::ScftlLog => lsftl::ROW_RUNS,
     lazyftl::LazyFtl => lazyftl::ROW,
     fast::Fast => fast::ROW,
+    last::Last => last::ROW,
     rose::Rose => rose::ROW,
     #[cfg(feature = "canary")]
     canary::Canary => canary::ROW,
