@@ -224,7 +224,8 @@ impl Chain {
     }
 }
 
-/// A flash medium. Eight calls, the contract of each above it; one that only repeats another, a hint, and a question.
+/// A flash medium. Eight calls, the contract of each above it; one that only repeats another, a hint, and a question;
+/// and three calls for the few schemes that keep a map of their own in the spare areas.
 ///
 /// Every command names its [`Cause`]. A medium refuses, by panicking, whatever a real chip would break on: programming
 /// a page that is not blank, breaking the program order or the NOP limit, mixing modes in a block, touching a bad
@@ -326,6 +327,19 @@ pub trait Flash {
     /// Enters another chain and returns the present one, to be handed back later. Use [`Collection`]. A medium without
     /// time ignores it.
     fn chain(&mut self, next: Chain) -> Chain;
+
+    /// The scheme keeps `bytes` of its own in the spare area of every page. Said first of all in
+    /// format and in mount, always with the same figure; a scheme that never says it costs a medium nothing. That they
+    /// fit beside what every spare area holds is the scheme's to check.
+    fn reserve_spare(&mut self, bytes: u32);
+
+    /// What goes into these bytes of blank page `ppn`, which the next changing command programs or copies to. What is
+    /// missing, or was never staged, is programmed as zero: a copy takes nothing along.
+    fn stage_spare(&mut self, ppn: Ppn, bytes: &[u8]);
+
+    /// The scheme's bytes in the spare area of page `ppn`, which the last [`Flash::read`] or [`Flash::read_oob`] read
+    /// and paid for: no command of its own. Empty if the page is blank, or its spare area torn.
+    fn spare(&self, ppn: Ppn) -> &[u8];
 }
 
 /// [`Flash::copy_run`] as what it stands for: one [`Flash::copy`] after another.

@@ -13,7 +13,8 @@
 //! | [`Record`], version and program number | [`Brief`], [`Full`] | 0, 16 |
 //!
 //! Kind, mode and address take 4 bytes always, packed as `kind:3 | mode:1 | address:28`; all ones is a blank page. SLC
-//! mode is a flag of the block. Metadata pages are stored whole by every choice. A measuring chip ([`Brief`]) moves a
+//! mode is a flag of the block. Metadata pages are stored whole by every choice, and so are the bytes that a scheme
+//! keeps in spare areas. A measuring chip ([`Brief`]) moves a
 //! metadata page's buffer on [`Flash::copy`] instead of copying it, which is ten times faster and safe because a scheme
 //! may not read the source again (it panics). A recoverable chip ([`Full`]) keeps the source until its block is erased,
 //! as flash does.
@@ -27,8 +28,10 @@ use core::convert::Infallible;
 use core::fmt;
 use core::ops::Range;
 use metadata::{MetaPages, Slot};
+use own::OwnBytes;
 
 mod metadata;
+mod own;
 
 /// What a chip, or a write buffer, keeps of host data.
 pub trait Store: Clone {
@@ -331,7 +334,7 @@ fn unpack(word: u32) -> Oob {
     Oob { kind, mode, address: word & ADDRESS_MASK, version: 0, program: 0, mark: 0 }
 }
 
-/// A torn page's spare word: kind torn, address 0. Differs from [`BLANK`].
+/// A torn page's spare word: kind torn, address 0. Differs from [`BLANK`], and only that is above it.
 const TORN: u32 = (Kind::Torn as u32) << 29;
 
 const BAD_BLOCK: u8 = 1;
@@ -368,6 +371,7 @@ pub struct Nand<S: Store = NoData, R: Record = Brief> {
     record: R,
     data: S,
     meta: MetaPages,
+    own: OwnBytes,
     /// One above the highest programmed page of each block; [`CLOSED`] in a block with flags.
     next: Vec<u16>,
     flags: Vec<u8>,
@@ -388,6 +392,7 @@ impl<S: Store, R: Record> Nand<S, R> {
             record: R::new(pages),
             data: S::new(pages, geometry.page_bytes as usize),
             meta: MetaPages::new(&geometry),
+            own: OwnBytes::NONE,
             next: vec![0; blocks],
             flags: vec![0; blocks],
             slc_next: Vec::new(),
@@ -399,7 +404,7 @@ impl<S: Store, R: Record> Nand<S, R> {
     pub fn simulator_bytes(&self) -> (u64, u64) {
         let record = if R::RECOVERABLE { 16 } else { 0 } + size_of_val(self.data.get(0));
         let blocks = self.next.len() * 3 + self.slc_next.len() * 2;
-        ((self.spare.len() * (4 + record) + blocks) as u64, self.meta.bytes())
+        ((self.spare.len() * (4 + record) + self.own.memory() + blocks) as u64, self.meta.bytes())
     }
 
     /// Flips one bit of a stored metadata page: what a test of honesty does. `None` if the page holds no metadata.
@@ -407,6 +412,14 @@ impl<S: Store, R: Record> Nand<S, R> {
         let slot = self.meta.find(ppn)?;
         self.meta.words_mut(slot)[word] ^= 1 << bit;
         Some(())
+    }
+
+    /// Flips one bit of what a scheme keeps in the spare area of a page.
+    ///
+    /// # Panics
+    /// If the scheme keeps no such bit.
+    pub fn flip_spare_bit(&mut self, ppn: Ppn, bit: usize) {
+        self.own.flip(ppn.index(), bit);
     }
 
     #[inline(always)]
@@ -584,6 +597,7 @@ impl<S: Store, R: Record> Flash for Nand<S, R> {
     fn read(&mut self, ppn: Ppn, _: Cause) -> Result<(Oob, Payload<'_, S::User>), Infallible> {
         let page = ppn.index();
         assert!(self.spare[page] != BLANK, "read of blank page {ppn}");
+        self.own.read = page;
         let mut oob = self.oob_at(page);
         if self.spoiled(page) {
             oob.kind = Kind::Torn;
@@ -605,6 +619,7 @@ impl<S: Store, R: Record> Flash for Nand<S, R> {
     #[inline]
     fn read_oob(&mut self, ppn: Ppn, _: Cause) -> Result<Option<Oob>, Infallible> {
         let page = ppn.index();
+        self.own.read = page;
         let mut oob = self.oob_at(page);
         if self.spare[page] >= METADATA && matches!(oob.kind, Kind::Translation | Kind::Checkpoint | Kind::Trim) {
             oob.mark = self.meta.find(ppn).map_or(0, |slot| self.meta.mark(slot));
@@ -714,6 +729,7 @@ impl<S: Store, R: Record> Flash for Nand<S, R> {
         if R::RECOVERABLE && !self.spoiled.is_empty() {
             self.spoiled.retain(|&page| !pages.contains(&(page as usize)));
         }
+        self.own.erase(pages.clone());
         self.spare[pages].fill(BLANK);
         self.meta.release(b);
         self.next[b] = 0;
@@ -724,6 +740,21 @@ impl<S: Store, R: Record> Flash for Nand<S, R> {
     #[inline(always)]
     fn chain(&mut self, next: Chain) -> Chain {
         next
+    }
+
+    fn reserve_spare(&mut self, bytes: u32) {
+        self.own.reserve(bytes as usize, self.spare.len());
+    }
+
+    fn stage_spare(&mut self, ppn: Ppn, bytes: &[u8]) {
+        assert!(self.spare[ppn.index()] == BLANK, "bytes for the spare area of page {ppn}, which is not blank");
+        self.own.put(ppn.index(), bytes);
+    }
+
+    fn spare(&self, ppn: Ppn) -> &[u8] {
+        let page = ppn.index();
+        assert!(self.own.read == page, "bytes of the spare area of page {ppn}, which was not read");
+        if self.spare[page] >= TORN { &[] } else { self.own.get(page) }
     }
 }
 
@@ -739,6 +770,7 @@ impl<S: Store, R: Record> Damage for Nand<S, R> {
         let mode = if self.is_slc_block(self.geometry.block_of(ppn)) { Mode::Slc } else { Mode::Normal };
         let page = self.take_page(ppn, mode);
         self.spare[page] = TORN;
+        self.own.put(page, &[]);
         self.record.put(page, 0, 0);
     }
 

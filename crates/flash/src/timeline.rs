@@ -347,6 +347,18 @@ impl<F: Flash> Flash for Timeline<F> {
         };
         outer
     }
+
+    fn reserve_spare(&mut self, bytes: u32) {
+        self.inner.reserve_spare(bytes);
+    }
+
+    fn stage_spare(&mut self, ppn: Ppn, bytes: &[u8]) {
+        self.inner.stage_spare(ppn, bytes);
+    }
+
+    fn spare(&self, ppn: Ppn) -> &[u8] {
+        self.inner.spare(ppn)
+    }
 }
 
 impl<F: Flash> Clocked for Timeline<F> {

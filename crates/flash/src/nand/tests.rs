@@ -408,3 +408,83 @@ fn measuring_mode_keeps_little_over_four_bytes_a_page() {
     let (pages, _) = Nand::<NoData, Brief>::new(g).simulator_bytes();
     assert!((pages as f64) < 4.05 * f64::from(g.page_count()));
 }
+
+/// What a scheme keeps in the spare area of a page, which is read for it.
+fn own(chip: &mut Nand<Tags, Full>, ppn: u32) -> Vec<u8> {
+    let Ok(_) = chip.read_oob(Ppn(ppn), Cause::Host);
+    chip.spare(Ppn(ppn)).to_vec()
+}
+
+fn with_own_bytes() -> Nand<Tags, Full> {
+    let mut chip = chip::<Full>(ProgramOrder::Strict, 1);
+    chip.reserve_spare(3);
+    for ppn in 0..2 {
+        chip.stage_spare(Ppn(ppn), &[1, 2, ppn as u8 + 3]);
+        put(&mut chip, ppn, 7);
+    }
+    chip
+}
+
+#[test]
+fn a_spare_area_holds_what_was_staged_for_it_until_the_erase() {
+    let mut chip = with_own_bytes();
+    // Nothing was staged for page 2, less than all for page 3, and a copy takes nothing along.
+    put(&mut chip, 2, 7);
+    chip.stage_spare(Ppn(3), &[9]);
+    let Ok(_) = chip.copy(Ppn(1), Ppn(3), Cause::DataGc, |_, _| ());
+    let Ok(_) = chip.copy(Ppn(1), Ppn(4), Cause::DataGc, |_, _| ());
+    let Ok(_) = chip.read(Ppn(1), Cause::Host);
+    assert_eq!(chip.spare(Ppn(1)), [1, 2, 4]);
+    assert_eq!([0, 2, 3, 4].map(|ppn| own(&mut chip, ppn)), [[1, 2, 3], [0; 3], [9, 0, 0], [0; 3]]);
+    assert_eq!(own(&mut chip, 5), []);
+    let Ok(()) = chip.erase(Block(0), Cause::DataGc);
+    put(&mut chip, 0, 7);
+    assert_eq!(own(&mut chip, 0), [0; 3]);
+    // A mount reserves them again.
+    chip.reserve_spare(3);
+    chip.flip_spare_bit(Ppn(0), 17);
+    assert_eq!(own(&mut chip, 0), [0, 0, 2]);
+}
+
+#[test]
+fn a_torn_spare_area_holds_nothing_of_the_schemes() {
+    let mut chip = with_own_bytes();
+    chip.spoil(Ppn(1));
+    assert_eq!(own(&mut chip, 1), [1, 2, 4], "the spare area reads well");
+    chip.stage_spare(Ppn(2), &[5; 3]);
+    chip.ruin(Ppn(2));
+    chip.half_erase(Block(1), EraseFace::Garbage, &mut Rng::new(1));
+    assert_eq!([2, 4].map(|ppn| own(&mut chip, ppn).len()), [0, 0]);
+}
+
+#[test]
+#[should_panic(expected = "which was not read")]
+fn refuses_bytes_of_a_spare_area_that_nobody_paid_for() {
+    let mut chip = with_own_bytes();
+    let _ = own(&mut chip, 0);
+    let _ = chip.spare(Ppn(1));
+}
+
+#[test]
+#[should_panic(expected = "which is not blank")]
+fn refuses_bytes_for_a_page_that_is_programmed() {
+    with_own_bytes().stage_spare(Ppn(0), &[1]);
+}
+
+#[test]
+#[should_panic(expected = "3 are reserved")]
+fn refuses_more_bytes_than_are_reserved() {
+    with_own_bytes().stage_spare(Ppn(2), &[1; 4]);
+}
+
+#[test]
+#[should_panic(expected = "3 bytes of each spare area were reserved, now 4")]
+fn refuses_another_reservation() {
+    with_own_bytes().reserve_spare(4);
+}
+
+#[test]
+fn bytes_of_a_scheme_count_as_the_simulators_memory() {
+    let bytes = |chip: &Nand<Tags, Full>| chip.simulator_bytes().0;
+    assert_eq!(bytes(&with_own_bytes()) - bytes(&chip::<Full>(ProgramOrder::Strict, 1)), 16 * 3);
+}
