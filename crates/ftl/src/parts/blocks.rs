@@ -222,7 +222,7 @@ impl Blocks {
     /// use.
     pub fn give_back(&mut self, block: Block) {
         self.suspect[block.index() / 64] |= 1 << (block.index() % 64);
-        self.free[self.geometry.die_of(block).index()].push_back(block.0);
+        self.free[self.geometry.die_of(block).index()].push(block.0, self.erases[block.index()]);
         self.free_total += 1;
     }
 
