@@ -12,7 +12,7 @@ use ftl::Settings;
 use ftl::schemes::{self, Visitor};
 use ftl::{Ftl, Scheme};
 use sim::device::DeviceSpec;
-use sim::experiment::{Config, Fill, Medium, Observer, PartialPages, run};
+use sim::experiment::{Config, Fill, Medium, Observer, PartialPages, Until, run};
 use sim::host::HostModel;
 use sim::workload::generate::{Context, generate};
 use sim::workload::{Intake, Operation, Request, Source, WorkloadError};
@@ -115,6 +115,7 @@ fn config(scheme: &'static str, settings: &[(&str, &str)], device: Device) -> Co
         partial: PartialPages::Ignore,
         medium: Medium::Brief,
         warmup: 0,
+        until: Until::WorkloadEnds,
         series_ns: 0,
     }
 }

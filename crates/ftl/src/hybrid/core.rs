@@ -6,6 +6,7 @@ use super::parameters;
 use super::score::Scores;
 use crate::parts::blocks::{Blocks, FreeOrder};
 use crate::parts::space::more_spare;
+use crate::parts::wear::{Mode as WearMode, Wear};
 use crate::{ConfigError, Error, Loader, Saver, Settings};
 use alloc::format;
 use alloc::string::String;
@@ -121,6 +122,7 @@ pub struct Core {
     program: u64,
     pub(super) version: u64,
     turn: u32,
+    pub(super) wear: Wear,
     /// What merges did.
     pub merges: Merges,
     /// Offsets that the merge in progress has copied; means nothing between merges.
@@ -179,6 +181,7 @@ impl Core {
             program: 1,
             version: 0,
             turn: 0,
+            wear: Wear::new(settings, g.block_count()),
             merges: Merges::default(),
             moved: Vec::new(),
         })
@@ -191,7 +194,7 @@ impl Core {
     pub fn exclude_bad<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
         for block in (0..self.g.block_count()).map(Block) {
             if flash.read_oob(self.g.page(block, 0), Cause::Recovery)?.is_some_and(|oob| oob.kind == Kind::Bad) {
-                self.blocks.retire(block);
+                self.retire(block);
             }
         }
         Ok(())
@@ -279,26 +282,59 @@ impl Core {
             let die = richest.expect("a device has a die");
             let (block, suspect) = self.blocks.open_blank(die as usize).ok_or(Error::Full)?;
             self.turn = (die + 1) % dies;
-            if suspect {
-                match flash.erase(block, Cause::Recovery) {
-                    Ok(()) => self.blocks.count_erase(block),
-                    Err(fault) if fault.kind() == FaultKind::EraseFailed => {
-                        self.mark_bad(flash, block)?;
-                        continue;
-                    }
-                    Err(fault) => return Err(fault.into()),
-                }
+            if self.prepare(flash, block, suspect)? {
+                return Ok(block);
             }
-            self.written.fill(block, false);
-            return Ok(block);
         }
+    }
+
+    /// Takes a certain block, if it is free.
+    ///
+    /// # Errors
+    /// The medium's.
+    pub(super) fn take_this_block<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        block: Block,
+    ) -> Result<Option<Block>, Error<F::Fault>> {
+        let Some((block, suspect)) = self.blocks.open_block(block) else { return Ok(None) };
+        self.blocks.discard_open(block);
+        Ok(self.prepare(flash, block, suspect)?.then_some(block))
+    }
+
+    /// Makes a block that was free ready for programs. False if it is bad.
+    fn prepare<F: Flash>(&mut self, flash: &mut F, block: Block, suspect: bool) -> Result<bool, Error<F::Fault>> {
+        if suspect {
+            match flash.erase(block, Cause::Recovery) {
+                Ok(()) => {
+                    self.blocks.count_erase(block);
+                    self.note_erase(block, Cause::Recovery);
+                }
+                Err(fault) if fault.kind() == FaultKind::EraseFailed => {
+                    self.mark_bad(flash, block)?;
+                    return Ok(false);
+                }
+                Err(fault) => return Err(fault.into()),
+            }
+        }
+        self.written.fill(block, false);
+        Ok(true)
     }
 
     fn mark_bad<F: Flash>(&mut self, flash: &mut F, block: Block) -> Result<(), Error<F::Fault>> {
         let mark = Oob { kind: Kind::Bad, mode: Mode::Normal, address: 0, version: 0, program: 0, mark: 0 };
         flash.program(self.g.page(block, 0), mark, Payload::None, Cause::Metadata)?;
-        self.blocks.retire(block);
+        self.retire(block);
         Ok(())
+    }
+
+    fn retire(&mut self, block: Block) {
+        self.blocks.retire(block);
+        self.wear.retired(block, self.blocks.erase_counts()[block.index()]);
+    }
+
+    fn note_erase(&mut self, block: Block, cause: Cause) {
+        self.wear.erased(block, self.blocks.erase_counts()[block.index()], cause);
     }
 
     /// A block that holds nothing live is erased and free, or marked bad if it failed a program.
@@ -315,6 +351,7 @@ impl Core {
         match flash.erase(block, cause) {
             Ok(()) => {
                 self.blocks.erased(block);
+                self.note_erase(block, cause);
                 self.written.fill(block, false);
                 self.merges.used_pages += used;
                 self.merges.erased += 1;
@@ -634,6 +671,9 @@ impl Core {
         if let Some(scores) = &self.scores {
             out.push(("scores of log blocks", scores.memory(self.p())));
         }
+        if self.wear.mode() != WearMode::Off {
+            out.push(("wear levelling", self.wear.memory()));
+        }
         out.push(("counters", 8 + 8 + 4 + 4 + self.doomed.len() as u64 * 8));
         out
     }
@@ -655,6 +695,7 @@ impl Core {
         if let Some(scores) = &self.scores {
             scores.save(out);
         }
+        self.wear.save(out);
     }
 
     /// Loads what [`Core::save`] saved into a blank core.
@@ -672,6 +713,8 @@ impl Core {
         if let Some(scores) = &mut self.scores {
             scores.load(from, &self.slots);
         }
+        let blocks = &self.blocks;
+        self.wear.load(blocks.erase_counts(), |block| blocks.is_bad(block), from);
         self.map_log_pages();
         self
     }

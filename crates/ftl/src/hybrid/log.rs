@@ -138,6 +138,13 @@ impl Slots {
         self.free.push(slot);
     }
 
+    /// Another block takes over the part of a log block.
+    pub fn rename(&mut self, slot: Slot, to: Block) {
+        let from = core::mem::replace(&mut self.entries[slot as usize].block, to.0);
+        self.of_block[from as usize] = NONE;
+        self.of_block[to.index()] = slot;
+    }
+
     /// A log block may be cleaned from now on; it has `live` live pages.
     pub fn close(&mut self, slot: Slot, live: u32) {
         self.live[slot as usize] = live as u16;

@@ -40,6 +40,7 @@ pub mod parameters;
 pub mod score;
 #[cfg(test)]
 pub(crate) mod testing;
+mod wear;
 
 pub use self::core::{Content, Core, MERGE_COUNTERS, Merges};
 pub use merge::{Merge, NewPage};
@@ -321,7 +322,8 @@ impl<F: Flash, S: Strategy> Ftl<F> for Hybrid<S> {
             self.core.tidy(flash)?;
         }
         let version = self.core.next_version();
-        self.strategy.write(&mut self.core, flash, lpn, version, Content::Data(data))
+        self.strategy.write(&mut self.core, flash, lpn, version, Content::Data(data))?;
+        self.core.level(flash)
     }
 
     fn trim(&mut self, flash: &mut F, first: Lpn, count: u32) -> Result<(), Error<F::Fault>> {

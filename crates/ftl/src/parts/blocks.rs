@@ -109,6 +109,17 @@ impl Blocks {
         self.live[block as usize] < self.geometry.pages_per_block as i16
     }
 
+    /// Whether a block is closed: it holds pages, and nothing is being done with it.
+    #[inline(always)]
+    pub fn is_closed(&self, block: Block) -> bool {
+        self.live[block.index()] < OPEN
+    }
+
+    /// Whether a block is free: it holds nothing, and can be opened.
+    pub fn is_free(&self, block: Block) -> bool {
+        self.live[block.index()] == OPEN && !self.is_bad(block)
+    }
+
     /// Erase counts of all blocks.
     pub fn erase_counts(&self) -> &[u32] {
         &self.erases
@@ -196,8 +207,18 @@ impl Blocks {
     /// value says that it must be erased before its first program.
     pub fn open(&mut self, die: usize) -> Option<(Block, bool)> {
         let block = self.free[die].pop()?;
+        Some(self.begin(Block(block)))
+    }
+
+    /// As [`Blocks::open`], but a certain block. `None` if it is not free.
+    pub fn open_block(&mut self, block: Block) -> Option<(Block, bool)> {
+        let die = self.geometry.die_of(block).index();
+        let free = self.free[die].take(block.0, self.erases[block.index()]);
+        free.then(|| self.begin(block))
+    }
+
+    fn begin(&mut self, block: Block) -> (Block, bool) {
         self.free_total -= 1;
-        let block = Block(block);
         self.live[block.index()] = OPEN + self.geometry.pages_per_block as i16;
         self.set_bits(block, true);
         if self.tracks_age {
@@ -207,7 +228,7 @@ impl Blocks {
         }
         let suspect = bit(&self.suspect, block.index());
         self.suspect[block.index() / 64] &= !(1 << (block.index() % 64));
-        Some((block, suspect))
+        (block, suspect)
     }
 
     /// As [`Blocks::open`], with no page live yet: for schemes that fill a block in any order and over a long time. Each

@@ -38,7 +38,7 @@ use crate::hybrid::{
     self, Announced, Content, Core, Filling, Hybrid, MERGE_COUNTERS, Merge, Strategy, counters_and, erase_obsolete,
     log, log::Slot, parameters,
 };
-use crate::parts::space;
+use crate::parts::{space, wear};
 use crate::schemes::fast::{SEQUENTIAL_BYTES, large_pages};
 use crate::schemes::page::DURABLE_TRIM;
 use crate::{ConfigError, Error, Loader, Parameter, Range, Saver, Scheme, Settings, Value};
@@ -109,6 +109,10 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     parameters::COPY_COST,
     parameters::ERASE_COST,
     space::FREE_ORDER,
+    wear::WEAR_LEVELLING,
+    wear::WEAR_THRESHOLD,
+    wear::BET_K,
+    wear::BET_THRESHOLD,
     DURABLE_TRIM,
 ];
 

@@ -120,3 +120,41 @@ fn without_techniques_it_is_fast_without_a_sequential_log_block() {
         assert_eq!(ours, write_request(&mut other, &mut fast, first, pages));
     }
 }
+
+#[test]
+fn data_survives_wear_levelling_in_every_mode() {
+    for order in [ProgramOrder::Any, ProgramOrder::Strict] {
+        for mode in ["swap", "static", "bet"] {
+            let g = Geometry { order, ..small(16) }.checked().unwrap();
+            let pairs = [
+                ("wear-levelling", mode),
+                ("wear-threshold", "1"),
+                ("bet-threshold", "2"),
+                ("free-order", "least-worn"),
+                ("durable-trim", "on"),
+            ];
+            torture::<Rose>(PARAMETERS, &pairs, g, 42, 1500);
+        }
+    }
+}
+
+/// The specification of wear levelling: cold data move to the block that was erased most, place by place.
+#[test]
+fn cold_data_move_to_the_most_worn_block() {
+    let pairs = [("wear-levelling", "swap"), ("wear-threshold", "2"), ("ebw", "off"), ("fpr", "off")];
+    let (mut flash, mut rose) = formatted::<Rose>(small(5), 8, &settings(PARAMETERS, &pairs));
+    write_each(&mut flash, &mut rose, &[0, 1, 2, 3, 4, 5, 6, 7]);
+    let mut moved = Vec::new();
+    for _ in 0..60 {
+        let lines = write_each(&mut flash, &mut rose, &[4]);
+        moved.extend(lines.into_iter().filter(|line| line.ends_with("wear_levelling")));
+    }
+    let (copies, erases) = (
+        moved.iter().filter(|line| line.starts_with('R')).count(),
+        moved.iter().filter(|line| line.starts_with('E')).count(),
+    );
+    assert!(erases > 0 && copies >= erases, "{moved:?}");
+    let counts = rose.core.blocks.erase_counts();
+    let spread = counts.iter().max().unwrap() - counts.iter().min().unwrap();
+    assert!(spread <= 3, "{counts:?}");
+}
