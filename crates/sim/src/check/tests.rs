@@ -70,8 +70,8 @@ fn seeds_that_failed_once_hold() {
     }
 }
 
-/// Single pages are the rule, so that collections have work; yet whole blocks come, for schemes that treat them in a way
-/// of their own, and requests of which the end never comes.
+/// Single pages are the rule, so that collections have work; yet whole blocks come, for schemes that treat them in a
+/// way of their own, and requests of which the end never comes.
 #[test]
 fn operations_are_requests_of_one_page_a_few_and_whole_blocks() {
     let beds: Vec<Bed> = (0..8).map(|seed| lay(&brief("page"), seed).unwrap()).collect();
