@@ -86,14 +86,16 @@ fn seeds_that_failed_once_hold() {
     }
 }
 
-/// Single pages are the rule, so that collections have work; yet whole blocks come, for schemes that treat them in a way
-/// of their own, and requests of which the end never comes.
+/// Single pages are the rule, so that collections have work; yet whole blocks come, for schemes that treat them in a
+/// way of their own, and requests of which the end never comes.
 #[test]
 fn operations_are_requests_of_one_page_a_few_and_whole_blocks() {
-    let bed = lay(&brief("page"), 1).unwrap();
-    let block = bed.geometry.pages_per_block;
+    let beds: Vec<Bed> = (0..8).map(|seed| lay(&brief("page"), seed).unwrap()).collect();
     let [mut writes, mut single, mut whole, mut across, mut broken_off, mut reads, mut discards] = [0; 7];
-    for Operation { action, .. } in bed.operations("operations").take(10_000) {
+    for (bed, Operation { action, .. }) in
+        beds.iter().flat_map(|bed| bed.operations("operations").take(2000).map(move |operation| (bed, operation)))
+    {
+        let block = bed.geometry.pages_per_block;
         let (Action::Write(request, _) | Action::Read(request) | Action::Trim(request)) = action else { continue };
         let (first, end) = (request.first.0, request.first.0 + request.pages);
         assert!(first < end && end <= bed.logical_pages, "{action:?}");
