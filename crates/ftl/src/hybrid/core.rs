@@ -216,7 +216,9 @@ impl Core {
     /// Logical block and place in it.
     #[inline(always)]
     pub fn split(&self, lpn: Lpn) -> (u32, u32) {
-        (lpn.0 / self.g.pages_per_block, lpn.0 % self.g.pages_per_block)
+        // A block has a power of two of pages.
+        let p = self.g.pages_per_block;
+        (lpn.0 >> p.trailing_zeros(), lpn.0 & (p - 1))
     }
 
     /// The logical pages of a logical block.
@@ -524,16 +526,22 @@ impl Core {
             return Ok(false);
         }
         self.merges.logged += 1;
-        let (lbn, _) = self.split(lpn);
-        self.change_terms(lbn, |core| {
-            core.supersede(lpn);
-            core.slots.put(slot, offset, lpn);
-            core.slots.advance(slot, offset + 1);
-            core.blocks.revive(ppn);
-            core.log_map[lpn.index()] = ppn.0;
-            core.logged[lbn as usize] += 1;
-        });
+        self.slots.advance(slot, offset + 1);
+        self.score_log_page(lpn, slot);
+        self.enter_log(lpn, slot, offset);
         Ok(true)
+    }
+
+    /// A place of a log block is where a page lies now.
+    #[inline]
+    pub(super) fn enter_log(&mut self, lpn: Lpn, slot: Slot, offset: u32) {
+        let ppn = self.g.page(self.slots.block(slot), offset);
+        let (lbn, _) = self.split(lpn);
+        self.supersede(lpn);
+        self.slots.put(slot, offset, lpn);
+        self.blocks.revive(ppn);
+        self.log_map[lpn.index()] = ppn.0;
+        self.logged[lbn as usize] += 1;
     }
 
     /// The live copy of a page dies, wherever it is.
@@ -606,6 +614,47 @@ impl Core {
         let result = change(self);
         self.add_terms(lbn, 1);
         result
+    }
+
+    /// A page is about to enter a log block: changes the scores as [`Core::change_terms`] would, with one look at what the
+    /// logical block has in the log. Where a page leaves the log for another place there, most scores stay as they are.
+    #[inline]
+    fn score_log_page(&mut self, lpn: Lpn, to: Slot) {
+        let Some(mut scores) = self.scores.take() else { return };
+        let (lbn, _) = self.split(lpn);
+        let slot_of = |ppn| self.slots.of(self.g.block_of(Ppn(ppn))).expect("the log map names log blocks");
+        let from = self.in_log(lpn).map_or(NONE, |ppn| slot_of(ppn.0));
+        let left_data = u32::from(from == NONE && self.in_data(lpn).is_some());
+        let live = self.data_block(lbn).map_or(0, |block| self.blocks.live_of(block));
+        let log = u32::from(self.logged[lbn as usize]);
+        let before = scores.term(live, log);
+        let after = scores.term(live - left_data, log + u32::from(from == NONE));
+        let (mut in_from, mut in_to, mut left) = (0, 0, log);
+        scores.new_round();
+        for lpn in self.lpns(lbn) {
+            if left == 0 {
+                break;
+            }
+            let ppn = self.log_map[lpn as usize];
+            if ppn == NONE {
+                continue;
+            }
+            left -= 1;
+            let slot = slot_of(ppn);
+            in_from += u32::from(slot == from);
+            in_to += u32::from(slot == to);
+            if before != after && slot != from && slot != to && scores.is_first(slot) {
+                scores.add(slot, after - before);
+            }
+        }
+        let change = if in_to > 0 { after - before } else { after };
+        if change != 0 {
+            scores.add(to, change);
+        }
+        if from != NONE && from != to && in_from == 1 {
+            scores.add(from, -before);
+        }
+        self.scores = Some(scores);
     }
 
     /// Adds what merging a logical block costs to the scores of the log blocks that it has pages in, or takes it off.

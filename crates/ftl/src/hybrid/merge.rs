@@ -348,14 +348,7 @@ impl Core {
         for (offset, to) in moves {
             let lpn = self.slots.lpn_at(source, offset);
             let (lbn, _) = self.split(lpn);
-            self.change_terms(lbn, |core| {
-                let ppn = core.g.page(obsolete, to);
-                core.supersede(lpn);
-                core.slots.put(slot, to, lpn);
-                core.blocks.revive(ppn);
-                core.log_map[lpn.index()] = ppn.0;
-                core.logged[lbn as usize] += 1;
-            });
+            self.change_terms(lbn, |core| core.enter_log(lpn, slot, to));
         }
         self.erase_log_block(flash, source, Cause::Swap)?;
         Ok(Some((slot, live)))
