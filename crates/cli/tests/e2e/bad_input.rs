@@ -56,6 +56,15 @@ fn names_and_values() {
                 "compare t.spc --device slc-ssdsim --until end-of-life",
                 &["--until: how often a block of slc-ssdsim can be erased is not known", "endurance=N"],
             ),
+            (
+                "compare t.spc --schemes rose --device agrawal08:capacity=64MiB --set rose.log-blocks=4000",
+                &["log-blocks: 4000 log blocks", "the device leaves", "or 0 for all that is left"],
+            ),
+            ("compare t.spc --schemes rose --set rose.maro-alpha=2", &["maro-alpha = 2: must be 0 to 1"]),
+            (
+                "compare --workload uniform:requests=100,span=8MiB --schemes last --device agrawal08:capacity=8MiB,spare=1%",
+                &["cannot be built on this device: spare", "a log area of at least 3", "nowhere to go"],
+            ),
             ("compare t.spc --set page.wear-levelling=hot", &["wear-levelling = hot: must be off, swap, static, bet"]),
             ("compare --workload zipff", &["there is no generator `zipff`", "did you mean `zipf`?"]),
             ("compare --workload zipf:thta=1", &["did you mean `theta`?"]),
