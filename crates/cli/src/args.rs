@@ -756,7 +756,11 @@ pub enum Buffer {
     },
 }
 
-fn parse_buffer(text: &str) -> Result<Buffer, CliError> {
+/// Reads `none` or `POLICY:SIZE`.
+///
+/// # Errors
+/// An unknown policy, or a size that is none.
+pub(crate) fn parse_buffer(text: &str) -> Result<Buffer, CliError> {
     let names = || ftl::buffer::NAMES.iter().copied();
     let (policy, size) = text.split_once(':').map_or((text, None), |(policy, size)| (policy, Some(size)));
     let policy = policy.trim();

@@ -47,6 +47,8 @@ pub struct Merges {
     pub density: u64,
     /// The most that one held.
     pub most_density: u64,
+    /// Cleaned log blocks with live pages of [`DENSE`] logical blocks or more.
+    pub dense: u64,
     /// Programmed pages of erased blocks, dead ones and padding included.
     pub used_pages: u64,
     /// Erased blocks.
@@ -59,6 +61,9 @@ pub struct Merges {
     pub logged: u64,
 }
 
+/// From how many logical blocks on a log block counts as dense: S4 draws the line at 20.
+pub const DENSE: usize = 20;
+
 /// The rows of [`Merges`], for the tables of counters.
 pub const MERGE_COUNTERS: &[(&str, &str)] = &[
     ("switch_merges", "log blocks that became data blocks as they were"),
@@ -68,6 +73,7 @@ pub const MERGE_COUNTERS: &[(&str, &str)] = &[
     ("dead_log_blocks", "of these, such that held no live page and cost an erase alone"),
     ("density_sum", "logical blocks with a live page, summed over the log blocks cleaned"),
     ("density_max", "the most of them that one log block held"),
+    ("dense_log_blocks", "cleaned log blocks with live pages of 20 logical blocks or more (S4, figure 7)"),
     ("erased_used_pages", "pages of erased blocks that were not blank; over erases and pages per block: utilisation"),
     ("erased_blocks", "blocks erased, those of wear levelling aside"),
     ("dummy_pages", "pages programmed to keep the chip's program order"),
@@ -86,6 +92,7 @@ impl Merges {
             self.dead,
             self.density,
             self.most_density,
+            self.dense,
             self.used_pages,
             self.erased,
             self.dummies,

@@ -5,7 +5,7 @@
 //! and partial are the same copying with another target, and all three end in the same step: the target is the data
 //! block. Until then every source stays live, so that a program that fails, or a power cut, costs the target alone.
 
-use super::core::{Content, Core};
+use super::core::{Content, Core, DENSE};
 use super::log::{NONE, Slot};
 use crate::Error;
 use flash::{Block, Cause, Collection, FaultKind, Flash, FlashFault, Kind, Lpn, ProgramOrder};
@@ -274,6 +274,7 @@ impl Core {
         self.merges.cleaned += 1;
         self.merges.dead += u64::from(lbns.is_empty());
         self.merges.density += lbns.len() as u64;
+        self.merges.dense += u64::from(lbns.len() >= DENSE);
         self.merges.most_density = self.merges.most_density.max(lbns.len() as u64);
         let mut gc = Collection::on(flash);
         for lbn in lbns {
