@@ -41,6 +41,7 @@ pub struct Blocks {
     /// Blocks whose blankness is not to be trusted: erase before use.
     suspect: Vec<u64>,
     bad: Vec<u64>,
+    bad_total: u32,
     /// Host page writes at the last program or invalidation; empty unless a policy asks for ages.
     modified: Vec<u64>,
     /// Host page writes at the last erase; empty unless a policy asks.
@@ -76,6 +77,7 @@ impl Blocks {
             free_total: geometry.block_count(),
             suspect: vec![0; blocks.div_ceil(64)],
             bad: vec![0; blocks.div_ceil(64)],
+            bad_total: 0,
             modified: vec![0; kept],
             erased_at: vec![0; kept],
             opened: vec![0; kept],
@@ -369,7 +371,7 @@ impl Blocks {
         let b = block.index();
         debug_assert!(self.live_of(block) == 0, "block {block} was retired with live pages");
         self.live[b] = OPEN;
-        self.bad[b / 64] |= 1 << (b % 64);
+        self.note_bad(block.0);
         if self.free[self.geometry.die_of(block).index()].take(block.0, self.erases[b]) {
             self.free_total -= 1;
         }
@@ -384,7 +386,7 @@ impl Blocks {
                 match state(Block(block)) {
                     FoundState::Empty => self.free[die].push(block, self.erases[block as usize]),
                     FoundState::InUse => self.live[block as usize] = 0,
-                    FoundState::Bad => self.bad[block as usize / 64] |= 1 << (block % 64),
+                    FoundState::Bad => self.note_bad(block),
                 }
             }
             self.free_total += self.free[die].len() as u32;
@@ -409,8 +411,14 @@ impl Blocks {
     }
 
     /// Bad blocks.
+    #[inline(always)]
     pub fn bad_count(&self) -> u32 {
-        self.bad.iter().map(|word| word.count_ones()).sum()
+        self.bad_total
+    }
+
+    fn note_bad(&mut self, block: u32) {
+        self.bad_total += u32::from(!bit(&self.bad, block as usize));
+        self.bad[block as usize / 64] |= 1 << (block % 64);
     }
 
     /// The blocks of a die.
@@ -476,6 +484,7 @@ impl Blocks {
         let count = blocks.live.len().div_ceil(8);
         bytes_into(&mut blocks.suspect, count, from);
         bytes_into(&mut blocks.bad, count, from);
+        blocks.bad_total = blocks.bad.iter().map(|word| word.count_ones()).sum();
         blocks.free_total = 0;
         for list in &mut blocks.free {
             *list = FreeList::new(order);
