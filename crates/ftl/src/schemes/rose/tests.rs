@@ -158,3 +158,38 @@ fn cold_data_move_to_the_most_worn_block() {
     let spread = counts.iter().max().unwrap() - counts.iter().min().unwrap();
     assert!(spread <= 3, "{counts:?}");
 }
+
+/// Equation 5 as commands: cleaning a log block copies what is live of each of its n logical blocks, in the data block
+/// and in the log, and erases n data blocks and the log block.
+#[test]
+fn a_cleaning_costs_what_the_formula_says() {
+    for victim in parameters::VICTIMS {
+        let pairs = [("ebw", "off"), ("fpr", "off"), ("log-victim", *victim)];
+        let g = Geometry { pages_per_block: 8, ..small(24) }.checked().unwrap();
+        let (mut flash, mut rose) = formatted::<Rose>(g, 140, &settings(PARAMETERS, &pairs));
+        let mut rng = flash::Rng::new(7);
+        let mut cleanings = 0;
+        for _ in 0..4000 {
+            let pages = if rng.chance(0.7) { 30 } else { 140 };
+            let lpn = Lpn(rng.below(pages) as u32);
+            let core = &rose.core;
+            let (lbn, offset) = core.split(lpn);
+            let blank = core.data_block(lbn).is_none_or(|block| core.is_writable(block, offset));
+            let in_place = blank && core.in_log(lpn).is_none();
+            let full = rose.strategy.filling.0.is_none() && core.slots.in_use() == core.log_limit();
+            let mut expected = (1, 0, 0);
+            if full && !in_place {
+                let victim = hybrid::pick(&mut rose.core.clone(), victim).unwrap();
+                let lbns = core.logical_blocks_in(victim);
+                expected.2 = lbns.len() + 1;
+                for &lbn in &lbns {
+                    let data = core.data_block(lbn).map_or(0, |block| core.blocks.live_of(block));
+                    expected.1 += data as usize + usize::from(core.logged[lbn as usize]);
+                }
+                cleanings += 1;
+            }
+            assert_eq!(tally(&write_each(&mut flash, &mut rose, &[lpn.0])), expected, "{victim}");
+        }
+        assert!(cleanings > 100, "{victim}: {cleanings}");
+    }
+}
