@@ -224,7 +224,8 @@ impl Chain {
     }
 }
 
-/// A flash medium. Eight calls, the contract of each above it; one that only repeats another, a hint, and a question.
+/// A flash medium. Eight calls, the contract of each above it; one that only repeats another, a hint, and a question;
+/// and three calls for the few schemes that keep a map of their own in the spare areas.
 ///
 /// Every command names its [`Cause`]. A medium refuses, by panicking, whatever a real chip would break on: programming
 /// a page that is not blank, breaking the program order or the NOP limit, mixing modes in a block, touching a bad
@@ -287,9 +288,9 @@ pub trait Flash {
 
     /// Many [`Flash::copy`] calls in one, so that a medium can look at the two blocks once: copies the host pages whose
     /// bits are set in `live`, counted from page `from` on within one block, to consecutive pages from `to` on within
-    /// another, with program numbers from `program` on. Tells `moved` each page's address and new place. How many were
-    /// copied, and the fault that ended it before the last. Whatever a medium makes of it, its effects, counts and
-    /// times are those of the single calls.
+    /// another, with program numbers from `program` on. All become data pages, log pages too: this is what collections
+    /// and merges do. Tells `moved` each page's address and new place. How many were copied, and the fault that ended
+    /// it before the last. Whatever a medium makes of it, its effects, counts and times are those of the single calls.
     fn copy_run(
         &mut self,
         from: Ppn,
@@ -326,6 +327,19 @@ pub trait Flash {
     /// Enters another chain and returns the present one, to be handed back later. Use [`Collection`]. A medium without
     /// time ignores it.
     fn chain(&mut self, next: Chain) -> Chain;
+
+    /// The scheme keeps `bytes` of its own in the spare area of every page. Said first of all in
+    /// format and in mount, always with the same figure; a scheme that never says it costs a medium nothing. That they
+    /// fit beside what every spare area holds is the scheme's to check.
+    fn reserve_spare(&mut self, bytes: u32);
+
+    /// What goes into these bytes of blank page `ppn`, which the next changing command programs or copies to. What is
+    /// missing, or was never staged, is programmed as zero: a copy takes nothing along.
+    fn stage_spare(&mut self, ppn: Ppn, bytes: &[u8]);
+
+    /// The scheme's bytes in the spare area of page `ppn`, which the last [`Flash::read`] or [`Flash::read_oob`] read
+    /// and paid for: no command of its own. Empty if the page is blank, or its spare area torn.
+    fn spare(&self, ppn: Ppn) -> &[u8];
 }
 
 /// [`Flash::copy_run`] as what it stands for: one [`Flash::copy`] after another.
@@ -341,7 +355,10 @@ pub(crate) fn copy_each<F: Flash + ?Sized>(
     let mut rest = live;
     for copied in 0..live.count_ones() {
         let (source, target) = (Ppn(from.0 + rest.trailing_zeros()), Ppn(to.0 + copied));
-        match flash.copy(source, target, cause, |oob, _| oob.program = program + u64::from(copied)) {
+        let edit = |oob: &mut Oob, _: &mut [u32]| {
+            (oob.kind, oob.program) = (Kind::Data, program + u64::from(copied));
+        };
+        match flash.copy(source, target, cause, edit) {
             Ok(oob) => moved(oob.address, target),
             Err(fault) => return (copied, Err(fault)),
         }

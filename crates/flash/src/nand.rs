@@ -13,7 +13,8 @@
 //! | [`Record`], version and program number | [`Brief`], [`Full`] | 0, 16 |
 //!
 //! Kind, mode and address take 4 bytes always, packed as `kind:3 | mode:1 | address:28`; all ones is a blank page. SLC
-//! mode is a flag of the block. Metadata pages are stored whole by every choice. A measuring chip ([`Brief`]) moves a
+//! mode is a flag of the block. Metadata pages are stored whole by every choice, and so are the bytes that a scheme
+//! keeps in spare areas. A measuring chip ([`Brief`]) moves a
 //! metadata page's buffer on [`Flash::copy`] instead of copying it, which is ten times faster and safe because a scheme
 //! may not read the source again (it panics). A recoverable chip ([`Full`]) keeps the source until its block is erased,
 //! as flash does.
@@ -25,9 +26,12 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::convert::Infallible;
 use core::fmt;
+use core::ops::Range;
 use metadata::{MetaPages, Slot};
+use own::OwnBytes;
 
 mod metadata;
+mod own;
 
 /// What a chip, or a write buffer, keeps of host data.
 pub trait Store: Clone {
@@ -330,7 +334,7 @@ fn unpack(word: u32) -> Oob {
     Oob { kind, mode, address: word & ADDRESS_MASK, version: 0, program: 0, mark: 0 }
 }
 
-/// A torn page's spare word: kind torn, address 0. Differs from [`BLANK`].
+/// A torn page's spare word: kind torn, address 0. Differs from [`BLANK`], and only that is above it.
 const TORN: u32 = (Kind::Torn as u32) << 29;
 
 const BAD_BLOCK: u8 = 1;
@@ -343,8 +347,20 @@ const CLOSED: u16 = u16::MAX;
 /// Packed words in a line of the processor's cache.
 const SPARES_PER_LINE: usize = 16;
 
+/// Packed words below this are data pages, and the bit that makes a log page of one.
+const LOG: u32 = (Kind::Log as u32) << 29;
 /// Packed words below this are host pages: kinds data and log.
 const METADATA: u32 = (Kind::Translation as u32) << 29;
+
+/// Whether an order allows a program at `offset` of a block whose next page in turn is another, [`CLOSED`] perhaps.
+#[inline(always)]
+fn may_skip(order: ProgramOrder, next: u16, offset: u32) -> bool {
+    match order {
+        ProgramOrder::Strict => false,
+        ProgramOrder::Ascending => offset > u32::from(next),
+        ProgramOrder::Any => next != CLOSED,
+    }
+}
 
 /// The strict chip. See the module's description for the choice of `S` and `R`.
 #[derive(Clone, Debug)]
@@ -355,6 +371,7 @@ pub struct Nand<S: Store = NoData, R: Record = Brief> {
     record: R,
     data: S,
     meta: MetaPages,
+    own: OwnBytes,
     /// One above the highest programmed page of each block; [`CLOSED`] in a block with flags.
     next: Vec<u16>,
     flags: Vec<u8>,
@@ -375,6 +392,7 @@ impl<S: Store, R: Record> Nand<S, R> {
             record: R::new(pages),
             data: S::new(pages, geometry.page_bytes as usize),
             meta: MetaPages::new(&geometry),
+            own: OwnBytes::NONE,
             next: vec![0; blocks],
             flags: vec![0; blocks],
             slc_next: Vec::new(),
@@ -386,7 +404,7 @@ impl<S: Store, R: Record> Nand<S, R> {
     pub fn simulator_bytes(&self) -> (u64, u64) {
         let record = if R::RECOVERABLE { 16 } else { 0 } + size_of_val(self.data.get(0));
         let blocks = self.next.len() * 3 + self.slc_next.len() * 2;
-        ((self.spare.len() * (4 + record) + blocks) as u64, self.meta.bytes())
+        ((self.spare.len() * (4 + record) + self.own.memory() + blocks) as u64, self.meta.bytes())
     }
 
     /// Flips one bit of a stored metadata page: what a test of honesty does. `None` if the page holds no metadata.
@@ -394,6 +412,14 @@ impl<S: Store, R: Record> Nand<S, R> {
         let slot = self.meta.find(ppn)?;
         self.meta.words_mut(slot)[word] ^= 1 << bit;
         Some(())
+    }
+
+    /// Flips one bit of what a scheme keeps in the spare area of a page.
+    ///
+    /// # Panics
+    /// If the scheme keeps no such bit.
+    pub fn flip_spare_bit(&mut self, ppn: Ppn, bit: usize) {
+        self.own.flip(ppn.index(), bit);
     }
 
     #[inline(always)]
@@ -407,28 +433,12 @@ impl<S: Store, R: Record> Nand<S, R> {
         let next = &mut self.next[g.block_of(ppn).index()];
         if u32::from(*next) == g.offset_of(ppn) && self.spare[page] == BLANK {
             *next += 1;
+        } else if may_skip(g.order, *next, g.offset_of(ppn)) && self.spare[page] == BLANK {
+            *next = (*next).max(g.offset_of(ppn) as u16 + 1);
         } else {
-            self.take_out_of_turn(ppn);
-        }
-        page
-    }
-
-    /// A program of another page than the one above the highest.
-    #[cold]
-    #[inline(never)]
-    fn take_out_of_turn(&mut self, ppn: Ppn) {
-        let g = &self.geometry;
-        let (block, offset) = (g.block_of(ppn).index(), g.offset_of(ppn));
-        let next = u32::from(self.next[block]);
-        let in_order = match g.order {
-            ProgramOrder::Strict => false,
-            ProgramOrder::Ascending => offset >= next,
-            ProgramOrder::Any => true,
-        };
-        if !in_order || self.spare[ppn.index()] != BLANK || self.flags[block] != 0 {
             self.refuse_program(ppn, Mode::Normal);
         }
-        self.next[block] = next.max(offset + 1) as u16;
+        page
     }
 
     /// A program in SLC mode. The block's next page is told apart from that of other blocks, where no program of
@@ -487,6 +497,35 @@ impl<S: Store, R: Record> Nand<S, R> {
         assert!(self.spare[source] != TORN && !self.spoiled(source), "copy of torn page {source}");
         assert!(self.spare[source] < METADATA, "copy of metadata page {source} as a host page");
         self.refuse_program(Ppn(page as u32), Mode::Normal)
+    }
+
+    /// Copies the host pages of a run to `targets`, for each of which `rest` has a bit; without `LOGS` up to the first
+    /// log page, so that runs of data pages need not look at kinds. The bits left.
+    #[inline(always)]
+    fn copy_words<const LOGS: bool>(
+        &mut self,
+        from: Ppn,
+        mut rest: u64,
+        targets: Range<usize>,
+        program: u64,
+        moved: &mut impl FnMut(u32, Ppn),
+    ) -> u64 {
+        for (page, program) in targets.zip(program..) {
+            let source = from.index() + rest.trailing_zeros() as usize;
+            let word = self.spare[source];
+            if !LOGS && word >= LOG {
+                return rest;
+            }
+            if word >= METADATA || self.spoiled(source) || self.spare[page] != BLANK {
+                self.refuse_copy(source, page);
+            }
+            rest &= rest - 1;
+            self.spare[page] = if LOGS { word & !LOG } else { word };
+            self.data.copy(source, page);
+            self.record.put(page, self.record.get(source).0, program);
+            moved(word & ADDRESS_MASK, Ppn(page as u32));
+        }
+        rest
     }
 
     #[inline(always)]
@@ -558,6 +597,7 @@ impl<S: Store, R: Record> Flash for Nand<S, R> {
     fn read(&mut self, ppn: Ppn, _: Cause) -> Result<(Oob, Payload<'_, S::User>), Infallible> {
         let page = ppn.index();
         assert!(self.spare[page] != BLANK, "read of blank page {ppn}");
+        self.own.read = page;
         let mut oob = self.oob_at(page);
         if self.spoiled(page) {
             oob.kind = Kind::Torn;
@@ -579,6 +619,7 @@ impl<S: Store, R: Record> Flash for Nand<S, R> {
     #[inline]
     fn read_oob(&mut self, ppn: Ppn, _: Cause) -> Result<Option<Oob>, Infallible> {
         let page = ppn.index();
+        self.own.read = page;
         let mut oob = self.oob_at(page);
         if self.spare[page] >= METADATA && matches!(oob.kind, Kind::Translation | Kind::Checkpoint | Kind::Trim) {
             oob.mark = self.meta.find(ppn).map_or(0, |slot| self.meta.mark(slot));
@@ -644,24 +685,19 @@ impl<S: Store, R: Record> Flash for Nand<S, R> {
     ) -> (u32, Result<(), Infallible>) {
         let g = &self.geometry;
         let (block, offset, count) = (g.block_of(to), g.offset_of(to), live.count_ones());
-        let in_turn = u32::from(self.next[block.index()]) == offset && offset + count <= g.pages_per_block;
-        if !in_turn || self.is_slc_block(g.block_of(from)) {
-            // Out of turn, or of two modes: each page is refused, or taken, for itself.
+        let next = self.next[block.index()];
+        let in_order = u32::from(next) == offset || count > 0 && may_skip(g.order, next, offset);
+        if !in_order || offset + count > g.pages_per_block || self.is_slc_block(g.block_of(from)) {
+            // Out of order, or of two modes: each page is refused, or taken, for itself.
             return copy_each(self, from, live, to, program, cause, moved);
         }
-        self.next[block.index()] += count as u16;
-        let mut rest = live;
-        for (page, program) in (to.index()..to.index() + count as usize).zip(program..) {
-            let source = from.index() + rest.trailing_zeros() as usize;
-            rest &= rest - 1;
-            let word = self.spare[source];
-            if word >= METADATA || self.spoiled(source) || self.spare[page] != BLANK {
-                self.refuse_copy(source, page);
-            }
-            self.spare[page] = word;
-            self.data.copy(source, page);
-            self.record.put(page, self.record.get(source).0, program);
-            moved(word & ADDRESS_MASK, Ppn(page as u32));
+        self.next[block.index()] = next.max((offset + count) as u16);
+        let targets = to.index()..to.index() + count as usize;
+        let rest = self.copy_words::<false>(from, live, targets.clone(), program, &mut moved);
+        if rest != 0 {
+            let copied = count - rest.count_ones();
+            let targets = targets.start + copied as usize..targets.end;
+            self.copy_words::<true>(from, rest, targets, program + u64::from(copied), &mut moved);
         }
         // Runs of one block come one after another with other work between them.
         let behind = from.index() + u64::BITS as usize - live.leading_zeros() as usize;
@@ -693,6 +729,7 @@ impl<S: Store, R: Record> Flash for Nand<S, R> {
         if R::RECOVERABLE && !self.spoiled.is_empty() {
             self.spoiled.retain(|&page| !pages.contains(&(page as usize)));
         }
+        self.own.erase(pages.clone());
         self.spare[pages].fill(BLANK);
         self.meta.release(b);
         self.next[b] = 0;
@@ -703,6 +740,21 @@ impl<S: Store, R: Record> Flash for Nand<S, R> {
     #[inline(always)]
     fn chain(&mut self, next: Chain) -> Chain {
         next
+    }
+
+    fn reserve_spare(&mut self, bytes: u32) {
+        self.own.reserve(bytes as usize, self.spare.len());
+    }
+
+    fn stage_spare(&mut self, ppn: Ppn, bytes: &[u8]) {
+        assert!(self.spare[ppn.index()] == BLANK, "bytes for the spare area of page {ppn}, which is not blank");
+        self.own.put(ppn.index(), bytes);
+    }
+
+    fn spare(&self, ppn: Ppn) -> &[u8] {
+        let page = ppn.index();
+        assert!(self.own.read == page, "bytes of the spare area of page {ppn}, which was not read");
+        if self.spare[page] >= TORN { &[] } else { self.own.get(page) }
     }
 }
 
@@ -718,6 +770,7 @@ impl<S: Store, R: Record> Damage for Nand<S, R> {
         let mode = if self.is_slc_block(self.geometry.block_of(ppn)) { Mode::Slc } else { Mode::Normal };
         let page = self.take_page(ppn, mode);
         self.spare[page] = TORN;
+        self.own.put(page, &[]);
         self.record.put(page, 0, 0);
     }
 

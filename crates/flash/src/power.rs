@@ -147,7 +147,7 @@ where
     /// Leaves page `ppn` as `face` says; `run` programs it.
     fn tear(&mut self, ppn: Ppn, face: u8, run: impl FnOnce(&mut F) -> Result<(), F::Fault>) -> Result<(), Fault> {
         match ProgramFace::ALL[usize::from(face)] {
-            ProgramFace::Blank => {}
+            ProgramFace::Blank => self.inner.stage_spare(ppn, &[]),
             ProgramFace::Garbage => self.inner.chip().ruin(ppn),
             ProgramFace::BadData => {
                 run(&mut self.inner)?;
@@ -251,6 +251,20 @@ where
 
     fn is_slc(&mut self, block: Block) -> bool {
         self.inner.is_slc(block)
+    }
+
+    fn reserve_spare(&mut self, bytes: u32) {
+        self.inner.reserve_spare(bytes);
+    }
+
+    fn stage_spare(&mut self, ppn: Ppn, bytes: &[u8]) {
+        if !self.lost {
+            self.inner.stage_spare(ppn, bytes);
+        }
+    }
+
+    fn spare(&self, ppn: Ppn) -> &[u8] {
+        self.inner.spare(ppn)
     }
 }
 
@@ -372,5 +386,25 @@ mod tests {
         assert_eq!(kinds(3), [0, 64, 0]);
         assert_eq!(kinds(4), [64, 0, 0]);
         assert_eq!(kinds(5), [64, 0, 0]);
+    }
+
+    #[test]
+    fn a_cut_program_leaves_its_staged_bytes_with_its_spare_area() {
+        let staged = |face| {
+            let g = Geometry { blocks_per_die: 1, pages_per_block: 4, ..Geometry::default() }.checked().unwrap();
+            let mut p = PowerCut::armed(Nand::<Tags, Full>::new(g), CutPoint { command: 0, face }, 1);
+            p.reserve_spare(2);
+            p.stage_spare(Ppn(0), &[5, 6]);
+            assert!(p.program(Ppn(0), Oob::data(Lpn(0), 1, 1), Payload::User(&7), Cause::Host).is_err());
+            // What is staged without power is lost.
+            p.stage_spare(Ppn(1), &[7, 8]);
+            let mut chip = p.into_inner();
+            if face == 0 {
+                let Ok(()) = chip.program(Ppn(0), Oob::data(Lpn(0), 1, 1), Payload::User(&7), Cause::Host);
+            }
+            let Ok(_) = chip.read_oob(Ppn(0), Cause::Recovery);
+            chip.spare(Ppn(0)).to_vec()
+        };
+        assert_eq!([0, 1, 2, 3].map(staged), [vec![0, 0], vec![], vec![5, 6], vec![5, 6]]);
     }
 }

@@ -107,4 +107,13 @@ impl<F: Flash> Flash for Transcript<F> {
     fn is_slc(&mut self, block: Block) -> bool {
         self.inner.is_slc(block)
     }
+    fn reserve_spare(&mut self, bytes: u32) {
+        self.inner.reserve_spare(bytes);
+    }
+    fn stage_spare(&mut self, ppn: Ppn, bytes: &[u8]) {
+        self.inner.stage_spare(ppn, bytes);
+    }
+    fn spare(&self, ppn: Ppn) -> &[u8] {
+        self.inner.spare(ppn)
+    }
 }

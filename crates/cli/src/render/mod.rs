@@ -9,6 +9,7 @@ pub mod html;
 pub mod json;
 pub mod parquet;
 pub mod table;
+mod wear;
 
 use crate::units;
 use serde_json::Value;

@@ -18,11 +18,13 @@ pub(super) struct Layout {
     pub(super) records: u64,
     /// Page data.
     pub(super) data: u64,
-    /// Parity of an error-correcting code, `oob_bytes` a page: kept free.
-    pub(super) parity: u64,
+    /// Spare areas, `oob_bytes` a page: what a scheme keeps of its own in them. The rest is kept free for the parity of
+    /// an error-correcting code.
+    pub(super) spares: u64,
     /// End of the flash; a checkpoint stands behind it.
     pub(super) end: u64,
     page_bytes: u64,
+    oob_bytes: u64,
     pages_per_block: u64,
 }
 
@@ -42,15 +44,16 @@ impl Layout {
         let first = 3 * UNIT;
         let records = first + 2 * table;
         let data = up(records + pages * RECORD, UNIT.max(page_bytes));
-        let parity = up(data + pages * page_bytes, UNIT);
-        let end = up(parity + pages * u64::from(g.oob_bytes), UNIT);
+        let spares = up(data + pages * page_bytes, UNIT);
+        let end = up(spares + pages * u64::from(g.oob_bytes), UNIT);
         Layout {
             tables: [first, first + table],
             records,
             data,
-            parity,
+            spares,
             end,
             page_bytes,
+            oob_bytes: u64::from(g.oob_bytes),
             pages_per_block: u64::from(g.pages_per_block),
         }
     }
@@ -70,6 +73,10 @@ impl Layout {
     pub(super) fn page(&self, ppn: Ppn) -> u64 {
         self.data + u64::from(ppn.0) * self.page_bytes
     }
+
+    pub(super) fn spare(&self, ppn: Ppn) -> u64 {
+        self.spares + u64::from(ppn.0) * self.oob_bytes
+    }
 }
 
 #[cfg(test)]
@@ -84,8 +91,8 @@ mod tests {
             let l = Layout::new(&g);
             let (last_block, last_page) = (Block(g.block_count() - 1), Ppn(g.page_count() - 1));
             assert!(l.entry(0, last_block) + ENTRY <= l.tables[1] && l.entry(1, last_block) + ENTRY <= l.records);
-            assert!(l.record(last_page) + RECORD <= l.data && l.page(last_page) + u64::from(page_bytes) <= l.parity);
-            assert!(l.parity + u64::from(g.page_count() * g.oob_bytes) <= l.end);
+            assert!(l.record(last_page) + RECORD <= l.data && l.page(last_page) + u64::from(page_bytes) <= l.spares);
+            assert!(l.spare(last_page) + u64::from(g.oob_bytes) <= l.end);
             assert!(l.data.is_multiple_of(u64::from(page_bytes)) && l.records.is_multiple_of(UNIT));
             assert_eq!(l.block_records(Block(1)), l.record(g.page(Block(1), 0)));
         }

@@ -6,13 +6,13 @@
 //! gone.
 //!
 //! ```text
-//!   header, 2 copies │ state │ block table, 2 copies │ page records │ page data │ (parity) │ checkpoint
-//!   text, written    │ fresh │ 16 B a block: erases, │ 64 B a page  │ a page    │ kept     │ RAM of the
-//!   once             │ clean │ generation, flags     │              │ each      │ free     │ scheme
-//!                    │ dirty │                       │              │           │          │
+//!   header, 2 copies │ state │ block table, 2 copies │ page records │ page data │ spare areas │ checkpoint
+//!   text, written    │ fresh │ 16 B a block: erases, │ 64 B a page  │ a page    │ bytes of a  │ RAM of the
+//!   once             │ clean │ generation, flags     │              │ each      │ scheme's    │ scheme
+//!                    │ dirty │                       │              │           │ own         │
 //! ```
 //!
-//! **Always a prefix.** A program writes the data and then the record; an erase is one small write that gives the block
+//! **Always a prefix.** A program writes the data, what the scheme keeps in the spare area, and then the record; an erase is one small write that gives the block
 //! a new *generation*, and a page is blank unless its record names the present one. A record never lies across two
 //! pages of the host's cache, so the kernel takes each of them whole or not at all. Therefore, whenever the process is
 //! killed, the file holds exactly the effect of the commands up to some point: what a power cut between two commands
@@ -35,10 +35,11 @@
 //! know less than the file.
 //!
 //! **Costs.** The file is sparse and costs what was written. RAM: 16 B a block, and 32 B for each page of a block that
-//! was touched and is not blank; a mount reads the records of a block at once.
+//! was touched and is not blank, with what the scheme keeps in its spare area; a mount reads the records of a block at
+//! once.
 //!
-//! Records have room for 14 bytes more, and an area of the size of the spare areas is left behind the data: for an
-//! error-correcting code, which will store its parity there. Rejected: punching holes to erase (slow, and not atomic),
+//! Records have room for 14 bytes more, and spare areas for what a scheme leaves of them: for an error-correcting code,
+//! which will store its parity there. Rejected: punching holes to erase (slow, and not atomic),
 //! memory mapping (needs `unsafe`, and a full disk becomes a signal), records of 32 B (too small for both the checks
 //! and that code), an appended journal (compaction would be a translation layer below the translation layer).
 
@@ -83,6 +84,8 @@ pub enum Access {
 struct Pages {
     /// Empty if all are blank.
     pages: Box<[Page]>,
+    /// What the scheme keeps in their spare areas; empty as well if that is nothing.
+    own: Box<[u8]>,
     /// One above the highest page that was programmed and is not damaged.
     next: u32,
     /// The first page was blank, and the records above it were not looked at.
@@ -130,6 +133,10 @@ pub struct Image {
     failed: Option<io::Error>,
     /// Programs that are not in the file yet.
     gather: Gather,
+    /// What the next program puts into the spare area of its page.
+    staged: Option<(Ppn, Vec<u8>)>,
+    /// The page whose spare area was read last.
+    looked_at: Option<Ppn>,
     buffer: Vec<u8>,
     words: Vec<u32>,
     /// Pages of zeros are left holes in the file: a large image at the cost of its records.
@@ -261,6 +268,8 @@ impl Image {
             damaged_copies,
             failed: None,
             gather: Gather::default(),
+            staged: None,
+            looked_at: None,
             buffer: vec![0; g.page_bytes as usize],
             words: Vec::new(),
             #[cfg(test)]
@@ -368,7 +377,7 @@ impl Image {
         self.write(self.layout.end, bytes)?;
         self.sync()?;
         let (length, check) = (bytes.len() as u64, crc32fast::hash(bytes));
-        self.stand(Standing { life: Life::Clean, bytes: length, check, form })
+        self.stand(Standing { life: Life::Clean, bytes: length, check, form, ..self.standing })
     }
 
     /// The scheme's RAM, if the image was shut down cleanly by this version of ftlab and left it in this form.
@@ -455,7 +464,7 @@ impl Image {
     #[inline]
     fn touch(&mut self) -> Result<(), Fault> {
         self.usable()?;
-        if self.standing.life == Life::Dirty { Ok(()) } else { self.stand(Standing::DIRTY) }
+        if self.standing.life == Life::Dirty { Ok(()) } else { self.stand(Standing::dirty(self.standing.own)) }
     }
 
     fn put_entry(&mut self, block: Block, entry: Entry) -> Result<(), Fault> {
@@ -491,10 +500,14 @@ impl Image {
             return Ok(());
         }
         self.fetch(at + head.len() as u64, tail)?;
+        let own_bytes = self.standing.own as usize;
+        let mut spares = vec![0; if own_bytes == 0 { 0 } else { g.pages_per_block as usize * g.oob_bytes as usize }];
+        self.fetch(self.layout.spare(g.page(block, 0)), &mut spares)?;
         let records = bytes.as_chunks::<{ RECORD as usize }>().0;
         let mut pages = Pages::default();
         for (offset, record) in (0..).zip(records) {
-            let (page, of) = Page::decode(record, g.page(block, offset), entry.generation);
+            let ppn = g.page(block, offset);
+            let (mut page, of) = Page::decode(record, ppn, entry.generation);
             if of > entry.generation {
                 // The host crashed, and the disk had taken a later program before the erase: the erase has happened.
                 let erases = entry.erases + (of - entry.generation);
@@ -506,6 +519,14 @@ impl Image {
             }
             if pages.pages.is_empty() {
                 pages.pages = vec![Page::BLANK; records.len()].into();
+                pages.own = vec![0; records.len() * own_bytes].into();
+            }
+            if own_bytes > 0 && page.kind != Kind::Torn {
+                let spare = &spares[offset as usize * g.oob_bytes as usize..];
+                match spare_decode(spare, own_bytes, ppn, of) {
+                    Some(own) => pages.own[offset as usize * own_bytes..][..own_bytes].copy_from_slice(own),
+                    None => page = Page::DAMAGED,
+                }
             }
             pages.pages[offset as usize] = page;
             pages.slc |= page.mode == Mode::Slc;
@@ -533,6 +554,31 @@ impl Image {
         let g = &self.spec.device.geometry;
         let (block, offset) = (g.block_of(ppn), g.offset_of(ppn));
         Ok(self.pages(block)?.at(offset))
+    }
+
+    /// Gathers what was staged for the spare area of a page, before its record.
+    #[inline]
+    fn put_own(&mut self, ppn: Ppn) -> Result<(), Fault> {
+        if self.standing.own == 0 { Ok(()) } else { self.put_staged(ppn) }
+    }
+
+    fn put_staged(&mut self, ppn: Ppn) -> Result<(), Fault> {
+        let g = self.spec.device.geometry;
+        let (block, offset) = (g.block_of(ppn), g.offset_of(ppn) as usize);
+        let bytes = self.standing.own as usize;
+        let mut own = match self.staged.take() {
+            Some((of, staged)) if of == ppn => staged,
+            _ => Vec::new(),
+        };
+        own.resize(bytes, 0);
+        let spare = spare_encode(&own, g.oob_bytes as usize, ppn, self.blocks[block.index()].generation);
+        self.gather.data(self.layout.spare(ppn), &spare);
+        let pages = self.pages(block)?;
+        if pages.own.is_empty() {
+            pages.own = vec![0; g.pages_per_block as usize * bytes].into();
+        }
+        pages.own[offset * bytes..][..bytes].copy_from_slice(&own);
+        Ok(())
     }
 
     /// Gathers a page's record, last of all that belongs to its program.
@@ -721,6 +767,32 @@ impl Image {
     }
 }
 
+/// Bytes of the checksum behind what a scheme keeps in a spare area.
+const SPARE_CHECK: u32 = 4;
+
+/// The checksum covers the page's number and life as well: what stands there from an earlier one is none of it.
+fn spare_check(own: &[u8], ppn: Ppn, generation: u32) -> u32 {
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(own);
+    crc.update(&ppn.0.to_le_bytes());
+    crc.update(&generation.to_le_bytes());
+    crc.finalize()
+}
+
+/// A spare area of so many bytes, with what a scheme keeps in it.
+fn spare_encode(own: &[u8], spare_bytes: usize, ppn: Ppn, generation: u32) -> Vec<u8> {
+    let mut spare = own.to_vec();
+    spare.extend(spare_check(own, ppn, generation).to_le_bytes());
+    spare.resize(spare_bytes, 0);
+    spare
+}
+
+/// The `bytes` that a scheme keeps in a spare area; `None` if they are not what was written.
+fn spare_decode(spare: &[u8], bytes: usize, ppn: Ppn, generation: u32) -> Option<&[u8]> {
+    let (own, check) = spare.split_at(bytes);
+    check.starts_with(&spare_check(own, ppn, generation).to_le_bytes()).then_some(own)
+}
+
 /// Bytes up to the last that is not blank.
 fn used_bytes(bytes: &[u8]) -> usize {
     bytes.iter().rposition(|&byte| byte != u8::MAX).map_or(0, |last| last + 1)
@@ -748,6 +820,7 @@ impl Flash for Image {
 
     fn read(&mut self, ppn: Ppn, cause: Cause) -> Result<(Oob, Payload<'_, [u8]>), Fault> {
         self.usable()?;
+        self.looked_at = Some(ppn);
         let page = self.page(ppn)?;
         assert!(page.state() != State::Blank, "read of blank page {ppn}");
         let mut oob = page.oob();
@@ -771,6 +844,7 @@ impl Flash for Image {
 
     fn read_oob(&mut self, ppn: Ppn, _: Cause) -> Result<Option<Oob>, Fault> {
         self.usable()?;
+        self.looked_at = Some(ppn);
         let g = &self.spec.device.geometry;
         if g.offset_of(ppn) == 0 && self.blocks[g.block_of(ppn).index()].flags & Entry::BAD != 0 {
             return Ok(Some(Oob { kind: Kind::Bad, ..Page::BLANK.oob() }));
@@ -785,6 +859,7 @@ impl Flash for Image {
             return self.set_flag(self.spec.device.geometry.block_of(ppn), Entry::BAD);
         }
         self.take_page(ppn, oob.mode)?;
+        self.put_own(ppn)?;
         let page = Page::new(&oob);
         match data {
             Payload::User(user) => {
@@ -827,6 +902,7 @@ impl Flash for Image {
             Kind::Data | Kind::Log => {
                 edit(&mut oob, &mut []);
                 self.take_page(to, oob.mode)?;
+                self.put_own(to)?;
                 let page = Page { check: source.check, ..Page::new(&oob) };
                 self.program_buffer(to, page, self.buffer.len())?;
             }
@@ -836,6 +912,7 @@ impl Flash for Image {
                 let mut words = std::mem::take(&mut self.words);
                 edit(&mut oob, &mut words);
                 self.take_page(to, oob.mode)?;
+                self.put_own(to)?;
                 let bytes = self.pour_words(&words);
                 let check = crc32fast::hash(&self.buffer[..bytes]);
                 self.words = words;
@@ -860,6 +937,45 @@ impl Flash for Image {
     /// A failure of the host shows at the command that this is asked for.
     fn is_slc(&mut self, block: Block) -> bool {
         self.pages(block).is_ok_and(|pages| pages.slc)
+    }
+
+    /// The file remembers it, so that a scheme whose RAM is restored need not say it again.
+    fn reserve_spare(&mut self, bytes: u32) {
+        let before = self.standing.own;
+        if self.failed.is_some() || before == bytes {
+            return;
+        }
+        assert!(before == 0, "{before} bytes of each spare area were reserved, now {bytes}");
+        let spare = self.spec.device.geometry.oob_bytes;
+        assert!(bytes + SPARE_CHECK <= spare, "{bytes} bytes and a checksum do not fit a spare area of {spare}");
+        if self.stand(Standing { own: bytes, ..self.standing }).is_ok() {
+            self.loaded.fill(None);
+        }
+    }
+
+    fn stage_spare(&mut self, ppn: Ppn, bytes: &[u8]) {
+        let own = self.standing.own as usize;
+        assert!(
+            bytes.len() <= own || self.failed.is_some(),
+            "{} bytes in a spare area, {own} are reserved",
+            bytes.len()
+        );
+        self.staged = Some((ppn, bytes.to_vec()));
+    }
+
+    fn spare(&self, ppn: Ppn) -> &[u8] {
+        assert!(self.looked_at == Some(ppn), "bytes of the spare area of page {ppn}, which was not read");
+        let g = &self.spec.device.geometry;
+        let (offset, own) = (g.offset_of(ppn), self.standing.own as usize);
+        match &self.loaded[g.block_of(ppn).index()] {
+            Some(pages)
+                if !matches!(pages.at(offset).state(), State::Blank | State::Damaged)
+                    && pages.at(offset).kind != Kind::Torn =>
+            {
+                &pages.own[offset as usize * own..][..own]
+            }
+            _ => &[],
+        }
     }
 }
 

@@ -31,11 +31,17 @@ pub(super) struct Standing {
     pub(super) check: u32,
     /// The form of what is in it.
     pub(super) form: u32,
+    /// Bytes of its own that the scheme keeps in each spare area.
+    pub(super) own: u32,
 }
 
 impl Standing {
-    pub(super) const DIRTY: Standing = Standing { life: Life::Dirty, ..Standing::FRESH };
-    pub(super) const FRESH: Standing = Standing { life: Life::Fresh, bytes: 0, check: 0, form: 0 };
+    pub(super) const FRESH: Standing = Standing { life: Life::Fresh, bytes: 0, check: 0, form: 0, own: 0 };
+
+    /// Of a flash that must be read.
+    pub(super) const fn dirty(own: u32) -> Standing {
+        Standing { life: Life::Dirty, own, ..Standing::FRESH }
+    }
 
     /// Saved RAM is read back by the version that wrote it only.
     fn version() -> u32 {
@@ -49,6 +55,7 @@ impl Standing {
         out[8..16].copy_from_slice(&self.bytes.to_le_bytes());
         out[16..20].copy_from_slice(&self.check.to_le_bytes());
         out[20..24].copy_from_slice(&self.form.to_le_bytes());
+        out[24..28].copy_from_slice(&self.own.to_le_bytes());
         let crc = crc32fast::hash(&out[..28]);
         out[28..].copy_from_slice(&crc.to_le_bytes());
         out
@@ -57,17 +64,19 @@ impl Standing {
     /// What cannot be read means that the flash must be.
     pub(super) fn decode(bytes: &[u8; 32]) -> Standing {
         let word = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().expect("a standing is longer"));
-        let sound = word(28) == crc32fast::hash(&bytes[..28]);
+        if word(28) != crc32fast::hash(&bytes[..28]) {
+            return Standing::dirty(0);
+        }
         let life = match bytes[0] {
             0 => Life::Fresh,
             1 if word(4) == Self::version() => Life::Clean,
             _ => Life::Dirty,
         };
-        if !sound || life == Life::Dirty {
-            return Standing::DIRTY;
+        if life == Life::Dirty {
+            return Standing::dirty(word(24));
         }
         let long = u64::from_le_bytes(*bytes[8..].first_chunk().expect("a standing is longer"));
-        Standing { life, bytes: long, check: word(16), form: word(20) }
+        Standing { life, bytes: long, check: word(16), form: word(20), own: word(24) }
     }
 }
 

@@ -86,8 +86,21 @@ fn addition_of(tag: u64) -> (Vec<u8>, u16) {
     (bytes, tag as u16 % 999)
 }
 
+/// Bytes that are kept in each spare area, and what a program stages for one.
+const OWN_BYTES: u32 = 5;
+
+fn own_of(tag: u64) -> Vec<u8> {
+    tag.to_le_bytes()[..1 + tag as usize % OWN_BYTES as usize].to_vec()
+}
+
 impl Step {
     fn apply<F: Fragile<User = [u8]>>(self, medium: &mut F) -> Result<(), F::Fault> {
+        medium.reserve_spare(OWN_BYTES);
+        if let Step::Program(to, tag) | Step::Metadata(to, tag) | Step::Copy(_, to, tag) = self
+            && tag % 4 > 0
+        {
+            medium.stage_spare(to, &own_of(tag));
+        }
         match self {
             Step::Program(ppn, tag) => {
                 let oob = Oob { mode: Mode::LowCost, ..Oob::data(Lpn(tag as u32 % 99), tag, tag << 33) };
@@ -147,6 +160,7 @@ fn look<F: Flash<User = [u8]>>(medium: &mut F) -> Result<Vec<Seen>, F::Fault> {
     let pages = medium.geometry().page_count();
     let one = |ppn| {
         let Some(mut oob) = medium.read_oob(ppn, Cause::Recovery)? else { return Ok(None) };
+        let own = medium.spare(ppn).to_vec();
         if oob.kind == Kind::Bad {
             return Ok(Some((oob, Kind::Bad, Vec::new())));
         }
@@ -155,11 +169,12 @@ fn look<F: Flash<User = [u8]>>(medium: &mut F) -> Result<Vec<Seen>, F::Fault> {
             oob = Oob { kind: Kind::Torn, ..Page::BLANK.oob() };
         }
         let (whole, payload) = medium.read(ppn, Cause::Recovery)?;
-        let bytes = match payload {
+        let mut bytes = match payload {
             Payload::User(data) => data.to_vec(),
             Payload::Meta(words) => words.iter().flat_map(|word| word.to_le_bytes()).collect(),
             Payload::None => Vec::new(),
         };
+        bytes.extend(own);
         Ok(Some((oob, whole.kind, bytes)))
     };
     (0..pages).map(Ppn).map(one).collect()
@@ -447,6 +462,8 @@ proptest! {
         file.write_all_at(&[byte[0] ^ change], at).unwrap();
         drop(file);
         let mut image = Image::open(&path, Access::Use).unwrap();
+        // As a mount does, for the state may be what was damaged.
+        image.reserve_spare(OWN_BYTES);
         for (page, (was, is)) in before.into_iter().zip(look(&mut image).unwrap()).enumerate() {
             let torn = is.as_ref().is_some_and(|(_, whole, _)| *whole == Kind::Torn);
             prop_assert!(is == was || torn, "page {page}: {was:?} became {is:?}, byte {at}");

@@ -6,6 +6,7 @@ use super::parameters;
 use super::score::Scores;
 use crate::parts::blocks::{Blocks, FreeOrder};
 use crate::parts::space::more_spare;
+use crate::parts::wear::{Mode as WearMode, Wear};
 use crate::{ConfigError, Error, Loader, Saver, Settings};
 use alloc::format;
 use alloc::string::String;
@@ -46,6 +47,8 @@ pub struct Merges {
     pub density: u64,
     /// The most that one held.
     pub most_density: u64,
+    /// Cleaned log blocks with live pages of [`DENSE`] logical blocks or more.
+    pub dense: u64,
     /// Programmed pages of erased blocks, dead ones and padding included.
     pub used_pages: u64,
     /// Erased blocks.
@@ -58,6 +61,9 @@ pub struct Merges {
     pub logged: u64,
 }
 
+/// From how many logical blocks on a log block counts as dense: S4 draws the line at 20.
+pub const DENSE: usize = 20;
+
 /// The rows of [`Merges`], for the tables of counters.
 pub const MERGE_COUNTERS: &[(&str, &str)] = &[
     ("switch_merges", "log blocks that became data blocks as they were"),
@@ -67,6 +73,7 @@ pub const MERGE_COUNTERS: &[(&str, &str)] = &[
     ("dead_log_blocks", "of these, such that held no live page and cost an erase alone"),
     ("density_sum", "logical blocks with a live page, summed over the log blocks cleaned"),
     ("density_max", "the most of them that one log block held"),
+    ("dense_log_blocks", "cleaned log blocks with live pages of 20 logical blocks or more (S4, figure 7)"),
     ("erased_used_pages", "pages of erased blocks that were not blank; over erases and pages per block: utilisation"),
     ("erased_blocks", "blocks erased, those of wear levelling aside"),
     ("dummy_pages", "pages programmed to keep the chip's program order"),
@@ -85,6 +92,7 @@ impl Merges {
             self.dead,
             self.density,
             self.most_density,
+            self.dense,
             self.used_pages,
             self.erased,
             self.dummies,
@@ -132,6 +140,7 @@ pub struct Core {
     program: u64,
     pub(super) version: u64,
     turn: u32,
+    pub(super) wear: Wear,
     /// What merges did.
     pub merges: Merges,
     /// Offsets that the merge in progress has copied; means nothing between merges.
@@ -191,6 +200,7 @@ impl Core {
             program: 1,
             version: 0,
             turn: 0,
+            wear: Wear::new(settings, g.block_count()),
             merges: Merges::default(),
             moved: Vec::new(),
         })
@@ -203,7 +213,7 @@ impl Core {
     pub fn exclude_bad<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
         for block in (0..self.g.block_count()).map(Block) {
             if flash.read_oob(self.g.page(block, 0), Cause::Recovery)?.is_some_and(|oob| oob.kind == Kind::Bad) {
-                self.blocks.retire(block);
+                self.retire(block);
             }
         }
         Ok(())
@@ -225,7 +235,9 @@ impl Core {
     /// Logical block and place in it.
     #[inline(always)]
     pub fn split(&self, lpn: Lpn) -> (u32, u32) {
-        (lpn.0 / self.g.pages_per_block, lpn.0 % self.g.pages_per_block)
+        // A block has a power of two of pages.
+        let p = self.g.pages_per_block;
+        (lpn.0 >> p.trailing_zeros(), lpn.0 & (p - 1))
     }
 
     /// The logical pages of a logical block.
@@ -291,26 +303,59 @@ impl Core {
             let die = richest.expect("a device has a die");
             let (block, suspect) = self.blocks.open_blank(die as usize).ok_or(Error::Full)?;
             self.turn = (die + 1) % dies;
-            if suspect {
-                match flash.erase(block, Cause::Recovery) {
-                    Ok(()) => self.blocks.count_erase(block),
-                    Err(fault) if fault.kind() == FaultKind::EraseFailed => {
-                        self.mark_bad(flash, block)?;
-                        continue;
-                    }
-                    Err(fault) => return Err(fault.into()),
-                }
+            if self.prepare(flash, block, suspect)? {
+                return Ok(block);
             }
-            self.written.fill(block, false);
-            return Ok(block);
         }
+    }
+
+    /// Takes a certain block, if it is free.
+    ///
+    /// # Errors
+    /// The medium's.
+    pub(super) fn take_this_block<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        block: Block,
+    ) -> Result<Option<Block>, Error<F::Fault>> {
+        let Some((block, suspect)) = self.blocks.open_block(block) else { return Ok(None) };
+        self.blocks.discard_open(block);
+        Ok(self.prepare(flash, block, suspect)?.then_some(block))
+    }
+
+    /// Makes a block that was free ready for programs. False if it is bad.
+    fn prepare<F: Flash>(&mut self, flash: &mut F, block: Block, suspect: bool) -> Result<bool, Error<F::Fault>> {
+        if suspect {
+            match flash.erase(block, Cause::Recovery) {
+                Ok(()) => {
+                    self.blocks.count_erase(block);
+                    self.note_erase(block, Cause::Recovery);
+                }
+                Err(fault) if fault.kind() == FaultKind::EraseFailed => {
+                    self.mark_bad(flash, block)?;
+                    return Ok(false);
+                }
+                Err(fault) => return Err(fault.into()),
+            }
+        }
+        self.written.fill(block, false);
+        Ok(true)
     }
 
     fn mark_bad<F: Flash>(&mut self, flash: &mut F, block: Block) -> Result<(), Error<F::Fault>> {
         let mark = Oob { kind: Kind::Bad, mode: Mode::Normal, address: 0, version: 0, program: 0, mark: 0 };
         flash.program(self.g.page(block, 0), mark, Payload::None, Cause::Metadata)?;
-        self.blocks.retire(block);
+        self.retire(block);
         Ok(())
+    }
+
+    fn retire(&mut self, block: Block) {
+        self.blocks.retire(block);
+        self.wear.retired(block, self.blocks.erase_counts()[block.index()]);
+    }
+
+    fn note_erase(&mut self, block: Block, cause: Cause) {
+        self.wear.erased(block, self.blocks.erase_counts()[block.index()], cause);
     }
 
     /// A block that holds nothing live is erased and free, or marked bad if it failed a program.
@@ -327,6 +372,7 @@ impl Core {
         match flash.erase(block, cause) {
             Ok(()) => {
                 self.blocks.erased(block);
+                self.note_erase(block, cause);
                 self.written.fill(block, false);
                 self.merges.used_pages += used;
                 self.merges.erased += 1;
@@ -347,6 +393,14 @@ impl Core {
     /// Whether nothing of a block was ever programmed.
     pub fn is_blank(&self, block: Block) -> bool {
         self.written.end(block) == 0
+    }
+
+    /// Pages of a block that can be programmed.
+    pub fn blank_pages(&self, block: Block) -> u32 {
+        match self.g.order {
+            ProgramOrder::Any => self.p() - self.written.count(block),
+            _ => self.p() - self.written.end(block),
+        }
     }
 
     /// The first page of a block at or after `from` that can be programmed.
@@ -483,7 +537,9 @@ impl Core {
             return Ok(false);
         }
         self.merges.logged += 1;
-        self.note_logged(lpn, slot, offset);
+        self.slots.advance(slot, offset + 1);
+        self.score_log_page(lpn, slot);
+        self.enter_log(lpn, slot, offset);
         Ok(true)
     }
 
@@ -530,7 +586,9 @@ impl Core {
             self.close(slot);
             return Ok(false);
         }
-        self.note_logged(lpn, slot, offset);
+        self.slots.advance(slot, offset + 1);
+        self.score_log_page(lpn, slot);
+        self.enter_log(lpn, slot, offset);
         Ok(true)
     }
 
@@ -566,19 +624,16 @@ impl Core {
         }
     }
 
-    /// A page lies in a log block now.
+    /// A place of a log block is where a page lies now.
     #[inline]
-    fn note_logged(&mut self, lpn: Lpn, slot: Slot, offset: u32) {
-        let (lbn, _) = self.split(lpn);
+    pub(super) fn enter_log(&mut self, lpn: Lpn, slot: Slot, offset: u32) {
         let ppn = self.g.page(self.slots.block(slot), offset);
-        self.change_terms(lbn, |core| {
-            core.supersede(lpn);
-            core.slots.put(slot, offset, lpn);
-            core.slots.advance(slot, offset + 1);
-            core.blocks.revive(ppn);
-            core.log_map[lpn.index()] = ppn.0;
-            core.logged[lbn as usize] += 1;
-        });
+        let (lbn, _) = self.split(lpn);
+        self.supersede(lpn);
+        self.slots.put(slot, offset, lpn);
+        self.blocks.revive(ppn);
+        self.log_map[lpn.index()] = ppn.0;
+        self.logged[lbn as usize] += 1;
     }
 
     /// The live copy of a page dies, wherever it is.
@@ -653,6 +708,47 @@ impl Core {
         result
     }
 
+    /// A page is about to enter a log block: changes the scores as [`Core::change_terms`] would, with one look at what the
+    /// logical block has in the log. Where a page leaves the log for another place there, most scores stay as they are.
+    #[inline]
+    fn score_log_page(&mut self, lpn: Lpn, to: Slot) {
+        let Some(mut scores) = self.scores.take() else { return };
+        let (lbn, _) = self.split(lpn);
+        let slot_of = |ppn| self.slots.of(self.g.block_of(Ppn(ppn))).expect("the log map names log blocks");
+        let from = self.in_log(lpn).map_or(NONE, |ppn| slot_of(ppn.0));
+        let left_data = u32::from(from == NONE && self.in_data(lpn).is_some());
+        let live = self.data_block(lbn).map_or(0, |block| self.blocks.live_of(block));
+        let log = u32::from(self.logged[lbn as usize]);
+        let before = scores.term(live, log);
+        let after = scores.term(live - left_data, log + u32::from(from == NONE));
+        let (mut in_from, mut in_to, mut left) = (0, 0, log);
+        scores.new_round();
+        for lpn in self.lpns(lbn) {
+            if left == 0 {
+                break;
+            }
+            let ppn = self.log_map[lpn as usize];
+            if ppn == NONE {
+                continue;
+            }
+            left -= 1;
+            let slot = slot_of(ppn);
+            in_from += u32::from(slot == from);
+            in_to += u32::from(slot == to);
+            if before != after && slot != from && slot != to && scores.is_first(slot) {
+                scores.add(slot, after - before);
+            }
+        }
+        let change = if in_to > 0 { after - before } else { after };
+        if change != 0 {
+            scores.add(to, change);
+        }
+        if from != NONE && from != to && in_from == 1 {
+            scores.add(from, -before);
+        }
+        self.scores = Some(scores);
+    }
+
     /// Adds what merging a logical block costs to the scores of the log blocks that it has pages in, or takes it off.
     fn add_terms(&mut self, lbn: u32, sign: i64) {
         let Some(mut scores) = self.scores.take() else { return };
@@ -716,6 +812,9 @@ impl Core {
         if let Some(scores) = &self.scores {
             out.push(("scores of log blocks", scores.memory(self.p())));
         }
+        if self.wear.mode() != WearMode::Off {
+            out.push(("wear levelling", self.wear.memory()));
+        }
         out.push(("counters", 8 + 8 + 4 + 4 + self.doomed.len() as u64 * 8));
         out
     }
@@ -737,6 +836,7 @@ impl Core {
         if let Some(scores) = &self.scores {
             scores.save(out);
         }
+        self.wear.save(out);
     }
 
     /// Loads what [`Core::save`] saved into a blank core.
@@ -754,6 +854,8 @@ impl Core {
         if let Some(scores) = &mut self.scores {
             scores.load(from, &self.slots);
         }
+        let blocks = &self.blocks;
+        self.wear.load(blocks.erase_counts(), |block| blocks.is_bad(block), from);
         self.map_log_pages();
         self
     }

@@ -27,9 +27,14 @@ pub struct LogBlock {
     pub next: u32,
     /// Its place in the order in which log blocks were begun.
     pub begun: u64,
+    /// A class that the scheme gave it; 0 at first.
+    pub class: u8,
 }
 
-const FREE: LogBlock = LogBlock { block: NONE, next: 0, begun: 0 };
+const FREE: LogBlock = LogBlock { block: NONE, next: 0, begun: 0, class: 0 };
+
+/// Classes there may be.
+pub const CLASSES: usize = 4;
 
 /// See the module's description.
 #[derive(Clone, Debug)]
@@ -43,6 +48,8 @@ pub struct Slots {
     begun: u64,
     /// Whether each log block holds pages of one logical block alone, all in their own places.
     own_places: bool,
+    /// Log blocks of each class.
+    counts: [u32; CLASSES],
 }
 
 impl Slots {
@@ -58,6 +65,7 @@ impl Slots {
             lpn_at: vec![NONE; count as usize * g.pages_per_block as usize],
             live: vec![HELD; count as usize],
             begun: 0,
+            counts: [0; CLASSES],
         }
     }
 
@@ -131,13 +139,12 @@ impl Slots {
         }
         let slot = self.free.pop().expect("there is a free slot");
         self.begun += 1;
-        self.entries[slot as usize] = LogBlock { block: block.0, next: 0, begun: self.begun };
+        self.entries[slot as usize] = LogBlock { block: block.0, begun: self.begun, ..FREE };
+        self.counts[0] += 1;
         self.of_block[block.index()] = slot;
         self.live[slot as usize] = HELD;
-        if self.own_places {
-            let places = self.places(slot as usize);
-            self.lpn_at[places].fill(NONE);
-        }
+        let places = self.places(slot as usize);
+        self.lpn_at[places].fill(NONE);
         slot
     }
 
@@ -148,10 +155,37 @@ impl Slots {
 
     /// A log block is none any more.
     pub fn remove(&mut self, slot: Slot) {
-        let block = core::mem::replace(&mut self.entries[slot as usize], FREE).block;
+        let LogBlock { block, class, .. } = core::mem::replace(&mut self.entries[slot as usize], FREE);
+        self.counts[usize::from(class)] -= 1;
         self.of_block[block as usize] = NONE;
         self.live[slot as usize] = HELD;
         self.free.push(slot);
+    }
+
+    /// Gives a log block another class.
+    pub fn set_class(&mut self, slot: Slot, class: u8) {
+        let before = core::mem::replace(&mut self.entries[slot as usize].class, class);
+        self.counts[usize::from(before)] -= 1;
+        self.counts[usize::from(class)] += 1;
+    }
+
+    /// The class of a log block.
+    #[inline(always)]
+    pub fn class(&self, slot: Slot) -> u8 {
+        self.entries[slot as usize].class
+    }
+
+    /// Log blocks of a class.
+    #[inline(always)]
+    pub fn count(&self, class: u8) -> u32 {
+        self.counts[usize::from(class)]
+    }
+
+    /// Another block takes over the part of a log block.
+    pub fn rename(&mut self, slot: Slot, to: Block) {
+        let from = core::mem::replace(&mut self.entries[slot as usize].block, to.0);
+        self.of_block[from as usize] = NONE;
+        self.of_block[to.index()] = slot;
     }
 
     /// A log block may be cleaned from now on; it has `live` live pages.
@@ -205,7 +239,7 @@ impl Slots {
     /// Bytes of RAM: a row for each slot, and what it holds: a logical block, or a page in each place.
     pub fn memory(&self) -> u64 {
         let held = if self.own_places { 1 } else { u64::from(self.pages_per_block) };
-        self.entries.len() as u64 * (23 + 4 * held) + 20
+        self.entries.len() as u64 * (24 + 4 * held) + 20
     }
 
     /// Bytes of RAM of the map that leads the other way: a hash table of the pages in the log. Where pages keep their
@@ -225,6 +259,7 @@ impl Slots {
             out.u32(entry.block);
             out.u16(entry.next as u16);
             out.u64(entry.begun);
+            out.u8(entry.class);
             out.u8(u8::from(self.live[slot] != HELD));
             let held = &self.lpn_at[self.places(slot)];
             if self.own_places {
@@ -244,7 +279,9 @@ impl Slots {
         slots.free = (0..free).map(|_| from.u32()).collect();
         for _ in slots.free.len()..slots.entries.len() {
             let slot = from.u32() as usize;
-            let entry = LogBlock { block: from.u32(), next: u32::from(from.u16()), begun: from.u64() };
+            let (block, next, begun) = (from.u32(), u32::from(from.u16()), from.u64());
+            let entry = LogBlock { block, next, begun, class: from.u8() };
+            slots.counts[usize::from(entry.class)] += 1;
             slots.entries[slot] = entry;
             slots.of_block[entry.block as usize] = slot as Slot;
             if from.u8() == 1 {

@@ -5,7 +5,7 @@
 //! and partial are the same copying with another target, and all three end in the same step: the target is the data
 //! block. Until then every source stays live, so that a program that fails, or a power cut, costs the target alone.
 
-use super::core::{Content, Core};
+use super::core::{Content, Core, DENSE};
 use super::log::{NONE, Slot};
 use crate::Error;
 use flash::{Block, Cause, Collection, FaultKind, Flash, FlashFault, Kind, Lpn, ProgramOrder};
@@ -267,6 +267,7 @@ impl Core {
         self.merges.cleaned += 1;
         self.merges.dead += u64::from(lbns.is_empty());
         self.merges.density += lbns.len() as u64;
+        self.merges.dense += u64::from(lbns.len() >= DENSE);
         self.merges.most_density = self.merges.most_density.max(lbns.len() as u64);
         let mut gc = Collection::on(flash);
         for lbn in lbns {
@@ -309,10 +310,7 @@ impl Core {
         victim: Slot,
     ) -> Result<Option<(Slot, u32)>, Error<F::Fault>> {
         let from = self.next_writable(obsolete, 0);
-        let blank = match self.g.order {
-            ProgramOrder::Any => self.p() - self.written.count(obsolete),
-            _ => self.p() - self.written.end(obsolete),
-        };
+        let blank = self.blank_pages(obsolete);
         let (Some(first), Some((source, live))) = (from, self.slots.emptiest(victim)) else { return Ok(None) };
         if blank <= live {
             return Ok(None);
@@ -344,14 +342,7 @@ impl Core {
         for (offset, to) in moves {
             let lpn = self.slots.lpn_at(source, offset);
             let (lbn, _) = self.split(lpn);
-            self.change_terms(lbn, |core| {
-                let ppn = core.g.page(obsolete, to);
-                core.supersede(lpn);
-                core.slots.put(slot, to, lpn);
-                core.blocks.revive(ppn);
-                core.log_map[lpn.index()] = ppn.0;
-                core.logged[lbn as usize] += 1;
-            });
+            self.change_terms(lbn, |core| core.enter_log(lpn, slot, to));
         }
         self.erase_log_block(flash, source, Cause::Swap)?;
         Ok(Some((slot, live)))

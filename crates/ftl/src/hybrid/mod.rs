@@ -41,6 +41,7 @@ pub mod rows;
 pub mod score;
 #[cfg(test)]
 pub(crate) mod testing;
+mod wear;
 
 pub use self::core::{Area, Content, Core, MERGE_COUNTERS, Merges};
 pub use merge::{Merge, NewPage};
@@ -141,7 +142,8 @@ pub trait Strategy: Sized + Clone + Debug + Send + 'static {
     fn load(&mut self, core: &Core, from: &mut Loader<'_>);
 
     /// Its own counters, behind those of the merges.
-    fn counters(&self) -> Vec<(&'static str, u64)> {
+    fn counters(&self, core: &Core) -> Vec<(&'static str, u64)> {
+        let _ = core;
         Vec::new()
     }
 
@@ -370,7 +372,8 @@ impl<F: Flash, S: Strategy> Ftl<F> for Hybrid<S> {
             self.tidy(flash)?;
         }
         let version = self.core.next_version();
-        self.strategy.write(&mut self.core, flash, lpn, version, Content::Data(data))
+        self.strategy.write(&mut self.core, flash, lpn, version, Content::Data(data))?;
+        self.core.level(flash)
     }
 
     fn trim(&mut self, flash: &mut F, first: Lpn, count: u32) -> Result<(), Error<F::Fault>> {
@@ -422,7 +425,7 @@ impl<F: Flash, S: Strategy> Ftl<F> for Hybrid<S> {
     fn counters(&self) -> Vec<(&'static str, u64)> {
         let names = MERGE_COUNTERS.iter().map(|&(name, _)| name);
         let mut out: Vec<(&'static str, u64)> = names.zip(self.core.merges.values()).collect();
-        out.extend(self.strategy.counters());
+        out.extend(self.strategy.counters(&self.core));
         out
     }
 

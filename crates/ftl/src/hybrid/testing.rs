@@ -1,7 +1,6 @@
 //! What the tests of the family share.
 
 use crate::{Ftl, Parameter, Settings};
-use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use flash::{Brief, Full, Geometry, Lpn, Nand, NoData, ProgramOrder, Tags, Transcript};
@@ -79,8 +78,9 @@ where
     let mut rng = flash::Rng::new(u64::from(rounds) + g.pages_per_block as u64);
     for round in 0..rounds {
         let draw = rng.below(100);
-        let first =
-            rng.below(u64::from(if draw % 2 == 0 { pages } else { pages / 4 + 1 }).min(u64::from(pages))) as u32;
+        let first = rng
+            .below(u64::from(if draw.is_multiple_of(2) { pages } else { pages / 4 + 1 }).min(u64::from(pages)))
+            as u32;
         let longest = if draw < 20 { 3 * g.pages_per_block } else { 2 };
         let count = (1 + rng.below(u64::from(longest)) as u32).min(pages - first);
         if draw == 99 {
@@ -98,12 +98,12 @@ where
                 expected[lpn as usize] = Some(value);
             }
         }
-        if round % 16 == 0 {
+        if round.is_multiple_of(16) {
             scheme.audit(&mut flash).unwrap_or_else(|what| panic!("round {round}: {what}"));
         }
         for lpn in [first, rng.below(u64::from(pages)) as u32] {
             let value = scheme.read(&mut flash, Lpn(lpn)).unwrap().copied();
-            assert_eq!(value, expected[lpn as usize], "{}", format!("LPN {lpn} in round {round}"));
+            assert_eq!(value, expected[lpn as usize], "LPN {lpn} in round {round}");
         }
     }
     for lpn in 0..pages {

@@ -16,7 +16,7 @@
 //! # Structures
 //!
 //! RAM: 12 B for each page of the fine table (page, place, link), and what `bast` has: 4 B for each logical block; for
-//! each log block a row of 16 B, 23 B of what every log block has, and for each of its pages 4 B for what it holds and 4 B
+//! each log block a row of 16 B, 24 B of what every log block has, and for each of its pages 4 B for what it holds and 4 B
 //! in the table that finds it; 2 bits for each physical page. Flash: kind (data or log), LPN, version and program number
 //! in every spare area.
 //!
@@ -44,7 +44,7 @@
 use crate::hybrid::{
     Content, Core, Hybrid, MERGE_COUNTERS, Strategy, counters_and, log, log::Slot, parameters, rows::Rows,
 };
-use crate::parts::space;
+use crate::parts::{space, wear};
 use crate::schemes::page::DURABLE_TRIM;
 use crate::{ConfigError, Error, Loader, Parameter, Range, Saver, Scheme, Settings, Value};
 use alloc::collections::BTreeMap;
@@ -74,6 +74,10 @@ const PARAMETERS: &[Parameter] = &[
     parameters::COPY_COST,
     parameters::ERASE_COST,
     space::FREE_ORDER,
+    wear::WEAR_LEVELLING,
+    wear::WEAR_THRESHOLD,
+    wear::BET_K,
+    wear::BET_THRESHOLD,
     DURABLE_TRIM,
 ];
 
@@ -396,7 +400,7 @@ impl Strategy for TwoLevels {
         }
     }
 
-    fn counters(&self) -> Vec<(&'static str, u64)> {
+    fn counters(&self, _: &Core) -> Vec<(&'static str, u64)> {
         let Counters { conversions, migrations, reads, erased } = self.counters;
         vec![
             ("conversions", conversions),

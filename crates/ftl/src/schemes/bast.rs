@@ -20,7 +20,7 @@
 //! # Structures
 //!
 //! RAM: 4 B for each logical block; for each log block a row of 16 B (logical block, log block, two links of the order
-//! of use), 23 B of what every log block has, and for each of its pages 4 B for what it holds and 4 B in the table that
+//! of use), 24 B of what every log block has, and for each of its pages 4 B for what it holds and 4 B in the table that
 //! finds it (the published table needs one byte, since a row has one logical block); 2 bits for each physical page.
 //! Flash: kind (data or log), LPN, version and program number in every spare area.
 //!
@@ -46,7 +46,7 @@
 use crate::hybrid::{
     Content, Core, Hybrid, MERGE_COUNTERS, Strategy, counters_and, erase_obsolete, log::Slot, parameters, rows::Rows,
 };
-use crate::parts::space;
+use crate::parts::{space, wear};
 use crate::schemes::page::DURABLE_TRIM;
 use crate::{ConfigError, Error, Loader, Parameter, Range, Saver, Scheme, Settings, Value};
 use alloc::vec;
@@ -77,8 +77,18 @@ const COUNTERS: &[(&str, &str)] = &[
     ("evicted_pages", "pages programmed in those; over evicted_rows and pages per block: how full they were"),
 ];
 
-pub(super) const PARAMETERS: &[Parameter] =
-    &[parameters::LOG_BLOCKS, VICTIM, FIRST_WRITE_TO_LOG, space::FREE_ORDER, DURABLE_TRIM, space::SEED];
+pub(super) const PARAMETERS: &[Parameter] = &[
+    parameters::LOG_BLOCKS,
+    VICTIM,
+    FIRST_WRITE_TO_LOG,
+    space::FREE_ORDER,
+    wear::WEAR_LEVELLING,
+    wear::WEAR_THRESHOLD,
+    wear::BET_K,
+    wear::BET_THRESHOLD,
+    DURABLE_TRIM,
+    space::SEED,
+];
 
 /// The row.
 pub(super) static ROW: Scheme = Scheme {
@@ -230,7 +240,7 @@ impl Strategy for OneEach {
         self.rng = Rng::from_state([from.u64(), from.u64(), from.u64(), from.u64()]);
     }
 
-    fn counters(&self) -> Vec<(&'static str, u64)> {
+    fn counters(&self, _: &Core) -> Vec<(&'static str, u64)> {
         vec![("evicted_rows", self.evicted), ("evicted_pages", self.evicted_pages)]
     }
 

@@ -42,7 +42,7 @@
 use crate::hybrid::{
     Announced, Content, Core, Hybrid, MERGE_COUNTERS, Strategy, counters_and, erase_obsolete, log::Slot,
 };
-use crate::parts::space;
+use crate::parts::{space, wear};
 use crate::schemes::page::DURABLE_TRIM;
 use crate::{ConfigError, Error, Loader, Parameter, Range, Saver, Scheme, Settings, Value};
 use alloc::vec;
@@ -60,7 +60,15 @@ const REWRITE: Parameter = Parameter {
 
 const COUNTERS: &[(&str, &str)] = &[("rewritings", "logical blocks that began to move to another block")];
 
-const PARAMETERS: &[Parameter] = &[REWRITE, space::FREE_ORDER, DURABLE_TRIM];
+const PARAMETERS: &[Parameter] = &[
+    REWRITE,
+    space::FREE_ORDER,
+    wear::WEAR_LEVELLING,
+    wear::WEAR_THRESHOLD,
+    wear::BET_K,
+    wear::BET_THRESHOLD,
+    DURABLE_TRIM,
+];
 
 /// The row.
 pub(super) static ROW: Scheme = Scheme {
@@ -239,7 +247,7 @@ impl Strategy for InPlace {
         self.request = Announced::load(from);
     }
 
-    fn counters(&self) -> Vec<(&'static str, u64)> {
+    fn counters(&self, _: &Core) -> Vec<(&'static str, u64)> {
         vec![("rewritings", self.rewritings)]
     }
 

@@ -9,11 +9,13 @@ pub mod cdftl;
 pub mod cftl;
 pub mod dftl;
 pub mod fast;
+pub mod last;
 pub mod lazyftl;
 pub mod lsftl;
 pub mod nftl;
 pub mod null;
 pub mod page;
+pub mod rose;
 pub mod scftl;
 pub mod sftl;
 pub mod tpftl;
@@ -69,6 +71,8 @@ schemes! {
     bast::Bast => bast::ROW,
     aftl::Aftl => aftl::ROW,
     fast::Fast => fast::ROW,
+    last::Last => last::ROW,
+    rose::Rose => rose::ROW,
     #[cfg(feature = "canary")]
     canary::Canary => canary::ROW,
 }

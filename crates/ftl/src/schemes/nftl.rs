@@ -13,7 +13,7 @@
 //!
 //! # Structures
 //!
-//! RAM: 4 B for each logical block; for each replacement block 39 B (block, logical block, next of its chain, links of
+//! RAM: 4 B for each logical block; for each replacement block 40 B (block, logical block, next of its chain, links of
 //! the order of use, and what every log block has); 2 bits for each physical page, the page states. `mode = log` needs,
 //! for each page of a replacement block, 4 B for what it holds and 4 B in the table that finds it. Flash: kind (data or
 //! log), LPN, version and program number in every spare area.
@@ -44,7 +44,7 @@ use crate::hybrid::{
     Content, Core, Hybrid, MERGE_COUNTERS, Merge, Strategy, counters_and, erase_obsolete, log::NONE, log::Slot,
     parameters, rows::Queues,
 };
-use crate::parts::space;
+use crate::parts::{space, wear};
 use crate::schemes::page::DURABLE_TRIM;
 use crate::{ConfigError, Error, Loader, Parameter, Range, Saver, Scheme, Settings, Value};
 use alloc::vec;
@@ -93,8 +93,18 @@ const COUNTERS: &[(&str, &str)] = &[
     ("forced_folds", "of all these, such that were folded because another chain needed a block"),
 ];
 
-const PARAMETERS: &[Parameter] =
-    &[parameters::LOG_BLOCKS, MODE, REPLACEMENTS, FOLD_IN_PLACE, space::FREE_ORDER, DURABLE_TRIM];
+const PARAMETERS: &[Parameter] = &[
+    parameters::LOG_BLOCKS,
+    MODE,
+    REPLACEMENTS,
+    FOLD_IN_PLACE,
+    space::FREE_ORDER,
+    wear::WEAR_LEVELLING,
+    wear::WEAR_THRESHOLD,
+    wear::BET_K,
+    wear::BET_THRESHOLD,
+    DURABLE_TRIM,
+];
 
 /// The row.
 pub(super) static ROW: Scheme = Scheme {
@@ -321,7 +331,7 @@ impl Strategy for Chains {
         }
     }
 
-    fn counters(&self) -> Vec<(&'static str, u64)> {
+    fn counters(&self, _: &Core) -> Vec<(&'static str, u64)> {
         let values = self.folds.iter().chain([&self.forced]);
         COUNTERS.iter().zip(values).map(|(&(name, _), &value)| (name, value)).collect()
     }

@@ -6,7 +6,7 @@
 //! *The metadata that it writes to flash is what it works from.* A bit of a stored word is flipped in a copy of the
 //! chip, and what follows must differ: commands, values read, or the state at the end, whether the scheme runs on or
 //! mounts first. Only words in use count, and which are is found by experiment: erasing the whole word to ones must
-//! change what follows.
+//! change what follows. The bytes that a scheme keeps in spare areas are metadata like any other.
 
 use super::bed::{Bed, Operation};
 use super::session::{Session, Stop};
@@ -127,7 +127,50 @@ fn outcome<S: Ftl<Bench>>(session: &Session<'_, S, Bench>, ahead: &[Operation]) 
     Outcome([run_on, mounted])
 }
 
-/// Flips a bit in a random stored word of metadata, and looks whether it makes a difference.
+/// A word of a metadata page, or a byte that the scheme keeps in a spare area.
+#[derive(Clone, Copy)]
+enum Place {
+    Word(Ppn, usize),
+    Spare(Ppn, usize),
+}
+
+impl Place {
+    /// A random place of page `ppn`, and what is stored there; `None` if all of it is blank.
+    fn draw(chip: &mut Chip, ppn: Ppn, rng: &mut Rng) -> Option<(Place, u32)> {
+        let Ok(oob) = chip.read_oob(ppn, Cause::Recovery);
+        if oob.is_some_and(|oob| !is_metadata(oob.kind)) {
+            let own = chip.spare(ppn);
+            let at = rng.below(own.len() as u64) as usize;
+            // The bits above a byte are never drawn, as if they were blank.
+            let stored = u32::from(own[at]) | !0xff;
+            return (stored != u32::MAX).then_some((Place::Spare(ppn, at), stored));
+        }
+        let (used, _) = chip.metadata_state(ppn)?;
+        let at = rng.below(u64::from(used.div_ceil(4).max(1))) as usize;
+        let Ok((_, Payload::Meta(words))) = chip.read(ppn, Cause::Recovery) else { return None };
+        (words[at] != u32::MAX).then_some((Place::Word(ppn, at), words[at]))
+    }
+
+    const fn bits(self) -> u64 {
+        match self {
+            Place::Word(..) => 32,
+            Place::Spare(..) => 8,
+        }
+    }
+
+    fn flip(self, chip: &mut Chip, bit: u32) {
+        match self {
+            Place::Word(ppn, at) => chip.flip_metadata_bit(ppn, at, bit).expect("the page holds metadata"),
+            Place::Spare(ppn, at) => chip.flip_spare_bit(ppn, at * 8 + bit as usize),
+        }
+    }
+}
+
+const fn is_metadata(kind: Kind) -> bool {
+    matches!(kind, Kind::Translation | Kind::Checkpoint | Kind::Trim)
+}
+
+/// Flips a bit in random stored words of metadata, in pages and in spare areas, and looks whether it makes a difference.
 fn flip<S: Ftl<Bench>>(
     session: &Session<'_, S, Bench>,
     ahead: &[Operation],
@@ -135,15 +178,15 @@ fn flip<S: Ftl<Bench>>(
     report: &mut CheckReport,
 ) -> Result<(), String> {
     let mut chip = session.flash.inner().inner().clone();
-    let pages = chip.geometry().page_count();
-    let pages: Vec<Ppn> = (0..pages)
-        .map(Ppn)
-        .filter(|&ppn| {
-            let Ok(oob) = chip.read_oob(ppn, Cause::Recovery);
-            oob.is_some_and(|oob| matches!(oob.kind, Kind::Translation | Kind::Checkpoint | Kind::Trim))
-        })
-        .collect();
-    if pages.is_empty() {
+    let (mut pages, mut spares) = (Vec::new(), Vec::new());
+    for ppn in (0..chip.geometry().page_count()).map(Ppn) {
+        match chip.read_oob(ppn, Cause::Recovery) {
+            Ok(Some(oob)) if is_metadata(oob.kind) => pages.push(ppn),
+            Ok(_) if !chip.spare(ppn).is_empty() => spares.push(ppn),
+            Ok(_) => {}
+        }
+    }
+    if pages.is_empty() && spares.is_empty() {
         return Ok(());
     }
     let expected = outcome(session, ahead);
@@ -151,26 +194,21 @@ fn flip<S: Ftl<Bench>>(
         return Err(what.clone());
     }
     // The newest pages are the likeliest to be in use; dead ones cost two runs and count for nothing.
-    for _ in 0..4 {
+    for pages in [pages, spares].iter().filter(|pages| !pages.is_empty()).flat_map(|pages| [pages; 4]) {
         let ppn = pages[rng.below(pages.len() as u64) as usize];
         report.honesty.metadata_pages += 1;
-        let Some((used, _)) = chip.metadata_state(ppn) else { continue };
-        let word = rng.below(u64::from(used.div_ceil(4).max(1))) as usize;
-        let Ok((_, Payload::Meta(words))) = chip.read(ppn, Cause::Recovery) else { continue };
-        let stored = words[word];
+        let Some((place, stored)) = Place::draw(&mut chip, ppn, rng) else { continue };
         let with = |bits: u32| {
             let mut other = session.clone();
             let chip = other.flash.inner_mut().inner_mut();
-            for bit in (0..32).filter(|bit| bits >> bit & 1 == 1) {
-                chip.flip_metadata_bit(ppn, word, bit).expect("the page holds metadata");
-            }
+            (0..32).filter(|bit| bits >> bit & 1 == 1).for_each(|bit| place.flip(chip, bit));
             outcome(&other, ahead)
         };
-        if stored == u32::MAX || with(!stored) == expected {
+        if with(!stored) == expected {
             continue;
         }
         report.honesty.flips += 1;
-        report.honesty.noticed += u64::from(with(1 << rng.below(32)) != expected);
+        report.honesty.noticed += u64::from(with(1 << rng.below(place.bits())) != expected);
     }
     Ok(())
 }

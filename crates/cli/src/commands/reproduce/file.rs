@@ -8,7 +8,7 @@
 //! file and the line. One name may be unknown: a scheme that this build does not have. What needs it is not run.
 
 use super::measure;
-use crate::args::{Fill, Host, OutOfRange, Partial};
+use crate::args::{Buffer, Fill, Host, OutOfRange, Partial, parse_buffer};
 use crate::error::CliError;
 use clap::ValueEnum;
 use serde::Deserialize;
@@ -160,12 +160,22 @@ pub(super) struct Configuration {
     /// Keys of the device that differ for it, as `key=value,…`.
     #[serde(default)]
     pub(super) change_device: String,
+    buffer: Option<Spanned<String>>,
 }
 
 impl Configuration {
     /// The scheme: that of its name, if no other is named.
     pub(super) fn scheme(&self) -> &str {
         self.scheme.as_deref().unwrap_or(&self.name)
+    }
+
+    /// The write buffer in front of it, if there is one: policy and bytes.
+    pub(super) fn buffer(&self) -> Result<Option<(String, u64)>, CliError> {
+        let Some(buffer) = &self.buffer else { return Ok(None) };
+        Ok(match parse_buffer(buffer.get_ref())? {
+            Buffer::None => None,
+            Buffer::Of { policy, bytes } => Some((policy, bytes)),
+        })
     }
 }
 
@@ -508,6 +518,9 @@ impl Experiment {
         let schemes: Vec<&str> = read.configuration.iter().map(Configuration::scheme).collect();
         for configuration in &read.configuration {
             text.own_parameters(configuration.scheme(), &configuration.set)?;
+            if let (Some(buffer), Err(error)) = (&configuration.buffer, configuration.buffer()) {
+                return Err(text.fault(buffer.span(), error));
+            }
         }
         text.shared_parameters(&schemes, &read.set)?;
         let configurations: Vec<String> = read.configuration.iter().map(|one| one.name.clone()).collect();

@@ -263,8 +263,9 @@ impl<'a> Lab<'a> {
         let settings = experiment.settings(configuration, at.workload, parameter(at));
         let device = device_of(experiment, configuration, at);
         let (scheme, limit) = (configuration.scheme(), self.limit(experiment, at.found));
+        let buffer = configuration.buffer().ok().flatten();
         format!(
-            "{} {:?} {device} {} {:?} {limit:?} x{} {scheme} {settings:?}",
+            "{} {:?} {device} {} {:?} {limit:?} x{} {scheme} {settings:?} {buffer:?}",
             experiment.paper.name,
             at.found,
             fill(experiment, at).name(),
@@ -382,7 +383,7 @@ fn buildable(
     let combination = Combination {
         scheme: configuration.scheme().to_owned(),
         cache: None,
-        buffer: None,
+        buffer: configuration.buffer()?,
         gc: None,
         settings: experiment.settings(configuration, at.workload, parameter(at)),
         buffer_settings: BTreeMap::new(),
