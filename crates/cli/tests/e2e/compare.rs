@@ -316,3 +316,19 @@ fn a_workload_is_repeated_until_blocks_are_worn() {
     );
     assert!(short.iter().zip(&long).all(|(short, long)| short < long), "{short:?} {long:?}");
 }
+
+#[test]
+fn what_a_mount_takes_is_reported_if_asked() {
+    let directory = Directory::new();
+    let line = "compare --workload uniform:reads=0,requests=3k,span=4MiB --schemes page,dftl,rose --device \
+                agrawal08:capacity=4MiB,channels=1 --mount-cost --json";
+    let report = directory.ftlab(line).json();
+    for result in report["results"].as_array().unwrap() {
+        let extra = |key: &str| result["extra"][key].as_f64().unwrap_or_else(|| panic!("{key} in {result}"));
+        // Of every page at most, and of every page that holds data at least.
+        assert!((1024.0..=1400.0).contains(&extra("mount_oob_reads")), "{result}");
+        assert!(extra("mount_state_seconds") > 0.0 && extra("mount_state_seconds") < extra("mount_seconds"), "{result}");
+    }
+    let table = directory.ftlab(line.strip_suffix(" --json").unwrap()).succeeds();
+    assert!(table.contains("mounting from flash"), "{table}");
+}

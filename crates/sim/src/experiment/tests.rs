@@ -42,6 +42,7 @@ fn config(scheme: &'static str, device: &str) -> Config {
         medium: Medium::Brief,
         warmup: 0,
         until: Until::WorkloadEnds,
+        mount: false,
         series_ns: 0,
     }
 }
