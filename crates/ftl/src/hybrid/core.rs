@@ -102,6 +102,17 @@ impl Merges {
     }
 }
 
+/// What log area a scheme wants.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Area {
+    /// The fewest log blocks that it can work with.
+    pub least: u32,
+    /// The most that it has a use for.
+    pub most: u32,
+    /// Whether each log block holds pages of one logical block alone, all in their own places.
+    pub own_places: bool,
+}
+
 /// See the module's description.
 #[derive(Clone, Debug)]
 pub struct Core {
@@ -137,11 +148,12 @@ pub struct Core {
 }
 
 impl Core {
-    /// All blank. `least` log blocks are the fewest that the scheme can work with.
+    /// All blank, for a log area as the scheme wants it.
     ///
     /// # Errors
     /// A device with too few blocks for its logical pages and a log area.
-    pub fn new(g: Geometry, logical_pages: u32, settings: &Settings, least: u32) -> Result<Core, ConfigError> {
+    pub fn new(g: Geometry, logical_pages: u32, settings: &Settings, area: Area) -> Result<Core, ConfigError> {
+        let Area { least, most, own_places } = area;
         let logical_blocks = logical_pages.div_ceil(g.pages_per_block);
         let kept = logical_blocks + parameters::RESERVE;
         if g.block_count() < kept + least {
@@ -168,11 +180,11 @@ impl Core {
                 fix: format!("choose {least} to {}, or 0 for all that is left", g.block_count() - kept),
             });
         }
-        let most = if asked == 0 { g.block_count() - kept } else { asked as u32 };
+        let most = most.min(if asked == 0 { g.block_count() - kept } else { asked as u32 });
         let least_worn = settings.get("free-order").is_some() && settings.word("free-order") == "least-worn";
         let order = if least_worn { FreeOrder::LeastWorn } else { FreeOrder::Fifo };
         let ages = settings.get("log-victim").is_some() && settings.word("log-victim") == "cat";
-        let slots = Slots::new(&g, most + 1);
+        let slots = Slots::new(&g, most + 1, own_places);
         Ok(Core {
             g,
             blocks: Blocks::new(g, order, ages),
@@ -491,15 +503,7 @@ impl Core {
         if self.in_log(lpn).is_some() {
             return Ok(false);
         }
-        let block = match self.data_block(lbn) {
-            Some(block) if !self.is_writable(block, offset) => return Ok(false),
-            Some(block) => block,
-            None => {
-                let block = self.take_block(flash)?;
-                self.data[lbn as usize] = block.0;
-                block
-            }
-        };
+        let Some(block) = self.block_for(flash, lbn, offset)? else { return Ok(false) };
         let ppn = self.g.page(block, offset);
         let padded = self.pad(flash, block, offset, Cause::Metadata)?;
         if !padded || !self.program(flash, ppn, (Kind::Data, lpn, version), content)? {
@@ -537,6 +541,87 @@ impl Core {
         self.score_log_page(lpn, slot);
         self.enter_log(lpn, slot, offset);
         Ok(true)
+    }
+
+    fn relocate<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        (from, to): (Ppn, Ppn),
+        kind: Kind,
+        cause: Cause,
+    ) -> Result<bool, Error<F::Fault>> {
+        let program = self.number();
+        self.written.set(to);
+        let edit = |oob: &mut Oob, _: &mut [u32]| {
+            oob.program = program;
+            if oob.kind != Kind::Trim {
+                oob.kind = kind;
+            }
+        };
+        match flash.copy(from, to, cause, edit) {
+            Ok(_) => Ok(true),
+            Err(fault) if fault.kind() == FaultKind::ProgramFailed => Ok(false),
+            Err(fault) => Err(fault.into()),
+        }
+    }
+
+    /// Copies a page, wherever it is, to a blank place of a log block, as `kind`. False if the program failed: the block
+    /// is closed, and the page is where it was.
+    ///
+    /// # Errors
+    /// The medium's.
+    pub fn move_to_log<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        (slot, offset): (Slot, u32),
+        lpn: Lpn,
+        kind: Kind,
+        cause: Cause,
+    ) -> Result<bool, Error<F::Fault>> {
+        let Some(from) = self.lookup(lpn) else { return Ok(true) };
+        let block = self.slots.block(slot);
+        let ppn = self.g.page(block, offset);
+        if !self.pad(flash, block, offset, cause)? || !self.relocate(flash, (from, ppn), kind, cause)? {
+            self.doom(block, NONE);
+            self.close(slot);
+            return Ok(false);
+        }
+        self.slots.advance(slot, offset + 1);
+        self.score_log_page(lpn, slot);
+        self.enter_log(lpn, slot, offset);
+        Ok(true)
+    }
+
+    /// Copies a page of the log to its own place in its data block, if that is blank. False if it stays where it is.
+    ///
+    /// # Errors
+    /// Full, or the medium's.
+    pub fn move_in_place<F: Flash>(&mut self, flash: &mut F, lpn: Lpn, cause: Cause) -> Result<bool, Error<F::Fault>> {
+        let (Some(from), (lbn, offset)) = (self.in_log(lpn), self.split(lpn)) else { return Ok(false) };
+        let Some(block) = self.block_for(flash, lbn, offset)? else { return Ok(false) };
+        let ppn = self.g.page(block, offset);
+        if !self.pad(flash, block, offset, cause)? || !self.relocate(flash, (from, ppn), Kind::Data, cause)? {
+            self.doom(block, lbn);
+            return Ok(false);
+        }
+        self.change_terms(lbn, |core| {
+            core.supersede(lpn);
+            core.blocks.revive(ppn);
+        });
+        Ok(true)
+    }
+
+    /// The data block of a logical block, a new one if there is none, if a page can be programmed in this place of it.
+    #[inline]
+    fn block_for<F: Flash>(&mut self, flash: &mut F, lbn: u32, offset: u32) -> Result<Option<Block>, Error<F::Fault>> {
+        match self.data_block(lbn) {
+            Some(block) => Ok(self.is_writable(block, offset).then_some(block)),
+            None => {
+                let block = self.take_block(flash)?;
+                self.data[lbn as usize] = block.0;
+                Ok(Some(block))
+            }
+        }
     }
 
     /// A place of a log block is where a page lies now.
@@ -719,7 +804,7 @@ impl Core {
         let mut out = vec![
             ("block map", logical * 4),
             ("log blocks", self.slots.memory()),
-            ("log map", u64::from(self.slots.capacity()) * u64::from(self.p()) * 4),
+            ("log map", self.slots.map_memory()),
             ("log pages of logical blocks", logical * 2),
             ("programmed bits", self.written.memory(&self.g)),
         ];
@@ -761,7 +846,7 @@ impl Core {
         let ages = settings.get("log-victim").is_some() && settings.word("log-victim") == "cat";
         self.blocks = Blocks::load(self.g, order, ages, from);
         self.written = PageBits::load(&self.g, from);
-        self.slots = Slots::load(&self.g, from, |block| self.blocks.live_of(block));
+        self.slots = Slots::load(&self.g, self.slots.own_places(), from, |block| self.blocks.live_of(block));
         self.program = from.u64();
         self.version = from.u64();
         self.turn = from.u32();

@@ -46,15 +46,19 @@ pub struct Slots {
     lpn_at: Vec<u32>,
     live: Vec<u16>,
     begun: u64,
+    /// Whether each log block holds pages of one logical block alone, all in their own places.
+    own_places: bool,
     /// Log blocks of each class.
     counts: [u32; CLASSES],
 }
 
 impl Slots {
-    /// Room for `count` log blocks.
-    pub fn new(g: &Geometry, count: u32) -> Slots {
+    /// Room for `count` log blocks. With `own_places` each holds pages of one logical block alone, in their own places:
+    /// to know the logical block is to know what every place holds.
+    pub fn new(g: &Geometry, count: u32, own_places: bool) -> Slots {
         Slots {
             pages_per_block: g.pages_per_block,
+            own_places,
             entries: vec![FREE; count as usize],
             free: (0..count).rev().collect(),
             of_block: vec![NONE; g.block_count() as usize],
@@ -69,6 +73,11 @@ impl Slots {
     #[inline(always)]
     pub fn in_use(&self) -> u32 {
         (self.entries.len() - self.free.len()) as u32
+    }
+
+    /// Whether each log block holds pages of one logical block alone, all in their own places.
+    pub fn own_places(&self) -> bool {
+        self.own_places
     }
 
     /// Slots there are, free ones included.
@@ -134,9 +143,14 @@ impl Slots {
         self.counts[0] += 1;
         self.of_block[block.index()] = slot;
         self.live[slot as usize] = HELD;
-        let first = slot as usize * self.pages_per_block as usize;
-        self.lpn_at[first..first + self.pages_per_block as usize].fill(NONE);
+        let places = self.places(slot as usize);
+        self.lpn_at[places].fill(NONE);
         slot
+    }
+
+    fn places(&self, slot: usize) -> core::ops::Range<usize> {
+        let p = self.pages_per_block as usize;
+        slot * p..(slot + 1) * p
     }
 
     /// A log block is none any more.
@@ -222,11 +236,16 @@ impl Slots {
         (0..self.entries.len() as Slot).filter(|&slot| self.live[slot as usize] != HELD)
     }
 
-    /// Bytes of RAM: a row for each slot, and the page that each place holds. The map that leads the other way is of the
-    /// same size: a hash table of these pages.
+    /// Bytes of RAM: a row for each slot, and what it holds: a logical block, or a page in each place.
     pub fn memory(&self) -> u64 {
-        let slots = self.entries.len() as u64;
-        slots * 24 + slots * u64::from(self.pages_per_block) * 4 + 20
+        let held = if self.own_places { 1 } else { u64::from(self.pages_per_block) };
+        self.entries.len() as u64 * (24 + 4 * held) + 20
+    }
+
+    /// Bytes of RAM of the map that leads the other way: a hash table of the pages in the log. Where pages keep their
+    /// places it is not needed: the log blocks of a logical block and the live bits say where a page lies.
+    pub fn map_memory(&self) -> u64 {
+        if self.own_places { 0 } else { self.entries.len() as u64 * u64::from(self.pages_per_block) * 4 }
     }
 
     /// Saves the log blocks; which of their pages are live is in the live bits.
@@ -242,15 +261,20 @@ impl Slots {
             out.u64(entry.begun);
             out.u8(entry.class);
             out.u8(u8::from(self.live[slot] != HELD));
-            let first = slot * self.pages_per_block as usize;
-            self.lpn_at[first..first + self.pages_per_block as usize].iter().for_each(|&lpn| out.u32(lpn));
+            let held = &self.lpn_at[self.places(slot)];
+            if self.own_places {
+                let known = held.iter().find(|&&lpn| lpn != NONE);
+                out.u32(known.map_or(NONE, |lpn| lpn / self.pages_per_block));
+            } else {
+                held.iter().for_each(|&lpn| out.u32(lpn));
+            }
         }
     }
 
     /// Loads what [`Slots::save`] saved; `live` counts the live pages of a block.
-    pub fn load(g: &Geometry, from: &mut Loader<'_>, live: impl Fn(Block) -> u32) -> Slots {
+    pub fn load(g: &Geometry, own_places: bool, from: &mut Loader<'_>, live: impl Fn(Block) -> u32) -> Slots {
         let begun = from.u64();
-        let mut slots = Slots { begun, ..Slots::new(g, from.u32()) };
+        let mut slots = Slots { begun, ..Slots::new(g, from.u32(), own_places) };
         let free = from.u32();
         slots.free = (0..free).map(|_| from.u32()).collect();
         for _ in slots.free.len()..slots.entries.len() {
@@ -263,8 +287,16 @@ impl Slots {
             if from.u8() == 1 {
                 slots.live[slot] = live(Block(entry.block)) as u16;
             }
-            let first = slot * slots.pages_per_block as usize;
-            slots.lpn_at[first..first + slots.pages_per_block as usize].iter_mut().for_each(|lpn| *lpn = from.u32());
+            let places = slots.places(slot);
+            if own_places {
+                let lbn = from.u32();
+                let first = if lbn == NONE { NONE } else { lbn * slots.pages_per_block };
+                for (offset, lpn) in slots.lpn_at[places].iter_mut().enumerate() {
+                    *lpn = if first == NONE { NONE } else { first + offset as u32 };
+                }
+            } else {
+                slots.lpn_at[places].iter_mut().for_each(|lpn| *lpn = from.u32());
+            }
         }
         slots
     }
