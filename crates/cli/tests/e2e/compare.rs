@@ -266,7 +266,7 @@ fn the_real_traces_run() {
 }
 
 const WORN: &str = "--workload hotcold:hot=0.1,to=0.9,requests=20k,span=48MiB --device \
-                    agrawal08:capacity=48MiB,spare=15%,channels=1,planes=1,endurance=12 --schemes page,dftl --fill sequential";
+                    agrawal08:capacity=48MiB,spare=15%,channels=1,planes=1,endurance=12 --schemes page,dftl";
 
 #[test]
 fn a_workload_is_repeated_until_blocks_are_worn() {

@@ -264,11 +264,12 @@ impl<'a> Lab<'a> {
         let device = device_of(experiment, configuration, at);
         let (scheme, limit) = (configuration.scheme(), self.limit(experiment, at.found));
         format!(
-            "{} {:?} {device} {} {:?} {limit:?} x{} {scheme} {settings:?}",
+            "{} {:?} {device} {} {:?} {limit:?} {:?} x{} {scheme} {settings:?}",
             experiment.paper.name,
             at.found,
             fill(experiment, at).name(),
             experiment.paper.host,
+            experiment.until,
             experiment.repeat
         )
     }
@@ -301,6 +302,7 @@ impl<'a> Lab<'a> {
             partial: Some(paper.partial),
             out_of_range: Some(paper.out_of_range),
             seed: SEED,
+            until: experiment.until,
             repeat: experiment.repeat,
             threads: self.amount.threads,
             limit,
