@@ -4,7 +4,8 @@
 //! form of static wear levelling moves such data on now and then; the forms differ in how they find it.
 //!
 //! - `swap` (eNvy; S2 section 3.3): when the most worn block is more than `wear-threshold` erases ahead of the least
-//!   worn one, the data of the latter go into the former. Cold data rest in the most worn block.
+//!   worn one, the data of the latter go into the former. Cold data rest in worn blocks. The block that was just
+//!   erased, and is free, takes the most worn one's part if it is as far ahead.
 //! - `static` (MQSim): when the most worn block is `wear-threshold` erases ahead or more, the least worn block is
 //!   collected, wherever its pages then go.
 //! - `bet` (Chang, Hsieh and Kuo, DAC 2007): a bit for each set of 2^k blocks says whether one of them was erased in
@@ -75,9 +76,10 @@ pub const BET_THRESHOLD: Parameter = Parameter {
 const MOST_PASSED_OVER: usize = 64;
 
 /// Which form of wear levelling.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Mode {
     /// None.
+    #[default]
     Off,
     /// Cold data go into the most worn block.
     Swap,
@@ -92,17 +94,18 @@ pub enum Mode {
 pub struct Task {
     /// The block whose data are to go elsewhere, and which is then to be erased.
     pub cold: Block,
-    /// The block that they are to go to, in mode `swap`: the most worn one; among equals the one that was erased last.
+    /// The block that they are to go to, in mode `swap`: the block that was erased last, if it is worn enough itself, else
+    /// the most worn one.
     pub worn: Option<Block>,
 }
 
-/// See the module's description.
-#[derive(Clone, Debug)]
+/// See the module's description. The default is none.
+#[derive(Clone, Default, Debug)]
 pub struct Wear {
     mode: Mode,
     threshold: u32,
-    /// The block that was erased last, if nobody asked since.
-    erased: Option<Block>,
+    /// The block that was erased last and its erases, if nobody asked since.
+    erased: Option<(Block, u32)>,
     /// Blocks in service by erase count; empty unless counts are compared.
     order: BTreeSet<(u32, u32)>,
     bet: Bet,
@@ -199,7 +202,7 @@ impl Wear {
         };
         let given = if mode == Mode::Off { 0 } else { settings.count(WEAR_THRESHOLD.name) as u32 };
         let threshold = if given == 0 { default } else { given };
-        let mut wear = Wear { mode, threshold, erased: None, order: BTreeSet::new(), bet: Bet::default() };
+        let mut wear = Wear { mode, threshold, ..Wear::default() };
         match mode {
             Mode::Swap | Mode::Static => wear.order = (0..block_count).map(|block| (0, block)).collect(),
             Mode::Bet => {
@@ -235,13 +238,13 @@ impl Wear {
             self.order.remove(&(erases - 1, block.0));
             self.order.insert((erases, block.0));
         }
-        self.erased = (cause != Cause::WearLevelling).then_some(block);
+        self.erased = (cause != Cause::WearLevelling).then_some((block, erases));
     }
 
     /// A block with so many erases went out of service.
     pub fn retired(&mut self, block: Block, erases: u32) {
         self.order.remove(&(erases, block.0));
-        self.erased = self.erased.filter(|&erased| erased != block);
+        self.erased = self.erased.filter(|&(erased, _)| erased != block);
     }
 
     /// Whether a block was erased since [`Wear::task`] was asked last.
@@ -253,22 +256,23 @@ impl Wear {
     /// What is to be done after the last erase, if anything is. `eligible` says of a block whether its data can be
     /// moved: it holds some, and nothing is being done with it.
     pub fn task(&mut self, eligible: impl FnMut(Block) -> bool) -> Option<Task> {
-        let erased = self.erased.take()?;
+        let (erased, erases) = self.erased.take()?;
         if self.mode == Mode::Bet {
             return self.bet.cold(eligible).map(|cold| Task { cold, worn: None });
         }
         let &(most, block) = self.order.last()?;
         // Swap acts beyond its threshold, static from it on.
         let beyond = self.threshold + u32::from(self.mode == Mode::Swap);
-        let cold = self.coldest(most.checked_sub(beyond)?, eligible)?;
-        let worn = if self.order.contains(&(most, erased.0)) { erased } else { Block(block) };
+        let (least, cold) = self.coldest(most.checked_sub(beyond)?, eligible)?;
+        let worn = if erases >= least + beyond { erased } else { Block(block) };
         Some(Task { cold, worn: (self.mode == Mode::Swap).then_some(worn) })
     }
 
-    /// The least worn block among those with at most so many erases that can be moved; the lowest among equals.
-    fn coldest(&self, most: u32, mut eligible: impl FnMut(Block) -> bool) -> Option<Block> {
+    /// The least worn block among those with at most so many erases that can be moved, the lowest among equals, and its
+    /// erases.
+    fn coldest(&self, most: u32, mut eligible: impl FnMut(Block) -> bool) -> Option<(u32, Block)> {
         let cold = self.order.range(..=(most, u32::MAX)).take(MOST_PASSED_OVER);
-        cold.map(|&(_, block)| Block(block)).find(|&block| eligible(block))
+        cold.map(|&(erases, block)| (erases, Block(block))).find(|&(_, block)| eligible(block))
     }
 
     /// Controller RAM, bytes.
@@ -285,7 +289,7 @@ impl Wear {
         if self.mode == Mode::Off {
             return;
         }
-        out.u32(self.erased.map_or(u32::MAX, |block| block.0));
+        out.u32(self.erased.map_or(u32::MAX, |(block, _)| block.0));
         if self.mode == Mode::Bet {
             out.u64(self.bet.erases);
             out.u32(self.bet.at);
@@ -300,7 +304,8 @@ impl Wear {
         if self.mode == Mode::Off {
             return;
         }
-        self.erased = Some(from.u32()).filter(|&block| block != u32::MAX).map(Block);
+        let erased = Some(from.u32()).filter(|&block| block != u32::MAX).map(Block);
+        self.erased = erased.map(|block| (block, erases[block.index()]));
         if self.mode == Mode::Bet {
             self.bet.erases = from.u64();
             self.bet.at = from.u32();
@@ -409,14 +414,12 @@ mod tests {
                 let used = || (0..blocks).filter(|&block| !bad[block as usize]);
                 let most = used().map(|block| counts[block as usize]).max().unwrap();
                 let cold = used().filter(|&block| eligible(block)).min_by_key(|&block| counts[block as usize]);
-                let worn = if counts[block as usize] == most {
-                    block
-                } else {
-                    used().filter(|&block| counts[block as usize] == most).max().unwrap()
-                };
-                let expected = cold
-                    .filter(|&cold| most - counts[cold as usize] > 1)
-                    .map(|cold| Task { cold: Block(cold), worn: Some(Block(worn)) });
+                let last = used().filter(|&block| counts[block as usize] == most).max().unwrap();
+                let gap = |worn: u32, cold: u32| counts[worn as usize].saturating_sub(counts[cold as usize]);
+                let expected = cold.filter(|&cold| gap(last, cold) > 1).map(|cold| {
+                    let worn = if gap(block, cold) > 1 { block } else { last };
+                    Task { cold: Block(cold), worn: Some(Block(worn)) }
+                });
                 assert_eq!(wear.task(|block| eligible(block.0)), expected);
             }
         }
