@@ -116,6 +116,7 @@ fn config(scheme: &'static str, settings: &[(&str, &str)], device: Device) -> Co
         medium: Medium::Brief,
         warmup: 0,
         until: Until::WorkloadEnds,
+        mount: false,
         series_ns: 0,
     }
 }

@@ -140,10 +140,15 @@ pub struct CompareArgs {
     #[arg(long, value_name = "N", value_parser = parse_positive_count, help_heading = "Workload")]
     pub limit: Option<u64>,
 
-    /// Repeat the workload, whole, until every block was erased N times on average; or until worn blocks leave the device
-    /// no room, where a block endures so many erases as the device's key `endurance` says [default: run it once]
+    /// Repeat the workload, whole, until every block was erased N times on average; or until worn blocks leave the
+    /// device no room, where a block endures so many erases as the device's key `endurance` says [default: run it once]
     #[arg(long, value_name = "mean-erases=N|end-of-life", help_heading = "Workload")]
     pub until: Option<Until>,
+
+    /// Cut the power after the workload, mount the device from flash alone, and report what that takes; and what it would
+    /// take to read the controller's state from metadata pages instead
+    #[arg(long, help_heading = "Workload")]
+    pub mount_cost: bool,
 
     /// Run N times under different seeds and report means with 95 % confidence intervals
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -235,6 +240,7 @@ impl Default for CompareArgs {
             warmup: 0,
             limit: None,
             until: None,
+            mount_cost: false,
             repeat: 1,
             format: None,
             on_error: OnError::Stop,

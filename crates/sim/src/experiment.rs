@@ -97,6 +97,8 @@ pub struct Config {
     pub warmup: u64,
     /// How long the workload is repeated. The source can be rewound, and there is no warm-up, unless it is served once.
     pub until: Until,
+    /// Whether to mount the device from flash afterwards and report what that takes ([`report::MOUNT`]).
+    pub mount: bool,
     /// Length of an interval of the series in simulated time, ns; 0 for no series.
     pub series_ns: u64,
 }
@@ -175,7 +177,7 @@ pub fn run(config: &Config, source: &mut dyn Source, observer: &mut dyn Observer
     // recoverable too, and one loop does for whatever is not the plain run.
     match config.medium {
         Medium::Recoverable => buffer::visit::<Timeline<Failing<Nand<NoData, Full>>>, _>(name, work),
-        Medium::Brief if config.until == Until::EndOfLife => {
+        Medium::Brief if config.until == Until::EndOfLife || config.mount => {
             buffer::visit::<Timeline<Failing<Nand<NoData, Full>>>, _>(name, work)
         }
         Medium::Brief if config.is_buffered() => buffer::visit::<Timeline<Nand<NoData, Brief>>, _>(name, work),
@@ -192,11 +194,13 @@ impl Config {
 }
 
 /// A medium that runs are measured on.
-trait Measured: Flash<User = ()> + Clocked {
+trait Measured: Flash<User = ()> + Clocked + Sized {
     fn new(config: &Config) -> Self;
     fn reset(&mut self);
     /// Blocks that failed an erase.
     fn worn_out(&self) -> u32;
+    /// Mounts the scheme from flash alone, if the medium keeps what that needs: the commands that it took.
+    fn mount<S: Ftl<Self>>(&mut self, config: &Config) -> Option<Tally>;
 }
 
 impl Measured for Timeline<Nand<NoData, Brief>> {
@@ -209,6 +213,9 @@ impl Measured for Timeline<Nand<NoData, Brief>> {
     }
     fn worn_out(&self) -> u32 {
         0
+    }
+    fn mount<S: Ftl<Self>>(&mut self, _: &Config) -> Option<Tally> {
+        None
     }
 }
 
@@ -225,6 +232,11 @@ impl Measured for Timeline<Failing<Nand<NoData, Full>>> {
     }
     fn worn_out(&self) -> u32 {
         self.inner().grown_bad_count()
+    }
+    fn mount<S: Ftl<Self>>(&mut self, config: &Config) -> Option<Tally> {
+        let before = self.tally().clone();
+        let mounted = S::mount(self, config.device.logical_pages, &config.settings);
+        matches!(mounted, Ok(Ok(_))).then(|| self.tally().since(&before))
     }
 }
 
@@ -261,7 +273,11 @@ impl<F: Measured> Visitor<F> for Work<'_> {
         let mut run = Run::new(config, scheme, flash);
         let fill_seconds = began.elapsed();
         let (ended, measured, fill_extra) = run.serve(source, observer)?;
-        let mut outcome = run.finish(row, ended);
+        let state_bytes = config.mount.then(|| run.scheme.save().len() as u64);
+        let (mut outcome, mut flash) = run.finish(row, ended);
+        if let Some(state_bytes) = state_bytes {
+            note_mount::<F, S>(config, &mut flash, state_bytes, &mut outcome.result);
+        }
         outcome.result.wall_seconds = measured;
         outcome.result.fill_wall_seconds = fill_seconds.as_secs_f64() + fill_extra;
         outcome.workload.sha256 = source.intake().sha256.clone();
@@ -760,7 +776,7 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
         window.response.clear();
     }
 
-    fn finish(self, row: &'static Scheme, ended: String) -> Outcome {
+    fn finish(self, row: &'static Scheme, ended: String) -> (Outcome, F) {
         let tally = self.flash.tally().since(&self.base);
         let driven = Driven {
             row,
@@ -793,8 +809,23 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
             worn_out_blocks: (self.config.until == Until::EndOfLife).then(|| self.flash.worn_out().into()),
         });
         result.series = self.window.map(|window| window.done).unwrap_or_default();
-        Outcome { result, workload: self.counts.workload() }
+        (Outcome { result, workload: self.counts.workload() }, self.flash)
     }
+}
+
+/// Power is cut after the run: what a mount from flash takes, one command after another, and what it would take to read
+/// the controller's state instead, had it been written to metadata pages before.
+fn note_mount<F: Measured, S: Ftl<F>>(config: &Config, flash: &mut F, state_bytes: u64, result: &mut SchemeResult) {
+    let Some(tally) = flash.mount::<S>(config) else { return };
+    let seconds = |op: Op, count: u64| flash.command_ns(op, false) as f64 * count as f64 * 1e-9;
+    let scan: f64 = Op::ALL.iter().map(|&op| seconds(op, tally.of(op))).sum();
+    let state_reads = state_bytes.div_ceil(u64::from(config.device.geometry.page_bytes));
+    let whole = [tally.of(Op::OobRead), tally.of(Op::Read), tally.of(Op::Program), tally.of(Op::Erase), state_bytes];
+    for (key, value) in report::MOUNT.iter().zip(whole) {
+        result.extra.insert((*key).to_owned(), value.into());
+    }
+    result.extra.insert(report::MOUNT_SECONDS.to_owned(), scan.into());
+    result.extra.insert(report::STATE_SECONDS.to_owned(), seconds(Op::Read, state_reads).into());
 }
 
 #[cfg(test)]

@@ -26,6 +26,13 @@ pub const END_OF_LIFE: &str = "end of life";
 /// The value of [`SchemeResult::ended`] of a run that was stopped by the user.
 pub const INTERRUPTED: &str = "interrupted";
 
+/// Keys in [`SchemeResult::extra`] of what a mount from flash took: reads of spare areas and of pages, programs, erases;
+/// and the bytes of the controller's state that it found again.
+pub const MOUNT: [&str; 5] = ["mount_oob_reads", "mount_reads", "mount_programs", "mount_erases", "mount_state_bytes"];
+/// And of how long the mount takes, one command after another, in seconds.
+pub const MOUNT_SECONDS: &str = "mount_seconds";
+/// And of how long it would take to read that state from metadata pages.
+pub const STATE_SECONDS: &str = "mount_state_seconds";
 /// The key in [`SchemeResult::extra`] of how long after the last arrival of an open loop the last request ended, in
 /// simulated seconds.
 pub const BACKLOG: &str = "backlog_seconds";
@@ -477,6 +484,11 @@ impl SchemeResult {
     /// Whether the whole workload was served.
     pub fn is_complete(&self) -> bool {
         self.ended == COMPLETE
+    }
+
+    /// Whether it ended before it was to.
+    pub fn ended_early(&self) -> bool {
+        !self.is_complete() && self.ended != END_OF_LIFE
     }
 
     /// Whether the run was an open loop that the device did not keep up with: its response times then measure how long

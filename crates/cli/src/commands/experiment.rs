@@ -202,6 +202,7 @@ pub(super) fn try_on(Settled { row, settings, .. }: &Settled, device: &Device) -
         medium: Medium::Brief,
         warmup: 0,
         until: Until::WorkloadEnds,
+        mount: false,
         series_ns: 0,
     };
     experiment::run(&config, &mut Nothing(Intake::default()), &mut Unobserved).map(drop).map_err(run_error)
@@ -490,6 +491,7 @@ impl Experiment<'_> {
             medium: Medium::Brief,
             warmup: args.warmup,
             until: self.until(),
+            mount: args.mount_cost,
             series_ns: args.series.unwrap_or(0),
         }
     }

@@ -2,7 +2,7 @@
 //! reader's light or dark scheme, and says every number of its plots in a table or a tooltip too.
 
 use super::table::{Estimates, columns, estimates};
-use super::{causes, headline, labels, meaning, phrase, wear};
+use super::{causes, headline, labels, meaning, mount, phrase, wear};
 use crate::error::CliError;
 use crate::output;
 use crate::units;
@@ -43,6 +43,9 @@ pub fn render(report: &Report) -> String {
     }
     if let Some(rows) = wear::rows(report) {
         page.push_str(&section("How blocks were worn", &(small(rows) + &erases(report))));
+    }
+    if let Some(rows) = mount::rows(report) {
+        page.push_str(&section("Mounting after a power cut", &small(rows)));
     }
     if report.results.iter().any(|result| result.series.len() > 1) {
         page.push_str(&section("Over simulated time", &series(report)));
@@ -106,7 +109,7 @@ fn summary(report: &Report) -> String {
     if best.iter().flatten().any(|&best| best) {
         html.push_str("<p class=\"note\">Bold: best of its column.</p>\n");
     }
-    for (label, result) in labels(report).iter().zip(&report.results).filter(|(_, result)| !result.is_complete()) {
+    for (label, result) in labels(report).iter().zip(&report.results).filter(|(_, result)| result.ended_early()) {
         let _ = writeln!(html, "<p class=\"warning\">{} ended early: {}</p>", escape(label), escape(&result.ended));
     }
     html

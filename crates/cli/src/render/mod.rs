@@ -7,6 +7,7 @@ pub mod csv;
 mod flat;
 pub mod html;
 pub mod json;
+mod mount;
 pub mod parquet;
 pub mod table;
 mod wear;

@@ -1,7 +1,7 @@
 //! The table on the terminal: at most 100 columns, units in the headers, the best value of each column marked, and two
 //! sentences that say what the numbers mean.
 
-use super::{causes, headline, labels, meaning, wear};
+use super::{causes, headline, labels, meaning, mount, wear};
 use crate::units;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 use sim::report::{Report, SchemeResult};
@@ -111,12 +111,18 @@ pub fn render(report: &Report, verbose: bool) -> String {
     if verbose || wear::is_asked_for(report) {
         text.push_str(&worn(report));
     }
+    if let Some(rows) = mount::rows(report) {
+        text.push_str(
+            "\nmounting from flash: a scan of all spare areas, or the controller's state from metadata pages:\n",
+        );
+        text.push_str(&small(rows));
+    }
     if verbose && report.results.iter().any(|result| !result.by_cause.is_empty()) {
         text.push('\n');
         text.push_str(&by_cause(report));
     }
     for (label, result) in labels(report).iter().zip(&report.results) {
-        if !result.is_complete() {
+        if result.ended_early() {
             text.push_str(&wrap(&format!("! {label} ended early: {}", result.ended), "  "));
         }
     }
@@ -140,7 +146,7 @@ fn summary(report: &Report) -> String {
         Cell::new(format!("{}{title}", "\n".repeat(missing)))
     }));
     for (row, (label, result)) in labels(report).into_iter().zip(results).enumerate() {
-        let label = if result.is_complete() { label } else { format!("! {label}") };
+        let label = if result.ended_early() { format!("! {label}") } else { label };
         let cells = columns.iter().zip(&best).map(|(column, best)| match column.text(result) {
             Some(text) => format!("{text}{}", if best[row] { '*' } else { ' ' }),
             None => "- ".to_owned(),

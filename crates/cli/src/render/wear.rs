@@ -6,7 +6,7 @@ use crate::units;
 use sim::report::{Report, SchemeResult};
 
 /// One column: title, unit, and its cell if the run has one.
-type Column = (&'static str, &'static str, fn(&SchemeResult) -> Option<String>);
+pub(super) type Column = (&'static str, &'static str, fn(&SchemeResult) -> Option<String>);
 
 const COLUMNS: [Column; 10] = [
     ("mean", "erases", |result| Some(units::number(result.erase_count.as_ref()?.mean))),
@@ -17,14 +17,19 @@ const COLUMNS: [Column; 10] = [
     ("levelling", "erases", |result| Some(units::whole(result.wear_levelling.as_ref()?.erases))),
     ("levelling", "% cleaning", |result| Some(units::number(result.wear_levelling.as_ref()?.percent_of_cleaning?))),
     ("iterations", "", |result| Some(units::number(result.until.as_ref()?.iterations))),
-    ("written", "TB", |result| Some(units::number(result.until.as_ref()?.host_bytes_written as f64 / 1e12))),
+    ("written", "", |result| Some(units::bytes(result.until.as_ref()?.host_bytes_written).replace(' ', ""))),
     ("bad", "blocks", |result| Some(units::whole(result.until.as_ref()?.worn_out_blocks?))),
 ];
 
-/// The columns of which a run has a value, and each run's cells; nothing if no run has any.
+/// How evenly blocks were worn.
 pub(super) fn rows(report: &Report) -> Option<Estimates> {
+    rows_of(report, &COLUMNS)
+}
+
+/// The columns of which a run has a value, and each run's cells; nothing if no run has any.
+pub(super) fn rows_of(report: &Report, columns: &[Column]) -> Option<Estimates> {
     let shown: Vec<&Column> =
-        COLUMNS.iter().filter(|(_, _, cell)| report.results.iter().any(|result| cell(result).is_some())).collect();
+        columns.iter().filter(|(_, _, cell)| report.results.iter().any(|result| cell(result).is_some())).collect();
     if shown.is_empty() {
         return None;
     }

@@ -28,6 +28,7 @@ pub fn config(scheme: &str, settings: &str, device: &str) -> Config {
         medium: Medium::Brief,
         warmup: 0,
         until: Until::WorkloadEnds,
+        mount: false,
         series_ns: 0,
     }
 }

@@ -37,6 +37,7 @@ const DERIVED: &[(&str, Derive)] = &[
         Some(of("mapping cache")? + of("translation directory")?)
     }),
     ("cleaning_us", |result| Some(1e6 * number(result, "cleaning_seconds")?)),
+    ("map_lookups", |result| Some(number(result, "extra.map_hits")? + number(result, "extra.map_misses")?)),
     ("evictions", |result| Some(number(result, "extra.clean_evictions")? + number(result, "extra.dirty_evictions")?)),
 ];
 
@@ -58,6 +59,8 @@ const BEGINNINGS: &[&str] = &[
     "merges",
     "space_utilisation",
     "erase_count",
+    "wear_levelling",
+    "until",
     "sram_bytes",
     "sram",
     "extra",
