@@ -222,6 +222,14 @@ impl Blocks {
         Some((block, suspect))
     }
 
+    /// As [`Blocks::open`], with no page live yet: for schemes that fill a block in any order and over a long time. Each
+    /// page is revived when it is programmed.
+    pub fn open_blank(&mut self, die: usize) -> Option<(Block, bool)> {
+        let (block, suspect) = self.open(die)?;
+        self.discard_open(block);
+        Some((block, suspect))
+    }
+
     /// Puts a block back that was opened and found to be unusable before its first program, to be retired.
     pub fn discard_open(&mut self, block: Block) {
         self.set_bits(block, false);

@@ -3,8 +3,11 @@
 pub mod blocks;
 pub mod cache;
 pub mod census;
+pub mod holdings;
 pub mod lanes;
 pub mod log_units;
+pub mod pool;
 pub mod space;
+pub mod spare_map;
 pub mod tombstones;
 pub mod translation;

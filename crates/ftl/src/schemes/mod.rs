@@ -11,6 +11,7 @@ pub mod null;
 pub mod page;
 pub mod scftl;
 pub mod sftl;
+pub mod superblock;
 pub mod tpftl;
 
 #[cfg(feature = "canary")]
@@ -59,6 +60,7 @@ schemes! {
     scftl::Scftl => scftl::ROW_CAST,
     lsftl::ScftlLog => lsftl::ROW_RUNS,
     lazyftl::LazyFtl => lazyftl::ROW,
+    superblock::Superblock => superblock::ROW,
     #[cfg(feature = "canary")]
     canary::Canary => canary::ROW,
 }

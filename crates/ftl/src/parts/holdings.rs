@@ -1,0 +1,128 @@
+//! Which copy of each logical page counts, for a mount of a scheme whose blocks hold host pages alone.
+//!
+//! The newest version, and of equal versions the copy that was programmed last. With one exception: a collection or
+//! merge copies pages into one block, which is not needed before it is done, and erases nothing until then. If
+//! everything that counts in the block programmed last lies elsewhere too, in the same version, it is such a block, and
+//! is dropped: what it was for begins anew, with all the room that it had before. So power cuts in a row use up no
+//! block.
+
+use crate::parts::census::Census;
+use crate::{Error, MountReport};
+use alloc::vec;
+use alloc::vec::Vec;
+use flash::{Block, Flash, Geometry, Kind, Lpn, Oob, Ppn};
+
+const NONE: u32 = u32::MAX;
+
+/// A copy of a page.
+#[derive(Clone, Copy, Debug)]
+struct Copy {
+    program: u64,
+    ppn: u32,
+}
+
+/// The newest copies of a page: the one programmed last, and the one programmed first if there are two.
+#[derive(Clone, Copy, Debug)]
+struct Newest {
+    version: u64,
+    last: Copy,
+    first: Copy,
+}
+
+const MISSING: Copy = Copy { program: 0, ppn: NONE };
+const NOTHING: Newest = Newest { version: 0, last: MISSING, first: MISSING };
+
+impl Newest {
+    fn consider(&mut self, ppn: Ppn, oob: &Oob) {
+        let copy = Copy { program: oob.program, ppn: ppn.0 };
+        if oob.version > self.version {
+            *self = Newest { version: oob.version, last: copy, first: copy };
+        } else if oob.version == self.version {
+            if copy.program > self.last.program {
+                self.last = copy;
+            }
+            if copy.program < self.first.program {
+                self.first = copy;
+            }
+        }
+    }
+}
+
+/// See the module's description.
+#[derive(Clone, Debug)]
+pub struct Holdings {
+    /// The blocks.
+    pub census: Census,
+    newest: Vec<Newest>,
+    /// The page with the largest program number of each logical block.
+    heads: Vec<Copy>,
+}
+
+impl Holdings {
+    /// Reads the device.
+    ///
+    /// # Errors
+    /// The medium's.
+    pub fn take<F: Flash>(flash: &mut F, logical_pages: u32) -> Result<Holdings, Error<F::Fault>> {
+        let g = *flash.geometry();
+        let mut newest = vec![NOTHING; logical_pages as usize];
+        let mut last: Option<(u64, Ppn)> = None;
+        let census = Census::take(flash, |pages| {
+            for (ppn, oob) in pages {
+                last = last.max(Some((oob.program, *ppn)));
+                let holds = matches!(oob.kind, Kind::Data | Kind::Log | Kind::Trim);
+                if let Some(newest) = newest.get_mut(oob.address as usize).filter(|_| holds) {
+                    newest.consider(*ppn, oob);
+                }
+            }
+        })?;
+        let mut found = Holdings { census, newest, heads: Vec::new() };
+        if let Some((_, ppn)) = last {
+            found.drop_unfinished(g.block_of(ppn), &g);
+        }
+        found.heads = vec![MISSING; logical_pages.div_ceil(g.pages_per_block) as usize];
+        for (lpn, newest) in found.newest.iter().enumerate().filter(|(_, newest)| newest.last.ppn != NONE) {
+            let head = &mut found.heads[lpn / g.pages_per_block as usize];
+            if newest.last.program > head.program {
+                *head = newest.last;
+            }
+        }
+        Ok(found)
+    }
+
+    fn drop_unfinished(&mut self, block: Block, g: &Geometry) {
+        let inside = |copy: Copy| copy.ppn != NONE && g.block_of(Ppn(copy.ppn)) == block;
+        let held = self.newest.iter_mut().filter(|newest| inside(newest.last));
+        let held: Vec<&mut Newest> = held.collect();
+        if held.iter().all(|newest| !inside(newest.first)) {
+            held.into_iter().for_each(|newest| newest.last = newest.first);
+        }
+    }
+
+    /// Where each page lies that does.
+    pub fn pages(&self) -> impl Iterator<Item = (Lpn, Ppn)> + '_ {
+        let found = |(lpn, newest): (usize, &Newest)| {
+            (newest.last.ppn != NONE).then_some((Lpn(lpn as u32), Ppn(newest.last.ppn)))
+        };
+        self.newest.iter().enumerate().filter_map(found)
+    }
+
+    /// The page of a logical block that was programmed last among those that count, and its LPN's place in it.
+    pub fn head(&self, lbn: u32) -> Option<Ppn> {
+        let head = self.heads[lbn as usize];
+        (head.ppn != NONE).then_some(Ppn(head.ppn))
+    }
+
+    /// Blocks that hold a copy that counts.
+    pub fn blocks_in_use(&self, g: &Geometry) -> Vec<bool> {
+        let mut used = vec![false; g.block_count() as usize];
+        self.pages().for_each(|(_, ppn)| used[g.block_of(ppn).index()] = true);
+        used
+    }
+
+    /// What a mount reports of it.
+    pub fn report(&self) -> MountReport {
+        let Census { pages, torn, bad, .. } = &self.census;
+        MountReport { pages: *pages, torn: *torn, restored: 0, bad_blocks: bad.len() as u64 }
+    }
+}
