@@ -288,9 +288,9 @@ pub trait Flash {
 
     /// Many [`Flash::copy`] calls in one, so that a medium can look at the two blocks once: copies the host pages whose
     /// bits are set in `live`, counted from page `from` on within one block, to consecutive pages from `to` on within
-    /// another, with program numbers from `program` on. Tells `moved` each page's address and new place. How many were
-    /// copied, and the fault that ended it before the last. Whatever a medium makes of it, its effects, counts and
-    /// times are those of the single calls.
+    /// another, with program numbers from `program` on. All become data pages, log pages too: this is what collections
+    /// and merges do. Tells `moved` each page's address and new place. How many were copied, and the fault that ended
+    /// it before the last. Whatever a medium makes of it, its effects, counts and times are those of the single calls.
     fn copy_run(
         &mut self,
         from: Ppn,
@@ -355,7 +355,10 @@ pub(crate) fn copy_each<F: Flash + ?Sized>(
     let mut rest = live;
     for copied in 0..live.count_ones() {
         let (source, target) = (Ppn(from.0 + rest.trailing_zeros()), Ppn(to.0 + copied));
-        match flash.copy(source, target, cause, |oob, _| oob.program = program + u64::from(copied)) {
+        let edit = |oob: &mut Oob, _: &mut [u32]| {
+            (oob.kind, oob.program) = (Kind::Data, program + u64::from(copied));
+        };
+        match flash.copy(source, target, cause, edit) {
             Ok(oob) => moved(oob.address, target),
             Err(fault) => return (copied, Err(fault)),
         }

@@ -26,6 +26,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::convert::Infallible;
 use core::fmt;
+use core::ops::Range;
 use metadata::{MetaPages, Slot};
 use own::OwnBytes;
 
@@ -346,8 +347,20 @@ const CLOSED: u16 = u16::MAX;
 /// Packed words in a line of the processor's cache.
 const SPARES_PER_LINE: usize = 16;
 
+/// Packed words below this are data pages, and the bit that makes a log page of one.
+const LOG: u32 = (Kind::Log as u32) << 29;
 /// Packed words below this are host pages: kinds data and log.
 const METADATA: u32 = (Kind::Translation as u32) << 29;
+
+/// Whether an order allows a program at `offset` of a block whose next page in turn is another, [`CLOSED`] perhaps.
+#[inline(always)]
+fn may_skip(order: ProgramOrder, next: u16, offset: u32) -> bool {
+    match order {
+        ProgramOrder::Strict => false,
+        ProgramOrder::Ascending => offset > u32::from(next),
+        ProgramOrder::Any => next != CLOSED,
+    }
+}
 
 /// The strict chip. See the module's description for the choice of `S` and `R`.
 #[derive(Clone, Debug)]
@@ -420,28 +433,12 @@ impl<S: Store, R: Record> Nand<S, R> {
         let next = &mut self.next[g.block_of(ppn).index()];
         if u32::from(*next) == g.offset_of(ppn) && self.spare[page] == BLANK {
             *next += 1;
+        } else if may_skip(g.order, *next, g.offset_of(ppn)) && self.spare[page] == BLANK {
+            *next = (*next).max(g.offset_of(ppn) as u16 + 1);
         } else {
-            self.take_out_of_turn(ppn);
-        }
-        page
-    }
-
-    /// A program of another page than the one above the highest.
-    #[cold]
-    #[inline(never)]
-    fn take_out_of_turn(&mut self, ppn: Ppn) {
-        let g = &self.geometry;
-        let (block, offset) = (g.block_of(ppn).index(), g.offset_of(ppn));
-        let next = u32::from(self.next[block]);
-        let in_order = match g.order {
-            ProgramOrder::Strict => false,
-            ProgramOrder::Ascending => offset >= next,
-            ProgramOrder::Any => true,
-        };
-        if !in_order || self.spare[ppn.index()] != BLANK || self.flags[block] != 0 {
             self.refuse_program(ppn, Mode::Normal);
         }
-        self.next[block] = next.max(offset + 1) as u16;
+        page
     }
 
     /// A program in SLC mode. The block's next page is told apart from that of other blocks, where no program of
@@ -500,6 +497,35 @@ impl<S: Store, R: Record> Nand<S, R> {
         assert!(self.spare[source] != TORN && !self.spoiled(source), "copy of torn page {source}");
         assert!(self.spare[source] < METADATA, "copy of metadata page {source} as a host page");
         self.refuse_program(Ppn(page as u32), Mode::Normal)
+    }
+
+    /// Copies the host pages of a run to `targets`, for each of which `rest` has a bit; without `LOGS` up to the first log
+    /// page, so that runs of data pages need not look at kinds. The bits left.
+    #[inline(always)]
+    fn copy_words<const LOGS: bool>(
+        &mut self,
+        from: Ppn,
+        mut rest: u64,
+        targets: Range<usize>,
+        program: u64,
+        moved: &mut impl FnMut(u32, Ppn),
+    ) -> u64 {
+        for (page, program) in targets.zip(program..) {
+            let source = from.index() + rest.trailing_zeros() as usize;
+            let word = self.spare[source];
+            if !LOGS && word >= LOG {
+                return rest;
+            }
+            if word >= METADATA || self.spoiled(source) || self.spare[page] != BLANK {
+                self.refuse_copy(source, page);
+            }
+            rest &= rest - 1;
+            self.spare[page] = if LOGS { word & !LOG } else { word };
+            self.data.copy(source, page);
+            self.record.put(page, self.record.get(source).0, program);
+            moved(word & ADDRESS_MASK, Ppn(page as u32));
+        }
+        rest
     }
 
     #[inline(always)]
@@ -659,24 +685,19 @@ impl<S: Store, R: Record> Flash for Nand<S, R> {
     ) -> (u32, Result<(), Infallible>) {
         let g = &self.geometry;
         let (block, offset, count) = (g.block_of(to), g.offset_of(to), live.count_ones());
-        let in_turn = u32::from(self.next[block.index()]) == offset && offset + count <= g.pages_per_block;
-        if !in_turn || self.is_slc_block(g.block_of(from)) {
-            // Out of turn, or of two modes: each page is refused, or taken, for itself.
+        let next = self.next[block.index()];
+        let in_order = u32::from(next) == offset || count > 0 && may_skip(g.order, next, offset);
+        if !in_order || offset + count > g.pages_per_block || self.is_slc_block(g.block_of(from)) {
+            // Out of order, or of two modes: each page is refused, or taken, for itself.
             return copy_each(self, from, live, to, program, cause, moved);
         }
-        self.next[block.index()] += count as u16;
-        let mut rest = live;
-        for (page, program) in (to.index()..to.index() + count as usize).zip(program..) {
-            let source = from.index() + rest.trailing_zeros() as usize;
-            rest &= rest - 1;
-            let word = self.spare[source];
-            if word >= METADATA || self.spoiled(source) || self.spare[page] != BLANK {
-                self.refuse_copy(source, page);
-            }
-            self.spare[page] = word;
-            self.data.copy(source, page);
-            self.record.put(page, self.record.get(source).0, program);
-            moved(word & ADDRESS_MASK, Ppn(page as u32));
+        self.next[block.index()] = next.max((offset + count) as u16);
+        let targets = to.index()..to.index() + count as usize;
+        let rest = self.copy_words::<false>(from, live, targets.clone(), program, &mut moved);
+        if rest != 0 {
+            let copied = count - rest.count_ones();
+            let targets = targets.start + copied as usize..targets.end;
+            self.copy_words::<true>(from, rest, targets, program + u64::from(copied), &mut moved);
         }
         // Runs of one block come one after another with other work between them.
         let behind = from.index() + u64::BITS as usize - live.leading_zeros() as usize;

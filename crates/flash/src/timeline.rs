@@ -401,7 +401,7 @@ mod tests {
     use super::*;
     use crate::device::CellTimes;
     use crate::{
-        Batch, Brief, Collection, Failing, FailurePlan, Full, Lpn, Nand, ProgramOrder, Record, Rng, Tags, Tvpn,
+        Batch, Brief, Collection, Failing, FailurePlan, Full, Kind, Lpn, Nand, ProgramOrder, Record, Rng, Tags, Tvpn,
     };
 
     const TIMING: Timing = Timing {
@@ -585,7 +585,8 @@ mod tests {
         let mut end = Ok(());
         for bit in (0..64).filter(|bit| live >> bit & 1 == 1) {
             let (to, number) = (Ppn(to.0 + expected.len() as u32), 50 + expected.len() as u64);
-            match each.copy(Ppn(from.0 + bit), to, Cause::DataGc, |oob, _| oob.program = number) {
+            let edit = |oob: &mut Oob, _: &mut [u32]| (oob.kind, oob.program) = (Kind::Data, number);
+            match each.copy(Ppn(from.0 + bit), to, Cause::DataGc, edit) {
                 Ok(oob) => expected.push((oob.address, to)),
                 Err(fault) => {
                     end = Err(fault);
@@ -610,8 +611,13 @@ mod tests {
             let mut chip = run.inner.clone();
             let mut is_used = |&offset: &u32| chip.read_oob(g.page(to, offset), Cause::Host).unwrap().is_some();
             let used = (0..16).rev().find(&mut is_used).map_or(0, |used| used + 1);
-            let next = if g.order == ProgramOrder::Strict { used } else { used + any(3) };
-            if next + live.count_ones() > 16 || next == 16 {
+            let next = match g.order {
+                ProgramOrder::Strict => used,
+                ProgramOrder::Ascending => used + any(3),
+                ProgramOrder::Any => any(16),
+            };
+            let end = next + live.count_ones();
+            if end > 16 || next == 16 || (next..end).any(|offset| is_used(&offset)) {
                 continue;
             }
             let mut each = run.clone();
@@ -639,7 +645,9 @@ mod tests {
         for block in (0..g.block_count()).step_by(2).map(Block) {
             for ppn in (0..16).map(|offset| g.page(block, offset)) {
                 let tag = u64::from(ppn.0);
-                let Ok(()) = chip.program(ppn, Oob::data(Lpn(ppn.0), 7, 1), Payload::User(&tag), Cause::Host);
+                let kind = if ppn.0.is_multiple_of(3) { Kind::Log } else { Kind::Data };
+                let oob = Oob { kind, ..Oob::data(Lpn(ppn.0), 7, 1) };
+                let Ok(()) = chip.program(ppn, oob, Payload::User(&tag), Cause::Host);
             }
         }
         chip

@@ -12,6 +12,7 @@ pub mod buffer;
 mod codec;
 pub mod demand;
 pub mod gc;
+pub mod hybrid;
 pub mod parts;
 mod scheme;
 pub mod schemes;

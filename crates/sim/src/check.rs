@@ -1,6 +1,7 @@
 //! The conformance checker: one suite for all schemes.
 //!
-//! A *seed* stands for a small device, a scheme's settings and a stream of operations. For each seed the checker
+//! A *seed* stands for a small device, a scheme's settings and a stream of operations: requests of one page, a few or
+//! whole blocks, discards, flushes and idle times. For each seed the checker
 //!
 //! 1. runs the operations and holds every read to the [`Oracle`](crate::oracle::Oracle) and the scheme to its own
 //!    audit;

@@ -1,7 +1,10 @@
 //! The chip: what it stores, and what it refuses.
 
+extern crate std;
+
 use super::*;
 use crate::{Lpn, Tvpn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 fn chip<R: Record>(order: ProgramOrder, nop: u32) -> Nand<Tags, R> {
     let g = Geometry { blocks_per_die: 4, pages_per_block: 4, page_bytes: 512, order, nop, ..Geometry::default() };
@@ -66,6 +69,72 @@ fn any_order_takes_gaps_and_going_back() {
     let mut chip = chip(ProgramOrder::Any, 1);
     put(&mut chip, 2, 0);
     put(&mut chip, 1, 0);
+}
+
+fn holds(work: impl FnOnce()) -> bool {
+    catch_unwind(AssertUnwindSafe(work)).is_ok()
+}
+
+/// Every run of copies into a block of four pages, some of which are programmed: allowed or refused by each order as the
+/// single copies are, and with the same effects.
+#[test]
+fn the_order_of_programs_is_that_of_runs_of_copies() {
+    let orders = [ProgramOrder::Strict, ProgramOrder::Ascending, ProgramOrder::Any];
+    for (order, used, to, count) in orders.into_iter().flat_map(|order| {
+        let blocks = (0..16u32).flat_map(move |used| (0..4u32).map(move |to| (used, to)));
+        blocks.flat_map(move |(used, to)| (0..=4 - to).map(move |count| (order, used, to, count)))
+    }) {
+        let mut chip = chip::<Full>(ProgramOrder::Any, 1);
+        for ppn in (0..4).chain((4..8).filter(|ppn| used >> (ppn - 4) & 1 == 1)) {
+            let oob = Oob { kind: if ppn % 2 == 0 { Kind::Log } else { Kind::Data }, ..Oob::data(Lpn(ppn), 1, 1) };
+            let Ok(()) = chip.program(Ppn(ppn), oob, Payload::User(&u64::from(ppn)), Cause::Host);
+        }
+        chip.geometry.order = order;
+        let highest = u32::BITS - used.leading_zeros();
+        let in_order = match order {
+            ProgramOrder::Strict => to == highest,
+            ProgramOrder::Ascending => to >= highest,
+            ProgramOrder::Any => true,
+        };
+        let blank = (to..to + count).all(|page| used >> page & 1 == 0);
+        let allowed = count == 0 || in_order && blank;
+        let (mut run, mut each) = (chip.clone(), chip);
+        let place = alloc::format!("{order:?}, {used:04b}, {count} to {to}");
+        let done = holds(|| {
+            let mut told = Vec::new();
+            let live = (1 << count) - 1;
+            let (copied, Ok(())) =
+                run.copy_run(Ppn(0), live, Ppn(4 + to), 9, Cause::MergeFull, |lpn, to| told.push((lpn, to)));
+            assert_eq!((copied, told), (count, (0..count).map(|i| (i, Ppn(4 + to + i))).collect()), "{place}");
+        });
+        let done_each = holds(|| {
+            for i in 0..count {
+                let edit = |oob: &mut Oob, _: &mut [u32]| (oob.kind, oob.program) = (Kind::Data, 9 + u64::from(i));
+                let Ok(_) = each.copy(Ppn(i), Ppn(4 + to + i), Cause::MergeFull, edit);
+            }
+        });
+        assert_eq!((done, done_each), (allowed, allowed), "{place}");
+        if allowed {
+            assert_eq!(alloc::format!("{run:?}"), alloc::format!("{each:?}"), "{place}");
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "block is bad")]
+fn any_order_refuses_a_run_of_copies_into_a_bad_block() {
+    let mut chip = chip(ProgramOrder::Any, 1);
+    put(&mut chip, 0, 0);
+    chip.mark_bad(Block(1));
+    let _ = chip.copy_run(Ppn(0), 1, Ppn(6), 5, Cause::DataGc, |_, _| ());
+}
+
+#[test]
+#[should_panic(expected = "erase was cut short")]
+fn any_order_refuses_pages_of_a_block_that_only_looks_blank() {
+    let mut chip = chip(ProgramOrder::Any, 1);
+    chip.half_erase(Block(0), EraseFace::LooksBlank, &mut Rng::new(1));
+    put(&mut chip, 2, 0);
 }
 
 #[test]

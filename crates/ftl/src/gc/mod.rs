@@ -99,6 +99,11 @@ pub fn by_name(name: &str) -> Option<&'static GcRow> {
     POLICIES.iter().find(|row| row.name == name)
 }
 
+/// CAT's score of a block: utilisation, age since its last erase and erase count. The least is the victim.
+pub(crate) fn cat_score(u: f64, age: f64, erases: u32) -> f64 {
+    cat::score(u, age, erases)
+}
+
 /// The candidate of the least score.
 fn least_by(blocks: &Blocks, among: Range<u32>, mut score: impl FnMut(u32) -> f64) -> Option<Block> {
     let mut best: Option<(f64, u32)> = None;

@@ -5,24 +5,17 @@
 //! an invalidation is one bit and one decrement, without a branch. Opening a block sets all its live bits at once: a
 //! program then touches nothing here, and pages that are never programmed are killed when the block is closed early.
 
+use crate::parts::free_list::FreeList;
 use crate::{Loader, Saver};
-use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 use flash::{Block, Die, Geometry, Ppn};
 
+pub use crate::parts::free_list::FreeOrder;
+
 /// Added to the live count of a block that is no candidate for collection.
 pub const OPEN: i16 = 1 << 14;
-
-/// How the next free block is chosen.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum FreeOrder {
-    /// The one that has been free for longest.
-    Fifo,
-    /// The least worn; among equals the one that has been free for longest (S2, section 3.3).
-    LeastWorn,
-}
 
 /// What a mount found a block to be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,9 +36,8 @@ pub struct Blocks {
     /// One bit for each page.
     bits: Vec<u64>,
     erases: Vec<u32>,
-    free: Vec<VecDeque<u32>>,
+    free: Vec<FreeList>,
     free_total: u32,
-    order: FreeOrder,
     /// Blocks whose blankness is not to be trusted: erase before use.
     suspect: Vec<u64>,
     bad: Vec<u64>,
@@ -70,14 +62,18 @@ impl Blocks {
     pub fn new(geometry: Geometry, order: FreeOrder, ages: bool) -> Blocks {
         let blocks = geometry.block_count() as usize;
         let kept = if ages { blocks } else { 0 };
+        let free_list = |die| {
+            let mut list = FreeList::new(order);
+            geometry.blocks_of(Die(die)).for_each(|block| list.push(block, 0));
+            list
+        };
         Blocks {
             geometry,
             live: vec![OPEN; blocks],
             bits: vec![0; (geometry.page_count() as usize).div_ceil(64)],
             erases: vec![0; blocks],
-            free: (0..geometry.die_count()).map(|die| geometry.blocks_of(Die(die)).collect()).collect(),
+            free: (0..geometry.die_count()).map(free_list).collect(),
             free_total: geometry.block_count(),
-            order,
             suspect: vec![0; blocks.div_ceil(64)],
             bad: vec![0; blocks.div_ceil(64)],
             modified: vec![0; kept],
@@ -199,15 +195,7 @@ impl Blocks {
     /// Takes a free block of a die and opens it, all its pages live in advance. `None` if there is none. The second
     /// value says that it must be erased before its first program.
     pub fn open(&mut self, die: usize) -> Option<(Block, bool)> {
-        let list = &mut self.free[die];
-        let block = match self.order {
-            FreeOrder::Fifo => list.pop_front(),
-            FreeOrder::LeastWorn => {
-                let erases = &self.erases;
-                let least = (0..list.len()).min_by_key(|&i| erases[list[i] as usize])?;
-                list.remove(least)
-            }
-        }?;
+        let block = self.free[die].pop()?;
         self.free_total -= 1;
         let block = Block(block);
         self.live[block.index()] = OPEN + self.geometry.pages_per_block as i16;
@@ -230,6 +218,26 @@ impl Blocks {
         Some((block, suspect))
     }
 
+<<<<<<< HEAD
+=======
+    /// A block that was opened blank and holds nothing needed goes back to the free list; it is erased before its next
+    /// use.
+    pub fn give_back(&mut self, block: Block) {
+        self.suspect[block.index() / 64] |= 1 << (block.index() % 64);
+        self.free[self.geometry.die_of(block).index()].push_back(block.0);
+        self.free_total += 1;
+    }
+
+    /// Live bits of a block, 64 pages from page `64 * word` on.
+    #[inline(always)]
+    pub fn live_bits(&self, block: Block, word: u32) -> u64 {
+        let page = self.geometry.page(block, word * 64).index();
+        let bits = self.bits[page / 64] >> (page % 64);
+        let p = self.geometry.pages_per_block;
+        if p < 64 { bits & ((1 << p) - 1) } else { bits }
+    }
+
+>>>>>>> main
     /// Puts a block back that was opened and found to be unusable before its first program, to be retired.
     pub fn discard_open(&mut self, block: Block) {
         self.set_bits(block, false);
@@ -329,7 +337,7 @@ impl Blocks {
             self.erased_at[b] = self.clock;
         }
         let die = self.geometry.die_of(block).index();
-        self.free[die].push_back(block.0);
+        self.free[die].push(block.0, self.erases[b]);
         self.free_total += 1;
     }
 
@@ -344,9 +352,7 @@ impl Blocks {
         debug_assert!(self.live_of(block) == 0, "block {block} was retired with live pages");
         self.live[b] = OPEN;
         self.bad[b / 64] |= 1 << (b % 64);
-        let list = &mut self.free[self.geometry.die_of(block).index()];
-        if let Some(place) = list.iter().position(|&x| x == block.0) {
-            list.remove(place);
+        if self.free[self.geometry.die_of(block).index()].take(block.0, self.erases[b]) {
             self.free_total -= 1;
         }
     }
@@ -355,10 +361,10 @@ impl Blocks {
     pub fn found(&mut self, state: impl Fn(Block) -> FoundState) {
         self.free_total = 0;
         for die in 0..self.free.len() {
-            self.free[die].clear();
+            while self.free[die].pop().is_some() {}
             for block in self.range(die) {
                 match state(Block(block)) {
-                    FoundState::Empty => self.free[die].push_back(block),
+                    FoundState::Empty => self.free[die].push(block, self.erases[block as usize]),
                     FoundState::InUse => self.live[block as usize] = 0,
                     FoundState::Bad => self.bad[block as usize / 64] |= 1 << (block % 64),
                 }
@@ -370,7 +376,7 @@ impl Blocks {
     /// While mounting: every free block is to be erased before its first use.
     pub fn suspect_free(&mut self) {
         for list in &self.free {
-            for &block in list {
+            for block in list.iter() {
                 self.suspect[block as usize / 64] |= 1 << (block % 64);
             }
         }
@@ -424,9 +430,7 @@ impl Blocks {
         }
         for list in &self.free {
             out.u32(list.len() as u32);
-            for &block in list {
-                out.u32(block);
-            }
+            list.iter().for_each(|block| out.u32(block));
         }
         if self.tracks_age {
             out.u64(self.openings);
@@ -456,9 +460,12 @@ impl Blocks {
         bytes_into(&mut blocks.bad, count, from);
         blocks.free_total = 0;
         for list in &mut blocks.free {
-            let length = from.u32();
-            *list = (0..length).map(|_| from.u32()).collect();
-            blocks.free_total += length;
+            *list = FreeList::new(order);
+            for _ in 0..from.u32() {
+                let block = from.u32();
+                list.push(block, blocks.erases[block as usize]);
+            }
+            blocks.free_total += list.len() as u32;
         }
         if ages {
             blocks.openings = from.u64();
@@ -474,9 +481,13 @@ impl Blocks {
 mod tests {
     use super::*;
 
-    fn blocks(p: u32) -> Blocks {
+    fn blocks_in(order: FreeOrder, p: u32) -> Blocks {
         let g = Geometry { dies: 2, blocks_per_die: 3, pages_per_block: p, ..Geometry::default() };
-        Blocks::new(g.checked().unwrap(), FreeOrder::Fifo, false)
+        Blocks::new(g.checked().unwrap(), order, false)
+    }
+
+    fn blocks(p: u32) -> Blocks {
+        blocks_in(FreeOrder::Fifo, p)
     }
 
     #[test]
@@ -506,28 +517,47 @@ mod tests {
 
     #[test]
     fn least_worn_first() {
-        let mut blocks = blocks(4);
-        blocks.order = FreeOrder::LeastWorn;
-        blocks.erases[0] = 5;
-        blocks.erases[1] = 1;
-        blocks.erases[2] = 1;
+        let mut blocks = blocks_in(FreeOrder::LeastWorn, 4);
+        let opened = |blocks: &mut Blocks| blocks.open(0).unwrap().0;
+        let use_up = |blocks: &mut Blocks, block: Block| {
+            blocks.close_early(block, 0);
+            blocks.erased(block);
+        };
+        for _ in 0..3 {
+            let block = opened(&mut blocks);
+            use_up(&mut blocks, block);
+        }
+        // All have one erase now; another for the first, and the second is freed again after the third.
+        let [first, second, third] = [(); 3].map(|()| opened(&mut blocks));
+        for block in [third, second, first] {
+            use_up(&mut blocks, block);
+        }
+        let block = opened(&mut blocks);
+        assert_eq!(block, third);
+        use_up(&mut blocks, block);
         let order: Vec<u32> = core::iter::from_fn(|| blocks.open(0)).map(|(block, _)| block.0).collect();
-        assert_eq!(order, [1, 2, 0]);
+        assert_eq!(order, [1, 0, 2]);
     }
 
     #[test]
     fn state_survives_saving() {
-        let mut blocks = blocks(4);
-        let (block, _) = blocks.open(0).unwrap();
-        blocks.close_early(block, 2);
-        let mut saver = Saver::default();
-        blocks.save(&mut saver);
-        let bytes = saver.finish();
-        let reported: u64 = blocks.memory().iter().map(|(_, bytes)| bytes).sum();
-        assert!(bytes.len() as u64 <= reported, "{} > {reported}", bytes.len());
-        let mut loader = Loader::new(&bytes);
-        let again = Blocks::load(blocks.geometry, FreeOrder::Fifo, false, &mut loader);
-        assert!(loader.is_done());
-        assert_eq!((again.live, again.bits, again.free), (blocks.live, blocks.bits, blocks.free));
+        for order in [FreeOrder::Fifo, FreeOrder::LeastWorn] {
+            let mut blocks = blocks_in(order, 4);
+            let (block, _) = blocks.open(0).unwrap();
+            blocks.close_early(block, 0);
+            blocks.erased(block);
+            let (block, _) = blocks.open(0).unwrap();
+            blocks.close_early(block, 2);
+            let mut saver = Saver::default();
+            blocks.save(&mut saver);
+            let bytes = saver.finish();
+            let reported: u64 = blocks.memory().iter().map(|(_, bytes)| bytes).sum();
+            assert!(bytes.len() as u64 <= reported, "{} > {reported}", bytes.len());
+            let mut loader = Loader::new(&bytes);
+            let again = Blocks::load(blocks.geometry, order, false, &mut loader);
+            assert!(loader.is_done());
+            let free = |blocks: &Blocks| blocks.free.iter().flat_map(FreeList::iter).collect::<Vec<_>>();
+            assert_eq!((&again.live, &again.bits, free(&again)), (&blocks.live, &blocks.bits, free(&blocks)));
+        }
     }
 }

@@ -720,13 +720,34 @@ impl LazyFtl {
 
     // ---- host operations ---------------------------------------------------------------------------------------
 
+    /// Whether any of these LPNs of a mapping page is mapped; reads the page if the table does not tell.
+    fn maps_any<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        tvpn: Tvpn,
+        lpns: core::ops::Range<u32>,
+    ) -> Result<bool, Error<F::Fault>> {
+        let entry = |lpn: u32| Some(self.table.get(lpn)).filter(|entry| entry.is_present());
+        if lpns.clone().filter_map(entry).any(|entry| entry.page().is_some()) {
+            return Ok(true);
+        }
+        let at = self.store.at(tvpn);
+        if at == Ppn::NONE || lpns.clone().all(|lpn| entry(lpn).is_some()) {
+            return Ok(false);
+        }
+        self.counters.loads += 1;
+        let (_, content) = flash.read(at, Cause::TranslationLoad)?;
+        let stored = &content.meta()[self.store.locate(lpns.start).1..];
+        Ok(lpns.zip(stored).any(|(lpn, &ppn)| ppn != Ppn::NONE.0 && entry(lpn).is_none()))
+    }
+
     fn trim_in_page<F: Flash>(&mut self, flash: &mut F, first: u32, count: u32) -> Result<(), Error<F::Fault>> {
         let (tvpn, _) = self.store.locate(first);
         // Before it was ever written, a mapping page names nothing.
         let unwritten = self.store.at(tvpn) == Ppn::NONE;
         let lpns = first..first + count;
         if count > 8 {
-            if unwritten && lpns.clone().all(|lpn| !self.table.get(lpn).is_present()) {
+            if !self.maps_any(flash, tvpn, lpns.clone())? {
                 return Ok(());
             }
             if self.needs_room() {

@@ -5,10 +5,13 @@
 pub mod cdftl;
 pub mod cftl;
 pub mod dftl;
+pub mod fast;
+pub mod last;
 pub mod lazyftl;
 pub mod lsftl;
 pub mod null;
 pub mod page;
+pub mod rose;
 pub mod scftl;
 pub mod sftl;
 pub mod superblock;
@@ -61,6 +64,9 @@ schemes! {
     lsftl::ScftlLog => lsftl::ROW_RUNS,
     lazyftl::LazyFtl => lazyftl::ROW,
     superblock::Superblock => superblock::ROW,
+    fast::Fast => fast::ROW,
+    last::Last => last::ROW,
+    rose::Rose => rose::ROW,
     #[cfg(feature = "canary")]
     canary::Canary => canary::ROW,
 }

@@ -2,6 +2,10 @@
 //!
 //! Devices are small, so that every command can be cut, and as full as the scheme accepts, so that it collects all the
 //! time. How full that is, the scheme is asked: logical pages shrink until it takes the device.
+//!
+//! Reads and writes are requests, announced as a host does. Most are of one page; others are of a few, or of whole
+//! blocks, for which some schemes have ways of their own. The pages of a request are written one after another, so that
+//! power can be cut between any two, and now and then the host breaks off before the last.
 
 use super::{Bench, CheckConfig, CheckError, Chip, write_buffer};
 use flash::{Fault, Geometry, Lpn, PowerCut, Rng};
@@ -51,14 +55,43 @@ pub(super) struct Mix {
     idles: f64,
     /// Pages written before the operations begin.
     pub(super) fill: u32,
+    /// Pages of a request of those.
+    pub(super) fill_request: u32,
+}
+
+/// Consecutive pages that the host announces together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Request {
+    pub(super) first: Lpn,
+    pub(super) pages: u32,
+}
+
+impl Request {
+    /// Its first pages, at most `count`.
+    pub(super) fn start(self, count: u32) -> impl Iterator<Item = Lpn> {
+        (self.first.0..self.first.0 + self.pages.min(count)).map(Lpn)
+    }
+
+    /// All of its pages.
+    pub(super) fn all(self) -> impl Iterator<Item = Lpn> {
+        self.start(self.pages)
+    }
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LPN {}", self.first)?;
+        if self.pages > 1 { write!(f, " to {}", self.first.0 + self.pages - 1) } else { Ok(()) }
+    }
 }
 
 /// What the host asks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Action {
-    Write(Lpn),
-    Read(Lpn),
-    Trim(Lpn, u32),
+    /// So many pages of the request are written, then the host breaks off.
+    Write(Request, u32),
+    Read(Request),
+    Trim(Request),
     Flush,
     Idle(u32),
 }
@@ -73,10 +106,12 @@ pub(super) struct Operation {
 impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.action {
-            Action::Write(lpn) => write!(f, "write LPN {lpn}"),
-            Action::Read(lpn) => write!(f, "read LPN {lpn}"),
-            Action::Trim(first, 1) => write!(f, "discard LPN {first}"),
-            Action::Trim(first, count) => write!(f, "discard LPN {first} to {}", first.0 + count - 1),
+            Action::Write(request, written) if written < request.pages => {
+                write!(f, "write {request}, broken off after {written} pages")
+            }
+            Action::Write(request, _) => write!(f, "write {request}"),
+            Action::Read(request) => write!(f, "read {request}"),
+            Action::Trim(request) => write!(f, "discard {request}"),
             Action::Flush => f.write_str("flush"),
             Action::Idle(copies) => write!(f, "idle for {copies} copies"),
         }?;
@@ -90,15 +125,17 @@ pub(super) struct Operations {
     rng: Rng,
     mix: Mix,
     pages: u32,
-    /// The rest of a sequential run: next LPN, length.
-    run: (u32, u32),
+    pages_per_block: u32,
+    /// The page behind the last request.
+    behind: u32,
 }
 
 impl Bed {
     /// A stream of its operations, one for each purpose.
     pub(super) fn operations(&self, purpose: &str) -> Operations {
         let rng = Rng::new(self.seed).fork(purpose);
-        Operations { rng, mix: self.mix, pages: self.logical_pages, run: (0, 0) }
+        let pages_per_block = self.geometry.pages_per_block;
+        Operations { rng, mix: self.mix, pages: self.logical_pages, pages_per_block, behind: 0 }
     }
 
     /// The fewest logical pages that its write buffer takes.
@@ -125,6 +162,46 @@ impl Operations {
         let hot = self.mix.hot > 0 && self.rng.chance(self.mix.hot_share);
         self.rng.below(u64::from(if hot { self.mix.hot } else { self.pages })) as u32
     }
+
+    /// The start of the block's worth of pages that `lpn` is in.
+    fn border(&self, lpn: u32) -> u32 {
+        lpn - lpn % self.pages_per_block
+    }
+
+    /// What of these pages the device has.
+    fn within(&self, first: u32, pages: u32) -> Request {
+        Request { first: Lpn(first), pages: pages.min(self.pages - first) }
+    }
+
+    /// One page, a few, or whole blocks from a border on, perhaps with a page before it and some behind. One in eight
+    /// goes on where the last one ended.
+    fn request(&mut self) -> Request {
+        let lpn = if self.rng.chance(0.125) { self.behind % self.pages } else { self.page() };
+        let (first, pages) = match self.rng.below(100) {
+            0..80 => (lpn, 1),
+            80..92 => (lpn, 2 + self.rng.below(7) as u32),
+            _ => {
+                let blocks = if self.rng.chance(0.2) { 2 } else { 1 };
+                let border = self.border(lpn);
+                let before = u32::from(border > 0 && self.rng.chance(0.2));
+                let behind = if self.rng.chance(0.2) { 1 + self.rng.below(3) as u32 } else { 0 };
+                (border - before, before + blocks * self.pages_per_block + behind)
+            }
+        };
+        let request = self.within(first, pages);
+        self.behind = request.first.0 + request.pages;
+        request
+    }
+
+    fn trim(&mut self) -> Request {
+        let lpn = self.page();
+        let (first, pages) = match self.rng.below(10) {
+            0 => (self.border(lpn), self.pages_per_block),
+            1 => (lpn, 1 + self.rng.below(16) as u32),
+            _ => (lpn, 1 + self.rng.below(3) as u32),
+        };
+        self.within(first, pages)
+    }
 }
 
 impl Iterator for Operations {
@@ -133,31 +210,24 @@ impl Iterator for Operations {
     fn next(&mut self) -> Option<Operation> {
         let Mix { reads, trims, flushes, idles, .. } = self.mix;
         let probe = Lpn(self.rng.below(u64::from(self.pages)) as u32);
-        if self.run.1 > 0 {
-            let lpn = self.run.0 % self.pages;
-            self.run = (lpn + 1, self.run.1 - 1);
-            return Some(Operation { action: Action::Write(Lpn(lpn)), probe });
-        }
-        let lpn = self.page();
         let mut draw = self.rng.unit();
         let mut is = |share: f64| {
             draw -= share;
             draw < 0.0
         };
         let action = if is(reads) {
-            Action::Read(Lpn(lpn))
+            Action::Read(self.request())
         } else if is(trims) {
-            let longest = if self.rng.chance(0.1) { 16 } else { 3 };
-            Action::Trim(Lpn(lpn), (1 + self.rng.below(longest) as u32).min(self.pages - lpn))
+            Action::Trim(self.trim())
         } else if is(flushes) {
             Action::Flush
         } else if is(idles) {
             Action::Idle(1 + self.rng.below(8) as u32)
         } else {
-            if self.rng.chance(0.05) {
-                self.run = (lpn + 1, self.rng.below(12) as u32);
-            }
-            Action::Write(Lpn(lpn))
+            let request = self.request();
+            let breaks_off = request.pages > 1 && self.rng.chance(0.15);
+            let written = if breaks_off { self.rng.below(u64::from(request.pages)) as u32 } else { request.pages };
+            Action::Write(request, written)
         };
         Some(Operation { action, probe })
     }
@@ -266,6 +336,7 @@ impl Visitor<Bench> for Lay<'_> {
                 1 => pages / 2,
                 _ => pages,
             },
+            fill_request: if rng.chance(0.5) { 1 } else { g.pages_per_block },
         };
         Ok(Bed { seed: self.seed, geometry: g, logical_pages: pages, settings, mix })
     }

@@ -1,6 +1,6 @@
 //! A scheme, its medium and the oracle, in step.
 
-use super::bed::{Action, Bed, Operation};
+use super::bed::{Action, Bed, Mix, Operation, Request};
 use super::content::{Medium, page_of, tag_of};
 use crate::oracle::{Oracle, TrimPromise};
 use flash::{Fault, FaultKind, Lpn};
@@ -75,10 +75,19 @@ impl<'a, S: Ftl<F>, F: Medium> Session<'a, S, F> {
 
     /// Writes the first pages, as many as the seed says.
     pub(super) fn fill(&mut self) -> Result<(), Stop> {
-        for lpn in (0..self.bed.mix.fill).map(Lpn) {
-            self.write(lpn)?;
+        let Mix { fill, fill_request, .. } = self.bed.mix;
+        for first in (0..fill).step_by(fill_request as usize) {
+            let request = Request { first: Lpn(first), pages: fill_request.min(fill - first) };
+            self.announce(request);
+            request.all().try_for_each(|lpn| self.write(lpn))?;
         }
         Ok(())
+    }
+
+    /// Tells the scheme what the host is about to read or write.
+    fn announce(&mut self, request: Request) {
+        let (ftl, _) = self.parts();
+        ftl.request(request.first, request.pages);
     }
 
     /// The mounted scheme and its medium.
@@ -113,23 +122,26 @@ impl<'a, S: Ftl<F>, F: Medium> Session<'a, S, F> {
         self.settle(result)
     }
 
-    /// Does one operation, then reads the page that it touched and another.
+    /// Does one operation, then reads the pages that it touched and another. Those reads are not announced: after a
+    /// request that was broken off, the scheme hears of it from what comes next.
     pub(super) fn step(&mut self, operation: &Operation) -> Result<(), Stop> {
         self.work.operations += 1;
         match operation.action {
-            Action::Write(lpn) => {
-                self.write(lpn)?;
-                self.read(lpn)?;
+            Action::Write(request, written) => {
+                self.announce(request);
+                request.start(written).try_for_each(|lpn| self.write(lpn))?;
+                request.start(written).try_for_each(|lpn| self.read(lpn))?;
             }
-            Action::Read(lpn) => self.read(lpn)?,
-            Action::Trim(first, count) => {
-                self.oracle.begin_trim(first, count);
+            Action::Read(request) => {
+                self.announce(request);
+                request.all().try_for_each(|lpn| self.read(lpn))?;
+            }
+            Action::Trim(request) => {
+                self.oracle.begin_trim(request.first, request.pages);
                 let (ftl, flash) = self.parts();
-                let result = ftl.trim(flash, first, count);
+                let result = ftl.trim(flash, request.first, request.pages);
                 self.settle(result)?;
-                for lpn in (first.0..first.0 + count).map(Lpn) {
-                    self.read(lpn)?;
-                }
+                request.all().try_for_each(|lpn| self.read(lpn))?;
             }
             Action::Flush => {
                 let (ftl, flash) = self.parts();

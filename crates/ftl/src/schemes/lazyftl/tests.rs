@@ -359,3 +359,18 @@ fn a_device_that_bad_blocks_fill_up_can_still_be_read() {
     }
     assert!(filled > 50, "{filled} devices filled up");
 }
+
+#[test]
+fn discarding_nothing_writes_nothing() {
+    let (mut flash, mut lazy) = example();
+    lazy.trim(&mut flash, Lpn(20), 32).unwrap();
+    assert_eq!(flash.take(), ["R 1.0 translation_load"]);
+    // What the table knows needs no reading.
+    lazy.write(&mut flash, Lpn(20), &()).unwrap();
+    flash.take();
+    lazy.trim(&mut flash, Lpn(20), 32).unwrap();
+    let lines = flash.take();
+    assert!(lines.iter().any(|line| line.ends_with("translation 0 translation_update")), "{lines:?}");
+    assert!(!lines.iter().any(|line| line.ends_with("translation_load")), "{lines:?}");
+    lazy.audit(&mut flash).unwrap();
+}

@@ -1,0 +1,754 @@
+//! What every scheme of the family keeps: the block map, the log area and its page map, and the state of every page.
+
+use super::log::{HELD, NONE, Slot, Slots};
+use super::pages::PageBits;
+use super::parameters;
+use super::score::Scores;
+use crate::parts::blocks::{Blocks, FreeOrder};
+use crate::parts::space::more_spare;
+use crate::{ConfigError, Error, Loader, Saver, Settings};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+use flash::{Block, Cause, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Mode, Oob, Payload, Ppn, ProgramOrder};
+
+/// What a logical page is to hold.
+#[derive(Debug)]
+pub enum Content<'a, U: ?Sized> {
+    /// Host data.
+    Data(&'a U),
+    /// Nothing: a discard that a power cut must not undo. It takes a page like data does.
+    Hole,
+}
+
+impl<U: ?Sized> Clone for Content<'_, U> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<U: ?Sized> Copy for Content<'_, U> {}
+
+/// What merges did.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Merges {
+    /// Log blocks that became data blocks as they were.
+    pub switches: u64,
+    /// Log blocks that became data blocks with pages copied in.
+    pub partials: u64,
+    /// Logical blocks written anew.
+    pub fulls: u64,
+    /// Log blocks cleaned.
+    pub cleaned: u64,
+    /// Of these, such that held no live page.
+    pub dead: u64,
+    /// Sum over cleaned log blocks of the logical blocks with a live page in it.
+    pub density: u64,
+    /// The most that one held.
+    pub most_density: u64,
+    /// Programmed pages of erased blocks, dead ones and padding included.
+    pub used_pages: u64,
+    /// Erased blocks.
+    pub erased: u64,
+    /// Padding programmed.
+    pub dummies: u64,
+    /// Host pages written to their data block.
+    pub in_place: u64,
+    /// Host pages written to the log area.
+    pub logged: u64,
+}
+
+/// The rows of [`Merges`], for the tables of counters.
+pub const MERGE_COUNTERS: &[(&str, &str)] = &[
+    ("switch_merges", "log blocks that became data blocks as they were"),
+    ("partial_merges", "log blocks that became data blocks once the missing pages were copied in"),
+    ("full_merges", "logical blocks written anew into a free block"),
+    ("cleaned_log_blocks", "log blocks cleaned: all logical blocks with a live page in one are merged"),
+    ("dead_log_blocks", "of these, such that held no live page and cost an erase alone"),
+    ("density_sum", "logical blocks with a live page, summed over the log blocks cleaned"),
+    ("density_max", "the most of them that one log block held"),
+    ("erased_used_pages", "pages of erased blocks that were not blank; over erases and pages per block: utilisation"),
+    ("erased_blocks", "blocks erased, those of wear levelling aside"),
+    ("dummy_pages", "pages programmed to keep the chip's program order"),
+    ("in_place_pages", "host pages written to their data block"),
+    ("log_pages", "host pages written to the log area"),
+];
+
+impl Merges {
+    /// Values in the order of [`MERGE_COUNTERS`].
+    pub fn values(&self) -> [u64; MERGE_COUNTERS.len()] {
+        [
+            self.switches,
+            self.partials,
+            self.fulls,
+            self.cleaned,
+            self.dead,
+            self.density,
+            self.most_density,
+            self.used_pages,
+            self.erased,
+            self.dummies,
+            self.in_place,
+            self.logged,
+        ]
+    }
+}
+
+/// See the module's description.
+#[derive(Clone, Debug)]
+pub struct Core {
+    /// The device's shape.
+    pub g: Geometry,
+    /// Free lists, live pages and wear. No block is ever a candidate of a page-level policy here.
+    pub blocks: Blocks,
+    /// Pages that cannot be programmed: they are, or their block is sealed.
+    pub written: PageBits,
+    /// The data block of each logical block.
+    pub data: Vec<u32>,
+    /// Where each logical page lies in the log area. A controller has a hash table of those that do.
+    pub(super) log_map: Vec<u32>,
+    /// Live log pages of each logical block.
+    pub logged: Vec<u16>,
+    /// The log blocks.
+    pub slots: Slots,
+    /// What cleaning each log block would cost, for policies that want to know.
+    pub scores: Option<Scores>,
+    /// Log blocks that settings allow.
+    most_log_blocks: u32,
+    /// Blocks that failed a program, and the logical block if one is a data block's.
+    pub(super) doomed: Vec<(Block, u32)>,
+    durable_trim: bool,
+    program: u64,
+    pub(super) version: u64,
+    turn: u32,
+    /// What merges did.
+    pub merges: Merges,
+    /// Offsets that the merge in progress has copied; means nothing between merges.
+    pub(super) moved: Vec<u32>,
+}
+
+impl Core {
+    /// All blank. `least` log blocks are the fewest that the scheme can work with.
+    ///
+    /// # Errors
+    /// A device with too few blocks for its logical pages and a log area.
+    pub fn new(g: Geometry, logical_pages: u32, settings: &Settings, least: u32) -> Result<Core, ConfigError> {
+        let logical_blocks = logical_pages.div_ceil(g.pages_per_block);
+        let kept = logical_blocks + parameters::RESERVE;
+        if g.block_count() < kept + least {
+            return Err(ConfigError {
+                key: "spare",
+                what: format!(
+                    "{logical_blocks} logical blocks, {} blocks kept free and a log area of at least {least} need {} \
+                     blocks, and there are {}: a merge would have nowhere to go",
+                    parameters::RESERVE,
+                    kept + least,
+                    g.block_count()
+                ),
+                fix: more_spare(&g, logical_pages, u64::from(kept + least)),
+            });
+        }
+        let asked = settings.get("log-blocks").map_or(0, |_| settings.count("log-blocks"));
+        if asked != 0 && (asked < u64::from(least) || asked > u64::from(g.block_count() - kept)) {
+            return Err(ConfigError {
+                key: "log-blocks",
+                what: format!(
+                    "{asked} log blocks, where the scheme needs at least {least} and the device leaves {}",
+                    g.block_count() - kept
+                ),
+                fix: format!("choose {least} to {}, or 0 for all that is left", g.block_count() - kept),
+            });
+        }
+        let most = if asked == 0 { g.block_count() - kept } else { asked as u32 };
+        let least_worn = settings.get("free-order").is_some() && settings.word("free-order") == "least-worn";
+        let order = if least_worn { FreeOrder::LeastWorn } else { FreeOrder::Fifo };
+        let ages = settings.get("log-victim").is_some() && settings.word("log-victim") == "cat";
+        let slots = Slots::new(&g, most + 1);
+        Ok(Core {
+            g,
+            blocks: Blocks::new(g, order, ages),
+            written: PageBits::new(&g),
+            data: vec![NONE; logical_blocks as usize],
+            log_map: vec![NONE; logical_pages as usize],
+            logged: vec![0; logical_blocks as usize],
+            scores: Scores::from_settings(settings, slots.capacity()),
+            slots,
+            most_log_blocks: most,
+            doomed: Vec::new(),
+            durable_trim: settings.switch("durable-trim"),
+            program: 1,
+            version: 0,
+            turn: 0,
+            merges: Merges::default(),
+            moved: Vec::new(),
+        })
+    }
+
+    /// Takes factory-bad blocks out of service on a fresh device.
+    ///
+    /// # Errors
+    /// The medium's.
+    pub fn exclude_bad<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+        for block in (0..self.g.block_count()).map(Block) {
+            if flash.read_oob(self.g.page(block, 0), Cause::Recovery)?.is_some_and(|oob| oob.kind == Kind::Bad) {
+                self.blocks.retire(block);
+            }
+        }
+        Ok(())
+    }
+
+    // ---- addresses ---------------------------------------------------------------------------------------------
+
+    /// Pages of a block.
+    #[inline(always)]
+    pub fn p(&self) -> u32 {
+        self.g.pages_per_block
+    }
+
+    /// Logical pages.
+    pub fn logical_pages(&self) -> u32 {
+        self.log_map.len() as u32
+    }
+
+    /// Logical block and place in it.
+    #[inline(always)]
+    pub fn split(&self, lpn: Lpn) -> (u32, u32) {
+        (lpn.0 / self.g.pages_per_block, lpn.0 % self.g.pages_per_block)
+    }
+
+    /// The logical pages of a logical block.
+    pub fn lpns(&self, lbn: u32) -> core::ops::Range<u32> {
+        let first = lbn * self.p();
+        first..(first + self.p()).min(self.logical_pages())
+    }
+
+    /// A page's copy in the log area.
+    #[inline(always)]
+    pub fn in_log(&self, lpn: Lpn) -> Option<Ppn> {
+        let ppn = self.log_map[lpn.index()];
+        (ppn != NONE).then_some(Ppn(ppn))
+    }
+
+    /// The data block of a logical block.
+    #[inline(always)]
+    pub fn data_block(&self, lbn: u32) -> Option<Block> {
+        let block = self.data[lbn as usize];
+        (block != NONE).then_some(Block(block))
+    }
+
+    /// A page's live copy in its data block.
+    #[inline(always)]
+    pub fn in_data(&self, lpn: Lpn) -> Option<Ppn> {
+        let (lbn, offset) = self.split(lpn);
+        let ppn = self.g.page(self.data_block(lbn)?, offset);
+        self.blocks.is_live(ppn).then_some(ppn)
+    }
+
+    /// Where a page lies.
+    #[inline(always)]
+    pub fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
+        self.in_log(lpn).or_else(|| self.in_data(lpn))
+    }
+
+    /// Whether a page holds anything, where RAM tells: a hole is told from data by its spare area alone.
+    pub fn is_mapped(&self, lpn: Lpn) -> Option<bool> {
+        match self.lookup(lpn) {
+            None => Some(false),
+            Some(_) if self.durable_trim => None,
+            Some(_) => Some(true),
+        }
+    }
+
+    // ---- blocks ------------------------------------------------------------------------------------------------
+
+    /// Log blocks that there may be: what settings allow, less the blocks that went bad.
+    pub fn log_limit(&self) -> u32 {
+        let good = self.g.block_count() - self.blocks.bad_count();
+        self.most_log_blocks.min(good.saturating_sub(self.data.len() as u32 + parameters::RESERVE))
+    }
+
+    /// Takes a free block, of the die with the most of them; among equals the dies take turns.
+    ///
+    /// # Errors
+    /// Full, or the medium's.
+    pub fn take_block<F: Flash>(&mut self, flash: &mut F) -> Result<Block, Error<F::Fault>> {
+        loop {
+            let dies = self.g.die_count();
+            let after = |die: u32| (die + dies - self.turn) % dies;
+            let richest = (0..dies).max_by_key(|&die| (self.blocks.free_in(die as usize), dies - after(die)));
+            let die = richest.expect("a device has a die");
+            let (block, suspect) = self.blocks.open_blank(die as usize).ok_or(Error::Full)?;
+            self.turn = (die + 1) % dies;
+            if suspect {
+                match flash.erase(block, Cause::Recovery) {
+                    Ok(()) => self.blocks.count_erase(block),
+                    Err(fault) if fault.kind() == FaultKind::EraseFailed => {
+                        self.mark_bad(flash, block)?;
+                        continue;
+                    }
+                    Err(fault) => return Err(fault.into()),
+                }
+            }
+            self.written.fill(block, false);
+            return Ok(block);
+        }
+    }
+
+    fn mark_bad<F: Flash>(&mut self, flash: &mut F, block: Block) -> Result<(), Error<F::Fault>> {
+        let mark = Oob { kind: Kind::Bad, mode: Mode::Normal, address: 0, version: 0, program: 0, mark: 0 };
+        flash.program(self.g.page(block, 0), mark, Payload::None, Cause::Metadata)?;
+        self.blocks.retire(block);
+        Ok(())
+    }
+
+    /// A block that holds nothing live is erased and free, or marked bad if it failed a program.
+    ///
+    /// # Errors
+    /// The medium's.
+    pub fn dispose<F: Flash>(&mut self, flash: &mut F, block: Block, cause: Cause) -> Result<(), Error<F::Fault>> {
+        debug_assert_eq!(self.blocks.live_of(block), 0, "block {block} holds live pages");
+        let used = u64::from(self.written.count(block));
+        if let Some(place) = self.doomed.iter().position(|&(doomed, _)| doomed == block) {
+            self.doomed.remove(place);
+            return self.mark_bad(flash, block);
+        }
+        match flash.erase(block, cause) {
+            Ok(()) => {
+                self.blocks.erased(block);
+                self.written.fill(block, false);
+                self.merges.used_pages += used;
+                self.merges.erased += 1;
+                Ok(())
+            }
+            Err(fault) if fault.kind() == FaultKind::EraseFailed => self.mark_bad(flash, block),
+            Err(fault) => Err(fault.into()),
+        }
+    }
+
+    /// Whether a page of a block can be programmed now, perhaps behind padding.
+    #[inline(always)]
+    pub fn is_writable(&self, block: Block, offset: u32) -> bool {
+        !self.written.get(self.g.page(block, offset))
+            && (self.g.order == ProgramOrder::Any || offset >= self.written.end(block))
+    }
+
+    /// Whether nothing of a block was ever programmed.
+    pub fn is_blank(&self, block: Block) -> bool {
+        self.written.end(block) == 0
+    }
+
+    /// Pages of a block that can be programmed.
+    pub fn blank_pages(&self, block: Block) -> u32 {
+        match self.g.order {
+            ProgramOrder::Any => self.p() - self.written.count(block),
+            _ => self.p() - self.written.end(block),
+        }
+    }
+
+    /// The first page of a block at or after `from` that can be programmed.
+    #[inline]
+    pub fn next_writable(&self, block: Block, from: u32) -> Option<u32> {
+        match self.g.order {
+            ProgramOrder::Any => self.written.next_zero(block, from),
+            _ => self.written.next_zero(block, self.written.end(block).max(from)),
+        }
+    }
+
+    // ---- programs ----------------------------------------------------------------------------------------------
+
+    /// The number of the next program.
+    #[inline(always)]
+    pub(super) fn number(&mut self) -> u64 {
+        self.program += 1;
+        self.program - 1
+    }
+
+    pub(super) fn set_program(&mut self, program: u64) {
+        self.program = program;
+    }
+
+    /// The version of the next host write.
+    #[inline(always)]
+    pub fn next_version(&mut self) -> u64 {
+        self.version += 1;
+        self.blocks.clock += 1;
+        self.version
+    }
+
+    /// A block failed a program: what it holds is to be moved, and then it is marked bad.
+    pub(super) fn doom(&mut self, block: Block, lbn: u32) {
+        self.doomed.push((block, lbn));
+        self.written.fill(block, true);
+    }
+
+    /// Programs dummies up to page `end` of a block, if the chip's order asks for it. False if one failed.
+    pub(super) fn pad<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        block: Block,
+        end: u32,
+        cause: Cause,
+    ) -> Result<bool, Error<F::Fault>> {
+        if self.g.order != ProgramOrder::Strict {
+            return Ok(true);
+        }
+        for offset in self.written.end(block)..end {
+            let ppn = self.g.page(block, offset);
+            let program = self.number();
+            let oob = Oob { kind: Kind::Dummy, mode: Mode::Normal, address: 0, version: 0, program, mark: 0 };
+            self.written.set(ppn);
+            match flash.program(ppn, oob, Payload::None, cause) {
+                Ok(()) => self.merges.dummies += 1,
+                Err(fault) if fault.kind() == FaultKind::ProgramFailed => return Ok(false),
+                Err(fault) => return Err(fault.into()),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Programs a page of host data, or a hole. False if the program failed.
+    pub(super) fn program<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        ppn: Ppn,
+        (kind, lpn, version): (Kind, Lpn, u64),
+        content: Content<'_, F::User>,
+    ) -> Result<bool, Error<F::Fault>> {
+        let program = self.number();
+        let oob = Oob { kind, ..Oob::data(lpn, version, program) };
+        self.written.set(ppn);
+        let result = match content {
+            Content::Data(data) => flash.program(ppn, oob, Payload::User(data), Cause::Host),
+            Content::Hole => flash.program(ppn, Oob { kind: Kind::Trim, ..oob }, Payload::Meta(&[]), Cause::Metadata),
+        };
+        match result {
+            Ok(()) => Ok(true),
+            Err(fault) if fault.kind() == FaultKind::ProgramFailed => Ok(false),
+            Err(fault) => Err(fault.into()),
+        }
+    }
+
+    /// Writes a page to its own place in its data block, if that is blank and nothing of the page is in the log. False
+    /// if it is to go elsewhere.
+    ///
+    /// # Errors
+    /// Full, or the medium's.
+    #[inline]
+    pub fn write_in_place<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        lpn: Lpn,
+        version: u64,
+        content: Content<'_, F::User>,
+    ) -> Result<bool, Error<F::Fault>> {
+        let (lbn, offset) = self.split(lpn);
+        if self.in_log(lpn).is_some() {
+            return Ok(false);
+        }
+        let block = match self.data_block(lbn) {
+            Some(block) if !self.is_writable(block, offset) => return Ok(false),
+            Some(block) => block,
+            None => {
+                let block = self.take_block(flash)?;
+                self.data[lbn as usize] = block.0;
+                block
+            }
+        };
+        let ppn = self.g.page(block, offset);
+        let padded = self.pad(flash, block, offset, Cause::Metadata)?;
+        if !padded || !self.program(flash, ppn, (Kind::Data, lpn, version), content)? {
+            self.doom(block, lbn);
+            return Ok(false);
+        }
+        self.merges.in_place += 1;
+        self.change_terms(lbn, |core| core.blocks.revive(ppn));
+        Ok(true)
+    }
+
+    /// Appends a page to a log block that has room. False if the program failed: the block is closed.
+    ///
+    /// # Errors
+    /// The medium's.
+    #[inline]
+    pub fn append<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        slot: Slot,
+        offset: u32,
+        (kind, lpn, version): (Kind, Lpn, u64),
+        content: Content<'_, F::User>,
+    ) -> Result<bool, Error<F::Fault>> {
+        let block = self.slots.block(slot);
+        let ppn = self.g.page(block, offset);
+        let padded = self.pad(flash, block, offset, Cause::Metadata)?;
+        if !padded || !self.program(flash, ppn, (kind, lpn, version), content)? {
+            self.doom(block, NONE);
+            self.close(slot);
+            return Ok(false);
+        }
+        self.merges.logged += 1;
+        let (lbn, _) = self.split(lpn);
+        self.change_terms(lbn, |core| {
+            core.supersede(lpn);
+            core.slots.put(slot, offset, lpn);
+            core.slots.advance(slot, offset + 1);
+            core.blocks.revive(ppn);
+            core.log_map[lpn.index()] = ppn.0;
+            core.logged[lbn as usize] += 1;
+        });
+        Ok(true)
+    }
+
+    /// The live copy of a page dies, wherever it is.
+    #[inline]
+    pub(super) fn supersede(&mut self, lpn: Lpn) {
+        let (lbn, _) = self.split(lpn);
+        if let Some(ppn) = self.in_log(lpn) {
+            self.log_map[lpn.index()] = NONE;
+            self.logged[lbn as usize] -= 1;
+            self.blocks.kill(ppn);
+            if let Some(slot) = self.slots.of(self.g.block_of(ppn)) {
+                self.slots.died(slot);
+            }
+        } else if let Some(ppn) = self.in_data(lpn) {
+            self.blocks.kill(ppn);
+        }
+    }
+
+    /// A page is discarded in RAM alone.
+    pub fn forget(&mut self, lpn: Lpn) {
+        let (lbn, _) = self.split(lpn);
+        self.change_terms(lbn, |core| core.supersede(lpn));
+    }
+
+    // ---- log blocks --------------------------------------------------------------------------------------------
+
+    /// Begins a log block in a free block.
+    ///
+    /// # Errors
+    /// Full, or the medium's.
+    pub fn begin_log_block<F: Flash>(&mut self, flash: &mut F) -> Result<Slot, Error<F::Fault>> {
+        let block = self.take_block(flash)?;
+        Ok(self.add_log_block(block))
+    }
+
+    /// A block becomes a log block.
+    pub(super) fn add_log_block(&mut self, block: Block) -> Slot {
+        let slot = self.slots.add(block);
+        if let Some(scores) = &mut self.scores {
+            scores.begin(slot, self.slots.block(slot));
+        }
+        slot
+    }
+
+    /// A log block may be cleaned from now on.
+    pub fn close(&mut self, slot: Slot) {
+        self.slots.close(slot, self.blocks.live_of(self.slots.block(slot)));
+        if let Some(scores) = &mut self.scores {
+            scores.close(slot);
+        }
+    }
+
+    /// A log block is taken out of the area: it is to be erased, or has become a data block.
+    pub(super) fn remove_log_block(&mut self, slot: Slot) -> Block {
+        let block = self.slots.block(slot);
+        self.slots.remove(slot);
+        if let Some(scores) = &mut self.scores {
+            scores.remove(slot);
+        }
+        block
+    }
+
+    /// Does what changes the live pages of a logical block, and keeps the scores of the log blocks that it has pages in.
+    #[inline]
+    pub(super) fn change_terms<T>(&mut self, lbn: u32, change: impl FnOnce(&mut Self) -> T) -> T {
+        if self.scores.is_none() {
+            return change(self);
+        }
+        self.add_terms(lbn, -1);
+        let result = change(self);
+        self.add_terms(lbn, 1);
+        result
+    }
+
+    /// Adds what merging a logical block costs to the scores of the log blocks that it has pages in, or takes it off.
+    fn add_terms(&mut self, lbn: u32, sign: i64) {
+        let Some(mut scores) = self.scores.take() else { return };
+        let left = self.logged[lbn as usize];
+        if left > 0 {
+            let live = self.data_block(lbn).map_or(0, |block| self.blocks.live_of(block));
+            let term = sign * scores.term(live, u32::from(left));
+            self.each_log_block_of(lbn, &mut scores, |scores, slot| scores.add(slot, term));
+        }
+        self.scores = Some(scores);
+    }
+
+    /// The log blocks that a logical block has live pages in, each once.
+    fn each_log_block_of(&self, lbn: u32, scores: &mut Scores, mut each: impl FnMut(&mut Scores, Slot)) {
+        let mut left = self.logged[lbn as usize];
+        scores.new_round();
+        for lpn in self.lpns(lbn) {
+            let ppn = self.log_map[lpn as usize];
+            if ppn == NONE {
+                continue;
+            }
+            let slot = self.slots.of(self.g.block_of(Ppn(ppn))).expect("the log map names log blocks");
+            if scores.is_first(slot) {
+                each(scores, slot);
+            }
+            left -= 1;
+            if left == 0 {
+                break;
+            }
+        }
+    }
+
+    /// Logical blocks with a live page in a log block, in the order of their first such page.
+    pub fn logical_blocks_in(&self, slot: Slot) -> Vec<u32> {
+        let block = self.slots.block(slot);
+        let mut found: Vec<u32> = Vec::new();
+        let mut at = self.blocks.next_live(block, 0);
+        while let Some(offset) = at {
+            let (lbn, _) = self.split(self.slots.lpn_at(slot, offset));
+            if !found.contains(&lbn) {
+                found.push(lbn);
+            }
+            at = self.blocks.next_live(block, offset + 1);
+        }
+        found
+    }
+
+    // ---- RAM ---------------------------------------------------------------------------------------------------
+
+    /// Controller RAM, bytes.
+    pub fn memory(&self) -> Vec<(&'static str, u64)> {
+        let logical = self.data.len() as u64;
+        let mut out = vec![
+            ("block map", logical * 4),
+            ("log blocks", self.slots.memory()),
+            ("log map", u64::from(self.slots.capacity()) * u64::from(self.p()) * 4),
+            ("log pages of logical blocks", logical * 2),
+            ("programmed bits", self.written.memory(&self.g)),
+        ];
+        out.extend(self.blocks.memory());
+        if let Some(scores) = &self.scores {
+            out.push(("scores of log blocks", scores.memory(self.p())));
+        }
+        out.push(("counters", 8 + 8 + 4 + 4 + self.doomed.len() as u64 * 8));
+        out
+    }
+
+    /// Saves the state.
+    pub fn save(&self, out: &mut Saver) {
+        self.data.iter().for_each(|&block| out.u32(block));
+        self.blocks.save(out);
+        self.written.save(&self.g, out);
+        self.slots.save(out);
+        out.u64(self.program);
+        out.u64(self.version);
+        out.u32(self.turn);
+        out.u32(self.doomed.len() as u32);
+        for &(block, lbn) in &self.doomed {
+            out.u32(block.0);
+            out.u32(lbn);
+        }
+        if let Some(scores) = &self.scores {
+            scores.save(out);
+        }
+    }
+
+    /// Loads what [`Core::save`] saved into a blank core.
+    pub fn load(mut self, settings: &Settings, from: &mut Loader<'_>) -> Core {
+        self.data.iter_mut().for_each(|block| *block = from.u32());
+        let order = if settings.word("free-order") == "fifo" { FreeOrder::Fifo } else { FreeOrder::LeastWorn };
+        let ages = settings.get("log-victim").is_some() && settings.word("log-victim") == "cat";
+        self.blocks = Blocks::load(self.g, order, ages, from);
+        self.written = PageBits::load(&self.g, from);
+        self.slots = Slots::load(&self.g, from, |block| self.blocks.live_of(block));
+        self.program = from.u64();
+        self.version = from.u64();
+        self.turn = from.u32();
+        self.doomed = (0..from.u32()).map(|_| (Block(from.u32()), from.u32())).collect();
+        if let Some(scores) = &mut self.scores {
+            scores.load(from, &self.slots);
+        }
+        self.map_log_pages();
+        self
+    }
+
+    /// Builds the log map from what the log blocks hold.
+    pub(super) fn map_log_pages(&mut self) {
+        for (slot, entry) in self.slots.iter().collect::<Vec<_>>() {
+            let block = Block(entry.block);
+            let mut at = self.blocks.next_live(block, 0);
+            while let Some(offset) = at {
+                let lpn = self.slots.lpn_at(slot, offset);
+                self.log_map[lpn.index()] = self.g.page(block, offset).0;
+                let (lbn, _) = self.split(lpn);
+                self.logged[lbn as usize] += 1;
+                at = self.blocks.next_live(block, offset + 1);
+            }
+        }
+    }
+
+    /// Recomputes all scores.
+    pub(super) fn score_all(&mut self) {
+        for lbn in 0..self.data.len() as u32 {
+            self.add_terms(lbn, 1);
+        }
+    }
+
+    // ---- checks ------------------------------------------------------------------------------------------------
+
+    /// Checks the invariants against the flash.
+    ///
+    /// # Errors
+    /// The first that does not hold.
+    pub fn audit<F: Flash>(&self, flash: &mut F) -> Result<(), String> {
+        let mut expected = vec![0u32; self.g.block_count() as usize];
+        let mut logged = vec![0u16; self.data.len()];
+        for lpn in (0..self.logical_pages()).map(Lpn) {
+            let Some(ppn) = self.lookup(lpn) else { continue };
+            let oob = flash.read_oob(ppn, Cause::Recovery).map_err(|fault| format!("{fault:?}"))?;
+            let holds = |oob: Oob| oob.lpn() == lpn && matches!(oob.kind, Kind::Data | Kind::Log | Kind::Trim);
+            if !oob.is_some_and(holds) {
+                return Err(format!("LPN {lpn} maps to page {ppn}, which holds {oob:?}"));
+            }
+            if !self.blocks.is_live(ppn) {
+                return Err(format!("LPN {lpn} maps to page {ppn}, which is dead"));
+            }
+            if self.in_log(lpn).is_some() {
+                logged[self.split(lpn).0 as usize] += 1;
+                if self.in_data(lpn).is_some() {
+                    return Err(format!("LPN {lpn} is live in the log and in its data block"));
+                }
+            }
+            expected[self.g.block_of(ppn).index()] += 1;
+        }
+        if logged != self.logged {
+            return Err("the log pages of a logical block are counted wrongly".into());
+        }
+        for (block, &live) in expected.iter().enumerate() {
+            let counted = self.blocks.live_of(Block(block as u32));
+            if counted != live {
+                return Err(format!("block {block} counts {counted} live pages, but {live} are mapped"));
+            }
+        }
+        for (slot, entry) in self.slots.iter() {
+            let live = self.blocks.live_of(Block(entry.block));
+            let noted = self.slots.emptiest(HELD.into()).map_or(0, |(_, live)| live);
+            if self.slots.is_closed(slot) && live < noted {
+                return Err(format!("log block {} has {live} live pages and is noted with more", entry.block));
+            }
+        }
+        let data = self.data.iter().filter(|&&block| block != NONE).count() as u32;
+        let in_use = data + self.slots.in_use() + self.blocks.free_total() + self.blocks.bad_count();
+        if in_use > self.g.block_count() {
+            return Err(format!("{in_use} blocks are accounted for, and there are {}", self.g.block_count()));
+        }
+        match &self.scores {
+            Some(scores) => scores.audit(self),
+            None => Ok(()),
+        }
+    }
+}

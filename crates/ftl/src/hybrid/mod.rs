@@ -1,0 +1,435 @@
+//! Schemes with a block map and a log area: hybrid mapping.
+//!
+//! A map of blocks is small enough for RAM at any capacity, but then a page has one place, which takes no second write
+//! before its block is erased. So some blocks are set apart as a log: a page whose place is taken goes there, where a
+//! map of pages finds it, and *merges* bring what the log holds back to data blocks when it is full. What schemes of
+//! this family differ in is which log block takes a page, which one is cleaned, and what cleaning it costs.
+//!
+//! ```text
+//!                      place in the data block blank, nothing in the log
+//!  write LPN ────────────────────────────────────────────────▶ data block of LPN / P, page LPN mod P
+//!      │ taken                                                        ▲
+//!      ▼                                                              │ merges (merge.rs)
+//!  strategy: which log block? ──▶ log blocks (log.rs) ── full: ──▶ strategy: which victim?
+//!                                 found by log map
+//! ```
+//!
+//! [`Core`] keeps the maps, the state of every page and the free blocks, and knows how to merge; a [`Strategy`] decides.
+//! [`Hybrid`] makes a scheme of the two. Mounting needs no strategy (mount.rs), and what keeps the scores of merge-aware
+//! policies is in score.rs.
+//!
+//! # Space
+//!
+//! A device has a block for each logical block, the log area, and two blocks that are kept free: a merge copies into
+//! one before it frees another, and never needs a third. A log block is begun only while there are fewer than the area
+//! has, so the free blocks are never fewer than those two but in the middle of a merge. Blocks that go bad make the log
+//! area smaller; when it has fewer blocks than its scheme needs, the device is full.
+//!
+//! # Discards
+//!
+//! A discard that must hold over a power cut is a write of nothing: a page without data takes the place of the old one,
+//! in the log or in the data block, and is merged like any other. It costs what a write costs, and no map of discards is
+//! needed. Otherwise a discard is noted in RAM alone.
+
+pub mod core;
+pub mod log;
+mod merge;
+mod mount;
+pub mod pages;
+pub mod parameters;
+pub mod score;
+#[cfg(test)]
+pub(crate) mod testing;
+
+pub use self::core::{Content, Core, MERGE_COUNTERS, Merges};
+pub use merge::{Merge, NewPage};
+
+use crate::{ConfigError, Error, Ftl, Loader, MountReport, Saver, Settings};
+use ::core::fmt::Debug;
+use ::core::ops::Range;
+use alloc::string::String;
+use alloc::vec::Vec;
+use flash::{Block, Cause, Flash, Geometry, Kind, Lpn, prefetch};
+use log::Slot;
+
+/// What a scheme of the family decides.
+pub trait Strategy: Sized + Clone + Debug + Send + 'static {
+    /// The fewest log blocks that it can work with.
+    fn least_log_blocks(settings: &Settings) -> u32;
+
+    /// For a blank device.
+    ///
+    /// # Errors
+    /// Settings that do not fit.
+    fn new(core: &Core, settings: &Settings) -> Result<Self, ConfigError>;
+
+    /// The host announces a request.
+    fn request(&mut self, core: &Core, first: Lpn, pages: u32) {
+        let _ = (core, first, pages);
+    }
+
+    /// Writes a page.
+    ///
+    /// # Errors
+    /// As [`Ftl::write`].
+    fn write<F: Flash>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut F,
+        lpn: Lpn,
+        version: u64,
+        content: Content<'_, F::User>,
+    ) -> Result<(), Error<F::Fault>>;
+
+    /// Something else than the next page of the announced request follows.
+    ///
+    /// # Errors
+    /// As [`Ftl::write`].
+    fn interrupt<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<(), Error<F::Fault>> {
+        let _ = (core, flash);
+        Ok(())
+    }
+
+    /// After a mount, when all log blocks are closed.
+    fn adopt(&mut self, core: &mut Core);
+
+    /// Cleans a log block: false if there is none to clean.
+    ///
+    /// # Errors
+    /// As [`Ftl::write`].
+    fn clean<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<bool, Error<F::Fault>>;
+
+    /// Log blocks that the strategy fills.
+    fn held(&self) -> Vec<Slot>;
+
+    /// Bytes of RAM beside the core's.
+    fn memory(&self, core: &Core) -> Vec<(&'static str, u64)>;
+
+    /// Saves the strategy's state.
+    fn save(&self, core: &Core, out: &mut Saver);
+
+    /// Loads what [`Strategy::save`] saved.
+    fn load(&mut self, core: &Core, from: &mut Loader<'_>);
+
+    /// Its own counters, behind those of the merges.
+    fn counters(&self, core: &Core) -> Vec<(&'static str, u64)> {
+        let _ = core;
+        Vec::new()
+    }
+
+    /// Forgets them.
+    fn reset_counters(&mut self) {}
+}
+
+/// A scheme: the core and a strategy.
+#[derive(Clone, Debug)]
+pub struct Hybrid<S> {
+    pub(crate) core: Core,
+    pub(crate) strategy: S,
+}
+
+/// The next victim by the policy of this name, among the closed log blocks.
+pub fn pick(core: &mut Core, policy: &str) -> Option<Slot> {
+    match core.slots.emptiest(log::NONE) {
+        Some((slot, 0)) if policy != "round-robin" => Some(slot),
+        _ => match &mut core.scores {
+            Some(scores) => scores.best(),
+            None => pick_among(core, policy, |_| true),
+        },
+    }
+}
+
+/// The next victim by the policy of this name, among the closed log blocks of a kind.
+pub fn pick_among(core: &Core, policy: &str, of_kind: impl Fn(Slot) -> bool) -> Option<Slot> {
+    let closed = core.slots.closed().filter(|&slot| of_kind(slot));
+    let block = |slot: Slot| core.slots.block(slot);
+    match (policy, &core.scores) {
+        ("cat", _) => {
+            let score = |slot: Slot| {
+                let u = f64::from(core.blocks.live_of(block(slot))) / f64::from(core.p());
+                let age = core.blocks.age_since_erase(block(slot).0) as f64;
+                crate::gc::cat_score(u, age, core.blocks.erase_counts()[block(slot).index()])
+            };
+            let scored = closed.map(|slot| (score(slot), block(slot), slot));
+            scored.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))).map(|(_, _, slot)| slot)
+        }
+        (_, Some(scores)) => closed.max_by_key(|&slot| (scores.get(slot), ::core::cmp::Reverse(block(slot)))),
+        _ => closed.min_by_key(|&slot| core.slots.get(slot).begun),
+    }
+}
+
+/// A log block that is being filled, if there is one.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Filling(pub Option<Slot>);
+
+impl Filling {
+    /// Appends a page; false if another log block must be begun first. One that is full is closed.
+    ///
+    /// # Errors
+    /// The medium's.
+    pub fn append<F: Flash>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut F,
+        page: (Kind, Lpn, u64),
+        content: Content<'_, F::User>,
+    ) -> Result<bool, Error<F::Fault>> {
+        let Some(slot) = self.0 else { return Ok(false) };
+        let (block, next) = (core.slots.block(slot), core.slots.get(slot).next);
+        let Some(offset) = core.next_writable(block, next) else {
+            core.close(slot);
+            self.0 = None;
+            return Ok(false);
+        };
+        if !core.append(flash, slot, offset, page, content)? {
+            self.0 = None;
+            return Ok(false);
+        }
+        if core.next_writable(block, offset + 1).is_none() {
+            core.close(slot);
+            self.0 = None;
+        }
+        Ok(true)
+    }
+
+    /// Saves which it is.
+    pub fn save(self, out: &mut Saver) {
+        out.u32(self.0.unwrap_or(log::NONE));
+    }
+
+    /// Loads what [`Filling::save`] saved.
+    pub fn load(from: &mut Loader<'_>) -> Filling {
+        let slot = from.u32();
+        Filling((slot != log::NONE).then_some(slot))
+    }
+}
+
+/// What the host announced.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Announced {
+    first: u32,
+    end: u32,
+}
+
+impl Announced {
+    /// A request.
+    pub fn new(first: Lpn, pages: u32) -> Announced {
+        Announced { first: first.0, end: first.0.saturating_add(pages) }
+    }
+
+    /// Pages of the request that a page is of: one, if it was not announced.
+    pub fn pages(self, lpn: Lpn) -> u32 {
+        if (self.first..self.end).contains(&lpn.0) { self.end - self.first } else { 1 }
+    }
+
+    /// Whether a range of pages was announced whole.
+    pub fn covers(self, lpns: &Range<u32>) -> bool {
+        self.first <= lpns.start && lpns.end <= self.end
+    }
+
+    /// Saves it.
+    pub fn save(self, out: &mut Saver) {
+        out.u32(self.first);
+        out.u32(self.end);
+    }
+
+    /// Loads what [`Announced::save`] saved.
+    pub fn load(from: &mut Loader<'_>) -> Announced {
+        Announced { first: from.u32(), end: from.u32() }
+    }
+}
+
+/// Disposes of a block that a merge has made obsolete by erasing it.
+///
+/// # Errors
+/// The medium's.
+pub fn erase_obsolete<F: Flash>(
+    core: &mut Core,
+    flash: &mut F,
+    block: Block,
+    cause: Cause,
+) -> Result<(), Error<F::Fault>> {
+    core.dispose(flash, block, cause)
+}
+
+impl<S: Strategy> Hybrid<S> {
+    fn blank(g: Geometry, logical_pages: u32, settings: &Settings) -> Result<Self, ConfigError> {
+        let core = Core::new(g, logical_pages, settings, S::least_log_blocks(settings))?;
+        let strategy = S::new(&core, settings)?;
+        Ok(Hybrid { core, strategy })
+    }
+
+    fn mount_on<F: Flash>(mut self, flash: &mut F) -> Result<(Self, MountReport), Error<F::Fault>> {
+        let report = self.core.adopt(flash)?;
+        self.strategy.adopt(&mut self.core);
+        while self.core.slots.in_use() > self.core.log_limit() && self.strategy.clean(&mut self.core, flash)? {}
+        Ok((self, report))
+    }
+
+    fn discard<F: Flash>(&mut self, flash: &mut F, lpn: Lpn) -> Result<(), Error<F::Fault>> {
+        let Some(at) = self.core.lookup(lpn) else { return Ok(()) };
+        if self.core.is_mapped(lpn).is_some() {
+            self.core.forget(lpn);
+            return Ok(());
+        }
+        if flash.read_oob(at, Cause::Metadata)?.is_some_and(|oob| oob.kind == Kind::Trim) {
+            return Ok(());
+        }
+        let version = self.core.next_version();
+        self.strategy.write(&mut self.core, flash, lpn, version, Content::Hole)
+    }
+}
+
+impl<F: Flash, S: Strategy> Ftl<F> for Hybrid<S> {
+    fn format(
+        flash: &mut F,
+        logical_pages: u32,
+        settings: &Settings,
+    ) -> Result<Result<Self, Error<F::Fault>>, ConfigError> {
+        let mut hybrid = Self::blank(*flash.geometry(), logical_pages, settings)?;
+        Ok(hybrid.core.exclude_bad(flash).map(|()| hybrid))
+    }
+
+    fn mount(
+        flash: &mut F,
+        logical_pages: u32,
+        settings: &Settings,
+    ) -> Result<Result<(Self, MountReport), Error<F::Fault>>, ConfigError> {
+        Ok(Self::blank(*flash.geometry(), logical_pages, settings)?.mount_on(flash))
+    }
+
+    #[inline]
+    fn request(&mut self, first: Lpn, pages: u32) {
+        self.strategy.request(&self.core, first, pages);
+    }
+
+    #[inline]
+    fn read<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
+        let Some(ppn) = self.core.lookup(lpn) else { return Ok(None) };
+        let (oob, data) = flash.read(ppn, Cause::Host)?;
+        Ok(if oob.kind == Kind::Trim { None } else { Some(data.user()) })
+    }
+
+    fn is_mapped(&self, lpn: Lpn) -> Option<bool> {
+        self.core.is_mapped(lpn)
+    }
+
+    #[inline]
+    fn write(&mut self, flash: &mut F, lpn: Lpn, data: &F::User) -> Result<(), Error<F::Fault>> {
+        if !self.core.doomed.is_empty() {
+            self.strategy.interrupt(&mut self.core, flash)?;
+            self.core.tidy(flash)?;
+        }
+        let version = self.core.next_version();
+        self.strategy.write(&mut self.core, flash, lpn, version, Content::Data(data))
+    }
+
+    fn trim(&mut self, flash: &mut F, first: Lpn, count: u32) -> Result<(), Error<F::Fault>> {
+        self.strategy.interrupt(&mut self.core, flash)?;
+        self.strategy.request(&self.core, first, count);
+        for lpn in (first.0..first.0 + count).map(Lpn) {
+            self.discard(flash, lpn)?;
+        }
+        let (from, to) = (self.core.split(first).0, self.core.split(Lpn(first.0 + count.max(1) - 1)).0);
+        (from..=to).try_for_each(|lbn| self.core.release_if_dead(flash, lbn))
+    }
+
+    fn flush(&mut self, _: &mut F) -> Result<(), Error<F::Fault>> {
+        Ok(())
+    }
+
+    fn idle(&mut self, flash: &mut F, _: u32) -> Result<bool, Error<F::Fault>> {
+        self.strategy.interrupt(&mut self.core, flash)?;
+        self.core.tidy(flash)?;
+        if self.core.slots.in_use() < self.core.log_limit() {
+            return Ok(false);
+        }
+        self.strategy.clean(&mut self.core, flash)
+    }
+
+    #[inline(always)]
+    fn hint(&self, lpn: Lpn) {
+        prefetch(&self.core.log_map, lpn.index());
+        prefetch(&self.core.data, lpn.index() / self.core.p() as usize);
+    }
+
+    #[inline(always)]
+    fn hint_soon(&self, lpn: Lpn) {
+        let (lbn, offset) = self.core.split(lpn);
+        if let Some(&block) = self.core.data.get(lbn as usize).filter(|&&block| block != log::NONE) {
+            let ppn = self.core.g.page(Block(block), offset);
+            self.core.blocks.prefetch(ppn);
+            self.core.written.prefetch(ppn);
+        }
+    }
+
+    fn memory(&self) -> Vec<(&'static str, u64)> {
+        let mut out = self.core.memory();
+        out.extend(self.strategy.memory(&self.core));
+        out
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        let names = MERGE_COUNTERS.iter().map(|&(name, _)| name);
+        let mut out: Vec<(&'static str, u64)> = names.zip(self.core.merges.values()).collect();
+        out.extend(self.strategy.counters(&self.core));
+        out
+    }
+
+    fn reset_counters(&mut self) {
+        self.core.merges = Merges::default();
+        if let Some(scores) = &mut self.core.scores {
+            scores.effort = score::Effort::default();
+        }
+        self.strategy.reset_counters();
+    }
+
+    fn erase_counts(&self) -> &[u32] {
+        self.core.blocks.erase_counts()
+    }
+
+    fn free_blocks(&self) -> u32 {
+        self.core.blocks.free_total()
+    }
+
+    fn audit(&self, flash: &mut F) -> Result<(), String> {
+        self.core.audit(flash)?;
+        let held = self.strategy.held();
+        for (slot, entry) in self.core.slots.iter() {
+            if self.core.slots.is_closed(slot) == held.contains(&slot) {
+                let what = if held.contains(&slot) { "closed and still filled" } else { "neither closed nor filled" };
+                return Err(alloc::format!("log block {} is {what}", entry.block));
+            }
+        }
+        Ok(())
+    }
+
+    fn save(&self) -> Vec<u8> {
+        let mut out = Saver::default();
+        self.core.save(&mut out);
+        self.strategy.save(&self.core, &mut out);
+        out.finish()
+    }
+
+    fn restore(geometry: &Geometry, logical_pages: u32, settings: &Settings, bytes: &[u8]) -> Self {
+        let blank = Self::blank(*geometry, logical_pages, settings).expect("the settings fitted when it was saved");
+        let mut from = Loader::new(bytes);
+        let Hybrid { core, mut strategy } = blank;
+        let core = core.load(settings, &mut from);
+        strategy.load(&core, &mut from);
+        debug_assert!(from.is_done());
+        Hybrid { core, strategy }
+    }
+}
+
+/// The shared counters and a scheme's own, as one table.
+pub const fn counters_and<const N: usize>(own: &[(&'static str, &'static str)]) -> [(&'static str, &'static str); N] {
+    let mut out = [("", ""); N];
+    let shared = MERGE_COUNTERS.len();
+    let mut i = 0;
+    while i < N {
+        out[i] = if i < shared { MERGE_COUNTERS[i] } else { own[i - shared] };
+        i += 1;
+    }
+    out
+}

@@ -1,0 +1,477 @@
+//! Wear levelling: which block is too little worn, and must give up its data for others to wear it.
+//!
+//! Pages that nobody overwrites keep their block from being erased, while the other blocks take all the wear. Every
+//! form of static wear levelling moves such data on now and then; the forms differ in how they find it.
+//!
+//! - `swap` (eNvy; S2 section 3.3): when the most worn block is more than `wear-threshold` erases ahead of the least
+//!   worn one, the data of the latter go into the former. Cold data rest in the most worn block.
+//! - `static` (MQSim): when the most worn block is `wear-threshold` erases ahead or more, the least worn block is
+//!   collected, wherever its pages then go.
+//! - `bet` (Chang, Hsieh and Kuo, DAC 2007): a bit for each set of 2^k blocks says whether one of them was erased in
+//!   this round. When there were `bet-threshold` erases for each bit that is set, the next set without a bit is
+//!   collected, in cyclic order. When all bits are set, a new round begins. No counts are compared.
+//!
+//! This part only decides. It is told of every erase, and is asked when nothing is being collected: at most one block is
+//! named after an erase, and none after an erase that wear levelling itself did, for that may leave the gap as it was
+//! and would call for another. What a block has to be to be moved is the caller's to say; a block that cannot be moved
+//! is passed over for the next colder one, a few times.
+//!
+//! # Cost
+//!
+//! RAM: for `swap` and `static` the blocks in the order of wear, 8 B each (a place in the order for every block, and the
+//! block in every place; erase counts only grow by one, so a firmware exchanges two places with each erase); for `bet`
+//! a bit for each set. Here an ordered set: an erase costs O(log n).
+
+use crate::{Loader, Parameter, Range, Saver, Settings, Value};
+use alloc::collections::BTreeSet;
+use alloc::vec;
+use alloc::vec::Vec;
+use flash::{Block, Cause};
+
+/// `wear-levelling`: whether and how cold data are moved.
+pub const WEAR_LEVELLING: Parameter = Parameter {
+    name: "wear-levelling",
+    summary: "move cold data so that their blocks wear too: into the most worn block, out of the least worn block, or \
+              out of sets of blocks that a bit map has without an erase",
+    unit: "",
+    default: Value::Word("off"),
+    range: Range::Words(&["off", "swap", "static", "bet"]),
+    source: "eNvy and S2 section 3.3; MQSim; Chang et al., DAC 2007",
+};
+
+/// `wear-threshold`: how far the wear of blocks may differ.
+pub const WEAR_THRESHOLD: Parameter = Parameter {
+    name: "wear-threshold",
+    summary: "by how much the erase counts of blocks may differ before swap and static act; 0 stands for the mode's own \
+              default, 10 for swap and 100 for static",
+    unit: "erases",
+    default: Value::Count(0),
+    range: Range::Count(0, 1_000_000),
+    source: "S2 section 5.6; MQSim",
+};
+
+/// `bet-k`: size of the sets of `bet`.
+pub const BET_K: Parameter = Parameter {
+    name: "bet-k",
+    summary: "bet keeps one bit for each set of 2^k blocks",
+    unit: "",
+    default: Value::Count(0),
+    range: Range::Count(0, 16),
+    source: "Chang et al., DAC 2007",
+};
+
+/// `bet-threshold`: when `bet` acts.
+pub const BET_THRESHOLD: Parameter = Parameter {
+    name: "bet-threshold",
+    summary: "bet acts when there were so many erases in its round for each bit that is set",
+    unit: "erases",
+    default: Value::Count(100),
+    range: Range::Count(1, 1_000_000),
+    source: "Chang et al., DAC 2007",
+};
+
+/// Blocks that are passed over after one erase because they cannot be moved, at the most: those that are free, open or
+/// being erased are few.
+const MOST_PASSED_OVER: usize = 64;
+
+/// Which form of wear levelling.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// None.
+    Off,
+    /// Cold data go into the most worn block.
+    Swap,
+    /// The least worn block is collected.
+    Static,
+    /// Sets of blocks without an erase are collected.
+    Bet,
+}
+
+/// What is to be done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Task {
+    /// The block whose data are to go elsewhere, and which is then to be erased.
+    pub cold: Block,
+    /// The block that they are to go to, in mode `swap`: the most worn one; among equals the one that was erased last.
+    pub worn: Option<Block>,
+}
+
+/// See the module's description.
+#[derive(Clone, Debug)]
+pub struct Wear {
+    mode: Mode,
+    threshold: u32,
+    /// The block that was erased last, if nobody asked since.
+    erased: Option<Block>,
+    /// Blocks in service by erase count; empty unless counts are compared.
+    order: BTreeSet<(u32, u32)>,
+    bet: Bet,
+}
+
+/// The block erasing table.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+struct Bet {
+    k: u32,
+    threshold: u64,
+    blocks: u32,
+    bits: Vec<u64>,
+    /// Bits that are set.
+    set: u32,
+    /// Erases in this round.
+    erases: u64,
+    /// The block from which the search goes on; within a set, that set is being emptied.
+    at: u32,
+}
+
+impl Bet {
+    fn sets(&self) -> u32 {
+        self.blocks.div_ceil(1 << self.k)
+    }
+
+    fn has(&self, set: u32) -> bool {
+        self.bits[set as usize / 64] >> (set % 64) & 1 == 1
+    }
+
+    fn mark(&mut self, set: u32) {
+        self.set += u32::from(!self.has(set));
+        self.bits[set as usize / 64] |= 1 << (set % 64);
+    }
+
+    fn erased(&mut self, block: Block) {
+        self.erases += 1;
+        self.mark(block.0 >> self.k);
+    }
+
+    /// The next set without a bit, from `set` on and then from the first.
+    fn next_without(&self, set: u32) -> Option<u32> {
+        let sets = self.sets();
+        let zeros = |word: usize| {
+            let valid = sets - word as u32 * 64;
+            !self.bits[word] & if valid < 64 { (1 << valid) - 1 } else { u64::MAX }
+        };
+        let first = (set / 64) as usize;
+        let ahead = zeros(first) & (u64::MAX << (set % 64));
+        let words = core::iter::once((first, ahead));
+        let rest = (first + 1..self.bits.len()).chain(0..=first).map(|word| (word, zeros(word)));
+        words.chain(rest).find(|&(_, zeros)| zeros != 0).map(|(word, zeros)| word as u32 * 64 + zeros.trailing_zeros())
+    }
+
+    /// The next block to be moved. A set is marked when its turn comes, also if it has nothing to move: the round goes
+    /// on.
+    fn cold(&mut self, mut eligible: impl FnMut(Block) -> bool) -> Option<Block> {
+        let size = 1 << self.k;
+        for _ in 0..MOST_PASSED_OVER {
+            if self.at.is_multiple_of(size) {
+                if self.set == self.sets() {
+                    self.bits.fill(0);
+                    (self.set, self.erases) = (0, 0);
+                }
+                if self.set == 0 || self.erases < self.threshold * u64::from(self.set) {
+                    return None;
+                }
+                let set = self.next_without(self.at >> self.k)?;
+                self.mark(set);
+                self.at = set << self.k;
+            }
+            let block = Block(self.at);
+            self.at += 1;
+            if self.at == self.blocks {
+                self.at = 0;
+            }
+            if eligible(block) {
+                return Some(block);
+            }
+        }
+        None
+    }
+}
+
+impl Wear {
+    /// For a device of so many blocks that were never erased.
+    pub fn new(settings: &Settings, block_count: u32) -> Wear {
+        // A scheme that cannot move data has no such parameter.
+        let mode = settings.get(WEAR_LEVELLING.name).map_or("off", |_| settings.word(WEAR_LEVELLING.name));
+        let (mode, default) = match mode {
+            "swap" => (Mode::Swap, 10),
+            "static" => (Mode::Static, 100),
+            "bet" => (Mode::Bet, 0),
+            _ => (Mode::Off, 0),
+        };
+        let given = if mode == Mode::Off { 0 } else { settings.count(WEAR_THRESHOLD.name) as u32 };
+        let threshold = if given == 0 { default } else { given };
+        let mut wear = Wear { mode, threshold, erased: None, order: BTreeSet::new(), bet: Bet::default() };
+        match mode {
+            Mode::Swap | Mode::Static => wear.order = (0..block_count).map(|block| (0, block)).collect(),
+            Mode::Bet => {
+                let k = settings.count(BET_K.name) as u32;
+                let words = block_count.div_ceil(1 << k).div_ceil(64) as usize;
+                let threshold = settings.count(BET_THRESHOLD.name);
+                wear.bet = Bet { k, threshold, blocks: block_count, bits: vec![0; words], ..Bet::default() };
+            }
+            Mode::Off => {}
+        }
+        wear
+    }
+
+    /// Which form it is.
+    #[inline(always)]
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// A block was erased, and has so many erases now. To be told whatever the erase was for.
+    #[inline]
+    pub fn erased(&mut self, block: Block, erases: u32, cause: Cause) {
+        if self.mode != Mode::Off {
+            self.note(block, erases, cause);
+        }
+    }
+
+    #[cold]
+    fn note(&mut self, block: Block, erases: u32, cause: Cause) {
+        if self.mode == Mode::Bet {
+            self.bet.erased(block);
+        } else {
+            self.order.remove(&(erases - 1, block.0));
+            self.order.insert((erases, block.0));
+        }
+        self.erased = (cause != Cause::WearLevelling).then_some(block);
+    }
+
+    /// A block with so many erases went out of service.
+    pub fn retired(&mut self, block: Block, erases: u32) {
+        self.order.remove(&(erases, block.0));
+        self.erased = self.erased.filter(|&erased| erased != block);
+    }
+
+    /// Whether a block was erased since [`Wear::task`] was asked last.
+    #[inline(always)]
+    pub fn is_due(&self) -> bool {
+        self.erased.is_some()
+    }
+
+    /// What is to be done after the last erase, if anything is. `eligible` says of a block whether its data can be
+    /// moved: it holds some, and nothing is being done with it.
+    pub fn task(&mut self, eligible: impl FnMut(Block) -> bool) -> Option<Task> {
+        let erased = self.erased.take()?;
+        if self.mode == Mode::Bet {
+            return self.bet.cold(eligible).map(|cold| Task { cold, worn: None });
+        }
+        let &(most, block) = self.order.last()?;
+        // Swap acts beyond its threshold, static from it on.
+        let beyond = self.threshold + u32::from(self.mode == Mode::Swap);
+        let cold = self.coldest(most.checked_sub(beyond)?, eligible)?;
+        let worn = if self.order.contains(&(most, erased.0)) { erased } else { Block(block) };
+        Some(Task { cold, worn: (self.mode == Mode::Swap).then_some(worn) })
+    }
+
+    /// The least worn block among those with at most so many erases that can be moved; the lowest among equals.
+    fn coldest(&self, most: u32, mut eligible: impl FnMut(Block) -> bool) -> Option<Block> {
+        let cold = self.order.range(..=(most, u32::MAX)).take(MOST_PASSED_OVER);
+        cold.map(|&(_, block)| Block(block)).find(|&block| eligible(block))
+    }
+
+    /// Controller RAM, bytes.
+    pub fn memory(&self) -> u64 {
+        match self.mode {
+            Mode::Off => 0,
+            Mode::Swap | Mode::Static => self.order.len() as u64 * 8 + 4,
+            Mode::Bet => u64::from(self.bet.sets().div_ceil(8)) + 4 + 8 + 4,
+        }
+    }
+
+    /// Saves the state. The order of wear follows from the erase counts.
+    pub fn save(&self, out: &mut Saver) {
+        if self.mode == Mode::Off {
+            return;
+        }
+        out.u32(self.erased.map_or(u32::MAX, |block| block.0));
+        if self.mode == Mode::Bet {
+            out.u64(self.bet.erases);
+            out.u32(self.bet.at);
+            for byte in 0..self.bet.sets().div_ceil(8) as usize {
+                out.u8((self.bet.bits[byte / 8] >> (byte % 8 * 8)) as u8);
+            }
+        }
+    }
+
+    /// Loads what [`Wear::save`] saved into a new one; `erases` are the counts of all blocks.
+    pub fn load(&mut self, erases: &[u32], is_bad: impl Fn(Block) -> bool, from: &mut Loader<'_>) {
+        if self.mode == Mode::Off {
+            return;
+        }
+        self.erased = Some(from.u32()).filter(|&block| block != u32::MAX).map(Block);
+        if self.mode == Mode::Bet {
+            self.bet.erases = from.u64();
+            self.bet.at = from.u32();
+            for byte in 0..self.bet.sets().div_ceil(8) as usize {
+                self.bet.bits[byte / 8] |= u64::from(from.u8()) << (byte % 8 * 8);
+            }
+            self.bet.set = self.bet.bits.iter().map(|word| word.count_ones()).sum();
+        } else {
+            let counts = erases.iter().zip(0..).filter(|&(_, block)| !is_bad(Block(block)));
+            self.order = counts.map(|(&count, block)| (count, block)).collect();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flash::Rng;
+
+    const PARAMETERS: &[Parameter] = &[WEAR_LEVELLING, WEAR_THRESHOLD, BET_K, BET_THRESHOLD];
+
+    fn settings(pairs: &[(&str, &str)]) -> Settings {
+        let mut settings = Settings::defaults(PARAMETERS);
+        pairs.iter().for_each(|(name, value)| settings.set(PARAMETERS, name, value).unwrap());
+        settings
+    }
+
+    fn wear(blocks: u32, pairs: &[(&str, &str)]) -> (Wear, Vec<u32>) {
+        (Wear::new(&settings(pairs), blocks), vec![0; blocks as usize])
+    }
+
+    fn erase(wear: &mut Wear, counts: &mut [u32], block: u32, cause: Cause) {
+        counts[block as usize] += 1;
+        wear.erased(Block(block), counts[block as usize], cause);
+    }
+
+    #[test]
+    fn worked_example_of_the_specification() {
+        let (mut wear, mut counts) = wear(2, &[("wear-levelling", "swap"), ("wear-threshold", "2")]);
+        for erases in 1..=3 {
+            erase(&mut wear, &mut counts, 1, Cause::DataGc);
+            let task = wear.task(|block| block == Block(0));
+            assert_eq!(task, (erases == 3).then_some(Task { cold: Block(0), worn: Some(Block(1)) }));
+        }
+        assert_eq!(wear.task(|_| true), None, "one answer for an erase");
+        erase(&mut wear, &mut counts, 0, Cause::WearLevelling);
+        assert_eq!((wear.is_due(), wear.task(|_| true)), (false, None));
+        assert_eq!(counts, [1, 3]);
+        erase(&mut wear, &mut counts, 0, Cause::DataGc);
+        assert_eq!(wear.task(|_| true), None, "the gap is no more than the threshold");
+    }
+
+    #[test]
+    fn off_is_never_due() {
+        let (mut wear, mut counts) = wear(2, &[]);
+        (0..1000).for_each(|_| erase(&mut wear, &mut counts, 1, Cause::DataGc));
+        assert_eq!((wear.is_due(), wear.task(|_| true), wear.memory()), (false, None, 0));
+    }
+
+    #[test]
+    fn thresholds_by_mode() {
+        for (mode, threshold, first) in
+            [("swap", "0", 11), ("static", "0", 100), ("swap", "3", 4), ("static", "3", 3), ("bet", "0", 100)]
+        {
+            let (mut wear, mut counts) = wear(2, &[("wear-levelling", mode), ("wear-threshold", threshold)]);
+            let due = |wear: &mut Wear| wear.task(|block| block == Block(0)).is_some();
+            let at = (1..).find(|_| {
+                erase(&mut wear, &mut counts, 1, Cause::DataGc);
+                due(&mut wear)
+            });
+            assert_eq!(at, Some(first), "{mode} {threshold}");
+        }
+    }
+
+    #[test]
+    fn the_most_and_the_least_worn_are_those_that_a_search_finds() {
+        for seed in 0..20 {
+            let mut rng = Rng::new(seed);
+            let blocks = 1 + rng.below(30) as u32;
+            let (mut wear, mut counts) = wear(blocks, &[("wear-levelling", "swap"), ("wear-threshold", "1")]);
+            let mut bad = vec![false; blocks as usize];
+            for _ in 0..400 {
+                let block = rng.below(blocks.into()).min(rng.below(blocks.into())) as u32;
+                if bad[block as usize] {
+                    continue;
+                }
+                erase(&mut wear, &mut counts, block, Cause::Host);
+                if rng.chance(0.02) {
+                    wear.retired(Block(block), counts[block as usize]);
+                    bad[block as usize] = true;
+                    assert!(!wear.is_due());
+                    continue;
+                }
+                if rng.chance(0.1) {
+                    let settings = settings(&[("wear-levelling", "swap"), ("wear-threshold", "1")]);
+                    let mut saver = Saver::default();
+                    wear.save(&mut saver);
+                    let bytes = saver.finish();
+                    let mut loader = Loader::new(&bytes);
+                    wear = Wear::new(&settings, blocks);
+                    wear.load(&counts, |block| bad[block.index()], &mut loader);
+                    assert!(loader.is_done());
+                }
+                let odd = rng.below(2) as u32;
+                let eligible = |block: u32| !bad[block as usize] && (block + odd).is_multiple_of(2);
+                let used = || (0..blocks).filter(|&block| !bad[block as usize]);
+                let most = used().map(|block| counts[block as usize]).max().unwrap();
+                let cold = used().filter(|&block| eligible(block)).min_by_key(|&block| counts[block as usize]);
+                let worn = if counts[block as usize] == most {
+                    block
+                } else {
+                    used().filter(|&block| counts[block as usize] == most).max().unwrap()
+                };
+                let expected = cold
+                    .filter(|&cold| most - counts[cold as usize] > 1)
+                    .map(|cold| Task { cold: Block(cold), worn: Some(Block(worn)) });
+                assert_eq!(wear.task(|block| eligible(block.0)), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn bet_takes_the_sets_without_an_erase_in_cyclic_order() {
+        let (mut wear, mut counts) = wear(5, &[("wear-levelling", "bet"), ("bet-threshold", "2")]);
+        let mut moved = Vec::new();
+        for _ in 0..18 {
+            erase(&mut wear, &mut counts, 2, Cause::DataGc);
+            if let Some(task) = wear.task(|_| true) {
+                assert_eq!(task.worn, None);
+                moved.push((counts[2], task.cold.0));
+                erase(&mut wear, &mut counts, task.cold.0, Cause::WearLevelling);
+            }
+        }
+        // Two erases for the first bit, four for two (of which wear levelling did one), …; after the fifth bit the
+        // table is cleared, and the search goes on behind the last set.
+        assert_eq!(
+            moved,
+            [(2, 0), (3, 1), (4, 3), (5, 4), (8, 0), (9, 1), (10, 3), (11, 4), (14, 0), (15, 1), (16, 3), (17, 4)]
+        );
+    }
+
+    #[test]
+    fn bet_empties_a_set_block_by_block_and_passes_over_what_cannot_be_moved() {
+        let (mut wear, mut counts) = wear(10, &[("wear-levelling", "bet"), ("bet-threshold", "1"), ("bet-k", "2")]);
+        let mut moved = Vec::new();
+        for _ in 0..8 {
+            erase(&mut wear, &mut counts, 5, Cause::DataGc);
+            moved.extend(wear.task(|block| ![0, 9].contains(&block.0)).map(|task| task.cold.0));
+        }
+        // Sets 0 and 2 are left of the round, of two blocks the latter. The fifth erase finds nothing to move and ends the
+        // round; in the next one only the set of the erases has a bit.
+        assert_eq!(moved, [1, 2, 3, 8, 1, 2, 3]);
+    }
+
+    #[test]
+    fn a_table_is_saved_in_what_it_reports() {
+        let pairs = [("wear-levelling", "bet"), ("bet-threshold", "3"), ("bet-k", "1")];
+        let (mut wear, mut counts) = wear(133, &pairs);
+        let mut rng = Rng::new(3);
+        for _ in 0..2000 {
+            erase(&mut wear, &mut counts, rng.below(90) as u32, Cause::DataGc);
+            let mut saver = Saver::default();
+            wear.save(&mut saver);
+            let bytes = saver.finish();
+            assert!(bytes.len() as u64 <= wear.memory());
+            let mut again = Wear::new(&settings(&pairs), 133);
+            let mut loader = Loader::new(&bytes);
+            again.load(&counts, |_| false, &mut loader);
+            assert!(loader.is_done());
+            assert_eq!((&again.bet, again.erased), (&wear.bet, wear.erased));
+            assert_eq!(again.task(|_| true), wear.task(|_| true));
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! `fast`: log blocks that any page may go to, and one for sequential writes.
+//!
+//! The problem: with a log block for each data block, random writes use up log blocks that are nearly empty. FAST (Lee
+//! et al., TECS 2007) lets a log block take pages of any logical block, so that each is full before it is merged. What
+//! it pays is that merging one may mean merging as many logical blocks as it has pages. One log block is set apart for
+//! sequential writes: what fills it in order becomes a data block by a switch merge, without a copy.
+//!
+//! ```text
+//!             ┌─ blank place ──▶ data block
+//!  write ─────┼─ first page of its logical block, or the next of it ──▶ [SW log block]  own place; switch or partial
+//!             └─ else ──▶ [RW log blocks] in turn; the oldest is cleaned by full merges
+//! ```
+//!
+//! # Structures
+//!
+//! RAM: 4 B for each logical block; for each page of a log block 4 B for what it holds and 4 B in a hash table that
+//! finds it; 2 bits for each physical page. Flash: kind (data or log), LPN, version and program number in every spare
+//! area, and nothing else.
+//!
+//! # Costs
+//!
+//! A write is a program, a read a read. A switch merge costs an erase; a partial one a copy for each page that the
+//! sequential log block lacks, and an erase. Cleaning a random log block with live pages of n logical blocks costs up
+//! to n · P copies and n + 1 erases.
+//!
+//! # Choices
+//!
+//! `sequential` says which writes the sequential log block takes: `first-page` (the rule above), `large` (pages of
+//! requests of `sequential-bytes` or more, wherever they begin), `both` conditions, or `none` (S2, figure 5.1). Where a
+//! page of the logical block that owns the sequential log block comes out of turn, `sw-other` says what happens:
+//! `psu` merges the block at once and writes the page in the merge, as the released simulator does; `rw` sends the page to
+//! the random log blocks, as S2 and the original describe. `log-victim` replaces the round robin.
+//!
+//! # Departures
+//!
+//! Two blocks are kept free and not one, for recovery. The kind of a log block is not stored: a sequential log block
+//! found by a mount is a log block like any other, and blocks found in use take no further page until they are merged.
+//! With `order = strict` or `ascending` a page goes to its place only above all programmed ones, with padding where the
+//! chip wants it.
+
+use crate::hybrid::{
+    self, Announced, Content, Core, Filling, Hybrid, MERGE_COUNTERS, Merge, NewPage, Strategy, counters_and,
+    erase_obsolete, log::Slot, parameters,
+};
+use crate::parts::space;
+use crate::schemes::page::DURABLE_TRIM;
+use crate::{ConfigError, Error, Loader, Parameter, Range, Saver, Scheme, Settings, Value};
+use alloc::vec;
+use alloc::vec::Vec;
+use flash::{Cause, Flash, Kind, Lpn};
+
+const SEQUENTIAL: Parameter = Parameter {
+    name: "sequential",
+    summary: "which writes go to the sequential log block: the first page of a logical block and what follows it \
+              (FP), pages of large requests (LP), both conditions (CP), or none (NP)",
+    unit: "",
+    default: Value::Word("first-page"),
+    range: Range::Words(&["first-page", "large", "both", "none"]),
+    source: "S2 section 3.2 and figure 5.1",
+};
+
+/// `sequential-bytes`: which requests are large.
+pub(super) const SEQUENTIAL_BYTES: Parameter = Parameter {
+    name: "sequential-bytes",
+    summary: "requests of at least so many bytes, in whole pages, count as sequential where size decides",
+    unit: "bytes",
+    default: Value::Count(8192),
+    range: Range::Count(1, 1 << 40),
+    source: "S2 section 5.1",
+};
+
+const SW_OTHER: Parameter = Parameter {
+    name: "sw-other",
+    summary: "a page of the logical block that owns the sequential log block, out of turn: merge and write it there \
+              (psu), or write it to a random log block (rw)",
+    unit: "",
+    default: Value::Word("rw"),
+    range: Range::Words(&["rw", "psu"]),
+    source: "S2 (rw); released FlashSim (psu)",
+};
+
+const COUNTERS: &[(&str, &str)] = &[
+    ("sequential_pages", "host pages written to sequential log blocks"),
+    ("sequential_merges", "sequential log blocks merged"),
+    ("mispredictions", "of these, such that were not full"),
+];
+
+/// The row.
+pub(super) static ROW: Scheme = Scheme {
+    name: "fast",
+    summary: "block map with fully associative log blocks, and one for sequential writes",
+    paper: "Lee et al.: FAST, ACM TECS 2007; baseline of S2 and S4",
+    essay: include_str!("fast.rs"),
+    parameters: PARAMETERS,
+    counters: &counters_and::<{ MERGE_COUNTERS.len() + COUNTERS.len() }>(COUNTERS),
+    phases: &[Cause::Host, Cause::MergeSwitch, Cause::MergePartial, Cause::MergeFull, Cause::Recovery],
+    has_cache: false,
+    keeps_data: true,
+    state_version: 1,
+};
+
+pub(super) const PARAMETERS: &[Parameter] = &[
+    parameters::LOG_BLOCKS,
+    parameters::log_victim("round-robin"),
+    SEQUENTIAL,
+    SEQUENTIAL_BYTES,
+    SW_OTHER,
+    parameters::AGE_WEIGHT,
+    parameters::ALPHA,
+    parameters::COPY_COST,
+    parameters::ERASE_COST,
+    space::FREE_ORDER,
+    DURABLE_TRIM,
+];
+
+/// The scheme.
+pub type Fast = Hybrid<OneSequential>;
+
+#[derive(Clone, Copy, Default, Debug)]
+struct Counters {
+    pages: u64,
+    merges: u64,
+    mispredictions: u64,
+}
+
+/// See the module's description.
+#[derive(Clone, Debug)]
+pub struct OneSequential {
+    policy: &'static str,
+    by_place: bool,
+    by_size: bool,
+    merge_out_of_turn: bool,
+    large_pages: u32,
+    request: Announced,
+    /// The sequential log block and its logical block.
+    sequential: Option<(Slot, u32)>,
+    random: Filling,
+    counters: Counters,
+}
+
+/// Where a page that cannot go to its data block goes.
+enum Way {
+    /// To its own place in the sequential log block that there is.
+    Sequential,
+    /// To a new one.
+    NewSequential,
+    /// Into the merge of the one that there is.
+    IntoMerge,
+    /// To a random log block.
+    Random,
+}
+
+impl OneSequential {
+    fn way(&self, core: &Core, lpn: Lpn) -> Way {
+        let (lbn, offset) = core.split(lpn);
+        let large = self.request.pages(lpn) >= self.large_pages;
+        if !(self.by_place || self.by_size) || (self.by_size && !large) {
+            return Way::Random;
+        }
+        if self.by_place && offset == 0 {
+            return Way::NewSequential;
+        }
+        match self.sequential {
+            Some((slot, owner)) if owner == lbn => {
+                let block = core.slots.block(slot);
+                let fits = if self.by_place { core.written.end(block) == offset } else { true };
+                match (fits && core.is_writable(block, offset), self.by_place) {
+                    (true, _) => Way::Sequential,
+                    (false, true) if self.merge_out_of_turn => Way::IntoMerge,
+                    (false, true) => Way::Random,
+                    (false, false) => Way::NewSequential,
+                }
+            }
+            _ if self.by_place => Way::Random,
+            _ => Way::NewSequential,
+        }
+    }
+
+    fn merge_sequential<F: Flash>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut F,
+        new: Option<NewPage<'_, F::User>>,
+    ) -> Result<(), Error<F::Fault>> {
+        let Some((slot, lbn)) = self.sequential else { return Ok(()) };
+        let merge = core.merge_block(flash, slot, lbn, new, &mut erase_obsolete)?;
+        self.sequential = None;
+        self.counters.merges += 1;
+        self.counters.mispredictions += u64::from(merge != Merge::Switch);
+        Ok(())
+    }
+
+    fn make_room<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<(), Error<F::Fault>> {
+        while core.slots.in_use() >= core.log_limit() {
+            if !self.clean(core, flash)? {
+                return Err(Error::Full);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Strategy for OneSequential {
+    fn least_log_blocks(settings: &Settings) -> u32 {
+        if settings.word("sequential") == "none" { 1 } else { 2 }
+    }
+
+    fn new(core: &Core, settings: &Settings) -> Result<Self, ConfigError> {
+        let rule = settings.word("sequential");
+        Ok(OneSequential {
+            policy: settings.word("log-victim"),
+            by_place: matches!(rule, "first-page" | "both"),
+            by_size: matches!(rule, "large" | "both"),
+            merge_out_of_turn: settings.word("sw-other") == "psu",
+            large_pages: large_pages(core, settings),
+            request: Announced::default(),
+            sequential: None,
+            random: Filling::default(),
+            counters: Counters::default(),
+        })
+    }
+
+    fn request(&mut self, _: &Core, first: Lpn, pages: u32) {
+        self.request = Announced::new(first, pages);
+    }
+
+    #[inline]
+    fn write<F: Flash>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut F,
+        lpn: Lpn,
+        version: u64,
+        content: Content<'_, F::User>,
+    ) -> Result<(), Error<F::Fault>> {
+        if core.write_in_place(flash, lpn, version, content)? {
+            return Ok(());
+        }
+        let (lbn, offset) = core.split(lpn);
+        let mut way = self.way(core, lpn);
+        if let Way::IntoMerge = way {
+            return self.merge_sequential(core, flash, Some(NewPage { offset, version, content }));
+        }
+        if let Way::NewSequential = way {
+            self.merge_sequential(core, flash, None)?;
+            // What the logical block had in the log may be in its data block now, and the place blank.
+            if core.write_in_place(flash, lpn, version, content)? {
+                return Ok(());
+            }
+            self.make_room(core, flash)?;
+            self.sequential = Some((core.begin_log_block(flash)?, lbn));
+            way = Way::Sequential;
+        }
+        if let (Way::Sequential, Some((slot, _))) = (way, self.sequential) {
+            if core.append(flash, slot, offset, (Kind::Log, lpn, version), content)? {
+                self.counters.pages += 1;
+                return Ok(());
+            }
+            self.sequential = None;
+        }
+        while !self.random.append(core, flash, (Kind::Log, lpn, version), content)? {
+            if self.random.0.is_none() {
+                self.make_room(core, flash)?;
+                self.random.0 = Some(core.begin_log_block(flash)?);
+            }
+        }
+        Ok(())
+    }
+
+    fn adopt(&mut self, _: &mut Core) {}
+
+    fn clean<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<bool, Error<F::Fault>> {
+        let Some(victim) = hybrid::pick(core, self.policy) else {
+            let any = self.sequential.is_some();
+            self.merge_sequential(core, flash, None)?;
+            return Ok(any);
+        };
+        if self.sequential.is_some_and(|(_, owner)| core.logical_blocks_in(victim).contains(&owner)) {
+            self.merge_sequential(core, flash, None)?;
+        }
+        core.clean(flash, victim, &mut erase_obsolete)?;
+        Ok(true)
+    }
+
+    fn held(&self) -> Vec<Slot> {
+        self.sequential.map(|(slot, _)| slot).into_iter().chain(self.random.0).collect()
+    }
+
+    fn memory(&self, _: &Core) -> Vec<(&'static str, u64)> {
+        vec![("open log blocks", 20)]
+    }
+
+    fn save(&self, _: &Core, out: &mut Saver) {
+        let (slot, lbn) = self.sequential.unwrap_or((u32::MAX, 0));
+        out.u32(slot);
+        out.u32(lbn);
+        self.random.save(out);
+        self.request.save(out);
+    }
+
+    fn load(&mut self, _: &Core, from: &mut Loader<'_>) {
+        let (slot, lbn) = (from.u32(), from.u32());
+        self.sequential = (slot != u32::MAX).then_some((slot, lbn));
+        self.random = Filling::load(from);
+        self.request = Announced::load(from);
+    }
+
+    fn counters(&self, _: &Core) -> Vec<(&'static str, u64)> {
+        let Counters { pages, merges, mispredictions } = self.counters;
+        vec![("sequential_pages", pages), ("sequential_merges", merges), ("mispredictions", mispredictions)]
+    }
+
+    fn reset_counters(&mut self) {
+        self.counters = Counters::default();
+    }
+}
+
+/// Pages of the smallest request that counts as sequential.
+pub(super) fn large_pages(core: &Core, settings: &Settings) -> u32 {
+    let page = u64::from(core.g.page_bytes);
+    settings.count("sequential-bytes").div_ceil(page).min(u64::from(u32::MAX)) as u32
+}
+
+#[cfg(test)]
+mod tests;

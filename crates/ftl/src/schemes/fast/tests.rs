@@ -1,0 +1,96 @@
+//! Worked examples, and long runs in every variant.
+
+use super::*;
+use crate::hybrid::testing::{formatted, settings, small, tally, torture, write_each, write_request};
+use flash::{Geometry, ProgramOrder};
+
+/// S2, figure 3.2a. The figure is lost; that pages 3 and 7 were never written is inferred from the count of copies.
+#[test]
+fn figure_3_2a() {
+    // Three logical blocks, two log blocks, two blocks kept free.
+    let (mut flash, mut fast) = formatted::<Fast>(small(7), 12, &settings(PARAMETERS, &[]));
+    write_each(&mut flash, &mut fast, &[0, 1, 2, 4, 5, 6, 8, 9, 10, 11]);
+    let lines = write_each(&mut flash, &mut fast, &[0, 1, 2, 3, 5, 9, 4, 8]);
+    let expected = [
+        "W 3.0 log 0 host",
+        "W 3.1 log 1 host",
+        "W 3.2 log 2 host",
+        "W 0.3 data 3 host",
+        "W 4.0 log 5 host",
+        "W 4.1 log 9 host",
+        // A partial merge: the block of pages 0 to 2 takes page 3.
+        "R 0.3 merge_partial",
+        "W 3.3 data 3 merge_partial",
+        "E 0 merge_partial",
+        "W 5.0 log 4 host",
+        "R 4.0 merge_partial",
+        "W 5.1 data 5 merge_partial",
+        "R 1.2 merge_partial",
+        "W 5.2 data 6 merge_partial",
+        "E 1 merge_partial",
+        "W 6.0 log 8 host",
+    ];
+    assert_eq!(lines, expected);
+    assert_eq!(tally(&lines), (8, 3, 2));
+}
+
+/// The specification's second example: a random log block with pages of two logical blocks.
+#[test]
+fn cleaning_merges_each_logical_block_once() {
+    let pairs = [("sequential", "none")];
+    let (mut flash, mut fast) = formatted::<Fast>(small(6), 12, &settings(PARAMETERS, &pairs));
+    write_request(&mut flash, &mut fast, 0, 12);
+    let lines = write_each(&mut flash, &mut fast, &[5, 9, 6, 5, 10]);
+    assert_eq!(tally(&lines), (5, 8, 3));
+    assert_eq!(fast.core.merges.density, 2);
+    let copies: Vec<&str> = lines.iter().filter(|line| line.starts_with('R')).map(|line| &line[2..5]).collect();
+    // Logical block 2 first, for its page stands first in the log block; then logical block 1.
+    assert_eq!(copies, ["2.0", "3.1", "2.2", "2.3", "1.0", "3.3", "3.2", "1.3"]);
+}
+
+#[test]
+fn a_page_out_of_turn_goes_where_sw_other_says() {
+    for (other, expected) in [("rw", (2, 0, 0)), ("psu", (2, 2, 1))] {
+        let (mut flash, mut fast) = formatted::<Fast>(small(8), 12, &settings(PARAMETERS, &[("sw-other", other)]));
+        write_request(&mut flash, &mut fast, 0, 12);
+        // The owner's page 3 comes while 1 is next: the merge copies 1 and 2, and takes it.
+        let lines = write_each(&mut flash, &mut fast, &[0, 3]);
+        assert_eq!(tally(&lines), expected, "{other}: {lines:?}");
+    }
+}
+
+#[test]
+fn what_is_written_in_order_costs_an_erase_and_no_copy() {
+    for rule in ["first-page", "large", "both"] {
+        let (mut flash, mut fast) = formatted::<Fast>(
+            small(8),
+            12,
+            &settings(PARAMETERS, &[("sequential", rule), ("sequential-bytes", "1024")]),
+        );
+        write_request(&mut flash, &mut fast, 0, 12);
+        let lines = write_request(&mut flash, &mut fast, 0, 12);
+        assert_eq!(tally(&lines), (12, 0, 2), "{rule}");
+        assert_eq!(fast.core.merges.switches, 2);
+    }
+}
+
+#[test]
+fn data_survives_everything_in_every_variant() {
+    for order in [ProgramOrder::Any, ProgramOrder::Ascending, ProgramOrder::Strict] {
+        for (rule, other) in
+            [("first-page", "rw"), ("first-page", "psu"), ("large", "rw"), ("both", "psu"), ("none", "rw")]
+        {
+            for (victim, trim) in [("round-robin", "on"), ("cat", "on"), ("cheapest", "on"), ("maro", "on")] {
+                let g = Geometry { order, dies: 2, ..small(7) }.checked().unwrap();
+                let pairs = [
+                    ("sequential", rule),
+                    ("sw-other", other),
+                    ("log-victim", victim),
+                    ("durable-trim", trim),
+                    ("sequential-bytes", "1024"),
+                ];
+                torture::<Fast>(PARAMETERS, &pairs, g, 38, 600);
+            }
+        }
+    }
+}

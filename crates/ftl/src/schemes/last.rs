@@ -1,0 +1,433 @@
+//! `last`: several sequential log blocks, and random ones parted into hot and cold.
+//!
+//! The problem: one sequential log block serves one stream, and a random log block that holds pages of many logical
+//! blocks is dear to merge. LAST (Lee, Shin, Kim and Kim 2008) tells streams by the size of requests: large ones go to
+//! sequential log blocks, one for each logical block, and small ones to random log blocks. What is rewritten soon is
+//! kept together there, so that its log blocks die by themselves and cost an erase alone.
+//!
+//! ```text
+//!             ┌─ blank place ──▶ data block
+//!  write ─────┼─ request of sequential-bytes or more ──▶ [SW][SW]…  one a logical block, own places; LRU is merged
+//!             └─ else: last written to the log lately? ── yes ──▶ [hot]…   ┐ dead ones first, then the cheapest
+//!                                                      └─ no ───▶ [cold]…  ┘ to merge, cold before hot
+//! ```
+//!
+//! # Structures
+//!
+//! RAM: as `fast`; for each sequential log block its logical block and last use, 12 B; for each page of a log block when
+//! it was written, 4 B. Flash: as `fast`.
+//!
+//! # Costs
+//!
+//! As `fast`. A dead log block costs an erase.
+//!
+//! # Choices
+//!
+//! What the papers leave open, or are not at hand for: a page is hot if its last version went to a random log block
+//! within as many random writes as the hot partition has pages (`hot-window`). Hot log blocks are at most `hot-share` of
+//! the random ones; a partition at its limit cleans a dead log block of either, else the cheapest of its own, and an
+//! area that is full cleans cold ones before hot ones. Ages play no part in `cheapest`. The limits do not adapt.
+//!
+//! # Departures
+//!
+//! A write that makes a log block dead by itself is programmed into a block that is kept free, and the dead one is
+//! erased after it and not before, for recovery. After a mount every log block found is cold and closed, and the hot
+//! window is empty. Two blocks are kept free.
+
+use crate::hybrid::{
+    self, Announced, Content, Core, Filling, Hybrid, MERGE_COUNTERS, Merge, Strategy, counters_and, erase_obsolete,
+    log, log::Slot, parameters,
+};
+use crate::parts::space;
+use crate::schemes::fast::{SEQUENTIAL_BYTES, large_pages};
+use crate::schemes::page::DURABLE_TRIM;
+use crate::{ConfigError, Error, Loader, Parameter, Range, Saver, Scheme, Settings, Value};
+use alloc::collections::BTreeMap;
+use alloc::vec;
+use alloc::vec::Vec;
+use flash::{Cause, Flash, Kind, Lpn};
+
+const SEQUENTIAL_SHARE: Parameter = Parameter {
+    name: "sequential-share",
+    summary: "share of the log area for sequential log blocks, at least one",
+    unit: "",
+    default: Value::Real(0.125),
+    range: Range::Real(0.0, 0.9),
+    source: "S2 section 5.1 and figure 5.11",
+};
+
+const HOT_SHARE: Parameter = Parameter {
+    name: "hot-share",
+    summary: "share of the random log blocks that may be hot, at least one",
+    unit: "",
+    default: Value::Real(0.5),
+    range: Range::Real(0.0, 0.9),
+    source: "reconstructed",
+};
+
+const HOT_WINDOW: Parameter = Parameter {
+    name: "hot-window",
+    summary: "a page is hot if it was written to a random log block within so many random writes; 0 stands for the \
+              pages of the hot partition",
+    unit: "pages",
+    default: Value::Count(0),
+    range: Range::Count(0, u32::MAX as u64),
+    source: "reconstructed",
+};
+
+const COUNTERS: &[(&str, &str)] = &[
+    ("sequential_pages", "host pages written to sequential log blocks"),
+    ("sequential_merges", "sequential log blocks merged"),
+    ("mispredictions", "of these, such that were not full"),
+    ("hot_pages", "host pages written to hot log blocks"),
+    ("cold_pages", "host pages written to cold log blocks"),
+];
+
+/// The row.
+pub(super) static ROW: Scheme = Scheme {
+    name: "last",
+    summary: "block map with sequential log blocks by request size, and hot and cold random ones",
+    paper: "Lee, Shin, Kim, Kim: LAST, 2008; baseline of S2",
+    essay: include_str!("last.rs"),
+    parameters: PARAMETERS,
+    counters: &counters_and::<{ MERGE_COUNTERS.len() + COUNTERS.len() }>(COUNTERS),
+    phases: &[Cause::Host, Cause::MergePartial, Cause::MergeFull, Cause::Recovery],
+    has_cache: false,
+    keeps_data: true,
+    state_version: 1,
+};
+
+pub(super) const PARAMETERS: &[Parameter] = &[
+    parameters::LOG_BLOCKS,
+    parameters::log_victim("cheapest"),
+    SEQUENTIAL_BYTES,
+    SEQUENTIAL_SHARE,
+    HOT_SHARE,
+    HOT_WINDOW,
+    parameters::AGE_WEIGHT,
+    parameters::ALPHA,
+    parameters::COPY_COST,
+    parameters::ERASE_COST,
+    space::FREE_ORDER,
+    DURABLE_TRIM,
+];
+
+/// The scheme.
+pub type Last = Hybrid<Partitions>;
+
+#[derive(Clone, Copy, Default, Debug)]
+struct Counters {
+    sequential: u64,
+    merges: u64,
+    mispredictions: u64,
+    hot: u64,
+    cold: u64,
+}
+
+/// Whether a random log block is hot.
+const COLD: u8 = 0;
+const HOT: u8 = 1;
+const SEQUENTIAL: u8 = 2;
+
+/// See the module's description.
+#[derive(Clone, Debug)]
+pub struct Partitions {
+    policy: &'static str,
+    sequential_share: f64,
+    hot_share: f64,
+    window: u64,
+    large_pages: u32,
+    request: Announced,
+    /// The sequential log block of a logical block, and when it was used last.
+    sequential: BTreeMap<u32, (Slot, u64)>,
+    uses: u64,
+    /// By partition.
+    filling: [Filling; 2],
+    /// Partition of each slot.
+    partition: Vec<u8>,
+    /// When each page of a log block was written, in random writes.
+    stamps: Vec<u32>,
+    writes: u32,
+    counters: Counters,
+}
+
+impl Partitions {
+    /// Log blocks that each partition may have: cold, hot, sequential.
+    fn limits(&self, core: &Core) -> [u32; 3] {
+        let all = core.log_limit();
+        let sequential = ((f64::from(all) * self.sequential_share) as u32).clamp(1, all.saturating_sub(2).max(1));
+        let random = all - sequential;
+        let hot = ((f64::from(random) * self.hot_share) as u32).clamp(1, random.saturating_sub(1).max(1));
+        [random - hot, hot, sequential]
+    }
+
+    fn of(&self, core: &Core, partition: u8) -> u32 {
+        let is_of = |slot: Slot| self.partition.get(slot as usize).copied().unwrap_or(COLD) == partition;
+        core.slots.iter().filter(|&(slot, _)| is_of(slot)).count() as u32
+    }
+
+    fn stamp_of(&self, core: &Core, slot: Slot, offset: u32) -> usize {
+        (slot * core.p() + offset) as usize
+    }
+
+    fn begin<F: Flash>(&mut self, core: &mut Core, flash: &mut F, partition: u8) -> Result<Slot, Error<F::Fault>> {
+        let slot = core.begin_log_block(flash)?;
+        let slots = core.slots.capacity() as usize;
+        self.partition.resize(slots, COLD);
+        self.stamps.resize(slots * core.p() as usize, 0);
+        self.partition[slot as usize] = partition;
+        Ok(slot)
+    }
+
+    /// Whether a page went to a random log block lately.
+    fn is_hot(&self, core: &Core, lpn: Lpn) -> bool {
+        let Some(ppn) = core.in_log(lpn) else { return false };
+        let Some(slot) = core.slots.of(core.g.block_of(ppn)) else { return false };
+        let window = if self.window > 0 { self.window } else { u64::from(self.limits(core)[HOT as usize] * core.p()) };
+        let stamp = self.stamps.get(self.stamp_of(core, slot, core.g.offset_of(ppn))).copied().unwrap_or(0);
+        stamp > 0 && u64::from(self.writes.wrapping_sub(stamp)) <= window
+    }
+
+    fn merge_sequential<F: Flash>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut F,
+        lbn: u32,
+    ) -> Result<bool, Error<F::Fault>> {
+        let Some(&(slot, _)) = self.sequential.get(&lbn) else { return Ok(false) };
+        let merge = core.merge_block(flash, slot, lbn, None, &mut erase_obsolete)?;
+        self.sequential.remove(&lbn);
+        self.counters.merges += 1;
+        self.counters.mispredictions += u64::from(merge != Merge::Switch);
+        Ok(true)
+    }
+
+    fn merge_least_used<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<bool, Error<F::Fault>> {
+        let oldest = self.sequential.iter().min_by_key(|(_, (_, used))| *used).map(|(&lbn, _)| lbn);
+        oldest.map_or(Ok(false), |lbn| self.merge_sequential(core, flash, lbn))
+    }
+
+    /// Cleans a random log block: a dead one, else the policy's of a partition. False if it has none.
+    fn clean_random<F: Flash>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut F,
+        partition: u8,
+    ) -> Result<bool, Error<F::Fault>> {
+        let dead = core.slots.emptiest(log::NONE).filter(|&(_, live)| live == 0).map(|(slot, _)| slot);
+        let of = |slot: Slot| self.partition.get(slot as usize).copied().unwrap_or(COLD) == partition;
+        let Some(victim) = dead.or_else(|| hybrid::pick_among(core, self.policy, of)) else { return Ok(false) };
+        for lbn in core.logical_blocks_in(victim) {
+            self.merge_sequential(core, flash, lbn)?;
+        }
+        core.clean(flash, victim, &mut erase_obsolete)?;
+        Ok(true)
+    }
+
+    /// Makes room for a log block of a partition.
+    fn make_room<F: Flash>(&mut self, core: &mut Core, flash: &mut F, partition: u8) -> Result<(), Error<F::Fault>> {
+        if core.log_limit() < 3 {
+            return Err(Error::Full);
+        }
+        while self.of(core, partition) >= self.limits(core)[partition as usize] {
+            let cleaned = match partition {
+                SEQUENTIAL => self.merge_least_used(core, flash)?,
+                _ => self.clean_random(core, flash, partition)?,
+            };
+            if !cleaned {
+                break;
+            }
+        }
+        while core.slots.in_use() >= core.log_limit() {
+            if !self.clean(core, flash)? {
+                return Err(Error::Full);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a page to the sequential log block of its logical block. False if the block failed.
+    fn write_sequential<F: Flash>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut F,
+        (lpn, version): (Lpn, u64),
+        content: Content<'_, F::User>,
+    ) -> Result<bool, Error<F::Fault>> {
+        let (lbn, offset) = core.split(lpn);
+        let writable = |core: &Core, slot: Slot| core.is_writable(core.slots.block(slot), offset);
+        let slot = match self.sequential.get(&lbn) {
+            Some(&(slot, _)) if writable(core, slot) => slot,
+            _ => {
+                self.merge_sequential(core, flash, lbn)?;
+                self.make_room(core, flash, SEQUENTIAL)?;
+                if core.write_in_place(flash, lpn, version, content)? {
+                    return Ok(true);
+                }
+                self.begin(core, flash, SEQUENTIAL)?
+            }
+        };
+        self.uses += 1;
+        self.sequential.insert(lbn, (slot, self.uses));
+        if !core.append(flash, slot, offset, (Kind::Log, lpn, version), content)? {
+            self.sequential.remove(&lbn);
+            self.partition[slot as usize] = COLD;
+            return Ok(false);
+        }
+        let stamp = self.stamp_of(core, slot, offset);
+        self.stamps[stamp] = 0;
+        self.counters.sequential += 1;
+        Ok(true)
+    }
+
+    /// The closed random log block in which a page is the only one that lives.
+    fn dies_with(&self, core: &Core, lpn: Lpn) -> Option<Slot> {
+        let slot = core.slots.of(core.g.block_of(core.in_log(lpn)?))?;
+        (core.slots.is_closed(slot) && core.blocks.live_of(core.slots.block(slot)) == 1).then_some(slot)
+    }
+
+    fn write_random<F: Flash>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut F,
+        (lpn, version): (Lpn, u64),
+        content: Content<'_, F::User>,
+    ) -> Result<(), Error<F::Fault>> {
+        let partition = if self.is_hot(core, lpn) { HOT } else { COLD };
+        let mut dying = None;
+        loop {
+            let slot = self.filling[partition as usize].0;
+            let offset = slot.and_then(|slot| core.next_writable(core.slots.block(slot), core.slots.get(slot).next));
+            if self.filling[partition as usize].append(core, flash, (Kind::Log, lpn, version), content)? {
+                if let (Some(slot), Some(offset)) = (slot, offset) {
+                    // 0 says that a page was not written by chance.
+                    self.writes = self.writes.wrapping_add(1).max(1);
+                    let stamp = self.stamp_of(core, slot, offset);
+                    self.stamps[stamp] = self.writes;
+                }
+                let count = if partition == HOT { &mut self.counters.hot } else { &mut self.counters.cold };
+                *count += 1;
+                break;
+            }
+            if self.filling[partition as usize].0.is_some() {
+                continue;
+            }
+            dying = self.dies_with(core, lpn);
+            if dying.is_none() {
+                self.make_room(core, flash, partition)?;
+            }
+            self.filling[partition as usize].0 = Some(self.begin(core, flash, partition)?);
+        }
+        match dying {
+            Some(slot) if core.slots.is_closed(slot) => core.clean(flash, slot, &mut erase_obsolete),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Strategy for Partitions {
+    fn least_log_blocks(_: &Settings) -> u32 {
+        3
+    }
+
+    fn new(core: &Core, settings: &Settings) -> Result<Self, ConfigError> {
+        Ok(Partitions {
+            policy: settings.word("log-victim"),
+            sequential_share: settings.real("sequential-share"),
+            hot_share: settings.real("hot-share"),
+            window: settings.count("hot-window"),
+            large_pages: large_pages(core, settings),
+            request: Announced::default(),
+            sequential: BTreeMap::new(),
+            uses: 0,
+            filling: [Filling::default(); 2],
+            partition: Vec::new(),
+            stamps: Vec::new(),
+            writes: 0,
+            counters: Counters::default(),
+        })
+    }
+
+    fn request(&mut self, _: &Core, first: Lpn, pages: u32) {
+        self.request = Announced::new(first, pages);
+    }
+
+    #[inline]
+    fn write<F: Flash>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut F,
+        lpn: Lpn,
+        version: u64,
+        content: Content<'_, F::User>,
+    ) -> Result<(), Error<F::Fault>> {
+        if core.write_in_place(flash, lpn, version, content)? {
+            return Ok(());
+        }
+        if self.request.pages(lpn) >= self.large_pages && self.write_sequential(core, flash, (lpn, version), content)? {
+            return Ok(());
+        }
+        self.write_random(core, flash, (lpn, version), content)
+    }
+
+    fn adopt(&mut self, _: &mut Core) {}
+
+    fn clean<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<bool, Error<F::Fault>> {
+        Ok(self.clean_random(core, flash, COLD)?
+            || self.clean_random(core, flash, HOT)?
+            || self.merge_least_used(core, flash)?)
+    }
+
+    fn held(&self) -> Vec<Slot> {
+        let sequential = self.sequential.values().map(|&(slot, _)| slot);
+        sequential.chain(self.filling.iter().filter_map(|filling| filling.0)).collect()
+    }
+
+    fn memory(&self, core: &Core) -> Vec<(&'static str, u64)> {
+        let slots = u64::from(core.slots.capacity());
+        vec![
+            ("sequential log blocks", 20 + self.sequential.len() as u64 * 16),
+            ("hot window", slots * u64::from(core.p()) * 4 + slots + 24),
+        ]
+    }
+
+    fn save(&self, _: &Core, out: &mut Saver) {
+        out.u64(self.uses);
+        out.u32(self.sequential.len() as u32);
+        for (&lbn, &(slot, used)) in &self.sequential {
+            out.u32(lbn);
+            out.u32(slot);
+            out.u64(used);
+        }
+        self.filling.iter().for_each(|filling| filling.save(out));
+        self.request.save(out);
+        out.u32(self.writes);
+        out.u32(self.partition.len() as u32);
+        self.partition.iter().for_each(|&partition| out.u8(partition));
+        self.stamps.iter().for_each(|&stamp| out.u32(stamp));
+    }
+
+    fn load(&mut self, core: &Core, from: &mut Loader<'_>) {
+        self.uses = from.u64();
+        self.sequential = (0..from.u32()).map(|_| (from.u32(), (from.u32(), from.u64()))).collect();
+        self.filling = [Filling::load(from), Filling::load(from)];
+        self.request = Announced::load(from);
+        self.writes = from.u32();
+        let slots = from.u32();
+        self.partition = (0..slots).map(|_| from.u8()).collect();
+        self.stamps = (0..slots * core.p()).map(|_| from.u32()).collect();
+    }
+
+    fn counters(&self, _: &Core) -> Vec<(&'static str, u64)> {
+        let Counters { sequential, merges, mispredictions, hot, cold } = self.counters;
+        let values = [sequential, merges, mispredictions, hot, cold];
+        COUNTERS.iter().map(|&(name, _)| name).zip(values).collect()
+    }
+
+    fn reset_counters(&mut self) {
+        self.counters = Counters::default();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,355 @@
+//! `rose`: entire-block writing, merge-aware round robin, and free page reuse.
+//!
+//! The problem: of what log blocks cost, three parts can be saved (S2, chapter 3). Sequential log blocks guess which
+//! writes are sequential, and guess wrong. Round robin cleans the oldest log block, though another may be cheaper to
+//! merge. And a merge erases data blocks that have blank pages left.
+//!
+//! - *Entire-block writing* (EBW) guesses nothing: where a request covers a logical block whole, its pages go to a free
+//!   block, which becomes the data block. Everything else goes to log blocks that any page may go to.
+//! - *Merge-aware round robin* (MARO) cleans the log block with the largest score: its age, less what merging it costs.
+//!   The scores are kept up to date as pages come and die.
+//! - *Free page reuse* (FPR): a data block that a merge or an entire-block write has made obsolete takes the live pages
+//!   of the emptiest full log block, if it has more blank pages than that has live ones, and takes its place in the log
+//!   area; that log block is erased instead.
+//!
+//! ```text
+//!  request ──▶ whole logical blocks ──▶ free block ═▶ data block;  the old one is obsolete ──┐
+//!     └─ other pages ──▶ blank place in the data block, else ──▶ log block                   ▼
+//!                                   log full: MARO victim ─ full merges ─▶ obsolete blocks: FPR, or erase
+//! ```
+//!
+//! # Structures
+//!
+//! RAM: as `fast`, and for each log block its score and the logical blocks that it has pages of. Flash: as `fast`. A
+//! block that was reused holds data pages, all dead, and log pages; what is live decides what it is.
+//!
+//! # Costs
+//!
+//! An entire-block write costs its programs and an erase, which free page reuse may put off. Cleaning a log block with
+//! live pages of n logical blocks costs their live pages as copies, and n + 1 erases. A swap costs as many copies as the
+//! log block had live pages, and gains more blank pages than that. A page write changes the scores of the log blocks
+//! that its logical block has pages in; `score_updates` counts them.
+//!
+//! # Choices
+//!
+//! `ebw`, `fpr` and `log-victim` switch the techniques one by one. dpc in equation 3 is taken as the live *log* pages of
+//! a logical block (their number is what is copied), not the dead pages of its data block. Age counts erases of log
+//! blocks since a log block was begun, and costs are in microseconds: with `maro-age` 1 an erase of any log block weighs
+//! as much as a microsecond of merging. Reused blocks are filled before erased ones, the first reused first. A request
+//! that is broken off in the middle of a logical block is completed by copies, as a partial merge.
+//!
+//! # Departures
+//!
+//! Two blocks are kept free and not one. No marker is programmed into a reused block without live pages: a mount finds
+//! nothing live in it and frees it. After a mount, blank pages of blocks found in use are not reused until the block is
+//! erased, and ages are those of the order in which log blocks were begun.
+
+use crate::hybrid::{
+    self, Announced, Content, Core, Filling, Hybrid, MERGE_COUNTERS, Strategy, counters_and, log, log::Slot, parameters,
+};
+use crate::parts::space;
+use crate::schemes::page::DURABLE_TRIM;
+use crate::{ConfigError, Error, Loader, Parameter, Range, Saver, Scheme, Settings, Value};
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+use flash::{Block, Cause, Flash, Kind, Lpn};
+
+const EBW: Parameter = Parameter {
+    name: "ebw",
+    summary: "a logical block that one request covers whole is written to a free block of its own",
+    unit: "",
+    default: Value::Switch(true),
+    range: Range::Switch,
+    source: "S2 section 3.2",
+};
+
+const FPR: Parameter = Parameter {
+    name: "fpr",
+    summary: "the blank pages of an obsolete data block take the live pages of the emptiest log block, if it pays",
+    unit: "",
+    default: Value::Switch(true),
+    range: Range::Switch,
+    source: "S2 section 3.4",
+};
+
+const COUNTERS: &[(&str, &str)] = &[
+    ("entire_blocks", "logical blocks written whole"),
+    ("entire_block_pages", "host pages written that way"),
+    ("broken_off", "whole writes that the host broke off, completed by copies"),
+    ("swaps", "obsolete blocks that took the place of a log block"),
+    ("swap_copies", "live pages copied by swaps"),
+    ("swap_pages", "blank pages gained by swaps, copies taken off"),
+    ("obsolete_blocks", "data blocks made obsolete, whether they could be reused or not"),
+    ("score_updates", "scores changed"),
+    ("scores_refreshed", "scores looked at to find the maximum of a cluster of 64 anew"),
+    ("maxima_compared", "cluster maxima compared by cleanings"),
+];
+
+/// The row.
+pub(super) static ROW: Scheme = Scheme {
+    name: "rose",
+    summary: "block map and log blocks, with entire-block writing, merge-aware round robin and free page reuse",
+    paper: "S2 chapter 3",
+    essay: include_str!("rose.rs"),
+    parameters: PARAMETERS,
+    counters: &counters_and::<{ MERGE_COUNTERS.len() + COUNTERS.len() }>(COUNTERS),
+    phases: &[Cause::Host, Cause::MergeFull, Cause::Swap, Cause::Recovery],
+    has_cache: false,
+    keeps_data: true,
+    state_version: 1,
+};
+
+pub(super) const PARAMETERS: &[Parameter] = &[
+    parameters::LOG_BLOCKS,
+    EBW,
+    FPR,
+    parameters::log_victim("maro"),
+    parameters::AGE_WEIGHT,
+    parameters::ALPHA,
+    parameters::COPY_COST,
+    parameters::ERASE_COST,
+    space::FREE_ORDER,
+    DURABLE_TRIM,
+];
+
+/// The scheme.
+pub type Rose = Hybrid<Techniques>;
+
+#[derive(Clone, Copy, Default, Debug)]
+struct Counters {
+    blocks: u64,
+    pages: u64,
+    broken_off: u64,
+    swaps: u64,
+    swap_copies: u64,
+    swap_pages: u64,
+    obsolete: u64,
+}
+
+/// A logical block being written whole.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Entire {
+    slot: Slot,
+    lbn: u32,
+    next: u32,
+}
+
+/// See the module's description.
+#[derive(Clone, Debug)]
+pub struct Techniques {
+    policy: &'static str,
+    ebw: bool,
+    fpr: bool,
+    request: Announced,
+    entire: Option<Entire>,
+    filling: Filling,
+    /// Reused blocks with blank pages, in the order of their swaps.
+    reused: VecDeque<Slot>,
+    counters: Counters,
+}
+
+impl Techniques {
+    /// What becomes of a block that a merge has made obsolete while log block `victim` is cleaned.
+    fn obsolete<F: Flash>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut F,
+        (block, victim): (Block, Slot),
+        cause: Cause,
+    ) -> Result<(), Error<F::Fault>> {
+        self.counters.obsolete += 1;
+        let blank = core.blank_pages(block);
+        if self.fpr
+            && blank > 0
+            && let Some((slot, copies)) = core.reuse(flash, block, victim)?
+        {
+            self.reused.push_back(slot);
+            self.counters.swaps += 1;
+            self.counters.swap_copies += u64::from(copies);
+            self.counters.swap_pages += u64::from(blank - copies);
+            return Ok(());
+        }
+        core.dispose(flash, block, cause)
+    }
+
+    /// Whether a page begins a logical block that is to be written whole.
+    fn begins_entire(&self, core: &Core, lpn: Lpn) -> Option<u32> {
+        let (lbn, offset) = core.split(lpn);
+        let whole = self.ebw && offset == 0 && self.request.covers(&core.lpns(lbn));
+        // With nothing of it written yet its data block takes it as it is.
+        let used = core.logged[lbn as usize] > 0 || core.data_block(lbn).is_some_and(|block| !core.is_blank(block));
+        (whole && used && core.lpns(lbn).len() as u32 == core.p()).then_some(lbn)
+    }
+
+    fn end_entire<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<(), Error<F::Fault>> {
+        let Some(Entire { slot, lbn, .. }) = self.entire else { return Ok(()) };
+        let mut obsolete = |core: &mut Core, flash: &mut F, block: Block, cause: Cause| {
+            self.obsolete(core, flash, (block, log::NONE), cause)
+        };
+        core.merge_block(flash, slot, lbn, None, &mut obsolete)?;
+        self.entire = None;
+        Ok(())
+    }
+
+    /// Writes the next page of a logical block that is written whole. False if its block failed.
+    fn write_entire<F: Flash>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut F,
+        (lpn, version): (Lpn, u64),
+        content: Content<'_, F::User>,
+    ) -> Result<bool, Error<F::Fault>> {
+        let Some(Entire { slot, next, lbn }) = self.entire else { return Ok(false) };
+        if !core.append(flash, slot, next, (Kind::Data, lpn, version), content)? {
+            self.entire = None;
+            return Ok(false);
+        }
+        core.merges.logged -= 1;
+        self.counters.pages += 1;
+        self.entire = Some(Entire { slot, next: next + 1, lbn });
+        if next + 1 == core.p() {
+            self.counters.blocks += 1;
+            self.end_entire(core, flash)?;
+        }
+        Ok(true)
+    }
+
+    fn make_room<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<(), Error<F::Fault>> {
+        while self.reused.is_empty() && core.slots.in_use() >= core.log_limit() {
+            if !self.clean(core, flash)? {
+                return Err(Error::Full);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Strategy for Techniques {
+    fn least_log_blocks(_: &Settings) -> u32 {
+        1
+    }
+
+    fn new(_: &Core, settings: &Settings) -> Result<Self, ConfigError> {
+        Ok(Techniques {
+            policy: settings.word("log-victim"),
+            ebw: settings.switch("ebw"),
+            fpr: settings.switch("fpr"),
+            request: Announced::default(),
+            entire: None,
+            filling: Filling::default(),
+            reused: VecDeque::new(),
+            counters: Counters::default(),
+        })
+    }
+
+    fn request(&mut self, _: &Core, first: Lpn, pages: u32) {
+        self.request = Announced::new(first, pages);
+    }
+
+    #[inline]
+    fn write<F: Flash>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut F,
+        lpn: Lpn,
+        version: u64,
+        content: Content<'_, F::User>,
+    ) -> Result<(), Error<F::Fault>> {
+        match self.entire {
+            Some(Entire { lbn, next, .. }) if core.split(lpn) == (lbn, next) => {}
+            Some(_) => self.interrupt(core, flash)?,
+            None => {}
+        }
+        if self.entire.is_none()
+            && let Some(lbn) = self.begins_entire(core, lpn)
+        {
+            // A log block beyond the area, until it is whole.
+            self.entire = Some(Entire { slot: core.begin_log_block(flash)?, lbn, next: 0 });
+        }
+        if self.write_entire(core, flash, (lpn, version), content)?
+            || core.write_in_place(flash, lpn, version, content)?
+        {
+            return Ok(());
+        }
+        while !self.filling.append(core, flash, (Kind::Log, lpn, version), content)? {
+            if self.filling.0.is_none() {
+                self.make_room(core, flash)?;
+                self.filling.0 = match self.reused.pop_front() {
+                    Some(slot) => Some(slot),
+                    None => Some(core.begin_log_block(flash)?),
+                };
+            }
+        }
+        Ok(())
+    }
+
+    fn interrupt<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<(), Error<F::Fault>> {
+        self.counters.broken_off += u64::from(self.entire.is_some());
+        self.end_entire(core, flash)
+    }
+
+    fn adopt(&mut self, _: &mut Core) {}
+
+    fn clean<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<bool, Error<F::Fault>> {
+        let Some(victim) = hybrid::pick(core, self.policy) else { return Ok(false) };
+        let mut obsolete = |core: &mut Core, flash: &mut F, block: Block, cause: Cause| {
+            self.obsolete(core, flash, (block, victim), cause)
+        };
+        core.clean(flash, victim, &mut obsolete)?;
+        Ok(true)
+    }
+
+    fn held(&self) -> Vec<Slot> {
+        let entire = self.entire.map(|entire| entire.slot);
+        self.reused.iter().copied().chain(self.filling.0).chain(entire).collect()
+    }
+
+    fn memory(&self, _: &Core) -> Vec<(&'static str, u64)> {
+        vec![("open log blocks", 28 + self.reused.len() as u64 * 4)]
+    }
+
+    fn save(&self, _: &Core, out: &mut Saver) {
+        let entire = self.entire.unwrap_or(Entire { slot: log::NONE, lbn: 0, next: 0 });
+        out.u32(entire.slot);
+        out.u32(entire.lbn);
+        out.u32(entire.next);
+        self.filling.save(out);
+        self.request.save(out);
+        out.u32(self.reused.len() as u32);
+        self.reused.iter().for_each(|&slot| out.u32(slot));
+    }
+
+    fn load(&mut self, _: &Core, from: &mut Loader<'_>) {
+        let entire = Entire { slot: from.u32(), lbn: from.u32(), next: from.u32() };
+        self.entire = (entire.slot != log::NONE).then_some(entire);
+        self.filling = Filling::load(from);
+        self.request = Announced::load(from);
+        self.reused = (0..from.u32()).map(|_| from.u32()).collect();
+    }
+
+    fn counters(&self, core: &Core) -> Vec<(&'static str, u64)> {
+        let Counters { blocks, pages, broken_off, swaps, swap_copies, swap_pages, obsolete } = self.counters;
+        let effort = core.scores.as_ref().map(|scores| scores.effort).unwrap_or_default();
+        let values = [
+            blocks,
+            pages,
+            broken_off,
+            swaps,
+            swap_copies,
+            swap_pages,
+            obsolete,
+            effort.updates,
+            effort.refreshed,
+            effort.compared,
+        ];
+        COUNTERS.iter().map(|&(name, _)| name).zip(values).collect()
+    }
+
+    fn reset_counters(&mut self) {
+        self.counters = Counters::default();
+    }
+}
+
+#[cfg(test)]
+mod tests;
