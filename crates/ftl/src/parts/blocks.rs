@@ -218,8 +218,6 @@ impl Blocks {
         Some((block, suspect))
     }
 
-<<<<<<< HEAD
-=======
     /// A block that was opened blank and holds nothing needed goes back to the free list; it is erased before its next
     /// use.
     pub fn give_back(&mut self, block: Block) {
@@ -237,7 +235,6 @@ impl Blocks {
         if p < 64 { bits & ((1 << p) - 1) } else { bits }
     }
 
->>>>>>> main
     /// Puts a block back that was opened and found to be unusable before its first program, to be retired.
     pub fn discard_open(&mut self, block: Block) {
         self.set_bits(block, false);
