@@ -41,6 +41,7 @@ pub struct Blocks {
     /// Blocks whose blankness is not to be trusted: erase before use.
     suspect: Vec<u64>,
     bad: Vec<u64>,
+    bad_total: u32,
     /// Host page writes at the last program or invalidation; empty unless a policy asks for ages.
     modified: Vec<u64>,
     /// Host page writes at the last erase; empty unless a policy asks.
@@ -76,6 +77,7 @@ impl Blocks {
             free_total: geometry.block_count(),
             suspect: vec![0; blocks.div_ceil(64)],
             bad: vec![0; blocks.div_ceil(64)],
+            bad_total: 0,
             modified: vec![0; kept],
             erased_at: vec![0; kept],
             opened: vec![0; kept],
@@ -107,6 +109,17 @@ impl Blocks {
     #[inline(always)]
     pub fn is_candidate(&self, block: u32) -> bool {
         self.live[block as usize] < self.geometry.pages_per_block as i16
+    }
+
+    /// Whether a block is closed: it holds pages, and nothing is being done with it.
+    #[inline(always)]
+    pub fn is_closed(&self, block: Block) -> bool {
+        self.live[block.index()] < OPEN
+    }
+
+    /// Whether a block is free: it holds nothing, and can be opened.
+    pub fn is_free(&self, block: Block) -> bool {
+        self.live[block.index()] == OPEN && !self.is_bad(block)
     }
 
     /// Erase counts of all blocks.
@@ -196,8 +209,18 @@ impl Blocks {
     /// value says that it must be erased before its first program.
     pub fn open(&mut self, die: usize) -> Option<(Block, bool)> {
         let block = self.free[die].pop()?;
+        Some(self.begin(Block(block)))
+    }
+
+    /// As [`Blocks::open`], but a certain block. `None` if it is not free.
+    pub fn open_block(&mut self, block: Block) -> Option<(Block, bool)> {
+        let die = self.geometry.die_of(block).index();
+        let free = self.free[die].take(block.0, self.erases[block.index()]);
+        free.then(|| self.begin(block))
+    }
+
+    fn begin(&mut self, block: Block) -> (Block, bool) {
         self.free_total -= 1;
-        let block = Block(block);
         self.live[block.index()] = OPEN + self.geometry.pages_per_block as i16;
         self.set_bits(block, true);
         if self.tracks_age {
@@ -207,7 +230,7 @@ impl Blocks {
         }
         let suspect = bit(&self.suspect, block.index());
         self.suspect[block.index() / 64] &= !(1 << (block.index() % 64));
-        Some((block, suspect))
+        (block, suspect)
     }
 
     /// As [`Blocks::open`], with no page live yet: for schemes that fill a block in any order and over a long time. Each
@@ -222,7 +245,7 @@ impl Blocks {
     /// use.
     pub fn give_back(&mut self, block: Block) {
         self.suspect[block.index() / 64] |= 1 << (block.index() % 64);
-        self.free[self.geometry.die_of(block).index()].push_back(block.0);
+        self.free[self.geometry.die_of(block).index()].push(block.0, self.erases[block.index()]);
         self.free_total += 1;
     }
 
@@ -348,7 +371,7 @@ impl Blocks {
         let b = block.index();
         debug_assert!(self.live_of(block) == 0, "block {block} was retired with live pages");
         self.live[b] = OPEN;
-        self.bad[b / 64] |= 1 << (b % 64);
+        self.note_bad(block.0);
         if self.free[self.geometry.die_of(block).index()].take(block.0, self.erases[b]) {
             self.free_total -= 1;
         }
@@ -363,7 +386,7 @@ impl Blocks {
                 match state(Block(block)) {
                     FoundState::Empty => self.free[die].push(block, self.erases[block as usize]),
                     FoundState::InUse => self.live[block as usize] = 0,
-                    FoundState::Bad => self.bad[block as usize / 64] |= 1 << (block % 64),
+                    FoundState::Bad => self.note_bad(block),
                 }
             }
             self.free_total += self.free[die].len() as u32;
@@ -388,8 +411,14 @@ impl Blocks {
     }
 
     /// Bad blocks.
+    #[inline(always)]
     pub fn bad_count(&self) -> u32 {
-        self.bad.iter().map(|word| word.count_ones()).sum()
+        self.bad_total
+    }
+
+    fn note_bad(&mut self, block: u32) {
+        self.bad_total += u32::from(!bit(&self.bad, block as usize));
+        self.bad[block as usize / 64] |= 1 << (block % 64);
     }
 
     /// The blocks of a die.
@@ -455,6 +484,7 @@ impl Blocks {
         let count = blocks.live.len().div_ceil(8);
         bytes_into(&mut blocks.suspect, count, from);
         bytes_into(&mut blocks.bad, count, from);
+        blocks.bad_total = blocks.bad.iter().map(|word| word.count_ones()).sum();
         blocks.free_total = 0;
         for list in &mut blocks.free {
             *list = FreeList::new(order);

@@ -21,29 +21,26 @@ struct Copy {
     ppn: u32,
 }
 
-/// The newest copies of a page: the one programmed last, and the one programmed first if there are two.
+/// The copies of a page's newest version that were programmed last and last but one.
 #[derive(Clone, Copy, Debug)]
 struct Newest {
     version: u64,
     last: Copy,
-    first: Copy,
+    before: Copy,
 }
 
 const MISSING: Copy = Copy { program: 0, ppn: NONE };
-const NOTHING: Newest = Newest { version: 0, last: MISSING, first: MISSING };
+const NOTHING: Newest = Newest { version: 0, last: MISSING, before: MISSING };
 
 impl Newest {
     fn consider(&mut self, ppn: Ppn, oob: &Oob) {
         let copy = Copy { program: oob.program, ppn: ppn.0 };
         if oob.version > self.version {
-            *self = Newest { version: oob.version, last: copy, first: copy };
-        } else if oob.version == self.version {
-            if copy.program > self.last.program {
-                self.last = copy;
-            }
-            if copy.program < self.first.program {
-                self.first = copy;
-            }
+            *self = Newest { version: oob.version, last: copy, before: MISSING };
+        } else if oob.version == self.version && copy.program > self.last.program {
+            (self.last, self.before) = (copy, self.last);
+        } else if oob.version == self.version && copy.program > self.before.program {
+            self.before = copy;
         }
     }
 }
@@ -94,8 +91,8 @@ impl Holdings {
         let inside = |copy: Copy| copy.ppn != NONE && g.block_of(Ppn(copy.ppn)) == block;
         let held = self.newest.iter_mut().filter(|newest| inside(newest.last));
         let held: Vec<&mut Newest> = held.collect();
-        if held.iter().all(|newest| !inside(newest.first)) {
-            held.into_iter().for_each(|newest| newest.last = newest.first);
+        if held.iter().all(|newest| newest.before.ppn != NONE && !inside(newest.before)) {
+            held.into_iter().for_each(|newest| newest.last = newest.before);
         }
     }
 

@@ -3,8 +3,8 @@
 pub mod blocks;
 pub mod cache;
 pub mod census;
-pub mod holdings;
 pub mod free_list;
+pub mod holdings;
 pub mod lanes;
 pub mod log_units;
 pub mod pool;

@@ -6,6 +6,7 @@ pub mod cdftl;
 pub mod cftl;
 pub mod dftl;
 pub mod fast;
+pub mod hybridlog;
 pub mod last;
 pub mod lazyftl;
 pub mod lsftl;
@@ -64,6 +65,7 @@ schemes! {
     lsftl::ScftlLog => lsftl::ROW_RUNS,
     lazyftl::LazyFtl => lazyftl::ROW,
     superblock::Superblock => superblock::ROW,
+    hybridlog::HybridLog => hybridlog::ROW,
     fast::Fast => fast::ROW,
     last::Last => last::ROW,
     rose::Rose => rose::ROW,
