@@ -12,7 +12,7 @@ use ftl::Settings;
 use ftl::schemes::{self, Visitor};
 use ftl::{Ftl, Scheme};
 use sim::device::DeviceSpec;
-use sim::experiment::{Config, Fill, Medium, Observer, PartialPages, run};
+use sim::experiment::{Config, Fill, Medium, Observer, PartialPages, Until, run};
 use sim::host::HostModel;
 use sim::workload::generate::{Context, generate};
 use sim::workload::{Intake, Operation, Request, Source, WorkloadError};
@@ -115,6 +115,8 @@ fn config(scheme: &'static str, settings: &[(&str, &str)], device: Device) -> Co
         partial: PartialPages::Ignore,
         medium: Medium::Brief,
         warmup: 0,
+        until: Until::WorkloadEnds,
+        mount: false,
         series_ns: 0,
     }
 }
@@ -148,18 +150,27 @@ fn page(name: &str, gib: u32, medium: Medium, requests: u64) {
     measure(name, &config, &mut Uniform { rng, pages, left: requests * 2, intake: Intake::default() });
 }
 
-/// A demand-paged scheme under a twin as `ftlab compare` runs it, with 64 KiB of cache.
-fn demand_paged(name: &str, scheme: &'static str, requests: u64) {
-    let device = built("agrawal08:capacity=4GiB");
+/// A scheme under a twin as `ftlab compare` runs it.
+fn under_twin(name: &str, config: Config, requests: u64) {
+    let device = &config.device;
     let capacity_bytes = u64::from(device.logical_pages) * u64::from(device.geometry.page_bytes);
     let spec = format!("twin:financial1,requests={}", requests * 2);
     let mut twin = generate(&spec, &Context { capacity_bytes, seed: 1 }).expect("the twin exists");
     let mut kept = Kept { requests: Vec::new(), next: 0, intake: Intake::default() };
     twin.fill(&mut kept.requests, 2 * requests as usize).expect("it can be generated");
-    let settings = [("cache-bytes", "65536")];
-    let config =
-        Config { fill: Fill::Sequential, host: HostModel::Open, warmup: requests, ..config(scheme, &settings, device) };
-    measure(name, &config, &mut kept);
+    measure(name, &Config { host: HostModel::Open, warmup: requests, ..config }, &mut kept);
+}
+
+/// A demand-paged scheme on a device of 4 GiB, with 64 KiB of cache.
+fn demand_paged(name: &str, scheme: &'static str, requests: u64) {
+    let config = config(scheme, &[("cache-bytes", "65536")], built("agrawal08:capacity=4GiB"));
+    under_twin(name, Config { fill: Fill::Sequential, ..config }, requests);
+}
+
+/// A scheme with a log area on the thesis's device of 80 GiB, blank at the start as there.
+fn log_buffered(name: &str, scheme: &'static str, requests: u64) {
+    let config = config(scheme, &[], built("thesis-80g"));
+    under_twin(name, Config { fill: Fill::None, ..config }, requests);
 }
 
 /// Mounts a device of 8 GiB that was filled and overwritten once at random, from its spare areas.
@@ -279,6 +290,13 @@ fn main() {
         let name = format!("{} financial1 64 KiB", row.name);
         if wanted(&name) {
             demand_paged(&name, row.name, 3_000_000);
+        }
+    }
+    let has_log = |row: &&&Scheme| row.parameters.iter().any(|parameter| parameter.name == "log-blocks");
+    for row in schemes::SCHEMES.iter().filter(has_log) {
+        let name = format!("{} financial1 80 GiB", row.name);
+        if wanted(&name) {
+            log_buffered(&name, row.name, 500_000);
         }
     }
     for (name, scheme) in

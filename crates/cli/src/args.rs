@@ -140,6 +140,16 @@ pub struct CompareArgs {
     #[arg(long, value_name = "N", value_parser = parse_positive_count, help_heading = "Workload")]
     pub limit: Option<u64>,
 
+    /// Repeat the workload, whole, until every block was erased N times on average; or until worn blocks leave the
+    /// device no room, where a block endures so many erases as the device's key `endurance` says [default: run it once]
+    #[arg(long, value_name = "mean-erases=N|end-of-life", help_heading = "Workload")]
+    pub until: Option<Until>,
+
+    /// Cut the power after the workload, mount the device from flash alone, and report what that takes; and what it would
+    /// take to read the controller's state from metadata pages instead
+    #[arg(long, help_heading = "Workload")]
+    pub mount_cost: bool,
+
     /// Run N times under different seeds and report means with 95 % confidence intervals
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
@@ -229,6 +239,8 @@ impl Default for CompareArgs {
             seed: 1,
             warmup: 0,
             limit: None,
+            until: None,
+            mount_cost: false,
             repeat: 1,
             format: None,
             on_error: OnError::Stop,
@@ -695,6 +707,32 @@ pub enum Host {
     },
 }
 
+/// How long the workload is repeated.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Until {
+    /// Until blocks were erased so often on average.
+    MeanErases(f64),
+    /// Until worn blocks leave no room.
+    EndOfLife,
+}
+
+impl FromStr for Until {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Until, String> {
+        if text.trim() == "end-of-life" {
+            return Ok(Until::EndOfLife);
+        }
+        let number =
+            text.split_once('=').filter(|(key, _)| key.trim() == "mean-erases").map(|(_, number)| number.trim());
+        match number.map(str::parse::<f64>) {
+            Some(Ok(mean)) if mean > 0.0 && mean <= 1e9 => Ok(Until::MeanErases(mean)),
+            Some(_) => Err("mean-erases is a number above 0 and up to 1e9, as in mean-erases=20".to_owned()),
+            None => Err("write mean-erases=N, as in mean-erases=20, or end-of-life".to_owned()),
+        }
+    }
+}
+
 impl FromStr for Host {
     type Err = String;
 
@@ -724,7 +762,11 @@ pub enum Buffer {
     },
 }
 
-fn parse_buffer(text: &str) -> Result<Buffer, CliError> {
+/// Reads `none` or `POLICY:SIZE`.
+///
+/// # Errors
+/// An unknown policy, or a size that is none.
+pub(crate) fn parse_buffer(text: &str) -> Result<Buffer, CliError> {
     let names = || ftl::buffer::NAMES.iter().copied();
     let (policy, size) = text.split_once(':').map_or((text, None), |(policy, size)| (policy, Some(size)));
     let policy = policy.trim();

@@ -201,6 +201,8 @@ mod tests {
             seed = 7
             warmup = "10k"
             limit = 5_000_000
+            until = "end-of-life"
+            mount-cost = true
             repeat = 3
             format = "spc"
             on-error = "skip"
@@ -225,7 +227,8 @@ mod tests {
         // What each flag means is tested with the flags; a file means the same, with paths beside itself.
         let line = "ftlab compare /data/t.spc --schemes page,dftl --device x:capacity=8GiB --cache 16KiB,64KiB \
                     --buffer none,bplru:1MiB --gc greedy,fifo --set dftl.gc_low=2 --set dftl-e.batch=false \
-                    --set dftl-e.window=8 --fill steady --host closed:32 --seed 7 --warmup 10k --limit 5M --repeat \
+                    --set dftl-e.window=8 --fill steady --host closed:32 --seed 7 --warmup 10k --limit 5M \
+                    --until end-of-life --mount-cost --repeat \
                     3 --format spc --on-error skip --out-of-range fold --volumes select=2 --time-scale 0.5 \
                     --partial ignore --threads 2 --json /data/a --csv /abs/b --parquet /data/c --html /data/d \
                     --per-request /data/e --series 100ms --verbose";

@@ -196,6 +196,11 @@ impl Source for Replay {
         Ok(())
     }
 
+    fn rewind(&mut self) -> bool {
+        (self.chunk, self.at) = (0, 0);
+        true
+    }
+
     fn intake(&self) -> &Intake {
         &self.shared.intake
     }

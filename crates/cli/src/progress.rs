@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub struct Progress {
     bar: ProgressBar,
     label: Arc<str>,
+    bounded: bool,
     filling: Arc<Filling>,
 }
 
@@ -45,13 +46,13 @@ impl Progress {
         bar.set_style(style(if total.is_some() { BOUNDED } else { COUNTING }));
         let label: Arc<str> = label.into().into();
         bar.set_message(label.to_string());
-        Progress { bar, label, filling: Arc::default() }
+        Progress { bar, label, bounded: total.is_some(), filling: Arc::default() }
     }
 
     /// A run begins to fill its device.
     pub fn fill(&self) -> Fill {
         if self.filling.runs.fetch_add(1, Ordering::Relaxed) == 0 {
-            self.bar.set_style(style(FILLING));
+            self.bar.set_style(style(if self.bounded { FILLING } else { COUNTING }));
             self.bar.set_message(self.message());
         }
         Fill { progress: self.clone(), pages: 0 }
@@ -95,10 +96,10 @@ impl Fill {
 
 impl Drop for Fill {
     fn drop(&mut self) {
-        let Progress { bar, filling, .. } = &self.progress;
+        let Progress { bar, filling, bounded, .. } = &self.progress;
         filling.pages.fetch_add(self.pages, Ordering::Relaxed);
         if filling.runs.fetch_sub(1, Ordering::Relaxed) == 1 {
-            bar.set_style(style(BOUNDED));
+            bar.set_style(style(if *bounded { BOUNDED } else { COUNTING }));
             // What comes is served at another rate.
             bar.reset_eta();
         }

@@ -107,7 +107,13 @@ pub(crate) fn result(scheme: &str, mean: f64, waf: f64, misses: f64) -> SchemeRe
         war: Some(1.9),
         cleaning_seconds: Some(copies as f64 * 225e-6),
         space_utilisation: Some(1.0),
-        erase_count: Some(EraseCount { mean: 12.5, stdev: 2.25, min: 3, max: 31 }),
+        erase_count: Some(EraseCount {
+            mean: 12.5,
+            stdev: 2.25,
+            min: 3,
+            max: 31,
+            histogram: vec![Bin { from: 3, to: 12, blocks: 40 }, Bin { from: 13, to: 31, blocks: 24 }],
+        }),
         flash,
         by_cause,
         ..SchemeResult::default()

@@ -25,6 +25,8 @@ pub struct FailurePlan {
     pub erase_schedule: Vec<u64>,
     /// Probability that an erase fails.
     pub erase_rate: f64,
+    /// Erases that a block endures: every later one fails.
+    pub endurance: Option<u32>,
 }
 
 /// The decorator. See the module's description.
@@ -36,6 +38,8 @@ pub struct Failing<F> {
     programs: u64,
     erases: u64,
     grown_bad: Vec<bool>,
+    /// Erases of each block, if they wear it out.
+    worn: Vec<u32>,
 }
 
 impl<F: Fragile> Failing<F>
@@ -53,7 +57,8 @@ where
             }
         }
         let rng = rng.fork("failures");
-        Failing { inner, plan, rng, programs: 0, erases: 0, grown_bad: vec![false; blocks as usize] }
+        let worn = vec![0; if plan.endurance.is_some() { blocks as usize } else { 0 }];
+        Failing { inner, plan, rng, programs: 0, erases: 0, grown_bad: vec![false; blocks as usize], worn }
     }
 
     /// The wrapped medium.
@@ -87,8 +92,12 @@ where
         self.erases += 1;
         let fails = self.grown_bad[block.index()]
             || self.plan.erase_schedule.binary_search(&number).is_ok()
-            || (self.plan.erase_rate > 0.0 && self.rng.chance(self.plan.erase_rate));
+            || (self.plan.erase_rate > 0.0 && self.rng.chance(self.plan.erase_rate))
+            || self.plan.endurance.is_some_and(|endurance| self.worn[block.index()] >= endurance);
         self.grown_bad[block.index()] |= fails;
+        if let Some(erases) = self.worn.get_mut(block.index()) {
+            *erases += u32::from(!fails);
+        }
         fails
     }
 }
@@ -149,6 +158,11 @@ where
         Ok(self.inner.erase(block, cause)?)
     }
 
+    #[inline(always)]
+    fn hint(&self, ppn: Ppn, word: usize) {
+        self.inner.hint(ppn, word);
+    }
+
     fn chain(&mut self, next: Chain) -> Chain {
         self.inner.chain(next)
     }
@@ -200,6 +214,17 @@ mod tests {
         assert_eq!(put(&mut chip, 2).unwrap_err().0, FaultKind::ProgramFailed);
         assert_eq!(chip.erase(Block(0), Cause::DataGc).unwrap_err().0, FaultKind::EraseFailed);
         assert!(put(&mut chip, 4).is_ok());
+        assert_eq!(chip.grown_bad_count(), 1);
+    }
+
+    #[test]
+    fn a_block_endures_so_many_erases() {
+        let mut chip = chip(FailurePlan { endurance: Some(3), ..FailurePlan::default() });
+        for _ in 0..3 {
+            chip.erase(Block(5), Cause::DataGc).unwrap();
+        }
+        assert_eq!(chip.erase(Block(5), Cause::DataGc).unwrap_err().0, FaultKind::EraseFailed);
+        assert!(chip.erase(Block(6), Cause::DataGc).is_ok());
         assert_eq!(chip.grown_bad_count(), 1);
     }
 

@@ -499,8 +499,8 @@ impl<S: Store, R: Record> Nand<S, R> {
         self.refuse_program(Ppn(page as u32), Mode::Normal)
     }
 
-    /// Copies the host pages of a run to `targets`, for each of which `rest` has a bit; without `LOGS` up to the first log
-    /// page, so that runs of data pages need not look at kinds. The bits left.
+    /// Copies the host pages of a run to `targets`, for each of which `rest` has a bit; without `LOGS` up to the first
+    /// log page, so that runs of data pages need not look at kinds. The bits left.
     #[inline(always)]
     fn copy_words<const LOGS: bool>(
         &mut self,

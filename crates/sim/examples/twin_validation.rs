@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use ftl::Settings;
 use ftl::schemes;
 use sim::device::DeviceSpec;
-use sim::experiment::{Config, Fill, Medium, Outcome, PartialPages, Unobserved, run};
+use sim::experiment::{Config, Fill, Medium, Outcome, PartialPages, Unobserved, Until, run};
 use sim::host::HostModel;
 use sim::workload::adapt::{Adaptation, Fit, adapt};
 use sim::workload::format::{OpenOptions, TraceFile};
@@ -108,6 +108,8 @@ fn put_through(scheme: &str, requests: &[Request], capacity: u64) -> Result<Outc
         partial: PartialPages::ReadModifyWrite,
         medium: Medium::Brief,
         warmup: 0,
+        until: Until::WorkloadEnds,
+        mount: false,
         series_ns: 0,
     };
     let outcome = run(&config, &mut *source, &mut Unobserved)?;

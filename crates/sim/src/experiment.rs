@@ -10,7 +10,7 @@ use crate::report::{self, Interval, RequestRecord, SchemeResult, ratio};
 use crate::summary::{Counts, Driven, parameters};
 use crate::workload::{Operation, Request, Source, WorkloadError};
 use flash::device::Device;
-use flash::{Brief, Cause, Clocked, Flash, Full, Lpn, Nand, NoData, Op, Rng, Tally, Timeline};
+use flash::{Brief, Cause, Clocked, Failing, FailurePlan, Flash, Full, Lpn, Nand, NoData, Op, Rng, Tally, Timeline};
 use ftl::schemes::{self, Visitor};
 use ftl::{ConfigError, Error, Ftl, Scheme, Settings, buffer};
 use std::time::Instant;
@@ -54,6 +54,17 @@ pub enum PartialPages {
     Ignore,
 }
 
+/// How long the workload is repeated.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Until {
+    /// It is served once.
+    WorkloadEnds,
+    /// To the end of the iteration in which blocks have been erased so often on average, in the measured phase.
+    MeanErases(f64),
+    /// Until worn blocks leave no room. A block fails the first erase beyond the device's endurance.
+    EndOfLife,
+}
+
 /// What the medium keeps of each page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Medium {
@@ -84,6 +95,10 @@ pub struct Config {
     pub medium: Medium,
     /// Requests served before measuring begins.
     pub warmup: u64,
+    /// How long the workload is repeated. The source can be rewound, and there is no warm-up, unless it is served once.
+    pub until: Until,
+    /// Whether to mount the device from flash afterwards and report what that takes ([`report::MOUNT`]).
+    pub mount: bool,
     /// Length of an interval of the series in simulated time, ns; 0 for no series.
     pub series_ns: u64,
 }
@@ -135,6 +150,9 @@ pub enum RunError {
     /// The workload failed.
     #[error(transparent)]
     Workload(#[from] WorkloadError),
+    /// The workload cannot be repeated until the device is worn.
+    #[error("{0}")]
+    Endless(&'static str),
 }
 
 /// A finished run: the result, and the pages that its requests came to.
@@ -155,12 +173,15 @@ pub fn run(config: &Config, source: &mut dyn Source, observer: &mut dyn Observer
     let name = config.scheme;
     let unknown = || RunError::UnknownScheme(name.to_owned());
     let work = Work { config, source, observer };
-    // A buffer is compiled in where there is one, so that without it nothing asks for it. The recoverable medium is for
-    // looking at the simulator itself: one loop does for both.
+    // A buffer is compiled in where there is one, so that without it nothing asks for it. The medium that wears out is
+    // recoverable too, and one loop does for whatever is not the plain run.
     match config.medium {
+        Medium::Recoverable => buffer::visit::<Timeline<Failing<Nand<NoData, Full>>>, _>(name, work),
+        Medium::Brief if config.until == Until::EndOfLife || config.mount => {
+            buffer::visit::<Timeline<Failing<Nand<NoData, Full>>>, _>(name, work)
+        }
         Medium::Brief if config.is_buffered() => buffer::visit::<Timeline<Nand<NoData, Brief>>, _>(name, work),
         Medium::Brief => schemes::visit::<Timeline<Nand<NoData, Brief>>, _>(name, work),
-        Medium::Recoverable => buffer::visit::<Timeline<Nand<NoData, Full>>, _>(name, work),
     }
     .ok_or_else(unknown)?
 }
@@ -173,17 +194,49 @@ impl Config {
 }
 
 /// A medium that runs are measured on.
-trait Measured: Flash<User = ()> + Clocked {
-    fn new(device: &Device) -> Self;
+trait Measured: Flash<User = ()> + Clocked + Sized {
+    fn new(config: &Config) -> Self;
     fn reset(&mut self);
+    /// Blocks that failed an erase.
+    fn worn_out(&self) -> u32;
+    /// Mounts the scheme from flash alone, if the medium keeps what that needs: the commands that it took.
+    fn mount<S: Ftl<Self>>(&mut self, config: &Config) -> Option<Tally>;
 }
 
-impl<R: flash::Record> Measured for Timeline<Nand<NoData, R>> {
-    fn new(device: &Device) -> Self {
+impl Measured for Timeline<Nand<NoData, Brief>> {
+    fn new(config: &Config) -> Self {
+        let device = &config.device;
         Timeline::new(Nand::new(device.geometry), device.timing, device.server)
     }
     fn reset(&mut self) {
         Timeline::reset(self);
+    }
+    fn worn_out(&self) -> u32 {
+        0
+    }
+    fn mount<S: Ftl<Self>>(&mut self, _: &Config) -> Option<Tally> {
+        None
+    }
+}
+
+impl Measured for Timeline<Failing<Nand<NoData, Full>>> {
+    fn new(config: &Config) -> Self {
+        let device = &config.device;
+        let endurance = device.endurance.filter(|_| config.until == Until::EndOfLife);
+        let plan = FailurePlan { endurance, ..FailurePlan::default() };
+        let chip = Failing::new(Nand::new(device.geometry), plan, config.seed);
+        Timeline::new(chip, device.timing, device.server)
+    }
+    fn reset(&mut self) {
+        Timeline::reset(self);
+    }
+    fn worn_out(&self) -> u32 {
+        self.inner().grown_bad_count()
+    }
+    fn mount<S: Ftl<Self>>(&mut self, config: &Config) -> Option<Tally> {
+        let before = self.tally().clone();
+        let mounted = S::mount(self, config.device.logical_pages, &config.settings);
+        matches!(mounted, Ok(Ok(_))).then(|| self.tally().since(&before))
     }
 }
 
@@ -198,7 +251,7 @@ impl<F: Measured> Visitor<F> for Work<'_> {
 
     fn visit<S: Ftl<F>>(self, row: &'static Scheme) -> Self::Output {
         let Work { config, source, observer } = self;
-        let mut flash = F::new(&config.device);
+        let mut flash = F::new(config);
         let built = S::format(&mut flash, config.device.logical_pages, &config.settings)
             .map_err(|error| RunError::Config { scheme: row.name, error })?;
         let began = wall_clock();
@@ -220,7 +273,11 @@ impl<F: Measured> Visitor<F> for Work<'_> {
         let mut run = Run::new(config, scheme, flash);
         let fill_seconds = began.elapsed();
         let (ended, measured, fill_extra) = run.serve(source, observer)?;
-        let mut outcome = run.finish(row, ended);
+        let state_bytes = config.mount.then(|| run.scheme.save().len() as u64);
+        let (mut outcome, mut flash) = run.finish(row, ended);
+        if let Some(state_bytes) = state_bytes {
+            note_mount::<F, S>(config, &mut flash, state_bytes, &mut outcome.result);
+        }
         outcome.result.wall_seconds = measured;
         outcome.result.fill_wall_seconds = fill_seconds.as_secs_f64() + fill_extra;
         outcome.workload.sha256 = source.intake().sha256.clone();
@@ -354,6 +411,22 @@ struct Run<'a, F, S> {
     last_arrival_ns: u64,
     last_end_ns: u64,
     drained: Option<Drained>,
+    iterations: Iterations,
+    /// Iterations that were served, the last one in part.
+    iterated: Option<f64>,
+}
+
+/// How often the workload was served.
+#[derive(Clone, Copy, Default)]
+struct Iterations {
+    whole: u64,
+    /// Requests of one; 0 while that is not known.
+    requests: u64,
+    /// Requests, and programs, by the end of the last whole one.
+    served: u64,
+    programs: u64,
+    /// What is added to the arrivals of the present one, so that it follows the one before.
+    shift_ns: u64,
 }
 
 /// What it took to write what a write buffer still held at the end.
@@ -400,6 +473,8 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
             last_arrival_ns: 0,
             last_end_ns: 0,
             drained: None,
+            iterations: Iterations::default(),
+            iterated: None,
         }
     }
 
@@ -410,6 +485,8 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
         let began = wall_clock();
         let mut measuring = began;
         let mut served = 0u64;
+        // Requests taken from the source in this iteration.
+        let mut taken = 0u64;
         let records = observer.wants_records();
         let mut ended = report::COMPLETE.to_owned();
         'run: loop {
@@ -421,7 +498,18 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
             batch.clear();
             source.fill(&mut batch, limit)?;
             if batch.is_empty() {
-                break;
+                if self.config.until == Until::WorkloadEnds || self.is_worn(served)? {
+                    break;
+                }
+                if !source.rewind() {
+                    return Err(RunError::Endless("the workload cannot be repeated"));
+                }
+                taken = 0;
+                continue;
+            }
+            taken += batch.len() as u64;
+            if self.iterations.shift_ns > 0 {
+                batch.iter_mut().for_each(|request| request.arrival_ns += self.iterations.shift_ns);
             }
             // The first page of each request stands for it in the hints.
             pages.clear();
@@ -437,9 +525,13 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
                         }
                     }
                     Err(error) => {
+                        served += i as u64;
                         ended = match error {
-                            Error::Full => format!("device full: {error}, at request {}", served + i as u64 + 1),
-                            Error::Flash(_) => format!("{error}, at request {}", served + i as u64 + 1),
+                            Error::Full if self.config.until == Until::EndOfLife && self.flash.worn_out() > 0 => {
+                                report::END_OF_LIFE.to_owned()
+                            }
+                            Error::Full => format!("device full: {error}, at request {}", served + 1),
+                            Error::Flash(_) => format!("{error}, at request {}", served + 1),
                         };
                         break 'run;
                     }
@@ -467,8 +559,41 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
         {
             ended = format!("{error}, while the write buffer was drained");
         }
+        if self.config.until != Until::WorkloadEnds {
+            let Iterations { whole, requests, served: before, .. } = self.iterations;
+            // A run that ended in its first iteration has not seen how long that is.
+            while requests == 0 && !batch.is_empty() {
+                batch.clear();
+                source.fill(&mut batch, BATCH)?;
+                taken += batch.len() as u64;
+            }
+            let requests = if requests == 0 { taken } else { requests };
+            self.iterated = ratio((served - before) as f64, requests as f64).map(|part| whole as f64 + part);
+        }
         self.close_window();
         Ok((ended, measuring.elapsed().as_secs_f64(), (measuring - began).as_secs_f64()))
+    }
+
+    /// An iteration is over; whether the device is as worn as it was to be.
+    fn is_worn(&mut self, served: u64) -> Result<bool, RunError> {
+        let Iterations { whole, served: before, programs, .. } = self.iterations;
+        let now = self.flash.tally().of(Op::Program);
+        // The second iteration may be the first that finds all of its pages in a write buffer.
+        if served == before || whole > 0 && now == programs {
+            return Err(RunError::Endless(
+                "the workload programs nothing: it wears no block, however often it is repeated",
+            ));
+        }
+        self.iterations = Iterations {
+            whole: whole + 1,
+            requests: served - before,
+            served,
+            programs: now,
+            shift_ns: if self.config.host == HostModel::Open { self.last_arrival_ns } else { 0 },
+        };
+        let blocks = f64::from(self.config.device.geometry.block_count());
+        let mean = self.flash.tally().of(Op::Erase) as f64 / blocks;
+        Ok(matches!(self.config.until, Until::MeanErases(asked) if mean >= asked))
     }
 
     fn end_warmup(&mut self) {
@@ -651,7 +776,7 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
         window.response.clear();
     }
 
-    fn finish(self, row: &'static Scheme, ended: String) -> Outcome {
+    fn finish(self, row: &'static Scheme, ended: String) -> (Outcome, F) {
         let tally = self.flash.tally().since(&self.base);
         let driven = Driven {
             row,
@@ -678,9 +803,29 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
             let arrivals = (self.last_arrival_ns - self.base_ns) as f64 * 1e-9;
             result.set_backlog(arrivals, seconds - arrivals, self.counts.requests);
         }
+        result.until = self.iterated.map(|iterations| report::Until {
+            iterations,
+            host_bytes_written: self.counts.write_pages * self.page_bytes,
+            worn_out_blocks: (self.config.until == Until::EndOfLife).then(|| self.flash.worn_out().into()),
+        });
         result.series = self.window.map(|window| window.done).unwrap_or_default();
-        Outcome { result, workload: self.counts.workload() }
+        (Outcome { result, workload: self.counts.workload() }, self.flash)
     }
+}
+
+/// Power is cut after the run: what a mount from flash takes, one command after another, and what it would take to read
+/// the controller's state instead, had it been written to metadata pages before.
+fn note_mount<F: Measured, S: Ftl<F>>(config: &Config, flash: &mut F, state_bytes: u64, result: &mut SchemeResult) {
+    let Some(tally) = flash.mount::<S>(config) else { return };
+    let seconds = |op: Op, count: u64| flash.command_ns(op, false) as f64 * count as f64 * 1e-9;
+    let scan: f64 = Op::ALL.iter().map(|&op| seconds(op, tally.of(op))).sum();
+    let state_reads = state_bytes.div_ceil(u64::from(config.device.geometry.page_bytes));
+    let whole = [tally.of(Op::OobRead), tally.of(Op::Read), tally.of(Op::Program), tally.of(Op::Erase), state_bytes];
+    for (key, value) in report::MOUNT.iter().zip(whole) {
+        result.extra.insert((*key).to_owned(), value.into());
+    }
+    result.extra.insert(report::MOUNT_SECONDS.to_owned(), scan.into());
+    result.extra.insert(report::STATE_SECONDS.to_owned(), seconds(Op::Read, state_reads).into());
 }
 
 #[cfg(test)]

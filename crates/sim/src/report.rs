@@ -20,9 +20,19 @@ pub const SCHEMA: u32 = 1;
 /// The value of [`SchemeResult::ended`] of a run that served its whole workload.
 pub const COMPLETE: &str = "complete";
 
+/// The value of [`SchemeResult::ended`] of a run that was to go on until worn blocks leave no room, and did.
+pub const END_OF_LIFE: &str = "end of life";
+
 /// The value of [`SchemeResult::ended`] of a run that was stopped by the user.
 pub const INTERRUPTED: &str = "interrupted";
 
+/// Keys in [`SchemeResult::extra`] of what a mount from flash took: reads of spare areas and of pages, programs, erases;
+/// and the bytes of the controller's state that it found again.
+pub const MOUNT: [&str; 5] = ["mount_oob_reads", "mount_reads", "mount_programs", "mount_erases", "mount_state_bytes"];
+/// And of how long the mount takes, one command after another, in seconds.
+pub const MOUNT_SECONDS: &str = "mount_seconds";
+/// And of how long it would take to read that state from metadata pages.
+pub const STATE_SECONDS: &str = "mount_state_seconds";
 /// The key in [`SchemeResult::extra`] of how long after the last arrival of an open loop the last request ended, in
 /// simulated seconds.
 pub const BACKLOG: &str = "backlog_seconds";
@@ -86,7 +96,7 @@ pub struct SchemeResult {
     pub scheme: String,
     /// Every parameter of the scheme as resolved, defaults included.
     pub params: Fields,
-    /// How the run ended: [`COMPLETE`], [`INTERRUPTED`], or `"device full: …"`.
+    /// How the run ended: [`COMPLETE`], [`END_OF_LIFE`], [`INTERRUPTED`], or `"device full: …"`.
     pub ended: String,
     /// Wall-clock seconds of the measured phase alone.
     pub wall_seconds: f64,
@@ -141,6 +151,12 @@ pub struct SchemeResult {
     /// Erases of each block in the measured phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub erase_count: Option<EraseCount>,
+    /// What wear levelling took; absent where it is off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wear_levelling: Option<WearLevelling>,
+    /// How far a run came that repeats its workload; absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Until>,
     /// The scheme's own counters.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extra: Fields,
@@ -268,6 +284,66 @@ pub struct EraseCount {
     pub min: u64,
     /// The most worn block's.
     pub max: u64,
+    /// Blocks by their erases, from the least to the most, in at most [`MOST_BINS`] ranges of equal width.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub histogram: Vec<Bin>,
+}
+
+/// Ranges of a histogram of erases, at the most.
+pub const MOST_BINS: u64 = 32;
+
+/// Blocks of about the same wear.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bin {
+    /// The fewest erases of such a block.
+    pub from: u64,
+    /// The most.
+    pub to: u64,
+    /// How many blocks.
+    pub blocks: u64,
+}
+
+impl EraseCount {
+    /// The distribution of these counts; nothing of no blocks.
+    pub fn of(counts: &[u64]) -> Option<EraseCount> {
+        let (min, max) = (*counts.iter().min()?, *counts.iter().max()?);
+        let n = counts.len() as f64;
+        let mean = counts.iter().sum::<u64>() as f64 / n;
+        let variance = counts.iter().map(|&count| (count as f64 - mean).powi(2)).sum::<f64>() / n;
+        let width = (max - min + 1).div_ceil(MOST_BINS);
+        let mut histogram: Vec<Bin> = (min..=max)
+            .step_by(width as usize)
+            .map(|from| Bin { from, to: (from + width - 1).min(max), blocks: 0 })
+            .collect();
+        counts.iter().for_each(|&count| histogram[((count - min) / width) as usize].blocks += 1);
+        Some(EraseCount { mean, stdev: variance.sqrt(), min, max, histogram })
+    }
+}
+
+/// What it took to even out wear.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WearLevelling {
+    /// Pages that were copied.
+    pub copies: u64,
+    /// Blocks that were erased.
+    pub erases: u64,
+    /// Time of all its commands, in seconds of flash time.
+    pub seconds: f64,
+    /// That time in percent of the cleaning cost (`cleaning_seconds`), which it is no part of; absent without cleaning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub percent_of_cleaning: Option<f64>,
+}
+
+/// A run that repeated its workload until the device was worn.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Until {
+    /// How often the workload was served; the last time may be a part of it.
+    pub iterations: f64,
+    /// Bytes that the host wrote, whole pages.
+    pub host_bytes_written: u64,
+    /// Blocks that failed an erase, of those that endure a number of them; absent where blocks endure any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worn_out_blocks: Option<u64>,
 }
 
 /// One interval of a run in simulated time.
@@ -408,6 +484,11 @@ impl SchemeResult {
     /// Whether the whole workload was served.
     pub fn is_complete(&self) -> bool {
         self.ended == COMPLETE
+    }
+
+    /// Whether it ended before it was to.
+    pub fn ended_early(&self) -> bool {
+        !self.is_complete() && self.ended != END_OF_LIFE
     }
 
     /// Whether the run was an open loop that the device did not keep up with: its response times then measure how long
@@ -584,7 +665,9 @@ mod tests {
             cache: Some(Cache::of(10, 7, 2)),
             merges: Some(Merges::default()),
             space_utilisation: Some(1.0),
-            erase_count: Some(EraseCount::default()),
+            erase_count: EraseCount::of(&[1, 3]),
+            wear_levelling: Some(WearLevelling { percent_of_cleaning: Some(1.0), ..WearLevelling::default() }),
+            until: Some(Until { worn_out_blocks: Some(1), ..Until::default() }),
             extra: Fields::from([("prefetches".into(), json!(3))]),
             series: vec![Interval { waf: Some(1.0), mean_us: Some(2.0), p99_us: Some(4.0), ..Interval::default() }],
             ..SchemeResult::default()
@@ -623,7 +706,7 @@ mod tests {
             sorted(
                 "scheme params ended wall_seconds fill_wall_seconds sram_bytes sram response_us service_us queue_us \
                  flash by_cause waf waf_bytes war cleaning_seconds tp_overhead t_pc cache merges space_utilisation \
-                 erase_count extra series repeats"
+                 erase_count wear_levelling until extra series repeats"
             )
         );
         let latency = "mean stdev p50 p95 p99 p999 p9999 max";
@@ -634,10 +717,28 @@ mod tests {
         assert_eq!(keys(&result["by_cause"]["host"]), sorted("reads oob_reads programs partial_programs erases us"));
         assert_eq!(keys(&result["cache"]), sorted("accesses hits misses hit_ratio writebacks wb_ratio"));
         assert_eq!(keys(&result["merges"]), sorted("switch partial full"));
-        assert_eq!(keys(&result["erase_count"]), sorted("mean stdev min max"));
+        assert_eq!(keys(&result["erase_count"]), sorted("mean stdev min max histogram"));
+        assert_eq!(keys(&result["erase_count"]["histogram"][0]), sorted("from to blocks"));
+        assert_eq!(keys(&result["wear_levelling"]), sorted("copies erases seconds percent_of_cleaning"));
+        assert_eq!(keys(&result["until"]), sorted("iterations host_bytes_written worn_out_blocks"));
         assert_eq!(keys(&result["series"][0]), sorted("seconds requests iops waf free_blocks mean_us p99_us"));
         assert_eq!(keys(&result["repeats"]), sorted("n metrics"));
         assert_eq!(keys(&result["repeats"]["metrics"]["waf"]), sorted("mean half_width_95"));
+    }
+
+    #[test]
+    fn erase_counts_are_binned() {
+        let bins = |counts: &[u64]| {
+            let histogram = EraseCount::of(counts).unwrap().histogram;
+            histogram.iter().map(|bin| (bin.from, bin.to, bin.blocks)).collect::<Vec<_>>()
+        };
+        assert_eq!(bins(&[4, 4, 6]), [(4, 4, 2), (5, 5, 0), (6, 6, 1)]);
+        assert_eq!(bins(&[7]), [(7, 7, 1)]);
+        let counts: Vec<u64> = (10..=110).collect();
+        let wide = bins(&counts);
+        assert_eq!((wide.len(), wide[0], wide[25]), (26, (10, 13, 4), (110, 110, 1)));
+        assert!(bins(&[0, 1 << 40]).len() <= MOST_BINS as usize);
+        assert_eq!(EraseCount::of(&[]), None);
     }
 
     #[test]

@@ -2,8 +2,9 @@
 //!
 //! Commands, memory and counters are read off the medium and the scheme; times are left to whoever measured them.
 
-use crate::report::{self, Cache, EraseCount, SchemeResult, ratio};
+use crate::report::{self, Cache, EraseCount, SchemeResult, WearLevelling, ratio};
 use flash::{Cause, Op, Tally};
+use ftl::parts::wear::WEAR_LEVELLING;
 use ftl::{CacheCounters, Scheme, Settings, Value};
 
 /// What the host asked for, after requests were cut at page borders.
@@ -118,7 +119,18 @@ impl Driven<'_> {
             result.cleaning_seconds = Some(cleaning * 1e-6);
             let host_us = host_pages * command_ns(Op::Program, false) as f64 * 1e-3;
             result.war = ratio(host_us + cleaning, host_us);
-            result.erase_count = erase_count(erases);
+            let [now, before] = erases;
+            let counts: Vec<u64> = now.iter().zip(before).map(|(&now, &before)| u64::from(now - before)).collect();
+            result.erase_count = EraseCount::of(&counts);
+            if settings.get(WEAR_LEVELLING.name).is_some_and(|mode| mode != WEAR_LEVELLING.default) {
+                let levelling = us(Cause::WearLevelling);
+                result.wear_levelling = Some(WearLevelling {
+                    copies: tally.get(Cause::WearLevelling, Op::Program),
+                    erases: tally.get(Cause::WearLevelling, Op::Erase),
+                    seconds: levelling * 1e-6,
+                    percent_of_cleaning: ratio(100.0 * levelling, cleaning),
+                });
+            }
         }
         if let Some(cache) = cache {
             result.cache = Some(Cache::of(cache.accesses, cache.hits, cache.writebacks));
@@ -163,13 +175,4 @@ pub fn parameters(settings: &Settings) -> report::Fields {
             (name.to_owned(), value)
         })
         .collect()
-}
-
-/// Erases of the run over all blocks.
-fn erase_count([now, before]: [&[u32]; 2]) -> Option<EraseCount> {
-    let counts: Vec<u64> = now.iter().zip(before).map(|(&now, &before)| u64::from(now - before)).collect();
-    let n = counts.len() as f64;
-    let mean = counts.iter().sum::<u64>() as f64 / n;
-    let variance = counts.iter().map(|&count| (count as f64 - mean).powi(2)).sum::<f64>() / n;
-    Some(EraseCount { mean, stdev: variance.sqrt(), min: *counts.iter().min()?, max: *counts.iter().max()? })
 }

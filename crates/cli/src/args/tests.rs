@@ -46,8 +46,8 @@ fn every_flag_of_compare() {
     let args = compare(
         "t.spc --schemes page,dftl --device x:capacity=8GiB,spare=0.07 --cache 16KiB,64KiB --gc greedy,fifo \
          --buffer none,bplru:1MiB --set dftl.gc_low=2 --set dftl-e.x=a=b --fill steady --host closed:32 --seed 7 \
-         --warmup 10k --limit 5M --repeat 3 --format spc --on-error skip --out-of-range fold --volumes select=2 \
-         --time-scale 0.5 --partial ignore --threads 2 --json a --csv b --parquet c --html d --per-request e \
+         --warmup 10k --limit 5M --until mean-erases=20 --mount-cost --repeat 3 --format spc --on-error skip --out-of-range fold \
+         --volumes select=2 --time-scale 0.5 --partial ignore --threads 2 --json a --csv b --parquet c --html d --per-request e \
          --series 100ms \
          --verbose",
     );
@@ -72,6 +72,8 @@ fn every_flag_of_compare() {
             seed: 7,
             warmup: 10_000,
             limit: Some(5_000_000),
+            until: Some(Until::MeanErases(20.0)),
+            mount_cost: true,
             repeat: 3,
             format: Some("spc".into()),
             on_error: OnError::Skip,
@@ -166,6 +168,9 @@ fn errors_are_one_line_that_names_the_fault() {
         ("compare --host closed:0", "the queue depth is a number from 1 to 65536"),
         ("compare --time-scale 0", "a factor is a number above 0"),
         ("compare --limit 0", "it must be at least 1"),
+        ("compare --until mean-erases=0", "mean-erases is a number above 0"),
+        ("compare --until mean-erases=inf", "mean-erases is a number above 0"),
+        ("compare --until forever", "write mean-erases=N, as in mean-erases=20, or end-of-life"),
         ("compare --repeat 0", "0 is not in 1..=1000"),
         ("compare --seed x", "a seed is a whole number from 0 to 2^64 - 1"),
         ("check --threads 0", "a number of threads is 1 to 1024"),

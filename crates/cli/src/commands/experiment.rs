@@ -6,7 +6,7 @@
 
 use super::Ended;
 use super::compare::{CACHE, Combination, Known, Plan, Workload, deliver, plan};
-use crate::args::{CompareArgs, Fill, Host, OutOfRange, Partial};
+use crate::args::{self, CompareArgs, Fill, Host, OutOfRange, Partial};
 use crate::error::CliError;
 use crate::feed::{BEHIND, Drain, Limited, Received, Recorder, Shared, broadcast};
 use crate::per_request::PerRequest;
@@ -16,7 +16,7 @@ use crate::workload::{GENERATED_BYTES, Opened, Origin, Space};
 use flash::device::{CellKind, Device};
 use ftl::{Scheme, Settings, Value, buffer};
 use sim::device::DeviceSpec;
-use sim::experiment::{self, Config, Medium, Observer, Outcome, PartialPages, RunError, Unobserved};
+use sim::experiment::{self, Config, Medium, Observer, Outcome, PartialPages, RunError, Unobserved, Until};
 use sim::host::HostModel;
 use sim::report::{self, Fields, Report, RequestRecord, SchemeResult};
 use sim::workload::adapt::{self, Adaptation, Fit, adapt};
@@ -201,6 +201,8 @@ pub(super) fn try_on(Settled { row, settings, .. }: &Settled, device: &Device) -
         partial: PartialPages::Ignore,
         medium: Medium::Brief,
         warmup: 0,
+        until: Until::WorkloadEnds,
+        mount: false,
         series_ns: 0,
     };
     experiment::run(&config, &mut Nothing(Intake::default()), &mut Unobserved).map(drop).map_err(run_error)
@@ -261,6 +263,7 @@ impl Experiment<'_> {
             return Ok(None);
         }
         let fitted = self.fit(&read.profile)?;
+        self.check_until(&read, &fitted.device)?;
         let host = match args.host {
             Some(Host::Open) => HostModel::Open,
             Some(Host::Closed { depth }) => HostModel::Closed(depth),
@@ -273,7 +276,8 @@ impl Experiment<'_> {
         let sha256 = read.profile.sha256.clone();
         let total = self.requests(&read.profile) * self.rows.len() as u64 * u64::from(args.repeat);
         self.progress.finish();
-        self.progress = Progress::new(Some(total), self.label);
+        // How often the workload will be repeated nobody knows.
+        self.progress = Progress::new(Some(total).filter(|_| args.until.is_none()), self.label);
         let threads = args.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
         // A trace is the same under every seed; a generator is not, so as many seeds at a time as keep the cores busy.
         let together = match self.origin.is_seeded() {
@@ -421,6 +425,40 @@ impl Experiment<'_> {
         Ok(format!("The addresses span {span_text}, the device exports {capacity_text}: {how}."))
     }
 
+    fn until(&self) -> Until {
+        match self.args.until {
+            None => Until::WorkloadEnds,
+            Some(args::Until::MeanErases(mean)) => Until::MeanErases(mean),
+            Some(args::Until::EndOfLife) => Until::EndOfLife,
+        }
+    }
+
+    /// Whether the workload can be repeated until the device is worn.
+    fn check_until(&self, read: &Read, device: &Device) -> Result<(), CliError> {
+        let args = self.args;
+        let Some(until) = args.until else { return Ok(()) };
+        let refuse = |what: &str| Err(CliError::new(what).within("--until"));
+        if read.profile.writes.requests == 0 {
+            return refuse("the workload writes nothing: it wears no block, however often it is repeated");
+        }
+        if args.warmup > 0 {
+            return refuse("the requests of a warm-up would be repeated too; leave --warmup out");
+        }
+        if read.kept.is_none() {
+            return refuse("the workload does not fit in memory, from where it is repeated; give --limit");
+        }
+        if self.rows.iter().any(|row| !row.row.keeps_data) {
+            return refuse("the scheme null erases nothing; leave it out");
+        }
+        if until == args::Until::EndOfLife && device.endurance.is_none() {
+            return refuse(&format!(
+                "how often a block of {} can be erased is not known; give --device {0}:endurance=N",
+                device.name
+            ));
+        }
+        Ok(())
+    }
+
     /// Builds every combination once, so that the last does not fail after the first ran for an hour.
     fn try_on(&self, fitted: &Fitted) -> Result<(), CliError> {
         self.rows.iter().try_for_each(|row| try_on(row, &fitted.device))
@@ -452,6 +490,8 @@ impl Experiment<'_> {
             },
             medium: Medium::Brief,
             warmup: args.warmup,
+            until: self.until(),
+            mount: args.mount_cost,
             series_ns: args.series.unwrap_or(0),
         }
     }

@@ -30,6 +30,8 @@ const ORDER: &[&str] = &[
     "by_cause",
     "space_utilisation",
     "erase_count",
+    "wear_levelling",
+    "until",
     "sram_bytes",
     "sram",
     "extra",

@@ -1,13 +1,13 @@
 //! One page that explains a report: tables, and plots as inline SVG. It loads nothing, runs nothing, follows the
 //! reader's light or dark scheme, and says every number of its plots in a table or a tooltip too.
 
-use super::table::{columns, estimates};
-use super::{causes, headline, labels, meaning, phrase};
+use super::table::{Estimates, columns, estimates};
+use super::{causes, headline, labels, meaning, mount, phrase, wear};
 use crate::error::CliError;
 use crate::output;
 use crate::units;
 use serde_json::Value;
-use sim::report::{Interval, Report};
+use sim::report::{Interval, Report, SchemeResult};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -41,6 +41,12 @@ pub fn render(report: &Report) -> String {
     if report.results.iter().any(|result| result.response_us.is_some()) {
         page.push_str(&section("Response times", &(percentiles(report) + &latency_table(report))));
     }
+    if let Some(rows) = wear::rows(report) {
+        page.push_str(&section("How blocks were worn", &(small(rows) + &erases(report))));
+    }
+    if let Some(rows) = mount::rows(report) {
+        page.push_str(&section("Mounting after a power cut", &small(rows)));
+    }
     if report.results.iter().any(|result| result.series.len() > 1) {
         page.push_str(&section("Over simulated time", &series(report)));
     }
@@ -51,12 +57,18 @@ pub fn render(report: &Report) -> String {
 
 /// Means over repeated runs with their confidence; empty without them.
 fn confidence(report: &Report) -> String {
-    let Some((columns, rows)) = estimates(report) else { return String::new() };
+    let Some(estimates) = estimates(report) else { return String::new() };
     let runs = report.results.iter().find_map(|result| result.repeats.as_ref()).map_or(0, |repeats| repeats.n);
-    let mut html = format!(
+    format!(
         "<p class=\"note\">Means over {runs} runs under different seeds, with the half-width of the 95 % confidence \
-         interval:</p>\n<div class=\"scroll\"><table>\n<thead><tr><th scope=\"col\">scheme</th>"
-    );
+         interval:</p>\n{}",
+        small(estimates)
+    )
+}
+
+/// A table of labels and cells.
+fn small((columns, rows): Estimates) -> String {
+    let mut html = "<div class=\"scroll\"><table>\n<thead><tr><th scope=\"col\">scheme</th>".to_owned();
     for (title, unit) in columns {
         let _ = write!(html, "<th scope=\"col\">{title}<br><small>{unit}</small></th>");
     }
@@ -97,7 +109,7 @@ fn summary(report: &Report) -> String {
     if best.iter().flatten().any(|&best| best) {
         html.push_str("<p class=\"note\">Bold: best of its column.</p>\n");
     }
-    for (label, result) in labels(report).iter().zip(&report.results).filter(|(_, result)| !result.is_complete()) {
+    for (label, result) in labels(report).iter().zip(&report.results).filter(|(_, result)| result.ended_early()) {
         let _ = writeln!(html, "<p class=\"warning\">{} ended early: {}</p>", escape(label), escape(&result.ended));
     }
     html
@@ -273,6 +285,35 @@ fn series(report: &Report) -> String {
         }
     }
     html
+}
+
+/// The share of the blocks that were erased at most so often.
+fn erases(report: &Report) -> String {
+    let labels = labels(report);
+    let line = |(label, result): (&String, &SchemeResult)| {
+        let histogram = result.erase_count.as_ref().map(|count| &count.histogram[..]).unwrap_or_default();
+        let blocks = histogram.iter().map(|bin| bin.blocks).sum::<u64>() as f64;
+        let mut below = 0;
+        let points = histogram.iter().map(|bin| {
+            below += bin.blocks;
+            (bin.to as f64, 100.0 * below as f64 / blocks)
+        });
+        let first = histogram.first().map(|bin| (bin.from as f64, 0.0));
+        Line { label: label.clone(), points: first.into_iter().chain(points).collect() }
+    };
+    let lines: Vec<Line> = labels.iter().zip(&report.results).map(line).collect();
+    let most = lines.iter().flat_map(|line| line.points.last()).map(|&(erases, _)| erases).fold(0.0, f64::max);
+    if most == 0.0 {
+        return String::new();
+    }
+    let step = nice_step(most / 6.0).max(1.0);
+    let ticks: Vec<(f64, String)> = (0..=6)
+        .map(|index| index as f64 * step)
+        .filter(|&erases| erases <= most)
+        .map(|erases| (erases, tick(erases)))
+        .collect();
+    let title = "Share of the blocks, in percent, that were erased at most so often, one line per run";
+    legend(&labels) + &figure(&plot(title, &lines, &ticks, Axis::Linear, 220.0, false), title)
 }
 
 /// At most 400 points: means over equal groups of intervals, so that a long run makes no large page.

@@ -7,8 +7,10 @@ pub mod csv;
 mod flat;
 pub mod html;
 pub mod json;
+mod mount;
 pub mod parquet;
 pub mod table;
+mod wear;
 
 use crate::units;
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! The table on the terminal: at most 100 columns, units in the headers, the best value of each column marked, and two
 //! sentences that say what the numbers mean.
 
-use super::{causes, headline, labels, meaning};
+use super::{causes, headline, labels, meaning, mount, wear};
 use crate::units;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 use sim::report::{Report, SchemeResult};
@@ -108,12 +108,21 @@ pub fn render(report: &Report, verbose: bool) -> String {
         text.push_str(&summary(report));
     }
     text.push_str(&confidence(report));
+    if verbose || wear::is_asked_for(report) {
+        text.push_str(&worn(report));
+    }
+    if let Some(rows) = mount::rows(report) {
+        text.push_str(
+            "\nmounting from flash: a scan of all spare areas, or the controller's state from metadata pages:\n",
+        );
+        text.push_str(&small(rows));
+    }
     if verbose && report.results.iter().any(|result| !result.by_cause.is_empty()) {
         text.push('\n');
         text.push_str(&by_cause(report));
     }
     for (label, result) in labels(report).iter().zip(&report.results) {
-        if !result.is_complete() {
+        if result.ended_early() {
             text.push_str(&wrap(&format!("! {label} ended early: {}", result.ended), "  "));
         }
     }
@@ -137,7 +146,7 @@ fn summary(report: &Report) -> String {
         Cell::new(format!("{}{title}", "\n".repeat(missing)))
     }));
     for (row, (label, result)) in labels(report).into_iter().zip(results).enumerate() {
-        let label = if result.is_complete() { label } else { format!("! {label}") };
+        let label = if result.ended_early() { format!("! {label}") } else { label };
         let cells = columns.iter().zip(&best).map(|(column, best)| match column.text(result) {
             Some(text) => format!("{text}{}", if best[row] { '*' } else { ' ' }),
             None => "- ".to_owned(),
@@ -152,7 +161,7 @@ fn summary(report: &Report) -> String {
     text
 }
 
-/// Means with confidence: columns (title, unit) and per run a label with its cells.
+/// A small table: columns (title, unit) and per run a label with its cells.
 pub(super) type Estimates = (Vec<(&'static str, &'static str)>, Vec<(String, Vec<String>)>);
 
 /// What repeated runs say about the main metrics; nothing after single runs.
@@ -184,8 +193,21 @@ pub(super) fn estimates(report: &Report) -> Option<Estimates> {
 }
 
 fn confidence(report: &Report) -> String {
-    let Some((columns, rows)) = estimates(report) else { return String::new() };
+    let Some(estimates) = estimates(report) else { return String::new() };
     let runs = report.results.iter().find_map(|result| result.repeats.as_ref()).map_or(0, |repeats| repeats.n);
+    format!(
+        "\nmeans over {runs} runs under different seeds, ± half of the 95 % confidence interval:\n{}",
+        small(estimates)
+    )
+}
+
+/// How evenly blocks were worn, and what was done about it.
+fn worn(report: &Report) -> String {
+    wear::rows(report).map_or_else(String::new, |rows| format!("\nerases of each block:\n{}", small(rows)))
+}
+
+/// A table of labels and cells.
+fn small((columns, rows): Estimates) -> String {
     let mut table = new_table();
     let titles = columns.iter().map(|(title, unit)| format!("{title}\n{unit}"));
     table.set_header(std::iter::once("\nscheme".to_owned()).chain(titles));
@@ -193,10 +215,7 @@ fn confidence(report: &Report) -> String {
         table.add_row(std::iter::once(label).chain(cells));
     }
     align(&mut table, 1);
-    format!(
-        "\nmeans over {runs} runs under different seeds, ± half of the 95 % confidence interval:\n{}",
-        trimmed(&table)
-    )
+    trimmed(&table)
 }
 
 /// Every command by its cause: counts, time, share.

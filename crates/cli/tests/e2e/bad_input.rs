@@ -44,6 +44,28 @@ fn names_and_values() {
             ("compare t.spc --buffer fab:4GiB", &["is larger than the device", "give at most --buffer fab:524288KiB"]),
             ("compare t.spc --buffer bplru:1MiB --set bplru.pad-min=0", &["--set bplru", "pad-min = 0: must be 1 to"]),
             ("compare t.spc --cache 64KB", &["a unit that some read as decimal", "4KiB"]),
+            ("compare t.spc --until mean-erases=0", &["--until", "a number above 0"]),
+            ("compare t.spc --until death", &["--until", "write mean-erases=N, as in mean-erases=20, or end-of-life"]),
+            (
+                "compare --workload uniform:reads=1,requests=1k --until mean-erases=2",
+                &["--until: the workload writes nothing"],
+            ),
+            ("compare t.spc --until mean-erases=2 --warmup 10", &["--until", "leave --warmup out"]),
+            ("compare t.spc --schemes null --until mean-erases=2", &["--until: the scheme null erases nothing"]),
+            (
+                "compare t.spc --device slc-ssdsim --until end-of-life",
+                &["--until: how often a block of slc-ssdsim can be erased is not known", "endurance=N"],
+            ),
+            (
+                "compare t.spc --schemes rose --device agrawal08:capacity=64MiB --set rose.log-blocks=4000",
+                &["log-blocks: 4000 log blocks", "the device leaves", "or 0 for all that is left"],
+            ),
+            ("compare t.spc --schemes rose --set rose.maro-alpha=2", &["maro-alpha = 2: must be 0 to 1"]),
+            (
+                "compare --workload uniform:requests=100,span=8MiB --schemes last --device agrawal08:capacity=8MiB,spare=1%",
+                &["cannot be built on this device: spare", "a log area of at least 3", "nowhere to go"],
+            ),
+            ("compare t.spc --set page.wear-levelling=hot", &["wear-levelling = hot: must be off, swap, static, bet"]),
             ("compare --workload zipff", &["there is no generator `zipff`", "did you mean `zipf`?"]),
             ("compare --workload zipf:thta=1", &["did you mean `theta`?"]),
             ("compare --workload uniform:reads=2", &["reads", "above 1"]),

@@ -264,3 +264,73 @@ fn the_real_traces_run() {
     }
     assert!(count > 0, "{} holds no .zst trace", traces.display());
 }
+
+const WORN: &str = "--workload hotcold:hot=0.1,to=0.9,requests=20k,span=48MiB --device \
+                    agrawal08:capacity=48MiB,spare=15%,channels=1,planes=1,endurance=12 --schemes page,dftl";
+
+#[test]
+fn a_workload_is_repeated_until_blocks_are_worn() {
+    let directory = Directory::new();
+    let result = |flags: &str| {
+        let ran = directory.ftlab(&format!("compare {WORN} {flags} --json a.json --html a.html")).succeeded();
+        assert!(ran.stdout.contains("erases of each block:") && ran.stdout.contains("iterations"), "{}", ran.stdout);
+        let page = fs::read_to_string(directory.path().join("a.html")).unwrap();
+        assert!(page.contains("How blocks were worn"));
+        json(directory.path().join("a.json"))["results"].as_array().unwrap().clone()
+    };
+    let off = result("--until mean-erases=6");
+    let on = result(
+        "--until mean-erases=6 --set page.wear-levelling=swap --set page.wear-threshold=2 \
+         --set dftl.wear-levelling=static --set dftl.wear-threshold=3",
+    );
+    for (off, on) in off.iter().zip(&on) {
+        for result in [off, on] {
+            assert_eq!(result["ended"], "complete");
+            assert!(result["erase_count"]["mean"].as_f64().unwrap() >= 6.0, "{result}");
+            assert_eq!(result["until"]["iterations"].as_f64().unwrap().fract(), 0.0);
+        }
+        assert!(off["wear_levelling"].is_null() && off["by_cause"]["wear_levelling"].is_null());
+        assert!(on["wear_levelling"]["percent_of_cleaning"].as_f64().unwrap() > 0.0, "{on}");
+        let stdev = |result: &Value| result["erase_count"]["stdev"].as_f64().unwrap();
+        assert!(stdev(on) < stdev(off), "{} {}", stdev(on), stdev(off));
+    }
+    // Worn evenly, a device takes more before it fails.
+    let life = |flags: &str| {
+        let results = result(&format!("--until end-of-life {flags}"));
+        results
+            .into_iter()
+            .map(|result| {
+                assert_eq!(result["ended"], "end of life");
+                assert!(result["until"]["worn_out_blocks"].as_u64().unwrap() > 0);
+                assert_eq!(result["erase_count"]["max"].as_u64().unwrap() <= 12, true);
+                result["until"]["host_bytes_written"].as_u64().unwrap()
+            })
+            .collect::<Vec<_>>()
+    };
+    let (short, long) = (
+        life(""),
+        life(
+            "--set page.wear-levelling=static --set page.wear-threshold=3 --set dftl.wear-levelling=static \
+              --set dftl.wear-threshold=3",
+        ),
+    );
+    assert!(short.iter().zip(&long).all(|(short, long)| short < long), "{short:?} {long:?}");
+}
+
+#[test]
+fn what_a_mount_takes_is_reported_if_asked() {
+    let directory = Directory::new();
+    let line = "compare --workload uniform:reads=0,requests=3k,span=4MiB --schemes page,dftl,rose --device \
+                agrawal08:capacity=4MiB,channels=1 --mount-cost";
+    let table = directory.ftlab(&format!("{line} --json a.json")).succeeded().stdout;
+    assert!(table.contains("mounting from flash"), "{table}");
+    for result in json(directory.path().join("a.json"))["results"].as_array().unwrap() {
+        let extra = |key: &str| result["extra"][key].as_f64().unwrap_or_else(|| panic!("{key} in {result}"));
+        // Of every page that holds data at least, and of every page at most; some entries are checked once more.
+        assert!((1024.0..=2400.0).contains(&extra("mount_oob_reads")), "{result}");
+        assert!(
+            extra("mount_state_seconds") > 0.0 && extra("mount_state_seconds") < extra("mount_seconds"),
+            "{result}"
+        );
+    }
+}

@@ -75,8 +75,8 @@ fn holds(work: impl FnOnce()) -> bool {
     catch_unwind(AssertUnwindSafe(work)).is_ok()
 }
 
-/// Every run of copies into a block of four pages, some of which are programmed: allowed or refused by each order as the
-/// single copies are, and with the same effects.
+/// Every run of copies into a block of four pages, some of which are programmed: allowed or refused by each order as
+/// the single copies are, and with the same effects.
 #[test]
 fn the_order_of_programs_is_that_of_runs_of_copies() {
     let orders = [ProgramOrder::Strict, ProgramOrder::Ascending, ProgramOrder::Any];

@@ -9,10 +9,16 @@ use alloc::vec::Vec;
 use flash::{Block, Cause, Collection, FaultKind, Flash, FlashFault, Lpn, Ppn, Tvpn};
 
 impl<C: Cache, S: Store> Demand<C, S> {
-    /// Makes room for a host page. See the module's description for why this ends.
+    /// Makes room for a host page, and then moves a cold block if wear levelling wants that.
     #[cold]
     #[inline(never)]
     pub(super) fn make_room<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+        self.gain_room(flash)?;
+        if self.map.space.is_levelling_due() && self.level(flash)? { self.gain_room(flash) } else { Ok(()) }
+    }
+
+    /// Makes room for a host page. See the module's description for why this ends.
+    fn gain_room<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
         self.release_converted();
         self.evacuate(flash)?;
         let mut rounds = 8 * self.map.space.blocks.geometry().block_count();
@@ -22,7 +28,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
                 return if self.map.space.blocks.free_total() >= self.least { Ok(()) } else { Err(Error::Full) };
             };
             rounds -= 1;
-            self.collect(flash, victim, Fate::Erase)?;
+            self.collect(flash, victim, Fate::Erase, None)?;
         }
         Ok(())
     }
@@ -54,7 +60,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
     }
 
     /// Free blocks that collecting a block may take.
-    fn needs(&self, block: Block) -> u32 {
+    pub(super) fn needs(&self, block: Block) -> u32 {
         let live = self.map.space.blocks.live_of(block);
         let discards = if self.map.durable_trim { self.map.trimmed.len() as u32 } else { 0 };
         if self.map.space.is_translation(block) {
@@ -85,11 +91,13 @@ impl<C: Cache, S: Store> Demand<C, S> {
         self.map.space.pick(0..blocks)
     }
 
+    /// Moves all out of a block and ends it. `cause`: what for, if not to make room.
     pub(super) fn collect<F: Flash>(
         &mut self,
         flash: &mut F,
         victim: Block,
         fate: Fate,
+        cause: Option<Cause>,
     ) -> Result<(), Error<F::Fault>> {
         // An erase may take the newest copy of a discarded page while older ones are left: its discard goes first.
         if self.map.durable_trim {
@@ -98,9 +106,9 @@ impl<C: Cache, S: Store> Demand<C, S> {
         let is_translation = self.map.space.is_translation(victim);
         let candidate = self.map.space.begin_collecting(victim);
         let collected = if is_translation {
-            self.collect_translation(flash, victim, fate)
+            self.collect_translation(flash, victim, fate, cause)
         } else {
-            self.collect_data(flash, victim, fate)
+            self.collect_data(flash, victim, fate, cause)
         };
         if collected.is_err() && candidate {
             self.map.space.blocks.stop_collecting(victim);
@@ -113,29 +121,40 @@ impl<C: Cache, S: Store> Demand<C, S> {
         flash: &mut F,
         victim: Block,
         fate: Fate,
+        cause: Option<Cause>,
     ) -> Result<(), Error<F::Fault>> {
-        self.map.counters.translation_victims += 1;
+        let counted = u64::from(cause.is_none());
+        let cause = cause.unwrap_or(Cause::TranslationGc);
+        self.map.counters.translation_victims += counted;
         let g = *flash.geometry();
         let mut gc = Collection::on(flash);
         let mut next = 0;
         while let Some(offset) = self.map.space.blocks.next_live(victim, next) {
             next = offset + 1;
             let from = g.page(victim, offset);
-            let (to, tvpn) = self.copy_page(&mut *gc, from)?;
+            let (to, tvpn) = self.copy_page(&mut *gc, from, cause)?;
             self.map.store.moved(tvpn, to);
             self.map.space.blocks.kill(from);
-            self.map.counters.translation_copies += 1;
+            self.map.counters.translation_copies += counted;
         }
         gc.then();
-        self.map.space.finish(&mut *gc, victim, fate, Cause::TranslationGc)
+        self.map.space.finish(&mut *gc, victim, fate, cause)
     }
 
-    fn collect_data<F: Flash>(&mut self, flash: &mut F, victim: Block, fate: Fate) -> Result<(), Error<F::Fault>> {
-        self.map.counters.data_victims += 1;
+    fn collect_data<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        victim: Block,
+        fate: Fate,
+        cause: Option<Cause>,
+    ) -> Result<(), Error<F::Fault>> {
+        let counted = u64::from(cause.is_none());
+        let (cause, update) = cause.map_or((Cause::DataGc, Cause::TranslationUpdate), |cause| (cause, cause));
+        self.map.counters.data_victims += counted;
         let mut gc = Collection::on(flash);
         let mut moves = core::mem::take(&mut self.moves);
-        let mut result = self.copy_data(&mut *gc, victim, &mut moves);
-        self.map.counters.data_copies += moves.len() as u64;
+        let mut result = self.copy_data(&mut *gc, victim, &mut moves, cause);
+        self.map.counters.data_copies += counted * moves.len() as u64;
         // Cached entries change in the cache alone; the others are written, a translation page at a time.
         self.cache.absorb(&mut moves);
         moves.sort_unstable_by_key(|&(lpn, _)| lpn);
@@ -154,7 +173,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
                     self.map.space.blocks.prefetch(at);
                 }
             }
-            result = self.write_moves(&mut *gc, tvpn, now);
+            result = self.write_moves(&mut *gc, tvpn, now, update);
             if result.is_ok() {
                 rest = later;
             }
@@ -165,15 +184,21 @@ impl<C: Cache, S: Store> Demand<C, S> {
         }
         moves.clear();
         self.moves = moves;
-        self.map.space.finish(&mut *gc, victim, fate, Cause::DataGc)
+        self.map.space.finish(&mut *gc, victim, fate, cause)
     }
 
     /// Writes the new places of moved pages, sorted by LPN, into their translation page.
-    fn write_moves<F: Flash>(&mut self, flash: &mut F, tvpn: Tvpn, moves: &[Entry]) -> Result<(), Error<F::Fault>> {
+    fn write_moves<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        tvpn: Tvpn,
+        moves: &[Entry],
+        cause: Cause,
+    ) -> Result<(), Error<F::Fault>> {
         let left = |cache: &C| !C::ABSORBS_ALL && moves.iter().any(|&(lpn, _)| cache.find(Lpn(lpn)).is_some());
         let stale = left(&self.cache);
         // What the page takes in place is little; written anew, it takes along what it can.
-        let anew = self.gc_fold && !self.map.store.fits(flash, tvpn, moves.len())?;
+        let anew = self.gc_fold && !self.map.store.fits(flash, tvpn, moves.len(), cause)?;
         let mut entries = core::mem::take(&mut self.entries);
         if anew || stale {
             self.cache.clean_page(tvpn, &mut entries);
@@ -188,7 +213,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
         let folded = entries.len();
         entries.extend_from_slice(moves);
         let all = !self.cache.has_dirty(tvpn);
-        let written = self.map.update(flash, tvpn, &entries, all, Cause::TranslationUpdate);
+        let written = self.map.update(flash, tvpn, &entries, all, cause);
         match &written {
             Err(_) => {
                 self.cache.soil(&entries[..folded]);
@@ -210,6 +235,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
         flash: &mut F,
         victim: Block,
         moves: &mut Vec<Entry>,
+        cause: Cause,
     ) -> Result<(), Error<F::Fault>> {
         let g = *flash.geometry();
         let die = g.die_of(victim).index();
@@ -218,7 +244,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
             let from = g.page(victim, first);
             let cache = &self.cache;
             let begun = moves.len();
-            let run = self.map.space.move_run(flash, DATA, die, (from, bits), Cause::DataGc, |_, lpn| {
+            let run = self.map.space.move_run(flash, DATA, die, (from, bits), cause, |_, lpn| {
                 cache.prefetch(Lpn(lpn));
                 moves.push((lpn, 0));
             })?;
@@ -232,14 +258,14 @@ impl<C: Cache, S: Store> Demand<C, S> {
     }
 
     /// Copies a translation page of a collected block; its new place.
-    fn copy_page<F: Flash>(&mut self, flash: &mut F, from: Ppn) -> Result<(Ppn, Tvpn), Error<F::Fault>> {
+    fn copy_page<F: Flash>(&mut self, flash: &mut F, from: Ppn, cause: Cause) -> Result<(Ppn, Tvpn), Error<F::Fault>> {
         let g = *flash.geometry();
         let die = g.die_of(g.block_of(from)).index();
         let Map { space, store, .. } = &mut self.map;
         loop {
             let to = space.page_on(flash, TRANSLATION, die)?;
             let (program, mode) = (space.number(), space.mode(TRANSLATION));
-            let copied = flash.copy(from, to, Cause::TranslationGc, |oob, words| {
+            let copied = flash.copy(from, to, cause, |oob, words| {
                 oob.program = program;
                 oob.mode = mode;
                 store.compact(oob.tvpn(), words);
@@ -275,7 +301,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
     /// Empties and retires the blocks that failed a program.
     pub(super) fn evacuate<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
         while let Some(&block) = self.map.space.doomed.last() {
-            self.collect(flash, block, Fate::Retire)?;
+            self.collect(flash, block, Fate::Retire, None)?;
             self.map.space.doomed.retain(|&doomed| doomed != block);
         }
         Ok(())
@@ -308,7 +334,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
         let Some(victim) = self.choose().filter(|&victim| self.map.space.blocks.live_of(victim) <= limit) else {
             return Ok(false);
         };
-        self.collect(flash, victim, Fate::Erase)?;
+        self.collect(flash, victim, Fate::Erase, None)?;
         Ok(true)
     }
 }

@@ -83,7 +83,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
                 return Ok(true);
             }
             let Some(victim) = self.choose() else { return Ok(false) };
-            self.collect(flash, victim, Fate::Erase)?;
+            self.collect(flash, victim, Fate::Erase, None)?;
         }
         Ok(self.map.space.blocks.free_total() >= wanted)
     }

@@ -128,14 +128,14 @@ impl Logged {
     }
 
     /// How far the log of a page is filled that was written.
-    fn state<F: Flash>(&mut self, flash: &mut F, tvpn: Tvpn) -> Result<LogState, F::Fault> {
+    fn state<F: Flash>(&mut self, flash: &mut F, tvpn: Tvpn, cause: Cause) -> Result<LogState, F::Fault> {
         if self.in_directory() {
             return Ok(self.states[tvpn.index()]);
         }
         if let Some((_, state)) = self.known.filter(|&(known, _)| known == tvpn) {
             return Ok(state);
         }
-        let oob = flash.read_oob(self.pages.at(tvpn), Cause::TranslationUpdate)?;
+        let oob = flash.read_oob(self.pages.at(tvpn), cause)?;
         let state = self.units.of_mark(oob.map_or(0, |oob| oob.mark));
         let state = if self.closed.contains(&tvpn.0) { self.units.closed(state) } else { state };
         self.known = Some((tvpn, state));
@@ -303,7 +303,7 @@ impl Store for Logged {
         if self.at(tvpn) == Ppn::NONE {
             return Ok(Batch::All);
         }
-        let state = self.state(flash, tvpn)?;
+        let state = self.state(flash, tvpn, Cause::TranslationUpdate)?;
         let c = &mut self.counters;
         Ok(match self.units.flush(state, dirty) {
             Flush::WithinQuota(most) => {
@@ -321,11 +321,11 @@ impl Store for Logged {
         })
     }
 
-    fn fits<F: Flash>(&mut self, flash: &mut F, tvpn: Tvpn, entries: usize) -> Result<bool, F::Fault> {
+    fn fits<F: Flash>(&mut self, flash: &mut F, tvpn: Tvpn, entries: usize, cause: Cause) -> Result<bool, F::Fault> {
         if self.at(tvpn) == Ppn::NONE {
             return Ok(false);
         }
-        let state = self.state(flash, tvpn)?;
+        let state = self.state(flash, tvpn, cause)?;
         Ok(self.units.fits(state, entries as u32))
     }
 
@@ -350,7 +350,7 @@ impl Store for Logged {
     ) -> Result<(), Error<F::Fault>> {
         let at = self.at(tvpn);
         if at != Ppn::NONE && !how.whole && !entries.is_empty() {
-            let state = self.state(flash, tvpn)?;
+            let state = self.state(flash, tvpn, how.cause)?;
             if self.units.fits(state, entries.len() as u32) {
                 if self.append(flash, tvpn, state, entries, how.cause)? {
                     return Ok(());

@@ -83,8 +83,8 @@ pub trait Store: Clone + Debug + Send + 'static {
     ///
     /// # Errors
     /// The medium's.
-    fn fits<F: Flash>(&mut self, flash: &mut F, tvpn: Tvpn, entries: usize) -> Result<bool, F::Fault> {
-        let _ = (flash, tvpn, entries);
+    fn fits<F: Flash>(&mut self, flash: &mut F, tvpn: Tvpn, entries: usize, cause: Cause) -> Result<bool, F::Fault> {
+        let _ = (flash, tvpn, entries, cause);
         Ok(false)
     }
 

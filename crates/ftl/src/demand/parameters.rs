@@ -123,6 +123,10 @@ macro_rules! demand_parameters {
             $crate::gc::WEAR_SPREAD,
             $crate::gc::DEAD_SHARE,
             $crate::parts::space::FREE_ORDER,
+            $crate::parts::wear::WEAR_LEVELLING,
+            $crate::parts::wear::WEAR_THRESHOLD,
+            $crate::parts::wear::BET_K,
+            $crate::parts::wear::BET_THRESHOLD,
             $crate::schemes::page::DURABLE_TRIM,
             $crate::parts::space::SEED,
         ]

@@ -6,6 +6,7 @@ use super::parameters;
 use super::score::Scores;
 use crate::parts::blocks::{Blocks, FreeOrder};
 use crate::parts::space::more_spare;
+use crate::parts::wear::{Mode as WearMode, Wear};
 use crate::{ConfigError, Error, Loader, Saver, Settings};
 use alloc::format;
 use alloc::string::String;
@@ -46,6 +47,8 @@ pub struct Merges {
     pub density: u64,
     /// The most that one held.
     pub most_density: u64,
+    /// Cleaned log blocks with live pages of [`DENSE`] logical blocks or more.
+    pub dense: u64,
     /// Programmed pages of erased blocks, dead ones and padding included.
     pub used_pages: u64,
     /// Erased blocks.
@@ -58,6 +61,9 @@ pub struct Merges {
     pub logged: u64,
 }
 
+/// From how many logical blocks on a log block counts as dense: S4 draws the line at 20.
+pub const DENSE: usize = 20;
+
 /// The rows of [`Merges`], for the tables of counters.
 pub const MERGE_COUNTERS: &[(&str, &str)] = &[
     ("switch_merges", "log blocks that became data blocks as they were"),
@@ -67,6 +73,7 @@ pub const MERGE_COUNTERS: &[(&str, &str)] = &[
     ("dead_log_blocks", "of these, such that held no live page and cost an erase alone"),
     ("density_sum", "logical blocks with a live page, summed over the log blocks cleaned"),
     ("density_max", "the most of them that one log block held"),
+    ("dense_log_blocks", "cleaned log blocks with live pages of 20 logical blocks or more (S4, figure 7)"),
     ("erased_used_pages", "pages of erased blocks that were not blank; over erases and pages per block: utilisation"),
     ("erased_blocks", "blocks erased, those of wear levelling aside"),
     ("dummy_pages", "pages programmed to keep the chip's program order"),
@@ -85,6 +92,7 @@ impl Merges {
             self.dead,
             self.density,
             self.most_density,
+            self.dense,
             self.used_pages,
             self.erased,
             self.dummies,
@@ -92,6 +100,17 @@ impl Merges {
             self.logged,
         ]
     }
+}
+
+/// What log area a scheme wants.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Area {
+    /// The fewest log blocks that it can work with.
+    pub least: u32,
+    /// The most that it has a use for.
+    pub most: u32,
+    /// Whether each log block holds pages of one logical block alone, all in their own places.
+    pub own_places: bool,
 }
 
 /// See the module's description.
@@ -121,6 +140,7 @@ pub struct Core {
     program: u64,
     pub(super) version: u64,
     turn: u32,
+    pub(super) wear: Wear,
     /// What merges did.
     pub merges: Merges,
     /// Offsets that the merge in progress has copied; means nothing between merges.
@@ -128,11 +148,12 @@ pub struct Core {
 }
 
 impl Core {
-    /// All blank. `least` log blocks are the fewest that the scheme can work with.
+    /// All blank, for a log area as the scheme wants it.
     ///
     /// # Errors
     /// A device with too few blocks for its logical pages and a log area.
-    pub fn new(g: Geometry, logical_pages: u32, settings: &Settings, least: u32) -> Result<Core, ConfigError> {
+    pub fn new(g: Geometry, logical_pages: u32, settings: &Settings, area: Area) -> Result<Core, ConfigError> {
+        let Area { least, most, own_places } = area;
         let logical_blocks = logical_pages.div_ceil(g.pages_per_block);
         let kept = logical_blocks + parameters::RESERVE;
         if g.block_count() < kept + least {
@@ -159,11 +180,11 @@ impl Core {
                 fix: format!("choose {least} to {}, or 0 for all that is left", g.block_count() - kept),
             });
         }
-        let most = if asked == 0 { g.block_count() - kept } else { asked as u32 };
+        let most = most.min(if asked == 0 { g.block_count() - kept } else { asked as u32 });
         let least_worn = settings.get("free-order").is_some() && settings.word("free-order") == "least-worn";
         let order = if least_worn { FreeOrder::LeastWorn } else { FreeOrder::Fifo };
         let ages = settings.get("log-victim").is_some() && settings.word("log-victim") == "cat";
-        let slots = Slots::new(&g, most + 1);
+        let slots = Slots::new(&g, most + 1, own_places);
         Ok(Core {
             g,
             blocks: Blocks::new(g, order, ages),
@@ -179,6 +200,7 @@ impl Core {
             program: 1,
             version: 0,
             turn: 0,
+            wear: Wear::new(settings, g.block_count()),
             merges: Merges::default(),
             moved: Vec::new(),
         })
@@ -191,7 +213,7 @@ impl Core {
     pub fn exclude_bad<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
         for block in (0..self.g.block_count()).map(Block) {
             if flash.read_oob(self.g.page(block, 0), Cause::Recovery)?.is_some_and(|oob| oob.kind == Kind::Bad) {
-                self.blocks.retire(block);
+                self.retire(block);
             }
         }
         Ok(())
@@ -213,7 +235,9 @@ impl Core {
     /// Logical block and place in it.
     #[inline(always)]
     pub fn split(&self, lpn: Lpn) -> (u32, u32) {
-        (lpn.0 / self.g.pages_per_block, lpn.0 % self.g.pages_per_block)
+        // A block has a power of two of pages.
+        let p = self.g.pages_per_block;
+        (lpn.0 >> p.trailing_zeros(), lpn.0 & (p - 1))
     }
 
     /// The logical pages of a logical block.
@@ -279,26 +303,59 @@ impl Core {
             let die = richest.expect("a device has a die");
             let (block, suspect) = self.blocks.open_blank(die as usize).ok_or(Error::Full)?;
             self.turn = (die + 1) % dies;
-            if suspect {
-                match flash.erase(block, Cause::Recovery) {
-                    Ok(()) => self.blocks.count_erase(block),
-                    Err(fault) if fault.kind() == FaultKind::EraseFailed => {
-                        self.mark_bad(flash, block)?;
-                        continue;
-                    }
-                    Err(fault) => return Err(fault.into()),
-                }
+            if self.prepare(flash, block, suspect)? {
+                return Ok(block);
             }
-            self.written.fill(block, false);
-            return Ok(block);
         }
+    }
+
+    /// Takes a certain block, if it is free.
+    ///
+    /// # Errors
+    /// The medium's.
+    pub(super) fn take_this_block<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        block: Block,
+    ) -> Result<Option<Block>, Error<F::Fault>> {
+        let Some((block, suspect)) = self.blocks.open_block(block) else { return Ok(None) };
+        self.blocks.discard_open(block);
+        Ok(self.prepare(flash, block, suspect)?.then_some(block))
+    }
+
+    /// Makes a block that was free ready for programs. False if it is bad.
+    fn prepare<F: Flash>(&mut self, flash: &mut F, block: Block, suspect: bool) -> Result<bool, Error<F::Fault>> {
+        if suspect {
+            match flash.erase(block, Cause::Recovery) {
+                Ok(()) => {
+                    self.blocks.count_erase(block);
+                    self.note_erase(block, Cause::Recovery);
+                }
+                Err(fault) if fault.kind() == FaultKind::EraseFailed => {
+                    self.mark_bad(flash, block)?;
+                    return Ok(false);
+                }
+                Err(fault) => return Err(fault.into()),
+            }
+        }
+        self.written.fill(block, false);
+        Ok(true)
     }
 
     fn mark_bad<F: Flash>(&mut self, flash: &mut F, block: Block) -> Result<(), Error<F::Fault>> {
         let mark = Oob { kind: Kind::Bad, mode: Mode::Normal, address: 0, version: 0, program: 0, mark: 0 };
         flash.program(self.g.page(block, 0), mark, Payload::None, Cause::Metadata)?;
-        self.blocks.retire(block);
+        self.retire(block);
         Ok(())
+    }
+
+    fn retire(&mut self, block: Block) {
+        self.blocks.retire(block);
+        self.wear.retired(block, self.blocks.erase_counts()[block.index()]);
+    }
+
+    fn note_erase(&mut self, block: Block, cause: Cause) {
+        self.wear.erased(block, self.blocks.erase_counts()[block.index()], cause);
     }
 
     /// A block that holds nothing live is erased and free, or marked bad if it failed a program.
@@ -315,6 +372,7 @@ impl Core {
         match flash.erase(block, cause) {
             Ok(()) => {
                 self.blocks.erased(block);
+                self.note_erase(block, cause);
                 self.written.fill(block, false);
                 self.merges.used_pages += used;
                 self.merges.erased += 1;
@@ -445,15 +503,7 @@ impl Core {
         if self.in_log(lpn).is_some() {
             return Ok(false);
         }
-        let block = match self.data_block(lbn) {
-            Some(block) if !self.is_writable(block, offset) => return Ok(false),
-            Some(block) => block,
-            None => {
-                let block = self.take_block(flash)?;
-                self.data[lbn as usize] = block.0;
-                block
-            }
-        };
+        let Some(block) = self.block_for(flash, lbn, offset)? else { return Ok(false) };
         let ppn = self.g.page(block, offset);
         let padded = self.pad(flash, block, offset, Cause::Metadata)?;
         if !padded || !self.program(flash, ppn, (Kind::Data, lpn, version), content)? {
@@ -487,16 +537,103 @@ impl Core {
             return Ok(false);
         }
         self.merges.logged += 1;
-        let (lbn, _) = self.split(lpn);
+        self.slots.advance(slot, offset + 1);
+        self.score_log_page(lpn, slot);
+        self.enter_log(lpn, slot, offset);
+        Ok(true)
+    }
+
+    fn relocate<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        (from, to): (Ppn, Ppn),
+        kind: Kind,
+        cause: Cause,
+    ) -> Result<bool, Error<F::Fault>> {
+        let program = self.number();
+        self.written.set(to);
+        let edit = |oob: &mut Oob, _: &mut [u32]| {
+            oob.program = program;
+            if oob.kind != Kind::Trim {
+                oob.kind = kind;
+            }
+        };
+        match flash.copy(from, to, cause, edit) {
+            Ok(_) => Ok(true),
+            Err(fault) if fault.kind() == FaultKind::ProgramFailed => Ok(false),
+            Err(fault) => Err(fault.into()),
+        }
+    }
+
+    /// Copies a page, wherever it is, to a blank place of a log block, as `kind`. False if the program failed: the block
+    /// is closed, and the page is where it was.
+    ///
+    /// # Errors
+    /// The medium's.
+    pub fn move_to_log<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        (slot, offset): (Slot, u32),
+        lpn: Lpn,
+        kind: Kind,
+        cause: Cause,
+    ) -> Result<bool, Error<F::Fault>> {
+        let Some(from) = self.lookup(lpn) else { return Ok(true) };
+        let block = self.slots.block(slot);
+        let ppn = self.g.page(block, offset);
+        if !self.pad(flash, block, offset, cause)? || !self.relocate(flash, (from, ppn), kind, cause)? {
+            self.doom(block, NONE);
+            self.close(slot);
+            return Ok(false);
+        }
+        self.slots.advance(slot, offset + 1);
+        self.score_log_page(lpn, slot);
+        self.enter_log(lpn, slot, offset);
+        Ok(true)
+    }
+
+    /// Copies a page of the log to its own place in its data block, if that is blank. False if it stays where it is.
+    ///
+    /// # Errors
+    /// Full, or the medium's.
+    pub fn move_in_place<F: Flash>(&mut self, flash: &mut F, lpn: Lpn, cause: Cause) -> Result<bool, Error<F::Fault>> {
+        let (Some(from), (lbn, offset)) = (self.in_log(lpn), self.split(lpn)) else { return Ok(false) };
+        let Some(block) = self.block_for(flash, lbn, offset)? else { return Ok(false) };
+        let ppn = self.g.page(block, offset);
+        if !self.pad(flash, block, offset, cause)? || !self.relocate(flash, (from, ppn), Kind::Data, cause)? {
+            self.doom(block, lbn);
+            return Ok(false);
+        }
         self.change_terms(lbn, |core| {
             core.supersede(lpn);
-            core.slots.put(slot, offset, lpn);
-            core.slots.advance(slot, offset + 1);
             core.blocks.revive(ppn);
-            core.log_map[lpn.index()] = ppn.0;
-            core.logged[lbn as usize] += 1;
         });
         Ok(true)
+    }
+
+    /// The data block of a logical block, a new one if there is none, if a page can be programmed in this place of it.
+    #[inline]
+    fn block_for<F: Flash>(&mut self, flash: &mut F, lbn: u32, offset: u32) -> Result<Option<Block>, Error<F::Fault>> {
+        match self.data_block(lbn) {
+            Some(block) => Ok(self.is_writable(block, offset).then_some(block)),
+            None => {
+                let block = self.take_block(flash)?;
+                self.data[lbn as usize] = block.0;
+                Ok(Some(block))
+            }
+        }
+    }
+
+    /// A place of a log block is where a page lies now.
+    #[inline]
+    pub(super) fn enter_log(&mut self, lpn: Lpn, slot: Slot, offset: u32) {
+        let ppn = self.g.page(self.slots.block(slot), offset);
+        let (lbn, _) = self.split(lpn);
+        self.supersede(lpn);
+        self.slots.put(slot, offset, lpn);
+        self.blocks.revive(ppn);
+        self.log_map[lpn.index()] = ppn.0;
+        self.logged[lbn as usize] += 1;
     }
 
     /// The live copy of a page dies, wherever it is.
@@ -571,6 +708,47 @@ impl Core {
         result
     }
 
+    /// A page is about to enter a log block: changes the scores as [`Core::change_terms`] would, with one look at what the
+    /// logical block has in the log. Where a page leaves the log for another place there, most scores stay as they are.
+    #[inline]
+    fn score_log_page(&mut self, lpn: Lpn, to: Slot) {
+        let Some(mut scores) = self.scores.take() else { return };
+        let (lbn, _) = self.split(lpn);
+        let slot_of = |ppn| self.slots.of(self.g.block_of(Ppn(ppn))).expect("the log map names log blocks");
+        let from = self.in_log(lpn).map_or(NONE, |ppn| slot_of(ppn.0));
+        let left_data = u32::from(from == NONE && self.in_data(lpn).is_some());
+        let live = self.data_block(lbn).map_or(0, |block| self.blocks.live_of(block));
+        let log = u32::from(self.logged[lbn as usize]);
+        let before = scores.term(live, log);
+        let after = scores.term(live - left_data, log + u32::from(from == NONE));
+        let (mut in_from, mut in_to, mut left) = (0, 0, log);
+        scores.new_round();
+        for lpn in self.lpns(lbn) {
+            if left == 0 {
+                break;
+            }
+            let ppn = self.log_map[lpn as usize];
+            if ppn == NONE {
+                continue;
+            }
+            left -= 1;
+            let slot = slot_of(ppn);
+            in_from += u32::from(slot == from);
+            in_to += u32::from(slot == to);
+            if before != after && slot != from && slot != to && scores.is_first(slot) {
+                scores.add(slot, after - before);
+            }
+        }
+        let change = if in_to > 0 { after - before } else { after };
+        if change != 0 {
+            scores.add(to, change);
+        }
+        if from != NONE && from != to && in_from == 1 {
+            scores.add(from, -before);
+        }
+        self.scores = Some(scores);
+    }
+
     /// Adds what merging a logical block costs to the scores of the log blocks that it has pages in, or takes it off.
     fn add_terms(&mut self, lbn: u32, sign: i64) {
         let Some(mut scores) = self.scores.take() else { return };
@@ -626,13 +804,16 @@ impl Core {
         let mut out = vec![
             ("block map", logical * 4),
             ("log blocks", self.slots.memory()),
-            ("log map", u64::from(self.slots.capacity()) * u64::from(self.p()) * 4),
+            ("log map", self.slots.map_memory()),
             ("log pages of logical blocks", logical * 2),
             ("programmed bits", self.written.memory(&self.g)),
         ];
         out.extend(self.blocks.memory());
         if let Some(scores) = &self.scores {
             out.push(("scores of log blocks", scores.memory(self.p())));
+        }
+        if self.wear.mode() != WearMode::Off {
+            out.push(("wear levelling", self.wear.memory()));
         }
         out.push(("counters", 8 + 8 + 4 + 4 + self.doomed.len() as u64 * 8));
         out
@@ -655,6 +836,7 @@ impl Core {
         if let Some(scores) = &self.scores {
             scores.save(out);
         }
+        self.wear.save(out);
     }
 
     /// Loads what [`Core::save`] saved into a blank core.
@@ -664,7 +846,7 @@ impl Core {
         let ages = settings.get("log-victim").is_some() && settings.word("log-victim") == "cat";
         self.blocks = Blocks::load(self.g, order, ages, from);
         self.written = PageBits::load(&self.g, from);
-        self.slots = Slots::load(&self.g, from, |block| self.blocks.live_of(block));
+        self.slots = Slots::load(&self.g, self.slots.own_places(), from, |block| self.blocks.live_of(block));
         self.program = from.u64();
         self.version = from.u64();
         self.turn = from.u32();
@@ -672,6 +854,8 @@ impl Core {
         if let Some(scores) = &mut self.scores {
             scores.load(from, &self.slots);
         }
+        let blocks = &self.blocks;
+        self.wear.load(blocks.erase_counts(), |block| blocks.is_bad(block), from);
         self.map_log_pages();
         self
     }

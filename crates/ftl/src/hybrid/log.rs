@@ -27,9 +27,14 @@ pub struct LogBlock {
     pub next: u32,
     /// Its place in the order in which log blocks were begun.
     pub begun: u64,
+    /// A class that the scheme gave it; 0 at first.
+    pub class: u8,
 }
 
-const FREE: LogBlock = LogBlock { block: NONE, next: 0, begun: 0 };
+const FREE: LogBlock = LogBlock { block: NONE, next: 0, begun: 0, class: 0 };
+
+/// Classes there may be.
+pub const CLASSES: usize = 4;
 
 /// See the module's description.
 #[derive(Clone, Debug)]
@@ -41,19 +46,26 @@ pub struct Slots {
     lpn_at: Vec<u32>,
     live: Vec<u16>,
     begun: u64,
+    /// Whether each log block holds pages of one logical block alone, all in their own places.
+    own_places: bool,
+    /// Log blocks of each class.
+    counts: [u32; CLASSES],
 }
 
 impl Slots {
-    /// Room for `count` log blocks.
-    pub fn new(g: &Geometry, count: u32) -> Slots {
+    /// Room for `count` log blocks. With `own_places` each holds pages of one logical block alone, in their own places:
+    /// to know the logical block is to know what every place holds.
+    pub fn new(g: &Geometry, count: u32, own_places: bool) -> Slots {
         Slots {
             pages_per_block: g.pages_per_block,
+            own_places,
             entries: vec![FREE; count as usize],
             free: (0..count).rev().collect(),
             of_block: vec![NONE; g.block_count() as usize],
             lpn_at: vec![NONE; count as usize * g.pages_per_block as usize],
             live: vec![HELD; count as usize],
             begun: 0,
+            counts: [0; CLASSES],
         }
     }
 
@@ -61,6 +73,11 @@ impl Slots {
     #[inline(always)]
     pub fn in_use(&self) -> u32 {
         (self.entries.len() - self.free.len()) as u32
+    }
+
+    /// Whether each log block holds pages of one logical block alone, all in their own places.
+    pub fn own_places(&self) -> bool {
+        self.own_places
     }
 
     /// Slots there are, free ones included.
@@ -122,20 +139,53 @@ impl Slots {
         }
         let slot = self.free.pop().expect("there is a free slot");
         self.begun += 1;
-        self.entries[slot as usize] = LogBlock { block: block.0, next: 0, begun: self.begun };
+        self.entries[slot as usize] = LogBlock { block: block.0, begun: self.begun, ..FREE };
+        self.counts[0] += 1;
         self.of_block[block.index()] = slot;
         self.live[slot as usize] = HELD;
-        let first = slot as usize * self.pages_per_block as usize;
-        self.lpn_at[first..first + self.pages_per_block as usize].fill(NONE);
+        let places = self.places(slot as usize);
+        self.lpn_at[places].fill(NONE);
         slot
+    }
+
+    fn places(&self, slot: usize) -> core::ops::Range<usize> {
+        let p = self.pages_per_block as usize;
+        slot * p..(slot + 1) * p
     }
 
     /// A log block is none any more.
     pub fn remove(&mut self, slot: Slot) {
-        let block = core::mem::replace(&mut self.entries[slot as usize], FREE).block;
+        let LogBlock { block, class, .. } = core::mem::replace(&mut self.entries[slot as usize], FREE);
+        self.counts[usize::from(class)] -= 1;
         self.of_block[block as usize] = NONE;
         self.live[slot as usize] = HELD;
         self.free.push(slot);
+    }
+
+    /// Gives a log block another class.
+    pub fn set_class(&mut self, slot: Slot, class: u8) {
+        let before = core::mem::replace(&mut self.entries[slot as usize].class, class);
+        self.counts[usize::from(before)] -= 1;
+        self.counts[usize::from(class)] += 1;
+    }
+
+    /// The class of a log block.
+    #[inline(always)]
+    pub fn class(&self, slot: Slot) -> u8 {
+        self.entries[slot as usize].class
+    }
+
+    /// Log blocks of a class.
+    #[inline(always)]
+    pub fn count(&self, class: u8) -> u32 {
+        self.counts[usize::from(class)]
+    }
+
+    /// Another block takes over the part of a log block.
+    pub fn rename(&mut self, slot: Slot, to: Block) {
+        let from = core::mem::replace(&mut self.entries[slot as usize].block, to.0);
+        self.of_block[from as usize] = NONE;
+        self.of_block[to.index()] = slot;
     }
 
     /// A log block may be cleaned from now on; it has `live` live pages.
@@ -186,11 +236,16 @@ impl Slots {
         (0..self.entries.len() as Slot).filter(|&slot| self.live[slot as usize] != HELD)
     }
 
-    /// Bytes of RAM: a row for each slot, and the page that each place holds. The map that leads the other way is of the
-    /// same size: a hash table of these pages.
+    /// Bytes of RAM: a row for each slot, and what it holds: a logical block, or a page in each place.
     pub fn memory(&self) -> u64 {
-        let slots = self.entries.len() as u64;
-        slots * 23 + slots * u64::from(self.pages_per_block) * 4 + 20
+        let held = if self.own_places { 1 } else { u64::from(self.pages_per_block) };
+        self.entries.len() as u64 * (24 + 4 * held) + 20
+    }
+
+    /// Bytes of RAM of the map that leads the other way: a hash table of the pages in the log. Where pages keep their
+    /// places it is not needed: the log blocks of a logical block and the live bits say where a page lies.
+    pub fn map_memory(&self) -> u64 {
+        if self.own_places { 0 } else { self.entries.len() as u64 * u64::from(self.pages_per_block) * 4 }
     }
 
     /// Saves the log blocks; which of their pages are live is in the live bits.
@@ -204,28 +259,44 @@ impl Slots {
             out.u32(entry.block);
             out.u16(entry.next as u16);
             out.u64(entry.begun);
+            out.u8(entry.class);
             out.u8(u8::from(self.live[slot] != HELD));
-            let first = slot * self.pages_per_block as usize;
-            self.lpn_at[first..first + self.pages_per_block as usize].iter().for_each(|&lpn| out.u32(lpn));
+            let held = &self.lpn_at[self.places(slot)];
+            if self.own_places {
+                let known = held.iter().find(|&&lpn| lpn != NONE);
+                out.u32(known.map_or(NONE, |lpn| lpn / self.pages_per_block));
+            } else {
+                held.iter().for_each(|&lpn| out.u32(lpn));
+            }
         }
     }
 
     /// Loads what [`Slots::save`] saved; `live` counts the live pages of a block.
-    pub fn load(g: &Geometry, from: &mut Loader<'_>, live: impl Fn(Block) -> u32) -> Slots {
+    pub fn load(g: &Geometry, own_places: bool, from: &mut Loader<'_>, live: impl Fn(Block) -> u32) -> Slots {
         let begun = from.u64();
-        let mut slots = Slots { begun, ..Slots::new(g, from.u32()) };
+        let mut slots = Slots { begun, ..Slots::new(g, from.u32(), own_places) };
         let free = from.u32();
         slots.free = (0..free).map(|_| from.u32()).collect();
         for _ in slots.free.len()..slots.entries.len() {
             let slot = from.u32() as usize;
-            let entry = LogBlock { block: from.u32(), next: u32::from(from.u16()), begun: from.u64() };
+            let (block, next, begun) = (from.u32(), u32::from(from.u16()), from.u64());
+            let entry = LogBlock { block, next, begun, class: from.u8() };
+            slots.counts[usize::from(entry.class)] += 1;
             slots.entries[slot] = entry;
             slots.of_block[entry.block as usize] = slot as Slot;
             if from.u8() == 1 {
                 slots.live[slot] = live(Block(entry.block)) as u16;
             }
-            let first = slot * slots.pages_per_block as usize;
-            slots.lpn_at[first..first + slots.pages_per_block as usize].iter_mut().for_each(|lpn| *lpn = from.u32());
+            let places = slots.places(slot);
+            if own_places {
+                let lbn = from.u32();
+                let first = if lbn == NONE { NONE } else { lbn * slots.pages_per_block };
+                for (offset, lpn) in slots.lpn_at[places].iter_mut().enumerate() {
+                    *lpn = if first == NONE { NONE } else { first + offset as u32 };
+                }
+            } else {
+                slots.lpn_at[places].iter_mut().for_each(|lpn| *lpn = from.u32());
+            }
         }
         slots
     }

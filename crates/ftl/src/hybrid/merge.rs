@@ -5,10 +5,10 @@
 //! and partial are the same copying with another target, and all three end in the same step: the target is the data
 //! block. Until then every source stays live, so that a program that fails, or a power cut, costs the target alone.
 
-use super::core::{Content, Core};
+use super::core::{Content, Core, DENSE};
 use super::log::{NONE, Slot};
 use crate::Error;
-use flash::{Block, Cause, Collection, FaultKind, Flash, FlashFault, Kind, Lpn, ProgramOrder};
+use flash::{Block, Cause, Collection, FaultKind, Flash, FlashFault, Kind, Lpn};
 
 /// A page that the host writes while its logical block is being merged.
 #[derive(Debug)]
@@ -40,12 +40,9 @@ pub enum Merge {
 }
 
 impl Core {
-    /// Whether every programmed page of a log block is live and in its own place in this logical block.
+    /// Whether every live page of a log block is in its own place in this logical block.
     pub fn is_aligned(&self, slot: Slot, lbn: u32) -> bool {
         let block = self.slots.block(slot);
-        if self.written.count(block) != self.blocks.live_of(block) {
-            return false;
-        }
         let mut at = self.blocks.next_live(block, 0);
         while let Some(offset) = at {
             if self.split(self.slots.lpn_at(slot, offset)) != (lbn, offset) {
@@ -57,13 +54,9 @@ impl Core {
     }
 
     /// Whether all pages that `target` lacks of a logical block can be programmed in their places, ascending.
-    fn can_take_rest(&self, lbn: u32, target: Block) -> bool {
-        if self.g.order == ProgramOrder::Any {
-            return true;
-        }
-        let end = self.written.end(target);
+    pub fn can_take_rest(&self, lbn: u32, target: Block) -> bool {
         let missing = |lpn: Lpn| self.lookup(lpn).is_some_and(|ppn| self.g.block_of(ppn) != target);
-        self.lpns(lbn).map(Lpn).all(|lpn| self.split(lpn).1 >= end || !missing(lpn))
+        self.lpns(lbn).map(Lpn).all(|lpn| !missing(lpn) || self.is_writable(target, self.split(lpn).1))
     }
 
     /// Copies the newest pages that `target` lacks of a logical block to their places, ascending; `new` is written instead
@@ -274,6 +267,7 @@ impl Core {
         self.merges.cleaned += 1;
         self.merges.dead += u64::from(lbns.is_empty());
         self.merges.density += lbns.len() as u64;
+        self.merges.dense += u64::from(lbns.len() >= DENSE);
         self.merges.most_density = self.merges.most_density.max(lbns.len() as u64);
         let mut gc = Collection::on(flash);
         for lbn in lbns {
@@ -348,14 +342,7 @@ impl Core {
         for (offset, to) in moves {
             let lpn = self.slots.lpn_at(source, offset);
             let (lbn, _) = self.split(lpn);
-            self.change_terms(lbn, |core| {
-                let ppn = core.g.page(obsolete, to);
-                core.supersede(lpn);
-                core.slots.put(slot, to, lpn);
-                core.blocks.revive(ppn);
-                core.log_map[lpn.index()] = ppn.0;
-                core.logged[lbn as usize] += 1;
-            });
+            self.change_terms(lbn, |core| core.enter_log(lpn, slot, to));
         }
         self.erase_log_block(flash, source, Cause::Swap)?;
         Ok(Some((slot, live)))

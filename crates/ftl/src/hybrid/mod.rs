@@ -37,11 +37,13 @@ mod merge;
 mod mount;
 pub mod pages;
 pub mod parameters;
+pub mod rows;
 pub mod score;
 #[cfg(test)]
 pub(crate) mod testing;
+mod wear;
 
-pub use self::core::{Content, Core, MERGE_COUNTERS, Merges};
+pub use self::core::{Area, Content, Core, MERGE_COUNTERS, Merges};
 pub use merge::{Merge, NewPage};
 
 use crate::{ConfigError, Error, Ftl, Loader, MountReport, Saver, Settings};
@@ -56,6 +58,18 @@ use log::Slot;
 pub trait Strategy: Sized + Clone + Debug + Send + 'static {
     /// The fewest log blocks that it can work with.
     fn least_log_blocks(settings: &Settings) -> u32;
+
+    /// The most that it has a use for.
+    fn most_log_blocks(settings: &Settings) -> u32 {
+        let _ = settings;
+        u32::MAX
+    }
+
+    /// Whether each of its log blocks holds pages of one logical block alone, all in their own places.
+    fn own_places(settings: &Settings) -> bool {
+        let _ = settings;
+        false
+    }
 
     /// For a blank device.
     ///
@@ -81,6 +95,12 @@ pub trait Strategy: Sized + Clone + Debug + Send + 'static {
         content: Content<'_, F::User>,
     ) -> Result<(), Error<F::Fault>>;
 
+    /// The host reads a page.
+    #[inline(always)]
+    fn read(&mut self, core: &Core, lpn: Lpn) {
+        let _ = (core, lpn);
+    }
+
     /// Something else than the next page of the announced request follows.
     ///
     /// # Errors
@@ -92,6 +112,16 @@ pub trait Strategy: Sized + Clone + Debug + Send + 'static {
 
     /// After a mount, when all log blocks are closed.
     fn adopt(&mut self, core: &mut Core);
+
+    /// Pages may have died or moved that the strategy was not asked about: after a mount and [`Strategy::adopt`], after
+    /// discards, and after blocks that failed a program were cleaned.
+    ///
+    /// # Errors
+    /// As [`Ftl::write`].
+    fn settle<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<(), Error<F::Fault>> {
+        let _ = (core, flash);
+        Ok(())
+    }
 
     /// Cleans a log block: false if there is none to clean.
     ///
@@ -219,7 +249,12 @@ impl Announced {
 
     /// Pages of the request that a page is of: one, if it was not announced.
     pub fn pages(self, lpn: Lpn) -> u32 {
-        if (self.first..self.end).contains(&lpn.0) { self.end - self.first } else { 1 }
+        if self.contains(lpn) { self.end - self.first } else { 1 }
+    }
+
+    /// Whether a page is one of the request.
+    pub fn contains(self, lpn: Lpn) -> bool {
+        (self.first..self.end).contains(&lpn.0)
     }
 
     /// Whether a range of pages was announced whole.
@@ -254,7 +289,12 @@ pub fn erase_obsolete<F: Flash>(
 
 impl<S: Strategy> Hybrid<S> {
     fn blank(g: Geometry, logical_pages: u32, settings: &Settings) -> Result<Self, ConfigError> {
-        let core = Core::new(g, logical_pages, settings, S::least_log_blocks(settings))?;
+        let area = Area {
+            least: S::least_log_blocks(settings),
+            most: S::most_log_blocks(settings),
+            own_places: S::own_places(settings),
+        };
+        let core = Core::new(g, logical_pages, settings, area)?;
         let strategy = S::new(&core, settings)?;
         Ok(Hybrid { core, strategy })
     }
@@ -262,8 +302,18 @@ impl<S: Strategy> Hybrid<S> {
     fn mount_on<F: Flash>(mut self, flash: &mut F) -> Result<(Self, MountReport), Error<F::Fault>> {
         let report = self.core.adopt(flash)?;
         self.strategy.adopt(&mut self.core);
+        self.strategy.settle(&mut self.core, flash)?;
         while self.core.slots.in_use() > self.core.log_limit() && self.strategy.clean(&mut self.core, flash)? {}
         Ok((self, report))
+    }
+
+    /// Cleans the blocks that failed a program, if there are any.
+    fn tidy<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+        if self.core.doomed.is_empty() {
+            return Ok(());
+        }
+        self.core.tidy(flash)?;
+        self.strategy.settle(&mut self.core, flash)
     }
 
     fn discard<F: Flash>(&mut self, flash: &mut F, lpn: Lpn) -> Result<(), Error<F::Fault>> {
@@ -305,6 +355,7 @@ impl<F: Flash, S: Strategy> Ftl<F> for Hybrid<S> {
 
     #[inline]
     fn read<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
+        self.strategy.read(&self.core, lpn);
         let Some(ppn) = self.core.lookup(lpn) else { return Ok(None) };
         let (oob, data) = flash.read(ppn, Cause::Host)?;
         Ok(if oob.kind == Kind::Trim { None } else { Some(data.user()) })
@@ -318,10 +369,11 @@ impl<F: Flash, S: Strategy> Ftl<F> for Hybrid<S> {
     fn write(&mut self, flash: &mut F, lpn: Lpn, data: &F::User) -> Result<(), Error<F::Fault>> {
         if !self.core.doomed.is_empty() {
             self.strategy.interrupt(&mut self.core, flash)?;
-            self.core.tidy(flash)?;
+            self.tidy(flash)?;
         }
         let version = self.core.next_version();
-        self.strategy.write(&mut self.core, flash, lpn, version, Content::Data(data))
+        self.strategy.write(&mut self.core, flash, lpn, version, Content::Data(data))?;
+        self.core.level(flash)
     }
 
     fn trim(&mut self, flash: &mut F, first: Lpn, count: u32) -> Result<(), Error<F::Fault>> {
@@ -331,7 +383,8 @@ impl<F: Flash, S: Strategy> Ftl<F> for Hybrid<S> {
             self.discard(flash, lpn)?;
         }
         let (from, to) = (self.core.split(first).0, self.core.split(Lpn(first.0 + count.max(1) - 1)).0);
-        (from..=to).try_for_each(|lbn| self.core.release_if_dead(flash, lbn))
+        (from..=to).try_for_each(|lbn| self.core.release_if_dead(flash, lbn))?;
+        self.strategy.settle(&mut self.core, flash)
     }
 
     fn flush(&mut self, _: &mut F) -> Result<(), Error<F::Fault>> {
@@ -340,7 +393,7 @@ impl<F: Flash, S: Strategy> Ftl<F> for Hybrid<S> {
 
     fn idle(&mut self, flash: &mut F, _: u32) -> Result<bool, Error<F::Fault>> {
         self.strategy.interrupt(&mut self.core, flash)?;
-        self.core.tidy(flash)?;
+        self.tidy(flash)?;
         if self.core.slots.in_use() < self.core.log_limit() {
             return Ok(false);
         }

@@ -176,6 +176,9 @@ impl Core {
             (false, false) => FoundState::Empty,
         });
         self.blocks.suspect_free();
+        for block in (0..g.block_count()).map(Block).filter(|block| found.bad[block.index()]) {
+            self.wear.retired(block, 0);
+        }
         for &block in roles.keys() {
             self.blocks.begin_collecting(Block(block));
             self.written.fill(Block(block), true);

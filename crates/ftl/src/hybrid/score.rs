@@ -129,6 +129,12 @@ impl Scores {
         self.raise(slot);
     }
 
+    /// Another block takes over the part of a closed log block.
+    pub(super) fn rename(&mut self, slot: Slot, to: Block) {
+        self.blocks[slot as usize] = to.0;
+        self.refresh(slot as usize / CLUSTER);
+    }
+
     /// A log block is none any more.
     pub(super) fn remove(&mut self, slot: Slot) {
         self.scores[slot as usize] = LEAST;
@@ -174,12 +180,16 @@ impl Scores {
     fn refresh_if_best(&mut self, slot: Slot) {
         let cluster = slot as usize / CLUSTER;
         if self.best[cluster] == slot {
-            let first = cluster * CLUSTER;
-            let range = first..(first + CLUSTER).min(self.scores.len());
-            self.effort.refreshed += range.len() as u64;
-            let closed = range.filter(|&slot| self.closed[slot]).map(|slot| slot as Slot);
-            self.best[cluster] = closed.max_by_key(|&slot| self.key(slot)).unwrap_or(NONE);
+            self.refresh(cluster);
         }
+    }
+
+    fn refresh(&mut self, cluster: usize) {
+        let first = cluster * CLUSTER;
+        let range = first..(first + CLUSTER).min(self.scores.len());
+        self.effort.refreshed += range.len() as u64;
+        let closed = range.filter(|&slot| self.closed[slot]).map(|slot| slot as Slot);
+        self.best[cluster] = closed.max_by_key(|&slot| self.key(slot)).unwrap_or(NONE);
     }
 
     /// The closed log block of the largest score.

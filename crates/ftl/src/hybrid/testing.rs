@@ -78,8 +78,9 @@ where
     let mut rng = flash::Rng::new(u64::from(rounds) + g.pages_per_block as u64);
     for round in 0..rounds {
         let draw = rng.below(100);
-        let first =
-            rng.below(u64::from(if draw % 2 == 0 { pages } else { pages / 4 + 1 }).min(u64::from(pages))) as u32;
+        let first = rng
+            .below(u64::from(if draw.is_multiple_of(2) { pages } else { pages / 4 + 1 }).min(u64::from(pages)))
+            as u32;
         let longest = if draw < 20 { 3 * g.pages_per_block } else { 2 };
         let count = (1 + rng.below(u64::from(longest)) as u32).min(pages - first);
         if draw == 99 {

@@ -8,6 +8,7 @@ use crate::gc::{self, GcPolicy};
 use crate::parts::blocks::{Blocks, FoundState, FreeOrder};
 use crate::parts::census::Census;
 use crate::parts::lanes::Lanes;
+use crate::parts::wear::{Mode as WearMode, Task, Wear};
 use crate::{Error, Loader, Parameter, Range as Values, Saver, Settings, Value};
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
@@ -129,6 +130,9 @@ pub struct Space {
     pub program: u64,
     /// Blocks of translation pages, for schemes that have them.
     pub translation: Option<TranslationBlocks>,
+    wear: Wear,
+    /// While a cold block is being moved: the block that is to be opened next, if it is free on the die.
+    worn: Option<Block>,
 }
 
 /// Full blocks of translation pages. They are few, so they are kept in a list.
@@ -150,6 +154,7 @@ impl Clone for Space {
             policy: self.policy.boxed(),
             doomed: self.doomed.clone(),
             translation: self.translation.clone(),
+            wear: self.wear.clone(),
             ..*self
         }
     }
@@ -174,6 +179,8 @@ impl Space {
             high: if high == 0 { low + 1 } else { high },
             program: 1,
             translation: None,
+            wear: Wear::new(settings, geometry.block_count()),
+            worn: None,
         }
     }
 
@@ -205,10 +212,15 @@ impl Space {
         let g = *flash.geometry();
         for block in (0..g.block_count()).map(Block) {
             if flash.read_oob(g.page(block, 0), Cause::Recovery)?.is_some_and(|oob| oob.kind == Kind::Bad) {
-                self.blocks.retire(block);
+                self.retire(block);
             }
         }
         Ok(())
+    }
+
+    fn retire(&mut self, block: Block) {
+        self.wear.retired(block, self.blocks.erase_counts()[block.index()]);
+        self.blocks.retire(block);
     }
 
     /// While mounting: block states, lanes and counters from a census. Stream `data` goes on with the newest data block
@@ -222,6 +234,7 @@ impl Space {
             None if bad.contains(&block) => FoundState::Bad,
             None => FoundState::Empty,
         });
+        census.bad.iter().for_each(|&block| self.wear.retired(block, self.blocks.erase_counts()[block.index()]));
         self.blocks.suspect_free();
         if let Some(translation) = &mut self.translation {
             let found = |block: &Block| census.blocks[block.index()].filter(|found| found.kind == Kind::Translation);
@@ -271,10 +284,15 @@ impl Space {
         die: usize,
     ) -> Result<bool, Error<F::Fault>> {
         loop {
-            let Some((block, suspect)) = self.blocks.open(die) else { return Ok(false) };
+            let on_die = |worn: &Block| self.blocks.geometry().die_of(*worn).index() == die;
+            let worn = self.worn.take_if(|worn| on_die(worn)).and_then(|worn| self.blocks.open_block(worn));
+            let Some((block, suspect)) = worn.or_else(|| self.blocks.open(die)) else { return Ok(false) };
             if suspect {
                 match flash.erase(block, Cause::Recovery) {
-                    Ok(()) => self.blocks.count_erase(block),
+                    Ok(()) => {
+                        self.blocks.count_erase(block);
+                        self.wear.erased(block, self.blocks.erase_counts()[block.index()], Cause::Recovery);
+                    }
                     Err(fault) if fault.kind() == FaultKind::EraseFailed => {
                         self.blocks.discard_open(block);
                         self.mark_bad(flash, block)?;
@@ -492,6 +510,7 @@ impl Space {
             match flash.erase(block, cause) {
                 Ok(()) => {
                     self.blocks.erased(block);
+                    self.wear.erased(block, self.blocks.erase_counts()[block.index()], cause);
                     return Ok(());
                 }
                 Err(fault) if fault.kind() == FaultKind::EraseFailed => {}
@@ -504,8 +523,41 @@ impl Space {
     fn mark_bad<F: Flash>(&mut self, flash: &mut F, block: Block) -> Result<(), Error<F::Fault>> {
         let mark = Oob { kind: Kind::Bad, mode: Mode::Normal, address: 0, version: 0, program: 0, mark: 0 };
         flash.program(flash.geometry().page(block, 0), mark, Payload::None, Cause::Metadata)?;
-        self.blocks.retire(block);
+        self.retire(block);
         Ok(())
+    }
+
+    /// Whether wear levelling is to be asked what it wants.
+    #[inline(always)]
+    pub fn is_levelling_due(&self) -> bool {
+        self.wear.is_due()
+    }
+
+    /// Wear levelling, to be asked what it wants, and then put back.
+    pub fn take_wear(&mut self) -> Wear {
+        core::mem::take(&mut self.wear)
+    }
+
+    /// Puts wear levelling back.
+    pub fn put_wear(&mut self, wear: Wear) {
+        self.wear = wear;
+    }
+
+    /// Whether the block that cold data are to go to is free, if they are to go to a certain one. Where the most worn
+    /// block holds data already, others catch up with it in time; moving cold data to and fro would not change that.
+    pub fn can_take(&self, task: &Task) -> bool {
+        task.worn.is_none_or(|worn| self.blocks.is_free(worn))
+    }
+
+    /// The next block that is opened on the die of `worn` is to be this one, if it is free; `None` forgets it.
+    pub fn open_next(&mut self, worn: Option<Block>) {
+        self.worn = worn;
+    }
+
+    /// Whether the pages of a block can be moved now: it is closed, and no failed block that waits for that anyway.
+    pub fn is_movable(&self, block: Block) -> bool {
+        let apart = |t: &TranslationBlocks| !t.among_data && t.closed.contains(&block);
+        (self.blocks.is_closed(block) || self.translation.as_ref().is_some_and(apart)) && !self.doomed.contains(&block)
     }
 
     /// The die with the fewest free blocks, the lowest among equals.
@@ -563,6 +615,9 @@ impl Space {
         let lanes: u64 = self.streams.iter().map(Lanes::memory).sum();
         let listed = self.doomed.len() + self.translation.as_ref().map_or(0, |t| t.closed.len());
         out.push(("open blocks and counters", lanes + 8 + listed as u64 * 4 + 8 + 32));
+        if self.wear.mode() != WearMode::Off {
+            out.push(("wear levelling", self.wear.memory()));
+        }
         out
     }
 
@@ -577,6 +632,7 @@ impl Space {
             translation.closed.iter().for_each(|block| out.u32(block.0));
         }
         out.u64(self.program);
+        self.wear.save(out);
         if let Some(rng) = self.policy.boxed().rng() {
             rng.state().iter().for_each(|&word| out.u64(word));
         }
@@ -596,6 +652,7 @@ impl Space {
             translation.closed = (0..closed).map(|_| Block(from.u32())).collect();
         }
         space.program = from.u64();
+        space.wear.load(space.blocks.erase_counts(), |block| space.blocks.is_bad(block), from);
         if let Some(rng) = space.policy.rng() {
             *rng = Rng::from_state([from.u64(), from.u64(), from.u64(), from.u64()]);
         }

@@ -4,23 +4,24 @@
 //! form of static wear levelling moves such data on now and then; the forms differ in how they find it.
 //!
 //! - `swap` (eNvy; S2 section 3.3): when the most worn block is more than `wear-threshold` erases ahead of the least
-//!   worn one, the data of the latter go into the former. Cold data rest in the most worn block.
+//!   worn one, the data of the latter go into the former. Cold data rest in worn blocks. The block that was just
+//!   erased, and is free, takes the most worn one's part if it is as far ahead.
 //! - `static` (MQSim): when the most worn block is `wear-threshold` erases ahead or more, the least worn block is
 //!   collected, wherever its pages then go.
 //! - `bet` (Chang, Hsieh and Kuo, DAC 2007): a bit for each set of 2^k blocks says whether one of them was erased in
 //!   this round. When there were `bet-threshold` erases for each bit that is set, the next set without a bit is
 //!   collected, in cyclic order. When all bits are set, a new round begins. No counts are compared.
 //!
-//! This part only decides. It is told of every erase, and is asked when nothing is being collected: at most one block is
-//! named after an erase, and none after an erase that wear levelling itself did, for that may leave the gap as it was
-//! and would call for another. What a block has to be to be moved is the caller's to say; a block that cannot be moved
-//! is passed over for the next colder one, a few times.
+//! This part only decides. It is told of every erase, and is asked when nothing is being collected: at most one block
+//! is named after an erase, and none after an erase that wear levelling itself did, for that may leave the gap as it
+//! was and would call for another. What a block has to be to be moved is the caller's to say; a block that cannot be
+//! moved is passed over for the next colder one, a few times.
 //!
 //! # Cost
 //!
-//! RAM: for `swap` and `static` the blocks in the order of wear, 8 B each (a place in the order for every block, and the
-//! block in every place; erase counts only grow by one, so a firmware exchanges two places with each erase); for `bet`
-//! a bit for each set. Here an ordered set: an erase costs O(log n).
+//! RAM: for `swap` and `static` the blocks in the order of wear, 8 B each (a place in the order for every block, and
+//! the block in every place; erase counts only grow by one, so a firmware exchanges two places with each erase); for
+//! `bet` a bit for each set. Here an ordered set: an erase costs O(log n).
 
 use crate::{Loader, Parameter, Range, Saver, Settings, Value};
 use alloc::collections::BTreeSet;
@@ -42,8 +43,8 @@ pub const WEAR_LEVELLING: Parameter = Parameter {
 /// `wear-threshold`: how far the wear of blocks may differ.
 pub const WEAR_THRESHOLD: Parameter = Parameter {
     name: "wear-threshold",
-    summary: "by how much the erase counts of blocks may differ before swap and static act; 0 stands for the mode's own \
-              default, 10 for swap and 100 for static",
+    summary: "by how much the erase counts of blocks may differ before swap and static act; 0 stands for the mode's \
+              own default, 10 for swap and 100 for static",
     unit: "erases",
     default: Value::Count(0),
     range: Range::Count(0, 1_000_000),
@@ -70,14 +71,26 @@ pub const BET_THRESHOLD: Parameter = Parameter {
     source: "Chang et al., DAC 2007",
 };
 
-/// Blocks that are passed over after one erase because they cannot be moved, at the most: those that are free, open or
-/// being erased are few.
-const MOST_PASSED_OVER: usize = 64;
+/// Blocks that are passed over after one erase because they cannot be moved, at the most: those that are free or open
+/// are few, and those of dies that are busy are spread over all others.
+const MOST_PASSED_OVER: usize = 256;
+
+/// A block's place among equally worn ones, its number scattered: neighbours are mostly of one die, and if that is busy
+/// they can all not be moved.
+fn place(block: Block) -> u32 {
+    block.0.wrapping_mul(0x9e37_79b1)
+}
+
+/// The block of a place: the two factors are inverse to each other.
+fn block_at(place: u32) -> Block {
+    Block(place.wrapping_mul(0x0e8b_2f51))
+}
 
 /// Which form of wear levelling.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Mode {
     /// None.
+    #[default]
     Off,
     /// Cold data go into the most worn block.
     Swap,
@@ -92,18 +105,19 @@ pub enum Mode {
 pub struct Task {
     /// The block whose data are to go elsewhere, and which is then to be erased.
     pub cold: Block,
-    /// The block that they are to go to, in mode `swap`: the most worn one; among equals the one that was erased last.
+    /// The block that they are to go to, in mode `swap`: the block that was erased last, if it is worn enough itself,
+    /// else the most worn one.
     pub worn: Option<Block>,
 }
 
-/// See the module's description.
-#[derive(Clone, Debug)]
+/// See the module's description. The default is none.
+#[derive(Clone, Default, Debug)]
 pub struct Wear {
     mode: Mode,
     threshold: u32,
-    /// The block that was erased last, if nobody asked since.
-    erased: Option<Block>,
-    /// Blocks in service by erase count; empty unless counts are compared.
+    /// The block that was erased last and its erases, if nobody asked since.
+    erased: Option<(Block, u32)>,
+    /// Blocks in service by erase count and place; empty unless counts are compared.
     order: BTreeSet<(u32, u32)>,
     bet: Bet,
 }
@@ -199,9 +213,9 @@ impl Wear {
         };
         let given = if mode == Mode::Off { 0 } else { settings.count(WEAR_THRESHOLD.name) as u32 };
         let threshold = if given == 0 { default } else { given };
-        let mut wear = Wear { mode, threshold, erased: None, order: BTreeSet::new(), bet: Bet::default() };
+        let mut wear = Wear { mode, threshold, ..Wear::default() };
         match mode {
-            Mode::Swap | Mode::Static => wear.order = (0..block_count).map(|block| (0, block)).collect(),
+            Mode::Swap | Mode::Static => wear.order = (0..block_count).map(|block| (0, place(Block(block)))).collect(),
             Mode::Bet => {
                 let k = settings.count(BET_K.name) as u32;
                 let words = block_count.div_ceil(1 << k).div_ceil(64) as usize;
@@ -232,16 +246,16 @@ impl Wear {
         if self.mode == Mode::Bet {
             self.bet.erased(block);
         } else {
-            self.order.remove(&(erases - 1, block.0));
-            self.order.insert((erases, block.0));
+            self.order.remove(&(erases - 1, place(block)));
+            self.order.insert((erases, place(block)));
         }
-        self.erased = (cause != Cause::WearLevelling).then_some(block);
+        self.erased = (cause != Cause::WearLevelling).then_some((block, erases));
     }
 
     /// A block with so many erases went out of service.
     pub fn retired(&mut self, block: Block, erases: u32) {
-        self.order.remove(&(erases, block.0));
-        self.erased = self.erased.filter(|&erased| erased != block);
+        self.order.remove(&(erases, place(block)));
+        self.erased = self.erased.filter(|&(erased, _)| erased != block);
     }
 
     /// Whether a block was erased since [`Wear::task`] was asked last.
@@ -253,22 +267,22 @@ impl Wear {
     /// What is to be done after the last erase, if anything is. `eligible` says of a block whether its data can be
     /// moved: it holds some, and nothing is being done with it.
     pub fn task(&mut self, eligible: impl FnMut(Block) -> bool) -> Option<Task> {
-        let erased = self.erased.take()?;
+        let (erased, erases) = self.erased.take()?;
         if self.mode == Mode::Bet {
             return self.bet.cold(eligible).map(|cold| Task { cold, worn: None });
         }
-        let &(most, block) = self.order.last()?;
+        let &(most, last) = self.order.last()?;
         // Swap acts beyond its threshold, static from it on.
         let beyond = self.threshold + u32::from(self.mode == Mode::Swap);
-        let cold = self.coldest(most.checked_sub(beyond)?, eligible)?;
-        let worn = if self.order.contains(&(most, erased.0)) { erased } else { Block(block) };
+        let (least, cold) = self.coldest(most.checked_sub(beyond)?, eligible)?;
+        let worn = if erases >= least + beyond { erased } else { block_at(last) };
         Some(Task { cold, worn: (self.mode == Mode::Swap).then_some(worn) })
     }
 
-    /// The least worn block among those with at most so many erases that can be moved; the lowest among equals.
-    fn coldest(&self, most: u32, mut eligible: impl FnMut(Block) -> bool) -> Option<Block> {
+    /// The least worn block among those with at most so many erases that can be moved, and its erases.
+    fn coldest(&self, most: u32, mut eligible: impl FnMut(Block) -> bool) -> Option<(u32, Block)> {
         let cold = self.order.range(..=(most, u32::MAX)).take(MOST_PASSED_OVER);
-        cold.map(|&(_, block)| Block(block)).find(|&block| eligible(block))
+        cold.map(|&(erases, place)| (erases, block_at(place))).find(|&(_, block)| eligible(block))
     }
 
     /// Controller RAM, bytes.
@@ -285,7 +299,7 @@ impl Wear {
         if self.mode == Mode::Off {
             return;
         }
-        out.u32(self.erased.map_or(u32::MAX, |block| block.0));
+        out.u32(self.erased.map_or(u32::MAX, |(block, _)| block.0));
         if self.mode == Mode::Bet {
             out.u64(self.bet.erases);
             out.u32(self.bet.at);
@@ -300,7 +314,8 @@ impl Wear {
         if self.mode == Mode::Off {
             return;
         }
-        self.erased = Some(from.u32()).filter(|&block| block != u32::MAX).map(Block);
+        let erased = Some(from.u32()).filter(|&block| block != u32::MAX).map(Block);
+        self.erased = erased.map(|block| (block, erases[block.index()]));
         if self.mode == Mode::Bet {
             self.bet.erases = from.u64();
             self.bet.at = from.u32();
@@ -310,7 +325,7 @@ impl Wear {
             self.bet.set = self.bet.bits.iter().map(|word| word.count_ones()).sum();
         } else {
             let counts = erases.iter().zip(0..).filter(|&(_, block)| !is_bad(Block(block)));
-            self.order = counts.map(|(&count, block)| (count, block)).collect();
+            self.order = counts.map(|(&count, block)| (count, place(Block(block)))).collect();
         }
     }
 }
@@ -351,6 +366,17 @@ mod tests {
         assert_eq!(counts, [1, 3]);
         erase(&mut wear, &mut counts, 0, Cause::DataGc);
         assert_eq!(wear.task(|_| true), None, "the gap is no more than the threshold");
+    }
+
+    #[test]
+    fn every_place_is_one_block_s() {
+        for block in (0..1000).chain([655_359, u32::MAX - 1]).map(Block) {
+            assert_eq!(block_at(place(block)), block);
+        }
+        // Of four dies of 1000 blocks the first places are of all.
+        let mut order: Vec<Block> = (0..4000).map(Block).collect();
+        order.sort_by_key(|&block| place(block));
+        assert!((0..4).all(|die| order[..32].iter().any(|block| block.0 / 1000 == die)));
     }
 
     #[test]
@@ -407,16 +433,15 @@ mod tests {
                 let odd = rng.below(2) as u32;
                 let eligible = |block: u32| !bad[block as usize] && (block + odd).is_multiple_of(2);
                 let used = || (0..blocks).filter(|&block| !bad[block as usize]);
-                let most = used().map(|block| counts[block as usize]).max().unwrap();
-                let cold = used().filter(|&block| eligible(block)).min_by_key(|&block| counts[block as usize]);
-                let worn = if counts[block as usize] == most {
-                    block
-                } else {
-                    used().filter(|&block| counts[block as usize] == most).max().unwrap()
-                };
-                let expected = cold
-                    .filter(|&cold| most - counts[cold as usize] > 1)
-                    .map(|cold| Task { cold: Block(cold), worn: Some(Block(worn)) });
+                let cold = used()
+                    .filter(|&block| eligible(block))
+                    .min_by_key(|&block| (counts[block as usize], place(Block(block))));
+                let last = used().max_by_key(|&block| (counts[block as usize], place(Block(block)))).unwrap();
+                let gap = |worn: u32, cold: u32| counts[worn as usize].saturating_sub(counts[cold as usize]);
+                let expected = cold.filter(|&cold| gap(last, cold) > 1).map(|cold| {
+                    let worn = if gap(block, cold) > 1 { block } else { last };
+                    Task { cold: Block(cold), worn: Some(Block(worn)) }
+                });
                 assert_eq!(wear.task(|block| eligible(block.0)), expected);
             }
         }
@@ -450,8 +475,8 @@ mod tests {
             erase(&mut wear, &mut counts, 5, Cause::DataGc);
             moved.extend(wear.task(|block| ![0, 9].contains(&block.0)).map(|task| task.cold.0));
         }
-        // Sets 0 and 2 are left of the round, of two blocks the latter. The fifth erase finds nothing to move and ends the
-        // round; in the next one only the set of the erases has a bit.
+        // Sets 0 and 2 are left of the round, of two blocks the latter. The fifth erase finds nothing to move and ends
+        // the round; in the next one only the set of the erases has a bit.
         assert_eq!(moved, [1, 2, 3, 8, 1, 2, 3]);
     }
 

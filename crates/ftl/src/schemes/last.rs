@@ -38,7 +38,7 @@ use crate::hybrid::{
     self, Announced, Content, Core, Filling, Hybrid, MERGE_COUNTERS, Merge, Strategy, counters_and, erase_obsolete,
     log, log::Slot, parameters,
 };
-use crate::parts::space;
+use crate::parts::{space, wear};
 use crate::schemes::fast::{SEQUENTIAL_BYTES, large_pages};
 use crate::schemes::page::DURABLE_TRIM;
 use crate::{ConfigError, Error, Loader, Parameter, Range, Saver, Scheme, Settings, Value};
@@ -109,6 +109,10 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     parameters::COPY_COST,
     parameters::ERASE_COST,
     space::FREE_ORDER,
+    wear::WEAR_LEVELLING,
+    wear::WEAR_THRESHOLD,
+    wear::BET_K,
+    wear::BET_THRESHOLD,
     DURABLE_TRIM,
 ];
 
@@ -140,11 +144,11 @@ pub struct Partitions {
     request: Announced,
     /// The sequential log block of a logical block, and when it was used last.
     sequential: BTreeMap<u32, (Slot, u64)>,
+    /// The logical blocks in the order of those uses: a firmware's list.
+    by_use: BTreeMap<u64, u32>,
     uses: u64,
     /// By partition.
     filling: [Filling; 2],
-    /// Partition of each slot.
-    partition: Vec<u8>,
     /// When each page of a log block was written, in random writes.
     stamps: Vec<u32>,
     writes: u32,
@@ -161,11 +165,6 @@ impl Partitions {
         [random - hot, hot, sequential]
     }
 
-    fn of(&self, core: &Core, partition: u8) -> u32 {
-        let is_of = |slot: Slot| self.partition.get(slot as usize).copied().unwrap_or(COLD) == partition;
-        core.slots.iter().filter(|&(slot, _)| is_of(slot)).count() as u32
-    }
-
     fn stamp_of(&self, core: &Core, slot: Slot, offset: u32) -> usize {
         (slot * core.p() + offset) as usize
     }
@@ -173,9 +172,8 @@ impl Partitions {
     fn begin<F: Flash>(&mut self, core: &mut Core, flash: &mut F, partition: u8) -> Result<Slot, Error<F::Fault>> {
         let slot = core.begin_log_block(flash)?;
         let slots = core.slots.capacity() as usize;
-        self.partition.resize(slots, COLD);
         self.stamps.resize(slots * core.p() as usize, 0);
-        self.partition[slot as usize] = partition;
+        core.slots.set_class(slot, partition);
         Ok(slot)
     }
 
@@ -188,6 +186,12 @@ impl Partitions {
         stamp > 0 && u64::from(self.writes.wrapping_sub(stamp)) <= window
     }
 
+    fn drop_sequential(&mut self, lbn: u32) {
+        if let Some((_, used)) = self.sequential.remove(&lbn) {
+            self.by_use.remove(&used);
+        }
+    }
+
     fn merge_sequential<F: Flash>(
         &mut self,
         core: &mut Core,
@@ -196,14 +200,14 @@ impl Partitions {
     ) -> Result<bool, Error<F::Fault>> {
         let Some(&(slot, _)) = self.sequential.get(&lbn) else { return Ok(false) };
         let merge = core.merge_block(flash, slot, lbn, None, &mut erase_obsolete)?;
-        self.sequential.remove(&lbn);
+        self.drop_sequential(lbn);
         self.counters.merges += 1;
         self.counters.mispredictions += u64::from(merge != Merge::Switch);
         Ok(true)
     }
 
     fn merge_least_used<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<bool, Error<F::Fault>> {
-        let oldest = self.sequential.iter().min_by_key(|(_, (_, used))| *used).map(|(&lbn, _)| lbn);
+        let oldest = self.by_use.first_key_value().map(|(_, &lbn)| lbn);
         oldest.map_or(Ok(false), |lbn| self.merge_sequential(core, flash, lbn))
     }
 
@@ -215,7 +219,7 @@ impl Partitions {
         partition: u8,
     ) -> Result<bool, Error<F::Fault>> {
         let dead = core.slots.emptiest(log::NONE).filter(|&(_, live)| live == 0).map(|(slot, _)| slot);
-        let of = |slot: Slot| self.partition.get(slot as usize).copied().unwrap_or(COLD) == partition;
+        let of = |slot: Slot| core.slots.class(slot) == partition;
         let Some(victim) = dead.or_else(|| hybrid::pick_among(core, self.policy, of)) else { return Ok(false) };
         for lbn in core.logical_blocks_in(victim) {
             self.merge_sequential(core, flash, lbn)?;
@@ -229,7 +233,7 @@ impl Partitions {
         if core.log_limit() < 3 {
             return Err(Error::Full);
         }
-        while self.of(core, partition) >= self.limits(core)[partition as usize] {
+        while core.slots.count(partition) >= self.limits(core)[partition as usize] {
             let cleaned = match partition {
                 SEQUENTIAL => self.merge_least_used(core, flash)?,
                 _ => self.clean_random(core, flash, partition)?,
@@ -267,11 +271,13 @@ impl Partitions {
                 self.begin(core, flash, SEQUENTIAL)?
             }
         };
+        self.drop_sequential(lbn);
         self.uses += 1;
         self.sequential.insert(lbn, (slot, self.uses));
+        self.by_use.insert(self.uses, lbn);
         if !core.append(flash, slot, offset, (Kind::Log, lpn, version), content)? {
-            self.sequential.remove(&lbn);
-            self.partition[slot as usize] = COLD;
+            self.drop_sequential(lbn);
+            core.slots.set_class(slot, COLD);
             return Ok(false);
         }
         let stamp = self.stamp_of(core, slot, offset);
@@ -339,9 +345,9 @@ impl Strategy for Partitions {
             large_pages: large_pages(core, settings),
             request: Announced::default(),
             sequential: BTreeMap::new(),
+            by_use: BTreeMap::new(),
             uses: 0,
             filling: [Filling::default(); 2],
-            partition: Vec::new(),
             stamps: Vec::new(),
             writes: 0,
             counters: Counters::default(),
@@ -387,7 +393,7 @@ impl Strategy for Partitions {
         let slots = u64::from(core.slots.capacity());
         vec![
             ("sequential log blocks", 20 + self.sequential.len() as u64 * 16),
-            ("hot window", slots * u64::from(core.p()) * 4 + slots + 24),
+            ("hot window", slots * u64::from(core.p()) * 4 + 24),
         ]
     }
 
@@ -402,20 +408,18 @@ impl Strategy for Partitions {
         self.filling.iter().for_each(|filling| filling.save(out));
         self.request.save(out);
         out.u32(self.writes);
-        out.u32(self.partition.len() as u32);
-        self.partition.iter().for_each(|&partition| out.u8(partition));
+        out.u32(self.stamps.len() as u32);
         self.stamps.iter().for_each(|&stamp| out.u32(stamp));
     }
 
-    fn load(&mut self, core: &Core, from: &mut Loader<'_>) {
+    fn load(&mut self, _: &Core, from: &mut Loader<'_>) {
         self.uses = from.u64();
         self.sequential = (0..from.u32()).map(|_| (from.u32(), (from.u32(), from.u64()))).collect();
+        self.by_use = self.sequential.iter().map(|(&lbn, &(_, used))| (used, lbn)).collect();
         self.filling = [Filling::load(from), Filling::load(from)];
         self.request = Announced::load(from);
         self.writes = from.u32();
-        let slots = from.u32();
-        self.partition = (0..slots).map(|_| from.u8()).collect();
-        self.stamps = (0..slots * core.p()).map(|_| from.u32()).collect();
+        self.stamps = (0..from.u32()).map(|_| from.u32()).collect();
     }
 
     fn counters(&self, _: &Core) -> Vec<(&'static str, u64)> {

@@ -58,6 +58,8 @@
 //! gives up after eight steps for each block, so that a hopeless device does not turn over all of its blocks for a
 //! single page.)
 //!
+//! A move for wear levelling is begun only if it leaves all of this room (`lazyftl/wear.rs`).
+//!
 //! Otherwise `victims` decides between mapping and data blocks: `plain`, the paper's rule, is one policy over both;
 //! `net-gain` collects a mapping block only if it has half a block fewer live pages than the data victim.
 //!
@@ -79,6 +81,7 @@ use crate::gc;
 use crate::parts::cache::{MappingCache, OrderKind};
 use crate::parts::space::{self, Fate, MOST_MOVED, Space, TranslationBlocks};
 use crate::parts::translation::TranslationStore;
+use crate::parts::wear::{BET_K, BET_THRESHOLD, WEAR_LEVELLING, WEAR_THRESHOLD};
 use crate::{
     CacheCounters, ConfigError, Error, Ftl, Loader, MountReport, Parameter, Range, Saver, Scheme, Settings, Value,
 };
@@ -93,6 +96,7 @@ mod mount;
 mod table;
 #[cfg(test)]
 mod tests;
+mod wear;
 
 use table::{COLD, Entry, Table, UPDATED};
 
@@ -145,6 +149,10 @@ pub(super) static ROW: Scheme = Scheme {
         gc::WEAR_SPREAD,
         gc::DEAD_SHARE,
         space::FREE_ORDER,
+        WEAR_LEVELLING,
+        WEAR_THRESHOLD,
+        BET_K,
+        BET_THRESHOLD,
         DURABLE_TRIM,
         space::SEED,
     ],
@@ -496,10 +504,16 @@ impl LazyFtl {
 
     // ---- collection --------------------------------------------------------------------------------------------
 
-    /// Makes room for a host page. See the module's description for why this ends.
+    /// Makes room for a host page, and then moves a cold block if wear levelling wants that.
     #[cold]
     #[inline(never)]
     fn make_room<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+        self.gain_room(flash)?;
+        if self.space.is_levelling_due() && self.level(flash)? { self.gain_room(flash) } else { Ok(()) }
+    }
+
+    /// Makes room for a host page. See the module's description for why this ends.
+    fn gain_room<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
         self.evacuate(flash)?;
         let mut rounds = 8 * self.space.blocks.geometry().block_count();
         while self.space.blocks.free_total() < self.space.high {
@@ -509,7 +523,7 @@ impl LazyFtl {
             };
             rounds -= 1;
             match step {
-                Step::Collect(victim) => self.collect(flash, victim, Fate::Erase)?,
+                Step::Collect(victim) => self.collect(flash, victim, Fate::Erase, None)?,
                 Step::Convert(block) => self.convert(flash, block)?,
                 Step::Settle(tvpn) => self.settle(flash, tvpn, 0..0)?,
             }
@@ -597,20 +611,30 @@ impl LazyFtl {
         if self.durable_trim { self.trimmed.len() as u32 } else { 0 }
     }
 
-    fn collect<F: Flash>(&mut self, flash: &mut F, victim: Block, fate: Fate) -> Result<(), Error<F::Fault>> {
+    /// Moves all out of a block and ends it. `cause`: what for, if not to make room.
+    fn collect<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        victim: Block,
+        fate: Fate,
+        cause: Option<Cause>,
+    ) -> Result<(), Error<F::Fault>> {
         // An erase may take the newest copy of a discarded page while older ones are left: its discard goes first.
         if self.durable_trim {
             self.write_discards(flash)?;
         }
         let candidate = self.space.begin_collecting(victim);
         let mut gc = Collection::on(flash);
+        let counted = u64::from(cause.is_none());
         let (moved, cause) = if self.space.is_translation(victim) {
-            self.counters.mapping_victims += 1;
-            let moved = self.store.empty(&mut *gc, &mut self.space, victim, Cause::TranslationGc);
-            (moved.map(|count| self.counters.mapping_copies += count), Cause::TranslationGc)
+            let cause = cause.unwrap_or(Cause::TranslationGc);
+            self.counters.mapping_victims += counted;
+            let moved = self.store.empty(&mut *gc, &mut self.space, victim, cause);
+            (moved.map(|count| self.counters.mapping_copies += counted * count), cause)
         } else {
-            self.counters.data_victims += 1;
-            (self.move_data(&mut *gc, victim), Cause::DataGc)
+            let cause = cause.unwrap_or(Cause::DataGc);
+            self.counters.data_victims += counted;
+            (self.move_data(&mut *gc, victim, cause), cause)
         };
         if let Err(error) = moved {
             // What is left of a victim is found again when there is room; a doomed block is still listed as such.
@@ -627,23 +651,23 @@ impl LazyFtl {
     }
 
     /// Moves the live data pages of a block to the cold area. Those that the table knows better are dead.
-    fn move_data<F: Flash>(&mut self, flash: &mut F, victim: Block) -> Result<(), Error<F::Fault>> {
+    fn move_data<F: Flash>(&mut self, flash: &mut F, victim: Block, cause: Cause) -> Result<(), Error<F::Fault>> {
         let g = *flash.geometry();
         let die = g.die_of(victim).index();
         let mut next = 0;
         while let Some((first, bits)) = self.space.blocks.live_word(victim, next) {
             let from = g.page(victim, first);
             next = first + 64 - bits.leading_zeros();
-            let mut rest = bits & !self.find_stale(flash, from, bits)?;
+            let mut rest = bits & !self.find_stale(flash, from, bits, cause)?;
             while rest != 0 {
                 let LazyFtl { table, moved, .. } = self;
-                let run = self.space.move_run(flash, COLD, die, (from, rest), Cause::DataGc, |i, lpn| {
+                let run = self.space.move_run(flash, COLD, die, (from, rest), cause, |i, lpn| {
                     table.prefetch(lpn);
                     moved[i % MOST_MOVED] = lpn;
                 });
                 self.note_openings(COLD);
                 let run = run?;
-                self.counters.data_copies += run.to.len() as u64;
+                self.counters.data_copies += if cause == Cause::DataGc { run.to.len() as u64 } else { 0 };
                 // A block that was opened for this run and failed in it is in no lane any more.
                 let block = g.block_of(Ppn(run.to.start));
                 if !run.to.is_empty() && !self.table.covers(block) {
@@ -661,7 +685,13 @@ impl LazyFtl {
 
     /// Of the live pages whose bits are set, counted from page `from` on, those that the table knows better die; their
     /// bits.
-    fn find_stale<F: Flash>(&mut self, flash: &mut F, from: Ppn, bits: u64) -> Result<u64, Error<F::Fault>> {
+    fn find_stale<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        from: Ppn,
+        bits: u64,
+        cause: Cause,
+    ) -> Result<u64, Error<F::Fault>> {
         if !self.table.any_invalid() {
             return Ok(0);
         }
@@ -671,7 +701,7 @@ impl LazyFtl {
             let bit = rest.trailing_zeros();
             rest &= rest - 1;
             // Whatever is not a host page is found out by the copy.
-            let oob = flash.read_oob(Ppn(from.0 + bit), Cause::DataGc)?;
+            let oob = flash.read_oob(Ppn(from.0 + bit), cause)?;
             lpns[bit as usize] = oob.filter(|oob| oob.kind == Kind::Data).map_or(u32::MAX, |oob| oob.address);
             if let Some(oob) = oob {
                 self.table.prefetch(oob.address);
@@ -699,7 +729,7 @@ impl LazyFtl {
     /// Empties and retires the blocks that failed a program.
     fn evacuate<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
         while let Some(&block) = self.space.doomed.last() {
-            self.collect(flash, block, Fate::Retire)?;
+            self.collect(flash, block, Fate::Retire, None)?;
             self.space.doomed.retain(|&doomed| doomed != block);
         }
         Ok(())
@@ -891,7 +921,7 @@ impl<F: Flash> Ftl<F> for LazyFtl {
         if self.space.blocks.live_of(victim) > limit {
             return Ok(false);
         }
-        self.collect(flash, victim, Fate::Erase)?;
+        self.collect(flash, victim, Fate::Erase, None)?;
         Ok(true)
     }
 

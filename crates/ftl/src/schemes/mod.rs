@@ -2,6 +2,9 @@
 //!
 //! Adding a scheme is a file here and a line in the `schemes!` call below.
 
+pub mod aftl;
+pub mod bast;
+pub mod block;
 pub mod cdftl;
 pub mod cftl;
 pub mod dftl;
@@ -10,6 +13,7 @@ pub mod hybridlog;
 pub mod last;
 pub mod lazyftl;
 pub mod lsftl;
+pub mod nftl;
 pub mod null;
 pub mod page;
 pub mod rose;
@@ -64,6 +68,10 @@ schemes! {
     scftl::Scftl => scftl::ROW_CAST,
     lsftl::ScftlLog => lsftl::ROW_RUNS,
     lazyftl::LazyFtl => lazyftl::ROW,
+    block::BlockMap => block::ROW,
+    nftl::Nftl => nftl::ROW,
+    bast::Bast => bast::ROW,
+    aftl::Aftl => aftl::ROW,
     superblock::Superblock => superblock::ROW,
     hybridlog::HybridLog => hybridlog::ROW,
     fast::Fast => fast::ROW,

@@ -30,6 +30,8 @@
 //! follow, at the rate that empties it just before its die runs out of room. The last free block of a die is opened by
 //! collections that run to their end only, which mounting relies on (docs/recovery.md).
 //!
+//! Wear levelling, if it is on, moves a cold block's pages between two collections and as they do: page/wear.rs.
+//!
 //! # Departures
 //!
 //! Striping over dies and `gc-spread` are not in the papers, and both are parameters of the run (one die;
@@ -38,6 +40,7 @@
 use crate::gc;
 use crate::parts::space::{self, Fate, MOST_MOVED, Space, lowest_bits};
 use crate::parts::tombstones::{self, Tombstone, Tombstones};
+use crate::parts::wear as wear_levelling;
 use crate::{ConfigError, Error, Ftl, Loader, MountReport, Parameter, Range, Saver, Scheme, Settings, Value};
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -49,6 +52,7 @@ use flash::{
 };
 
 mod survey;
+mod wear;
 use survey::Survey;
 
 /// The row.
@@ -87,6 +91,10 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         range: Range::Count(1, 2),
         source: "FlashSim has 1",
     },
+    wear_levelling::WEAR_LEVELLING,
+    wear_levelling::WEAR_THRESHOLD,
+    wear_levelling::BET_K,
+    wear_levelling::BET_THRESHOLD,
     DURABLE_TRIM,
     space::SEED,
 ];
@@ -263,7 +271,10 @@ impl Page {
         if let Some(progress) = self.progress.get(die).filter(|progress| progress.block != IDLE.block) {
             // Its copies were to be done by now; pages that died meanwhile have kept it behind.
             let block = Block(progress.block);
-            self.collect(flash, block, Fate::Erase)?;
+            self.collect(flash, block, Fate::Erase, Cause::DataGc)?;
+            if self.space.is_levelling_due() {
+                self.level(flash)?;
+            }
         }
         if self.space.blocks.free_in(die) > self.space.low {
             return Ok(());
@@ -277,7 +288,7 @@ impl Page {
             let range = self.space.blocks.range(die);
             let Some(victim) = self.space.pick(range) else { return Ok(()) };
             self.space.blocks.begin_collecting(victim);
-            self.collect(flash, victim, Fate::Erase)?;
+            self.collect(flash, victim, Fate::Erase, Cause::DataGc)?;
             if self.space.blocks.free_in(die) >= self.space.high {
                 return Ok(());
             }
@@ -323,7 +334,7 @@ impl Page {
             return Ok(());
         }
         let mut gc = Collection::on(flash);
-        match self.move_out(&mut *gc, Block(block), next, limit)? {
+        match self.move_out(&mut *gc, Block(block), next, limit, Cause::DataGc)? {
             Some(next) => self.progress[die].next = next,
             None => {
                 self.bury(&mut *gc, die)?;
@@ -337,13 +348,19 @@ impl Page {
     }
 
     /// Collects a block that is out of the candidates already.
-    fn collect<F: Flash>(&mut self, flash: &mut F, victim: Block, fate: Fate) -> Result<(), Error<F::Fault>> {
+    fn collect<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        victim: Block,
+        fate: Fate,
+        cause: Cause,
+    ) -> Result<(), Error<F::Fault>> {
         if let Some(progress) = self.progress.iter_mut().find(|progress| progress.block == victim.0) {
             *progress = IDLE;
         }
         let mut gc = Collection::on(flash);
         let die = gc.geometry().die_of(victim).index();
-        let emptied = self.move_out(&mut *gc, victim, 0, u32::MAX).and_then(|_| self.bury(&mut *gc, die));
+        let emptied = self.move_out(&mut *gc, victim, 0, u32::MAX, cause).and_then(|_| self.bury(&mut *gc, die));
         if let Err(error) = emptied {
             // What is left of a victim is found again when there is room; a doomed block is still listed as such.
             if fate == Fate::Erase {
@@ -352,8 +369,8 @@ impl Page {
             return Err(error);
         }
         gc.then();
-        self.counters.victims += 1;
-        self.space.finish(&mut *gc, victim, fate, Cause::DataGc)
+        self.counters.victims += u64::from(cause == Cause::DataGc);
+        self.space.finish(&mut *gc, victim, fate, cause)
     }
 
     /// Programs the pending tombstones before a block is erased: it may hold the newest copy of a discarded page, while
@@ -376,6 +393,7 @@ impl Page {
         block: Block,
         mut next: u32,
         limit: u32,
+        cause: Cause,
     ) -> Result<Option<u32>, Error<F::Fault>> {
         let g = *flash.geometry();
         let die = g.die_of(block).index();
@@ -386,11 +404,11 @@ impl Page {
             }
             let from = g.page(block, first);
             if self.tombstones.is_trim_page(from) {
-                self.rewrite_tombstones(flash, from, die)?;
+                self.rewrite_tombstones(flash, from, die, cause)?;
                 next = first + 1;
                 left -= 1;
             } else {
-                let copied = self.copy_run(flash, from, bits, left, die)?;
+                let copied = self.copy_run(flash, (from, bits), left, die, cause)?;
                 next = first + 64 - copied.leading_zeros();
                 left -= copied.count_ones();
             }
@@ -403,14 +421,14 @@ impl Page {
     fn copy_run<F: Flash>(
         &mut self,
         flash: &mut F,
-        from: Ppn,
-        bits: u64,
+        (from, bits): (Ppn, u64),
         limit: u32,
         die: usize,
+        cause: Cause,
     ) -> Result<u64, Error<F::Fault>> {
         let bits = lowest_bits(self.before_trim_page(from, bits), limit);
         let Page { map, moved, .. } = self;
-        let run = self.space.move_run(flash, self.gc, die, (from, bits), Cause::DataGc, |i, lpn| {
+        let run = self.space.move_run(flash, self.gc, die, (from, bits), cause, |i, lpn| {
             prefetch(map, lpn as usize);
             moved[i % MOST_MOVED] = lpn;
         })?;
@@ -419,7 +437,7 @@ impl Page {
         for (&lpn, to) in self.moved.iter().zip(run.to.clone()) {
             self.map[lpn as usize] = to;
         }
-        self.counters.copies += run.to.len() as u64;
+        self.counters.copies += if cause == Cause::DataGc { run.to.len() as u64 } else { 0 };
         run.result?;
         Ok(run.moved)
     }
@@ -438,7 +456,7 @@ impl Page {
     #[cold]
     fn evacuate<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
         while let Some(&block) = self.space.doomed.last() {
-            self.collect(flash, block, Fate::Retire)?;
+            self.collect(flash, block, Fate::Retire, Cause::DataGc)?;
             self.space.doomed.retain(|&doomed| doomed != block);
         }
         Ok(())
@@ -532,8 +550,14 @@ impl Page {
     }
 
     /// Collects a trim page: its records that are still needed go to new ones.
-    fn rewrite_tombstones<F: Flash>(&mut self, flash: &mut F, from: Ppn, die: usize) -> Result<(), Error<F::Fault>> {
-        let (_, content) = flash.read(from, Cause::DataGc)?;
+    fn rewrite_tombstones<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        from: Ppn,
+        die: usize,
+        cause: Cause,
+    ) -> Result<(), Error<F::Fault>> {
+        let (_, content) = flash.read(from, cause)?;
         let entry = TRIMMED | from.0;
         // Of several records of one LPN the newest: its successors may end up in another page than its predecessors.
         let mut newest: BTreeMap<u32, u64> = BTreeMap::new();
@@ -552,7 +576,7 @@ impl Page {
         }
         let limit = self.records_per_page();
         for records in needed.chunks(limit) {
-            let page = self.put_tombstones(flash, records, die, Cause::DataGc)?;
+            let page = self.put_tombstones(flash, records, die, cause)?;
             for _ in 0..self.point_at_tombstones(page, records, |old| old == entry) {
                 self.release_tombstone(entry);
             }
@@ -576,7 +600,7 @@ impl Page {
             let candidates = blocks.range(die).filter(|&block| blocks.is_candidate(block)).map(Block);
             let Some(victim) = candidates.min_by_key(|&block| blocks.live_of(block)) else { return Ok(()) };
             self.space.blocks.begin_collecting(victim);
-            match self.collect(flash, victim, Fate::Erase) {
+            match self.collect(flash, victim, Fate::Erase, Cause::DataGc) {
                 // The device can still be read, and says that it is full when it is written.
                 Err(Error::Full) => return Ok(()),
                 collected => collected?,
@@ -690,9 +714,10 @@ impl<F: Flash> Ftl<F> for Page {
         self.point(lpn.index(), to.0);
         // The write is done: if there is no room to go on collecting, a later one will be refused.
         match self.pay(flash, die) {
-            Err(Error::Full) => Ok(()),
-            paid => paid,
+            Ok(()) | Err(Error::Full) => {}
+            Err(error) => return Err(error),
         }
+        if self.space.is_levelling_due() { self.level(flash) } else { Ok(()) }
     }
 
     fn trim(&mut self, flash: &mut F, first: Lpn, count: u32) -> Result<(), Error<F::Fault>> {
@@ -741,7 +766,7 @@ impl<F: Flash> Ftl<F> for Page {
             return Ok(false);
         };
         self.space.blocks.begin_collecting(victim);
-        self.collect(flash, victim, Fate::Erase)?;
+        self.collect(flash, victim, Fate::Erase, Cause::DataGc)?;
         Ok(true)
     }
 

@@ -47,7 +47,7 @@
 use crate::hybrid::{
     self, Announced, Content, Core, Filling, Hybrid, MERGE_COUNTERS, Strategy, counters_and, log, log::Slot, parameters,
 };
-use crate::parts::space;
+use crate::parts::{space, wear};
 use crate::schemes::page::DURABLE_TRIM;
 use crate::{ConfigError, Error, Loader, Parameter, Range, Saver, Scheme, Settings, Value};
 use alloc::collections::VecDeque;
@@ -110,6 +110,10 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     parameters::COPY_COST,
     parameters::ERASE_COST,
     space::FREE_ORDER,
+    wear::WEAR_LEVELLING,
+    wear::WEAR_THRESHOLD,
+    wear::BET_K,
+    wear::BET_THRESHOLD,
     DURABLE_TRIM,
 ];
 

@@ -353,6 +353,10 @@ fn vary(row: &Scheme, seed: u64, rng: &mut Rng) -> Settings {
             ("cache-bytes", Range::Count(low, _)) => Value::Count(low.max(32) + rng.below(256)),
             ("cache-maps", _) => Value::Count(rng.below(4)),
             ("spatial", Range::Count(..)) => Value::Count(1 + rng.below(8)),
+            ("fine-entries", Range::Count(..)) => Value::Count(rng.below(24)),
+            // So few erases as a seed has must do.
+            ("wear-threshold" | "bet-threshold", _) => Value::Count(1 + rng.below(3)),
+            ("bet-k", _) => Value::Count(rng.below(3)),
             // Half of the seeds keep a parameter's default.
             _ if rng.chance(0.5) => continue,
             (_, Range::Switch) => Value::Switch(rng.chance(0.5)),

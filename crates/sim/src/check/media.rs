@@ -47,6 +47,7 @@ fn plan(bed: &Bed) -> FailurePlan {
         program_rate: rate,
         erase_schedule,
         erase_rate: rate * 4.0,
+        endurance: None,
     }
 }
 

@@ -52,6 +52,21 @@ fn lazyftl_holds_with_a_table_of_many_blocks() {
     }
 }
 
+/// Cold blocks are moved all the time, and power is cut while they are.
+#[test]
+fn wear_levelling_holds_in_every_mode() {
+    for scheme in ["page", "dftl", "lsftl", "cftl", "lazyftl"] {
+        for mode in ["swap", "static", "bet"] {
+            let settings = [("wear-levelling", mode), ("wear-threshold", "1"), ("bet-threshold", "1")];
+            let settings = settings.map(|(name, value)| (name.to_string(), value.to_string())).to_vec();
+            let report = checked(&CheckConfig { settings, ..brief(scheme) }).unwrap();
+            assert!(report.passed(), "{mode}: {report}");
+            let cuts = report.by_cause.get(&Cause::WearLevelling).copied().unwrap_or(0);
+            assert!(cuts > 50, "{scheme}, {mode}: {cuts} cuts of wear levelling: {report}");
+        }
+    }
+}
+
 /// Seeds that failed once, each with every cut: what broke and why. The devices, settings and mixes are those that
 /// failed; the operations were of single pages then and are other ones now. The first three have unit tests too.
 const FAILED_ONCE: &[(&str, u64, &str)] = &[
@@ -64,20 +79,23 @@ const FAILED_ONCE: &[(&str, u64, &str)] = &[
 #[test]
 fn seeds_that_failed_once_hold() {
     for &(scheme, seed, why) in FAILED_ONCE {
-        let config = CheckConfig { seeds: seed..seed + 1, cuts: Cuts::All, ..CheckConfig::new(scheme) };
+        let settings = vec![("wear-levelling".to_string(), "off".to_string())];
+        let config = CheckConfig { seeds: seed..seed + 1, cuts: Cuts::All, settings, ..CheckConfig::new(scheme) };
         let report = checked(&config).unwrap();
         assert!(report.failures.iter().all(|failure| failure.replay.is_empty()), "{why}: {report}");
     }
 }
 
-/// Single pages are the rule, so that collections have work; yet whole blocks come, for schemes that treat them in a way
-/// of their own, and requests of which the end never comes.
+/// Single pages are the rule, so that collections have work; yet whole blocks come, for schemes that treat them in a
+/// way of their own, and requests of which the end never comes.
 #[test]
 fn operations_are_requests_of_one_page_a_few_and_whole_blocks() {
-    let bed = lay(&brief("page"), 1).unwrap();
-    let block = bed.geometry.pages_per_block;
+    let beds: Vec<Bed> = (0..8).map(|seed| lay(&brief("page"), seed).unwrap()).collect();
     let [mut writes, mut single, mut whole, mut across, mut broken_off, mut reads, mut discards] = [0; 7];
-    for Operation { action, .. } in bed.operations("operations").take(10_000) {
+    for (bed, Operation { action, .. }) in
+        beds.iter().flat_map(|bed| bed.operations("operations").take(2000).map(move |operation| (bed, operation)))
+    {
+        let block = bed.geometry.pages_per_block;
         let (Action::Write(request, _) | Action::Read(request) | Action::Trim(request)) = action else { continue };
         let (first, end) = (request.first.0, request.first.0 + request.pages);
         assert!(first < end && end <= bed.logical_pages, "{action:?}");

@@ -4,16 +4,22 @@ use super::*;
 use crate::device::DeviceSpec;
 use crate::workload::Intake;
 
-/// Requests from a list.
-struct List(std::vec::IntoIter<Request>, Intake);
+/// Requests from a list, and those that were taken.
+struct List(Vec<Request>, usize, Intake);
 
 impl Source for List {
     fn fill(&mut self, batch: &mut Vec<Request>, limit: usize) -> Result<(), WorkloadError> {
-        batch.extend(self.0.by_ref().take(limit));
+        let before = batch.len();
+        batch.extend(self.0.iter().skip(self.1).take(limit));
+        self.1 += batch.len() - before;
         Ok(())
     }
+    fn rewind(&mut self) -> bool {
+        self.1 = 0;
+        true
+    }
     fn intake(&self) -> &Intake {
-        &self.1
+        &self.2
     }
     fn timed(&self) -> bool {
         true
@@ -35,6 +41,8 @@ fn config(scheme: &'static str, device: &str) -> Config {
         partial: PartialPages::ReadModifyWrite,
         medium: Medium::Brief,
         warmup: 0,
+        until: Until::WorkloadEnds,
+        mount: false,
         series_ns: 0,
     }
 }
@@ -43,7 +51,7 @@ fn config(scheme: &'static str, device: &str) -> Config {
 const PLAIN: &str = "agrawal08:capacity=4MiB,channels=1,bus_mbps=0,oob_read_us=0,planes=1,spare=30%";
 
 fn run_list(config: &Config, requests: Vec<Request>) -> Outcome {
-    run(config, &mut List(requests.into_iter(), Intake::default()), &mut Unobserved).unwrap()
+    run(config, &mut List(requests, 0, Intake::default()), &mut Unobserved).unwrap()
 }
 
 #[test]
@@ -142,7 +150,7 @@ fn records_and_series_leave_the_warm_up_out() {
         (0..3000).map(|i| request(i * 1000, Operation::Write, i % 1024 * 4096, 4096)).collect();
     let config = Config { warmup: 1500, series_ns: 100_000_000, ..config("page", PLAIN) };
     let mut listener = Listener { records: Vec::new(), filled: 0, most_filled: u64::MAX };
-    let outcome = run(&config, &mut List(requests.clone().into_iter(), Intake::default()), &mut listener).unwrap();
+    let outcome = run(&config, &mut List(requests.clone(), 0, Intake::default()), &mut listener).unwrap();
     assert_eq!(listener.records.len(), 1500);
     assert_eq!(listener.records[0].arrival_ns, 1_500_000_000);
     let counted: u64 = outcome.result.series.iter().map(|interval| interval.requests).sum();
@@ -150,7 +158,7 @@ fn records_and_series_leave_the_warm_up_out() {
     // A workload that ends in its warm-up leaves nothing to measure.
     let mut listener = Listener { records: Vec::new(), ..listener };
     let config = Config { warmup: 5000, ..config };
-    let outcome = run(&config, &mut List(requests.into_iter(), Intake::default()), &mut listener).unwrap();
+    let outcome = run(&config, &mut List(requests, 0, Intake::default()), &mut listener).unwrap();
     assert!(listener.records.is_empty());
     assert!(outcome.result.series.iter().all(|interval| interval.requests == 0));
     assert_eq!((outcome.workload.requests, outcome.result.flash.programs), (0, 0));
@@ -165,14 +173,14 @@ fn filling_can_be_ended() {
         let config = Config { fill, ..config("page", PLAIN) };
         let mut listener = Listener { records: Vec::new(), filled: 0, most_filled };
         let requests = vec![request(0, Operation::Write, 0, 4096)];
-        let outcome = run(&config, &mut List(requests.into_iter(), Intake::default()), &mut listener).unwrap();
+        let outcome = run(&config, &mut List(requests, 0, Intake::default()), &mut listener).unwrap();
         assert_eq!(outcome.result.ended, report::INTERRUPTED);
         assert!(listener.filled < most_filled + BATCH as u64, "{fill:?}: {} pages", listener.filled);
         assert_eq!((outcome.workload.requests, listener.records.len()), (0, 0));
     }
     let mut listener = Listener { records: Vec::new(), filled: 0, most_filled: u64::MAX };
     let config = Config { fill: Fill::Sequential, ..config("page", PLAIN) };
-    run(&config, &mut List(Vec::new().into_iter(), Intake::default()), &mut listener).unwrap();
+    run(&config, &mut List(Vec::new(), 0, Intake::default()), &mut listener).unwrap();
     assert_eq!(listener.filled, pages, "every page is counted");
 }
 
@@ -241,7 +249,7 @@ fn a_write_waits_for_the_victim_whose_room_it_takes() {
 #[test]
 fn a_buffer_that_does_not_fit_is_refused() {
     let refused = |bytes| {
-        let mut list = List(Vec::new().into_iter(), Intake::default());
+        let mut list = List(Vec::new(), 0, Intake::default());
         run(&buffered("page", "bplru", bytes), &mut list, &mut Unobserved).unwrap_err().to_string()
     };
     assert!(refused(4096).contains("bplru gathers blocks of 64 pages, and 4096 bytes hold 1"), "{}", refused(4096));
@@ -269,4 +277,89 @@ fn steadiness_is_snias_rule() {
     assert!(is_steady(&[1.0, 1.02, 0.98, 1.0, 1.01]));
     assert!(!is_steady(&[1.0, 1.1, 1.2, 1.3, 1.4]));
     assert!(!is_steady(&[1.0, 1.0, 1.3, 1.0, 1.0]));
+}
+
+/// A device of 1,456 pages in 64-page blocks, overwritten page by page.
+fn overwriting(config: &Config) -> (Vec<Request>, u64) {
+    let pages = u64::from(config.device.logical_pages);
+    ((0..pages).map(|page| request(page * 300, Operation::Write, page * 4096, 4096)).collect(), pages)
+}
+
+#[test]
+fn a_workload_is_repeated_whole_until_blocks_are_worn_as_asked() {
+    for host in [HostModel::Open, HostModel::Closed(1)] {
+        let config = Config { until: Until::MeanErases(3.0), host, ..config("page", PLAIN) };
+        let (requests, pages) = overwriting(&config);
+        let outcome = run_list(&config, requests);
+        let until = outcome.result.until.as_ref().unwrap();
+        assert!(outcome.result.is_complete() && until.iterations.fract() == 0.0, "{until:?}");
+        assert_eq!(outcome.workload.requests, until.iterations as u64 * pages);
+        assert_eq!(until.host_bytes_written, outcome.workload.write_pages * 4096);
+        assert_eq!(until.worn_out_blocks, None);
+        // Written in order, every block is erased once for each device of pages beyond the first; what is spare comes
+        // on top. The iteration before the last had not got there.
+        let count = outcome.result.erase_count.as_ref().unwrap();
+        let blocks = f64::from(config.device.geometry.block_count());
+        assert!(count.mean >= 3.0 && count.mean < 3.0 + pages as f64 / 64.0 / blocks, "{count:?}");
+        assert_eq!(count.histogram.iter().map(|bin| bin.blocks).sum::<u64>() as f64, blocks);
+        // One iteration follows the other.
+        if host == HostModel::Open {
+            let seconds = outcome.result.extra["simulated_seconds"].as_f64().unwrap();
+            assert!(seconds > 300e-6 * (until.iterations * (pages - 1) as f64), "{seconds}");
+        }
+    }
+}
+
+#[test]
+fn a_device_comes_to_the_end_of_its_life() {
+    let plain = config("page", &format!("{PLAIN},endurance=5"));
+    let config = Config { until: Until::EndOfLife, ..plain };
+    let (requests, pages) = overwriting(&config);
+    let outcome = run_list(&config, requests.clone());
+    let (result, until) = (&outcome.result, outcome.result.until.as_ref().unwrap());
+    assert_eq!(result.ended, report::END_OF_LIFE);
+    assert_eq!(result.erase_count.as_ref().unwrap().max, 5);
+    // So many blocks are bad that the others do not hold the data and what is kept free.
+    let blocks = u64::from(config.device.geometry.block_count());
+    let bad = until.worn_out_blocks.unwrap();
+    assert!(bad > 0 && (blocks - bad) * 64 < pages + 4 * 64, "{bad} of {blocks}");
+    assert_eq!(until.iterations, outcome.workload.write_pages as f64 / pages as f64);
+    assert!(until.iterations > 4.0 && until.iterations < 9.0, "{until:?}");
+    // It may be over before the workload is.
+    let long: Vec<Request> = (0..20)
+        .flat_map(|turn| {
+            requests.iter().map(move |r| Request { arrival_ns: r.arrival_ns + turn * 1_000_000_000, ..*r })
+        })
+        .collect();
+    let part = run_list(&config, long).result.until.unwrap();
+    assert!((part.iterations * 20.0 - until.iterations).abs() < 1e-9, "{part:?} {until:?}");
+}
+
+#[test]
+fn a_workload_that_wears_nothing_is_not_repeated_for_ever() {
+    let config = Config { until: Until::MeanErases(1.0), ..config("page", PLAIN) };
+    let run = |requests| run(&config, &mut List(requests, 0, Intake::default()), &mut Unobserved);
+    for requests in [vec![], vec![request(0, Operation::Read, 0, 4096)]] {
+        assert!(matches!(run(requests), Err(RunError::Endless(_))));
+    }
+}
+
+#[test]
+fn wear_levelling_is_reported_where_it_is_on() {
+    let run_with = |mode: &str| {
+        let mut config = Config { until: Until::MeanErases(40.0), fill: Fill::Sequential, ..config("page", PLAIN) };
+        let row = schemes::by_name("page").unwrap();
+        config.settings.set(row.parameters, "wear-levelling", mode).unwrap();
+        let requests = (0..200).map(|i| request(i * 300, Operation::Write, i * 7 % 100 * 4096, 4096)).collect();
+        run_list(&config, requests).result
+    };
+    let (off, swap) = (run_with("off"), run_with("swap"));
+    assert!(off.wear_levelling.is_none() && !off.by_cause.contains_key("wear_levelling"));
+    let (cause, levelling) = (&swap.by_cause["wear_levelling"], swap.wear_levelling.as_ref().unwrap());
+    assert!(levelling.copies > 0 && (levelling.copies, levelling.erases) == (cause.programs, cause.erases));
+    assert_eq!(levelling.seconds, cause.us * 1e-6);
+    let percent = 100.0 * levelling.seconds / swap.cleaning_seconds.unwrap();
+    assert!((levelling.percent_of_cleaning.unwrap() / percent - 1.0).abs() < 1e-12);
+    let stdev = |result: &SchemeResult| result.erase_count.as_ref().unwrap().stdev;
+    assert!(stdev(&swap) < stdev(&off) / 2.0, "{} {}", stdev(&swap), stdev(&off));
 }

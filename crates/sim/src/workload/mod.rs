@@ -68,6 +68,11 @@ pub trait Source: Send {
     /// The first unreadable record, unless errors are skipped; I/O errors.
     fn fill(&mut self, batch: &mut Vec<Request>, limit: usize) -> Result<(), WorkloadError>;
 
+    /// Goes back to the first request; false if that cannot be had again.
+    fn rewind(&mut self) -> bool {
+        false
+    }
+
     /// What was met so far; complete after the end.
     fn intake(&self) -> &Intake;
 

@@ -5,7 +5,7 @@ use flash::Rng;
 use ftl::Settings;
 use ftl::schemes;
 use sim::device::DeviceSpec;
-use sim::experiment::{Config, Fill, Medium, Outcome, PartialPages, Unobserved, run};
+use sim::experiment::{Config, Fill, Medium, Outcome, PartialPages, Unobserved, Until, run};
 use sim::host::HostModel;
 use sim::workload::generate::{Context, generate};
 use sim::workload::{Intake, Operation, Request, Source, WorkloadError};
@@ -27,6 +27,8 @@ pub fn config(scheme: &str, settings: &str, device: &str) -> Config {
         partial: PartialPages::Ignore,
         medium: Medium::Brief,
         warmup: 0,
+        until: Until::WorkloadEnds,
+        mount: false,
         series_ns: 0,
     }
 }

@@ -8,7 +8,7 @@
 //! file and the line. One name may be unknown: a scheme that this build does not have. What needs it is not run.
 
 use super::measure;
-use crate::args::{Fill, Host, OutOfRange, Partial};
+use crate::args::{Buffer, Fill, Host, OutOfRange, Partial, Until, parse_buffer};
 use crate::error::CliError;
 use clap::ValueEnum;
 use serde::Deserialize;
@@ -101,6 +101,7 @@ struct ExperimentFile {
     workloads: Option<Vec<Spanned<String>>>,
     device: Option<Spanned<String>>,
     requests: Option<Spanned<String>>,
+    until: Option<Spanned<String>>,
     #[serde(default = "once")]
     repeat: u32,
     #[serde(default)]
@@ -130,6 +131,8 @@ pub(super) struct Experiment {
     pub(super) source: String,
     /// What the paper says.
     pub(super) says: String,
+    /// How long the workload is repeated, if it is not run once.
+    pub(super) until: Option<Until>,
     /// Runs under different seeds.
     pub(super) repeat: u32,
     /// The paper, with what the experiment changes of its set-up.
@@ -160,12 +163,22 @@ pub(super) struct Configuration {
     /// Keys of the device that differ for it, as `key=value,…`.
     #[serde(default)]
     pub(super) change_device: String,
+    buffer: Option<Spanned<String>>,
 }
 
 impl Configuration {
     /// The scheme: that of its name, if no other is named.
     pub(super) fn scheme(&self) -> &str {
         self.scheme.as_deref().unwrap_or(&self.name)
+    }
+
+    /// The write buffer in front of it, if there is one: policy and bytes.
+    pub(super) fn buffer(&self) -> Result<Option<(String, u64)>, CliError> {
+        let Some(buffer) = &self.buffer else { return Ok(None) };
+        Ok(match parse_buffer(buffer.get_ref())? {
+            Buffer::None => None,
+            Buffer::Of { policy, bytes } => Some((policy, bytes)),
+        })
     }
 }
 
@@ -508,6 +521,9 @@ impl Experiment {
         let schemes: Vec<&str> = read.configuration.iter().map(Configuration::scheme).collect();
         for configuration in &read.configuration {
             text.own_parameters(configuration.scheme(), &configuration.set)?;
+            if let (Some(buffer), Err(error)) = (&configuration.buffer, configuration.buffer()) {
+                return Err(text.fault(buffer.span(), error));
+            }
         }
         text.shared_parameters(&schemes, &read.set)?;
         let configurations: Vec<String> = read.configuration.iter().map(|one| one.name.clone()).collect();
@@ -525,11 +541,14 @@ impl Experiment {
             paper.device = text.device(device)?;
         }
         paper.requests = text.count(read.requests.as_ref())?.or(paper.requests);
+        let until = read.until.as_ref();
+        let until = until.map(|until| until.get_ref().parse().map_err(|error: String| text.fault(until.span(), error)));
         Ok(Experiment {
             name: name.to_owned(),
             title: read.title,
             source: read.source,
             says: read.says,
+            until: until.transpose()?,
             repeat: read.repeat.max(1),
             sensitivities: sensitivities.collect::<Result<_, _>>()?,
             paper,

@@ -246,7 +246,10 @@ fn holds(experiment: &Experiment, finding: &Finding, all: &[Finding]) -> Option<
         (Found::Name(_), _) => return None,
     };
     let expected = middle(published)?;
+    // A range may reach to no difference at all, which then has the right sign.
+    let inside = matches!(published, Published::Range(low, high) if (*low..=*high).contains(&value));
     let sign = match row.relation {
+        Relation::Change | Relation::Difference | Relation::Ratio if inside => Some(true),
         Relation::Change | Relation::Difference if expected != 0.0 => Some((value < 0.0) == (expected < 0.0)),
         Relation::Ratio if expected != 1.0 => Some((value < 1.0) == (expected < 1.0)),
         _ => None,

@@ -263,12 +263,14 @@ impl<'a> Lab<'a> {
         let settings = experiment.settings(configuration, at.workload, parameter(at));
         let device = device_of(experiment, configuration, at);
         let (scheme, limit) = (configuration.scheme(), self.limit(experiment, at.found));
+        let buffer = configuration.buffer().ok().flatten();
         format!(
-            "{} {:?} {device} {} {:?} {limit:?} x{} {scheme} {settings:?}",
+            "{} {:?} {device} {} {:?} {limit:?} {:?} x{} {scheme} {settings:?} {buffer:?}",
             experiment.paper.name,
             at.found,
             fill(experiment, at).name(),
             experiment.paper.host,
+            experiment.until,
             experiment.repeat
         )
     }
@@ -301,6 +303,7 @@ impl<'a> Lab<'a> {
             partial: Some(paper.partial),
             out_of_range: Some(paper.out_of_range),
             seed: SEED,
+            until: experiment.until,
             repeat: experiment.repeat,
             threads: self.amount.threads,
             limit,
@@ -382,7 +385,7 @@ fn buildable(
     let combination = Combination {
         scheme: configuration.scheme().to_owned(),
         cache: None,
-        buffer: None,
+        buffer: configuration.buffer()?,
         gc: None,
         settings: experiment.settings(configuration, at.workload, parameter(at)),
         buffer_settings: BTreeMap::new(),

@@ -36,6 +36,7 @@ const DERIVED: &[(&str, Derive)] = &[
         let of = |structure: &str| number(result, &format!("sram.{structure}"));
         Some(of("mapping cache")? + of("translation directory")?)
     }),
+    ("cleaning_us", |result| Some(1e6 * number(result, "cleaning_seconds")?)),
     ("evictions", |result| Some(number(result, "extra.clean_evictions")? + number(result, "extra.dirty_evictions")?)),
 ];
 
@@ -57,6 +58,8 @@ const BEGINNINGS: &[&str] = &[
     "merges",
     "space_utilisation",
     "erase_count",
+    "wear_levelling",
+    "until",
     "sram_bytes",
     "sram",
     "extra",
@@ -129,6 +132,7 @@ mod tests {
         // Data collection copies as many pages as the host writes: write amplification is 2.
         assert_eq!(of("extra_ops"), Some(of("translation_ops").unwrap() + 2.0 * 800_000.0));
         assert_eq!(of("by_cause.swap.us"), Some(0.0), "a cause without commands");
+        assert_eq!(of("cleaning_us"), Some(1e6 * of("cleaning_seconds").unwrap()));
         assert_eq!(of("extra.no_such_counter"), None);
         assert_eq!(of("evictions"), None, "this result counts none");
     }

@@ -32,7 +32,7 @@ fn every_shipped_experiment_can_be_read() {
     let experiments = chosen(&shipped(), None).unwrap();
     let mut papers: Vec<&str> = experiments.iter().map(|experiment| experiment.paper.name.as_str()).collect();
     papers.dedup();
-    assert_eq!(papers, ["dftl", "lsftl", "scftl"]);
+    assert_eq!(papers, ["dftl", "lsftl", "rose", "scftl"]);
     for experiment in &experiments {
         let place = format!("{}/{}", experiment.paper.name, experiment.name);
         assert!(!experiment.rows.is_empty() || experiment.microscope.is_some(), "{place} measures nothing");
@@ -45,8 +45,8 @@ fn every_shipped_experiment_can_be_read() {
             super::super::experiment::device_spec(Some(device)).unwrap().build(None).unwrap();
         }
     }
-    let dftl: Vec<&str> = experiments.iter().take(5).map(|experiment| experiment.name.as_str()).collect();
-    assert_eq!(dftl, ["figure-6", "figure-8", "figure-9", "figure-10", "figure-11"]);
+    let dftl: Vec<&str> = experiments.iter().take(6).map(|experiment| experiment.name.as_str()).collect();
+    assert_eq!(dftl, ["figure-6", "figure-7", "figure-8", "figure-9", "figure-10", "figure-11"]);
     assert!(render::list(&experiments).lines().all(|line| line.chars().count() <= 100));
 }
 
@@ -91,6 +91,11 @@ fn mistakes_name_file_line_and_remedy() {
             "p/e.toml:6: unknown parameter of dftl \"cache-byte\"; did you mean",
         ),
         ("cache-bytes = '1KiB'", "gc-low = 0", "p/e.toml:6: gc-low = 0: must be 3 to"),
+        (
+            "{ name = 'page' }",
+            "{ name = 'page', buffer = 'fba:1MiB' }",
+            "p/e.toml:5: unknown write buffer \"fba\"; did you mean \"fab\"?",
+        ),
         ("relation = 'change'", "relation = 'chang'", "p/e.toml:12: unknown variant `chang`"),
         ("'response_us.mean'", "'respons_us.mean'", "p/e.toml:11: unknown measure \"respons_us.mean\""),
         (

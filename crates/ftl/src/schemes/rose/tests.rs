@@ -120,3 +120,76 @@ fn without_techniques_it_is_fast_without_a_sequential_log_block() {
         assert_eq!(ours, write_request(&mut other, &mut fast, first, pages));
     }
 }
+
+#[test]
+fn data_survives_wear_levelling_in_every_mode() {
+    for order in [ProgramOrder::Any, ProgramOrder::Strict] {
+        for mode in ["swap", "static", "bet"] {
+            let g = Geometry { order, ..small(16) }.checked().unwrap();
+            let pairs = [
+                ("wear-levelling", mode),
+                ("wear-threshold", "1"),
+                ("bet-threshold", "2"),
+                ("free-order", "least-worn"),
+                ("durable-trim", "on"),
+            ];
+            torture::<Rose>(PARAMETERS, &pairs, g, 42, 1500);
+        }
+    }
+}
+
+/// The specification of wear levelling: cold data move to the block that was erased most, place by place.
+#[test]
+fn cold_data_move_to_the_most_worn_block() {
+    let pairs = [("wear-levelling", "swap"), ("wear-threshold", "2"), ("ebw", "off"), ("fpr", "off")];
+    let (mut flash, mut rose) = formatted::<Rose>(small(5), 8, &settings(PARAMETERS, &pairs));
+    write_each(&mut flash, &mut rose, &[0, 1, 2, 3, 4, 5, 6, 7]);
+    let mut moved = Vec::new();
+    for _ in 0..60 {
+        let lines = write_each(&mut flash, &mut rose, &[4]);
+        moved.extend(lines.into_iter().filter(|line| line.ends_with("wear_levelling")));
+    }
+    let (copies, erases) = (
+        moved.iter().filter(|line| line.starts_with('R')).count(),
+        moved.iter().filter(|line| line.starts_with('E')).count(),
+    );
+    assert!(erases > 0 && copies >= erases, "{moved:?}");
+    let counts = rose.core.blocks.erase_counts();
+    let spread = counts.iter().max().unwrap() - counts.iter().min().unwrap();
+    assert!(spread <= 3, "{counts:?}");
+}
+
+/// Equation 5 as commands: cleaning a log block copies what is live of each of its n logical blocks, in the data block
+/// and in the log, and erases n data blocks and the log block.
+#[test]
+fn a_cleaning_costs_what_the_formula_says() {
+    for victim in parameters::VICTIMS {
+        let pairs = [("ebw", "off"), ("fpr", "off"), ("log-victim", *victim)];
+        let g = Geometry { pages_per_block: 8, ..small(24) }.checked().unwrap();
+        let (mut flash, mut rose) = formatted::<Rose>(g, 140, &settings(PARAMETERS, &pairs));
+        let mut rng = flash::Rng::new(7);
+        let mut cleanings = 0;
+        for _ in 0..4000 {
+            let pages = if rng.chance(0.7) { 30 } else { 140 };
+            let lpn = Lpn(rng.below(pages) as u32);
+            let core = &rose.core;
+            let (lbn, offset) = core.split(lpn);
+            let blank = core.data_block(lbn).is_none_or(|block| core.is_writable(block, offset));
+            let in_place = blank && core.in_log(lpn).is_none();
+            let full = rose.strategy.filling.0.is_none() && core.slots.in_use() == core.log_limit();
+            let mut expected = (1, 0, 0);
+            if full && !in_place {
+                let victim = hybrid::pick(&mut rose.core.clone(), victim).unwrap();
+                let lbns = core.logical_blocks_in(victim);
+                expected.2 = lbns.len() + 1;
+                for &lbn in &lbns {
+                    let data = core.data_block(lbn).map_or(0, |block| core.blocks.live_of(block));
+                    expected.1 += data as usize + usize::from(core.logged[lbn as usize]);
+                }
+                cleanings += 1;
+            }
+            assert_eq!(tally(&write_each(&mut flash, &mut rose, &[lpn.0])), expected, "{victim}");
+        }
+        assert!(cleanings > 100, "{victim}: {cleanings}");
+    }
+}

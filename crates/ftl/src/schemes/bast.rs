@@ -1,0 +1,253 @@
+//! `bast`: a log block for each logical block that is being overwritten.
+//!
+//! The problem: under a block map, a page whose place is taken forces the rewriting of its whole logical block. BAST
+//! (Kim et al., 2002) puts such pages aside in a *log block* that belongs to their logical block alone, one behind the
+//! other, and rewrites once the log block is full. If the logical block was written from front to end, the log block is
+//! the new data block as it stands (switch merge); if it was written in order up to some page, it becomes it once the
+//! rest is copied in (partial merge); otherwise both are copied together into a third (full merge). When there are more
+//! logical blocks being overwritten than log blocks, one has to be merged before its log block is full: *thrashing*,
+//! the weakness of the scheme.
+//!
+//! ```text
+//!             ┌─ blank place ──▶ data block
+//!  write ─────┤
+//!             └─ else ──▶ row of its logical block ──▶ [log block]  in the order of writing
+//!                            │ full                  no row, and no log block left
+//!                            ▼                              ▼
+//!                        merge, new log block         merge another row (log-victim)
+//! ```
+//!
+//! # Structures
+//!
+//! RAM: 4 B for each logical block; for each log block a row of 16 B (logical block, log block, two links of the order
+//! of use), 24 B of what every log block has, and for each of its pages 4 B for what it holds and 4 B in the table that
+//! finds it (the published table needs one byte, since a row has one logical block); 2 bits for each physical page.
+//! Flash: kind (data or log), LPN, version and program number in every spare area.
+//!
+//! # Costs
+//!
+//! A write is a program, a read a read. A switch merge costs an erase; a partial one a copy for each live page that the
+//! log block lacks, and an erase; a full one up to P copies and 2 erases. A log block in which nothing is live any more
+//! costs an erase.
+//!
+//! # Choices
+//!
+//! `log-victim` says whose log block goes when none is left: the row used longest ago (`lru`), the one begun first
+//! (`fifo`), one drawn at `random` as in FlashSim, or that with the fewest live pages (`min-live`). `first-write-to-log`
+//! sends pages to the log that were never written too, as FlashSim does.
+//!
+//! # Departures
+//!
+//! Two blocks are kept free and not one, for recovery. Log blocks found by a mount take no further page until they are
+//! merged; should two of them hold pages of one logical block, or one of several, which takes blocks that failed, they
+//! are merged before the host is served. With `order = strict` or `ascending` a page goes to its place in a data block only
+//! above all programmed ones, with padding where the chip wants it.
+
+use crate::hybrid::{
+    Content, Core, Hybrid, MERGE_COUNTERS, Strategy, counters_and, erase_obsolete, log::Slot, parameters, rows::Rows,
+};
+use crate::parts::{space, wear};
+use crate::schemes::page::DURABLE_TRIM;
+use crate::{ConfigError, Error, Loader, Parameter, Range, Saver, Scheme, Settings, Value};
+use alloc::vec;
+use alloc::vec::Vec;
+use flash::{Cause, Flash, Kind, Lpn, Rng};
+
+const VICTIM: Parameter = Parameter {
+    name: "log-victim",
+    summary: "which log block to merge when none is left: that of the logical block written longest ago, the one begun \
+              first, one drawn, or the one with the fewest live pages",
+    unit: "",
+    default: Value::Word("lru"),
+    range: Range::Words(&["lru", "fifo", "random", "min-live"]),
+    source: "FlashSim (random); ftlab",
+};
+
+const FIRST_WRITE_TO_LOG: Parameter = Parameter {
+    name: "first-write-to-log",
+    summary: "a page goes to the log even if its place in the data block is blank",
+    unit: "",
+    default: Value::Switch(false),
+    range: Range::Switch,
+    source: "FlashSim (on)",
+};
+
+const COUNTERS: &[(&str, &str)] = &[
+    ("evicted_rows", "log blocks merged because another logical block needed one"),
+    ("evicted_pages", "pages programmed in those; over evicted_rows and pages per block: how full they were"),
+];
+
+pub(super) const PARAMETERS: &[Parameter] = &[
+    parameters::LOG_BLOCKS,
+    VICTIM,
+    FIRST_WRITE_TO_LOG,
+    space::FREE_ORDER,
+    wear::WEAR_LEVELLING,
+    wear::WEAR_THRESHOLD,
+    wear::BET_K,
+    wear::BET_THRESHOLD,
+    DURABLE_TRIM,
+    space::SEED,
+];
+
+/// The row.
+pub(super) static ROW: Scheme = Scheme {
+    name: "bast",
+    summary: "block map with a log block for each logical block that is being overwritten",
+    paper: "Kim et al.: A space-efficient flash translation layer for CompactFlash systems, IEEE TCE 2002; S2, S4",
+    essay: include_str!("bast.rs"),
+    parameters: PARAMETERS,
+    counters: &counters_and::<{ MERGE_COUNTERS.len() + COUNTERS.len() }>(COUNTERS),
+    phases: &[Cause::Host, Cause::MergeSwitch, Cause::MergePartial, Cause::MergeFull, Cause::Recovery],
+    has_cache: false,
+    keeps_data: true,
+    state_version: 1,
+};
+
+/// The scheme.
+pub type Bast = Hybrid<OneEach>;
+
+/// See the module's description.
+#[derive(Clone, Debug)]
+pub struct OneEach {
+    policy: &'static str,
+    first_write_to_log: bool,
+    rows: Rows,
+    rng: Rng,
+    evicted: u64,
+    evicted_pages: u64,
+}
+
+impl OneEach {
+    /// The logical block whose row goes.
+    fn victim(&mut self, core: &Core) -> Option<u32> {
+        if self.rows.count() == 0 {
+            return None;
+        }
+        match self.policy {
+            "random" => loop {
+                let slot = self.rng.below(u64::from(core.slots.capacity())) as Slot;
+                if let Some(lbn) = self.rows.owner(slot) {
+                    return Some(lbn);
+                }
+            },
+            "min-live" => {
+                let key = |&(_, slot): &(u32, Slot)| {
+                    (core.blocks.live_of(core.slots.block(slot)), core.slots.get(slot).begun)
+                };
+                self.rows.iter().min_by_key(key).map(|(lbn, _)| lbn)
+            }
+            // The order of use, or of beginning.
+            _ => self.rows.iter().next().map(|(lbn, _)| lbn),
+        }
+    }
+}
+
+impl Strategy for OneEach {
+    fn least_log_blocks(_: &Settings) -> u32 {
+        1
+    }
+
+    fn new(core: &Core, settings: &Settings) -> Result<Self, ConfigError> {
+        Ok(OneEach {
+            policy: settings.word("log-victim"),
+            first_write_to_log: settings.switch("first-write-to-log"),
+            rows: Rows::new(core),
+            rng: Rng::new(settings.count("seed")).fork("log-victim"),
+            evicted: 0,
+            evicted_pages: 0,
+        })
+    }
+
+    #[inline]
+    fn write<F: Flash>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut F,
+        lpn: Lpn,
+        version: u64,
+        content: Content<'_, F::User>,
+    ) -> Result<(), Error<F::Fault>> {
+        let (lbn, _) = core.split(lpn);
+        loop {
+            if !self.first_write_to_log && core.write_in_place(flash, lpn, version, content)? {
+                return Ok(());
+            }
+            let Some(slot) = self.rows.get(lbn) else {
+                while core.slots.in_use() >= core.log_limit() {
+                    if !self.clean(core, flash)? {
+                        return Err(Error::Full);
+                    }
+                }
+                self.rows.insert(lbn, core.begin_log_block(flash)?);
+                continue;
+            };
+            let Some(offset) = core.next_writable(core.slots.block(slot), core.slots.get(slot).next) else {
+                self.rows.merge(core, flash, lbn)?;
+                continue;
+            };
+            if core.append(flash, slot, offset, (Kind::Log, lpn, version), content)? {
+                if self.policy == "lru" {
+                    self.rows.touch(lbn);
+                }
+                return Ok(());
+            }
+            self.rows.remove(lbn);
+        }
+    }
+
+    fn adopt(&mut self, core: &mut Core) {
+        self.rows.adopt(core);
+    }
+
+    fn settle<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<(), Error<F::Fault>> {
+        while let Some(slot) = core.slots.oldest() {
+            core.clean(flash, slot, &mut erase_obsolete)?;
+        }
+        self.rows.erase_dead(core, flash)
+    }
+
+    fn clean<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<bool, Error<F::Fault>> {
+        // A log block without a row is one that failed a program.
+        if let Some(slot) = core.slots.oldest() {
+            core.clean(flash, slot, &mut erase_obsolete)?;
+            return Ok(true);
+        }
+        let Some((lbn, slot)) = self.victim(core).and_then(|lbn| Some((lbn, self.rows.get(lbn)?))) else {
+            return Ok(false);
+        };
+        self.evicted += 1;
+        self.evicted_pages += u64::from(core.written.count(core.slots.block(slot)));
+        self.rows.merge(core, flash, lbn)?;
+        Ok(true)
+    }
+
+    fn held(&self) -> Vec<Slot> {
+        self.rows.iter().map(|(_, slot)| slot).collect()
+    }
+
+    fn memory(&self, core: &Core) -> Vec<(&'static str, u64)> {
+        vec![("rows of log blocks", Rows::memory(core)), ("random numbers", 32)]
+    }
+
+    fn save(&self, _: &Core, out: &mut Saver) {
+        self.rows.save(out);
+        self.rng.state().iter().for_each(|&word| out.u64(word));
+    }
+
+    fn load(&mut self, _: &Core, from: &mut Loader<'_>) {
+        self.rows.load(from);
+        self.rng = Rng::from_state([from.u64(), from.u64(), from.u64(), from.u64()]);
+    }
+
+    fn counters(&self, _: &Core) -> Vec<(&'static str, u64)> {
+        vec![("evicted_rows", self.evicted), ("evicted_pages", self.evicted_pages)]
+    }
+
+    fn reset_counters(&mut self) {
+        (self.evicted, self.evicted_pages) = (0, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,345 @@
+//! `nftl`: chains of replacement blocks.
+//!
+//! The problem: under a block map, a page whose place is taken forces the rewriting of its whole logical block. NFTL
+//! (Ban's patents) puts the page into a *replacement block* of the logical block instead, at the same place; if that is
+//! taken too, into the next one, until the chain has all the replacement blocks that it may have. Then it is *folded*:
+//! the newest version of each page is brought into one block, and the others are erased. No page map is needed: a page
+//! is in the last block of its chain that has its place programmed.
+//!
+//! ```text
+//!   logical block ──▶ [primary] ──▶ [replacement 1] ──▶ … ──▶ [replacement K]
+//!     page at o ─────────▶ o ─ taken ───▶ o ─ taken ─▶ … ─ taken ─▶ fold: all in one block
+//! ```
+//!
+//! # Structures
+//!
+//! RAM: 4 B for each logical block; for each replacement block 40 B (block, logical block, next of its chain, links of
+//! the order of use, and what every log block has); 2 bits for each physical page, the page states. `mode = log` needs,
+//! for each page of a replacement block, 4 B for what it holds and 4 B in the table that finds it. Flash: kind (data or
+//! log), LPN, version and program number in every spare area.
+//!
+//! # Costs
+//!
+//! A write is a program, a read a read. Folding a chain of L replacement blocks copies the v live pages of the logical
+//! block and erases L + 1 blocks. If the last block of the chain can take what it lacks, it is the one they are brought
+//! into (`fold-in-place`): only what it lacks is copied, and L blocks are erased. In the table of counters that is a
+//! partial merge, a switch merge if nothing was lacking, and the folds into another block are full merges.
+//!
+//! # Choices
+//!
+//! `replacements` is K. `mode = log` is the other way of using a replacement block, which the literature on log blocks
+//! starts from: one for each logical block, whatever K is, filled in the order of writing. When no replacement block is
+//! left, the longest chain is folded, among equals that written longest ago.
+//!
+//! # Departures
+//!
+//! Chains were made for chips that take a block's pages in any order. On others a page goes to the first block of its
+//! chain in which its place lies above all programmed ones, with padding where the chip wants it; random writes fold
+//! chains that are nearly empty then. The order of a chain is not stored: version numbers say which page is newest, and
+//! that of the program numbers is the order of the blocks. Blocks of a chain found by a mount take no further page
+//! until the chain is folded. Walks along a chain read no spare areas, for the page states are in RAM. Two blocks are
+//! kept free, for recovery.
+
+use crate::hybrid::{
+    Content, Core, Hybrid, MERGE_COUNTERS, Merge, Strategy, counters_and, erase_obsolete, log::NONE, log::Slot,
+    parameters, rows::Queues,
+};
+use crate::parts::{space, wear};
+use crate::schemes::page::DURABLE_TRIM;
+use crate::{ConfigError, Error, Loader, Parameter, Range, Saver, Scheme, Settings, Value};
+use alloc::vec;
+use alloc::vec::Vec;
+use flash::{Cause, Collection, Flash, Kind, Lpn};
+
+/// The longest chain that may be asked for.
+const LONGEST: usize = 8;
+
+const MODE: Parameter = Parameter {
+    name: "mode",
+    summary: "pages of a replacement block keep their place (chain), or stand in the order of writing (log)",
+    unit: "",
+    default: Value::Word("chain"),
+    range: Range::Words(&["chain", "log"]),
+    source: "Ban (chain); the literature on log blocks (log)",
+};
+
+const REPLACEMENTS: Parameter = Parameter {
+    name: "replacements",
+    summary: "replacement blocks that a chain may have (K) before it is folded; one in mode log",
+    unit: "blocks",
+    default: Value::Count(1),
+    range: Range::Count(1, LONGEST as u64),
+    source: "S4 table 2 (1:K)",
+};
+
+const FOLD_IN_PLACE: Parameter = Parameter {
+    name: "fold-in-place",
+    summary: "fold a chain into its last block if that can take what it lacks, instead of into a free block",
+    unit: "",
+    default: Value::Switch(true),
+    range: Range::Switch,
+    source: "ftlab",
+};
+
+const COUNTERS: &[(&str, &str)] = &[
+    ("folds_of_1", "chains folded with one replacement block"),
+    ("folds_of_2", "with two"),
+    ("folds_of_3", "with three"),
+    ("folds_of_4", "with four"),
+    ("folds_of_5", "with five"),
+    ("folds_of_6", "with six"),
+    ("folds_of_7", "with seven"),
+    ("folds_of_8", "with eight"),
+    ("forced_folds", "of all these, such that were folded because another chain needed a block"),
+];
+
+const PARAMETERS: &[Parameter] = &[
+    parameters::LOG_BLOCKS,
+    MODE,
+    REPLACEMENTS,
+    FOLD_IN_PLACE,
+    space::FREE_ORDER,
+    wear::WEAR_LEVELLING,
+    wear::WEAR_THRESHOLD,
+    wear::BET_K,
+    wear::BET_THRESHOLD,
+    DURABLE_TRIM,
+];
+
+/// The row.
+pub(super) static ROW: Scheme = Scheme {
+    name: "nftl",
+    summary: "block map with chains of replacement blocks",
+    paper: "Ban: flash file system, US patent 5404485 and its successor 5937425; cited by S1, S2, S4",
+    essay: include_str!("nftl.rs"),
+    parameters: PARAMETERS,
+    counters: &counters_and::<{ MERGE_COUNTERS.len() + COUNTERS.len() }>(COUNTERS),
+    phases: &[Cause::Host, Cause::MergeSwitch, Cause::MergePartial, Cause::MergeFull, Cause::Recovery],
+    has_cache: false,
+    keeps_data: true,
+    state_version: 1,
+};
+
+/// The scheme.
+pub type Nftl = Hybrid<Chains>;
+
+/// See the module's description.
+#[derive(Clone, Debug)]
+pub struct Chains {
+    own_places: bool,
+    most: usize,
+    fold_in_place: bool,
+    /// The first replacement block of each logical block.
+    first: Vec<Slot>,
+    /// The one after each.
+    next: Vec<Slot>,
+    /// Logical blocks with replacement blocks, by their number less one, the longest unwritten in front.
+    by_length: Queues,
+    folds: [u64; LONGEST],
+    forced: u64,
+}
+
+impl Chains {
+    /// The replacement blocks of a logical block.
+    fn chain(&self, lbn: u32) -> impl Iterator<Item = Slot> + '_ {
+        let some = |slot: Slot| (slot != NONE).then_some(slot);
+        core::iter::successors(some(self.first[lbn as usize]), move |&slot| some(self.next[slot as usize]))
+    }
+
+    fn length(&self, lbn: u32) -> usize {
+        self.chain(lbn).count()
+    }
+
+    /// Gives a logical block these replacement blocks.
+    fn set(&mut self, lbn: u32, slots: &[Slot]) {
+        let most = slots.iter().copied().max().map_or(0, |slot| slot as usize + 1);
+        self.next.resize(self.next.len().max(most), NONE);
+        self.first[lbn as usize] = slots.first().copied().unwrap_or(NONE);
+        for (place, &slot) in slots.iter().enumerate() {
+            self.next[slot as usize] = slots.get(place + 1).copied().unwrap_or(NONE);
+        }
+        self.touch(lbn);
+    }
+
+    fn touch(&mut self, lbn: u32) {
+        match self.length(lbn) {
+            0 => self.by_length.remove(lbn),
+            length => self.by_length.push(length as u32 - 1, lbn),
+        }
+    }
+
+    /// Where a replacement block takes this page, if it does.
+    fn place(&self, core: &Core, slot: Slot, offset: u32) -> Option<u32> {
+        let block = core.slots.block(slot);
+        if self.own_places {
+            core.is_writable(block, offset).then_some(offset)
+        } else {
+            core.next_writable(block, core.slots.get(slot).next)
+        }
+    }
+
+    /// Brings the pages of a chain into one block.
+    fn fold<F: Flash>(&mut self, core: &mut Core, flash: &mut F, lbn: u32) -> Result<(), Error<F::Fault>> {
+        let slots: Vec<Slot> = self.chain(lbn).collect();
+        let Some(&last) = slots.last() else { return Ok(()) };
+        let mut gc = Collection::on(flash);
+        let mut cause = Cause::MergeFull;
+        let mut rest = &slots[..];
+        if core.logged[lbn as usize] == 0 {
+            // Discards have left nothing in the chain.
+        } else if self.fold_in_place {
+            cause = match core.merge_block(&mut *gc, last, lbn, None, &mut erase_obsolete)? {
+                Merge::Switch => Cause::MergeSwitch,
+                Merge::Partial => Cause::MergePartial,
+                Merge::Full => Cause::MergeFull,
+            };
+            rest = &slots[..slots.len() - 1];
+        } else if let Some(old) = core.full_merge(&mut *gc, lbn, cause, None)? {
+            gc.then();
+            core.dispose(&mut *gc, old, cause)?;
+        }
+        self.set(lbn, &[]);
+        self.folds[slots.len() - 1] += 1;
+        gc.then();
+        rest.iter().try_for_each(|&slot| core.erase_log_block(&mut *gc, slot, cause))
+    }
+}
+
+impl Strategy for Chains {
+    fn least_log_blocks(_: &Settings) -> u32 {
+        1
+    }
+
+    fn own_places(settings: &Settings) -> bool {
+        settings.word("mode") == "chain"
+    }
+
+    fn new(core: &Core, settings: &Settings) -> Result<Self, ConfigError> {
+        let own_places = Self::own_places(settings);
+        let logical = core.data.len();
+        Ok(Chains {
+            own_places,
+            most: if own_places { settings.count("replacements") as usize } else { 1 },
+            fold_in_place: settings.switch("fold-in-place"),
+            first: vec![NONE; logical],
+            next: vec![NONE; core.slots.capacity() as usize],
+            by_length: Queues::new(logical as u32, LONGEST as u32),
+            folds: [0; LONGEST],
+            forced: 0,
+        })
+    }
+
+    #[inline]
+    fn write<F: Flash>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut F,
+        lpn: Lpn,
+        version: u64,
+        content: Content<'_, F::User>,
+    ) -> Result<(), Error<F::Fault>> {
+        let (lbn, offset) = core.split(lpn);
+        loop {
+            if core.write_in_place(flash, lpn, version, content)? {
+                self.touch(lbn);
+                return Ok(());
+            }
+            let taker = self.chain(lbn).find_map(|slot| Some((slot, self.place(core, slot, offset)?)));
+            if let Some((slot, at)) = taker {
+                if core.append(flash, slot, at, (Kind::Log, lpn, version), content)? {
+                    self.touch(lbn);
+                    return Ok(());
+                }
+                let rest: Vec<Slot> = self.chain(lbn).filter(|&other| other != slot).collect();
+                self.set(lbn, &rest);
+            } else if self.length(lbn) == self.most {
+                self.fold(core, flash, lbn)?;
+            } else if core.slots.in_use() < core.log_limit() {
+                let mut slots: Vec<Slot> = self.chain(lbn).collect();
+                slots.push(core.begin_log_block(flash)?);
+                self.set(lbn, &slots);
+            } else if !self.clean(core, flash)? {
+                return Err(Error::Full);
+            } else {
+                self.forced += 1;
+            }
+        }
+    }
+
+    fn adopt(&mut self, core: &mut Core) {
+        let mut found: Vec<Slot> = core.slots.closed().collect();
+        found.sort_by_key(|&slot| core.slots.get(slot).begun);
+        for slot in found {
+            let [lbn] = core.logical_blocks_in(slot)[..] else { continue };
+            let fits = !self.own_places || core.is_aligned(slot, lbn);
+            if fits && self.length(lbn) < self.most {
+                core.slots.hold(slot);
+                let slots: Vec<Slot> = self.chain(lbn).chain([slot]).collect();
+                self.set(lbn, &slots);
+            }
+        }
+    }
+
+    fn settle<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<(), Error<F::Fault>> {
+        while let Some(slot) = core.slots.oldest() {
+            core.clean(flash, slot, &mut erase_obsolete)?;
+        }
+        let chains = (0..LONGEST as u32).flat_map(|queue| self.by_length.iter(queue));
+        let dead: Vec<u32> = chains.filter(|&lbn| core.logged[lbn as usize] == 0).collect();
+        dead.into_iter().try_for_each(|lbn| self.fold(core, flash, lbn))
+    }
+
+    fn clean<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<bool, Error<F::Fault>> {
+        // A block without a chain is one that failed a program.
+        if let Some(slot) = core.slots.oldest() {
+            core.clean(flash, slot, &mut erase_obsolete)?;
+            return Ok(true);
+        }
+        let Some(lbn) = (0..LONGEST as u32).rev().find_map(|queue| self.by_length.first(queue)) else {
+            return Ok(false);
+        };
+        self.fold(core, flash, lbn)?;
+        Ok(true)
+    }
+
+    fn held(&self) -> Vec<Slot> {
+        let chains = (0..LONGEST as u32).flat_map(|queue| self.by_length.iter(queue));
+        chains.flat_map(|lbn| self.chain(lbn)).collect()
+    }
+
+    fn memory(&self, core: &Core) -> Vec<(&'static str, u64)> {
+        vec![("chains", u64::from(core.slots.capacity()) * 12 + 4 * LONGEST as u64)]
+    }
+
+    fn save(&self, _: &Core, out: &mut Saver) {
+        for queue in 0..LONGEST as u32 {
+            out.u32(self.by_length.iter(queue).count() as u32);
+            for lbn in self.by_length.iter(queue) {
+                out.u32(lbn);
+                self.chain(lbn).for_each(|slot| out.u32(slot));
+            }
+        }
+    }
+
+    fn load(&mut self, _: &Core, from: &mut Loader<'_>) {
+        for length in 1..=LONGEST {
+            for _ in 0..from.u32() {
+                let lbn = from.u32();
+                let slots: Vec<Slot> = (0..length).map(|_| from.u32()).collect();
+                self.set(lbn, &slots);
+            }
+        }
+    }
+
+    fn counters(&self, _: &Core) -> Vec<(&'static str, u64)> {
+        let values = self.folds.iter().chain([&self.forced]);
+        COUNTERS.iter().zip(values).map(|(&(name, _), &value)| (name, value)).collect()
+    }
+
+    fn reset_counters(&mut self) {
+        (self.folds, self.forced) = ([0; LONGEST], 0);
+    }
+}
+
+#[cfg(test)]
+mod tests;
