@@ -3,13 +3,14 @@
 //! The newest version, and of equal versions the copy that was programmed last. With one exception: a collection or
 //! merge copies pages into one block, which is not needed before it is done, and erases nothing until then. If
 //! everything that counts in the block programmed last lies elsewhere too, in the same version, it is such a block, and
-//! is dropped: what it was for begins anew, with all the room that it had before. So power cuts in a row use up no
+//! may be dropped: what it was for begins anew, with all the room that it had before. So power cuts in a row use up no
 //! block.
 
 use crate::parts::census::Census;
 use crate::{Error, MountReport};
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::Range;
 use flash::{Block, Flash, Geometry, Kind, Lpn, Oob, Ppn};
 
 const NONE: u32 = u32::MAX;
@@ -51,8 +52,8 @@ pub struct Holdings {
     /// The blocks.
     pub census: Census,
     newest: Vec<Newest>,
-    /// The page with the largest program number of each logical block.
-    heads: Vec<Copy>,
+    /// The page with the largest program number of all.
+    last: Option<Ppn>,
 }
 
 impl Holdings {
@@ -61,7 +62,6 @@ impl Holdings {
     /// # Errors
     /// The medium's.
     pub fn take<F: Flash>(flash: &mut F, logical_pages: u32) -> Result<Holdings, Error<F::Fault>> {
-        let g = *flash.geometry();
         let mut newest = vec![NOTHING; logical_pages as usize];
         let mut last: Option<(u64, Ppn)> = None;
         let census = Census::take(flash, |pages| {
@@ -73,27 +73,21 @@ impl Holdings {
                 }
             }
         })?;
-        let mut found = Holdings { census, newest, heads: Vec::new() };
-        if let Some((_, ppn)) = last {
-            found.drop_unfinished(g.block_of(ppn), &g);
-        }
-        found.heads = vec![MISSING; logical_pages.div_ceil(g.pages_per_block) as usize];
-        for (lpn, newest) in found.newest.iter().enumerate().filter(|(_, newest)| newest.last.ppn != NONE) {
-            let head = &mut found.heads[lpn / g.pages_per_block as usize];
-            if newest.last.program > head.program {
-                *head = newest.last;
-            }
-        }
-        Ok(found)
+        Ok(Holdings { census, newest, last: last.map(|(_, ppn)| ppn) })
     }
 
-    fn drop_unfinished(&mut self, block: Block, g: &Geometry) {
+    /// The block programmed last, if everything that counts in it lies elsewhere too.
+    pub fn unfinished(&self, g: &Geometry) -> Option<Block> {
+        let block = g.block_of(self.last?);
         let inside = |copy: Copy| copy.ppn != NONE && g.block_of(Ppn(copy.ppn)) == block;
-        let held = self.newest.iter_mut().filter(|newest| inside(newest.last));
-        let held: Vec<&mut Newest> = held.collect();
-        if held.iter().all(|newest| newest.before.ppn != NONE && !inside(newest.before)) {
-            held.into_iter().for_each(|newest| newest.last = newest.before);
-        }
+        let mut held = self.newest.iter().filter(|newest| inside(newest.last));
+        held.all(|newest| newest.before.ppn != NONE && !inside(newest.before)).then_some(block)
+    }
+
+    /// The copies in that block do not count.
+    pub fn give_up(&mut self, block: Block, g: &Geometry) {
+        let inside = |copy: Copy| copy.ppn != NONE && g.block_of(Ppn(copy.ppn)) == block;
+        self.newest.iter_mut().filter(|newest| inside(newest.last)).for_each(|newest| newest.last = newest.before);
     }
 
     /// Where each page lies that does.
@@ -104,10 +98,17 @@ impl Holdings {
         self.newest.iter().enumerate().filter_map(found)
     }
 
-    /// The page of a logical block that was programmed last among those that count, and its LPN's place in it.
-    pub fn head(&self, lbn: u32) -> Option<Ppn> {
-        let head = self.heads[lbn as usize];
-        (head.ppn != NONE).then_some(Ppn(head.ppn))
+    /// Where a page lies.
+    pub fn page(&self, lpn: Lpn) -> Option<Ppn> {
+        let ppn = self.newest[lpn.index()].last.ppn;
+        (ppn != NONE).then_some(Ppn(ppn))
+    }
+
+    /// The one of some pages that was programmed last among the copies that count.
+    pub fn head(&self, lpns: Range<u32>) -> Option<Ppn> {
+        let copies = self.newest[lpns.start as usize..lpns.end as usize].iter().map(|newest| newest.last);
+        let head = copies.filter(|copy| copy.ppn != NONE).max_by_key(|copy| copy.program)?;
+        Some(Ppn(head.ppn))
     }
 
     /// Blocks that hold a copy that counts.

@@ -253,7 +253,7 @@ impl HybridLog {
             pool: Pool::new(g),
             data: vec![NONE; logical_blocks as usize],
             filled: vec![EMPTY; logical_blocks as usize],
-            slots: Slots::new(&g, most_log_blocks + 1),
+            slots: Slots::new(&g, most_log_blocks + 1, false),
             current: NONE,
             log_map: vec![NONE; logical_pages as usize],
             most_log_blocks,
@@ -692,7 +692,10 @@ impl HybridLog {
 
     fn mount_on<F: Flash>(mut self, flash: &mut F) -> Result<(Self, MountReport), Error<F::Fault>> {
         let g = self.g;
-        let found = Holdings::take(flash, self.log_map.len() as u32)?;
+        let mut found = Holdings::take(flash, self.log_map.len() as u32)?;
+        if let Some(block) = found.unfinished(&g) {
+            found.give_up(block, &g);
+        }
         self.pool.adopt(flash, &found)?;
         self.version = found.census.max_version;
         let mut pages: BTreeMap<u32, Vec<(Lpn, Ppn)>> = BTreeMap::new();
@@ -942,7 +945,7 @@ impl<F: Flash> Ftl<F> for HybridLog {
         hybridlog.filled.iter_mut().for_each(|filled| *filled = Filled { next: from.u16(), head: from.u16() });
         hybridlog.pool = Pool::load(*geometry, &mut from);
         let blocks = &hybridlog.pool.blocks;
-        hybridlog.slots = Slots::load(geometry, &mut from, |block| blocks.live_of(block));
+        hybridlog.slots = Slots::load(geometry, false, &mut from, |block| blocks.live_of(block));
         hybridlog.current = from.u32();
         for (slot, entry) in hybridlog.slots.iter() {
             let block = Block(entry.block);

@@ -44,8 +44,9 @@
 //! # Mounting
 //!
 //! The newest version of each page counts, wherever it is (`parts/holdings.rs`); the spare area of one page of each
-//! block says which slot it has; the page programmed last of each logical block has the newest directory. Blocks that
-//! are partly filled are not filled further: an erase that was cut short can leave a block which looks so.
+//! block says which slot it has; the page programmed last of each logical block has the newest directory. The copies of
+//! a collection that was cut short are given up if the maps say the same without them. Blocks that are partly filled are
+//! not filled further: an erase that was cut short can leave a block which looks so.
 //!
 //! # Discards
 //!
@@ -63,7 +64,7 @@ use crate::parts::pool::Pool;
 use crate::parts::space::more_spare;
 use crate::parts::spare_map::{self, BlockMap, Layout, MapCache, NULL};
 use crate::{ConfigError, Error, Ftl, Loader, MountReport, Parameter, Range, Saver, Scheme, Settings, Value};
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
@@ -547,31 +548,85 @@ impl Superblock {
         Ok((place != NULL).then(|| self.ppn((lbn / self.n) as usize, place)))
     }
 
+    // ---- mounting ----------------------------------------------------------------------------------------------
+
+    fn lpns(&self, lbn: u32) -> core::ops::Range<u32> {
+        let first = lbn * self.g.pages_per_block;
+        first..(first + self.g.pages_per_block).min(self.logical_pages)
+    }
+
+    /// Notes in which slot each block is that holds some of these pages; `slot_of` has what is known already.
+    fn find_slots<F: Flash>(
+        &self,
+        flash: &mut F,
+        pages: impl Iterator<Item = Ppn>,
+        slot_of: &mut [u8],
+    ) -> Result<(), Error<F::Fault>> {
+        for ppn in pages {
+            let block = self.g.block_of(ppn);
+            if slot_of[block.index()] == CLOSED {
+                flash.read_oob(ppn, Cause::Recovery)?;
+                let listed = |slot: &usize| self.cache.layout().listed_block(flash.spare(ppn), *slot);
+                let own = (0..self.k).find(|slot| listed(slot) == block.0);
+                slot_of[block.index()] = own.unwrap_or_else(|| panic!("page {ppn} does not list its own block")) as u8;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the maps in spare areas say of a superblock what was found. They may not if a block was given up: where
+    /// the erase of the block that its pages were copied from had begun, earlier copies may be left, and these are not
+    /// what the maps name.
+    fn maps_agree<F: Flash>(&self, flash: &mut F, found: &Holdings, s: usize) -> Result<bool, Error<F::Fault>> {
+        let layout = *self.cache.layout();
+        let mut slot_of: Vec<u8> = vec![CLOSED; self.g.block_count() as usize];
+        let pages = || self.lbns(s).flat_map(|lbn| self.lpns(lbn)).filter_map(|lpn| found.page(Lpn(lpn)));
+        self.find_slots(flash, pages(), &mut slot_of)?;
+        let place_of = |ppn| layout.place(slot_of[self.g.block_of(ppn).index()].into(), self.g.offset_of(ppn));
+        let places: BTreeMap<u16, Ppn> = pages().map(|ppn| (place_of(ppn), ppn)).collect();
+        for lbn in self.lbns(s) {
+            let Some(head) = found.head(self.lpns(lbn)) else { continue };
+            let mut map = BlockMap::unknown(&layout);
+            // A page that holds nothing that counts is not read: the map that names it is wrong.
+            let ppn_of = |place: u16| places.get(&place).copied().unwrap_or(head);
+            map.fetch_all(&layout, flash, place_of(head), ppn_of, Cause::Recovery)?;
+            let said = |lpn: u32| Some(map.at(lpn % layout.pages)).filter(|&place| place != NULL);
+            if self.lpns(lbn).any(|lpn| found.page(Lpn(lpn)).map(place_of) != said(lpn)) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     fn mount_on<F: Flash>(mut self, flash: &mut F) -> Result<(Self, MountReport), Error<F::Fault>> {
-        let found = Holdings::take(flash, self.logical_pages)?;
+        let g = self.g;
+        let mut found = Holdings::take(flash, self.logical_pages)?;
+        let in_it = |block| found.pages().find(|&(_, ppn)| g.block_of(ppn) == block);
+        let unfinished = found.unfinished(&g).and_then(|block| Some((block, in_it(block)?.0)));
+        if let Some((block, lpn)) = unfinished {
+            let mut without = found.clone();
+            without.give_up(block, &g);
+            if self.maps_agree(flash, &without, (self.split(lpn).0 / self.n) as usize)? {
+                found = without;
+            }
+        }
         self.pool.adopt(flash, &found)?;
         self.version = found.census.max_version;
         let layout = *self.cache.layout();
-        let mut slot_of: Vec<u8> = vec![CLOSED; self.g.block_count() as usize];
+        let mut slot_of: Vec<u8> = vec![CLOSED; g.block_count() as usize];
+        self.find_slots(flash, found.pages().map(|(_, ppn)| ppn), &mut slot_of)?;
         for (lpn, ppn) in found.pages() {
-            let block = self.g.block_of(ppn);
             self.pool.blocks.revive(ppn);
-            if slot_of[block.index()] != CLOSED {
-                continue;
-            }
-            flash.read_oob(ppn, Cause::Recovery)?;
-            let own = (0..self.k).find(|&slot| layout.listed_block(flash.spare(ppn), slot) == block.0);
-            let slot = own.unwrap_or_else(|| panic!("page {ppn} does not list its own block"));
-            slot_of[block.index()] = slot as u8;
-            let s = (self.split(lpn).0 / self.n) as usize;
-            let place = &mut self.blocks[s * self.k + slot];
-            assert!(*place == NONE, "blocks {place} and {block} are both in slot {slot} of superblock {s}");
-            *place = block.0;
+            let (block, s) = (g.block_of(ppn), (self.split(lpn).0 / self.n) as usize);
+            let slot = slot_of[block.index()];
+            let held = &mut self.blocks[s * self.k + usize::from(slot)];
+            assert!([NONE, block.0].contains(held), "blocks {held} and {block} are both in slot {slot} of group {s}");
+            *held = block.0;
         }
         for lbn in 0..self.heads.len() as u32 {
-            if let Some(ppn) = found.head(lbn) {
-                let slot = slot_of[self.g.block_of(ppn).index()];
-                self.heads[lbn as usize] = layout.place(slot.into(), self.g.offset_of(ppn));
+            if let Some(ppn) = found.head(self.lpns(lbn)) {
+                let slot = slot_of[g.block_of(ppn).index()];
+                self.heads[lbn as usize] = layout.place(slot.into(), g.offset_of(ppn));
             }
         }
         (0..self.open.len()).for_each(|s| self.note_blocks(s));
