@@ -130,7 +130,7 @@ const PARAMETERS: &[Parameter] = &[
         source: "S2 section 4.2: 2 to 16",
     },
     LOG_BLOCKS,
-    spare_map::SPARE_LAYOUT,
+    spare_map::spare_layout("recoverable"),
     spare_map::SPARE_ECC,
     super::page::DURABLE_TRIM,
 ];

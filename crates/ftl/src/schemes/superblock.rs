@@ -130,7 +130,7 @@ const PARAMETERS: &[Parameter] = &[
         source: "ftlab",
     },
     CACHE_MAPS,
-    spare_map::SPARE_LAYOUT,
+    spare_map::spare_layout("paper"),
     spare_map::SPARE_ECC,
     super::page::DURABLE_TRIM,
 ];
