@@ -140,8 +140,8 @@ pub struct CompareArgs {
     #[arg(long, value_name = "N", value_parser = parse_positive_count, help_heading = "Workload")]
     pub limit: Option<u64>,
 
-    /// Repeat the workload, whole, until every block was erased N times on average; or until worn blocks leave the device
-    /// no room, where a block endures so many erases as the device's key `endurance` says [default: run it once]
+    /// Repeat the workload, whole, until every block was erased N times on average; or until worn blocks leave the
+    /// device no room, where a block endures so many erases as the device's key `endurance` says [default: run it once]
     #[arg(long, value_name = "mean-erases=N|end-of-life", help_heading = "Workload")]
     pub until: Option<Until>,
 

@@ -109,6 +109,7 @@ fn put_through(scheme: &str, requests: &[Request], capacity: u64) -> Result<Outc
         medium: Medium::Brief,
         warmup: 0,
         until: Until::WorkloadEnds,
+        mount: false,
         series_ns: 0,
     };
     let outcome = run(&config, &mut *source, &mut Unobserved)?;

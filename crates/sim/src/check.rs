@@ -258,6 +258,10 @@ pub struct HonestyReport {
     pub flips: u64,
     /// Flips of these that changed what follows, with or without a mount, or were detected.
     pub noticed: u64,
+    /// Bits flipped in what the scheme keeps in spare areas, in use or not.
+    pub spare_flips: u64,
+    /// Flips of these that were noticed.
+    pub spare_noticed: u64,
 }
 
 /// What was checked and what was found.
@@ -330,6 +334,8 @@ impl CheckReport {
         self.honesty.metadata_pages += other.honesty.metadata_pages;
         self.honesty.flips += other.honesty.flips;
         self.honesty.noticed += other.honesty.noticed;
+        self.honesty.spare_flips += other.honesty.spare_flips;
+        self.honesty.spare_noticed += other.honesty.spare_noticed;
         self.failures.extend(other.failures);
     }
 
@@ -372,13 +378,17 @@ impl fmt::Display for CheckReport {
                 "  failing media: {operations} operations, {grown_bad} blocks went bad, {full} devices filled up"
             )?;
         }
-        let HonestyReport { restores, slack_per_mille, metadata_pages, flips, noticed } = self.honesty;
+        let HonestyReport { restores, slack_per_mille, metadata_pages, flips, noticed, spare_flips, spare_noticed } =
+            self.honesty;
         if let Some(slack) = slack_per_mille {
             writeln!(f, "  RAM: restored {restores} times, at least {slack} per mille of what is reported to spare")?;
             if metadata_pages == 0 {
                 writeln!(f, "  metadata: none on flash")?;
             } else {
                 writeln!(f, "  metadata: {noticed} of {flips} bits flipped in words in use made a difference")?;
+            }
+            if spare_flips > 0 {
+                writeln!(f, "  spare areas: {spare_noticed} of {spare_flips} bits flipped made a difference")?;
             }
         }
         for failure in &self.failures {
@@ -504,6 +514,14 @@ pub fn check(config: &CheckConfig, stop: &AtomicBool) -> Result<CheckReport, Che
         let HonestyReport { flips, noticed, .. } = report.honesty;
         let what = format!(
             "of {flips} bits flipped in metadata, {noticed} made a difference: the scheme works from elsewhere"
+        );
+        report.failures.push(Failure { replay: String::new(), what });
+    }
+    if report.honesty.spare_flips > 200 && report.honesty.spare_noticed * 50 < report.honesty.spare_flips {
+        let HonestyReport { spare_flips, spare_noticed, .. } = report.honesty;
+        let what = format!(
+            "of {spare_flips} bits flipped in spare areas, {spare_noticed} made a difference: the scheme works from \
+             elsewhere"
         );
         report.failures.push(Failure { replay: String::new(), what });
     }

@@ -486,6 +486,11 @@ impl SchemeResult {
         self.ended == COMPLETE
     }
 
+    /// Whether it ended before it was to.
+    pub fn ended_early(&self) -> bool {
+        !self.is_complete() && self.ended != END_OF_LIFE
+    }
+
     /// Whether the run was an open loop that the device did not keep up with: its response times then measure how long
     /// the workload is.
     pub fn is_overloaded(&self) -> bool {

@@ -109,7 +109,7 @@ fn summary(report: &Report) -> String {
     if best.iter().flatten().any(|&best| best) {
         html.push_str("<p class=\"note\">Bold: best of its column.</p>\n");
     }
-    for (label, result) in labels(report).iter().zip(&report.results).filter(|(_, result)| !result.is_complete()) {
+    for (label, result) in labels(report).iter().zip(&report.results).filter(|(_, result)| result.ended_early()) {
         let _ = writeln!(html, "<p class=\"warning\">{} ended early: {}</p>", escape(label), escape(&result.ended));
     }
     html

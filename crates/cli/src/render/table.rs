@@ -122,7 +122,7 @@ pub fn render(report: &Report, verbose: bool) -> String {
         text.push_str(&by_cause(report));
     }
     for (label, result) in labels(report).iter().zip(&report.results) {
-        if !result.is_complete() {
+        if result.ended_early() {
             text.push_str(&wrap(&format!("! {label} ended early: {}", result.ended), "  "));
         }
     }
@@ -146,7 +146,7 @@ fn summary(report: &Report) -> String {
         Cell::new(format!("{}{title}", "\n".repeat(missing)))
     }));
     for (row, (label, result)) in labels(report).into_iter().zip(results).enumerate() {
-        let label = if result.is_complete() { label } else { format!("! {label}") };
+        let label = if result.ended_early() { format!("! {label}") } else { label };
         let cells = columns.iter().zip(&best).map(|(column, best)| match column.text(result) {
             Some(text) => format!("{text}{}", if best[row] { '*' } else { ' ' }),
             None => "- ".to_owned(),

@@ -17,7 +17,7 @@ const COLUMNS: [Column; 10] = [
     ("levelling", "erases", |result| Some(units::whole(result.wear_levelling.as_ref()?.erases))),
     ("levelling", "% cleaning", |result| Some(units::number(result.wear_levelling.as_ref()?.percent_of_cleaning?))),
     ("iterations", "", |result| Some(units::number(result.until.as_ref()?.iterations))),
-    ("written", "TB", |result| Some(units::number(result.until.as_ref()?.host_bytes_written as f64 / 1e12))),
+    ("written", "", |result| Some(units::bytes(result.until.as_ref()?.host_bytes_written).replace(' ', ""))),
     ("bad", "blocks", |result| Some(units::whole(result.until.as_ref()?.worn_out_blocks?))),
 ];
 

@@ -35,8 +35,8 @@
 //! fewer live pages than the policy's data victim: translation pages die soon by themselves (each collection of data
 //! kills many), so waiting for them pays.
 //!
-//! A conversion (`convert.rs`) takes as many pages as it kills, and is begun only if that leaves all of this room; so is
-//! a move for wear levelling (`wear.rs`).
+//! A conversion (`convert.rs`) takes as many pages as it kills, and is begun only if that leaves all of this room; so
+//! is a move for wear levelling (`wear.rs`).
 //!
 //! Departures that all schemes of the family share: striping over dies; `net-gain` (the papers' rule is
 //! `victims = plain`); the watermark and everything else that lets them be mounted from flash (docs/recovery.md); TRIM.

@@ -1,11 +1,11 @@
 //! Wear levelling in the demand-paged engine: the pages of a cold block go where collected pages of its sort go, and it
 //! is erased.
 //!
-//! A cold data block with `v` live pages takes `v` data pages and at most `k` translation pages, as in a collection, and
-//! kills `k`; the cold block is free afterwards. So the pages that hold something stay as many, and what is taken of the
-//! translation blocks is dead there. A move is begun only when room was made, and only if it leaves the free blocks
-//! that a host page may need: then room is made again, which ends as it did before, and is not needed for the page.
-//! There is at most one move each time that room is made.
+//! A cold data block with `v` live pages takes `v` data pages and at most `k` translation pages, as in a collection,
+//! and kills `k`; the cold block is free afterwards. So the pages that hold something stay as many, and what is taken
+//! of the translation blocks is dead there. A move is begun only when room was made, and only if it leaves the free
+//! blocks that a host page may need: then room is made again, which ends as it did before, and is not needed for the
+//! page. There is at most one move each time that room is made.
 //!
 //! In mode `swap` the block that is opened for the move is the most worn one, if that is free and on this die.
 

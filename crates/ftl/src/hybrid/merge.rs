@@ -8,7 +8,7 @@
 use super::core::{Content, Core, DENSE};
 use super::log::{NONE, Slot};
 use crate::Error;
-use flash::{Block, Cause, Collection, FaultKind, Flash, FlashFault, Kind, Lpn, ProgramOrder};
+use flash::{Block, Cause, Collection, FaultKind, Flash, FlashFault, Kind, Lpn};
 
 /// A page that the host writes while its logical block is being merged.
 #[derive(Debug)]

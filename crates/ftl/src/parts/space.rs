@@ -543,8 +543,8 @@ impl Space {
         self.wear = wear;
     }
 
-    /// Whether the block that cold data are to go to is free, if they are to go to a certain one. Where the most worn block
-    /// holds data already, others catch up with it in time; moving cold data to and fro would not change that.
+    /// Whether the block that cold data are to go to is free, if they are to go to a certain one. Where the most worn
+    /// block holds data already, others catch up with it in time; moving cold data to and fro would not change that.
     pub fn can_take(&self, task: &Task) -> bool {
         task.worn.is_none_or(|worn| self.blocks.is_free(worn))
     }

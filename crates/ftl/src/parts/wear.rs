@@ -12,16 +12,16 @@
 //!   this round. When there were `bet-threshold` erases for each bit that is set, the next set without a bit is
 //!   collected, in cyclic order. When all bits are set, a new round begins. No counts are compared.
 //!
-//! This part only decides. It is told of every erase, and is asked when nothing is being collected: at most one block is
-//! named after an erase, and none after an erase that wear levelling itself did, for that may leave the gap as it was
-//! and would call for another. What a block has to be to be moved is the caller's to say; a block that cannot be moved
-//! is passed over for the next colder one, a few times.
+//! This part only decides. It is told of every erase, and is asked when nothing is being collected: at most one block
+//! is named after an erase, and none after an erase that wear levelling itself did, for that may leave the gap as it
+//! was and would call for another. What a block has to be to be moved is the caller's to say; a block that cannot be
+//! moved is passed over for the next colder one, a few times.
 //!
 //! # Cost
 //!
-//! RAM: for `swap` and `static` the blocks in the order of wear, 8 B each (a place in the order for every block, and the
-//! block in every place; erase counts only grow by one, so a firmware exchanges two places with each erase); for `bet`
-//! a bit for each set. Here an ordered set: an erase costs O(log n).
+//! RAM: for `swap` and `static` the blocks in the order of wear, 8 B each (a place in the order for every block, and
+//! the block in every place; erase counts only grow by one, so a firmware exchanges two places with each erase); for
+//! `bet` a bit for each set. Here an ordered set: an erase costs O(log n).
 
 use crate::{Loader, Parameter, Range, Saver, Settings, Value};
 use alloc::collections::BTreeSet;
@@ -43,8 +43,8 @@ pub const WEAR_LEVELLING: Parameter = Parameter {
 /// `wear-threshold`: how far the wear of blocks may differ.
 pub const WEAR_THRESHOLD: Parameter = Parameter {
     name: "wear-threshold",
-    summary: "by how much the erase counts of blocks may differ before swap and static act; 0 stands for the mode's own \
-              default, 10 for swap and 100 for static",
+    summary: "by how much the erase counts of blocks may differ before swap and static act; 0 stands for the mode's \
+              own default, 10 for swap and 100 for static",
     unit: "erases",
     default: Value::Count(0),
     range: Range::Count(0, 1_000_000),
@@ -71,9 +71,20 @@ pub const BET_THRESHOLD: Parameter = Parameter {
     source: "Chang et al., DAC 2007",
 };
 
-/// Blocks that are passed over after one erase because they cannot be moved, at the most: those that are free, open or
-/// being erased are few.
-const MOST_PASSED_OVER: usize = 64;
+/// Blocks that are passed over after one erase because they cannot be moved, at the most: those that are free or open
+/// are few, and those of dies that are busy are spread over all others.
+const MOST_PASSED_OVER: usize = 256;
+
+/// A block's place among equally worn ones, its number scattered: neighbours are mostly of one die, and if that is busy
+/// they can all not be moved.
+fn place(block: Block) -> u32 {
+    block.0.wrapping_mul(0x9e37_79b1)
+}
+
+/// The block of a place: the two factors are inverse to each other.
+fn block_at(place: u32) -> Block {
+    Block(place.wrapping_mul(0x0e8b_2f51))
+}
 
 /// Which form of wear levelling.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -94,8 +105,8 @@ pub enum Mode {
 pub struct Task {
     /// The block whose data are to go elsewhere, and which is then to be erased.
     pub cold: Block,
-    /// The block that they are to go to, in mode `swap`: the block that was erased last, if it is worn enough itself, else
-    /// the most worn one.
+    /// The block that they are to go to, in mode `swap`: the block that was erased last, if it is worn enough itself,
+    /// else the most worn one.
     pub worn: Option<Block>,
 }
 
@@ -106,7 +117,7 @@ pub struct Wear {
     threshold: u32,
     /// The block that was erased last and its erases, if nobody asked since.
     erased: Option<(Block, u32)>,
-    /// Blocks in service by erase count; empty unless counts are compared.
+    /// Blocks in service by erase count and place; empty unless counts are compared.
     order: BTreeSet<(u32, u32)>,
     bet: Bet,
 }
@@ -204,7 +215,7 @@ impl Wear {
         let threshold = if given == 0 { default } else { given };
         let mut wear = Wear { mode, threshold, ..Wear::default() };
         match mode {
-            Mode::Swap | Mode::Static => wear.order = (0..block_count).map(|block| (0, block)).collect(),
+            Mode::Swap | Mode::Static => wear.order = (0..block_count).map(|block| (0, place(Block(block)))).collect(),
             Mode::Bet => {
                 let k = settings.count(BET_K.name) as u32;
                 let words = block_count.div_ceil(1 << k).div_ceil(64) as usize;
@@ -235,15 +246,15 @@ impl Wear {
         if self.mode == Mode::Bet {
             self.bet.erased(block);
         } else {
-            self.order.remove(&(erases - 1, block.0));
-            self.order.insert((erases, block.0));
+            self.order.remove(&(erases - 1, place(block)));
+            self.order.insert((erases, place(block)));
         }
         self.erased = (cause != Cause::WearLevelling).then_some((block, erases));
     }
 
     /// A block with so many erases went out of service.
     pub fn retired(&mut self, block: Block, erases: u32) {
-        self.order.remove(&(erases, block.0));
+        self.order.remove(&(erases, place(block)));
         self.erased = self.erased.filter(|&(erased, _)| erased != block);
     }
 
@@ -260,19 +271,18 @@ impl Wear {
         if self.mode == Mode::Bet {
             return self.bet.cold(eligible).map(|cold| Task { cold, worn: None });
         }
-        let &(most, block) = self.order.last()?;
+        let &(most, last) = self.order.last()?;
         // Swap acts beyond its threshold, static from it on.
         let beyond = self.threshold + u32::from(self.mode == Mode::Swap);
         let (least, cold) = self.coldest(most.checked_sub(beyond)?, eligible)?;
-        let worn = if erases >= least + beyond { erased } else { Block(block) };
+        let worn = if erases >= least + beyond { erased } else { block_at(last) };
         Some(Task { cold, worn: (self.mode == Mode::Swap).then_some(worn) })
     }
 
-    /// The least worn block among those with at most so many erases that can be moved, the lowest among equals, and its
-    /// erases.
+    /// The least worn block among those with at most so many erases that can be moved, and its erases.
     fn coldest(&self, most: u32, mut eligible: impl FnMut(Block) -> bool) -> Option<(u32, Block)> {
         let cold = self.order.range(..=(most, u32::MAX)).take(MOST_PASSED_OVER);
-        cold.map(|&(erases, block)| (erases, Block(block))).find(|&(_, block)| eligible(block))
+        cold.map(|&(erases, place)| (erases, block_at(place))).find(|&(_, block)| eligible(block))
     }
 
     /// Controller RAM, bytes.
@@ -315,7 +325,7 @@ impl Wear {
             self.bet.set = self.bet.bits.iter().map(|word| word.count_ones()).sum();
         } else {
             let counts = erases.iter().zip(0..).filter(|&(_, block)| !is_bad(Block(block)));
-            self.order = counts.map(|(&count, block)| (count, block)).collect();
+            self.order = counts.map(|(&count, block)| (count, place(Block(block)))).collect();
         }
     }
 }
@@ -356,6 +366,17 @@ mod tests {
         assert_eq!(counts, [1, 3]);
         erase(&mut wear, &mut counts, 0, Cause::DataGc);
         assert_eq!(wear.task(|_| true), None, "the gap is no more than the threshold");
+    }
+
+    #[test]
+    fn every_place_is_one_block_s() {
+        for block in (0..1000).chain([655_359, u32::MAX - 1]).map(Block) {
+            assert_eq!(block_at(place(block)), block);
+        }
+        // Of four dies of 1000 blocks the first places are of all.
+        let mut order: Vec<Block> = (0..4000).map(Block).collect();
+        order.sort_by_key(|&block| place(block));
+        assert!((0..4).all(|die| order[..32].iter().any(|block| block.0 / 1000 == die)));
     }
 
     #[test]
@@ -412,9 +433,10 @@ mod tests {
                 let odd = rng.below(2) as u32;
                 let eligible = |block: u32| !bad[block as usize] && (block + odd).is_multiple_of(2);
                 let used = || (0..blocks).filter(|&block| !bad[block as usize]);
-                let most = used().map(|block| counts[block as usize]).max().unwrap();
-                let cold = used().filter(|&block| eligible(block)).min_by_key(|&block| counts[block as usize]);
-                let last = used().filter(|&block| counts[block as usize] == most).max().unwrap();
+                let cold = used()
+                    .filter(|&block| eligible(block))
+                    .min_by_key(|&block| (counts[block as usize], place(Block(block))));
+                let last = used().max_by_key(|&block| (counts[block as usize], place(Block(block)))).unwrap();
                 let gap = |worn: u32, cold: u32| counts[worn as usize].saturating_sub(counts[cold as usize]);
                 let expected = cold.filter(|&cold| gap(last, cold) > 1).map(|cold| {
                     let worn = if gap(block, cold) > 1 { block } else { last };
@@ -453,8 +475,8 @@ mod tests {
             erase(&mut wear, &mut counts, 5, Cause::DataGc);
             moved.extend(wear.task(|block| ![0, 9].contains(&block.0)).map(|task| task.cold.0));
         }
-        // Sets 0 and 2 are left of the round, of two blocks the latter. The fifth erase finds nothing to move and ends the
-        // round; in the next one only the set of the erases has a bit.
+        // Sets 0 and 2 are left of the round, of two blocks the latter. The fifth erase finds nothing to move and ends
+        // the round; in the next one only the set of the erases has a bit.
         assert_eq!(moved, [1, 2, 3, 8, 1, 2, 3]);
     }
 

@@ -9,6 +9,7 @@ pub mod cdftl;
 pub mod cftl;
 pub mod dftl;
 pub mod fast;
+pub mod hybridlog;
 pub mod last;
 pub mod lazyftl;
 pub mod lsftl;
@@ -18,6 +19,7 @@ pub mod page;
 pub mod rose;
 pub mod scftl;
 pub mod sftl;
+pub mod superblock;
 pub mod tpftl;
 
 #[cfg(feature = "canary")]
@@ -70,6 +72,8 @@ schemes! {
     nftl::Nftl => nftl::ROW,
     bast::Bast => bast::ROW,
     aftl::Aftl => aftl::ROW,
+    superblock::Superblock => superblock::ROW,
+    hybridlog::HybridLog => hybridlog::ROW,
     fast::Fast => fast::ROW,
     last::Last => last::ROW,
     rose::Rose => rose::ROW,

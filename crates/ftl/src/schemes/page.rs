@@ -30,7 +30,7 @@
 //! follow, at the rate that empties it just before its die runs out of room. The last free block of a die is opened by
 //! collections that run to their end only, which mounting relies on (docs/recovery.md).
 //!
-//! Wear levelling, if it is on, moves a cold block's pages as a collection does, after a host write: page/wear.rs.
+//! Wear levelling, if it is on, moves a cold block's pages between two collections and as they do: page/wear.rs.
 //!
 //! # Departures
 //!
@@ -272,6 +272,9 @@ impl Page {
             // Its copies were to be done by now; pages that died meanwhile have kept it behind.
             let block = Block(progress.block);
             self.collect(flash, block, Fate::Erase, Cause::DataGc)?;
+            if self.space.is_levelling_due() {
+                self.level(flash)?;
+            }
         }
         if self.space.blocks.free_in(die) > self.space.low {
             return Ok(());
@@ -709,13 +712,12 @@ impl<F: Flash> Ftl<F> for Page {
         self.version += 1;
         let (to, die) = self.put(flash, Oob::data(lpn, self.version, 0), Payload::User(data), Cause::Host)?;
         self.point(lpn.index(), to.0);
-        let paid = self.pay(flash, die);
-        let levelled = if self.space.is_levelling_due() { paid.and_then(|()| self.level(flash)) } else { paid };
         // The write is done: if there is no room to go on collecting, a later one will be refused.
-        match levelled {
-            Err(Error::Full) => Ok(()),
-            done => done,
+        match self.pay(flash, die) {
+            Ok(()) | Err(Error::Full) => {}
+            Err(error) => return Err(error),
         }
+        if self.space.is_levelling_due() { self.level(flash) } else { Ok(()) }
     }
 
     fn trim(&mut self, flash: &mut F, first: Lpn, count: u32) -> Result<(), Error<F::Fault>> {

@@ -351,6 +351,7 @@ fn vary(row: &Scheme, seed: u64, rng: &mut Rng) -> Settings {
             ("durable-trim", _) => Value::Switch(seed % 4 != 3),
             ("seed", _) => Value::Count(seed),
             ("cache-bytes", Range::Count(low, _)) => Value::Count(low.max(32) + rng.below(256)),
+            ("cache-maps", _) => Value::Count(rng.below(4)),
             ("spatial", Range::Count(..)) => Value::Count(1 + rng.below(8)),
             ("fine-entries", Range::Count(..)) => Value::Count(rng.below(24)),
             // So few erases as a seed has must do.

@@ -6,7 +6,8 @@
 //! *The metadata that it writes to flash is what it works from.* A bit of a stored word is flipped in a copy of the
 //! chip, and what follows must differ: commands, values read, or the state at the end, whether the scheme runs on or
 //! mounts first. Only words in use count, and which are is found by experiment: erasing the whole word to ones must
-//! change what follows. The bytes that a scheme keeps in spare areas are metadata like any other.
+//! change what follows. Of the bytes that a scheme keeps in spare areas, where several entries share a byte and those of
+//! most pages are out of date, single bits are flipped, and some must make a difference.
 
 use super::bed::{Bed, Operation};
 use super::session::{Session, Stop};
@@ -127,50 +128,11 @@ fn outcome<S: Ftl<Bench>>(session: &Session<'_, S, Bench>, ahead: &[Operation]) 
     Outcome([run_on, mounted])
 }
 
-/// A word of a metadata page, or a byte that the scheme keeps in a spare area.
-#[derive(Clone, Copy)]
-enum Place {
-    Word(Ppn, usize),
-    Spare(Ppn, usize),
-}
-
-impl Place {
-    /// A random place of page `ppn`, and what is stored there; `None` if all of it is blank.
-    fn draw(chip: &mut Chip, ppn: Ppn, rng: &mut Rng) -> Option<(Place, u32)> {
-        let Ok(oob) = chip.read_oob(ppn, Cause::Recovery);
-        if oob.is_some_and(|oob| !is_metadata(oob.kind)) {
-            let own = chip.spare(ppn);
-            let at = rng.below(own.len() as u64) as usize;
-            // The bits above a byte are never drawn, as if they were blank.
-            let stored = u32::from(own[at]) | !0xff;
-            return (stored != u32::MAX).then_some((Place::Spare(ppn, at), stored));
-        }
-        let (used, _) = chip.metadata_state(ppn)?;
-        let at = rng.below(u64::from(used.div_ceil(4).max(1))) as usize;
-        let Ok((_, Payload::Meta(words))) = chip.read(ppn, Cause::Recovery) else { return None };
-        (words[at] != u32::MAX).then_some((Place::Word(ppn, at), words[at]))
-    }
-
-    const fn bits(self) -> u64 {
-        match self {
-            Place::Word(..) => 32,
-            Place::Spare(..) => 8,
-        }
-    }
-
-    fn flip(self, chip: &mut Chip, bit: u32) {
-        match self {
-            Place::Word(ppn, at) => chip.flip_metadata_bit(ppn, at, bit).expect("the page holds metadata"),
-            Place::Spare(ppn, at) => chip.flip_spare_bit(ppn, at * 8 + bit as usize),
-        }
-    }
-}
-
 const fn is_metadata(kind: Kind) -> bool {
     matches!(kind, Kind::Translation | Kind::Checkpoint | Kind::Trim)
 }
 
-/// Flips a bit in random stored words of metadata, in pages and in spare areas, and looks whether it makes a difference.
+/// Flips a bit in random stored words of metadata, and others in spare areas, and looks whether it makes a difference.
 fn flip<S: Ftl<Bench>>(
     session: &Session<'_, S, Bench>,
     ahead: &[Operation],
@@ -182,7 +144,7 @@ fn flip<S: Ftl<Bench>>(
     for ppn in (0..chip.geometry().page_count()).map(Ppn) {
         match chip.read_oob(ppn, Cause::Recovery) {
             Ok(Some(oob)) if is_metadata(oob.kind) => pages.push(ppn),
-            Ok(_) if !chip.spare(ppn).is_empty() => spares.push(ppn),
+            Ok(_) if !chip.spare(ppn).is_empty() => spares.push((ppn, chip.spare(ppn).len())),
             Ok(_) => {}
         }
     }
@@ -193,22 +155,37 @@ fn flip<S: Ftl<Bench>>(
     if let Some(what) = expected.0.iter().find_map(|end| end.as_ref().err()) {
         return Err(what.clone());
     }
+    let with = |change: &dyn Fn(&mut Chip)| {
+        let mut other = session.clone();
+        change(other.flash.inner_mut().inner_mut());
+        outcome(&other, ahead)
+    };
     // The newest pages are the likeliest to be in use; dead ones cost two runs and count for nothing.
-    for pages in [pages, spares].iter().filter(|pages| !pages.is_empty()).flat_map(|pages| [pages; 4]) {
+    for _ in 0..if pages.is_empty() { 0 } else { 4 } {
         let ppn = pages[rng.below(pages.len() as u64) as usize];
         report.honesty.metadata_pages += 1;
-        let Some((place, stored)) = Place::draw(&mut chip, ppn, rng) else { continue };
-        let with = |bits: u32| {
-            let mut other = session.clone();
-            let chip = other.flash.inner_mut().inner_mut();
-            (0..32).filter(|bit| bits >> bit & 1 == 1).for_each(|bit| place.flip(chip, bit));
-            outcome(&other, ahead)
+        let Some((used, _)) = chip.metadata_state(ppn) else { continue };
+        let word = rng.below(u64::from(used.div_ceil(4).max(1))) as usize;
+        let Ok((_, Payload::Meta(words))) = chip.read(ppn, Cause::Recovery) else { continue };
+        let stored = words[word];
+        let flipped = |bits: u32| {
+            with(&|chip: &mut Chip| {
+                for bit in (0..32).filter(|bit| bits >> bit & 1 == 1) {
+                    chip.flip_metadata_bit(ppn, word, bit).expect("the page holds metadata");
+                }
+            })
         };
-        if with(!stored) == expected {
+        if stored == u32::MAX || flipped(!stored) == expected {
             continue;
         }
         report.honesty.flips += 1;
-        report.honesty.noticed += u64::from(with(1 << rng.below(place.bits())) != expected);
+        report.honesty.noticed += u64::from(flipped(1 << rng.below(32)) != expected);
+    }
+    for _ in 0..if spares.is_empty() { 0 } else { 4 } {
+        let (ppn, bytes) = spares[rng.below(spares.len() as u64) as usize];
+        let bit = rng.below(bytes as u64 * 8) as usize;
+        report.honesty.spare_flips += 1;
+        report.honesty.spare_noticed += u64::from(with(&|chip: &mut Chip| chip.flip_spare_bit(ppn, bit)) != expected);
     }
     Ok(())
 }

@@ -296,8 +296,8 @@ fn a_workload_is_repeated_whole_until_blocks_are_worn_as_asked() {
         assert_eq!(outcome.workload.requests, until.iterations as u64 * pages);
         assert_eq!(until.host_bytes_written, outcome.workload.write_pages * 4096);
         assert_eq!(until.worn_out_blocks, None);
-        // Written in order, every block is erased once for each device of pages beyond the first; what is spare comes on
-        // top. The iteration before the last had not got there.
+        // Written in order, every block is erased once for each device of pages beyond the first; what is spare comes
+        // on top. The iteration before the last had not got there.
         let count = outcome.result.erase_count.as_ref().unwrap();
         let blocks = f64::from(config.device.geometry.block_count());
         assert!(count.mean >= 3.0 && count.mean < 3.0 + pages as f64 / 64.0 / blocks, "{count:?}");

@@ -8,7 +8,7 @@
 //! file and the line. One name may be unknown: a scheme that this build does not have. What needs it is not run.
 
 use super::measure;
-use crate::args::{Buffer, Fill, Host, OutOfRange, Partial, parse_buffer};
+use crate::args::{Buffer, Fill, Host, OutOfRange, Partial, Until, parse_buffer};
 use crate::error::CliError;
 use clap::ValueEnum;
 use serde::Deserialize;
@@ -101,6 +101,7 @@ struct ExperimentFile {
     workloads: Option<Vec<Spanned<String>>>,
     device: Option<Spanned<String>>,
     requests: Option<Spanned<String>>,
+    until: Option<Spanned<String>>,
     #[serde(default = "once")]
     repeat: u32,
     #[serde(default)]
@@ -130,6 +131,8 @@ pub(super) struct Experiment {
     pub(super) source: String,
     /// What the paper says.
     pub(super) says: String,
+    /// How long the workload is repeated, if it is not run once.
+    pub(super) until: Option<Until>,
     /// Runs under different seeds.
     pub(super) repeat: u32,
     /// The paper, with what the experiment changes of its set-up.
@@ -538,11 +541,14 @@ impl Experiment {
             paper.device = text.device(device)?;
         }
         paper.requests = text.count(read.requests.as_ref())?.or(paper.requests);
+        let until = read.until.as_ref();
+        let until = until.map(|until| until.get_ref().parse().map_err(|error: String| text.fault(until.span(), error)));
         Ok(Experiment {
             name: name.to_owned(),
             title: read.title,
             source: read.source,
             says: read.says,
+            until: until.transpose()?,
             repeat: read.repeat.max(1),
             sensitivities: sensitivities.collect::<Result<_, _>>()?,
             paper,

@@ -265,11 +265,12 @@ impl<'a> Lab<'a> {
         let (scheme, limit) = (configuration.scheme(), self.limit(experiment, at.found));
         let buffer = configuration.buffer().ok().flatten();
         format!(
-            "{} {:?} {device} {} {:?} {limit:?} x{} {scheme} {settings:?} {buffer:?}",
+            "{} {:?} {device} {} {:?} {limit:?} {:?} x{} {scheme} {settings:?} {buffer:?}",
             experiment.paper.name,
             at.found,
             fill(experiment, at).name(),
             experiment.paper.host,
+            experiment.until,
             experiment.repeat
         )
     }
@@ -302,6 +303,7 @@ impl<'a> Lab<'a> {
             partial: Some(paper.partial),
             out_of_range: Some(paper.out_of_range),
             seed: SEED,
+            until: experiment.until,
             repeat: experiment.repeat,
             threads: self.amount.threads,
             limit,

@@ -59,6 +59,8 @@ const BEGINNINGS: &[&str] = &[
     "merges",
     "space_utilisation",
     "erase_count",
+    "wear_levelling",
+    "until",
     "sram_bytes",
     "sram",
     "extra",

@@ -34,11 +34,11 @@ fn one_merge_of_each_kind() {
         // No log block is left; that of logical block 0 was written longest ago, and has its first page in place. The
         // others come from a former log block: copies in a run keep their kind.
         "R 3.1 merge_partial",
-        "W 4.1 log 1 merge_partial",
+        "W 4.1 data 1 merge_partial",
         "R 3.2 merge_partial",
-        "W 4.2 log 2 merge_partial",
+        "W 4.2 data 2 merge_partial",
         "R 3.3 merge_partial",
-        "W 4.3 log 3 merge_partial",
+        "W 4.3 data 3 merge_partial",
         "E 3 merge_partial",
         "W 6.0 log 8 host",
         // Logical block 1 is next, out of order.

@@ -1,11 +1,11 @@
-//! Wear levelling of `lazyftl`: the pages of a cold data block go to the cold area, those of a cold mapping block to the
-//! mapping area, and it is erased. Blocks of the two small areas wear by themselves and are left alone.
+//! Wear levelling of `lazyftl`: the pages of a cold data block go to the cold area, those of a cold mapping block to
+//! the mapping area, and it is erased. Blocks of the two small areas wear by themselves and are left alone.
 //!
 //! A cold block takes as many pages as it has live ones, and is free afterwards. A move is begun only when room was
 //! made, and only if it leaves the free blocks that a host page may need, which includes the mapping pages of a convert
-//! if the cold area is full. Then room is made again, which ends as it did before, and is not needed for the page. There
-//! is at most one move each time that room is made. (A convert is what every full area is emptied by, and counts as
-//! such.)
+//! if the cold area is full. Then room is made again, which ends as it did before, and is not needed for the page.
+//! There is at most one move each time that room is made. (A convert is what every full area is emptied by, and counts
+//! as such.)
 //!
 //! In mode `swap` the block that is opened for the move is the most worn one, if that is free and on this die.
 

@@ -114,6 +114,24 @@ fn chains_need_no_page_map() {
     assert_eq!(log.1 - chain.1, 4 * (4 * 4 - 4));
 }
 
+/// Padding stands in the way of no fold: what the last block lacks lies above what was programmed.
+#[test]
+fn a_padded_block_is_folded_in_place() {
+    let g = Geometry { order: ProgramOrder::Strict, ..small(6) };
+    let (mut flash, mut nftl) = formatted::<Nftl>(g, 4, &settings(PARAMETERS, &[]));
+    write_each(&mut flash, &mut nftl, &[2, 3, 2]);
+    let lines = write_each(&mut flash, &mut nftl, &[2]);
+    let expected = [
+        "R 0.3 merge_partial",
+        "W 1.3 data 3 merge_partial",
+        "E 0 merge_partial",
+        "W 2.0 dummy 0 metadata",
+        "W 2.1 dummy 0 metadata",
+        "W 2.2 log 2 host",
+    ];
+    assert_eq!(lines, expected);
+}
+
 /// A chain in which everything was discarded is erased.
 #[test]
 fn what_is_discarded_whole_is_erased() {

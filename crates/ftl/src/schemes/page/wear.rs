@@ -3,8 +3,8 @@
 //! A move takes no room. Its `v` live pages take `v` pages of the open block and of one that is opened if that is full;
 //! in exchange the cold block becomes free, with at least as many pages. It is begun only on a die without a collection
 //! in progress, which has planned what is left of the open block, and like those it goes on to its end, so that it may
-//! open the die's last free block. Records of discards may take more pages than before, so that none may be pending, and a block must
-//! have a dead page if there are any on flash: then the argument is the one for collections.
+//! open the die's last free block. Records of discards may take more pages than before, so that none may be pending,
+//! and a block must have a dead page if there are any on flash: then the argument is the one for collections.
 //!
 //! In mode `swap` the block that is opened for the move is the most worn one, if that is free and on this die, as it is
 //! when it was erased last; what its rest is then filled with is what collections move.
@@ -30,7 +30,11 @@ impl Page {
         self.space.open_next(task.worn);
         let moved = self.collect(flash, task.cold, Fate::Erase, Cause::WearLevelling);
         self.space.open_next(None);
-        moved
+        match moved {
+            // Programs failed and took the room. Nobody needs the move now.
+            Err(Error::Full) => Ok(()),
+            moved => moved,
+        }
     }
 
     fn may_move(&self, block: Block) -> bool {

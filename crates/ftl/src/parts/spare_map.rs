@@ -1,0 +1,652 @@
+//! A map of a logical block's pages in the spare areas of the pages themselves.
+//!
+//! A page that is programmed takes two small tables along: the *leaf* says where the pages of its own group of logical
+//! pages lie, itself included, and the *directory* says, for every group, which page holds its newest leaf. So whoever
+//! knows the newest page of a logical block finds any other with two reads of spare areas: its directory, and the leaf
+//! (S2, chapter 4, where they are called MD and MT; Superblock has the same in other sizes).
+//!
+//! ```text
+//!   newest page ──▶ spare: │ list of blocks │ directory: group 0, 1, … │ leaf of its own group │
+//!                                                      │
+//!                                  newest page of group 1 ──▶ │ … │ leaf of group 1: page, page, … │
+//! ```
+//!
+//! An entry is a *place*: the page's number in its block, and in front of it, where a logical block may be spread over
+//! several blocks, which of them it is. S2 gives an entry as many bits as a page number has, so that no code is left
+//! for an entry that is none, and does not say what stands there. Here it is the place of the very page that holds the
+//! table: in an entry of another page, or of another group, that place can only mean nothing. Which entries are the
+//! page's own is known from its LPN, which stands beside them.
+//!
+//! Entries are packed without gaps, the lowest bit first; the list of blocks and the two tables begin at whole bytes.
+
+use crate::{ConfigError, Loader, Parameter, Range, Saver, Settings, Value};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+use flash::{Cause, Flash, Geometry, Lpn, Ppn};
+
+/// No place.
+pub const NULL: u16 = u16::MAX;
+
+/// `spare-layout`: what has to fit into a spare area beside the maps.
+pub const SPARE_LAYOUT: Parameter = Parameter {
+    name: "spare-layout",
+    summary: "what must fit into a spare area beside the maps and the error-correcting code: bad mark, kind, LPN, version, \
+              program number and checksum, which recovery needs, or what the paper counts",
+    unit: "",
+    default: Value::Word("recoverable"),
+    range: Range::Words(&["recoverable", "paper"]),
+    source: "S2 equation 13; ftlab",
+};
+
+/// `spare-ecc`: bytes of the error-correcting code.
+pub const SPARE_ECC: Parameter = Parameter {
+    name: "spare-ecc",
+    summary: "bytes of a spare area that the error-correcting code takes; 0 stands for 2 in every 512 B of data where a cell \
+              holds one bit, for 7 where it holds more",
+    unit: "bytes",
+    default: Value::Count(0),
+    range: Range::Count(0, 1 << 16),
+    source: "S2 table 4.1, rounded up to whole bytes in each sector",
+};
+
+/// Bytes of a spare area that recovery needs: bad mark 1, kind 1, LPN 4, version 6, program number 6, checksum 2.
+pub const RECOVERABLE_BYTES: u32 = 20;
+
+/// The form of the tables.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Layout {
+    /// Pages of a logical block, and of a block.
+    pub pages: u32,
+    /// Pages of a group: entries of a leaf.
+    pub group: u32,
+    /// Blocks that a logical block may be spread over.
+    pub slots: u32,
+    /// Blocks in the list.
+    pub listed: u32,
+    /// Bits of each.
+    pub block_bits: u32,
+}
+
+/// Bits that hold numbers below `count`.
+const fn bits_for(count: u32) -> u32 {
+    if count <= 1 { 0 } else { u32::BITS - (count - 1).leading_zeros() }
+}
+
+fn put_bits(bytes: &mut [u8], at: usize, width: u32, value: u32) {
+    for bit in (0..width as usize).filter(|bit| value >> bit & 1 == 1) {
+        bytes[(at + bit) / 8] |= 1 << ((at + bit) % 8);
+    }
+}
+
+fn get_bits(bytes: &[u8], at: usize, width: u32) -> u32 {
+    (0..width as usize).fold(0, |value, bit| value | u32::from(bytes[(at + bit) / 8] >> ((at + bit) % 8) & 1) << bit)
+}
+
+impl Layout {
+    /// Of a logical block in one block, whose entries are page numbers.
+    pub const fn single(pages: u32, group: u32) -> Layout {
+        Layout { pages, group, slots: 1, listed: 0, block_bits: 0 }
+    }
+
+    /// Of logical blocks spread over up to `slots` of `blocks` blocks, which every page lists.
+    pub const fn spread(pages: u32, group: u32, slots: u32, blocks: u32) -> Layout {
+        Layout { pages, group, slots, listed: slots, block_bits: bits_for(blocks + 1) }
+    }
+
+    /// Groups of a logical block: entries of a directory.
+    pub const fn groups(&self) -> u32 {
+        self.pages.div_ceil(self.group)
+    }
+
+    /// Bits of an entry.
+    pub const fn entry_bits(&self) -> u32 {
+        bits_for(self.slots) + bits_for(self.pages)
+    }
+
+    /// Bits of directory and leaf (S2, equation 12).
+    pub const fn map_bits(&self) -> u32 {
+        (self.groups() + self.group) * self.entry_bits()
+    }
+
+    const fn list_bytes(&self) -> u32 {
+        (self.listed * self.block_bits).div_ceil(8)
+    }
+
+    /// Bytes of everything.
+    pub const fn bytes(&self) -> u32 {
+        self.list_bytes() + self.map_bits().div_ceil(8)
+    }
+
+    /// The group of a page.
+    #[inline(always)]
+    pub const fn group_of(&self, offset: u32) -> usize {
+        (offset / self.group) as usize
+    }
+
+    /// A place as block and page.
+    #[inline(always)]
+    pub const fn split(&self, place: u16) -> (usize, u32) {
+        (place as usize / self.pages as usize, place as u32 % self.pages)
+    }
+
+    /// A block and a page as place.
+    #[inline(always)]
+    pub const fn place(&self, slot: usize, page: u32) -> u16 {
+        (slot as u32 * self.pages + page) as u16
+    }
+
+    /// Whether a spare area holds this beside `paper` bytes of the paper's own, or what recovery needs, and the
+    /// error-correcting code. `key` is to blame if not, and `advice` what to do.
+    ///
+    /// # Errors
+    /// The sum, if it is more than the spare area.
+    pub fn check(
+        &self,
+        g: &Geometry,
+        settings: &Settings,
+        paper: u32,
+        key: &'static str,
+        advice: impl FnOnce() -> String,
+    ) -> Result<(), ConfigError> {
+        let (record, what) = match settings.word("spare-layout") {
+            "paper" => (paper, "bad mark and LPN"),
+            _ => (RECOVERABLE_BYTES, "bad mark, kind, LPN, version, program number and checksum"),
+        };
+        let ecc = ecc_bytes(g, settings);
+        let sum = record + self.bytes() + ecc;
+        if sum <= g.oob_bytes && u64::from(self.slots) * u64::from(self.pages) < u64::from(NULL) {
+            return Ok(());
+        }
+        Err(ConfigError {
+            key,
+            what: format!(
+                "{record} B ({what}), {} B of maps ({} entries of {} bits{}) and {ecc} B of error-correcting code are \
+                 {sum} B, and a spare area has {}",
+                self.bytes(),
+                self.groups() + self.group,
+                self.entry_bits(),
+                if self.listed > 0 {
+                    format!(", {} blocks of {}", self.listed, self.block_bits)
+                } else {
+                    String::new()
+                },
+                g.oob_bytes
+            ),
+            fix: advice(),
+        })
+    }
+
+    /// What page `place`, which holds page `offset` of its logical block, takes along: the blocks of the list, and the
+    /// tables of a map in which it stands already.
+    pub fn encode(&self, blocks: impl Iterator<Item = u32>, map: &BlockMap, offset: u32, place: u16) -> Vec<u8> {
+        let mut out = vec![0; self.bytes() as usize];
+        for (i, block) in blocks.enumerate() {
+            put_bits(&mut out, i * self.block_bits as usize, self.block_bits, block);
+        }
+        let (width, group) = (self.entry_bits(), self.group_of(offset));
+        let first = group * self.group as usize;
+        let last = (first + self.group as usize).min(self.pages as usize);
+        debug_assert!(map.known && map.loaded[group] && map.leaves[offset as usize] == place);
+        let mut at = self.list_bytes() as usize * 8;
+        for &entry in map.directory.iter().chain(&map.leaves[first..last]) {
+            put_bits(&mut out, at, width, u32::from(if entry == NULL { place } else { entry }));
+            at += width as usize;
+        }
+        out
+    }
+
+    /// Block `i` of the list.
+    pub fn listed_block(&self, bytes: &[u8], i: usize) -> u32 {
+        get_bits(bytes, i * self.block_bits as usize, self.block_bits)
+    }
+
+    /// An entry of the tables; `own` if it may be that of the page at `place` itself.
+    fn entry(&self, bytes: &[u8], i: usize, place: u16, own: bool) -> u16 {
+        let width = self.entry_bits();
+        let entry = get_bits(bytes, self.list_bytes() as usize * 8 + i * width as usize, width) as u16;
+        if entry == place && !own { NULL } else { entry }
+    }
+}
+
+/// Bytes of a spare area that the error-correcting code takes.
+pub fn ecc_bytes(g: &Geometry, settings: &Settings) -> u32 {
+    match settings.count("spare-ecc") as u32 {
+        0 => g.page_bytes / 512 * if g.bits_per_cell > 1 { 7 } else { 2 },
+        bytes => bytes,
+    }
+}
+
+/// What RAM knows of a logical block's map.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct BlockMap {
+    directory: Vec<u16>,
+    leaves: Vec<u16>,
+    /// Leaves that are here.
+    loaded: Vec<bool>,
+    /// Whether the directory is.
+    known: bool,
+}
+
+impl BlockMap {
+    /// Nothing known yet.
+    pub fn unknown(layout: &Layout) -> BlockMap {
+        BlockMap {
+            directory: vec![NULL; layout.groups() as usize],
+            leaves: vec![NULL; layout.pages as usize],
+            loaded: vec![false; layout.groups() as usize],
+            known: false,
+        }
+    }
+
+    /// Known to be empty.
+    pub fn empty(layout: &Layout) -> BlockMap {
+        BlockMap { known: true, loaded: vec![true; layout.groups() as usize], ..BlockMap::unknown(layout) }
+    }
+
+    /// Whether [`BlockMap::fetch`] of a page would read nothing.
+    pub fn has(&self, layout: &Layout, offset: u32) -> bool {
+        let group = layout.group_of(offset);
+        self.known && (self.loaded[group] || self.directory[group] == NULL)
+    }
+
+    /// Where page `offset` lies, once it was fetched.
+    #[inline]
+    pub fn at(&self, offset: u32) -> u16 {
+        self.leaves[offset as usize]
+    }
+
+    /// Page `offset` is programmed at `place`, and so are its leaf and the directory. What stood there: where the page lay
+    /// and its leaf.
+    pub fn set(&mut self, layout: &Layout, offset: u32, place: u16) -> (u16, u16) {
+        let page = core::mem::replace(&mut self.leaves[offset as usize], place);
+        (page, core::mem::replace(&mut self.directory[layout.group_of(offset)], place))
+    }
+
+    /// It failed: what [`BlockMap::set`] returned stands again.
+    pub fn undo(&mut self, layout: &Layout, offset: u32, (page, leaf): (u16, u16)) {
+        self.leaves[offset as usize] = page;
+        self.directory[layout.group_of(offset)] = leaf;
+    }
+
+    /// Pages that lie somewhere, once all was fetched: offset and place.
+    pub fn pages(&self) -> impl Iterator<Item = (u32, u16)> + '_ {
+        (0..).zip(self.leaves.iter().copied()).filter(|&(_, place)| place != NULL)
+    }
+
+    /// Brings in what is needed to know where page `offset` lies, and to program it anew: the directory from the newest
+    /// page, at place `head` (or [`NULL`]), and the leaf. How many spare areas were read: at most two.
+    ///
+    /// # Errors
+    /// The medium's.
+    pub fn fetch<F: Flash>(
+        &mut self,
+        layout: &Layout,
+        flash: &mut F,
+        offset: u32,
+        head: u16,
+        ppn_of: impl Fn(u16) -> Ppn,
+        cause: Cause,
+    ) -> Result<u32, F::Fault> {
+        let mut reads = 0;
+        if !self.known {
+            if head == NULL {
+                *self = BlockMap::empty(layout);
+                return Ok(0);
+            }
+            let (of, bytes) = look(layout, flash, ppn_of(head), cause)?;
+            for (group, entry) in self.directory.iter_mut().enumerate() {
+                *entry = layout.entry(bytes, group, head, group == layout.group_of(of));
+            }
+            self.known = true;
+            self.read_leaf(layout, bytes, of, head);
+            reads += 1;
+        }
+        let group = layout.group_of(offset);
+        if !self.loaded[group] {
+            let place = self.directory[group];
+            if place == NULL {
+                self.loaded[group] = true;
+            } else {
+                let (of, bytes) = look(layout, flash, ppn_of(place), cause)?;
+                self.read_leaf(layout, bytes, of, place);
+                reads += 1;
+            }
+        }
+        Ok(reads)
+    }
+
+    /// Brings in everything. How many spare areas were read.
+    ///
+    /// # Errors
+    /// The medium's.
+    pub fn fetch_all<F: Flash>(
+        &mut self,
+        layout: &Layout,
+        flash: &mut F,
+        head: u16,
+        ppn_of: impl Fn(u16) -> Ppn,
+        cause: Cause,
+    ) -> Result<u32, F::Fault> {
+        let groups = (0..layout.groups()).map(|group| group * layout.group);
+        groups.map(|offset| self.fetch(layout, flash, offset, head, &ppn_of, cause)).sum()
+    }
+
+    fn read_leaf(&mut self, layout: &Layout, bytes: &[u8], of: u32, place: u16) {
+        let group = layout.group_of(of);
+        let first = group * layout.group as usize;
+        for i in 0..layout.group as usize {
+            if let Some(entry) = self.leaves.get_mut(first + i) {
+                *entry = layout.entry(bytes, self.directory.len() + i, place, first + i == of as usize);
+            }
+        }
+        self.loaded[group] = true;
+    }
+}
+
+/// Reads a spare area: which page of its logical block it belongs to, and the tables.
+fn look<'f, F: Flash>(layout: &Layout, flash: &'f mut F, ppn: Ppn, cause: Cause) -> Result<(u32, &'f [u8]), F::Fault> {
+    let oob = flash.read_oob(ppn, cause)?;
+    let lpn = oob.map_or(Lpn(0), |oob| oob.lpn());
+    let bytes = flash.spare(ppn);
+    assert!(!bytes.is_empty(), "page {ppn} is to hold a map, and its spare area is {oob:?}");
+    Ok((lpn.0 % layout.pages, bytes))
+}
+
+/// The maps of the logical blocks used last.
+#[derive(Clone, Debug)]
+pub struct MapCache {
+    layout: Layout,
+    capacity: usize,
+    /// Logical block and map, the one used last at the end.
+    maps: Vec<(u32, BlockMap)>,
+    /// Pages that were found without reading a spare area.
+    pub hits: u64,
+    /// Pages that were not.
+    pub misses: u64,
+    /// Spare areas read for maps.
+    pub reads: u64,
+}
+
+impl MapCache {
+    /// Room for `capacity` maps.
+    pub fn new(layout: Layout, capacity: usize) -> MapCache {
+        MapCache { layout, capacity, maps: Vec::with_capacity(capacity), hits: 0, misses: 0, reads: 0 }
+    }
+
+    /// The form of the maps.
+    #[inline(always)]
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Takes a map out, to be handed back; an unknown one if it is not here, and whether it was.
+    #[inline]
+    pub fn take(&mut self, lbn: u32) -> (BlockMap, bool) {
+        match self.maps.iter().rposition(|&(of, _)| of == lbn) {
+            Some(at) => (self.maps.remove(at).1, true),
+            None => (BlockMap::unknown(&self.layout), false),
+        }
+    }
+
+    /// Puts a map in as that of the logical block used last.
+    #[inline]
+    pub fn put(&mut self, lbn: u32, map: BlockMap) {
+        if self.maps.len() == self.capacity {
+            if self.capacity == 0 {
+                return;
+            }
+            self.maps.remove(0);
+        }
+        self.maps.push((lbn, map));
+    }
+
+    /// A map, if it is here.
+    pub fn get(&self, lbn: u32) -> Option<&BlockMap> {
+        self.maps.iter().find(|&&(of, _)| of == lbn).map(|(_, map)| map)
+    }
+
+    /// The same, to be changed.
+    pub fn get_mut(&mut self, lbn: u32) -> Option<&mut BlockMap> {
+        self.maps.iter_mut().find(|&&mut (of, _)| of == lbn).map(|(_, map)| map)
+    }
+
+    /// The map in which page `offset` of a logical block is known, taken out of the cache.
+    ///
+    /// # Errors
+    /// The medium's.
+    #[inline]
+    pub fn find<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        lbn: u32,
+        offset: u32,
+        head: u16,
+        ppn_of: impl Fn(u16) -> Ppn,
+        cause: Cause,
+    ) -> Result<BlockMap, F::Fault> {
+        let (mut map, _) = self.take(lbn);
+        let reads = map.fetch(&self.layout, flash, offset, head, ppn_of, cause)?;
+        self.reads += u64::from(reads);
+        *(if reads == 0 { &mut self.hits } else { &mut self.misses }) += 1;
+        Ok(map)
+    }
+
+    /// Bytes of an entry in RAM: one code must be left for none.
+    const fn entry_bytes(layout: &Layout) -> u64 {
+        if layout.slots * layout.pages < 256 { 1 } else { 2 }
+    }
+
+    /// Bytes of RAM of `count` maps.
+    fn bytes_of(layout: &Layout, count: u64) -> u64 {
+        let entries = u64::from(layout.pages + layout.groups());
+        count * (4 + 1 + u64::from(layout.groups()).div_ceil(8) + entries * Self::entry_bytes(layout))
+    }
+
+    /// Bytes of RAM.
+    pub fn memory(&self) -> u64 {
+        2 + Self::bytes_of(&self.layout, self.capacity as u64)
+    }
+
+    /// Saves the maps.
+    pub fn save(&self, out: &mut Saver) {
+        out.u16(self.maps.len() as u16);
+        for (lbn, map) in &self.maps {
+            out.u32(*lbn);
+            out.u8(u8::from(map.known));
+            for eight in map.loaded.chunks(8) {
+                out.u8(eight.iter().rev().fold(0, |byte, &loaded| byte << 1 | u8::from(loaded)));
+            }
+            for &entry in map.directory.iter().chain(&map.leaves) {
+                if Self::entry_bytes(&self.layout) == 1 { out.u8(entry as u8) } else { out.u16(entry) }
+            }
+        }
+    }
+
+    /// Loads what [`MapCache::save`] saved into an empty cache.
+    pub fn load(&mut self, from: &mut Loader<'_>) {
+        let layout = self.layout;
+        self.maps = (0..from.u16())
+            .map(|_| {
+                let lbn = from.u32();
+                let mut map = BlockMap { known: from.u8() == 1, ..BlockMap::unknown(&layout) };
+                for eight in map.loaded.chunks_mut(8) {
+                    let byte = from.u8();
+                    eight.iter_mut().enumerate().for_each(|(bit, loaded)| *loaded = byte >> bit & 1 == 1);
+                }
+                let narrow = Self::entry_bytes(&layout) == 1;
+                let mut entry = || match narrow {
+                    true => Some(from.u8()).filter(|&entry| entry != u8::MAX).map_or(NULL, u16::from),
+                    false => from.u16(),
+                };
+                map.directory.iter_mut().chain(&mut map.leaves).for_each(|to| *to = entry());
+                (lbn, map)
+            })
+            .collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+    use flash::{Full, Nand, Oob, Payload, Tags, Transcript};
+
+    /// Groups that fit into `spare` bytes beside `record` bytes and the code, by equation 13.
+    fn groups(pages: u32, spare: u32, record: u32, ecc: u32) -> Vec<u32> {
+        let fits = |group: &u32| Layout::single(pages, *group).map_bits() <= (spare - record - ecc) * 8;
+        (0..=pages.ilog2()).map(|power| 1 << power).filter(fits).collect()
+    }
+
+    #[test]
+    fn table_4_1_follows_from_equation_13() {
+        let bits = |pages, group| Layout::single(pages, group).map_bits();
+        assert_eq!([1, 2, 4, 8, 16, 32, 64].map(|group| bits(64, group)), [390, 204, 120, 96, 120, 204, 390]);
+        assert_eq!([2, 4, 8, 16, 32, 64].map(|group| bits(128, group)), [462, 252, 168, 168, 252, 462]);
+        // SLC: 64 pages, 64 B, mark and LPN 5 B, one bit corrected in 512 B: 7 B in all, or 2 B in each sector.
+        assert_eq!(groups(64, 64, 5, 7), [1, 2, 4, 8, 16, 32, 64]);
+        assert_eq!(groups(64, 64, 5, 8), [1, 2, 4, 8, 16, 32, 64]);
+        // MLC: 128 pages. The code is printed as 26 B, with which 4 and 32 would fit as well; the table lists what fits
+        // beside 7 B in each sector.
+        assert_eq!(groups(128, 64, 5, 26), [4, 8, 16, 32]);
+        assert_eq!(groups(128, 64, 5, 28), [8, 16]);
+        // With what recovery needs.
+        assert_eq!(groups(64, 64, RECOVERABLE_BYTES, 8), [2, 4, 8, 16, 32]);
+        assert_eq!(groups(128, 64, RECOVERABLE_BYTES, 28), []);
+    }
+
+    #[test]
+    fn the_sizes_of_superblock_are_those_that_s2_gives() {
+        // 655,360 blocks, eight to a group: with LPN, mark and a byte more 44 B and 56 B.
+        let bytes = |pages| Layout::spread(pages, 8, 8, 655_360).bytes() + 6;
+        assert_eq!((bytes(64), bytes(128)), (44, 56));
+    }
+
+    fn check(g: Geometry, layout: Layout, settings: &Settings) -> Result<(), ConfigError> {
+        layout.check(&g, settings, 5, "group", || "take another".into())
+    }
+
+    #[test]
+    fn a_refusal_shows_the_sum() {
+        let mut settings = Settings::defaults(&[SPARE_LAYOUT, SPARE_ECC]);
+        let g = Geometry { page_bytes: 2048, oob_bytes: 64, ..Geometry::default() }.checked().unwrap();
+        assert_eq!(check(g, Layout::single(64, 32), &settings), Ok(()));
+        let error = check(g, Layout::single(64, 1), &settings).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "group: 20 B (bad mark, kind, LPN, version, program number and checksum), 49 B of maps (65 entries of 6 \
+             bits) and 8 B of error-correcting code are 77 B, and a spare area has 64 (take another)"
+        );
+        settings.put("spare-layout", Value::Word("paper"));
+        assert_eq!(check(g, Layout::single(64, 1), &settings), Ok(()));
+        // Superblock with 128 pages leaves 8 B for a code that wants 28.
+        let mlc = Geometry { pages_per_block: 128, bits_per_cell: 2, ..g }.checked().unwrap();
+        let error = Layout::spread(128, 8, 8, 655_360).check(&mlc, &settings, 6, "leaf", String::new).unwrap_err();
+        assert!(error.what.contains("50 B of maps (24 entries of 10 bits, 8 blocks of 20)"), "{error}");
+        assert!(error.what.contains("28 B of error-correcting code are 84 B"), "{error}");
+        settings.put("spare-ecc", Value::Count(8));
+        assert_eq!(Layout::spread(128, 8, 8, 655_360).check(&mlc, &settings, 6, "leaf", String::new), Ok(()));
+    }
+
+    type Chip = Transcript<Nand<Tags, Full>>;
+
+    fn chip(pages_per_block: u32, layout: &Layout) -> Chip {
+        let g = Geometry { blocks_per_die: 8, pages_per_block, ..Geometry::default() }.checked().unwrap();
+        let mut chip = Transcript::new(Nand::new(g));
+        chip.reserve_spare(layout.bytes());
+        chip
+    }
+
+    /// Programs page `offset` of a logical block at `place`, of block `place / pages`, with the tables of `map`.
+    fn put(chip: &mut Chip, layout: &Layout, map: &mut BlockMap, lbn: u32, offset: u32, place: u16) {
+        map.set(layout, offset, place);
+        let lpn = Lpn(lbn * layout.pages + offset);
+        let bytes = layout.encode((0..layout.listed).map(|slot| slot + 1), map, offset, place);
+        chip.stage_spare(Ppn(place.into()), &bytes);
+        chip.program(Ppn(place.into()), Oob::data(lpn, 1, 1), Payload::User(&1), Cause::Host).unwrap();
+    }
+
+    /// S2, figure 4.4: LPN 874 goes to page 3 of PBN 7, where pages 0 to 2 are of groups 0, 1 and 0.
+    #[test]
+    fn composition_of_figure_4_4() {
+        let layout = Layout::single(64, 32);
+        let mut chip = chip(64, &layout);
+        let first = 7 * 64;
+        let ppn_of = |place: u16| Ppn(first + u32::from(place));
+        let (lbn, offset) = (874 / 64, 874 % 64);
+        assert_eq!((lbn, offset, layout.group_of(offset), offset % 32), (13, 42, 1, 10));
+        let mut map = BlockMap::empty(&layout);
+        let program = |chip: &mut Chip, map: &mut BlockMap, offset: u32, place: u16| {
+            map.set(&layout, offset, place);
+            chip.stage_spare(ppn_of(place), &layout.encode([].into_iter(), map, offset, place));
+            let oob = Oob::data(Lpn(lbn * 64 + offset), 1, 1);
+            chip.program(ppn_of(place), oob, Payload::User(&1), Cause::Host).unwrap();
+        };
+        for (place, offset) in [(0, 5), (1, offset), (2, 6)] {
+            program(&mut chip, &mut map, offset, place);
+        }
+        chip.take();
+        let mut found = BlockMap::unknown(&layout);
+        assert_eq!(found.fetch(&layout, &mut chip, offset, 2, ppn_of, Cause::Host), Ok(2));
+        assert_eq!((&found.directory[..], found.at(offset)), (&[2, 1][..], 1));
+        program(&mut chip, &mut found, offset, 3);
+        assert_eq!((&found.directory[..], found.at(offset)), (&[2, 3][..], 3));
+        assert_eq!(chip.take(), ["O 7.2 host", "O 7.1 host", "W 7.3 data 874 host"]);
+        // Whoever looks next finds all of it.
+        let mut again = BlockMap::unknown(&layout);
+        assert_eq!(again.fetch_all(&layout, &mut chip, 3, ppn_of, Cause::Host), Ok(2));
+        assert_eq!((again.at(5), again.at(6), again.at(offset), again.at(7)), (0, 2, 3, NULL));
+    }
+
+    #[test]
+    fn random_programs_are_found_again_from_the_newest_page_alone() {
+        let mut rng = flash::Rng::new(5);
+        for (pages, group, slots) in [(4, 2, 1), (16, 8, 1), (16, 4, 3), (64, 5, 8), (8, 8, 2)] {
+            let layout =
+                if slots == 1 { Layout::single(pages, group) } else { Layout::spread(pages, group, slots, 99) };
+            let mut chip = chip(pages, &layout);
+            let mut map = BlockMap::empty(&layout);
+            let mut truth = vec![NULL; pages as usize];
+            for place in 0..(slots * pages) as u16 {
+                let offset = rng.below(u64::from(pages)) as u32;
+                put(&mut chip, &layout, &mut map, 3, offset, place);
+                truth[offset as usize] = place;
+                let mut found = BlockMap::unknown(&layout);
+                let one = rng.below(u64::from(pages)) as u32;
+                let ppn_of = |place: u16| Ppn(place.into());
+                assert!(found.fetch(&layout, &mut chip, one, place, ppn_of, Cause::Host).unwrap() <= 2);
+                assert_eq!(found.at(one), truth[one as usize]);
+                found.fetch_all(&layout, &mut chip, place, ppn_of, Cause::Host).unwrap();
+                assert_eq!(found.leaves, truth);
+                chip.read_oob(Ppn(place.into()), Cause::Host).unwrap();
+                let listed = (0..layout.listed as usize).map(|i| layout.listed_block(chip.spare(Ppn(place.into())), i));
+                assert!(listed.eq(1..=layout.listed));
+            }
+        }
+    }
+
+    #[test]
+    fn a_cache_keeps_the_maps_used_last_and_survives_saving() {
+        for pages in [16, 256] {
+            let layout = Layout::single(pages, 4);
+            let mut cache = MapCache::new(layout, 2);
+            for lbn in 0..3 {
+                let mut map = BlockMap::empty(&layout);
+                map.set(&layout, 3, lbn as u16);
+                cache.put(lbn, map);
+            }
+            let (map, here) = cache.take(1);
+            assert!(here && map.at(3) == 1 && map.at(4) == NULL);
+            cache.put(1, map);
+            let mut saver = Saver::default();
+            cache.save(&mut saver);
+            let bytes = saver.finish();
+            assert!(bytes.len() as u64 <= cache.memory(), "{} > {}", bytes.len(), cache.memory());
+            let mut again = MapCache::new(layout, 2);
+            again.load(&mut Loader::new(&bytes));
+            assert_eq!(again.maps, cache.maps);
+            assert_eq!(again.maps.iter().map(|&(lbn, _)| lbn).collect::<Vec<_>>(), [2, 1]);
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The worked examples of S2, chapter 4, and what a merge leaves.
+
+use super::*;
+use crate::hybrid::testing::settings as with;
+use flash::{CutPoint, Fault, Full, Nand, PowerCut, Tags, Transcript};
+
+fn settings(pairs: &[(&str, &str)]) -> Settings {
+    with(PARAMETERS, pairs)
+}
+
+type Flashed = Transcript<PowerCut<Nand<Tags, Full>>>;
+
+fn device(blocks: u32, pages_per_block: u32, pages: u32, settings: &Settings) -> (Flashed, HybridLog) {
+    let g = Geometry { blocks_per_die: blocks, pages_per_block, page_bytes: 512, ..Geometry::default() };
+    let mut flash = Transcript::new(PowerCut::counting(Nand::new(g.checked().unwrap())));
+    let hybridlog = HybridLog::format(&mut flash, pages, settings).unwrap().unwrap();
+    flash.take();
+    (flash, hybridlog)
+}
+
+fn write_each(flash: &mut Flashed, hybridlog: &mut HybridLog, lpns: &[u32]) -> Vec<String> {
+    for &lpn in lpns {
+        hybridlog.write(flash, Lpn(lpn), &u64::from(lpn)).unwrap();
+    }
+    let lines = flash.take();
+    hybridlog.audit(flash).unwrap();
+    flash.take();
+    lines
+}
+
+fn counter(hybridlog: &HybridLog, name: &str) -> u64 {
+    let counters = <HybridLog as Ftl<Flashed>>::counters(hybridlog);
+    counters.iter().find(|(known, _)| *known == name).unwrap().1
+}
+
+/// S2, figure 4.1: the writes of its example.
+const FIGURE_4_1: [u32; 7] = [0, 0, 3, 4, 3, 4, 0];
+
+#[test]
+fn figure_4_1_with_padding() {
+    let (mut flash, mut hybridlog) = device(5, 4, 8, &settings(&[("log-style", "off")]));
+    let expected = [
+        "W 0.0 data 0 host",
+        "W 1.0 log 0 host",
+        "W 0.1 dummy 0 metadata",
+        "W 0.2 dummy 0 metadata",
+        "W 0.3 data 3 host",
+        "W 2.0 data 4 host",
+        "W 1.1 log 3 host",
+        "W 1.2 log 4 host",
+        "W 1.3 log 0 host",
+    ];
+    assert_eq!(write_each(&mut flash, &mut hybridlog, &FIGURE_4_1), expected);
+    // Of three colliding pages the last found a data block that was full.
+    assert_eq!([counter(&hybridlog, "dummy_pages"), counter(&hybridlog, "collisions_with_room")], [2, 2]);
+}
+
+#[test]
+fn figure_4_1_with_data_blocks_written_like_logs() {
+    let (mut flash, mut hybridlog) = device(5, 4, 8, &settings(&[("group", "2"), ("cache-maps", "0")]));
+    let expected = [
+        "W 0.0 data 0 host",
+        "O 0.0 translation_load",
+        "W 0.1 data 0 host",
+        "O 0.1 translation_load",
+        "W 0.2 data 3 host",
+        "W 1.0 data 4 host",
+        "O 0.2 translation_load",
+        "W 0.3 data 3 host",
+        "O 1.0 translation_load",
+        "W 1.1 data 4 host",
+        "W 2.0 log 0 host",
+    ];
+    assert_eq!(write_each(&mut flash, &mut hybridlog, &FIGURE_4_1), expected);
+    // MD' and MT' of the last page of D0: pages 1 and 3; page 3 of the group 1, whose other page lies nowhere.
+    let layout = Layout::single(4, 2);
+    let mut map = BlockMap::unknown(&layout);
+    map.fetch_all(&layout, &mut flash, 3, |place| Ppn(place.into()), Cause::Host).unwrap();
+    assert_eq!([0, 1, 2, 3].map(|offset| map.at(offset)), [1, NULL, NULL, 3]);
+    assert_eq!(flash.take(), ["O 0.3 host", "O 0.1 host"]);
+    assert_eq!([counter(&hybridlog, "dummy_pages"), counter(&hybridlog, "collisions_with_room")], [0, 0]);
+    for (lpn, value) in [(0, Some(&0)), (1, None), (3, Some(&3)), (4, Some(&4))] {
+        assert_eq!(hybridlog.read(&mut flash, Lpn(lpn)).unwrap(), value);
+    }
+}
+
+/// S2, figure 4.4: LPN 874 to the fourth page of a data block with 64, in which pages 0 and 2 are of the other group.
+#[test]
+fn figure_4_4() {
+    let (mut flash, mut hybridlog) = device(18, 64, 896, &settings(&[("cache-maps", "0")]));
+    assert_eq!(hybridlog.cache.layout().group, 32);
+    let first = 13 * 64;
+    write_each(&mut flash, &mut hybridlog, &[first + 1, 874, first + 2]);
+    let lines = write_each(&mut flash, &mut hybridlog, &[874]);
+    assert_eq!(lines, ["O 0.2 translation_load", "O 0.1 translation_load", "W 0.3 data 874 host"]);
+    let lines = write_each(&mut flash, &mut hybridlog, &[first + 1]);
+    assert_eq!(lines, ["O 0.3 translation_load", "O 0.2 translation_load", "W 0.4 data 833 host"]);
+}
+
+#[test]
+fn a_merge_leaves_blank_pages_behind_the_newest_ones() {
+    let (mut flash, mut hybridlog) = device(5, 4, 8, &settings(&[("group", "2"), ("log-blocks", "1")]));
+    // Fills data block 0 and, with another logical block's page among them, the log.
+    write_each(&mut flash, &mut hybridlog, &[0, 1, 0, 1, 0, 1, 0, 1]);
+    let lines = write_each(&mut flash, &mut hybridlog, &[0]);
+    let expected = [
+        "R 1.2 merge_full",
+        "W 2.0 data 0 merge_full",
+        "R 1.3 merge_full",
+        "W 2.1 data 1 merge_full",
+        "E 0 merge_full",
+        "E 1 merge_full",
+        "W 2.2 data 0 host",
+    ];
+    let changes: Vec<&str> = lines.iter().map(String::as_str).filter(|line| !line.starts_with('O')).collect();
+    assert_eq!(changes, expected);
+    let counters = ["full_merges", "merge_copies", "cleaned_log_blocks", "density_sum", "log_pages"];
+    assert_eq!(counters.map(|name| counter(&hybridlog, name)), [1, 2, 1, 1, 4]);
+}
+
+/// What a cut in a merge left is given up, however often that happens, and the log area does not grow.
+#[test]
+fn merges_cut_short_use_up_no_block() {
+    for style in ["on", "off"] {
+        let settings = settings(&[("log-style", style), ("log-blocks", "2")]);
+        let (mut flash, mut hybridlog) = device(12, 4, 32, &settings);
+        let mut lpn = 0;
+        for round in 0..300u64 {
+            flash.inner_mut().arm(CutPoint { command: 2 + round % 5, face: (round % 4) as u8 }, round);
+            let end = (0..10).try_for_each(|_| {
+                lpn = (lpn + 7) % 32;
+                hybridlog.write(&mut flash, Lpn(lpn), &round)
+            });
+            match end {
+                Ok(()) | Err(Error::Flash(Fault(FaultKind::PowerLost))) => {}
+                end => panic!("log-style {style}, round {round}: {end:?}"),
+            }
+            flash.inner_mut().arm(CutPoint { command: round % 3, face: (round % 4) as u8 }, round);
+            let _ = HybridLog::mount(&mut flash, 32, &settings).unwrap();
+            flash.inner_mut().restart();
+            hybridlog = HybridLog::mount(&mut flash, 32, &settings).unwrap().unwrap().0;
+            hybridlog.audit(&mut flash).unwrap();
+            assert!(hybridlog.slots.in_use() <= 2);
+        }
+    }
+}
+
+#[test]
+fn a_group_size_that_does_not_fit_is_refused_with_the_sum() {
+    let refusal = |pairs: &[(&str, &str)], spare: u32, bits_per_cell: u32, pages_per_block: u32| {
+        let g = Geometry { pages_per_block, page_bytes: 2048, oob_bytes: spare, bits_per_cell, ..Geometry::default() };
+        let mut flash: Nand<Tags, Full> = Nand::new(g.checked().unwrap());
+        HybridLog::format(&mut flash, 640, &settings(pairs)).unwrap_err()
+    };
+    let error = refusal(&[("group", "64")], 64, 1, 64);
+    assert!(error.key == "group" && error.what.contains("77 B, and a spare area has 64"), "{error}");
+    assert_eq!(error.fix, "of the powers of two, 2, 4, 8, 16, 32 fit");
+    let error = refusal(&[("group", "4"), ("spare-layout", "paper")], 64, 2, 128);
+    assert_eq!(error.fix, "of the powers of two, 8, 16 fit");
+    let error = refusal(&[], 64, 2, 128);
+    assert!(error.fix.starts_with("no group size fits"), "{error}");
+    assert_eq!(refusal(&[("log-blocks", "2000")], 64, 1, 64).key, "log-blocks");
+}
