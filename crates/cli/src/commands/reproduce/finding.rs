@@ -222,7 +222,7 @@ fn deviation(row: &Row, published: Option<&Published>, measured: Option<&Found>)
     }
 }
 
-/// The one number that stands for what was published, for its sign and its place in an order.
+/// The one number that stands for what was published, for its sign.
 fn middle(published: &Published) -> Option<f64> {
     match *published {
         Published::Number(number) => Some(number),
@@ -235,6 +235,17 @@ fn middle(published: &Published) -> Option<f64> {
         },
         Published::Name(_) => None,
     }
+}
+
+/// Whether one published figure is below another; ranges that overlap tell no order.
+fn is_below(one: &Published, other: &Published) -> Option<bool> {
+    let ends = |published: &Published| match *published {
+        Published::Number(number) => Some((number, number)),
+        Published::Range(low, high) => Some((low, high)),
+        Published::Name(_) => None,
+    };
+    let ((low, high), (other_low, other_high)) = (ends(one)?, ends(other)?);
+    if high < other_low { Some(true) } else { (low > other_high).then_some(false) }
 }
 
 fn holds(experiment: &Experiment, finding: &Finding, all: &[Finding]) -> Option<bool> {
@@ -264,8 +275,8 @@ fn holds(experiment: &Experiment, finding: &Finding, all: &[Finding]) -> Option<
             && (other.row, &other.of) != (finding.row, &finding.of)
             && kind(&experiment.rows[other.row]) == kind(row)
     });
-    let orders = peers.filter_map(|other| match (&other.measured, middle(other.published.as_ref()?)?) {
-        (Ok(Found::Number(number)), place) if place != expected => Some((value < number.value) == (expected < place)),
+    let orders = peers.filter_map(|other| match &other.measured {
+        Ok(Found::Number(number)) => Some((value < number.value) == is_below(published, other.published.as_ref()?)?),
         _ => None,
     });
     let judged: Vec<bool> = sign.into_iter().chain(orders).collect();
@@ -407,7 +418,7 @@ mod tests {
 
     #[test]
     fn a_change_holds_if_its_sign_and_its_place_do() {
-        let row = |of: &str, published: i32| {
+        let row = |of: &str, published: &str| {
             format!(
                 "[[row]]\nlabel = '{of}'\nmeasure = 'response_us.mean'\nrelation = 'change'\nof = '{of}'\n\
                  against = 'page'\npublished = {published}\n"
@@ -417,9 +428,12 @@ mod tests {
             let experiment = experiment(&(row("dftl", dftl) + &row("small", small)));
             findings(&experiment, &grounds()).iter().map(|finding| finding.holds).collect()
         };
-        assert_eq!(holds(50, 200), [Some(true); 4]);
-        assert_eq!(holds(80, 60), [Some(false); 4], "both slower than page, but in another order");
-        assert_eq!(holds(-10, 60), [Some(false), Some(false), Some(true), Some(true)]);
+        assert_eq!(holds("50", "200"), [Some(true); 4]);
+        assert_eq!(holds("80", "60"), [Some(false); 4], "both slower than page, but in another order");
+        assert_eq!(holds("-10", "60"), [Some(false), Some(false), Some(true), Some(true)]);
+        assert_eq!(holds("[-10, 300]", "[-300, 210]"), [Some(true); 4], "within ranges that overlap");
+        assert_eq!(holds("[220, 300]", "[0, 210]"), [Some(false); 4], "one range is above the other");
+        assert_eq!(holds("[-90, 0]", "[-90, 0]"), [Some(false); 4], "outside, and of another sign");
     }
 
     #[test]
