@@ -6,8 +6,9 @@
 //! that holds none is free. Four points make this safe at any cut:
 //!
 //! *A copy that was not finished is undone.* Merges, swaps and moves copy into one block at a time, and erase nothing
-//! before it is complete. If the block that was programmed last holds nothing that does not exist elsewhere in the same
-//! version, it is such a target: it is dropped, and what it was the target of begins anew.
+//! before it is complete. A block is dropped if everything that counts in it exists in the same version in blocks that
+//! hold something else as well: the target of a merge that was cut short, or what is left of one that was dropped
+//! before and whose erase was cut. Without such blocks no more blocks are in use than before the merge began.
 //!
 //! *A page may look sound and hold bad data*: the last one programmed before the cut, of each die. Every mount begins a
 //! new epoch of program numbers, so the last page of each epoch and die can be told for ever, and is read whole.
@@ -97,14 +98,18 @@ fn survey<F: Flash>(flash: &mut F, logical_pages: u32, spoiled: &BTreeSet<Ppn>) 
                 break;
             }
             found.report.pages += 1;
+            if oob.kind != Kind::Torn {
+                // A page whose data is bad counts too: the next epoch is to lie beyond it, or it would not be the last
+                // one of its own any more.
+                found.max_version = found.max_version.max(oob.version);
+                found.max_program = found.max_program.max(oob.program);
+            }
             if oob.kind == Kind::Torn || spoiled.contains(&ppn) {
                 found.report.torn += 1;
                 continue;
             }
             let begun = &mut found.begun[block.index()];
             *begun = if *begun == 0 { oob.program } else { (*begun).min(oob.program) };
-            found.max_version = found.max_version.max(oob.version);
-            found.max_program = found.max_program.max(oob.program);
             let last = found.last.entry((oob.program >> EPOCH_SHIFT, g.die_of(block).0)).or_default();
             *last = (*last).max((oob.program, ppn));
             let holds = matches!(oob.kind, Kind::Data | Kind::Log | Kind::Trim);
@@ -145,7 +150,7 @@ impl Core {
                 break found;
             }
         };
-        drop_unfinished(&mut found, |ppn| g.block_of(ppn));
+        drop_copies(&mut found, |ppn| g.block_of(ppn));
         self.version = found.max_version;
         self.set_program(((found.max_program >> EPOCH_SHIFT) + 1) << EPOCH_SHIFT);
 
@@ -220,21 +225,27 @@ impl Core {
     }
 }
 
-/// Forgets what the block programmed last holds, if all of it is elsewhere too.
-fn drop_unfinished(found: &mut Survey, block_of: impl Fn(Ppn) -> Block) {
-    let Some(&(_, last)) = found.last.values().max() else { return };
-    let target = block_of(last);
-    let mut held = Vec::new();
-    for (lpn, best) in found.best.iter().enumerate() {
-        if best.ppn != NONE && block_of(Ppn(best.ppn)) == target {
-            if best.twin == NONE || block_of(Ppn(best.twin)) == target {
-                return;
-            }
-            held.push(lpn);
-        }
+/// Drops blocks that hold nothing but copies: everything that counts in one of them lies, in the same version, in a
+/// block that holds something else that counts too. The newest blocks come first, for they are the copies.
+fn drop_copies(found: &mut Survey, block_of: impl Fn(Ppn) -> Block) {
+    let mut held: Vec<Vec<u32>> = vec![Vec::new(); found.begun.len()];
+    for (lpn, best) in found.best.iter().enumerate().filter(|(_, best)| best.ppn != NONE) {
+        held[block_of(Ppn(best.ppn)).index()].push(lpn as u32);
     }
-    for lpn in held {
-        let best = &mut found.best[lpn];
-        (best.ppn, best.program) = (best.twin, best.twin_program);
+    let mut blocks: Vec<usize> = (0..held.len()).filter(|&block| !held[block].is_empty()).collect();
+    blocks.sort_by_key(|&block| core::cmp::Reverse(found.begun[block]));
+    for block in blocks {
+        let elsewhere = |&lpn: &u32| {
+            let twin = found.best[lpn as usize].twin;
+            twin != NONE && block_of(Ppn(twin)).index() != block && !held[block_of(Ppn(twin)).index()].is_empty()
+        };
+        if !held[block].iter().all(elsewhere) {
+            continue;
+        }
+        for lpn in core::mem::take(&mut held[block]) {
+            let best = &mut found.best[lpn as usize];
+            (best.ppn, best.program, best.twin) = (best.twin, best.twin_program, NONE);
+            held[block_of(Ppn(best.ppn)).index()].push(lpn);
+        }
     }
 }
