@@ -145,8 +145,8 @@ pub struct CompareArgs {
     #[arg(long, value_name = "mean-erases=N|end-of-life", help_heading = "Workload")]
     pub until: Option<Until>,
 
-    /// Cut the power after the workload, mount the device from flash alone, and report what that takes; and what it would
-    /// take to read the controller's state from metadata pages instead
+    /// Cut the power after the workload, mount the device from flash alone, and report what that takes, and what it
+    /// would take to read the controller's state from metadata pages instead
     #[arg(long, help_heading = "Workload")]
     pub mount_cost: bool,
 

@@ -26,8 +26,8 @@ pub const END_OF_LIFE: &str = "end of life";
 /// The value of [`SchemeResult::ended`] of a run that was stopped by the user.
 pub const INTERRUPTED: &str = "interrupted";
 
-/// Keys in [`SchemeResult::extra`] of what a mount from flash took: reads of spare areas and of pages, programs, erases;
-/// and the bytes of the controller's state that it found again.
+/// Keys in [`SchemeResult::extra`] of what a mount from flash took: reads of spare areas and of pages, programs,
+/// erases; and the bytes of the controller's state that it found again.
 pub const MOUNT: [&str; 5] = ["mount_oob_reads", "mount_reads", "mount_programs", "mount_erases", "mount_state_bytes"];
 /// And of how long the mount takes, one command after another, in seconds.
 pub const MOUNT_SECONDS: &str = "mount_seconds";

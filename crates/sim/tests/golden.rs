@@ -42,6 +42,18 @@ const RUNS: &[(&str, &str, &str)] = &[
         "lazyftl",
         "cache-bytes=4096 victims=plain gc=cat durable-trim=on",
     ),
+    ("block", "block", ""),
+    ("nftl", "nftl", ""),
+    ("nftl, replacement blocks in the order of writing", "nftl", "mode=log"),
+    ("bast", "bast", ""),
+    ("aftl", "aftl", ""),
+    ("fast", "fast", ""),
+    ("fast without a sequential log block, CAT", "fast", "sequential=none log-victim=cat"),
+    ("last", "last", ""),
+    ("rose", "rose", ""),
+    ("rose without its techniques", "rose", "ebw=off fpr=off log-victim=round-robin"),
+    ("superblock", "superblock", ""),
+    ("hybridlog", "hybridlog", ""),
 ];
 
 const DEVICE: &str =

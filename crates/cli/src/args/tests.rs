@@ -46,9 +46,9 @@ fn every_flag_of_compare() {
     let args = compare(
         "t.spc --schemes page,dftl --device x:capacity=8GiB,spare=0.07 --cache 16KiB,64KiB --gc greedy,fifo \
          --buffer none,bplru:1MiB --set dftl.gc_low=2 --set dftl-e.x=a=b --fill steady --host closed:32 --seed 7 \
-         --warmup 10k --limit 5M --until mean-erases=20 --mount-cost --repeat 3 --format spc --on-error skip --out-of-range fold \
-         --volumes select=2 --time-scale 0.5 --partial ignore --threads 2 --json a --csv b --parquet c --html d --per-request e \
-         --series 100ms \
+         --warmup 10k --limit 5M --until mean-erases=20 --mount-cost --repeat 3 --format spc --on-error skip \
+         --out-of-range fold --volumes select=2 --time-scale 0.5 --partial ignore --threads 2 --json a --csv b \
+         --parquet c --html d --per-request e --series 100ms \
          --verbose",
     );
     let setting = |scheme: &str, param: &str, value: &str| Setting {

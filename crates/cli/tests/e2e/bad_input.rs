@@ -57,12 +57,14 @@ fn names_and_values() {
                 &["--until: how often a block of slc-ssdsim can be erased is not known", "endurance=N"],
             ),
             (
-                "compare t.spc --schemes rose --device agrawal08:capacity=64MiB --set rose.log-blocks=4000",
+                "compare --workload uniform:requests=9,span=8MiB --schemes rose --device agrawal08:capacity=64MiB \
+                 --set rose.log-blocks=4000",
                 &["log-blocks: 4000 log blocks", "the device leaves", "or 0 for all that is left"],
             ),
             ("compare t.spc --schemes rose --set rose.maro-alpha=2", &["maro-alpha = 2: must be 0 to 1"]),
             (
-                "compare --workload uniform:requests=100,span=8MiB --schemes last --device agrawal08:capacity=8MiB,spare=1%",
+                "compare --workload uniform:requests=9,span=8MiB --schemes last --device \
+                 agrawal08:capacity=8MiB,spare=1%",
                 &["cannot be built on this device: spare", "a log area of at least 3", "nowhere to go"],
             ),
             ("compare t.spc --set page.wear-levelling=hot", &["wear-levelling = hot: must be off, swap, static, bet"]),

@@ -320,14 +320,14 @@ fn a_workload_is_repeated_until_blocks_are_worn() {
 #[test]
 fn what_a_mount_takes_is_reported_if_asked() {
     let directory = Directory::new();
-    let line = "compare --workload uniform:reads=0,requests=3k,span=4MiB --schemes page,dftl,rose --device \
-                agrawal08:capacity=4MiB,channels=1 --mount-cost";
+    let line = "compare --workload uniform:reads=0,requests=12k,span=16MiB --schemes page,dftl,rose --device \
+                agrawal08:capacity=16MiB,channels=1,spare=30% --mount-cost";
     let table = directory.ftlab(&format!("{line} --json a.json")).succeeded().stdout;
     assert!(table.contains("mounting from flash"), "{table}");
     for result in json(directory.path().join("a.json"))["results"].as_array().unwrap() {
         let extra = |key: &str| result["extra"][key].as_f64().unwrap_or_else(|| panic!("{key} in {result}"));
         // Of every page that holds data at least, and of every page at most; some entries are checked once more.
-        assert!((1024.0..=2400.0).contains(&extra("mount_oob_reads")), "{result}");
+        assert!((4096.0..=9000.0).contains(&extra("mount_oob_reads")), "{result}");
         assert!(
             extra("mount_state_seconds") > 0.0 && extra("mount_state_seconds") < extra("mount_seconds"),
             "{result}"

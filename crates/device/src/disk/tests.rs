@@ -456,8 +456,8 @@ fn an_image_of_another_build_is_refused() {
         let image = Image::create(&path, spec, true).unwrap();
         mount(image, false).err().unwrap().to_string()
     };
-    let wrong = Spec { scheme: "rose".into(), ..small("page") };
-    assert_eq!(error(&wrong), "the image is for scheme rose, which this ftlab does not have");
+    let wrong = Spec { scheme: "mosaic".into(), ..small("page") };
+    assert_eq!(error(&wrong), "the image is for scheme mosaic, which this ftlab does not have");
     let mut wrong = small("page");
     wrong.settings.push(("gc-lower".into(), "3".into()));
     assert!(error(&wrong).starts_with("the image's parameters are not understood: no parameter gc-lower"));

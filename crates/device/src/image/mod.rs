@@ -12,12 +12,12 @@
 //!                    │ dirty │                       │              │           │ own         │
 //! ```
 //!
-//! **Always a prefix.** A program writes the data, what the scheme keeps in the spare area, and then the record; an erase is one small write that gives the block
-//! a new *generation*, and a page is blank unless its record names the present one. A record never lies across two
-//! pages of the host's cache, so the kernel takes each of them whole or not at all. Therefore, whenever the process is
-//! killed, the file holds exactly the effect of the commands up to some point: what a power cut between two commands
-//! leaves, the mildest case of docs/fault-model.md. The harsher ones are made by [`flash::PowerCut`], through
-//! [`Damage`].
+//! **Always a prefix.** A program writes the data, what the scheme keeps in the spare area, and then the record; an
+//! erase is one small write that gives the block a new *generation*, and a page is blank unless its record names the
+//! present one. A record never lies across two pages of the host's cache, so the kernel takes each of them whole or not
+//! at all. Therefore, whenever the process is killed, the file holds exactly the effect of the commands up to some
+//! point: what a power cut between two commands leaves, the mildest case of docs/fault-model.md. The harsher ones are
+//! made by [`flash::PowerCut`], through [`Damage`].
 //!
 //! **Gathered, then settled.** Programs reach the file together, without giving up the prefix (`gather`).
 //! [`Image::settle`] says when: what was done before it survives the process. A [`crate::Disk`] settles before it

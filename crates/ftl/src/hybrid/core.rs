@@ -565,8 +565,8 @@ impl Core {
         }
     }
 
-    /// Copies a page, wherever it is, to a blank place of a log block, as `kind`. False if the program failed: the block
-    /// is closed, and the page is where it was.
+    /// Copies a page, wherever it is, to a blank place of a log block, as `kind`. False if the program failed: the
+    /// block is closed, and the page is where it was.
     ///
     /// # Errors
     /// The medium's.
@@ -696,7 +696,8 @@ impl Core {
         block
     }
 
-    /// Does what changes the live pages of a logical block, and keeps the scores of the log blocks that it has pages in.
+    /// Does what changes the live pages of a logical block, and keeps the scores of the log blocks that it has pages
+    /// in.
     #[inline]
     pub(super) fn change_terms<T>(&mut self, lbn: u32, change: impl FnOnce(&mut Self) -> T) -> T {
         if self.scores.is_none() {
@@ -708,8 +709,9 @@ impl Core {
         result
     }
 
-    /// A page is about to enter a log block: changes the scores as [`Core::change_terms`] would, with one look at what the
-    /// logical block has in the log. Where a page leaves the log for another place there, most scores stay as they are.
+    /// A page is about to enter a log block: changes the scores as [`Core::change_terms`] would, with one look at what
+    /// the logical block has in the log. Where a page leaves the log for another place there, most scores stay as they
+    /// are.
     #[inline]
     fn score_log_page(&mut self, lpn: Lpn, to: Slot) {
         let Some(mut scores) = self.scores.take() else { return };

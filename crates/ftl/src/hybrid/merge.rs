@@ -59,8 +59,8 @@ impl Core {
         self.lpns(lbn).map(Lpn).all(|lpn| !missing(lpn) || self.is_writable(target, self.split(lpn).1))
     }
 
-    /// Copies the newest pages that `target` lacks of a logical block to their places, ascending; `new` is written instead
-    /// of being copied. They are noted in `moved`; nothing dies yet. False if a program failed.
+    /// Copies the newest pages that `target` lacks of a logical block to their places, ascending; `new` is written
+    /// instead of being copied. They are noted in `moved`; nothing dies yet. False if a program failed.
     fn fill<F: Flash>(
         &mut self,
         flash: &mut F,
@@ -167,8 +167,8 @@ impl Core {
         old
     }
 
-    /// Writes the newest pages of a logical block, `new` among them, to a free block, which becomes its data block. The block that was it,
-    /// with nothing live in it, is the caller's.
+    /// Writes the newest pages of a logical block, `new` among them, to a free block, which becomes its data block. The
+    /// block that was it, with nothing live in it, is the caller's.
     ///
     /// # Errors
     /// Full (nothing has changed), or the medium's.

@@ -14,9 +14,9 @@
 //!                                 found by log map
 //! ```
 //!
-//! [`Core`] keeps the maps, the state of every page and the free blocks, and knows how to merge; a [`Strategy`] decides.
-//! [`Hybrid`] makes a scheme of the two. Mounting needs no strategy (mount.rs), and what keeps the scores of merge-aware
-//! policies is in score.rs. Log blocks that belong to one logical block each are rows of a table (rows.rs).
+//! [`Core`] keeps the maps, the state of every page and the free blocks, and knows how to merge; a [`Strategy`]
+//! decides. [`Hybrid`] makes a scheme of the two. Mounting needs no strategy (mount.rs), and what keeps the scores of
+//! merge-aware policies is in score.rs. Log blocks that belong to one logical block each are rows of a table (rows.rs).
 //!
 //! # Space
 //!
@@ -28,8 +28,8 @@
 //! # Discards
 //!
 //! A discard that must hold over a power cut is a write of nothing: a page without data takes the place of the old one,
-//! in the log or in the data block, and is merged like any other. It costs what a write costs, and no map of discards is
-//! needed. Otherwise a discard is noted in RAM alone.
+//! in the log or in the data block, and is merged like any other. It costs what a write costs, and no map of discards
+//! is needed. Otherwise a discard is noted in RAM alone.
 
 pub mod core;
 pub mod log;

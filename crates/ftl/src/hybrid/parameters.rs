@@ -23,8 +23,8 @@ pub const VICTIMS: &[&str] = &["round-robin", "cat", "cheapest", "maro"];
 pub const fn log_victim(default: &'static str) -> Parameter {
     Parameter {
         name: "log-victim",
-        summary: "which log block to clean: the oldest, by CAT, the one that is cheapest to merge (LAST), or merge-aware \
-                  round robin; one without live pages first, but for round-robin",
+        summary: "which log block to clean: the oldest, by CAT, the one that is cheapest to merge (LAST), or \
+                  merge-aware round robin; one without live pages first, but for round-robin",
         unit: "",
         default: Value::Word(default),
         range: Range::Words(VICTIMS),

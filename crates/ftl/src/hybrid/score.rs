@@ -7,10 +7,10 @@
 //!   score(i) = age(i) · W_age − Σ_j (lpc_j + α · dpc_j) · C_copy − (n + 1) · C_erase
 //! ```
 //!
-//! lpc is the number of live pages in the data block of j, and dpc that of its live pages in the log area. The victim is
-//! the log block of the largest score. Each change of a logical block takes its term off the scores of the log blocks
-//! that it has pages in and adds the new one; ages grow by lowering what a new block starts with. All numbers are whole:
-//! nanoseconds times hundredths of α.
+//! lpc is the number of live pages in the data block of j, and dpc that of its live pages in the log area. The victim
+//! is the log block of the largest score. Each change of a logical block takes its term off the scores of the log
+//! blocks that it has pages in and adds the new one; ages grow by lowering what a new block starts with. All numbers
+//! are whole: nanoseconds times hundredths of α.
 //!
 //! The largest score is found as the thesis's hardware finds it: log blocks are clusters of 64, each change refreshes
 //! the maximum of its cluster, and a cleaning compares the maxima.

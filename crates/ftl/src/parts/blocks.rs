@@ -233,8 +233,8 @@ impl Blocks {
         (block, suspect)
     }
 
-    /// As [`Blocks::open`], with no page live yet: for schemes that fill a block in any order and over a long time. Each
-    /// page is revived when it is programmed.
+    /// As [`Blocks::open`], with no page live yet: for schemes that fill a block in any order and over a long time.
+    /// Each page is revived when it is programmed.
     pub fn open_blank(&mut self, die: usize) -> Option<(Block, bool)> {
         let (block, suspect) = self.open(die)?;
         self.discard_open(block);

@@ -30,21 +30,23 @@ use flash::{Cause, Flash, Geometry, Lpn, Ppn};
 pub const NULL: u16 = u16::MAX;
 
 /// `spare-layout`: what has to fit into a spare area beside the maps.
-pub const SPARE_LAYOUT: Parameter = Parameter {
-    name: "spare-layout",
-    summary: "what must fit into a spare area beside the maps and the error-correcting code: bad mark, kind, LPN, version, \
-              program number and checksum, which recovery needs, or what the paper counts",
-    unit: "",
-    default: Value::Word("recoverable"),
-    range: Range::Words(&["recoverable", "paper"]),
-    source: "S2 equation 13; ftlab",
-};
+pub const fn spare_layout(default: &'static str) -> Parameter {
+    Parameter {
+        name: "spare-layout",
+        summary: "what must fit into a spare area beside the maps and the error-correcting code: bad mark, kind, LPN, \
+                  version, program number and checksum, which recovery needs, or what the paper counts",
+        unit: "",
+        default: Value::Word(default),
+        range: Range::Words(&["recoverable", "paper"]),
+        source: "S2 equation 13; ftlab",
+    }
+}
 
 /// `spare-ecc`: bytes of the error-correcting code.
 pub const SPARE_ECC: Parameter = Parameter {
     name: "spare-ecc",
-    summary: "bytes of a spare area that the error-correcting code takes; 0 stands for 2 in every 512 B of data where a cell \
-              holds one bit, for 7 where it holds more",
+    summary: "bytes of a spare area that the error-correcting code takes; 0 stands for 2 in every 512 B of data \
+              where a cell holds one bit, for 7 where it holds more",
     unit: "bytes",
     default: Value::Count(0),
     range: Range::Count(0, 1 << 16),
@@ -257,8 +259,8 @@ impl BlockMap {
         self.leaves[offset as usize]
     }
 
-    /// Page `offset` is programmed at `place`, and so are its leaf and the directory. What stood there: where the page lay
-    /// and its leaf.
+    /// Page `offset` is programmed at `place`, and so are its leaf and the directory. What stood there: where the page
+    /// lay and its leaf.
     pub fn set(&mut self, layout: &Layout, offset: u32, place: u16) -> (u16, u16) {
         let page = core::mem::replace(&mut self.leaves[offset as usize], place);
         (page, core::mem::replace(&mut self.directory[layout.group_of(offset)], place))
@@ -529,7 +531,7 @@ mod tests {
 
     #[test]
     fn a_refusal_shows_the_sum() {
-        let mut settings = Settings::defaults(&[SPARE_LAYOUT, SPARE_ECC]);
+        let mut settings = Settings::defaults(&[spare_layout("recoverable"), SPARE_ECC]);
         let g = Geometry { page_bytes: 2048, oob_bytes: 64, ..Geometry::default() }.checked().unwrap();
         assert_eq!(check(g, Layout::single(64, 32), &settings), Ok(()));
         let error = check(g, Layout::single(64, 1), &settings).unwrap_err();

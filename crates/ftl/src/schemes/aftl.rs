@@ -1,8 +1,8 @@
 //! `aftl`: log blocks for each logical block, and a small page map for what leaves them hot.
 //!
 //! The problem: with a log block for each logical block (`bast`), pages that are written over and over fill their log
-//! block with dead copies of themselves, and each time it is full the whole logical block is merged for the sake of a few
-//! pages. AFTL (Wu and Kuo, ICCAD 2006) takes the pages that are live in a full log block to be hot: it leaves them
+//! block with dead copies of themselves, and each time it is full the whole logical block is merged for the sake of a
+//! few pages. AFTL (Wu and Kuo, ICCAD 2006) takes the pages that are live in a full log block to be hot: it leaves them
 //! where they are and enters them in a *fine* table, which maps pages. The log block is a *fine block* then, and its
 //! logical block may begin another. Pages that have stayed in the table unused go back to their log or data block.
 //!
@@ -16,9 +16,9 @@
 //! # Structures
 //!
 //! RAM: 12 B for each page of the fine table (page, place, link), and what `bast` has: 4 B for each logical block; for
-//! each log block a row of 16 B, 24 B of what every log block has, and for each of its pages 4 B for what it holds and 4 B
-//! in the table that finds it; 2 bits for each physical page. Flash: kind (data or log), LPN, version and program number
-//! in every spare area.
+//! each log block a row of 16 B, 24 B of what every log block has, and for each of its pages 4 B for what it holds and
+//! 4 B in the table that finds it; 2 bits for each physical page. Flash: kind (data or log), LPN, version and program
+//! number in every spare area.
 //!
 //! # Costs
 //!

@@ -33,15 +33,15 @@
 //! # Choices
 //!
 //! `log-victim` says whose log block goes when none is left: the row used longest ago (`lru`), the one begun first
-//! (`fifo`), one drawn at `random` as in FlashSim, or that with the fewest live pages (`min-live`). `first-write-to-log`
-//! sends pages to the log that were never written too, as FlashSim does.
+//! (`fifo`), one drawn at `random` as in FlashSim, or that with the fewest live pages (`min-live`).
+//! `first-write-to-log` sends pages to the log that were never written too, as FlashSim does.
 //!
 //! # Departures
 //!
 //! Two blocks are kept free and not one, for recovery. Log blocks found by a mount take no further page until they are
 //! merged; should two of them hold pages of one logical block, or one of several, which takes blocks that failed, they
-//! are merged before the host is served. With `order = strict` or `ascending` a page goes to its place in a data block only
-//! above all programmed ones, with padding where the chip wants it.
+//! are merged before the host is served. With `order = strict` or `ascending` a page goes to its place in a data block
+//! only above all programmed ones, with padding where the chip wants it.
 
 use crate::hybrid::{
     Content, Core, Hybrid, MERGE_COUNTERS, Strategy, counters_and, erase_obsolete, log::Slot, parameters, rows::Rows,

@@ -1,9 +1,10 @@
 //! `block`: a block map and nothing else.
 //!
-//! The least RAM that a translation layer can do with, and what every other scheme is measured against: a page has one
-//! place, offset LPN mod P in the data block of logical block LPN / P. A page whose place is taken cannot be
-//! overwritten, so its logical block moves: what is live is copied to a free block, the new page takes its place among
-//! the copies, and the old block is erased. A write of one page costs as much as one of P.
+//! The problem: a map of every page takes RAM in proportion to the pages. This is the least that a translation layer
+//! can do with, and what the others are measured against: a page has one place, offset LPN mod P in the data block of
+//! logical block LPN / P. A page whose place is taken cannot be overwritten, so its logical block moves: what is live
+//! is copied to a free block, the new page takes its place among the copies, and the old block is erased. A write of
+//! one page costs as much as one of P.
 //!
 //! ```text
 //!             ┌─ blank place ──▶ data block
@@ -26,11 +27,11 @@
 //!
 //! # Choices
 //!
-//! A scheme acknowledges pages, but hosts write requests. With `rewrite = request` the copying stops where a page of the
-//! announced request follows, and goes on when the request has left the logical block or something else comes between.
-//! Until then the old block keeps what was not copied or overwritten yet, and the log area, one block large, is the new
-//! one: reads find a page in either, and a power cut leaves both. With `rewrite = page` each page pays for its own
-//! rewriting.
+//! A scheme acknowledges pages, but hosts write requests. With `rewrite = request` the copying stops where a page of
+//! the announced request follows, and goes on when the request has left the logical block or something else comes
+//! between. Until then the old block keeps what was not copied or overwritten yet, and the log area, one block large,
+//! is the new one: reads find a page in either, and a power cut leaves both. With `rewrite = page` each page pays for
+//! its own rewriting.
 //!
 //! # Departures
 //!

@@ -27,8 +27,8 @@
 //!
 //! `sequential` says which writes the sequential log block takes: `first-page` (the rule above), `large` (pages of
 //! requests of `sequential-bytes` or more, wherever they begin), `both` conditions, or `none` (S2, figure 5.1). Where a
-//! page of the logical block that owns the sequential log block comes out of turn, `sw-other` says what happens:
-//! `psu` merges the block at once and writes the page in the merge, as the released simulator does; `rw` sends the page to
+//! page of the logical block that owns the sequential log block comes out of turn, `sw-other` says what happens: `psu`
+//! merges the block at once and writes the page in the merge, as the released simulator does; `rw` sends the page to
 //! the random log blocks, as S2 and the original describe. `log-victim` replaces the round robin.
 //!
 //! # Departures

@@ -1,7 +1,7 @@
 //! `hybridlog`: data blocks that are written like logs, with their page map in spare areas.
 //!
-//! The problem: where each page has one place in its data block, a second write of it goes to the log area while most of
-//! the block is blank; and a chip that wants its pages programmed in order has the gaps filled with padding. So data
+//! The problem: where each page has one place in its data block, a second write of it goes to the log area while most
+//! of the block is blank; and a chip that wants its pages programmed in order has the gaps filled with padding. So data
 //! blocks are merged half empty. HybridLog (S2, chapter 4) appends to data blocks too: they take any page of their
 //! logical block until they are full, and only then does the log area take over. Which page of the data block holds
 //! what is a map in its spare areas (`parts/spare_map.rs`), of which RAM keeps a few; a merge writes the newest pages
@@ -17,20 +17,20 @@
 //!
 //! # Structures
 //!
-//! RAM: for each logical block its data block, 4 B, and the next and the newest page of that, 4 B (S2 counts a byte; the
-//! newest page is another than the last one after a failed program or a mount); for each page of a log block 4 B for what
-//! it holds and 4 B in a hash table that finds it; `cache-maps` maps of P + P/G entries of a byte. Flash: in the spare
-//! area of each data page a directory (MD, an entry for each group of G pages) and the map of its own group (MT), each
-//! entry log2 P bits, by equations 8 to 11 of S2 with the misprints corrected: *l* where a 1 is printed, the section's
-//! place *l* mod G, the former MD(i) where nothing changes. `spare-layout` and `spare-ecc` say what has to fit beside
-//! them; a group size that does not is refused.
+//! RAM: for each logical block its data block, 4 B, and the next and the newest page of that, 4 B (S2 counts a byte;
+//! the newest page is another than the last one after a failed program or a mount); for each page of a log block 4 B
+//! for what it holds and 4 B in a hash table that finds it; `cache-maps` maps of P + P/G entries of a byte. Flash: in
+//! the spare area of each data page a directory (MD, an entry for each group of G pages) and the map of its own group
+//! (MT), each entry log2 P bits, by equations 8 to 11 of S2 with the misprints corrected: *l* where a 1 is printed, the
+//! section's place *l* mod G, the former MD(i) where nothing changes. `spare-layout` and `spare-ecc` say what has to
+//! fit beside them; a group size that does not is refused.
 //!
 //! # Costs
 //!
 //! A write is a program, a read a read; with the map not in RAM up to two reads of spare areas come before it. Cleaning
 //! a log block with live pages of n logical blocks costs their pages as copies and n + 1 erases. No page is padded.
-//! `log-style = off` is what S2 compares it with: pages have their places, what is below the last programmed page goes to
-//! the log, and what is above it is padded up to.
+//! `log-style = off` is what S2 compares it with: pages have their places, what is below the last programmed page goes
+//! to the log, and what is above it is padded up to.
 //!
 //! # Space
 //!
@@ -40,17 +40,18 @@
 //!
 //! # Mounting
 //!
-//! The newest version of each page counts, wherever it is (`parts/holdings.rs`). A merge that was cut short leaves a block
-//! of copies, which is dropped. A block that was written as data, with pages of one logical block, is its data block;
-//! of two (the erase of the older one was cut) that with more pages that count is, and the other becomes a log block, as
-//! whatever else holds pages that count, and as a data block with torn pages among its others, whose map is not whole. A log block's pages are found before the data block's, which makes any such
-//! choice right. The map starts from the last page of a data block that is whole. Blocks that are partly filled are not
-//! filled further: an erase that was cut short can leave a block which looks so.
+//! The newest version of each page counts, wherever it is (`parts/holdings.rs`). A merge that was cut short leaves a
+//! block of copies, which is dropped. A block that was written as data, with pages of one logical block, is its data
+//! block; of two (the erase of the older one was cut) that with more pages that count is, and the other becomes a log
+//! block, as whatever else holds pages that count, and as a data block with torn pages among its others, whose map is
+//! not whole. A log block's pages are found before the data block's, which makes any such choice right. The map starts
+//! from the last page of a data block that is whole. Blocks that are partly filled are not filled further: an erase
+//! that was cut short can leave a block which looks so.
 //!
 //! # Discards
 //!
-//! With `durable-trim` a discarded page is written anew, without data, and merged like any other. Otherwise RAM remembers
-//! that it is discarded (4 B each) until it is written or merged away.
+//! With `durable-trim` a discarded page is written anew, without data, and merged like any other. Otherwise RAM
+//! remembers that it is discarded (4 B each) until it is written or merged away.
 //!
 //! # Departures
 //!
@@ -104,7 +105,8 @@ pub(super) static ROW: Scheme = Scheme {
 const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "log-style",
-        summary: "append to data blocks, with their page map in spare areas; off: each page has its place, with padding",
+        summary: "append to data blocks, with their page map in spare areas; off: each page has its place, with \
+                  padding",
         unit: "",
         default: Value::Switch(true),
         range: Range::Switch,
@@ -112,7 +114,8 @@ const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "group",
-        summary: "pages in a section of the map (G); 0 stands for half a block of up to 64 pages, for 16 in larger ones",
+        summary: "pages in a section of the map (G); 0 stands for half a block of up to 64 pages, for 16 in larger \
+                  ones",
         unit: "pages",
         default: Value::Count(0),
         range: Range::Count(0, 8192),
@@ -127,7 +130,7 @@ const PARAMETERS: &[Parameter] = &[
         source: "S2 section 4.2: 2 to 16",
     },
     LOG_BLOCKS,
-    spare_map::SPARE_LAYOUT,
+    spare_map::spare_layout("recoverable"),
     spare_map::SPARE_ECC,
     super::page::DURABLE_TRIM,
 ];
@@ -230,7 +233,8 @@ impl HybridLog {
             return Err(ConfigError {
                 key: "spare",
                 what: format!(
-                    "{logical_blocks} logical blocks, {RESERVE} blocks kept free and a log block need {} blocks, and there \
+                    "{logical_blocks} logical blocks, {RESERVE} blocks kept free and a log block need {} blocks, \
+                     and there \
                      are {}",
                     kept + 1,
                     g.block_count()
@@ -535,7 +539,8 @@ impl HybridLog {
         self.pool.dispose(&mut *gc, block, Cause::MergeFull)
     }
 
-    /// Writes the newest pages of a logical block to a free block, which becomes its data block, and erases the old one.
+    /// Writes the newest pages of a logical block to a free block, which becomes its data block, and erases the old
+    /// one.
     fn merge<F: Flash>(&mut self, flash: &mut F, lbn: u32) -> Result<(), Error<F::Fault>> {
         self.counters.merges += 1;
         let layout = *self.cache.layout();
@@ -667,9 +672,9 @@ impl HybridLog {
         })
     }
 
-    /// The newest page of a block that can be a data block: the last one that is whole. `None` if a torn page lies below
-    /// it, as an erase that was cut short leaves them: it may have held a part of the map that is needed, though none of
-    /// the pages that are.
+    /// The newest page of a block that can be a data block: the last one that is whole. `None` if a torn page lies
+    /// below it, as an erase that was cut short leaves them: it may have held a part of the map that is needed, though
+    /// none of the pages that are.
     fn head<F: Flash>(flash: &mut F, found: &Holdings, block: Block) -> Result<Option<u32>, Error<F::Fault>> {
         let g = *flash.geometry();
         let Some(seen) = found.census.blocks[block.index()] else { return Ok(None) };

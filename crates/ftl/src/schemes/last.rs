@@ -14,8 +14,8 @@
 //!
 //! # Structures
 //!
-//! RAM: as `fast`; for each sequential log block its logical block and last use, 12 B; for each page of a log block when
-//! it was written, 4 B. Flash: as `fast`.
+//! RAM: as `fast`; for each sequential log block its logical block and last use, 12 B; for each page of a log block
+//! when it was written, 4 B. Flash: as `fast`.
 //!
 //! # Costs
 //!
@@ -24,8 +24,8 @@
 //! # Choices
 //!
 //! What the papers leave open, or are not at hand for: a page is hot if its last version went to a random log block
-//! within as many random writes as the hot partition has pages (`hot-window`). Hot log blocks are at most `hot-share` of
-//! the random ones; a partition at its limit cleans a dead log block of either, else the cheapest of its own, and an
+//! within as many random writes as the hot partition has pages (`hot-window`). Hot log blocks are at most `hot-share`
+//! of the random ones; a partition at its limit cleans a dead log block of either, else the cheapest of its own, and an
 //! area that is full cleans cold ones before hot ones. Ages play no part in `cheapest`. The limits do not adapt.
 //!
 //! # Departures

@@ -26,17 +26,17 @@
 //! # Costs
 //!
 //! An entire-block write costs its programs and an erase, which free page reuse may put off. Cleaning a log block with
-//! live pages of n logical blocks costs their live pages as copies, and n + 1 erases. A swap costs as many copies as the
-//! log block had live pages, and gains more blank pages than that. A page write changes the scores of the log blocks
-//! that its logical block has pages in; `score_updates` counts them.
+//! live pages of n logical blocks costs their live pages as copies, and n + 1 erases. A swap costs as many copies as
+//! the log block had live pages, and gains more blank pages than that. A page write changes the scores of the log
+//! blocks that its logical block has pages in; `score_updates` counts them.
 //!
 //! # Choices
 //!
-//! `ebw`, `fpr` and `log-victim` switch the techniques one by one. dpc in equation 3 is taken as the live *log* pages of
-//! a logical block (their number is what is copied), not the dead pages of its data block. Age counts erases of log
-//! blocks since a log block was begun, and costs are in microseconds: with `maro-age` 1 an erase of any log block weighs
-//! as much as a microsecond of merging. Reused blocks are filled before erased ones, the first reused first. A request
-//! that is broken off in the middle of a logical block is completed by copies, as a partial merge.
+//! `ebw`, `fpr` and `log-victim` switch the techniques one by one. dpc in equation 3 is taken as the live *log* pages
+//! of a logical block (their number is what is copied), not the dead pages of its data block. Age counts erases of log
+//! blocks since a log block was begun, and costs are in microseconds: with `maro-age` 1 an erase of any log block
+//! weighs as much as a microsecond of merging. Reused blocks are filled before erased ones, the first reused first. A
+//! request that is broken off in the middle of a logical block is completed by copies, as a partial merge.
 //!
 //! # Departures
 //!

@@ -20,9 +20,9 @@
 //! RAM: for each superblock the K blocks, 4 B each, and the block that it fills with its next page, 3 B; for each
 //! logical block 2 B; the last time that each superblock was written to (`reclaim = lru`), 8 B; `cache-maps` maps of
 //! logical blocks. Flash: every page carries the list of the K blocks, a directory of its logical block and the leaf of
-//! its group. With 64 pages in a block, leaves of 8 and 655,360 blocks these are 38 B; S2 counts 44 B with LPN, mark and
-//! a byte more, of 64, and 56 B with 128 pages, which leaves too little for an error-correcting code. `spare-layout` and
-//! `spare-ecc` say what has to fit; a device with less is refused.
+//! its group. With 64 pages in a block, leaves of 8 and 655,360 blocks these are 38 B; S2 counts 44 B with LPN, mark
+//! and a byte more, of 64, and 56 B with 128 pages, which leaves too little for an error-correcting code.
+//! `spare-layout` and `spare-ecc` say what has to fit; a device with less is refused.
 //!
 //! # Costs
 //!
@@ -32,32 +32,33 @@
 //!
 //! # Space
 //!
-//! A device has a block for each logical block and at least two more. A superblock takes a block when its present one is
-//! full, while it has fewer than K − 1 and more than one block is free; with K − 1 it collects instead, for K ≥ N + 2
-//! blocks hold at least a block of dead pages. The K-th slot and the last free block are for what a collection copies:
-//! each copy is a write like any other, which the maps describe at once, so that a power cut leaves two blocks which both
-//! hold what they say. If only one block is free, superblocks with more blocks than logical ones give some back: their
-//! emptiest block is copied into the block that they fill, again and again. Such a superblock has at least a block of
-//! dead pages; every step rids one block of its dead pages; so a block is gained before all are without. Were there no
-//! such superblock, more than one block would be free.
+//! A device has a block for each logical block and at least two more. A superblock takes a block when its present one
+//! is full, while it has fewer than K − 1 and more than one block is free; with K − 1 it collects instead, for K ≥ N +
+//! 2 blocks hold at least a block of dead pages. The K-th slot and the last free block are for what a collection
+//! copies: each copy is a write like any other, which the maps describe at once, so that a power cut leaves two blocks
+//! which both hold what they say. If only one block is free, superblocks with more blocks than logical ones give some
+//! back: their emptiest block is copied into the block that they fill, again and again. Such a superblock has at least
+//! a block of dead pages; every step rids one block of its dead pages; so a block is gained before all are without.
+//! Were there no such superblock, more than one block would be free.
 //!
 //! # Mounting
 //!
 //! The newest version of each page counts, wherever it is (`parts/holdings.rs`); the spare area of one page of each
 //! block says which slot it has; the page programmed last of each logical block has the newest directory. The copies of
-//! a collection that was cut short are given up if the maps say the same without them. Blocks that are partly filled are
-//! not filled further: an erase that was cut short can leave a block which looks so.
+//! a collection that was cut short are given up if the maps say the same without them. Blocks that are partly filled
+//! are not filled further: an erase that was cut short can leave a block which looks so.
 //!
 //! # Discards
 //!
-//! With `durable-trim` a discarded page is written anew, without data. Otherwise RAM remembers that it is discarded (4 B
-//! each) until it is written; it is copied along like a live one, since its spare area may hold a leaf that is needed.
+//! With `durable-trim` a discarded page is written anew, without data. Otherwise RAM remembers that it is discarded (4
+//! B each) until it is written; it is copied along like a live one, since its spare area may hold a leaf that is
+//! needed.
 //!
 //! # Departures
 //!
-//! Of the original (Kang et al. 2006) we know the description in S2 and its byte counts; how the maps are packed follows
-//! from these. Hot and cold pages are not separated. The original limits a superblock to 8 blocks; here one of these is
-//! set apart for collections. An erased block goes to the end of the list of free blocks, whoever had it.
+//! Of the original (Kang et al. 2006) we know the description in S2 and its byte counts; how the maps are packed
+//! follows from these. Hot and cold pages are not separated. The original limits a superblock to 8 blocks; here one of
+//! these is set apart for collections. An erased block goes to the end of the list of free blocks, whoever had it.
 
 use crate::parts::holdings::Holdings;
 use crate::parts::pool::Pool;
@@ -113,7 +114,8 @@ const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "leaf",
-        summary: "pages in a leaf of the map: larger ones take more of a spare area, smaller ones make the directory longer",
+        summary: "pages in a leaf of the map: larger ones take more of a spare area, smaller ones make the \
+                  directory longer",
         unit: "pages",
         default: Value::Count(8),
         range: Range::Count(2, 8),
@@ -128,7 +130,7 @@ const PARAMETERS: &[Parameter] = &[
         source: "ftlab",
     },
     CACHE_MAPS,
-    spare_map::SPARE_LAYOUT,
+    spare_map::spare_layout("paper"),
     spare_map::SPARE_ECC,
     super::page::DURABLE_TRIM,
 ];

@@ -8,7 +8,7 @@
 //! power can be cut between any two, and now and then the host breaks off before the last.
 
 use super::{Bench, CheckConfig, CheckError, Chip, write_buffer};
-use flash::{Fault, Geometry, Lpn, PowerCut, Rng};
+use flash::{Fault, Geometry, Lpn, PowerCut, ProgramOrder, Rng};
 use ftl::buffer::{self, BufferRow};
 use ftl::schemes::Visitor;
 use ftl::{Error, Ftl, Range, Scheme, Settings, Value};
@@ -29,13 +29,14 @@ impl fmt::Display for Bed {
         let g = &self.geometry;
         write!(
             f,
-            "seed {}: {} dies of {} blocks of {} pages, {} of {} pages logical",
+            "seed {}: {} dies of {} blocks of {} pages, {} of {} pages logical, program order {}",
             self.seed,
             g.die_count(),
             g.blocks_per_die,
             g.pages_per_block,
             self.logical_pages,
-            g.page_count()
+            g.page_count(),
+            g.order.name()
         )?;
         // Few enough settings on a line to fit a terminal.
         let settings: Vec<String> = self.settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -262,6 +263,12 @@ impl Visitor<Bench> for Lay<'_> {
         if settings.get("translation-mode") == Some(Value::Word("slc")) {
             drawn = Geometry { bits_per_cell: 2, slc_nop: programs, ..drawn };
         }
+        // Pages that have a place of their own in their block are where the order of programs matters.
+        let has_log = settings.get("log-blocks").is_some();
+        if has_log {
+            let orders = [ProgramOrder::Any, ProgramOrder::Strict, ProgramOrder::Ascending];
+            drawn.order = orders[(self.seed % 3) as usize];
+        }
         let keeps_more = ["data-blocks", "spatial"].iter().any(|name| settings.get(name).is_some());
         if keeps_more || self.config.buffer.is_some() {
             // More blocks have to be kept free, or open; and a write buffer is smaller than the device.
@@ -320,8 +327,9 @@ impl Visitor<Bench> for Lay<'_> {
             }
             pages -= 1;
         };
-        // Mostly as full as can be.
-        let pages = if logical_pages.is_none() && rng.chance(0.25) { pages - pages / 8 } else { pages };
+        // Mostly as full as can be; but a log area of the fewest blocks shows little of what log blocks can do.
+        let (share, part) = if has_log { (0.6, 3) } else { (0.25, 8) };
+        let pages = if logical_pages.is_none() && rng.chance(share) { pages - pages / part } else { pages };
         let mut rng = root.fork("mix");
         let trims = if rng.chance(0.2) { 0.0 } else { 0.02 + 0.06 * rng.unit() };
         let mix = Mix {

@@ -6,8 +6,8 @@
 //! *The metadata that it writes to flash is what it works from.* A bit of a stored word is flipped in a copy of the
 //! chip, and what follows must differ: commands, values read, or the state at the end, whether the scheme runs on or
 //! mounts first. Only words in use count, and which are is found by experiment: erasing the whole word to ones must
-//! change what follows. Of the bytes that a scheme keeps in spare areas, where several entries share a byte and those of
-//! most pages are out of date, single bits are flipped, and some must make a difference.
+//! change what follows. Of the bytes that a scheme keeps in spare areas, where several entries share a byte and those
+//! of most pages are out of date, single bits are flipped, and some must make a difference.
 
 use super::bed::{Bed, Operation};
 use super::session::{Session, Stop};
