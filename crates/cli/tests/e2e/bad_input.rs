@@ -64,7 +64,7 @@ fn names_and_values() {
             ("compare t.spc --schemes rose --set rose.maro-alpha=2", &["maro-alpha = 2: must be 0 to 1"]),
             (
                 "compare --workload uniform:requests=9,span=8MiB --schemes last --device \
-                 agrawal08:capacity=8MiB,spare=1%",
+                 agrawal08:capacity=64MiB,spare=1%,channels=1",
                 &["cannot be built on this device: spare", "a log area of at least 3", "nowhere to go"],
             ),
             ("compare t.spc --set page.wear-levelling=hot", &["wear-levelling = hot: must be off, swap, static, bet"]),

@@ -5,8 +5,8 @@ use crate::common::Directory;
 #[test]
 fn a_scheme_that_holds_is_reported() {
     let directory = Directory::new();
-    let text = directory.ftlab("check --scheme page --cuts 100 --operations 100 --seeds 4").succeeded().stdout;
-    assert!(text.starts_with("page: held over ") && text.contains("on 4 devices\n"), "{text}");
+    let text = directory.ftlab("check --scheme page --cuts 100 --operations 100 --seeds 8").succeeded().stdout;
+    assert!(text.starts_with("page: held over ") && text.contains("on 8 devices\n"), "{text}");
 }
 
 #[test]

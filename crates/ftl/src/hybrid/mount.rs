@@ -69,6 +69,8 @@ struct Survey {
     bad: Vec<bool>,
     /// Program number of the first page of each block that reads; 0 if there is none.
     begun: Vec<u64>,
+    /// Pages of each block that were written as data.
+    data: Vec<u32>,
     /// The last page programmed in each epoch on each die.
     last: BTreeMap<(u64, u32), (u64, Ppn)>,
     max_version: u64,
@@ -83,6 +85,7 @@ fn survey<F: Flash>(flash: &mut F, logical_pages: u32, spoiled: &BTreeSet<Ppn>) 
         best: vec![NOTHING; logical_pages as usize],
         bad: vec![false; blocks],
         begun: vec![0; blocks],
+        data: vec![0; blocks],
         ..Survey::default()
     };
     for block in (0..g.block_count()).map(Block) {
@@ -110,6 +113,7 @@ fn survey<F: Flash>(flash: &mut F, logical_pages: u32, spoiled: &BTreeSet<Ppn>) 
             }
             let begun = &mut found.begun[block.index()];
             *begun = if *begun == 0 { oob.program } else { (*begun).min(oob.program) };
+            found.data[block.index()] += u32::from(oob.kind == Kind::Data);
             let last = found.last.entry((oob.program >> EPOCH_SHIFT, g.die_of(block).0)).or_default();
             *last = (*last).max((oob.program, ppn));
             let holds = matches!(oob.kind, Kind::Data | Kind::Log | Kind::Trim);
@@ -126,8 +130,6 @@ struct Role {
     /// The logical block whose data block it can be.
     lbn: u32,
     live: u32,
-    /// Pages that were written as data.
-    data: u32,
 }
 
 impl Core {
@@ -160,20 +162,12 @@ impl Core {
             let ppn = Ppn(best.ppn);
             let lbn = lpn as u32 / self.p();
             let own = lpn as u32 % self.p() == g.offset_of(ppn);
-            let role = roles.entry(g.block_of(ppn).0).or_insert(Role { lbn, live: 0, data: 0 });
+            let role = roles.entry(g.block_of(ppn).0).or_insert(Role { lbn, live: 0 });
             role.live += 1;
             if role.lbn != lbn || !own {
                 role.lbn = NONE;
             }
             at.push((best.ppn, lpn as u32));
-        }
-        for (&block, role) in &mut roles {
-            if role.lbn != NONE {
-                let mut kind = |offset| flash.read_oob(g.page(Block(block), offset), Cause::Recovery);
-                for offset in 0..g.pages_per_block {
-                    role.data += u32::from(kind(offset)?.is_some_and(|oob| oob.kind == Kind::Data));
-                }
-            }
         }
         self.blocks.found(|block| match (found.bad[block.index()], roles.contains_key(&block.0)) {
             (true, _) => FoundState::Bad,
@@ -193,7 +187,7 @@ impl Core {
         // The data block of a logical block: what was written as one, with the most live pages.
         let mut chosen: BTreeMap<u32, (u32, u32, u32)> = BTreeMap::new();
         for (&block, role) in roles.iter().filter(|(_, role)| role.lbn != NONE) {
-            let rank = (role.data, role.live, block);
+            let rank = (found.data[block as usize], role.live, block);
             let best = chosen.entry(role.lbn).or_insert(rank);
             *best = (*best).max(rank);
         }

@@ -217,6 +217,19 @@ impl HybridLog {
     fn blank(g: Geometry, logical_pages: u32, settings: &Settings) -> Result<HybridLog, ConfigError> {
         let layout = Self::layout_of(&g, settings);
         let log_style = settings.switch("log-style");
+        if !log_style && g.order != ProgramOrder::Strict {
+            return Err(ConfigError {
+                key: "log-style",
+                what: format!(
+                    "off pads blocks up to the place of a page, which makes sense on chips of strict program order \
+                     alone, and this one's is {}",
+                    g.order.name()
+                ),
+                fix:
+                    "give the device order=strict, or use fast with sequential=none, which is the same without padding"
+                        .into(),
+            });
+        }
         if layout.group > g.pages_per_block {
             return Err(ConfigError {
                 key: "group",
