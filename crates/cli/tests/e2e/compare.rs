@@ -302,7 +302,7 @@ fn a_workload_is_repeated_until_blocks_are_worn() {
             .map(|result| {
                 assert_eq!(result["ended"], "end of life");
                 assert!(result["until"]["worn_out_blocks"].as_u64().unwrap() > 0);
-                assert_eq!(result["erase_count"]["max"].as_u64().unwrap() <= 12, true);
+                assert!(result["erase_count"]["max"].as_u64().unwrap() <= 12);
                 result["until"]["host_bytes_written"].as_u64().unwrap()
             })
             .collect::<Vec<_>>()
