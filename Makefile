@@ -61,7 +61,7 @@ unit: tools clients
 .PHONY: docs
 docs: tools
 	RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps
-	cargo run --locked -- schemes --markdown target/schemes
+	cargo run --locked --release -- schemes --markdown target/schemes
 
 .PHONY: e2e
 e2e: tools

@@ -783,6 +783,7 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
             settings: &self.config.settings,
             ended,
             page_bytes: self.page_bytes,
+            pages_per_block: self.flash.geometry().pages_per_block,
             tally: &tally,
             command_ns: &|op, slc| self.flash.command_ns(op, slc),
             memory: self.scheme.memory(),

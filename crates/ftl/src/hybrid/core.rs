@@ -1,6 +1,6 @@
 //! What every scheme of the family keeps: the block map, the log area and its page map, and the state of every page.
 
-use super::log::{HELD, NONE, Slot, Slots};
+use super::log::{NONE, Slot, Slots};
 use super::pages::PageBits;
 use super::parameters;
 use super::score::Scores;
@@ -922,9 +922,8 @@ impl Core {
         }
         for (slot, entry) in self.slots.iter() {
             let live = self.blocks.live_of(Block(entry.block));
-            let noted = self.slots.emptiest(HELD.into()).map_or(0, |(_, live)| live);
-            if self.slots.is_closed(slot) && live < noted {
-                return Err(format!("log block {} has {live} live pages and is noted with more", entry.block));
+            if let Some(noted) = self.slots.noted(slot).filter(|&noted| noted != live) {
+                return Err(format!("log block {} has {live} live pages and is noted with {noted}", entry.block));
             }
         }
         let data = self.data.iter().filter(|&&block| block != NONE).count() as u32;

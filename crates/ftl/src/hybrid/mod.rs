@@ -160,8 +160,8 @@ pub struct Hybrid<S> {
 
 /// The next victim by the policy of this name, among the closed log blocks.
 pub fn pick(core: &mut Core, policy: &str) -> Option<Slot> {
-    match core.slots.emptiest(log::NONE) {
-        Some((slot, 0)) if policy != "round-robin" => Some(slot),
+    match core.slots.dead() {
+        Some(slot) if policy != "round-robin" => Some(slot),
         _ => match &mut core.scores {
             Some(scores) => scores.best(),
             None => pick_among(core, policy, |_| true),
