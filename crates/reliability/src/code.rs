@@ -1,0 +1,144 @@
+//! What the codes have in common: one interface, and what can go wrong.
+//!
+//! A code protects a whole number of bytes, its *frame*; a page holds several frames and the parities of all of them in
+//! its spare area. [`CodeSpec`] names a code on a command line and in a report; [`Code`] is the code itself, with its
+//! tables, made once and shared.
+
+use crate::bch::Bch;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt;
+
+/// A frame that was corrected, or had no error.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Corrected {
+    /// Wrong bits of data and parity.
+    pub bits: u32,
+    /// Iterations of an iterative decoder; 0 where the parity was right, and of codes that do not iterate.
+    pub iterations: u32,
+}
+
+/// A frame that the code cannot correct; it was left as it was read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Uncorrectable {
+    /// Iterations that an iterative decoder spent.
+    pub iterations: u32,
+}
+
+impl fmt::Display for Uncorrectable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("more bits are wrong than the code corrects")
+    }
+}
+
+impl core::error::Error for Uncorrectable {}
+
+/// Why there is no such code.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum CodeError {
+    /// No data, or nothing to correct.
+    Empty,
+    /// No field of this degree.
+    NoField {
+        /// m of GF(2^m).
+        degree: u32,
+    },
+    /// t is too high.
+    TooStrong {
+        /// t asked for.
+        correctable: usize,
+        /// The highest that can be had.
+        most: usize,
+    },
+    /// Data and parity are longer than the codewords of the field.
+    TooLong {
+        /// Bits of data.
+        data_bits: usize,
+        /// Bits of parity.
+        parity_bits: usize,
+        /// Bits that a codeword may have.
+        most_bits: usize,
+    },
+    /// No LDPC code of this shape; why.
+    Shape {
+        /// What is wrong and what would be right.
+        why: &'static str,
+    },
+}
+
+impl fmt::Display for CodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CodeError::Empty => f.write_str("a code needs data to protect and errors to correct: both are at least 1"),
+            CodeError::NoField { degree } => write!(f, "GF(2^{degree}) is not supported: m is 3 to 15"),
+            CodeError::TooStrong { correctable, most } => {
+                write!(f, "t = {correctable} is too many errors: at most {most} here")
+            }
+            CodeError::TooLong { data_bits, parity_bits, most_bits } => write!(
+                f,
+                "{data_bits} bits of data and {parity_bits} of parity are {} bits, more than the {most_bits} of a \
+                 codeword: protect less data in a frame or correct fewer errors",
+                data_bits + parity_bits
+            ),
+            CodeError::Shape { why } => f.write_str(why),
+        }
+    }
+}
+
+impl core::error::Error for CodeError {}
+
+/// A code with its tables.
+#[derive(Clone, Debug)]
+pub enum Code {
+    /// Bose, Ray-Chaudhuri and Hocquenghem.
+    Bch(Bch),
+}
+
+impl Code {
+    /// Bytes of data in a frame.
+    pub fn data_bytes(&self) -> usize {
+        match self {
+            Code::Bch(code) => code.data_bytes(),
+        }
+    }
+
+    /// Bytes of parity of a frame.
+    pub fn parity_bytes(&self) -> usize {
+        match self {
+            Code::Bch(code) => code.parity_bytes(),
+        }
+    }
+
+    /// The parity of `data`.
+    ///
+    /// # Panics
+    /// If the length is not that of a frame.
+    pub fn encode(&self, data: &[u8]) -> Vec<u8> {
+        let mut parity = vec![0; self.parity_bytes()];
+        self.encode_into(data, &mut parity);
+        parity
+    }
+
+    /// Writes the parity of `data`.
+    ///
+    /// # Panics
+    /// If a length is not that of a frame.
+    pub fn encode_into(&self, data: &[u8], parity: &mut [u8]) {
+        match self {
+            Code::Bch(code) => code.encode(data, parity),
+        }
+    }
+
+    /// Corrects `data` and `parity` in place, from bits as they were read.
+    ///
+    /// # Errors
+    /// The code cannot correct them; they are left as they were.
+    ///
+    /// # Panics
+    /// If a length is not that of a frame.
+    pub fn decode(&self, data: &mut [u8], parity: &mut [u8]) -> Result<Corrected, Uncorrectable> {
+        match self {
+            Code::Bch(code) => code.decode(data, parity),
+        }
+    }
+}

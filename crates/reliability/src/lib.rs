@@ -1,0 +1,10 @@
+//! Bit errors of flash memory, and what corrects them.
+#![no_std]
+
+extern crate alloc;
+
+pub mod bch;
+pub mod code;
+
+pub use bch::Bch;
+pub use code::{Code, CodeError, Corrected, Uncorrectable};
