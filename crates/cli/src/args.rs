@@ -8,6 +8,7 @@ use crate::error::CliError;
 use clap::builder::{PossibleValue, Styles};
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use device::EccSpec;
 use sim::check::Replay;
 use sim::units::{UnitError, parse_bytes, parse_count, parse_duration_ns};
 use std::ffi::OsString;
@@ -554,7 +555,7 @@ pub struct TraceGenerateArgs {
 }
 
 /// `ftlab image`.
-#[derive(Args, Clone, Debug, PartialEq, Eq)]
+#[derive(Args, Clone, Debug, PartialEq)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
 pub struct ImageArgs {
     /// What to do with an image.
@@ -563,7 +564,7 @@ pub struct ImageArgs {
 }
 
 /// The commands on images.
-#[derive(Subcommand, Clone, Debug, PartialEq, Eq)]
+#[derive(Subcommand, Clone, Debug, PartialEq)]
 pub enum ImageCommand {
     /// Make an image: a NAND chip in a sparse file, and the scheme that is to live on it.
     #[command(after_help = "Examples:\n  \
@@ -575,6 +576,10 @@ pub enum ImageCommand {
     /// Examine all of an image: checksums, the scheme's invariants, every page that holds data. Writes nothing; exits
     /// with 1 if something is wrong.
     Verify(ImageInfoArgs),
+    /// Let time pass: flip bits at random in everything that is programmed, data, spare areas and records. What a code
+    /// corrects nobody notices; `verify` says how many bits that were, and what was lost.
+    #[command(after_help = "Example:\n  ftlab image age ssd.img --rber 1e-4 && ftlab image verify ssd.img")]
+    Age(ImageAgeArgs),
 }
 
 /// `ftlab image create`.
@@ -596,9 +601,30 @@ pub struct ImageCreateArgs {
     #[arg(long, value_name = "PARAM=VALUE", value_parser = parse_pair)]
     pub set: Vec<(String, String)>,
 
+    /// Error-correcting code, as bch:T or bch:T/BYTES: T wrong bits are corrected in each BYTES of data [512]; its parity
+    /// goes into the spare areas. Without one a flipped bit costs its page
+    #[arg(long, value_name = "CODE")]
+    pub ecc: Option<EccSpec>,
+
     /// Empty the file first if it exists
     #[arg(long)]
     pub force: bool,
+}
+
+/// `ftlab image age`.
+#[derive(Args, Clone, Debug, PartialEq)]
+pub struct ImageAgeArgs {
+    /// Image
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+
+    /// Probability that a bit flips (raw bit error rate), up to 0.5
+    #[arg(long, value_name = "RATE", value_parser = parse_rber)]
+    pub rber: f64,
+
+    /// Seed of the random choice of bits
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
 }
 
 /// `ftlab image info` and `ftlab image verify`.
@@ -852,6 +878,11 @@ impl FromStr for Setting {
 fn parse_name(text: &str) -> Result<String, String> {
     let name = text.trim();
     if name.is_empty() { Err("a name is missing".to_owned()) } else { Ok(name.to_owned()) }
+}
+
+fn parse_rber(text: &str) -> Result<f64, String> {
+    let rate = text.trim().parse().ok().filter(|rate| (0.0..=0.5).contains(rate));
+    rate.ok_or_else(|| "write a probability from 0 to 0.5, as in 1e-4".to_owned())
 }
 
 fn parse_pair(text: &str) -> Result<(String, String), String> {
