@@ -17,7 +17,7 @@ help:
 	@echo 'make unit          tests of all crates, of the README and of the tree itself'
 	@echo 'make docs          documentation of the crates, warnings are errors, and target/schemes, a page per scheme'
 	@echo 'make e2e           the optimised program runs its default comparison'
-	@echo 'make conformance   every scheme but superblock under about 100,000 power cuts'
+	@echo 'make conformance   every scheme under about 100,000 power cuts'
 	@echo 'make soak          200 kills of a server under load for each scheme; a few minutes'
 	@echo 'make captures      traces of PostMark and others on ext4 into ../captures; needs root; SIZE=minute|full'
 	@echo 'make bench         throughput; takes minutes and wants an idle machine'
@@ -68,10 +68,8 @@ e2e: tools
 	cargo run --locked --release -- compare
 
 .PHONY: conformance
-# superblock moves whole groups of blocks on the full devices of the checker, which takes too long for every day; the
-# tests check it briefly.
 CHECKED := page dftl dftl-e tpftl cftl lsftl lsftl-e cdftl sftl scftl scftl-a cast scftl-log lazyftl \
-	block nftl bast aftl fast last rose hybridlog
+	block nftl bast aftl fast last rose superblock hybridlog
 
 conformance: tools
 	cargo build --locked --release

@@ -267,7 +267,7 @@ impl HybridLog {
         Ok(HybridLog {
             g,
             log_style,
-            pool: Pool::new(g),
+            pool: Pool::new(g, settings),
             data: vec![NONE; logical_blocks as usize],
             filled: vec![EMPTY; logical_blocks as usize],
             slots: Slots::new(&g, most_log_blocks + 1, false),
@@ -710,9 +710,9 @@ impl HybridLog {
 
     fn mount_on<F: Flash>(mut self, flash: &mut F) -> Result<(Self, MountReport), Error<F::Fault>> {
         let g = self.g;
-        let mut found = Holdings::take(flash, self.log_map.len() as u32)?;
-        if let Some(block) = found.unfinished(&g) {
-            found.give_up(block, &g);
+        let mut found = Holdings::take(flash, self.log_map.len() as u32, 0)?;
+        for block in found.settle() {
+            found.copies.give_up(block);
         }
         self.pool.adopt(flash, &found)?;
         self.version = found.census.max_version;
@@ -961,7 +961,7 @@ impl<F: Flash> Ftl<F> for HybridLog {
         let mut from = Loader::new(bytes);
         hybridlog.data.iter_mut().for_each(|block| *block = from.u32());
         hybridlog.filled.iter_mut().for_each(|filled| *filled = Filled { next: from.u16(), head: from.u16() });
-        hybridlog.pool = Pool::load(*geometry, &mut from);
+        hybridlog.pool = Pool::load(*geometry, settings, &mut from);
         let blocks = &hybridlog.pool.blocks;
         hybridlog.slots = Slots::load(geometry, false, &mut from, |block| blocks.live_of(block));
         hybridlog.current = from.u32();
