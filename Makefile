@@ -71,7 +71,7 @@ e2e: tools
 # superblock moves whole groups of blocks on the full devices of the checker, which takes too long for every day; the
 # tests check it briefly.
 CHECKED := page dftl dftl-e tpftl cftl lsftl lsftl-e cdftl sftl scftl scftl-a cast scftl-log lazyftl \
-	block nftl bast aftl fast last rose hybridlog
+	block nftl bast aftl fast last rose hybridlog rose-log
 
 conformance: tools
 	cargo build --locked --release

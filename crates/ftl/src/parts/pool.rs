@@ -165,7 +165,12 @@ impl Pool {
 
     /// Loads what [`Pool::save`] saved.
     pub fn load(g: Geometry, from: &mut Loader<'_>) -> Pool {
-        let blocks = Blocks::load(g, FreeOrder::Fifo, false, from);
+        Pool::load_with(g, FreeOrder::Fifo, false, from)
+    }
+
+    /// The same, where free blocks are in another order, or ages are kept.
+    pub fn load_with(g: Geometry, order: FreeOrder, ages: bool, from: &mut Loader<'_>) -> Pool {
+        let blocks = Blocks::load(g, order, ages, from);
         let (program, turn) = (from.u64(), from.u32());
         Pool { blocks, program, turn, failed: (0..from.u32()).map(|_| Block(from.u32())).collect() }
     }
