@@ -69,7 +69,7 @@ e2e: tools
 
 .PHONY: conformance
 CHECKED := page dftl dftl-e tpftl cftl lsftl lsftl-e cdftl sftl scftl scftl-a cast scftl-log lazyftl \
-	block nftl bast aftl fast last rose superblock hybridlog
+	block nftl bast aftl fast last rose superblock hybridlog rose-log
 
 conformance: tools
 	cargo build --locked --release

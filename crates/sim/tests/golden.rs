@@ -54,6 +54,7 @@ const RUNS: &[(&str, &str, &str)] = &[
     ("rose without its techniques", "rose", "ebw=off fpr=off log-victim=round-robin"),
     ("superblock", "superblock", ""),
     ("hybridlog", "hybridlog", ""),
+    ("rose-log", "rose-log", ""),
 ];
 
 const DEVICE: &str =

@@ -36,9 +36,9 @@ fn order_of(settings: &Settings) -> FreeOrder {
 }
 
 impl Pool {
-    /// All blocks free.
-    pub fn new(g: Geometry, settings: &Settings) -> Pool {
-        let blocks = Blocks::new(g, order_of(settings), false);
+    /// All blocks free. With `ages` blocks know how long ago they were erased.
+    pub fn new(g: Geometry, settings: &Settings, ages: bool) -> Pool {
+        let blocks = Blocks::new(g, order_of(settings), ages);
         let wear = Wear::new(settings, g.block_count());
         Pool { blocks, program: 1, turn: 0, failed: Vec::new(), wear, next: None }
     }
@@ -222,8 +222,8 @@ impl Pool {
     }
 
     /// Loads what [`Pool::save`] saved.
-    pub fn load(g: Geometry, settings: &Settings, from: &mut Loader<'_>) -> Pool {
-        let blocks = Blocks::load(g, order_of(settings), false, from);
+    pub fn load(g: Geometry, settings: &Settings, ages: bool, from: &mut Loader<'_>) -> Pool {
+        let blocks = Blocks::load(g, order_of(settings), ages, from);
         let (program, turn) = (from.u64(), from.u32());
         let failed = (0..from.u32()).map(|_| Block(from.u32())).collect();
         let mut wear = Wear::new(settings, g.block_count());

@@ -482,7 +482,7 @@ impl MapCache {
     }
 
     /// Bytes of RAM of `count` maps.
-    fn bytes_of(layout: &Layout, count: u64) -> u64 {
+    pub fn bytes_of(layout: &Layout, count: u64) -> u64 {
         let entries = u64::from(layout.pages + layout.groups());
         count * (4 + 1 + u64::from(layout.groups()).div_ceil(8) + entries * Self::entry_bytes(layout))
     }
