@@ -257,7 +257,7 @@ impl Watched {
             ended,
             page_bytes: self.page_bytes,
             tally: disk.tally(),
-            command_ns: &|op, slc| disk.command_ns(op, slc),
+            command_ns: &|op, mode| disk.command_ns(op, mode),
             memory: disk.memory(),
             cache: disk.cache(),
             counters: disk.counters(),

@@ -365,6 +365,8 @@ fn vary(row: &Scheme, seed: u64, rng: &mut Rng) -> Settings {
             // So few erases as a seed has must do.
             ("wear-threshold" | "bet-threshold", _) => Value::Count(1 + rng.below(3)),
             ("bet-k", _) => Value::Count(rng.below(3)),
+            // So few reads as a seed has must do.
+            ("ecc-n", _) => Value::Real(rng.below(3) as f64),
             // Half of the seeds keep a parameter's default.
             _ if rng.chance(0.5) => continue,
             (_, Range::Switch) => Value::Switch(rng.chance(0.5)),
