@@ -351,6 +351,10 @@ pub struct CheckArgs {
     #[arg(long, value_name = "POLICY", value_parser = parse_name)]
     pub buffer: Option<String>,
 
+    /// Set a parameter of the scheme in every seed (repeatable); `ftlab schemes NAME` lists them
+    #[arg(long, value_name = "PARAM=VALUE", value_parser = parse_pair)]
+    pub set: Vec<(String, String)>,
+
     /// Operations of each run
     #[arg(long, value_name = "N", default_value = "400", value_parser = clap::value_parser!(u32).range(1..))]
     pub operations: u32,

@@ -21,7 +21,7 @@
 
 use crate::export::{Done, Export, ExportError, Extent};
 use crate::image::{Image, ImageError, Life};
-use flash::{Clocked, Fault, FaultKind, Flash, FlashFault, Fragile, Lpn, Op, PowerCut, Tally, Timeline};
+use flash::{Clocked, Fault, FaultKind, Flash, FlashFault, Fragile, Lpn, Mode, Op, PowerCut, Tally, Timeline};
 use ftl::schemes::{self, Visitor};
 use ftl::{CacheCounters, ConfigError, Error, Ftl, MountReport, Scheme, Settings, Value};
 use std::fmt;
@@ -183,7 +183,7 @@ pub trait AnyDisk: Export {
     /// Flash commands since the first mount, by cause.
     fn tally(&self) -> &Tally;
     /// Time that commands of this kind take, in a block in SLC mode or in another, ns.
-    fn command_ns(&self, op: Op, slc: bool) -> u64;
+    fn command_ns(&self, op: Op, mode: Mode) -> u64;
     /// The image.
     fn image(&self) -> &Image;
     /// The scheme's row.
@@ -624,8 +624,8 @@ impl<M: Medium, S: Ftl<Timeline<M>>> AnyDisk for Disk<M, S> {
     fn tally(&self) -> &Tally {
         self.flash.tally()
     }
-    fn command_ns(&self, op: Op, slc: bool) -> u64 {
-        self.flash.command_ns(op, slc)
+    fn command_ns(&self, op: Op, mode: Mode) -> u64 {
+        self.flash.command_ns(op, mode)
     }
     fn image(&self) -> &Image {
         self.flash.inner().image()

@@ -1,5 +1,7 @@
 //! What every flash command was for, and the table of counts that all plots and metrics fall out of.
 
+use crate::Mode;
+
 macro_rules! enumeration {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
         $(#[$doc])*
@@ -70,8 +72,8 @@ enumeration!(
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tally {
     counts: [[u64; Op::ALL.len()]; Cause::ALL.len()],
-    /// Those of them in blocks in SLC mode.
-    slc: [[u64; Op::ALL.len()]; Cause::ALL.len()],
+    /// Those of them on pages of the other modes than [`Mode::Normal`], in the order of [`Mode::ALL`].
+    modes: [[[u64; Op::ALL.len()]; Cause::ALL.len()]; Mode::ALL.len() - 1],
     /// Bytes appended by partial programs, those of the spare area aside.
     pub partial_bytes: u64,
 }
@@ -79,7 +81,7 @@ pub struct Tally {
 impl Default for Tally {
     fn default() -> Self {
         let none = [[0; Op::ALL.len()]; Cause::ALL.len()];
-        Tally { counts: none, slc: none, partial_bytes: 0 }
+        Tally { counts: none, modes: [none; Mode::ALL.len() - 1], partial_bytes: 0 }
     }
 }
 
@@ -96,15 +98,19 @@ impl Tally {
         self.counts[cause as usize][op as usize] += count;
     }
 
-    /// Says that one of the commands counted was of a block in SLC mode.
+    /// Says that so many of the commands counted were on pages of a mode other than [`Mode::Normal`].
     #[cold]
-    pub fn mark_slc(&mut self, cause: Cause, op: Op, count: u64) {
-        self.slc[cause as usize][op as usize] += count;
+    pub fn mark(&mut self, cause: Cause, op: Op, mode: Mode, count: u64) {
+        self.modes[mode as usize - 1][cause as usize][op as usize] += count;
     }
 
-    /// Commands of this cause and kind in blocks in SLC mode.
-    pub fn get_slc(&self, cause: Cause, op: Op) -> u64 {
-        self.slc[cause as usize][op as usize]
+    /// Commands of this cause and kind on pages of this mode. An erase has the mode of its block, SLC mode or normal.
+    pub fn of_mode(&self, cause: Cause, op: Op, mode: Mode) -> u64 {
+        let of = |modes: &[[u64; Op::ALL.len()]; Cause::ALL.len()]| modes[cause as usize][op as usize];
+        match mode {
+            Mode::Normal => self.get(cause, op) - self.modes.iter().map(of).sum::<u64>(),
+            mode => of(&self.modes[mode as usize - 1]),
+        }
     }
 
     /// Commands of this cause and kind.
@@ -130,7 +136,8 @@ impl Tally {
     /// What was counted since `earlier`, an older copy of this tally.
     pub fn since(&self, earlier: &Tally) -> Tally {
         let mut out = self.clone();
-        for (rows, old) in [(&mut out.counts, &earlier.counts), (&mut out.slc, &earlier.slc)] {
+        let counts = out.modes.iter_mut().zip(&earlier.modes).chain([(&mut out.counts, &earlier.counts)]);
+        for (rows, old) in counts {
             for (count, old) in rows.iter_mut().flatten().zip(old.iter().flatten()) {
                 *count -= old;
             }

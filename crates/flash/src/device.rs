@@ -11,7 +11,7 @@
 //! `logical / (1 - spare)`, rounded up to whole blocks on every die, so that a scheme never gets less than was asked
 //! for. The block count of the real die is kept in the row as information and does not limit the device.
 
-use crate::{Geometry, GeometryError, ProgramOrder};
+use crate::{Geometry, GeometryError, Mode, ProgramOrder};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -41,6 +41,19 @@ pub struct Timing {
     pub oob_transfer_ns: u64,
     /// Cell times of blocks in SLC mode.
     pub slc: CellTimes,
+    /// Times of pages programmed with low cost.
+    pub low_cost: PageTimes,
+    /// Times of pages programmed with medium effort.
+    pub medium: PageTimes,
+}
+
+/// How long a page takes that was programmed with less effort, in nanoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PageTimes {
+    /// A read, with what its code needs to be decoded beyond what that of other pages needs.
+    pub read_ns: u64,
+    /// A program.
+    pub program_ns: u64,
 }
 
 /// How long the cells take, in nanoseconds.
@@ -59,11 +72,19 @@ pub struct CellTimes {
 }
 
 impl Timing {
-    /// The cell times of blocks in SLC mode or of others.
+    /// The cell times of pages of a mode: the one place that says what a mode costs.
     #[inline(always)]
-    pub const fn cells(&self, slc: bool) -> CellTimes {
+    pub const fn cells(&self, mode: Mode) -> CellTimes {
         let Timing { read_ns, oob_read_ns, program_ns, partial_program_ns, erase_ns, .. } = *self;
-        if slc { self.slc } else { CellTimes { read_ns, oob_read_ns, program_ns, partial_program_ns, erase_ns } }
+        let normal = CellTimes { read_ns, oob_read_ns, program_ns, partial_program_ns, erase_ns };
+        let page = match mode {
+            Mode::Normal => return normal,
+            Mode::Slc => return self.slc,
+            Mode::LowCost => self.low_cost,
+            Mode::Medium => self.medium,
+        };
+        // The spare area is read as ever, for it says which code the page has.
+        CellTimes { read_ns: page.read_ns, program_ns: page.program_ns, ..normal }
     }
 }
 
@@ -231,6 +252,10 @@ pub struct Preset {
     pub erase_us: Number,
     /// Cell times of a page read and a page program in SLC mode, µs, of cells that hold more than one bit.
     pub slc_us: Option<[Number; 2]>,
+    /// Times of a read and a program of a page programmed with low cost, µs, where they differ.
+    pub low_cost_us: Option<[Number; 2]>,
+    /// The same of medium effort.
+    pub medium_us: Option<[Number; 2]>,
     /// Rate of a channel, MB/s (10^6 bytes); 0 = transfers are part of the times above, or free.
     pub bus_mbps: Number,
     /// Data bytes of a page.
@@ -310,6 +335,20 @@ pub const KEYS: &[Key] = &[
     key("slc_read_us", "µs", "cell time of a page read in SLC mode", "0 to 1000000 µs"),
     key("slc_program_us", "µs", "cell time of a program in SLC mode", "0 to 1000000 µs"),
     key("slc_erase_us", "µs", "cell time of an erase in SLC mode; unset, erase_us", "0 to 1000000 µs"),
+    key(
+        "low_cost_read_us",
+        "µs",
+        "time of reading a page programmed with low cost, its code's decoding included; unset, read_us",
+        "0 to 1000000 µs",
+    ),
+    key("low_cost_program_us", "µs", "cell time of a program with low cost; unset, program_us", "0 to 1000000 µs"),
+    key(
+        "medium_read_us",
+        "µs",
+        "time of reading a page programmed with medium effort; unset, read_us",
+        "0 to 1000000 µs",
+    ),
+    key("medium_program_us", "µs", "cell time of a program with medium effort; unset, program_us", "0 to 1000000 µs"),
     key("server", "", "whether commands overlap", "single or parallel"),
     key("endurance", "erases", "erases that a block endures", "at least 1"),
 ];
@@ -361,6 +400,14 @@ pub struct Overrides {
     pub slc_program_us: Option<f64>,
     /// Cell time of an erase in SLC mode, µs; unset, `erase_us`.
     pub slc_erase_us: Option<f64>,
+    /// Time of reading a page programmed with low cost, µs; unset and without a preset's, `read_us`.
+    pub low_cost_read_us: Option<f64>,
+    /// Cell time of a program with low cost, µs; unset and without a preset's, `program_us`.
+    pub low_cost_program_us: Option<f64>,
+    /// Time of reading a page programmed with medium effort, µs; unset and without a preset's, `read_us`.
+    pub medium_read_us: Option<f64>,
+    /// Cell time of a program with medium effort, µs; unset and without a preset's, `program_us`.
+    pub medium_program_us: Option<f64>,
     /// Queueing.
     pub server: Option<Server>,
     /// Erases that a block endures.
@@ -512,6 +559,13 @@ impl Preset {
         if let Some([read, program]) = self.slc_us {
             rows.push(("read, SLC mode", read, "µs"));
             rows.push(("program, SLC mode", program, "µs"));
+        }
+        let efforts = [
+            (self.low_cost_us, "read, low cost", "program, low cost"),
+            (self.medium_us, "read, medium effort", "program, medium effort"),
+        ];
+        for (us, read, program) in efforts {
+            rows.extend(us.into_iter().flat_map(|us| [(read, us[0], "µs"), (program, us[1], "µs")]));
         }
         rows.push(("channel rate", self.bus_mbps, "MB/s"));
         rows.push(("page", self.page, "bytes"));
@@ -695,6 +749,24 @@ fn times(base: Option<&Preset>, o: &Overrides, geometry: &Geometry) -> Result<Ti
         partial_program_ns: ns(part(partial_program_us, program_us, slc_program_us)),
         erase_ns: ns(slc_erase_us),
     };
+    let page = |key, asked: [Option<f64>; 2], base: Option<[Number; 2]>| {
+        let [read, program] = base.map_or([read_us, program_us], |us| us.map(|n| n.value));
+        let [read_key, program_key]: [&'static str; 2] = key;
+        Ok::<_, DeviceError>(PageTimes {
+            read_ns: ns(within(read_key, asked[0].unwrap_or(read), 0.0, LONGEST_US)?),
+            program_ns: ns(within(program_key, asked[1].unwrap_or(program), 0.0, LONGEST_US)?),
+        })
+    };
+    let low_cost = page(
+        ["low_cost_read_us", "low_cost_program_us"],
+        [o.low_cost_read_us, o.low_cost_program_us],
+        base.and_then(|b| b.low_cost_us),
+    )?;
+    let medium = page(
+        ["medium_read_us", "medium_program_us"],
+        [o.medium_read_us, o.medium_program_us],
+        base.and_then(|b| b.medium_us),
+    )?;
     // A MB/s is a byte per µs.
     let transfer_ns = |bytes: u32| if bus_mbps > 0.0 { ns(f64::from(bytes) / bus_mbps) } else { 0 };
     Ok(Timing {
@@ -706,6 +778,8 @@ fn times(base: Option<&Preset>, o: &Overrides, geometry: &Geometry) -> Result<Ti
         page_transfer_ns: transfer_ns(geometry.page_bytes + geometry.oob_bytes),
         oob_transfer_ns: transfer_ns(geometry.oob_bytes),
         slc,
+        low_cost,
+        medium,
     })
 }
 

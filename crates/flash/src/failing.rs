@@ -5,7 +5,8 @@
 //! retires it with a bad-block mark.
 
 use crate::{
-    AppendFace, Block, Cause, Chain, Damage, Fault, FaultKind, Flash, Fragile, Geometry, Kind, Oob, Payload, Ppn, Rng,
+    AppendFace, Block, Cause, Chain, Damage, Fault, FaultKind, Flash, Fragile, Geometry, Kind, Mode, Oob, Payload, Ppn,
+    Rng,
 };
 use alloc::vec;
 use alloc::vec::Vec;
@@ -169,6 +170,10 @@ where
 
     fn is_slc(&mut self, block: Block) -> bool {
         self.inner.is_slc(block)
+    }
+
+    fn mode_of(&mut self, ppn: Ppn) -> Mode {
+        self.inner.mode_of(ppn)
     }
 
     fn reserve_spare(&mut self, bytes: u32) {

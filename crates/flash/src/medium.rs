@@ -31,7 +31,9 @@ pub enum Kind {
     Torn = 7,
 }
 
-/// How a page is programmed (differentiated error correction, S3; tables in SLC mode, S0).
+/// How a page is programmed (differentiated error correction, S3; tables in SLC mode, S0). The effort is a matter of
+/// each host page by itself, and so is the code that it is then protected and read with; metadata pages are programmed
+/// with full effort. What the modes of a device cost is in [`device::Timing`](crate::device::Timing).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub enum Mode {
     /// Full program effort.
@@ -42,6 +44,23 @@ pub enum Mode {
     /// One bit in cells that can hold more. A matter of the whole block, for which its first program since the erase
     /// decides: it has [`Geometry::slc_pages`] pages, its own times and its own NOP.
     Slc,
+    /// Between the two efforts.
+    Medium,
+}
+
+impl Mode {
+    /// Every mode, in the order of the discriminants.
+    pub const ALL: [Mode; 4] = [Mode::Normal, Mode::LowCost, Mode::Slc, Mode::Medium];
+
+    /// The word used in reports and transcripts.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Mode::Normal => "normal",
+            Mode::LowCost => "low-cost",
+            Mode::Slc => "slc",
+            Mode::Medium => "medium",
+        }
+    }
 }
 
 /// The record in a page's spare area.
@@ -224,7 +243,7 @@ impl Chain {
     }
 }
 
-/// A flash medium. Eight calls, the contract of each above it; one that only repeats another, a hint, and a question;
+/// A flash medium. Eight calls, the contract of each above it; one that only repeats another, a hint, and two questions;
 /// and three calls for the few schemes that keep a map of their own in the spare areas.
 ///
 /// Every command names its [`Cause`]. A medium refuses, by panicking, whatever a real chip would break on: programming
@@ -316,6 +335,14 @@ pub trait Flash {
     fn is_slc(&mut self, block: Block) -> bool {
         let _ = block;
         false
+    }
+
+    /// How a page was programmed: what a medium that keeps time asks the one under it. Of a page that is not
+    /// programmed, anything.
+    #[inline(always)]
+    fn mode_of(&mut self, ppn: Ppn) -> Mode {
+        let _ = ppn;
+        Mode::Normal
     }
 
     /// Erases a block.

@@ -12,8 +12,8 @@
 //! | [`Store`], host data | [`NoData`], [`Tags`], [`BytesStore`] | 0, 8, page size |
 //! | [`Record`], version and program number | [`Brief`], [`Full`] | 0, 16 |
 //!
-//! Kind, mode and address take 4 bytes always, packed as `kind:3 | mode:1 | address:28`; all ones is a blank page. SLC
-//! mode is a flag of the block. Metadata pages are stored whole by every choice, and so are the bytes that a scheme
+//! Kind, mode and address take 4 bytes always: four bits of kind and mode, and the address; all ones is a blank page.
+//! Host pages have modes, metadata pages none but SLC mode, which is a flag of the block. Metadata pages are stored whole by every choice, and so are the bytes that a scheme
 //! keeps in spare areas. A measuring chip ([`Brief`]) moves a
 //! metadata page's buffer on [`Flash::copy`] instead of copying it, which is ten times faster and safe because a scheme
 //! may not read the source again (it panics). A recoverable chip ([`Full`]) keeps the source until its block is erased,
@@ -311,31 +311,60 @@ const BLANK_MARK: u16 = u16::MAX;
 const ADDRESS_BITS: u32 = 28;
 const ADDRESS_MASK: u32 = (1 << ADDRESS_BITS) - 1;
 
+/// Data and log pages leave two bits for the mode; the other kinds follow.
 #[inline(always)]
 fn pack(oob: &Oob) -> u32 {
     debug_assert!(oob.address < ADDRESS_MASK, "address {} does not fit the spare area", oob.address);
-    (oob.kind as u32) << 29 | u32::from(oob.mode == Mode::LowCost) << ADDRESS_BITS | oob.address
+    let tag = match oob.kind {
+        Kind::Data => mode_bits(oob.mode),
+        Kind::Log => LOG >> ADDRESS_BITS | mode_bits(oob.mode),
+        kind => kind_bits(kind),
+    };
+    tag << ADDRESS_BITS | oob.address
+}
+
+/// SLC mode is known from the block.
+#[inline(always)]
+const fn mode_bits(mode: Mode) -> u32 {
+    match mode {
+        Mode::Normal | Mode::Slc => 0,
+        Mode::LowCost => 1,
+        Mode::Medium => 2,
+    }
+}
+
+/// Of kinds from [`Kind::Translation`] on.
+const fn kind_bits(kind: Kind) -> u32 {
+    kind as u32 + 6
+}
+
+#[inline(always)]
+fn mode_in(word: u32) -> Mode {
+    match word >> ADDRESS_BITS {
+        1 | 5 => Mode::LowCost,
+        2 | 6 => Mode::Medium,
+        _ => Mode::Normal,
+    }
 }
 
 #[inline(always)]
 fn unpack(word: u32) -> Oob {
     // A match, not a table: the compiler sees that this undoes `pack`, and a copy becomes a move of the word.
-    let kind = match word >> 29 {
-        0 => Kind::Data,
-        1 => Kind::Log,
-        2 => Kind::Translation,
-        3 => Kind::Dummy,
-        4 => Kind::Checkpoint,
-        5 => Kind::Trim,
-        6 => Kind::Bad,
+    let kind = match word >> ADDRESS_BITS {
+        0..4 => Kind::Data,
+        4..8 => Kind::Log,
+        8 => Kind::Translation,
+        9 => Kind::Dummy,
+        10 => Kind::Checkpoint,
+        11 => Kind::Trim,
+        12 => Kind::Bad,
         _ => Kind::Torn,
     };
-    let mode = if word >> ADDRESS_BITS & 1 == 0 { Mode::Normal } else { Mode::LowCost };
-    Oob { kind, mode, address: word & ADDRESS_MASK, version: 0, program: 0, mark: 0 }
+    Oob { kind, mode: mode_in(word), address: word & ADDRESS_MASK, version: 0, program: 0, mark: 0 }
 }
 
 /// A torn page's spare word: kind torn, address 0. Differs from [`BLANK`], and only that is above it.
-const TORN: u32 = (Kind::Torn as u32) << 29;
+const TORN: u32 = kind_bits(Kind::Torn) << ADDRESS_BITS;
 
 const BAD_BLOCK: u8 = 1;
 const UNSAFE_BLOCK: u8 = 2;
@@ -348,9 +377,9 @@ const CLOSED: u16 = u16::MAX;
 const SPARES_PER_LINE: usize = 16;
 
 /// Packed words below this are data pages, and the bit that makes a log page of one.
-const LOG: u32 = (Kind::Log as u32) << 29;
+const LOG: u32 = 4 << ADDRESS_BITS;
 /// Packed words below this are host pages: kinds data and log.
-const METADATA: u32 = (Kind::Translation as u32) << 29;
+const METADATA: u32 = kind_bits(Kind::Translation) << ADDRESS_BITS;
 
 /// Whether an order allows a program at `offset` of a block whose next page in turn is another, [`CLOSED`] perhaps.
 #[inline(always)]
@@ -366,7 +395,7 @@ fn may_skip(order: ProgramOrder, next: u16, offset: u32) -> bool {
 #[derive(Clone, Debug)]
 pub struct Nand<S: Store = NoData, R: Record = Brief> {
     geometry: Geometry,
-    /// kind:3 | mode:1 | address:28 of each page.
+    /// Kind, mode and address of each page, packed.
     spare: Vec<u32>,
     record: R,
     data: S,
@@ -725,6 +754,11 @@ impl<S: Store, R: Record> Flash for Nand<S, R> {
         self.is_slc_block(block)
     }
 
+    #[inline(always)]
+    fn mode_of(&mut self, ppn: Ppn) -> Mode {
+        if self.is_slc_block(self.geometry.block_of(ppn)) { Mode::Slc } else { mode_in(self.spare[ppn.index()]) }
+    }
+
     #[inline]
     fn erase(&mut self, block: Block, _: Cause) -> Result<(), Infallible> {
         let b = block.index();
@@ -816,7 +850,7 @@ impl<S: Store, R: Record> Damage for Nand<S, R> {
         let page = self.geometry.page(block, 0).index();
         self.flags[block.index()] = self.flags[block.index()] & !SLC_BLOCK | BAD_BLOCK;
         self.next[block.index()] = CLOSED;
-        self.spare[page] = (Kind::Bad as u32) << 29;
+        self.spare[page] = kind_bits(Kind::Bad) << ADDRESS_BITS;
         self.record.put(page, 0, 0);
     }
 }

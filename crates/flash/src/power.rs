@@ -6,8 +6,8 @@
 //! and the medium inside is what a mount finds.
 
 use crate::{
-    AppendFace, Block, Cause, Chain, Damage, EraseFace, Fault, FaultKind, Flash, Fragile, Geometry, Oob, Op, Payload,
-    Ppn, ProgramFace, Rng,
+    AppendFace, Block, Cause, Chain, Damage, EraseFace, Fault, FaultKind, Flash, Fragile, Geometry, Mode, Oob, Op,
+    Payload, Ppn, ProgramFace, Rng,
 };
 use alloc::vec::Vec;
 
@@ -251,6 +251,10 @@ where
 
     fn is_slc(&mut self, block: Block) -> bool {
         self.inner.is_slc(block)
+    }
+
+    fn mode_of(&mut self, ppn: Ppn) -> Mode {
+        self.inner.mode_of(ppn)
     }
 
     fn reserve_spare(&mut self, bytes: u32) {

@@ -18,6 +18,7 @@
 //! Times are integer nanoseconds, so runs replay exactly.
 
 use crate::device::{Server, Timing};
+use crate::medium::copy_each;
 use crate::{Block, Cause, Chain, Flash, Geometry, Mode, Oob, Op, Payload, Ppn, Tally};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -41,8 +42,8 @@ pub trait Clocked {
     fn page_end(&mut self) -> PageTime;
     /// Commands so far.
     fn tally(&self) -> &Tally;
-    /// Time that one command of this kind takes, in a block in SLC mode or in another, transfer included, ns.
-    fn command_ns(&self, op: Op, slc: bool) -> u64;
+    /// Time that one command of this kind takes on a page of this mode, transfer included, ns.
+    fn command_ns(&self, op: Op, mode: Mode) -> u64;
 }
 
 /// A die: when it is free again, and the channel that it is on.
@@ -66,6 +67,8 @@ pub struct Timeline<F> {
     chain: Chain,
     now_ns: u64,
     first_start_ns: u64,
+    /// A page programmed with less than full effort was met: pages of one block may differ in their times.
+    mixed: bool,
 }
 
 impl<F: Flash> Timeline<F> {
@@ -83,6 +86,7 @@ impl<F: Flash> Timeline<F> {
             chain: Chain { serial: true, from_ns: 0, end_ns: 0 },
             now_ns: 0,
             first_start_ns: u64::MAX,
+            mixed: false,
         }
     }
 
@@ -161,19 +165,26 @@ impl<F: Flash> Timeline<F> {
         (start, *server)
     }
 
-    /// Counts commands, and says whether they are of a block in SLC mode.
+    /// Counts commands on pages of a mode.
     #[inline(always)]
-    fn count(&mut self, cause: Cause, op: Op, count: u64, slc: bool) {
+    fn count(&mut self, cause: Cause, op: Op, count: u64, mode: Mode) {
         self.tally.add_many(cause, op, count);
-        if slc {
-            self.tally.mark_slc(cause, op, count);
+        if mode != Mode::Normal {
+            self.tally.mark(cause, op, mode, count);
+            self.mixed |= mode != Mode::Slc;
         }
     }
 
-    /// Copies between two blocks, each in SLC mode or not. The two halves of a copy follow one another, also among the
+    /// The mode of commands that are a block's.
+    #[inline(always)]
+    fn block_mode(&mut self, block: Block) -> Mode {
+        if self.inner.is_slc(block) { Mode::Slc } else { Mode::Normal }
+    }
+
+    /// Copies between two blocks, of pages of one mode to pages of one mode. The two halves of a copy follow one another, also among the
     /// independent copies of a collection.
     #[inline(always)]
-    fn place_copies(&mut self, from: (Ppn, bool), to: (Ppn, bool), count: u32) {
+    fn place_copies(&mut self, from: (Ppn, Mode), to: (Ppn, Mode), count: u32) {
         if count == 0 {
             return;
         }
@@ -228,9 +239,9 @@ impl<F: Flash> Flash for Timeline<F> {
     #[inline]
     fn read(&mut self, ppn: Ppn, cause: Cause) -> Result<(Oob, Payload<'_, F::User>), F::Fault> {
         let block = self.inner.geometry().block_of(ppn);
-        let slc = self.inner.is_slc(block);
-        self.count(cause, Op::Read, 1, slc);
-        let cell_ns = self.timing.cells(slc).read_ns;
+        let mode = self.inner.mode_of(ppn);
+        self.count(cause, Op::Read, 1, mode);
+        let cell_ns = self.timing.cells(mode).read_ns;
         let placed = self.place_read(block, self.chain.from_ns, cell_ns, self.timing.page_transfer_ns);
         self.chained(placed);
         self.inner.read(ppn, cause)
@@ -239,20 +250,22 @@ impl<F: Flash> Flash for Timeline<F> {
     #[inline]
     fn read_oob(&mut self, ppn: Ppn, cause: Cause) -> Result<Option<Oob>, F::Fault> {
         let block = self.inner.geometry().block_of(ppn);
-        let slc = self.inner.is_slc(block);
-        self.count(cause, Op::OobRead, 1, slc);
-        let cell_ns = self.timing.cells(slc).oob_read_ns;
+        let mode = self.block_mode(block);
+        self.count(cause, Op::OobRead, 1, mode);
+        let cell_ns = self.timing.cells(mode).oob_read_ns;
         let placed = self.place_read(block, self.chain.from_ns, cell_ns, self.timing.oob_transfer_ns);
         self.chained(placed);
-        self.inner.read_oob(ppn, cause)
+        let found = self.inner.read_oob(ppn, cause)?;
+        // A mount meets what was programmed before this medium was made.
+        self.mixed |= found.is_some_and(|oob| matches!(oob.mode, Mode::LowCost | Mode::Medium));
+        Ok(found)
     }
 
     #[inline(always)]
     fn program(&mut self, ppn: Ppn, oob: Oob, data: Payload<'_, F::User>, cause: Cause) -> Result<(), F::Fault> {
-        let slc = oob.mode == Mode::Slc;
-        self.count(cause, Op::Program, 1, slc);
+        self.count(cause, Op::Program, 1, oob.mode);
         let block = self.inner.geometry().block_of(ppn);
-        let cell_ns = self.timing.cells(slc).program_ns;
+        let cell_ns = self.timing.cells(oob.mode).program_ns;
         let placed = self.place_program(block, self.chain.from_ns, self.timing.page_transfer_ns, cell_ns);
         self.chained(placed);
         self.inner.program(ppn, oob, data, cause)
@@ -261,11 +274,11 @@ impl<F: Flash> Flash for Timeline<F> {
     fn append(&mut self, ppn: Ppn, at: u32, bytes: &[u8], mark: u16, cause: Cause) -> Result<(), F::Fault> {
         let g = self.inner.geometry();
         let (block, whole) = (g.block_of(ppn), u64::from(g.page_bytes + g.oob_bytes));
-        let slc = self.inner.is_slc(block);
-        self.count(cause, Op::PartialProgram, 1, slc);
+        let mode = self.block_mode(block);
+        self.count(cause, Op::PartialProgram, 1, mode);
         self.tally.partial_bytes += bytes.len() as u64;
         let transfer = self.timing.page_transfer_ns * bytes.len() as u64 / whole;
-        let cell_ns = self.timing.cells(slc).partial_program_ns;
+        let cell_ns = self.timing.cells(mode).partial_program_ns;
         let placed = self.place_program(block, self.chain.from_ns, transfer, cell_ns);
         self.chained(placed);
         self.inner.append(ppn, at, bytes, mark, cause)
@@ -279,14 +292,16 @@ impl<F: Flash> Flash for Timeline<F> {
         cause: Cause,
         edit: impl FnOnce(&mut Oob, &mut [u32]),
     ) -> Result<Oob, F::Fault> {
-        let (source, target) = (self.inner.geometry().block_of(from), self.inner.geometry().block_of(to));
-        let from_slc = self.inner.is_slc(source);
-        let result = self.inner.copy(from, to, cause, edit);
-        // The copy itself may have decided for the target's mode.
-        let to_slc = self.inner.is_slc(target);
-        self.count(cause, Op::Read, 1, from_slc);
-        self.count(cause, Op::Program, 1, to_slc);
-        self.place_copies((from, from_slc), (to, to_slc), 1);
+        let from_mode = self.inner.mode_of(from);
+        let mut to_mode = Mode::Normal;
+        // Also a program that fails was made in the mode that was asked for.
+        let result = self.inner.copy(from, to, cause, |oob, words| {
+            edit(oob, words);
+            to_mode = oob.mode;
+        });
+        self.count(cause, Op::Read, 1, from_mode);
+        self.count(cause, Op::Program, 1, to_mode);
+        self.place_copies((from, from_mode), (to, to_mode), 1);
         result
     }
 
@@ -300,15 +315,18 @@ impl<F: Flash> Flash for Timeline<F> {
         cause: Cause,
         moved: impl FnMut(u32, Ppn),
     ) -> (u32, Result<(), F::Fault>) {
+        if self.mixed {
+            return copy_each(self, from, live, to, program, cause, moved);
+        }
         let (source, target) = (self.inner.geometry().block_of(from), self.inner.geometry().block_of(to));
-        let from_slc = self.inner.is_slc(source);
+        let from_mode = self.block_mode(source);
         let (copied, result) = self.inner.copy_run(from, live, to, program, cause, moved);
-        let to_slc = self.inner.is_slc(target);
+        let to_mode = self.block_mode(target);
         // A copy that failed took its time as well.
         let commands = copied + u32::from(result.is_err());
-        self.count(cause, Op::Read, u64::from(commands), from_slc);
-        self.count(cause, Op::Program, u64::from(commands), to_slc);
-        self.place_copies((from, from_slc), (to, to_slc), commands);
+        self.count(cause, Op::Read, u64::from(commands), from_mode);
+        self.count(cause, Op::Program, u64::from(commands), to_mode);
+        self.place_copies((from, from_mode), (to, to_mode), commands);
         (copied, result)
     }
 
@@ -322,11 +340,16 @@ impl<F: Flash> Flash for Timeline<F> {
         self.inner.is_slc(block)
     }
 
+    #[inline(always)]
+    fn mode_of(&mut self, ppn: Ppn) -> Mode {
+        self.inner.mode_of(ppn)
+    }
+
     #[inline]
     fn erase(&mut self, block: Block, cause: Cause) -> Result<(), F::Fault> {
-        let slc = self.inner.is_slc(block);
-        self.count(cause, Op::Erase, 1, slc);
-        let placed = self.place_erase(block, self.chain.from_ns, self.timing.cells(slc).erase_ns);
+        let mode = self.block_mode(block);
+        self.count(cause, Op::Erase, 1, mode);
+        let placed = self.place_erase(block, self.chain.from_ns, self.timing.cells(mode).erase_ns);
         self.chained(placed);
         self.inner.erase(block, cause)
     }
@@ -384,8 +407,8 @@ impl<F: Flash> Clocked for Timeline<F> {
         &self.tally
     }
 
-    fn command_ns(&self, op: Op, slc: bool) -> u64 {
-        let (cells, t) = (self.timing.cells(slc), &self.timing);
+    fn command_ns(&self, op: Op, mode: Mode) -> u64 {
+        let (cells, t) = (self.timing.cells(mode), &self.timing);
         match op {
             Op::Read => cells.read_ns + t.page_transfer_ns,
             Op::OobRead => cells.oob_read_ns + t.oob_transfer_ns,
@@ -399,7 +422,7 @@ impl<F: Flash> Clocked for Timeline<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::CellTimes;
+    use crate::device::{CellTimes, PageTimes};
     use crate::{
         Batch, Brief, Collection, Failing, FailurePlan, Full, Kind, Lpn, Nand, ProgramOrder, Record, Rng, Tags, Tvpn,
     };
@@ -413,6 +436,8 @@ mod tests {
         page_transfer_ns: 10,
         oob_transfer_ns: 1,
         slc: CellTimes { read_ns: 15, oob_read_ns: 14, program_ns: 100, partial_program_ns: 90, erase_ns: 1000 },
+        low_cost: PageTimes { read_ns: 45, program_ns: 110 },
+        medium: PageTimes { read_ns: 35, program_ns: 150 },
     };
 
     fn device(channels: u32, dies: u32, server: Server) -> Timeline<Nand> {
@@ -475,7 +500,7 @@ mod tests {
                 took(&mut |t| assert_eq!(t.copy(first, second, cause, |_, _| ()).unwrap().mode, mode)),
                 took(&mut |t| t.erase(block, cause).unwrap_or_else(|never| match never {})),
             ];
-            let cells = TIMING.cells(slc);
+            let cells = TIMING.cells(mode);
             let expected = [
                 cells.program_ns + 10,
                 cells.partial_program_ns,
@@ -485,10 +510,10 @@ mod tests {
                 cells.erase_ns,
             ];
             assert_eq!(times, expected);
-            assert_eq!([Op::Erase, Op::Program].map(|op| t.tally().get_slc(cause, op)), [u64::from(slc), 0]);
-            assert_eq!(t.command_ns(Op::Read, slc), cells.read_ns + 10);
+            assert_eq!([Op::Erase, Op::Program].map(|op| t.tally().of_mode(cause, op, Mode::Slc)), [u64::from(slc), 0]);
+            assert_eq!(t.command_ns(Op::Read, mode), cells.read_ns + 10);
         }
-        assert_eq!(TIMING.cells(false).erase_ns, 1500);
+        assert_eq!(TIMING.cells(Mode::Normal).erase_ns, 1500);
     }
 
     #[test]
@@ -512,7 +537,7 @@ mod tests {
         t.page_begin();
         t.read(Ppn(0), Cause::Host).unwrap();
         assert_eq!(t.page_end(), PageTime { start_ns: 210, end_ns: 245 });
-        assert_eq!(t.command_ns(Op::Read, false), 35);
+        assert_eq!(t.command_ns(Op::Read, Mode::Normal), 35);
     }
 
     #[test]
@@ -651,6 +676,54 @@ mod tests {
             }
         }
         chip
+    }
+
+    /// The same commands on pages of one block programmed with different effort: each takes the times of its page's
+    /// mode, also copied, in a run or by itself, and is told apart.
+    #[test]
+    fn a_page_takes_the_times_of_its_mode() {
+        let modes = [Mode::Normal, Mode::LowCost, Mode::Medium];
+        let g = Geometry { blocks_per_die: 4, pages_per_block: 8, ..Geometry::default() };
+        let mut t = Tagged::new(Nand::new(g.checked().unwrap()), TIMING, Server::Single);
+        let took = |t: &mut Tagged, run: &mut dyn FnMut(&mut Tagged)| {
+            t.reset();
+            t.page_begin();
+            run(t);
+            t.page_end().end_ns
+        };
+        let mut whole = 0;
+        for (ppn, mode) in (0..).map(Ppn).zip(modes) {
+            let cells = TIMING.cells(mode);
+            let oob = Oob { mode, ..Oob::data(Lpn(ppn.0), 1, 1) };
+            let program = took(&mut t, &mut |t| {
+                let Ok(()) = t.program(ppn, oob, Payload::User(&7), Cause::Host);
+            });
+            assert_eq!((program, t.tally().of_mode(Cause::Host, Op::Program, mode)), (10 + cells.program_ns, 1));
+            let read = took(&mut t, &mut |t| assert_eq!(t.read(ppn, Cause::Host).unwrap().0.mode, mode));
+            assert_eq!((read, t.tally().of_mode(Cause::Host, Op::Read, mode)), (cells.read_ns + 10, 1));
+            let spare = took(&mut t, &mut |t| assert_eq!(t.read_oob(ppn, Cause::Host).unwrap().unwrap().mode, mode));
+            assert_eq!(spare, 26, "the spare area is read alike");
+            whole += read + program;
+        }
+        // A run of copies, and then each in another mode.
+        let copied = took(&mut t, &mut |t| {
+            let (copied, Ok(())) = t.copy_run(Ppn(0), 0b111, Ppn(8), 2, Cause::DataGc, |_, _| ());
+            assert_eq!(copied, 3);
+        });
+        assert_eq!(copied, whole);
+        for (i, (from, to)) in modes.into_iter().zip([Mode::Medium, Mode::Normal, Mode::LowCost]).enumerate() {
+            let [source, target] = [8, 16].map(|first| Ppn(first + i as u32));
+            let took = took(&mut t, &mut |t| {
+                let Ok(oob) = t.copy(source, target, Cause::DataGc, |oob, _| oob.mode = to);
+                assert_eq!(oob.mode, to);
+            });
+            assert_eq!(took, TIMING.cells(from).read_ns + 20 + TIMING.cells(to).program_ns);
+            assert_eq!(t.mode_of(target), to);
+            let counted =
+                [Op::Read, Op::Program].map(|op| modes.map(|mode| t.tally().of_mode(Cause::DataGc, op, mode)));
+            let one = |mode| modes.map(|other| u64::from(other == mode));
+            assert_eq!(counted, [one(from), one(to)]);
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A medium that writes down every command, for tests that hold a scheme to an exact sequence.
 
-use crate::{Block, Cause, Chain, Flash, Geometry, Oob, Payload, Ppn};
+use crate::{Block, Cause, Chain, Flash, Geometry, Mode, Oob, Payload, Ppn};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -106,6 +106,9 @@ impl<F: Flash> Flash for Transcript<F> {
     }
     fn is_slc(&mut self, block: Block) -> bool {
         self.inner.is_slc(block)
+    }
+    fn mode_of(&mut self, ppn: Ppn) -> Mode {
+        self.inner.mode_of(ppn)
     }
     fn reserve_spare(&mut self, bytes: u32) {
         self.inner.reserve_spare(bytes);

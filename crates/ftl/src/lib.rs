@@ -2,8 +2,8 @@
 //!
 //! A scheme is a file in [`schemes`] and a row in its table. It implements [`Ftl`] against any [`flash::Flash`], knows
 //! only what it keeps in RAM (reported in bytes by [`Ftl::memory`]) and what it reads from flash, and can be rebuilt
-//! from flash alone. `parts/` holds what schemes share, `gc/` the victim policies, `buffer/`
-//! the write buffers that can stand in front of any of them.
+//! from flash alone. `parts/` holds what schemes share, `gc/` the victim policies, `ecc_policy/`
+//! who says how host pages are protected, `buffer/` the write buffers that can stand in front of any scheme.
 #![no_std]
 
 extern crate alloc;
@@ -11,6 +11,7 @@ extern crate alloc;
 pub mod buffer;
 mod codec;
 pub mod demand;
+pub mod ecc_policy;
 pub mod gc;
 pub mod hybrid;
 pub mod parts;

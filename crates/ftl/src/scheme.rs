@@ -103,6 +103,13 @@ pub trait Ftl<F: Flash>: Sized + Clone + Send + 'static {
         settings: &Settings,
     ) -> Result<Result<(Self, MountReport), Error<F::Fault>>, ConfigError>;
 
+    /// The device is about to be filled before a workload begins, or that is over. A scheme that learns from what the
+    /// host does need not learn from it.
+    #[inline(always)]
+    fn filling(&mut self, filling: bool) {
+        let _ = filling;
+    }
+
     /// The host asks to read or write `pages` pages from `first` on; they follow one by one. A page outside of what was
     /// announced last is a request of its own.
     #[inline(always)]

@@ -110,6 +110,10 @@ fn set(o: &mut Overrides, key: &str, text: &str) -> Result<(), SpecError> {
         "slc_read_us" => real(text).map(|n| o.slc_read_us = Some(n)),
         "slc_program_us" => real(text).map(|n| o.slc_program_us = Some(n)),
         "slc_erase_us" => real(text).map(|n| o.slc_erase_us = Some(n)),
+        "low_cost_read_us" => real(text).map(|n| o.low_cost_read_us = Some(n)),
+        "low_cost_program_us" => real(text).map(|n| o.low_cost_program_us = Some(n)),
+        "medium_read_us" => real(text).map(|n| o.medium_read_us = Some(n)),
+        "medium_program_us" => real(text).map(|n| o.medium_program_us = Some(n)),
         "server" => word(text, &servers).map(|n| o.server = Some(n)),
         "endurance" => count(text).map(|n| o.endurance = Some(n)),
         _ => {

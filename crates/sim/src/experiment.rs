@@ -4,13 +4,17 @@
 //! batches, cut into pages; each page's mapping entry is asked for two dozen pages ahead, and what it points at ten
 //! ahead, so that the loop seldom waits for memory.
 
+use crate::ecc::Overlap;
 use crate::host::{Arrivals, HostModel};
 use crate::latency::{Recorder, RequestTimes, Times, summaries};
 use crate::report::{self, Interval, RequestRecord, SchemeResult, ratio};
 use crate::summary::{Counts, Driven, parameters};
 use crate::workload::{Operation, Request, Source, WorkloadError};
 use flash::device::Device;
-use flash::{Brief, Cause, Clocked, Failing, FailurePlan, Flash, Full, Lpn, Nand, NoData, Op, Rng, Tally, Timeline};
+use flash::{
+    Brief, Cause, Clocked, Failing, FailurePlan, Flash, Full, Lpn, Mode, Nand, NoData, Op, Rng, Tally, Timeline,
+};
+use ftl::ecc_policy::POLICY;
 use ftl::schemes::{self, Visitor};
 use ftl::{ConfigError, Error, Ftl, Scheme, Settings, buffer};
 use std::time::Instant;
@@ -256,11 +260,13 @@ impl<F: Measured> Visitor<F> for Work<'_> {
             .map_err(|error| RunError::Config { scheme: row.name, error })?;
         let began = wall_clock();
         let filled = built.and_then(|mut scheme| {
+            scheme.filling(true);
             let going_on = fill(config, &mut scheme, &mut flash, observer)?;
             if config.is_buffered() {
                 // What the fill left in the buffer is no part of the run.
                 scheme.flush(&mut flash)?;
             }
+            scheme.filling(false);
             Ok((going_on, scheme))
         });
         let mut scheme = match filled {
@@ -404,6 +410,8 @@ struct Run<'a, F, S> {
     writes: RequestTimes,
     counts: Counts,
     window: Option<Window>,
+    /// Which pages were read and written, where a policy has to tell them apart.
+    overlap: Option<Overlap>,
     /// Commands, erase counts and the time at the end of the warm-up.
     base: Tally,
     base_erases: Vec<u32>,
@@ -446,6 +454,7 @@ struct Served {
 impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
     fn new(config: &'a Config, scheme: S, flash: F) -> Self {
         let page_bytes = u64::from(config.device.geometry.page_bytes);
+        let is_coded = config.settings.get(POLICY.name).is_some_and(|policy| policy != POLICY.default);
         let window = (config.series_ns > 0).then(|| Window {
             length_ns: config.series_ns,
             end_ns: config.series_ns,
@@ -467,6 +476,7 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
             writes: RequestTimes::default(),
             counts: Counts::default(),
             window,
+            overlap: is_coded.then(|| Overlap::new(config.device.logical_pages.into())),
             base: Tally::default(),
             base_erases,
             base_ns: 0,
@@ -604,6 +614,7 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
         self.base_erases = self.scheme.erase_counts().to_vec();
         self.scheme.reset_counters();
         self.base_ns = self.last_arrival_ns;
+        self.overlap = self.overlap.take().map(|_| Overlap::new(self.logical_pages));
         if let Some(window) = &mut self.window {
             window.done.clear();
             window.response.clear();
@@ -665,6 +676,9 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
                 self.scheme.read_to_modify(&mut self.flash, lpn)?;
             }
             self.scheme.write(&mut self.flash, lpn, &())?;
+            if let Some(overlap) = &mut self.overlap {
+                overlap.note(lpn, true);
+            }
             let times = self.flash.page_end();
             served = Served { start_ns: served.start_ns.min(times.start_ns), end_ns: served.end_ns.max(times.end_ns) };
         }
@@ -689,6 +703,9 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
             self.flash.page_begin();
             let found = self.scheme.read(&mut self.flash, Lpn(page as u32))?;
             self.counts.unmapped_reads += u64::from(found.is_none());
+            if let Some(overlap) = &mut self.overlap {
+                overlap.note(Lpn(page as u32), false);
+            }
             let times = self.flash.page_end();
             served = Served { start_ns: served.start_ns.min(times.start_ns), end_ns: served.end_ns.max(times.end_ns) };
         }
@@ -785,7 +802,7 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
             page_bytes: self.page_bytes,
             pages_per_block: self.flash.geometry().pages_per_block,
             tally: &tally,
-            command_ns: &|op, slc| self.flash.command_ns(op, slc),
+            command_ns: &|op, mode| self.flash.command_ns(op, mode),
             memory: self.scheme.memory(),
             cache: self.scheme.cache(),
             counters: self.scheme.counters(),
@@ -809,6 +826,9 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
             host_bytes_written: self.counts.write_pages * self.page_bytes,
             worn_out_blocks: (self.config.until == Until::EndOfLife).then(|| self.flash.worn_out().into()),
         });
+        if let Some((ecc, overlap)) = result.ecc.as_mut().zip(self.overlap) {
+            overlap.describe(ecc);
+        }
         result.series = self.window.map(|window| window.done).unwrap_or_default();
         (Outcome { result, workload: self.counts.workload() }, self.flash)
     }
@@ -818,7 +838,7 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
 /// the controller's state instead, had it been written to metadata pages before.
 fn note_mount<F: Measured, S: Ftl<F>>(config: &Config, flash: &mut F, state_bytes: u64, result: &mut SchemeResult) {
     let Some(tally) = flash.mount::<S>(config) else { return };
-    let seconds = |op: Op, count: u64| flash.command_ns(op, false) as f64 * count as f64 * 1e-9;
+    let seconds = |op: Op, count: u64| flash.command_ns(op, Mode::Normal) as f64 * count as f64 * 1e-9;
     let scan: f64 = Op::ALL.iter().map(|&op| seconds(op, tally.of(op))).sum();
     let state_reads = state_bytes.div_ceil(u64::from(config.device.geometry.page_bytes));
     let whole = [tally.of(Op::OobRead), tally.of(Op::Read), tally.of(Op::Program), tally.of(Op::Erase), state_bytes];

@@ -5,6 +5,7 @@
 
 pub mod check;
 pub mod device;
+pub mod ecc;
 pub mod experiment;
 pub mod host;
 pub mod latency;

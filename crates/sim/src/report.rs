@@ -8,6 +8,7 @@
 //! without writes) is absent, never zero. And every number is finite: JSON has no other, so a metric that divides by
 //! zero is absent too (see [`ratio`]).
 
+use crate::ecc::Ecc;
 use crate::workload::Operation;
 use flash::{Cause, Op, Tally};
 use serde::{Deserialize, Serialize};
@@ -154,6 +155,9 @@ pub struct SchemeResult {
     /// What wear levelling took; absent where it is off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wear_levelling: Option<WearLevelling>,
+    /// Codes of the host's pages; absent where no policy decides about them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ecc: Option<Ecc>,
     /// How far a run came that repeats its workload; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Until>,
@@ -667,6 +671,14 @@ mod tests {
             space_utilisation: Some(1.0),
             erase_count: EraseCount::of(&[1, 3]),
             wear_levelling: Some(WearLevelling { percent_of_cleaning: Some(1.0), ..WearLevelling::default() }),
+            ecc: Some(Ecc {
+                low_cost_write_ratio: Some(0.5),
+                low_cost_read_ratio: Some(0.5),
+                low_cost_copy_ratio: Some(0.5),
+                overlap_ratio: Some(0.5),
+                window_overlap_ratio: Some(0.5),
+                ..Ecc::default()
+            }),
             until: Some(Until { worn_out_blocks: Some(1), ..Until::default() }),
             extra: Fields::from([("prefetches".into(), json!(3))]),
             series: vec![Interval { waf: Some(1.0), mean_us: Some(2.0), p99_us: Some(4.0), ..Interval::default() }],
@@ -706,7 +718,7 @@ mod tests {
             sorted(
                 "scheme params ended wall_seconds fill_wall_seconds sram_bytes sram response_us service_us queue_us \
                  flash by_cause waf waf_bytes war cleaning_seconds tp_overhead t_pc cache merges space_utilisation \
-                 erase_count wear_levelling until extra series repeats"
+                 erase_count wear_levelling ecc until extra series repeats"
             )
         );
         let latency = "mean stdev p50 p95 p99 p999 p9999 max";
@@ -720,6 +732,14 @@ mod tests {
         assert_eq!(keys(&result["erase_count"]), sorted("mean stdev min max histogram"));
         assert_eq!(keys(&result["erase_count"]["histogram"][0]), sorted("from to blocks"));
         assert_eq!(keys(&result["wear_levelling"]), sorted("copies erases seconds percent_of_cleaning"));
+        assert_eq!(
+            keys(&result["ecc"]),
+            sorted(
+                "normal_writes medium_writes low_cost_writes low_cost_write_ratio normal_reads medium_reads \
+                 low_cost_reads low_cost_read_ratio low_cost_copy_ratio rewrites read_only_pages write_only_pages \
+                 overlapped_pages overlap_ratio window_overlap_ratio"
+            )
+        );
         assert_eq!(keys(&result["until"]), sorted("iterations host_bytes_written worn_out_blocks"));
         assert_eq!(keys(&result["series"][0]), sorted("seconds requests iops waf free_blocks mean_us p99_us"));
         assert_eq!(keys(&result["repeats"]), sorted("n metrics"));

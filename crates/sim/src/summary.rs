@@ -2,10 +2,11 @@
 //!
 //! Commands, memory and counters are read off the medium and the scheme; times are left to whoever measured them.
 
+use crate::ecc::Ecc;
 use crate::report::{self, Cache, EraseCount, Merges, SchemeResult, WearLevelling, ratio};
-use flash::{Cause, Op, Tally};
+use flash::{Cause, Mode, Op, Tally};
 use ftl::parts::wear::WEAR_LEVELLING;
-use ftl::{CacheCounters, Scheme, Settings, Value};
+use ftl::{CacheCounters, Scheme, Settings, Value, ecc_policy};
 
 /// What the host asked for, after requests were cut at page borders.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -58,8 +59,8 @@ pub struct Driven<'a> {
     pub pages_per_block: u32,
     /// Commands of the run.
     pub tally: &'a Tally,
-    /// Time that a command of each kind takes, in a block in SLC mode or in another, ns.
-    pub command_ns: &'a dyn Fn(Op, bool) -> u64,
+    /// Time that a command of each kind takes on a page of each mode, ns.
+    pub command_ns: &'a dyn Fn(Op, Mode) -> u64,
     /// Controller RAM by structure.
     pub memory: Vec<(&'static str, u64)>,
     /// The mapping cache.
@@ -100,14 +101,11 @@ impl Driven<'_> {
             erases,
             counts,
         } = self;
-        let us = |cause: Cause| {
-            let of = |op| {
-                let slc = tally.get_slc(cause, op);
-                let others = tally.get(cause, op) - slc;
-                (others as f64 * command_ns(op, false) as f64 + slc as f64 * command_ns(op, true) as f64) * 1e-3
-            };
-            Op::ALL.iter().map(|&op| of(op)).sum::<f64>()
+        let op_us = |cause: Cause, op: Op| {
+            let of = |mode: Mode| tally.of_mode(cause, op, mode) as f64 * command_ns(op, mode) as f64;
+            Mode::ALL.map(of).iter().sum::<f64>() * 1e-3
         };
+        let us = |cause: Cause| Op::ALL.iter().map(|&op| op_us(cause, op)).sum::<f64>();
         let mut result = SchemeResult {
             scheme: row.name.to_owned(),
             params: parameters(settings),
@@ -131,7 +129,13 @@ impl Driven<'_> {
             result.waf_bytes = ratio(programs + partial, host_pages);
             let cleaning: f64 = CLEANING.iter().map(|&cause| us(cause)).sum();
             result.cleaning_seconds = Some(cleaning * 1e-6);
-            let host_us = host_pages * command_ns(Op::Program, false) as f64 * 1e-3;
+            // A host page takes what its mode takes; where all have one mode, exactly that.
+            let normal_us = command_ns(Op::Program, Mode::Normal) as f64 * 1e-3;
+            let host_programs = tally.get(Cause::Host, Op::Program);
+            let host_us = match tally.of_mode(Cause::Host, Op::Program, Mode::Normal) {
+                normal if normal == host_programs => host_pages * normal_us,
+                _ => host_pages * op_us(Cause::Host, Op::Program) / host_programs as f64,
+            };
             result.war = ratio(host_us + cleaning, host_us);
             let [now, before] = erases;
             let counts: Vec<u64> = now.iter().zip(before).map(|(&now, &before)| u64::from(now - before)).collect();
@@ -145,6 +149,9 @@ impl Driven<'_> {
                     percent_of_cleaning: ratio(100.0 * levelling, cleaning),
                 });
             }
+        }
+        if settings.get(ecc_policy::POLICY.name).is_some_and(|policy| policy != ecc_policy::POLICY.default) {
+            result.ecc = Some(Ecc::of(tally));
         }
         if let Some(cache) = cache {
             result.cache = Some(Cache::of(cache.accesses, cache.hits, cache.writebacks));

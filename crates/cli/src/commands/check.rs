@@ -25,6 +25,7 @@ pub(super) fn check(args: &CheckArgs, stop: &AtomicBool, stdout: &mut dyn Write)
             Cuts::Number(count) => check::Cuts::Count(count),
         },
         buffer: args.buffer.clone(),
+        settings: args.set.clone(),
         threads: args.threads.unwrap_or(0),
         ..CheckConfig::new(scheme)
     };
@@ -48,7 +49,8 @@ pub(super) fn check(args: &CheckArgs, stop: &AtomicBool, stdout: &mut dyn Write)
         for failure in report.failures.iter().filter(|failure| !failure.replay.is_empty()) {
             let (replay, operations) = (&failure.replay, args.operations);
             let buffer = args.buffer.as_ref().map(|name| format!(" --buffer {name}")).unwrap_or_default();
-            let line = format!("ftlab check --scheme {scheme}{buffer} --operations {operations}");
+            let set: String = args.set.iter().map(|(name, value)| format!(" --set {name}={value}")).collect();
+            let line = format!("ftlab check --scheme {scheme}{buffer}{set} --operations {operations}");
             text += &format!("  {line} --replay {replay}\n");
         }
         crate::print(stdout, &text)?;

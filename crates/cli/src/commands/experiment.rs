@@ -13,7 +13,7 @@ use crate::per_request::PerRequest;
 use crate::progress::{self, Progress};
 use crate::units;
 use crate::workload::{GENERATED_BYTES, Opened, Origin, Space};
-use flash::device::{CellKind, Device};
+use flash::device::{CellKind, Device, PageTimes};
 use ftl::{Scheme, Settings, Value, buffer};
 use sim::device::DeviceSpec;
 use sim::experiment::{self, Config, Medium, Observer, Outcome, PartialPages, RunError, Unobserved, Until};
@@ -841,6 +841,12 @@ pub(super) fn device_fields(device: &Device) -> Fields {
             ("slc_partial_program_us".to_owned(), us(t.slc.partial_program_ns)),
             ("slc_erase_us".to_owned(), us(t.slc.erase_ns)),
         ]);
+    }
+    for (name, page) in [("low_cost", t.low_cost), ("medium", t.medium)] {
+        if page != (PageTimes { read_ns: t.read_ns, program_ns: t.program_ns }) {
+            fields.insert(format!("{name}_read_us"), us(page.read_ns));
+            fields.insert(format!("{name}_program_us"), us(page.program_ns));
+        }
     }
     if let Some(endurance) = device.endurance {
         fields.insert("endurance".to_owned(), endurance.into());

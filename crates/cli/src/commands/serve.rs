@@ -258,7 +258,7 @@ impl Watched {
             page_bytes: self.page_bytes,
             pages_per_block: disk.image().geometry().pages_per_block,
             tally: disk.tally(),
-            command_ns: &|op, slc| disk.command_ns(op, slc),
+            command_ns: &|op, mode| disk.command_ns(op, mode),
             memory: disk.memory(),
             cache: disk.cache(),
             counters: disk.counters(),

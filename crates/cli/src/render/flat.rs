@@ -31,6 +31,7 @@ const ORDER: &[&str] = &[
     "space_utilisation",
     "erase_count",
     "wear_levelling",
+    "ecc",
     "until",
     "sram_bytes",
     "sram",

@@ -2,7 +2,7 @@
 //! reader's light or dark scheme, and says every number of its plots in a table or a tooltip too.
 
 use super::table::{Estimates, columns, estimates};
-use super::{causes, headline, labels, meaning, mount, phrase, wear};
+use super::{causes, ecc, headline, labels, meaning, mount, phrase, wear};
 use crate::error::CliError;
 use crate::output;
 use crate::units;
@@ -43,6 +43,9 @@ pub fn render(report: &Report) -> String {
     }
     if let Some(rows) = wear::rows(report) {
         page.push_str(&section("How blocks were worn", &(small(rows) + &erases(report))));
+    }
+    if let Some(rows) = ecc::rows(report) {
+        page.push_str(&section("Error correction of host pages", &small(rows)));
     }
     if let Some(rows) = mount::rows(report) {
         page.push_str(&section("Mounting after a power cut", &small(rows)));

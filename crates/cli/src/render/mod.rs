@@ -4,6 +4,7 @@
 //! more than one face needs is here: how a run is called, and what the numbers mean in words.
 
 pub mod csv;
+mod ecc;
 mod flat;
 pub mod html;
 pub mod json;

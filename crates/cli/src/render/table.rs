@@ -1,7 +1,7 @@
 //! The table on the terminal: at most 100 columns, units in the headers, the best value of each column marked, and two
 //! sentences that say what the numbers mean.
 
-use super::{causes, headline, labels, meaning, mount, wear};
+use super::{causes, ecc, headline, labels, meaning, mount, wear};
 use crate::units;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 use sim::report::{Report, SchemeResult};
@@ -110,6 +110,10 @@ pub fn render(report: &Report, verbose: bool) -> String {
     text.push_str(&confidence(report));
     if verbose || wear::is_asked_for(report) {
         text.push_str(&worn(report));
+    }
+    if let Some(rows) = ecc::rows(report) {
+        text.push_str("\nerror correction of host pages, and mean response times:\n");
+        text.push_str(&small(rows));
     }
     if let Some(rows) = mount::rows(report) {
         text.push_str(

@@ -5,7 +5,7 @@
 
 use super::ecc::EccSpec;
 use super::layout::UNIT;
-use flash::device::{CellTimes, Device, Server, Timing};
+use flash::device::{CellTimes, Device, PageTimes, Server, Timing};
 use flash::{Geometry, ProgramOrder};
 
 /// What every image begins with.
@@ -86,6 +86,12 @@ impl Spec {
                 t.slc.erase_ns,
             );
         }
+        // Pages programmed with less effort take other times on few devices.
+        for (name, page) in [("low_cost", t.low_cost), ("medium", t.medium)] {
+            if page != (PageTimes { read_ns: t.read_ns, program_ns: t.program_ns }) {
+                text += &format!("{name}_read_ns={}\n{name}_program_ns={}\n", page.read_ns, page.program_ns);
+            }
+        }
         if let Some(endurance) = endurance {
             text += &format!("endurance={endurance}\n");
         }
@@ -134,6 +140,13 @@ impl Spec {
             ..defaults
         };
         let CellTimes { read_ns, oob_read_ns, program_ns, partial_program_ns, erase_ns } = cells("")?;
+        let page = |name: &str| match get(&format!("{name}_read_ns")) {
+            None => Some(PageTimes { read_ns, program_ns }),
+            Some(_) => Some(PageTimes {
+                read_ns: ns(&format!("{name}_read_ns"))?,
+                program_ns: ns(&format!("{name}_program_ns"))?,
+            }),
+        };
         let timing = Timing {
             read_ns,
             oob_read_ns,
@@ -141,6 +154,8 @@ impl Spec {
             partial_program_ns,
             erase_ns,
             slc: cells(if bits_per_cell > 1 { "slc_" } else { "" })?,
+            low_cost: page("low_cost")?,
+            medium: page("medium")?,
             page_transfer_ns: ns("page_transfer_ns")?,
             oob_transfer_ns: ns("oob_transfer_ns")?,
         };
@@ -244,7 +259,7 @@ mod tests {
     fn a_device_with_an_slc_mode_is_read_as_it_was_written() {
         let overrides = Overrides { capacity: Some(1 << 30), slc_nop: Some(8), ..Overrides::default() };
         let device = by_name("mlc-mt29f64g08cbaaa").unwrap().build(&overrides).unwrap();
-        assert_ne!(device.timing.slc, device.timing.cells(false));
+        assert_ne!(device.timing.slc, device.timing.cells(Mode::Normal));
         let spec = Spec { device, ..spec() };
         assert_eq!(Spec::decode(&spec.encode().unwrap()), Ok(spec));
     }

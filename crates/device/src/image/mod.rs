@@ -1066,6 +1066,10 @@ impl Flash for Image {
         self.pages(block).is_ok_and(|pages| pages.slc)
     }
 
+    fn mode_of(&mut self, ppn: Ppn) -> Mode {
+        self.page(ppn).map_or(Mode::Normal, |page| page.mode)
+    }
+
     /// The file remembers it, so that a scheme whose RAM is restored need not say it again.
     fn reserve_spare(&mut self, bytes: u32) {
         let before = self.standing.own;

@@ -109,7 +109,7 @@ impl Page {
         word(60) == crc32fast::hash(&bytes[..60])
             && word(40) == ppn.0
             && bytes[4] < 8
-            && bytes[5] < 3
+            && usize::from(bytes[5]) < Mode::ALL.len()
             && bytes[6] > 0
             && u32::from(bytes[7]) <= word(28).saturating_mul(4).min(3)
             && word(0) == word(36)
@@ -140,7 +140,7 @@ impl Page {
         let used = word(28) as usize * 4 - usize::from(bytes[7]);
         let page = Page {
             kind: KINDS[usize::from(bytes[4])],
-            mode: [Mode::Normal, Mode::LowCost, Mode::Slc][usize::from(bytes[5])],
+            mode: Mode::ALL[usize::from(bytes[5])],
             programs: bytes[6],
             version: long(8),
             program: long(16),

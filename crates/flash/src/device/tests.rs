@@ -26,6 +26,10 @@ const GIB4: Overrides = Overrides {
     slc_read_us: None,
     slc_program_us: None,
     slc_erase_us: None,
+    low_cost_read_us: None,
+    low_cost_program_us: None,
+    medium_read_us: None,
+    medium_program_us: None,
     server: None,
     endurance: None,
 };
@@ -159,7 +163,9 @@ fn golden_agrawal08() {
             page_transfer_ns: 105_600,
             oob_transfer_ns: 3_200,
             // Cells of one bit have no other mode.
-            slc: device.timing.cells(false),
+            slc: device.timing.cells(Mode::Normal),
+            low_cost: device.timing.low_cost,
+            medium: device.timing.medium,
         }
     );
     assert_eq!((device.server, device.spare, device.endurance), (Server::Parallel, 0.125, Some(100_000)));
@@ -199,7 +205,7 @@ fn golden_l74a() {
         partial_program_ns,
         erase_ns,
     };
-    assert_eq!((t.slc, t.cells(true)), (slc(25_000, 200_000, 200_000, 3_800_000), t.slc));
+    assert_eq!((t.slc, t.cells(Mode::Slc)), (slc(25_000, 200_000, 200_000, 3_800_000), t.slc));
     let own = Overrides {
         cell: Some(CellKind::Tlc),
         slc_nop: Some(8),
@@ -379,8 +385,8 @@ fn the_key_table_is_complete() {
     }
     assert_eq!(
         names.len(),
-        Overrides::default().missing().len() + 9,
-        "and capacity, endurance, two times, five of SLC mode"
+        Overrides::default().missing().len() + 13,
+        "and capacity, endurance, two times, five of SLC mode, two of each lesser effort"
     );
     names.sort_unstable();
     names.dedup();
@@ -388,4 +394,25 @@ fn the_key_table_is_complete() {
     for k in KEYS {
         assert!(!k.effect.is_empty() && !k.range.is_empty());
     }
+}
+
+#[test]
+fn pages_programmed_with_less_effort_have_times_of_their_own() {
+    let paper = preset("ecc-paper").build(&GIB4).unwrap().timing;
+    let times = |t: &Timing, mode| (t.cells(mode).read_ns, t.cells(mode).program_ns);
+    assert_eq!(times(&paper, Mode::Normal), (75_000, 1_300_000));
+    assert_eq!(times(&paper, Mode::LowCost), (140_000, 650_000));
+    assert_eq!(times(&paper, Mode::Medium), (107_500, 866_667));
+    // Its spare area and its erase are as ever.
+    let [low, normal] = [Mode::LowCost, Mode::Normal].map(|mode| paper.cells(mode));
+    assert_eq!((low.oob_read_ns, low.erase_ns), (normal.oob_read_ns, normal.erase_ns));
+    // Elsewhere no page differs, unless the user says so.
+    let plain = preset("agrawal08").build(&GIB4).unwrap().timing;
+    assert_eq!(times(&plain, Mode::LowCost), times(&plain, Mode::Normal));
+    assert_eq!(times(&plain, Mode::Medium), times(&plain, Mode::Normal));
+    let asked = Overrides { low_cost_program_us: Some(90.0), medium_read_us: Some(33.0), read_us: Some(30.0), ..GIB4 };
+    let asked = preset("agrawal08").build(&asked).unwrap().timing;
+    assert_eq!((times(&asked, Mode::LowCost), times(&asked, Mode::Medium)), ((30_000, 90_000), (33_000, 200_000)));
+    let wrong = preset("agrawal08").build(&Overrides { low_cost_read_us: Some(-1.0), ..GIB4 }).unwrap_err();
+    assert_eq!(wrong.key, "low_cost_read_us");
 }

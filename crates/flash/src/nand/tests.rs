@@ -488,3 +488,31 @@ fn bytes_of_a_scheme_count_as_the_simulators_memory() {
     let bytes = |chip: &Nand<Tags, Full>| chip.simulator_bytes().0;
     assert_eq!(bytes(&with_own_bytes()) - bytes(&chip::<Full>(ProgramOrder::Strict, 1)), 16 * 3);
 }
+
+#[test]
+fn host_pages_keep_their_mode_and_metadata_pages_have_none() {
+    let g = Geometry { blocks_per_die: 4, pages_per_block: 16, ..Geometry::default() }.checked().unwrap();
+    let mut chip = Nand::<NoData, Brief>::new(g);
+    let mut ppn = (0..).map(Ppn);
+    for kind in [Kind::Data, Kind::Log] {
+        for mode in [Mode::Normal, Mode::LowCost, Mode::Medium] {
+            let ppn = ppn.next().unwrap();
+            // The largest address that there is.
+            let oob = Oob { kind, mode, ..Oob::data(Lpn(Geometry::MAX_PAGES as u32 - 1), 0, 0) };
+            let Ok(()) = chip.program(ppn, oob, Payload::User(&()), Cause::Host);
+            assert_eq!(chip.read(ppn, Cause::Host).unwrap().0, oob);
+            assert_eq!(chip.mode_of(ppn), mode);
+            let to = Ppn(ppn.0 + 16);
+            let Ok(copy) = chip.copy(ppn, to, Cause::DataGc, |_, _| ());
+            assert_eq!((copy, chip.mode_of(to)), (oob, mode));
+        }
+    }
+    let (copied, Ok(())) = chip.copy_run(Ppn(0), 0b11_1111, Ppn(32), 1, Cause::DataGc, |_, _| ());
+    assert_eq!(copied, 6);
+    for (ppn, mode) in (32..).map(Ppn).zip([Mode::Normal, Mode::LowCost, Mode::Medium].repeat(2)) {
+        assert_eq!((chip.mode_of(ppn), chip.read(ppn, Cause::Host).unwrap().0.kind), (mode, Kind::Data));
+    }
+    let ppn = ppn.next().unwrap();
+    let Ok(()) = chip.program(ppn, Oob::translation(Tvpn(7), 0, 0), Payload::Meta(&[1]), Cause::TranslationUpdate);
+    assert_eq!(chip.mode_of(ppn), Mode::Normal);
+}

@@ -573,6 +573,10 @@ impl<F: Flash, S: Ftl<F>> Ftl<F> for Buffered<S, <F::User as HostData>::Store> {
         self.scheme.counters().into_iter().chain(own).collect()
     }
 
+    fn filling(&mut self, filling: bool) {
+        self.scheme.filling(filling);
+    }
+
     fn reset_counters(&mut self) {
         self.scheme.reset_counters();
         if let Some(buffer) = &mut self.buffer {

@@ -38,6 +38,10 @@
 //! A conversion (`convert.rs`) takes as many pages as it kills, and is begun only if that leaves all of this room; so
 //! is a move for wear levelling (`wear.rs`).
 //!
+//! With `ecc`, a policy says in which mode each host page is programmed, and a read may order that its page be written
+//! anew (parts/ecc.rs): a rewrite takes room as a host write does, and changes the entry that the read has cached.
+//! Translation pages are programmed in normal mode.
+//!
 //! Departures that all schemes of the family share: striping over dies; `net-gain` (the papers' rule is
 //! `victims = plain`); the watermark and everything else that lets them be mounted from flash (docs/recovery.md); TRIM.
 
@@ -54,6 +58,7 @@ pub mod parameters;
 pub(crate) mod testing;
 mod wear;
 
+use crate::parts::ecc::Ecc;
 use crate::parts::space::{self, Space, TranslationBlocks};
 use crate::{CacheCounters, ConfigError, Error, Ftl, Loader, MountReport, Saver, Settings};
 use alloc::collections::BTreeSet;
@@ -62,7 +67,9 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use cache::{Cache, Entry, Shape};
-use flash::{Cause, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Oob, Payload, Ppn, Tvpn};
+use flash::{
+    Cause, Collection, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Mode, Oob, Payload, Ppn, Store as _, Tvpn,
+};
 use map::{Counters, Map, Page, Store, Update};
 
 /// The write stream of data pages, the host's and the collected ones.
@@ -208,6 +215,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
         if slc(settings) {
             space.set_slc(TRANSLATION);
         }
+        space.ecc = Ecc::of(settings, &g, shape.logical_pages);
         Demand {
             cache,
             map: Map {
@@ -326,27 +334,100 @@ impl<C: Cache, S: Store> Demand<C, S> {
         stream.turn()
     }
 
+    /// Finds a page that is about to be read.
+    #[inline(always)]
+    fn seek<F: Flash>(&mut self, flash: &mut F, lpn: Lpn) -> Result<Ppn, Error<F::Fault>> {
+        self.convert_pending(flash)?;
+        let full = self.needs_room() && self.make_room_to_read(flash)?;
+        if full {
+            return self.look_up(flash, lpn);
+        }
+        let slot = self.translate(flash, lpn)?;
+        if C::CONVERTS
+            && let Some(block) = self.cache.was_read(lpn)
+        {
+            self.pending = block;
+        }
+        Ok(self.cache.get(slot, lpn))
+    }
+
     /// Reads a page; the data lies on the medium.
     #[inline]
     fn fetch<'f, F: Flash>(&mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
-        self.convert_pending(flash)?;
-        let full = self.needs_room() && self.make_room_to_read(flash)?;
-        let ppn = if full {
-            self.look_up(flash, lpn)?
-        } else {
-            let slot = self.translate(flash, lpn)?;
-            if C::CONVERTS
-                && let Some(block) = self.cache.was_read(lpn)
-            {
-                self.pending = block;
-            }
-            self.cache.get(slot, lpn)
-        };
+        let ppn = self.seek(flash, lpn)?;
         if ppn == Ppn::NONE {
             return Ok(None);
         }
         let (_, data) = flash.read(ppn, Cause::Host)?;
         Ok(Some(data.user()))
+    }
+
+    /// Reads a page that is read so often that it is rewritten if it was programmed with low cost (parts/ecc.rs).
+    #[cold]
+    fn read_hot<'f, F: Flash>(&'f mut self, flash: &mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
+        let ppn = self.seek(flash, lpn)?;
+        if ppn == Ppn::NONE {
+            return Ok(None);
+        }
+        let (oob, data) = flash.read(ppn, Cause::Host)?;
+        let held = self.map.space.ecc().hold::<F>(data.user());
+        let rewritten = if oob.mode == Mode::LowCost && self.map.space.doomed.is_empty() {
+            self.rewrite(flash, Oob { mode: Mode::Normal, ..oob }, held.get(0))
+        } else {
+            Ok(())
+        };
+        let data = self.map.space.ecc().keep(held);
+        rewritten.map(|()| Some(data))
+    }
+
+    /// Programs a page anew, beside the request that it was read for. Without room, it stays as it is.
+    fn rewrite<F: Flash>(&mut self, flash: &mut F, oob: Oob, data: &F::User) -> Result<(), Error<F::Fault>> {
+        let mut beside = Collection::on(flash);
+        if self.needs_room() && self.make_room_to_read(&mut *beside)? {
+            return Ok(());
+        }
+        // The read has looked it up: this is no access of the cache.
+        self.modifying = oob.address;
+        let slot = self.translate(&mut *beside, oob.lpn())?;
+        match self.place(&mut *beside, slot, oob, data, Cause::EccRewrite) {
+            Err(Error::Full) => Ok(()),
+            placed => placed,
+        }
+    }
+
+    /// Programs a host page, and points its entry at it.
+    #[inline(always)]
+    fn place<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        slot: C::Slot,
+        mut oob: Oob,
+        data: &F::User,
+        cause: Cause,
+    ) -> Result<(), Error<F::Fault>> {
+        let lpn = oob.lpn();
+        let lane = self.lane(lpn);
+        let to = loop {
+            let space = &mut self.map.space;
+            let to = space.page_on(flash, DATA, lane)?;
+            if let Err(error) = self.cache.prepare(flash, &mut self.map, slot, lpn, to) {
+                self.map.space.give_back(DATA, to);
+                return Err(error);
+            }
+            let space = &mut self.map.space;
+            oob.program = space.number();
+            match flash.program(to, oob, Payload::User(data), cause) {
+                Ok(()) => break to,
+                Err(fault) if fault.kind() == FaultKind::ProgramFailed => space.abandon(to),
+                Err(fault) => return Err(fault.into()),
+            }
+        };
+        let old = self.cache.get(slot, lpn);
+        self.cache.set(slot, lpn, to);
+        if old != Ppn::NONE {
+            self.map.space.blocks.kill(old);
+        }
+        Ok(())
     }
 
     /// The lane whose next page lies behind the page of the LPN before, or the one that was not used for longest.
@@ -483,6 +564,12 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
         Ok(Self::mount_on(flash, logical_pages, settings, BTreeSet::new()))
     }
 
+    fn filling(&mut self, filling: bool) {
+        if let Some(ecc) = &mut self.map.space.ecc {
+            ecc.filling(filling);
+        }
+    }
+
     #[inline(always)]
     fn request(&mut self, first: Lpn, pages: u32) {
         self.cache.request(first, pages);
@@ -490,6 +577,9 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
 
     #[inline]
     fn read<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
+        if self.map.space.ecc.as_mut().is_some_and(|ecc| ecc.was_read(lpn)) {
+            return self.read_hot(flash, lpn);
+        }
         self.fetch(flash, lpn)
     }
 
@@ -516,28 +606,8 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
         self.map.space.blocks.clock += 1;
         let slot = self.translate(flash, lpn)?;
         self.version += 1;
-        let lane = self.lane(lpn);
-        let to = loop {
-            let space = &mut self.map.space;
-            let to = space.page_on(flash, DATA, lane)?;
-            if let Err(error) = self.cache.prepare(flash, &mut self.map, slot, lpn, to) {
-                self.map.space.give_back(DATA, to);
-                return Err(error);
-            }
-            let space = &mut self.map.space;
-            let oob = Oob::data(lpn, self.version, space.number());
-            match flash.program(to, oob, Payload::User(data), Cause::Host) {
-                Ok(()) => break to,
-                Err(fault) if fault.kind() == FaultKind::ProgramFailed => space.abandon(to),
-                Err(fault) => return Err(fault.into()),
-            }
-        };
-        let old = self.cache.get(slot, lpn);
-        self.cache.set(slot, lpn, to);
-        if old != Ppn::NONE {
-            self.map.space.blocks.kill(old);
-        }
-        Ok(())
+        let oob = Oob { mode: self.map.space.host_mode(lpn), ..Oob::data(lpn, self.version, 0) };
+        self.place(flash, slot, oob, data, Cause::Host)
     }
 
     fn trim(&mut self, flash: &mut F, first: Lpn, count: u32) -> Result<(), Error<F::Fault>> {

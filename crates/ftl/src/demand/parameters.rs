@@ -128,6 +128,18 @@ macro_rules! demand_parameters {
             $crate::parts::wear::BET_K,
             $crate::parts::wear::BET_THRESHOLD,
             $crate::schemes::page::DURABLE_TRIM,
+            $crate::ecc_policy::POLICY,
+            $crate::ecc_policy::FILL,
+            $crate::ecc_policy::MARGIN,
+            $crate::ecc_policy::REWRITE,
+            $crate::ecc_policy::WRITE_ONLY,
+            $crate::ecc_policy::PAIRS,
+            $crate::ecc_policy::HASHES,
+            $crate::ecc_policy::BITS,
+            $crate::ecc_policy::WEIGHT,
+            $crate::ecc_policy::DECAY,
+            $crate::ecc_policy::NEXT_PAIR,
+            $crate::ecc_policy::HISTORY,
             $crate::parts::space::SEED,
         ]
     };

@@ -45,6 +45,12 @@ impl Lanes {
         self.turn
     }
 
+    /// Gives the turn to the lane of a number, counted round.
+    #[inline(always)]
+    pub fn turn_to(&mut self, number: usize) {
+        self.turn = number % self.lanes.len();
+    }
+
     /// Passes the turn on.
     #[inline(always)]
     pub fn advance(&mut self) {

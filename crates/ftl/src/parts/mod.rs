@@ -4,6 +4,7 @@ pub mod blocks;
 pub mod cache;
 pub mod census;
 pub mod copies;
+pub mod ecc;
 pub mod free_list;
 pub mod holdings;
 pub mod lanes;

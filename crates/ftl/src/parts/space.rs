@@ -7,6 +7,7 @@
 use crate::gc::{self, GcPolicy};
 use crate::parts::blocks::{Blocks, FoundState, FreeOrder};
 use crate::parts::census::Census;
+use crate::parts::ecc::Ecc;
 use crate::parts::lanes::Lanes;
 use crate::parts::wear::{Mode as WearMode, Task, Wear};
 use crate::{Error, Loader, Parameter, Range as Values, Saver, Settings, Value};
@@ -130,6 +131,8 @@ pub struct Space {
     pub program: u64,
     /// Blocks of translation pages, for schemes that have them.
     pub translation: Option<TranslationBlocks>,
+    /// Who says in which mode host pages are programmed, if not all in normal mode.
+    pub ecc: Option<Box<Ecc>>,
     wear: Wear,
     /// While a cold block is being moved: the block that is to be opened next, if it is free on the die.
     worn: Option<Block>,
@@ -154,6 +157,7 @@ impl Clone for Space {
             policy: self.policy.boxed(),
             doomed: self.doomed.clone(),
             translation: self.translation.clone(),
+            ecc: self.ecc.clone(),
             wear: self.wear.clone(),
             ..*self
         }
@@ -179,6 +183,7 @@ impl Space {
             high: if high == 0 { low + 1 } else { high },
             program: 1,
             translation: None,
+            ecc: None,
             wear: Wear::new(settings, geometry.block_count()),
             worn: None,
         }
@@ -202,6 +207,20 @@ impl Space {
     /// Pages that a block of a stream holds.
     pub fn block_pages(&self, stream: usize) -> u32 {
         self.streams[stream].block_pages(self.blocks.geometry())
+    }
+
+    /// The part that asks the policy.
+    ///
+    /// # Panics
+    /// If there is none: only what the part has ordered asks for it.
+    pub fn ecc(&mut self) -> &mut Ecc {
+        self.ecc.as_mut().expect("a policy has ordered this")
+    }
+
+    /// The host writes a page: the mode to program it in.
+    #[inline(always)]
+    pub fn host_mode(&mut self, lpn: Lpn) -> Mode {
+        self.ecc.as_mut().map_or(Mode::Normal, |ecc| ecc.written(lpn))
     }
 
     /// Takes factory-bad blocks out of service on a fresh device.
@@ -393,9 +412,12 @@ impl Space {
     ) -> Result<Run<F::Fault>, Error<F::Fault>> {
         let (lane, run) = self.run_on(flash, stream, die)?;
         let live = lowest_bits(bits, run.len() as u32);
-        let (count, result) = flash.copy_run(from, live, Ppn(run.start), self.program, cause, |lpn, to| {
-            moved((to.0 - run.start) as usize, lpn);
-        });
+        let to = Ppn(run.start);
+        let (program, moved) = (self.program, |lpn, to: Ppn| moved((to.0 - run.start) as usize, lpn));
+        let (count, result) = match &self.ecc {
+            None => flash.copy_run(from, live, to, program, cause, moved),
+            Some(ecc) => ecc.copy_run(flash, from, live, to, program, cause, moved),
+        };
         let end = run.start + count;
         let dead = lowest_bits(live, count);
         self.streams[stream].take_until(lane, end);
@@ -615,6 +637,9 @@ impl Space {
         let lanes: u64 = self.streams.iter().map(Lanes::memory).sum();
         let listed = self.doomed.len() + self.translation.as_ref().map_or(0, |t| t.closed.len());
         out.push(("open blocks and counters", lanes + 8 + listed as u64 * 4 + 8 + 32));
+        if let Some(ecc) = &self.ecc {
+            out.extend(ecc.memory());
+        }
         if self.wear.mode() != WearMode::Off {
             out.push(("wear levelling", self.wear.memory()));
         }
@@ -633,6 +658,9 @@ impl Space {
         }
         out.u64(self.program);
         self.wear.save(out);
+        if let Some(ecc) = &self.ecc {
+            ecc.save(out);
+        }
         if let Some(rng) = self.policy.boxed().rng() {
             rng.state().iter().for_each(|&word| out.u64(word));
         }
@@ -653,6 +681,9 @@ impl Space {
         }
         space.program = from.u64();
         space.wear.load(space.blocks.erase_counts(), |block| space.blocks.is_bad(block), from);
+        if let Some(ecc) = &mut space.ecc {
+            ecc.load(from);
+        }
         if let Some(rng) = space.policy.rng() {
             *rng = Rng::from_state([from.u64(), from.u64(), from.u64(), from.u64()]);
         }

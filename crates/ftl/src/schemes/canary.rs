@@ -53,6 +53,9 @@ impl<F: Flash> Ftl<F> for Canary {
     fn memory(&self) -> Vec<(&'static str, u64)> {
         Ftl::<F>::memory(&self.0)
     }
+    fn filling(&mut self, filling: bool) {
+        Ftl::<F>::filling(&mut self.0, filling);
+    }
     fn reset_counters(&mut self) {
         Ftl::<F>::reset_counters(&mut self.0);
     }

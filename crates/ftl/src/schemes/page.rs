@@ -30,6 +30,9 @@
 //! follow, at the rate that empties it just before its die runs out of room. The last free block of a die is opened by
 //! collections that run to their end only, which mounting relies on (docs/recovery.md).
 //!
+//! With `ecc`, a policy says in which mode each host page is programmed and each copy of a collection, and a read may
+//! order that its page be written anew (parts/ecc.rs). Such a rewrite takes room as a host write does.
+//!
 //! Wear levelling, if it is on, moves a cold block's pages between two collections and as they do: page/wear.rs.
 //!
 //! # Departures
@@ -37,7 +40,9 @@
 //! Striping over dies and `gc-spread` are not in the papers, and both are parameters of the run (one die;
 //! `gc-spread = off`). Durable TRIM is ours (docs/recovery.md).
 
+use crate::ecc_policy;
 use crate::gc;
+use crate::parts::ecc::Ecc;
 use crate::parts::space::{self, Fate, MOST_MOVED, Space, lowest_bits};
 use crate::parts::tombstones::{self, Tombstone, Tombstones};
 use crate::parts::wear as wear_levelling;
@@ -51,6 +56,7 @@ use flash::{
     Block, Cause, Collection, Die, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Mode, Oob, Payload, Ppn, prefetch,
 };
 
+mod ecc;
 mod survey;
 mod wear;
 use survey::Survey;
@@ -91,11 +97,24 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         range: Range::Count(1, 2),
         source: "FlashSim has 1",
     },
+    STRIPE_BY,
     wear_levelling::WEAR_LEVELLING,
     wear_levelling::WEAR_THRESHOLD,
     wear_levelling::BET_K,
     wear_levelling::BET_THRESHOLD,
     DURABLE_TRIM,
+    ecc_policy::POLICY,
+    ecc_policy::FILL,
+    ecc_policy::MARGIN,
+    ecc_policy::REWRITE,
+    ecc_policy::WRITE_ONLY,
+    ecc_policy::PAIRS,
+    ecc_policy::HASHES,
+    ecc_policy::BITS,
+    ecc_policy::WEIGHT,
+    ecc_policy::DECAY,
+    ecc_policy::NEXT_PAIR,
+    ecc_policy::HISTORY,
     space::SEED,
 ];
 
@@ -106,6 +125,15 @@ pub(super) const SPREAD: Parameter = Parameter {
     default: Value::Switch(true),
     range: Range::Switch,
     source: "ftlab",
+};
+
+const STRIPE_BY: Parameter = Parameter {
+    name: "stripe-by",
+    summary: "the die that a host page goes to: each in turn, or the remainder of its address, if that die has room",
+    unit: "",
+    default: Value::Word("turn"),
+    range: Range::Words(&["turn", "address"]),
+    source: "turn ftlab; address DiskSim's SSD extension",
 };
 
 pub(super) const DURABLE_TRIM: Parameter = Parameter {
@@ -159,6 +187,7 @@ pub struct Page {
     gc: usize,
     /// The collection in progress on each die; empty unless collections are spread.
     progress: Vec<Progress>,
+    by_address: bool,
     durable_trim: bool,
     tombstones: Tombstones,
     /// Versions given so far.
@@ -175,11 +204,14 @@ impl Page {
 
     fn blank(g: Geometry, logical_pages: u32, settings: &Settings) -> Page {
         let spread = if settings.switch("gc-spread") { g.die_count() as usize } else { 0 };
+        let mut space = Space::new(g, settings, &Self::streams(&g, settings));
+        space.ecc = Ecc::of(settings, &g, logical_pages);
         Page {
             map: vec![NONE; logical_pages as usize],
-            space: Space::new(g, settings, &Self::streams(&g, settings)),
+            space,
             gc: settings.count("streams") as usize - 1,
             progress: vec![IDLE; spread],
+            by_address: settings.word(STRIPE_BY.name) == "address",
             durable_trim: settings.switch("durable-trim"),
             tombstones: Tombstones::default(),
             version: 0,
@@ -219,6 +251,9 @@ impl Page {
         data: Payload<'_, F::User>,
         cause: Cause,
     ) -> Result<(Ppn, usize), Error<F::Fault>> {
+        if self.by_address {
+            self.space.streams[HOST].turn_to(oob.address as usize);
+        }
         loop {
             let (to, lane) = match self.space.streams[HOST].take_in_turn() {
                 Some(taken) => taken,
@@ -689,14 +724,32 @@ impl<F: Flash> Ftl<F> for Page {
         Ok(Self::mount_on(flash, logical_pages, settings))
     }
 
+    fn filling(&mut self, filling: bool) {
+        if let Some(ecc) = &mut self.space.ecc {
+            ecc.filling(filling);
+        }
+    }
+
     #[inline]
-    fn read<'f>(&mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
+    fn read<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
         let entry = self.map[lpn.index()];
+        let hot = self.space.ecc.as_mut().is_some_and(|ecc| ecc.was_read(lpn));
         if entry >= TRIMMED {
             return Ok(None);
         }
+        if hot {
+            return self.read_hot(flash, lpn).map(Some);
+        }
         let (_, data) = flash.read(Ppn(entry), Cause::Host)?;
         Ok(Some(data.user()))
+    }
+
+    fn read_to_modify<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
+        // The host has not asked for it, and the page is about to be written.
+        match self.map[lpn.index()] {
+            TRIMMED.. => Ok(None),
+            page => Ok(Some(flash.read(Ppn(page), Cause::Host)?.1.user())),
+        }
     }
 
     fn is_mapped(&self, lpn: Lpn) -> Option<bool> {
@@ -710,7 +763,8 @@ impl<F: Flash> Ftl<F> for Page {
         }
         self.space.blocks.clock += 1;
         self.version += 1;
-        let (to, die) = self.put(flash, Oob::data(lpn, self.version, 0), Payload::User(data), Cause::Host)?;
+        let oob = Oob { mode: self.space.host_mode(lpn), ..Oob::data(lpn, self.version, 0) };
+        let (to, die) = self.put(flash, oob, Payload::User(data), Cause::Host)?;
         self.point(lpn.index(), to.0);
         // The write is done: if there is no room to go on collecting, a later one will be refused.
         match self.pay(flash, die) {
@@ -916,6 +970,25 @@ mod tests {
             "W 0.0 data 0 host",
         ];
         assert_eq!(lines, expected);
+    }
+
+    /// Consecutive and scattered pages over four dies: in turn whatever they are, or each to the die of its remainder.
+    #[test]
+    fn pages_go_round_the_dies_in_turn_or_by_address() {
+        let g = Geometry { dies: 4, blocks_per_die: 8, pages_per_block: 4, ..Geometry::default() }.checked().unwrap();
+        for (by, expected) in [("turn", [0, 1, 2, 3, 0, 1]), ("address", [0, 1, 2, 1, 1, 3])] {
+            let mut flash = Nand::<NoData, Brief>::new(g);
+            let mut page = Page::format(&mut flash, 32, &settings(&[("stripe-by", by)])).unwrap().unwrap();
+            let dies = [0, 1, 2, 5, 9, 7].map(|lpn| {
+                page.write(&mut flash, Lpn(lpn), &()).unwrap();
+                g.die_of(g.block_of(Ppn(page.map[lpn as usize]))).index()
+            });
+            assert_eq!(dies, expected, "{by}");
+            for time in 0..2000 {
+                page.write(&mut flash, Lpn(time * 7 % 32), &()).unwrap();
+            }
+            page.audit(&mut flash).unwrap();
+        }
     }
 
     #[test]

@@ -67,6 +67,21 @@ fn wear_levelling_holds_in_every_mode() {
     }
 }
 
+/// Pages are rewritten all the time, and power is cut while they are; copies of collections change their mode.
+#[test]
+fn differentiated_error_correction_holds() {
+    for scheme in ["page", "dftl"] {
+        for (policy, rewrites) in [("differentiated", true), ("agcr", false)] {
+            let settings = [("ecc", policy), ("ecc-n", "0"), ("ecc-decay", "8")];
+            let settings = settings.map(|(name, value)| (name.to_string(), value.to_string())).to_vec();
+            let report = checked(&CheckConfig { settings, ..brief(scheme) }).unwrap();
+            assert!(report.passed(), "{policy}: {report}");
+            let cuts = report.by_cause.get(&Cause::EccRewrite).copied().unwrap_or(0);
+            assert_eq!(cuts > 50, rewrites, "{scheme}, {policy}: {cuts} cuts of rewrites: {report}");
+        }
+    }
+}
+
 /// Seeds that failed once, each with every cut: what broke and why. The devices, settings and mixes are those that
 /// failed; the operations were of single pages then and are other ones now. The first three have unit tests too.
 const FAILED_ONCE: &[(&str, u64, &str)] = &[

@@ -38,6 +38,15 @@ const DERIVED: &[(&str, Derive)] = &[
     }),
     ("cleaning_us", |result| Some(1e6 * number(result, "cleaning_seconds")?)),
     ("map_lookups", |result| Some(number(result, "extra.map_hits")? + number(result, "extra.map_misses")?)),
+    ("touched_pages", |result| {
+        let kinds = ["read_only", "write_only", "overlapped"];
+        kinds.iter().map(|kind| number(result, &format!("ecc.{kind}_pages"))).sum()
+    }),
+    ("rewrites_per_1000_reads", |result| {
+        let reads = ["normal", "medium", "low_cost"].iter().map(|kind| number(result, &format!("ecc.{kind}_reads")));
+        let share = 1e3 * number(result, "ecc.rewrites")? / reads.sum::<Option<f64>>()?;
+        share.is_finite().then_some(share)
+    }),
     ("evictions", |result| Some(number(result, "extra.clean_evictions")? + number(result, "extra.dirty_evictions")?)),
 ];
 
@@ -60,6 +69,7 @@ const BEGINNINGS: &[&str] = &[
     "space_utilisation",
     "erase_count",
     "wear_levelling",
+    "ecc",
     "until",
     "sram_bytes",
     "sram",

@@ -1,0 +1,166 @@
+//! The policy of S3, section IV.B: modes by how hot a page is for reads and for writes.
+//!
+//! | class | reads | writes | programmed |
+//! |---|---|---|---|
+//! | write-only | 0 | > 0 | low cost |
+//! | overlapped | > 0 | > 0 | low cost if writes − reads > m, else normal |
+//! | read-only | > 0 | 0 | normal |
+//! | neither | 0 | 0 | normal |
+//!
+//! The last two classes meet copies of collections only, for a host write is noted before it is judged. (The paper does
+//! not name the fourth.) A read notes itself, and a page programmed with low cost whose reads are then hotter than n is
+//! rewritten in normal mode. Both comparisons are strict, as "exceeds" says.
+
+use super::separator::{Access, Separator, Shape};
+use super::{EccPolicy, EccRow};
+use crate::{Loader, Parameter, Range, Saver, Settings, Value};
+use alloc::boxed::Box;
+use flash::{Lpn, Mode};
+
+/// `ecc-m`: m.
+pub const MARGIN: Parameter = Parameter {
+    name: "ecc-m",
+    summary: "a page that is read and written is programmed with low cost if writes are hotter than reads by more (m)",
+    unit: "hotness",
+    default: Value::Real(1.0),
+    range: Range::Real(-5.0, 5.0),
+    source: "S3 section IV.B",
+};
+
+/// `ecc-n`: n.
+pub const REWRITE: Parameter = Parameter {
+    name: "ecc-n",
+    summary: "a page programmed with low cost is rewritten if its reads are hotter than this (n); 5 for never",
+    unit: "hotness",
+    default: Value::Real(4.0),
+    range: Range::Real(0.0, 5.0),
+    source: "S3 section IV.B",
+};
+
+/// `ecc-write-only`: the rule for pages that are only written.
+pub const WRITE_ONLY: Parameter = Parameter {
+    name: "ecc-write-only",
+    summary: "pages that are only written are programmed with low cost; off, ecc-m decides about them too",
+    unit: "",
+    default: Value::Switch(true),
+    range: Range::Switch,
+    source: "S3 section IV.B; the switch is ours",
+};
+
+pub(super) const ROW: EccRow = EccRow {
+    name: "differentiated",
+    summary: "pages that are written more than read with low cost and LDPC, the others in normal mode with BCH",
+    source: "S3 (Xia et al.)",
+    make: |_, settings| Box::new(Differentiated::new(settings)),
+};
+
+#[derive(Clone, Debug)]
+struct Differentiated {
+    separator: Separator,
+    margin: f64,
+    rewrite: f64,
+    write_only: bool,
+}
+
+impl Differentiated {
+    fn new(settings: &Settings) -> Differentiated {
+        Differentiated {
+            separator: Separator::new(Shape::of(settings)),
+            margin: settings.real(MARGIN.name),
+            rewrite: settings.real(REWRITE.name),
+            write_only: settings.switch(WRITE_ONLY.name),
+        }
+    }
+}
+
+impl EccPolicy for Differentiated {
+    fn written(&mut self, lpn: Lpn) -> Mode {
+        self.separator.note(Access::Write, lpn);
+        self.copied(lpn)
+    }
+
+    fn was_read(&mut self, lpn: Lpn) -> bool {
+        self.separator.note(Access::Read, lpn);
+        self.separator.hotness(Access::Read, lpn) > self.rewrite
+    }
+
+    fn copied(&self, lpn: Lpn) -> Mode {
+        let [read, write] = [Access::Read, Access::Write].map(|access| self.separator.hotness(access, lpn));
+        let write_only = self.write_only && read == 0.0;
+        if write > 0.0 && (write_only || write - read > self.margin) { Mode::LowCost } else { Mode::Normal }
+    }
+
+    fn unknown(&self) -> Mode {
+        Mode::Normal
+    }
+
+    fn rewrites(&self) -> bool {
+        true
+    }
+
+    fn memory(&self) -> u64 {
+        self.separator.memory()
+    }
+
+    fn save(&self, out: &mut Saver) {
+        self.separator.save(out);
+    }
+
+    fn load(&mut self, from: &mut Loader<'_>) {
+        self.separator.load(from);
+    }
+
+    fn boxed(&self) -> Box<dyn EccPolicy + Send> {
+        Box::new(self.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::PARAMETERS;
+    use super::*;
+
+    fn policy(pairs: &[(&str, &str)]) -> Differentiated {
+        let mut settings = Settings::defaults(&PARAMETERS);
+        pairs.iter().for_each(|(name, value)| settings.set(&PARAMETERS, name, value).unwrap());
+        Differentiated::new(&settings)
+    }
+
+    const X: Lpn = Lpn(77);
+
+    /// The specification's example: what each write is programmed as, and the read that asks for a rewrite.
+    #[test]
+    fn worked_example_of_the_specification() {
+        let mut policy = policy(&[]);
+        assert_eq!([policy.written(X), policy.written(X)], [Mode::LowCost; 2]);
+        assert!(!policy.was_read(X));
+        assert_eq!(policy.written(X), Mode::LowCost, "3.5 − 1.5 > 1");
+        assert_eq!([(); 3].map(|()| policy.was_read(X)), [false, false, true]);
+        assert!(policy.was_read(X), "it stays hot; there is nothing left to rewrite");
+        assert_eq!(policy.written(X), Mode::Normal, "5 − 5");
+    }
+
+    #[test]
+    fn the_four_classes_and_the_margin() {
+        let mut policy = policy(&[("ecc-m", "1")]);
+        assert_eq!(policy.copied(X), Mode::Normal, "neither");
+        policy.was_read(X);
+        assert_eq!(policy.copied(X), Mode::Normal, "read-only");
+        // Reads 0.5; writes 1.0, 2.5, 4.5: the second is hotter by 2, the first by 0.5.
+        assert_eq!([policy.written(X), policy.written(X)], [Mode::Normal, Mode::LowCost]);
+        assert_eq!(policy.written(Lpn(5)), Mode::LowCost, "write-only");
+        assert_eq!(policy.copied(Lpn(5)), Mode::LowCost);
+    }
+
+    #[test]
+    fn thresholds_at_their_ends_switch_it_off() {
+        let mut never = policy(&[("ecc-n", "5")]);
+        assert!((0..40).all(|_| !never.was_read(X)));
+        let mut baseline = policy(&[("ecc-m", "5"), ("ecc-write-only", "off")]);
+        for i in 0..40 {
+            assert_eq!(baseline.written(X), Mode::Normal);
+            assert_eq!(baseline.written(Lpn(i)), Mode::Normal);
+        }
+        assert_eq!(baseline.separator.hotness(Access::Write, X), 5.0, "5 − 0 is not more than 5");
+    }
+}

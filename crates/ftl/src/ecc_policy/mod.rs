@@ -1,0 +1,163 @@
+//! Differentiated error correction: policies that say with how much effort each host page is programmed, one file each,
+//! and their table.
+//!
+//! The problem: a program in large steps is fast and leaves many bit errors, which only a strong code corrects, and
+//! that code makes reads slow (S3, section I). So pages that are written more than read are best programmed in large
+//! steps and protected by LDPC ([`Mode::LowCost`]), pages that are read more than written in small steps and by BCH
+//! ([`Mode::Normal`]). Which is which changes over time, and a policy follows it.
+//!
+//! ```text
+//!   host write ──▶ written(LPN) ──▶ mode of the program
+//!   host read  ──▶ was_read(LPN) ─▶ if the page turns out to be a low-cost one: rewrite it?
+//!   collection ──▶ copied(LPN) ───▶ mode of the copy
+//! ```
+//!
+//! A policy is pure logic over LPNs. Which mode a page has stands in its spare area and nowhere else, so that a mount
+//! has nothing to restore: a policy starts anew. What the modes cost is the device's matter. [`Space`] asks the policy
+//! for the schemes that have one.
+//!
+//! [`Space`]: crate::parts::space::Space
+
+mod agcr;
+mod differentiated;
+mod separator;
+mod uniform;
+
+pub use agcr::HISTORY;
+pub use differentiated::{MARGIN, REWRITE, WRITE_ONLY};
+pub use separator::{Access, BITS, DECAY, HASHES, NEXT_PAIR, PAIRS, Separator, Shape, WEIGHT};
+
+use crate::{Loader, Parameter, Range, Saver, Settings, Value};
+use alloc::boxed::Box;
+use core::fmt::Debug;
+use flash::{Lpn, Mode};
+
+/// `ecc`: the policy.
+pub const POLICY: Parameter = Parameter {
+    name: "ecc",
+    summary: "how host pages are programmed and protected: none for all alike, in normal mode; or a policy",
+    unit: "",
+    default: Value::Word("none"),
+    range: Range::Words(NAMES),
+    source: "S3",
+};
+
+/// `ecc-fill`: what a policy makes of the fill.
+pub const FILL: Parameter = Parameter {
+    name: "ecc-fill",
+    summary: "how pages are programmed while the device is being filled: as if nothing were known of them, or as the \
+              policy says, to which each is then a page that is only written",
+    unit: "",
+    default: Value::Word("unknown"),
+    range: Range::Words(&["unknown", "policy"]),
+    source: "ftlab; S3 is silent",
+};
+
+/// Every parameter of every policy, for the rows of schemes that take one.
+pub const PARAMETERS: [Parameter; 12] =
+    [POLICY, FILL, MARGIN, REWRITE, WRITE_ONLY, PAIRS, HASHES, BITS, WEIGHT, DECAY, NEXT_PAIR, HISTORY];
+
+/// Decides about the mode of each host page. Only accesses of the host teach it anything.
+pub trait EccPolicy: Debug {
+    /// The host writes a page: the mode to program it in.
+    fn written(&mut self, lpn: Lpn) -> Mode;
+    /// The host reads a page: whether it is to be rewritten in normal mode, if it has been programmed with low cost.
+    fn was_read(&mut self, lpn: Lpn) -> bool;
+    /// A page is copied: the mode of the copy.
+    fn copied(&self, lpn: Lpn) -> Mode;
+    /// The mode of a page of which nothing is known.
+    fn unknown(&self) -> Mode;
+    /// Whether [`EccPolicy::was_read`] ever asks for a rewrite, for which a page is held in RAM.
+    fn rewrites(&self) -> bool {
+        false
+    }
+    /// Controller RAM, bytes.
+    fn memory(&self) -> u64;
+    /// Writes its state.
+    fn save(&self, out: &mut Saver);
+    /// Reads it back, into a new policy.
+    fn load(&mut self, from: &mut Loader<'_>);
+    /// A copy.
+    fn boxed(&self) -> Box<dyn EccPolicy + Send>;
+}
+
+impl Clone for Box<dyn EccPolicy + Send> {
+    fn clone(&self) -> Self {
+        self.boxed()
+    }
+}
+
+/// A policy's row.
+#[derive(Clone, Copy, Debug)]
+pub struct EccRow {
+    /// Name on the command line.
+    pub name: &'static str,
+    /// One line.
+    pub summary: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+    /// Makes it, for a number of logical pages.
+    pub make: fn(u32, &Settings) -> Box<dyn EccPolicy + Send>,
+}
+
+/// All policies.
+pub const POLICIES: &[EccRow] = &[differentiated::ROW, uniform::BCH, uniform::LDPC, agcr::ROW];
+
+/// Their names, for parameter ranges, after the word for no policy.
+pub const NAMES: &[&str] = &["none", "differentiated", "uniform-bch", "uniform-ldpc", "agcr"];
+
+/// The row of this name.
+pub fn by_name(name: &str) -> Option<&'static EccRow> {
+    POLICIES.iter().find(|row| row.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    #[test]
+    fn the_table_describes_itself() {
+        let names: Vec<&str> = POLICIES.iter().map(|row| row.name).collect();
+        assert_eq!(names, NAMES[1..]);
+        for row in POLICIES {
+            assert!(!row.summary.is_empty() && !row.source.is_empty());
+            assert_eq!(names.iter().filter(|&&name| name == row.name).count(), 1);
+        }
+        for parameter in PARAMETERS {
+            assert!(parameter.name.starts_with("ecc") && !parameter.summary.is_empty());
+        }
+    }
+
+    /// Of every policy: what is saved fits into what it reports, and goes on as the original does.
+    #[test]
+    fn a_policy_goes_on_from_saved_state() {
+        let settings = Settings::defaults(&PARAMETERS);
+        for row in POLICIES {
+            let mut rng = flash::Rng::new(11);
+            let mut policy = (row.make)(64, &settings);
+            for step in 0..4000 {
+                let lpn = Lpn(rng.below(64) as u32);
+                if rng.chance(0.4) {
+                    policy.was_read(lpn);
+                } else {
+                    policy.written(lpn);
+                }
+                if step == 1500 {
+                    let mut out = Saver::default();
+                    policy.save(&mut out);
+                    let bytes = out.finish();
+                    assert!(bytes.len() as u64 <= policy.memory(), "{}: {} bytes", row.name, bytes.len());
+                    let mut loaded = (row.make)(64, &settings);
+                    loaded.load(&mut Loader::new(&bytes));
+                    let mut other = policy.clone();
+                    for lpn in (0..600).map(|i| Lpn(i * 7 % 64)) {
+                        assert_eq!(loaded.copied(lpn), other.copied(lpn), "{}", row.name);
+                        assert_eq!(loaded.was_read(lpn), other.was_read(lpn), "{}", row.name);
+                        assert_eq!(loaded.written(Lpn(lpn.0 / 2)), other.written(Lpn(lpn.0 / 2)), "{}", row.name);
+                    }
+                }
+            }
+        }
+    }
+}
