@@ -17,8 +17,10 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
+mod features;
 mod presets;
 
+pub use features::{Features, MultiPlane, Suspend};
 pub use presets::PRESETS;
 
 /// How long a chip and its channel take, in nanoseconds. Cell times are spent in the die, transfer times on the
