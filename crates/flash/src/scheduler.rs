@@ -272,8 +272,16 @@ impl Scheduler {
         self.now_ns
     }
 
-    /// The next request that has ended, in the order of their ends.
-    pub fn take_finished(&mut self) -> Option<Finished> {
+    /// Lets time pass until a request has ended, or to `by_ns`; the request. Requests are told in the order of their ends.
+    pub fn next_finished(&mut self, by_ns: u64) -> Option<Finished> {
+        while self.finished.is_empty() {
+            if !self.step(by_ns) {
+                if by_ns < NEVER {
+                    self.now_ns = self.now_ns.max(by_ns);
+                }
+                break;
+            }
+        }
         self.finished.pop_front()
     }
 
@@ -285,20 +293,10 @@ impl Scheduler {
 
     /// Lets time pass to `to_ns`. What ends by then has ended; what could start at that very instant has not, for more
     /// may arrive.
-    pub fn advance(&mut self, to_ns: u64) {
+    fn advance(&mut self, to_ns: u64) {
         debug_assert!(to_ns >= self.now_ns, "time goes forwards");
         while self.step(to_ns) {}
         self.now_ns = self.now_ns.max(to_ns);
-    }
-
-    /// Lets time pass until a request has ended; false if none is under way.
-    pub fn run_until_finished(&mut self) -> bool {
-        while self.finished.is_empty() {
-            if !self.step(NEVER) {
-                return false;
-            }
-        }
-        true
     }
 
     /// Lets time pass until nothing is left to do.
@@ -409,8 +407,8 @@ impl Scheduler {
     /// Issues a copy: its two halves follow one another, also where commands are independent.
     pub(crate) fn issue_copy(&mut self, chain: &mut Chain, read: Work, program: Work) {
         let g = &self.geometry;
-        let within_plane = g.die_of(read.block) == g.die_of(program.block)
-            && g.plane_of(read.block) == g.plane_of(program.block);
+        let within_plane =
+            g.die_of(read.block) == g.die_of(program.block) && g.plane_of(read.block) == g.plane_of(program.block);
         if self.scheduling.features.copy_back && within_plane {
             let cell_ns = read.cell_ns + program.cell_ns;
             return self.issue(chain, Work { cell_ns, transfer_ns: 0, ..program });
@@ -446,8 +444,7 @@ impl Scheduler {
             }
         } else if command.is_program() {
             state.changes += 1;
-            self.graph.nodes[place as usize].command.change_before =
-                core::mem::replace(&mut state.last_change, place);
+            self.graph.nodes[place as usize].command.change_before = core::mem::replace(&mut state.last_change, place);
         } else if command.op == Op::Erase && state.reads > 0 {
             // Seldom: a read of a block that is being collected.
             for read in 0..self.graph.nodes.len() as u32 {

@@ -4,7 +4,7 @@
 //! person what it is. The magic has the bytes that a transfer as text would change.
 
 use super::layout::UNIT;
-use flash::device::{CellTimes, Device, Server, Timing};
+use flash::device::{CellTimes, Device, Features, Server, Timing};
 use flash::{Geometry, ProgramOrder};
 
 /// What every image begins with.
@@ -37,7 +37,9 @@ pub(super) enum Fault {
 
 impl Spec {
     fn text(&self) -> String {
-        let Device { name, geometry: g, timing: t, server, logical_pages, spare, endurance } = &self.device;
+        // What chips can do where commands queue is not kept: a served image places them as they are issued.
+        let Device { name, geometry: g, timing: t, server, logical_pages, spare, endurance, features: _ } =
+            &self.device;
         let mut text = format!(
             "\nscheme={}\ndevice={name}\nlogical_pages={logical_pages}\nspare={spare}\nchannels={}\nchips={}\n\
              dies={}\nplanes={}\nblocks_per_die={}\npages_per_block={}\npage_bytes={}\noob_bytes={}\norder={}\nnop={}\n\
@@ -140,6 +142,7 @@ impl Spec {
             logical_pages: count("logical_pages")?,
             spare: get("spare")?.parse().ok()?,
             endurance: count("endurance"),
+            features: Features::default(),
         };
         let settings = lines
             .iter()

@@ -72,9 +72,7 @@ impl Die {
     }
 
     fn is_busy(&self) -> bool {
-        self.cells != NONE
-            || self.suspended != NONE
-            || !matches!(self.register, Register::Empty | Register::Asking)
+        self.cells != NONE || self.suspended != NONE || !matches!(self.register, Register::Empty | Register::Asking)
     }
 }
 

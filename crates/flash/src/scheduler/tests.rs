@@ -28,13 +28,7 @@ impl Flash for Blank {
     fn append(&mut self, _: Ppn, _: u32, _: &[u8], _: u16, _: Cause) -> Result<(), Infallible> {
         Ok(())
     }
-    fn copy(
-        &mut self,
-        _: Ppn,
-        _: Ppn,
-        _: Cause,
-        _: impl FnOnce(&mut Oob, &mut [u32]),
-    ) -> Result<Oob, Infallible> {
+    fn copy(&mut self, _: Ppn, _: Ppn, _: Cause, _: impl FnOnce(&mut Oob, &mut [u32])) -> Result<Oob, Infallible> {
         Ok(OOB)
     }
     fn erase(&mut self, _: Block, _: Cause) -> Result<(), Infallible> {
@@ -120,9 +114,7 @@ fn served(t: &mut Timeline<Blank>, depth: usize, seed: u64) -> Vec<(u64, u64)> {
             ends.sort_unstable();
             now = ends[0];
         } else if under_way == depth {
-            let queues = t.scheduler().unwrap();
-            assert!(queues.run_until_finished());
-            let Finished { tag, start_ns, end_ns } = queues.take_finished().unwrap();
+            let Finished { tag, start_ns, end_ns } = t.scheduler().unwrap().next_finished(u64::MAX).unwrap();
             times[tag as usize] = (start_ns, end_ns);
             now = end_ns;
             under_way -= 1;
@@ -145,10 +137,10 @@ fn served(t: &mut Timeline<Blank>, depth: usize, seed: u64) -> Vec<(u64, u64)> {
         }
     }
     if let Some(queues) = t.scheduler() {
-        queues.run_out();
-        while let Some(Finished { tag, start_ns, end_ns }) = queues.take_finished() {
+        while let Some(Finished { tag, start_ns, end_ns }) = queues.next_finished(u64::MAX) {
             times[tag as usize] = (start_ns, end_ns);
         }
+        queues.run_out();
     }
     times
 }
