@@ -118,6 +118,9 @@ fn config(scheme: &'static str, settings: &[(&str, &str)], device: Device) -> Co
         until: Until::WorkloadEnds,
         mount: false,
         series_ns: 0,
+        scheduling: None,
+        flows: Vec::new(),
+        only_flow: None,
     }
 }
 

@@ -9,6 +9,7 @@ use clap::builder::{PossibleValue, Styles};
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use device::EccSpec;
+use flash::Policy;
 use sim::check::Replay;
 use sim::units::{UnitError, parse_bytes, parse_count, parse_duration_ns};
 use std::ffi::OsString;
@@ -74,7 +75,9 @@ pub enum Command {
     ftlab compare web.csv --host closed:32 --html web.html --json web.json --series 1s\n      \
     as fast as a queue of 32 allows; a page to look at, a file to compute with\n  \
     ftlab compare --schemes dftl --buffer none,fab:1MiB,bplru:1MiB\n      \
-    what does a write buffer save?\n\n\
+    what does a write buffer save?\n  \
+    ftlab compare --schemes page --scheduler in-order,read-first --flow zipf:reads=1@closed:4 --flow uniform:reads=0\n      \
+    how much does a writer slow down a reader, and what if reads go first?\n\n\
     Lists cross: 2 schemes x 3 caches x 2 policies are 12 runs, spread over all cores. Counts take k, M, G; sizes \
     take KiB, MiB, GiB.")]
 pub struct CompareArgs {
@@ -128,6 +131,27 @@ pub struct CompareArgs {
     /// (closed:QD) [default: open if the workload has times, else closed:32]
     #[arg(long, value_name = "open|closed:QD", help_heading = "Workload")]
     pub host: Option<Host>,
+
+    /// How flash commands queue, comma-separated; each is one run of every scheme: placed as they are issued (fcfs), or by
+    /// events in order (in-order), the host's reads first (read-first), or these also before programs and erases that
+    /// have begun (suspend, if the device can)
+    #[arg(
+        long,
+        value_name = "fcfs|in-order|read-first|suspend",
+        value_delimiter = ',',
+        value_enum,
+        default_value = "fcfs",
+        hide_possible_values = true,
+        hide_default_value = true,
+        help_heading = "Device"
+    )]
+    pub scheduler: Vec<Scheduler>,
+
+    /// One of several streams of requests that share the device (repeatable): a trace file or a generated workload, each
+    /// with addresses of its own, and optionally its host, as in zipf:reads=1@closed:8 or web.csv@open; reported with
+    /// its slowdown
+    #[arg(long, value_name = "SPEC[@HOST]", conflicts_with_all = ["trace", "workload"], help_heading = "Workload")]
+    pub flow: Vec<String>,
 
     /// Seed of all randomness; the same seed gives the same report
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = parse_seed)]
@@ -237,6 +261,8 @@ impl Default for CompareArgs {
             set: Vec::new(),
             fill: Fill::Sequential,
             host: None,
+            scheduler: vec![Scheduler::Fcfs],
+            flow: Vec::new(),
             seed: 1,
             warmup: 0,
             limit: None,
@@ -714,6 +740,32 @@ words!(
         Scale = "scale",
     }
 );
+
+words!(
+    /// How flash commands queue.
+    Scheduler {
+        /// Not: they are placed as they are issued.
+        Fcfs = "fcfs",
+        /// By events, in the order of issue.
+        InOrder = "in-order",
+        /// The host's reads first.
+        ReadFirst = "read-first",
+        /// The host's reads also before what has begun.
+        Suspend = "suspend",
+    }
+);
+
+impl Scheduler {
+    /// Who goes first, if commands queue.
+    pub fn policy(self) -> Option<Policy> {
+        match self {
+            Scheduler::Fcfs => None,
+            Scheduler::InOrder => Some(Policy::InOrder),
+            Scheduler::ReadFirst => Some(Policy::ReadFirst),
+            Scheduler::Suspend => Some(Policy::Suspend),
+        }
+    }
+}
 
 words!(
     /// What to do with writes that cover part of a page.

@@ -6,7 +6,7 @@
 
 use crate::units::{self, UnitError};
 use flash::ProgramOrder;
-use flash::device::{self, CellKind, Device, DeviceError, KEYS, Overrides, PRESETS, Preset, Server};
+use flash::device::{self, CellKind, Device, DeviceError, KEYS, MultiPlane, Overrides, PRESETS, Preset, Server};
 use std::collections::BTreeMap;
 use std::fmt;
 use toml::{Spanned, Value};
@@ -87,6 +87,8 @@ fn set(o: &mut Overrides, key: &str, text: &str) -> Result<(), SpecError> {
     let orders = [ProgramOrder::Any, ProgramOrder::Ascending, ProgramOrder::Strict].map(|order| (order.name(), order));
     let servers = [Server::Single, Server::Parallel].map(|server| (server.name(), server));
     let cells = CellKind::ALL.map(|cell| (cell.word(), cell));
+    let planes = MultiPlane::ALL.map(|rule| (rule.name(), rule));
+    let switch = [("on", true), ("off", false)];
     let result = match key {
         "capacity" => bytes(text).map(|n| o.capacity = Some(n)),
         "spare" => share(text).map(|n| o.spare = Some(n)),
@@ -116,6 +118,14 @@ fn set(o: &mut Overrides, key: &str, text: &str) -> Result<(), SpecError> {
         "medium_program_us" => real(text).map(|n| o.medium_program_us = Some(n)),
         "server" => word(text, &servers).map(|n| o.server = Some(n)),
         "endurance" => count(text).map(|n| o.endurance = Some(n)),
+        "suspend_program_us" => real(text).map(|n| o.suspend_program_us = Some(n)),
+        "suspend_erase_us" => real(text).map(|n| o.suspend_erase_us = Some(n)),
+        "resume_us" => real(text).map(|n| o.resume_us = Some(n)),
+        "suspends" => count(text).map(|n| o.suspends = Some(n)),
+        "multi_plane" => word(text, &planes).map(|n| o.multi_plane = Some(n)),
+        "copy_back" => word(text, &switch).map(|n| o.copy_back = Some(n)),
+        "cache_read" => word(text, &switch).map(|n| o.cache_read = Some(n)),
+        "cache_program" => word(text, &switch).map(|n| o.cache_program = Some(n)),
         _ => {
             let known = KEYS.iter().map(|k| k.name);
             return Err(SpecError::new(format!("a device has no key {key:?}"), suggest(key, known)));

@@ -5,7 +5,7 @@
 
 use super::ecc::EccSpec;
 use super::layout::UNIT;
-use flash::device::{CellTimes, Device, PageTimes, Server, Timing};
+use flash::device::{CellTimes, Device, Features, PageTimes, Server, Timing};
 use flash::{Geometry, ProgramOrder};
 
 /// What every image begins with.
@@ -46,7 +46,9 @@ impl Spec {
     }
 
     fn text(&self) -> String {
-        let Device { name, geometry: g, timing: t, server, logical_pages, spare, endurance } = &self.device;
+        // What chips can do where commands queue is not kept: a served image places them as they are issued.
+        let Device { name, geometry: g, timing: t, server, logical_pages, spare, endurance, features: _ } =
+            &self.device;
         let mut text = format!(
             "\nscheme={}\ndevice={name}\nlogical_pages={logical_pages}\nspare={spare}\nchannels={}\nchips={}\n\
              dies={}\nplanes={}\nblocks_per_die={}\npages_per_block={}\npage_bytes={}\noob_bytes={}\norder={}\nnop={}\n\
@@ -167,6 +169,7 @@ impl Spec {
             logical_pages: count("logical_pages")?,
             spare: get("spare")?.parse().ok()?,
             endurance: count("endurance"),
+            features: Features::default(),
         };
         let settings = lines
             .iter()

@@ -1,7 +1,7 @@
 //! Images against the chip in memory, under kills, truncation and damage.
 
 use super::*;
-use flash::device::{CellTimes, Device, Server, Timing};
+use flash::device::{CellTimes, Device, Features, Server, Timing};
 use flash::{BytesStore, Full, Lpn, Mode, Nand, Rng, Tvpn};
 use proptest::prelude::*;
 use std::os::unix::fs::FileExt;
@@ -38,6 +38,7 @@ pub(crate) fn spec(blocks: u32, scheme: &str) -> Spec {
         logical_pages: blocks * 2,
         spare: 0.5,
         endurance: None,
+        features: Features::default(),
     };
     Spec { device, scheme: scheme.into(), settings: Vec::new(), ecc: None }
 }

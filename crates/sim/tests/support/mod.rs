@@ -30,6 +30,9 @@ pub fn config(scheme: &str, settings: &str, device: &str) -> Config {
         until: Until::WorkloadEnds,
         mount: false,
         series_ns: 0,
+        scheduling: None,
+        flows: Vec::new(),
+        only_flow: None,
     }
 }
 
