@@ -28,6 +28,14 @@ const GIB4: Overrides = Overrides {
     slc_erase_us: None,
     server: None,
     endurance: None,
+    suspend_program_us: None,
+    suspend_erase_us: None,
+    resume_us: None,
+    suspends: None,
+    multi_plane: None,
+    copy_back: None,
+    cache_read: None,
+    cache_program: None,
 };
 
 fn preset(name: &str) -> &'static Preset {
@@ -379,8 +387,8 @@ fn the_key_table_is_complete() {
     }
     assert_eq!(
         names.len(),
-        Overrides::default().missing().len() + 9,
-        "and capacity, endurance, two times, five of SLC mode"
+        Overrides::default().missing().len() + 17,
+        "and capacity, endurance, two times, five of SLC mode, eight of queues"
     );
     names.sort_unstable();
     names.dedup();
