@@ -76,7 +76,7 @@ pub enum Command {
     as fast as a queue of 32 allows; a page to look at, a file to compute with\n  \
     ftlab compare --schemes dftl --buffer none,fab:1MiB,bplru:1MiB\n      \
     what does a write buffer save?\n  \
-    ftlab compare --schemes page --scheduler in-order,read-first --flow zipf:reads=1@closed:4 --flow uniform:reads=0\n      \
+    ftlab compare --scheduler in-order,read-first --flow zipf:reads=1@closed:4 --flow uniform:reads=0\n      \
     how much does a writer slow down a reader, and what if reads go first?\n\n\
     Lists cross: 2 schemes x 3 caches x 2 policies are 12 runs, spread over all cores. Counts take k, M, G; sizes \
     take KiB, MiB, GiB.")]
@@ -132,9 +132,9 @@ pub struct CompareArgs {
     #[arg(long, value_name = "open|closed:QD", help_heading = "Workload")]
     pub host: Option<Host>,
 
-    /// How flash commands queue, comma-separated; each is one run of every scheme: placed as they are issued (fcfs), or by
-    /// events in order (in-order), the host's reads first (read-first), or these also before programs and erases that
-    /// have begun (suspend, if the device can)
+    /// How flash commands queue, comma-separated; each is one run of every scheme: placed as they are issued (fcfs), or
+    /// by events in order (in-order), the host's reads first (read-first), or these also before programs and erases
+    /// that have begun (suspend, if the device can) [default: fcfs]
     #[arg(
         long,
         value_name = "fcfs|in-order|read-first|suspend",
@@ -147,9 +147,14 @@ pub struct CompareArgs {
     )]
     pub scheduler: Vec<Scheduler>,
 
-    /// One of several streams of requests that share the device (repeatable): a trace file or a generated workload, each
-    /// with addresses of its own, and optionally its host, as in zipf:reads=1@closed:8 or web.csv@open; reported with
-    /// its slowdown
+    /// Let schemes collect in the background when nothing has been under way for so long, such as 1ms [default: they
+    /// collect only when they must]
+    #[arg(long, value_name = "PAUSE", value_parser = parse_pause_ns, help_heading = "Device")]
+    pub idle_gc: Option<u64>,
+
+    /// One of several streams of requests that share the device (repeatable): a trace file or a generated workload,
+    /// each with addresses of its own, and optionally its host, as in zipf:reads=1@closed:8 or web.csv@open; reported
+    /// with its slowdown
     #[arg(long, value_name = "SPEC[@HOST]", conflicts_with_all = ["trace", "workload"], help_heading = "Workload")]
     pub flow: Vec<String>,
 
@@ -262,6 +267,7 @@ impl Default for CompareArgs {
             fill: Fill::Sequential,
             host: None,
             scheduler: vec![Scheduler::Fcfs],
+            idle_gc: None,
             flow: Vec::new(),
             seed: 1,
             warmup: 0,
@@ -946,6 +952,10 @@ fn parse_pair(text: &str) -> Result<(String, String), String> {
         Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err("write PARAM=VALUE, as in gc-low=2".to_owned()),
     }
+}
+
+fn parse_pause_ns(text: &str) -> Result<u64, String> {
+    parse_duration_ns(text).map_err(|error| error.to_string())
 }
 
 fn parse_interval_ns(text: &str) -> Result<u64, String> {

@@ -10,28 +10,28 @@
 //!
 //! Schemes remain straight-line code that runs at once. A request's function runs at the very instant of its arrival:
 //! everything that ended up to then has been dealt with, and nothing that ends later. In an open loop arrivals are
-//! given. In a closed loop a request arrives when one that is under way ends, so time must first pass to that end. Function
-//! is therefore ahead of the flash by the requests under way, never by more.
+//! given. In a closed loop a request arrives when one that is under way ends, so time must first pass to that end.
+//! Function is therefore ahead of the flash by the requests under way, never by more.
 //!
 //! This is what a controller does: it takes a request from the host's queue, looks into its map, allocates pages,
 //! changes the map, and hands commands to the dies' queues; what it decides can depend on all it has decided before,
 //! and not on when the flash is through. What a scheme reads from flash (a translation page, say) it has in hand too
-//! early, but it decides nothing from it that it would not decide when the read has ended, because all that lies between
-//! are decisions of other requests, and these a firmware must put in the order of arrival as well, by locking what
-//! the first is still waiting for. In time they wait: every command of a chain waits for the one before.
+//! early, but it decides nothing from it that it would not decide when the read has ended, because all that lies
+//! between are decisions of other requests, and these a firmware must put in the order of arrival as well, by locking
+//! what the first is still waiting for. In time they wait: every command of a chain waits for the one before.
 //!
 //! # Dependences
 //!
-//! The commands of a page follow one another, as do the stages of collections and batches ([`Flash::chain`]
-//! (crate::Flash::chain)); pages of a request run beside each other. These are edges of a graph (`graph`), whose
-//! nodes are commands, requests and joins. Then there is what the chip demands. Every die has a queue of
-//! commands in the order of issue, which start in this order: its head waits for what it depends on, and all behind it
-//! wait for the head. That is first come, first served, and exactly what `Timeline` places at once (a test holds the two
-//! against each other, command for command).
+//! The commands of a page follow one another, as do the stages of collections and batches
+//! ([`Flash::chain`](crate::Flash::chain)); pages of a request run beside each other. These are edges of a graph
+//! (`graph`), whose nodes are commands, requests and joins. Then there is what the chip demands. Every die has a queue
+//! of commands in the order of issue, which start in this order: its head waits for what it depends on, and all behind
+//! it wait for the head. That is first come, first served, and exactly what `Timeline` places at once (a test holds the
+//! two against each other, command for command).
 //!
-//! Under [`Policy::ReadFirst`] and [`Policy::Suspend`] the reads that a host is waiting for (causes host and translation
-//! load) stay out of this queue. They start as soon as they depend on nothing and the die can read, in the order in which
-//! they became ready. Two rules keep the data right:
+//! Under [`Policy::ReadFirst`] and [`Policy::Suspend`] the reads that a host is waiting for (causes host and
+//! translation load) stay out of this queue. They start as soon as they depend on nothing and the die can read, in the
+//! order in which they became ready. Two rules keep the data right:
 //!
 //! - A read of a page whose program is still in the queue waits for that program. (A controller could serve it from its
 //!   buffer. Then the command that the scheme issued, and that every count has, would take no time.)
@@ -43,21 +43,22 @@
 //! # Dies and channels
 //!
 //! A read works in the cells, waits for the channel, and is transferred; a program is transferred, then works in the
-//! cells; an erase needs no channel. A die has cells and a page register; without more features one command holds
-//! both. A channel carries one transfer at a time and takes up the transfers that ask for it in the order of asking,
-//! those of urgent reads first where reads go first. A program that has not got the channel yet steps back for an urgent
-//! read. ([`Bus::Backlog`] is the simpler channel of `Timeline`, for the comparison of the two.)
+//! cells; an erase needs no channel. A die has cells and a page register; without more features one command holds both.
+//! A channel carries one transfer at a time and takes up the transfers that ask for it in the order of asking, those of
+//! urgent reads first where reads go first. A program that has not got the channel yet steps back for an urgent read.
+//! ([`Bus::Backlog`] is the simpler channel of `Timeline`, for the comparison of the two.)
 //!
 //! [`Features`] of the device, each off unless the device has it:
 //!
 //! - **suspend** (with [`Policy::Suspend`]): an urgent read stops a program or an erase on its die after a latency. The
-//!   rest is done when no urgent read is left, with an overhead. A command is stopped a bounded number of times, and not
-//!   when it ends sooner than it could be stopped.
-//! - **multi-plane**: when a command starts, commands of the same kind to other planes that could start as well join it:
-//!   transfers add up, cell times run together. All of them end with the last.
+//!   rest is done when no urgent read is left, with an overhead. A command is stopped a bounded number of times, and
+//!   not when it ends sooner than it could be stopped.
+//! - **multi-plane**: when a command starts, commands of the same kind to other planes that could start as well join
+//!   it: transfers add up, cell times run together. All of them end with the last.
 //! - **copy-back**: a copy within a plane is one command of the die that transfers nothing.
 //! - **cache read**: a read's data move from the cells to the register, and the cells begin the next read while the
-//!   register is being transferred. **cache program**: while the cells program, the register takes the next page in the queue.
+//!   register is being transferred. **cache program**: while the cells program, the register takes the next page in the
+//!   queue.
 //!
 //! # Instants
 //!
@@ -272,7 +273,8 @@ impl Scheduler {
         self.now_ns
     }
 
-    /// Lets time pass until a request has ended, or to `by_ns`; the request. Requests are told in the order of their ends.
+    /// Lets time pass until a request has ended, or to `by_ns`; the request. Requests are told in the order of their
+    /// ends.
     pub fn next_finished(&mut self, by_ns: u64) -> Option<Finished> {
         while self.finished.is_empty() {
             if !self.step(by_ns) {
@@ -283,6 +285,13 @@ impl Scheduler {
             }
         }
         self.finished.pop_front()
+    }
+
+    /// Since when nothing is under way: lets time pass to that moment, unless it is after `by_ns`, or a request ends
+    /// before.
+    pub fn idle_since(&mut self, by_ns: u64) -> Option<u64> {
+        while self.graph.len() > 0 && self.finished.is_empty() && self.step(by_ns) {}
+        (self.graph.len() == 0 && self.finished.is_empty()).then_some(self.now_ns)
     }
 
     /// How much the parts have worked up to now.

@@ -15,6 +15,9 @@
 //!   [`Collection`](crate::Collection).
 //! - In single-server mode (FlashSim) there is one server and every command waits for the one before it.
 //!
+//! After [`Timeline::queue`] commands are not placed as they are issued but queue in a [`Scheduler`], which this type
+//! only feeds. It is one type all the same, so that every scheme is compiled once for both.
+//!
 //! Times are integer nanoseconds, so runs replay exactly.
 
 use crate::device::{Server, Timing};
@@ -149,8 +152,8 @@ impl<F: Flash> Timeline<F> {
         self.placement = Placement::Queued(Box::new(Scheduler::new(self.inner.geometry(), scheduling)));
     }
 
-    /// From now on commands are placed at once again, and everything is idle at time zero. The queues as they were left,
-    /// if there were any.
+    /// From now on commands are placed at once again, and everything is idle at time zero. The queues as they were
+    /// left, if there were any.
     pub fn unqueue(&mut self) -> Option<Scheduler> {
         if !matches!(self.placement, Placement::Queued(_)) {
             return None;

@@ -258,6 +258,9 @@ pub fn describe(preset: &Preset) -> Vec<Row> {
     rows.push(words("cell", preset.cell.name()));
     rows.push(words("program order", preset.order.name()));
     rows.push(words("server", preset.server.name()));
+    if preset.multi_plane != MultiPlane::Off {
+        rows.push(words("multi-plane", preset.multi_plane.name()));
+    }
     rows.extend(preset.numbers().into_iter().map(|(label, n, unit)| {
         // Four decimals are more than any source states; the print of a rounded value drops trailing zeros.
         let value = ((n.value * 1e4).round() / 1e4).to_string();
@@ -276,7 +279,9 @@ mod tests {
     const EVERY_KEY: &str = "capacity=1GiB,spare=7%,page=4KiB,oob=224,pages_per_block=128,channels=2,chips=3,\
                              dies=4,planes=2,read_us=50.5,oob_read_us=26,program_us=600,partial_program_us=500,\
                              erase_us=3000,bus_mbps=166,order=ascending,nop=2,cell=tlc,slc_nop=3,slc_read_us=20,\
-                             slc_program_us=300,slc_erase_us=2500,server=single,endurance=5000";
+                             slc_program_us=300,slc_erase_us=2500,server=single,endurance=5000,\
+                             suspend_program_us=20,suspend_erase_us=50,resume_us=2,suspends=3,\
+                             multi_plane=aligned,copy_back=on,cache_read=on,cache_program=on";
 
     fn refusal(text: &str) -> String {
         text.parse::<DeviceSpec>().unwrap_err().to_string()
@@ -319,6 +324,9 @@ mod tests {
         assert_eq!((o.cell, o.slc_nop), (Some(CellKind::Tlc), Some(3)));
         assert_eq!((o.slc_read_us, o.slc_program_us, o.slc_erase_us), (Some(20.0), Some(300.0), Some(2500.0)));
         assert_eq!((o.order, o.server), (Some(ProgramOrder::Ascending), Some(Server::Single)));
+        assert_eq!((o.suspend_program_us, o.suspend_erase_us, o.resume_us), (Some(20.0), Some(50.0), Some(2.0)));
+        assert_eq!((o.suspends, o.multi_plane), (Some(3), Some(MultiPlane::Aligned)));
+        assert_eq!([o.copy_back, o.cache_read, o.cache_program], [Some(true); 3]);
         for key in KEYS {
             assert!(EVERY_KEY.contains(&format!("{}=", key.name)), "{} is not covered here", key.name);
             let message = refusal(&format!("agrawal08:{}=nonsense", key.name));

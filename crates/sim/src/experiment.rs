@@ -112,13 +112,16 @@ pub struct Config {
     pub mount: bool,
     /// Length of an interval of the series in simulated time, ns; 0 for no series.
     pub series_ns: u64,
-    /// How commands queue; `None`: they are placed as they are issued, first come, first served. Not in single-server mode.
+    /// How commands queue; `None`: they are placed as they are issued, first come, first served. Not in single-server
+    /// mode.
     pub scheduling: Option<Scheduling>,
     /// When requests arrive of each of several streams, which are told apart by [`Request::volume`]; empty if there is
     /// only one, to which [`Config::host`] applies. Several are served once.
     pub flows: Vec<HostModel>,
     /// The stream whose requests alone are served, if not all.
     pub only_flow: Option<u32>,
+    /// How long nothing must have been under way before the scheme does background work, ns; `None`: it does none.
+    pub idle_ns: Option<u64>,
 }
 
 /// What a run tells while it goes on, and whether it shall.
@@ -205,6 +208,11 @@ pub fn run(config: &Config, source: &mut dyn Source, observer: &mut dyn Observer
 }
 
 impl Config {
+    /// Whether requests are served one by one, as time passes.
+    fn is_paced(&self) -> bool {
+        self.scheduling.is_some() || !self.flows.is_empty() || self.idle_ns.is_some()
+    }
+
     /// Whether a write buffer stands in front of the scheme.
     pub fn is_buffered(&self) -> bool {
         self.settings.get(buffer::POLICY.name).is_some()
@@ -539,7 +547,7 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
             drained: None,
             iterations: Iterations::default(),
             iterated: None,
-            paced: (config.scheduling.is_some() || !config.flows.is_empty()).then(|| Box::new(Paced::new(config))),
+            paced: config.is_paced().then(|| Box::new(Paced::new(config))),
             responses_ns: 0,
         }
     }
@@ -908,6 +916,9 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
         let seconds = (self.last_end_ns.max(self.last_arrival_ns) - self.base_ns) as f64 * 1e-9;
         result.extra.insert("simulated_seconds".to_owned(), seconds.into());
         result.extra.extend(shares);
+        if let (Some(paced), Some(_)) = (&self.paced, self.config.idle_ns) {
+            result.extra.insert(report::IDLE_STEPS.to_owned(), paced.idle_steps.into());
+        }
         result.flows = self.paced.take().map(|paced| paced.flow_results()).unwrap_or_default();
         if let Some(Drained { pages, ns }) = self.drained {
             result.extra.insert("write_buffer_drain_pages".to_owned(), pages.into());

@@ -84,8 +84,8 @@ impl Arrivals {
         }
     }
 
-    /// The sum of the latest ends of all places of a closed loop, ns: since every request arrives when the one before it
-    /// in its place ends, it is the sum of all response times (Little's law, exactly).
+    /// The sum of the latest ends of all places of a closed loop, ns: since every request arrives when the one before
+    /// it in its place ends, it is the sum of all response times (Little's law, exactly).
     pub fn ends_ns(&self) -> Option<u128> {
         let leaves = self.nodes.len() / 2;
         let of = |&node: &u64| (node != u64::MAX).then(|| u128::from(self.base_ns + (node >> self.leaf_bits)));
@@ -184,8 +184,8 @@ impl Flows {
         let arrival = |(i, flow): (usize, &Flow)| Some((flow.arrival_ns()?, i as u32));
         Ok(match self.flows.iter().enumerate().filter_map(arrival).min() {
             Some((at_ns, flow)) => Next::At(at_ns, flow),
-            None if self.flows.iter().any(|flow| !flow.waiting.is_empty()) => Next::Blocked,
-            None => Next::Over,
+            None if self.exhausted && self.flows.iter().all(|flow| flow.waiting.is_empty()) => Next::Over,
+            None => Next::Blocked,
         })
     }
 
@@ -298,6 +298,64 @@ mod tests {
                 arrivals.ends(now + step_ns);
             }
         }
+    }
+
+    /// Requests of two streams in turn, the second's 10 ns apart.
+    struct InTurn(u64, crate::workload::Intake);
+
+    impl Source for InTurn {
+        fn fill(&mut self, batch: &mut Vec<Request>, limit: usize) -> Result<(), WorkloadError> {
+            for _ in 0..self.0.min(limit as u64) {
+                self.0 -= 1;
+                let (volume, operation) = (self.0 as u32 % 2, crate::workload::Operation::Read);
+                let arrival_ns = 10 * (1500 - self.0 / 2);
+                batch.push(Request { arrival_ns, offset: self.0, bytes: 1, volume, operation });
+            }
+            Ok(())
+        }
+        fn intake(&self) -> &crate::workload::Intake {
+            &self.1
+        }
+        fn timed(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn streams_arrive_by_their_own_loops_and_all_of_each_is_served() {
+        // The first keeps two requests under way, each of which takes 25 ns; the second's take 1 ns.
+        let mut flows = Flows::new(&[HostModel::Closed(2), HostModel::Open], None);
+        let mut source = InTurn(3000, crate::workload::Intake::default());
+        let (mut served, mut now) = ([Vec::new(), Vec::new()], 0);
+        loop {
+            let next = flows.next(&mut source).unwrap();
+            let by_ns = if let Next::At(at_ns, _) = next { at_ns } else { u64::MAX };
+            if next == Next::Over {
+                break;
+            } else if flows.pass_end(by_ns) {
+                continue;
+            }
+            let Next::At(at_ns, flow) = next else { panic!("what is blocked waits for an end") };
+            assert!(at_ns >= now, "in the order of time");
+            now = at_ns;
+            let request = flows.issue(flow, at_ns);
+            assert_eq!((request.arrival_ns, request.volume), (at_ns, flow));
+            served[flow as usize].push(at_ns);
+            flows.will_end(flow, at_ns + [25, 1][flow as usize]);
+        }
+        assert!(served[0].iter().enumerate().all(|(i, &at)| at == 25 * (i as u64 / 2)), "{:?}", &served[0][..9]);
+        assert!(served[1].iter().enumerate().all(|(i, &at)| at == 10 * (i as u64 + 1)), "{:?}", &served[1][..9]);
+        assert_eq!(served.map(|times| times.len()), [1500, 1500]);
+        // One of them alone.
+        let mut flows = Flows::new(&[HostModel::Closed(2), HostModel::Open], Some(1));
+        let mut source = InTurn(3000, crate::workload::Intake::default());
+        let mut count = 0;
+        while let Next::At(at_ns, flow) = flows.next(&mut source).unwrap() {
+            flows.issue(flow, at_ns);
+            assert_eq!(flow, 1);
+            count += 1;
+        }
+        assert_eq!(count, 1500);
     }
 
     #[test]

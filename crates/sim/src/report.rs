@@ -44,6 +44,9 @@ pub const OVERLOADED: &str = "overloaded";
 /// The key in [`SchemeResult::extra`] of how often programs and erases were interrupted for reads.
 pub const SUSPENDS: &str = "suspends";
 
+/// The key in [`SchemeResult::extra`] of how often a scheme did background work while nothing was under way.
+pub const IDLE_STEPS: &str = "idle_steps";
+
 /// The share of the arrivals' time that the backlog at their end may have before the device counts as overloaded.
 const MOST_BACKLOG: f64 = 0.05;
 

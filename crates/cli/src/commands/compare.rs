@@ -552,6 +552,44 @@ mod tests {
     }
 
     #[test]
+    fn schedulers_cross_too_each_once() {
+        let plan = planned("--schemes page,dftl --cache 64KiB --scheduler read-first,fcfs,read-first").unwrap();
+        let runs: Vec<_> = plan.combinations.iter().map(|c| (c.scheme.as_str(), c.scheduler.name())).collect();
+        assert_eq!(runs, [("page", "read-first"), ("page", "fcfs"), ("dftl", "read-first"), ("dftl", "fcfs")]);
+        let directory = Directory::new();
+        let line =
+            format!("--schemes page --scheduler fcfs,suspend --per-request {}", directory.join("r.csv").display());
+        let paths: Vec<_> = planned(&line).unwrap().combinations.into_iter().map(|c| c.per_request.unwrap()).collect();
+        assert_eq!(paths, [directory.join("r-page.csv"), directory.join("r-page-suspend.csv")]);
+    }
+
+    #[test]
+    fn flows_have_hosts_of_their_own() {
+        let directory = Directory::new();
+        let trace = directory.join("a@closed:2.spc");
+        fs::write(&trace, "0,0,512,w,0.0").unwrap();
+        let line = format!("--flow zipf:reads=1@closed:4 --flow {} --flow uniform@open", trace.display());
+        let generated = |spec: &str| Workload::Generated(spec.to_owned());
+        assert_eq!(
+            planned(&line).unwrap().workload,
+            Workload::Flows(vec![
+                (generated("zipf:reads=1"), Some(Host::Closed { depth: 4 })),
+                (Workload::Trace(trace), None),
+                (generated("uniform"), Some(Host::Open)),
+            ])
+        );
+        for (line, expected) in [
+            ("--flow zipf", "one flow is no several"),
+            ("--flow zipf --flow nosuch", "--flow: cannot read nosuch"),
+            ("--flow zipf --flow uniform --until mean-erases=2", "--until is of a single workload"),
+            ("--flow zipf --flow uniform --format spc", "no trace is given"),
+        ] {
+            let message = planned(line).unwrap_err().to_string();
+            assert!(message.contains(expected), "{line}: {message}");
+        }
+    }
+
+    #[test]
     fn settings_reach_their_scheme() {
         let plan = planned("--set dftl.gc_low=2 --set dftl-e.window=8").unwrap();
         assert!(plan.combinations[0].settings.is_empty());

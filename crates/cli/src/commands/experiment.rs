@@ -263,6 +263,7 @@ pub(super) fn try_on(Settled { row, settings, .. }: &Settled, device: &Device) -
         scheduling: None,
         flows: Vec::new(),
         only_flow: None,
+        idle_ns: None,
     };
     experiment::run(&config, &mut Nothing(Intake::default()), &mut Unobserved).map(drop).map_err(run_error)
 }
@@ -576,6 +577,7 @@ impl Experiment<'_> {
             }),
             flows: self.flows.iter().map(|&(_, host)| host).collect(),
             only_flow: None,
+            idle_ns: args.idle_gc,
         }
     }
 

@@ -68,6 +68,30 @@ fn names_and_values() {
                 &["cannot be built on this device: spare", "a log area of at least 3", "nowhere to go"],
             ),
             ("compare t.spc --set page.wear-levelling=hot", &["wear-levelling = hot: must be off, swap, static, bet"]),
+            ("compare t.spc --scheduler fifo", &["--scheduler", "fifo"]),
+            (
+                "compare t.spc --scheduler suspend",
+                &["--scheduler suspend: agrawal08 cannot suspend", "suspend_program_us=20,suspend_erase_us=50"],
+            ),
+            (
+                "compare t.spc --device dftl-paper --scheduler read-first",
+                &["--scheduler read-first: dftl-paper executes one command after another", "server=parallel"],
+            ),
+            (
+                "compare t.spc --device agrawal08:copy_back=on",
+                &["--device: copy_back has no effect here; add --scheduler in-order"],
+            ),
+            (
+                "compare t.spc --device agrawal08:suspend_erase_us=9 --scheduler suspend",
+                &["suspend_program_us = nothing but suspend_erase_us is given", "give both or neither"],
+            ),
+            (
+                "compare t.spc --device agrawal08:multi_plane=some",
+                &["multi_plane", "give off or aligned or independent"],
+            ),
+            ("compare --flow zipf", &["--flow: one flow is no several"]),
+            ("compare --flow zipf --flow t.spc --limit 5", &["--flow: --limit is of a single workload"]),
+            ("compare t.spc --idle-gc soon", &["--idle-gc"]),
             ("compare --workload zipff", &["there is no generator `zipff`", "did you mean `zipf`?"]),
             ("compare --workload zipf:thta=1", &["did you mean `theta`?"]),
             ("compare --workload uniform:reads=2", &["reads", "above 1"]),

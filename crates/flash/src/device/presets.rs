@@ -399,8 +399,8 @@ pub const PRESETS: &[Preset] = &[
         name: "mlc-mqsim-default",
         summary: "MQSim's default drive: geometry of L74A, faster programs, 8 channels of 4 chips of 2 dies",
         source: "MQSim ssdconfig.xml",
-        notes: "One time for all page types. Its program of 750 µs is not the part's 1300. Planes execute commands to the same page \
-                together. MQSim collects garbage below 5% free blocks.",
+        notes: "One time for all page types. Its program of 750 µs is not the part's 1300. Planes execute commands to \
+                the same page together. MQSim collects garbage below 5% free blocks.",
         read_us: simulator(75.0),
         oob_read_us: array_time(75.0),
         program_us: simulator(750.0),

@@ -28,7 +28,23 @@ pub(super) struct Paced {
     /// Work of dies and channels before the measured phase.
     pub(super) base: Busy,
     drained_ns: Option<u64>,
+    idle: Idle,
+    pub(super) idle_steps: u64,
 }
+
+/// Whether the scheme may have background work to do, and is at it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Idle {
+    /// There is none.
+    Nothing,
+    /// There may be, once the pause is long enough.
+    Pause,
+    /// It is being done.
+    Work,
+}
+
+/// Copies of a step of background work, about: as long as a request may then have to wait for them.
+const IDLE_COPIES: u32 = 4;
 
 struct UnderWay {
     request: Request,
@@ -87,12 +103,15 @@ impl Paced {
             inside: Inside::default(),
             base: Busy::default(),
             drained_ns: None,
+            idle: Idle::Nothing,
+            idle_steps: 0,
         }
     }
 
     /// The measured phase begins.
     pub(super) fn end_warmup(&mut self, busy: Busy) {
         self.base = busy;
+        self.idle_steps = 0;
         self.times.iter_mut().for_each(|times| *times = FlowTimes::default());
     }
 
@@ -134,6 +153,9 @@ impl<F: Measured, S: Ftl<F>> Run<'_, F, S> {
                 return Ok(Step { taken: served, served, error: None });
             };
             let before = records.then(|| self.flash.tally().clone());
+            if let Some(paced) = &mut self.paced {
+                paced.idle = Idle::Pause;
+            }
             let times = match self.perform(&request, request.arrival_ns) {
                 Ok(times) => times,
                 Err(error) => {
@@ -172,13 +194,45 @@ impl<F: Measured, S: Ftl<F>> Run<'_, F, S> {
                 Next::Blocked => u64::MAX,
                 Next::Over => return Ok(None),
             };
-            if self.pass_end(by_ns, observer) {
+            if self.config.idle_ns.is_some_and(|pause_ns| self.idle_step(pause_ns, by_ns))
+                || self.pass_end(by_ns, observer)
+            {
                 continue;
             }
             let Next::At(at_ns, flow) = next else { unreachable!("a request under way ends") };
             let Some(paced) = &mut self.paced else { unreachable!("requests are served one by one") };
             return Ok(Some((paced.flows.issue(flow, at_ns), flow)));
         }
+    }
+
+    /// A step of background work, if nothing has been under way for long enough and it can begin before `by_ns`.
+    fn idle_step(&mut self, pause_ns: u64, by_ns: u64) -> bool {
+        let Some(paced) = &mut self.paced else { return false };
+        if paced.idle == Idle::Nothing {
+            return false;
+        }
+        let since_ns = match self.flash.scheduler() {
+            Some(scheduler) => scheduler.idle_since(by_ns),
+            None => Some(self.flash.idle_at_ns().max(self.last_arrival_ns)),
+        };
+        let pause_ns = if paced.idle == Idle::Pause { pause_ns } else { 0 };
+        let Some(from_ns) = since_ns.and_then(|since_ns| since_ns.checked_add(pause_ns)) else { return false };
+        if from_ns >= by_ns {
+            return false;
+        }
+        let before = self.flash.tally().total();
+        self.flash.arrive(from_ns);
+        self.flash.page_begin();
+        // A device that is full says so to a write.
+        let more = self.scheme.idle(&mut self.flash, IDLE_COPIES).unwrap_or(false);
+        self.flash.page_end();
+        if let Some(scheduler) = self.flash.scheduler() {
+            scheduler.submit(NO_REQUEST);
+        }
+        let worked = self.flash.tally().total() > before;
+        paced.idle = if more && worked { Idle::Work } else { Idle::Nothing };
+        paced.idle_steps += u64::from(worked);
+        true
     }
 
     /// Lets time pass to the next end, if it is not after `by_ns`.
@@ -236,6 +290,9 @@ impl<F: Measured, S: Ftl<F>> Run<'_, F, S> {
     pub(super) fn paced_drain(&mut self) -> Option<u64> {
         let scheduler = self.flash.scheduler()?;
         scheduler.submit(NO_REQUEST);
+        if let Some(paced) = &mut self.paced {
+            paced.drained_ns = None;
+        }
         while self.pass_end(u64::MAX, &mut super::Unobserved) {}
         self.paced.as_ref().and_then(|paced| paced.drained_ns)
     }

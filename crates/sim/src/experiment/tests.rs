@@ -47,6 +47,7 @@ fn config(scheme: &'static str, device: &str) -> Config {
         scheduling: None,
         flows: Vec::new(),
         only_flow: None,
+        idle_ns: None,
     }
 }
 

@@ -33,6 +33,7 @@ pub fn config(scheme: &str, settings: &str, device: &str) -> Config {
         scheduling: None,
         flows: Vec::new(),
         only_flow: None,
+        idle_ns: None,
     }
 }
 
