@@ -5,6 +5,7 @@
 //! tables, made once and shared.
 
 use crate::bch::Bch;
+use crate::ldpc::Ldpc;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
@@ -59,10 +60,32 @@ pub enum CodeError {
         /// Bits that a codeword may have.
         most_bits: usize,
     },
-    /// No LDPC code of this shape; why.
+    /// Parity that is not whole circulants.
+    Granularity {
+        /// Bytes of data.
+        data_bytes: usize,
+        /// Bytes of parity asked for.
+        parity_bytes: usize,
+        /// Bytes of parity are a multiple of it.
+        granule: usize,
+    },
+    /// A rate at which no code is made.
+    Rate {
+        /// Bytes of data.
+        data_bytes: usize,
+        /// Bytes of parity asked for.
+        parity_bytes: usize,
+        /// Fewest bytes of parity that may work.
+        least: usize,
+        /// Most bytes of parity.
+        most: usize,
+    },
+    /// Data that are not whole circulants.
     Shape {
-        /// What is wrong and what would be right.
-        why: &'static str,
+        /// Bytes of data asked for.
+        data_bytes: usize,
+        /// Bytes of data are a multiple of it.
+        granule: usize,
     },
 }
 
@@ -80,7 +103,27 @@ impl fmt::Display for CodeError {
                  codeword: protect less data in a frame or correct fewer errors",
                 data_bits + parity_bits
             ),
-            CodeError::Shape { why } => f.write_str(why),
+            CodeError::Granularity { data_bytes, parity_bytes, granule } => {
+                let below = parity_bytes / granule * granule;
+                write!(
+                    f,
+                    "an LDPC code over {data_bytes} bytes has a multiple of {granule} bytes of parity, not \
+                     {parity_bytes}: take {below} or {}",
+                    below + granule
+                )
+            }
+            CodeError::Rate { data_bytes, parity_bytes, least, most } => write!(
+                f,
+                "{parity_bytes} bytes of parity over {data_bytes} are a rate of {:.3}, which no LDPC code here has: \
+                 take {least} to {most} bytes",
+                *data_bytes as f64 / (data_bytes + parity_bytes) as f64
+            ),
+            CodeError::Shape { data_bytes, granule } => write!(
+                f,
+                "an LDPC frame of {data_bytes} bytes is no whole number of circulants: take a multiple of {granule} \
+                 bytes, such as {}",
+                data_bytes.next_multiple_of(*granule)
+            ),
         }
     }
 }
@@ -92,6 +135,8 @@ impl core::error::Error for CodeError {}
 pub enum Code {
     /// Bose, Ray-Chaudhuri and Hocquenghem.
     Bch(Bch),
+    /// Quasi-cyclic low-density parity checks.
+    Ldpc(Ldpc),
 }
 
 impl Code {
@@ -99,6 +144,7 @@ impl Code {
     pub fn data_bytes(&self) -> usize {
         match self {
             Code::Bch(code) => code.data_bytes(),
+            Code::Ldpc(code) => code.data_bytes(),
         }
     }
 
@@ -106,6 +152,7 @@ impl Code {
     pub fn parity_bytes(&self) -> usize {
         match self {
             Code::Bch(code) => code.parity_bytes(),
+            Code::Ldpc(code) => code.parity_bytes(),
         }
     }
 
@@ -126,6 +173,7 @@ impl Code {
     pub fn encode_into(&self, data: &[u8], parity: &mut [u8]) {
         match self {
             Code::Bch(code) => code.encode(data, parity),
+            Code::Ldpc(code) => code.encode(data, parity),
         }
     }
 
@@ -139,6 +187,7 @@ impl Code {
     pub fn decode(&self, data: &mut [u8], parity: &mut [u8]) -> Result<Corrected, Uncorrectable> {
         match self {
             Code::Bch(code) => code.decode(data, parity),
+            Code::Ldpc(code) => code.decode(data, parity),
         }
     }
 }

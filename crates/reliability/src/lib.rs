@@ -5,6 +5,8 @@ extern crate alloc;
 
 pub mod bch;
 pub mod code;
+pub mod ldpc;
 
 pub use bch::Bch;
 pub use code::{Code, CodeError, Corrected, Uncorrectable};
+pub use ldpc::Ldpc;
