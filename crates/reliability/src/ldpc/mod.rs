@@ -126,9 +126,13 @@ impl Ldpc {
         if self.holds(&read) {
             return Ok(Corrected { bits: 0, iterations: 0 });
         }
-        let bits = read.iter().flat_map(|word| (0..64).map(move |bit| word >> bit & 1));
-        let ratios = bits.map(|bit| if bit == 1 { -HARD } else { HARD }).collect();
-        self.decode_ratios(ratios, &read, data, parity)
+        let mut ratios = vec![0; self.codeword_bits()];
+        for (ratios, word) in ratios.as_chunks_mut::<64>().0.iter_mut().zip(&read) {
+            for (bit, ratio) in ratios.iter_mut().enumerate() {
+                *ratio = HARD - 2 * HARD * (word >> bit & 1) as i16;
+            }
+        }
+        self.finish(Decoder::new(&self.matrix, ratios), &read, data, parity)
     }
 
     /// Corrects from log-likelihood ratios, one for each bit of data and parity in the order of the code, positive for 0,
@@ -151,16 +155,6 @@ impl Ldpc {
             return Ok(Corrected { bits: 0, iterations: 0 });
         }
         self.finish(decoder, &read, data, parity)
-    }
-
-    fn decode_ratios(
-        &self,
-        ratios: Vec<i16>,
-        read: &[u64],
-        data: &mut [u8],
-        parity: &mut [u8],
-    ) -> Result<Corrected, Uncorrectable> {
-        self.finish(Decoder::new(&self.matrix, ratios), read, data, parity)
     }
 
     fn finish(
@@ -215,12 +209,15 @@ fn write(bits: &[u64], data: &mut [u8], parity: &mut [u8]) {
 fn add_rotated(sum: &mut [u64], column: &[u64], rotation: usize) {
     let (skip, shift) = (rotation / 64, rotation % 64);
     let count = column.len();
-    let (high, low) = column.split_at(skip);
-    // Each word of the sum takes the upper part of one word and the lower part of the next.
-    let mut words = low.iter().chain(high).chain(&low[..1]);
-    let mut word = words.next().copied().unwrap_or_default();
-    for (into, &next) in sum[..count].iter_mut().zip(words) {
-        *into ^= if shift == 0 { word } else { word >> shift | next << (64 - shift) };
+    let sum = &mut sum[..count];
+    // Each word of the sum takes the upper part of one word and the lower part of the next; shifted in two steps, since
+    // one by 64 is none.
+    let mut from = skip;
+    let mut word = column[from];
+    for into in sum {
+        from = if from + 1 == count { 0 } else { from + 1 };
+        let next = column[from];
+        *into ^= word >> shift | next << 1 << (63 - shift);
         word = next;
     }
 }
