@@ -4,8 +4,11 @@
 extern crate alloc;
 
 pub mod bch;
+pub mod binomial;
+pub mod cells;
 pub mod code;
 pub mod ldpc;
+pub mod sensing;
 
 pub use bch::Bch;
 pub use code::{Code, CodeError, Corrected, Uncorrectable};
