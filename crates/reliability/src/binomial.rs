@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn keeps_its_digits_where_doubles_end() {
-        // One term dominates: C(8640, 25) p^25, from exact integers: ln C(8640, 25) = 168.535…
+        // One term dominates: C(8640, 25) p^25, here as a product.
         let exact = (0..25).map(|i| log((8640 - i) as f64 / (i + 1) as f64)).sum::<f64>() + 25.0 * log(1e-40);
         assert!((ln_frame_error_rate(8640, 24, 1e-40) - exact).abs() < 1e-8);
         assert_eq!(frame_error_rate(8640, 24, 1e-40), 0.0);

@@ -89,7 +89,7 @@ const WEAR_EXPONENT: Constant = constant(
     "",
     0.6,
     Origin::Assumed,
-    "near the powers 0.5 to 0.62 of trap generation in Mielke et al., IRPS 2006, and Pan, Dong and Zhang, FAST 2011",
+    "near the powers 0.5 and 0.62 of trap generation in the model of Pan, Dong and Zhang, FAST 2011",
 );
 const RETENTION_UNIT: Constant = constant(
     "time constant of charge loss",

@@ -9,10 +9,12 @@
 //! Unlike a BCH code an LDPC code corrects no fixed number of errors, and how often it fails is known from trials
 //! alone: `crates/reliability/data/latencies.csv` has them.
 
+mod alist;
 mod decoder;
 mod matrix;
 
 use crate::code::{CodeError, Corrected, Uncorrectable};
+use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use decoder::Decoder;
@@ -68,6 +70,11 @@ impl Ldpc {
     /// Blocks of the matrix that are not zero: what a decoder handles in an iteration.
     pub fn blocks(&self) -> usize {
         self.matrix.rows.iter().map(Vec::len).sum()
+    }
+
+    /// The parity-check matrix in MacKay's alist format, for other people's decoders.
+    pub fn alist(&self) -> String {
+        alist::render(self)
     }
 
     /// Writes the parity of `data`.
