@@ -1,8 +1,8 @@
 //! Speed of the error-correcting codes, data bytes per second of one core, by errors in a frame.
 //!
-//! `cargo bench -p ftlab-reliability --bench codes [-- FILTER]`; raw runs are kept in `benches/runs/`. What was corrected
-//! is checked and printed beside the times, so that no decoder is fast because it does nothing. Times are of the processor,
-//! not of the wall.
+//! `cargo bench -p ftlab-reliability --bench codes [-- FILTER]`; raw runs are kept in `benches/runs/`. What was
+//! corrected is checked and printed beside the times, so that no decoder is fast because it does nothing. Times are of
+//! the processor, not of the wall.
 #![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "a program that measures and prints")]
 
 use flash::Rng;

@@ -1,7 +1,7 @@
 //! Threshold voltages of 2-bit cells, and the raw bit errors that follow from them.
 //!
-//! A cell is in one of four states, told apart by its threshold voltage: erased, a wide Gaussian, or programmed to one of
-//! three levels. Programming by pulses of a growing voltage (ISPP: program, verify, repeat) leaves a cell somewhere
+//! A cell is in one of four states, told apart by its threshold voltage: erased, a wide Gaussian, or programmed to one
+//! of three levels. Programming by pulses of a growing voltage (ISPP: program, verify, repeat) leaves a cell somewhere
 //! between the level at which it passed and one step ΔVp above it: a uniform core. Interference from neighbours adds a
 //! Gaussian tail above it, loss of charge one below (Liu, Yang and Wu, "Optimizing NAND flash-based SSDs via retention
 //! relaxation", FAST 2012, as quoted by the differentiated-ECC paper, whose equation 2 has its two inequalities swapped
@@ -24,8 +24,8 @@
 //! ```
 //!
 //! Neither paper gives numbers. Those here are one set by which the normal step has an error rate that a BCH code of a
-//! real chip bears and twice the step one that only LDPC does, at the end of life. [`CONSTANTS`] says of each where it comes
-//! from; most are assumptions, and the results are the model's, not a chip's.
+//! real chip bears and twice the step one that only LDPC does, at the end of life. [`CONSTANTS`] says of each where it
+//! comes from; most are assumptions, and the results are the model's, not a chip's.
 
 use flash::device::{Number, Origin};
 use libm::{erfc, exp, fabs, log1p, pow};
@@ -168,7 +168,8 @@ impl Mode {
         }
     }
 
-    /// Pulses that lift a cell from the erased mean to the highest level: ⌈distance / ΔVp⌉ + 1, for the last one passes.
+    /// Pulses that lift a cell from the erased mean to the highest level: ⌈distance / ΔVp⌉ + 1, for the last one
+    /// passes.
     pub fn pulses(self) -> u32 {
         // A hair less than the distance, so that 2.7 V are nine steps of 0.3.
         let distance = VERIFY[2].number.value - ERASED_MEAN.number.value - 1e-9;

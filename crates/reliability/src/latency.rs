@@ -1,20 +1,20 @@
 //! What a read costs under a code, at an error rate.
 //!
-//! Two profiles. `paper` has the constants of the differentiated-ECC paper: a read takes 75 µs under BCH and 140 µs under
-//! LDPC, whatever is on the page. `derived` puts a read together from the chip's times and what decoders did in trials
-//! ([`crate::trial`]):
+//! Two profiles. `paper` has the constants of the differentiated-ECC paper: a read takes 75 µs under BCH and 140 µs
+//! under LDPC, whatever is on the page. `derived` puts a read together from the chip's times and what decoders did in
+//! trials ([`crate::trial`]):
 //!
 //! ```text
 //! read = sensing + transfer + decoding of the last frame    (the others are decoded while the next is transferred)
 //!   sensing    page read, and a sixth of it for each further level
-//!   transfer   page and spare area, once for each bit that names the region of a cell: 1, 2, 3, 3 for 1, 3, 5, 7 levels
+//!   transfer   page and spare area, for each bit that names the region of a cell: 1, 2, 3, 3 for 1, 3, 5, 7 levels
 //!   decoding   BCH: 2t cycles for the locator, a cycle for each 16 bits for its roots
 //!              LDPC: iterations × blocks of the matrix, a block a cycle
 //! ```
 //!
-//! An LDPC page that fails is sensed at more levels, where it pays only for what is added; the read begins with the number of
-//! levels by which it takes least on average, which a controller knows from the last read of the block (LaLDPC, Du et
-//! al., MSST 2017). Error rates between two of the table's count as the higher.
+//! An LDPC page that fails is sensed at more levels, where it pays only for what is added; the read begins with the
+//! number of levels by which it takes least on average, which a controller knows from the last read of the block
+//! (LaLDPC, Du et al., MSST 2017). Error rates between two of the table's count as the higher.
 
 use crate::binomial;
 use crate::cells::{Constant, Mode};
@@ -248,8 +248,9 @@ impl ReadCost {
         })
     }
 
-    /// The highest raw bit error rate at which a read counts as correctable: of a BCH code where its uncorrectable bit error
-    /// rate reaches 10^-15; of an LDPC code the paper's 10^-2, or the highest rate from which on down no trial failed.
+    /// The highest raw bit error rate at which a read counts as correctable: of a BCH code where its uncorrectable bit
+    /// error rate reaches 10^-15; of an LDPC code the paper's 10^-2, or the highest rate from which on down no trial
+    /// failed.
     pub fn limit(&self) -> f64 {
         match (self.spec, self.profile) {
             (CodeSpec::Bch { data_bytes, correctable }, _) => {
@@ -284,7 +285,7 @@ impl ReadCost {
             }
             (Profile::Derived, CodeSpec::Ldpc { .. }) => {
                 let trials = self.trials_at(rber)?;
-                (0..trials.len()).map(|first| self.from_level(&trials[first..])).min_by_key(ReadParts::latency_ns)
+                (0..trials.len()).map(|first| self.beginning_with(&trials[first..])).min_by_key(ReadParts::latency_ns)
             }
         }
     }
@@ -300,7 +301,7 @@ impl ReadCost {
     }
 
     /// Mean parts of a read that begins with the levels of the first trial and goes on while some frame fails.
-    fn from_level(&self, trials: &[Trial]) -> ReadParts {
+    fn beginning_with(&self, trials: &[Trial]) -> ReadParts {
         let (mut sense_ns, mut transfer_ns, mut decode_ns) = (0.0, 0.0, 0.0);
         // Probability that the read gets here, and what has been sensed and transferred before.
         let (mut reached, mut sensed, mut bits) = (1.0, 0.0, 0.0);
@@ -394,7 +395,7 @@ mod tests {
             corrected_bits: 0,
         };
         // A page of two frames fails at one level in 1 − 0.9² of cases.
-        let parts = ldpc.from_level(&[trial(1, 10, 500), trial(3, 0, 400)]);
+        let parts = ldpc.beginning_with(&[trial(1, 10, 500), trial(3, 0, 400)]);
         let again = 1.0 - 0.9 * 0.9;
         assert_eq!(parts.sense_ns, nanoseconds(75_000.0 + again * 25_000.0));
         assert_eq!(parts.transfer_ns, nanoseconds(43_200.0 * (1.0 + again)));

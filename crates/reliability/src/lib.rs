@@ -3,8 +3,8 @@
 //! A page goes through this crate in one direction. [`cells`] says how its cells' voltages lie after so many cycles, so
 //! much time and so many reads, and how often a bit is read wrong. [`sensing`] says what a read at one or more levels
 //! knows of each bit. The codes, [`Bch`] and [`Ldpc`] behind one [`Code`], bring the page back or report that they
-//! cannot. [`binomial`] computes how rarely BCH fails, [`trial`] counts how often LDPC does, and [`latency`] says what a read
-//! then takes. Where a number comes from stands beside it: [`cells::CONSTANTS`] and [`latency::CONSTANTS`].
+//! cannot. [`binomial`] computes how rarely BCH fails, [`trial`] counts how often LDPC does, and [`latency`] says what
+//! a read then takes. Where a number comes from stands beside it: [`cells::CONSTANTS`] and [`latency::CONSTANTS`].
 //!
 //! ```
 //! use reliability::CodeSpec;

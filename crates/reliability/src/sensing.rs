@@ -3,8 +3,9 @@
 //! One read level tells which side of it a cell is on. Further levels around it tell how near: a page read with 2s + 1
 //! levels at each boundary puts each cell in a region, and each region has a log-likelihood ratio, the logarithm of how
 //! much more often bits 0 than bits 1 are found there. That is what soft decoding starts from. Levels are spaced evenly
-//! and as far apart as leaves most information between bit and region (Wang et al., "Enhanced precision through multiple
-//! reads for LDPC decoding in flash memories", IEEE J. Sel. Areas Commun. 2014); a single level is where it always is.
+//! and as far apart as leaves most information between bit and region (Wang et al., "Enhanced precision through
+//! multiple reads for LDPC decoding in flash memories", IEEE J. Sel. Areas Commun. 2014); a single level is where it
+//! always is.
 
 use crate::cells::{Cells, PageType};
 use alloc::vec;

@@ -1,13 +1,13 @@
 //! Decoders tried on pages of known error rates.
 //!
 //! How often an LDPC decoder fails, and after how many iterations it is done, no formula tells. Here random data are
-//! encoded, read through the cells of [`crate::cells`] whose error rate is asked for, and decoded. A trial is a code, an
-//! error rate and a number of sensing levels; its randomness is its own, forked from the seed by its name, so that a
+//! encoded, read through the cells of [`crate::cells`] whose error rate is asked for, and decoded. A trial is a code,
+//! an error rate and a number of sensing levels; its randomness is its own, forked from the seed by its name, so that a
 //! single row of the table can be made again.
 //!
 //! `crates/reliability/data/latencies.csv` holds the trials that read latencies are derived from; `ftlab reliability
-//! --derive-latencies FILE` runs them all again. Cells are those of low-cost programs with equal tails, read as the page
-//! of the lower bits; the other page has two boundaries of the same kind.
+//! --derive-latencies FILE` runs them all again. Cells are those of low-cost programs with equal tails, read as the
+//! page of the lower bits; the other page has two boundaries of the same kind.
 
 use crate::cells::{Cells, Mode, PageType};
 use crate::code::{Code, CodeSpec};
@@ -162,8 +162,8 @@ pub fn run(spec: CodeSpec, rber: f64, levels: u32, frames: u32, seed: u64) -> Tr
     trial
 }
 
-/// Bits in the order of LDPC codes, from the lowest of each byte; to independent errors the order of a BCH code's is the
-/// same.
+/// Bits in the order of LDPC codes, from the lowest of each byte; to independent errors the order of a BCH code's is
+/// the same.
 fn bits(bytes: &[u8]) -> impl Iterator<Item = bool> {
     bytes.iter().flat_map(|byte| (0..8).map(move |bit| byte >> bit & 1 == 1))
 }

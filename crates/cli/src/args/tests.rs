@@ -197,8 +197,8 @@ fn errors_are_one_line_that_names_the_fault() {
 #[test]
 fn codes_cycles_and_times_of_reliability() {
     let Command::Reliability(args) = command(
-        "reliability --code bch:t=8,data=512 --code ldpc:parity=192,data=4096 --pe-cycles 0,3k --retention 0,12h,30d,2y \
-         --reads 1M --mode low-cost --profile paper",
+        "reliability --code bch:t=8,data=512 --code ldpc:parity=192,data=4096 --pe-cycles 0,3k \
+         --retention 0,12h,30d,2y --reads 1M --mode low-cost --profile paper",
     ) else {
         panic!("another command");
     };

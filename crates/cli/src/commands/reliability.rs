@@ -61,7 +61,7 @@ struct Findings {
 /// Prints what the arguments ask for.
 ///
 /// # Errors
-/// A device without cells of two bits, a code that does not fit, an age beyond the model, a file that cannot be written.
+/// A device without cells of two bits, a code that does not fit, an age beyond the model, an unwritable file.
 pub(super) fn reliability(args: &ReliabilityArgs, stdout: &mut dyn Write) -> Result<Ended, CliError> {
     if args.constants {
         return crate::print(stdout, &constants()).map(|()| Ended::Done);
@@ -239,7 +239,7 @@ impl Findings {
             profile.name()
         );
         text += &wrap(
-            "assumed: Voltages, and how wear, time and reads widen them; --constants lists every number with its source.",
+            "assumed: Voltages, and how wear, time and reads widen them (--constants lists all, with sources).",
             "  ",
         );
         for fitted in &self.codes {

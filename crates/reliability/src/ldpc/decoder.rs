@@ -1,17 +1,18 @@
 //! The decoder: layered, normalised min-sum on integers.
 //!
 //! Each bit has a log-likelihood ratio, positive for 0. A row of blocks is a layer: its messages of the last iteration
-//! are taken out of the ratios, every check answers each of its bits with the least reliability among the others and the
-//! product of their signs, and the answers go in again, so that the next layer already profits from them (Mansour and
-//! Shanbhag 2003; Hocevar 2004). The least of the others overestimates what a check knows; it is scaled by 3/4
-//! (normalised min-sum, Chen and Fossorier 2002). A layer treats all Z checks of its circulants at a time, in arrays of 16
-//! bits over which the loops become vector instructions.
+//! are taken out of the ratios, every check answers each of its bits with the least reliability among the others and
+//! the product of their signs, and the answers go in again, so that the next layer already profits from them (Mansour
+//! and Shanbhag 2003; Hocevar 2004). The least of the others overestimates what a check knows; it is scaled by 3/4
+//! (normalised min-sum, Chen and Fossorier 2002). A layer treats all Z checks of its circulants at a time, in arrays of
+//! 16 bits over which the loops become vector instructions.
 
 use super::matrix::Matrix;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Largest ratio that is kept. Doubts are small numbers and certainty is bounded, so that errors can still be overruled.
+/// Largest ratio that is kept. Doubts are small numbers and certainty is bounded, so that errors can still be
+/// overruled.
 const LIMIT: i16 = 8191;
 
 /// Ratios, messages and what a layer works with.

@@ -1,10 +1,10 @@
 //! Quasi-cyclic low-density parity-check codes.
 //!
-//! A code is named by its bytes of data and of parity; [`matrix`] draws its circulants. Bits are numbered from the lowest
-//! of the first byte on, so that a circulant is whole 64-bit words, and encoding and checking are rotations and exclusive
-//! ors of words. Frames without error end at the check. Others go through the [`decoder`], with one reliability for all
-//! bits (hard decoding) or with ratios by sensing level (soft decoding), until all checks hold or 30 iterations are
-//! spent.
+//! A code is named by its bytes of data and of parity; [`matrix`] draws its circulants. Bits are numbered from the
+//! lowest of the first byte on, so that a circulant is whole 64-bit words, and encoding and checking are rotations and
+//! exclusive ors of words. Frames without error end at the check. Others go through the [`decoder`], with one
+//! reliability for all bits (hard decoding) or with ratios by sensing level (soft decoding), until all checks hold or
+//! 30 iterations are spent.
 //!
 //! Unlike a BCH code an LDPC code corrects no fixed number of errors, and how often it fails is known from trials
 //! alone: `crates/reliability/data/latencies.csv` has them.
@@ -142,9 +142,9 @@ impl Ldpc {
         self.finish(Decoder::new(&self.matrix, ratios), &read, data, parity)
     }
 
-    /// Corrects from log-likelihood ratios, one for each bit of data and parity in the order of the code, positive for 0,
-    /// in any unit of which 8000 are certainty; a unit of 1/16 serves well. Writes `data` and `parity`; bits that the
-    /// ratios had wrong count as corrected.
+    /// Corrects from log-likelihood ratios, one for each bit of data and parity in the order of the code, positive for
+    /// 0, in any unit of which 8000 are certainty; a unit of 1/16 serves well. Writes `data` and `parity`; bits that
+    /// the ratios had wrong count as corrected.
     ///
     /// # Errors
     /// The checks do not hold after [`MAX_ITERATIONS`]; data and parity are then not written.
