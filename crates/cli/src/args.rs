@@ -10,6 +10,7 @@ use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use device::EccSpec;
 use flash::Policy;
+use reliability::CodeSpec;
 use sim::check::Replay;
 use sim::units::{UnitError, parse_bytes, parse_count, parse_duration_ns};
 use std::ffi::OsString;
@@ -58,6 +59,8 @@ pub enum Command {
     Serve(ServeArgs),
     /// Look at, convert and make traces.
     Trace(TraceArgs),
+    /// Bit errors over a chip's life, and which codes bear them at which read latency.
+    Reliability(ReliabilityArgs),
     /// List the schemes, or explain one.
     Schemes(SchemesArgs),
     /// List the devices, or explain one.
@@ -454,6 +457,118 @@ pub struct ServeArgs {
     /// Write the final report as JSON
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,
+}
+
+/// `ftlab reliability`.
+#[derive(Args, Clone, Debug, PartialEq)]
+#[command(after_help = "Examples:\n  \
+    ftlab reliability\n      \
+    a Micron MLC part, new, half worn and worn, at once and after a year, under BCH and LDPC\n  \
+    ftlab reliability --device mlc-mt29f64g08cbabx --pe-cycles 1k,3k --retention 0,30d,1y --json r.json\n  \
+    ftlab reliability --code bch:t=8,data=512 --code bch:t=29,data=1024 --mode normal\n      \
+    how much stronger must the code be?\n  \
+    ftlab reliability --constants\n      \
+    which numbers of the model are published and which assumed")]
+pub struct ReliabilityArgs {
+    /// Device with cells of two bits, as NAME[:key=value,…] or a TOML file; its spare bytes, endurance and times count
+    #[arg(long, value_name = "DEVICE", default_value = "mlc-mt29f64g08cbaaa")]
+    pub device: String,
+
+    /// Code for each frame of a page, as bch:t=T,data=BYTES or ldpc:parity=BYTES,data=BYTES (repeatable) [default:
+    /// bch:t=24,data=1024 and the strongest LDPC code with kept trials that fits the spare area]
+    #[arg(long, value_name = "CODE", value_parser = parse_code)]
+    pub code: Vec<CodeSpec>,
+
+    /// Program/erase cycles, comma-separated [default: none, half the device's endurance, all of it]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_cycles)]
+    pub pe_cycles: Vec<u32>,
+
+    /// Times since the page was programmed, comma-separated, in h, d or y
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "0,1y", value_parser = parse_retention)]
+    pub retention: Vec<Retention>,
+
+    /// Reads of the block since it was erased
+    #[arg(long, value_name = "N", default_value = "0", value_parser = parse_count)]
+    pub reads: u64,
+
+    /// How pages are programmed: at the usual step, or at twice the step in nearly half the time
+    #[arg(long, value_enum, default_value_t = ProgramMode::Both, hide_possible_values = true,
+          value_name = "normal|low-cost|both")]
+    pub mode: ProgramMode,
+
+    /// Latencies: put together from the chip's times and trials of the decoders, or the constants of the
+    /// differentiated-ECC paper
+    #[arg(long, value_enum, default_value_t = LatencyProfile::Derived, hide_possible_values = true,
+          value_name = "derived|paper")]
+    pub profile: LatencyProfile,
+
+    /// Write the results as JSON
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub json: Option<PathBuf>,
+
+    /// List the constants of the model with their sources instead
+    #[arg(long)]
+    pub constants: bool,
+
+    /// Write the parity-check matrix of one LDPC --code in the alist format instead
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub alist: Option<PathBuf>,
+
+    /// Run the trials that read latencies are derived from instead, and write them as CSV; takes minutes
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub derive_latencies: Option<PathBuf>,
+
+    /// Frames of each of these trials [default: as many as in the table that is kept]
+    #[arg(long, value_name = "N", requires = "derive_latencies", value_parser = clap::value_parser!(u32).range(1..))]
+    pub frames: Option<u32>,
+
+    /// Seed of these trials [default: that of the table that is kept]
+    #[arg(long, value_name = "N", requires = "derive_latencies", value_parser = parse_seed)]
+    pub seed: Option<u64>,
+
+    /// Trials at a time [default: all cores]
+    #[arg(long, value_name = "N", requires = "derive_latencies", value_parser = parse_threads)]
+    pub threads: Option<usize>,
+}
+
+/// Which programs `ftlab reliability` looks at.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ProgramMode {
+    /// At the usual step.
+    Normal,
+    /// At twice the step.
+    LowCost,
+    /// Each.
+    Both,
+}
+
+/// Where its latencies come from.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LatencyProfile {
+    /// The chip's times and trials of the decoders.
+    Derived,
+    /// Constants of the paper.
+    Paper,
+}
+
+/// A time since a page was programmed, h.
+#[derive(Clone, Copy, PartialEq, PartialOrd, Debug)]
+pub struct Retention(pub f64);
+
+impl Retention {
+    const UNITS: [(&'static str, f64); 3] = [("y", 8760.0), ("d", 24.0), ("h", 1.0)];
+}
+
+impl std::fmt::Display for Retention {
+    /// In the largest unit of which it is a whole number, else in hours.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let whole = |hours: f64| self.0 > 0.0 && (self.0 / hours).fract() == 0.0;
+        match Retention::UNITS.iter().find(|(_, hours)| whole(*hours)) {
+            Some((unit, hours)) => write!(f, "{}{unit}", self.0 / hours),
+            None if self.0 == 0.0 => f.write_str("0"),
+            None => write!(f, "{}h", self.0),
+        }
+    }
 }
 
 /// `ftlab schemes`.
@@ -977,6 +1092,27 @@ fn parse_factor(text: &str) -> Result<f64, String> {
         .ok()
         .filter(|factor| factor.is_finite() && *factor > 0.0)
         .ok_or_else(|| "a factor is a number above 0, such as 0.5 or 10".to_owned())
+}
+
+fn parse_code(text: &str) -> Result<CodeSpec, String> {
+    text.parse()
+}
+
+fn parse_cycles(text: &str) -> Result<u32, String> {
+    let count = parse_count(text).map_err(|error| error.to_string())?;
+    count.try_into().map_err(|_| format!("{count} cycles are more than the {} that are understood", u32::MAX))
+}
+
+fn parse_retention(text: &str) -> Result<Retention, String> {
+    let text = text.trim();
+    let parsed = Retention::UNITS
+        .iter()
+        .find_map(|(unit, hours)| Some(text.strip_suffix(unit)?.parse::<f64>().ok()? * hours))
+        .or_else(|| (text == "0").then_some(0.0));
+    parsed
+        .filter(|hours| hours.is_finite() && *hours >= 0.0)
+        .map(Retention)
+        .ok_or_else(|| "a time is a number with h, d or y, such as 12h, 30d or 1y, or 0".to_owned())
 }
 
 fn parse_threads(text: &str) -> Result<usize, String> {

@@ -207,3 +207,26 @@ fn errors_are_one_line_that_names_the_fault() {
         assert!(!message.contains('\n') && !message.contains("Usage") && !message.starts_with("error"), "{message}");
     }
 }
+
+#[test]
+fn codes_cycles_and_times_of_reliability() {
+    let Command::Reliability(args) = command(
+        "reliability --code bch:t=8,data=512 --code ldpc:parity=192,data=4096 --pe-cycles 0,3k \
+         --retention 0,12h,30d,2y --reads 1M --mode low-cost --profile paper",
+    ) else {
+        panic!("another command");
+    };
+    let codes: Vec<String> = args.code.iter().map(ToString::to_string).collect();
+    assert_eq!(codes, ["bch:t=8,data=512", "ldpc:parity=192,data=4096"]);
+    assert_eq!((args.pe_cycles, args.reads), (vec![0, 3000], 1_000_000));
+    let shown: Vec<String> = args.retention.iter().map(ToString::to_string).collect();
+    assert_eq!(shown, ["0", "12h", "30d", "2y"]);
+    assert_eq!(args.retention[3], Retention(17_520.0));
+    assert_eq!((args.mode, args.profile), (ProgramMode::LowCost, LatencyProfile::Paper));
+    let told = "a time is a number with h, d or y, such as 12h, 30d or 1y, or 0";
+    assert!(message("reliability --retention 5").contains(told));
+    assert!(message("reliability --retention=-1d").contains(told));
+    assert!(message("reliability --code bch:t=8").contains("bch needs t= and data="));
+    assert!(message("reliability --pe-cycles 5G").contains("5000000000 cycles are more"));
+    assert!(message("reliability --frames 3").contains("--derive-latencies"));
+}

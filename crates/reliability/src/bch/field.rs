@@ -38,8 +38,8 @@ impl Field {
         let mut power = vec![0; 2 * order as usize + AHEAD];
         let mut logarithm = vec![0; order as usize + 1];
         let mut element = 1;
-        for index in 0..power.len() {
-            power[index] = element as u16;
+        for (index, power) in power.iter_mut().enumerate() {
+            *power = element as u16;
             if index < order as usize {
                 assert!(index == 0 || element != 1, "the polynomial of degree {degree} is not primitive");
                 logarithm[element as usize] = index as u16;

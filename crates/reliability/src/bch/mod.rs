@@ -233,8 +233,8 @@ impl Bch {
         all
     }
 
-    /// The Berlekamp–Massey algorithm in its binary form, which takes two syndromes at a step because the discrepancy of
-    /// every second one is 0. `None` if no locator of degree t or less explains the syndromes.
+    /// The Berlekamp–Massey algorithm in its binary form, which takes two syndromes at a step because the discrepancy
+    /// of every second one is 0. `None` if no locator of degree t or less explains the syndromes.
     fn locator(&self, syndromes: &[u16; 2 * MAX_T]) -> Option<Locator> {
         let (field, t) = (&self.field, self.correctable);
         let mut now = [0u16; 2 * MAX_T + 2];
@@ -307,8 +307,8 @@ impl Bch {
     /// The first position from `from` on whose power of α is a root.
     fn first_root(&self, locator: &Locator, from: u32) -> Option<u32> {
         let (field, degree) = (&self.field, locator.degree);
-        // Logarithms of the terms at the position that is looked at, and by how much a term's grows from one position to
-        // the next. The highest coefficient is 1.
+        // Logarithms of the terms at the position that is looked at, and by how much a term's grows from one position
+        // to the next. The highest coefficient is 1.
         let mut terms = [(0u32, 0u32); MAX_T + 1];
         let mut count = 0;
         for (index, &coefficient) in locator.coefficients[1..=degree].iter().enumerate() {
