@@ -10,7 +10,7 @@ use crate::host::{Flows, HostModel, Next};
 use crate::latency::{RequestTimes, Times, summaries};
 use crate::report::{self, FlowResult};
 use crate::workload::{Operation, Request, Source};
-use flash::{Busy, Cause, Op};
+use flash::{Busy, Cause, Mode, Op};
 use ftl::Ftl;
 use serde_json::Value;
 
@@ -305,8 +305,8 @@ impl<F: Measured, S: Ftl<F>> Run<'_, F, S> {
         let Some(scheduler) = self.flash.unqueue() else {
             let tally = self.flash.tally().since(&self.base);
             let of = |&op: &Op| {
-                let slc: u64 = Cause::ALL.iter().map(|&cause| tally.get_slc(cause, op)).sum();
-                slc * self.flash.command_ns(op, true) + (tally.of(op) - slc) * self.flash.command_ns(op, false)
+                let commands = |mode| Cause::ALL.iter().map(|&cause| tally.of_mode(cause, op, mode)).sum::<u64>();
+                Mode::ALL.iter().map(|&mode| commands(mode) * self.flash.command_ns(op, mode)).sum::<u64>()
             };
             let busy_ns: u64 = Op::ALL.iter().map(of).sum();
             let servers = if self.config.device.server == flash::device::Server::Single { 1 } else { dies };
