@@ -86,9 +86,9 @@ fn find(args: &ReliabilityArgs) -> Result<Findings, CliError> {
     let name = &device.name;
     if device.geometry.bits_per_cell != CellKind::Mlc.bits() {
         return Err(CliError::new(format_args!(
-            "{name} has cells of {} bits; the model knows those of 2: take an MLC device, such as \
+            "{name} has {} cells; the model knows MLC cells, of two bits: take an MLC device, such as \
              mlc-mt29f64g08cbaaa (ftlab devices lists them)",
-            device.geometry.bits_per_cell
+            CellKind::ALL[device.geometry.bits_per_cell as usize - 1].name()
         )));
     }
     let endurance = device.endurance.ok_or_else(|| {

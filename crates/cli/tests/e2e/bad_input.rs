@@ -271,7 +271,7 @@ fn codes_that_do_not_fit_and_ages_beyond_the_model() {
     refuse(
         &directory,
         &[
-            ("reliability --device agrawal08 --json r.json", &["agrawal08 has cells of 1 bits", "take an MLC device"]),
+            ("reliability --device agrawal08 --json r.json", &["agrawal08 has SLC cells", "take an MLC device"]),
             ("reliability --device mlc-l74", &["did you mean mlc-l74a?"]),
             ("reliability --code rs:t=4,data=512", &["unknown code \"rs\"; write bch:t=24,data=1024 or ldpc:"]),
             (

@@ -6,7 +6,7 @@
 //! chips and controllers in the field use.
 //!
 //! Decoding is made for pages of few errors. What was read is divided by g once, eight bytes at a step
-//! ([`remainder`]); a remainder of 0 means no error, and most pages end here. All else works on the r bits of the
+//! (`remainder.rs`); a remainder of 0 means no error, and most pages end here. All else works on the r bits of the
 //! remainder, not on the page: syndromes are sums of table rows, one for each four bits of the remainder; the
 //! Berlekamp–Massey algorithm in its binary form finds the error locator; its roots are found by a Chien search, eight
 //! positions at a time in logarithms, which divides each root out and ends with the formula for quadratics.

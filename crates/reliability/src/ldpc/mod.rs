@@ -1,8 +1,8 @@
 //! Quasi-cyclic low-density parity-check codes.
 //!
-//! A code is named by its bytes of data and of parity; [`matrix`] draws its circulants. Bits are numbered from the
+//! A code is named by its bytes of data and of parity; `matrix.rs` draws its circulants. Bits are numbered from the
 //! lowest of the first byte on, so that a circulant is whole 64-bit words, and encoding and checking are rotations and
-//! exclusive ors of words. Frames without error end at the check. Others go through the [`decoder`], with one
+//! exclusive ors of words. Frames without error end at the check. Others go through the decoder, with one
 //! reliability for all bits (hard decoding) or with ratios by sensing level (soft decoding), until all checks hold or
 //! 30 iterations are spent.
 //!
