@@ -1,7 +1,7 @@
 //! Placement by events against placement at once, and the rules of each policy on small cases.
 
 use super::*;
-use crate::device::{CellTimes, Server, Timing};
+use crate::device::{CellTimes, PageTimes, Server, Timing};
 use crate::{Batch, Clocked, Collection, Flash, Kind, Lpn, Mode, Oob, Payload, Rng, Timeline};
 use core::convert::Infallible;
 
@@ -172,6 +172,8 @@ fn both_ways(bus: Bus, channels_of_one_die: bool, with_transfers: bool) {
             page_transfer_ns,
             oob_transfer_ns,
             slc,
+            low_cost: PageTimes { read_ns: 2 * read_ns, program_ns: program_ns / 2 },
+            medium: PageTimes { read_ns, program_ns },
         };
         let depth = rng.below(4) as usize;
         let mut at_once = device(g, timing);
@@ -214,6 +216,8 @@ const TIMING: Timing = Timing {
     page_transfer_ns: 10,
     oob_transfer_ns: 1,
     slc: CellTimes { read_ns: 25, oob_read_ns: 25, program_ns: 200, partial_program_ns: 200, erase_ns: 1500 },
+    low_cost: PageTimes { read_ns: 25, program_ns: 200 },
+    medium: PageTimes { read_ns: 25, program_ns: 200 },
 };
 
 /// One channel, blocks of four pages, two planes in each die.

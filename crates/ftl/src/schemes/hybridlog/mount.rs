@@ -58,6 +58,8 @@ impl HybridLog {
         for (&block, held) in &pages {
             if Self::is_data(flash, held[0].1)?
                 && let Some(head) = Self::head(flash, &found, Block(block))?
+                // Free page reuse leaves log pages behind data pages: then the last page has no map.
+                && Self::is_data(flash, g.page(Block(block), head))?
             {
                 heads.insert(block, head);
                 let best = chosen.entry(self.split(held[0].0).0).or_insert((0, 0));

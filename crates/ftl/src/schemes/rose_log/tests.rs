@@ -197,7 +197,7 @@ fn data_survives_everything_with_each_technique_alone() {
 /// The scores that are kept up to date are equation 5 with the pages that count: audits compute it anew, every 16 requests.
 #[test]
 fn scores_stay_right_in_a_long_run() {
-    let g = Geometry { pages_per_block: 16, blocks_per_die: 40, ..strict(40) };
+    let g = Geometry { pages_per_block: 16, blocks_per_die: 40, ..strict(40) }.checked().unwrap();
     for trim in ["on", "off"] {
         let pairs = [("durable-trim", trim), ("maro-age", "7")];
         torture::<RoseLog>(PARAMETERS, &pairs, g, 16 * 30 - 5, 20_000);
