@@ -53,6 +53,11 @@ const RUNS: &[(&str, &str, &str)] = &[
     ("rose", "rose", ""),
     ("rose without its techniques", "rose", "ebw=off fpr=off log-victim=round-robin"),
     ("superblock", "superblock", ""),
+    (
+        "superblock with map pages, few update blocks and wear levelling",
+        "superblock",
+        "maps=pages cache-maps=4 update-blocks=40 reclaim=greedy wear-levelling=static wear-threshold=20",
+    ),
     ("hybridlog", "hybridlog", ""),
     ("rose-log", "rose-log", ""),
 ];

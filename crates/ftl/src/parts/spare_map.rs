@@ -76,14 +76,21 @@ const fn bits_for(count: u32) -> u32 {
     if count <= 1 { 0 } else { u32::BITS - (count - 1).leading_zeros() }
 }
 
+/// The bytes that hold `width` bits from bit `at` on.
+fn bytes_of_bits(at: usize, width: u32) -> core::ops::Range<usize> {
+    at / 8..(at + width as usize).div_ceil(8)
+}
+
 fn put_bits(bytes: &mut [u8], at: usize, width: u32, value: u32) {
-    for bit in (0..width as usize).filter(|bit| value >> bit & 1 == 1) {
-        bytes[(at + bit) / 8] |= 1 << ((at + bit) % 8);
+    let shifted = u64::from(value) << (at % 8);
+    for (i, byte) in bytes[bytes_of_bits(at, width)].iter_mut().enumerate() {
+        *byte |= (shifted >> (8 * i)) as u8;
     }
 }
 
 fn get_bits(bytes: &[u8], at: usize, width: u32) -> u32 {
-    (0..width as usize).fold(0, |value, bit| value | u32::from(bytes[(at + bit) / 8] >> ((at + bit) % 8) & 1) << bit)
+    let word = bytes[bytes_of_bits(at, width)].iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
+    (word >> (at % 8) & ((1 << width) - 1)) as u32
 }
 
 impl Layout {

@@ -173,8 +173,8 @@ const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "reclaim",
-        summary: "which superblock gives blocks back: the one written to longest ago, or with the fewest live pages for \
-                  each block beyond its logical ones",
+        summary: "which superblock gives blocks back: the one written to longest ago, or with the fewest live pages \
+                  for each block beyond its logical ones",
         unit: "",
         default: Value::Word("lru"),
         range: Range::Words(&["lru", "greedy"]),

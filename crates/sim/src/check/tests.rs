@@ -52,10 +52,29 @@ fn lazyftl_holds_with_a_table_of_many_blocks() {
     }
 }
 
+/// The checker draws map pages for half of the seeds at most, and any number of update blocks.
+#[test]
+fn superblock_holds_with_map_pages_and_with_few_update_blocks() {
+    for (maps, update_blocks) in [("pages", "0"), ("pages", "1"), ("spare", "1")] {
+        let settings = [("maps", maps), ("update-blocks", update_blocks)];
+        let settings = settings.map(|(name, value)| (name.to_string(), value.to_string())).to_vec();
+        let report = checked(&CheckConfig { settings, ..brief("superblock") }).unwrap();
+        // Maps in spare areas make no translation pages.
+        let phases = maps == "spare";
+        assert!(report.failures.iter().all(|failure| phases && failure.replay.is_empty()), "{report}");
+        assert!(report.cuts > 1900 && report.honesty.restores > 20 && report.media.operations > 1000, "{report}");
+        if maps == "pages" {
+            let cuts = |cause| report.by_cause.get(&cause).copied().unwrap_or(0);
+            assert!(cuts(Cause::TranslationUpdate) > 200 && cuts(Cause::TranslationGc) > 50, "{report}");
+            assert!(report.honesty.flips > 20, "{report}");
+        }
+    }
+}
+
 /// Cold blocks are moved all the time, and power is cut while they are.
 #[test]
 fn wear_levelling_holds_in_every_mode() {
-    for scheme in ["page", "dftl", "lsftl", "cftl", "lazyftl"] {
+    for scheme in ["page", "dftl", "lsftl", "cftl", "lazyftl", "superblock"] {
         for mode in ["swap", "static", "bet"] {
             let settings = [("wear-levelling", mode), ("wear-threshold", "1"), ("bet-threshold", "1")];
             let settings = settings.map(|(name, value)| (name.to_string(), value.to_string())).to_vec();
