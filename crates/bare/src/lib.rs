@@ -1,8 +1,9 @@
 //! The core crates as a firmware sees them: no standard library, a panic handler of its own.
 //!
 //! There may be one panic handler in a program, and the standard library brings one. This crate defines another, so it
-//! builds only while neither `flash`, `ftl`, `reliability` nor anything below them links the standard library, on any target and
-//! whatever a crate says of itself. `make no-std` builds it. A firmware adds an allocator and its own [`Flash`].
+//! builds only while neither `flash`, `ftl`, `reliability` nor anything below them links the standard library, on any
+//! target and whatever a crate says of itself. `make no-std` builds it. A firmware adds an allocator and its own
+//! [`Flash`].
 #![no_std]
 
 extern crate alloc;

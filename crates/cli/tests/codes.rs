@@ -1,7 +1,7 @@
 //! Codes over ten million patterns of errors, and beside implementations that are not ours.
 //!
-//! `FTLAB_SOAK` is the number of rounds of 50,000 patterns (`make soak`: 200, which are 10^7 and take about two
-//! minutes); a handful without it. The comparison with others runs where `target/venv` (`make oracles`) or `python3`
+//! `FTLAB_SOAK` is the number of rounds of 50,000 patterns (`make soak`: 200, which are 10^7 and take half a
+//! minute); a handful without it. The comparison with others runs where `target/venv` (`make oracles`) or `python3`
 //! has the packages bchlib, galois, ldpc and numpy.
 
 use flash::Rng;
