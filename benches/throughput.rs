@@ -6,8 +6,8 @@
 //! from hour to hour than simulators do, and the ratio of the two is what can be compared.
 #![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "a program that measures and prints")]
 
-use flash::device::Device;
-use flash::{Full, Nand, NoData, Op, Timeline};
+use flash::device::{Device, Features, Suspend};
+use flash::{Bus, Full, Nand, NoData, Op, Policy, Scheduling, Timeline};
 use ftl::Settings;
 use ftl::schemes::{self, Visitor};
 use ftl::{Ftl, Scheme};
@@ -118,6 +118,10 @@ fn config(scheme: &'static str, settings: &[(&str, &str)], device: Device) -> Co
         until: Until::WorkloadEnds,
         mount: false,
         series_ns: 0,
+        scheduling: None,
+        flows: Vec::new(),
+        only_flow: None,
+        idle_ns: None,
     }
 }
 
@@ -148,6 +152,18 @@ fn page(name: &str, gib: u32, medium: Medium, requests: u64) {
     let rng = flash::Rng::new(1).fork("bench");
     let pages = u64::from(config.device.logical_pages);
     measure(name, &config, &mut Uniform { rng, pages, left: requests * 2, intake: Intake::default() });
+}
+
+/// Page mapping where commands queue, under reads and writes, 32 requests under way.
+fn queued(name: &str, policy: Policy, requests: u64) {
+    let suspend = Suspend { program_ns: 10_000, erase_ns: 20_000, resume_ns: 5000, most: 8 };
+    let features = Features { suspend: (policy == Policy::Suspend).then_some(suspend), ..Features::default() };
+    let scheduling = Some(Scheduling { policy, bus: Bus::Arbitrated, features });
+    let config = Config { scheduling, warmup: requests, ..config("page", &[], device(4)) };
+    let capacity_bytes = u64::from(config.device.logical_pages) * u64::from(config.device.geometry.page_bytes);
+    let spec = format!("uniform:reads=0.5,requests={}", 2 * requests);
+    let mut source = generate(&spec, &Context { capacity_bytes, seed: 1 }).expect("it can be generated");
+    measure(name, &config, &mut *source);
 }
 
 /// A scheme under a twin as `ftlab compare` runs it.
@@ -284,6 +300,15 @@ fn main() {
         if wanted(name) {
             bare(gib, requests);
             page(name, gib, medium, requests);
+        }
+    }
+    for (name, policy) in [
+        ("queued in-order 4 GiB", Policy::InOrder),
+        ("queued read-first 4 GiB", Policy::ReadFirst),
+        ("queued suspend 4 GiB", Policy::Suspend),
+    ] {
+        if wanted(name) {
+            queued(name, policy, 2_000_000);
         }
     }
     for row in schemes::SCHEMES.iter().filter(|row| row.has_cache && row.name != "canary") {

@@ -1,7 +1,7 @@
 //! The core crates as a firmware sees them: no standard library, a panic handler of its own.
 //!
 //! There may be one panic handler in a program, and the standard library brings one. This crate defines another, so it
-//! builds only while neither `flash` nor `ftl` nor anything below them links the standard library, on any target and
+//! builds only while neither `flash`, `ftl`, `reliability` nor anything below them links the standard library, on any target and
 //! whatever a crate says of itself. `make no-std` builds it. A firmware adds an allocator and its own [`Flash`].
 #![no_std]
 
@@ -33,4 +33,10 @@ pub fn boot<F: Flash>(name: &str, flash: &mut F, logical_pages: u32) -> Option<V
         }
     }
     schemes::visit(name, Boot(flash, logical_pages))?
+}
+
+/// The parity of `data` under a BCH code that corrects `correctable` errors, or `None` if there is no such code.
+pub fn protect(data: &[u8], correctable: usize) -> Option<Vec<u8>> {
+    let code = reliability::Code::Bch(reliability::Bch::new(data.len(), correctable).ok()?);
+    Some(code.encode(data))
 }

@@ -8,6 +8,9 @@ use crate::error::CliError;
 use clap::builder::{PossibleValue, Styles};
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use device::EccSpec;
+use flash::Policy;
+use reliability::CodeSpec;
 use sim::check::Replay;
 use sim::units::{UnitError, parse_bytes, parse_count, parse_duration_ns};
 use std::ffi::OsString;
@@ -56,6 +59,8 @@ pub enum Command {
     Serve(ServeArgs),
     /// Look at, convert and make traces.
     Trace(TraceArgs),
+    /// Bit errors over a chip's life, and which codes bear them at which read latency.
+    Reliability(ReliabilityArgs),
     /// List the schemes, or explain one.
     Schemes(SchemesArgs),
     /// List the devices, or explain one.
@@ -73,7 +78,9 @@ pub enum Command {
     ftlab compare web.csv --host closed:32 --html web.html --json web.json --series 1s\n      \
     as fast as a queue of 32 allows; a page to look at, a file to compute with\n  \
     ftlab compare --schemes dftl --buffer none,fab:1MiB,bplru:1MiB\n      \
-    what does a write buffer save?\n\n\
+    what does a write buffer save?\n  \
+    ftlab compare --scheduler in-order,read-first --flow zipf:reads=1@closed:4 --flow uniform:reads=0\n      \
+    how much does a writer slow down a reader, and what if reads go first?\n\n\
     Lists cross: 2 schemes x 3 caches x 2 policies are 12 runs, spread over all cores. Counts take k, M, G; sizes \
     take KiB, MiB, GiB.")]
 pub struct CompareArgs {
@@ -127,6 +134,32 @@ pub struct CompareArgs {
     /// (closed:QD) [default: open if the workload has times, else closed:32]
     #[arg(long, value_name = "open|closed:QD", help_heading = "Workload")]
     pub host: Option<Host>,
+
+    /// How flash commands queue, comma-separated; each is one run of every scheme: placed as they are issued (fcfs), or
+    /// by events in order (in-order), the host's reads first (read-first), or these also before programs and erases
+    /// that have begun (suspend, if the device can) [default: fcfs]
+    #[arg(
+        long,
+        value_name = "fcfs|in-order|read-first|suspend",
+        value_delimiter = ',',
+        value_enum,
+        default_value = "fcfs",
+        hide_possible_values = true,
+        hide_default_value = true,
+        help_heading = "Device"
+    )]
+    pub scheduler: Vec<Scheduler>,
+
+    /// Let schemes collect in the background when nothing has been under way for so long, such as 1ms [default: they
+    /// collect only when they must]
+    #[arg(long, value_name = "PAUSE", value_parser = parse_pause_ns, help_heading = "Device")]
+    pub idle_gc: Option<u64>,
+
+    /// One of several streams of requests that share the device (repeatable): a trace file or a generated workload,
+    /// each with addresses of its own, and optionally its host, as in zipf:reads=1@closed:8 or web.csv@open; reported
+    /// with its slowdown
+    #[arg(long, value_name = "SPEC[@HOST]", conflicts_with_all = ["trace", "workload"], help_heading = "Workload")]
+    pub flow: Vec<String>,
 
     /// Seed of all randomness; the same seed gives the same report
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = parse_seed)]
@@ -236,6 +269,9 @@ impl Default for CompareArgs {
             set: Vec::new(),
             fill: Fill::Sequential,
             host: None,
+            scheduler: vec![Scheduler::Fcfs],
+            idle_gc: None,
+            flow: Vec::new(),
             seed: 1,
             warmup: 0,
             limit: None,
@@ -423,6 +459,118 @@ pub struct ServeArgs {
     pub json: Option<PathBuf>,
 }
 
+/// `ftlab reliability`.
+#[derive(Args, Clone, Debug, PartialEq)]
+#[command(after_help = "Examples:\n  \
+    ftlab reliability\n      \
+    a Micron MLC part, new, half worn and worn, at once and after a year, under BCH and LDPC\n  \
+    ftlab reliability --device mlc-mt29f64g08cbabx --pe-cycles 1k,3k --retention 0,30d,1y --json r.json\n  \
+    ftlab reliability --code bch:t=8,data=512 --code bch:t=29,data=1024 --mode normal\n      \
+    how much stronger must the code be?\n  \
+    ftlab reliability --constants\n      \
+    which numbers of the model are published and which assumed")]
+pub struct ReliabilityArgs {
+    /// Device with cells of two bits, as NAME[:key=value,…] or a TOML file; its spare bytes, endurance and times count
+    #[arg(long, value_name = "DEVICE", default_value = "mlc-mt29f64g08cbaaa")]
+    pub device: String,
+
+    /// Code for each frame of a page, as bch:t=T,data=BYTES or ldpc:parity=BYTES,data=BYTES (repeatable) [default:
+    /// bch:t=24,data=1024 and the strongest LDPC code with kept trials that fits the spare area]
+    #[arg(long, value_name = "CODE", value_parser = parse_code)]
+    pub code: Vec<CodeSpec>,
+
+    /// Program/erase cycles, comma-separated [default: none, half the device's endurance, all of it]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_cycles)]
+    pub pe_cycles: Vec<u32>,
+
+    /// Times since the page was programmed, comma-separated, in h, d or y
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "0,1y", value_parser = parse_retention)]
+    pub retention: Vec<Retention>,
+
+    /// Reads of the block since it was erased
+    #[arg(long, value_name = "N", default_value = "0", value_parser = parse_count)]
+    pub reads: u64,
+
+    /// How pages are programmed: at the usual step, or at twice the step in nearly half the time
+    #[arg(long, value_enum, default_value_t = ProgramMode::Both, hide_possible_values = true,
+          value_name = "normal|low-cost|both")]
+    pub mode: ProgramMode,
+
+    /// Latencies: put together from the chip's times and trials of the decoders, or the constants of the
+    /// differentiated-ECC paper
+    #[arg(long, value_enum, default_value_t = LatencyProfile::Derived, hide_possible_values = true,
+          value_name = "derived|paper")]
+    pub profile: LatencyProfile,
+
+    /// Write the results as JSON
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub json: Option<PathBuf>,
+
+    /// List the constants of the model with their sources instead
+    #[arg(long)]
+    pub constants: bool,
+
+    /// Write the parity-check matrix of one LDPC --code in the alist format instead
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub alist: Option<PathBuf>,
+
+    /// Run the trials that read latencies are derived from instead, and write them as CSV; takes minutes
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub derive_latencies: Option<PathBuf>,
+
+    /// Frames of each of these trials [default: as many as in the table that is kept]
+    #[arg(long, value_name = "N", requires = "derive_latencies", value_parser = clap::value_parser!(u32).range(1..))]
+    pub frames: Option<u32>,
+
+    /// Seed of these trials [default: that of the table that is kept]
+    #[arg(long, value_name = "N", requires = "derive_latencies", value_parser = parse_seed)]
+    pub seed: Option<u64>,
+
+    /// Trials at a time [default: all cores]
+    #[arg(long, value_name = "N", requires = "derive_latencies", value_parser = parse_threads)]
+    pub threads: Option<usize>,
+}
+
+/// Which programs `ftlab reliability` looks at.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ProgramMode {
+    /// At the usual step.
+    Normal,
+    /// At twice the step.
+    LowCost,
+    /// Each.
+    Both,
+}
+
+/// Where its latencies come from.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LatencyProfile {
+    /// The chip's times and trials of the decoders.
+    Derived,
+    /// Constants of the paper.
+    Paper,
+}
+
+/// A time since a page was programmed, h.
+#[derive(Clone, Copy, PartialEq, PartialOrd, Debug)]
+pub struct Retention(pub f64);
+
+impl Retention {
+    const UNITS: [(&'static str, f64); 3] = [("y", 8760.0), ("d", 24.0), ("h", 1.0)];
+}
+
+impl std::fmt::Display for Retention {
+    /// In the largest unit of which it is a whole number, else in hours.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let whole = |hours: f64| self.0 > 0.0 && (self.0 / hours).fract() == 0.0;
+        match Retention::UNITS.iter().find(|(_, hours)| whole(*hours)) {
+            Some((unit, hours)) => write!(f, "{}{unit}", self.0 / hours),
+            None if self.0 == 0.0 => f.write_str("0"),
+            None => write!(f, "{}h", self.0),
+        }
+    }
+}
+
 /// `ftlab schemes`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct SchemesArgs {
@@ -558,7 +706,7 @@ pub struct TraceGenerateArgs {
 }
 
 /// `ftlab image`.
-#[derive(Args, Clone, Debug, PartialEq, Eq)]
+#[derive(Args, Clone, Debug, PartialEq)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
 pub struct ImageArgs {
     /// What to do with an image.
@@ -567,7 +715,7 @@ pub struct ImageArgs {
 }
 
 /// The commands on images.
-#[derive(Subcommand, Clone, Debug, PartialEq, Eq)]
+#[derive(Subcommand, Clone, Debug, PartialEq)]
 pub enum ImageCommand {
     /// Make an image: a NAND chip in a sparse file, and the scheme that is to live on it.
     #[command(after_help = "Examples:\n  \
@@ -579,6 +727,10 @@ pub enum ImageCommand {
     /// Examine all of an image: checksums, the scheme's invariants, every page that holds data. Writes nothing; exits
     /// with 1 if something is wrong.
     Verify(ImageInfoArgs),
+    /// Let time pass: flip bits at random in everything that is programmed, data, spare areas and records. What a code
+    /// corrects nobody notices; `verify` says how many bits that were, and what was lost.
+    #[command(after_help = "Example:\n  ftlab image age ssd.img --rber 1e-4 && ftlab image verify ssd.img")]
+    Age(ImageAgeArgs),
 }
 
 /// `ftlab image create`.
@@ -600,9 +752,30 @@ pub struct ImageCreateArgs {
     #[arg(long, value_name = "PARAM=VALUE", value_parser = parse_pair)]
     pub set: Vec<(String, String)>,
 
+    /// Error-correcting code, as bch:T or bch:T/BYTES: T wrong bits are corrected in each BYTES of data [512]; its parity
+    /// goes into the spare areas. Without one a flipped bit costs its page
+    #[arg(long, value_name = "CODE")]
+    pub ecc: Option<EccSpec>,
+
     /// Empty the file first if it exists
     #[arg(long)]
     pub force: bool,
+}
+
+/// `ftlab image age`.
+#[derive(Args, Clone, Debug, PartialEq)]
+pub struct ImageAgeArgs {
+    /// Image
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+
+    /// Probability that a bit flips (raw bit error rate), up to 0.5
+    #[arg(long, value_name = "RATE", value_parser = parse_rber)]
+    pub rber: f64,
+
+    /// Seed of the random choice of bits
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
 }
 
 /// `ftlab image info` and `ftlab image verify`.
@@ -688,6 +861,32 @@ words!(
         Scale = "scale",
     }
 );
+
+words!(
+    /// How flash commands queue.
+    Scheduler {
+        /// Not: they are placed as they are issued.
+        Fcfs = "fcfs",
+        /// By events, in the order of issue.
+        InOrder = "in-order",
+        /// The host's reads first.
+        ReadFirst = "read-first",
+        /// The host's reads also before what has begun.
+        Suspend = "suspend",
+    }
+);
+
+impl Scheduler {
+    /// Who goes first, if commands queue.
+    pub fn policy(self) -> Option<Policy> {
+        match self {
+            Scheduler::Fcfs => None,
+            Scheduler::InOrder => Some(Policy::InOrder),
+            Scheduler::ReadFirst => Some(Policy::ReadFirst),
+            Scheduler::Suspend => Some(Policy::Suspend),
+        }
+    }
+}
 
 words!(
     /// What to do with writes that cover part of a page.
@@ -858,11 +1057,20 @@ fn parse_name(text: &str) -> Result<String, String> {
     if name.is_empty() { Err("a name is missing".to_owned()) } else { Ok(name.to_owned()) }
 }
 
+fn parse_rber(text: &str) -> Result<f64, String> {
+    let rate = text.trim().parse().ok().filter(|rate| (0.0..=0.5).contains(rate));
+    rate.ok_or_else(|| "write a probability from 0 to 0.5, as in 1e-4".to_owned())
+}
+
 fn parse_pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=').map(|(name, value)| (name.trim(), value.trim())) {
         Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err("write PARAM=VALUE, as in gc-low=2".to_owned()),
     }
+}
+
+fn parse_pause_ns(text: &str) -> Result<u64, String> {
+    parse_duration_ns(text).map_err(|error| error.to_string())
 }
 
 fn parse_interval_ns(text: &str) -> Result<u64, String> {
@@ -884,6 +1092,27 @@ fn parse_factor(text: &str) -> Result<f64, String> {
         .ok()
         .filter(|factor| factor.is_finite() && *factor > 0.0)
         .ok_or_else(|| "a factor is a number above 0, such as 0.5 or 10".to_owned())
+}
+
+fn parse_code(text: &str) -> Result<CodeSpec, String> {
+    text.parse()
+}
+
+fn parse_cycles(text: &str) -> Result<u32, String> {
+    let count = parse_count(text).map_err(|error| error.to_string())?;
+    count.try_into().map_err(|_| format!("{count} cycles are more than the {} that are understood", u32::MAX))
+}
+
+fn parse_retention(text: &str) -> Result<Retention, String> {
+    let text = text.trim();
+    let parsed = Retention::UNITS
+        .iter()
+        .find_map(|(unit, hours)| Some(text.strip_suffix(unit)?.parse::<f64>().ok()? * hours))
+        .or_else(|| (text == "0").then_some(0.0));
+    parsed
+        .filter(|hours| hours.is_finite() && *hours >= 0.0)
+        .map(Retention)
+        .ok_or_else(|| "a time is a number with h, d or y, such as 12h, 30d or 1y, or 0".to_owned())
 }
 
 fn parse_threads(text: &str) -> Result<usize, String> {

@@ -150,6 +150,9 @@ impl Document<'_> {
     fn resolve(&self, key: &str, argument: &clap::Arg, value: String) -> String {
         let is_path = matches!(argument.get_value_hint(), ValueHint::FilePath)
             || (key == "device" && Path::new(&value).extension().is_some_and(|extension| extension == "toml"));
+        // A flow is a trace only if there is such a file; it may have a host behind it.
+        let is_file = |name: &str| key == "flow" && self.directory.join(name).is_file();
+        let is_path = is_path || is_file(&value) || value.rsplit_once('@').is_some_and(|(name, _)| is_file(name));
         if is_path { self.directory.join(value).to_string_lossy().into_owned() } else { value }
     }
 
@@ -198,6 +201,8 @@ mod tests {
             gc = "greedy,fifo"
             fill = "steady"
             host = "closed:32"
+            scheduler = ["in-order", "suspend"]
+            idle-gc = "1ms"
             seed = 7
             warmup = "10k"
             limit = 5_000_000
@@ -228,6 +233,7 @@ mod tests {
         let line = "ftlab compare /data/t.spc --schemes page,dftl --device x:capacity=8GiB --cache 16KiB,64KiB \
                     --buffer none,bplru:1MiB --gc greedy,fifo --set dftl.gc_low=2 --set dftl-e.batch=false \
                     --set dftl-e.window=8 --fill steady --host closed:32 --seed 7 --warmup 10k --limit 5M \
+                    --scheduler in-order,suspend --idle-gc 1ms \
                     --until end-of-life --mount-cost --repeat \
                     3 --format spc --on-error skip --out-of-range fold --volumes select=2 --time-scale 0.5 \
                     --partial ignore --threads 2 --json /data/a --csv /abs/b --parquet /data/c --html /data/d \
@@ -237,7 +243,7 @@ mod tests {
         };
         assert_eq!(args, *expected);
         for key in keys() {
-            assert!(key == "workload" || text.contains(&key), "{key} is not tested here");
+            assert!(key == "workload" || key == "flow" || text.contains(&key), "{key} is not tested here");
         }
     }
 
@@ -251,6 +257,16 @@ mod tests {
     #[test]
     fn devices_in_files_are_relative_to_the_experiment() {
         assert_eq!(read("device = \"my.toml\"").unwrap().device.as_deref(), Some("/data/my.toml"));
+    }
+
+    #[test]
+    fn flows_are_files_beside_the_experiment_if_there_are_such() {
+        let directory = crate::testing::Directory::new();
+        fs::write(directory.join("t.spc"), "").unwrap();
+        let text = "flow = [\"t.spc@open\", \"t.spc\", \"zipf:reads=1@closed:4\"]";
+        let args = parse(text, "e.toml", &directory.join("")).unwrap();
+        let own = directory.join("t.spc").display().to_string();
+        assert_eq!(args.flow, [format!("{own}@open"), own, "zipf:reads=1@closed:4".to_owned()]);
     }
 
     #[test]

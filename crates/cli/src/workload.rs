@@ -6,6 +6,7 @@ use crate::open::open;
 use sim::units;
 use sim::workload::adapt::Fit;
 use sim::workload::generate::{self, Context, Twin, TwinModel, fit, published};
+use sim::workload::merge::Merged;
 use sim::workload::{Source, WorkloadError, adapt, format};
 use std::path::{Path, PathBuf};
 
@@ -37,7 +38,12 @@ pub(crate) enum Origin {
         /// Requests to make.
         requests: u64,
     },
+    /// Several at once, each a volume of its own.
+    Flows(Vec<Origin>),
 }
+
+/// Seeds of streams lie so far apart, and those of repetitions between them.
+const SEED_STEP: u64 = 1 << 32;
 
 /// An opened workload.
 pub(crate) struct Opened {
@@ -74,6 +80,7 @@ impl Origin {
         match self {
             Origin::Trace { path, .. } => path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
             Origin::Generated(spec) | Origin::Fitted { spec, .. } => spec.clone(),
+            Origin::Flows(flows) => flows.iter().map(Origin::name).collect::<Vec<_>>().join(" + "),
         }
     }
 
@@ -82,12 +89,17 @@ impl Origin {
         match self {
             Origin::Trace { path, .. } => path.display().to_string(),
             Origin::Generated(spec) | Origin::Fitted { spec, .. } => spec.clone(),
+            Origin::Flows(flows) => flows.iter().map(Origin::place).collect::<Vec<_>>().join(" + "),
         }
     }
 
     /// Whether every seed gives another workload.
     pub(crate) fn is_seeded(&self) -> bool {
-        !matches!(self, Origin::Trace { .. })
+        match self {
+            Origin::Trace { .. } => false,
+            Origin::Generated(_) | Origin::Fitted { .. } => true,
+            Origin::Flows(flows) => flows.iter().any(Origin::is_seeded),
+        }
     }
 
     /// Opens it. Generators spread over `capacity_bytes` unless they have a space of their own.
@@ -104,6 +116,20 @@ impl Origin {
             }
             Origin::Generated(spec) => silent(generate::generate(spec, &Context { capacity_bytes, seed })?),
             Origin::Fitted { model, requests, .. } => silent(Box::new(Twin::new(model, *requests, seed)?)),
+            Origin::Flows(flows) => {
+                // Regions are rounded up to 1 MiB when they are laid one behind the other.
+                let each_bytes = (capacity_bytes / flows.len() as u64) >> 20 << 20;
+                let mut sources = Vec::new();
+                let mut announcements = Vec::new();
+                for (number, flow) in flows.iter().enumerate() {
+                    let seed = seed.wrapping_add(number as u64 * SEED_STEP);
+                    let Opened { source, announcement } = flow.open(seed, each_bytes.max(1 << 20))?;
+                    sources.push((flow.place(), source));
+                    announcements.extend(announcement);
+                }
+                let announcement = (!announcements.is_empty()).then(|| announcements.join(", "));
+                Opened { source: Box::new(Merged::new(sources)), announcement }
+            }
         })
     }
 
@@ -111,7 +137,7 @@ impl Origin {
     /// adapts to the device.
     pub(crate) fn space(&self) -> Space {
         match self {
-            Origin::Trace { .. } => Space::Requests,
+            Origin::Trace { .. } | Origin::Flows(_) => Space::Requests,
             Origin::Fitted { model, .. } => Space::Bytes(model.span_bytes),
             Origin::Generated(spec) => match spec.split_once(':').unwrap_or((spec, "")) {
                 ("twin", rest) => {

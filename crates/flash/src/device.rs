@@ -17,8 +17,10 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
+mod features;
 mod presets;
 
+pub use features::{Features, MultiPlane, Suspend};
 pub use presets::PRESETS;
 
 /// How long a chip and its channel take, in nanoseconds. Cell times are spent in the die, transfer times on the
@@ -256,6 +258,10 @@ pub struct Preset {
     pub low_cost_us: Option<[Number; 2]>,
     /// The same of medium effort.
     pub medium_us: Option<[Number; 2]>,
+    /// From the command to suspend until the die can read, µs, of a program and of an erase, where they can be suspended.
+    pub suspend_us: Option<[Number; 2]>,
+    /// What planes of a die can do at the same time.
+    pub multi_plane: MultiPlane,
     /// Rate of a channel, MB/s (10^6 bytes); 0 = transfers are part of the times above, or free.
     pub bus_mbps: Number,
     /// Data bytes of a page.
@@ -351,6 +357,19 @@ pub const KEYS: &[Key] = &[
     key("medium_program_us", "µs", "cell time of a program with medium effort; unset, program_us", "0 to 1000000 µs"),
     key("server", "", "whether commands overlap", "single or parallel"),
     key("endurance", "erases", "erases that a block endures", "at least 1"),
+    key(
+        "suspend_program_us",
+        "µs",
+        "until a die can read after a program was suspended; with suspend_erase_us, for --scheduler suspend",
+        "0 to 1000000 µs",
+    ),
+    key("suspend_erase_us", "µs", "until a die can read after an erase was suspended", "0 to 1000000 µs"),
+    key("resume_us", "µs", "what going on with a suspended command takes; unset, 0", "0 to 1000000 µs"),
+    key("suspends", "", "how often one command is suspended at the most; unset, 8", "1 to 1000"),
+    key("multi_plane", "", "commands of one kind that planes of a die execute together", "off, aligned or independent"),
+    key("copy_back", "", "whether copies within a plane stay in the chip; unset, off", "on or off"),
+    key("cache_read", "", "whether a die reads while it transfers what it read before; unset, off", "on or off"),
+    key("cache_program", "", "whether a die programs while it takes the next page; unset, off", "on or off"),
 ];
 
 /// Changes to a preset, or with every value given a device of one's own. See [`KEYS`] for meanings and ranges.
@@ -412,6 +431,22 @@ pub struct Overrides {
     pub server: Option<Server>,
     /// Erases that a block endures.
     pub endurance: Option<u32>,
+    /// Until a die can read after a program was suspended, µs.
+    pub suspend_program_us: Option<f64>,
+    /// Until a die can read after an erase was suspended, µs.
+    pub suspend_erase_us: Option<f64>,
+    /// What going on with a suspended command takes, µs; unset, nothing.
+    pub resume_us: Option<f64>,
+    /// How often one command is suspended at the most; unset, 8.
+    pub suspends: Option<u32>,
+    /// What planes of a die can do at the same time; unset and without a preset's, nothing.
+    pub multi_plane: Option<MultiPlane>,
+    /// Copies within a plane stay in the chip; unset, they do not.
+    pub copy_back: Option<bool>,
+    /// A die reads while it transfers; unset, it does not.
+    pub cache_read: Option<bool>,
+    /// A die programs while it takes the next page; unset, it does not.
+    pub cache_program: Option<bool>,
 }
 
 /// A device ready to be simulated: every value checked, every unit fixed.
@@ -431,6 +466,8 @@ pub struct Device {
     pub spare: f64,
     /// Erases that a block endures, where known.
     pub endurance: Option<u32>,
+    /// What its chips can do where commands queue.
+    pub features: Features,
 }
 
 /// Why a device cannot be built.
@@ -567,6 +604,10 @@ impl Preset {
         for (us, read, program) in efforts {
             rows.extend(us.into_iter().flat_map(|us| [(read, us[0], "µs"), (program, us[1], "µs")]));
         }
+        if let Some([program, erase]) = self.suspend_us {
+            rows.push(("suspend a program", program, "µs"));
+            rows.push(("suspend an erase", erase, "µs"));
+        }
         rows.push(("channel rate", self.bus_mbps, "MB/s"));
         rows.push(("page", self.page, "bytes"));
         rows.push(("spare area", self.oob, "bytes"));
@@ -621,6 +662,53 @@ fn build(name: &str, base: Option<&Preset>, o: &Overrides) -> Result<Device, Dev
         logical_pages,
         spare,
         endurance,
+        features: features(base, o)?,
+    })
+}
+
+/// Times that one command is suspended at the most, unless it is said.
+const MOST_SUSPENDS: u32 = 8;
+
+fn features(base: Option<&Preset>, o: &Overrides) -> Result<Features, DeviceError> {
+    let preset = base.and_then(|b| b.suspend_us).map(|us| us.map(|n| n.value));
+    let time = |key, asked: Option<f64>, preset: Option<f64>| {
+        asked.or(preset).map(|us| within(key, us, 0.0, LONGEST_US).map(ns)).transpose()
+    };
+    let program_ns = time("suspend_program_us", o.suspend_program_us, preset.map(|us| us[0]))?;
+    let erase_ns = time("suspend_erase_us", o.suspend_erase_us, preset.map(|us| us[1]))?;
+    let resume_ns = time("resume_us", o.resume_us, None)?;
+    let most = o.suspends.unwrap_or(MOST_SUSPENDS);
+    if !(1..=1000).contains(&most) {
+        return Err(out_of_range("suspends", most));
+    }
+    let suspend = match (program_ns, erase_ns) {
+        (Some(program_ns), Some(erase_ns)) => {
+            Some(Suspend { program_ns, erase_ns, resume_ns: resume_ns.unwrap_or(0), most })
+        }
+        (None, None) if resume_ns.is_none() && o.suspends.is_none() => None,
+        (program_ns, _) => {
+            let (given, missing) = match program_ns {
+                Some(_) => ("suspend_program_us", "suspend_erase_us"),
+                None if erase_ns.is_some() => ("suspend_erase_us", "suspend_program_us"),
+                None => (
+                    if resume_ns.is_some() { "resume_us" } else { "suspends" },
+                    "suspend_program_us and suspend_erase_us",
+                ),
+            };
+            return Err(DeviceError {
+                key: missing,
+                value: "nothing".to_string(),
+                what: format!("but {given} is given"),
+                fix: "commands can be suspended if both times are known; give both or neither".to_string(),
+            });
+        }
+    };
+    Ok(Features {
+        suspend,
+        multi_plane: o.multi_plane.or(base.map(|b| b.multi_plane)).unwrap_or_default(),
+        copy_back: o.copy_back.unwrap_or(false),
+        cache_read: o.cache_read.unwrap_or(false),
+        cache_program: o.cache_program.unwrap_or(false),
     })
 }
 
@@ -718,8 +806,10 @@ fn size(one_block: Geometry, capacity: Option<u64>, spare: f64) -> Result<(u32, 
     Ok((logical as u32, geometry))
 }
 
+/// The longest time that a device may be given, µs.
+const LONGEST_US: f64 = 1e6;
+
 fn times(base: Option<&Preset>, o: &Overrides, geometry: &Geometry) -> Result<Timing, DeviceError> {
-    const LONGEST_US: f64 = 1e6;
     let read_us = within("read_us", real(o.read_us, base, |b| b.read_us), 0.0, LONGEST_US)?;
     let program_us = within("program_us", real(o.program_us, base, |b| b.program_us), 0.0, LONGEST_US)?;
     let erase_us = within("erase_us", real(o.erase_us, base, |b| b.erase_us), 0.0, LONGEST_US)?;

@@ -228,6 +228,12 @@ impl Geometry {
         die.0 / (self.chips * self.dies)
     }
 
+    /// The plane of a block, within its die.
+    #[inline]
+    pub const fn plane_of(&self, block: Block) -> u32 {
+        (block.0 - self.die_of(block).0 * self.blocks_per_die) % self.planes
+    }
+
     /// The blocks of a die, as a range of block numbers.
     pub const fn blocks_of(&self, die: Die) -> core::ops::Range<u32> {
         let first = die.0 * self.blocks_per_die;

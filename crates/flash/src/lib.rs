@@ -18,6 +18,7 @@ mod nand;
 mod power;
 mod prefetch;
 mod rng;
+mod scheduler;
 mod timeline;
 mod transcript;
 
@@ -33,5 +34,6 @@ pub use nand::{
 pub use power::{CutPoint, CutReport, PowerCut};
 pub use prefetch::prefetch;
 pub use rng::Rng;
+pub use scheduler::{Bus, Busy, Finished, Policy, Scheduler, Scheduling};
 pub use timeline::{Clocked, PageTime, Timeline};
 pub use transcript::Transcript;

@@ -214,32 +214,48 @@ impl fmt::Display for Fault {
 impl core::error::Error for Fault {}
 
 /// The order among commands that a scheme states and a medium that keeps time obeys. Opaque: see [`Flash::chain`].
+///
+/// What `from` and `end` hold is the medium's matter: times where commands are placed as they are issued, numbers of
+/// nodes in a graph where they queue ([`Scheduler`](crate::Scheduler)).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Chain {
+    pub(crate) enter: Enter,
     /// Commands run one after another (serial), or independently of one another.
     pub(crate) serial: bool,
-    /// Time before which no command of this chain starts; `u64::MAX`: to be taken from the chain being left.
-    pub(crate) from_ns: u64,
-    /// When the latest command so far ends.
-    pub(crate) end_ns: u64,
+    /// What no command of this chain starts before.
+    pub(crate) from: u64,
+    /// When the latest command so far ends; only of chains whose commands are independent.
+    pub(crate) end: u64,
+}
+
+/// What a call of [`Flash::chain`] asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Enter {
+    /// This very chain, which was left before.
+    Again,
+    /// A chain of its own that starts when the present one has got so far.
+    New,
+    /// The present chain, from now on waiting for everything in it so far.
+    After,
+    /// The present chain, from now on waiting for this one too.
+    Joined,
 }
 
 impl Chain {
     /// A collection: commands independent of each other, starting when the present chain has got so far.
-    pub const COLLECTION: Chain = Chain { serial: false, from_ns: u64::MAX, end_ns: 0 };
+    pub const COLLECTION: Chain = Chain { enter: Enter::New, serial: false, from: 0, end: 0 };
     /// The next stage of the present chain: everything so far ends before anything that follows starts.
-    pub const AFTER: Chain = Chain { serial: false, from_ns: u64::MAX, end_ns: u64::MAX };
+    pub const AFTER: Chain = Chain { enter: Enter::After, ..Chain::COLLECTION };
     /// A page of a [`Batch`]: commands one after another, starting when the present chain has got so far.
-    const PAGE: Chain = Chain { serial: true, from_ns: u64::MAX, end_ns: 0 };
+    const PAGE: Chain = Chain { serial: true, ..Chain::COLLECTION };
+    /// A host page, before its first command.
+    pub(crate) const fn of_page(from: u64) -> Chain {
+        Chain { enter: Enter::Again, serial: true, from, end: 0 }
+    }
 
-    /// This chain, when it has also waited for `other`.
-    fn joined(self, other: Chain) -> Chain {
-        let end_ns = if other.serial { other.from_ns } else { other.from_ns.max(other.end_ns) };
-        if self.serial {
-            Chain { from_ns: self.from_ns.max(end_ns), ..self }
-        } else {
-            Chain { end_ns: self.end_ns.max(end_ns), ..self }
-        }
+    /// For a chain to wait for this one, which was left.
+    fn awaited(self) -> Chain {
+        Chain { enter: Enter::Joined, ..self }
     }
 }
 
@@ -455,7 +471,7 @@ impl<'a, F: Flash> Batch<'a, F> {
         let batch = self.flash.chain(Chain::PAGE);
         let result = work(self.flash);
         let page = self.flash.chain(batch);
-        self.flash.chain(batch.joined(page));
+        self.flash.chain(page.awaited());
         result
     }
 
@@ -468,6 +484,6 @@ impl<'a, F: Flash> Batch<'a, F> {
 impl<F: Flash> Drop for Batch<'_, F> {
     fn drop(&mut self) {
         let batch = self.flash.chain(self.outer);
-        self.flash.chain(self.outer.joined(batch));
+        self.flash.chain(batch.awaited());
     }
 }

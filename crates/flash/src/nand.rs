@@ -429,6 +429,11 @@ impl<S: Store, R: Record> Nand<S, R> {
         }
     }
 
+    /// Bytes that the scheme keeps of its own in each spare area.
+    pub fn reserved_spare(&self) -> u32 {
+        self.own.reserved() as u32
+    }
+
     /// Memory that the simulator holds for this chip, in bytes: (spare areas and block states, stored metadata).
     pub fn simulator_bytes(&self) -> (u64, u64) {
         let record = if R::RECOVERABLE { 16 } else { 0 } + size_of_val(self.data.get(0));

@@ -15,11 +15,16 @@
 //!   [`Collection`](crate::Collection).
 //! - In single-server mode (FlashSim) there is one server and every command waits for the one before it.
 //!
+//! After [`Timeline::queue`] commands are not placed as they are issued but queue in a [`Scheduler`], which this type
+//! only feeds. It is one type all the same, so that every scheme is compiled once for both.
+//!
 //! Times are integer nanoseconds, so runs replay exactly.
 
 use crate::device::{Server, Timing};
-use crate::medium::copy_each;
-use crate::{Block, Cause, Chain, Flash, Geometry, Mode, Oob, Op, Payload, Ppn, Tally};
+use crate::medium::{Enter, copy_each};
+use crate::scheduler::Work;
+use crate::{Block, Cause, Chain, Flash, Geometry, Mode, Oob, Op, Payload, Ppn, Scheduler, Scheduling, Tally};
+use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -38,12 +43,25 @@ pub trait Clocked {
     fn arrive(&mut self, now_ns: u64);
     /// The next page of the request begins; it may run beside the others.
     fn page_begin(&mut self);
-    /// The page is done.
+    /// The page is done; where commands queue, it has only been issued, and the time says nothing.
     fn page_end(&mut self) -> PageTime;
+    /// The queues, if commands queue.
+    fn scheduler(&mut self) -> Option<&mut Scheduler>;
     /// Commands so far.
     fn tally(&self) -> &Tally;
     /// Time that one command of this kind takes on a page of this mode, transfer included, ns.
     fn command_ns(&self, op: Op, mode: Mode) -> u64;
+}
+
+/// How commands are placed.
+#[derive(Clone, Debug)]
+enum Placement {
+    /// At once, on dies and channels.
+    Parallel,
+    /// At once, one after another.
+    Single,
+    /// By events.
+    Queued(Box<Scheduler>),
 }
 
 /// A die: when it is free again, and the channel that it is on.
@@ -59,7 +77,7 @@ pub struct Timeline<F> {
     inner: F,
     tally: Tally,
     timing: Timing,
-    server: Server,
+    placement: Placement,
     /// In single-server mode only the first is used.
     dies: Vec<DieState>,
     /// Transfer backlog of each channel, ns.
@@ -69,6 +87,9 @@ pub struct Timeline<F> {
     first_start_ns: u64,
     /// A page programmed with less than full effort was met: pages of one block may differ in their times.
     mixed: bool,
+    /// Start and end of every command that was placed at once.
+    #[cfg(test)]
+    pub(crate) log: Vec<(u64, u64)>,
 }
 
 impl<F: Flash> Timeline<F> {
@@ -80,13 +101,15 @@ impl<F: Flash> Timeline<F> {
             inner,
             tally: Tally::default(),
             timing,
-            server,
+            placement: if server == Server::Single { Placement::Single } else { Placement::Parallel },
             dies: (0..g.die_count()).map(die).collect(),
             channels: vec![0; g.channels as usize],
-            chain: Chain { serial: true, from_ns: 0, end_ns: 0 },
+            chain: Chain::of_page(0),
             now_ns: 0,
             first_start_ns: u64::MAX,
             mixed: false,
+            #[cfg(test)]
+            log: Vec::new(),
         }
     }
 
@@ -108,10 +131,38 @@ impl<F: Flash> Timeline<F> {
     /// Forgets counts and times, as after filling a device: everything is idle at time zero.
     pub fn reset(&mut self) {
         self.tally = Tally::default();
+        self.rewind();
+    }
+
+    /// Everything is idle at time zero.
+    fn rewind(&mut self) {
         self.dies.iter_mut().for_each(|die| die.free_ns = 0);
         self.channels.fill(0);
-        self.chain = Chain { serial: true, from_ns: 0, end_ns: 0 };
+        self.chain = Chain::of_page(0);
         self.now_ns = 0;
+    }
+
+    /// From now on commands queue; everything is idle, at time zero.
+    ///
+    /// # Panics
+    /// In single-server mode, which has no queues.
+    pub fn queue(&mut self, scheduling: Scheduling) {
+        assert!(!matches!(self.placement, Placement::Single), "one server has one queue");
+        self.rewind();
+        self.placement = Placement::Queued(Box::new(Scheduler::new(self.inner.geometry(), scheduling)));
+    }
+
+    /// From now on commands are placed at once again, and everything is idle at time zero. The queues as they were
+    /// left, if there were any.
+    pub fn unqueue(&mut self) -> Option<Scheduler> {
+        if !matches!(self.placement, Placement::Queued(_)) {
+            return None;
+        }
+        self.rewind();
+        match core::mem::replace(&mut self.placement, Placement::Parallel) {
+            Placement::Queued(scheduler) => Some(*scheduler),
+            Placement::Parallel | Placement::Single => None,
+        }
     }
 
     /// When the last command of all ends, ns.
@@ -119,50 +170,41 @@ impl<F: Flash> Timeline<F> {
         self.dies.iter().map(|die| die.free_ns).max().unwrap_or(0)
     }
 
-    /// A read on the die of `block`, not before `from_ns`: the cell, then the transfer out. Its start and end.
+    /// Places a command, or has it queue.
     #[inline(always)]
-    fn place_read(&mut self, block: Block, from_ns: u64, cell_ns: u64, transfer_ns: u64) -> (u64, u64) {
-        if self.server == Server::Single {
-            return self.place_single(from_ns, cell_ns + transfer_ns);
+    fn place(&mut self, work: Work) {
+        if !matches!(self.placement, Placement::Parallel) {
+            return self.place_otherwise(work);
         }
+        let Work { op, block, cell_ns, transfer_ns, .. } = work;
         let die = &mut self.dies[self.inner.geometry().die_of(block).index()];
-        let backlog = &mut self.channels[die.channel as usize];
-        let start = from_ns.max(die.free_ns);
-        *backlog = (*backlog).max(self.now_ns) + transfer_ns;
-        die.free_ns = (start + cell_ns + transfer_ns).max(*backlog);
-        (start, die.free_ns)
+        let start = self.chain.from.max(die.free_ns);
+        die.free_ns = if op == Op::Erase {
+            start + cell_ns
+        } else {
+            let backlog = &mut self.channels[die.channel as usize];
+            *backlog = (*backlog).max(self.now_ns) + transfer_ns;
+            match op {
+                Op::Read | Op::OobRead => (start + cell_ns + transfer_ns).max(*backlog),
+                _ => (start + transfer_ns).max(*backlog) + cell_ns,
+            }
+        };
+        let end = die.free_ns;
+        #[cfg(test)]
+        self.log.push((start, end));
+        self.chained((start, end));
     }
 
-    /// A program: the transfer in, then the cell.
-    #[inline(always)]
-    fn place_program(&mut self, block: Block, from_ns: u64, transfer_ns: u64, cell_ns: u64) -> (u64, u64) {
-        if self.server == Server::Single {
-            return self.place_single(from_ns, transfer_ns + cell_ns);
+    #[inline(never)]
+    fn place_otherwise(&mut self, work: Work) {
+        if let Placement::Queued(scheduler) = &mut self.placement {
+            return scheduler.issue(&mut self.chain, work);
         }
-        let die = &mut self.dies[self.inner.geometry().die_of(block).index()];
-        let backlog = &mut self.channels[die.channel as usize];
-        let start = from_ns.max(die.free_ns);
-        *backlog = (*backlog).max(self.now_ns) + transfer_ns;
-        die.free_ns = (start + transfer_ns).max(*backlog) + cell_ns;
-        (start, die.free_ns)
-    }
-
-    /// An erase: no transfer.
-    fn place_erase(&mut self, block: Block, from_ns: u64, cell_ns: u64) -> (u64, u64) {
-        if self.server == Server::Single {
-            return self.place_single(from_ns, cell_ns);
-        }
-        let die = &mut self.dies[self.inner.geometry().die_of(block).index()];
-        let start = from_ns.max(die.free_ns);
-        die.free_ns = start + cell_ns;
-        (start, die.free_ns)
-    }
-
-    fn place_single(&mut self, from_ns: u64, length_ns: u64) -> (u64, u64) {
         let server = &mut self.dies[0].free_ns;
-        let start = from_ns.max(*server);
-        *server = start + length_ns;
-        (start, *server)
+        let start = self.chain.from.max(*server);
+        *server = start + work.cell_ns + work.transfer_ns;
+        let end = *server;
+        self.chained((start, end));
     }
 
     /// Counts commands on pages of a mode.
@@ -181,10 +223,10 @@ impl<F: Flash> Timeline<F> {
         if self.inner.is_slc(block) { Mode::Slc } else { Mode::Normal }
     }
 
-    /// Copies between two blocks, of pages of one mode to pages of one mode. The two halves of a copy follow one another, also among the
-    /// independent copies of a collection.
+    /// Copies of pages of one block, all in one mode, to pages of another from `to.0` on. The two halves of a copy follow
+    /// one another, also among the independent copies of a collection.
     #[inline(always)]
-    fn place_copies(&mut self, from: (Ppn, Mode), to: (Ppn, Mode), count: u32) {
+    fn place_copies(&mut self, cause: Cause, from: (Ppn, Mode), to: (Ppn, Mode), count: u32) {
         if count == 0 {
             return;
         }
@@ -192,27 +234,49 @@ impl<F: Flash> Timeline<F> {
         let (source, target) = (g.block_of(from.0), g.block_of(to.0));
         let page_transfer_ns = self.timing.page_transfer_ns;
         let (read_ns, program_ns) = (self.timing.cells(from.1).read_ns, self.timing.cells(to.1).program_ns);
-        if g.die_of(source) != g.die_of(target) || self.server == Server::Single || self.chain.serial {
-            for _ in 0..count {
-                let (start, read) = self.place_read(source, self.chain.from_ns, read_ns, page_transfer_ns);
-                let (_, end) = self.place_program(target, read, page_transfer_ns, program_ns);
-                self.chained((start, end));
-            }
-            return;
+        let one_die = g.die_of(source) == g.die_of(target);
+        if !one_die || self.chain.serial || !matches!(self.placement, Placement::Parallel) {
+            return self.place_each_copy(cause, (from.0, read_ns), (to.0, program_ns), count);
         }
         // Within one die, the same with less work: once the read's transfer is out, so is the backlog, and the
         // program's transfer need not wait.
         let die = &mut self.dies[g.die_of(source).index()];
         let backlog = &mut self.channels[die.channel as usize];
-        let mut end = die.free_ns.max(self.chain.from_ns);
+        let mut end = die.free_ns.max(self.chain.from);
         self.first_start_ns = self.first_start_ns.min(end);
         *backlog = (*backlog).max(self.now_ns);
         for _ in 0..count {
-            end = (end + read_ns + page_transfer_ns).max(*backlog + page_transfer_ns) + page_transfer_ns + program_ns;
+            let read = (end + read_ns + page_transfer_ns).max(*backlog + page_transfer_ns);
+            #[cfg(test)]
+            self.log.extend([(end, read), (read, read + page_transfer_ns + program_ns)]);
+            end = read + page_transfer_ns + program_ns;
             *backlog += 2 * page_transfer_ns;
         }
         die.free_ns = end;
-        self.chain.end_ns = self.chain.end_ns.max(end);
+        self.chain.end = self.chain.end.max(end);
+    }
+
+    /// The same, one after another; where from, and where to, with cell times.
+    fn place_each_copy(&mut self, cause: Cause, from: (Ppn, u64), to: (Ppn, u64), count: u32) {
+        let g = self.inner.geometry();
+        let (source, target) = (g.block_of(from.0), g.block_of(to.0));
+        let transfer_ns = self.timing.page_transfer_ns;
+        for ppn in (to.0.0..to.0.0 + count).map(Ppn) {
+            let read = Work { op: Op::Read, cause, block: source, ppn: from.0, cell_ns: from.1, transfer_ns };
+            let program = Work { op: Op::Program, cause, block: target, ppn, cell_ns: to.1, transfer_ns };
+            if let Placement::Queued(scheduler) = &mut self.placement {
+                scheduler.issue_copy(&mut self.chain, read, program);
+                continue;
+            }
+            // A chain of its own within the present one.
+            let outer = self.chain;
+            self.chain = Chain::of_page(outer.from);
+            self.place(read);
+            self.place(program);
+            let end = self.chain.from;
+            self.chain = outer;
+            self.chained((end, end));
+        }
     }
 
     /// The command that was just placed belongs to the present chain.
@@ -220,9 +284,9 @@ impl<F: Flash> Timeline<F> {
     fn chained(&mut self, (start_ns, end_ns): (u64, u64)) {
         self.first_start_ns = self.first_start_ns.min(start_ns);
         if self.chain.serial {
-            self.chain.from_ns = end_ns;
+            self.chain.from = end_ns;
         } else {
-            self.chain.end_ns = self.chain.end_ns.max(end_ns);
+            self.chain.end = self.chain.end.max(end_ns);
         }
     }
 }
@@ -242,8 +306,8 @@ impl<F: Flash> Flash for Timeline<F> {
         let mode = self.inner.mode_of(ppn);
         self.count(cause, Op::Read, 1, mode);
         let cell_ns = self.timing.cells(mode).read_ns;
-        let placed = self.place_read(block, self.chain.from_ns, cell_ns, self.timing.page_transfer_ns);
-        self.chained(placed);
+        let transfer_ns = self.timing.page_transfer_ns;
+        self.place(Work { op: Op::Read, cause, block, ppn, cell_ns, transfer_ns });
         self.inner.read(ppn, cause)
     }
 
@@ -253,8 +317,8 @@ impl<F: Flash> Flash for Timeline<F> {
         let mode = self.block_mode(block);
         self.count(cause, Op::OobRead, 1, mode);
         let cell_ns = self.timing.cells(mode).oob_read_ns;
-        let placed = self.place_read(block, self.chain.from_ns, cell_ns, self.timing.oob_transfer_ns);
-        self.chained(placed);
+        let transfer_ns = self.timing.oob_transfer_ns;
+        self.place(Work { op: Op::OobRead, cause, block, ppn, cell_ns, transfer_ns });
         let found = self.inner.read_oob(ppn, cause)?;
         // A mount meets what was programmed before this medium was made.
         self.mixed |= found.is_some_and(|oob| matches!(oob.mode, Mode::LowCost | Mode::Medium));
@@ -266,8 +330,8 @@ impl<F: Flash> Flash for Timeline<F> {
         self.count(cause, Op::Program, 1, oob.mode);
         let block = self.inner.geometry().block_of(ppn);
         let cell_ns = self.timing.cells(oob.mode).program_ns;
-        let placed = self.place_program(block, self.chain.from_ns, self.timing.page_transfer_ns, cell_ns);
-        self.chained(placed);
+        let transfer_ns = self.timing.page_transfer_ns;
+        self.place(Work { op: Op::Program, cause, block, ppn, cell_ns, transfer_ns });
         self.inner.program(ppn, oob, data, cause)
     }
 
@@ -277,10 +341,9 @@ impl<F: Flash> Flash for Timeline<F> {
         let mode = self.block_mode(block);
         self.count(cause, Op::PartialProgram, 1, mode);
         self.tally.partial_bytes += bytes.len() as u64;
-        let transfer = self.timing.page_transfer_ns * bytes.len() as u64 / whole;
+        let transfer_ns = self.timing.page_transfer_ns * bytes.len() as u64 / whole;
         let cell_ns = self.timing.cells(mode).partial_program_ns;
-        let placed = self.place_program(block, self.chain.from_ns, transfer, cell_ns);
-        self.chained(placed);
+        self.place(Work { op: Op::PartialProgram, cause, block, ppn, cell_ns, transfer_ns });
         self.inner.append(ppn, at, bytes, mark, cause)
     }
 
@@ -301,7 +364,7 @@ impl<F: Flash> Flash for Timeline<F> {
         });
         self.count(cause, Op::Read, 1, from_mode);
         self.count(cause, Op::Program, 1, to_mode);
-        self.place_copies((from, from_mode), (to, to_mode), 1);
+        self.place_copies(cause, (from, from_mode), (to, to_mode), 1);
         result
     }
 
@@ -326,7 +389,7 @@ impl<F: Flash> Flash for Timeline<F> {
         let commands = copied + u32::from(result.is_err());
         self.count(cause, Op::Read, u64::from(commands), from_mode);
         self.count(cause, Op::Program, u64::from(commands), to_mode);
-        self.place_copies((from, from_mode), (to, to_mode), commands);
+        self.place_copies(cause, (from, from_mode), (to, to_mode), commands);
         (copied, result)
     }
 
@@ -349,24 +412,33 @@ impl<F: Flash> Flash for Timeline<F> {
     fn erase(&mut self, block: Block, cause: Cause) -> Result<(), F::Fault> {
         let mode = self.block_mode(block);
         self.count(cause, Op::Erase, 1, mode);
-        let placed = self.place_erase(block, self.chain.from_ns, self.timing.cells(mode).erase_ns);
-        self.chained(placed);
+        let (ppn, cell_ns) = (self.inner.geometry().page(block, 0), self.timing.cells(mode).erase_ns);
+        self.place(Work { op: Op::Erase, cause, block, ppn, cell_ns, transfer_ns: 0 });
         self.inner.erase(block, cause)
     }
 
     #[inline]
     fn chain(&mut self, next: Chain) -> Chain {
         let outer = self.chain;
-        self.chain = match (next.from_ns, next.end_ns) {
-            // The next stage of this chain: after all of it.
-            (u64::MAX, u64::MAX) => {
-                let reached = outer.from_ns.max(outer.end_ns);
-                Chain { serial: outer.serial, from_ns: reached, end_ns: reached }
+        if let Placement::Queued(scheduler) = &mut self.placement {
+            self.chain = scheduler.chain(outer, next);
+            return outer;
+        }
+        self.chain = match next.enter {
+            Enter::Again => next,
+            Enter::New => Chain { enter: Enter::Again, serial: next.serial, from: outer.from, end: outer.from },
+            Enter::After => {
+                let reached = outer.from.max(outer.end);
+                Chain { from: reached, end: reached, ..outer }
             }
-            // A new collection, or a page of a batch: from where this chain has got to.
-            (u64::MAX, _) => Chain { serial: next.serial, from_ns: outer.from_ns, end_ns: outer.from_ns },
-            // Back to an outer chain.
-            _ => next,
+            Enter::Joined => {
+                let end = if next.serial { next.from } else { next.from.max(next.end) };
+                if outer.serial {
+                    Chain { from: outer.from.max(end), ..outer }
+                } else {
+                    Chain { end: outer.end.max(end), ..outer }
+                }
+            }
         };
         outer
     }
@@ -389,18 +461,34 @@ impl<F: Flash> Clocked for Timeline<F> {
     fn arrive(&mut self, now_ns: u64) {
         debug_assert!(now_ns >= self.now_ns, "arrivals go forwards");
         self.now_ns = now_ns;
+        if let Placement::Queued(scheduler) = &mut self.placement {
+            scheduler.arrive(now_ns);
+        }
     }
 
     #[inline]
     fn page_begin(&mut self) {
-        self.chain = Chain { serial: true, from_ns: self.now_ns, end_ns: 0 };
+        // No node of a graph is before a page's first command.
+        let from = if matches!(self.placement, Placement::Queued(_)) { 0 } else { self.now_ns };
+        self.chain = Chain::of_page(from);
         self.first_start_ns = u64::MAX;
     }
 
     #[inline]
     fn page_end(&mut self) -> PageTime {
-        let end_ns = self.chain.from_ns;
+        if let Placement::Queued(scheduler) = &mut self.placement {
+            scheduler.page_end(self.chain);
+            return PageTime { start_ns: self.now_ns, end_ns: self.now_ns };
+        }
+        let end_ns = self.chain.from;
         PageTime { start_ns: self.first_start_ns.min(end_ns), end_ns }
+    }
+
+    fn scheduler(&mut self) -> Option<&mut Scheduler> {
+        match &mut self.placement {
+            Placement::Queued(scheduler) => Some(scheduler),
+            _ => None,
+        }
     }
 
     fn tally(&self) -> &Tally {

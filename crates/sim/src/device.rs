@@ -6,7 +6,7 @@
 
 use crate::units::{self, UnitError};
 use flash::ProgramOrder;
-use flash::device::{self, CellKind, Device, DeviceError, KEYS, Overrides, PRESETS, Preset, Server};
+use flash::device::{self, CellKind, Device, DeviceError, KEYS, MultiPlane, Overrides, PRESETS, Preset, Server};
 use std::collections::BTreeMap;
 use std::fmt;
 use toml::{Spanned, Value};
@@ -87,6 +87,8 @@ fn set(o: &mut Overrides, key: &str, text: &str) -> Result<(), SpecError> {
     let orders = [ProgramOrder::Any, ProgramOrder::Ascending, ProgramOrder::Strict].map(|order| (order.name(), order));
     let servers = [Server::Single, Server::Parallel].map(|server| (server.name(), server));
     let cells = CellKind::ALL.map(|cell| (cell.word(), cell));
+    let planes = MultiPlane::ALL.map(|rule| (rule.name(), rule));
+    let switch = [("on", true), ("off", false)];
     let result = match key {
         "capacity" => bytes(text).map(|n| o.capacity = Some(n)),
         "spare" => share(text).map(|n| o.spare = Some(n)),
@@ -116,6 +118,14 @@ fn set(o: &mut Overrides, key: &str, text: &str) -> Result<(), SpecError> {
         "medium_program_us" => real(text).map(|n| o.medium_program_us = Some(n)),
         "server" => word(text, &servers).map(|n| o.server = Some(n)),
         "endurance" => count(text).map(|n| o.endurance = Some(n)),
+        "suspend_program_us" => real(text).map(|n| o.suspend_program_us = Some(n)),
+        "suspend_erase_us" => real(text).map(|n| o.suspend_erase_us = Some(n)),
+        "resume_us" => real(text).map(|n| o.resume_us = Some(n)),
+        "suspends" => count(text).map(|n| o.suspends = Some(n)),
+        "multi_plane" => word(text, &planes).map(|n| o.multi_plane = Some(n)),
+        "copy_back" => word(text, &switch).map(|n| o.copy_back = Some(n)),
+        "cache_read" => word(text, &switch).map(|n| o.cache_read = Some(n)),
+        "cache_program" => word(text, &switch).map(|n| o.cache_program = Some(n)),
         _ => {
             let known = KEYS.iter().map(|k| k.name);
             return Err(SpecError::new(format!("a device has no key {key:?}"), suggest(key, known)));
@@ -248,6 +258,9 @@ pub fn describe(preset: &Preset) -> Vec<Row> {
     rows.push(words("cell", preset.cell.name()));
     rows.push(words("program order", preset.order.name()));
     rows.push(words("server", preset.server.name()));
+    if preset.multi_plane != MultiPlane::Off {
+        rows.push(words("multi-plane", preset.multi_plane.name()));
+    }
     rows.extend(preset.numbers().into_iter().map(|(label, n, unit)| {
         // Four decimals are more than any source states; the print of a rounded value drops trailing zeros.
         let value = ((n.value * 1e4).round() / 1e4).to_string();
@@ -266,7 +279,9 @@ mod tests {
     const EVERY_KEY: &str = "capacity=1GiB,spare=7%,page=4KiB,oob=224,pages_per_block=128,channels=2,chips=3,\
                              dies=4,planes=2,read_us=50.5,oob_read_us=26,program_us=600,partial_program_us=500,\
                              erase_us=3000,bus_mbps=166,order=ascending,nop=2,cell=tlc,slc_nop=3,slc_read_us=20,\
-                             slc_program_us=300,slc_erase_us=2500,server=single,endurance=5000";
+                             slc_program_us=300,slc_erase_us=2500,server=single,endurance=5000,\
+                             suspend_program_us=20,suspend_erase_us=50,resume_us=2,suspends=3,\
+                             multi_plane=aligned,copy_back=on,cache_read=on,cache_program=on";
 
     fn refusal(text: &str) -> String {
         text.parse::<DeviceSpec>().unwrap_err().to_string()
@@ -309,6 +324,9 @@ mod tests {
         assert_eq!((o.cell, o.slc_nop), (Some(CellKind::Tlc), Some(3)));
         assert_eq!((o.slc_read_us, o.slc_program_us, o.slc_erase_us), (Some(20.0), Some(300.0), Some(2500.0)));
         assert_eq!((o.order, o.server), (Some(ProgramOrder::Ascending), Some(Server::Single)));
+        assert_eq!((o.suspend_program_us, o.suspend_erase_us, o.resume_us), (Some(20.0), Some(50.0), Some(2.0)));
+        assert_eq!((o.suspends, o.multi_plane), (Some(3), Some(MultiPlane::Aligned)));
+        assert_eq!([o.copy_back, o.cache_read, o.cache_program], [Some(true); 3]);
         for key in KEYS {
             assert!(EVERY_KEY.contains(&format!("{}=", key.name)), "{} is not covered here", key.name);
             let message = refusal(&format!("agrawal08:{}=nonsense", key.name));

@@ -3,6 +3,11 @@
 //! [`run`] chooses the scheme and the medium once and then runs a loop that is compiled for both. Requests come in
 //! batches, cut into pages; each page's mapping entry is asked for two dozen pages ahead, and what it points at ten
 //! ahead, so that the loop seldom waits for memory.
+//!
+//! Where commands queue, and where several streams of requests share the device, a request's end is known only when
+//! time has passed to it, and which request comes next depends on ends. Those runs go request by request: `paced`.
+
+mod paced;
 
 use crate::ecc::Overlap;
 use crate::host::{Arrivals, HostModel};
@@ -12,11 +17,13 @@ use crate::summary::{Counts, Driven, parameters};
 use crate::workload::{Operation, Request, Source, WorkloadError};
 use flash::device::Device;
 use flash::{
-    Brief, Cause, Clocked, Failing, FailurePlan, Flash, Full, Lpn, Mode, Nand, NoData, Op, Rng, Tally, Timeline,
+    Brief, Busy, Cause, Clocked, Failing, FailurePlan, Flash, FlashFault, Full, Lpn, Mode, Nand, NoData, Op, Rng,
+    Scheduler, Scheduling, Tally, Timeline,
 };
 use ftl::ecc_policy::POLICY;
 use ftl::schemes::{self, Visitor};
 use ftl::{ConfigError, Error, Ftl, Scheme, Settings, buffer};
+use paced::Paced;
 use std::time::Instant;
 
 /// For `wall_seconds`, which tells how fast the simulator was; no other number of a report depends on it.
@@ -105,6 +112,16 @@ pub struct Config {
     pub mount: bool,
     /// Length of an interval of the series in simulated time, ns; 0 for no series.
     pub series_ns: u64,
+    /// How commands queue; `None`: they are placed as they are issued, first come, first served. Not in single-server
+    /// mode.
+    pub scheduling: Option<Scheduling>,
+    /// When requests arrive of each of several streams, which are told apart by [`Request::volume`]; empty if there is
+    /// only one, to which [`Config::host`] applies. Several are served once.
+    pub flows: Vec<HostModel>,
+    /// The stream whose requests alone are served, if not all.
+    pub only_flow: Option<u32>,
+    /// How long nothing must have been under way before the scheme does background work, ns; `None`: it does none.
+    pub idle_ns: Option<u64>,
 }
 
 /// What a run tells while it goes on, and whether it shall.
@@ -191,6 +208,11 @@ pub fn run(config: &Config, source: &mut dyn Source, observer: &mut dyn Observer
 }
 
 impl Config {
+    /// Whether requests are served one by one, as time passes.
+    fn is_paced(&self) -> bool {
+        self.scheduling.is_some() || !self.flows.is_empty() || self.idle_ns.is_some()
+    }
+
     /// Whether a write buffer stands in front of the scheme.
     pub fn is_buffered(&self) -> bool {
         self.settings.get(buffer::POLICY.name).is_some()
@@ -201,6 +223,12 @@ impl Config {
 trait Measured: Flash<User = ()> + Clocked + Sized {
     fn new(config: &Config) -> Self;
     fn reset(&mut self);
+    /// Commands queue from now on.
+    fn queue(&mut self, scheduling: Scheduling);
+    /// Commands queue no longer; what they queued in.
+    fn unqueue(&mut self) -> Option<Scheduler>;
+    /// When the last command ends that was placed as it was issued.
+    fn idle_at_ns(&self) -> u64;
     /// Blocks that failed an erase.
     fn worn_out(&self) -> u32;
     /// Mounts the scheme from flash alone, if the medium keeps what that needs: the commands that it took.
@@ -214,6 +242,15 @@ impl Measured for Timeline<Nand<NoData, Brief>> {
     }
     fn reset(&mut self) {
         Timeline::reset(self);
+    }
+    fn queue(&mut self, scheduling: Scheduling) {
+        Timeline::queue(self, scheduling);
+    }
+    fn unqueue(&mut self) -> Option<Scheduler> {
+        Timeline::unqueue(self)
+    }
+    fn idle_at_ns(&self) -> u64 {
+        Timeline::idle_at_ns(self)
     }
     fn worn_out(&self) -> u32 {
         0
@@ -233,6 +270,15 @@ impl Measured for Timeline<Failing<Nand<NoData, Full>>> {
     }
     fn reset(&mut self) {
         Timeline::reset(self);
+    }
+    fn queue(&mut self, scheduling: Scheduling) {
+        Timeline::queue(self, scheduling);
+    }
+    fn unqueue(&mut self) -> Option<Scheduler> {
+        Timeline::unqueue(self)
+    }
+    fn idle_at_ns(&self) -> u64 {
+        Timeline::idle_at_ns(self)
     }
     fn worn_out(&self) -> u32 {
         self.inner().grown_bad_count()
@@ -275,6 +321,9 @@ impl<F: Measured> Visitor<F> for Work<'_> {
             Err(error) => return Ok(stillborn(config, row, format!("{error}, while it was being filled"))),
         };
         flash.reset();
+        if let Some(scheduling) = config.scheduling {
+            flash.queue(scheduling);
+        }
         scheme.reset_counters();
         let mut run = Run::new(config, scheme, flash);
         let fill_seconds = began.elapsed();
@@ -422,6 +471,10 @@ struct Run<'a, F, S> {
     iterations: Iterations,
     /// Iterations that were served, the last one in part.
     iterated: Option<f64>,
+    /// Requests under way, where they are served one by one.
+    paced: Option<Box<Paced>>,
+    /// All response times, for Little's law.
+    responses_ns: u128,
 }
 
 /// How often the workload was served.
@@ -435,6 +488,15 @@ struct Iterations {
     programs: u64,
     /// What is added to the arrivals of the present one, so that it follows the one before.
     shift_ns: u64,
+}
+
+/// How far a batch came.
+struct Step<E: FlashFault> {
+    /// Requests taken from the workload; none at its end.
+    taken: u64,
+    served: u64,
+    /// What ended it before its end.
+    error: Option<Error<E>>,
 }
 
 /// What it took to write what a write buffer still held at the end.
@@ -485,13 +547,14 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
             drained: None,
             iterations: Iterations::default(),
             iterated: None,
+            paced: config.is_paced().then(|| Box::new(Paced::new(config))),
+            responses_ns: 0,
         }
     }
 
     /// Serves the workload; how it ended, the seconds that measuring took, and those before it.
     fn serve(&mut self, source: &mut dyn Source, observer: &mut dyn Observer) -> Result<(String, f64, f64), RunError> {
-        let mut batch: Vec<Request> = Vec::with_capacity(BATCH);
-        let mut pages: Vec<Lpn> = Vec::with_capacity(BATCH);
+        let mut requests: Vec<Request> = Vec::with_capacity(BATCH);
         let began = wall_clock();
         let mut measuring = began;
         let mut served = 0u64;
@@ -499,60 +562,46 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
         let mut taken = 0u64;
         let records = observer.wants_records();
         let mut ended = report::COMPLETE.to_owned();
-        'run: loop {
+        loop {
             // A warm-up ends exactly where it was asked to.
             let limit = match self.config.warmup.saturating_sub(served) {
                 0 => BATCH,
                 left => BATCH.min(left as usize),
             };
-            batch.clear();
-            source.fill(&mut batch, limit)?;
-            if batch.is_empty() {
+            let records = records && served >= self.config.warmup;
+            let step = match self.paced.is_some() {
+                false => self.batch(source, limit, &mut requests, records, observer)?,
+                true => self.paced_batch(source, limit, records, served >= self.config.warmup, observer)?,
+            };
+            if step.taken == 0 {
                 if self.config.until == Until::WorkloadEnds || self.is_worn(served)? {
                     break;
                 }
                 if !source.rewind() {
                     return Err(RunError::Endless("the workload cannot be repeated"));
                 }
+                if let Some(paced) = &mut self.paced {
+                    paced.flows.repeat(self.iterations.shift_ns);
+                }
                 taken = 0;
                 continue;
             }
-            taken += batch.len() as u64;
-            if self.iterations.shift_ns > 0 {
-                batch.iter_mut().for_each(|request| request.arrival_ns += self.iterations.shift_ns);
-            }
-            // The first page of each request stands for it in the hints.
-            pages.clear();
-            pages.extend(batch.iter().map(|request| Lpn((request.offset >> self.page_shift) as u32)));
-            let records = records && served >= self.config.warmup;
-            for (i, request) in batch.iter().enumerate() {
-                hint_ahead::<F, S>(&self.scheme, &pages, i);
-                let before = if records { Some(self.flash.tally().clone()) } else { None };
-                match self.request(request) {
-                    Ok(times) => {
-                        if let Some(before) = before {
-                            observer.record(&self.record(request, times, &before));
-                        }
+            (taken, served) = (taken + step.taken, served + step.served);
+            if let Some(error) = step.error {
+                ended = match error {
+                    Error::Full if self.config.until == Until::EndOfLife && self.flash.worn_out() > 0 => {
+                        report::END_OF_LIFE.to_owned()
                     }
-                    Err(error) => {
-                        served += i as u64;
-                        ended = match error {
-                            Error::Full if self.config.until == Until::EndOfLife && self.flash.worn_out() > 0 => {
-                                report::END_OF_LIFE.to_owned()
-                            }
-                            Error::Full => format!("device full: {error}, at request {}", served + 1),
-                            Error::Flash(_) => format!("{error}, at request {}", served + 1),
-                        };
-                        break 'run;
-                    }
-                }
+                    Error::Full => format!("device full: {error}, at request {}", served + 1),
+                    Error::Flash(_) => format!("{error}, at request {}", served + 1),
+                };
+                break;
             }
-            served += batch.len() as u64;
             if self.config.warmup > 0 && served == self.config.warmup {
                 self.end_warmup();
                 measuring = wall_clock();
             }
-            if !observer.served(batch.len() as u64) {
+            if !observer.served(step.served) {
                 ended = report::INTERRUPTED.to_owned();
                 break;
             }
@@ -572,16 +621,54 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
         if self.config.until != Until::WorkloadEnds {
             let Iterations { whole, requests, served: before, .. } = self.iterations;
             // A run that ended in its first iteration has not seen how long that is.
-            while requests == 0 && !batch.is_empty() {
-                batch.clear();
-                source.fill(&mut batch, BATCH)?;
-                taken += batch.len() as u64;
+            let mut rest = Vec::with_capacity(BATCH);
+            while requests == 0 {
+                rest.clear();
+                source.fill(&mut rest, BATCH)?;
+                if rest.is_empty() {
+                    break;
+                }
+                taken += rest.len() as u64;
             }
             let requests = if requests == 0 { taken } else { requests };
             self.iterated = ratio((served - before) as f64, requests as f64).map(|part| whole as f64 + part);
         }
+        self.settle_all(observer);
         self.close_window();
         Ok((ended, measuring.elapsed().as_secs_f64(), (measuring - began).as_secs_f64()))
+    }
+
+    /// Serves requests in a batch, whose memory is asked for ahead.
+    fn batch(
+        &mut self,
+        source: &mut dyn Source,
+        limit: usize,
+        batch: &mut Vec<Request>,
+        records: bool,
+        observer: &mut dyn Observer,
+    ) -> Result<Step<F::Fault>, RunError> {
+        batch.clear();
+        source.fill(batch, limit)?;
+        let taken = batch.len() as u64;
+        if self.iterations.shift_ns > 0 {
+            batch.iter_mut().for_each(|request| request.arrival_ns += self.iterations.shift_ns);
+        }
+        // The first page of each request stands for it in the hints.
+        let pages: Vec<Lpn> = batch.iter().map(|request| Lpn((request.offset >> self.page_shift) as u32)).collect();
+        for (i, request) in batch.iter().enumerate() {
+            hint_ahead::<F, S>(&self.scheme, &pages, i);
+            let before = if records { Some(self.flash.tally().clone()) } else { None };
+            match self.request(request) {
+                Ok(times) => {
+                    if let Some(before) = before {
+                        let commands = self.commands_since(&before);
+                        observer.record(&record(request, self.last_arrival_ns, times, commands));
+                    }
+                }
+                Err(error) => return Ok(Step { taken, served: i as u64, error: Some(error) }),
+            }
+        }
+        Ok(Step { taken, served: taken, error: None })
     }
 
     /// An iteration is over; whether the device is as worn as it was to be.
@@ -615,6 +702,11 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
         self.scheme.reset_counters();
         self.base_ns = self.last_arrival_ns;
         self.overlap = self.overlap.take().map(|_| Overlap::new(self.logical_pages));
+        if let (Some(paced), Some(scheduler)) = (&mut self.paced, self.flash.scheduler()) {
+            paced.end_warmup(scheduler.busy());
+        } else if let Some(paced) = &mut self.paced {
+            paced.end_warmup(Busy::default());
+        }
         if let Some(window) = &mut self.window {
             window.done.clear();
             window.response.clear();
@@ -627,25 +719,44 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
     #[inline(always)]
     fn request(&mut self, request: &Request) -> Result<Served, Error<F::Fault>> {
         let arrival_ns = self.arrivals.next(request.arrival_ns);
+        let served = self.perform(request, arrival_ns)?;
+        self.arrivals.ends(served.end_ns);
+        if cfg!(debug_assertions) {
+            self.responses_ns += u128::from(served.end_ns - arrival_ns);
+        }
+        self.note_end(request.operation, Times { arrival_ns, start_ns: served.start_ns, end_ns: served.end_ns });
+        Ok(served)
+    }
+
+    /// The function of a request that arrives now. Its times, if commands are placed as they are issued.
+    #[inline(always)]
+    fn perform(&mut self, request: &Request, arrival_ns: u64) -> Result<Served, Error<F::Fault>> {
         self.last_arrival_ns = arrival_ns;
         self.flash.arrive(arrival_ns);
         if self.window.as_ref().is_some_and(|window| arrival_ns >= window.end_ns) {
             self.advance_window(arrival_ns);
         }
         let served = match request.operation {
-            Operation::Write => self.write(request, arrival_ns)?,
-            Operation::Read => self.read(request, arrival_ns)?,
+            Operation::Write => self.write(request)?,
+            Operation::Read => self.read(request)?,
             Operation::Trim | Operation::Flush => self.control(request)?,
         };
         self.counts.requests += 1;
-        self.arrivals.ends(served.end_ns);
-        self.last_end_ns = self.last_end_ns.max(served.end_ns);
-        if matches!(request.operation, Operation::Read | Operation::Write)
-            && let Some(window) = &mut self.window
-        {
-            window.response.record(served.end_ns - arrival_ns);
-        }
         Ok(served)
+    }
+
+    /// A request of the measured phase, or so far of the warm-up, has its times.
+    #[inline(always)]
+    fn note_end(&mut self, operation: Operation, times: Times) {
+        self.last_end_ns = self.last_end_ns.max(times.end_ns);
+        match operation {
+            Operation::Write => self.writes.record(times),
+            Operation::Read => self.reads.record(times),
+            Operation::Trim | Operation::Flush => return,
+        }
+        if let Some(window) = &mut self.window {
+            window.response.record(times.end_ns - times.arrival_ns);
+        }
     }
 
     /// First and last page of an extent.
@@ -658,7 +769,7 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
     }
 
     #[inline(always)]
-    fn write(&mut self, request: &Request, arrival_ns: u64) -> Result<Served, Error<F::Fault>> {
+    fn write(&mut self, request: &Request) -> Result<Served, Error<F::Fault>> {
         let (first, last) = self.cut(request);
         let mut served = Served { start_ns: u64::MAX, end_ns: 0 };
         let end = request.offset + request.bytes;
@@ -687,12 +798,11 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
         if let Some(window) = &mut self.window {
             window.write_pages += last - first + 1;
         }
-        self.writes.record(Times { arrival_ns, start_ns: served.start_ns, end_ns: served.end_ns });
         Ok(served)
     }
 
     #[inline(always)]
-    fn read(&mut self, request: &Request, arrival_ns: u64) -> Result<Served, Error<F::Fault>> {
+    fn read(&mut self, request: &Request) -> Result<Served, Error<F::Fault>> {
         let (first, last) = self.cut(request);
         let mut served = Served { start_ns: u64::MAX, end_ns: 0 };
         self.scheme.request(Lpn(first as u32), (last - first + 1) as u32);
@@ -711,7 +821,6 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
         }
         self.counts.reads += 1;
         self.counts.read_pages += last - first + 1;
-        self.reads.record(Times { arrival_ns, start_ns: served.start_ns, end_ns: served.end_ns });
         Ok(served)
     }
 
@@ -743,24 +852,16 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
         self.flash.arrive(from_ns);
         self.flash.page_begin();
         self.scheme.flush(&mut self.flash)?;
-        let ns = self.flash.page_end().end_ns - from_ns;
+        let end_ns = self.flash.page_end().end_ns;
+        let ns = self.paced_drain().unwrap_or(end_ns) - from_ns;
         self.drained = Some(Drained { pages: self.flash.tally().get(Cause::Host, Op::Program) - programs, ns });
         Ok(())
     }
 
-    fn record(&self, request: &Request, times: Served, before: &Tally) -> RequestRecord {
+    /// Commands issued since the tally was `before`, by kind.
+    fn commands_since(&self, before: &Tally) -> [u32; Op::ALL.len()] {
         let commands = self.flash.tally().since(before);
-        let arrival_ns = self.last_arrival_ns;
-        RequestRecord {
-            arrival_ns,
-            operation: request.operation,
-            offset: request.offset,
-            bytes: request.bytes,
-            queue_ns: times.start_ns - arrival_ns,
-            service_ns: times.end_ns - times.start_ns,
-            response_ns: times.end_ns - arrival_ns,
-            commands: std::array::from_fn(|op| commands.of(Op::ALL[op]) as u32),
-        }
+        std::array::from_fn(|op| commands.of(Op::ALL[op]) as u32)
     }
 
     #[cold]
@@ -797,13 +898,15 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
         window.response.clear();
     }
 
-    fn finish(self, row: &'static Scheme, ended: String) -> (Outcome, F) {
+    fn finish(mut self, row: &'static Scheme, ended: String) -> (Outcome, F) {
+        let shares = self.check_conservation();
         let tally = self.flash.tally().since(&self.base);
         let driven = Driven {
             row,
             settings: &self.config.settings,
             ended,
             page_bytes: self.page_bytes,
+            pages_per_block: self.flash.geometry().pages_per_block,
             tally: &tally,
             command_ns: &|op, mode| self.flash.command_ns(op, mode),
             memory: self.scheme.memory(),
@@ -816,6 +919,11 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
         [result.response_us, result.service_us, result.queue_us] = summaries(self.reads, self.writes);
         let seconds = (self.last_end_ns.max(self.last_arrival_ns) - self.base_ns) as f64 * 1e-9;
         result.extra.insert("simulated_seconds".to_owned(), seconds.into());
+        result.extra.extend(shares);
+        if let (Some(paced), Some(_)) = (&self.paced, self.config.idle_ns) {
+            result.extra.insert(report::IDLE_STEPS.to_owned(), paced.idle_steps.into());
+        }
+        result.flows = self.paced.take().map(|paced| paced.flow_results()).unwrap_or_default();
         if let Some(Drained { pages, ns }) = self.drained {
             result.extra.insert("write_buffer_drain_pages".to_owned(), pages.into());
             result.extra.insert("write_buffer_drain_seconds".to_owned(), (ns as f64 * 1e-9).into());
@@ -834,6 +942,19 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
         }
         result.series = self.window.map(|window| window.done).unwrap_or_default();
         (Outcome { result, workload: self.counts.workload() }, self.flash)
+    }
+}
+
+fn record(request: &Request, arrival_ns: u64, times: Served, commands: [u32; Op::ALL.len()]) -> RequestRecord {
+    RequestRecord {
+        arrival_ns,
+        operation: request.operation,
+        offset: request.offset,
+        bytes: request.bytes,
+        queue_ns: times.start_ns - arrival_ns,
+        service_ns: times.end_ns - times.start_ns,
+        response_ns: times.end_ns - arrival_ns,
+        commands,
     }
 }
 

@@ -41,6 +41,12 @@ pub const BACKLOG: &str = "backlog_seconds";
 /// The key in [`SchemeResult::extra`] that says that a device did not keep up with the arrivals; absent if it did.
 pub const OVERLOADED: &str = "overloaded";
 
+/// The key in [`SchemeResult::extra`] of how often programs and erases were interrupted for reads.
+pub const SUSPENDS: &str = "suspends";
+
+/// The key in [`SchemeResult::extra`] of how often a scheme did background work while nothing was under way.
+pub const IDLE_STEPS: &str = "idle_steps";
+
 /// The share of the arrivals' time that the backlog at their end may have before the device counts as overloaded.
 const MOST_BACKLOG: f64 = 0.05;
 
@@ -161,6 +167,12 @@ pub struct SchemeResult {
     /// How far a run came that repeats its workload; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Until>,
+    /// How commands queued; absent where they were placed as they were issued, first come, first served.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduler: Option<String>,
+    /// The streams of requests that shared the device, in the order asked for; empty if there was one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<FlowResult>,
     /// The scheme's own counters.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extra: Fields,
@@ -338,6 +350,32 @@ pub struct WearLevelling {
     pub percent_of_cleaning: Option<f64>,
 }
 
+/// One of several streams of requests that shared the device.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FlowResult {
+    /// Trace file name, or generator specification.
+    pub name: String,
+    /// When its requests arrived: `open` or `closed:QD`.
+    pub host: String,
+    /// Its requests of all kinds in the measured phase.
+    pub requests: u64,
+    /// Arrival to end, in microseconds; absent if no request was served.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_us: Option<Latency>,
+    /// Start of service to end, in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_us: Option<Latency>,
+    /// Arrival to start of service, in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_us: Option<Latency>,
+    /// Mean response time of the same stream with the device to itself, in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alone_mean_us: Option<f64>,
+    /// Mean response time here, in that of the same stream with the device to itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slowdown: Option<f64>,
+}
+
 /// A run that repeated its workload until the device was worn.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Until {
@@ -457,20 +495,23 @@ impl Report {
     /// Sets `t_pc` of every result against the page mapping of the same report whose parameters differ least. Runs that
     /// did not serve the whole workload are compared with nothing.
     pub fn compare_with_page_mapping(&mut self) {
-        let page: Vec<(Fields, f64)> = self
+        let page: Vec<(Option<String>, Fields, f64)> = self
             .results
             .iter()
             .filter(|result| result.scheme == "page" && result.is_complete())
-            .filter_map(|result| Some((result.params.clone(), result.response_us.as_ref()?.mean)))
+            .filter_map(|result| {
+                Some((result.scheduler.clone(), result.params.clone(), result.response_us.as_ref()?.mean))
+            })
             .collect();
         for result in self.results.iter_mut().filter(|result| result.scheme != "page") {
             let shared =
                 |params: &Fields| params.iter().filter(|(key, value)| result.params.get(*key) == Some(*value)).count();
             // Of equally near ones the first, so that the order asked for decides.
-            let nearest = page.iter().rev().max_by_key(|(params, _)| shared(params));
+            let alike = page.iter().rev().filter(|(scheduler, ..)| *scheduler == result.scheduler);
+            let nearest = alike.max_by_key(|(_, params, _)| shared(params));
             let own = result.response_us.as_ref().filter(|_| result.ended == COMPLETE);
             result.t_pc = match (nearest, own) {
-                (Some((_, base)), Some(own)) => ratio(100.0 * (own.mean - base), *base),
+                (Some((_, _, base)), Some(own)) => ratio(100.0 * (own.mean - base), *base),
                 _ => None,
             };
         }

@@ -3,7 +3,7 @@
 //! Commands, memory and counters are read off the medium and the scheme; times are left to whoever measured them.
 
 use crate::ecc::Ecc;
-use crate::report::{self, Cache, EraseCount, SchemeResult, WearLevelling, ratio};
+use crate::report::{self, Cache, EraseCount, Merges, SchemeResult, WearLevelling, ratio};
 use flash::{Cause, Mode, Op, Tally};
 use ftl::parts::wear::WEAR_LEVELLING;
 use ftl::{CacheCounters, Scheme, Settings, Value, ecc_policy};
@@ -55,6 +55,8 @@ pub struct Driven<'a> {
     pub ended: String,
     /// Size of a page.
     pub page_bytes: u64,
+    /// Pages of a block.
+    pub pages_per_block: u32,
     /// Commands of the run.
     pub tally: &'a Tally,
     /// Time that a command of each kind takes on a page of each mode, ns.
@@ -85,8 +87,20 @@ const RATIOS: [(&str, &str, &str); 3] = [
 impl Driven<'_> {
     /// The result, without response times and without a series.
     pub fn result(self) -> SchemeResult {
-        let Driven { row, settings, ended, page_bytes, tally, command_ns, memory, cache, counters, erases, counts } =
-            self;
+        let Driven {
+            row,
+            settings,
+            ended,
+            page_bytes,
+            pages_per_block,
+            tally,
+            command_ns,
+            memory,
+            cache,
+            counters,
+            erases,
+            counts,
+        } = self;
         let op_us = |cause: Cause, op: Op| {
             let of = |mode: Mode| tally.of_mode(cause, op, mode) as f64 * command_ns(op, mode) as f64;
             Mode::ALL.map(of).iter().sum::<f64>() * 1e-3
@@ -151,9 +165,25 @@ impl Driven<'_> {
                 result.extra.insert(name.to_owned(), share.into());
             }
         }
-        for (name, count) in counters {
-            result.extra.insert(name.to_owned(), count.into());
+        if let (Some(pages), Some(blocks)) = (counted("erased_used_pages"), counted("erased_blocks")) {
+            result.space_utilisation = ratio(pages, blocks * f64::from(pages_per_block));
         }
+        let mut merges = Merges::default();
+        let mut merged = false;
+        for (name, count) in counters {
+            let kind = match name {
+                "switch_merges" => &mut merges.switch,
+                "partial_merges" => &mut merges.partial,
+                "full_merges" => &mut merges.full,
+                _ => {
+                    result.extra.insert(name.to_owned(), count.into());
+                    continue;
+                }
+            };
+            *kind = count;
+            merged = true;
+        }
+        result.merges = merged.then_some(merges);
         for (name, count) in [
             ("trims", counts.trims),
             ("flushes", counts.flushes),

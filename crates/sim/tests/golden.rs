@@ -54,13 +54,14 @@ const RUNS: &[(&str, &str, &str)] = &[
     ("rose without its techniques", "rose", "ebw=off fpr=off log-victim=round-robin"),
     ("superblock", "superblock", ""),
     ("hybridlog", "hybridlog", ""),
+    ("rose-log", "rose-log", ""),
 ];
 
 const DEVICE: &str =
     "agrawal08:capacity=32MiB,channels=2,chips=1,dies=1,planes=1,pages_per_block=32,page=2KiB,nop=4,spare=15%";
 const WORKLOAD: &str = "zipf:theta=0.9,reads=0.4,trims=0.02,size=1KiB*0.2+2KiB*0.4+4KiB*0.3+16KiB*0.1,requests=60000";
 
-/// Cause, then kind of command, then count; `cache` and `extra` beside the causes.
+/// Cause, then kind of command, then count; `cache`, `merges` and `extra` beside the causes.
 type Counts = BTreeMap<String, BTreeMap<String, u64>>;
 
 fn counts(outcome: &Outcome) -> Counts {
@@ -82,6 +83,11 @@ fn counts(outcome: &Outcome) -> Counts {
         put("cache", "accesses", cache.accesses);
         put("cache", "hits", cache.hits);
         put("cache", "writebacks", cache.writebacks);
+    }
+    if let Some(merges) = &result.merges {
+        put("merges", "switch", merges.switch);
+        put("merges", "partial", merges.partial);
+        put("merges", "full", merges.full);
     }
     for (name, value) in result.extra.iter().filter(|(name, _)| *name != "simulated_seconds") {
         put("extra", name, value.as_u64().unwrap());

@@ -46,6 +46,7 @@ fn every_flag_of_compare() {
     let args = compare(
         "t.spc --schemes page,dftl --device x:capacity=8GiB,spare=0.07 --cache 16KiB,64KiB --gc greedy,fifo \
          --buffer none,bplru:1MiB --set dftl.gc_low=2 --set dftl-e.x=a=b --fill steady --host closed:32 --seed 7 \
+         --scheduler in-order,suspend --idle-gc 1ms \
          --warmup 10k --limit 5M --until mean-erases=20 --mount-cost --repeat 3 --format spc --on-error skip \
          --out-of-range fold --volumes select=2 --time-scale 0.5 --partial ignore --threads 2 --json a --csv b \
          --parquet c --html d --per-request e --series 100ms \
@@ -69,6 +70,9 @@ fn every_flag_of_compare() {
             set: vec![setting("dftl", "gc_low", "2"), setting("dftl-e", "x", "a=b")],
             fill: Fill::Steady,
             host: Some(Host::Closed { depth: 32 }),
+            scheduler: vec![Scheduler::InOrder, Scheduler::Suspend],
+            idle_gc: Some(1_000_000),
+            flow: Vec::new(),
             seed: 7,
             warmup: 10_000,
             limit: Some(5_000_000),
@@ -91,6 +95,16 @@ fn every_flag_of_compare() {
             verbose: true,
         }
     );
+}
+
+#[test]
+fn flows_take_the_place_of_a_workload() {
+    let args = compare("--flow zipf:reads=1@closed:4 --flow a.spc");
+    assert_eq!(args.flow, ["zipf:reads=1@closed:4", "a.spc"]);
+    assert_eq!(args.scheduler, [Scheduler::Fcfs]);
+    for line in ["compare t.spc --flow zipf", "compare --workload zipf --flow zipf", "compare --scheduler fifo"] {
+        parse(format!("ftlab {line}").split_whitespace()).unwrap_err();
+    }
 }
 
 #[test]
@@ -192,4 +206,27 @@ fn errors_are_one_line_that_names_the_fault() {
         assert!(message.contains(expected), "{line}: {message}");
         assert!(!message.contains('\n') && !message.contains("Usage") && !message.starts_with("error"), "{message}");
     }
+}
+
+#[test]
+fn codes_cycles_and_times_of_reliability() {
+    let Command::Reliability(args) = command(
+        "reliability --code bch:t=8,data=512 --code ldpc:parity=192,data=4096 --pe-cycles 0,3k \
+         --retention 0,12h,30d,2y --reads 1M --mode low-cost --profile paper",
+    ) else {
+        panic!("another command");
+    };
+    let codes: Vec<String> = args.code.iter().map(ToString::to_string).collect();
+    assert_eq!(codes, ["bch:t=8,data=512", "ldpc:parity=192,data=4096"]);
+    assert_eq!((args.pe_cycles, args.reads), (vec![0, 3000], 1_000_000));
+    let shown: Vec<String> = args.retention.iter().map(ToString::to_string).collect();
+    assert_eq!(shown, ["0", "12h", "30d", "2y"]);
+    assert_eq!(args.retention[3], Retention(17_520.0));
+    assert_eq!((args.mode, args.profile), (ProgramMode::LowCost, LatencyProfile::Paper));
+    let told = "a time is a number with h, d or y, such as 12h, 30d or 1y, or 0";
+    assert!(message("reliability --retention 5").contains(told));
+    assert!(message("reliability --retention=-1d").contains(told));
+    assert!(message("reliability --code bch:t=8").contains("bch needs t= and data="));
+    assert!(message("reliability --pe-cycles 5G").contains("5000000000 cycles are more"));
+    assert!(message("reliability --frames 3").contains("--derive-latencies"));
 }

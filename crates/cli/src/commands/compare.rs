@@ -3,7 +3,7 @@
 //! Everything that can be wrong with a command line is found here, before the first request: an hour of simulation must
 //! not end in a misspelt directory.
 
-use crate::args::{Buffer, CompareArgs, OnError, Partial, Volumes};
+use crate::args::{Buffer, CompareArgs, Host, OnError, Partial, Scheduler, Volumes};
 use crate::error::CliError;
 use crate::output;
 use crate::render;
@@ -75,6 +75,8 @@ pub enum Workload {
     Trace(PathBuf),
     /// A generator's specification, not yet looked into.
     Generated(String),
+    /// Several at once, each with its host if it has one of its own.
+    Flows(Vec<(Workload, Option<Host>)>),
 }
 
 /// One run: a scheme with what the command line says about it. What it does not say is the scheme's default.
@@ -88,6 +90,8 @@ pub struct Combination {
     pub buffer: Option<(String, u64)>,
     /// Policy of garbage collection, if one was asked for.
     pub gc: Option<String>,
+    /// How flash commands queue.
+    pub scheduler: Scheduler,
     /// Other parameters by name, as written.
     pub settings: BTreeMap<String, String>,
     /// The write buffer's own parameters by name, as written.
@@ -132,6 +136,12 @@ pub fn plan(args: &CompareArgs, known: &Known) -> Result<Plan, CliError> {
     }
     let settings = settings(args, &schemes, known)?;
     let buffers = buffers(&args.buffer);
+    let mut schedulers: Vec<Scheduler> = Vec::new();
+    for &scheduler in &args.scheduler {
+        if !schedulers.contains(&scheduler) {
+            schedulers.push(scheduler);
+        }
+    }
     let mut combinations = Vec::new();
     for scheme in &schemes {
         let caches = crossed(&args.cache, scheme.takes(CACHE));
@@ -140,15 +150,16 @@ pub fn plan(args: &CompareArgs, known: &Known) -> Result<Plan, CliError> {
         for &cache in &caches {
             for buffer in &buffers {
                 for policy in &policies {
-                    combinations.push(Combination {
+                    combinations.extend(schedulers.iter().map(|&scheduler| Combination {
                         scheme: scheme.name.clone(),
                         cache: cache.copied(),
                         buffer: buffer.clone(),
                         gc: policy.cloned(),
+                        scheduler,
                         settings: of(&scheme.name),
                         buffer_settings: buffer.as_ref().map(|(name, _)| of(name)).unwrap_or_default(),
                         per_request: None,
-                    });
+                    }));
                 }
             }
         }
@@ -161,7 +172,8 @@ pub fn plan(args: &CompareArgs, known: &Known) -> Result<Plan, CliError> {
     }
     check_outputs(args, &workload, &combinations)?;
     // The twins of published traces follow their papers; a twin of one's own file is treated as the file is.
-    let is_twin = matches!(&workload, Workload::Generated(spec) if spec == "twin" || spec.starts_with("twin:"));
+    let of_twin = |spec: &String| spec == "twin" || spec.starts_with("twin:");
+    let is_twin = matches!(&workload, Workload::Generated(spec) if of_twin(spec));
     let partial = args.partial.unwrap_or(if is_twin { Partial::Ignore } else { Partial::Rmw });
     Ok(Plan { workload, partial, combinations, keep: false })
 }
@@ -186,24 +198,65 @@ pub fn deliver(report: &Report, args: &CompareArgs, stdout: &mut dyn Write) -> R
 }
 
 fn workload(args: &CompareArgs, known: &Known) -> Result<Workload, CliError> {
-    let spec = match &args.trace {
-        Some(trace) => match fs::metadata(trace) {
-            Ok(found) if found.is_dir() => {
-                return Err(CliError::file("read", trace, &std::io::ErrorKind::IsADirectory.into()));
-            }
-            Ok(_) => {
-                let unknown = args.format.as_ref().filter(|format| !known.formats.contains(format));
-                return match unknown {
-                    Some(name) => {
-                        Err(CliError::unknown("trace format", name, known.formats.iter().map(String::as_str)))
-                    }
-                    None => Ok(Workload::Trace(trace.clone())),
-                };
-            }
-            Err(cause) => specification(trace).ok_or_else(|| CliError::file("read", trace, &cause))?,
-        },
-        None => args.workload.clone().unwrap_or_else(|| DEFAULT_WORKLOAD.to_owned()),
+    if !args.flow.is_empty() {
+        return flows(args, known);
+    }
+    let workload = match &args.trace {
+        Some(trace) => trace_or_generated(args, trace, known)?,
+        None => Workload::Generated(args.workload.clone().unwrap_or_else(|| DEFAULT_WORKLOAD.to_owned())),
     };
+    match workload {
+        Workload::Generated(_) => no_trace(args).map(|()| workload),
+        _ => Ok(workload),
+    }
+}
+
+/// Several workloads at once.
+fn flows(args: &CompareArgs, known: &Known) -> Result<Workload, CliError> {
+    let mut flows = Vec::new();
+    for text in &args.flow {
+        // A file's name may have an @ of its own.
+        let own = text.rsplit_once('@').and_then(|(spec, host)| Some((spec, host.parse::<Host>().ok()?)));
+        let (spec, host) = own.map_or((text.as_str(), None), |(spec, host)| (spec, Some(host)));
+        let flow = trace_or_generated(args, Path::new(spec), known).map_err(|error| error.within("--flow"))?;
+        flows.push((flow, host));
+    }
+    if flows.len() == 1 {
+        return Err(CliError::new("one flow is no several; give another, or --workload").within("--flow"));
+    }
+    if flows.iter().all(|(flow, _)| matches!(flow, Workload::Generated(_))) {
+        no_trace(args)?;
+    }
+    for (flag, given) in [
+        ("--until", args.until.is_some()),
+        ("--limit", args.limit.is_some()),
+        ("--volumes", args.volumes != Volumes::Concat),
+        ("--out-of-range", args.out_of_range.is_some()),
+    ] {
+        if given {
+            return Err(CliError::new(format_args!("{flag} is of a single workload; leave it out")).within("--flow"));
+        }
+    }
+    Ok(Workload::Flows(flows))
+}
+
+/// What lies in a file of this name is read; otherwise it is a specification.
+fn trace_or_generated(args: &CompareArgs, trace: &Path, known: &Known) -> Result<Workload, CliError> {
+    match fs::metadata(trace) {
+        Ok(found) if found.is_dir() => Err(CliError::file("read", trace, &std::io::ErrorKind::IsADirectory.into())),
+        Ok(_) => match args.format.as_ref().filter(|format| !known.formats.contains(format)) {
+            Some(name) => Err(CliError::unknown("trace format", name, known.formats.iter().map(String::as_str))),
+            None => Ok(Workload::Trace(trace.to_owned())),
+        },
+        Err(cause) => {
+            let spec = specification(trace).ok_or_else(|| CliError::file("read", trace, &cause))?;
+            Ok(Workload::Generated(spec))
+        }
+    }
+}
+
+/// Nothing is said about a trace where there is none.
+fn no_trace(args: &CompareArgs) -> Result<(), CliError> {
     for (flag, given) in [
         ("--format", args.format.is_some()),
         ("--on-error", args.on_error != OnError::Stop),
@@ -213,7 +266,7 @@ fn workload(args: &CompareArgs, known: &Known) -> Result<Workload, CliError> {
             return Err(CliError::new(format_args!("{flag} says how to read a trace, but no trace is given")));
         }
     }
-    Ok(Workload::Generated(spec))
+    Ok(())
 }
 
 /// The workload that is meant by a trace which does not exist: `zipf`, `zipf:theta=0.9`.
@@ -345,14 +398,20 @@ fn own_path(path: &Path, combination: &Combination) -> PathBuf {
     if let Some(gc) = &combination.gc {
         own.push_str(&format!("-{gc}"));
     }
+    if combination.scheduler != Scheduler::Fcfs {
+        own.push_str(&format!("-{}", combination.scheduler.name()));
+    }
     path.with_file_name(own + extensions)
 }
 
 /// Every output can be written, no two are one file, and none is the trace.
 fn check_outputs(args: &CompareArgs, workload: &Workload, combinations: &[Combination]) -> Result<(), CliError> {
     let mut taken: Vec<(PathBuf, &str)> = Vec::new();
-    if let Workload::Trace(trace) = workload {
-        taken.push((resolved(trace), "the trace"));
+    let flows = if let Workload::Flows(flows) = workload { flows.as_slice() } else { &[] };
+    for workload in flows.iter().map(|(flow, _)| flow).chain([workload]) {
+        if let Workload::Trace(trace) = workload {
+            taken.push((resolved(trace), "the trace"));
+        }
     }
     let reports = [("--json", &args.json), ("--csv", &args.csv), ("--parquet", &args.parquet), ("--html", &args.html)];
     let reports = reports.into_iter().filter_map(|(flag, path)| Some((flag, path.as_deref()?)));
@@ -490,6 +549,44 @@ mod tests {
         let line = format!("--schemes page --buffer none,fab:1MiB --per-request {}", directory.join("r.csv").display());
         let paths: Vec<_> = planned(&line).unwrap().combinations.into_iter().map(|c| c.per_request.unwrap()).collect();
         assert_eq!(paths, [directory.join("r-page.csv"), directory.join("r-page-fab-1MiB.csv")]);
+    }
+
+    #[test]
+    fn schedulers_cross_too_each_once() {
+        let plan = planned("--schemes page,dftl --cache 64KiB --scheduler read-first,fcfs,read-first").unwrap();
+        let runs: Vec<_> = plan.combinations.iter().map(|c| (c.scheme.as_str(), c.scheduler.name())).collect();
+        assert_eq!(runs, [("page", "read-first"), ("page", "fcfs"), ("dftl", "read-first"), ("dftl", "fcfs")]);
+        let directory = Directory::new();
+        let line =
+            format!("--schemes page --scheduler fcfs,suspend --per-request {}", directory.join("r.csv").display());
+        let paths: Vec<_> = planned(&line).unwrap().combinations.into_iter().map(|c| c.per_request.unwrap()).collect();
+        assert_eq!(paths, [directory.join("r-page.csv"), directory.join("r-page-suspend.csv")]);
+    }
+
+    #[test]
+    fn flows_have_hosts_of_their_own() {
+        let directory = Directory::new();
+        let trace = directory.join("a@closed:2.spc");
+        fs::write(&trace, "0,0,512,w,0.0").unwrap();
+        let line = format!("--flow zipf:reads=1@closed:4 --flow {} --flow uniform@open", trace.display());
+        let generated = |spec: &str| Workload::Generated(spec.to_owned());
+        assert_eq!(
+            planned(&line).unwrap().workload,
+            Workload::Flows(vec![
+                (generated("zipf:reads=1"), Some(Host::Closed { depth: 4 })),
+                (Workload::Trace(trace), None),
+                (generated("uniform"), Some(Host::Open)),
+            ])
+        );
+        for (line, expected) in [
+            ("--flow zipf", "one flow is no several"),
+            ("--flow zipf --flow nosuch", "--flow: cannot read nosuch"),
+            ("--flow zipf --flow uniform --until mean-erases=2", "--until is of a single workload"),
+            ("--flow zipf --flow uniform --format spc", "no trace is given"),
+        ] {
+            let message = planned(line).unwrap_err().to_string();
+            assert!(message.contains(expected), "{line}: {message}");
+        }
     }
 
     #[test]

@@ -6,14 +6,16 @@
 
 use super::Ended;
 use super::compare::{CACHE, Combination, Known, Plan, Workload, deliver, plan};
-use crate::args::{self, CompareArgs, Fill, Host, OutOfRange, Partial};
+use crate::args::{self, CompareArgs, Fill, Host, OutOfRange, Partial, Scheduler};
 use crate::error::CliError;
 use crate::feed::{BEHIND, Drain, Limited, Received, Recorder, Shared, broadcast};
 use crate::per_request::PerRequest;
 use crate::progress::{self, Progress};
 use crate::units;
 use crate::workload::{GENERATED_BYTES, Opened, Origin, Space};
-use flash::device::{CellKind, Device, PageTimes};
+use clap::ValueEnum;
+use flash::device::{CellKind, Device, MultiPlane, Overrides, PageTimes, Server, Suspend};
+use flash::{Bus, Scheduling};
 use ftl::{Scheme, Settings, Value, buffer};
 use sim::device::DeviceSpec;
 use sim::experiment::{self, Config, Medium, Observer, Outcome, PartialPages, RunError, Unobserved, Until};
@@ -99,12 +101,7 @@ pub(super) fn run_planned(
     let spec = device_spec(args.device.as_deref())?;
     // A value out of its range is found before a long trace is read.
     let least_bytes = least_bytes(&spec.build(Some(GENERATED_BYTES)).map_err(CliError::new)?);
-    let origin = match &plan.workload {
-        Workload::Trace(path) => {
-            Origin::Trace { path: path.clone(), format: args.format.clone(), on_error: args.on_error }
-        }
-        Workload::Generated(spec) => Origin::generated(spec)?,
-    };
+    let origin = origin(args, &plan.workload)?;
     let rows = plan.combinations.iter().map(|combination| settled(combination, args.seed)).collect::<Result<_, _>>()?;
     let combinations = plan.combinations.len();
     let mut experiment = Experiment {
@@ -117,6 +114,7 @@ pub(super) fn run_planned(
         limits,
         stop,
         label,
+        flows: Vec::new(),
         kept: Mutex::new(vec![Vec::new(); combinations]),
         progress: Progress::new(None, "reading"),
     };
@@ -124,6 +122,64 @@ pub(super) fn run_planned(
     experiment.progress.finish();
     let requests = experiment.kept.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     Ok(report?.map(|report| Ran { report, requests }))
+}
+
+/// Where the requests of a workload come from.
+fn origin(args: &CompareArgs, workload: &Workload) -> Result<Origin, CliError> {
+    Ok(match workload {
+        Workload::Trace(path) => {
+            Origin::Trace { path: path.clone(), format: args.format.clone(), on_error: args.on_error }
+        }
+        Workload::Generated(spec) => Origin::generated(spec)?,
+        Workload::Flows(flows) => {
+            Origin::Flows(flows.iter().map(|(flow, _)| origin(args, flow)).collect::<Result<_, _>>()?)
+        }
+    })
+}
+
+/// Whether commands can queue as asked on this device.
+fn check_schedulers(plan: &Plan, overrides: &Overrides, device: &Device) -> Result<(), CliError> {
+    let refuse = |scheduler: Scheduler, what: String| {
+        Err(CliError::new(what).within(format_args!("--scheduler {}", scheduler.name())))
+    };
+    for scheduler in plan.combinations.iter().map(|combination| combination.scheduler) {
+        if scheduler == Scheduler::Fcfs {
+            continue;
+        }
+        if device.server == Server::Single {
+            let what = format!(
+                "{} executes one command after another (server = single), so nothing can queue; give --device \
+                 {0}:server=parallel, or leave --scheduler out",
+                device.name
+            );
+            return refuse(scheduler, what);
+        }
+        if scheduler == Scheduler::Suspend && device.features.suspend.is_none() {
+            let what = format!(
+                "{} cannot suspend programs and erases; give the times that it takes, as in --device \
+                 {0}:suspend_program_us=20,suspend_erase_us=50",
+                device.name
+            );
+            return refuse(scheduler, what);
+        }
+    }
+    let schedulers = || plan.combinations.iter().map(|combination| combination.scheduler);
+    let queues = schedulers().any(|scheduler| scheduler != Scheduler::Fcfs);
+    let suspends = schedulers().any(|scheduler| scheduler == Scheduler::Suspend);
+    for (key, asked, of_use) in [
+        ("suspend_program_us", overrides.suspend_program_us.is_some(), suspends),
+        ("multi_plane", overrides.multi_plane.is_some_and(|rule| rule != MultiPlane::Off), queues),
+        ("copy_back", overrides.copy_back == Some(true), queues),
+        ("cache_read", overrides.cache_read == Some(true), queues),
+        ("cache_program", overrides.cache_program == Some(true), queues),
+    ] {
+        if asked && !of_use {
+            let scheduler = if key == "suspend_program_us" { Scheduler::Suspend } else { Scheduler::InOrder };
+            let what = format!("{key} has no effect here; add --scheduler {}", scheduler.name());
+            return Err(CliError::new(what).within("--device"));
+        }
+    }
+    Ok(())
 }
 
 /// The device that the user named.
@@ -204,6 +260,10 @@ pub(super) fn try_on(Settled { row, settings, .. }: &Settled, device: &Device) -
         until: Until::WorkloadEnds,
         mount: false,
         series_ns: 0,
+        scheduling: None,
+        flows: Vec::new(),
+        only_flow: None,
+        idle_ns: None,
     };
     experiment::run(&config, &mut Nothing(Intake::default()), &mut Unobserved).map(drop).map_err(run_error)
 }
@@ -250,6 +310,8 @@ struct Experiment<'a> {
     stop: &'a AtomicBool,
     /// What stands before the progress of the runs.
     label: &'a str,
+    /// Streams that share the device, by name and host; none if there is one workload.
+    flows: Vec<(String, HostModel)>,
     /// The requests of each combination's first run, if the plan keeps them.
     kept: Mutex<Vec<Vec<RequestRecord>>>,
     progress: Progress,
@@ -264,17 +326,16 @@ impl Experiment<'_> {
         }
         let fitted = self.fit(&read.profile)?;
         self.check_until(&read, &fitted.device)?;
-        let host = match args.host {
-            Some(Host::Open) => HostModel::Open,
-            Some(Host::Closed { depth }) => HostModel::Closed(depth),
-            None if read.profile.timed => HostModel::Open,
-            None => HostModel::Closed(DEPTH),
-        };
+        check_schedulers(&self.plan, &self.spec.overrides, &fitted.device)?;
+        let host = model(args.host, read.profile.timed);
+        self.flows = self.flows(&read)?;
         self.try_on(&fitted)?;
         let mut report = Report::new(args.seed, device_fields(&fitted.device), report::Workload::default());
         report.assumptions = self.assumptions(&read, &fitted, host);
         let sha256 = read.profile.sha256.clone();
-        let total = self.requests(&read.profile) * self.rows.len() as u64 * u64::from(args.repeat);
+        // Every flow is served once with the others and once alone.
+        let each = self.requests(&read.profile) * if self.flows.is_empty() { 1 } else { 2 };
+        let total = each * self.rows.len() as u64 * u64::from(args.repeat);
         self.progress.finish();
         // How often the workload will be repeated nobody knows.
         self.progress = Progress::new(Some(total).filter(|_| args.until.is_none()), self.label);
@@ -320,6 +381,22 @@ impl Experiment<'_> {
 
     fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
+    }
+
+    /// The streams that share the device: what each is called, and when its requests arrive.
+    fn flows(&self, read: &Read) -> Result<Vec<(String, HostModel)>, CliError> {
+        let (Workload::Flows(flows), Origin::Flows(origins)) = (&self.plan.workload, &self.origin) else {
+            return Ok(Vec::new());
+        };
+        if read.kept.is_none() {
+            let what = "together they do not fit in memory, where each waits for its turn; give shorter ones";
+            return Err(CliError::new(what).within("--flow"));
+        }
+        let of = |((_, own), origin): (&(Workload, Option<Host>), &Origin)| {
+            let timed = origin.open(self.args.seed, GENERATED_BYTES)?.source.timed();
+            Ok((origin.name(), model(own.or(self.args.host), timed)))
+        };
+        flows.iter().zip(origins).map(of).collect()
     }
 
     /// Requests to run, warm-up included, if not all.
@@ -493,6 +570,14 @@ impl Experiment<'_> {
             until: self.until(),
             mount: args.mount_cost,
             series_ns: args.series.unwrap_or(0),
+            scheduling: self.plan.combinations[job.combination].scheduler.policy().map(|policy| Scheduling {
+                policy,
+                bus: Bus::Arbitrated,
+                features: fitted.device.features,
+            }),
+            flows: self.flows.iter().map(|&(_, host)| host).collect(),
+            only_flow: None,
+            idle_ns: args.idle_gc,
         }
     }
 
@@ -505,6 +590,7 @@ impl Experiment<'_> {
             fit: fitted.fit,
             time_factor: self.args.time_scale,
             limit: self.most(),
+            tell_volumes: !self.flows.is_empty(),
         };
         let Some(kept) = read.kept.take() else {
             return Ok(Feed::Streamed { profile: Box::new(read.profile.clone()), adaptation, seed });
@@ -615,11 +701,32 @@ impl Experiment<'_> {
             kept: keeps.then(Vec::new),
             failure: None,
         };
-        let outcome = experiment::run(config, source, &mut watch).map_err(run_error)?;
+        let mut outcome = experiment::run(config, source, &mut watch).map_err(run_error)?;
+        outcome.result.scheduler = scheduler_name(config);
         if let Some(error) = watch.failure {
             return Err(error);
         }
         watch.requests.map_or(Ok(()), PerRequest::finish)?;
+        for (number, (name, host)) in self.flows.iter().enumerate() {
+            let mut alone = Watch {
+                progress: &self.progress,
+                filling: None,
+                stops: [self.stop, failed],
+                requests: None,
+                kept: None,
+                failure: None,
+            };
+            // The warm-up is of all flows; each by itself is measured whole.
+            let config = Config { only_flow: Some(number as u32), warmup: 0, mount: false, ..config.clone() };
+            source.rewind();
+            let run = experiment::run(&config, source, &mut alone).map_err(run_error)?.result;
+            let flow = &mut outcome.result.flows[number];
+            (flow.name, flow.host) = (name.clone(), host.to_string());
+            let by_itself = run.flows[number].response_us.as_ref().filter(|_| run.is_complete());
+            flow.alone_mean_us = by_itself.map(|latency| latency.mean);
+            let means = flow.response_us.as_ref().zip(by_itself);
+            flow.slowdown = means.and_then(|(shared, alone)| report::ratio(shared.mean, alone.mean));
+        }
         Ok((outcome, watch.kept.unwrap_or_default()))
     }
 
@@ -674,13 +781,27 @@ impl Experiment<'_> {
                 "The device was overwritten at random until write amplification was steady (--fill steady).".to_owned()
             }
         });
-        all.push(match host {
-            HostModel::Open if args.time_scale != 1.0 => {
-                format!("Requests arrive at the workload's times, multiplied by {} (--host open).", args.time_scale)
-            }
-            HostModel::Open => "Requests arrive at the workload's times (--host open).".to_owned(),
-            HostModel::Closed(depth) => format!("{depth} requests are always under way (--host closed:{depth})."),
-        });
+        for (name, own) in &self.flows {
+            all.push(match own {
+                HostModel::Open => format!("Requests of the flow {name} arrive at its own times."),
+                HostModel::Closed(depth) => format!("{depth} requests of the flow {name} are always under way."),
+            });
+        }
+        if !self.flows.is_empty() {
+            all.push(
+                "A flow's slowdown is its mean response in that of the same flow with the device to itself.".to_owned(),
+            );
+        }
+        all.extend(
+            Some(match host {
+                HostModel::Open if args.time_scale != 1.0 => {
+                    format!("Requests arrive at the workload's times, multiplied by {} (--host open).", args.time_scale)
+                }
+                HostModel::Open => "Requests arrive at the workload's times (--host open).".to_owned(),
+                HostModel::Closed(depth) => format!("{depth} requests are always under way (--host closed:{depth})."),
+            })
+            .filter(|_| self.flows.is_empty()),
+        );
         let last = args.seed.wrapping_add(u64::from(args.repeat) - 1);
         all.push(match args.repeat {
             1 => format!("Everything random follows seed {}.", args.seed),
@@ -778,6 +899,23 @@ impl Source for Nothing {
     }
 }
 
+/// When requests arrive: as asked for, or as suits the workload.
+fn model(asked: Option<Host>, timed: bool) -> HostModel {
+    match asked {
+        Some(Host::Open) => HostModel::Open,
+        Some(Host::Closed { depth }) => HostModel::Closed(depth),
+        None if timed => HostModel::Open,
+        None => HostModel::Closed(DEPTH),
+    }
+}
+
+/// How commands queued, in a word of the command line.
+fn scheduler_name(config: &Config) -> Option<String> {
+    let policy = config.scheduling?.policy;
+    let of = |scheduler: &&Scheduler| scheduler.policy() == Some(policy);
+    Scheduler::value_variants().iter().find(of).map(|scheduler| scheduler.name().to_owned())
+}
+
 fn run_error(error: RunError) -> CliError {
     CliError::new(error)
 }
@@ -846,6 +984,27 @@ pub(super) fn device_fields(device: &Device) -> Fields {
         if page != (PageTimes { read_ns: t.read_ns, program_ns: t.program_ns }) {
             fields.insert(format!("{name}_read_us"), us(page.read_ns));
             fields.insert(format!("{name}_program_us"), us(page.program_ns));
+        }
+    }
+    let features = device.features;
+    if let Some(Suspend { program_ns, erase_ns, resume_ns, most }) = features.suspend {
+        fields.extend([
+            ("suspend_program_us".to_owned(), us(program_ns)),
+            ("suspend_erase_us".to_owned(), us(erase_ns)),
+            ("resume_us".to_owned(), us(resume_ns)),
+            ("suspends".to_owned(), most.into()),
+        ]);
+    }
+    if features.multi_plane != MultiPlane::Off {
+        fields.insert("multi_plane".to_owned(), features.multi_plane.name().into());
+    }
+    for (key, on) in [
+        ("copy_back", features.copy_back),
+        ("cache_read", features.cache_read),
+        ("cache_program", features.cache_program),
+    ] {
+        if on {
+            fields.insert(key.to_owned(), "on".into());
         }
     }
     if let Some(endurance) = device.endurance {

@@ -2,14 +2,14 @@
 
 use super::Ended;
 use super::experiment::{device_fields, device_spec, json_value};
-use crate::args::{ImageCommand, ImageCreateArgs, ImageInfoArgs};
+use crate::args::{ImageAgeArgs, ImageCommand, ImageCreateArgs, ImageInfoArgs};
 use crate::error::{CliError, io_reason};
 use crate::output;
 use crate::render::table::wrap;
 use crate::units;
-use device::{Access, AnyDisk, ExportError, Image, ImageError, MountError, Scrub, Spec};
+use device::{Access, AnyDisk, EccSpec, ExportError, Image, ImageError, MountError, Scrub, Spec};
 use flash::device::Device;
-use flash::{Brief, Nand, NoData, Ppn};
+use flash::{Brief, Nand, NoData, Ppn, Rng};
 use ftl::schemes::{self, SCHEMES, Visitor};
 use ftl::{ConfigError, Ftl, Scheme, Settings, Value};
 use serde_json::{Map, json};
@@ -27,6 +27,7 @@ pub(super) fn image(command: &ImageCommand, stdout: &mut dyn Write) -> Result<En
         ImageCommand::Create(args) => (create(args)?, Ended::Done),
         ImageCommand::Info(args) => (info(args)?, Ended::Done),
         ImageCommand::Verify(args) => verify(args)?,
+        ImageCommand::Age(args) => (age(args)?, Ended::Done),
     };
     crate::print(stdout, &text).map(|()| ended)
 }
@@ -52,12 +53,15 @@ fn create(args: &ImageCreateArgs) -> Result<String, CliError> {
     let settings = settings(row, &args.set)?;
     // Before anything is written, or emptied: would the scheme take the device?
     let fits = schemes::visit::<Nand<NoData, Brief>, _>(row.name, Fits { device: &device, settings: &settings });
-    fits.expect("the scheme has a row").map_err(|error| {
+    let own = fits.expect("the scheme has a row").map_err(|error| {
         let flag = if error.key == "spare" { "--device" } else { "--set" };
         CliError::new(error).within(flag)
     })?;
+    if let Some(ecc) = args.ecc {
+        ecc.fits(&device.geometry, own).map_err(|why| CliError::new(why).within("--ecc"))?;
+    }
     let settings: Vec<_> = settings.iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect();
-    let spec = Spec { device, scheme: row.name.to_owned(), settings };
+    let spec = Spec { device, scheme: row.name.to_owned(), settings, ecc: args.ecc };
     let image = Image::create(&args.file, &spec, args.force).map_err(refused)?;
     described(&image)
 }
@@ -77,17 +81,17 @@ fn settings(row: &Scheme, set: &[(String, String)]) -> Result<Settings, CliError
     Ok(settings)
 }
 
-/// Whether a scheme takes a device.
+/// Whether a scheme takes a device, and how many bytes of each spare area it keeps then.
 struct Fits<'a> {
     device: &'a Device,
     settings: &'a Settings,
 }
 
 impl Visitor<Nand<NoData, Brief>> for Fits<'_> {
-    type Output = Result<(), ConfigError>;
+    type Output = Result<u32, ConfigError>;
     fn visit<S: Ftl<Nand<NoData, Brief>>>(self, _: &'static Scheme) -> Self::Output {
         let mut chip = Nand::new(self.device.geometry);
-        S::format(&mut chip, self.device.logical_pages, self.settings).map(drop)
+        S::format(&mut chip, self.device.logical_pages, self.settings).map(|_| chip.reserved_spare())
     }
 }
 
@@ -148,9 +152,14 @@ fn state(image: &Image) -> &'static str {
     }
 }
 
+/// What a code does.
+fn corrects(ecc: EccSpec) -> String {
+    format!("{ecc}, {} wrong bits in each {} B", ecc.correctable, ecc.frame_bytes)
+}
+
 /// What an image is, for people.
 fn described(image: &Image) -> Result<String, CliError> {
-    let Spec { device, scheme, settings } = image.spec();
+    let Spec { device, scheme, settings, ecc } = image.spec();
     let g = &device.geometry;
     let page = u64::from(g.page_bytes);
     let (seeming, cost) = image.file_bytes().map_err(|cause| CliError::file("read", image.path(), &cause))?;
@@ -179,13 +188,14 @@ fn described(image: &Image) -> Result<String, CliError> {
             ),
         ),
         ("scheme", format!("{scheme} with {}", parameters.join(" "))),
+        ("code", ecc.map_or_else(|| "none: a flipped bit costs its page".to_owned(), corrects)),
         ("state", state(image).to_owned()),
         ("written", written),
         ("wear", Wear::of(image).text()),
         ("bad blocks", units::whole(image.bad_blocks().count() as u64)),
         ("file", format!("{}, of which {} are on the disk", units::bytes(seeming), units::bytes(cost))),
     ];
-    let mut text = wrap(&format!("{}: an image of format 1", image.path().display()), "  ");
+    let mut text = wrap(&format!("{}: an image of format {}", image.path().display(), image.spec().format()), "  ");
     for (label, value) in lines {
         text += &wrap(&format!("{label}: {value}"), "  ");
     }
@@ -198,7 +208,7 @@ fn described(image: &Image) -> Result<String, CliError> {
 
 /// The same for machines.
 fn fields(image: &Image) -> Result<Map<String, serde_json::Value>, CliError> {
-    let Spec { device, scheme, .. } = image.spec();
+    let Spec { device, scheme, ecc, .. } = image.spec();
     let (seeming, cost) = image.file_bytes().map_err(|cause| CliError::file("read", image.path(), &cause))?;
     let (_, settings) = device::scheme_of(image).map_err(CliError::new)?;
     let parameters: Map<_, _> = settings.iter().map(|(name, value)| (name.to_owned(), json_value(value))).collect();
@@ -208,6 +218,9 @@ fn fields(image: &Image) -> Result<Map<String, serde_json::Value>, CliError> {
     put("schema", json!(1));
     put("device", json!(device_fields(device)));
     put("scheme", json!(scheme));
+    if let Some(ecc) = ecc {
+        put("ecc", json!(ecc.to_string()));
+    }
     put("params", json!(parameters));
     put("state", json!(image.life().name()));
     put("host_pages", json!(totals.host));
@@ -244,6 +257,22 @@ fn info(args: &ImageInfoArgs) -> Result<String, CliError> {
     Ok(text)
 }
 
+// ---- age -------------------------------------------------------------------------------------------------------
+
+fn age(args: &ImageAgeArgs) -> Result<String, CliError> {
+    let mut image = Image::open(&args.file, Access::Use).map_err(refused)?;
+    let mut rng = Rng::new(args.seed).fork("age");
+    let flipped = image.age(&mut rng, |_, _| args.rber).map_err(|_| {
+        let reason = image.failure().map_or_else(String::new, io_reason);
+        CliError::new(format_args!("cannot change {}: {reason}", args.file.display()))
+    })?;
+    let file = args.file.display();
+    Ok(format!(
+        "{file}: {} bits flipped; `ftlab image verify {file}` says what became of them\n",
+        units::whole(flipped)
+    ))
+}
+
 // ---- verify ----------------------------------------------------------------------------------------------------
 
 /// What was found wrong, a sentence each.
@@ -263,7 +292,7 @@ fn verify(args: &ImageInfoArgs) -> Result<(String, Ended), CliError> {
         findings.push(format!("{} copies of header or block table are damaged", image.damaged_copies()));
     }
     let scrub = image.scrub().map_err(|_| failed(&image))?;
-    let Scrub { pages, torn, bad_records, bad_data } = &scrub;
+    let Scrub { pages, torn, bad_records, bad_data, corrected_bits } = &scrub;
     for (what, pages) in [("record", bad_records), ("data", bad_data)] {
         if !pages.is_empty() {
             findings.push(format!("{} pages whose {what} is not what was written: {}", pages.len(), listed(pages)));
@@ -278,6 +307,10 @@ fn verify(args: &ImageInfoArgs) -> Result<(String, Ended), CliError> {
             units::whole((bad_records.len() + bad_data.len()) as u64)
         ),
     )];
+    if *corrected_bits > 0 {
+        lines.push(("corrected", format!("{} wrong bits, by the code", units::whole(*corrected_bits))));
+    }
+    json.insert("corrected_bits".into(), json!(corrected_bits));
     json.insert("programmed_pages".into(), json!(pages));
     json.insert("torn_pages".into(), json!(torn));
     json.insert("damaged_pages".into(), json!(bad_records.iter().chain(bad_data).map(|ppn| ppn.0).collect::<Vec<_>>()));

@@ -4,6 +4,7 @@ mod check;
 pub mod compare;
 pub mod experiment;
 mod image;
+mod reliability;
 mod reproduce;
 mod serve;
 mod tables;
@@ -55,6 +56,10 @@ pub fn dispatch(command: Command, stdout: &mut dyn Write) -> Result<Ended, CliEr
         Command::Trace(args) => {
             progress::leave_nothing_at_interrupt()?;
             trace::trace(&args.command, stdout)
+        }
+        Command::Reliability(args) => {
+            progress::leave_nothing_at_interrupt()?;
+            reliability::reliability(&args, stdout)
         }
         Command::Schemes(args) => tables::schemes(&args, stdout),
         Command::Devices(args) => tables::devices(args.name.as_deref(), stdout),

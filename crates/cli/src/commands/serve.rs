@@ -17,7 +17,7 @@ use crate::{output, units};
 use device::nbd::statistics::{Kind, Statistics};
 use device::nbd::{Address, Options, Server};
 use device::{Access, AnyDisk, Done, Export, ExportError, Extent, Image};
-use flash::{CutPoint, Op, PowerCut, Rng};
+use flash::{CutPoint, Flash, Op, PowerCut, Rng};
 use ftl::Value;
 use sim::latency::ByKind;
 use sim::report::{self, Report};
@@ -256,6 +256,7 @@ impl Watched {
             settings: disk.settings(),
             ended,
             page_bytes: self.page_bytes,
+            pages_per_block: disk.image().geometry().pages_per_block,
             tally: disk.tally(),
             command_ns: &|op, mode| disk.command_ns(op, mode),
             memory: disk.memory(),

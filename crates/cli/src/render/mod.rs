@@ -6,6 +6,7 @@
 pub mod csv;
 mod ecc;
 mod flat;
+mod flows;
 pub mod html;
 pub mod json;
 mod mount;
@@ -49,6 +50,10 @@ pub fn labels(report: &Report) -> Vec<String> {
                     ("gc", value) => label.push_str(&plain(value)),
                     (key, value) => label.push_str(&format!("{key}={}", plain(value))),
                 }
+            }
+            if siblings().any(|other| other.scheduler != result.scheduler) {
+                label.push(' ');
+                label.push_str(result.scheduler.as_deref().unwrap_or("fcfs"));
             }
             label
         })

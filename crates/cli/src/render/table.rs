@@ -1,7 +1,7 @@
 //! The table on the terminal: at most 100 columns, units in the headers, the best value of each column marked, and two
 //! sentences that say what the numbers mean.
 
-use super::{causes, ecc, headline, labels, meaning, mount, wear};
+use super::{causes, ecc, flows, headline, labels, meaning, mount, wear};
 use crate::units;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 use sim::report::{Report, SchemeResult};
@@ -119,6 +119,10 @@ pub fn render(report: &Report, verbose: bool) -> String {
         text.push_str(
             "\nmounting from flash: a scan of all spare areas, or the controller's state from metadata pages:\n",
         );
+        text.push_str(&small(rows));
+    }
+    if let Some(rows) = flows::rows(report) {
+        text.push_str("\nflows that shared the device, and how much longer they took than alone:\n");
         text.push_str(&small(rows));
     }
     if verbose && report.results.iter().any(|result| !result.by_cause.is_empty()) {

@@ -68,6 +68,30 @@ fn names_and_values() {
                 &["cannot be built on this device: spare", "a log area of at least 3", "nowhere to go"],
             ),
             ("compare t.spc --set page.wear-levelling=hot", &["wear-levelling = hot: must be off, swap, static, bet"]),
+            ("compare t.spc --scheduler fifo", &["--scheduler", "fifo"]),
+            (
+                "compare t.spc --scheduler suspend",
+                &["--scheduler suspend: agrawal08 cannot suspend", "suspend_program_us=20,suspend_erase_us=50"],
+            ),
+            (
+                "compare t.spc --device dftl-paper --scheduler read-first",
+                &["--scheduler read-first: dftl-paper executes one command after another", "server=parallel"],
+            ),
+            (
+                "compare t.spc --device agrawal08:copy_back=on",
+                &["--device: copy_back has no effect here; add --scheduler in-order"],
+            ),
+            (
+                "compare t.spc --device agrawal08:suspend_erase_us=9 --scheduler suspend",
+                &["suspend_program_us = nothing but suspend_erase_us is given", "give both or neither"],
+            ),
+            (
+                "compare t.spc --device agrawal08:multi_plane=some",
+                &["multi_plane", "give off or aligned or independent"],
+            ),
+            ("compare --flow zipf", &["--flow: one flow is no several"]),
+            ("compare --flow zipf --flow t.spc --limit 5", &["--flow: --limit is of a single workload"]),
+            ("compare t.spc --idle-gc soon", &["--idle-gc"]),
             ("compare --workload zipff", &["there is no generator `zipff`", "did you mean `zipf`?"]),
             ("compare --workload zipf:thta=1", &["did you mean `theta`?"]),
             ("compare --workload uniform:reads=2", &["reads", "above 1"]),
@@ -239,4 +263,52 @@ fn what_was_there_before_stays_if_a_run_fails() {
     directory.ftlab("compare t.spc --json a.json").refused();
     assert_eq!(fs::read_to_string(directory.path().join("a.json")).unwrap(), "kept");
     assert_eq!(directory.names(), ["a.json", "t.spc"]);
+}
+
+#[test]
+fn codes_that_do_not_fit_and_ages_beyond_the_model() {
+    let directory = Directory::new();
+    refuse(
+        &directory,
+        &[
+            ("reliability --device agrawal08 --json r.json", &["agrawal08 has SLC cells", "take an MLC device"]),
+            ("reliability --device mlc-l74", &["did you mean mlc-l74a?"]),
+            ("reliability --code rs:t=4,data=512", &["unknown code \"rs\"; write bch:t=24,data=1024 or ldpc:"]),
+            (
+                "reliability --code bch:t=40,data=1024",
+                &[
+                    "--code bch:t=40,data=1024: 8 frames x 70 bytes of parity + 32 of metadata = 592 bytes, more than \
+                     the 448 spare bytes of a page of mlc-mt29f64g08cbaaa",
+                    "at most 52 bytes of parity for 1024 of data",
+                    "--device mlc-mt29f64g08cbaaa:oob=592",
+                ],
+            ),
+            (
+                "reliability --code bch:t=24,data=4096",
+                &["32768 bits of data and 360 of parity are 33128 bits, more than the 32767 of a codeword"],
+            ),
+            ("reliability --code bch:t=24,data=1000", &["frames of 1000 bytes do not fill a page of 8192"]),
+            (
+                "reliability --code ldpc:parity=100,data=4096",
+                &["a multiple of 32 bytes of parity, not 100: take 96 or 128"],
+            ),
+            ("reliability --code ldpc:parity=16,data=1024", &["a rate of 0.985, which no LDPC code here has"]),
+            ("reliability --code ldpc:parity=32,data=1024", &["a rate of 0.970, which no LDPC code here has"]),
+            ("reliability --code ldpc:parity=48,data=1024", &["ldpc:parity=48,data=1024 was not tried"]),
+            (
+                "reliability --pe-cycles 20k",
+                &["--pe-cycles 20000: the model holds up to 5 x the endurance of 3000 = 15000"],
+            ),
+            ("reliability --retention 11y", &["--retention 11y: the model holds up to 10y"]),
+            ("reliability --reads 1G", &["--reads 1000000000: the model holds up to 10,000,000"]),
+            (
+                "reliability --pe-cycles 15k --reads 10M",
+                &["15000 cycles", "LSB +", "MSB) / 2 = ", "beyond the model's 0.05: take fewer cycles"],
+            ),
+            ("reliability --alist m.alist", &["--alist writes the matrix of one code: add --code ldpc:"]),
+            ("reliability --code bch:t=4,data=512 --alist m.alist", &["bch:t=4,data=512 is no LDPC code"]),
+            ("reliability --json no/r.json", &["cannot write no/r.json: no directory no"]),
+            ("reliability --derive-latencies no/t.csv", &["cannot write no/t.csv: no directory no"]),
+        ],
+    );
 }

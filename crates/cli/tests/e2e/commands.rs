@@ -7,7 +7,7 @@ use std::fs;
 fn alone_it_explains_itself() {
     let directory = Directory::new();
     let help = directory.ftlab("").succeeded().stdout;
-    for command in ["compare", "run", "reproduce", "check", "image", "trace", "schemes", "devices"] {
+    for command in ["compare", "run", "reproduce", "check", "image", "trace", "reliability", "schemes", "devices"] {
         assert!(help.contains(command), "{help}");
     }
     assert!(directory.ftlab("--version").succeeded().stdout.starts_with("ftlab "));
@@ -97,4 +97,67 @@ fn generated_traces_run_like_their_generators() {
     let own = "compare --workload twin:financial1,requests=2k --seed 3 --schemes page --fill none";
     let row = |text: &str| text.lines().find(|line| line.starts_with("page ")).map(str::to_owned);
     assert_eq!(row(&ran.stdout), row(&directory.ftlab(own).succeeded().stdout));
+}
+
+#[test]
+fn bit_errors_of_a_chip_over_its_life() {
+    let directory = Directory::new();
+    let text = directory.ftlab("reliability --json r.json").succeeded().stdout;
+    assert!(text.contains("bch:t=24,data=1024: 8 frames x 42 bytes of parity + 32 of metadata = 368 of 448"), "{text}");
+    assert!(text.contains("ldpc:parity=192,data=4096: 2 frames x 192"), "{text}");
+    let report: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(directory.path().join("r.json")).unwrap()).unwrap();
+    assert_eq!((&report["schema"], &report["profile"]), (&1.into(), &"derived".into()));
+    // Two modes, three ages of wear, two of retention.
+    let results = report["results"].as_array().unwrap();
+    assert_eq!(results.len(), 12);
+    // A worn chip after a year: BCH bears pages of the normal step and not those of twice the step.
+    let worn = |mode: &str| {
+        let is = |row: &&serde_json::Value| {
+            row["mode"] == mode && row["pe_cycles"] == 3000 && row["retention_hours"] == 8760.0
+        };
+        results.iter().find(is).unwrap()
+    };
+    let (normal, low_cost) = (worn("normal"), worn("low-cost"));
+    let (few, many) = (normal["rber"]["mean"].as_f64().unwrap(), low_cost["rber"]["mean"].as_f64().unwrap());
+    assert!((2.3e-4..2.5e-4).contains(&few) && (8.5e-3..9.5e-3).contains(&many), "{few} {many}");
+    assert_eq!(
+        (&normal["codes"][0]["correctable"], &low_cost["codes"][0]["correctable"]),
+        (&true.into(), &false.into())
+    );
+    assert!(low_cost["codes"][0].get("read_us").is_none());
+    let read = &normal["codes"][0]["read_us"];
+    let parts = ["sense", "transfer", "decode"].map(|part| read[part].as_f64().unwrap());
+    assert!((parts.iter().sum::<f64>() - read["total"].as_f64().unwrap()).abs() < 1e-9, "{read}");
+    // The next chip has room for a code that bears them.
+    let line = "reliability --device mlc-mt29f64g08cbabx --mode low-cost --pe-cycles 3k --retention 1y --json s.json";
+    assert!(directory.ftlab(line).succeeded().stdout.contains("ldpc:parity=352,data=4096"));
+    let next = fs::read_to_string(directory.path().join("s.json")).unwrap();
+    let next: serde_json::Value = serde_json::from_str(&next).unwrap();
+    assert_eq!(next["results"][0]["codes"][1]["correctable"], true, "{next}");
+    let paper =
+        directory.ftlab("reliability --profile paper --mode normal --pe-cycles 0 --retention 0").succeeded().stdout;
+    assert!(
+        paper.lines().any(|line| line.ends_with(" 75.0")) && paper.lines().any(|line| line.ends_with(" 140")),
+        "{paper}"
+    );
+    let constants = directory.ftlab("reliability --constants").succeeded().stdout;
+    assert!(constants.contains("assumed") && constants.contains("JESD218"), "{constants}");
+}
+
+#[test]
+fn trials_and_matrices_are_written() {
+    let directory = Directory::new();
+    let told = directory.ftlab("reliability --derive-latencies t.csv --frames 1 --threads 2").succeeded().stdout;
+    assert_eq!(told, "t.csv: 204 trials of 1 frames, seed 1\n");
+    let table = fs::read_to_string(directory.path().join("t.csv")).unwrap();
+    assert_eq!(table.lines().count(), 205);
+    assert!(
+        table.starts_with("code,data_bytes,strength,rber,levels,frames,failed,iterations,corrected_bits\nbch,1024,24,")
+    );
+    let told = directory.ftlab("reliability --code ldpc:parity=64,data=512 --alist m.alist").succeeded().stdout;
+    assert_eq!(told, "m.alist: 512 checks of 4,608 bits, 512 of them parity, circulants of 64\n");
+    let matrix = fs::read_to_string(directory.path().join("m.alist")).unwrap();
+    assert!(matrix.starts_with("4608 512\n"), "{}", &matrix[..40]);
+    assert_eq!(matrix.lines().count(), 4 + 4608 + 512);
 }

@@ -89,7 +89,12 @@ fn one_seed_gives_one_report_whatever_the_threads() {
         directory.ftlab(&format!("compare {flags} --schemes page,dftl --gc greedy,random --json {name}")).succeeded();
         timeless(json(directory.path().join(name)))
     };
-    for workload in ["t.spc", "--workload zipf:reads=0.2,requests=3k,span=48MiB --device agrawal08:capacity=128MiB"] {
+    for workload in [
+        "t.spc",
+        "--workload zipf:reads=0.2,requests=3k,span=48MiB --device agrawal08:capacity=128MiB",
+        "--flow zipf:reads=1,requests=2k@closed:4 --flow uniform:reads=0,requests=1k@closed:8 --scheduler fcfs,suspend \
+         --device agrawal08:capacity=128MiB,suspend_program_us=20,suspend_erase_us=50",
+    ] {
         for repeat in ["", "--repeat 3"] {
             let flags = format!("{workload} {repeat}");
             let one = report("1.json", &format!("{flags} --threads 1"));
@@ -99,6 +104,59 @@ fn one_seed_gives_one_report_whatever_the_threads() {
     }
     let zipf = "--workload zipf:requests=3k,span=48MiB --device agrawal08:capacity=128MiB";
     assert_ne!(report("1.json", zipf)["results"], report("2.json", &format!("{zipf} --seed 2"))["results"]);
+}
+
+#[test]
+fn flows_share_a_device_and_are_served_alone_too() {
+    let directory = Directory::new();
+    let run = directory
+        .ftlab(
+            "compare --schemes page --scheduler fcfs,in-order,read-first --json f.json \
+             --device agrawal08:capacity=128MiB --flow zipf:reads=1,requests=4k@closed:2 \
+             --flow uniform:reads=0,requests=4k,arrival=poisson,rate=3000",
+        )
+        .succeeded();
+    assert!(run.stdout.contains("flows that shared the device"), "{}", run.stdout);
+    let report = json(directory.path().join("f.json"));
+    let results = report["results"].as_array().unwrap();
+    let schedulers: Vec<_> = results.iter().map(|result| result["scheduler"].as_str().unwrap_or("fcfs")).collect();
+    assert_eq!(schedulers, ["fcfs", "in-order", "read-first"]);
+    let slowdown = |result: usize, flow: usize| results[result]["flows"][flow]["slowdown"].as_f64().unwrap();
+    for (number, result) in results.iter().enumerate() {
+        let flows = result["flows"].as_array().unwrap();
+        assert_eq!(flows.iter().map(|flow| flow["host"].as_str().unwrap()).collect::<Vec<_>>(), ["closed:2", "open"]);
+        assert_eq!(flows[0]["name"], "zipf:reads=1,requests=4k");
+        assert_eq!([&flows[0]["requests"], &flows[1]["requests"]], [4000, 4000]);
+        let means = |flow: usize, key: &str| flows[flow]["response_us"][key].as_f64().unwrap();
+        assert_eq!(slowdown(number, 0), means(0, "mean") / flows[0]["alone_mean_us"].as_f64().unwrap());
+        assert!(slowdown(number, 0) > 1.0 && slowdown(number, 1) > 1.0, "{flows:?}");
+    }
+    assert!(slowdown(2, 0) < slowdown(1, 0), "reads that go first are slowed down less");
+    // As many requests as both have, and no share of time above all of it.
+    assert_eq!(report["workload"]["requests"], 8000);
+    assert!(results[1]["extra"]["die_busy_share"].as_f64().unwrap() <= 1.0);
+    assert!(results[0]["extra"].get("die_busy_share").is_none());
+}
+
+#[test]
+fn idle_devices_collect_ahead_of_need() {
+    let directory = Directory::new();
+    let run = |name: &str, flags: &str| {
+        let line = "compare --schemes page,fast --workload uniform:reads=0,requests=30k,arrival=poisson,rate=200 \
+                    --device agrawal08:capacity=64MiB,spare=20%,channels=1,chips=1,dies=2 --json";
+        directory.ftlab(&format!("{line} {name} {flags}")).succeeded();
+        json(directory.path().join(name))
+    };
+    let steps = |report: &Value, scheme: usize| report["results"][scheme]["extra"]["idle_steps"].as_u64();
+    for scheduler in ["fcfs", "in-order"] {
+        let plain = run("plain.json", &format!("--scheduler {scheduler}"));
+        let idle = run("idle.json", &format!("--scheduler {scheduler} --idle-gc 1ms"));
+        for scheme in 0..2 {
+            assert_eq!(steps(&plain, scheme), None);
+            assert!(steps(&idle, scheme).unwrap() > 100, "{scheduler}: {idle}");
+            assert_eq!(idle["results"][scheme]["ended"], "complete");
+        }
+    }
 }
 
 #[test]

@@ -23,6 +23,17 @@ fn an_image_is_made_described_and_verified() {
 }
 
 #[test]
+fn an_image_with_a_code_says_what_it_corrects() {
+    let directory = Directory::new();
+    let text = directory.ftlab(&format!("{CREATE} --ecc bch:8")).succeeded().stdout;
+    assert!(text.starts_with("ssd.img: an image of format 2\n"), "{text}");
+    assert!(text.contains("code: bch:8/512, 8 wrong bits in each 512 B\n"), "{text}");
+    let text = directory.ftlab("image age ssd.img --rber 0.01").succeeded().stdout;
+    assert!(text.starts_with("ssd.img: 0 bits flipped;"), "nothing is programmed yet: {text}");
+    directory.ftlab("image verify ssd.img").succeeded();
+}
+
+#[test]
 fn an_existing_file_is_kept_unless_the_user_insists() {
     let directory = Directory::new();
     directory.file("ssd.img", "diary");
@@ -50,6 +61,13 @@ fn what_cannot_be_made_or_opened_is_named() {
         ("create a.img --device agrawal08:capacity=1GiB --scheme page --set gclow=2", "--set: no parameter gclow"),
         ("create a.img --device agrawal08:capacity=1GiB --scheme page --set gc-low", "write PARAM=VALUE"),
         ("create no/a.img --device agrawal08:capacity=1GiB --scheme page", "cannot create no/a.img: no such file"),
+        ("create a.img --device agrawal08:capacity=1GiB --scheme page --ecc ldpc", "write bch:T or bch:T/BYTES"),
+        (
+            "create a.img --device thesis-80g:capacity=1GiB --scheme page --ecc bch:12",
+            "--ecc: bch:12/512 needs 4 frames x 20 B of parity = 80 B, and the spare area has 64 B",
+        ),
+        ("age none.img --rber 1", "write a probability from 0 to 0.5"),
+        ("age none.img --rber 1e-4", "cannot open none.img"),
         ("info none.img", "cannot open none.img: no such file or directory"),
         ("verify diary.img", "diary.img is not an ftlab image"),
     ] {

@@ -1,8 +1,8 @@
 //! Disks under requests, kills, cuts, damage and full host disks.
 
 use super::*;
-use crate::image::tests::{place, spec};
-use crate::image::{Access, Spec};
+use crate::image::tests::{place, spec, spec_with_code};
+use crate::image::{Access, Life, Spec};
 use flash::{CutPoint, Geometry, Rng};
 use std::fs;
 use std::path::Path;
@@ -306,6 +306,39 @@ fn altered_data_is_an_error_and_never_other_data() {
         disk.write(33 * 512, &[7; 512]).unwrap();
         disk.read(33 * 512, &mut out).unwrap();
         assert_eq!(out, [7; 512]);
+    }
+}
+
+#[test]
+fn with_a_code_flipped_bits_are_set_right_and_counted() {
+    for scheme in SCHEMES {
+        for clean in [true, false] {
+            let (_directory, path) = place();
+            let spec = Spec { ecc: spec_with_code(1, scheme).ecc, ..small(scheme) };
+            let mut disk = mount(Image::create(&path, &spec, false).unwrap(), false).unwrap();
+            let mut rng = Rng::new(9);
+            let mut expected = [0u8; 80];
+            for round in 1..200u8 {
+                let page = rng.below(80);
+                disk.write(page * 512, &[round; 512]).unwrap();
+                expected[page as usize] = round;
+            }
+            if clean {
+                disk.close().unwrap();
+            } else {
+                drop(disk);
+            }
+            let mut image = Image::open(&path, Access::Use).unwrap();
+            assert!(image.age(&mut rng, |_, _| 5e-5).unwrap() > 5);
+            assert_eq!(image.life() == Life::Clean, clean, "time changes nothing that the scheme knows");
+            let mut disk = mount(image, false).unwrap();
+            for (page, round) in (0..).zip(expected) {
+                let mut out = [0; 512];
+                disk.read(page * 512, &mut out).unwrap();
+                assert_eq!(out, [round; 512], "{scheme}");
+            }
+            assert!(disk.image().corrected_bits() > 0, "{scheme}");
+        }
     }
 }
 

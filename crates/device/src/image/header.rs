@@ -3,14 +3,16 @@
 //! A fixed head (magic, format version, length, checksum) and lines of text, so that `head -c 4096` of an image tells a
 //! person what it is. The magic has the bytes that a transfer as text would change.
 
+use super::ecc::EccSpec;
 use super::layout::UNIT;
-use flash::device::{CellTimes, Device, PageTimes, Server, Timing};
+use flash::device::{CellTimes, Device, Features, PageTimes, Server, Timing};
 use flash::{Geometry, ProgramOrder};
 
 /// What every image begins with.
 const MAGIC: &[u8; 16] = b"ftlab image\r\n\x1a\n\0";
-/// The version of the format that this code writes and reads.
-pub(super) const VERSION: u32 = 1;
+/// The latest version of the format that this code reads and writes. Images without an error-correcting code are
+/// written as version 1, which earlier programs can read.
+pub(super) const VERSION: u32 = 2;
 const HEAD: usize = 28;
 
 /// What an image is made of.
@@ -22,6 +24,8 @@ pub struct Spec {
     pub scheme: String,
     /// All its parameters, name and text.
     pub settings: Vec<(String, String)>,
+    /// The error-correcting code, if there is one.
+    pub ecc: Option<EccSpec>,
 }
 
 /// What is wrong with a header.
@@ -36,8 +40,15 @@ pub(super) enum Fault {
 }
 
 impl Spec {
+    /// The version of the format that such an image has.
+    pub fn format(&self) -> u32 {
+        if self.ecc.is_some() { VERSION } else { 1 }
+    }
+
     fn text(&self) -> String {
-        let Device { name, geometry: g, timing: t, server, logical_pages, spare, endurance } = &self.device;
+        // What chips can do where commands queue is not kept: a served image places them as they are issued.
+        let Device { name, geometry: g, timing: t, server, logical_pages, spare, endurance, features: _ } =
+            &self.device;
         let mut text = format!(
             "\nscheme={}\ndevice={name}\nlogical_pages={logical_pages}\nspare={spare}\nchannels={}\nchips={}\n\
              dies={}\nplanes={}\nblocks_per_die={}\npages_per_block={}\npage_bytes={}\noob_bytes={}\norder={}\nnop={}\n\
@@ -85,6 +96,9 @@ impl Spec {
         }
         if let Some(endurance) = endurance {
             text += &format!("endurance={endurance}\n");
+        }
+        if let Some(ecc) = &self.ecc {
+            text += &format!("ecc={ecc}\n");
         }
         for (name, value) in &self.settings {
             text += &format!("set.{name}={value}\n");
@@ -155,12 +169,17 @@ impl Spec {
             logical_pages: count("logical_pages")?,
             spare: get("spare")?.parse().ok()?,
             endurance: count("endurance"),
+            features: Features::default(),
         };
         let settings = lines
             .iter()
             .filter_map(|(name, value)| Some((name.strip_prefix("set.")?.to_owned(), (*value).to_owned())))
             .collect();
-        Some(Spec { device, scheme: get("scheme")?.to_owned(), settings })
+        let ecc = match get("ecc") {
+            Some(text) => Some(text.parse().ok()?),
+            None => None,
+        };
+        Some(Spec { device, scheme: get("scheme")?.to_owned(), settings, ecc })
     }
 
     /// One copy, [`UNIT`] bytes; `None` if the text does not fit.
@@ -168,7 +187,7 @@ impl Spec {
         let text = self.text();
         let mut out = Vec::with_capacity(UNIT as usize);
         out.extend(MAGIC);
-        out.extend(VERSION.to_le_bytes());
+        out.extend(self.format().to_le_bytes());
         out.extend((text.len() as u32).to_le_bytes());
         out.extend([0; 4]);
         out.extend(text.as_bytes());
@@ -221,7 +240,7 @@ mod tests {
     fn spec() -> Spec {
         let overrides = Overrides { capacity: Some(1 << 30), spare: Some(0.125), ..Overrides::default() };
         let device = by_name("agrawal08").unwrap().build(&overrides).unwrap();
-        Spec { device, scheme: "dftl".into(), settings: vec![("gc".into(), "greedy".into())] }
+        Spec { device, scheme: "dftl".into(), settings: vec![("gc".into(), "greedy".into())], ecc: None }
     }
 
     #[test]
@@ -230,6 +249,14 @@ mod tests {
         assert_eq!(bytes.len(), UNIT as usize);
         assert_eq!(Spec::decode(&bytes), Ok(spec()));
         assert!(String::from_utf8_lossy(&bytes).contains("\nscheme=dftl\ndevice=agrawal08\n"));
+    }
+
+    #[test]
+    fn an_image_with_a_code_is_of_the_second_format() {
+        assert_eq!(spec().encode().unwrap()[16], 1);
+        let spec = Spec { ecc: Some("bch:8".parse().unwrap()), ..spec() };
+        let bytes = spec.encode().unwrap();
+        assert_eq!((bytes[16], Spec::decode(&bytes)), (2, Ok(spec)));
     }
 
     #[test]
@@ -254,9 +281,9 @@ mod tests {
     #[test]
     fn a_later_format_is_told_from_a_foreign_file() {
         let mut bytes = spec().encode().unwrap();
-        bytes[16] = 2;
+        bytes[16] = 3;
         bytes[100] ^= 1;
-        assert_eq!(Spec::decode(&bytes), Err(Fault::Newer(2)));
+        assert_eq!(Spec::decode(&bytes), Err(Fault::Newer(3)));
         assert_eq!(Spec::decode(b"#!/bin/sh"), Err(Fault::Foreign));
     }
 

@@ -18,8 +18,8 @@ pub(super) struct Layout {
     pub(super) records: u64,
     /// Page data.
     pub(super) data: u64,
-    /// Spare areas, `oob_bytes` a page: what a scheme keeps of its own in them. The rest is kept free for the parity of
-    /// an error-correcting code.
+    /// Spare areas, `oob_bytes` a page: what a scheme keeps of its own in them, and behind that the parity of an
+    /// error-correcting code.
     pub(super) spares: u64,
     /// End of the flash; a checkpoint stands behind it.
     pub(super) end: u64,

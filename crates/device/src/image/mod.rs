@@ -38,12 +38,15 @@
 //! was touched and is not blank, with what the scheme keeps in its spare area; a mount reads the records of a block at
 //! once.
 //!
-//! Records have room for 14 bytes more, and spare areas for what a scheme leaves of them: for an error-correcting code,
-//! which will store its parity there. Rejected: punching holes to erase (slow, and not atomic),
+//! **Bit errors.** With an error-correcting code (`ecc`) each page has its parity in what the scheme leaves of the spare
+//! area, each record in 14 of its bytes. Without one a flipped bit costs the page, as above. [`Image::age`] flips bits.
+//!
+//! Rejected: punching holes to erase (slow, and not atomic),
 //! memory mapping (needs `unsafe`, and a full disk becomes a signal), records of 32 B (too small for both the checks
 //! and that code), an appended journal (compaction would be a translation layer below the translation layer).
 
 mod backing;
+mod ecc;
 mod error;
 mod gather;
 mod header;
@@ -53,11 +56,13 @@ mod standing;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub use ecc::EccSpec;
 pub use error::ImageError;
 pub use header::Spec;
 pub use standing::{Life, Totals};
 
 use backing::Backing;
+use ecc::{Ecc, SPARE_CHECK};
 use flash::{
     AppendFace, Block, Cause, Chain, Damage, EraseFace, Fault, FaultKind, Flash, Fragile, Geometry, Kind, Mode, Oob,
     Payload, Ppn, ProgramOrder, Rng,
@@ -111,6 +116,8 @@ pub struct Scrub {
     pub bad_records: Vec<Ppn>,
     /// Pages whose data is not what was programmed.
     pub bad_data: Vec<Ppn>,
+    /// Wrong bits that the error-correcting code set right.
+    pub corrected_bits: u64,
 }
 
 /// The chip. See the module's description.
@@ -139,6 +146,10 @@ pub struct Image {
     looked_at: Option<Ppn>,
     buffer: Vec<u8>,
     words: Vec<u32>,
+    /// The error-correcting code, if there is one.
+    ecc: Option<Box<Ecc>>,
+    /// Wrong bits that it set right since the file was opened.
+    corrected_bits: u64,
     /// Pages of zeros are left holes in the file: a large image at the cost of its records.
     #[cfg(test)]
     pub(crate) sparse_zeros: bool,
@@ -255,12 +266,19 @@ impl Image {
                 (None, None) => return Err(damaged(format!("neither entry of block {block} is what was written"))),
             });
         }
+        let standing = Standing::decode(&standing);
+        let ecc = match spec.ecc {
+            Some(ecc) if ecc.fits(&g, standing.own).is_err() => {
+                return Err(damaged(format!("its code {ecc} does not fit its spare areas")));
+            }
+            ecc => ecc.map(|ecc| Box::new(Ecc::new(&ecc, standing.own))),
+        };
         Ok(Image {
             path: path.to_owned(),
             access,
             backing,
             layout,
-            standing: Standing::decode(&standing),
+            standing,
             totals,
             stored_totals: totals,
             loaded: vec![None; blocks.len()],
@@ -272,6 +290,8 @@ impl Image {
             looked_at: None,
             buffer: vec![0; g.page_bytes as usize],
             words: Vec::new(),
+            ecc,
+            corrected_bits: 0,
             #[cfg(test)]
             sparse_zeros: false,
             spec,
@@ -322,6 +342,49 @@ impl Image {
     /// Damaged copies of the header or of entries of the block table, whose other copy is sound.
     pub fn damaged_copies(&self) -> u64 {
         self.damaged_copies
+    }
+
+    /// Wrong bits that the error-correcting code set right since the file was opened.
+    pub fn corrected_bits(&self) -> u64 {
+        self.corrected_bits
+    }
+
+    /// Time goes by: flips each bit of what is programmed with the probability that `rate` gives for its page, the data,
+    /// the spare area and the record of it. How many bits were flipped. What the scheme knows stays as it is, so a
+    /// clean image is clean afterwards.
+    ///
+    /// # Errors
+    /// The host failed.
+    pub fn age(&mut self, rng: &mut Rng, rate: impl Fn(Ppn, Mode) -> f64) -> Result<u64, Fault> {
+        self.settle()?;
+        let g = self.spec.device.geometry;
+        let mut flipped = 0;
+        for ppn in (0..g.page_count()).map(Ppn) {
+            let page = self.page(ppn)?;
+            if page.state() != State::Programmed || page.kind == Kind::Torn {
+                continue;
+            }
+            let data = self.data_bytes(page);
+            let kept = if self.standing.own == 0 { 0 } else { self.standing.own as usize + SPARE_CHECK as usize };
+            let spare = self.ecc.as_ref().map_or(kept, |ecc| ecc.at() as usize + ecc.parity_bytes(data));
+            let rate = rate(ppn, page.mode);
+            for (at, bytes) in [
+                (self.layout.page(ppn), data),
+                (self.layout.spare(ppn), spare),
+                (self.layout.record(ppn), RECORD as usize),
+            ] {
+                let mut stored = vec![0; bytes];
+                self.fetch(at, &mut stored)?;
+                let flips = ecc::flip(&mut stored, rate, rng);
+                if flips > 0 {
+                    self.write(at, &stored)?;
+                    flipped += flips;
+                }
+            }
+        }
+        self.loaded.fill(None);
+        self.sync()?;
+        Ok(flipped)
     }
 
     /// Why the host failed, if it did: everything is refused until [`Image::reload`].
@@ -406,6 +469,7 @@ impl Image {
     pub fn scrub(&mut self) -> Result<Scrub, Fault> {
         let g = self.spec.device.geometry;
         let mut scrub = Scrub::default();
+        let corrected = self.corrected_bits;
         for ppn in (0..g.page_count()).map(Ppn) {
             let page = self.page(ppn)?;
             match (page.state(), page.kind) {
@@ -417,6 +481,7 @@ impl Image {
             }
             scrub.pages += 1;
         }
+        scrub.corrected_bits = self.corrected_bits - corrected;
         Ok(scrub)
     }
 
@@ -493,7 +558,7 @@ impl Image {
         let (head, tail) = bytes.split_at_mut(size.min(UNIT as usize));
         self.fetch(at, head)?;
         let first = head.first_chunk().expect("a block has a page");
-        let (first, of) = Page::decode(first, g.page(block, 0), entry.generation);
+        let (first, of) = self.decode_record(first, g.page(block, 0), entry.generation);
         if strict && (first.state() == State::Blank || of < entry.generation) {
             // Nothing stands above a blank page, and most of the file may be a hole, which is slow to read.
             self.loaded[block.index()] = Some(Pages { unseen: true, ..Pages::default() });
@@ -504,10 +569,11 @@ impl Image {
         let mut spares = vec![0; if own_bytes == 0 { 0 } else { g.pages_per_block as usize * g.oob_bytes as usize }];
         self.fetch(self.layout.spare(g.page(block, 0)), &mut spares)?;
         let records = bytes.as_chunks::<{ RECORD as usize }>().0;
+        let count = records.len();
         let mut pages = Pages::default();
         for (offset, record) in (0..).zip(records) {
             let ppn = g.page(block, offset);
-            let (mut page, of) = Page::decode(record, ppn, entry.generation);
+            let (mut page, of) = self.decode_record(record, ppn, entry.generation);
             if of > entry.generation {
                 // The host crashed, and the disk had taken a later program before the erase: the erase has happened.
                 let erases = entry.erases + (of - entry.generation);
@@ -518,11 +584,14 @@ impl Image {
                 continue;
             }
             if pages.pages.is_empty() {
-                pages.pages = vec![Page::BLANK; records.len()].into();
-                pages.own = vec![0; records.len() * own_bytes].into();
+                pages.pages = vec![Page::BLANK; count].into();
+                pages.own = vec![0; count * own_bytes].into();
             }
             if own_bytes > 0 && page.kind != Kind::Torn {
-                let spare = &spares[offset as usize * g.oob_bytes as usize..];
+                let spare = &mut spares[offset as usize * g.oob_bytes as usize..][..g.oob_bytes as usize];
+                if self.ecc.is_some() && spare_decode(spare, own_bytes, ppn, of).is_none() {
+                    self.correct(ppn, page, spare)?;
+                }
                 match spare_decode(spare, own_bytes, ppn, of) {
                     Some(own) => pages.own[offset as usize * own_bytes..][..own_bytes].copy_from_slice(own),
                     None => page = Page::DAMAGED,
@@ -541,6 +610,14 @@ impl Image {
         }
         self.loaded[block.index()] = Some(pages);
         Ok(())
+    }
+
+    /// A record as it was written, if it can be had.
+    fn decode_record(&mut self, record: &[u8; RECORD as usize], ppn: Ppn, generation: u32) -> (Page, u32) {
+        let Some(ecc) = &self.ecc else { return Page::decode(record, ppn, generation) };
+        let (record, bits) = ecc.record(record, ppn);
+        self.corrected_bits += bits;
+        Page::decode(&record, ppn, generation)
     }
 
     #[inline]
@@ -571,7 +648,7 @@ impl Image {
             _ => Vec::new(),
         };
         own.resize(bytes, 0);
-        let spare = spare_encode(&own, g.oob_bytes as usize, ppn, self.blocks[block.index()].generation);
+        let spare = spare_encode(&own, ppn, self.blocks[block.index()].generation);
         self.gather.data(self.layout.spare(ppn), &spare);
         let pages = self.pages(block)?;
         if pages.own.is_empty() {
@@ -581,13 +658,34 @@ impl Image {
         Ok(())
     }
 
+    /// Gathers the parity of what a page holds.
+    fn put_parity(&mut self, ppn: Ppn, data: &[u8]) {
+        let Some(ecc) = &mut self.ecc else { return };
+        let (g, own) = (&self.spec.device.geometry, self.standing.own as usize);
+        let block = g.block_of(ppn);
+        let kept = match &self.loaded[block.index()] {
+            Some(pages) if own > 0 => {
+                let own = &pages.own[g.offset_of(ppn) as usize * own..][..own];
+                spare_encode(own, ppn, self.blocks[block.index()].generation)
+            }
+            _ => Vec::new(),
+        };
+        self.gather.data(self.layout.spare(ppn) + ecc.at(), ecc.protect(data, &kept));
+    }
+
     /// Gathers a page's record, last of all that belongs to its program.
     fn put_record(&mut self, ppn: Ppn, page: Page) -> Result<(), Fault> {
         let g = self.spec.device.geometry;
         let (block, offset) = (g.block_of(ppn), g.offset_of(ppn));
         let record = match page.state() {
             State::Blank => [0; RECORD as usize],
-            _ => page.encode(ppn, self.blocks[block.index()].generation),
+            _ => {
+                let mut record = page.encode(ppn, self.blocks[block.index()].generation);
+                if let Some(ecc) = &self.ecc {
+                    ecc.protect_record(&mut record);
+                }
+                record
+            }
         };
         self.gather.record(self.layout.record(ppn), &record);
         let pages = self.pages(block)?;
@@ -643,7 +741,7 @@ impl Image {
         }
     }
 
-    /// Reads a page's data into the buffer; whether it is what was programmed.
+    /// Reads a page's data into the buffer; whether it is what was programmed, or could be made that again.
     fn fill(&mut self, ppn: Ppn, page: Page) -> Result<bool, Fault> {
         let (bytes, at) = (self.data_bytes(page), self.layout.page(ppn));
         if self.gather.holds(at..at + bytes as u64) {
@@ -651,7 +749,28 @@ impl Image {
         }
         let read = self.backing.read(at, &mut self.buffer[..bytes]);
         self.host(read)?;
-        Ok(crc32fast::hash(&self.buffer[..bytes]) == page.check)
+        let sound = crc32fast::hash(&self.buffer[..bytes]) == page.check;
+        if sound || self.ecc.is_none() { Ok(sound) } else { self.correct_data(ppn, page) }
+    }
+
+    #[cold]
+    fn correct_data(&mut self, ppn: Ppn, page: Page) -> Result<bool, Fault> {
+        let mut spare = vec![0; self.spec.device.geometry.oob_bytes as usize];
+        self.settle()?;
+        self.fetch(self.layout.spare(ppn), &mut spare)?;
+        self.correct(ppn, page, &mut spare)?;
+        Ok(crc32fast::hash(&self.buffer[..self.data_bytes(page)]) == page.check)
+    }
+
+    /// Reads a page's data into the buffer, and corrects them and the spare area.
+    fn correct(&mut self, ppn: Ppn, page: Page, spare: &mut [u8]) -> Result<(), Fault> {
+        let bytes = self.data_bytes(page);
+        let read = self.backing.read(self.layout.page(ppn), &mut self.buffer[..bytes]);
+        self.host(read)?;
+        if let Some(ecc) = &mut self.ecc {
+            self.corrected_bits += ecc.correct(&mut self.buffer[..bytes], spare);
+        }
+        Ok(())
     }
 
     /// The first `used` bytes of the buffer as words of metadata; what is missing is blank.
@@ -677,7 +796,10 @@ impl Image {
     /// Programs the first `bytes` of the buffer; the page's checksum is theirs.
     fn program_buffer(&mut self, ppn: Ppn, page: Page, bytes: usize) -> Result<(), Fault> {
         self.totals.programs += 1;
-        self.gather.data(self.layout.page(ppn), &self.buffer[..bytes]);
+        let buffer = std::mem::take(&mut self.buffer);
+        self.gather.data(self.layout.page(ppn), &buffer[..bytes]);
+        self.put_parity(ppn, &buffer[..bytes]);
+        self.buffer = buffer;
         self.put_record(ppn, page)
     }
 
@@ -694,17 +816,24 @@ impl Image {
         let (used, at) = (page.used(), at as usize);
         assert!(at + bytes.len() <= self.buffer.len(), "partial program of page {ppn} beyond its end");
         assert!(used <= at, "partial program of page {ppn} from byte {at} on: byte {} is not blank", used - 1);
-        let new = &mut self.buffer[..at - used + bytes.len()];
+        if self.ecc.is_some() {
+            // The parity of what is there already, corrected if need be, goes on with the new bytes.
+            self.fill(ppn, page)?;
+        }
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let new = &mut buffer[used..at + bytes.len()];
         new[..at - used].fill(u8::MAX);
         new[at - used..].copy_from_slice(bytes);
         let length = used_bytes(new);
-        let new = &self.buffer[..length];
+        let new = &buffer[used..used + length];
         // The checksum goes on from what it was: if the earlier bytes are not what was programmed, it stays wrong.
         let mut check = crc32fast::Hasher::new_with_initial_len(page.check, used as u64);
         check.update(new);
         let page = Page { programs: page.programs + 1, mark, ..page };
         let page = page.with_metadata(used + new.len(), check.finalize());
         self.gather.data(self.layout.page(ppn) + used as u64, new);
+        self.put_parity(ppn, &buffer[..used + length]);
+        self.buffer = buffer;
         self.put_record(ppn, page)
     }
 
@@ -757,7 +886,7 @@ impl Image {
             let mut bytes = vec![0; g.pages_per_block as usize * RECORD as usize];
             self.fetch(self.layout.block_records(block), &mut bytes)?;
             for (offset, record) in (0..).zip(bytes.as_chunks().0) {
-                newest = newest.max(Page::decode(record, g.page(block, offset), newest).1);
+                newest = newest.max(self.decode_record(record, g.page(block, offset), newest).1);
             }
         }
         let generation = newest + 1;
@@ -766,9 +895,6 @@ impl Image {
         Ok(())
     }
 }
-
-/// Bytes of the checksum behind what a scheme keeps in a spare area.
-const SPARE_CHECK: u32 = 4;
 
 /// The checksum covers the page's number and life as well: what stands there from an earlier one is none of it.
 fn spare_check(own: &[u8], ppn: Ppn, generation: u32) -> u32 {
@@ -779,11 +905,10 @@ fn spare_check(own: &[u8], ppn: Ppn, generation: u32) -> u32 {
     crc.finalize()
 }
 
-/// A spare area of so many bytes, with what a scheme keeps in it.
-fn spare_encode(own: &[u8], spare_bytes: usize, ppn: Ppn, generation: u32) -> Vec<u8> {
+/// What a scheme keeps in a spare area, with its checksum.
+fn spare_encode(own: &[u8], ppn: Ppn, generation: u32) -> Vec<u8> {
     let mut spare = own.to_vec();
     spare.extend(spare_check(own, ppn, generation).to_le_bytes());
-    spare.resize(spare_bytes, 0);
     spare
 }
 
@@ -868,10 +993,11 @@ impl Flash for Image {
                 self.totals.programs += 1;
                 self.totals.host += u64::from(cause == Cause::Host);
                 #[cfg(test)]
-                if self.sparse_zeros && user.iter().all(|&byte| byte == 0) {
+                if self.sparse_zeros && self.ecc.is_none() && user.iter().all(|&byte| byte == 0) {
                     return self.put_record(ppn, Page { check: crc32fast::hash(user), ..page });
                 }
                 self.gather.data(self.layout.page(ppn), user);
+                self.put_parity(ppn, user);
                 self.put_record(ppn, Page { check: crc32fast::hash(user), ..page })
             }
             Payload::Meta(words) => {
@@ -881,6 +1007,7 @@ impl Flash for Image {
             }
             Payload::None => {
                 assert!(oob.kind == Kind::Dummy, "a page of kind {:?} needs content", oob.kind);
+                self.put_parity(ppn, &[]);
                 self.put_record(ppn, page)
             }
         }
@@ -952,6 +1079,10 @@ impl Flash for Image {
         assert!(before == 0, "{before} bytes of each spare area were reserved, now {bytes}");
         let spare = self.spec.device.geometry.oob_bytes;
         assert!(bytes + SPARE_CHECK <= spare, "{bytes} bytes and a checksum do not fit a spare area of {spare}");
+        if let Some(ecc) = self.spec.ecc {
+            ecc.fits(&self.spec.device.geometry, bytes).unwrap_or_else(|why| panic!("{why}"));
+            self.ecc = Some(Box::new(Ecc::new(&ecc, bytes)));
+        }
         if self.stand(Standing { own: bytes, ..self.standing }).is_ok() {
             self.loaded.fill(None);
         }
@@ -1007,7 +1138,11 @@ impl Damage for Image {
             self.fill(ppn, page)?;
             match self.data_bytes(page) {
                 0 => self.put_record(ppn, Page { check: !page.check, ..page }),
-                _ => self.write(self.layout.page(ppn), &[!self.buffer[0]]),
+                bytes => {
+                    // More than any code corrects.
+                    let spoiled: Vec<u8> = self.buffer[..bytes].iter().map(|byte| !byte).collect();
+                    self.write(self.layout.page(ppn), &spoiled)
+                }
             }
         };
         let _ = spoil();

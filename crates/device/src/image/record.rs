@@ -80,8 +80,8 @@ impl Page {
         Page { used: [low, middle, high], check, ..self }
     }
 
-    /// The record of a programmed page. Bytes 46 to 60 are zero: they are kept for what an error-correcting code needs
-    /// to know of the page.
+    /// The record of a programmed page. Bytes 46 to 60 are zero: there an error-correcting
+    /// code keeps the record's parity.
     pub(super) fn encode(&self, ppn: Ppn, generation: u32) -> [u8; RECORD as usize] {
         let mut out = [0; RECORD as usize];
         let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
@@ -103,6 +103,18 @@ impl Page {
         out
     }
 
+    /// Whether these are the bytes of a record as it was written.
+    pub(super) fn is_sound(bytes: &[u8; RECORD as usize], ppn: Ppn) -> bool {
+        let word = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().expect("a record is longer"));
+        word(60) == crc32fast::hash(&bytes[..60])
+            && word(40) == ppn.0
+            && bytes[4] < 8
+            && usize::from(bytes[5]) < Mode::ALL.len()
+            && bytes[6] > 0
+            && u32::from(bytes[7]) <= word(28).saturating_mul(4).min(3)
+            && word(0) == word(36)
+    }
+
     /// Reads a record; the page with the generation that it was programmed in.
     pub(super) fn decode(bytes: &[u8; RECORD as usize], ppn: Ppn, generation: u32) -> (Page, u32) {
         const KINDS: [Kind; 8] = [
@@ -120,14 +132,7 @@ impl Page {
         if word(60) == 0 && bytes.iter().all(|&byte| byte == 0) {
             return (Page::BLANK, 0);
         }
-        let sound = word(60) == crc32fast::hash(&bytes[..60])
-            && word(40) == ppn.0
-            && bytes[4] < 8
-            && usize::from(bytes[5]) < Mode::ALL.len()
-            && bytes[6] > 0
-            && u32::from(bytes[7]) <= word(28).saturating_mul(4).min(3)
-            && word(0) == word(36);
-        if !sound {
+        if !Self::is_sound(bytes, ppn) {
             // A record of an earlier generation means nothing, damaged or not.
             let now = word(0) == generation || word(36) == generation;
             return (if now { Page::DAMAGED } else { Page::BLANK }, generation);

@@ -1,7 +1,7 @@
 //! Images against the chip in memory, under kills, truncation and damage.
 
 use super::*;
-use flash::device::{CellTimes, Device, Server, Timing};
+use flash::device::{CellTimes, Device, Features, Server, Timing};
 use flash::{BytesStore, Full, Lpn, Mode, Nand, Rng, Tvpn};
 use proptest::prelude::*;
 use std::os::unix::fs::FileExt;
@@ -38,8 +38,14 @@ pub(crate) fn spec(blocks: u32, scheme: &str) -> Spec {
         logical_pages: blocks * 2,
         spare: 0.5,
         endurance: None,
+        features: Features::default(),
     };
-    Spec { device, scheme: scheme.into(), settings: Vec::new() }
+    Spec { device, scheme: scheme.into(), settings: Vec::new(), ecc: None }
+}
+
+/// The same with an error-correcting code that fills the spare area up.
+pub(crate) fn spec_with_code(blocks: u32, scheme: &str) -> Spec {
+    Spec { ecc: Some("bch:4".parse().unwrap()), ..spec(blocks, scheme) }
 }
 
 /// A directory and the path of an image in it.
@@ -302,7 +308,7 @@ impl Steps {
 fn does_what_the_chip_in_memory_does_also_when_opened_again() {
     for seed in 0..12 {
         let (_directory, path) = place();
-        let spec = spec(6, "page");
+        let spec = if seed % 2 == 0 { spec(6, "page") } else { spec_with_code(6, "page") };
         let mut steps = Steps::new(&spec, seed, true);
         let mut image = Image::create(&path, &spec, false).unwrap();
         for number in 0..400 {
@@ -325,10 +331,10 @@ fn does_what_the_chip_in_memory_does_also_when_opened_again() {
 /// Kills it between any two writes of the file, also among those of gathered programs, and without any.
 #[test]
 fn killed_at_any_moment_it_holds_a_prefix_of_the_commands() {
-    let spec = spec(3, "page");
     let (mut exact, mut within) = (0, 0);
     for writes in 0..400 {
         let (_directory, path) = place();
+        let spec = if writes % 4 == 0 { spec_with_code(3, "page") } else { spec(3, "page") };
         let mut steps = Steps::new(&spec, 7 + writes % 5, false);
         let mut pace = Rng::new(writes);
         let mut image = Image::create(&path, &spec, false).unwrap();
@@ -492,7 +498,55 @@ fn damage_is_found_by_a_scrub_and_travels_with_copies() {
     image.reload().unwrap();
     assert_eq!(image.read_oob(Ppn(0), Cause::Recovery).unwrap().unwrap().kind, Kind::Torn);
     let bad_data = vec![Ppn(1), Ppn(2), Ppn(4)];
-    assert_eq!(image.scrub().unwrap(), Scrub { pages: 4, torn: 0, bad_records: vec![Ppn(0)], bad_data });
+    assert_eq!(image.scrub().unwrap(), Scrub { pages: 4, bad_records: vec![Ppn(0)], bad_data, ..Scrub::default() });
+}
+
+/// Bits flip while programs, partial programs and copies go on: with a code nobody sees it, and the file is as it was.
+#[test]
+fn with_a_code_a_few_flipped_bits_do_no_harm() {
+    let (mut flipped, mut corrected) = (0, 0);
+    for seed in 0..20 {
+        let (_directory, path) = place();
+        let spec = spec_with_code(6, "page");
+        let mut steps = Steps::new(&spec, seed, false);
+        let mut image = Image::create(&path, &spec, false).unwrap();
+        for round in 0..10 {
+            for _ in 0..12 {
+                steps.next().apply(&mut image).unwrap();
+            }
+            flipped += image.age(&mut Rng::new(seed << 8 | round), |_, _| 1e-5).unwrap();
+            let Ok(expected) = look(&mut steps.chip);
+            assert_eq!(look(&mut image).unwrap(), expected, "seed {seed}, round {round}");
+        }
+        let scrub = image.scrub().unwrap();
+        assert!(scrub.bad_data.is_empty() && scrub.bad_records.is_empty(), "{scrub:?}");
+        corrected += scrub.corrected_bits;
+    }
+    assert!(flipped > 50 && corrected > 10, "{flipped} flipped, {corrected} corrected at the end");
+}
+
+/// Too many: a page is whole or torn, never something else.
+#[test]
+fn more_flipped_bits_than_the_code_corrects_are_known() {
+    let (mut sound, mut torn) = (0, 0);
+    for (seed, with) in [(1, true), (2, true), (3, true), (4, false)] {
+        let (_directory, path) = place();
+        let spec = if with { spec_with_code(6, "page") } else { spec(6, "page") };
+        let mut steps = Steps::new(&spec, seed, false);
+        let mut image = Image::create(&path, &spec, false).unwrap();
+        (0..100).for_each(|_| steps.next().apply(&mut image).unwrap());
+        let before = look(&mut image).unwrap();
+        assert!(image.age(&mut Rng::new(seed), |_, _| 1e-3).unwrap() > 10);
+        for (found, before) in look(&mut image).unwrap().into_iter().zip(before) {
+            if found == before {
+                sound += 1;
+            } else {
+                assert!(matches!(found, Some((_, Kind::Torn, _))), "{found:?} was {before:?}");
+                torn += 1;
+            }
+        }
+    }
+    assert!(sound > 10 && torn > 10, "{sound} sound, {torn} torn");
 }
 
 #[test]
@@ -605,7 +659,7 @@ fn what_is_no_image_is_named_and_left_alone() {
     }
     fs::write(&path, &bytes).unwrap();
     let error = Image::open(&path, Access::Use).unwrap_err();
-    assert!(error.to_string().ends_with("is an image of format 9; this ftlab knows formats up to 1"), "{error}");
+    assert!(error.to_string().ends_with("is an image of format 9; this ftlab knows formats up to 2"), "{error}");
     for copy in Layout::HEADERS {
         bytes[copy as usize + 16] = 1;
         bytes[copy as usize + 50] ^= 4;

@@ -5,7 +5,7 @@
 //! and the single time in use is their mean. Rows of bare chips have one die; `channels=`, `chips=` and `dies=` make a
 //! drive of them.
 
-use super::{CellKind, Number, Origin, Preset, Server};
+use super::{CellKind, MultiPlane, Number, Origin, Preset, Server};
 use crate::ProgramOrder;
 
 const fn number(value: f64, origin: Origin, why: &'static str) -> Number {
@@ -116,6 +116,8 @@ const SLC: Preset = Preset {
     slc_us: None,
     low_cost_us: None,
     medium_us: None,
+    suspend_us: None,
+    multi_plane: MultiPlane::Off,
     bus_mbps: NO_BUS,
     page: simulator(2048.0),
     oob: oob_usual(64.0),
@@ -397,13 +399,15 @@ pub const PRESETS: &[Preset] = &[
         name: "mlc-mqsim-default",
         summary: "MQSim's default drive: geometry of L74A, faster programs, 8 channels of 4 chips of 2 dies",
         source: "MQSim ssdconfig.xml",
-        notes: "One time for all page types. Its program of 750 µs is not the part's 1300. MQSim suspends an erase in \
-                700 µs and a program in 100 µs, and collects garbage below 5% free blocks.",
+        notes: "One time for all page types. Its program of 750 µs is not the part's 1300. Planes execute commands to \
+                the same page together. MQSim collects garbage below 5% free blocks.",
         read_us: simulator(75.0),
         oob_read_us: array_time(75.0),
         program_us: simulator(750.0),
         partial_program_us: as_program(750.0),
         erase_us: simulator(3800.0),
+        suspend_us: Some([simulator(100.0), simulator(700.0)]),
+        multi_plane: MultiPlane::Aligned,
         bus_mbps: simulator(333.0),
         page: simulator(8192.0),
         oob: simulator(448.0),

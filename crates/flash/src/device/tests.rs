@@ -32,6 +32,14 @@ const GIB4: Overrides = Overrides {
     medium_program_us: None,
     server: None,
     endurance: None,
+    suspend_program_us: None,
+    suspend_erase_us: None,
+    resume_us: None,
+    suspends: None,
+    multi_plane: None,
+    copy_back: None,
+    cache_read: None,
+    cache_program: None,
 };
 
 fn preset(name: &str) -> &'static Preset {
@@ -385,8 +393,8 @@ fn the_key_table_is_complete() {
     }
     assert_eq!(
         names.len(),
-        Overrides::default().missing().len() + 13,
-        "and capacity, endurance, two times, five of SLC mode, two of each lesser effort"
+        Overrides::default().missing().len() + 21,
+        "and capacity, endurance, two times, five of SLC mode, two of each lesser effort, eight of queues"
     );
     names.sort_unstable();
     names.dedup();

@@ -30,6 +30,11 @@ impl OwnBytes {
         }
     }
 
+    /// Bytes of each page.
+    pub(super) fn reserved(&self) -> usize {
+        self.bytes
+    }
+
     /// What page `page` holds.
     pub(super) fn get(&self, page: usize) -> &[u8] {
         &self.stored[page * self.bytes..][..self.bytes]

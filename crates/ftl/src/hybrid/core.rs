@@ -1,9 +1,9 @@
 //! What every scheme of the family keeps: the block map, the log area and its page map, and the state of every page.
 
-use super::log::{HELD, NONE, Slot, Slots};
+use super::log::{NONE, Slot, Slots};
 use super::pages::PageBits;
 use super::parameters;
-use super::score::Scores;
+use super::score::{Logged, Scores};
 use crate::parts::blocks::{Blocks, FreeOrder};
 use crate::parts::space::more_spare;
 use crate::parts::wear::{Mode as WearMode, Wear};
@@ -709,77 +709,32 @@ impl Core {
         result
     }
 
-    /// A page is about to enter a log block: changes the scores as [`Core::change_terms`] would, with one look at what
-    /// the logical block has in the log. Where a page leaves the log for another place there, most scores stay as they
-    /// are.
+    /// A page is about to enter a log block.
     #[inline]
     fn score_log_page(&mut self, lpn: Lpn, to: Slot) {
         let Some(mut scores) = self.scores.take() else { return };
         let (lbn, _) = self.split(lpn);
-        let slot_of = |ppn| self.slots.of(self.g.block_of(Ppn(ppn))).expect("the log map names log blocks");
-        let from = self.in_log(lpn).map_or(NONE, |ppn| slot_of(ppn.0));
-        let left_data = u32::from(from == NONE && self.in_data(lpn).is_some());
-        let live = self.data_block(lbn).map_or(0, |block| self.blocks.live_of(block));
-        let log = u32::from(self.logged[lbn as usize]);
-        let before = scores.term(live, log);
-        let after = scores.term(live - left_data, log + u32::from(from == NONE));
-        let (mut in_from, mut in_to, mut left) = (0, 0, log);
-        scores.new_round();
-        for lpn in self.lpns(lbn) {
-            if left == 0 {
-                break;
-            }
-            let ppn = self.log_map[lpn as usize];
-            if ppn == NONE {
-                continue;
-            }
-            left -= 1;
-            let slot = slot_of(ppn);
-            in_from += u32::from(slot == from);
-            in_to += u32::from(slot == to);
-            if before != after && slot != from && slot != to && scores.is_first(slot) {
-                scores.add(slot, after - before);
-            }
-        }
-        let change = if in_to > 0 { after - before } else { after };
-        if change != 0 {
-            scores.add(to, change);
-        }
-        if from != NONE && from != to && in_from == 1 {
-            scores.add(from, -before);
-        }
+        let from = self.in_log(lpn);
+        scores.enter_log(self.logged(lbn), from, from.is_none() && self.in_data(lpn).is_some(), to);
         self.scores = Some(scores);
     }
 
     /// Adds what merging a logical block costs to the scores of the log blocks that it has pages in, or takes it off.
     fn add_terms(&mut self, lbn: u32, sign: i64) {
         let Some(mut scores) = self.scores.take() else { return };
-        let left = self.logged[lbn as usize];
-        if left > 0 {
-            let live = self.data_block(lbn).map_or(0, |block| self.blocks.live_of(block));
-            let term = sign * scores.term(live, u32::from(left));
-            self.each_log_block_of(lbn, &mut scores, |scores, slot| scores.add(slot, term));
-        }
+        scores.add_terms(self.logged(lbn), sign);
         self.scores = Some(scores);
     }
 
-    /// The log blocks that a logical block has live pages in, each once.
-    fn each_log_block_of(&self, lbn: u32, scores: &mut Scores, mut each: impl FnMut(&mut Scores, Slot)) {
-        let mut left = self.logged[lbn as usize];
-        scores.new_round();
-        for lpn in self.lpns(lbn) {
-            let ppn = self.log_map[lpn as usize];
-            if ppn == NONE {
-                continue;
-            }
-            let slot = self.slots.of(self.g.block_of(Ppn(ppn))).expect("the log map names log blocks");
-            if scores.is_first(slot) {
-                each(scores, slot);
-            }
-            left -= 1;
-            if left == 0 {
-                break;
-            }
+    /// What a logical block has in the log.
+    fn logged(&self, lbn: u32) -> Logged<'_> {
+        let lpns = self.lpns(lbn);
+        Logged {
+            g: &self.g,
+            slots: &self.slots,
+            places: &self.log_map[lpns.start as usize..lpns.end as usize],
+            data: self.data_block(lbn).map_or(0, |block| self.blocks.live_of(block)),
+            log: u32::from(self.logged[lbn as usize]),
         }
     }
 
@@ -922,9 +877,8 @@ impl Core {
         }
         for (slot, entry) in self.slots.iter() {
             let live = self.blocks.live_of(Block(entry.block));
-            let noted = self.slots.emptiest(HELD.into()).map_or(0, |(_, live)| live);
-            if self.slots.is_closed(slot) && live < noted {
-                return Err(format!("log block {} has {live} live pages and is noted with more", entry.block));
+            if let Some(noted) = self.slots.noted(slot).filter(|&noted| noted != live) {
+                return Err(format!("log block {} has {live} live pages and is noted with {noted}", entry.block));
             }
         }
         let data = self.data.iter().filter(|&&block| block != NONE).count() as u32;
@@ -933,7 +887,10 @@ impl Core {
             return Err(format!("{in_use} blocks are accounted for, and there are {}", self.g.block_count()));
         }
         match &self.scores {
-            Some(scores) => scores.audit(self),
+            Some(scores) => scores.audit(&self.slots, |slot| {
+                let merged = self.logical_blocks_in(slot).into_iter().map(|lbn| self.logged(lbn));
+                merged.map(|of| scores.term(of.data, of.log)).sum()
+            }),
             None => Ok(()),
         }
     }

@@ -45,6 +45,8 @@ pub struct Slots {
     of_block: Vec<Slot>,
     lpn_at: Vec<u32>,
     live: Vec<u16>,
+    /// Closed log blocks without a live page.
+    dead: u32,
     begun: u64,
     /// Whether each log block holds pages of one logical block alone, all in their own places.
     own_places: bool,
@@ -64,6 +66,7 @@ impl Slots {
             of_block: vec![NONE; g.block_count() as usize],
             lpn_at: vec![NONE; count as usize * g.pages_per_block as usize],
             live: vec![HELD; count as usize],
+            dead: 0,
             begun: 0,
             counts: [0; CLASSES],
         }
@@ -158,7 +161,7 @@ impl Slots {
         let LogBlock { block, class, .. } = core::mem::replace(&mut self.entries[slot as usize], FREE);
         self.counts[usize::from(class)] -= 1;
         self.of_block[block as usize] = NONE;
-        self.live[slot as usize] = HELD;
+        self.hold(slot);
         self.free.push(slot);
     }
 
@@ -190,12 +193,15 @@ impl Slots {
 
     /// A log block may be cleaned from now on; it has `live` live pages.
     pub fn close(&mut self, slot: Slot, live: u32) {
+        self.hold(slot);
         self.live[slot as usize] = live as u16;
+        self.dead += u32::from(live == 0);
     }
 
     /// A log block is held and may not be cleaned.
     pub fn hold(&mut self, slot: Slot) {
-        self.live[slot as usize] = HELD;
+        let live = core::mem::replace(&mut self.live[slot as usize], HELD);
+        self.dead -= u32::from(live == 0);
     }
 
     /// Whether a log block may be cleaned.
@@ -204,11 +210,29 @@ impl Slots {
         self.live[slot as usize] != HELD
     }
 
+    /// The live pages that a closed log block is noted with.
+    pub fn noted(&self, slot: Slot) -> Option<u32> {
+        self.is_closed(slot).then(|| u32::from(self.live[slot as usize]))
+    }
+
     /// A page of a log block died.
     #[inline(always)]
     pub fn died(&mut self, slot: Slot) {
         let live = &mut self.live[slot as usize];
-        *live -= u16::from(*live != HELD);
+        if *live != HELD {
+            *live -= 1;
+            self.dead += u32::from(*live == 0);
+        }
+    }
+
+    /// A closed log block without a live page, the oldest of them.
+    pub fn dead(&self) -> Option<Slot> {
+        if self.dead == 0 {
+            return None;
+        }
+        self.closed()
+            .filter(|&slot| self.live[slot as usize] == 0)
+            .min_by_key(|&slot| self.entries[slot as usize].begun)
     }
 
     /// The closed log block with the fewest live pages, the oldest among equals, `but` aside; and how many.
@@ -285,7 +309,7 @@ impl Slots {
             slots.entries[slot] = entry;
             slots.of_block[entry.block as usize] = slot as Slot;
             if from.u8() == 1 {
-                slots.live[slot] = live(Block(entry.block)) as u16;
+                slots.close(slot as Slot, live(Block(entry.block)));
             }
             let places = slots.places(slot);
             if own_places {

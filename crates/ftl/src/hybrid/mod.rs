@@ -46,13 +46,15 @@ mod wear;
 pub use self::core::{Area, Content, Core, MERGE_COUNTERS, Merges};
 pub use merge::{Merge, NewPage};
 
+use crate::parts::blocks::Blocks;
 use crate::{ConfigError, Error, Ftl, Loader, MountReport, Saver, Settings};
 use ::core::fmt::Debug;
 use ::core::ops::Range;
 use alloc::string::String;
 use alloc::vec::Vec;
 use flash::{Block, Cause, Flash, Geometry, Kind, Lpn, prefetch};
-use log::Slot;
+use log::{Slot, Slots};
+use score::Scores;
 
 /// What a scheme of the family decides.
 pub trait Strategy: Sized + Clone + Debug + Send + 'static {
@@ -160,31 +162,46 @@ pub struct Hybrid<S> {
 
 /// The next victim by the policy of this name, among the closed log blocks.
 pub fn pick(core: &mut Core, policy: &str) -> Option<Slot> {
-    match core.slots.emptiest(log::NONE) {
-        Some((slot, 0)) if policy != "round-robin" => Some(slot),
-        _ => match &mut core.scores {
+    pick_from(&core.slots, &core.blocks, core.scores.as_mut(), policy)
+}
+
+/// The same, for a log area without a [`Core`].
+pub fn pick_from(slots: &Slots, blocks: &Blocks, scores: Option<&mut Scores>, policy: &str) -> Option<Slot> {
+    match slots.dead() {
+        Some(slot) if policy != "round-robin" => Some(slot),
+        _ => match scores {
             Some(scores) => scores.best(),
-            None => pick_among(core, policy, |_| true),
+            None => best_of(slots, blocks, None, policy, |_| true),
         },
     }
 }
 
 /// The next victim by the policy of this name, among the closed log blocks of a kind.
 pub fn pick_among(core: &Core, policy: &str, of_kind: impl Fn(Slot) -> bool) -> Option<Slot> {
-    let closed = core.slots.closed().filter(|&slot| of_kind(slot));
-    let block = |slot: Slot| core.slots.block(slot);
-    match (policy, &core.scores) {
+    best_of(&core.slots, &core.blocks, core.scores.as_ref(), policy, of_kind)
+}
+
+fn best_of(
+    slots: &Slots,
+    blocks: &Blocks,
+    scores: Option<&Scores>,
+    policy: &str,
+    of_kind: impl Fn(Slot) -> bool,
+) -> Option<Slot> {
+    let closed = slots.closed().filter(|&slot| of_kind(slot));
+    let block = |slot: Slot| slots.block(slot);
+    match (policy, scores) {
         ("cat", _) => {
             let score = |slot: Slot| {
-                let u = f64::from(core.blocks.live_of(block(slot))) / f64::from(core.p());
-                let age = core.blocks.age_since_erase(block(slot).0) as f64;
-                crate::gc::cat_score(u, age, core.blocks.erase_counts()[block(slot).index()])
+                let u = f64::from(blocks.live_of(block(slot))) / f64::from(blocks.geometry().pages_per_block);
+                let age = blocks.age_since_erase(block(slot).0) as f64;
+                crate::gc::cat_score(u, age, blocks.erase_counts()[block(slot).index()])
             };
             let scored = closed.map(|slot| (score(slot), block(slot), slot));
             scored.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))).map(|(_, _, slot)| slot)
         }
         (_, Some(scores)) => closed.max_by_key(|&slot| (scores.get(slot), ::core::cmp::Reverse(block(slot)))),
-        _ => closed.min_by_key(|&slot| core.slots.get(slot).begun),
+        _ => closed.min_by_key(|&slot| slots.get(slot).begun),
     }
 }
 
@@ -477,11 +494,18 @@ impl<F: Flash, S: Strategy> Ftl<F> for Hybrid<S> {
 
 /// The shared counters and a scheme's own, as one table.
 pub const fn counters_and<const N: usize>(own: &[(&'static str, &'static str)]) -> [(&'static str, &'static str); N] {
+    joined(MERGE_COUNTERS, own)
+}
+
+/// Two tables of counters, one behind the other.
+pub const fn joined<const N: usize>(
+    first: &[(&'static str, &'static str)],
+    second: &[(&'static str, &'static str)],
+) -> [(&'static str, &'static str); N] {
     let mut out = [("", ""); N];
-    let shared = MERGE_COUNTERS.len();
     let mut i = 0;
     while i < N {
-        out[i] = if i < shared { MERGE_COUNTERS[i] } else { own[i - shared] };
+        out[i] = if i < first.len() { first[i] } else { second[i - first.len()] };
         i += 1;
     }
     out

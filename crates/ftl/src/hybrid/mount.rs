@@ -5,10 +5,9 @@
 //! their own places in one logical block can be its data block; whatever else holds live pages is a log block, and one
 //! that holds none is free. Four points make this safe at any cut:
 //!
-//! *A copy that was not finished is undone.* Merges, swaps and moves copy into one block at a time, and erase nothing
-//! before it is complete. A block is dropped if everything that counts in it exists in the same version in blocks that
-//! hold something else as well: the target of a merge that was cut short, or what is left of one that was dropped
-//! before and whose erase was cut. Without such blocks no more blocks are in use than before the merge began.
+//! *A copy that was not finished is undone.* A block that holds nothing but copies is dropped (`parts/copies.rs`):
+//! merges, swaps and moves copy into one block at a time, and erase nothing before it is complete. Without such blocks
+//! no more blocks are in use than before the merge began.
 //!
 //! *A page may look sound and hold bad data*: the last one programmed before the cut, of each die. Every mount begins a
 //! new epoch of program numbers, so the last page of each epoch and die can be told for ever, and is read whole.
@@ -23,49 +22,18 @@
 use super::core::Core;
 use super::log::{NONE, Slot};
 use crate::parts::blocks::FoundState;
+use crate::parts::copies::Copies;
 use crate::{Error, MountReport};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
 use alloc::vec::Vec;
-use flash::{Block, Cause, Flash, Kind, Oob, Ppn};
+use flash::{Block, Cause, Flash, Kind, Ppn};
 
 /// Where the epoch begins in a program number.
 const EPOCH_SHIFT: u32 = 40;
 
-/// The newest copy of a logical page, and where the same version lies too.
-#[derive(Clone, Copy)]
-struct Best {
-    version: u64,
-    program: u64,
-    ppn: u32,
-    /// The one of the same version that was programmed first, if there are two.
-    twin_program: u64,
-    twin: u32,
-}
-
-const NOTHING: Best = Best { version: 0, program: 0, ppn: NONE, twin_program: 0, twin: NONE };
-
-impl Best {
-    fn consider(&mut self, ppn: Ppn, oob: &Oob) {
-        if oob.version > self.version {
-            *self = Best { version: oob.version, program: oob.program, ppn: ppn.0, ..NOTHING };
-        } else if oob.version == self.version && self.ppn != NONE {
-            let (mut first, mut last) = ((self.program, self.ppn), (oob.program, ppn.0));
-            if last < first {
-                (first, last) = (last, first);
-            }
-            if self.twin != NONE && self.twin_program < first.0 {
-                first = (self.twin_program, self.twin);
-            }
-            (self.program, self.ppn) = last;
-            (self.twin_program, self.twin) = first;
-        }
-    }
-}
-
-#[derive(Default)]
 struct Survey {
-    best: Vec<Best>,
+    copies: Copies,
     bad: Vec<bool>,
     /// Program number of the first page of each block that reads; 0 if there is none.
     begun: Vec<u64>,
@@ -82,11 +50,14 @@ fn survey<F: Flash>(flash: &mut F, logical_pages: u32, spoiled: &BTreeSet<Ppn>) 
     let g = *flash.geometry();
     let blocks = g.block_count() as usize;
     let mut found = Survey {
-        best: vec![NOTHING; logical_pages as usize],
+        copies: Copies::new(g, logical_pages as usize),
         bad: vec![false; blocks],
         begun: vec![0; blocks],
         data: vec![0; blocks],
-        ..Survey::default()
+        last: BTreeMap::new(),
+        max_version: 0,
+        max_program: 0,
+        report: MountReport::default(),
     };
     for block in (0..g.block_count()).map(Block) {
         for offset in 0..g.pages_per_block {
@@ -117,8 +88,8 @@ fn survey<F: Flash>(flash: &mut F, logical_pages: u32, spoiled: &BTreeSet<Ppn>) 
             let last = found.last.entry((oob.program >> EPOCH_SHIFT, g.die_of(block).0)).or_default();
             *last = (*last).max((oob.program, ppn));
             let holds = matches!(oob.kind, Kind::Data | Kind::Log | Kind::Trim);
-            if let Some(best) = found.best.get_mut(oob.address as usize).filter(|_| holds) {
-                best.consider(ppn, &oob);
+            if holds {
+                found.copies.consider(oob.address as usize, ppn, &oob);
             }
         }
     }
@@ -152,22 +123,23 @@ impl Core {
                 break found;
             }
         };
-        drop_copies(&mut found, |ppn| g.block_of(ppn));
+        for block in found.copies.settle(|block| found.begun[block.index()]) {
+            found.copies.give_up(block);
+        }
         self.version = found.max_version;
         self.set_program(((found.max_program >> EPOCH_SHIFT) + 1) << EPOCH_SHIFT);
 
         let mut roles: BTreeMap<u32, Role> = BTreeMap::new();
         let mut at: Vec<(u32, u32)> = Vec::new();
-        for (lpn, best) in found.best.iter().enumerate().filter(|(_, best)| best.ppn != NONE) {
-            let ppn = Ppn(best.ppn);
-            let lbn = lpn as u32 / self.p();
-            let own = lpn as u32 % self.p() == g.offset_of(ppn);
+        for (lpn, ppn) in found.copies.pages() {
+            let lbn = lpn / self.p();
+            let own = lpn % self.p() == g.offset_of(ppn);
             let role = roles.entry(g.block_of(ppn).0).or_insert(Role { lbn, live: 0 });
             role.live += 1;
             if role.lbn != lbn || !own {
                 role.lbn = NONE;
             }
-            at.push((best.ppn, lpn as u32));
+            at.push((ppn.0, lpn));
         }
         self.blocks.found(|block| match (found.bad[block.index()], roles.contains_key(&block.0)) {
             (true, _) => FoundState::Bad,
@@ -216,30 +188,5 @@ impl Core {
         }
         self.score_all();
         Ok(found.report)
-    }
-}
-
-/// Drops blocks that hold nothing but copies: everything that counts in one of them lies, in the same version, in a
-/// block that holds something else that counts too. The newest blocks come first, for they are the copies.
-fn drop_copies(found: &mut Survey, block_of: impl Fn(Ppn) -> Block) {
-    let mut held: Vec<Vec<u32>> = vec![Vec::new(); found.begun.len()];
-    for (lpn, best) in found.best.iter().enumerate().filter(|(_, best)| best.ppn != NONE) {
-        held[block_of(Ppn(best.ppn)).index()].push(lpn as u32);
-    }
-    let mut blocks: Vec<usize> = (0..held.len()).filter(|&block| !held[block].is_empty()).collect();
-    blocks.sort_by_key(|&block| core::cmp::Reverse(found.begun[block]));
-    for block in blocks {
-        let elsewhere = |&lpn: &u32| {
-            let twin = found.best[lpn as usize].twin;
-            twin != NONE && block_of(Ppn(twin)).index() != block && !held[block_of(Ppn(twin)).index()].is_empty()
-        };
-        if !held[block].iter().all(elsewhere) {
-            continue;
-        }
-        for lpn in core::mem::take(&mut held[block]) {
-            let best = &mut found.best[lpn as usize];
-            (best.ppn, best.program, best.twin) = (best.twin, best.twin_program, NONE);
-            held[block_of(Ppn(best.ppn)).index()].push(lpn);
-        }
     }
 }

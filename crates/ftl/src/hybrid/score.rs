@@ -15,14 +15,13 @@
 //! The largest score is found as the thesis's hardware finds it: log blocks are clusters of 64, each change refreshes
 //! the maximum of its cluster, and a cleaning compares the maxima.
 
-use super::core::Core;
 use super::log::{NONE, Slot, Slots};
 use crate::{Loader, Saver, Settings};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
-use flash::Block;
+use flash::{Block, Geometry, Ppn};
 
 /// Hundredths of α.
 const UNIT: i64 = 100;
@@ -41,6 +40,33 @@ pub struct Effort {
     pub refreshed: u64,
     /// Cluster maxima compared by cleanings.
     pub compared: u64,
+}
+
+/// A logical block and what it has in the log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Logged<'a> {
+    /// The device's shape.
+    pub g: &'a Geometry,
+    /// The log blocks.
+    pub slots: &'a Slots,
+    /// Where each of its pages lies in the log; [`NONE`] if it does not.
+    pub places: &'a [u32],
+    /// Live pages of its data block.
+    pub data: u32,
+    /// Live pages in the log.
+    pub log: u32,
+}
+
+impl<'a> Logged<'a> {
+    fn slot_of(&self, ppn: u32) -> Slot {
+        self.slots.of(self.g.block_of(Ppn(ppn))).expect("the log map names log blocks")
+    }
+
+    /// The log block of each of its pages in the log.
+    fn slots(self) -> impl Iterator<Item = Slot> + use<'a> {
+        let logged = self.places.iter().filter(|&&ppn| ppn != NONE).take(self.log as usize);
+        logged.map(move |&ppn| self.slot_of(ppn))
+    }
 }
 
 /// See the module's description.
@@ -68,7 +94,7 @@ pub struct Scores {
 
 impl Scores {
     /// As the settings ask; `None` for policies that need no scores.
-    pub(super) fn from_settings(settings: &Settings, slots: u32) -> Option<Scores> {
+    pub(crate) fn from_settings(settings: &Settings, slots: u32) -> Option<Scores> {
         settings.get("log-victim")?;
         // The cheapest merge is the score without age, every copy counting in full.
         let (age_us, alpha) = match settings.word("log-victim") {
@@ -95,7 +121,7 @@ impl Scores {
     }
 
     /// What merging a logical block takes off a score: pages live in its data block, and in the log.
-    pub(super) fn term(&self, data: u32, log: u32) -> i64 {
+    pub(crate) fn term(&self, data: u32, log: u32) -> i64 {
         -(i64::from(data) * UNIT + i64::from(log) * self.alpha) * self.copy_ns - self.erase_ns * UNIT
     }
 
@@ -105,7 +131,7 @@ impl Scores {
     }
 
     /// A log block is begun.
-    pub(super) fn begin(&mut self, slot: Slot, block: Block) {
+    pub(crate) fn begin(&mut self, slot: Slot, block: Block) {
         let slot = slot as usize;
         if slot >= self.scores.len() {
             self.scores.resize(slot + 1, LEAST);
@@ -119,24 +145,24 @@ impl Scores {
     }
 
     /// As if a log block had been begun `erases` erases ago: ages after a mount.
-    pub(super) fn set_age(&mut self, slot: Slot, erases: u64) {
+    pub(crate) fn set_age(&mut self, slot: Slot, erases: u64) {
         self.scores[slot as usize] += self.age_ns * UNIT * erases as i64;
     }
 
     /// A log block may be cleaned.
-    pub(super) fn close(&mut self, slot: Slot) {
+    pub(crate) fn close(&mut self, slot: Slot) {
         self.closed[slot as usize] = true;
         self.raise(slot);
     }
 
     /// Another block takes over the part of a closed log block.
-    pub(super) fn rename(&mut self, slot: Slot, to: Block) {
+    pub(crate) fn rename(&mut self, slot: Slot, to: Block) {
         self.blocks[slot as usize] = to.0;
         self.refresh(slot as usize / CLUSTER);
     }
 
     /// A log block is none any more.
-    pub(super) fn remove(&mut self, slot: Slot) {
+    pub(crate) fn remove(&mut self, slot: Slot) {
         self.scores[slot as usize] = LEAST;
         self.closed[slot as usize] = false;
         self.blocks[slot as usize] = NONE;
@@ -144,13 +170,13 @@ impl Scores {
     }
 
     /// A log block was erased: all others are older by one.
-    pub(super) fn erased(&mut self) {
+    pub(crate) fn erased(&mut self) {
         self.initial -= self.age_ns * UNIT;
     }
 
     /// Changes a score.
     #[inline]
-    pub(super) fn add(&mut self, slot: Slot, change: i64) {
+    fn add(&mut self, slot: Slot, change: i64) {
         self.scores[slot as usize] += change;
         self.effort.updates += 1;
         if !self.closed[slot as usize] {
@@ -160,6 +186,46 @@ impl Scores {
             self.raise(slot);
         } else {
             self.refresh_if_best(slot);
+        }
+    }
+
+    /// Adds what merging a logical block costs to the scores of the log blocks that it has pages in, or takes it off.
+    pub(crate) fn add_terms(&mut self, of: Logged<'_>, sign: i64) {
+        if of.log == 0 {
+            return;
+        }
+        let term = sign * self.term(of.data, of.log);
+        self.new_round();
+        for slot in of.slots() {
+            if self.is_first(slot) {
+                self.add(slot, term);
+            }
+        }
+    }
+
+    /// A page of a logical block is about to enter log block `to`, from place `from` in the log, or out of its data
+    /// block if `leaves_data`: changes the scores as taking the terms off and adding the new ones would, with one look
+    /// at what the logical block has in the log. Where a page leaves the log for another place there, most scores stay
+    /// as they are.
+    pub(crate) fn enter_log(&mut self, of: Logged<'_>, from: Option<Ppn>, leaves_data: bool, to: Slot) {
+        let from = from.map_or(NONE, |ppn| of.slot_of(ppn.0));
+        let before = self.term(of.data, of.log);
+        let after = self.term(of.data - u32::from(leaves_data), of.log + u32::from(from == NONE));
+        let (mut in_from, mut in_to) = (0, 0);
+        self.new_round();
+        for slot in of.slots() {
+            in_from += u32::from(slot == from);
+            in_to += u32::from(slot == to);
+            if before != after && slot != from && slot != to && self.is_first(slot) {
+                self.add(slot, after - before);
+            }
+        }
+        let change = if in_to > 0 { after - before } else { after };
+        if change != 0 {
+            self.add(to, change);
+        }
+        if from != NONE && from != to && in_from == 1 {
+            self.add(from, -before);
         }
     }
 
@@ -193,14 +259,14 @@ impl Scores {
     }
 
     /// The closed log block of the largest score.
-    pub(super) fn best(&mut self) -> Option<Slot> {
+    pub(crate) fn best(&mut self) -> Option<Slot> {
         self.effort.compared += self.best.len() as u64;
         self.best.iter().copied().filter(|&slot| slot != NONE).max_by_key(|&slot| self.key(slot))
     }
 
     /// Begins a round in which each slot is met once.
     #[inline]
-    pub(super) fn new_round(&mut self) {
+    fn new_round(&mut self) {
         self.round = self.round.wrapping_add(1);
         if self.round == 0 {
             self.met.fill(0);
@@ -210,19 +276,19 @@ impl Scores {
 
     /// Whether a slot is met for the first time in this round.
     #[inline]
-    pub(super) fn is_first(&mut self, slot: Slot) -> bool {
+    fn is_first(&mut self, slot: Slot) -> bool {
         core::mem::replace(&mut self.met[slot as usize], self.round) != self.round
     }
 
     /// Bytes of RAM: a score and a flag for each log block, the cluster maxima, and for each log page its logical block
     /// in the association lists of both sides.
-    pub(super) fn memory(&self, pages_per_block: u32) -> u64 {
+    pub(crate) fn memory(&self, pages_per_block: u32) -> u64 {
         let slots = self.scores.len() as u64;
         slots * 13 + self.best.len() as u64 * 4 + 8 + slots * u64::from(pages_per_block) * 8
     }
 
     /// Saves the scores.
-    pub(super) fn save(&self, out: &mut Saver) {
+    pub(crate) fn save(&self, out: &mut Saver) {
         out.u64(self.initial as u64);
         out.u32(self.scores.len() as u32);
         for slot in (0..self.scores.len()).filter(|&slot| self.blocks[slot] != NONE) {
@@ -232,7 +298,7 @@ impl Scores {
     }
 
     /// Loads what [`Scores::save`] saved.
-    pub(super) fn load(&mut self, from: &mut Loader<'_>, slots: &Slots) {
+    pub(crate) fn load(&mut self, from: &mut Loader<'_>, slots: &Slots) {
         self.initial = from.u64() as i64;
         let count = from.u32() as usize;
         self.scores.resize(count, LEAST);
@@ -250,17 +316,11 @@ impl Scores {
         }
     }
 
-    /// Compares every score with equation 5, ages aside, and every cluster with its maximum.
-    pub(super) fn audit(&self, core: &Core) -> Result<(), String> {
-        for (slot, entry) in core.slots.iter() {
-            let terms: i64 = core
-                .logical_blocks_in(slot)
-                .into_iter()
-                .map(|lbn| {
-                    let live = core.data_block(lbn).map_or(0, |block| core.blocks.live_of(block));
-                    self.term(live, u32::from(core.logged[lbn as usize]))
-                })
-                .sum();
+    /// Compares every score with equation 5, ages aside, and every cluster with its maximum. `terms` adds up the terms
+    /// of the logical blocks that have pages in a log block.
+    pub(crate) fn audit(&self, slots: &Slots, terms: impl Fn(Slot) -> i64) -> Result<(), String> {
+        for (slot, entry) in slots.iter() {
+            let terms = terms(slot);
             let age = self.scores[slot as usize] - terms + self.erase_ns * UNIT - self.initial;
             let whole = self.age_ns == 0 || age % (self.age_ns * UNIT) == 0;
             if age < 0 || !whole || (self.age_ns == 0 && age != 0) {

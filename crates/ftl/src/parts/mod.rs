@@ -3,11 +3,13 @@
 pub mod blocks;
 pub mod cache;
 pub mod census;
+pub mod copies;
 pub mod ecc;
 pub mod free_list;
 pub mod holdings;
 pub mod lanes;
 pub mod log_units;
+pub mod map_log;
 pub mod pool;
 pub mod space;
 pub mod spare_map;

@@ -87,6 +87,11 @@ fn get_bits(bytes: &[u8], at: usize, width: u32) -> u32 {
 }
 
 impl Layout {
+    /// Of logical blocks spread over up to `slots` blocks, for maps that are not in spare areas.
+    pub const fn whole(pages: u32, slots: u32) -> Layout {
+        Layout { pages, group: pages, slots, listed: 0, block_bits: 0 }
+    }
+
     /// Of a logical block in one block, whose entries are page numbers.
     pub const fn single(pages: u32, group: u32) -> Layout {
         Layout { pages, group, slots: 1, listed: 0, block_bits: 0 }
@@ -229,6 +234,8 @@ pub struct BlockMap {
     loaded: Vec<bool>,
     /// Whether the directory is.
     known: bool,
+    /// Whether it says what no page does that holds maps: for schemes that keep them in such pages.
+    pub dirty: bool,
 }
 
 impl BlockMap {
@@ -239,7 +246,15 @@ impl BlockMap {
             leaves: vec![NULL; layout.pages as usize],
             loaded: vec![false; layout.groups() as usize],
             known: false,
+            dirty: false,
         }
+    }
+
+    /// With these places of all its pages.
+    pub fn of_places(layout: &Layout, places: impl Iterator<Item = u16>) -> BlockMap {
+        let mut map = BlockMap::empty(layout);
+        map.leaves.iter_mut().zip(places).for_each(|(leaf, place)| *leaf = place);
+        map
     }
 
     /// Known to be empty.
@@ -270,6 +285,11 @@ impl BlockMap {
     pub fn undo(&mut self, layout: &Layout, offset: u32, (page, leaf): (u16, u16)) {
         self.leaves[offset as usize] = page;
         self.directory[layout.group_of(offset)] = leaf;
+    }
+
+    /// The places of all pages, once all was fetched.
+    pub fn places(&self) -> &[u16] {
+        &self.leaves
     }
 
     /// Pages that lie somewhere, once all was fetched: offset and place.
@@ -374,7 +394,7 @@ pub struct MapCache {
 impl MapCache {
     /// Room for `capacity` maps.
     pub fn new(layout: Layout, capacity: usize) -> MapCache {
-        MapCache { layout, capacity, maps: Vec::with_capacity(capacity), hits: 0, misses: 0, reads: 0 }
+        MapCache { layout, capacity, maps: Vec::with_capacity(capacity + 1), hits: 0, misses: 0, reads: 0 }
     }
 
     /// The form of the maps.
@@ -402,6 +422,27 @@ impl MapCache {
             self.maps.remove(0);
         }
         self.maps.push((lbn, map));
+    }
+
+    /// Puts a map in, and none out: as that used last, or as the one that is to leave first.
+    #[inline]
+    pub fn keep(&mut self, lbn: u32, map: BlockMap, leaves_first: bool) {
+        if leaves_first {
+            self.maps.insert(0, (lbn, map));
+        } else {
+            self.maps.push((lbn, map));
+        }
+    }
+
+    /// The map used longest ago and its logical block, if there is no room for so many more.
+    #[inline]
+    pub fn surplus(&self, room: usize) -> Option<(u32, &BlockMap)> {
+        self.maps.first().filter(|_| self.maps.len() + room > self.capacity).map(|(lbn, map)| (*lbn, map))
+    }
+
+    /// Drops it.
+    pub fn drop_oldest(&mut self) {
+        self.maps.remove(0);
     }
 
     /// A map, if it is here.
@@ -441,7 +482,7 @@ impl MapCache {
     }
 
     /// Bytes of RAM of `count` maps.
-    fn bytes_of(layout: &Layout, count: u64) -> u64 {
+    pub fn bytes_of(layout: &Layout, count: u64) -> u64 {
         let entries = u64::from(layout.pages + layout.groups());
         count * (4 + 1 + u64::from(layout.groups()).div_ceil(8) + entries * Self::entry_bytes(layout))
     }
@@ -456,7 +497,7 @@ impl MapCache {
         out.u16(self.maps.len() as u16);
         for (lbn, map) in &self.maps {
             out.u32(*lbn);
-            out.u8(u8::from(map.known));
+            out.u8(u8::from(map.known) | u8::from(map.dirty) << 1);
             for eight in map.loaded.chunks(8) {
                 out.u8(eight.iter().rev().fold(0, |byte, &loaded| byte << 1 | u8::from(loaded)));
             }
@@ -472,7 +513,8 @@ impl MapCache {
         self.maps = (0..from.u16())
             .map(|_| {
                 let lbn = from.u32();
-                let mut map = BlockMap { known: from.u8() == 1, ..BlockMap::unknown(&layout) };
+                let flags = from.u8();
+                let mut map = BlockMap { known: flags & 1 == 1, dirty: flags & 2 == 2, ..BlockMap::unknown(&layout) };
                 for eight in map.loaded.chunks_mut(8) {
                     let byte = from.u8();
                     eight.iter_mut().enumerate().for_each(|(bit, loaded)| *loaded = byte >> bit & 1 == 1);

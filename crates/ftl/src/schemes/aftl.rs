@@ -173,7 +173,7 @@ impl TwoLevels {
 
     /// Erases the fine blocks in which nothing is live.
     fn erase_dead<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<(), Error<F::Fault>> {
-        while let Some((slot, 0)) = core.slots.emptiest(log::NONE) {
+        while let Some(slot) = core.slots.dead() {
             core.erase_log_block(flash, slot, Cause::MergeFull)?;
             self.counters.erased += 1;
         }

@@ -59,21 +59,25 @@
 //! `parts/spare_map.rs`. Versions and program numbers stand in the spare area beside what S2 lists: recovery needs them
 //! to tell log pages of the same LPN apart.
 
+mod audit;
+mod merge;
+mod mount;
+mod techniques;
+
 use crate::hybrid::log::{NONE, Slot, Slots};
 use crate::hybrid::parameters::{LOG_BLOCKS, RESERVE};
-use crate::parts::holdings::Holdings;
+use crate::hybrid::score::{Logged, Scores};
 use crate::parts::pool::Pool;
 use crate::parts::space::more_spare;
 use crate::parts::spare_map::{self, BlockMap, Layout, MapCache, NULL};
 use crate::{ConfigError, Error, Ftl, Loader, MountReport, Parameter, Range, Saver, Scheme, Settings, Value};
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
-use flash::{
-    Block, Cause, Collection, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Mode, Oob, Payload, Ppn, ProgramOrder,
-};
+use flash::{Block, Cause, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Mode, Oob, Payload, Ppn, ProgramOrder};
+use techniques::Techniques;
 
 /// The row.
 pub(super) static ROW: Scheme = Scheme {
@@ -82,53 +86,61 @@ pub(super) static ROW: Scheme = Scheme {
     paper: "S2, chapter 4: HybridLog",
     essay: include_str!("hybridlog.rs"),
     parameters: PARAMETERS,
-    counters: &[
-        ("map_hits", "pages of data blocks found without reading a spare area"),
-        ("map_misses", "pages that took the reading of one or two"),
-        ("map_reads", "spare areas read for maps, merges included"),
-        ("data_pages", "host pages written to their data block"),
-        ("log_pages", "host pages written to the log area"),
-        ("collisions_with_room", "of these, such whose data block had blank pages"),
-        ("dummy_pages", "pages programmed to keep the chip's program order"),
-        ("full_merges", "logical blocks written anew into a free block"),
-        ("merge_copies", "pages copied by merges"),
-        ("cleaned_log_blocks", "log blocks cleaned: all logical blocks with a live page in one are merged"),
-        ("dead_log_blocks", "of these, such that held no live page and cost an erase alone"),
-        ("density_sum", "logical blocks with a live page, summed over the log blocks cleaned"),
-    ],
+    counters: COUNTERS,
     phases: &[Cause::Host, Cause::MergeFull, Cause::Metadata, Cause::Recovery],
     has_cache: false,
     keeps_data: true,
     state_version: 1,
 };
 
+pub(super) const COUNTERS: &[(&str, &str)] = &[
+    ("map_hits", "pages of data blocks found without reading a spare area"),
+    ("map_misses", "pages that took the reading of one or two"),
+    ("map_reads", "spare areas read for maps, merges included"),
+    ("data_pages", "host pages written to their data block"),
+    ("log_pages", "host pages written to the log area"),
+    ("collisions_with_room", "of these, such whose data block had blank pages"),
+    ("dummy_pages", "pages programmed to keep the chip's program order"),
+    ("full_merges", "logical blocks written anew into a free block"),
+    ("merge_copies", "pages copied by merges"),
+    ("cleaned_log_blocks", "log blocks cleaned: all logical blocks with a live page in one are merged"),
+    ("dead_log_blocks", "of these, such that held no live page and cost an erase alone"),
+    ("density_sum", "logical blocks with a live page, summed over the log blocks cleaned"),
+];
+
+const LOG_STYLE: Parameter = Parameter {
+    name: "log-style",
+    summary: "append to data blocks, with their page map in spare areas; off: each page has its place, with \
+              padding",
+    unit: "",
+    default: Value::Switch(true),
+    range: Range::Switch,
+    source: "S2 section 4.1; off: figure 4.1a",
+};
+
+pub(super) const GROUP: Parameter = Parameter {
+    name: "group",
+    summary: "pages in a section of the map (G); 0 stands for half a block of up to 64 pages, for 16 in larger \
+              ones",
+    unit: "pages",
+    default: Value::Count(0),
+    range: Range::Count(0, 8192),
+    source: "S2 table 4.1 and figure 4.2",
+};
+
+pub(super) const CACHE_MAPS: Parameter = Parameter {
+    name: "cache-maps",
+    summary: "maps of data blocks kept in RAM, those used last: each saves up to two reads of spare areas",
+    unit: "maps",
+    default: Value::Count(8),
+    range: Range::Count(0, 4096),
+    source: "S2 section 4.2: 2 to 16",
+};
+
 const PARAMETERS: &[Parameter] = &[
-    Parameter {
-        name: "log-style",
-        summary: "append to data blocks, with their page map in spare areas; off: each page has its place, with \
-                  padding",
-        unit: "",
-        default: Value::Switch(true),
-        range: Range::Switch,
-        source: "S2 section 4.1; off: figure 4.1a",
-    },
-    Parameter {
-        name: "group",
-        summary: "pages in a section of the map (G); 0 stands for half a block of up to 64 pages, for 16 in larger \
-                  ones",
-        unit: "pages",
-        default: Value::Count(0),
-        range: Range::Count(0, 8192),
-        source: "S2 table 4.1 and figure 4.2",
-    },
-    Parameter {
-        name: "cache-maps",
-        summary: "maps of data blocks kept in RAM, those used last: each saves up to two reads of spare areas",
-        unit: "maps",
-        default: Value::Count(8),
-        range: Range::Count(0, 4096),
-        source: "S2 section 4.2: 2 to 16",
-    },
+    LOG_STYLE,
+    GROUP,
+    CACHE_MAPS,
     LOG_BLOCKS,
     spare_map::spare_layout("recoverable"),
     spare_map::SPARE_ECC,
@@ -171,12 +183,18 @@ struct Counters {
 pub struct HybridLog {
     g: Geometry,
     log_style: bool,
+    /// Of a log block each page that counts is live. Of a data block the live bit of a place says whether the page
+    /// that has its offset in the logical block counts, wherever in the block it lies.
     pool: Pool,
     /// The data block of each logical block.
     data: Vec<u32>,
     filled: Vec<Filled>,
-    /// The log blocks. Pages of theirs alone are counted live where data blocks are appended to.
+    /// The log blocks.
     slots: Slots,
+    /// What cleaning each of them would cost, for policies that want to know.
+    scores: Option<Scores>,
+    /// Live log pages of each logical block.
+    logged: Vec<u16>,
     /// The log block that is being filled.
     current: Slot,
     /// Where each page lies in the log area. A controller has a hash table of those that do.
@@ -187,6 +205,7 @@ pub struct HybridLog {
     /// Pages that were discarded in RAM alone.
     discarded: BTreeSet<u32>,
     version: u64,
+    techniques: Techniques,
     counters: Counters,
 }
 
@@ -216,7 +235,7 @@ impl HybridLog {
 
     fn blank(g: Geometry, logical_pages: u32, settings: &Settings) -> Result<HybridLog, ConfigError> {
         let layout = Self::layout_of(&g, settings);
-        let log_style = settings.switch("log-style");
+        let log_style = settings.get("log-style").is_none() || settings.switch("log-style");
         if !log_style && g.order != ProgramOrder::Strict {
             return Err(ConfigError {
                 key: "log-style",
@@ -264,13 +283,16 @@ impl HybridLog {
             });
         }
         let most_log_blocks = if asked == 0 { most } else { asked as u32 };
+        let slots = Slots::new(&g, most_log_blocks + 1, false);
         Ok(HybridLog {
             g,
             log_style,
-            pool: Pool::new(g),
+            pool: Pool::new(g, settings, Self::has_ages(settings)),
             data: vec![NONE; logical_blocks as usize],
             filled: vec![EMPTY; logical_blocks as usize],
-            slots: Slots::new(&g, most_log_blocks + 1, false),
+            scores: Scores::from_settings(settings, slots.capacity()),
+            slots,
+            logged: vec![0; logical_blocks as usize],
             current: NONE,
             log_map: vec![NONE; logical_pages as usize],
             most_log_blocks,
@@ -278,8 +300,14 @@ impl HybridLog {
             durable_trim: settings.switch("durable-trim"),
             discarded: BTreeSet::new(),
             version: 0,
+            techniques: Techniques::new(settings),
             counters: Counters::default(),
         })
+    }
+
+    /// Whether a policy wants to know when blocks were erased.
+    fn has_ages(settings: &Settings) -> bool {
+        settings.get("log-victim").is_some() && settings.word("log-victim") == "cat"
     }
 
     fn reserve<F: Flash>(&self, flash: &mut F) {
@@ -331,6 +359,9 @@ impl HybridLog {
             return Ok(Some(ppn));
         }
         let (lbn, offset) = self.split(lpn);
+        if let Some(ppn) = self.in_entire(lbn, offset) {
+            return Ok(Some(ppn));
+        }
         let Some(block) = self.data_block(lbn) else { return Ok(None) };
         if !self.log_style {
             let ppn = self.g.page(block, offset);
@@ -342,6 +373,14 @@ impl HybridLog {
         Ok((place != NULL).then(|| self.g.page(block, place.into())))
     }
 
+    /// A page is discarded in RAM alone. In the log it counts until it is merged.
+    fn discard(&mut self, lpn: Lpn) {
+        self.discarded.insert(lpn.0);
+        if self.in_log(lpn).is_none() && self.live_bit(lpn).is_some() {
+            self.change_terms(self.split(lpn).0, |this| this.supersede(lpn));
+        }
+    }
+
     // ---- writing -----------------------------------------------------------------------------------------------
 
     /// Log blocks that there may be: what settings allow, less the blocks that went bad.
@@ -350,16 +389,41 @@ impl HybridLog {
         self.most_log_blocks.min(good.saturating_sub(self.data.len() as u32 + RESERVE))
     }
 
-    /// The copy of a page in the log area, if there is one, is superseded.
+    /// The live bit of a page that counts in its data block, or in the block that is becoming that.
     #[inline]
-    fn kill_in_log(&mut self, lpn: Lpn) {
+    fn live_bit(&self, lpn: Lpn) -> Option<Ppn> {
+        let (lbn, offset) = self.split(lpn);
+        let entire = self.in_entire(lbn, offset);
+        let bit = entire.or_else(|| Some(self.g.page(self.data_block(lbn)?, offset)))?;
+        self.pool.blocks.is_live(bit).then_some(bit)
+    }
+
+    /// The copy of a page that counts, wherever it is, does not any more.
+    #[inline]
+    fn supersede(&mut self, lpn: Lpn) {
         if let Some(ppn) = self.in_log(lpn) {
+            let (lbn, _) = self.split(lpn);
             self.log_map[lpn.index()] = NONE;
+            self.logged[lbn as usize] -= 1;
             self.pool.blocks.kill(ppn);
             if let Some(slot) = self.slots.of(self.g.block_of(ppn)) {
                 self.slots.died(slot);
             }
+        } else if let Some(bit) = self.live_bit(lpn) {
+            self.pool.blocks.kill(bit);
         }
+    }
+
+    /// A place of a log block is where a page lies now.
+    #[inline]
+    fn enter_log(&mut self, lpn: Lpn, slot: Slot, page: u32) {
+        let ppn = self.g.page(self.slots.block(slot), page);
+        let (lbn, _) = self.split(lpn);
+        self.supersede(lpn);
+        self.slots.put(slot, page, lpn);
+        self.pool.blocks.revive(ppn);
+        self.log_map[lpn.index()] = ppn.0;
+        self.logged[lbn as usize] += 1;
     }
 
     /// Programs a page of host data, or a hole. False if the program failed.
@@ -424,6 +488,10 @@ impl HybridLog {
         self.pool.blocks.clock += 1;
         self.version += 1;
         let oob = Oob::data(lpn, self.version, 0);
+        if self.put_entire(flash, oob, data)? {
+            self.discarded.remove(&lpn.0);
+            return Ok(());
+        }
         // Cleaning the log for room may merge the page's own logical block, and leave room for it there.
         while !self.put_in_data(flash, oob, data)? && !self.put_in_log(flash, oob, data)? {}
         if !self.discarded.is_empty() {
@@ -474,10 +542,10 @@ impl HybridLog {
             return Ok(false);
         }
         self.filled[lbn as usize] = Filled { next: page as u16 + 1, head: page as u16 };
-        self.kill_in_log(lpn);
-        if !self.log_style {
-            self.pool.blocks.revive(ppn);
-        }
+        self.change_terms(lbn, |this| {
+            this.supersede(lpn);
+            this.pool.blocks.revive(this.g.page(block, offset));
+        });
         self.counters.data_pages += u64::from(data.is_some());
         Ok(true)
     }
@@ -490,12 +558,7 @@ impl HybridLog {
         data: Option<&F::User>,
     ) -> Result<bool, Error<F::Fault>> {
         if self.current == NONE {
-            while self.slots.in_use() >= self.log_limit() {
-                let victim = self.slots.oldest().ok_or(Error::Full)?;
-                self.clean(flash, victim)?;
-            }
-            let block = self.pool.take(flash)?;
-            self.current = self.slots.add(block);
+            self.current = self.next_log_block(flash)?;
             return Ok(false);
         }
         let (slot, lpn) = (self.current, oob.lpn());
@@ -503,266 +566,108 @@ impl HybridLog {
         let ppn = self.g.page(self.slots.block(slot), page);
         let written = self.program(flash, ppn, Oob { kind: Kind::Log, ..oob }, data)?;
         if written {
-            let (lbn, offset) = self.split(lpn);
-            self.kill_in_log(lpn);
-            if let Some(block) = self.data_block(lbn).filter(|_| !self.log_style) {
-                let old = self.g.page(block, offset);
-                if self.pool.blocks.is_live(old) {
-                    self.pool.blocks.kill(old);
-                }
-            }
-            self.slots.put(slot, page, lpn);
+            let (lbn, _) = self.split(lpn);
+            self.score_log_page(lpn, slot);
+            self.enter_log(lpn, slot, page);
             self.slots.advance(slot, page + 1);
-            self.pool.blocks.revive(ppn);
-            self.log_map[lpn.index()] = ppn.0;
             self.counters.log_pages += u64::from(data.is_some());
             let blank = u32::from(self.filled[lbn as usize].next) < self.g.pages_per_block;
             self.counters.collisions += u64::from(blank && data.is_some());
         }
         if !written || page + 1 == self.g.pages_per_block {
-            self.slots.close(slot, self.pool.blocks.live_of(self.slots.block(slot)));
+            self.close(slot);
             self.current = NONE;
         }
         Ok(written)
     }
 
-    // ---- merging -----------------------------------------------------------------------------------------------
+    // ---- log blocks --------------------------------------------------------------------------------------------
 
-    /// Cleans a log block: every logical block with a live page in it is merged, and it is erased.
-    fn clean<F: Flash>(&mut self, flash: &mut F, victim: Slot) -> Result<(), Error<F::Fault>> {
-        let block = self.slots.block(victim);
-        let mut lbns: Vec<u32> = Vec::new();
-        let mut at = self.pool.blocks.next_live(block, 0);
-        while let Some(page) = at {
-            let (lbn, _) = self.split(self.slots.lpn_at(victim, page));
-            if !lbns.contains(&lbn) {
-                lbns.push(lbn);
+    /// A log block to be filled: one that was reused, or a free block, once there is room for one in the log area.
+    fn next_log_block<F: Flash>(&mut self, flash: &mut F) -> Result<Slot, Error<F::Fault>> {
+        loop {
+            if let Some(slot) = self.techniques.reused.pop_front() {
+                return Ok(slot);
             }
-            at = self.pool.blocks.next_live(block, page + 1);
-        }
-        self.counters.cleaned += 1;
-        self.counters.dead += u64::from(lbns.is_empty());
-        self.counters.density += lbns.len() as u64;
-        let mut gc = Collection::on(flash);
-        for lbn in lbns {
-            self.merge(&mut *gc, lbn)?;
-            gc.then();
-        }
-        self.slots.remove(victim);
-        self.pool.dispose(&mut *gc, block, Cause::MergeFull)
-    }
-
-    /// Writes the newest pages of a logical block to a free block, which becomes its data block, and erases the old
-    /// one.
-    fn merge<F: Flash>(&mut self, flash: &mut F, lbn: u32) -> Result<(), Error<F::Fault>> {
-        self.counters.merges += 1;
-        let layout = *self.cache.layout();
-        let old = self.data_block(lbn);
-        let mut map = self.cache.get(lbn).cloned().unwrap_or_else(|| BlockMap::unknown(&layout));
-        if let Some(block) = old.filter(|_| self.log_style) {
-            let head = self.filled[lbn as usize].head;
-            let ppn_of = |place: u16| self.g.page(block, place.into());
-            let reads = map.fetch_all(&layout, flash, head, ppn_of, Cause::MergeFull)?;
-            self.counters.reads += u64::from(reads);
-        }
-        let in_data = |offset: u32| {
-            let block = old?;
-            let page = if self.log_style { u32::from(map.at(offset)) } else { offset };
-            let ppn = self.g.page(block, page);
-            let there = if self.log_style { page != u32::from(NULL) } else { self.pool.blocks.is_live(ppn) };
-            there.then_some(ppn)
-        };
-        let kept = self.lpns(lbn).map(Lpn).filter(|lpn| !self.discarded.contains(&lpn.0));
-        let sources: Vec<(u32, Ppn)> = kept
-            .filter_map(|lpn| {
-                let (_, offset) = self.split(lpn);
-                Some((offset, self.in_log(lpn).or_else(|| in_data(offset))?))
-            })
-            .collect();
-        let (target, filled, map) = self.copy_to_free_block(flash, &sources)?;
-
-        for lpn in self.lpns(lbn).map(Lpn) {
-            self.kill_in_log(lpn);
-            self.discarded.remove(&lpn.0);
-        }
-        if !self.log_style {
-            let end = self.g.pages_per_block;
-            old.into_iter().for_each(|block| self.pool.blocks.shorten(block, 0));
-            debug_assert!(sources.iter().all(|&(offset, _)| offset < end));
-            sources.iter().for_each(|&(offset, _)| self.pool.blocks.revive(self.g.page(Block(target), offset)));
-        }
-        self.data[lbn as usize] = target;
-        self.filled[lbn as usize] = filled;
-        if let Some(cached) = self.cache.get_mut(lbn) {
-            *cached = map;
-        }
-        match old {
-            Some(block) => self.pool.dispose(flash, block, Cause::MergeFull),
-            None => Ok(()),
+            if self.slots.in_use() < self.log_limit() {
+                let block = self.pool.take(flash)?;
+                return Ok(self.add_log_block(block));
+            }
+            let victim = self.pick().ok_or(Error::Full)?;
+            self.clean(flash, victim)?;
         }
     }
 
-    /// Copies pages of one logical block to a free block, one behind the other or each to its place. That block, if
-    /// there was anything to copy, and the map of it.
-    fn copy_to_free_block<F: Flash>(
-        &mut self,
-        flash: &mut F,
-        sources: &[(u32, Ppn)],
-    ) -> Result<(u32, Filled, BlockMap), Error<F::Fault>> {
-        let layout = *self.cache.layout();
-        'anew: loop {
-            let mut map = BlockMap::empty(&layout);
-            let mut filled = EMPTY;
-            if sources.is_empty() {
-                return Ok((NONE, filled, map));
-            }
-            let target = self.pool.take(flash)?;
-            for &(offset, from) in sources {
-                let page = if self.log_style { u32::from(filled.next) } else { offset };
-                let to = self.g.page(target, page);
-                if self.log_style {
-                    map.set(&layout, offset, page as u16);
-                    flash.stage_spare(to, &layout.encode([].into_iter(), &map, offset, page as u16));
-                }
-                let copied = self.pad(flash, target, filled.next.into()..page).and_then(|padded| {
-                    let program = self.pool.number();
-                    let edit = |oob: &mut Oob, words: &mut [u32]| {
-                        oob.program = program;
-                        match oob.kind {
-                            Kind::Log => oob.kind = Kind::Data,
-                            Kind::Trim => words[0] = HOLE_IN_DATA,
-                            _ => {}
-                        }
-                    };
-                    let copy = |flash: &mut F| flash.copy(from, to, Cause::MergeFull, edit).map(|_| ());
-                    if padded {
-                        let copied = copy(flash);
-                        self.programmed::<F>(to, copied)
-                    } else {
-                        Ok(false)
-                    }
-                });
-                match copied {
-                    Ok(true) => {}
-                    Ok(false) => {
-                        self.pool.dispose(flash, target, Cause::MergeFull)?;
-                        continue 'anew;
-                    }
-                    Err(error) => {
-                        // What it holds are copies: it is erased before its next use.
-                        self.pool.blocks.give_back(target);
-                        return Err(error);
-                    }
-                }
-                self.counters.copies += 1;
-                filled = Filled { next: page as u16 + 1, head: page as u16 };
-            }
-            return Ok((target.0, filled, map));
+    /// A block becomes a log block.
+    fn add_log_block(&mut self, block: Block) -> Slot {
+        let slot = self.slots.add(block);
+        if let Some(scores) = &mut self.scores {
+            scores.begin(slot, block);
+        }
+        slot
+    }
+
+    /// A log block may be cleaned from now on.
+    fn close(&mut self, slot: Slot) {
+        self.slots.close(slot, self.pool.blocks.live_of(self.slots.block(slot)));
+        if let Some(scores) = &mut self.scores {
+            scores.close(slot);
         }
     }
 
-    /// Moves what blocks hold that failed a program, and marks them bad.
-    fn tidy<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
-        while let Some(&block) = self.pool.failed.last() {
-            match self.slots.of(block) {
-                Some(slot) => self.clean(flash, slot)?,
-                None => {
-                    let lbn = self.data.iter().position(|&data| data == block.0).expect("it is a data block or none");
-                    self.merge(flash, lbn as u32)?;
-                }
-            }
+    /// A log block in which nothing counts is erased; every other has grown older.
+    fn erase_log_block<F: Flash>(&mut self, flash: &mut F, slot: Slot, cause: Cause) -> Result<(), Error<F::Fault>> {
+        let block = self.slots.block(slot);
+        self.slots.remove(slot);
+        if let Some(scores) = &mut self.scores {
+            scores.remove(slot);
+            scores.erased();
         }
-        Ok(())
+        self.pool.dispose(flash, block, cause)
     }
 
-    // ---- mounting ----------------------------------------------------------------------------------------------
-
-    /// Whether a block was written as data, told by one of its pages.
-    fn is_data<F: Flash>(flash: &mut F, ppn: Ppn) -> Result<bool, Error<F::Fault>> {
-        Ok(match flash.read_oob(ppn, Cause::Recovery)?.map(|oob| oob.kind) {
-            Some(Kind::Trim) => flash.read(ppn, Cause::Recovery)?.1.meta()[0] == HOLE_IN_DATA,
-            kind => kind == Some(Kind::Data),
-        })
+    /// The log block to be cleaned next.
+    fn pick(&mut self) -> Option<Slot> {
+        crate::hybrid::pick_from(&self.slots, &self.pool.blocks, self.scores.as_mut(), self.techniques.policy)
     }
 
-    /// The newest page of a block that can be a data block: the last one that is whole. `None` if a torn page lies
-    /// below it, as an erase that was cut short leaves them: it may have held a part of the map that is needed, though
-    /// none of the pages that are.
-    fn head<F: Flash>(flash: &mut F, found: &Holdings, block: Block) -> Result<Option<u32>, Error<F::Fault>> {
-        let g = *flash.geometry();
-        let Some(seen) = found.census.blocks[block.index()] else { return Ok(None) };
-        let mut head = None;
-        for page in (0..seen.programmed).rev() {
-            let ppn = g.page(block, page);
-            if flash.read_oob(ppn, Cause::Recovery)?.is_some_and(|oob| oob.kind == Kind::Torn) {
-                if head.is_some() {
-                    return Ok(None);
-                }
-            } else if head.is_none() && !found.census.spoiled.contains(&ppn) {
-                head = Some(page);
-            }
-            if seen.whole && head.is_some() {
-                break;
-            }
+    /// What a logical block has in the log, and how many of its pages count elsewhere.
+    fn logged(&self, lbn: u32) -> Logged<'_> {
+        let lpns = self.lpns(lbn);
+        let live = |block: Option<Block>| block.map_or(0, |block| self.pool.blocks.live_of(block));
+        Logged {
+            g: &self.g,
+            slots: &self.slots,
+            places: &self.log_map[lpns.start as usize..lpns.end as usize],
+            data: live(self.data_block(lbn)) + live(self.techniques.entire_block(lbn)),
+            log: u32::from(self.logged[lbn as usize]),
         }
-        Ok(head)
     }
 
-    fn mount_on<F: Flash>(mut self, flash: &mut F) -> Result<(Self, MountReport), Error<F::Fault>> {
-        let g = self.g;
-        let mut found = Holdings::take(flash, self.log_map.len() as u32)?;
-        if let Some(block) = found.unfinished(&g) {
-            found.give_up(block, &g);
-        }
-        self.pool.adopt(flash, &found)?;
-        self.version = found.census.max_version;
-        let mut pages: BTreeMap<u32, Vec<(Lpn, Ppn)>> = BTreeMap::new();
-        for (lpn, ppn) in found.pages() {
-            pages.entry(g.block_of(ppn).0).or_default().push((lpn, ppn));
-        }
-        // The data block of a logical block: of those written as such and whole, that with the most pages that count.
-        let mut chosen: BTreeMap<u32, (usize, u32)> = BTreeMap::new();
-        let mut heads: BTreeMap<u32, u32> = BTreeMap::new();
-        for (&block, held) in &pages {
-            if Self::is_data(flash, held[0].1)?
-                && let Some(head) = Self::head(flash, &found, Block(block))?
-            {
-                heads.insert(block, head);
-                let best = chosen.entry(self.split(held[0].0).0).or_insert((0, 0));
-                *best = (*best).max((held.len(), block));
-            }
-        }
-        for (&lbn, &(_, block)) in &chosen {
-            self.data[lbn as usize] = block;
-            self.filled[lbn as usize] = Filled { next: g.pages_per_block as u16, head: heads[&block] as u16 };
-            if !self.log_style {
-                pages[&block].iter().for_each(|&(_, ppn)| self.pool.blocks.revive(ppn));
-            }
-        }
-        let is_chosen = |block: u32, held: &[(Lpn, Ppn)]| {
-            chosen.get(&self.split(held[0].0).0).is_some_and(|&(_, chosen)| chosen == block)
-        };
-        let mut logs: Vec<u32> =
-            pages.iter().filter(|(block, held)| !is_chosen(**block, held)).map(|(b, _)| *b).collect();
-        logs.sort_by_key(|&block| found.census.blocks[block as usize].map_or(0, |found| found.first_program));
-        for block in logs {
-            let slot = self.slots.add(Block(block));
-            for &(lpn, ppn) in &pages[&block] {
-                self.slots.put(slot, g.offset_of(ppn), lpn);
-                self.pool.blocks.revive(ppn);
-                self.log_map[lpn.index()] = ppn.0;
-            }
-            self.slots.close(slot, self.pool.blocks.live_of(Block(block)));
-        }
-        while self.slots.in_use() > self.log_limit() {
-            let Some(victim) = self.slots.oldest() else { break };
-            match self.clean(flash, victim) {
-                // The device can still be read, and says that it is full when it is written.
-                Err(Error::Full) => break,
-                cleaned => cleaned?,
-            }
-        }
-        Ok((self, found.report()))
+    /// Does what changes the pages of a logical block that count, and keeps the scores of the log blocks that it has
+    /// pages in.
+    #[inline]
+    fn change_terms<T>(&mut self, lbn: u32, change: impl FnOnce(&mut Self) -> T) -> T {
+        self.add_terms(lbn, -1);
+        let result = change(self);
+        self.add_terms(lbn, 1);
+        result
+    }
+
+    #[inline]
+    fn add_terms(&mut self, lbn: u32, sign: i64) {
+        let Some(mut scores) = self.scores.take() else { return };
+        scores.add_terms(self.logged(lbn), sign);
+        self.scores = Some(scores);
+    }
+
+    /// A page is about to enter a log block.
+    #[inline]
+    fn score_log_page(&mut self, lpn: Lpn, to: Slot) {
+        let Some(mut scores) = self.scores.take() else { return };
+        let (lbn, _) = self.split(lpn);
+        scores.enter_log(self.logged(lbn), self.in_log(lpn), self.live_bit(lpn).is_some(), to);
+        self.scores = Some(scores);
     }
 }
 
@@ -788,6 +693,11 @@ impl<F: Flash> Ftl<F> for HybridLog {
     }
 
     #[inline]
+    fn request(&mut self, first: Lpn, pages: u32) {
+        self.techniques.announce(first, pages);
+    }
+
+    #[inline]
     fn read<'f>(&mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
         let Some(ppn) = self.look_up(flash, lpn)? else { return Ok(None) };
         let (oob, data) = flash.read(ppn, Cause::Host)?;
@@ -805,12 +715,14 @@ impl<F: Flash> Ftl<F> for HybridLog {
     }
 
     fn trim(&mut self, flash: &mut F, first: Lpn, count: u32) -> Result<(), Error<F::Fault>> {
+        self.end_entire(flash)?;
+        self.techniques.announce(first, 0);
         for lpn in (first.0..first.0 + count).map(Lpn) {
             if self.in_log(lpn).is_none() && self.data_block(self.split(lpn).0).is_none() {
                 continue;
             }
             if !self.durable_trim {
-                self.discarded.insert(lpn.0);
+                self.discard(lpn);
                 continue;
             }
             let Some(at) = self.look_up(flash, lpn)? else { continue };
@@ -826,11 +738,12 @@ impl<F: Flash> Ftl<F> for HybridLog {
     }
 
     fn idle(&mut self, flash: &mut F, _: u32) -> Result<bool, Error<F::Fault>> {
+        self.end_entire(flash)?;
         self.tidy(flash)?;
         if self.slots.in_use() < self.log_limit() {
             return Ok(false);
         }
-        let Some(victim) = self.slots.oldest() else { return Ok(false) };
+        let Some(victim) = self.pick() else { return Ok(false) };
         self.clean(flash, victim)?;
         Ok(true)
     }
@@ -851,6 +764,11 @@ impl<F: Flash> Ftl<F> for HybridLog {
             ("cached maps", if self.log_style { self.cache.memory() } else { 2 }),
             ("discarded pages", 4 + self.discarded.len() as u64 * 4),
         ];
+        out.extend(self.techniques.memory(self.cache.layout()));
+        if let Some(scores) = &self.scores {
+            out.push(("log pages of logical blocks", logical * 2));
+            out.push(("scores of log blocks", scores.memory(self.g.pages_per_block)));
+        }
         out.extend(self.pool.memory());
         out.push(("version and open log block", 8 + 4));
         out
@@ -858,7 +776,7 @@ impl<F: Flash> Ftl<F> for HybridLog {
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
         let c = &self.counters;
-        vec![
+        let mut out = vec![
             ("map_hits", self.cache.hits),
             ("map_misses", self.cache.misses),
             ("map_reads", self.cache.reads + c.reads),
@@ -871,11 +789,14 @@ impl<F: Flash> Ftl<F> for HybridLog {
             ("cleaned_log_blocks", c.cleaned),
             ("dead_log_blocks", c.dead),
             ("density_sum", c.density),
-        ]
+        ];
+        out.extend(self.techniques.counters(self.scores.as_ref()));
+        out
     }
 
     fn reset_counters(&mut self) {
         self.counters = Counters::default();
+        self.techniques.counters = techniques::Counters::default();
         (self.cache.hits, self.cache.misses, self.cache.reads) = (0, 0, 0);
     }
 
@@ -888,54 +809,7 @@ impl<F: Flash> Ftl<F> for HybridLog {
     }
 
     fn audit(&self, flash: &mut F) -> Result<(), String> {
-        let layout = *self.cache.layout();
-        let mut expected = vec![0; self.g.block_count() as usize];
-        for lbn in 0..self.data.len() as u32 {
-            let mut map = BlockMap::unknown(&layout);
-            let head = self.filled[lbn as usize].head;
-            let block = self.data_block(lbn);
-            if let Some(block) = block.filter(|_| self.log_style) {
-                let ppn_of = |place: u16| self.g.page(block, place.into());
-                let fetched = map.fetch_all(&layout, flash, head, ppn_of, Cause::Recovery);
-                fetched.map_err(|fault| format!("{fault:?}"))?;
-            }
-            for lpn in self.lpns(lbn).map(Lpn) {
-                let (_, offset) = self.split(lpn);
-                let cached = self.cache.get(lbn).filter(|cached| cached.has(&layout, offset));
-                if cached.is_some_and(|cached| cached.at(offset) != map.at(offset)) {
-                    return Err(format!("the cached map of LPN {lpn} is not what its spare areas say"));
-                }
-                let own = block.filter(|_| !self.log_style).map(|block| self.g.page(block, offset));
-                let own = own.filter(|&ppn| self.pool.blocks.is_live(ppn));
-                let listed = block.filter(|_| map.at(offset) != NULL);
-                let in_data = own.or(listed.map(|block| self.g.page(block, map.at(offset).into())));
-                let logged = self.in_log(lpn);
-                let Some(ppn) = logged.or(in_data) else { continue };
-                let oob = flash.read_oob(ppn, Cause::Recovery).map_err(|fault| format!("{fault:?}"))?;
-                let holds = |oob: Oob| oob.lpn() == lpn && matches!(oob.kind, Kind::Data | Kind::Log | Kind::Trim);
-                if !oob.is_some_and(holds) {
-                    return Err(format!("LPN {lpn} maps to page {ppn}, which holds {oob:?}"));
-                }
-                if logged.is_some() || !self.log_style {
-                    if !self.pool.blocks.is_live(ppn) || (logged.is_some() && own.is_some()) {
-                        return Err(format!("LPN {lpn} maps to page {ppn}, which is dead, or to two"));
-                    }
-                    expected[self.g.block_of(ppn).index()] += 1;
-                }
-            }
-        }
-        for (block, &live) in expected.iter().enumerate() {
-            let counted = self.pool.blocks.live_of(Block(block as u32));
-            if counted != live {
-                return Err(format!("block {block} counts {counted} live pages, but {live} are mapped"));
-            }
-        }
-        let data = self.data.iter().filter(|&&block| block != NONE).count() as u32;
-        let accounted = data + self.slots.in_use() + self.pool.free() + self.pool.blocks.bad_count();
-        if accounted != self.g.block_count() {
-            return Err(format!("{accounted} blocks are accounted for, and there are {}", self.g.block_count()));
-        }
-        Ok(())
+        self.check(flash)
     }
 
     fn save(&self) -> Vec<u8> {
@@ -952,6 +826,10 @@ impl<F: Flash> Ftl<F> for HybridLog {
         out.u32(self.discarded.len() as u32);
         self.discarded.iter().for_each(|&lpn| out.u32(lpn));
         out.u64(self.version);
+        if let Some(scores) = &self.scores {
+            scores.save(&mut out);
+        }
+        self.techniques.save(&mut out);
         out.finish()
     }
 
@@ -961,7 +839,7 @@ impl<F: Flash> Ftl<F> for HybridLog {
         let mut from = Loader::new(bytes);
         hybridlog.data.iter_mut().for_each(|block| *block = from.u32());
         hybridlog.filled.iter_mut().for_each(|filled| *filled = Filled { next: from.u16(), head: from.u16() });
-        hybridlog.pool = Pool::load(*geometry, &mut from);
+        hybridlog.pool = Pool::load(*geometry, settings, Self::has_ages(settings), &mut from);
         let blocks = &hybridlog.pool.blocks;
         hybridlog.slots = Slots::load(geometry, false, &mut from, |block| blocks.live_of(block));
         hybridlog.current = from.u32();
@@ -971,12 +849,17 @@ impl<F: Flash> Ftl<F> for HybridLog {
             while let Some(page) = at {
                 let lpn = hybridlog.slots.lpn_at(slot, page);
                 hybridlog.log_map[lpn.index()] = geometry.page(block, page).0;
+                hybridlog.logged[(lpn.0 / geometry.pages_per_block) as usize] += 1;
                 at = blocks.next_live(block, page + 1);
             }
         }
         hybridlog.cache.load(&mut from);
         hybridlog.discarded = (0..from.u32()).map(|_| from.u32()).collect();
         hybridlog.version = from.u64();
+        if let Some(scores) = &mut hybridlog.scores {
+            scores.load(&mut from, &hybridlog.slots);
+        }
+        hybridlog.techniques.load(hybridlog.cache.layout(), &mut from);
         debug_assert!(from.is_done());
         hybridlog
     }

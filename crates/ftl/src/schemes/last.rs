@@ -36,7 +36,7 @@
 
 use crate::hybrid::{
     self, Announced, Content, Core, Filling, Hybrid, MERGE_COUNTERS, Merge, Strategy, counters_and, erase_obsolete,
-    log, log::Slot, parameters,
+    log::Slot, parameters,
 };
 use crate::parts::{space, wear};
 use crate::schemes::fast::{SEQUENTIAL_BYTES, large_pages};
@@ -218,9 +218,10 @@ impl Partitions {
         flash: &mut F,
         partition: u8,
     ) -> Result<bool, Error<F::Fault>> {
-        let dead = core.slots.emptiest(log::NONE).filter(|&(_, live)| live == 0).map(|(slot, _)| slot);
         let of = |slot: Slot| core.slots.class(slot) == partition;
-        let Some(victim) = dead.or_else(|| hybrid::pick_among(core, self.policy, of)) else { return Ok(false) };
+        let Some(victim) = core.slots.dead().or_else(|| hybrid::pick_among(core, self.policy, of)) else {
+            return Ok(false);
+        };
         for lbn in core.logical_blocks_in(victim) {
             self.merge_sequential(core, flash, lbn)?;
         }

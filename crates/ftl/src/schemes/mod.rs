@@ -17,6 +17,7 @@ pub mod nftl;
 pub mod null;
 pub mod page;
 pub mod rose;
+pub mod rose_log;
 pub mod scftl;
 pub mod sftl;
 pub mod superblock;
@@ -77,6 +78,7 @@ schemes! {
     fast::Fast => fast::ROW,
     last::Last => last::ROW,
     rose::Rose => rose::ROW,
+    rose_log::RoseLog => rose_log::ROW,
     #[cfg(feature = "canary")]
     canary::Canary => canary::ROW,
 }

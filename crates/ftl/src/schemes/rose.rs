@@ -55,7 +55,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use flash::{Block, Cause, Flash, Kind, Lpn};
 
-const EBW: Parameter = Parameter {
+pub(super) const EBW: Parameter = Parameter {
     name: "ebw",
     summary: "a logical block that one request covers whole is written to a free block of its own",
     unit: "",
@@ -64,7 +64,7 @@ const EBW: Parameter = Parameter {
     source: "S2 section 3.2",
 };
 
-const FPR: Parameter = Parameter {
+pub(super) const FPR: Parameter = Parameter {
     name: "fpr",
     summary: "the blank pages of an obsolete data block take the live pages of the emptiest log block, if it pays",
     unit: "",
@@ -73,7 +73,7 @@ const FPR: Parameter = Parameter {
     source: "S2 section 3.4",
 };
 
-const COUNTERS: &[(&str, &str)] = &[
+pub(super) const COUNTERS: &[(&str, &str)] = &[
     ("entire_blocks", "logical blocks written whole"),
     ("entire_block_pages", "host pages written that way"),
     ("broken_off", "whole writes that the host broke off, completed by copies"),

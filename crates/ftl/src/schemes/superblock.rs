@@ -24,29 +24,46 @@
 //! and a byte more, of 64, and 56 B with 128 pages, which leaves too little for an error-correcting code.
 //! `spare-layout` and `spare-ecc` say what has to fit; a device with less is refused.
 //!
+//! With `maps = pages` spare areas hold no maps, and there may be more than 8 slots. A map page for each superblock,
+//! in a small log (superblock/maps.rs), has the maps of its logical blocks. RAM knows where each lies, 4 B, in place of
+//! the 2 B for each logical block, and maps in RAM may be newer than on flash.
+//!
 //! # Costs
 //!
-//! A read, or a program, and up to two reads of spare areas before it if the map is not in RAM. A collection reads the
+//! A read, or a program, and up to two reads of spare areas before it if the map is not in RAM; with map pages one read
+//! of a map page, and its writing anew, a read and a program, for a map that leaves RAM changed. A collection reads the
 //! maps of all N logical blocks, copies the live pages of one block, and erases it. A block in which nothing is live
 //! costs an erase. Nothing is ever merged.
 //!
 //! # Space
 //!
-//! A device has a block for each logical block and at least two more. A superblock takes a block when its present one
-//! is full, while it has fewer than K − 1 and more than one block is free; with K − 1 it collects instead, for K ≥ N +
-//! 2 blocks hold at least a block of dead pages. The K-th slot and the last free block are for what a collection
-//! copies: each copy is a write like any other, which the maps describe at once, so that a power cut leaves two blocks
-//! which both hold what they say. If only one block is free, superblocks with more blocks than logical ones give some
-//! back: their emptiest block is copied into the block that they fill, again and again. Such a superblock has at least
-//! a block of dead pages; every step rids one block of its dead pages; so a block is gained before all are without.
-//! Were there no such superblock, more than one block would be free.
+//! A device has a block for each logical block, two more, and what the log of map pages takes. A superblock takes a
+//! block when its present one is full, while it has fewer than K − 1, more than one block is free, and superblocks have
+//! fewer than `update-blocks` beyond their logical ones. With K − 1 it collects instead, for K ≥ N + 2 blocks hold at
+//! least a block of dead pages. The K-th slot and the last free block are for what a collection copies: each copy is a
+//! write like any other, which the maps describe at once, so that a power cut leaves two blocks which both hold what
+//! they say.
+//!
+//! Otherwise a superblock that has h blocks for N logical ones, h > N, gives one back. *It does so after at most h
+//! collections.* The victim is the block with the fewest live pages among those that have a dead or blank one, the
+//! block being filled only if there is no other. What is filled on the way takes live pages alone, and is no victim
+//! when it is full: so each of the h blocks is a victim once at the most. When there is no victim but the block being
+//! filled, the others are full of live pages, and there are N of them, for there are no more pages and no fewer blocks:
+//! so that block holds nothing, and its erase gives it back. Such a round ends with a block more, and a page takes one
+//! of them; after a mount, or where blocks went bad, perhaps more. Where programs fail a round may take longer, up to 2
+//! K collections, after which the device is full. Were there no superblock with h > N, more than one block would be
+//! free and no update block in use. A map in which a live page of the victim is missing is a corrupt one, and stops the
+//! scheme: to go on would lose the page.
+//!
+//! What a round costs is what the space allows: with nothing to spare a block is copied for each page that goes to
+//! another superblock than the one before.
 //!
 //! # Mounting
 //!
-//! The newest version of each page counts, wherever it is (`parts/holdings.rs`); the spare area of one page of each
-//! block says which slot it has; the page programmed last of each logical block has the newest directory. The copies of
-//! a collection that was cut short are given up if the maps say the same without them. Blocks that are partly filled
-//! are not filled further: an erase that was cut short can leave a block which looks so.
+//! The newest version of each page counts, wherever it is, and copies of a collection that was cut short are given up
+//! (`parts/copies.rs`, superblock/mount.rs). The spare area of one page of each block says which slot it has, and the
+//! page programmed last of each logical block has the newest directory; map pages are compared with what was found.
+//! Blocks that are partly filled are not filled further: an erase that was cut short can leave a block which looks so.
 //!
 //! # Discards
 //!
@@ -58,19 +75,25 @@
 //!
 //! Of the original (Kang et al. 2006) we know the description in S2 and its byte counts; how the maps are packed
 //! follows from these. Hot and cold pages are not separated. The original limits a superblock to 8 blocks; here one of
-//! these is set apart for collections. An erased block goes to the end of the list of free blocks, whoever had it.
+//! these is set apart for collections. Map pages are ours. An erased block goes to the list of free blocks, whoever had
+//! it. Wear levelling is that of the other schemes (superblock/levelling.rs).
 
-use crate::parts::holdings::Holdings;
+use crate::parts::map_log::MapLog;
 use crate::parts::pool::Pool;
-use crate::parts::space::more_spare;
+use crate::parts::space::{self, more_spare};
 use crate::parts::spare_map::{self, BlockMap, Layout, MapCache, NULL};
+use crate::parts::wear;
 use crate::{ConfigError, Error, Ftl, Loader, MountReport, Parameter, Range, Saver, Scheme, Settings, Value};
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use flash::{Block, Cause, Collection, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Oob, Payload, Ppn};
+
+mod levelling;
+mod maps;
+mod mount;
 
 /// The row.
 pub(super) static ROW: Scheme = Scheme {
@@ -80,19 +103,28 @@ pub(super) static ROW: Scheme = Scheme {
     essay: include_str!("superblock.rs"),
     parameters: PARAMETERS,
     counters: &[
-        ("map_hits", "pages found without reading a spare area"),
-        ("map_misses", "pages that took the reading of one or two"),
-        ("map_reads", "spare areas read for maps, collections included"),
-        ("gc_victims", "blocks collected"),
+        ("map_hits", "pages found without reading a spare area or a map page"),
+        ("map_misses", "pages that took the reading of one or two spare areas, or of a map page"),
+        ("map_reads", "spare areas or map pages read for maps, collections included"),
+        ("map_writes", "map pages written"),
+        ("map_victims", "blocks of map pages collected"),
+        ("gc_victims", "blocks of data collected"),
         ("gc_dead", "of these, such that held no live page"),
         ("gc_copies", "live pages copied by collections"),
         ("reclaims", "times that a superblock had to give blocks back"),
         ("most_blocks", "the most blocks that a superblock had at the end of a collection or write"),
     ],
-    phases: &[Cause::Host, Cause::DataGc, Cause::Metadata, Cause::Recovery],
+    phases: &[
+        Cause::Host,
+        Cause::DataGc,
+        Cause::TranslationUpdate,
+        Cause::TranslationGc,
+        Cause::Metadata,
+        Cause::Recovery,
+    ],
     has_cache: false,
     keeps_data: true,
-    state_version: 1,
+    state_version: 2,
 };
 
 const PARAMETERS: &[Parameter] = &[
@@ -101,16 +133,25 @@ const PARAMETERS: &[Parameter] = &[
         summary: "neighbouring logical blocks of a superblock (N)",
         unit: "blocks",
         default: Value::Count(4),
-        range: Range::Count(1, 6),
-        source: "Kang et al. 2006; the limit of 8 blocks, two of them beyond N",
+        range: Range::Count(1, 32),
+        source: "Kang et al. 2006",
     },
     Parameter {
         name: "slots",
         summary: "the most blocks of a superblock (K), one of them for the target of a collection; at least N + 2",
         unit: "blocks",
         default: Value::Count(8),
-        range: Range::Count(3, 8),
-        source: "S2 section 4.3",
+        range: Range::Count(3, 64),
+        source: "S2 section 4.3: at most 8, for want of spare room",
+    },
+    Parameter {
+        name: "maps",
+        summary: "where maps are kept: in the spare areas of the pages, or in map pages of their own, one for each \
+                  superblock",
+        unit: "",
+        default: Value::Word("spare"),
+        range: Range::Words(&["spare", "pages"]),
+        source: "Kang et al. 2006; pages: ftlab",
     },
     Parameter {
         name: "leaf",
@@ -122,8 +163,18 @@ const PARAMETERS: &[Parameter] = &[
         source: "follows from the byte counts of S2",
     },
     Parameter {
+        name: "update-blocks",
+        summary: "blocks that superblocks may have beyond their logical ones, all together; 0 stands for all that the \
+                  logical size leaves",
+        unit: "blocks",
+        default: Value::Count(0),
+        range: Range::Count(0, 1 << 27),
+        source: "S2: 2.5 % of all blocks",
+    },
+    Parameter {
         name: "reclaim",
-        summary: "which superblock gives blocks back: the one written to longest ago, or with the most dead pages",
+        summary: "which superblock gives blocks back: the one written to longest ago, or with the fewest live pages for \
+                  each block beyond its logical ones",
         unit: "",
         default: Value::Word("lru"),
         range: Range::Words(&["lru", "greedy"]),
@@ -133,12 +184,18 @@ const PARAMETERS: &[Parameter] = &[
     spare_map::spare_layout("paper"),
     spare_map::SPARE_ECC,
     super::page::DURABLE_TRIM,
+    space::FREE_ORDER,
+    wear::WEAR_LEVELLING,
+    wear::WEAR_THRESHOLD,
+    wear::BET_K,
+    wear::BET_THRESHOLD,
 ];
 
 /// `cache-maps`: maps of logical blocks in RAM.
 pub(super) const CACHE_MAPS: Parameter = Parameter {
     name: "cache-maps",
-    summary: "maps of logical blocks kept in RAM, those used last: each saves up to two reads of spare areas",
+    summary: "maps of logical blocks kept in RAM, those used last: each saves up to two reads of spare areas, or one \
+              of a map page",
     unit: "maps",
     default: Value::Count(16),
     range: Range::Count(0, 4096),
@@ -170,8 +227,10 @@ struct Counters {
     copies: u64,
     reclaims: u64,
     most: u64,
-    /// Spare areas read for maps by collections.
+    /// Spare areas and map pages read for maps by collections.
     reads: u64,
+    /// Map pages written.
+    writes: u64,
 }
 
 /// See the module's description.
@@ -179,6 +238,7 @@ struct Counters {
 pub struct Superblock {
     g: Geometry,
     logical_pages: u32,
+    logical_blocks: u32,
     /// Logical blocks of a superblock.
     n: u32,
     /// Slots of a superblock.
@@ -187,12 +247,18 @@ pub struct Superblock {
     /// The block in each slot of each superblock.
     blocks: Vec<u32>,
     open: Vec<Open>,
-    /// Where the newest page of each logical block lies.
+    /// Where the newest page of each logical block lies; empty with map pages.
     heads: Vec<u16>,
+    /// The map pages, if maps are not in spare areas.
+    log: Option<MapLog>,
     /// When each superblock was written to last; empty if nobody asks.
     written: Vec<u64>,
     /// Superblocks with more blocks than logical blocks: found again from the others.
     rich: BTreeSet<u32>,
+    /// Blocks that superblocks have beyond their logical ones: found again, too.
+    beyond: u32,
+    /// How many there may be.
+    most_beyond: u32,
     cache: MapCache,
     durable_trim: bool,
     /// Pages that were discarded in RAM alone.
@@ -203,8 +269,12 @@ pub struct Superblock {
 
 impl Superblock {
     fn layout_of(g: &Geometry, settings: &Settings) -> Layout {
+        let slots = settings.count("slots") as u32;
+        if settings.word("maps") == "pages" {
+            return Layout::whole(g.pages_per_block, slots);
+        }
         let leaf = (settings.count("leaf") as u32).min(g.pages_per_block);
-        Layout::spread(g.pages_per_block, leaf, settings.count("slots") as u32, g.block_count())
+        Layout::spread(g.pages_per_block, leaf, slots, g.block_count())
     }
 
     fn blank(g: Geometry, logical_pages: u32, settings: &Settings) -> Result<Superblock, ConfigError> {
@@ -219,34 +289,55 @@ impl Superblock {
             });
         }
         let layout = Self::layout_of(&g, settings);
-        layout.check(&g, settings, PAPER_BYTES, "spare-layout", || {
-            "use fewer slots, smaller blocks, a weaker code (spare-ecc) or pages with more spare bytes".into()
-        })?;
         let logical_blocks = logical_pages.div_ceil(g.pages_per_block);
-        let least = logical_blocks + RESERVE;
-        if g.block_count() < least {
+        let count = logical_blocks.div_ceil(n);
+        let log = if settings.word("maps") == "pages" {
+            maps::check(&g, n, &layout, settings.count("cache-maps"))?;
+            Some(MapLog::new(g, count))
+        } else {
+            layout.check(&g, settings, PAPER_BYTES, "spare-layout", || {
+                "use fewer slots, smaller blocks, a weaker code (spare-ecc), pages with more spare bytes, or maps=pages"
+                    .into()
+            })?;
+            None
+        };
+        let for_maps = log.as_ref().map_or(0, MapLog::most_blocks);
+        let kept = logical_blocks + RESERVE + for_maps;
+        if g.block_count() < kept {
             return Err(ConfigError {
                 key: "spare",
                 what: format!(
-                    "{logical_blocks} logical blocks and {RESERVE} more to collect with need {least} blocks, and there \
-                     are {}",
+                    "{logical_blocks} logical blocks, {RESERVE} more to collect with and {for_maps} for map pages need \
+                     {kept} blocks, and there are {}",
                     g.block_count()
                 ),
-                fix: more_spare(&g, logical_pages, u64::from(least)),
+                fix: more_spare(&g, logical_pages, u64::from(kept)),
             });
         }
-        let count = logical_blocks.div_ceil(n) as usize;
+        let (asked, left) = (settings.count("update-blocks"), g.block_count() - kept + 1);
+        if asked > u64::from(left) {
+            return Err(ConfigError {
+                key: "update-blocks",
+                what: format!("{asked} blocks beyond the logical ones, where the device leaves {left}"),
+                fix: format!("choose 1 to {left}, or 0 for all that is left"),
+            });
+        }
+        let superblocks = count as usize;
         Ok(Superblock {
             g,
             logical_pages,
+            logical_blocks,
             n,
             k,
-            pool: Pool::new(g),
-            blocks: vec![NONE; count * k],
-            open: vec![SEALED; count],
-            heads: vec![NULL; logical_blocks as usize],
-            written: vec![0; if settings.word("reclaim") == "lru" { count } else { 0 }],
+            pool: Pool::new(g, settings, false),
+            blocks: vec![NONE; superblocks * k],
+            open: vec![SEALED; superblocks],
+            heads: vec![NULL; if log.is_some() { 0 } else { logical_blocks as usize }],
+            log,
+            written: vec![0; if settings.word("reclaim") == "lru" { superblocks } else { 0 }],
             rich: BTreeSet::new(),
+            beyond: 0,
+            most_beyond: if asked == 0 { u32::MAX } else { asked as u32 },
             cache: MapCache::new(layout, settings.count("cache-maps") as usize),
             durable_trim: settings.switch("durable-trim"),
             discarded: BTreeSet::new(),
@@ -266,7 +357,7 @@ impl Superblock {
     /// The logical blocks of a superblock.
     fn lbns(&self, s: usize) -> core::ops::Range<u32> {
         let first = s as u32 * self.n;
-        first..(first + self.n).min(self.heads.len() as u32)
+        first..(first + self.n).min(self.logical_blocks)
     }
 
     /// The blocks of a superblock, by slot.
@@ -290,50 +381,45 @@ impl Superblock {
         self.g.page(Block(self.slots(s)[slot]), page)
     }
 
-    /// Takes the map of a page's logical block out of the cache, or reads what is needed of it.
-    #[inline]
-    fn find<F: Flash>(&mut self, flash: &mut F, lbn: u32, offset: u32) -> Result<BlockMap, Error<F::Fault>> {
-        let Superblock { g, cache, blocks, heads, n, k, .. } = self;
-        let slots = &blocks[(lbn / *n) as usize * *k..][..*k];
-        let layout = *cache.layout();
-        let ppn_of = |place| {
-            let (slot, page) = layout.split(place);
-            g.page(Block(slots[slot]), page)
-        };
-        Ok(cache.find(flash, lbn, offset, heads[lbn as usize], ppn_of, Cause::TranslationLoad)?)
-    }
-
     // ---- blocks ------------------------------------------------------------------------------------------------
 
-    fn note_blocks(&mut self, s: usize) {
-        let held = self.held(s);
+    /// The blocks of a superblock were `before` many, and are others now.
+    fn note_blocks(&mut self, s: usize, before: usize) {
+        let (held, own) = (self.held(s), self.lbns(s).len());
         self.counters.most = self.counters.most.max(held as u64);
-        if held > self.lbns(s).len() {
+        self.beyond += held.saturating_sub(own) as u32;
+        self.beyond -= before.saturating_sub(own) as u32;
+        if held > own {
             self.rich.insert(s as u32)
         } else {
             self.rich.remove(&(s as u32))
         };
     }
 
+    /// Free blocks, those aside that are left for map pages.
+    fn free(&self) -> u32 {
+        self.pool.free().saturating_sub(self.log.as_ref().map_or(0, MapLog::owed))
+    }
+
     /// Gives a superblock a free block to fill.
     fn open_block<F: Flash>(&mut self, flash: &mut F, s: usize) -> Result<(), Error<F::Fault>> {
         let slot = self.slots(s).iter().position(|&block| block == NONE).ok_or(Error::Full)?;
-        let block = self.pool.take(flash)?;
+        let (block, held) = (self.pool.take(flash)?, self.held(s));
         self.blocks[s * self.k + slot] = block.0;
         self.open[s] = Open { slot: slot as u8, next: 0 };
-        self.note_blocks(s);
+        self.note_blocks(s, held);
         Ok(())
     }
 
     /// Ends a block in which nothing is live.
     fn release<F: Flash>(&mut self, flash: &mut F, s: usize, slot: usize, cause: Cause) -> Result<(), Error<F::Fault>> {
-        let block = Block(self.slots(s)[slot]);
+        let (block, held) = (Block(self.slots(s)[slot]), self.held(s));
         if usize::from(self.open[s].slot) == slot {
             self.open[s] = SEALED;
         }
         self.pool.dispose(flash, block, cause)?;
         self.blocks[s * self.k + slot] = NONE;
-        self.note_blocks(s);
+        self.note_blocks(s, held);
         Ok(())
     }
 
@@ -351,38 +437,59 @@ impl Superblock {
         self.open[s] = SEALED;
         let live = |block: u32| self.pool.blocks.live_of(Block(block));
         if let Some(slot) = self.slots(s).iter().position(|&block| block != NONE && live(block) == 0) {
-            self.collect(flash, s, slot)?;
+            self.collect(flash, s, slot, Cause::DataGc)?;
         }
-        self.reclaim(flash)?;
+        while self.is_short(s) {
+            let other = self.richest().ok_or(Error::Full)?;
+            self.give_back(flash, other)?;
+        }
         if self.has_room(s) {
             return Ok(());
         }
-        if self.held(s) + 1 < self.k {
+        if self.may_grow(s) {
             return self.open_block(flash, s);
         }
         let victim = self.victim(s).ok_or(Error::Full)?;
-        self.collect(flash, s, victim)?;
+        self.collect(flash, s, victim, Cause::DataGc)?;
         if self.has_room(s) { Ok(()) } else { self.open_block(flash, s) }
     }
 
-    /// Has superblocks give blocks back until more than one is free.
-    fn reclaim<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
-        while self.pool.free() < RESERVE {
-            let order = |&&s: &&u32| match self.written.get(s as usize) {
-                Some(&written) => written,
-                None => {
-                    let all = self.held(s as usize) as u32 * self.g.pages_per_block;
-                    u64::MAX - u64::from(all - self.live(s as usize))
-                }
-            };
-            let s = *self.rich.iter().min_by_key(order).ok_or(Error::Full)? as usize;
-            self.counters.reclaims += 1;
-            while self.pool.free() < RESERVE && self.rich.contains(&(s as u32)) {
-                let victim = self.victim(s).ok_or(Error::Full)?;
-                self.collect(flash, s, victim)?;
+    /// Whether a superblock may have another block: one is set apart for collections.
+    fn may_grow(&self, s: usize) -> bool {
+        self.held(s) + 1 < self.k
+    }
+
+    /// Whether some superblock must give a block back before this one takes another.
+    fn is_short(&self, s: usize) -> bool {
+        let beyond = self.held(s) >= self.lbns(s).len() && self.may_grow(s);
+        self.free() < RESERVE || (beyond && self.beyond >= self.most_beyond)
+    }
+
+    /// The superblock that is to give a block back.
+    fn richest(&self) -> Option<usize> {
+        let order = |&&s: &&u32| match self.written.get(s as usize) {
+            Some(&written) => written,
+            None => {
+                let beyond = self.held(s as usize) - self.lbns(s as usize).len();
+                (u64::from(self.live(s as usize)) << 32) / beyond as u64
+            }
+        };
+        self.rich.iter().min_by_key(order).map(|&s| s as usize)
+    }
+
+    /// Has a superblock with more blocks than logical ones give one back, by at most as many collections as it has
+    /// blocks; where programs fail, twice as many.
+    fn give_back<F: Flash>(&mut self, flash: &mut F, s: usize) -> Result<(), Error<F::Fault>> {
+        self.counters.reclaims += 1;
+        let held = self.held(s);
+        for _ in 0..2 * self.k {
+            let victim = self.victim(s).ok_or(Error::Full)?;
+            self.collect(flash, s, victim, Cause::DataGc)?;
+            if self.held(s) < held {
+                return Ok(());
             }
         }
-        Ok(())
+        Err(Error::Full)
     }
 
     /// The block of a superblock with the fewest live pages, if it has a dead one; that which is being filled only if
@@ -397,32 +504,25 @@ impl Superblock {
     }
 
     /// Copies the live pages of a block to where its superblock writes, and erases it.
-    fn collect<F: Flash>(&mut self, flash: &mut F, s: usize, slot: usize) -> Result<(), Error<F::Fault>> {
+    fn collect<F: Flash>(&mut self, flash: &mut F, s: usize, slot: usize, cause: Cause) -> Result<(), Error<F::Fault>> {
         if usize::from(self.open[s].slot) == slot {
             self.open[s] = SEALED;
         }
         let live = self.pool.blocks.live_of(Block(self.slots(s)[slot]));
-        self.counters.victims += 1;
-        self.counters.dead += u64::from(live == 0);
+        if cause == Cause::DataGc {
+            self.counters.victims += 1;
+            self.counters.dead += u64::from(live == 0);
+        }
         let mut gc = Collection::on(flash);
         if live > 0 {
-            // Maps that are in RAM already are brought up to date there; the others are forgotten afterwards.
-            let lbns = self.lbns(s);
-            let mut maps: Vec<BlockMap> = lbns.clone().map(|lbn| self.map_of(lbn)).collect();
-            let moved = self.move_out(&mut *gc, s, slot, &mut maps);
-            for (lbn, map) in lbns.zip(maps) {
-                if let Some(cached) = self.cache.get_mut(lbn) {
-                    *cached = map;
-                }
-            }
+            let mut maps = self.all_maps(&mut *gc, s, cause)?;
+            let moved = self.move_out(&mut *gc, s, slot, &mut maps, cause);
+            gc.then();
+            self.take_in(&mut *gc, s, maps, cause)?;
             moved?;
         }
         gc.then();
-        self.release(&mut *gc, s, slot, Cause::DataGc)
-    }
-
-    fn map_of(&self, lbn: u32) -> BlockMap {
-        self.cache.get(lbn).cloned().unwrap_or_else(|| BlockMap::unknown(self.cache.layout()))
+        self.release(&mut *gc, s, slot, cause)
     }
 
     fn move_out<F: Flash>(
@@ -431,30 +531,30 @@ impl Superblock {
         s: usize,
         slot: usize,
         maps: &mut [BlockMap],
+        cause: Cause,
     ) -> Result<(), Error<F::Fault>> {
         let layout = *self.cache.layout();
         let mut pages: Vec<(u32, usize, u32)> = Vec::new();
-        for (i, (lbn, map)) in self.lbns(s).zip(maps.iter_mut()).enumerate() {
-            let head = self.heads[lbn as usize];
-            let reads = map.fetch_all(&layout, flash, head, |place| self.ppn(s, place), Cause::DataGc)?;
-            self.counters.reads += u64::from(reads);
+        for (i, map) in maps.iter().enumerate() {
             let here = map.pages().map(|(offset, place)| (layout.split(place), offset));
             pages.extend(here.filter(|&((of, _), _)| of == slot).map(|((_, page), offset)| (page, i, offset)));
         }
         pages.sort_unstable();
         let block = Block(self.slots(s)[slot]);
+        let live = self.pool.blocks.live_of(block);
+        assert_eq!(pages.len(), live as usize, "pages of block {block} in the maps of superblock {s}, and live ones");
         let first = self.lbns(s).start;
         for (page, i, offset) in pages {
             let from = self.g.page(block, page);
             self.append(flash, first + i as u32, offset, &mut maps[i], |flash, to, program| {
-                flash.copy(from, to, Cause::DataGc, |oob, _| oob.program = program).map(|_| ())
+                flash.copy(from, to, cause, |oob, _| oob.program = program).map(|_| ())
             })?;
-            self.counters.copies += 1;
+            self.counters.copies += u64::from(cause == Cause::DataGc);
         }
         Ok(())
     }
 
-    /// Programs a page where its superblock writes, with its maps. `map` has its leaf.
+    /// Programs a page where its superblock writes, with its maps if they go along. `map` has its leaf.
     fn append<F: Flash>(
         &mut self,
         flash: &mut F,
@@ -472,10 +572,11 @@ impl Superblock {
             self.open[s].next += 1;
             let place = layout.place(slot.into(), next.into());
             let before = map.set(&layout, offset, place);
-            let listed = self.slots(s).iter().map(|&block| block.min(self.g.block_count()));
-            let bytes = layout.encode(listed, map, offset, place);
             let to = self.ppn(s, place);
-            flash.stage_spare(to, &bytes);
+            if self.log.is_none() {
+                let listed = self.slots(s).iter().map(|&block| block.min(self.g.block_count()));
+                flash.stage_spare(to, &layout.encode(listed, map, offset, place));
+            }
             match program(flash, to, self.pool.number()) {
                 Ok(()) => {
                     if before.0 != NULL {
@@ -483,7 +584,10 @@ impl Superblock {
                         self.pool.blocks.kill(old);
                     }
                     self.pool.blocks.revive(to);
-                    self.heads[lbn as usize] = place;
+                    match self.heads.get_mut(lbn as usize) {
+                        Some(head) => *head = place,
+                        None => map.dirty = true,
+                    }
                     return Ok(());
                 }
                 Err(fault) => {
@@ -501,8 +605,12 @@ impl Superblock {
     /// Moves what blocks hold that failed a program, and marks them bad.
     fn tidy<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
         while let Some(&block) = self.pool.failed.last() {
+            if let Some(log) = self.log.as_mut().filter(|log| log.has(block)) {
+                log.collect(flash, &mut self.pool, block, Cause::TranslationGc)?;
+                continue;
+            }
             let at = self.blocks.iter().position(|&other| other == block.0).expect("it has a slot until it is marked");
-            self.collect(flash, at / self.k, at % self.k)?;
+            self.collect(flash, at / self.k, at % self.k, Cause::DataGc)?;
         }
         Ok(())
     }
@@ -512,11 +620,15 @@ impl Superblock {
         if !self.pool.failed.is_empty() {
             self.tidy(flash)?;
         }
+        if self.pool.is_levelling_due() {
+            self.level(flash)?;
+        }
         let (lbn, offset) = self.split(lpn);
         let s = (lbn / self.n) as usize;
         self.pool.blocks.clock += 1;
         self.version += 1;
         self.make_room(flash, s)?;
+        self.place_for(flash, lbn)?;
         let mut map = self.find(flash, lbn, offset)?;
         let oob = Oob::data(lpn, self.version, 0);
         let result = self.append(flash, lbn, offset, &mut map, |flash, to, program| match data {
@@ -526,8 +638,9 @@ impl Superblock {
                 flash.program(to, oob, Payload::Meta(&[]), Cause::Metadata)
             }
         });
-        self.cache.put(lbn, map);
+        self.cache.keep(lbn, map, false);
         result?;
+        self.shrink(flash, 0, Cause::TranslationUpdate)?;
         if let Some(written) = self.written.get_mut(s) {
             *written = self.pool.blocks.clock;
         }
@@ -541,98 +654,20 @@ impl Superblock {
     #[inline]
     fn look_up<F: Flash>(&mut self, flash: &mut F, lpn: Lpn) -> Result<Option<Ppn>, Error<F::Fault>> {
         let (lbn, offset) = self.split(lpn);
-        if self.heads[lbn as usize] == NULL || (!self.discarded.is_empty() && self.discarded.contains(&lpn.0)) {
+        if self.is_unwritten(lbn) || (!self.discarded.is_empty() && self.discarded.contains(&lpn.0)) {
             return Ok(None);
         }
+        let kept = match self.place_for(flash, lbn) {
+            Err(Error::Full) => false,
+            made => made.map(|()| true)?,
+        };
         let map = self.find(flash, lbn, offset)?;
         let place = map.at(offset);
-        self.cache.put(lbn, map);
+        if kept {
+            self.cache.keep(lbn, map, false);
+            self.shrink(flash, 0, Cause::TranslationUpdate)?;
+        }
         Ok((place != NULL).then(|| self.ppn((lbn / self.n) as usize, place)))
-    }
-
-    // ---- mounting ----------------------------------------------------------------------------------------------
-
-    fn lpns(&self, lbn: u32) -> core::ops::Range<u32> {
-        let first = lbn * self.g.pages_per_block;
-        first..(first + self.g.pages_per_block).min(self.logical_pages)
-    }
-
-    /// Notes in which slot each block is that holds some of these pages; `slot_of` has what is known already.
-    fn find_slots<F: Flash>(
-        &self,
-        flash: &mut F,
-        pages: impl Iterator<Item = Ppn>,
-        slot_of: &mut [u8],
-    ) -> Result<(), Error<F::Fault>> {
-        for ppn in pages {
-            let block = self.g.block_of(ppn);
-            if slot_of[block.index()] == CLOSED {
-                flash.read_oob(ppn, Cause::Recovery)?;
-                let listed = |slot: &usize| self.cache.layout().listed_block(flash.spare(ppn), *slot);
-                let own = (0..self.k).find(|slot| listed(slot) == block.0);
-                slot_of[block.index()] = own.unwrap_or_else(|| panic!("page {ppn} does not list its own block")) as u8;
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether the maps in spare areas say of a superblock what was found. They may not if a block was given up: where
-    /// the erase of the block that its pages were copied from had begun, earlier copies may be left, and these are not
-    /// what the maps name.
-    fn maps_agree<F: Flash>(&self, flash: &mut F, found: &Holdings, s: usize) -> Result<bool, Error<F::Fault>> {
-        let layout = *self.cache.layout();
-        let mut slot_of: Vec<u8> = vec![CLOSED; self.g.block_count() as usize];
-        let pages = || self.lbns(s).flat_map(|lbn| self.lpns(lbn)).filter_map(|lpn| found.page(Lpn(lpn)));
-        self.find_slots(flash, pages(), &mut slot_of)?;
-        let place_of = |ppn| layout.place(slot_of[self.g.block_of(ppn).index()].into(), self.g.offset_of(ppn));
-        let places: BTreeMap<u16, Ppn> = pages().map(|ppn| (place_of(ppn), ppn)).collect();
-        for lbn in self.lbns(s) {
-            let Some(head) = found.head(self.lpns(lbn)) else { continue };
-            let mut map = BlockMap::unknown(&layout);
-            // A page that holds nothing that counts is not read: the map that names it is wrong.
-            let ppn_of = |place: u16| places.get(&place).copied().unwrap_or(head);
-            map.fetch_all(&layout, flash, place_of(head), ppn_of, Cause::Recovery)?;
-            let said = |lpn: u32| Some(map.at(lpn % layout.pages)).filter(|&place| place != NULL);
-            if self.lpns(lbn).any(|lpn| found.page(Lpn(lpn)).map(place_of) != said(lpn)) {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    fn mount_on<F: Flash>(mut self, flash: &mut F) -> Result<(Self, MountReport), Error<F::Fault>> {
-        let g = self.g;
-        let mut found = Holdings::take(flash, self.logical_pages)?;
-        let in_it = |block| found.pages().find(|&(_, ppn)| g.block_of(ppn) == block);
-        let unfinished = found.unfinished(&g).and_then(|block| Some((block, in_it(block)?.0)));
-        if let Some((block, lpn)) = unfinished {
-            let mut without = found.clone();
-            without.give_up(block, &g);
-            if self.maps_agree(flash, &without, (self.split(lpn).0 / self.n) as usize)? {
-                found = without;
-            }
-        }
-        self.pool.adopt(flash, &found)?;
-        self.version = found.census.max_version;
-        let layout = *self.cache.layout();
-        let mut slot_of: Vec<u8> = vec![CLOSED; g.block_count() as usize];
-        self.find_slots(flash, found.pages().map(|(_, ppn)| ppn), &mut slot_of)?;
-        for (lpn, ppn) in found.pages() {
-            self.pool.blocks.revive(ppn);
-            let (block, s) = (g.block_of(ppn), (self.split(lpn).0 / self.n) as usize);
-            let slot = slot_of[block.index()];
-            let held = &mut self.blocks[s * self.k + usize::from(slot)];
-            assert!([NONE, block.0].contains(held), "blocks {held} and {block} are both in slot {slot} of group {s}");
-            *held = block.0;
-        }
-        for lbn in 0..self.heads.len() as u32 {
-            if let Some(ppn) = found.head(self.lpns(lbn)) {
-                let slot = slot_of[g.block_of(ppn).index()];
-                self.heads[lbn as usize] = layout.place(slot.into(), g.offset_of(ppn));
-            }
-        }
-        (0..self.open.len()).for_each(|s| self.note_blocks(s));
-        Ok((self, found.report()))
     }
 }
 
@@ -643,7 +678,7 @@ impl<F: Flash> Ftl<F> for Superblock {
         settings: &Settings,
     ) -> Result<Result<Self, Error<F::Fault>>, ConfigError> {
         let mut superblock = Self::blank(*flash.geometry(), logical_pages, settings)?;
-        flash.reserve_spare(superblock.cache.layout().bytes());
+        superblock.reserve_spare(flash);
         Ok(superblock.pool.exclude_bad(flash).map(|()| superblock))
     }
 
@@ -653,7 +688,7 @@ impl<F: Flash> Ftl<F> for Superblock {
         settings: &Settings,
     ) -> Result<Result<(Self, MountReport), Error<F::Fault>>, ConfigError> {
         let superblock = Self::blank(*flash.geometry(), logical_pages, settings)?;
-        flash.reserve_spare(superblock.cache.layout().bytes());
+        superblock.reserve_spare(flash);
         Ok(superblock.mount_on(flash))
     }
 
@@ -665,7 +700,7 @@ impl<F: Flash> Ftl<F> for Superblock {
     }
 
     fn is_mapped(&self, lpn: Lpn) -> Option<bool> {
-        let absent = self.heads[self.split(lpn).0 as usize] == NULL || self.discarded.contains(&lpn.0);
+        let absent = self.is_unwritten(self.split(lpn).0) || self.discarded.contains(&lpn.0);
         absent.then_some(false)
     }
 
@@ -676,7 +711,7 @@ impl<F: Flash> Ftl<F> for Superblock {
 
     fn trim(&mut self, flash: &mut F, first: Lpn, count: u32) -> Result<(), Error<F::Fault>> {
         for lpn in (first.0..first.0 + count).map(Lpn) {
-            if self.heads[self.split(lpn).0 as usize] == NULL {
+            if self.is_unwritten(self.split(lpn).0) {
                 continue;
             }
             if !self.durable_trim {
@@ -709,17 +744,21 @@ impl<F: Flash> Ftl<F> for Superblock {
             ("cached maps", self.cache.memory()),
             ("discarded pages", 4 + self.discarded.len() as u64 * 4),
         ];
+        out.extend(self.log.as_ref().map(|log| ("map pages", log.memory())));
         out.extend(self.pool.memory());
         out.push(("version", 8));
         out
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        let Counters { victims, dead, copies, reclaims, most, reads } = self.counters;
+        let Counters { victims, dead, copies, reclaims, most, reads, writes } = self.counters;
+        let map_victims = self.log.as_ref().map_or(0, |log| log.victims);
         vec![
             ("map_hits", self.cache.hits),
             ("map_misses", self.cache.misses),
             ("map_reads", self.cache.reads + reads),
+            ("map_writes", writes),
+            ("map_victims", map_victims),
             ("gc_victims", victims),
             ("gc_dead", dead),
             ("gc_copies", copies),
@@ -731,6 +770,7 @@ impl<F: Flash> Ftl<F> for Superblock {
     fn reset_counters(&mut self) {
         self.counters = Counters::default();
         (self.cache.hits, self.cache.misses, self.cache.reads) = (0, 0, 0);
+        self.log.iter_mut().for_each(|log| log.victims = 0);
     }
 
     fn erase_counts(&self) -> &[u32] {
@@ -744,12 +784,14 @@ impl<F: Flash> Ftl<F> for Superblock {
     fn audit(&self, flash: &mut F) -> Result<(), String> {
         let layout = *self.cache.layout();
         let mut expected = vec![0; self.g.block_count() as usize];
-        for lbn in 0..self.heads.len() as u32 {
+        for ppn in self.log.iter().flat_map(|log| (0..self.open.len() as u32).filter_map(|s| log.page(s))) {
+            expected[self.g.block_of(ppn).index()] += 1;
+        }
+        for lbn in 0..self.logical_blocks {
             let s = (lbn / self.n) as usize;
-            let mut map = BlockMap::unknown(&layout);
-            let fetched =
-                map.fetch_all(&layout, flash, self.heads[lbn as usize], |place| self.ppn(s, place), Cause::Recovery);
-            fetched.map_err(|fault| format!("{fault:?}"))?;
+            let stored = self.stored_map(flash, lbn).map_err(|fault| format!("{fault:?}"))?;
+            // A dirty map is what RAM says.
+            let map = self.cache.get(lbn).filter(|cached| cached.dirty).unwrap_or(&stored);
             for (offset, place) in map.pages() {
                 let (lpn, ppn) = (lbn * self.g.pages_per_block + offset, self.ppn(s, place));
                 let oob = flash.read_oob(ppn, Cause::Recovery).map_err(|fault| format!("{fault:?}"))?;
@@ -775,7 +817,8 @@ impl<F: Flash> Ftl<F> for Superblock {
         let in_slots = held.len();
         held.sort_unstable();
         held.dedup();
-        let accounted = held.len() as u32 + self.pool.free() + self.pool.blocks.bad_count();
+        let of_log = self.log.as_ref().map_or(0, MapLog::block_count);
+        let accounted = held.len() as u32 + of_log + self.pool.free() + self.pool.blocks.bad_count();
         if held.len() != in_slots || accounted != self.g.block_count() {
             return Err(format!("{in_slots} slots hold {} blocks; {accounted} are accounted for", held.len()));
         }
@@ -794,6 +837,7 @@ impl<F: Flash> Ftl<F> for Superblock {
         self.cache.save(&mut out);
         out.u32(self.discarded.len() as u32);
         self.discarded.iter().for_each(|&lpn| out.u32(lpn));
+        self.log.iter().for_each(|log| log.save(&mut out));
         self.pool.save(&mut out);
         out.u64(self.version);
         out.finish()
@@ -809,9 +853,10 @@ impl<F: Flash> Ftl<F> for Superblock {
         superblock.written.iter_mut().for_each(|written| *written = from.u64());
         superblock.cache.load(&mut from);
         superblock.discarded = (0..from.u32()).map(|_| from.u32()).collect();
-        superblock.pool = Pool::load(*geometry, &mut from);
+        superblock.log.iter_mut().for_each(|log| log.load(&mut from));
+        superblock.pool = Pool::load(*geometry, settings, false, &mut from);
         superblock.version = from.u64();
-        (0..superblock.open.len()).for_each(|s| superblock.note_blocks(s));
+        (0..superblock.open.len()).for_each(|s| superblock.note_blocks(s, 0));
         superblock.counters = Counters::default();
         debug_assert!(from.is_done());
         superblock

@@ -365,6 +365,9 @@ fn vary(row: &Scheme, seed: u64, rng: &mut Rng) -> Settings {
             // So few erases as a seed has must do.
             ("wear-threshold" | "bet-threshold", _) => Value::Count(1 + rng.below(3)),
             ("bet-k", _) => Value::Count(rng.below(3)),
+            ("logical-blocks", _) => Value::Count(1 + rng.below(6)),
+            ("slots", _) => Value::Count(3 + rng.below(8)),
+            ("update-blocks", _) => Value::Count(rng.below(4)),
             // So few reads as a seed has must do.
             ("ecc-n", _) => Value::Real(rng.below(3) as f64),
             // Half of the seeds keep a parameter's default.

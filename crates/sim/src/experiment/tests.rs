@@ -44,6 +44,10 @@ fn config(scheme: &'static str, device: &str) -> Config {
         until: Until::WorkloadEnds,
         mount: false,
         series_ns: 0,
+        scheduling: None,
+        flows: Vec::new(),
+        only_flow: None,
+        idle_ns: None,
     }
 }
 

@@ -50,11 +50,20 @@ pub struct Adaptation {
     pub time_factor: f64,
     /// Requests to yield at most.
     pub limit: Option<u64>,
+    /// Whether requests go on saying which volume they are of, although there is one address space.
+    pub tell_volumes: bool,
 }
 
 impl Default for Adaptation {
     fn default() -> Self {
-        Self { volumes: Volumes::Concat, capacity_bytes: None, fit: Fit::Error, time_factor: 1.0, limit: None }
+        Self {
+            volumes: Volumes::Concat,
+            capacity_bytes: None,
+            fit: Fit::Error,
+            time_factor: 1.0,
+            limit: None,
+            tell_volumes: false,
+        }
     }
 }
 
@@ -112,6 +121,7 @@ pub fn adapt(
         capacity_bytes,
         time_factor: adaptation.time_factor,
         left: adaptation.limit.unwrap_or(u64::MAX),
+        tell_volumes: adaptation.tell_volumes,
         number: 0,
         input: Vec::new(),
         ready: VecDeque::new(),
@@ -228,6 +238,7 @@ struct Adapted {
     capacity_bytes: u64,
     time_factor: f64,
     left: u64,
+    tell_volumes: bool,
     /// Requests of the inner source so far.
     number: u64,
     input: Vec<Request>,
@@ -244,7 +255,9 @@ impl Adapted {
             self.dropped += 1;
             return Ok(());
         };
-        request.volume = 0;
+        if !self.tell_volumes {
+            request.volume = 0;
+        }
         if self.time_factor != 1.0 {
             request.arrival_ns = (request.arrival_ns as f64 * self.time_factor) as u64;
         }

@@ -6,6 +6,7 @@
 pub mod adapt;
 pub mod format;
 pub mod generate;
+pub mod merge;
 pub mod profile;
 
 use std::fmt;

@@ -30,6 +30,10 @@ pub fn config(scheme: &str, settings: &str, device: &str) -> Config {
         until: Until::WorkloadEnds,
         mount: false,
         series_ns: 0,
+        scheduling: None,
+        flows: Vec::new(),
+        only_flow: None,
+        idle_ns: None,
     }
 }
 

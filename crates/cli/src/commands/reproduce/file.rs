@@ -513,7 +513,9 @@ impl Experiment {
     pub(super) fn read(paper: &Paper, name: &str, file: &str, text: &str) -> Result<Experiment, CliError> {
         let text = Text { name: file, text };
         let read: ExperimentFile = text.parse()?;
-        let mut workloads = paper.workloads.clone();
+        let own = |name: &str| read.workload.iter().any(|workload| workload.name == name);
+        let mut workloads: Vec<Workload> =
+            paper.workloads.iter().filter(|workload| !own(&workload.name)).cloned().collect();
         workloads.extend(read.workload);
         let names: Vec<String> = workloads.iter().map(|workload| workload.name.clone()).collect();
         let chosen = text.chosen("workload", read.workloads.as_ref(), &names)?;

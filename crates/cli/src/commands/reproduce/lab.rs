@@ -3,7 +3,7 @@
 //! A run is a plan of `compare`, so that there is one runner. What several tables of a paper share is run once.
 
 use super::file::{Configuration, Experiment, Varied, Workload};
-use crate::args::{CompareArgs, Fill};
+use crate::args::{CompareArgs, Fill, Scheduler};
 use crate::commands::compare::{Combination, Plan, Workload as Requests};
 use crate::commands::experiment::{Limits, Ran, Settled, device_spec, run_planned, settled, try_on};
 use crate::error::CliError;
@@ -387,6 +387,7 @@ fn buildable(
         cache: None,
         buffer: configuration.buffer()?,
         gc: None,
+        scheduler: Scheduler::Fcfs,
         settings: experiment.settings(configuration, at.workload, parameter(at)),
         buffer_settings: BTreeMap::new(),
         per_request: None,

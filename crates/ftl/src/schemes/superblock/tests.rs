@@ -1,14 +1,11 @@
 //! Worked examples, and what a collection does to the maps.
 
 use super::*;
-use flash::{CutPoint, Fault, Full, Nand, PowerCut, Tags, Transcript};
+use crate::hybrid::testing::{settings as settings_of, torture};
+use flash::{CutPoint, Fault, Full, Nand, PowerCut, Rng, Tags, Transcript};
 
 fn settings(pairs: &[(&str, &str)]) -> Settings {
-    let mut settings = Settings::defaults(PARAMETERS);
-    for (name, value) in pairs {
-        settings.set(PARAMETERS, name, value).unwrap();
-    }
-    settings
+    settings_of(PARAMETERS, pairs)
 }
 
 fn geometry(blocks: u32) -> Geometry {
@@ -97,27 +94,265 @@ fn a_collection_copies_the_emptiest_block_to_where_the_superblock_writes() {
     }
 }
 
+/// One logical block in a superblock, one map in RAM: a map that was changed is written when another takes its place,
+/// and read when it comes back.
+#[test]
+fn maps_in_pages_are_written_when_they_leave_ram() {
+    let settings = settings(&[("logical-blocks", "1"), ("slots", "3"), ("maps", "pages"), ("cache-maps", "1")]);
+    let (mut flash, mut superblock) = device(7, 8, &settings);
+    let mut lines = Vec::new();
+    for lpn in [0, 4, 1, 4] {
+        lines.extend(write(&mut flash, &mut superblock, lpn));
+    }
+    let expected = [
+        "W 0.0 data 0 host",
+        "W 2.0 translation 0 translation_update",
+        "W 1.0 data 4 host",
+        "W 2.1 translation 1 translation_update",
+        "R 2.0 translation_load",
+        "W 0.1 data 1 host",
+        "W 2.2 translation 0 translation_update",
+        "R 2.1 translation_load",
+        "W 1.1 data 4 host",
+    ];
+    assert_eq!(lines, expected);
+    superblock.audit(&mut flash).unwrap();
+    // The map in RAM is enough for the one, the other is read.
+    flash.take();
+    assert_eq!(superblock.read(&mut flash, Lpn(4)).unwrap(), Some(&4));
+    assert_eq!(superblock.read(&mut flash, Lpn(0)).unwrap(), Some(&0));
+    let expected = ["R 1.1 host", "W 2.3 translation 1 translation_update", "R 2.2 translation_load", "R 0.0 host"];
+    assert_eq!(flash.take(), expected);
+}
+
+/// Two logical blocks in a superblock, one map in RAM: the map page keeps what it has of the other. A collection reads
+/// it once and writes it once.
+#[test]
+fn a_map_page_has_the_maps_of_all_logical_blocks_of_a_superblock() {
+    let pairs = [("logical-blocks", "2"), ("slots", "4"), ("maps", "pages"), ("cache-maps", "1")];
+    let (mut flash, mut superblock) = device(8, 8, &settings(&pairs));
+    let mut lines = Vec::new();
+    for lpn in [0, 1, 4, 5, 2] {
+        lines.extend(write(&mut flash, &mut superblock, lpn));
+    }
+    let expected = [
+        "W 0.0 data 0 host",
+        "W 0.1 data 1 host",
+        "W 1.0 translation 0 translation_update",
+        "R 1.0 translation_load",
+        "W 0.2 data 4 host",
+        "W 0.3 data 5 host",
+        "R 1.0 translation_update",
+        "W 1.1 translation 0 translation_update",
+        "R 1.1 translation_load",
+        "W 2.0 data 2 host",
+    ];
+    assert_eq!(lines, expected);
+    for lpn in [3, 6, 7, 1, 2, 0, 1] {
+        write(&mut flash, &mut superblock, lpn);
+    }
+    let expected = [
+        "R 1.3 translation_update",
+        "R 0.2 data_gc",
+        "W 4.0 data 4 data_gc",
+        "R 0.3 data_gc",
+        "W 4.1 data 5 data_gc",
+        "W 5.0 translation 0 translation_update",
+        "E 0 data_gc",
+        "W 4.2 data 0 host",
+    ];
+    assert_eq!(write(&mut flash, &mut superblock, 0), expected);
+    superblock.audit(&mut flash).unwrap();
+}
+
+#[test]
+fn with_all_update_blocks_in_use_the_superblock_written_longest_ago_gives_one_back() {
+    let pairs = [("logical-blocks", "1"), ("slots", "4"), ("update-blocks", "1")];
+    let (mut flash, mut superblock) = device(10, 8, &settings(&pairs));
+    for lpn in [0, 1, 2, 3, 4, 5, 6, 7] {
+        write(&mut flash, &mut superblock, lpn);
+    }
+    assert_eq!(write(&mut flash, &mut superblock, 0), ["W 2.0 data 0 host"]);
+    let lines = write(&mut flash, &mut superblock, 4);
+    let expected = [
+        "R 0.1 data_gc",
+        "W 2.1 data 1 data_gc",
+        "R 0.2 data_gc",
+        "W 2.2 data 2 data_gc",
+        "R 0.3 data_gc",
+        "W 2.3 data 3 data_gc",
+        "E 0 data_gc",
+        "W 3.0 data 4 host",
+    ];
+    assert_eq!(lines, expected);
+    // The superblock that has the block may go on in it, and with all of it dead it is erased for the next.
+    for lpn in [5, 6, 7] {
+        assert_eq!(write(&mut flash, &mut superblock, lpn).len(), 1);
+    }
+    assert_eq!(write(&mut flash, &mut superblock, 4), ["E 1 data_gc", "W 4.0 data 4 host"]);
+    superblock.audit(&mut flash).unwrap();
+}
+
+#[test]
+fn greedy_takes_the_block_from_the_superblock_with_the_fewest_live_pages() {
+    for (reclaim, erased) in [("lru", "E 0 data_gc"), ("greedy", "E 1 data_gc")] {
+        let pairs = [("logical-blocks", "1"), ("slots", "4"), ("update-blocks", "2"), ("reclaim", reclaim)];
+        let (mut flash, mut superblock) = device(10, 12, &settings(&pairs));
+        for lpn in [0, 1, 2, 3, 4, 4, 4, 4, 8, 9, 10, 11, 0, 4] {
+            write(&mut flash, &mut superblock, lpn);
+        }
+        let lines = write(&mut flash, &mut superblock, 8);
+        assert!(lines.iter().any(|line| line == erased), "{reclaim}: {lines:?}");
+    }
+}
+
+/// With no block to spare each block that a superblock takes is one that another gives back, by at most as many
+/// collections as it has blocks.
+#[test]
+fn giving_a_block_back_takes_no_more_collections_than_the_superblock_has_blocks() {
+    for maps in ["spare", "pages"] {
+        let pairs = [("logical-blocks", "3"), ("slots", "6"), ("maps", maps)];
+        let (mut flash, mut superblock) = device(if maps == "spare" { 20 } else { 24 }, 72, &settings(&pairs));
+        let mut rng = Rng::new(3);
+        for round in 0..4000 {
+            let before = superblock.counters;
+            let lpn = if round < 72 { round } else { rng.below(72) as u32 };
+            write(&mut flash, &mut superblock, lpn);
+            let Counters { victims, reclaims, copies, .. } = superblock.counters;
+            let reclaims = reclaims - before.reclaims;
+            assert!(reclaims <= 1, "{reclaims} in round {round}");
+            // Beside it one block of the superblock that is written to, and one that is all dead.
+            assert!(victims - before.victims <= reclaims * 6 + 2, "round {round}");
+            assert!(copies - before.copies <= (reclaims + 1) * 12, "round {round}");
+        }
+        assert!(superblock.counters.reclaims > 500, "{:?}", superblock.counters);
+        superblock.audit(&mut flash).unwrap();
+    }
+}
+
+/// A bit flipped in a spare area made a map name another page; a superblock then collected, for ever, a block whose
+/// live pages no map named.
+#[test]
+#[should_panic(expected = "in the maps of superblock 0, and live ones")]
+fn a_map_that_misses_a_live_page_is_noticed_by_the_next_collection() {
+    let settings = settings(&[("logical-blocks", "1"), ("slots", "3"), ("leaf", "2"), ("cache-maps", "0")]);
+    let (mut flash, mut superblock) = device(3, 4, &settings);
+    for lpn in [0, 1, 2, 3, 0] {
+        write(&mut flash, &mut superblock, lpn);
+    }
+    // The newest page has the directory: two entries of four bits, behind three blocks of two bits. The second is made
+    // to name another page than the newest leaf of pages 2 and 3.
+    let newest = superblock.ppn(0, superblock.heads[0]);
+    flash.inner_mut().inner_mut().flip_spare_bit(newest, 8 + 4);
+    for lpn in [0; 8] {
+        write(&mut flash, &mut superblock, lpn);
+    }
+}
+
 /// What a cut in a collection left is given up, however often that happens.
 #[test]
 fn collections_cut_short_use_up_no_block() {
-    let settings = settings(&[("logical-blocks", "2"), ("slots", "4"), ("cache-maps", "2")]);
-    let (mut flash, mut superblock) = device(12, 32, &settings);
-    let mut lpn = 0;
-    for round in 0..300u64 {
-        flash.inner_mut().arm(CutPoint { command: 2 + round % 5, face: (round % 4) as u8 }, round);
-        let end = (0..10).try_for_each(|_| {
-            lpn = (lpn + 7) % 32;
-            superblock.write(&mut flash, Lpn(lpn), &round)
-        });
-        match end {
-            Ok(()) | Err(Error::Flash(Fault(FaultKind::PowerLost))) => {}
-            end => panic!("round {round}: {end:?}"),
+    let modes: [&[(&str, &str)]; 4] = [
+        &[],
+        &[("maps", "pages")],
+        &[("maps", "pages"), ("update-blocks", "1")],
+        &[("wear-levelling", "static"), ("wear-threshold", "1"), ("free-order", "least-worn")],
+    ];
+    for mode in modes {
+        let pairs = [&[("logical-blocks", "2"), ("slots", "4"), ("cache-maps", "2")], mode].concat();
+        let settings = settings(&pairs);
+        let (mut flash, mut superblock) = device(if settings.word("maps") == "pages" { 14 } else { 12 }, 32, &settings);
+        let mut lpn = 0;
+        for round in 0..300u64 {
+            flash.inner_mut().arm(CutPoint { command: 2 + round % 5, face: (round % 4) as u8 }, round);
+            let end = (0..10).try_for_each(|_| {
+                lpn = (lpn + 7) % 32;
+                superblock.write(&mut flash, Lpn(lpn), &round)
+            });
+            match end {
+                Ok(()) | Err(Error::Flash(Fault(FaultKind::PowerLost))) => {}
+                end => panic!("{mode:?}, round {round}: {end:?}"),
+            }
+            flash.inner_mut().arm(CutPoint { command: round % 2, face: (round % 6) as u8 % 4 }, round);
+            let _ = Superblock::mount(&mut flash, 32, &settings).unwrap();
+            flash.inner_mut().restart();
+            superblock = Superblock::mount(&mut flash, 32, &settings).unwrap().unwrap().0;
+            superblock.audit(&mut flash).unwrap();
         }
-        flash.inner_mut().arm(CutPoint { command: round % 2, face: (round % 6) as u8 % 4 }, round);
-        let _ = Superblock::mount(&mut flash, 32, &settings).unwrap();
-        flash.inner_mut().restart();
-        superblock = Superblock::mount(&mut flash, 32, &settings).unwrap().unwrap().0;
-        superblock.audit(&mut flash).unwrap();
+    }
+}
+
+/// A mount finds in which slots blocks are by the map pages, and restores what these lacked: no more than the maps that
+/// were in RAM. Afterwards nothing is left to restore.
+#[test]
+fn a_mount_restores_the_maps_that_were_in_ram() {
+    let pairs = [("logical-blocks", "2"), ("slots", "5"), ("maps", "pages"), ("cache-maps", "3")];
+    let settings = settings(&pairs);
+    let (mut flash, mut superblock) = device(24, 64, &settings);
+    let mut rng = Rng::new(9);
+    for round in 0..600 {
+        write(&mut flash, &mut superblock, if round < 64 { round } else { rng.below(64) as u32 });
+    }
+    let dirty = (0..16).filter(|&lbn| superblock.cache.get(lbn).is_some_and(|map| map.dirty)).count() as u64;
+    let (mut mounted, report) = Superblock::mount(&mut flash, 64, &settings).unwrap().unwrap();
+    assert!(dirty > 0 && report.restored > 0 && report.restored <= dirty * 4, "{dirty} maps, {report:?}");
+    mounted.audit(&mut flash).unwrap();
+    for lpn in 0..64 {
+        assert_eq!(mounted.read(&mut flash, Lpn(lpn)).unwrap(), Some(&u64::from(lpn)));
+    }
+}
+
+#[test]
+fn data_survives_everything_in_every_variant() {
+    let g = Geometry { dies: 2, blocks_per_die: 14, pages_per_block: 8, page_bytes: 512, ..Geometry::default() };
+    for maps in ["spare", "pages"] {
+        for mode in ["off", "swap", "static", "bet"] {
+            for (budget, maps_in_ram, n) in [("0", "1", "3"), ("2", "3", "1")] {
+                let pairs = [
+                    ("maps", maps),
+                    ("wear-levelling", mode),
+                    ("wear-threshold", "2"),
+                    ("bet-threshold", "2"),
+                    ("update-blocks", budget),
+                    ("cache-maps", maps_in_ram),
+                    ("logical-blocks", n),
+                    ("durable-trim", "on"),
+                ];
+                torture::<Superblock>(PARAMETERS, &pairs, g.checked().unwrap(), 150, 800);
+            }
+        }
+    }
+}
+
+/// One page in ten is written all the time: without levelling most blocks keep their first data for ever.
+#[test]
+fn wear_stays_even_under_skewed_writes() {
+    for maps in ["spare", "pages"] {
+        let spread = |mode| {
+            let pairs = [
+                ("maps", maps),
+                ("wear-levelling", mode),
+                ("wear-threshold", "4"),
+                ("bet-threshold", "2"),
+                ("free-order", "least-worn"),
+            ];
+            let (mut flash, mut superblock) = device(40, 112, &settings(&pairs));
+            let mut rng = Rng::new(7);
+            for time in 0..20_000 {
+                let lpn = if time < 112 { time } else { rng.below(11) as u32 };
+                superblock.write(&mut flash, Lpn(lpn), &0).unwrap();
+                flash.take();
+            }
+            superblock.audit(&mut flash).unwrap();
+            let counts = superblock.pool.blocks.erase_counts();
+            counts.iter().max().unwrap() - counts.iter().min().unwrap()
+        };
+        let off = spread("off");
+        assert!(off > 150, "{off}");
+        for mode in ["swap", "static", "bet"] {
+            let spread = spread(mode);
+            assert!(spread < off / 2, "{mode}: {spread}, without it {off}");
+        }
     }
 }
 
@@ -133,4 +368,11 @@ fn a_device_that_does_not_fit_is_refused_with_the_sum() {
     let mlc = Geometry { page_bytes: 2048, oob_bytes: 64, pages_per_block: 128, bits_per_cell: 2, ..geometry(9) };
     let error = refusal(mlc.checked().unwrap(), 128, &[]);
     assert!(error.key == "spare-layout" && error.what.contains("a spare area has 64"), "{error}");
+    // With map pages it fits, and needs blocks for them.
+    assert_eq!(refusal(mlc.checked().unwrap(), 1024, &[("maps", "pages")]).key, "spare");
+    let error = refusal(mlc.checked().unwrap(), 128, &[("maps", "pages"), ("logical-blocks", "8"), ("slots", "10")]);
+    assert!(error.key == "maps" && error.what.contains("takes 2088 B"), "{error}");
+    assert_eq!(refusal(geometry(40), 64, &[("maps", "pages"), ("cache-maps", "0")]).key, "cache-maps");
+    let error = refusal(geometry(9), 24, &[("logical-blocks", "1"), ("update-blocks", "3")]);
+    assert!(error.key == "update-blocks" && error.fix.starts_with("choose 1 to 2"), "{error}");
 }

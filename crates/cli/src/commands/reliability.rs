@@ -1,0 +1,441 @@
+//! `ftlab reliability`: bit errors over a chip's life, and the codes that bear them.
+//!
+//! Everything is refused before anything is printed: codes that do not exist or do not fit beside the page's metadata,
+//! ages at which the model says nothing, each with the sum that shows it. Results are computed once, as data
+//! ([`Findings`]), of which the tables and the JSON are two faces.
+
+use super::Ended;
+use super::experiment::{device_fields, device_spec};
+use crate::args::{LatencyProfile, ProgramMode, ReliabilityArgs, Retention};
+use crate::error::CliError;
+use crate::output;
+use crate::render::table::{align, new_table, trimmed, wrap};
+use crate::units;
+use ::reliability::cells::{self, Age, Cells, Mode, PageType};
+use ::reliability::latency::{self, FrameErrors, Profile, ReadCost, ReadParts, ReadTiming};
+use ::reliability::{Code, CodeSpec, trial};
+use flash::device::{CellKind, Device};
+use serde_json::{Map, Value, json};
+use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Version of the JSON.
+const SCHEMA: u32 = 1;
+
+/// What a scheme keeps in a page's spare area: kind and marks, address, version, program number, checksum, with room.
+const METADATA_BYTES: usize = 32;
+
+/// Raw bit error rate beyond which states overlap so far that read levels would have to move.
+const MOST_RBER: f64 = 0.05;
+
+/// Bytes of data that the device of the sums exports; nothing here depends on it.
+const CAPACITY: u64 = 1 << 30;
+
+/// One code on the device.
+struct Fitted {
+    spec: CodeSpec,
+    parity_bytes: usize,
+    cost: ReadCost,
+}
+
+/// What becomes of pages of one mode at one age.
+struct Finding {
+    mode: Mode,
+    age: Age,
+    retention: Retention,
+    /// Of the page types, in their order, and the mean.
+    rber: [f64; 3],
+    program_ns: u64,
+}
+
+struct Findings {
+    device: Device,
+    endurance: u32,
+    profile: Profile,
+    codes: Vec<Fitted>,
+    pages: Vec<Finding>,
+}
+
+/// Prints what the arguments ask for.
+///
+/// # Errors
+/// A device without cells of two bits, a code that does not fit, an age beyond the model, an unwritable file.
+pub(super) fn reliability(args: &ReliabilityArgs, stdout: &mut dyn Write) -> Result<Ended, CliError> {
+    if args.constants {
+        return crate::print(stdout, &constants()).map(|()| Ended::Done);
+    }
+    if let Some(path) = &args.alist {
+        return alist(&args.code, path, stdout);
+    }
+    if let Some(path) = &args.derive_latencies {
+        return derive(args, path, stdout);
+    }
+    let findings = find(args)?;
+    if let Some(path) = &args.json {
+        let mut text = serde_json::to_string_pretty(&findings.json()).map_err(CliError::new)?;
+        text.push('\n');
+        output::write_file(path, text.as_bytes())?;
+    }
+    crate::print(stdout, &findings.tables()).map(|()| Ended::Done)
+}
+
+fn find(args: &ReliabilityArgs) -> Result<Findings, CliError> {
+    let device = device_spec(Some(&args.device))?.build(Some(CAPACITY)).map_err(CliError::new)?;
+    let name = &device.name;
+    if device.geometry.bits_per_cell != CellKind::Mlc.bits() {
+        return Err(CliError::new(format_args!(
+            "{name} has {} cells; the model knows MLC cells, of two bits: take an MLC device, such as \
+             mlc-mt29f64g08cbaaa (ftlab devices lists them)",
+            CellKind::ALL[device.geometry.bits_per_cell as usize - 1].name()
+        )));
+    }
+    let endurance = device.endurance.ok_or_else(|| {
+        CliError::new(format_args!(
+            "{name} does not say how many erases a block endures: add it, as in \
+                                    --device {name}:endurance=3000"
+        ))
+    })?;
+    let profile = match args.profile {
+        LatencyProfile::Derived => Profile::Derived,
+        LatencyProfile::Paper => Profile::Paper,
+    };
+    let specs = if args.code.is_empty() { default_codes(&device) } else { args.code.clone() };
+    let codes = specs.iter().map(|&spec| fit(&device, profile, spec)).collect::<Result<_, _>>()?;
+    let cycles = if args.pe_cycles.is_empty() { vec![0, endurance / 2, endurance] } else { args.pe_cycles.clone() };
+    let modes: &[Mode] = match args.mode {
+        ProgramMode::Normal => &[Mode::Normal],
+        ProgramMode::LowCost => &[Mode::LowCost],
+        ProgramMode::Both => &Mode::ALL,
+    };
+    let mut pages = Vec::new();
+    for &mode in modes {
+        for &pe_cycles in &cycles {
+            for &retention in &args.retention {
+                let age = Age { pe_cycles, endurance, retention_h: retention.0, reads: args.reads };
+                pages.push(age_pages(&device, profile, mode, age, retention)?);
+            }
+        }
+    }
+    Ok(Findings { device, endurance, profile, codes, pages })
+}
+
+/// The usual BCH code, and the strongest LDPC code that was tried and fits.
+fn default_codes(device: &Device) -> Vec<CodeSpec> {
+    let fits = |spec: &CodeSpec| fit(device, Profile::Derived, *spec).is_ok();
+    let bch = trial::CODES[0];
+    // Weakest first.
+    let ldpc = trial::CODES.into_iter().rfind(|spec| spec.family() == "ldpc" && fits(spec));
+    std::iter::once(bch).chain(ldpc).collect()
+}
+
+/// A code, if its parity fits into the spare area beside the metadata.
+fn fit(device: &Device, profile: Profile, spec: CodeSpec) -> Result<Fitted, CliError> {
+    let geometry = &device.geometry;
+    let at_code = |error: CliError| error.within(format_args!("--code {spec}"));
+    let timing = ReadTiming {
+        read_ns: device.timing.read_ns,
+        transfer_ns: device.timing.page_transfer_ns,
+        page_bytes: geometry.page_bytes as usize,
+    };
+    let code = spec.build().map_err(|error| at_code(CliError::new(error)))?;
+    let parity_bytes = code.parity_bytes();
+    let frames = timing.page_bytes.div_ceil(spec.data_bytes());
+    let (needed, spare) = (frames * parity_bytes + METADATA_BYTES, geometry.oob_bytes as usize);
+    if needed > spare {
+        let room = spare.saturating_sub(METADATA_BYTES) / frames;
+        return Err(at_code(CliError::new(format_args!(
+            "{frames} frames x {parity_bytes} bytes of parity + {METADATA_BYTES} of metadata = {needed} bytes, more \
+             than the {spare} spare bytes of a page of {}: take a code with at most {room} bytes of parity for {} of \
+             data, or a device with more (--device {0}:oob={needed})",
+            device.name,
+            spec.data_bytes()
+        ))));
+    }
+    let cost = ReadCost::new(profile, timing, spec).map_err(|error| at_code(CliError::new(error)))?;
+    Ok(Fitted { spec, parity_bytes, cost })
+}
+
+fn age_pages(
+    device: &Device,
+    profile: Profile,
+    mode: Mode,
+    age: Age,
+    retention: Retention,
+) -> Result<Finding, CliError> {
+    let most = Age::MOST_LIVES * age.endurance;
+    if age.pe_cycles > most {
+        return Err(CliError::new(format_args!(
+            "--pe-cycles {}: the model holds up to {} x the endurance of {} = {most} cycles",
+            age.pe_cycles,
+            Age::MOST_LIVES,
+            age.endurance
+        )));
+    }
+    if age.retention_h > Age::MOST_RETENTION_H {
+        return Err(CliError::new(format_args!(
+            "--retention {retention}: the model holds up to {}",
+            Retention(Age::MOST_RETENTION_H)
+        )));
+    }
+    if age.reads > Age::MOST_READS {
+        return Err(CliError::new(format_args!(
+            "--reads {}: the model holds up to {}",
+            age.reads,
+            units::whole(Age::MOST_READS)
+        )));
+    }
+    let cells = Cells::new(mode, &age);
+    let [lsb, msb] = PageType::ALL.map(|page| cells.page_rber(page));
+    let mean = cells.rber();
+    if mean > MOST_RBER {
+        return Err(CliError::new(format_args!(
+            "{} programs, {} cycles, {retention}, {} reads: the raw bit error rate is ({} LSB + {} MSB) / 2 = {}, \
+             beyond the model's {MOST_RBER}: take fewer cycles, a shorter time or fewer reads",
+            mode.name(),
+            age.pe_cycles,
+            age.reads,
+            units::number(lsb),
+            units::number(msb),
+            units::number(mean)
+        )));
+    }
+    let program_ns = profile.program_ns(mode, device.timing.program_ns);
+    Ok(Finding { mode, age, retention, rber: [lsb, msb, mean], program_ns })
+}
+
+impl Fitted {
+    /// Uncorrectable bits, failing frames and the read, of pages with this error rate.
+    fn at(&self, rber: f64) -> (Option<FrameErrors>, Option<FrameErrors>, Option<ReadParts>) {
+        (self.cost.frame_errors(rber), self.cost.uber(rber), self.cost.parts(rber))
+    }
+}
+
+/// A rate as shown: two digits, a bound with its sign.
+fn shown(errors: Option<FrameErrors>) -> String {
+    match errors {
+        None => "-".to_owned(),
+        Some(FrameErrors::Rate(rate)) if rate < 1e-99 => "<1e-99".to_owned(),
+        Some(FrameErrors::Rate(rate)) => format!("{rate:.1e}"),
+        Some(FrameErrors::AtMost(rate)) => format!("<{rate:.1e}"),
+    }
+}
+
+fn us(ns: u64) -> f64 {
+    ns as f64 / 1e3
+}
+
+impl Findings {
+    fn tables(&self) -> String {
+        let Findings { device, endurance, profile, .. } = self;
+        let geometry = &device.geometry;
+        let mut text = format!(
+            "{}: pages of {} + {} bytes, endurance {} cycles, latencies {}\n",
+            device.name,
+            geometry.page_bytes,
+            geometry.oob_bytes,
+            units::whole(u64::from(*endurance)),
+            profile.name()
+        );
+        text += &wrap(
+            "assumed: Voltages, and how wear, time and reads widen them (--constants lists all, with sources).",
+            "  ",
+        );
+        for fitted in &self.codes {
+            text.push('\n');
+            text += &wrap(&self.heading(fitted), "  ");
+            text += &self.table(fitted);
+        }
+        text.push('\n');
+        text += &wrap(
+            "A read of - counts as uncorrectable. A rate with < is a bound: no frame failed in the trials, or the \
+             number is too small to matter. Error rates between two of the trials count as the higher.",
+            "",
+        );
+        text
+    }
+
+    fn heading(&self, fitted: &Fitted) -> String {
+        let frames = fitted.cost.frames();
+        format!(
+            "{}: {frames} frames x {} bytes of parity + {METADATA_BYTES} of metadata = {} of {} spare bytes; bears a \
+             raw bit error rate of {:.1e}",
+            fitted.spec,
+            fitted.parity_bytes,
+            frames as usize * fitted.parity_bytes + METADATA_BYTES,
+            self.device.geometry.oob_bytes,
+            fitted.cost.limit()
+        )
+    }
+
+    fn table(&self, fitted: &Fitted) -> String {
+        let mut table = new_table();
+        table.set_header([
+            "program\n",
+            "P/E\ncycles",
+            "kept\nfor",
+            "program\nµs",
+            "RBER\nLSB",
+            "RBER\nMSB",
+            "RBER\nmean",
+            "failing\nframes",
+            "\nUBER",
+            "sensing\nlevels",
+            "read\nµs",
+        ]);
+        for page in &self.pages {
+            let [lsb, msb, mean] = page.rber;
+            let (frames, uber, read) = fitted.at(mean);
+            table.add_row([
+                page.mode.name().to_owned(),
+                units::whole(u64::from(page.age.pe_cycles)),
+                page.retention.to_string(),
+                units::number(us(page.program_ns)),
+                format!("{lsb:.1e}"),
+                format!("{msb:.1e}"),
+                format!("{mean:.1e}"),
+                shown(frames),
+                shown(uber),
+                read.map_or_else(|| "-".to_owned(), |read| read.levels.to_string()),
+                read.map_or_else(|| "-".to_owned(), |read| units::number(us(read.latency_ns()))),
+            ]);
+        }
+        align(&mut table, 1);
+        trimmed(&table)
+    }
+
+    fn json(&self) -> Value {
+        let number = |constant: &cells::Constant| {
+            json!({
+                "name": constant.name, "value": constant.number.value, "unit": constant.unit,
+                "origin": constant.number.origin.name(), "source": constant.number.why,
+            })
+        };
+        let codes: Vec<Value> = self
+            .codes
+            .iter()
+            .map(|fitted| {
+                json!({
+                    "code": fitted.spec.to_string(), "frames": fitted.cost.frames(),
+                    "data_bytes": fitted.spec.data_bytes(), "parity_bytes": fitted.parity_bytes,
+                    "max_rber": fitted.cost.limit(),
+                })
+            })
+            .collect();
+        json!({
+            "schema": SCHEMA,
+            "ftlab": env!("CARGO_PKG_VERSION"),
+            "device": device_fields(&self.device),
+            "profile": self.profile.name(),
+            "metadata_bytes": METADATA_BYTES,
+            "constants": cells::CONSTANTS.iter().chain(latency::CONSTANTS).map(number).collect::<Vec<_>>(),
+            "codes": codes,
+            "results": self.pages.iter().map(|page| self.page_json(page)).collect::<Vec<_>>(),
+        })
+    }
+
+    fn page_json(&self, page: &Finding) -> Value {
+        let [lsb, msb, mean] = page.rber;
+        let codes: Vec<Value> = self
+            .codes
+            .iter()
+            .map(|fitted| {
+                let (frames, uber, read) = fitted.at(mean);
+                let mut fields = Map::new();
+                fields.insert("code".to_owned(), json!(fitted.spec.to_string()));
+                // Keys that do not apply are absent: a rate is known or bounded, a read possible or not.
+                for (key, errors) in [("frame_error_rate", frames), ("uber", uber)] {
+                    match errors {
+                        Some(FrameErrors::Rate(rate)) => fields.insert(key.to_owned(), json!(rate)),
+                        Some(FrameErrors::AtMost(rate)) => fields.insert(format!("{key}_at_most"), json!(rate)),
+                        None => None,
+                    };
+                }
+                fields.insert("correctable".to_owned(), json!(read.is_some()));
+                if let Some(read) = read {
+                    let parts = json!({
+                        "total": us(read.latency_ns()), "sense": us(read.sense_ns), "transfer": us(read.transfer_ns),
+                        "decode": us(read.decode_ns),
+                    });
+                    fields.insert("read_us".to_owned(), parts);
+                    fields.insert("sensing_levels".to_owned(), json!(read.levels));
+                }
+                Value::Object(fields)
+            })
+            .collect();
+        json!({
+            "mode": page.mode.name(), "pe_cycles": page.age.pe_cycles, "retention_hours": page.age.retention_h,
+            "reads": page.age.reads, "program_us": us(page.program_ns),
+            "rber": {"lsb": lsb, "msb": msb, "mean": mean}, "codes": codes,
+        })
+    }
+}
+
+/// Every constant of the model with its source.
+fn constants() -> String {
+    let mut table = new_table();
+    table.set_header(["constant", "value", "unit", "from", "source or reason"]);
+    for constant in cells::CONSTANTS.iter().chain(latency::CONSTANTS) {
+        let value = if constant.number.value < 1e-3 {
+            format!("{:e}", constant.number.value)
+        } else {
+            ((constant.number.value * 1e4).round() / 1e4).to_string()
+        };
+        table.add_row([constant.name, &value, constant.unit, constant.number.origin.name(), constant.number.why]);
+    }
+    align(&mut table, 5);
+    trimmed(&table)
+}
+
+/// Writes the matrix of the one LDPC code that is named.
+fn alist(codes: &[CodeSpec], path: &Path, stdout: &mut dyn Write) -> Result<Ended, CliError> {
+    let [spec] = codes else {
+        return Err(CliError::new("--alist writes the matrix of one code: add --code ldpc:parity=192,data=4096"));
+    };
+    let Code::Ldpc(code) = spec.build().map_err(|error| CliError::new(error).within(format_args!("--code {spec}")))?
+    else {
+        return Err(CliError::new(format_args!("--alist: {spec} is no LDPC code and has no sparse matrix")));
+    };
+    output::write_file(path, code.alist().as_bytes())?;
+    let told = format!(
+        "{}: {} checks of {} bits, {} of them parity, circulants of {}\n",
+        path.display(),
+        units::whole(8 * code.parity_bytes() as u64),
+        units::whole(code.codeword_bits() as u64),
+        units::whole(8 * code.parity_bytes() as u64),
+        code.circulant()
+    );
+    crate::print(stdout, &told).map(|()| Ended::Done)
+}
+
+/// Runs all trials, side by side, and writes the table.
+fn derive(args: &ReliabilityArgs, path: &Path, stdout: &mut dyn Write) -> Result<Ended, CliError> {
+    output::probe(path)?;
+    let (frames, seed) = (args.frames.unwrap_or(trial::FRAMES), args.seed.unwrap_or(trial::SEED));
+    let plan = trial::plan();
+    let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let (next, rows) = (AtomicUsize::new(0), Mutex::new(vec![String::new(); plan.len()]));
+    std::thread::scope(|scope| {
+        for _ in 0..threads.min(plan.len()) {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(&(code, rber, levels)) = plan.get(index) else { break };
+                    let row = trial::run(code, rber, levels, frames, seed).row();
+                    rows.lock().unwrap_or_else(PoisonError::into_inner)[index] = row;
+                }
+            });
+        }
+    });
+    let rows = rows.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let text = format!("{}\n{}\n", trial::HEADER, rows.join("\n"));
+    output::write_file(path, text.as_bytes())?;
+    let told = format!(
+        "{}: {} trials of {} frames, seed {seed}\n",
+        path.display(),
+        rows.len(),
+        units::whole(u64::from(frames))
+    );
+    crate::print(stdout, &told).map(|()| Ended::Done)
+}

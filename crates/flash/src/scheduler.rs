@@ -1,0 +1,577 @@
+//! Commands that queue: placement in time by events.
+//!
+//! [`Timeline`](crate::Timeline) by itself places a command the moment it is issued: whatever is issued later comes
+//! later on its die. With a [`Scheduler`] it only enters commands into queues, and time passes from event to event: a
+//! die whose cells are through, a channel whose transfer is over. What a die does next is decided when it can do
+//! something, among all that waits for it then. So a read that arrives late may overtake a program that was issued
+//! before it, and even interrupt one.
+//!
+//! # When a request reaches the scheme
+//!
+//! Schemes remain straight-line code that runs at once. A request's function runs at the very instant of its arrival:
+//! everything that ended up to then has been dealt with, and nothing that ends later. In an open loop arrivals are
+//! given. In a closed loop a request arrives when one that is under way ends, so time must first pass to that end.
+//! Function is therefore ahead of the flash by the requests under way, never by more.
+//!
+//! This is what a controller does: it takes a request from the host's queue, looks into its map, allocates pages,
+//! changes the map, and hands commands to the dies' queues; what it decides can depend on all it has decided before,
+//! and not on when the flash is through. What a scheme reads from flash (a translation page, say) it has in hand too
+//! early, but it decides nothing from it that it would not decide when the read has ended, because all that lies
+//! between are decisions of other requests, and these a firmware must put in the order of arrival as well, by locking
+//! what the first is still waiting for. In time they wait: every command of a chain waits for the one before.
+//!
+//! # Dependences
+//!
+//! The commands of a page follow one another, as do the stages of collections and batches
+//! ([`Flash::chain`](crate::Flash::chain)); pages of a request run beside each other. These are edges of a graph
+//! (`graph`), whose nodes are commands, requests and joins. Then there is what the chip demands. Every die has a queue
+//! of commands in the order of issue, which start in this order: its head waits for what it depends on, and all behind
+//! it wait for the head. That is first come, first served, and exactly what `Timeline` places at once (a test holds the
+//! two against each other, command for command).
+//!
+//! Under [`Policy::ReadFirst`] and [`Policy::Suspend`] the reads that a host is waiting for (causes host and
+//! translation load) stay out of this queue. They start as soon as they depend on nothing and the die can read, in the
+//! order in which they became ready. Two rules keep the data right:
+//!
+//! - A read of a page whose program is still in the queue waits for that program. (A controller could serve it from its
+//!   buffer. Then the command that the scheme issued, and that every count has, would take no time.)
+//! - An erase waits for the reads of its block that were issued before it.
+//!
+//! All edges and both rules lead from a command to one that was issued before it, and so does the queue. There is no
+//! cycle, and something can always start.
+//!
+//! # Dies and channels
+//!
+//! A read works in the cells, waits for the channel, and is transferred; a program is transferred, then works in the
+//! cells; an erase needs no channel. A die has cells and a page register; without more features one command holds both.
+//! A channel carries one transfer at a time and takes up the transfers that ask for it in the order of asking, those of
+//! urgent reads first where reads go first. A program that has not got the channel yet steps back for an urgent read.
+//! ([`Bus::Backlog`] is the simpler channel of `Timeline`, for the comparison of the two.)
+//!
+//! [`Features`] of the device, each off unless the device has it:
+//!
+//! - **suspend** (with [`Policy::Suspend`]): an urgent read stops a program or an erase on its die after a latency. The
+//!   rest is done when no urgent read is left, with an overhead. A command is stopped a bounded number of times, and
+//!   not when it ends sooner than it could be stopped.
+//! - **multi-plane**: when a command starts, commands of the same kind to other planes that could start as well join
+//!   it: transfers add up, cell times run together. All of them end with the last.
+//! - **copy-back**: a copy within a plane is one command of the die that transfers nothing.
+//! - **cache read**: a read's data move from the cells to the register, and the cells begin the next read while the
+//!   register is being transferred. **cache program**: while the cells program, the register takes the next page in the
+//!   queue.
+//!
+//! # Instants
+//!
+//! Times are whole nanoseconds. What ends or arrives at one instant is dealt with before anything is chosen at it,
+//! events in the order of their parts (dies, then channels), choices in the order in which dies came to have one. So a
+//! run is the same wherever it runs.
+
+mod clock;
+mod dies;
+mod graph;
+#[cfg(test)]
+mod tests;
+
+use crate::device::{Features, MultiPlane, Suspend};
+use crate::medium::Enter;
+use crate::{Block, Cause, Chain, Geometry, Op, Ppn};
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+use clock::{Clock, NEVER};
+use dies::{Channel, Die};
+use graph::{Graph, NONE, Role, Token};
+
+/// Who goes first on a die.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Policy {
+    /// Whoever was issued first.
+    InOrder,
+    /// The host's reads before everything else that has not begun.
+    ReadFirst,
+    /// The host's reads also before programs and erases that have begun.
+    Suspend,
+}
+
+/// How transfers share a channel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Bus {
+    /// As [`Timeline`](crate::Timeline) reckons: by the sum of the transfers of all that was issued.
+    Backlog,
+    /// One at a time, in the order in which they ask.
+    Arbitrated,
+}
+
+/// How commands queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Scheduling {
+    /// Who goes first.
+    pub policy: Policy,
+    /// How transfers share a channel.
+    pub bus: Bus,
+    /// What the chips can do.
+    pub features: Features,
+}
+
+/// A request that has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Finished {
+    /// What [`Scheduler::submit`] was told.
+    pub tag: u32,
+    /// Start of its first command; the arrival, if a page of it needed none.
+    pub start_ns: u64,
+    /// End of the last that it waits for.
+    pub end_ns: u64,
+}
+
+/// How much the parts of the device worked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Busy {
+    /// The dies together.
+    pub dies_ns: u64,
+    /// The channels together: transfers.
+    pub channels_ns: u64,
+    /// Programs and erases that were interrupted, each time.
+    pub suspends: u64,
+}
+
+/// A command as it is issued.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Work {
+    pub(crate) op: Op,
+    pub(crate) cause: Cause,
+    pub(crate) block: Block,
+    /// The page; of an erase the block's first.
+    pub(crate) ppn: Ppn,
+    pub(crate) cell_ns: u64,
+    pub(crate) transfer_ns: u64,
+}
+
+/// What a node knows that is a command, or a request.
+#[derive(Clone, Copy, Debug)]
+struct Command {
+    op: Op,
+    /// Whether it is a read that the host waits for, under a policy that cares.
+    urgent: bool,
+    /// How often it was interrupted.
+    suspends: u32,
+    die: u32,
+    block: Block,
+    ppn: Ppn,
+    /// Times in the cells and on the channel: of a command that others have joined, of all of them.
+    cell_ns: u64,
+    transfer_ns: u64,
+    /// With [`Bus::Backlog`], when the channel is through with it at the earliest.
+    backlog_ns: u64,
+    /// Neighbours in the queue that it stands in.
+    next: u32,
+    previous: u32,
+    /// The next of those that have joined it.
+    joined: u32,
+    /// The change of the same block that was issued before.
+    change_before: u32,
+    /// The request that it belongs to.
+    request: Token,
+    /// When it started; of a request, when the first of its commands did.
+    start_ns: u64,
+    /// Of a request: what its owner knows it by. Of a command: its number in the order of issue.
+    tag: u32,
+}
+
+impl Command {
+    const NOTHING: Command = Command {
+        op: Op::Read,
+        urgent: false,
+        suspends: 0,
+        die: 0,
+        block: Block(0),
+        ppn: Ppn(0),
+        cell_ns: 0,
+        transfer_ns: 0,
+        backlog_ns: 0,
+        next: NONE,
+        previous: NONE,
+        joined: NONE,
+        change_before: NONE,
+        request: 0,
+        start_ns: u64::MAX,
+        tag: 0,
+    };
+
+    fn is_read(&self) -> bool {
+        matches!(self.op, Op::Read | Op::OobRead)
+    }
+
+    fn is_program(&self) -> bool {
+        matches!(self.op, Op::Program | Op::PartialProgram)
+    }
+}
+
+/// What is under way in a block, where reads overtake.
+#[derive(Clone, Copy, Debug)]
+struct BlockState {
+    /// Urgent reads.
+    reads: u32,
+    /// Programs and partial programs, which end in the order of issue.
+    changes: u32,
+    last_change: u32,
+}
+
+/// The queues, and the time that they have reached.
+#[derive(Clone, Debug)]
+pub struct Scheduler {
+    scheduling: Scheduling,
+    geometry: Geometry,
+    graph: Graph,
+    dies: Vec<Die>,
+    channels: Vec<Channel>,
+    /// First the dies, then the channels.
+    clock: Clock,
+    now_ns: u64,
+    /// Dies and channels that may have something new to do at this instant.
+    changed_dies: Vec<u32>,
+    changed_channels: Vec<u32>,
+    /// Empty where nothing overtakes.
+    blocks: Vec<BlockState>,
+    /// The request that commands are issued for.
+    request: Token,
+    issued: u32,
+    finished: VecDeque<Finished>,
+    busy: Busy,
+    /// Start and end of every command by its number.
+    #[cfg(test)]
+    pub(crate) log: Vec<(u64, u64)>,
+}
+
+impl Scheduler {
+    /// Empty queues at time zero.
+    pub fn new(geometry: &Geometry, scheduling: Scheduling) -> Scheduler {
+        let dies = geometry.die_count();
+        let blocks = if scheduling.policy == Policy::InOrder { 0 } else { geometry.block_count() as usize };
+        Scheduler {
+            scheduling,
+            geometry: *geometry,
+            graph: Graph::new(),
+            dies: (0..dies).map(|die| Die::new(geometry.channel_of(crate::Die(die)))).collect(),
+            channels: vec![Channel::default(); geometry.channels as usize],
+            clock: Clock::new((dies + geometry.channels) as usize),
+            now_ns: 0,
+            changed_dies: Vec::with_capacity(dies as usize),
+            changed_channels: Vec::with_capacity(geometry.channels as usize),
+            blocks: vec![BlockState { reads: 0, changes: 0, last_change: NONE }; blocks],
+            request: 0,
+            issued: 0,
+            finished: VecDeque::new(),
+            busy: Busy::default(),
+            #[cfg(test)]
+            log: Vec::new(),
+        }
+    }
+
+    /// The time reached.
+    pub fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    /// Lets time pass until a request has ended, or to `by_ns`; the request. Requests are told in the order of their
+    /// ends.
+    pub fn next_finished(&mut self, by_ns: u64) -> Option<Finished> {
+        while self.finished.is_empty() {
+            if !self.step(by_ns) {
+                if by_ns < NEVER {
+                    self.now_ns = self.now_ns.max(by_ns);
+                }
+                break;
+            }
+        }
+        self.finished.pop_front()
+    }
+
+    /// Since when nothing is under way: lets time pass to that moment, unless it is after `by_ns`, or a request ends
+    /// before.
+    pub fn idle_since(&mut self, by_ns: u64) -> Option<u64> {
+        while self.graph.len() > 0 && self.finished.is_empty() && self.step(by_ns) {}
+        (self.graph.len() == 0 && self.finished.is_empty()).then_some(self.now_ns)
+    }
+
+    /// How much the parts have worked up to now.
+    pub fn busy(&self) -> Busy {
+        let working = self.dies.iter().filter_map(|die| die.busy_since_ns).map(|since| self.now_ns - since);
+        Busy { dies_ns: self.busy.dies_ns + working.sum::<u64>(), ..self.busy }
+    }
+
+    /// Lets time pass to `to_ns`. What ends by then has ended; what could start at that very instant has not, for more
+    /// may arrive.
+    fn advance(&mut self, to_ns: u64) {
+        debug_assert!(to_ns >= self.now_ns, "time goes forwards");
+        while self.step(to_ns) {}
+        self.now_ns = self.now_ns.max(to_ns);
+    }
+
+    /// Lets time pass until nothing is left to do.
+    pub fn run_out(&mut self) {
+        while self.step(NEVER) {}
+        assert_eq!(self.graph.len(), 0, "every command that was issued has ended");
+    }
+
+    /// Deals with the next event, or makes the choices of this instant if time is to pass beyond it. False if there is
+    /// nothing to do up to `to_ns`.
+    #[inline]
+    fn step(&mut self, to_ns: u64) -> bool {
+        let (next_ns, part) = self.clock.next();
+        if next_ns > self.now_ns {
+            let choices = !(self.changed_dies.is_empty() && self.changed_channels.is_empty());
+            if choices && to_ns > self.now_ns {
+                self.choose();
+                return true;
+            }
+            if next_ns > to_ns || next_ns == NEVER {
+                return false;
+            }
+            self.now_ns = next_ns;
+        }
+        match part.checked_sub(self.dies.len()) {
+            None => self.cells_done(part),
+            Some(channel) => self.transfer_done(channel),
+        }
+        true
+    }
+
+    /// A request arrives: the commands that follow are for it.
+    pub(crate) fn arrive(&mut self, now_ns: u64) {
+        self.advance(now_ns);
+        let request = self.graph.add(Role::Request, 1, Command::NOTHING);
+        self.request = self.graph.token(request);
+    }
+
+    /// A page of the request is done when `chain` has got so far.
+    pub(crate) fn page_end(&mut self, chain: Chain) {
+        let Some(request) = self.graph.find(self.request) else { return };
+        if self.graph.find(chain.from).is_some() {
+            self.graph.wait(request, chain.from);
+        } else {
+            self.graph.nodes[request as usize].command.start_ns = self.now_ns;
+        }
+    }
+
+    /// All pages of the request have been issued. It is known as `tag` when it has ended.
+    pub fn submit(&mut self, tag: u32) {
+        if let Some(request) = self.graph.find(self.request) {
+            self.graph.nodes[request as usize].command.tag = tag;
+            self.graph.release(request);
+            self.settle();
+        }
+        self.request = 0;
+    }
+
+    /// Issues a command.
+    pub(crate) fn issue(&mut self, chain: &mut Chain, work: Work) {
+        let Work { op, cause, block, ppn, cell_ns, transfer_ns } = work;
+        let die = self.geometry.die_of(block).0;
+        let reads_overtake = self.scheduling.policy != Policy::InOrder;
+        let urgent = reads_overtake
+            && matches!(op, Op::Read | Op::OobRead)
+            && matches!(cause, Cause::Host | Cause::TranslationLoad);
+        let mut backlog_ns = 0;
+        if self.scheduling.bus == Bus::Backlog && op != Op::Erase {
+            let backlog = &mut self.channels[self.dies[die as usize].channel as usize].backlog_ns;
+            *backlog = (*backlog).max(self.now_ns) + transfer_ns;
+            backlog_ns = *backlog;
+        }
+        let command = Command {
+            op,
+            urgent,
+            die,
+            block,
+            ppn,
+            cell_ns,
+            transfer_ns,
+            backlog_ns,
+            request: self.request,
+            tag: self.issued,
+            ..Command::NOTHING
+        };
+        self.issued = self.issued.wrapping_add(1);
+        #[cfg(test)]
+        self.log.push((0, 0));
+        let place = self.graph.add(Role::Command, 0, command);
+        self.graph.wait(place, chain.from);
+        if reads_overtake {
+            self.keep_data_right(place);
+        }
+        if !urgent {
+            self.push_back(place);
+        } else if self.graph.nodes[place as usize].waits == 0 {
+            self.push_urgent(place);
+        }
+        self.touch_die(die);
+        let token = self.graph.token(place);
+        if chain.serial {
+            chain.from = token;
+        } else if let Some(join) = self.graph.find(chain.end) {
+            self.graph.wait(join, token);
+        }
+    }
+
+    /// Issues a copy: its two halves follow one another, also where commands are independent.
+    pub(crate) fn issue_copy(&mut self, chain: &mut Chain, read: Work, program: Work) {
+        let g = &self.geometry;
+        let within_plane =
+            g.die_of(read.block) == g.die_of(program.block) && g.plane_of(read.block) == g.plane_of(program.block);
+        if self.scheduling.features.copy_back && within_plane {
+            let cell_ns = read.cell_ns + program.cell_ns;
+            return self.issue(chain, Work { cell_ns, transfer_ns: 0, ..program });
+        }
+        let mut own = Chain::of_page(chain.from);
+        self.issue(&mut own, read);
+        if chain.serial {
+            *chain = own;
+            self.issue(chain, program);
+        } else {
+            let end = chain.end;
+            self.issue(&mut own, program);
+            if let Some(join) = self.graph.find(end) {
+                self.graph.wait(join, own.from);
+            }
+        }
+    }
+
+    /// The two rules of reads that overtake: see the module's description.
+    fn keep_data_right(&mut self, place: u32) {
+        let command = self.graph.nodes[place as usize].command;
+        let state = &mut self.blocks[command.block.index()];
+        if command.urgent {
+            state.reads += 1;
+            let (mut change, changes) = (state.last_change, state.changes);
+            for _ in 0..changes {
+                let node = &self.graph.nodes[change as usize];
+                if node.command.ppn == command.ppn {
+                    let token = self.graph.token(change);
+                    return self.graph.wait(place, token);
+                }
+                change = node.command.change_before;
+            }
+        } else if command.is_program() {
+            state.changes += 1;
+            self.graph.nodes[place as usize].command.change_before = core::mem::replace(&mut state.last_change, place);
+        } else if command.op == Op::Erase && state.reads > 0 {
+            // Seldom: a read of a block that is being collected.
+            for read in 0..self.graph.nodes.len() as u32 {
+                let node = &self.graph.nodes[read as usize];
+                if node.role == Role::Command && node.command.urgent && node.command.block == command.block {
+                    let token = self.graph.token(read);
+                    self.graph.wait(place, token);
+                }
+            }
+        }
+    }
+
+    /// Enters another chain: [`Flash::chain`](crate::Flash::chain).
+    pub(crate) fn chain(&mut self, present: Chain, next: Chain) -> Chain {
+        match next.enter {
+            Enter::Again => {
+                self.seal(present);
+                next
+            }
+            Enter::New if next.serial => Chain::of_page(present.from),
+            Enter::New => self.open(present.from),
+            Enter::After if present.serial => present,
+            Enter::After => {
+                let opened = self.open(present.end);
+                self.seal(present);
+                // Whatever was empty is over by now.
+                Chain { from: present.end, ..opened }
+            }
+            Enter::Joined => self.joined(present, next),
+        }
+    }
+
+    /// A chain of independent commands that start after `from`.
+    fn open(&mut self, from: Token) -> Chain {
+        let join = self.graph.add(Role::Join, 1, Command::NOTHING);
+        self.graph.wait(join, from);
+        Chain { enter: Enter::Again, serial: false, from, end: self.graph.token(join) }
+    }
+
+    /// Nothing more is issued in this chain.
+    fn seal(&mut self, chain: Chain) {
+        if !chain.serial
+            && let Some(join) = self.graph.find(chain.end)
+        {
+            self.graph.release(join);
+        }
+    }
+
+    /// `chain`, when it has also waited for `other`.
+    fn joined(&mut self, chain: Chain, other: Chain) -> Chain {
+        let end = if other.serial { other.from } else { other.end };
+        if !chain.serial {
+            if let Some(join) = self.graph.find(chain.end) {
+                self.graph.wait(join, end);
+            }
+            return chain;
+        }
+        if self.graph.find(end).is_none() {
+            return chain;
+        }
+        if self.graph.find(chain.from).is_none() {
+            return Chain { from: end, ..chain };
+        }
+        let join = self.graph.add(Role::Join, 0, Command::NOTHING);
+        self.graph.wait(join, chain.from);
+        self.graph.wait(join, end);
+        Chain { from: self.graph.token(join), ..chain }
+    }
+
+    /// Sees to all nodes that wait for nothing any more.
+    fn settle(&mut self) {
+        let mut at = 0;
+        while let Some(&place) = self.graph.ready.get(at) {
+            at += 1;
+            let Command { urgent, die, start_ns, tag, .. } = self.graph.nodes[place as usize].command;
+            if self.graph.nodes[place as usize].role == Role::Request {
+                let end_ns = self.now_ns;
+                self.finished.push_back(Finished { tag, start_ns: start_ns.min(end_ns), end_ns });
+                self.graph.end(place);
+            } else {
+                if urgent {
+                    self.push_urgent(place);
+                }
+                self.touch_die(die);
+            }
+        }
+        self.graph.ready.clear();
+    }
+
+    fn touch_die(&mut self, die: u32) {
+        let changed = &mut self.dies[die as usize].changed;
+        if !core::mem::replace(changed, true) {
+            self.changed_dies.push(die);
+        }
+    }
+
+    fn touch_channel(&mut self, channel: u32) {
+        let changed = &mut self.channels[channel as usize].changed;
+        if !core::mem::replace(changed, true) {
+            self.changed_channels.push(channel);
+        }
+    }
+
+    /// What dies and channels do next, from this instant on.
+    fn choose(&mut self) {
+        let mut at = 0;
+        while let Some(&die) = self.changed_dies.get(at) {
+            at += 1;
+            self.dies[die as usize].changed = false;
+            self.choose_for(die);
+        }
+        self.changed_dies.clear();
+        let mut at = 0;
+        while let Some(&channel) = self.changed_channels.get(at) {
+            at += 1;
+            self.channels[channel as usize].changed = false;
+            self.grant(channel);
+        }
+        self.changed_channels.clear();
+    }
+}

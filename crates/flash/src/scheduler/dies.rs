@@ -1,0 +1,441 @@
+//! What dies and channels do: one step of a command after another.
+//!
+//! A die has cells and a page register, and a command passes through both: a read from the cells to the register and
+//! out over the channel, a program the other way. Without caching the two serve one command; what caching allows is in
+//! [`Scheduler::choose_for`] and nowhere else.
+
+use super::graph::NONE;
+use super::{Bus, Command, MultiPlane, NEVER, Policy, Scheduler, Suspend};
+use crate::Op;
+use alloc::vec::Vec;
+
+/// What the page register of a die holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Register {
+    /// Nothing.
+    Empty,
+    /// Nothing yet: the program at the head of the queue asks for the channel, and may still step back.
+    Asking,
+    /// A program's page is being transferred.
+    Filling(u32),
+    /// It is there.
+    Loaded(u32),
+    /// A page that was read waits for the channel, or is being transferred.
+    Draining(u32),
+}
+
+/// A list of commands, linked through their nodes.
+#[derive(Clone, Copy, Debug)]
+struct List {
+    first: u32,
+    last: u32,
+}
+
+impl List {
+    const EMPTY: List = List { first: NONE, last: NONE };
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Die {
+    pub(super) channel: u32,
+    /// Commands in the order of issue.
+    queue: List,
+    /// Urgent reads that are ready.
+    urgent: List,
+    /// The command that the cells work for.
+    cells: u32,
+    /// Whether they are through with it, a read, which waits for the register.
+    cells_done: bool,
+    register: Register,
+    /// The program or erase that was interrupted, and the time that it still needs.
+    suspended: u32,
+    left_ns: u64,
+    pub(super) changed: bool,
+    /// Since when it has worked, if it does.
+    pub(super) busy_since_ns: Option<u64>,
+}
+
+impl Die {
+    pub(super) fn new(channel: u32) -> Die {
+        Die {
+            channel,
+            queue: List::EMPTY,
+            urgent: List::EMPTY,
+            cells: NONE,
+            cells_done: false,
+            register: Register::Empty,
+            suspended: NONE,
+            left_ns: 0,
+            changed: false,
+            busy_since_ns: None,
+        }
+    }
+
+    fn is_busy(&self) -> bool {
+        self.cells != NONE || self.suspended != NONE || !matches!(self.register, Register::Empty | Register::Asking)
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Channel {
+    /// Dies that ask for it: first those with an urgent read.
+    asking: [Vec<u32>; 2],
+    /// The die whose transfer it carries.
+    carries: Option<u32>,
+    /// With [`Bus::Backlog`]: when all transfers that were issued could be over.
+    pub(super) backlog_ns: u64,
+    pub(super) changed: bool,
+}
+
+/// Commands that are looked at for planes of a die that could work beside one.
+const MOST_LOOKED_AT: u32 = 64;
+
+impl Scheduler {
+    fn command(&self, place: u32) -> &Command {
+        &self.graph.nodes[place as usize].command
+    }
+
+    fn command_mut(&mut self, place: u32) -> &mut Command {
+        &mut self.graph.nodes[place as usize].command
+    }
+
+    // ---- lists ----------------------------------------------------------------------------------------------------
+
+    fn list(&mut self, die: u32, urgent: bool) -> &mut List {
+        let die = &mut self.dies[die as usize];
+        if urgent { &mut die.urgent } else { &mut die.queue }
+    }
+
+    fn append(&mut self, place: u32, urgent: bool) {
+        let die = self.command(place).die;
+        let list = self.list(die, urgent);
+        let last = core::mem::replace(&mut list.last, place);
+        if last == NONE {
+            list.first = place;
+        } else {
+            self.command_mut(last).next = place;
+        }
+        let command = self.command_mut(place);
+        (command.previous, command.next) = (last, NONE);
+    }
+
+    /// To the end of its die's queue.
+    pub(super) fn push_back(&mut self, place: u32) {
+        self.append(place, false);
+    }
+
+    /// To the end of its die's urgent reads.
+    pub(super) fn push_urgent(&mut self, place: u32) {
+        self.append(place, true);
+    }
+
+    fn remove(&mut self, place: u32, urgent: bool) {
+        let Command { die, previous, next, .. } = *self.command(place);
+        if previous == NONE {
+            self.list(die, urgent).first = next;
+        } else {
+            self.command_mut(previous).next = next;
+        }
+        if next == NONE {
+            self.list(die, urgent).last = previous;
+        } else {
+            self.command_mut(next).previous = previous;
+        }
+    }
+
+    /// Takes a command out of its list, and with it those that can join it in other planes: of the queue those that
+    /// follow it without a gap, of the urgent reads any.
+    fn take(&mut self, place: u32, urgent: bool) {
+        let mut next = self.command(place).next;
+        self.remove(place, urgent);
+        let (g, rule) = (self.geometry, self.scheduling.features.multi_plane);
+        if g.planes == 1 || rule == MultiPlane::Off || self.scheduling.bus == Bus::Backlog {
+            return;
+        }
+        let leader = *self.command(place);
+        // One bit for each plane; no die has more than four.
+        let bit = |block| 1u64 << (g.plane_of(block) % 64);
+        let mut taken = bit(leader.block);
+        let mut last = place;
+        for _ in 0..MOST_LOOKED_AT {
+            if next == NONE || taken.count_ones() == g.planes.min(64) {
+                break;
+            }
+            let command = *self.command(next);
+            let fits = command.op == leader.op
+                && (command.transfer_ns > 0) == (leader.transfer_ns > 0)
+                && taken & bit(command.block) == 0
+                && self.graph.nodes[next as usize].waits == 0
+                && (rule == MultiPlane::Independent || g.offset_of(command.ppn) == g.offset_of(leader.ppn));
+            if fits {
+                taken |= bit(command.block);
+                self.remove(next, urgent);
+                self.command_mut(last).joined = next;
+                last = next;
+                let whole = self.command_mut(place);
+                whole.cell_ns = whole.cell_ns.max(command.cell_ns);
+                whole.transfer_ns += command.transfer_ns;
+            } else if !urgent {
+                break;
+            }
+            next = command.next;
+        }
+    }
+
+    // ---- steps of a command ---------------------------------------------------------------------------------------
+
+    /// A command starts, and those that have joined it.
+    fn start(&mut self, place: u32) {
+        let now_ns = self.now_ns;
+        let mut member = place;
+        while member != NONE {
+            let command = self.command_mut(member);
+            command.start_ns = now_ns;
+            member = command.joined;
+            let request = command.request;
+            if let Some(request) = self.graph.find(request) {
+                let first_ns = &mut self.command_mut(request).start_ns;
+                *first_ns = now_ns.min(*first_ns);
+            }
+        }
+    }
+
+    /// A command has ended, and those that have joined it.
+    fn end(&mut self, place: u32) {
+        let mut member = place;
+        while member != NONE {
+            let command = *self.command(member);
+            #[cfg(test)]
+            {
+                self.log[command.tag as usize] = (command.start_ns, self.now_ns);
+            }
+            if let Some(state) = self.blocks.get_mut(command.block.index()) {
+                state.reads -= u32::from(command.urgent);
+                state.changes -= u32::from(command.is_program());
+            }
+            self.graph.end(member);
+            member = command.joined;
+        }
+        self.settle();
+    }
+
+    /// The cells begin to work for a command, after `delay_ns`.
+    fn work(&mut self, die: u32, place: u32, delay_ns: u64) {
+        let Command { cell_ns, transfer_ns, backlog_ns, .. } = *self.command(place);
+        let start_ns = self.now_ns + delay_ns;
+        let end_ns = match self.scheduling.bus {
+            Bus::Arbitrated => start_ns + cell_ns,
+            // The whole command at once, as `Timeline` reckons it.
+            Bus::Backlog if self.command(place).is_read() => (start_ns + cell_ns + transfer_ns).max(backlog_ns),
+            Bus::Backlog if self.command(place).is_program() => (start_ns + transfer_ns).max(backlog_ns) + cell_ns,
+            Bus::Backlog => start_ns + cell_ns,
+        };
+        self.dies[die as usize].cells = place;
+        self.clock.set(die as usize, end_ns);
+    }
+
+    /// The cells of a die are through.
+    pub(super) fn cells_done(&mut self, die: usize) {
+        self.clock.set(die, NEVER);
+        let place = self.dies[die].cells;
+        let command = self.command(place);
+        if command.is_read() && command.transfer_ns > 0 && self.scheduling.bus == Bus::Arbitrated {
+            self.dies[die].cells_done = true;
+        } else {
+            self.dies[die].cells = NONE;
+            self.end(place);
+        }
+        self.touch_die(die as u32);
+    }
+
+    /// A die asks for its channel.
+    fn ask(&mut self, die: u32, urgent: bool) {
+        let channel = self.dies[die as usize].channel;
+        self.channels[channel as usize].asking[usize::from(!urgent)].push(die);
+        self.touch_channel(channel);
+    }
+
+    /// A channel takes up a transfer, if it is idle and one is asked for.
+    pub(super) fn grant(&mut self, number: u32) {
+        let channel = &mut self.channels[number as usize];
+        if channel.carries.is_some() {
+            return;
+        }
+        let Some(asking) = channel.asking.iter_mut().find(|asking| !asking.is_empty()) else { return };
+        let die = asking.remove(0);
+        channel.carries = Some(die);
+        let place = match self.dies[die as usize].register {
+            Register::Asking => {
+                let place = self.dies[die as usize].queue.first;
+                self.take(place, false);
+                self.start(place);
+                self.dies[die as usize].register = Register::Filling(place);
+                self.note_busy(die);
+                place
+            }
+            Register::Draining(place) => place,
+            other => unreachable!("a die that asks has a page to transfer, not {other:?}"),
+        };
+        let transfer_ns = self.command(place).transfer_ns;
+        self.busy.channels_ns += transfer_ns;
+        self.clock.set(self.dies.len() + number as usize, self.now_ns + transfer_ns);
+    }
+
+    /// A channel is through with a transfer.
+    pub(super) fn transfer_done(&mut self, number: usize) {
+        self.clock.set(self.dies.len() + number, NEVER);
+        let Some(die) = self.channels[number].carries.take() else { unreachable!("only a transfer ends") };
+        let register = &mut self.dies[die as usize].register;
+        match *register {
+            Register::Filling(place) => *register = Register::Loaded(place),
+            Register::Draining(place) => {
+                *register = Register::Empty;
+                self.end(place);
+            }
+            other => unreachable!("a register that is transferred is not {other:?}"),
+        }
+        self.touch_die(die);
+        self.touch_channel(number as u32);
+    }
+
+    /// The program that asks for the channel does so no longer.
+    fn step_back(&mut self, die: u32) {
+        let channel = self.dies[die as usize].channel;
+        self.channels[channel as usize].asking[1].retain(|&other| other != die);
+        self.dies[die as usize].register = Register::Empty;
+    }
+
+    // ---- choices --------------------------------------------------------------------------------------------------
+
+    /// All that a die can begin at this instant.
+    pub(super) fn choose_for(&mut self, die: u32) {
+        while self.choose_one(die) {}
+        self.note_busy(die);
+    }
+
+    /// Begins one thing; false if there is nothing to begin.
+    fn choose_one(&mut self, number: u32) -> bool {
+        let Die { urgent, queue, cells, cells_done, register, suspended, .. } = self.dies[number as usize];
+        if cells_done && register == Register::Empty {
+            // What was read moves on.
+            let die = &mut self.dies[number as usize];
+            (die.cells, die.cells_done, die.register) = (NONE, false, Register::Draining(cells));
+            let urgent = self.command(cells).urgent;
+            self.ask(number, urgent);
+            return true;
+        }
+        if cells == NONE
+            && let Register::Loaded(place) = register
+        {
+            self.dies[number as usize].register = Register::Empty;
+            self.work(number, place, 0);
+            return true;
+        }
+        if urgent.first != NONE {
+            return self.choose_read(number, urgent.first);
+        }
+        let caches = self.scheduling.features;
+        let drains = matches!(register, Register::Draining(_));
+        if suspended != NONE {
+            let goes_on = cells == NONE && register == Register::Empty;
+            if goes_on {
+                self.resume(number);
+            }
+            return goes_on;
+        }
+        if queue.first == NONE || self.graph.nodes[queue.first as usize].waits > 0 {
+            return false;
+        }
+        let head = *self.command(queue.first);
+        let fetches = head.is_program() && head.transfer_ns > 0 && self.scheduling.bus == Bus::Arbitrated;
+        if fetches {
+            let beside = cells != NONE && caches.cache_program && self.command(cells).is_program();
+            let asks = register == Register::Empty && (cells == NONE || beside);
+            if asks {
+                self.dies[number as usize].register = Register::Asking;
+                self.ask(number, false);
+            }
+            return asks;
+        }
+        let begins = cells == NONE && (register == Register::Empty || drains && head.is_read() && caches.cache_read);
+        if begins {
+            self.begin(number, queue.first, false, 0);
+        }
+        begins
+    }
+
+    /// Begins an urgent read, if it need not wait, after interrupting what has to be interrupted.
+    fn choose_read(&mut self, number: u32, read: u32) -> bool {
+        let Die { cells, cells_done, register, suspended, .. } = self.dies[number as usize];
+        let free = match register {
+            Register::Empty | Register::Asking => true,
+            Register::Draining(_) => self.scheduling.features.cache_read && cells == NONE,
+            Register::Filling(_) | Register::Loaded(_) => false,
+        };
+        if !free {
+            return false;
+        }
+        let mut delay_ns = 0;
+        if cells != NONE {
+            let Some(Suspend { program_ns, erase_ns, most, .. }) = self.scheduling.features.suspend else {
+                return false;
+            };
+            let command = *self.command(cells);
+            delay_ns = if command.op == Op::Erase { erase_ns } else { program_ns };
+            let stops = self.scheduling.policy == Policy::Suspend
+                && !command.is_read()
+                && !cells_done
+                && suspended == NONE
+                && command.suspends < most
+                && self.clock.time_ns(number as usize) > self.now_ns + delay_ns;
+            if !stops {
+                return false;
+            }
+            self.interrupt(number);
+        }
+        if register == Register::Asking {
+            self.step_back(number);
+        }
+        self.begin(number, read, true, delay_ns);
+        true
+    }
+
+    /// A command leaves its list, and the cells work for it.
+    fn begin(&mut self, die: u32, place: u32, urgent: bool, delay_ns: u64) {
+        self.take(place, urgent);
+        self.start(place);
+        self.work(die, place, delay_ns);
+    }
+
+    /// Stops the program or erase that the cells work for.
+    fn interrupt(&mut self, number: u32) {
+        let left_ns = self.clock.time_ns(number as usize) - self.now_ns;
+        let die = &mut self.dies[number as usize];
+        let place = core::mem::replace(&mut die.cells, NONE);
+        (die.suspended, die.left_ns) = (place, left_ns);
+        self.clock.set(number as usize, NEVER);
+        self.command_mut(place).suspends += 1;
+        self.busy.suspends += 1;
+    }
+
+    /// The cells go on with what was interrupted.
+    fn resume(&mut self, number: u32) {
+        let resume_ns = self.scheduling.features.suspend.map_or(0, |suspend| suspend.resume_ns);
+        let die = &mut self.dies[number as usize];
+        die.cells = core::mem::replace(&mut die.suspended, NONE);
+        let end_ns = self.now_ns + resume_ns + die.left_ns;
+        self.clock.set(number as usize, end_ns);
+    }
+
+    fn note_busy(&mut self, number: u32) {
+        let die = &mut self.dies[number as usize];
+        match die.busy_since_ns {
+            None if die.is_busy() => die.busy_since_ns = Some(self.now_ns),
+            Some(since_ns) if !die.is_busy() => {
+                die.busy_since_ns = None;
+                self.busy.dies_ns += self.now_ns - since_ns;
+            }
+            _ => {}
+        }
+    }
+}

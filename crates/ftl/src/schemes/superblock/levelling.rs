@@ -1,0 +1,37 @@
+//! Wear levelling of `superblock`: the pages of a cold block go where its superblock writes, and it is erased.
+//!
+//! A move is a collection of that block, and takes no room: its live pages take what is left of the block that the
+//! superblock fills and, if that is not enough, a free one, and it becomes free itself. In mode `swap` that free one is
+//! the most worn block. Map pages are moved likewise, in their log. Whose block it is, firmware learns as this does:
+//! from the spare area of a page that is live in it.
+
+use super::Superblock;
+use crate::Error;
+use flash::{Cause, Flash, Kind};
+
+impl Superblock {
+    /// A block was erased: moves what is in the block that wear levelling names, if it names one.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn level<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+        let Some(task) = self.pool.cold().filter(|_| self.free() > 0) else { return Ok(()) };
+        let page = self.pool.blocks.next_live(task.cold, 0).expect("a cold block holds live pages");
+        let oob =
+            flash.read_oob(self.g.page(task.cold, page), Cause::WearLevelling)?.expect("live pages are programmed");
+        self.pool.take_next(task.worn);
+        let moved = match (&mut self.log, oob.kind) {
+            (Some(log), Kind::Translation) => log.collect(flash, &mut self.pool, task.cold, Cause::WearLevelling),
+            _ => {
+                let s = (self.split(oob.lpn()).0 / self.n) as usize;
+                let slot = self.slots(s).iter().position(|&block| block == task.cold.0);
+                self.collect(flash, s, slot.expect("its superblock has it"), Cause::WearLevelling)
+            }
+        };
+        self.pool.take_next(None);
+        match moved {
+            // Programs failed and took the room. Nobody needs the move now.
+            Err(Error::Full) => Ok(()),
+            moved => moved,
+        }
+    }
+}

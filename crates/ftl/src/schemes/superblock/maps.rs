@@ -1,0 +1,251 @@
+//! The maps of `superblock`: in spare areas (`parts/spare_map.rs`), or in pages of their own.
+//!
+//! A map page holds the maps of a superblock's logical blocks, 2 B for each page, and which block is in each slot, 4 B.
+//! Map pages are written to a log (`parts/map_log.rs`), of which RAM knows where each lies. Maps in RAM are changed
+//! there, and a changed one makes its map page be written anew before it leaves: with what else RAM has of that
+//! superblock, and what the page had of the others. A collection changes maps that are not in RAM: it writes their page
+//! at once, if there is no room for them.
+//!
+//! Room is made before a host page is programmed, so that a device which is full of bad blocks refuses the write and
+//! loses nothing. If it cannot write a map page any more, it reads maps without keeping them.
+
+use super::Superblock;
+use crate::parts::map_log::MapLog;
+use crate::parts::spare_map::{BlockMap, Layout, NULL};
+use crate::{ConfigError, Error};
+use alloc::format;
+use alloc::vec::Vec;
+use flash::{Block, Cause, Flash, Geometry};
+
+/// Entry `i` of a map page: two bytes, two to a word.
+pub(super) fn place_at(words: &[u32], i: usize) -> u16 {
+    (words[i / 2] >> (i % 2 * 16)) as u16
+}
+
+fn put_places(words: &mut [u32], first: usize, places: &[u16]) {
+    for (i, &place) in (first..).zip(places) {
+        let shift = i % 2 * 16;
+        words[i / 2] = words[i / 2] & !(0xffff << shift) | u32::from(place) << shift;
+    }
+}
+
+/// The words of a map page before the list of blocks.
+fn map_words(n: u32, pages: u32) -> usize {
+    (n * pages).div_ceil(2) as usize
+}
+
+/// Whether a page holds the maps of a superblock.
+pub(super) fn check(g: &Geometry, n: u32, layout: &Layout, cache_maps: u64) -> Result<(), ConfigError> {
+    if cache_maps == 0 {
+        return Err(ConfigError {
+            key: "cache-maps",
+            what: "no map in RAM, where maps are changed before their map page is written".into(),
+            fix: "choose 1 at least, or maps=spare".into(),
+        });
+    }
+    let (entries, blocks) = (n * g.pages_per_block, layout.slots);
+    let bytes = (map_words(n, g.pages_per_block) as u32 + blocks) * 4;
+    let most = u32::from(NULL);
+    if bytes > g.page_bytes || layout.slots * layout.pages >= most {
+        return Err(ConfigError {
+            key: "maps",
+            what: format!(
+                "a map page takes {bytes} B ({entries} entries of 2 B, {blocks} blocks of 4 B) for up to {} places, \
+                 and a page has {} B, an entry codes for {most} places",
+                layout.slots * layout.pages,
+                g.page_bytes
+            ),
+            fix: "use fewer logical-blocks or slots".into(),
+        });
+    }
+    Ok(())
+}
+
+impl Superblock {
+    /// Says what every spare area is to hold.
+    pub(super) fn reserve_spare<F: Flash>(&self, flash: &mut F) {
+        if self.log.is_none() {
+            flash.reserve_spare(self.cache.layout().bytes());
+        }
+    }
+
+    /// Whether nothing of a logical block was ever written, where RAM tells.
+    #[inline]
+    pub(super) fn is_unwritten(&self, lbn: u32) -> bool {
+        self.heads.get(lbn as usize) == Some(&NULL)
+    }
+
+    /// The entries of a logical block in a map page.
+    pub(super) fn entries(&self, lbn: u32) -> core::ops::Range<usize> {
+        let first = (lbn % self.n * self.g.pages_per_block) as usize;
+        first..first + self.g.pages_per_block as usize
+    }
+
+    /// The block in each slot, as a map page has them.
+    pub(super) fn listed<'a>(&self, words: &'a [u32]) -> &'a [u32] {
+        &words[map_words(self.n, self.g.pages_per_block)..][..self.k]
+    }
+
+    /// Takes the map of a page's logical block out of RAM, or reads what is needed of it.
+    #[inline]
+    pub(super) fn find<F: Flash>(&mut self, flash: &mut F, lbn: u32, offset: u32) -> Result<BlockMap, Error<F::Fault>> {
+        if self.log.is_some() {
+            return self.find_in_page(flash, lbn);
+        }
+        let Superblock { g, cache, blocks, heads, n, k, .. } = self;
+        let slots = &blocks[(lbn / *n) as usize * *k..][..*k];
+        let layout = *cache.layout();
+        let ppn_of = |place| {
+            let (slot, page) = layout.split(place);
+            g.page(Block(slots[slot]), page)
+        };
+        Ok(cache.find(flash, lbn, offset, heads[lbn as usize], ppn_of, Cause::TranslationLoad)?)
+    }
+
+    fn find_in_page<F: Flash>(&mut self, flash: &mut F, lbn: u32) -> Result<BlockMap, Error<F::Fault>> {
+        if let (map, true) = self.cache.take(lbn) {
+            self.cache.hits += 1;
+            return Ok(map);
+        }
+        let (map, reads) = self.page_map(flash, lbn, Cause::TranslationLoad)?;
+        self.cache.misses += 1;
+        self.cache.reads += reads;
+        Ok(map)
+    }
+
+    /// A map as its map page has it, and how many were read.
+    fn page_map<F: Flash>(&self, flash: &mut F, lbn: u32, cause: Cause) -> Result<(BlockMap, u64), F::Fault> {
+        let layout = self.cache.layout();
+        let page = self.log.as_ref().and_then(|log| log.page(lbn / self.n));
+        let Some(ppn) = page else { return Ok((BlockMap::empty(layout), 0)) };
+        let words = flash.read(ppn, cause)?.1.meta();
+        Ok((BlockMap::of_places(layout, self.entries(lbn).map(|i| place_at(words, i))), 1))
+    }
+
+    /// A map as flash has it.
+    pub(super) fn stored_map<F: Flash>(&self, flash: &mut F, lbn: u32) -> Result<BlockMap, F::Fault> {
+        if self.log.is_some() {
+            return Ok(self.page_map(flash, lbn, Cause::Recovery)?.0);
+        }
+        let (s, layout) = ((lbn / self.n) as usize, self.cache.layout());
+        let mut map = BlockMap::unknown(layout);
+        map.fetch_all(layout, flash, self.heads[lbn as usize], |place| self.ppn(s, place), Cause::Recovery)?;
+        Ok(map)
+    }
+
+    /// The maps of all logical blocks of a superblock, for a collection.
+    pub(super) fn all_maps<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        s: usize,
+        cause: Cause,
+    ) -> Result<Vec<BlockMap>, Error<F::Fault>> {
+        let layout = *self.cache.layout();
+        let mut maps: Vec<BlockMap> = Vec::with_capacity(self.n as usize);
+        let mut words: Option<Vec<u32>> = None;
+        for lbn in self.lbns(s) {
+            let cached = self.cache.get(lbn).cloned();
+            let map = match (&self.log, cached) {
+                (None, cached) => {
+                    let mut map = cached.unwrap_or_else(|| BlockMap::unknown(&layout));
+                    let head = self.heads[lbn as usize];
+                    let reads = map.fetch_all(&layout, flash, head, |place| self.ppn(s, place), cause)?;
+                    self.counters.reads += u64::from(reads);
+                    map
+                }
+                (Some(_), Some(map)) => map,
+                (Some(log), None) => {
+                    if let (None, Some(ppn)) = (&words, log.page(s as u32)) {
+                        words = Some(flash.read(ppn, cause_of_maps(cause))?.1.meta().to_vec());
+                        self.counters.reads += 1;
+                    }
+                    let entries = self.entries(lbn);
+                    words.as_ref().map_or_else(
+                        || BlockMap::empty(&layout),
+                        |words| BlockMap::of_places(&layout, entries.clone().map(|i| place_at(words, i))),
+                    )
+                }
+            };
+            maps.push(map);
+        }
+        Ok(maps)
+    }
+
+    /// The maps of all logical blocks of a superblock after a collection. In spare areas they stand already.
+    pub(super) fn take_in<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        s: usize,
+        maps: Vec<BlockMap>,
+        cause: Cause,
+    ) -> Result<(), Error<F::Fault>> {
+        let mut changed = false;
+        for (lbn, map) in self.lbns(s).zip(maps) {
+            match self.cache.get_mut(lbn) {
+                Some(cached) => *cached = map,
+                None if map.dirty => {
+                    self.cache.keep(lbn, map, true);
+                    changed = true;
+                }
+                None => {}
+            }
+        }
+        if changed && self.cache.surplus(0).is_some() {
+            self.write_maps(flash, s, cause_of_maps(cause))?;
+        }
+        self.shrink(flash, 0, cause_of_maps(cause))
+    }
+
+    /// Makes a place for a map, if it is not in RAM.
+    #[inline]
+    pub(super) fn place_for<F: Flash>(&mut self, flash: &mut F, lbn: u32) -> Result<(), Error<F::Fault>> {
+        if self.log.is_some() && self.cache.get(lbn).is_none() {
+            self.shrink(flash, 1, Cause::TranslationUpdate)?;
+        }
+        Ok(())
+    }
+
+    /// Lets the maps used longest ago leave RAM, until there is room for so many.
+    #[inline]
+    pub(super) fn shrink<F: Flash>(&mut self, flash: &mut F, room: usize, cause: Cause) -> Result<(), Error<F::Fault>> {
+        while let Some((lbn, map)) = self.cache.surplus(room) {
+            if map.dirty {
+                self.write_maps(flash, (lbn / self.n) as usize, cause)?;
+            }
+            self.cache.drop_oldest();
+        }
+        Ok(())
+    }
+
+    /// Writes the map page of a superblock.
+    fn write_maps<F: Flash>(&mut self, flash: &mut F, s: usize, cause: Cause) -> Result<(), Error<F::Fault>> {
+        let lbns = self.lbns(s);
+        let first = map_words(self.n, self.g.pages_per_block);
+        let entries: Vec<usize> = lbns.clone().map(|lbn| self.entries(lbn).start).collect();
+        let Superblock { log, cache, pool, blocks, k, .. } = self;
+        let log: &mut MapLog = log.as_mut().expect("a map is dirty only where there are map pages");
+        let slots = &blocks[s * *k..][..*k];
+        let new = lbns.clone().all(|lbn| cache.get(lbn).is_some());
+        let edit = |words: &mut [u32]| {
+            for (lbn, &first) in lbns.clone().zip(&entries) {
+                if let Some(map) = cache.get(lbn) {
+                    put_places(words, first, map.places());
+                }
+            }
+            words[first..first + slots.len()].copy_from_slice(slots);
+        };
+        log.write(flash, pool, s as u32, (first + slots.len(), new), edit, cause)?;
+        for lbn in lbns {
+            if let Some(map) = cache.get_mut(lbn) {
+                map.dirty = false;
+            }
+        }
+        self.counters.writes += 1;
+        Ok(())
+    }
+}
+
+/// The cause of reading and writing map pages for a collection.
+fn cause_of_maps(cause: Cause) -> Cause {
+    if cause == Cause::DataGc { Cause::TranslationUpdate } else { cause }
+}

@@ -1,0 +1,171 @@
+//! Mounting `superblock`: which blocks each superblock has and in which slot each is, and the newest pages of logical
+//! blocks or the map pages.
+//!
+//! Of every page the newest version counts, and blocks that hold nothing but copies are given up (`parts/copies.rs`).
+//! With maps in spare areas only if these say the same without them: where the erase of the block that pages were
+//! copied from had begun, the copies that the maps name may be gone and earlier ones be left.
+//!
+//! Slots are told by the list in the spare area of any page of a block, or by the list in the map page; a block that
+//! this does not have came later, and any free slot will do. A map page is compared with what was found. Those that
+//! were changed in RAM alone, or name copies that were given up, become dirty maps again, which leave for flash as
+//! there is room for no more.
+
+use super::maps::place_at;
+use super::{CLOSED, NONE, Superblock};
+use crate::parts::holdings::Holdings;
+use crate::parts::spare_map::{BlockMap, NULL};
+use crate::{Error, MountReport};
+use alloc::collections::BTreeMap;
+use alloc::vec;
+use alloc::vec::Vec;
+use flash::{Block, Cause, Flash, Lpn, Ppn};
+
+impl Superblock {
+    /// The pages of a logical block.
+    fn lpns(&self, lbn: u32) -> core::ops::Range<u32> {
+        let first = lbn * self.g.pages_per_block;
+        first..(first + self.g.pages_per_block).min(self.logical_pages)
+    }
+
+    /// Notes in which slot each block is that holds some of these pages; `slot_of` has what is known already.
+    fn find_slots<F: Flash>(
+        &self,
+        flash: &mut F,
+        pages: impl Iterator<Item = Ppn>,
+        slot_of: &mut [u8],
+    ) -> Result<(), Error<F::Fault>> {
+        for ppn in pages {
+            let block = self.g.block_of(ppn);
+            if slot_of[block.index()] == CLOSED {
+                flash.read_oob(ppn, Cause::Recovery)?;
+                let listed = |slot: &usize| self.cache.layout().listed_block(flash.spare(ppn), *slot);
+                let own = (0..self.k).find(|slot| listed(slot) == block.0);
+                slot_of[block.index()] = own.unwrap_or_else(|| panic!("page {ppn} does not list its own block")) as u8;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the maps in spare areas say of a superblock what was found. They may not if a block was given up: where
+    /// the erase of the block that its pages were copied from had begun, earlier copies may be left, and these are not
+    /// what the maps name.
+    fn maps_agree<F: Flash>(&self, flash: &mut F, found: &Holdings, s: usize) -> Result<bool, Error<F::Fault>> {
+        let layout = *self.cache.layout();
+        let mut slot_of: Vec<u8> = vec![CLOSED; self.g.block_count() as usize];
+        let pages = || self.lbns(s).flat_map(|lbn| self.lpns(lbn)).filter_map(|lpn| found.page(Lpn(lpn)));
+        self.find_slots(flash, pages(), &mut slot_of)?;
+        let place_of = |ppn| layout.place(slot_of[self.g.block_of(ppn).index()].into(), self.g.offset_of(ppn));
+        let places: BTreeMap<u16, Ppn> = pages().map(|ppn| (place_of(ppn), ppn)).collect();
+        for lbn in self.lbns(s) {
+            let Some(head) = found.head(self.lpns(lbn)) else { continue };
+            let mut map = BlockMap::unknown(&layout);
+            // A page that holds nothing that counts is not read: the map that names it is wrong.
+            let ppn_of = |place: u16| places.get(&place).copied().unwrap_or(head);
+            map.fetch_all(&layout, flash, place_of(head), ppn_of, Cause::Recovery)?;
+            let said = |lpn: u32| Some(map.at(lpn % layout.pages)).filter(|&place| place != NULL);
+            if self.lpns(lbn).any(|lpn| found.page(Lpn(lpn)).map(place_of) != said(lpn)) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    pub(super) fn mount_on<F: Flash>(mut self, flash: &mut F) -> Result<(Self, MountReport), Error<F::Fault>> {
+        let map_pages = self.log.as_ref().map_or(0, |_| self.open.len() as u32);
+        let mut found = Holdings::take(flash, self.logical_pages, map_pages)?;
+        for block in found.settle() {
+            let Some(given_up) = found.copies.give_up(block) else { continue };
+            let s = (self.split(Lpn(given_up.first_page())).0 / self.n) as usize;
+            if self.log.is_none() && !self.maps_agree(flash, &found, s)? {
+                found.copies.take_back(given_up);
+            }
+        }
+        self.pool.adopt(flash, &found)?;
+        self.version = found.census.max_version;
+        found.pages().for_each(|(_, ppn)| self.pool.blocks.revive(ppn));
+        let mut report = found.report();
+        if let Some(log) = &mut self.log {
+            log.adopt(&mut self.pool, &found);
+            report.restored = self.mount_pages(flash, &found)?;
+        } else {
+            self.mount_spare(flash, &found)?;
+        }
+        (0..self.open.len()).for_each(|s| self.note_blocks(s, 0));
+        Ok((self, report))
+    }
+
+    fn mount_spare<F: Flash>(&mut self, flash: &mut F, found: &Holdings) -> Result<(), Error<F::Fault>> {
+        let (g, layout) = (self.g, *self.cache.layout());
+        let mut slot_of: Vec<u8> = vec![CLOSED; g.block_count() as usize];
+        self.find_slots(flash, found.pages().map(|(_, ppn)| ppn), &mut slot_of)?;
+        for (lpn, ppn) in found.pages() {
+            let (block, s) = (g.block_of(ppn), (self.split(lpn).0 / self.n) as usize);
+            let slot = slot_of[block.index()];
+            let held = &mut self.blocks[s * self.k + usize::from(slot)];
+            assert!([NONE, block.0].contains(held), "blocks {held} and {block} are both in slot {slot} of group {s}");
+            *held = block.0;
+        }
+        for lbn in 0..self.logical_blocks {
+            if let Some(ppn) = found.head(self.lpns(lbn)) {
+                let slot = slot_of[g.block_of(ppn).index()];
+                self.heads[lbn as usize] = layout.place(slot.into(), g.offset_of(ppn));
+            }
+        }
+        Ok(())
+    }
+
+    /// How many entries were not in map pages.
+    fn mount_pages<F: Flash>(&mut self, flash: &mut F, found: &Holdings) -> Result<u64, Error<F::Fault>> {
+        let (g, layout) = (self.g, *self.cache.layout());
+        let mut restored = 0;
+        for s in 0..self.open.len() {
+            let pages = || self.lbns(s).flat_map(|lbn| self.lpns(lbn)).filter_map(|lpn| found.page(Lpn(lpn)));
+            let mut left: Vec<Block> = pages().map(|ppn| g.block_of(ppn)).collect();
+            left.sort_unstable();
+            left.dedup();
+            // Not what was found, but where it is now: writing others may have moved it.
+            let words = match self.log.as_ref().and_then(|log| log.page(s as u32)) {
+                Some(ppn) => flash.read(ppn, Cause::Recovery)?.1.meta().to_vec(),
+                None => Vec::new(),
+            };
+            let mut slots = vec![NONE; self.k];
+            if !words.is_empty() {
+                for (slot, &listed) in slots.iter_mut().zip(self.listed(&words)) {
+                    if let Some(at) = left.iter().position(|block| block.0 == listed) {
+                        *slot = left.remove(at).0;
+                    }
+                }
+            }
+            for block in left {
+                let free = slots.iter_mut().find(|slot| **slot == NONE);
+                *free.expect("a superblock has no more blocks than slots") = block.0;
+            }
+            let place_of = |ppn| {
+                let slot = slots.iter().position(|&block| block == g.block_of(ppn).0);
+                layout.place(slot.expect("just put there"), g.offset_of(ppn))
+            };
+            let mut changed: Vec<(u32, BlockMap)> = Vec::new();
+            for lbn in self.lbns(s) {
+                let mut truth = vec![NULL; g.pages_per_block as usize];
+                for (place, lpn) in truth.iter_mut().zip(self.lpns(lbn)) {
+                    *place = found.page(Lpn(lpn)).map_or(NULL, place_of);
+                }
+                let entries = self.entries(lbn);
+                let stored = |i: usize| if words.is_empty() { NULL } else { place_at(&words, entries.start + i) };
+                let differing = (0..).zip(&truth).filter(|&(i, &place)| stored(i) != place).count() as u64;
+                if differing > 0 {
+                    restored += differing;
+                    let mut map = BlockMap::of_places(&layout, truth.into_iter());
+                    map.dirty = true;
+                    changed.push((lbn, map));
+                }
+            }
+            self.blocks[s * self.k..][..self.k].copy_from_slice(&slots);
+            for (lbn, map) in changed {
+                self.cache.keep(lbn, map, false);
+            }
+            self.shrink(flash, 0, Cause::Recovery)?;
+        }
+        Ok(restored)
+    }
+}
