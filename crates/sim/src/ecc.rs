@@ -72,6 +72,12 @@ impl Ecc {
 /// Page accesses in a window: what the filters of S3 remember, four pairs of 512.
 pub const WINDOW: u64 = 2048;
 
+/// Equal parts of the device's addresses, the rows in which an interval of a series counts accesses.
+pub const ROWS: usize = 48;
+
+/// Pages read and pages written of each row.
+pub type Rows = [[u64; ROWS]; 2];
+
 /// Which pages were read and written, ever and in the present window.
 #[derive(Clone, Debug)]
 pub struct Overlap {
@@ -81,12 +87,14 @@ pub struct Overlap {
     /// Pages of each window, summed over the windows, and those of them that were read and written in it.
     touched: u64,
     both: u64,
+    /// Accesses by address since they were taken last.
+    rows: Rows,
 }
 
 impl Overlap {
     /// Nothing was touched yet.
     pub fn new(logical_pages: u64) -> Overlap {
-        Overlap { last: vec![[0; 2]; logical_pages as usize], accesses: 0, touched: 0, both: 0 }
+        Overlap { last: vec![[0; 2]; logical_pages as usize], accesses: 0, touched: 0, both: 0, rows: [[0; ROWS]; 2] }
     }
 
     /// The host reads or writes a page.
@@ -94,6 +102,8 @@ impl Overlap {
     pub fn note(&mut self, lpn: Lpn, write: bool) {
         let window = (self.accesses / WINDOW) as u32 + 1;
         self.accesses += 1;
+        let row = lpn.index() * ROWS / self.last.len();
+        self.rows[usize::from(write)][row] += 1;
         let last = &mut self.last[lpn.index()];
         let before = last.map(|then| then == window);
         last[usize::from(write)] = window;
@@ -102,6 +112,11 @@ impl Overlap {
             (false, false) => self.touched += 1,
             (false, true) => self.both += 1,
         }
+    }
+
+    /// Takes the accesses by address since they were taken last: an interval's.
+    pub fn take_rows(&mut self) -> Rows {
+        core::mem::replace(&mut self.rows, [[0; ROWS]; 2])
     }
 
     /// Puts it into a result.
@@ -136,6 +151,11 @@ mod tests {
         assert_eq!((ecc.read_only_pages, ecc.write_only_pages, ecc.overlapped_pages), (2, 2, 2));
         assert_eq!(ecc.overlap_ratio, Some(2.0 / 6.0));
         assert_eq!(ecc.window_overlap_ratio, Some(1.0 / 8.0));
+        // Eight pages in 48 rows: page 2 begins row 12.
+        let [reads, writes] = overlap.take_rows();
+        assert_eq!((reads[12], writes[12], reads[13], writes[0]), (WINDOW / 4 + 1, WINDOW / 4, 0, 0));
+        assert_eq!((reads.iter().sum::<u64>(), writes.iter().sum::<u64>()), (WINDOW + 1, WINDOW - 1));
+        assert_eq!(overlap.take_rows(), [[0; ROWS]; 2]);
     }
 
     #[test]

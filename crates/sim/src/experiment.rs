@@ -880,6 +880,8 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
         let Some(window) = &mut self.window else { return };
         let programs = self.flash.tally().of(Op::Program);
         let requests = window.response.count();
+        let rows = self.overlap.as_mut().map(Overlap::take_rows);
+        let [page_reads, page_writes] = rows.map_or_else(Default::default, |rows| rows.map(Vec::from));
         window.done.push(Interval {
             seconds: (window.end_ns - self.base_ns) as f64 * 1e-9,
             requests,
@@ -888,6 +890,8 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
             free_blocks: u64::from(self.scheme.free_blocks()),
             mean_us: window.response.mean_us(),
             p99_us: (requests > 0).then(|| window.response.quantile_us(0.99)),
+            page_reads,
+            page_writes,
         });
         window.programs = programs;
         window.write_pages = 0;

@@ -408,6 +408,13 @@ pub struct Interval {
     /// 99th percentile of the response time, in microseconds; absent if no request arrived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_us: Option<f64>,
+    /// Pages read of each of [`crate::ecc::ROWS`] equal parts of the device's addresses; absent where no
+    /// error-correction policy decides about pages.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub page_reads: Vec<u64>,
+    /// Pages written of each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub page_writes: Vec<u64>,
 }
 
 /// Means over runs that differ in their seed alone.

@@ -51,7 +51,7 @@ pub fn render(report: &Report) -> String {
         page.push_str(&section("Mounting after a power cut", &small(rows)));
     }
     if report.results.iter().any(|result| result.series.len() > 1) {
-        page.push_str(&section("Over simulated time", &series(report)));
+        page.push_str(&section("Over simulated time", &(series(report) + &ecc::picture(report))));
     }
     page.push_str(&section("How to run it again", &provenance(report)));
     page.push_str("</main>\n</body>\n</html>\n");
@@ -388,7 +388,7 @@ impl Axis {
 }
 
 /// A round number without idle zeros: `20`, `0.5`, `1,500`.
-fn tick(value: f64) -> String {
+pub(super) fn tick(value: f64) -> String {
     let text = units::number(value);
     if text.contains('.') && !text.contains('e') {
         text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -533,11 +533,11 @@ fn provenance(report: &Report) -> String {
     html
 }
 
-fn figure(svg: &str, caption: &str) -> String {
+pub(super) fn figure(svg: &str, caption: &str) -> String {
     format!("<div class=\"scroll\">{svg}</div>\n{caption}")
 }
 
-fn open_svg(height: f64, title: &str) -> String {
+pub(super) fn open_svg(height: f64, title: &str) -> String {
     let title = escape(title);
     format!("<svg class=\"plot\" viewBox=\"0 0 {WIDTH} {height:.0}\" role=\"img\" aria-label=\"{title}\">\n")
 }
@@ -548,7 +548,7 @@ fn label_width(labels: &[String]) -> f64 {
     (16.0 + 7.2 * longest as f64).clamp(60.0, 330.0)
 }
 
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\'', "&#39;")
 }
 

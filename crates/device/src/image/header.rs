@@ -233,6 +233,7 @@ fn check(bytes: &[u8]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flash::Mode;
     use flash::device::{Overrides, by_name};
     use proptest::prelude::*;
 
@@ -265,6 +266,16 @@ mod tests {
         assert_ne!(device.timing.slc, device.timing.cells(Mode::Normal));
         let spec = Spec { device, ..spec() };
         assert_eq!(Spec::decode(&spec.encode().unwrap()), Ok(spec));
+    }
+
+    #[test]
+    fn a_device_with_modes_of_its_own_is_read_as_it_was_written() {
+        let overrides = Overrides { capacity: Some(1 << 30), medium_read_us: Some(80.0), ..Overrides::default() };
+        let device = by_name("ecc-paper").unwrap().build(&overrides).unwrap();
+        let spec = Spec { device, ..spec() };
+        let bytes = spec.encode().unwrap();
+        assert!(String::from_utf8_lossy(&bytes).contains("\nlow_cost_read_ns=140000\nlow_cost_program_ns=650000\n"));
+        assert_eq!(Spec::decode(&bytes), Ok(spec));
     }
 
     #[test]

@@ -109,7 +109,8 @@ impl Step {
         }
         match self {
             Step::Program(ppn, tag) => {
-                let oob = Oob { mode: Mode::LowCost, ..Oob::data(Lpn(tag as u32 % 99), tag, tag << 33) };
+                let mode = [Mode::Normal, Mode::LowCost, Mode::Medium][tag as usize % 3];
+                let oob = Oob { mode, ..Oob::data(Lpn(tag as u32 % 99), tag, tag << 33) };
                 medium.program(ppn, oob, Payload::User(&page_of(tag)), Cause::Host)
             }
             Step::Metadata(ppn, tag) => {

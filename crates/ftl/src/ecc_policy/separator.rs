@@ -327,8 +327,8 @@ mod tests {
             for access in [Access::Read, Access::Write] {
                 let hot = separator.hotness(access, lpn);
                 assert!((0..=10).any(|halves| f64::from(halves) / 2.0 == hot), "{hot}");
-                for pair in 0..4 {
-                    let known = exact[pair].contains_key(&(access as usize, lpn));
+                for (pair, exact) in exact.iter().enumerate() {
+                    let known = exact.contains_key(&(access as usize, lpn));
                     let held = separator.holds(pair, access, lpn);
                     assert!(held || !known, "a false negative");
                     asked += 1;

@@ -71,8 +71,7 @@ impl Ecc {
     pub fn copy_run<F: Flash>(
         &self,
         flash: &mut F,
-        from: Ppn,
-        live: u64,
+        (from, live): (Ppn, u64),
         to: Ppn,
         program: u64,
         cause: Cause,

@@ -416,7 +416,7 @@ impl Space {
         let (program, moved) = (self.program, |lpn, to: Ppn| moved((to.0 - run.start) as usize, lpn));
         let (count, result) = match &self.ecc {
             None => flash.copy_run(from, live, to, program, cause, moved),
-            Some(ecc) => ecc.copy_run(flash, from, live, to, program, cause, moved),
+            Some(ecc) => ecc.copy_run(flash, (from, live), to, program, cause, moved),
         };
         let end = run.start + count;
         let dead = lowest_bits(live, count);

@@ -272,6 +272,31 @@ impl Page {
         }
     }
 
+    /// Writes a page in a mode. Where all pages have one, the compiler knows it.
+    #[inline(always)]
+    fn write_in<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        lpn: Lpn,
+        data: &F::User,
+        mode: Mode,
+    ) -> Result<(), Error<F::Fault>> {
+        if !self.space.doomed.is_empty() {
+            self.evacuate(flash)?;
+        }
+        self.space.blocks.clock += 1;
+        self.version += 1;
+        let oob = Oob { mode, ..Oob::data(lpn, self.version, 0) };
+        let (to, die) = self.put(flash, oob, Payload::User(data), Cause::Host)?;
+        self.point(lpn.index(), to.0);
+        // The write is done: if there is no room to go on collecting, a later one will be refused.
+        match self.pay(flash, die) {
+            Ok(()) | Err(Error::Full) => {}
+            Err(error) => return Err(error),
+        }
+        if self.space.is_levelling_due() { self.level(flash) } else { Ok(()) }
+    }
+
     /// Makes room for a page in the lane in turn, as for a host write; this may move pages.
     fn ready<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
         if self.space.streams[HOST].room(self.space.streams[HOST].turn()) == 0 {
@@ -758,20 +783,10 @@ impl<F: Flash> Ftl<F> for Page {
 
     #[inline]
     fn write(&mut self, flash: &mut F, lpn: Lpn, data: &F::User) -> Result<(), Error<F::Fault>> {
-        if !self.space.doomed.is_empty() {
-            self.evacuate(flash)?;
+        if self.space.ecc.is_some() {
+            return self.write_as_told(flash, lpn, data);
         }
-        self.space.blocks.clock += 1;
-        self.version += 1;
-        let oob = Oob { mode: self.space.host_mode(lpn), ..Oob::data(lpn, self.version, 0) };
-        let (to, die) = self.put(flash, oob, Payload::User(data), Cause::Host)?;
-        self.point(lpn.index(), to.0);
-        // The write is done: if there is no room to go on collecting, a later one will be refused.
-        match self.pay(flash, die) {
-            Ok(()) | Err(Error::Full) => {}
-            Err(error) => return Err(error),
-        }
-        if self.space.is_levelling_due() { self.level(flash) } else { Ok(()) }
+        self.write_in(flash, lpn, data, Mode::Normal)
     }
 
     fn trim(&mut self, flash: &mut F, first: Lpn, count: u32) -> Result<(), Error<F::Fault>> {

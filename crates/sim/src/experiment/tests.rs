@@ -367,3 +367,46 @@ fn wear_levelling_is_reported_where_it_is_on() {
     let stdev = |result: &SchemeResult| result.erase_count.as_ref().unwrap().stdev;
     assert!(stdev(&swap) < stdev(&off) / 2.0, "{} {}", stdev(&swap), stdev(&off));
 }
+
+/// S3's device and its worked example as requests a second apart: what the report says of modes, pages and times.
+#[test]
+fn error_correction_is_reported_where_a_policy_decides() {
+    let run_with = |policy: &str| {
+        let mut config = Config {
+            partial: PartialPages::Ignore,
+            series_ns: 4_000_000_000,
+            ..config("page", "ecc-paper:capacity=64MiB,channels=1,chips=1,spare=15%")
+        };
+        let row = schemes::by_name("page").unwrap();
+        config.settings.set(row.parameters, "ecc", policy).unwrap();
+        config.fill = Fill::Sequential;
+        let x = "wwrwrrrrw".chars().map(|access| (access, 9));
+        // Two pages more, one only read and one only written.
+        let accesses = x.chain([('r', 4000), ('w', 7000)]);
+        let requests = (0..).zip(accesses).map(|(second, (access, page))| {
+            let operation = if access == 'w' { Operation::Write } else { Operation::Read };
+            request(second * 1_000_000, operation, page * 8192, 8192)
+        });
+        run_list(&config, requests.collect()).result
+    };
+    let plain = run_with("none");
+    assert!(plain.ecc.is_none() && plain.series.iter().all(|interval| interval.page_reads.is_empty()));
+    let result = run_with("differentiated");
+    let ecc = result.ecc.as_ref().unwrap();
+    assert_eq!((ecc.normal_writes, ecc.low_cost_writes, ecc.normal_reads, ecc.low_cost_reads), (1, 4, 2, 4));
+    assert_eq!((ecc.rewrites, ecc.medium_writes, ecc.low_cost_write_ratio), (1, 0, Some(0.8)));
+    assert_eq!((ecc.read_only_pages, ecc.write_only_pages, ecc.overlapped_pages), (1, 1, 1));
+    // The read that orders a rewrite does not wait for it.
+    let response = result.response_us.as_ref().unwrap();
+    assert_eq!(response.write.as_ref().unwrap().mean, (4.0 * 650.0 + 1300.0) / 5.0);
+    assert_eq!(response.read.as_ref().unwrap().mean, (4.0 * 140.0 + 2.0 * 75.0) / 6.0);
+    let us = |cause: &str| result.by_cause[cause].us;
+    assert_eq!((us("host"), us("ecc_rewrite")), (4.0 * 650.0 + 1300.0 + 4.0 * 140.0 + 2.0 * 75.0, 1300.0));
+    // Nothing was collected: host time is that of the pages in their modes.
+    assert_eq!(result.war, Some(1.0));
+    let page_reads = |interval: &Interval| interval.page_reads.iter().sum::<u64>();
+    assert_eq!(result.series.iter().map(page_reads).collect::<Vec<_>>(), [1, 4, 1]);
+    let bch = run_with("uniform-bch");
+    assert_eq!((bch.response_us, bch.by_cause), (plain.response_us, plain.by_cause));
+    assert_eq!(bch.ecc.unwrap().low_cost_write_ratio, Some(0.0));
+}

@@ -32,7 +32,7 @@ fn every_shipped_experiment_can_be_read() {
     let experiments = chosen(&shipped(), None).unwrap();
     let mut papers: Vec<&str> = experiments.iter().map(|experiment| experiment.paper.name.as_str()).collect();
     papers.dedup();
-    assert_eq!(papers, ["dftl", "hybridlog", "lsftl", "rose", "scftl"]);
+    assert_eq!(papers, ["dftl", "ecc", "hybridlog", "lsftl", "rose", "scftl"]);
     for experiment in &experiments {
         let place = format!("{}/{}", experiment.paper.name, experiment.name);
         assert!(!experiment.rows.is_empty() || experiment.microscope.is_some(), "{place} measures nothing");

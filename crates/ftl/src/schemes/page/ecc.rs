@@ -8,6 +8,18 @@ use crate::Error;
 use flash::{Cause, Collection, Flash, Lpn, Mode, Oob, Payload, Ppn, Store};
 
 impl Page {
+    /// Writes a page in the mode that the policy names.
+    #[inline(never)]
+    pub(super) fn write_as_told<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        lpn: Lpn,
+        data: &F::User,
+    ) -> Result<(), Error<F::Fault>> {
+        let mode = self.space.host_mode(lpn);
+        self.write_in(flash, lpn, data, mode)
+    }
+
     /// Reads a mapped page that is read so often that it is rewritten if it was programmed with low cost.
     #[cold]
     pub(super) fn read_hot<'f, F: Flash>(
