@@ -258,7 +258,8 @@ pub struct Preset {
     pub low_cost_us: Option<[Number; 2]>,
     /// The same of medium effort.
     pub medium_us: Option<[Number; 2]>,
-    /// From the command to suspend until the die can read, µs, of a program and of an erase, where they can be suspended.
+    /// From the command to suspend until the die can read, µs, of a program and of an erase, where they can be
+    /// suspended.
     pub suspend_us: Option<[Number; 2]>,
     /// What planes of a die can do at the same time.
     pub multi_plane: MultiPlane,
@@ -366,7 +367,7 @@ pub const KEYS: &[Key] = &[
     key("suspend_erase_us", "µs", "until a die can read after an erase was suspended", "0 to 1000000 µs"),
     key("resume_us", "µs", "what going on with a suspended command takes; unset, 0", "0 to 1000000 µs"),
     key("suspends", "", "how often one command is suspended at the most; unset, 8", "1 to 1000"),
-    key("multi_plane", "", "commands of one kind that planes of a die execute together", "off, aligned or independent"),
+    key("multi_plane", "", "commands of one kind that planes execute together", "off, aligned or independent"),
     key("copy_back", "", "whether copies within a plane stay in the chip; unset, off", "on or off"),
     key("cache_read", "", "whether a die reads while it transfers what it read before; unset, off", "on or off"),
     key("cache_program", "", "whether a die programs while it takes the next page; unset, off", "on or off"),

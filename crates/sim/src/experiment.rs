@@ -614,21 +614,24 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
             measuring = wall_clock();
         } else if self.config.is_buffered()
             && (ended == report::COMPLETE || ended == report::INTERRUPTED)
-            && let Err(error) = self.drain()
+            && let Err(error) = self.drain(observer)
         {
             ended = format!("{error}, while the write buffer was drained");
         }
         if self.config.until != Until::WorkloadEnds {
             let Iterations { whole, requests, served: before, .. } = self.iterations;
             // A run that ended in its first iteration has not seen how long that is.
+            taken += self.paced.as_ref().map_or(0, |paced| paced.flows.at_hand());
             let mut rest = Vec::with_capacity(BATCH);
-            while requests == 0 {
+            loop {
                 rest.clear();
-                source.fill(&mut rest, BATCH)?;
+                if requests == 0 {
+                    source.fill(&mut rest, BATCH)?;
+                }
+                taken += rest.len() as u64;
                 if rest.is_empty() {
                     break;
                 }
-                taken += rest.len() as u64;
             }
             let requests = if requests == 0 { taken } else { requests };
             self.iterated = ratio((served - before) as f64, requests as f64).map(|part| whole as f64 + part);
@@ -846,9 +849,11 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
 
     /// The workload is over: what the write buffer still holds is written, so that no page is had for nothing. Its
     /// commands count; no response waits for them.
-    fn drain(&mut self) -> Result<(), Error<F::Fault>> {
+    fn drain(&mut self, observer: &mut dyn Observer) -> Result<(), Error<F::Fault>> {
+        self.settle_requests(observer);
         let programs = self.flash.tally().get(Cause::Host, Op::Program);
-        let from_ns = self.last_end_ns.max(self.last_arrival_ns);
+        let now_ns = self.flash.scheduler().map_or(0, |scheduler| scheduler.now_ns());
+        let from_ns = self.last_end_ns.max(self.last_arrival_ns).max(now_ns);
         self.flash.arrive(from_ns);
         self.flash.page_begin();
         self.scheme.flush(&mut self.flash)?;

@@ -159,6 +159,11 @@ impl Flows {
         self.flows.is_empty()
     }
 
+    /// Requests that have been read and not been issued.
+    pub fn at_hand(&self) -> u64 {
+        self.flows.iter().map(|flow| flow.waiting.len() as u64).sum()
+    }
+
     /// What arrives next; of requests at the same time that of the first flow. Requests of all flows are read until it
     /// is known, and those of others kept.
     ///

@@ -67,7 +67,7 @@ fn events_in_order_are_first_come_first_served() {
                 let mut config = Config {
                     seed,
                     host,
-                    ..config(scheme, "", &format!("agrawal08:capacity=32MiB,planes=1,{shape},spare=25%"))
+                    ..config(scheme, "", &format!("agrawal08:capacity=32MiB,planes=1,{shape},spare=40%"))
                 };
                 let expected = records(&config, &spec);
                 config.scheduling = Some(BACKLOG);
@@ -230,7 +230,7 @@ fn reads_scale_with_dies_until_the_channel_is_full() {
             assert!(cyclic <= bound * 1.001 && random <= bound * 1.001, "{dies} dies: {cyclic} {random} {bound}");
             assert!(cyclic >= bound * 0.99, "{dies} dies, in turn: {cyclic} {bound}");
             assert!(random >= bound * 0.93, "{dies} dies, at random: {random} {bound}");
-            assert!(random >= 0.999 * before, "{dies} dies are no worse than fewer: {random} {before}");
+            assert!(random >= 0.99 * before, "{dies} dies are no worse than fewer: {random} {before}");
             before = random;
         }
     }

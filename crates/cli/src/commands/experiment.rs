@@ -812,7 +812,7 @@ impl Experiment<'_> {
 
     /// How large the mapping caches are that nobody sized.
     fn caches(&self, report: &Report) -> Option<String> {
-        let sizes: Vec<String> = self
+        let mut sizes: Vec<String> = self
             .rows
             .iter()
             .zip(&report.results)
@@ -823,6 +823,8 @@ impl Experiment<'_> {
                 Some(format!("{} {}", row.row.name, units::bytes(bytes)))
             })
             .collect();
+        // Runs that differ in something else have the same.
+        sizes.dedup();
         (!sizes.is_empty()).then(|| {
             format!(
                 "Mapping cache and directory hold what a block map of the device would take, or the least that works: \

@@ -82,7 +82,8 @@ const ORDER: &[&str] = &[
 ];
 
 impl Flat {
-    /// Flattens a report. Series over time and flows do not fit into one row and are left to JSON; assumptions become one text.
+    /// Flattens a report. Series over time and flows do not fit into one row and are left to JSON; assumptions become
+    /// one text.
     pub(super) fn of(report: &Report) -> Result<Flat, serde_json::Error> {
         let mut common = BTreeMap::new();
         let head = Report { results: Vec::new(), assumptions: Vec::new(), ..report.clone() };

@@ -5,29 +5,24 @@ use super::table::Estimates;
 use crate::units;
 use sim::report::{FlowResult, Report};
 
-/// Characters of a flow's name that are shown.
-const WIDTH: usize = 24;
-
 /// A row for each flow of each run; nothing if no run had several.
 pub(super) fn rows(report: &Report) -> Option<Estimates> {
     if report.results.iter().all(|result| result.flows.is_empty()) {
         return None;
     }
-    let several = report.results.len() > 1;
     let rows = labels(report).into_iter().zip(&report.results).flat_map(|(label, result)| {
-        result.flows.iter().enumerate().map(move |(number, flow)| {
-            let name = shortened(&flow.name);
-            let label =
-                if several { format!("{label}: {} {name}", number + 1) } else { format!("{} {name}", number + 1) };
-            (label, cells(flow))
-        })
+        let row = move |(number, flow): (usize, &FlowResult)| {
+            // What a flow is called in full stands among the assumptions.
+            let name = flow.name.split([':', '.']).next().unwrap_or_default();
+            (format!("{label}: {} {name}", number + 1), cells(flow))
+        };
+        result.flows.iter().enumerate().map(row)
     });
     let columns = vec![
         ("host", ""),
         ("requests", ""),
         ("mean resp.", "µs"),
         ("p99 resp.", "µs"),
-        ("p99 read", "µs"),
         ("mean alone", "µs"),
         ("slowdown", "times"),
     ];
@@ -36,21 +31,33 @@ pub(super) fn rows(report: &Report) -> Option<Estimates> {
 
 fn cells(flow: &FlowResult) -> Vec<String> {
     let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), units::number);
-    let latency = flow.response_us.as_ref();
     vec![
         flow.host.clone(),
         units::whole(flow.requests),
-        number(latency.map(|latency| latency.mean)),
-        number(latency.map(|latency| latency.p99)),
-        number(latency.and_then(|latency| latency.read.as_ref()).map(|read| read.p99)),
+        number(flow.response_us.as_ref().map(|latency| latency.mean)),
+        number(flow.response_us.as_ref().map(|latency| latency.p99)),
         number(flow.alone_mean_us),
         number(flow.slowdown),
     ]
 }
 
-fn shortened(name: &str) -> String {
-    match name.char_indices().nth(WIDTH) {
-        Some((end, _)) => format!("{}…", &name[..end]),
-        None => name.to_owned(),
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::three;
+
+    #[test]
+    fn every_flow_of_every_run_has_a_row() {
+        let mut report = three();
+        assert_eq!(rows(&report), None);
+        let response_us = report.results[0].response_us.clone();
+        let served = FlowResult { requests: 5, response_us, slowdown: Some(1.5), ..FlowResult::default() };
+        let idle = FlowResult { name: "web.spc.zst".into(), host: "open".into(), ..FlowResult::default() };
+        report.results[0].flows = vec![FlowResult { name: "zipf:reads=1".into(), ..served }, idle];
+        let (columns, rows) = rows(&report).unwrap();
+        assert!(rows.iter().all(|(_, cells)| cells.len() == columns.len()));
+        assert_eq!(rows.iter().map(|(label, _)| label.as_str()).collect::<Vec<_>>(), ["page: 1 zipf", "page: 2 web"]);
+        assert_eq!((rows[0].1[1].as_str(), rows[0].1[5].as_str()), ("5", "1.50"));
+        assert_eq!(rows[1].1[2..], ["-", "-", "-", "-"]);
     }
 }

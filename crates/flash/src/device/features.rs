@@ -1,7 +1,7 @@
 //! What chips can do beside one command after another.
 //!
-//! Only a [`Scheduler`](crate::Scheduler) makes use of it, and only of what the device has: a preset claims nothing that
-//! its source does not say.
+//! Only a [`Scheduler`](crate::Scheduler) makes use of it, and only of what the device has: a preset claims nothing
+//! that its source does not say.
 
 /// What the chips of a device can do. By default nothing of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -278,9 +278,14 @@ impl<F: Measured, S: Ftl<F>> Run<'_, F, S> {
         }
     }
 
+    /// Lets time pass until every request has ended.
+    pub(super) fn settle_requests(&mut self, observer: &mut dyn Observer) {
+        while self.pass_end(u64::MAX, observer) {}
+    }
+
     /// Lets time pass until every request has ended, and every command.
     pub(super) fn settle_all(&mut self, observer: &mut dyn Observer) {
-        while self.pass_end(u64::MAX, observer) {}
+        self.settle_requests(observer);
         if let Some(scheduler) = self.flash.scheduler() {
             scheduler.run_out();
         }

@@ -229,6 +229,56 @@ fn a_write_buffer_saves_programs_and_what_it_holds_at_the_end_is_charged() {
     assert!(!result.extra.keys().any(|key| key.starts_with("write_buffer")), "{:?}", result.extra);
 }
 
+/// Where commands queue in order, and channels are reckoned as they are without, a run is what it is without: what a
+/// write buffer holds at the end, requests of a warm-up that outlast it, repetitions, a device that is full.
+#[test]
+fn queues_in_order_change_nothing() {
+    use flash::device::Features;
+    use flash::{Bus, Policy};
+    let parallel = "agrawal08:capacity=4MiB,channels=2,chips=1,dies=2,planes=1,spare=40%";
+    let mut rng = Rng::new(4);
+    let requests: Vec<Request> = (0..4000)
+        .map(|i| {
+            let operation = [Operation::Write, Operation::Write, Operation::Read, Operation::Flush, Operation::Trim];
+            let operation = operation[if rng.chance(0.01) { 3 + rng.below(2) } else { rng.below(3) } as usize];
+            request(i * 700, operation, rng.below(1000) * 4096, 4096 * (1 + rng.below(3)))
+        })
+        .collect();
+    let plain = config("page", parallel);
+    let mut buffered = buffered("page", "fab", 1 << 20);
+    buffered.device = plain.device.clone();
+    let scheduling = Scheduling { policy: Policy::InOrder, bus: Bus::Backlog, features: Features::default() };
+    for (host, config) in [
+        (HostModel::Open, plain.clone()),
+        (HostModel::Closed(5), Config { warmup: 1500, ..plain.clone() }),
+        (HostModel::Open, buffered.clone()),
+        (HostModel::Closed(3), buffered),
+        (HostModel::Open, Config { until: Until::MeanErases(3.0), ..plain.clone() }),
+        (HostModel::Closed(9), Config { until: Until::MeanErases(3.0), ..plain }),
+    ] {
+        let config = Config { host, ..config };
+        let [expected, found] = [None, Some(scheduling)].map(|scheduling| {
+            let config = Config { scheduling, ..config.clone() };
+            let mut result = run_list(&config, requests.clone()).result;
+            for key in [report::SUSPENDS, "die_busy_share", "channel_busy_share"] {
+                assert_eq!(result.extra.remove(key).is_some(), scheduling.is_some(), "{key}");
+            }
+            result
+        });
+        let times = |result: &SchemeResult| {
+            let of = |latency: &Option<report::Latency>| latency.as_ref().map(|l| (l.mean, l.p50, l.p99, l.max));
+            [of(&result.response_us), of(&result.service_us), of(&result.queue_us)]
+        };
+        assert_eq!(
+            (&found.ended, &found.by_cause, &found.until),
+            (&expected.ended, &expected.by_cause, &expected.until)
+        );
+        assert_eq!(times(&found), times(&expected));
+        assert_eq!(found.extra, expected.extra);
+        assert!(found.response_us.unwrap().mean > 0.0);
+    }
+}
+
 #[test]
 fn a_write_waits_for_the_victim_whose_room_it_takes() {
     // A block has 64 pages. The first 64 writes fill the buffer; the next makes room by writing 64 pages.
