@@ -7,7 +7,8 @@
 
 use crate::parts::blocks::{Blocks, FoundState, FreeOrder};
 use crate::parts::holdings::Holdings;
-use crate::{Error, Loader, Saver};
+use crate::parts::wear::{Mode as WearMode, Task, Wear};
+use crate::{Error, Loader, Saver, Settings};
 use alloc::vec::Vec;
 use flash::{Block, Cause, FaultKind, Flash, FlashFault, Geometry, Kind, Mode, Oob};
 
@@ -21,12 +22,30 @@ pub struct Pool {
     turn: u32,
     /// Blocks that failed a program and are still in use.
     pub failed: Vec<Block>,
+    wear: Wear,
+    /// The block that is to be taken next, if it is free.
+    next: Option<Block>,
+}
+
+/// As the settings want it, if they say.
+fn order_of(settings: &Settings) -> FreeOrder {
+    match settings.get("free-order").map(|_| settings.word("free-order")) {
+        Some("least-worn") => FreeOrder::LeastWorn,
+        _ => FreeOrder::Fifo,
+    }
+}
+
+/// Whether a policy wants to know when blocks were erased.
+fn has_ages(settings: &Settings) -> bool {
+    settings.get("log-victim").is_some() && settings.word("log-victim") == "cat"
 }
 
 impl Pool {
     /// All blocks free.
-    pub fn new(g: Geometry) -> Pool {
-        Pool { blocks: Blocks::new(g, FreeOrder::Fifo, false), program: 1, turn: 0, failed: Vec::new() }
+    pub fn new(g: Geometry, settings: &Settings) -> Pool {
+        let blocks = Blocks::new(g, order_of(settings), has_ages(settings));
+        let wear = Wear::new(settings, g.block_count());
+        Pool { blocks, program: 1, turn: 0, failed: Vec::new(), wear, next: None }
     }
 
     /// Takes factory-bad blocks out of service on a fresh device.
@@ -37,39 +56,38 @@ impl Pool {
         let g = *flash.geometry();
         for block in (0..g.block_count()).map(Block) {
             if flash.read_oob(g.page(block, 0), Cause::Recovery)?.is_some_and(|oob| oob.kind == Kind::Bad) {
-                self.blocks.retire(block);
+                self.retire(block);
             }
         }
         Ok(())
     }
 
-    /// While mounting: what is free and what is not. A block is in use if it holds the copy of a page that counts, and
-    /// these are revived if `revive` says so. Blocks that hold nothing of the sort are erased at once, so that nothing
-    /// in them ever counts again; those that look blank are erased before their first use.
+    /// While mounting: what is free and what is not. A block is in use if it holds the copy of a page that counts;
+    /// which of its pages are live is the caller's to say. Blocks that hold nothing of the sort are erased at once, so
+    /// that nothing in them ever counts again; those that look blank are erased before their first use.
     ///
     /// # Errors
     /// The medium's.
     pub fn adopt<F: Flash>(&mut self, flash: &mut F, found: &Holdings) -> Result<(), Error<F::Fault>> {
         let g = *flash.geometry();
         let used = found.blocks_in_use(&g);
+        for block in (0..g.block_count()).map(Block) {
+            if !used[block.index()] && found.census.blocks[block.index()].is_some() {
+                self.erase_free(flash, block)?;
+            }
+        }
+        found.census.bad.iter().for_each(|&block| self.retire(block));
+        let bad: Vec<bool> = (0..g.block_count()).map(|block| self.blocks.is_bad(Block(block))).collect();
         self.blocks.found(|block| match used[block.index()] {
-            _ if found.census.bad.contains(&block) => FoundState::Bad,
+            _ if bad[block.index()] => FoundState::Bad,
             true => FoundState::InUse,
             false => FoundState::Empty,
         });
         self.blocks.suspect_free();
         self.program = found.census.next_program();
-        for block in (0..g.block_count()).map(Block) {
-            if used[block.index()] {
-                self.blocks.begin_collecting(block);
-            } else if found.census.blocks[block.index()].is_some() {
-                match flash.erase(block, Cause::Recovery) {
-                    Ok(()) => self.blocks.count_erase(block),
-                    Err(fault) if fault.kind() == FaultKind::EraseFailed => self.mark_bad(flash, block)?,
-                    Err(fault) => return Err(fault.into()),
-                }
-            }
-        }
+        (0..g.block_count()).map(Block).filter(|block| used[block.index()]).for_each(|block| {
+            self.blocks.begin_collecting(block);
+        });
         Ok(())
     }
 
@@ -86,11 +104,31 @@ impl Pool {
         self.blocks.free_total()
     }
 
-    /// Takes a free block, of the die with the most of them; among equals the dies take turns.
+    /// Erases a free block, or one that nobody has yet. False if that failed, and it is marked bad.
+    fn erase_free<F: Flash>(&mut self, flash: &mut F, block: Block) -> Result<bool, Error<F::Fault>> {
+        match flash.erase(block, Cause::Recovery) {
+            Ok(()) => {
+                self.blocks.count_erase(block);
+                self.note_erase(block, Cause::Recovery);
+                Ok(true)
+            }
+            Err(fault) if fault.kind() == FaultKind::EraseFailed => self.mark_bad(flash, block).map(|()| false),
+            Err(fault) => Err(fault.into()),
+        }
+    }
+
+    /// Takes the block that [`Pool::take_next`] named, or a free block of the die with the most of them; among equals
+    /// the dies take turns.
     ///
     /// # Errors
     /// Full, or the medium's.
     pub fn take<F: Flash>(&mut self, flash: &mut F) -> Result<Block, Error<F::Fault>> {
+        if let Some((block, suspect)) = self.next.take().and_then(|next| self.blocks.open_block(next)) {
+            self.blocks.discard_open(block);
+            if !suspect || self.erase_free(flash, block)? {
+                return Ok(block);
+            }
+        }
         loop {
             let dies = self.blocks.geometry().die_count();
             let after = |die: u32| (die + dies - self.turn) % dies;
@@ -98,18 +136,15 @@ impl Pool {
             let die = richest.expect("a device has a die");
             let (block, suspect) = self.blocks.open_blank(die as usize).ok_or(Error::Full)?;
             self.turn = (die + 1) % dies;
-            if suspect {
-                match flash.erase(block, Cause::Recovery) {
-                    Ok(()) => self.blocks.count_erase(block),
-                    Err(fault) if fault.kind() == FaultKind::EraseFailed => {
-                        self.mark_bad(flash, block)?;
-                        continue;
-                    }
-                    Err(fault) => return Err(fault.into()),
-                }
+            if !suspect || self.erase_free(flash, block)? {
+                return Ok(block);
             }
-            return Ok(block);
         }
+    }
+
+    /// The next block to be taken is to be this one, if it is free; `None` forgets it.
+    pub fn take_next(&mut self, block: Option<Block>) {
+        self.next = block;
     }
 
     /// A program of a block failed: once it holds nothing it is marked bad.
@@ -133,6 +168,7 @@ impl Pool {
         match flash.erase(block, cause) {
             Ok(()) => {
                 self.blocks.erased(block);
+                self.note_erase(block, cause);
                 Ok(())
             }
             Err(fault) if fault.kind() == FaultKind::EraseFailed => self.mark_bad(flash, block),
@@ -143,14 +179,45 @@ impl Pool {
     fn mark_bad<F: Flash>(&mut self, flash: &mut F, block: Block) -> Result<(), Error<F::Fault>> {
         let mark = Oob { kind: Kind::Bad, mode: Mode::Normal, address: 0, version: 0, program: 0, mark: 0 };
         flash.program(flash.geometry().page(block, 0), mark, flash::Payload::None, Cause::Metadata)?;
-        self.blocks.retire(block);
+        self.retire(block);
         Ok(())
+    }
+
+    fn retire(&mut self, block: Block) {
+        self.blocks.retire(block);
+        self.wear.retired(block, self.blocks.erase_counts()[block.index()]);
+    }
+
+    fn note_erase(&mut self, block: Block, cause: Cause) {
+        self.wear.erased(block, self.blocks.erase_counts()[block.index()], cause);
+    }
+
+    /// Whether wear levelling is to be asked what it wants: [`Pool::cold`].
+    #[inline(always)]
+    pub fn is_levelling_due(&self) -> bool {
+        self.wear.is_due()
+    }
+
+    /// The block that wear levelling wants moved, if there is one; where it is to go to a certain one, only if that is
+    /// free. It holds live pages.
+    pub fn cold(&mut self) -> Option<Task> {
+        self.cold_among(|_| true)
+    }
+
+    /// The same, among the blocks that the caller can move.
+    pub fn cold_among(&mut self, movable: impl Fn(Block) -> bool) -> Option<Task> {
+        let (blocks, failed) = (&self.blocks, &self.failed);
+        let task = self.wear.task(|block| blocks.live_of(block) > 0 && !failed.contains(&block) && movable(block))?;
+        task.worn.is_none_or(|worn| blocks.is_free(worn)).then_some(task)
     }
 
     /// Controller RAM, bytes.
     pub fn memory(&self) -> Vec<(&'static str, u64)> {
         let mut out = Vec::from(self.blocks.memory());
         out.push(("program number and failed blocks", 8 + 4 + 4 + self.failed.len() as u64 * 4));
+        if self.wear.mode() != WearMode::Off {
+            out.push(("wear levelling", self.wear.memory()));
+        }
         out
     }
 
@@ -161,17 +228,16 @@ impl Pool {
         out.u32(self.turn);
         out.u32(self.failed.len() as u32);
         self.failed.iter().for_each(|block| out.u32(block.0));
+        self.wear.save(out);
     }
 
     /// Loads what [`Pool::save`] saved.
-    pub fn load(g: Geometry, from: &mut Loader<'_>) -> Pool {
-        Pool::load_with(g, FreeOrder::Fifo, false, from)
-    }
-
-    /// The same, where free blocks are in another order, or ages are kept.
-    pub fn load_with(g: Geometry, order: FreeOrder, ages: bool, from: &mut Loader<'_>) -> Pool {
-        let blocks = Blocks::load(g, order, ages, from);
+    pub fn load(g: Geometry, settings: &Settings, from: &mut Loader<'_>) -> Pool {
+        let blocks = Blocks::load(g, order_of(settings), has_ages(settings), from);
         let (program, turn) = (from.u64(), from.u32());
-        Pool { blocks, program, turn, failed: (0..from.u32()).map(|_| Block(from.u32())).collect() }
+        let failed = (0..from.u32()).map(|_| Block(from.u32())).collect();
+        let mut wear = Wear::new(settings, g.block_count());
+        wear.load(blocks.erase_counts(), |block| blocks.is_bad(block), from);
+        Pool { blocks, program, turn, failed, wear, next: None }
     }
 }

@@ -60,6 +60,7 @@
 //! to tell log pages of the same LPN apart.
 
 mod audit;
+mod levelling;
 mod merge;
 mod mount;
 mod techniques;
@@ -67,10 +68,10 @@ mod techniques;
 use crate::hybrid::log::{NONE, Slot, Slots};
 use crate::hybrid::parameters::{LOG_BLOCKS, RESERVE};
 use crate::hybrid::score::{Logged, Scores};
-use crate::parts::blocks::{Blocks, FreeOrder};
 use crate::parts::pool::Pool;
-use crate::parts::space::more_spare;
+use crate::parts::space::{FREE_ORDER, more_spare};
 use crate::parts::spare_map::{self, BlockMap, Layout, MapCache, NULL};
+use crate::parts::wear;
 use crate::{ConfigError, Error, Ftl, Loader, MountReport, Parameter, Range, Saver, Scheme, Settings, Value};
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -145,6 +146,11 @@ const PARAMETERS: &[Parameter] = &[
     LOG_BLOCKS,
     spare_map::spare_layout("recoverable"),
     spare_map::SPARE_ECC,
+    FREE_ORDER,
+    wear::WEAR_LEVELLING,
+    wear::WEAR_THRESHOLD,
+    wear::BET_K,
+    wear::BET_THRESHOLD,
     super::page::DURABLE_TRIM,
 ];
 
@@ -285,12 +291,10 @@ impl HybridLog {
         }
         let most_log_blocks = if asked == 0 { most } else { asked as u32 };
         let slots = Slots::new(&g, most_log_blocks + 1, false);
-        let mut pool = Pool::new(g);
-        pool.blocks = Blocks::new(g, FreeOrder::Fifo, Self::has_ages(settings));
         Ok(HybridLog {
             g,
             log_style,
-            pool,
+            pool: Pool::new(g, settings),
             data: vec![NONE; logical_blocks as usize],
             filled: vec![EMPTY; logical_blocks as usize],
             scores: Scores::from_settings(settings, slots.capacity()),
@@ -306,11 +310,6 @@ impl HybridLog {
             techniques: Techniques::new(settings),
             counters: Counters::default(),
         })
-    }
-
-    /// Whether a policy wants to know when blocks were erased.
-    fn has_ages(settings: &Settings) -> bool {
-        settings.get("log-victim").is_some() && settings.word("log-victim") == "cat"
     }
 
     fn reserve<F: Flash>(&self, flash: &mut F) {
@@ -714,7 +713,8 @@ impl<F: Flash> Ftl<F> for HybridLog {
 
     #[inline]
     fn write(&mut self, flash: &mut F, lpn: Lpn, data: &F::User) -> Result<(), Error<F::Fault>> {
-        self.put(flash, lpn, Some(data))
+        self.put(flash, lpn, Some(data))?;
+        self.level(flash)
     }
 
     fn trim(&mut self, flash: &mut F, first: Lpn, count: u32) -> Result<(), Error<F::Fault>> {
@@ -842,7 +842,7 @@ impl<F: Flash> Ftl<F> for HybridLog {
         let mut from = Loader::new(bytes);
         hybridlog.data.iter_mut().for_each(|block| *block = from.u32());
         hybridlog.filled.iter_mut().for_each(|filled| *filled = Filled { next: from.u16(), head: from.u16() });
-        hybridlog.pool = Pool::load_with(*geometry, FreeOrder::Fifo, Self::has_ages(settings), &mut from);
+        hybridlog.pool = Pool::load(*geometry, settings, &mut from);
         let blocks = &hybridlog.pool.blocks;
         hybridlog.slots = Slots::load(geometry, false, &mut from, |block| blocks.live_of(block));
         hybridlog.current = from.u32();

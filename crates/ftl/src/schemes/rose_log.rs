@@ -53,7 +53,7 @@
 
 use super::{hybridlog, page, rose};
 use crate::hybrid::{joined, parameters};
-use crate::parts::spare_map;
+use crate::parts::{space, spare_map, wear};
 use crate::{Parameter, Scheme};
 use flash::Cause;
 
@@ -84,6 +84,11 @@ const PARAMETERS: &[Parameter] = &[
     hybridlog::CACHE_MAPS,
     spare_map::spare_layout("recoverable"),
     spare_map::SPARE_ECC,
+    space::FREE_ORDER,
+    wear::WEAR_LEVELLING,
+    wear::WEAR_THRESHOLD,
+    wear::BET_K,
+    wear::BET_THRESHOLD,
     page::DURABLE_TRIM,
 ];
 

@@ -241,7 +241,7 @@ impl Superblock {
             logical_pages,
             n,
             k,
-            pool: Pool::new(g),
+            pool: Pool::new(g, settings),
             blocks: vec![NONE; count * k],
             open: vec![SEALED; count],
             heads: vec![NULL; logical_blocks as usize],
@@ -809,7 +809,7 @@ impl<F: Flash> Ftl<F> for Superblock {
         superblock.written.iter_mut().for_each(|written| *written = from.u64());
         superblock.cache.load(&mut from);
         superblock.discarded = (0..from.u32()).map(|_| from.u32()).collect();
-        superblock.pool = Pool::load(*geometry, &mut from);
+        superblock.pool = Pool::load(*geometry, settings, &mut from);
         superblock.version = from.u64();
         (0..superblock.open.len()).for_each(|s| superblock.note_blocks(s));
         superblock.counters = Counters::default();
