@@ -53,6 +53,11 @@
 //! With `durable-trim` a discarded page is written anew, without data, and merged like any other. Otherwise RAM
 //! remembers that it is discarded (4 B each) until it is written or merged away.
 //!
+//! # Files
+//!
+//! `hybridlog/`: `merge.rs`, `mount.rs`, `levelling.rs` (wear), `audit.rs`, and `techniques.rs`, what `rose-log` adds:
+//! the same scheme with more parameters.
+//!
 //! # Departures
 //!
 //! S2 does not say which log block is cleaned; here it is the oldest. It gives no code for an entry that is none; see

@@ -1,11 +1,11 @@
 //! Wear levelling: the data of a cold block move to another, which takes over its part.
 //!
 //! A data block is written anew as a merge writes it, compact and with what the log has of its logical block, for that
-//! is dead there afterwards; nothing else is merged. Of a log block the pages that count move to another block, one behind
-//! the other, which takes its slot and its age. The copies are programmed before the cold block is erased, so that a power
-//! cut leaves one or the other, as after a merge. A move takes one of the blocks that are kept free and gives one back. In
-//! mode `swap` the data go to the most worn block, if that is free. A data block in which nothing counts any more is not
-//! moved: it is erased when its logical block is merged.
+//! is dead there afterwards; nothing else is merged. Of a log block the pages that count move to another block, one
+//! behind the other, which takes its slot and its age. The copies are programmed before the cold block is erased, so
+//! that a power cut leaves one or the other, as after a merge. A move takes one of the blocks that are kept free and
+//! gives one back. In mode `swap` the data go to the most worn block, if that is free. A data block in which nothing
+//! counts any more is not moved: it is erased when its logical block is merged.
 
 use super::HybridLog;
 use crate::Error;

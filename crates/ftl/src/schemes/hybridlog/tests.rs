@@ -162,8 +162,8 @@ fn a_group_size_that_does_not_fit_is_refused_with_the_sum() {
     assert_eq!(refusal(&[("log-blocks", "2000")], 64, 1, 64).key, "log-blocks");
 }
 
-/// Two cold data blocks, one of them with a dead page, and a cold log block beside one logical block that is written all
-/// the time: with wear levelling their data move, live pages alone, and all blocks wear alike.
+/// Two cold data blocks, one of them with a dead page, and a cold log block beside one logical block that is written
+/// all the time: with wear levelling their data move, live pages alone, and all blocks wear alike.
 #[test]
 fn cold_data_move_to_the_most_worn_block() {
     let pairs = [("wear-levelling", "swap"), ("wear-threshold", "2"), ("log-blocks", "2"), ("cache-maps", "2")];

@@ -74,8 +74,8 @@ fn blank_pages_of_a_data_block_are_reused() {
     assert_eq!((lines[4].as_str(), tally(&lines)), ("E 0 merge_switch", (4, 0, 1)));
 }
 
-/// Three full log blocks: of LBN 0 four pages are live, all in the log, of LBN 1 two, and of LBN 2 two, one of them in its
-/// data block. Dead pages of data blocks, which are versions, cost nothing; counted as pages that are copied, as in
+/// Three full log blocks: of LBN 0 four pages are live, all in the log, of LBN 1 two, and of LBN 2 two, one of them in
+/// its data block. Dead pages of data blocks, which are versions, cost nothing; counted as pages that are copied, as in
 /// equation 3, they would make LBN 0 and LBN 1 equal.
 #[test]
 fn the_victim_is_the_log_block_whose_logical_blocks_have_the_fewest_live_pages() {
@@ -137,8 +137,8 @@ fn a_whole_write_that_is_broken_off_is_completed_by_copies() {
     assert_eq!(counter(&scheme, "broken_off"), 1);
 }
 
-/// A cut anywhere in a whole write, in the copies of a broken one, in a swap or in a merge leaves the log area as small as
-/// it was, and every page with its last acknowledged content or the one that was being written.
+/// A cut anywhere in a whole write, in the copies of a broken one, in a swap or in a merge leaves the log area as small
+/// as it was, and every page with its last acknowledged content or the one that was being written.
 #[test]
 fn cuts_in_whole_writes_and_swaps_lose_nothing() {
     let settings = settings(PARAMETERS, &[("log-blocks", "3"), ("durable-trim", "on")]);
@@ -192,7 +192,8 @@ fn data_survives_everything_with_each_technique_alone() {
     }
 }
 
-/// The scores that are kept up to date are equation 5 with the pages that count: audits compute it anew, every 16 requests.
+/// The scores that are kept up to date are equation 5 with the pages that count: audits compute it anew, every 16
+/// requests.
 #[test]
 fn scores_stay_right_in_a_long_run() {
     let g = Geometry { pages_per_block: 16, ..strict(40) }.checked().unwrap();
