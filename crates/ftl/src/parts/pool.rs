@@ -35,10 +35,15 @@ fn order_of(settings: &Settings) -> FreeOrder {
     }
 }
 
+/// Whether a policy wants to know when blocks were erased.
+fn has_ages(settings: &Settings) -> bool {
+    settings.get("log-victim").is_some() && settings.word("log-victim") == "cat"
+}
+
 impl Pool {
-    /// All blocks free. With `ages` blocks know how long ago they were erased.
-    pub fn new(g: Geometry, settings: &Settings, ages: bool) -> Pool {
-        let blocks = Blocks::new(g, order_of(settings), ages);
+    /// All blocks free.
+    pub fn new(g: Geometry, settings: &Settings) -> Pool {
+        let blocks = Blocks::new(g, order_of(settings), has_ages(settings));
         let wear = Wear::new(settings, g.block_count());
         Pool { blocks, program: 1, turn: 0, failed: Vec::new(), wear, next: None }
     }
@@ -196,8 +201,13 @@ impl Pool {
     /// The block that wear levelling wants moved, if there is one; where it is to go to a certain one, only if that is
     /// free. It holds live pages.
     pub fn cold(&mut self) -> Option<Task> {
+        self.cold_among(|_| true)
+    }
+
+    /// The same, among the blocks that the caller can move.
+    pub fn cold_among(&mut self, movable: impl Fn(Block) -> bool) -> Option<Task> {
         let (blocks, failed) = (&self.blocks, &self.failed);
-        let task = self.wear.task(|block| blocks.live_of(block) > 0 && !failed.contains(&block))?;
+        let task = self.wear.task(|block| blocks.live_of(block) > 0 && !failed.contains(&block) && movable(block))?;
         task.worn.is_none_or(|worn| blocks.is_free(worn)).then_some(task)
     }
 
@@ -222,8 +232,8 @@ impl Pool {
     }
 
     /// Loads what [`Pool::save`] saved.
-    pub fn load(g: Geometry, settings: &Settings, ages: bool, from: &mut Loader<'_>) -> Pool {
-        let blocks = Blocks::load(g, order_of(settings), ages, from);
+    pub fn load(g: Geometry, settings: &Settings, from: &mut Loader<'_>) -> Pool {
+        let blocks = Blocks::load(g, order_of(settings), has_ages(settings), from);
         let (program, turn) = (from.u64(), from.u32());
         let failed = (0..from.u32()).map(|_| Block(from.u32())).collect();
         let mut wear = Wear::new(settings, g.block_count());

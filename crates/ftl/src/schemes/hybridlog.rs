@@ -53,6 +53,11 @@
 //! With `durable-trim` a discarded page is written anew, without data, and merged like any other. Otherwise RAM
 //! remembers that it is discarded (4 B each) until it is written or merged away.
 //!
+//! # Files
+//!
+//! `hybridlog/`: `merge.rs`, `mount.rs`, `levelling.rs` (wear), `audit.rs`, and `techniques.rs`, what `rose-log` adds:
+//! the same scheme with more parameters.
+//!
 //! # Departures
 //!
 //! S2 does not say which log block is cleaned; here it is the oldest. It gives no code for an entry that is none; see
@@ -60,6 +65,7 @@
 //! to tell log pages of the same LPN apart.
 
 mod audit;
+mod levelling;
 mod merge;
 mod mount;
 mod techniques;
@@ -68,8 +74,9 @@ use crate::hybrid::log::{NONE, Slot, Slots};
 use crate::hybrid::parameters::{LOG_BLOCKS, RESERVE};
 use crate::hybrid::score::{Logged, Scores};
 use crate::parts::pool::Pool;
-use crate::parts::space::more_spare;
+use crate::parts::space::{FREE_ORDER, more_spare};
 use crate::parts::spare_map::{self, BlockMap, Layout, MapCache, NULL};
+use crate::parts::wear;
 use crate::{ConfigError, Error, Ftl, Loader, MountReport, Parameter, Range, Saver, Scheme, Settings, Value};
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -144,6 +151,11 @@ const PARAMETERS: &[Parameter] = &[
     LOG_BLOCKS,
     spare_map::spare_layout("recoverable"),
     spare_map::SPARE_ECC,
+    FREE_ORDER,
+    wear::WEAR_LEVELLING,
+    wear::WEAR_THRESHOLD,
+    wear::BET_K,
+    wear::BET_THRESHOLD,
     super::page::DURABLE_TRIM,
 ];
 
@@ -287,7 +299,7 @@ impl HybridLog {
         Ok(HybridLog {
             g,
             log_style,
-            pool: Pool::new(g, settings, Self::has_ages(settings)),
+            pool: Pool::new(g, settings),
             data: vec![NONE; logical_blocks as usize],
             filled: vec![EMPTY; logical_blocks as usize],
             scores: Scores::from_settings(settings, slots.capacity()),
@@ -303,11 +315,6 @@ impl HybridLog {
             techniques: Techniques::new(settings),
             counters: Counters::default(),
         })
-    }
-
-    /// Whether a policy wants to know when blocks were erased.
-    fn has_ages(settings: &Settings) -> bool {
-        settings.get("log-victim").is_some() && settings.word("log-victim") == "cat"
     }
 
     fn reserve<F: Flash>(&self, flash: &mut F) {
@@ -711,7 +718,8 @@ impl<F: Flash> Ftl<F> for HybridLog {
 
     #[inline]
     fn write(&mut self, flash: &mut F, lpn: Lpn, data: &F::User) -> Result<(), Error<F::Fault>> {
-        self.put(flash, lpn, Some(data))
+        self.put(flash, lpn, Some(data))?;
+        self.level(flash)
     }
 
     fn trim(&mut self, flash: &mut F, first: Lpn, count: u32) -> Result<(), Error<F::Fault>> {
@@ -839,7 +847,7 @@ impl<F: Flash> Ftl<F> for HybridLog {
         let mut from = Loader::new(bytes);
         hybridlog.data.iter_mut().for_each(|block| *block = from.u32());
         hybridlog.filled.iter_mut().for_each(|filled| *filled = Filled { next: from.u16(), head: from.u16() });
-        hybridlog.pool = Pool::load(*geometry, settings, Self::has_ages(settings), &mut from);
+        hybridlog.pool = Pool::load(*geometry, settings, &mut from);
         let blocks = &hybridlog.pool.blocks;
         hybridlog.slots = Slots::load(geometry, false, &mut from, |block| blocks.live_of(block));
         hybridlog.current = from.u32();

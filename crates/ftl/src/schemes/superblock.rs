@@ -329,7 +329,7 @@ impl Superblock {
             logical_blocks,
             n,
             k,
-            pool: Pool::new(g, settings, false),
+            pool: Pool::new(g, settings),
             blocks: vec![NONE; superblocks * k],
             open: vec![SEALED; superblocks],
             heads: vec![NULL; if log.is_some() { 0 } else { logical_blocks as usize }],
@@ -854,7 +854,7 @@ impl<F: Flash> Ftl<F> for Superblock {
         superblock.cache.load(&mut from);
         superblock.discarded = (0..from.u32()).map(|_| from.u32()).collect();
         superblock.log.iter_mut().for_each(|log| log.load(&mut from));
-        superblock.pool = Pool::load(*geometry, settings, false, &mut from);
+        superblock.pool = Pool::load(*geometry, settings, &mut from);
         superblock.version = from.u64();
         (0..superblock.open.len()).for_each(|s| superblock.note_blocks(s, 0));
         superblock.counters = Counters::default();

@@ -74,7 +74,7 @@ fn superblock_holds_with_map_pages_and_with_few_update_blocks() {
 /// Cold blocks are moved all the time, and power is cut while they are.
 #[test]
 fn wear_levelling_holds_in_every_mode() {
-    for scheme in ["page", "dftl", "lsftl", "cftl", "lazyftl", "superblock"] {
+    for scheme in ["page", "dftl", "lsftl", "cftl", "lazyftl", "superblock", "hybridlog", "rose-log"] {
         for mode in ["swap", "static", "bet"] {
             let settings = [("wear-levelling", mode), ("wear-threshold", "1"), ("bet-threshold", "1")];
             let settings = settings.map(|(name, value)| (name.to_string(), value.to_string())).to_vec();

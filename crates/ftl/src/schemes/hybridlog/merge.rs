@@ -74,15 +74,12 @@ impl HybridLog {
         Ok(found.collect())
     }
 
-    /// Writes the newest pages of a logical block to a free block, which becomes its data block, and erases the old
-    /// one. `victim` is the log block that is being cleaned, if one is.
+    /// Merges a logical block, perhaps because log block `victim` is cleaned.
     pub(super) fn merge<F: Flash>(&mut self, flash: &mut F, lbn: u32, victim: Slot) -> Result<(), Error<F::Fault>> {
         self.counters.merges += 1;
         let used = u32::from(self.filled[lbn as usize].next);
-        let sources = self.sources(flash, lbn, 0)?;
-        let (target, filled, map) = self.copy_to_free_block(flash, &sources)?;
-        let (old, broken) = (self.data_block(lbn), self.techniques.entire_block(lbn));
-        self.install(lbn, (target, filled), map, &sources);
+        let broken = self.techniques.entire_block(lbn);
+        let old = self.write_anew(flash, lbn, Cause::MergeFull)?;
         if let Some(block) = broken {
             self.pool.dispose(flash, block, Cause::MergeFull)?;
         }
@@ -90,6 +87,21 @@ impl HybridLog {
             Some(block) => self.obsolete(flash, (block, used), victim, Cause::MergeFull),
             None => Ok(()),
         }
+    }
+
+    /// Writes the newest pages of a logical block to a free block, which becomes its data block. The old one, in which
+    /// nothing counts any more.
+    pub(super) fn write_anew<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        lbn: u32,
+        cause: Cause,
+    ) -> Result<Option<Block>, Error<F::Fault>> {
+        let sources = self.sources(flash, lbn, 0)?;
+        let (target, filled, map) = self.copy_to_free_block(flash, &sources, cause)?;
+        let old = self.data_block(lbn);
+        self.install(lbn, (target, filled), map, &sources);
+        Ok(old)
     }
 
     /// A block, or none, takes over as data block, and holds the pages that `sources` names beside those that it held
@@ -118,6 +130,7 @@ impl HybridLog {
         &mut self,
         flash: &mut F,
         sources: &[(u32, Ppn)],
+        cause: Cause,
     ) -> Result<(u32, Filled, BlockMap), Error<F::Fault>> {
         loop {
             let mut map = BlockMap::empty(self.cache.layout());
@@ -126,9 +139,9 @@ impl HybridLog {
                 return Ok((NONE, filled, map));
             }
             let target = self.pool.take(flash)?;
-            match self.copy_into(flash, target, (&mut filled, &mut map), sources, Cause::MergeFull) {
+            match self.copy_into(flash, target, (&mut filled, &mut map), sources, cause) {
                 Ok(true) => return Ok((target.0, filled, map)),
-                Ok(false) => self.pool.dispose(flash, target, Cause::MergeFull)?,
+                Ok(false) => self.pool.dispose(flash, target, cause)?,
                 Err(error) => {
                     // What it holds are copies: it is erased before its next use.
                     self.pool.blocks.give_back(target);
@@ -159,7 +172,7 @@ impl HybridLog {
             if !self.pad(flash, target, filled.next.into()..page)? || !self.copy(flash, from, to, Kind::Data, cause)? {
                 return Ok(false);
             }
-            self.counters.copies += 1;
+            self.counters.copies += u64::from(cause != Cause::WearLevelling);
             *filled = Filled { next: page as u16 + 1, head: page as u16 };
         }
         Ok(true)

@@ -161,3 +161,32 @@ fn a_group_size_that_does_not_fit_is_refused_with_the_sum() {
     assert!(error.fix.starts_with("no group size fits"), "{error}");
     assert_eq!(refusal(&[("log-blocks", "2000")], 64, 1, 64).key, "log-blocks");
 }
+
+/// Two cold data blocks, one of them with a dead page, and a cold log block beside one logical block that is written
+/// all the time: with wear levelling their data move, live pages alone, and all blocks wear alike.
+#[test]
+fn cold_data_move_to_the_most_worn_block() {
+    let pairs = [("wear-levelling", "swap"), ("wear-threshold", "2"), ("log-blocks", "2"), ("cache-maps", "2")];
+    let spread = |pairs: &[(&str, &str)]| {
+        let (mut flash, mut hybridlog) = device(8, 4, 12, &settings(pairs));
+        write_each(&mut flash, &mut hybridlog, &[0, 1, 2, 2, 4, 5, 6, 7]);
+        let mut moved = Vec::new();
+        for round in 0..400 {
+            // Now and then another page, so that log blocks are not dead when they are cleaned.
+            let lines = write_each(&mut flash, &mut hybridlog, &[if round % 7 == 0 { 9 } else { 8 }]);
+            moved.extend(lines.into_iter().filter(|line| line.ends_with("wear_levelling")));
+        }
+        for lpn in [0, 1, 2, 4, 5, 6, 7] {
+            assert_eq!(hybridlog.read(&mut flash, Lpn(lpn)).unwrap(), Some(&u64::from(lpn)));
+        }
+        let counts = <HybridLog as Ftl<Flashed>>::erase_counts(&hybridlog);
+        (counts.iter().max().unwrap() - counts.iter().min().unwrap(), moved)
+    };
+    let (without, moved) = spread(&[("log-blocks", "2")]);
+    assert!(without > 15 && moved.is_empty(), "{without}");
+    let (with, moved) = spread(&pairs);
+    assert!(with <= 6, "{with}");
+    // The first cold block has three pages that count, the others four.
+    let copies: Vec<&String> = moved.iter().take_while(|line| !line.starts_with('E')).collect();
+    assert!([6, 8].contains(&copies.len()) && moved.iter().any(|line| line.starts_with('E')), "{moved:?}");
+}

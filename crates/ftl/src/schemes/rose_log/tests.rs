@@ -10,7 +10,7 @@ use flash::{Block, CutPoint, Fault, FaultKind, Full, Geometry, Lpn, Nand, PowerC
 
 /// A chip that wants its pages in order, as log-style data blocks are for.
 fn strict(blocks: u32) -> Geometry {
-    Geometry { order: ProgramOrder::Strict, ..small(blocks) }
+    Geometry { order: ProgramOrder::Strict, ..small(blocks) }.checked().unwrap()
 }
 
 const OFF: [(&str, &str); 3] = [("ebw", "off"), ("fpr", "off"), ("log-victim", "round-robin")];
@@ -74,8 +74,8 @@ fn blank_pages_of_a_data_block_are_reused() {
     assert_eq!((lines[4].as_str(), tally(&lines)), ("E 0 merge_switch", (4, 0, 1)));
 }
 
-/// Three full log blocks: of LBN 0 four pages are live, all in the log, of LBN 1 two, and of LBN 2 two, one of them in its
-/// data block. Dead pages of data blocks, which are versions, cost nothing; counted as pages that are copied, as in
+/// Three full log blocks: of LBN 0 four pages are live, all in the log, of LBN 1 two, and of LBN 2 two, one of them in
+/// its data block. Dead pages of data blocks, which are versions, cost nothing; counted as pages that are copied, as in
 /// equation 3, they would make LBN 0 and LBN 1 equal.
 #[test]
 fn the_victim_is_the_log_block_whose_logical_blocks_have_the_fewest_live_pages() {
@@ -137,8 +137,8 @@ fn a_whole_write_that_is_broken_off_is_completed_by_copies() {
     assert_eq!(counter(&scheme, "broken_off"), 1);
 }
 
-/// A cut anywhere in a whole write, in the copies of a broken one, in a swap or in a merge leaves the log area as small as
-/// it was, and every page with its last acknowledged content or the one that was being written.
+/// A cut anywhere in a whole write, in the copies of a broken one, in a swap or in a merge leaves the log area as small
+/// as it was, and every page with its last acknowledged content or the one that was being written.
 #[test]
 fn cuts_in_whole_writes_and_swaps_lose_nothing() {
     let settings = settings(PARAMETERS, &[("log-blocks", "3"), ("durable-trim", "on")]);
@@ -184,24 +184,44 @@ fn data_survives_everything_with_each_technique_alone() {
     for order in [ProgramOrder::Any, ProgramOrder::Ascending, ProgramOrder::Strict] {
         for victim in parameters::VICTIMS {
             for (ebw, fpr) in [("on", "on"), ("on", "off"), ("off", "on"), ("off", "off")] {
-                for trim in ["on", "off"] {
-                    let g = Geometry { order, ..small(16) };
-                    let pairs = [("ebw", ebw), ("fpr", fpr), ("log-victim", victim), ("durable-trim", trim)];
-                    torture::<RoseLog>(PARAMETERS, &pairs, g, 42, 500);
-                }
+                let g = Geometry { order, ..small(16) }.checked().unwrap();
+                let pairs = [("ebw", ebw), ("fpr", fpr), ("log-victim", victim), ("durable-trim", "on")];
+                torture::<RoseLog>(PARAMETERS, &pairs, g, 42, 700);
             }
         }
     }
 }
 
-/// The scores that are kept up to date are equation 5 with the pages that count: audits compute it anew, every 16 requests.
+/// The scores that are kept up to date are equation 5 with the pages that count: audits compute it anew, every 16
+/// requests.
 #[test]
 fn scores_stay_right_in_a_long_run() {
-    let g = Geometry { pages_per_block: 16, blocks_per_die: 40, ..strict(40) }.checked().unwrap();
-    for trim in ["on", "off"] {
-        let pairs = [("durable-trim", trim), ("maro-age", "7")];
-        torture::<RoseLog>(PARAMETERS, &pairs, g, 16 * 30 - 5, 20_000);
+    let g = Geometry { pages_per_block: 16, ..strict(40) }.checked().unwrap();
+    torture::<RoseLog>(PARAMETERS, &[("durable-trim", "on"), ("maro-age", "7")], g, 16 * 30 - 5, 20_000);
+}
+
+/// So they do where discards are noted in RAM alone, and what was discarded stays so until it is written.
+#[test]
+fn discards_in_ram_hold_until_the_next_write() {
+    let g = Geometry { pages_per_block: 16, ..strict(12) }.checked().unwrap();
+    let (mut flash, mut scheme) = formatted::<RoseLog>(g, 96, &settings(PARAMETERS, &[]));
+    let mut expected = vec![false; 96];
+    let mut rng = Rng::new(4);
+    for _ in 0..3000 {
+        let first = rng.below(96) as u32;
+        let count = (1 + rng.below(20) as u32).min(96 - first);
+        if rng.chance(0.1) {
+            scheme.trim(&mut flash, Lpn(first), count).unwrap();
+            expected[first as usize..][..count as usize].fill(false);
+        } else {
+            write_request(&mut flash, &mut scheme, first, count);
+            expected[first as usize..][..count as usize].fill(true);
+        }
+        scheme.audit(&mut flash).unwrap();
+        let lpn = rng.below(96) as u32;
+        assert_eq!(scheme.read(&mut flash, Lpn(lpn)).unwrap().is_some(), expected[lpn as usize], "LPN {lpn}");
     }
+    assert!(counter(&scheme, "entire_blocks") > 100 && counter(&scheme, "full_merges") > 100);
 }
 
 /// Without the techniques the commands are those of `hybridlog`, one by one.
@@ -232,4 +252,21 @@ fn without_techniques_it_is_hybridlog() {
         assert_eq!(flash.take(), other.take());
     }
     assert!(counter(&ours, "full_merges") > 1000);
+}
+
+#[test]
+fn data_survives_wear_levelling_in_every_mode() {
+    for mode in ["swap", "static", "bet"] {
+        for ebw in ["on", "off"] {
+            let pairs = [
+                ("wear-levelling", mode),
+                ("wear-threshold", "1"),
+                ("bet-threshold", "2"),
+                ("free-order", "least-worn"),
+                ("durable-trim", "on"),
+                ("ebw", ebw),
+            ];
+            torture::<RoseLog>(PARAMETERS, &pairs, strict(16), 42, 3000);
+        }
+    }
 }
