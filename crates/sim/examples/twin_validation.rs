@@ -111,6 +111,10 @@ fn put_through(scheme: &str, requests: &[Request], capacity: u64) -> Result<Outc
         until: Until::WorkloadEnds,
         mount: false,
         series_ns: 0,
+        scheduling: None,
+        flows: Vec::new(),
+        only_flow: None,
+        idle_ns: None,
     };
     let outcome = run(&config, &mut *source, &mut Unobserved)?;
     if !outcome.result.is_complete() {
