@@ -205,7 +205,7 @@ fn scores_stay_right_in_a_long_run() {
 fn discards_in_ram_hold_until_the_next_write() {
     let g = Geometry { pages_per_block: 16, ..strict(12) }.checked().unwrap();
     let (mut flash, mut scheme) = formatted::<RoseLog>(g, 96, &settings(PARAMETERS, &[]));
-    let mut expected = vec![false; 96];
+    let mut expected = [false; 96];
     let mut rng = Rng::new(4);
     for _ in 0..3000 {
         let first = rng.below(96) as u32;
