@@ -197,6 +197,7 @@ pub(crate) fn with_series() -> Report {
                     free_blocks: (100.0 - 80.0 * (f64::from(second) / 120.0).sqrt()) as u64 + index as u64,
                     mean_us: (second % 17 != 0).then_some(mean * wave),
                     p99_us: (second % 17 != 0).then_some(9.0 * mean * wave),
+                    ..Interval::default()
                 }
             })
             .collect();

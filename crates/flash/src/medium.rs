@@ -259,7 +259,7 @@ impl Chain {
     }
 }
 
-/// A flash medium. Eight calls, the contract of each above it; one that only repeats another, a hint, and two questions;
+/// A flash medium. Eight calls, the contract of each above it; one that only repeats another, a hint, two questions;
 /// and three calls for the few schemes that keep a map of their own in the spare areas.
 ///
 /// Every command names its [`Cause`]. A medium refuses, by panicking, whatever a real chip would break on: programming

@@ -13,8 +13,8 @@
 //! | [`Record`], version and program number | [`Brief`], [`Full`] | 0, 16 |
 //!
 //! Kind, mode and address take 4 bytes always: four bits of kind and mode, and the address; all ones is a blank page.
-//! Host pages have modes, metadata pages none but SLC mode, which is a flag of the block. Metadata pages are stored whole by every choice, and so are the bytes that a scheme
-//! keeps in spare areas. A measuring chip ([`Brief`]) moves a
+//! Host pages have modes, metadata pages none but SLC mode, which is a flag of the block. Metadata pages are stored
+//! whole by every choice, and so are the bytes that a scheme keeps in spare areas. A measuring chip ([`Brief`]) moves a
 //! metadata page's buffer on [`Flash::copy`] instead of copying it, which is ten times faster and safe because a scheme
 //! may not read the source again (it panics). A recoverable chip ([`Full`]) keeps the source until its block is erased,
 //! as flash does.

@@ -129,6 +129,7 @@ fn what_to_check() {
         seeds: 32,
         cuts: Cuts::Number(80_000),
         buffer: None,
+        set: vec![],
         operations: 400,
         replay: None,
         threads: None,
@@ -139,8 +140,10 @@ fn what_to_check() {
     assert_eq!(command("check --scheme dftl --replay 7:123.2.1/storm"), Command::Check(expected));
     let expected = CheckArgs { cuts: Cuts::All, seeds: 3, threads: Some(2), ..defaults.clone() };
     assert_eq!(command("check --cuts all --seeds 3 --threads 2"), Command::Check(expected));
-    let expected = CheckArgs { buffer: Some("fab".into()), ..defaults };
+    let expected = CheckArgs { buffer: Some("fab".into()), ..defaults.clone() };
     assert_eq!(command("check --buffer fab"), Command::Check(expected));
+    let set = vec![("ecc".to_owned(), "agcr".to_owned()), ("ecc-n".to_owned(), "2".to_owned())];
+    assert_eq!(command("check --set ecc=agcr --set ecc-n=2"), Command::Check(CheckArgs { set, ..defaults }));
 }
 
 #[test]

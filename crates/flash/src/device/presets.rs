@@ -728,8 +728,9 @@ pub const PRESETS: &[Preset] = &[
         name: "ecc-paper",
         summary: "Differentiated-ECC paper: 8 KiB MLC pages, 4 channels of 2 packages",
         source: "Improving MLC Flash Performance with Workload-Aware Differentiated ECC (Xia et al.)",
-        notes: "A page programmed with full effort is read with BCH, one programmed with low cost (twice the step) with \
-                LDPC. Medium effort is for ecc=agcr, which the paper only describes. Capacity follows the workload's address space.",
+        notes: "A page programmed with full effort is read with BCH, one programmed with low cost (twice the step) \
+                with LDPC. Medium effort is for ecc=agcr, which the paper only describes. Capacity follows the \
+                workload's address space.",
         read_us: paper(75.0),
         oob_read_us: array_time(75.0),
         program_us: paper(1300.0),

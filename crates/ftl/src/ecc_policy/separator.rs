@@ -1,4 +1,4 @@
-//! The read and write separator of S3, section IV.A: how hot a page is for reads and for writes, by a few Bloom filters.
+//! The read and write separator of S3, section IV.A: how hot a page is for reads and for writes, by Bloom filters.
 //!
 //! ```text
 //!              pair 0     pair 1     pair 2     pair 3        the pointer goes round, a step for each access
@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Every `decay` accesses the pair that was cleared longest ago is cleared, and has the largest weight from then on.
-//! With 4 pairs, hotness is a multiple of ½ from 0 to 5. There are false positives, as in any Bloom filter, and no false
-//! negatives: a page is held by the pair that took it until that is cleared.
+//! With 4 pairs, hotness is a multiple of ½ from 0 to 5. There are false positives, as in any Bloom filter, and no
+//! false negatives: a page is held by the pair that took it until that is cleared.
 //!
 //! Where the paper is open, as the multiple Bloom filters that it cites do, or as its worked reading says:
 //!

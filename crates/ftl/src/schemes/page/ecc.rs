@@ -235,8 +235,8 @@ mod tests {
         }
     }
 
-    /// Power is cut at the program of a rewrite, in each of its faces: the page reads as before, and a mount knows which
-    /// of the two copies counts.
+    /// Power is cut at the program of a rewrite, in each of its faces: the page reads as before, and a mount knows
+    /// which of the two copies counts.
     #[test]
     fn a_rewrite_cut_short_loses_nothing() {
         let settings = settings(&[("ecc", "differentiated"), ("ecc-n", "0")]);
