@@ -752,8 +752,8 @@ pub struct ImageCreateArgs {
     #[arg(long, value_name = "PARAM=VALUE", value_parser = parse_pair)]
     pub set: Vec<(String, String)>,
 
-    /// Error-correcting code, as bch:T or bch:T/BYTES: T wrong bits are corrected in each BYTES of data [512]; its parity
-    /// goes into the spare areas. Without one a flipped bit costs its page
+    /// Error-correcting code, as bch:T or bch:T/BYTES: T wrong bits are corrected in each BYTES of data [512]; its
+    /// parity goes into the spare areas. Without one a flipped bit costs its page
     #[arg(long, value_name = "CODE")]
     pub ecc: Option<EccSpec>,
 

@@ -223,8 +223,8 @@ impl<F: Flash> Timeline<F> {
         if self.inner.is_slc(block) { Mode::Slc } else { Mode::Normal }
     }
 
-    /// Copies of pages of one block, all in one mode, to pages of another from `to.0` on. The two halves of a copy follow
-    /// one another, also among the independent copies of a collection.
+    /// Copies of pages of one block, all in one mode, to pages of another from `to.0` on. The two halves of a copy
+    /// follow one another, also among the independent copies of a collection.
     #[inline(always)]
     fn place_copies(&mut self, cause: Cause, from: (Ppn, Mode), to: (Ppn, Mode), count: u32) {
         if count == 0 {

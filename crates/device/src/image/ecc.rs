@@ -4,8 +4,8 @@
 //! page has one more passenger: what the scheme keeps in the spare area, with its checksum. Parities stand in the spare
 //! area behind that. Records have a code of their own, whose parity lies in them.
 //!
-//! A checksum says whether anything is wrong, and only then the code is asked. So reads of sound pages cost nothing, and
-//! what the code believes to have corrected is believed only if the checksum agrees. What cannot be corrected is what
+//! A checksum says whether anything is wrong, and only then the code is asked. So reads of sound pages cost nothing,
+//! and what the code believes to have corrected is believed only if the checksum agrees. What cannot be corrected is what
 //! it was without a code: a torn record, an uncorrectable page.
 //!
 //! A partial program changes the parity of the frames it touches. A chip would keep that of each partial program in
@@ -56,8 +56,8 @@ impl EccSpec {
                 format!("{own} B of the scheme and {SPARE_CHECK} B of checksum + ")
             };
             return Err(format!(
-                "{self} needs {scheme}{frames} frames x {each} B of parity = {sum} B, and the spare area has {} B; correct \
-                 fewer bits, or take another device",
+                "{self} needs {scheme}{frames} frames x {each} B of parity = {sum} B, and the spare area has {} B; \
+                 correct fewer bits, or take another device",
                 g.oob_bytes
             ));
         }

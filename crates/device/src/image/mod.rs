@@ -38,8 +38,8 @@
 //! was touched and is not blank, with what the scheme keeps in its spare area; a mount reads the records of a block at
 //! once.
 //!
-//! **Bit errors.** With an error-correcting code (`ecc`) each page has its parity in what the scheme leaves of the spare
-//! area, each record in 14 of its bytes. Without one a flipped bit costs the page, as above. [`Image::age`] flips bits.
+//! **Bit errors.** With an error-correcting code (`ecc`) each page has its parity in what the scheme leaves of the
+//! spare area, each record in 14 of its bytes. Without one a flipped bit costs the page, as above. [`Image::age`] flips bits.
 //!
 //! Rejected: punching holes to erase (slow, and not atomic),
 //! memory mapping (needs `unsafe`, and a full disk becomes a signal), records of 32 B (too small for both the checks
@@ -349,8 +349,8 @@ impl Image {
         self.corrected_bits
     }
 
-    /// Time goes by: flips each bit of what is programmed with the probability that `rate` gives for its page, the data,
-    /// the spare area and the record of it. How many bits were flipped. What the scheme knows stays as it is, so a
+    /// Time goes by: flips each bit of what is programmed with the probability that `rate` gives for its page, the
+    /// data, the spare area and the record of it. How many bits were flipped. What the scheme knows stays as it is, so a
     /// clean image is clean afterwards.
     ///
     /// # Errors

@@ -2,8 +2,8 @@
 //!
 //! The controller remembers of every logical page whether its last few accesses were reads or writes. If all were
 //! writes, the page is programmed with low cost; if all were reads, with high cost, which makes its reads cheap; if
-//! they are interleaved, or nothing is known, with medium cost. One strong code protects all pages, and a read is the dearer
-//! the coarser the steps were: the device's times of low-cost, normal and medium pages stand for the three.
+//! they are interleaved, or nothing is known, with medium cost. One strong code protects all pages, and a read is the
+//! dearer the coarser the steps were: the device's times of low-cost, normal and medium pages stand for the three.
 //!
 //! S3 describes AGCR in these words and gives no figures; the rest is our reading, marked so here:
 //!
