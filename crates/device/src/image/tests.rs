@@ -1,7 +1,7 @@
 //! Images against the chip in memory, under kills, truncation and damage.
 
 use super::*;
-use flash::device::{CellTimes, Device, Features, Server, Timing};
+use flash::device::{CellTimes, Device, Features, PageTimes, Server, Timing};
 use flash::{BytesStore, Full, Lpn, Mode, Nand, Rng, Tvpn};
 use proptest::prelude::*;
 use std::os::unix::fs::FileExt;
@@ -29,6 +29,8 @@ pub(crate) fn spec(blocks: u32, scheme: &str) -> Spec {
         page_transfer_ns: 10,
         oob_transfer_ns: 1,
         slc: CellTimes { read_ns: 15, oob_read_ns: 15, program_ns: 100, partial_program_ns: 100, erase_ns: 1500 },
+        low_cost: PageTimes { read_ns: 45, program_ns: 120 },
+        medium: PageTimes { read_ns: 35, program_ns: 150 },
     };
     let device = Device {
         name: "small".into(),
