@@ -11,6 +11,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use device::EccSpec;
 use flash::Policy;
 use reliability::CodeSpec;
+use reliability::cells::Retention;
 use sim::check::Replay;
 use sim::units::{UnitError, parse_bytes, parse_count, parse_duration_ns};
 use std::ffi::OsString;
@@ -491,9 +492,10 @@ pub struct ReliabilityArgs {
     #[arg(long, value_name = "N", default_value = "0", value_parser = parse_count)]
     pub reads: u64,
 
-    /// How pages are programmed: at the usual step, or at twice the step in nearly half the time
+    /// How pages are programmed: at the usual step, at one and a half times the step, or at twice the step in nearly
+    /// half the time; both: the first and the last
     #[arg(long, value_enum, default_value_t = ProgramMode::Both, hide_possible_values = true,
-          value_name = "normal|low-cost|both")]
+          value_name = "normal|medium|low-cost|both")]
     pub mode: ProgramMode,
 
     /// Latencies: put together from the chip's times and trials of the decoders, or the constants of the
@@ -536,9 +538,11 @@ pub struct ReliabilityArgs {
 pub enum ProgramMode {
     /// At the usual step.
     Normal,
+    /// At one and a half times the step.
+    Medium,
     /// At twice the step.
     LowCost,
-    /// Each.
+    /// The first and the last.
     Both,
 }
 
@@ -549,26 +553,6 @@ pub enum LatencyProfile {
     Derived,
     /// Constants of the paper.
     Paper,
-}
-
-/// A time since a page was programmed, h.
-#[derive(Clone, Copy, PartialEq, PartialOrd, Debug)]
-pub struct Retention(pub f64);
-
-impl Retention {
-    const UNITS: [(&'static str, f64); 3] = [("y", 8760.0), ("d", 24.0), ("h", 1.0)];
-}
-
-impl std::fmt::Display for Retention {
-    /// In the largest unit of which it is a whole number, else in hours.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let whole = |hours: f64| self.0 > 0.0 && (self.0 / hours).fract() == 0.0;
-        match Retention::UNITS.iter().find(|(_, hours)| whole(*hours)) {
-            Some((unit, hours)) => write!(f, "{}{unit}", self.0 / hours),
-            None if self.0 == 0.0 => f.write_str("0"),
-            None => write!(f, "{}h", self.0),
-        }
-    }
 }
 
 /// `ftlab schemes`.
@@ -1104,15 +1088,7 @@ fn parse_cycles(text: &str) -> Result<u32, String> {
 }
 
 fn parse_retention(text: &str) -> Result<Retention, String> {
-    let text = text.trim();
-    let parsed = Retention::UNITS
-        .iter()
-        .find_map(|(unit, hours)| Some(text.strip_suffix(unit)?.parse::<f64>().ok()? * hours))
-        .or_else(|| (text == "0").then_some(0.0));
-    parsed
-        .filter(|hours| hours.is_finite() && *hours >= 0.0)
-        .map(Retention)
-        .ok_or_else(|| "a time is a number with h, d or y, such as 12h, 30d or 1y, or 0".to_owned())
+    text.trim().parse().map_err(|fix| format!("give {fix}"))
 }
 
 fn parse_threads(text: &str) -> Result<usize, String> {

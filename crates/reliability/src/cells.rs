@@ -27,6 +27,8 @@
 //! real chip bears and twice the step one that only LDPC does, at the end of life. [`CONSTANTS`] says of each where it
 //! comes from; most are assumptions, and the results are the model's, not a chip's.
 
+use core::fmt;
+use core::str::FromStr;
 use flash::device::{Number, Origin};
 use libm::{erfc, exp, fabs, log1p, pow};
 
@@ -69,6 +71,13 @@ const LOW_COST: Constant = constant(
     2.0,
     Origin::Paper,
     "Improving MLC Flash Performance with Workload-Aware Differentiated ECC: low-cost writes double the step",
+);
+const MEDIUM: Constant = constant(
+    "step of medium programs, in normal ones",
+    "",
+    1.5,
+    Origin::Assumed,
+    "half way between a normal and a low-cost program; AGCR, which has them, is described without numbers",
 );
 const SIGMA_NEW: Constant = constant(
     "tails of a new chip",
@@ -129,6 +138,7 @@ pub const CONSTANTS: &[Constant] = &[
     VERIFY[2],
     FIRST_READ,
     STEP,
+    MEDIUM,
     LOW_COST,
     SIGMA_NEW,
     SIGMA_END,
@@ -144,18 +154,21 @@ pub const CONSTANTS: &[Constant] = &[
 pub enum Mode {
     /// At the usual step.
     Normal,
+    /// At one and a half times the step.
+    Medium,
     /// At twice the step: faster, and with wider levels.
     LowCost,
 }
 
 impl Mode {
-    /// Both modes.
-    pub const ALL: [Mode; 2] = [Mode::Normal, Mode::LowCost];
+    /// Every mode, the most careful first.
+    pub const ALL: [Mode; 3] = [Mode::Normal, Mode::Medium, Mode::LowCost];
 
     /// The word used in tables and on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Mode::Normal => "normal",
+            Mode::Medium => "medium",
             Mode::LowCost => "low-cost",
         }
     }
@@ -164,6 +177,7 @@ impl Mode {
     pub const fn step_v(self) -> f64 {
         match self {
             Mode::Normal => STEP.number.value,
+            Mode::Medium => STEP.number.value * MEDIUM.number.value,
             Mode::LowCost => STEP.number.value * LOW_COST.number.value,
         }
     }
@@ -203,9 +217,96 @@ impl Age {
     /// Reads up to which the model is believed.
     pub const MOST_READS: u64 = 10_000_000;
 
+    /// Whether the model says anything about this age.
+    ///
+    /// # Errors
+    /// Which part of it goes too far, and how far it may go.
+    pub fn check(&self) -> Result<(), AgeError> {
+        let most_cycles = Age::MOST_LIVES.saturating_mul(self.endurance);
+        if self.pe_cycles > most_cycles {
+            return Err(AgeError::Cycles { asked: self.pe_cycles, endurance: self.endurance });
+        }
+        if self.retention_h > Age::MOST_RETENTION_H {
+            return Err(AgeError::Retention(Retention(self.retention_h)));
+        }
+        if self.reads > Age::MOST_READS {
+            return Err(AgeError::Reads(self.reads));
+        }
+        Ok(())
+    }
+
     /// Share of the life that has passed.
     fn life(&self) -> f64 {
         f64::from(self.pe_cycles) / f64::from(self.endurance.max(1))
+    }
+}
+
+/// An age beyond the model.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum AgeError {
+    /// Too many P/E cycles.
+    Cycles {
+        /// How many.
+        asked: u32,
+        /// Those of the end of life.
+        endurance: u32,
+    },
+    /// Too long a time.
+    Retention(Retention),
+    /// Too many reads.
+    Reads(u64),
+}
+
+impl fmt::Display for AgeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            AgeError::Cycles { asked, endurance } => {
+                let (lives, most) = (Age::MOST_LIVES, Age::MOST_LIVES.saturating_mul(endurance));
+                write!(f, "{asked} P/E cycles: the model holds up to {lives} x the endurance of {endurance} = {most}")
+            }
+            AgeError::Retention(asked) => {
+                write!(f, "a retention of {asked}: the model holds up to {}", Retention(Age::MOST_RETENTION_H))
+            }
+            AgeError::Reads(asked) => write!(f, "{asked} reads: the model holds up to {}", Age::MOST_READS),
+        }
+    }
+}
+
+impl core::error::Error for AgeError {}
+
+/// A time since a page was programmed, h. Written as a number with h, d or y.
+#[derive(Clone, Copy, PartialEq, PartialOrd, Debug, Default)]
+pub struct Retention(pub f64);
+
+impl Retention {
+    const UNITS: [(&'static str, f64); 3] = [("y", 8760.0), ("d", 24.0), ("h", 1.0)];
+}
+
+impl fmt::Display for Retention {
+    /// In the largest unit of which it is a whole number, else in hours.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let whole = |hours: f64| self.0 > 0.0 && libm::fmod(self.0, hours) == 0.0;
+        match Retention::UNITS.iter().find(|(_, hours)| whole(*hours)) {
+            Some((unit, hours)) => write!(f, "{}{unit}", self.0 / hours),
+            None if self.0 == 0.0 => f.write_str("0"),
+            None => write!(f, "{}h", self.0),
+        }
+    }
+}
+
+impl FromStr for Retention {
+    /// What to write.
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Retention, &'static str> {
+        let parsed = Retention::UNITS
+            .iter()
+            .find_map(|(unit, hours)| Some(text.strip_suffix(unit)?.parse::<f64>().ok()? * hours))
+            .or_else(|| (text == "0").then_some(0.0));
+        parsed
+            .filter(|hours| hours.is_finite() && *hours >= 0.0)
+            .map(Retention)
+            .ok_or("a time with h, d or y, such as 12h, 30d or 1y, or 0")
     }
 }
 

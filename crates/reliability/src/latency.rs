@@ -67,6 +67,8 @@ impl Profile {
             (Profile::Derived, mode) => mode.program_ns(normal_ns),
             (Profile::Paper, Mode::Normal) => 1_300_000,
             (Profile::Paper, Mode::LowCost) => 650_000,
+            // The paper has no third mode; program time is inverse to the step.
+            (Profile::Paper, Mode::Medium) => 866_667,
         }
     }
 
@@ -351,8 +353,9 @@ mod tests {
         let (bch, ldpc) = (cost(Profile::Paper, BCH), cost(Profile::Paper, LDPC));
         assert_eq!((bch.latency_ns(2.4e-4), bch.latency_ns(9e-3)), (Some(75_000), None));
         assert_eq!((ldpc.latency_ns(9e-3), ldpc.latency_ns(1.1e-2)), (Some(140_000), None));
-        assert_eq!(Mode::ALL.map(|mode| Profile::Paper.program_ns(mode, 900_000)), [1_300_000, 650_000]);
-        assert_eq!(Mode::ALL.map(|mode| Profile::Derived.program_ns(mode, 900_000)), [900_000, 480_000]);
+        assert_eq!(Mode::ALL.map(|mode| Profile::Paper.program_ns(mode, 900_000)), [1_300_000, 866_667, 650_000]);
+        // 15, 10 and 8 pulses.
+        assert_eq!(Mode::ALL.map(|mode| Profile::Derived.program_ns(mode, 900_000)), [900_000, 600_000, 480_000]);
     }
 
     #[test]

@@ -25,6 +25,7 @@ extern crate alloc;
 pub mod bch;
 pub mod binomial;
 pub mod cells;
+pub mod chip;
 pub mod code;
 pub mod latency;
 pub mod ldpc;
@@ -32,6 +33,7 @@ pub mod sensing;
 pub mod trial;
 
 pub use bch::Bch;
+pub use chip::{Chip, ChipError, Fitted};
 pub use code::{Code, CodeError, CodeSpec, Corrected, Uncorrectable};
 pub use latency::{Profile, ReadCost, ReadParts, ReadTiming};
 pub use ldpc::Ldpc;

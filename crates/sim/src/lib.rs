@@ -3,6 +3,7 @@
 //! Data flows one way: a [`workload::Source`] yields requests, the host model cuts them into pages and hands them to a
 //! scheme, the scheme commands a medium, and the report is read off the medium's tally and the host's histograms.
 
+pub mod ageing;
 pub mod check;
 pub mod device;
 pub mod ecc;

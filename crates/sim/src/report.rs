@@ -164,6 +164,10 @@ pub struct SchemeResult {
     /// Codes of the host's pages; absent where no policy decides about them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ecc: Option<Ecc>,
+    /// How much can be written until the codes give up; absent for devices with latencies of their own, and where
+    /// nothing was erased.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lifetime: Option<Lifetime>,
     /// How far a run came that repeats its workload; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Until>,
@@ -386,6 +390,19 @@ pub struct Until {
     /// Blocks that failed an erase, of those that endure a number of them; absent where blocks endure any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worn_out_blocks: Option<u64>,
+}
+
+/// How much the host can write until the codes of its pages no longer bear the errors, if all blocks wear alike.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Lifetime {
+    /// Time for which written pages must stay readable.
+    pub retention_hours: f64,
+    /// P/E cycles that the codes bear of pages in the modes that were used, the least of them.
+    pub pe_cycles: u32,
+    /// Bytes that the host writes until then.
+    pub host_bytes: f64,
+    /// The same in times of the exported capacity.
+    pub drive_writes: f64,
 }
 
 /// One interval of a run in simulated time.
@@ -727,6 +744,7 @@ mod tests {
                 window_overlap_ratio: Some(0.5),
                 ..Ecc::default()
             }),
+            lifetime: Some(Lifetime::default()),
             until: Some(Until { worn_out_blocks: Some(1), ..Until::default() }),
             extra: Fields::from([("prefetches".into(), json!(3))]),
             series: vec![Interval { waf: Some(1.0), mean_us: Some(2.0), p99_us: Some(4.0), ..Interval::default() }],
@@ -766,7 +784,7 @@ mod tests {
             sorted(
                 "scheme params ended wall_seconds fill_wall_seconds sram_bytes sram response_us service_us queue_us \
                  flash by_cause waf waf_bytes war cleaning_seconds tp_overhead t_pc cache merges space_utilisation \
-                 erase_count wear_levelling ecc until extra series repeats"
+                 erase_count wear_levelling ecc lifetime until extra series repeats"
             )
         );
         let latency = "mean stdev p50 p95 p99 p999 p9999 max";
@@ -788,6 +806,7 @@ mod tests {
                  overlapped_pages overlap_ratio window_overlap_ratio"
             )
         );
+        assert_eq!(keys(&result["lifetime"]), sorted("retention_hours pe_cycles host_bytes drive_writes"));
         assert_eq!(keys(&result["until"]), sorted("iterations host_bytes_written worn_out_blocks"));
         assert_eq!(keys(&result["series"][0]), sorted("seconds requests iops waf free_blocks mean_us p99_us"));
         assert_eq!(keys(&result["repeats"]), sorted("n metrics"));

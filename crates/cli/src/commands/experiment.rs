@@ -703,6 +703,7 @@ impl Experiment<'_> {
         };
         let mut outcome = experiment::run(config, source, &mut watch).map_err(run_error)?;
         outcome.result.scheduler = scheduler_name(config);
+        outcome.result.lifetime = self.spec.ageing.lifetime(&config.device, &outcome.workload, &outcome.result);
         if let Some(error) = watch.failure {
             return Err(error);
         }
@@ -733,7 +734,7 @@ impl Experiment<'_> {
     /// What was decided on the user's behalf, a sentence each.
     fn assumptions(&self, read: &Read, fitted: &Fitted, host: HostModel) -> Vec<String> {
         let (args, profile) = (self.args, &read.profile);
-        let mut all = Vec::new();
+        let mut all: Vec<String> = self.spec.ageing.sentence(&fitted.device).into_iter().collect();
         if let Some(announcement) = &read.announcement {
             let how = if args.format.is_some() { "read as told" } else { "recognised by content" };
             all.push(format!("Trace format {announcement} ({how})."));

@@ -6,15 +6,16 @@
 
 use super::Ended;
 use super::experiment::{device_fields, device_spec};
-use crate::args::{LatencyProfile, ProgramMode, ReliabilityArgs, Retention};
+use crate::args::{LatencyProfile, ProgramMode, ReliabilityArgs};
 use crate::error::CliError;
 use crate::output;
 use crate::render::table::{align, new_table, trimmed, wrap};
 use crate::units;
-use ::reliability::cells::{self, Age, Cells, Mode, PageType};
-use ::reliability::latency::{self, FrameErrors, Profile, ReadCost, ReadParts, ReadTiming};
-use ::reliability::{Code, CodeSpec, trial};
-use flash::device::{CellKind, Device};
+use ::reliability::cells::{self, Age, AgeError, Mode, Retention};
+use ::reliability::chip::{METADATA_BYTES, Rber};
+use ::reliability::latency::{self, FrameErrors, Profile, ReadParts};
+use ::reliability::{Chip, ChipError, Code, CodeSpec, Fitted, trial};
+use flash::device::Device;
 use serde_json::{Map, Value, json};
 use std::io::Write;
 use std::path::Path;
@@ -24,35 +25,20 @@ use std::sync::{Mutex, PoisonError};
 /// Version of the JSON.
 const SCHEMA: u32 = 1;
 
-/// What a scheme keeps in a page's spare area: kind and marks, address, version, program number, checksum, with room.
-const METADATA_BYTES: usize = 32;
-
-/// Raw bit error rate beyond which states overlap so far that read levels would have to move.
-const MOST_RBER: f64 = 0.05;
-
 /// Bytes of data that the device of the sums exports; nothing here depends on it.
 const CAPACITY: u64 = 1 << 30;
-
-/// One code on the device.
-struct Fitted {
-    spec: CodeSpec,
-    parity_bytes: usize,
-    cost: ReadCost,
-}
 
 /// What becomes of pages of one mode at one age.
 struct Finding {
     mode: Mode,
     age: Age,
-    retention: Retention,
-    /// Of the page types, in their order, and the mean.
-    rber: [f64; 3],
+    rber: Rber,
     program_ns: u64,
 }
 
 struct Findings {
     device: Device,
-    endurance: u32,
+    chip: Chip,
     profile: Profile,
     codes: Vec<Fitted>,
     pages: Vec<Finding>,
@@ -83,133 +69,59 @@ pub(super) fn reliability(args: &ReliabilityArgs, stdout: &mut dyn Write) -> Res
 
 fn find(args: &ReliabilityArgs) -> Result<Findings, CliError> {
     let device = device_spec(Some(&args.device))?.build(Some(CAPACITY)).map_err(CliError::new)?;
-    let name = &device.name;
-    if device.geometry.bits_per_cell != CellKind::Mlc.bits() {
-        return Err(CliError::new(format_args!(
-            "{name} has {} cells; the model knows MLC cells, of two bits: take an MLC device, such as \
-             mlc-mt29f64g08cbaaa (ftlab devices lists them)",
-            CellKind::ALL[device.geometry.bits_per_cell as usize - 1].name()
-        )));
-    }
-    let endurance = device.endurance.ok_or_else(|| {
-        CliError::new(format_args!(
-            "{name} does not say how many erases a block endures: add it, as in \
-                                    --device {name}:endurance=3000"
-        ))
-    })?;
+    let chip = Chip::of(&device).map_err(CliError::new)?;
+    let endurance = chip.endurance;
     let profile = match args.profile {
         LatencyProfile::Derived => Profile::Derived,
         LatencyProfile::Paper => Profile::Paper,
     };
-    let specs = if args.code.is_empty() { default_codes(&device) } else { args.code.clone() };
-    let codes = specs.iter().map(|&spec| fit(&device, profile, spec)).collect::<Result<_, _>>()?;
+    let codes = if args.code.is_empty() {
+        let bch = chip.bch(profile).map_err(CliError::new)?;
+        std::iter::once(bch).chain(chip.ldpc(profile).ok()).collect()
+    } else {
+        let fit = |&spec: &CodeSpec| {
+            chip.fit(profile, spec).map_err(|error| CliError::new(error).within(format_args!("--code {spec}")))
+        };
+        args.code.iter().map(fit).collect::<Result<_, _>>()?
+    };
     let cycles = if args.pe_cycles.is_empty() { vec![0, endurance / 2, endurance] } else { args.pe_cycles.clone() };
     let modes: &[Mode] = match args.mode {
         ProgramMode::Normal => &[Mode::Normal],
         ProgramMode::LowCost => &[Mode::LowCost],
-        ProgramMode::Both => &Mode::ALL,
+        ProgramMode::Medium => &[Mode::Medium],
+        ProgramMode::Both => &[Mode::Normal, Mode::LowCost],
     };
     let mut pages = Vec::new();
     for &mode in modes {
         for &pe_cycles in &cycles {
             for &retention in &args.retention {
                 let age = Age { pe_cycles, endurance, retention_h: retention.0, reads: args.reads };
-                pages.push(age_pages(&device, profile, mode, age, retention)?);
+                let rber = chip.rber(mode, &age).map_err(|error| beyond(mode, &age, error))?;
+                let program_ns = profile.program_ns(mode, device.timing.program_ns);
+                pages.push(Finding { mode, age, rber, program_ns });
             }
         }
     }
-    Ok(Findings { device, endurance, profile, codes, pages })
+    Ok(Findings { device, chip, profile, codes, pages })
 }
 
-/// The usual BCH code, and the strongest LDPC code that was tried and fits.
-fn default_codes(device: &Device) -> Vec<CodeSpec> {
-    let fits = |spec: &CodeSpec| fit(device, Profile::Derived, *spec).is_ok();
-    let bch = trial::CODES[0];
-    // Weakest first.
-    let ldpc = trial::CODES.into_iter().rfind(|spec| spec.family() == "ldpc" && fits(spec));
-    std::iter::once(bch).chain(ldpc).collect()
-}
-
-/// A code, if its parity fits into the spare area beside the metadata.
-fn fit(device: &Device, profile: Profile, spec: CodeSpec) -> Result<Fitted, CliError> {
-    let geometry = &device.geometry;
-    let at_code = |error: CliError| error.within(format_args!("--code {spec}"));
-    let timing = ReadTiming {
-        read_ns: device.timing.read_ns,
-        transfer_ns: device.timing.page_transfer_ns,
-        page_bytes: geometry.page_bytes as usize,
+/// Names the flag that asks too much of the model.
+fn beyond(mode: Mode, age: &Age, error: ChipError) -> CliError {
+    let place = match &error {
+        ChipError::Age(AgeError::Cycles { .. }) => "--pe-cycles".to_owned(),
+        ChipError::Age(AgeError::Retention(_)) => "--retention".to_owned(),
+        ChipError::Age(AgeError::Reads(_)) => "--reads".to_owned(),
+        _ => {
+            let Age { pe_cycles, retention_h, reads, .. } = *age;
+            format!("{} programs, {pe_cycles} cycles, {}, {reads} reads", mode.name(), Retention(retention_h))
+        }
     };
-    let code = spec.build().map_err(|error| at_code(CliError::new(error)))?;
-    let parity_bytes = code.parity_bytes();
-    let frames = timing.page_bytes.div_ceil(spec.data_bytes());
-    let (needed, spare) = (frames * parity_bytes + METADATA_BYTES, geometry.oob_bytes as usize);
-    if needed > spare {
-        let room = spare.saturating_sub(METADATA_BYTES) / frames;
-        return Err(at_code(CliError::new(format_args!(
-            "{frames} frames x {parity_bytes} bytes of parity + {METADATA_BYTES} of metadata = {needed} bytes, more \
-             than the {spare} spare bytes of a page of {}: take a code with at most {room} bytes of parity for {} of \
-             data, or a device with more (--device {0}:oob={needed})",
-            device.name,
-            spec.data_bytes()
-        ))));
-    }
-    let cost = ReadCost::new(profile, timing, spec).map_err(|error| at_code(CliError::new(error)))?;
-    Ok(Fitted { spec, parity_bytes, cost })
+    CliError::new(error).within(place)
 }
 
-fn age_pages(
-    device: &Device,
-    profile: Profile,
-    mode: Mode,
-    age: Age,
-    retention: Retention,
-) -> Result<Finding, CliError> {
-    let most = Age::MOST_LIVES * age.endurance;
-    if age.pe_cycles > most {
-        return Err(CliError::new(format_args!(
-            "--pe-cycles {}: the model holds up to {} x the endurance of {} = {most} cycles",
-            age.pe_cycles,
-            Age::MOST_LIVES,
-            age.endurance
-        )));
-    }
-    if age.retention_h > Age::MOST_RETENTION_H {
-        return Err(CliError::new(format_args!(
-            "--retention {retention}: the model holds up to {}",
-            Retention(Age::MOST_RETENTION_H)
-        )));
-    }
-    if age.reads > Age::MOST_READS {
-        return Err(CliError::new(format_args!(
-            "--reads {}: the model holds up to {}",
-            age.reads,
-            units::whole(Age::MOST_READS)
-        )));
-    }
-    let cells = Cells::new(mode, &age);
-    let [lsb, msb] = PageType::ALL.map(|page| cells.page_rber(page));
-    let mean = cells.rber();
-    if mean > MOST_RBER {
-        return Err(CliError::new(format_args!(
-            "{} programs, {} cycles, {retention}, {} reads: the raw bit error rate is ({} LSB + {} MSB) / 2 = {}, \
-             beyond the model's {MOST_RBER}: take fewer cycles, a shorter time or fewer reads",
-            mode.name(),
-            age.pe_cycles,
-            age.reads,
-            units::number(lsb),
-            units::number(msb),
-            units::number(mean)
-        )));
-    }
-    let program_ns = profile.program_ns(mode, device.timing.program_ns);
-    Ok(Finding { mode, age, retention, rber: [lsb, msb, mean], program_ns })
-}
-
-impl Fitted {
-    /// Uncorrectable bits, failing frames and the read, of pages with this error rate.
-    fn at(&self, rber: f64) -> (Option<FrameErrors>, Option<FrameErrors>, Option<ReadParts>) {
-        (self.cost.frame_errors(rber), self.cost.uber(rber), self.cost.parts(rber))
-    }
+/// Failing frames, uncorrectable bits and the read, of pages under a code.
+fn under(Fitted { cost, .. }: &Fitted, rber: Rber) -> (Option<FrameErrors>, Option<FrameErrors>, Option<ReadParts>) {
+    (cost.frame_errors(rber.mean), cost.uber(rber.mean), cost.parts(rber.mean))
 }
 
 /// A rate as shown: two digits, a bound with its sign.
@@ -228,14 +140,14 @@ fn us(ns: u64) -> f64 {
 
 impl Findings {
     fn tables(&self) -> String {
-        let Findings { device, endurance, profile, .. } = self;
+        let Findings { device, chip, profile, .. } = self;
         let geometry = &device.geometry;
         let mut text = format!(
             "{}: pages of {} + {} bytes, endurance {} cycles, latencies {}\n",
             device.name,
             geometry.page_bytes,
             geometry.oob_bytes,
-            units::whole(u64::from(*endurance)),
+            units::whole(u64::from(chip.endurance)),
             profile.name()
         );
         text += &wrap(
@@ -285,12 +197,12 @@ impl Findings {
             "read\nµs",
         ]);
         for page in &self.pages {
-            let [lsb, msb, mean] = page.rber;
-            let (frames, uber, read) = fitted.at(mean);
+            let Rber { lsb, msb, mean } = page.rber;
+            let (frames, uber, read) = under(fitted, page.rber);
             table.add_row([
                 page.mode.name().to_owned(),
                 units::whole(u64::from(page.age.pe_cycles)),
-                page.retention.to_string(),
+                Retention(page.age.retention_h).to_string(),
                 units::number(us(page.program_ns)),
                 format!("{lsb:.1e}"),
                 format!("{msb:.1e}"),
@@ -336,12 +248,12 @@ impl Findings {
     }
 
     fn page_json(&self, page: &Finding) -> Value {
-        let [lsb, msb, mean] = page.rber;
+        let Rber { lsb, msb, mean } = page.rber;
         let codes: Vec<Value> = self
             .codes
             .iter()
             .map(|fitted| {
-                let (frames, uber, read) = fitted.at(mean);
+                let (frames, uber, read) = under(fitted, page.rber);
                 let mut fields = Map::new();
                 fields.insert("code".to_owned(), json!(fitted.spec.to_string()));
                 // Keys that do not apply are absent: a rate is known or bounded, a read possible or not.

@@ -115,7 +115,7 @@ mod tests {
         report.results[0].ecc = Some(Ecc { low_cost_write_ratio: Some(0.25), rewrites: 3, ..Ecc::default() });
         let (titles, rows) = rows(&report).unwrap();
         assert_eq!(titles[..2], [("low cost", "% writes"), ("rewrites", "pages")]);
-        assert_eq!(rows[0].1[..2], ["25".to_owned(), "3".to_owned()]);
+        assert_eq!(rows[0].1[..2], ["25.0".to_owned(), "3".to_owned()]);
         assert!(rows[1..].iter().all(|(_, cells)| cells[0] == "-"));
     }
 }

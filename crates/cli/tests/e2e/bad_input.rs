@@ -297,10 +297,10 @@ fn codes_that_do_not_fit_and_ages_beyond_the_model() {
             ("reliability --code ldpc:parity=48,data=1024", &["ldpc:parity=48,data=1024 was not tried"]),
             (
                 "reliability --pe-cycles 20k",
-                &["--pe-cycles 20000: the model holds up to 5 x the endurance of 3000 = 15000"],
+                &["--pe-cycles: 20000 P/E cycles: the model holds up to 5 x the endurance of 3000 = 15000"],
             ),
-            ("reliability --retention 11y", &["--retention 11y: the model holds up to 10y"]),
-            ("reliability --reads 1G", &["--reads 1000000000: the model holds up to 10,000,000"]),
+            ("reliability --retention 11y", &["--retention: a retention of 11y: the model holds up to 10y"]),
+            ("reliability --reads 1G", &["--reads: 1000000000 reads: the model holds up to 10000000"]),
             (
                 "reliability --pe-cycles 15k --reads 10M",
                 &["15000 cycles", "LSB +", "MSB) / 2 = ", "beyond the model's 0.05: take fewer cycles"],

@@ -70,6 +70,7 @@ const BEGINNINGS: &[&str] = &[
     "erase_count",
     "wear_levelling",
     "ecc",
+    "lifetime",
     "until",
     "sram_bytes",
     "sram",

@@ -1,0 +1,295 @@
+//! Devices whose reads take what the codes of their pages need at an age, and how much can be written to them until
+//! the codes give up.
+//!
+//! ```text
+//!   device, latencies, P/E cycles, retention ──▶ error rate of each mode ──▶ code, trials ──▶ times of reads, programs
+//!   erases for what the host wrote, cycles that the codes of its modes bear ────────────────▶ lifetime
+//! ```
+//!
+//! Normal pages have the usual BCH code, the others the strongest LDPC code that was tried and fits the spare area. A
+//! simulated read transfers its page once; what an LDPC read transfers beyond that keeps the die instead.
+
+use crate::report::{Lifetime, SchemeResult, Workload, ratio};
+use crate::units;
+use flash::device::{Device, DeviceError, Key};
+use reliability::cells::{Age, Mode, Retention};
+use reliability::{Chip, ChipError, Fitted, Profile};
+use std::fmt::Display;
+
+/// The keys of a device that say at which age it is.
+pub const KEYS: [Key; 3] = [
+    Key {
+        name: "latencies",
+        unit: "",
+        effect: "whose times reads and programs take: the device's own, the paper's constants, or derived from codes",
+        range: "device, paper or derived",
+    },
+    Key {
+        name: "pe_cycles",
+        unit: "cycles",
+        effect: "P/E cycles that blocks have been through, for derived latencies; unset, none",
+        range: "0 to five times the endurance",
+    },
+    Key {
+        name: "retention",
+        unit: "",
+        effect: "time since pages were programmed, for derived latencies; unset, none",
+        range: "0 to 10y, with h, d or y",
+    },
+];
+
+/// Whose times reads and programs take, and at which age.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Ageing {
+    profile: Option<Profile>,
+    pe_cycles: Option<u32>,
+    retention: Option<Retention>,
+}
+
+impl Ageing {
+    /// Takes the value of one of [`KEYS`]; false if it is none of them.
+    ///
+    /// # Errors
+    /// What to give instead.
+    pub fn set(&mut self, key: &str, text: &str) -> Result<bool, String> {
+        match key {
+            "latencies" => {
+                self.profile = match text {
+                    "device" => None,
+                    "paper" => Some(Profile::Paper),
+                    "derived" => Some(Profile::Derived),
+                    _ => return Err("give device, paper or derived".to_owned()),
+                }
+            }
+            "pe_cycles" => {
+                let count = units::parse_count(text).map_err(|error| format!("give {}", error.accepted))?;
+                self.pe_cycles = Some(u32::try_from(count).map_err(|_| "give less than 2^32".to_owned())?);
+            }
+            "retention" => self.retention = Some(text.parse().map_err(|fix| format!("give {fix}"))?),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn age(&self, chip: &Chip) -> Age {
+        let retention_h = self.retention.unwrap_or_default().0;
+        Age { pe_cycles: self.pe_cycles.unwrap_or(0), endurance: chip.endurance, retention_h, reads: 0 }
+    }
+
+    /// Gives the device the times of reads and programs.
+    ///
+    /// # Errors
+    /// An age without use for it, a device of which the model says nothing, pages that a code does not bear.
+    pub fn charge(&self, device: &mut Device) -> Result<(), DeviceError> {
+        let Some(profile) = self.profile else {
+            let given = [
+                ("pe_cycles", self.pe_cycles.map(|n| n.to_string())),
+                ("retention", self.retention.map(|n| n.to_string())),
+            ];
+            return match given.into_iter().find_map(|(key, value)| Some((key, value?))) {
+                Some((key, value)) => Err(DeviceError {
+                    key,
+                    value,
+                    what: "has no effect on a device's own latencies".to_owned(),
+                    fix: "add latencies=derived".to_owned(),
+                }),
+                None => Ok(()),
+            };
+        };
+        let refuse = |what: &dyn Display| DeviceError {
+            key: "latencies",
+            value: profile.name().to_owned(),
+            what: format!("cannot be had: {what}"),
+            fix: "or leave latencies out".to_owned(),
+        };
+        let chip = Chip::of(device).map_err(|error| refuse(&error))?;
+        let codes = codes(&chip, profile).map_err(|error| refuse(&error))?;
+        let (age, own) = (self.age(&chip), device.timing);
+        for (mode, code) in codes {
+            let rber = chip.rber(mode, &age).map_err(|error| refuse(&error))?.mean;
+            let Some(parts) = code.cost.parts(rber) else {
+                let (spec, limit, retention) = (code.spec, code.cost.limit(), Retention(age.retention_h));
+                let most = match chip.borne_cycles(mode, &code, age.retention_h) {
+                    Some(cycles) => format!("up to {cycles} cycles"),
+                    None => "not even those of a new chip".to_owned(),
+                };
+                return Err(refuse(&format_args!(
+                    "after {} cycles and {retention} {} pages have a raw bit error rate of {rber:.1e}, and {spec} bears \
+                     {limit:.1e} ({most}): give fewer pe_cycles, a shorter retention, or more spare bytes (oob) for a \
+                     stronger code",
+                    age.pe_cycles,
+                    mode.name()
+                )));
+            };
+            // The channel is charged for one transfer of its own.
+            let read_ns = parts.latency_ns().saturating_sub(own.page_transfer_ns);
+            let program_ns = profile.program_ns(mode, own.program_ns);
+            let timing = &mut device.timing;
+            match mode {
+                Mode::Normal => (timing.read_ns, timing.program_ns) = (read_ns, program_ns),
+                Mode::Medium => (timing.medium.read_ns, timing.medium.program_ns) = (read_ns, program_ns),
+                Mode::LowCost => (timing.low_cost.read_ns, timing.low_cost.program_ns) = (read_ns, program_ns),
+            }
+        }
+        Ok(())
+    }
+
+    /// What was decided, in a sentence; of a device that [`Ageing::charge`] gave its times.
+    pub fn sentence(&self, device: &Device) -> Option<String> {
+        let profile = self.profile?;
+        let chip = Chip::of(device).ok()?;
+        let age = self.age(&chip);
+        let of = |mode, code: &Fitted, read_ns: u64| {
+            let rber = chip.rber(mode, &age).ok()?.mean;
+            Some(format!(
+                "{} pages, {rber:.1e} bits wrong, with {} in {:.1} µs",
+                mode.name(),
+                code.spec,
+                read_ns as f64 / 1e3
+            ))
+        };
+        let [(_, bch), _, (_, ldpc)] = codes(&chip, profile).ok()?;
+        Some(format!(
+            "Latencies are {} for pages after {} cycles and {}: {}; {} (docs/reliability.md; transfers apart).",
+            profile.name(),
+            age.pe_cycles,
+            Retention(age.retention_h),
+            of(Mode::Normal, &bch, device.timing.read_ns)?,
+            of(Mode::LowCost, &ldpc, device.timing.low_cost.read_ns)?
+        ))
+    }
+
+    /// How much the host can write until the codes no longer bear what it wrote, if it goes on like this and wear is
+    /// even; `None` if latencies have no codes, or nothing was erased.
+    pub fn lifetime(&self, device: &Device, workload: &Workload, result: &SchemeResult) -> Option<Lifetime> {
+        let profile = self.profile?;
+        let chip = Chip::of(device).ok()?;
+        let retention_h = self.age(&chip).retention_h;
+        let used = |mode| match (&result.ecc, mode) {
+            (None, mode) => mode == Mode::Normal,
+            (Some(ecc), Mode::Normal) => {
+                ecc.normal_writes + ecc.rewrites > 0 || ecc.low_cost_copy_ratio.is_some_and(|share| share < 1.0)
+            }
+            (Some(ecc), Mode::Medium) => ecc.medium_writes > 0,
+            (Some(ecc), Mode::LowCost) => {
+                ecc.low_cost_writes > 0 || ecc.low_cost_copy_ratio.is_some_and(|share| share > 0.0)
+            }
+        };
+        let borne = codes(&chip, profile).ok()?.into_iter().filter(|(mode, _)| used(*mode));
+        let pe_cycles = borne.filter_map(|(mode, code)| chip.borne_cycles(mode, &code, retention_h)).min()?;
+        let page_bytes = u64::from(device.geometry.page_bytes);
+        let written = match &result.until {
+            Some(until) => until.host_bytes_written,
+            None => workload.write_pages * page_bytes,
+        };
+        let blocks = f64::from(device.geometry.block_count());
+        let host_bytes = ratio(written as f64 * blocks * f64::from(pe_cycles), result.flash.erases as f64)?;
+        let exported = u64::from(device.logical_pages) * page_bytes;
+        Some(Lifetime {
+            retention_hours: retention_h,
+            pe_cycles,
+            host_bytes,
+            drive_writes: ratio(host_bytes, exported as f64)?,
+        })
+    }
+}
+
+/// The codes of pages in each mode.
+fn codes(chip: &Chip, profile: Profile) -> Result<[(Mode, Fitted); 3], ChipError> {
+    let ldpc = chip.ldpc(profile)?;
+    Ok([(Mode::Normal, chip.bch(profile)?), (Mode::Medium, ldpc.clone()), (Mode::LowCost, ldpc)])
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::device::DeviceSpec;
+    use crate::ecc::Ecc;
+    use crate::report::{FlashTotals, SchemeResult, Workload};
+    use flash::device::Device;
+
+    fn built(text: &str) -> Result<Device, String> {
+        let spec: DeviceSpec = text.parse().map_err(|error| format!("{error}"))?;
+        spec.build(Some(1 << 30)).map_err(|error| error.to_string())
+    }
+
+    fn reads_us(text: &str) -> [f64; 3] {
+        let timing = built(text).unwrap().timing;
+        [timing.read_ns, timing.medium.read_ns, timing.low_cost.read_ns].map(|ns| ns as f64 / 1e3)
+    }
+
+    #[test]
+    fn the_papers_constants_are_a_profile() {
+        let paper = built("ecc-paper:oob=744,endurance=3000,latencies=paper").unwrap();
+        let own = built("ecc-paper:oob=744").unwrap();
+        assert_eq!(paper.timing.low_cost, own.timing.low_cost);
+        assert_eq!((paper.timing.read_ns, paper.timing.program_ns), (own.timing.read_ns, own.timing.program_ns));
+    }
+
+    #[test]
+    fn reads_take_longer_as_the_chip_ages_and_those_under_ldpc_most() {
+        let new = reads_us("ecc-paper:oob=744,endurance=3000,latencies=derived");
+        let old = reads_us("ecc-paper:oob=744,endurance=3000,latencies=derived,pe_cycles=3k,retention=1y");
+        assert!(new[0] >= 75.0 && new.is_sorted(), "{new:?}");
+        assert!(old.is_sorted() && new.iter().zip(&old).all(|(new, old)| new < old), "{new:?} {old:?}");
+        assert!(old[0] < 78.0 && old[2] > 85.0, "BCH hardly shows, LDPC does: {old:?}");
+        let timing = built("ecc-paper:oob=744,endurance=3000,latencies=derived").unwrap().timing;
+        // 15, 10 and 8 pulses.
+        assert_eq!(
+            [timing.program_ns, timing.medium.program_ns, timing.low_cost.program_ns],
+            [1_300_000, 866_666, 693_333]
+        );
+    }
+
+    #[test]
+    fn what_the_channel_is_charged_for_is_not_charged_twice() {
+        let free = built("mlc-mt29f64g08cbabx:latencies=derived").unwrap().timing;
+        let cost = reliability::Chip::of(&built("mlc-mt29f64g08cbabx").unwrap()).unwrap();
+        let bch = cost.bch(reliability::Profile::Derived).unwrap().cost;
+        assert!(free.page_transfer_ns > 0);
+        let age = reliability::cells::Age { pe_cycles: 0, endurance: 3000, retention_h: 0.0, reads: 0 };
+        let rber = cost.rber(reliability::cells::Mode::Normal, &age).unwrap().mean;
+        assert_eq!(free.read_ns + free.page_transfer_ns, bch.latency_ns(rber).unwrap());
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_the_sum() {
+        let refused = |text: &str| built(text).unwrap_err();
+        assert_eq!(
+            refused("ecc-paper:pe_cycles=3000"),
+            "pe_cycles = 3000 has no effect on a device's own latencies; add latencies=derived"
+        );
+        assert!(refused("ecc-paper:latencies=mine").contains("device, paper or derived"));
+        assert!(refused("ecc-paper:latencies=derived,retention=1").contains("12h, 30d or 1y"));
+        assert!(refused("ecc-paper:latencies=derived").contains("--device ecc-paper:endurance=3000"));
+        assert!(refused("agrawal08:latencies=derived").contains("agrawal08 has SLC cells"));
+        let far = refused("ecc-paper:endurance=3000,latencies=derived,pe_cycles=16k");
+        assert!(far.contains("16000 P/E cycles: the model holds up to 5 x the endurance"), "{far}");
+        let worn = refused("ecc-paper:endurance=3000,latencies=derived,pe_cycles=3000,retention=1y");
+        assert!(worn.contains("low-cost pages have a raw bit error rate of") && worn.contains("(up to "), "{worn}");
+    }
+
+    #[test]
+    fn a_lifetime_is_what_erases_and_codes_leave() {
+        let spec: DeviceSpec = "ecc-paper:oob=744,endurance=3000,latencies=derived,retention=1y".parse().unwrap();
+        let device = spec.build(Some(1 << 30)).unwrap();
+        let workload = Workload { write_pages: 1000, ..Workload::default() };
+        let flash = FlashTotals { erases: 10, ..FlashTotals::default() };
+        let plain = SchemeResult { flash, ..SchemeResult::default() };
+        let normal = spec.ageing.lifetime(&device, &workload, &plain).unwrap();
+        let blocks = f64::from(device.geometry.block_count());
+        assert_eq!(normal.host_bytes, 1000.0 * 8192.0 * blocks * f64::from(normal.pe_cycles) / 10.0);
+        assert_eq!(normal.drive_writes, normal.host_bytes / f64::from(1 << 30));
+        let low_cost = Ecc { low_cost_writes: 1000, normal_writes: 0, ..Ecc::default() };
+        let differentiated = SchemeResult { ecc: Some(low_cost), ..plain.clone() };
+        let low_cost = spec.ageing.lifetime(&device, &workload, &differentiated).unwrap();
+        assert_ne!(low_cost.pe_cycles, normal.pe_cycles);
+        let both = Ecc { low_cost_writes: 500, normal_writes: 500, ..Ecc::default() };
+        let both = SchemeResult { ecc: Some(both), ..plain.clone() };
+        let both = spec.ageing.lifetime(&device, &workload, &both).unwrap();
+        assert_eq!(both.pe_cycles, low_cost.pe_cycles.min(normal.pe_cycles), "the weaker mode decides");
+        let idle = SchemeResult { flash: FlashTotals::default(), ..plain };
+        assert_eq!(spec.ageing.lifetime(&device, &workload, &idle), None);
+        let own: DeviceSpec = "ecc-paper".parse().unwrap();
+        assert_eq!(own.ageing.lifetime(&device, &workload, &differentiated), None);
+    }
+}
