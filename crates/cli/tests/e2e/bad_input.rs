@@ -307,6 +307,22 @@ fn codes_that_do_not_fit_and_ages_beyond_the_model() {
             ),
             ("reliability --alist m.alist", &["--alist writes the matrix of one code: add --code ldpc:"]),
             ("reliability --code bch:t=4,data=512 --alist m.alist", &["bch:t=4,data=512 is no LDPC code"]),
+            (
+                "compare --workload uniform --device ecc-paper:latencies=derived",
+                &["ecc-paper does not say how many erases a block endures", "--device ecc-paper:endurance=3000"],
+            ),
+            (
+                "compare --workload uniform --device ecc-paper:endurance=3000,latencies=derived,pe_cycles=3k,retention=1y",
+                &[
+                    "low-cost pages have a raw bit error rate of 9.0e-3",
+                    "ldpc:parity=192,data=4096 bears 6.0e-3",
+                    "oob",
+                ],
+            ),
+            (
+                "compare --workload uniform --device ecc-paper:pe_cycles=3k",
+                &["pe_cycles = 3000 has no effect on a device's own latencies; add latencies=derived"],
+            ),
             ("reliability --json no/r.json", &["cannot write no/r.json: no directory no"]),
             ("reliability --derive-latencies no/t.csv", &["cannot write no/t.csv: no directory no"]),
         ],

@@ -392,3 +392,25 @@ fn what_a_mount_takes_is_reported_if_asked() {
         );
     }
 }
+
+#[test]
+fn a_device_at_an_age_has_reads_of_its_own_and_a_lifetime() {
+    let directory = Directory::new();
+    let result = |age: &str| {
+        let line = format!(
+            "compare --workload hotcold:reads=30%,requests=60k,span=64MiB --schemes page --set page.ecc=differentiated \
+             --device mlc-mt29f64g08cbabx:capacity=64MiB{age} --json a.json"
+        );
+        let table = directory.ftlab(&line).succeeded().stdout;
+        assert_eq!(table.contains("assumed: Latencies are derived for pages after"), !age.is_empty(), "{table}");
+        json(directory.path().join("a.json"))["results"][0].clone()
+    };
+    let (own, new) = (result(""), result(",latencies=derived"));
+    let worn = result(",latencies=derived,pe_cycles=3k,retention=1y");
+    let read_us = |result: &Value| result["by_cause"]["host"]["us"].as_f64().unwrap();
+    assert!(read_us(&new) < read_us(&worn), "{new} {worn}");
+    assert!(own["lifetime"].is_null() && own["flash"]["erases"] == worn["flash"]["erases"], "{own} {worn}");
+    let life = |result: &Value, key: &str| result["lifetime"][key].as_f64().unwrap();
+    assert_eq!((life(&new, "retention_hours"), life(&worn, "retention_hours")), (0.0, 8760.0));
+    assert!(life(&worn, "pe_cycles") > 3000.0 && life(&worn, "host_bytes") < life(&new, "host_bytes"), "{worn}");
+}
