@@ -4,9 +4,8 @@ use super::log::{NONE, Slot, Slots};
 use super::pages::PageBits;
 use super::parameters;
 use super::score::{Logged, Scores};
-use crate::parts::blocks::{Blocks, FreeOrder};
+use crate::parts::pool::Pool;
 use crate::parts::space::more_spare;
-use crate::parts::wear::{Mode as WearMode, Wear};
 use crate::{ConfigError, Error, Loader, Saver, Settings};
 use alloc::format;
 use alloc::string::String;
@@ -118,8 +117,8 @@ pub struct Area {
 pub struct Core {
     /// The device's shape.
     pub g: Geometry,
-    /// Free lists, live pages and wear. No block is ever a candidate of a page-level policy here.
-    pub blocks: Blocks,
+    /// Free blocks, live pages, wear, and blocks that failed a program.
+    pub pool: Pool,
     /// Pages that cannot be programmed: they are, or their block is sealed.
     pub written: PageBits,
     /// The data block of each logical block.
@@ -134,13 +133,8 @@ pub struct Core {
     pub scores: Option<Scores>,
     /// Log blocks that settings allow.
     most_log_blocks: u32,
-    /// Blocks that failed a program, and the logical block if one is a data block's.
-    pub(super) doomed: Vec<(Block, u32)>,
     durable_trim: bool,
-    program: u64,
     pub(super) version: u64,
-    turn: u32,
-    pub(super) wear: Wear,
     /// What merges did.
     pub merges: Merges,
     /// Offsets that the merge in progress has copied; means nothing between merges.
@@ -181,13 +175,10 @@ impl Core {
             });
         }
         let most = most.min(if asked == 0 { g.block_count() - kept } else { asked as u32 });
-        let least_worn = settings.get("free-order").is_some() && settings.word("free-order") == "least-worn";
-        let order = if least_worn { FreeOrder::LeastWorn } else { FreeOrder::Fifo };
-        let ages = settings.get("log-victim").is_some() && settings.word("log-victim") == "cat";
         let slots = Slots::new(&g, most + 1, own_places);
         Ok(Core {
             g,
-            blocks: Blocks::new(g, order, ages),
+            pool: Pool::new(g, settings),
             written: PageBits::new(&g),
             data: vec![NONE; logical_blocks as usize],
             log_map: vec![NONE; logical_pages as usize],
@@ -195,28 +186,11 @@ impl Core {
             scores: Scores::from_settings(settings, slots.capacity()),
             slots,
             most_log_blocks: most,
-            doomed: Vec::new(),
             durable_trim: settings.switch("durable-trim"),
-            program: 1,
             version: 0,
-            turn: 0,
-            wear: Wear::new(settings, g.block_count()),
             merges: Merges::default(),
             moved: Vec::new(),
         })
-    }
-
-    /// Takes factory-bad blocks out of service on a fresh device.
-    ///
-    /// # Errors
-    /// The medium's.
-    pub fn exclude_bad<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
-        for block in (0..self.g.block_count()).map(Block) {
-            if flash.read_oob(self.g.page(block, 0), Cause::Recovery)?.is_some_and(|oob| oob.kind == Kind::Bad) {
-                self.retire(block);
-            }
-        }
-        Ok(())
     }
 
     // ---- addresses ---------------------------------------------------------------------------------------------
@@ -265,7 +239,7 @@ impl Core {
     pub fn in_data(&self, lpn: Lpn) -> Option<Ppn> {
         let (lbn, offset) = self.split(lpn);
         let ppn = self.g.page(self.data_block(lbn)?, offset);
-        self.blocks.is_live(ppn).then_some(ppn)
+        self.pool.blocks.is_live(ppn).then_some(ppn)
     }
 
     /// Where a page lies.
@@ -287,75 +261,18 @@ impl Core {
 
     /// Log blocks that there may be: what settings allow, less the blocks that went bad.
     pub fn log_limit(&self) -> u32 {
-        let good = self.g.block_count() - self.blocks.bad_count();
+        let good = self.g.block_count() - self.pool.blocks.bad_count();
         self.most_log_blocks.min(good.saturating_sub(self.data.len() as u32 + parameters::RESERVE))
     }
 
-    /// Takes a free block, of the die with the most of them; among equals the dies take turns.
+    /// Takes a free block, as [`Pool::take`] does.
     ///
     /// # Errors
     /// Full, or the medium's.
     pub fn take_block<F: Flash>(&mut self, flash: &mut F) -> Result<Block, Error<F::Fault>> {
-        loop {
-            let dies = self.g.die_count();
-            let after = |die: u32| (die + dies - self.turn) % dies;
-            let richest = (0..dies).max_by_key(|&die| (self.blocks.free_in(die as usize), dies - after(die)));
-            let die = richest.expect("a device has a die");
-            let (block, suspect) = self.blocks.open_blank(die as usize).ok_or(Error::Full)?;
-            self.turn = (die + 1) % dies;
-            if self.prepare(flash, block, suspect)? {
-                return Ok(block);
-            }
-        }
-    }
-
-    /// Takes a certain block, if it is free.
-    ///
-    /// # Errors
-    /// The medium's.
-    pub(super) fn take_this_block<F: Flash>(
-        &mut self,
-        flash: &mut F,
-        block: Block,
-    ) -> Result<Option<Block>, Error<F::Fault>> {
-        let Some((block, suspect)) = self.blocks.open_block(block) else { return Ok(None) };
-        self.blocks.discard_open(block);
-        Ok(self.prepare(flash, block, suspect)?.then_some(block))
-    }
-
-    /// Makes a block that was free ready for programs. False if it is bad.
-    fn prepare<F: Flash>(&mut self, flash: &mut F, block: Block, suspect: bool) -> Result<bool, Error<F::Fault>> {
-        if suspect {
-            match flash.erase(block, Cause::Recovery) {
-                Ok(()) => {
-                    self.blocks.count_erase(block);
-                    self.note_erase(block, Cause::Recovery);
-                }
-                Err(fault) if fault.kind() == FaultKind::EraseFailed => {
-                    self.mark_bad(flash, block)?;
-                    return Ok(false);
-                }
-                Err(fault) => return Err(fault.into()),
-            }
-        }
+        let block = self.pool.take(flash)?;
         self.written.fill(block, false);
-        Ok(true)
-    }
-
-    fn mark_bad<F: Flash>(&mut self, flash: &mut F, block: Block) -> Result<(), Error<F::Fault>> {
-        let mark = Oob { kind: Kind::Bad, mode: Mode::Normal, address: 0, version: 0, program: 0, mark: 0 };
-        flash.program(self.g.page(block, 0), mark, Payload::None, Cause::Metadata)?;
-        self.retire(block);
-        Ok(())
-    }
-
-    fn retire(&mut self, block: Block) {
-        self.blocks.retire(block);
-        self.wear.retired(block, self.blocks.erase_counts()[block.index()]);
-    }
-
-    fn note_erase(&mut self, block: Block, cause: Cause) {
-        self.wear.erased(block, self.blocks.erase_counts()[block.index()], cause);
+        Ok(block)
     }
 
     /// A block that holds nothing live is erased and free, or marked bad if it failed a program.
@@ -363,24 +280,13 @@ impl Core {
     /// # Errors
     /// The medium's.
     pub fn dispose<F: Flash>(&mut self, flash: &mut F, block: Block, cause: Cause) -> Result<(), Error<F::Fault>> {
-        debug_assert_eq!(self.blocks.live_of(block), 0, "block {block} holds live pages");
-        let used = u64::from(self.written.count(block));
-        if let Some(place) = self.doomed.iter().position(|&(doomed, _)| doomed == block) {
-            self.doomed.remove(place);
-            return self.mark_bad(flash, block);
+        self.pool.dispose(flash, block, cause)?;
+        if self.pool.blocks.is_free(block) {
+            self.merges.used_pages += u64::from(self.written.count(block));
+            self.merges.erased += 1;
+            self.written.fill(block, false);
         }
-        match flash.erase(block, cause) {
-            Ok(()) => {
-                self.blocks.erased(block);
-                self.note_erase(block, cause);
-                self.written.fill(block, false);
-                self.merges.used_pages += used;
-                self.merges.erased += 1;
-                Ok(())
-            }
-            Err(fault) if fault.kind() == FaultKind::EraseFailed => self.mark_bad(flash, block),
-            Err(fault) => Err(fault.into()),
-        }
+        Ok(())
     }
 
     /// Whether a page of a block can be programmed now, perhaps behind padding.
@@ -414,28 +320,17 @@ impl Core {
 
     // ---- programs ----------------------------------------------------------------------------------------------
 
-    /// The number of the next program.
-    #[inline(always)]
-    pub(super) fn number(&mut self) -> u64 {
-        self.program += 1;
-        self.program - 1
-    }
-
-    pub(super) fn set_program(&mut self, program: u64) {
-        self.program = program;
-    }
-
     /// The version of the next host write.
     #[inline(always)]
     pub fn next_version(&mut self) -> u64 {
         self.version += 1;
-        self.blocks.clock += 1;
+        self.pool.blocks.clock += 1;
         self.version
     }
 
     /// A block failed a program: what it holds is to be moved, and then it is marked bad.
-    pub(super) fn doom(&mut self, block: Block, lbn: u32) {
-        self.doomed.push((block, lbn));
+    pub(super) fn doom(&mut self, block: Block) {
+        self.pool.fail(block);
         self.written.fill(block, true);
     }
 
@@ -452,7 +347,7 @@ impl Core {
         }
         for offset in self.written.end(block)..end {
             let ppn = self.g.page(block, offset);
-            let program = self.number();
+            let program = self.pool.number();
             let oob = Oob { kind: Kind::Dummy, mode: Mode::Normal, address: 0, version: 0, program, mark: 0 };
             self.written.set(ppn);
             match flash.program(ppn, oob, Payload::None, cause) {
@@ -472,7 +367,7 @@ impl Core {
         (kind, lpn, version): (Kind, Lpn, u64),
         content: Content<'_, F::User>,
     ) -> Result<bool, Error<F::Fault>> {
-        let program = self.number();
+        let program = self.pool.number();
         let oob = Oob { kind, ..Oob::data(lpn, version, program) };
         self.written.set(ppn);
         let result = match content {
@@ -507,11 +402,11 @@ impl Core {
         let ppn = self.g.page(block, offset);
         let padded = self.pad(flash, block, offset, Cause::Metadata)?;
         if !padded || !self.program(flash, ppn, (Kind::Data, lpn, version), content)? {
-            self.doom(block, lbn);
+            self.doom(block);
             return Ok(false);
         }
         self.merges.in_place += 1;
-        self.change_terms(lbn, |core| core.blocks.revive(ppn));
+        self.change_terms(lbn, |core| core.pool.blocks.revive(ppn));
         Ok(true)
     }
 
@@ -532,7 +427,7 @@ impl Core {
         let ppn = self.g.page(block, offset);
         let padded = self.pad(flash, block, offset, Cause::Metadata)?;
         if !padded || !self.program(flash, ppn, (kind, lpn, version), content)? {
-            self.doom(block, NONE);
+            self.doom(block);
             self.close(slot);
             return Ok(false);
         }
@@ -550,7 +445,7 @@ impl Core {
         kind: Kind,
         cause: Cause,
     ) -> Result<bool, Error<F::Fault>> {
-        let program = self.number();
+        let program = self.pool.number();
         self.written.set(to);
         let edit = |oob: &mut Oob, _: &mut [u32]| {
             oob.program = program;
@@ -582,7 +477,7 @@ impl Core {
         let block = self.slots.block(slot);
         let ppn = self.g.page(block, offset);
         if !self.pad(flash, block, offset, cause)? || !self.relocate(flash, (from, ppn), kind, cause)? {
-            self.doom(block, NONE);
+            self.doom(block);
             self.close(slot);
             return Ok(false);
         }
@@ -601,12 +496,12 @@ impl Core {
         let Some(block) = self.block_for(flash, lbn, offset)? else { return Ok(false) };
         let ppn = self.g.page(block, offset);
         if !self.pad(flash, block, offset, cause)? || !self.relocate(flash, (from, ppn), Kind::Data, cause)? {
-            self.doom(block, lbn);
+            self.doom(block);
             return Ok(false);
         }
         self.change_terms(lbn, |core| {
             core.supersede(lpn);
-            core.blocks.revive(ppn);
+            core.pool.blocks.revive(ppn);
         });
         Ok(true)
     }
@@ -631,7 +526,7 @@ impl Core {
         let (lbn, _) = self.split(lpn);
         self.supersede(lpn);
         self.slots.put(slot, offset, lpn);
-        self.blocks.revive(ppn);
+        self.pool.blocks.revive(ppn);
         self.log_map[lpn.index()] = ppn.0;
         self.logged[lbn as usize] += 1;
     }
@@ -643,12 +538,12 @@ impl Core {
         if let Some(ppn) = self.in_log(lpn) {
             self.log_map[lpn.index()] = NONE;
             self.logged[lbn as usize] -= 1;
-            self.blocks.kill(ppn);
+            self.pool.blocks.kill(ppn);
             if let Some(slot) = self.slots.of(self.g.block_of(ppn)) {
                 self.slots.died(slot);
             }
         } else if let Some(ppn) = self.in_data(lpn) {
-            self.blocks.kill(ppn);
+            self.pool.blocks.kill(ppn);
         }
     }
 
@@ -680,7 +575,7 @@ impl Core {
 
     /// A log block may be cleaned from now on.
     pub fn close(&mut self, slot: Slot) {
-        self.slots.close(slot, self.blocks.live_of(self.slots.block(slot)));
+        self.slots.close(slot, self.pool.blocks.live_of(self.slots.block(slot)));
         if let Some(scores) = &mut self.scores {
             scores.close(slot);
         }
@@ -733,7 +628,7 @@ impl Core {
             g: &self.g,
             slots: &self.slots,
             places: &self.log_map[lpns.start as usize..lpns.end as usize],
-            data: self.data_block(lbn).map_or(0, |block| self.blocks.live_of(block)),
+            data: self.data_block(lbn).map_or(0, |block| self.pool.blocks.live_of(block)),
             log: u32::from(self.logged[lbn as usize]),
         }
     }
@@ -742,13 +637,13 @@ impl Core {
     pub fn logical_blocks_in(&self, slot: Slot) -> Vec<u32> {
         let block = self.slots.block(slot);
         let mut found: Vec<u32> = Vec::new();
-        let mut at = self.blocks.next_live(block, 0);
+        let mut at = self.pool.blocks.next_live(block, 0);
         while let Some(offset) = at {
             let (lbn, _) = self.split(self.slots.lpn_at(slot, offset));
             if !found.contains(&lbn) {
                 found.push(lbn);
             }
-            at = self.blocks.next_live(block, offset + 1);
+            at = self.pool.blocks.next_live(block, offset + 1);
         }
         found
     }
@@ -765,54 +660,36 @@ impl Core {
             ("log pages of logical blocks", logical * 2),
             ("programmed bits", self.written.memory(&self.g)),
         ];
-        out.extend(self.blocks.memory());
+        out.extend(self.pool.memory());
         if let Some(scores) = &self.scores {
             out.push(("scores of log blocks", scores.memory(self.p())));
         }
-        if self.wear.mode() != WearMode::Off {
-            out.push(("wear levelling", self.wear.memory()));
-        }
-        out.push(("counters", 8 + 8 + 4 + 4 + self.doomed.len() as u64 * 8));
+        out.push(("version", 8));
         out
     }
 
     /// Saves the state.
     pub fn save(&self, out: &mut Saver) {
         self.data.iter().for_each(|&block| out.u32(block));
-        self.blocks.save(out);
+        self.pool.save(out);
         self.written.save(&self.g, out);
         self.slots.save(out);
-        out.u64(self.program);
         out.u64(self.version);
-        out.u32(self.turn);
-        out.u32(self.doomed.len() as u32);
-        for &(block, lbn) in &self.doomed {
-            out.u32(block.0);
-            out.u32(lbn);
-        }
         if let Some(scores) = &self.scores {
             scores.save(out);
         }
-        self.wear.save(out);
     }
 
     /// Loads what [`Core::save`] saved into a blank core.
     pub fn load(mut self, settings: &Settings, from: &mut Loader<'_>) -> Core {
         self.data.iter_mut().for_each(|block| *block = from.u32());
-        let order = if settings.word("free-order") == "fifo" { FreeOrder::Fifo } else { FreeOrder::LeastWorn };
-        let ages = settings.get("log-victim").is_some() && settings.word("log-victim") == "cat";
-        self.blocks = Blocks::load(self.g, order, ages, from);
+        self.pool = Pool::load(self.g, settings, from);
         self.written = PageBits::load(&self.g, from);
-        self.slots = Slots::load(&self.g, self.slots.own_places(), from, |block| self.blocks.live_of(block));
-        self.program = from.u64();
+        self.slots = Slots::load(&self.g, self.slots.own_places(), from, |block| self.pool.blocks.live_of(block));
         self.version = from.u64();
-        self.turn = from.u32();
-        self.doomed = (0..from.u32()).map(|_| (Block(from.u32()), from.u32())).collect();
         if let Some(scores) = &mut self.scores {
             scores.load(from, &self.slots);
         }
-        let blocks = &self.blocks;
-        self.wear.load(blocks.erase_counts(), |block| blocks.is_bad(block), from);
         self.map_log_pages();
         self
     }
@@ -821,13 +698,13 @@ impl Core {
     pub(super) fn map_log_pages(&mut self) {
         for (slot, entry) in self.slots.iter().collect::<Vec<_>>() {
             let block = Block(entry.block);
-            let mut at = self.blocks.next_live(block, 0);
+            let mut at = self.pool.blocks.next_live(block, 0);
             while let Some(offset) = at {
                 let lpn = self.slots.lpn_at(slot, offset);
                 self.log_map[lpn.index()] = self.g.page(block, offset).0;
                 let (lbn, _) = self.split(lpn);
                 self.logged[lbn as usize] += 1;
-                at = self.blocks.next_live(block, offset + 1);
+                at = self.pool.blocks.next_live(block, offset + 1);
             }
         }
     }
@@ -855,7 +732,7 @@ impl Core {
             if !oob.is_some_and(holds) {
                 return Err(format!("LPN {lpn} maps to page {ppn}, which holds {oob:?}"));
             }
-            if !self.blocks.is_live(ppn) {
+            if !self.pool.blocks.is_live(ppn) {
                 return Err(format!("LPN {lpn} maps to page {ppn}, which is dead"));
             }
             if self.in_log(lpn).is_some() {
@@ -870,19 +747,19 @@ impl Core {
             return Err("the log pages of a logical block are counted wrongly".into());
         }
         for (block, &live) in expected.iter().enumerate() {
-            let counted = self.blocks.live_of(Block(block as u32));
+            let counted = self.pool.blocks.live_of(Block(block as u32));
             if counted != live {
                 return Err(format!("block {block} counts {counted} live pages, but {live} are mapped"));
             }
         }
         for (slot, entry) in self.slots.iter() {
-            let live = self.blocks.live_of(Block(entry.block));
+            let live = self.pool.blocks.live_of(Block(entry.block));
             if let Some(noted) = self.slots.noted(slot).filter(|&noted| noted != live) {
                 return Err(format!("log block {} has {live} live pages and is noted with {noted}", entry.block));
             }
         }
         let data = self.data.iter().filter(|&&block| block != NONE).count() as u32;
-        let in_use = data + self.slots.in_use() + self.blocks.free_total() + self.blocks.bad_count();
+        let in_use = data + self.slots.in_use() + self.pool.blocks.free_total() + self.pool.blocks.bad_count();
         if in_use > self.g.block_count() {
             return Err(format!("{in_use} blocks are accounted for, and there are {}", self.g.block_count()));
         }

@@ -43,12 +43,12 @@ impl Core {
     /// Whether every live page of a log block is in its own place in this logical block.
     pub fn is_aligned(&self, slot: Slot, lbn: u32) -> bool {
         let block = self.slots.block(slot);
-        let mut at = self.blocks.next_live(block, 0);
+        let mut at = self.pool.blocks.next_live(block, 0);
         while let Some(offset) = at {
             if self.split(self.slots.lpn_at(slot, offset)) != (lbn, offset) {
                 return false;
             }
-            at = self.blocks.next_live(block, offset + 1);
+            at = self.pool.blocks.next_live(block, offset + 1);
         }
         true
     }
@@ -88,7 +88,7 @@ impl Core {
                 continue;
             }
             let logged = self.in_log(Lpn(lpns.start + offset));
-            let live = old.map_or(0, |old| self.blocks.live_bits(old, offset / 64) >> (offset % 64));
+            let live = old.map_or(0, |old| self.pool.blocks.live_bits(old, offset / 64) >> (offset % 64));
             let (from, run) = match (logged, old) {
                 (Some(ppn), _) => (ppn, 1),
                 (None, Some(old)) if live & 1 == 1 => {
@@ -111,7 +111,7 @@ impl Core {
                 return Ok(false);
             }
             let to = self.g.page(target, offset);
-            let program = self.number();
+            let program = self.pool.number();
             let (copied, result) = if run == 1 {
                 let edit = |oob: &mut flash::Oob, _: &mut [u32]| {
                     oob.program = program;
@@ -124,7 +124,7 @@ impl Core {
             } else {
                 let bits = if run == 64 { u64::MAX } else { (1 << run) - 1 };
                 let ended = flash.copy_run(from, bits, to, program, cause, |_, _| {});
-                (1..run).for_each(|_| _ = self.number());
+                (1..run).for_each(|_| _ = self.pool.number());
                 ended
             };
             for done in 0..copied {
@@ -149,7 +149,7 @@ impl Core {
             let first = core.lpns(lbn).start;
             for &offset in &moved {
                 core.supersede(Lpn(first + offset));
-                core.blocks.revive(core.g.page(target, offset));
+                core.pool.blocks.revive(core.g.page(target, offset));
             }
             for lpn in core.lpns(lbn) {
                 let ppn = core.log_map[lpn as usize];
@@ -182,7 +182,7 @@ impl Core {
         self.merges.fulls += 1;
         if new.is_none()
             && self.logged[lbn as usize] == 0
-            && self.data_block(lbn).is_none_or(|old| self.blocks.live_of(old) == 0)
+            && self.data_block(lbn).is_none_or(|old| self.pool.blocks.live_of(old) == 0)
         {
             let old = self.data_block(lbn);
             self.data[lbn as usize] = NONE;
@@ -193,12 +193,12 @@ impl Core {
             match self.fill(flash, lbn, target, cause, new) {
                 Ok(true) => return Ok(self.install(lbn, target)),
                 Ok(false) => {
-                    self.doom(target, NONE);
+                    self.doom(target);
                     self.dispose(flash, target, cause)?;
                 }
                 Err(error) => {
                     // What it holds are copies: it is erased before its next use.
-                    self.blocks.give_back(target);
+                    self.pool.blocks.give_back(target);
                     return Err(error);
                 }
             }
@@ -219,11 +219,11 @@ impl Core {
         obsolete: &mut impl FnMut(&mut Core, &mut F, Block, Cause) -> Result<(), Error<F::Fault>>,
     ) -> Result<Merge, Error<F::Fault>> {
         let target = self.slots.block(slot);
-        let sound = !self.doomed.iter().any(|&(block, _)| block == target);
+        let sound = !self.pool.failed.contains(&target);
         let mut gc = Collection::on(flash);
         if sound && self.is_aligned(slot, lbn) {
             let new_fits = new.is_none_or(|new| self.is_writable(target, new.offset));
-            let done = if new.is_none() && self.blocks.live_of(target) == self.lpns(lbn).len() as u32 {
+            let done = if new.is_none() && self.pool.blocks.live_of(target) == self.lpns(lbn).len() as u32 {
                 self.moved.clear();
                 self.merges.switches += 1;
                 Some((Merge::Switch, Cause::MergeSwitch))
@@ -233,7 +233,7 @@ impl Core {
                 self.merges.partials += 1;
                 Some((Merge::Partial, Cause::MergePartial))
             } else {
-                self.doom(target, NONE);
+                self.doom(target);
                 None
             };
             if let Some((merge, cause)) = done {
@@ -317,10 +317,10 @@ impl Core {
         }
         let block = self.slots.block(source);
         let mut moves: alloc::vec::Vec<(u32, u32)> = alloc::vec::Vec::with_capacity(live as usize);
-        let (mut at, mut to) = (self.blocks.next_live(block, 0), first);
+        let (mut at, mut to) = (self.pool.blocks.next_live(block, 0), first);
         while let Some(offset) = at {
             to = self.next_writable(obsolete, to).expect("there are more blank pages than live ones");
-            let (target, program) = (self.g.page(obsolete, to), self.number());
+            let (target, program) = (self.g.page(obsolete, to), self.pool.number());
             self.written.set(target);
             let edit = |oob: &mut flash::Oob, _: &mut [u32]| {
                 oob.program = program;
@@ -331,12 +331,12 @@ impl Core {
             match flash.copy(self.g.page(block, offset), target, Cause::Swap, edit) {
                 Ok(_) => moves.push((offset, to)),
                 Err(fault) if fault.kind() == FaultKind::ProgramFailed => {
-                    self.doom(obsolete, NONE);
+                    self.doom(obsolete);
                     return Ok(None);
                 }
                 Err(fault) => return Err(fault.into()),
             }
-            at = self.blocks.next_live(block, offset + 1);
+            at = self.pool.blocks.next_live(block, offset + 1);
         }
         let slot = self.add_log_block(obsolete);
         for (offset, to) in moves {
@@ -354,7 +354,7 @@ impl Core {
     /// The medium's.
     pub fn release_if_dead<F: Flash>(&mut self, flash: &mut F, lbn: u32) -> Result<(), Error<F::Fault>> {
         let Some(block) = self.data_block(lbn) else { return Ok(()) };
-        if self.blocks.live_of(block) > 0 || self.is_blank(block) {
+        if self.pool.blocks.live_of(block) > 0 || self.is_blank(block) {
             return Ok(());
         }
         self.change_terms(lbn, |core| core.data[lbn as usize] = NONE);
@@ -367,11 +367,11 @@ impl Core {
     /// Full, or the medium's.
     pub fn tidy<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
         let mut erase = |core: &mut Core, flash: &mut F, block: Block, cause: Cause| core.dispose(flash, block, cause);
-        while let Some(&(block, lbn)) = self.doomed.last() {
+        while let Some(&block) = self.pool.failed.last() {
             if let Some(slot) = self.slots.of(block) {
                 self.clean(flash, slot, &mut erase)?;
-            } else if lbn != NONE && self.data_block(lbn) == Some(block) {
-                if let Some(old) = self.full_merge(flash, lbn, Cause::MergeFull, None)? {
+            } else if let Some(lbn) = self.data.iter().position(|&data| data == block.0) {
+                if let Some(old) = self.full_merge(flash, lbn as u32, Cause::MergeFull, None)? {
                     self.dispose(flash, old, Cause::MergeFull)?;
                 }
             } else {

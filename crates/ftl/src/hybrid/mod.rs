@@ -162,7 +162,7 @@ pub struct Hybrid<S> {
 
 /// The next victim by the policy of this name, among the closed log blocks.
 pub fn pick(core: &mut Core, policy: &str) -> Option<Slot> {
-    pick_from(&core.slots, &core.blocks, core.scores.as_mut(), policy)
+    pick_from(&core.slots, &core.pool.blocks, core.scores.as_mut(), policy)
 }
 
 /// The same, for a log area without a [`Core`].
@@ -178,7 +178,7 @@ pub fn pick_from(slots: &Slots, blocks: &Blocks, scores: Option<&mut Scores>, po
 
 /// The next victim by the policy of this name, among the closed log blocks of a kind.
 pub fn pick_among(core: &Core, policy: &str, of_kind: impl Fn(Slot) -> bool) -> Option<Slot> {
-    best_of(&core.slots, &core.blocks, core.scores.as_ref(), policy, of_kind)
+    best_of(&core.slots, &core.pool.blocks, core.scores.as_ref(), policy, of_kind)
 }
 
 fn best_of(
@@ -326,7 +326,7 @@ impl<S: Strategy> Hybrid<S> {
 
     /// Cleans the blocks that failed a program, if there are any.
     fn tidy<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
-        if self.core.doomed.is_empty() {
+        if self.core.pool.failed.is_empty() {
             return Ok(());
         }
         self.core.tidy(flash)?;
@@ -354,7 +354,7 @@ impl<F: Flash, S: Strategy> Ftl<F> for Hybrid<S> {
         settings: &Settings,
     ) -> Result<Result<Self, Error<F::Fault>>, ConfigError> {
         let mut hybrid = Self::blank(*flash.geometry(), logical_pages, settings)?;
-        Ok(hybrid.core.exclude_bad(flash).map(|()| hybrid))
+        Ok(hybrid.core.pool.exclude_bad(flash).map(|()| hybrid))
     }
 
     fn mount(
@@ -384,7 +384,7 @@ impl<F: Flash, S: Strategy> Ftl<F> for Hybrid<S> {
 
     #[inline]
     fn write(&mut self, flash: &mut F, lpn: Lpn, data: &F::User) -> Result<(), Error<F::Fault>> {
-        if !self.core.doomed.is_empty() {
+        if !self.core.pool.failed.is_empty() {
             self.strategy.interrupt(&mut self.core, flash)?;
             self.tidy(flash)?;
         }
@@ -428,7 +428,7 @@ impl<F: Flash, S: Strategy> Ftl<F> for Hybrid<S> {
         let (lbn, offset) = self.core.split(lpn);
         if let Some(&block) = self.core.data.get(lbn as usize).filter(|&&block| block != log::NONE) {
             let ppn = self.core.g.page(Block(block), offset);
-            self.core.blocks.prefetch(ppn);
+            self.core.pool.blocks.prefetch(ppn);
             self.core.written.prefetch(ppn);
         }
     }
@@ -455,11 +455,11 @@ impl<F: Flash, S: Strategy> Ftl<F> for Hybrid<S> {
     }
 
     fn erase_counts(&self) -> &[u32] {
-        self.core.blocks.erase_counts()
+        self.core.pool.blocks.erase_counts()
     }
 
     fn free_blocks(&self) -> u32 {
-        self.core.blocks.free_total()
+        self.core.pool.blocks.free_total()
     }
 
     fn audit(&self, flash: &mut F) -> Result<(), String> {

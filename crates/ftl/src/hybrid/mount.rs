@@ -127,7 +127,6 @@ impl Core {
             found.copies.give_up(block);
         }
         self.version = found.max_version;
-        self.set_program(((found.max_program >> EPOCH_SHIFT) + 1) << EPOCH_SHIFT);
 
         let mut roles: BTreeMap<u32, Role> = BTreeMap::new();
         let mut at: Vec<(u32, u32)> = Vec::new();
@@ -141,20 +140,14 @@ impl Core {
             }
             at.push((ppn.0, lpn));
         }
-        self.blocks.found(|block| match (found.bad[block.index()], roles.contains_key(&block.0)) {
+        let next_program = ((found.max_program >> EPOCH_SHIFT) + 1) << EPOCH_SHIFT;
+        self.pool.resume(next_program, |block| match (found.bad[block.index()], roles.contains_key(&block.0)) {
             (true, _) => FoundState::Bad,
             (false, true) => FoundState::InUse,
             (false, false) => FoundState::Empty,
         });
-        self.blocks.suspect_free();
-        for block in (0..g.block_count()).map(Block).filter(|block| found.bad[block.index()]) {
-            self.wear.retired(block, 0);
-        }
-        for &block in roles.keys() {
-            self.blocks.begin_collecting(Block(block));
-            self.written.fill(Block(block), true);
-        }
-        at.iter().for_each(|&(ppn, _)| self.blocks.revive(Ppn(ppn)));
+        roles.keys().for_each(|&block| self.written.fill(Block(block), true));
+        at.iter().for_each(|&(ppn, _)| self.pool.blocks.revive(Ppn(ppn)));
 
         // The data block of a logical block: what was written as one, with the most live pages.
         let mut chosen: BTreeMap<u32, (u32, u32, u32)> = BTreeMap::new();

@@ -156,7 +156,7 @@ impl Rows {
     /// Full, or the medium's.
     pub fn merge<F: Flash>(&mut self, core: &mut Core, flash: &mut F, lbn: u32) -> Result<(), Error<F::Fault>> {
         let Some(slot) = self.get(lbn) else { return Ok(()) };
-        if core.blocks.live_of(core.slots.block(slot)) == 0 {
+        if core.pool.blocks.live_of(core.slots.block(slot)) == 0 {
             core.merges.dead += 1;
             core.erase_log_block(flash, slot, Cause::MergeFull)?;
         } else {
@@ -175,7 +175,7 @@ impl Rows {
     pub fn erase_dead<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<(), Error<F::Fault>> {
         let is_dead = |&(_, slot): &(u32, Slot)| {
             let block = core.slots.block(slot);
-            core.blocks.live_of(block) == 0 && !core.is_blank(block)
+            core.pool.blocks.live_of(block) == 0 && !core.is_blank(block)
         };
         let dead: Vec<(u32, Slot)> = self.iter().filter(is_dead).collect();
         dead.into_iter().try_for_each(|(lbn, _)| self.merge(core, flash, lbn))

@@ -5,7 +5,6 @@
 //! and gives one back. In mode `swap` the data go to the most worn block, if that is free.
 
 use super::core::Core;
-use super::log::NONE;
 use crate::Error;
 use flash::{Block, Cause, Collection, FaultKind, Flash, FlashFault};
 
@@ -19,32 +18,23 @@ impl Core {
     /// The medium's.
     #[inline]
     pub fn level<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
-        if self.wear.is_due() { self.level_now(flash) } else { Ok(()) }
+        if self.pool.is_levelling_due() { self.level_now(flash) } else { Ok(()) }
     }
 
     #[cold]
     fn level_now<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
-        let mut wear = core::mem::take(&mut self.wear);
-        let task = wear.task(|block| self.is_movable(block));
-        self.wear = wear;
-        let Some(task) = task else { return Ok(()) };
-        if self.blocks.free_total() < LEAST_FREE {
-            return Ok(());
-        }
-        let worn = match task.worn {
-            Some(worn) => self.take_this_block(flash, worn)?,
-            None => None,
-        };
-        let target = match worn {
-            Some(worn) => worn,
-            None => match self.take_block(flash) {
-                Err(Error::Full) => return Ok(()),
-                taken => taken?,
-            },
+        // A data block, or a log block that nobody fills.
+        let slots = &self.slots;
+        let task = self.pool.cold_among(|block| slots.of(block).is_none_or(|slot| slots.is_closed(slot)));
+        let Some(task) = task.filter(|_| self.pool.free() >= LEAST_FREE) else { return Ok(()) };
+        self.pool.take_next(task.worn);
+        let target = match self.take_block(flash) {
+            Err(Error::Full) => return Ok(()),
+            taken => taken?,
         };
         let mut gc = Collection::on(flash);
         if !self.copy_block(&mut *gc, task.cold, target)? {
-            self.doom(target, NONE);
+            self.doom(target);
             return self.dispose(&mut *gc, target, Cause::WearLevelling);
         }
         gc.then();
@@ -52,28 +42,22 @@ impl Core {
         self.dispose(&mut *gc, task.cold, Cause::WearLevelling)
     }
 
-    /// Whether a block holds data that can be moved: a data block, or a log block that nobody fills.
-    fn is_movable(&self, block: Block) -> bool {
-        let held = self.slots.of(block).is_some_and(|slot| !self.slots.is_closed(slot));
-        self.blocks.live_of(block) > 0 && !held && !self.doomed.iter().any(|&(doomed, _)| doomed == block)
-    }
-
     /// Copies what is live in a block to the same places of another; noted in `moved`. False if a program failed.
     fn copy_block<F: Flash>(&mut self, flash: &mut F, from: Block, to: Block) -> Result<bool, Error<F::Fault>> {
         self.moved.clear();
-        let mut at = self.blocks.next_live(from, 0);
+        let mut at = self.pool.blocks.next_live(from, 0);
         while let Some(offset) = at {
             if !self.pad(flash, to, offset, Cause::WearLevelling)? {
                 return Ok(false);
             }
-            let (source, target, program) = (self.g.page(from, offset), self.g.page(to, offset), self.number());
+            let (source, target, program) = (self.g.page(from, offset), self.g.page(to, offset), self.pool.number());
             self.written.set(target);
             match flash.copy(source, target, Cause::WearLevelling, |oob, _| oob.program = program) {
                 Ok(_) => self.moved.push(offset),
                 Err(fault) if fault.kind() == FaultKind::ProgramFailed => return Ok(false),
                 Err(fault) => return Err(fault.into()),
             }
-            at = self.blocks.next_live(from, offset + 1);
+            at = self.pool.blocks.next_live(from, offset + 1);
         }
         Ok(true)
     }
@@ -82,8 +66,8 @@ impl Core {
     fn replace(&mut self, from: Block, to: Block) {
         let moved = core::mem::take(&mut self.moved);
         for &offset in &moved {
-            self.blocks.kill(self.g.page(from, offset));
-            self.blocks.revive(self.g.page(to, offset));
+            self.pool.blocks.kill(self.g.page(from, offset));
+            self.pool.blocks.revive(self.g.page(to, offset));
         }
         match self.slots.of(from) {
             None => {

@@ -78,17 +78,27 @@ impl Pool {
         }
         found.census.bad.iter().for_each(|&block| self.retire(block));
         let bad: Vec<bool> = (0..g.block_count()).map(|block| self.blocks.is_bad(Block(block))).collect();
-        self.blocks.found(|block| match used[block.index()] {
+        self.resume(found.census.next_program(), |block| match used[block.index()] {
             _ if bad[block.index()] => FoundState::Bad,
             true => FoundState::InUse,
             false => FoundState::Empty,
         });
-        self.blocks.suspect_free();
-        self.program = found.census.next_program();
-        (0..g.block_count()).map(Block).filter(|block| used[block.index()]).for_each(|block| {
-            self.blocks.begin_collecting(block);
-        });
         Ok(())
+    }
+
+    /// While mounting: takes over what each block is. Those that look blank are erased before their first use, and no
+    /// policy ever sees those in use.
+    pub fn resume(&mut self, next_program: u64, state: impl Fn(Block) -> FoundState) {
+        self.blocks.found(&state);
+        self.blocks.suspect_free();
+        self.program = next_program;
+        for block in (0..self.blocks.geometry().block_count()).map(Block) {
+            match state(block) {
+                FoundState::Bad => self.wear.retired(block, self.blocks.erase_counts()[block.index()]),
+                FoundState::InUse => self.blocks.begin_collecting(block),
+                _ => {}
+            }
+        }
     }
 
     /// The number of the next program.
@@ -198,17 +208,16 @@ impl Pool {
         self.wear.is_due()
     }
 
-    /// The block that wear levelling wants moved, if there is one; where it is to go to a certain one, only if that is
-    /// free. It holds live pages.
-    pub fn cold(&mut self) -> Option<Task> {
-        self.cold_among(|_| true)
-    }
-
-    /// The same, among the blocks that the caller can move.
+    /// The block that wear levelling wants moved, if there is one among those that the caller can move. It holds live
+    /// pages.
     pub fn cold_among(&mut self, movable: impl Fn(Block) -> bool) -> Option<Task> {
         let (blocks, failed) = (&self.blocks, &self.failed);
-        let task = self.wear.task(|block| blocks.live_of(block) > 0 && !failed.contains(&block) && movable(block))?;
-        task.worn.is_none_or(|worn| blocks.is_free(worn)).then_some(task)
+        self.wear.task(|block| blocks.live_of(block) > 0 && !failed.contains(&block) && movable(block))
+    }
+
+    /// Whether the block that it is to go to can be had, if it is to go to a certain one.
+    pub fn has_target(&self, task: &Task) -> bool {
+        task.worn.is_none_or(|worn| self.blocks.is_free(worn))
     }
 
     /// Controller RAM, bytes.

@@ -166,8 +166,9 @@ impl TwoLevels {
     /// Live pages of a log block, in their order.
     fn live_pages(core: &Core, slot: Slot) -> Vec<u32> {
         let block = core.slots.block(slot);
-        let offsets =
-            core::iter::successors(core.blocks.next_live(block, 0), |&at| core.blocks.next_live(block, at + 1));
+        let offsets = core::iter::successors(core.pool.blocks.next_live(block, 0), |&at| {
+            core.pool.blocks.next_live(block, at + 1)
+        });
         offsets.map(|offset| core.slots.lpn_at(slot, offset).0).collect()
     }
 
@@ -199,7 +200,7 @@ impl TwoLevels {
     /// live pages than the table has entries.
     fn convert<F: Flash>(&mut self, core: &mut Core, flash: &mut F, lbn: u32) -> Result<bool, Error<F::Fault>> {
         while let Some(slot) = self.rows.get(lbn) {
-            let live = core.blocks.live_of(core.slots.block(slot)) as usize;
+            let live = core.pool.blocks.live_of(core.slots.block(slot)) as usize;
             if live > self.entries {
                 return Ok(false);
             }
@@ -243,7 +244,7 @@ impl TwoLevels {
     /// What erasing a fine block would cost: merging every logical block that it has pages of.
     fn fine_cost(&self, core: &Core, slot: Slot) -> f64 {
         let merge = |lbn: u32| {
-            let data = core.data_block(lbn).map_or(0, |block| core.blocks.live_of(block));
+            let data = core.data_block(lbn).map_or(0, |block| core.pool.blocks.live_of(block));
             let copies = f64::from(data + u32::from(core.logged[lbn as usize]));
             let erases = 1.0 + f64::from(u8::from(self.rows.get(lbn).is_some()));
             copies * self.copy_us + erases * self.erase_us
@@ -254,9 +255,9 @@ impl TwoLevels {
     /// What merging a row would cost.
     fn row_cost(&self, core: &Core, lbn: u32, slot: Slot) -> f64 {
         let block = core.slots.block(slot);
-        let held = core.blocks.live_of(block);
-        let live =
-            core.data_block(lbn).map_or(0, |block| core.blocks.live_of(block)) + u32::from(core.logged[lbn as usize]);
+        let held = core.pool.blocks.live_of(block);
+        let live = core.data_block(lbn).map_or(0, |block| core.pool.blocks.live_of(block))
+            + u32::from(core.logged[lbn as usize]);
         let (copies, erases) = match held {
             0 => (0, 1.0),
             _ if core.is_aligned(slot, lbn) && core.can_take_rest(lbn, block) => (live - held, 1.0),

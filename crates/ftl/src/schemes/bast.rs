@@ -133,7 +133,7 @@ impl OneEach {
             },
             "min-live" => {
                 let key = |&(_, slot): &(u32, Slot)| {
-                    (core.blocks.live_of(core.slots.block(slot)), core.slots.get(slot).begun)
+                    (core.pool.blocks.live_of(core.slots.block(slot)), core.slots.get(slot).begun)
                 };
                 self.rows.iter().min_by_key(key).map(|(lbn, _)| lbn)
             }

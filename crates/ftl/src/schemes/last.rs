@@ -290,7 +290,7 @@ impl Partitions {
     /// The closed random log block in which a page is the only one that lives.
     fn dies_with(&self, core: &Core, lpn: Lpn) -> Option<Slot> {
         let slot = core.slots.of(core.g.block_of(core.in_log(lpn)?))?;
-        (core.slots.is_closed(slot) && core.blocks.live_of(core.slots.block(slot)) == 1).then_some(slot)
+        (core.slots.is_closed(slot) && core.pool.blocks.live_of(core.slots.block(slot)) == 1).then_some(slot)
     }
 
     fn write_random<F: Flash>(

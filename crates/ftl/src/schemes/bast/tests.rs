@@ -119,9 +119,9 @@ fn what_is_discarded_whole_is_erased() {
     let (mut flash, mut bast) = bast(6, 8, &[]);
     write_request(&mut flash, &mut bast, 0, 8);
     write_each(&mut flash, &mut bast, &[1, 1]);
-    let free = bast.core.blocks.free_total();
+    let free = bast.core.pool.blocks.free_total();
     bast.trim(&mut flash, Lpn(1), 1).unwrap();
-    assert_eq!((bast.core.blocks.free_total(), bast.core.slots.in_use()), (free + 1, 0));
+    assert_eq!((bast.core.pool.blocks.free_total(), bast.core.slots.in_use()), (free + 1, 0));
     let lines: Vec<String> = flash.take();
     assert_eq!(lines, ["E 2 merge_full"]);
     bast.trim(&mut flash, Lpn(0), 4).unwrap();

@@ -25,7 +25,8 @@ impl HybridLog {
     fn level_now<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
         let slots = &self.slots;
         let movable = |block: Block| slots.of(block).is_none_or(|slot| slots.is_closed(slot));
-        let Some(task) = self.pool.cold_among(movable) else { return Ok(()) };
+        let task = self.pool.cold_among(movable);
+        let Some(task) = task.filter(|task| self.pool.has_target(task)) else { return Ok(()) };
         if self.pool.free() < RESERVE {
             return Ok(());
         }

@@ -154,7 +154,7 @@ fn cold_data_move_to_the_most_worn_block() {
         moved.iter().filter(|line| line.starts_with('E')).count(),
     );
     assert!(erases > 0 && copies >= erases, "{moved:?}");
-    let counts = rose.core.blocks.erase_counts();
+    let counts = rose.core.pool.blocks.erase_counts();
     let spread = counts.iter().max().unwrap() - counts.iter().min().unwrap();
     assert!(spread <= 3, "{counts:?}");
 }
@@ -183,7 +183,7 @@ fn a_cleaning_costs_what_the_formula_says() {
                 let lbns = core.logical_blocks_in(victim);
                 expected.2 = lbns.len() + 1;
                 for &lbn in &lbns {
-                    let data = core.data_block(lbn).map_or(0, |block| core.blocks.live_of(block));
+                    let data = core.data_block(lbn).map_or(0, |block| core.pool.blocks.live_of(block));
                     expected.1 += data as usize + usize::from(core.logged[lbn as usize]);
                 }
                 cleanings += 1;

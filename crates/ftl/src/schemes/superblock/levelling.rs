@@ -14,7 +14,8 @@ impl Superblock {
     #[cold]
     #[inline(never)]
     pub(super) fn level<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
-        let Some(task) = self.pool.cold().filter(|_| self.free() > 0) else { return Ok(()) };
+        let task = self.pool.cold_among(|_| true);
+        let Some(task) = task.filter(|task| self.pool.has_target(task) && self.free() > 0) else { return Ok(()) };
         let page = self.pool.blocks.next_live(task.cold, 0).expect("a cold block holds live pages");
         let oob =
             flash.read_oob(self.g.page(task.cold, page), Cause::WearLevelling)?.expect("live pages are programmed");
