@@ -111,9 +111,12 @@ impl fmt::Display for CodeError {
                 write!(
                     f,
                     "an LDPC code over {data_bytes} bytes has a multiple of {granule} bytes of parity, not \
-                     {parity_bytes}: take {below} or {}",
-                    below + granule
-                )
+                     {parity_bytes}: take "
+                )?;
+                if below > 0 {
+                    write!(f, "{below} or ")?;
+                }
+                write!(f, "{}", below + granule)
             }
             CodeError::Rate { data_bytes, parity_bytes, least, most } => write!(
                 f,

@@ -165,6 +165,13 @@ impl Findings {
              number is too small to matter. Error rates between two of the trials count as the higher.",
             "",
         );
+        if *profile == Profile::Paper {
+            text += &wrap(
+                "Reads are the paper's constants and are given up to the error rate that it names (LDPC: 1e-2), whatever \
+                 the code of the table bears.",
+                "",
+            );
+        }
         text
     }
 

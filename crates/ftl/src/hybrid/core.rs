@@ -168,7 +168,7 @@ impl Core {
             return Err(ConfigError {
                 key: "log-blocks",
                 what: format!(
-                    "{asked} log blocks, where the scheme needs at least {least} and the device leaves {}",
+                    "{asked} given, the scheme needs at least {least} and the device leaves {}",
                     g.block_count() - kept
                 ),
                 fix: format!("choose {least} to {}, or 0 for all that is left", g.block_count() - kept),

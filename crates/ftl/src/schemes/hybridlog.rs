@@ -290,7 +290,7 @@ impl HybridLog {
         if asked > u64::from(most) {
             return Err(ConfigError {
                 key: "log-blocks",
-                what: format!("{asked} log blocks, where the device leaves {most}"),
+                what: format!("{asked} given, the scheme needs at least 1 and the device leaves {most}"),
                 fix: format!("choose 1 to {most}, or 0 for all that is left"),
             });
         }

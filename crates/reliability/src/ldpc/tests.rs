@@ -142,6 +142,7 @@ fn shapes_that_do_not_exist_are_explained() {
         told(4096, 200),
         "an LDPC code over 4096 bytes has a multiple of 32 bytes of parity, not 200: take 192 or 224"
     );
+    assert!(told(4096, 1).ends_with("not 1: take 32"));
     assert_eq!(
         told(1024, 24),
         "24 bytes of parity over 1024 are a rate of 0.977, which no LDPC code here has: take 32 to 1024 bytes"
