@@ -133,9 +133,10 @@ impl Page {
             return (Page::BLANK, 0);
         }
         if !Self::is_sound(bytes, ppn) {
-            // A record of an earlier generation means nothing, damaged or not.
-            let now = word(0) == generation || word(36) == generation;
-            return (if now { Page::DAMAGED } else { Page::BLANK }, generation);
+            // A record of an earlier generation means nothing, damaged or not; one that names none is of this.
+            let lives = [word(0), word(36)];
+            let earlier = !lives.contains(&generation) && lives.iter().any(|life| (1..generation).contains(life));
+            return (if earlier { Page::BLANK } else { Page::DAMAGED }, generation);
         }
         let used = word(28) as usize * 4 - usize::from(bytes[7]);
         let page = Page {
@@ -233,6 +234,18 @@ mod tests {
             let mut bytes = Entry::NEW.encode(Block(7));
             bytes[at] ^= change;
             prop_assert_eq!(Entry::decode(&bytes, Block(7)), None);
+        }
+    }
+
+    /// With many flipped bits neither copy of the generation may be left. Such a page was taken for a blank one, and a
+    /// scheme that knew better from its checkpoint was told that it had read what it never programmed.
+    #[test]
+    fn a_record_that_names_no_life_of_its_block_is_damaged() {
+        for generation in 1..9 {
+            let mut bytes = page(1, 2, 3).encode(Ppn(5), generation);
+            bytes[2] ^= 1;
+            bytes[38] ^= 32;
+            assert_eq!(Page::decode(&bytes, Ppn(5), generation).0, Page::DAMAGED);
         }
     }
 
