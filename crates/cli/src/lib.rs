@@ -7,6 +7,7 @@
 use std::ffi::OsString;
 use std::io::Write;
 
+mod age;
 pub mod args;
 pub mod capture;
 pub mod commands;

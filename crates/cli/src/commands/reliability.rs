@@ -6,15 +6,16 @@
 
 use super::Ended;
 use super::experiment::{device_fields, device_spec};
+use crate::age;
 use crate::args::{LatencyProfile, ProgramMode, ReliabilityArgs, Retention};
 use crate::error::CliError;
 use crate::output;
 use crate::render::table::{align, new_table, trimmed, wrap};
 use crate::units;
-use ::reliability::cells::{self, Age, Cells, Mode, PageType};
+use ::reliability::cells::{self, Age, Mode};
 use ::reliability::latency::{self, FrameErrors, Profile, ReadCost, ReadParts, ReadTiming};
 use ::reliability::{Code, CodeSpec, trial};
-use flash::device::{CellKind, Device};
+use flash::device::Device;
 use serde_json::{Map, Value, json};
 use std::io::Write;
 use std::path::Path;
@@ -26,9 +27,6 @@ const SCHEMA: u32 = 1;
 
 /// What a scheme keeps in a page's spare area: kind and marks, address, version, program number, checksum, with room.
 const METADATA_BYTES: usize = 32;
-
-/// Raw bit error rate beyond which states overlap so far that read levels would have to move.
-const MOST_RBER: f64 = 0.05;
 
 /// Bytes of data that the device of the sums exports; nothing here depends on it.
 const CAPACITY: u64 = 1 << 30;
@@ -83,20 +81,7 @@ pub(super) fn reliability(args: &ReliabilityArgs, stdout: &mut dyn Write) -> Res
 
 fn find(args: &ReliabilityArgs) -> Result<Findings, CliError> {
     let device = device_spec(Some(&args.device))?.build(Some(CAPACITY)).map_err(CliError::new)?;
-    let name = &device.name;
-    if device.geometry.bits_per_cell != CellKind::Mlc.bits() {
-        return Err(CliError::new(format_args!(
-            "{name} has {} cells; the model knows MLC cells, of two bits: take an MLC device, such as \
-             mlc-mt29f64g08cbaaa (ftlab devices lists them)",
-            CellKind::ALL[device.geometry.bits_per_cell as usize - 1].name()
-        )));
-    }
-    let endurance = device.endurance.ok_or_else(|| {
-        CliError::new(format_args!(
-            "{name} does not say how many erases a block endures: add it, as in \
-                                    --device {name}:endurance=3000"
-        ))
-    })?;
+    let endurance = age::endurance(&device)?;
     let profile = match args.profile {
         LatencyProfile::Derived => Profile::Derived,
         LatencyProfile::Paper => Profile::Paper,
@@ -164,43 +149,8 @@ fn age_pages(
     age: Age,
     retention: Retention,
 ) -> Result<Finding, CliError> {
-    let most = Age::MOST_LIVES * age.endurance;
-    if age.pe_cycles > most {
-        return Err(CliError::new(format_args!(
-            "--pe-cycles {}: the model holds up to {} x the endurance of {} = {most} cycles",
-            age.pe_cycles,
-            Age::MOST_LIVES,
-            age.endurance
-        )));
-    }
-    if age.retention_h > Age::MOST_RETENTION_H {
-        return Err(CliError::new(format_args!(
-            "--retention {retention}: the model holds up to {}",
-            Retention(Age::MOST_RETENTION_H)
-        )));
-    }
-    if age.reads > Age::MOST_READS {
-        return Err(CliError::new(format_args!(
-            "--reads {}: the model holds up to {}",
-            age.reads,
-            units::whole(Age::MOST_READS)
-        )));
-    }
-    let cells = Cells::new(mode, &age);
-    let [lsb, msb] = PageType::ALL.map(|page| cells.page_rber(page));
-    let mean = cells.rber();
-    if mean > MOST_RBER {
-        return Err(CliError::new(format_args!(
-            "{} programs, {} cycles, {retention}, {} reads: the raw bit error rate is ({} LSB + {} MSB) / 2 = {}, \
-             beyond the model's {MOST_RBER}: take fewer cycles, a shorter time or fewer reads",
-            mode.name(),
-            age.pe_cycles,
-            age.reads,
-            units::number(lsb),
-            units::number(msb),
-            units::number(mean)
-        )));
-    }
+    let [lsb, msb] = age::error_rates(mode, &age)?;
+    let mean = (lsb + msb) / 2.0;
     let program_ns = profile.program_ns(mode, device.timing.program_ns);
     Ok(Finding { mode, age, retention, rber: [lsb, msb, mean], program_ns })
 }

@@ -297,7 +297,7 @@ fn codes_that_do_not_fit_and_ages_beyond_the_model() {
             ("reliability --code ldpc:parity=48,data=1024", &["ldpc:parity=48,data=1024 was not tried"]),
             (
                 "reliability --pe-cycles 20k",
-                &["--pe-cycles 20000: the model holds up to 5 x the endurance of 3000 = 15000"],
+                &["20000 P/E cycles: the model holds up to 5 x the endurance of 3000 = 15000"],
             ),
             ("reliability --retention 11y", &["--retention 11y: the model holds up to 10y"]),
             ("reliability --reads 1G", &["--reads 1000000000: the model holds up to 10,000,000"]),

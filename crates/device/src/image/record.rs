@@ -64,6 +64,11 @@ impl Page {
         }
     }
 
+    /// Programmed, and not torn.
+    pub(super) fn is_whole(&self) -> bool {
+        self.state() == State::Programmed && self.kind != Kind::Torn
+    }
+
     pub(super) fn is_metadata(&self) -> bool {
         matches!(self.kind, Kind::Translation | Kind::Checkpoint | Kind::Trim)
     }
@@ -80,8 +85,8 @@ impl Page {
         Page { used: [low, middle, high], check, ..self }
     }
 
-    /// The record of a programmed page. Bytes 46 to 60 are zero: there an error-correcting
-    /// code keeps the record's parity.
+    /// The record of a programmed page. Bytes 46 to 60 are zero: there an error-correcting code keeps the record's
+    /// parity.
     pub(super) fn encode(&self, ppn: Ppn, generation: u32) -> [u8; RECORD as usize] {
         let mut out = [0; RECORD as usize];
         let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
