@@ -344,8 +344,8 @@ fn with_a_code_flipped_bits_are_set_right_and_counted() {
     }
 }
 
-/// Of two codes whose parities take as many bytes LDPC bears more, and beyond both a page is an I/O error. The table of
-/// docs/mount.md is of `FTLAB_CODES_MIB` MiB of pages (1 if unset; there 16), printed with `--nocapture`.
+/// Of two codes whose parities take as many bytes LDPC bears more, and beyond both a page is an I/O error. With
+/// `--nocapture` it prints the share of readable pages at each rate, of `FTLAB_CODES_MIB` MiB of pages (1 if unset).
 #[test]
 fn what_codes_with_the_same_bytes_of_parity_bear() {
     let mib: u64 = std::env::var("FTLAB_CODES_MIB").map_or(1, |mib| mib.parse().unwrap());
