@@ -8,7 +8,6 @@ use crate::error::CliError;
 use clap::builder::{PossibleValue, Styles};
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
-use device::EccSpec;
 use flash::Policy;
 use reliability::CodeSpec;
 use reliability::cells::Retention;
@@ -704,7 +703,8 @@ pub enum ImageCommand {
     /// Make an image: a NAND chip in a sparse file, and the scheme that is to live on it.
     #[command(after_help = "Examples:\n  \
         ftlab image create ssd.img --device agrawal08:capacity=512MiB,spare=12.5% --scheme dftl\n  \
-        ftlab image create big.img --device agrawal08:capacity=64GiB --scheme dftl --set cache-bytes=64KiB")]
+        ftlab image create big.img --device agrawal08:capacity=64GiB --scheme dftl --set cache-bytes=64KiB\n  \
+        ftlab image create worn.img --device mlc-l74a:capacity=1GiB --scheme page --ecc bch:t=24,data=1024")]
     Create(ImageCreateArgs),
     /// Say what an image is: device, scheme, state, wear. Reads a few kilobytes.
     Info(ImageInfoArgs),
@@ -713,7 +713,10 @@ pub enum ImageCommand {
     Verify(ImageInfoArgs),
     /// Let time pass: flip bits at random in everything that is programmed, data, spare areas and records. What a code
     /// corrects nobody notices; `verify` says how many bits that were, and what was lost.
-    #[command(after_help = "Example:\n  ftlab image age ssd.img --rber 1e-4 && ftlab image verify ssd.img")]
+    #[command(after_help = "Examples:\n  \
+        ftlab image age ssd.img --rber 1e-4 && ftlab image verify ssd.img\n  \
+        ftlab image age worn.img --retention 1y --pe-cycles 3k\n      \
+        a year on the shelf, each block as worn as it is and 3000 cycles more")]
     Age(ImageAgeArgs),
 }
 
@@ -736,10 +739,10 @@ pub struct ImageCreateArgs {
     #[arg(long, value_name = "PARAM=VALUE", value_parser = parse_pair)]
     pub set: Vec<(String, String)>,
 
-    /// Error-correcting code, as bch:T or bch:T/BYTES: T wrong bits are corrected in each BYTES of data [512]; its
-    /// parity goes into the spare areas. Without one a flipped bit costs its page
-    #[arg(long, value_name = "CODE")]
-    pub ecc: Option<EccSpec>,
+    /// Error-correcting code of each frame of a page, as bch:t=T,data=BYTES or ldpc:parity=BYTES,data=BYTES; its parity
+    /// goes into the spare areas. Without one a flipped bit costs its page
+    #[arg(long, value_name = "CODE", value_parser = parse_code)]
+    pub ecc: Option<CodeSpec>,
 
     /// Empty the file first if it exists
     #[arg(long)]
@@ -754,8 +757,21 @@ pub struct ImageAgeArgs {
     pub file: PathBuf,
 
     /// Probability that a bit flips (raw bit error rate), up to 0.5
-    #[arg(long, value_name = "RATE", value_parser = parse_rber)]
-    pub rber: f64,
+    #[arg(long, value_name = "RATE", value_parser = parse_rber, required_unless_present = "retention")]
+    pub rber: Option<f64>,
+
+    /// Time since the pages were programmed, in h, d or y: bits flip as the model of `ftlab reliability` has it, by the
+    /// erases of each block and the mode and type of each page
+    #[arg(long, value_name = "TIME", value_parser = parse_retention, conflicts_with = "rber")]
+    pub retention: Option<Retention>,
+
+    /// Reads of each block since it was erased
+    #[arg(long, value_name = "N", default_value = "0", value_parser = parse_count, conflicts_with = "rber")]
+    pub reads: u64,
+
+    /// Program/erase cycles that each block counts as having beyond those that the image knows
+    #[arg(long, value_name = "N", default_value = "0", value_parser = parse_cycles, conflicts_with = "rber")]
+    pub pe_cycles: u32,
 
     /// Seed of the random choice of bits
     #[arg(long, value_name = "N", default_value_t = 1)]

@@ -98,7 +98,94 @@ fn a_cut_is_an_error_to_the_client_and_then_the_device_is_there_again() {
     assert_eq!((&extra["remounts"], &extra["failed_requests"]), (&1.into(), &1.into()));
 }
 
+/// An image on cells of two bits, whose every page holds something.
+fn filled(code: &str) -> Bench {
+    let device = "mlc-mt29f64g08cbabx:capacity=16MiB,pages_per_block=16,spare=50%";
+    let bench = Bench::new("page", device);
+    let made =
+        bench.ftlab(&format!("image create image --device {device} --scheme page --ecc {code} --force")).output();
+    assert!(made.unwrap().status.success());
+    let served = bench.serve("");
+    let mut client = served.client();
+    for part in 0..16 {
+        write(&mut client, 0, part << 20, &[part as u8 + 1; 1 << 20]);
+    }
+    served.stop();
+    bench
+}
+
+fn said(bench: &Bench, line: &str) -> String {
+    let output = bench.ftlab(line).output().unwrap();
+    [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat()
+}
+
+#[test]
+fn a_year_costs_a_new_chip_nothing_and_a_worn_one_what_its_code_does_not_bear() {
+    let bench = filled("bch:t=4,data=1024");
+    let told = said(&bench, "image age image --retention 1y");
+    assert!(
+        told.contains(" bits flipped, at raw bit error rates of 6.1e-6 to 1.8e-5; `ftlab image verify image`\n"),
+        "{told}"
+    );
+    let told = said(&bench, "image verify image");
+    assert!(told.contains("wrong bits, by the code\n") && told.contains("verdict: sound\n"), "{told}");
+    let told = said(&bench, "image age image --retention 1y --pe-cycles 3k");
+    assert!(told.contains("bits flipped"), "{told}");
+    bench.ftlab("image verify image --json verify.json").output().unwrap();
+    let lost = json(&bench.file("verify.json"))["lost_pages"].as_array().unwrap().len();
+    assert!((1..2048).contains(&lost), "{lost} pages lost");
+    // What is left is what was written.
+    let served = bench.serve("");
+    let mut client = served.client();
+    let mut errors = 0;
+    for page in 0..2048u64 {
+        let answer = client.ask(Command::Read, 0, page * 8192, 8192, &[]).unwrap();
+        assert!(answer.error == 5 || answer.data == [(page >> 7) as u8 + 1; 8192], "page {page}");
+        errors += usize::from(answer.error == 5);
+    }
+    assert_eq!(errors, lost);
+    served.stop();
+}
+
+#[test]
+fn ages_beyond_the_model_change_nothing() {
+    let bench = filled("bch:t=8,data=512");
+    let before = std::fs::read(bench.file("image")).unwrap();
+    for (flags, expected) in [
+        ("--retention 11y", "a retention of 11y: the model holds up to 10y"),
+        ("--retention 1y --reads 1G", "1000000000 reads: the model holds up to 10000000"),
+        ("--retention 1y --pe-cycles 20k", "20000 P/E cycles: the model holds up to 5 x the endurance of 3000 = 15000"),
+        ("--retention 1y --pe-cycles 15k --reads 10M", "beyond the model's 0.05: take fewer cycles"),
+    ] {
+        let told = said(&bench, &format!("image age image {flags}"));
+        assert!(told.starts_with("error: block 0, erased 0 times: ") && told.contains(expected), "{told}");
+    }
+    assert!(std::fs::read(bench.file("image")).unwrap() == before);
+}
+
 /// Random requests of all kinds, aligned and not.
+/// A read that makes room in the cache of the map changes the flash, and a page that it cannot read ends the mount.
+#[test]
+fn verifying_goes_on_where_a_page_ended_the_mount() {
+    let bench = Bench::new("dftl", DEVICE);
+    let line = format!(
+        "image create image --device {DEVICE} --scheme dftl --set cache-bytes=512 --ecc bch:t=8,data=512 --force"
+    );
+    assert!(bench.ftlab(&line).output().unwrap().status.success());
+    let served = bench.serve("");
+    let mut client = served.client();
+    for at in (0..16u64 << 20).step_by(1 << 16) {
+        write(&mut client, 0, (at * 37) % (16 << 20), &[7; 1 << 16]);
+    }
+    served.kill();
+    assert!(said(&bench, "image age image --rber 1.4e-3").contains("bits flipped"));
+    let output = bench.ftlab("image verify image --json verify.json").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("logical pages are lost: ") && text.contains("verdict: DAMAGED\n"), "{text}");
+    assert!(!json(&bench.file("verify.json"))["lost_pages"].as_array().unwrap().is_empty());
+}
+
 fn work(client: &mut Client, seed: u64, requests: u32) {
     let mut rng = Rng::new(seed);
     let size = client.bytes();

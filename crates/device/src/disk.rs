@@ -205,6 +205,8 @@ pub trait AnyDisk: Export {
     fn audit(&mut self) -> Result<(), String>;
     /// Why the device was lost last, if it was: an I/O error was answered.
     fn failure(&self) -> Option<&str>;
+    /// Whether it is lost now: the next request mounts it.
+    fn is_lost(&self) -> bool;
     /// Shuts down cleanly: everything is durable, and the next mount need not read the flash.
     ///
     /// # Errors
@@ -656,6 +658,10 @@ impl<M: Medium, S: Ftl<Timeline<M>>> AnyDisk for Disk<M, S> {
     }
     fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
+    }
+
+    fn is_lost(&self) -> bool {
+        self.ftl.is_none()
     }
 
     fn close(mut self: Box<Self>) -> Result<(), ExportError> {

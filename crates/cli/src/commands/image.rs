@@ -7,11 +7,14 @@ use crate::error::{CliError, io_reason};
 use crate::output;
 use crate::render::table::wrap;
 use crate::units;
-use device::{Access, AnyDisk, EccSpec, ExportError, Image, ImageError, MountError, Scrub, Spec};
+use device::{Access, AnyDisk, ExportError, Image, ImageError, MountError, Scrub, Spec};
 use flash::device::Device;
-use flash::{Brief, Nand, NoData, Ppn, Rng};
+use flash::{Block, Brief, Mode, Nand, NoData, Ppn, Rng};
 use ftl::schemes::{self, SCHEMES, Visitor};
 use ftl::{ConfigError, Ftl, Scheme, Settings, Value};
+use reliability::cells::{self, Age};
+use reliability::chip::Rber;
+use reliability::{Chip, CodeSpec};
 use serde_json::{Map, json};
 use std::io::Write;
 
@@ -57,11 +60,9 @@ fn create(args: &ImageCreateArgs) -> Result<String, CliError> {
         let flag = if error.key == "spare" { "--device" } else { "--set" };
         CliError::new(error).within(flag)
     })?;
-    if let Some(ecc) = args.ecc {
-        ecc.fits(&device.geometry, own).map_err(|why| CliError::new(why).within("--ecc"))?;
-    }
     let settings: Vec<_> = settings.iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect();
     let spec = Spec { device, scheme: row.name.to_owned(), settings, ecc: args.ecc };
+    spec.check_ecc(own).map_err(|why| CliError::new(why).within("--ecc"))?;
     let image = Image::create(&args.file, &spec, args.force).map_err(refused)?;
     described(&image)
 }
@@ -153,8 +154,11 @@ fn state(image: &Image) -> &'static str {
 }
 
 /// What a code does.
-fn corrects(ecc: EccSpec) -> String {
-    format!("{ecc}, {} wrong bits in each {} B", ecc.correctable, ecc.frame_bytes)
+fn corrects(code: CodeSpec) -> String {
+    match code {
+        CodeSpec::Bch { data_bytes, correctable } => format!("{code}, {correctable} wrong bits in each {data_bytes} B"),
+        CodeSpec::Ldpc { data_bytes, .. } => format!("{code}, decoded from bits, in each {data_bytes} B"),
+    }
 }
 
 /// What an image is, for people.
@@ -262,15 +266,87 @@ fn info(args: &ImageInfoArgs) -> Result<String, CliError> {
 fn age(args: &ImageAgeArgs) -> Result<String, CliError> {
     let mut image = Image::open(&args.file, Access::Use).map_err(refused)?;
     let mut rng = Rng::new(args.seed).fork("age");
-    let flipped = image.age(&mut rng, |_, _| args.rber).map_err(|_| {
-        let reason = image.failure().map_or_else(String::new, io_reason);
-        CliError::new(format_args!("cannot change {}: {reason}", args.file.display()))
-    })?;
     let file = args.file.display();
-    Ok(format!(
-        "{file}: {} bits flipped; `ftlab image verify {file}` says what became of them\n",
-        units::whole(flipped)
-    ))
+    let failed = |image: &Image| {
+        let reason = image.failure().map_or_else(String::new, io_reason);
+        CliError::new(format_args!("cannot change {file}: {reason}"))
+    };
+    let (flipped, at) = match (args.rber, args.retention) {
+        (Some(rber), _) => (image.age(&mut rng, |_, _| rber), String::new()),
+        (None, Some(retention)) => {
+            let chip = Chip::of(&image.spec().device).map_err(CliError::new)?;
+            let modes = image.modes().map_err(|_| failed(&image))?;
+            let rates = Rates::new(&image, &modes, &chip, |erases| Age {
+                pe_cycles: erases.saturating_add(args.pe_cycles),
+                endurance: chip.endurance,
+                retention_h: retention.0,
+                reads: args.reads,
+            })?;
+            let g = image.spec().device.geometry;
+            let flipped = image.age(&mut rng, |ppn, mode| rates.at(g.block_of(ppn), mode, g.offset_of(ppn)));
+            (flipped, rates.text())
+        }
+        (None, None) => unreachable!("one of both is required"),
+    };
+    let flipped = units::whole(flipped.map_err(|_| failed(&image))?);
+    Ok(wrap(&format!("{file}: {flipped} bits flipped{at}; `ftlab image verify {file}` says what became of them"), "  "))
+}
+
+/// Raw bit error rates of the pages of an image by the model of cells.
+struct Rates {
+    /// Of each block by mode, of LSB and MSB pages.
+    rates: Vec<[[f64; 2]; Mode::ALL.len()]>,
+    lowest: f64,
+    highest: f64,
+}
+
+impl Rates {
+    /// Of blocks with pages in these modes, at the age of a block that was erased so often.
+    fn new(
+        image: &Image,
+        modes: &[(Block, Mode)],
+        chip: &Chip,
+        age: impl Fn(u32) -> Age,
+    ) -> Result<Rates, CliError> {
+        let erases: Vec<u32> = image.erase_counts().collect();
+        let mut of =
+            Rates { rates: vec![[[0.0; 2]; Mode::ALL.len()]; erases.len()], lowest: f64::INFINITY, highest: 0.0 };
+        for &(block, mode) in modes {
+            let model = match mode {
+                Mode::Normal => cells::Mode::Normal,
+                Mode::LowCost => cells::Mode::LowCost,
+                Mode::Medium => cells::Mode::Medium,
+                Mode::Slc => {
+                    return Err(CliError::new(format_args!(
+                        "--retention: block {block} is in SLC mode, and the model knows cells of two bits: give a \
+                         rate, as in --rber 1e-4"
+                    )));
+                }
+            };
+            let erases = erases[block.index()];
+            let Rber { lsb, msb, .. } = chip.rber(model, &age(erases)).map_err(|error| {
+                CliError::new(error).within(format_args!("block {block}, erased {erases} times"))
+            })?;
+            let rates = [lsb, msb];
+            of.rates[block.index()][mode as usize] = rates;
+            for rate in rates {
+                (of.lowest, of.highest) = (of.lowest.min(rate), of.highest.max(rate));
+            }
+        }
+        Ok(of)
+    }
+
+    /// Pages of the lower and the upper bits take turns in a block.
+    fn at(&self, block: Block, mode: Mode, offset: u32) -> f64 {
+        self.rates[block.index()][mode as usize][offset as usize % 2]
+    }
+
+    fn text(&self) -> String {
+        if self.highest == 0.0 {
+            return String::new();
+        }
+        format!(", at raw bit error rates of {:.1e} to {:.1e}", self.lowest, self.highest)
+    }
 }
 
 // ---- verify ----------------------------------------------------------------------------------------------------
@@ -332,6 +408,7 @@ fn verify(args: &ImageInfoArgs) -> Result<(String, Ended), CliError> {
                 let more = if lost.len() > LISTED { ", …" } else { "" };
                 findings.push(format!("{} logical pages are lost: {}{more}", lost.len(), some.join(", ")));
             }
+            findings.extend(read.ended);
         }
     }
     lines.push(("verdict", if findings.is_empty() { "sound".to_owned() } else { "DAMAGED".to_owned() }));
@@ -358,14 +435,18 @@ struct Contents {
     data: u64,
     /// Logical pages that cannot be read.
     lost: Vec<u64>,
+    /// Why reading ended before the last page.
+    ended: Option<String>,
 }
 
 fn read_all(disk: &mut dyn AnyDisk) -> Result<Contents, CliError> {
     let page = u64::from(disk.block_bytes());
-    let mut contents = Contents { data: 0, lost: Vec::new() };
+    let mut contents = Contents { data: 0, lost: Vec::new(), ended: None };
     let mut out = vec![0; page as usize];
     let mut extents = Vec::new();
     for lpn in 0..disk.bytes() / page {
+        // A page that cannot be corrected may end a change of the map half way: then the next read mounts the device.
+        let mounts = disk.is_lost().then(|| disk.counts().remounts);
         let read = disk.read(lpn * page, &mut out);
         // Just read, the page's mapping entry is in RAM: the scheme knows.
         extents.clear();
@@ -373,7 +454,12 @@ fn read_all(disk: &mut dyn AnyDisk) -> Result<Contents, CliError> {
         contents.data += u64::from(known.is_ok() && extents.iter().any(|extent| !extent.hole));
         match read {
             Ok(_) => {}
-            Err(ExportError::Io) if disk.failure().is_none() => contents.lost.push(lpn),
+            Err(ExportError::Io) if mounts == Some(disk.counts().remounts) => {
+                let why = disk.failure().unwrap_or_default();
+                contents.ended = Some(format!("from page {lpn} on nothing can be read, for it cannot be mounted: {why}"));
+                break;
+            }
+            Err(ExportError::Io) => contents.lost.push(lpn),
             Err(_) => {
                 let why = disk.failure().unwrap_or("the scheme refuses to read");
                 return Err(CliError::new(format_args!("cannot read {}: {why}", disk.image().path().display())));

@@ -59,7 +59,7 @@ fn names_and_values() {
             (
                 "compare --workload uniform:requests=9,span=8MiB --schemes rose --device agrawal08:capacity=64MiB \
                  --set rose.log-blocks=4000",
-                &["log-blocks: 4000 log blocks", "the device leaves", "or 0 for all that is left"],
+                &["log-blocks: 4000 given", "the device leaves", "or 0 for all that is left"],
             ),
             ("compare t.spc --schemes rose --set rose.maro-alpha=2", &["maro-alpha = 2: must be 0 to 1"]),
             (

@@ -25,9 +25,15 @@ fn an_image_is_made_described_and_verified() {
 #[test]
 fn an_image_with_a_code_says_what_it_corrects() {
     let directory = Directory::new();
-    let text = directory.ftlab(&format!("{CREATE} --ecc bch:8")).succeeded().stdout;
-    assert!(text.starts_with("ssd.img: an image of format 2\n"), "{text}");
-    assert!(text.contains("code: bch:8/512, 8 wrong bits in each 512 B\n"), "{text}");
+    let ldpc = format!("{CREATE} --ecc ldpc:parity=64,data=512").replace("512MiB", "512MiB,oob=512");
+    for (line, code) in [
+        (ldpc, "ldpc:parity=64,data=512, decoded from bits, in each 512 B"),
+        (format!("{CREATE} --ecc bch:t=8,data=512 --force"), "bch:t=8,data=512, 8 wrong bits in each 512 B"),
+    ] {
+        let text = directory.ftlab(&line).succeeded().stdout;
+        assert!(text.starts_with("ssd.img: an image of format 2\n"), "{text}");
+        assert!(text.contains(&format!("code: {code}\n")), "{text}");
+    }
     let text = directory.ftlab("image age ssd.img --rber 0.01").succeeded().stdout;
     assert!(text.starts_with("ssd.img: 0 bits flipped;"), "nothing is programmed yet: {text}");
     directory.ftlab("image verify ssd.img").succeeded();
@@ -61,13 +67,26 @@ fn what_cannot_be_made_or_opened_is_named() {
         ("create a.img --device agrawal08:capacity=1GiB --scheme page --set gclow=2", "--set: no parameter gclow"),
         ("create a.img --device agrawal08:capacity=1GiB --scheme page --set gc-low", "write PARAM=VALUE"),
         ("create no/a.img --device agrawal08:capacity=1GiB --scheme page", "cannot create no/a.img: no such file"),
-        ("create a.img --device agrawal08:capacity=1GiB --scheme page --ecc ldpc", "write bch:T or bch:T/BYTES"),
         (
-            "create a.img --device thesis-80g:capacity=1GiB --scheme page --ecc bch:12",
-            "--ecc: bch:12/512 needs 4 frames x 20 B of parity = 80 B, and the spare area has 64 B",
+            "create a.img --device agrawal08:capacity=1GiB --scheme page --ecc ldpc",
+            "ldpc needs parity= and data=; write",
+        ),
+        ("create a.img --device agrawal08:capacity=1GiB --scheme page --ecc bch:8/512", "\"8/512\" is no key=value"),
+        (
+            "create a.img --device thesis-80g:capacity=1GiB --scheme page --ecc bch:t=12,data=512",
+            "--ecc: bch:t=12,data=512 needs 4 frames x 20 B of parity = 80 B, and the spare area has 64 B; take a code \
+             with at most 16 B of parity for 512 B of data, or a device with more (oob=80)",
+        ),
+        (
+            "create a.img --device thesis-80g:capacity=1GiB --scheme superblock --ecc bch:t=4,data=512",
+            "B of the scheme, 4 B of checksum and",
         ),
         ("age none.img --rber 1", "write a probability from 0 to 0.5"),
         ("age none.img --rber 1e-4", "cannot open none.img"),
+        ("age none.img", "--rber <RATE>"),
+        ("age none.img --rber 1e-4 --retention 1y", "cannot be used with"),
+        ("age none.img --rber 1e-4 --reads 5", "cannot be used with"),
+        ("age none.img --retention 5", "give a time with h, d or y"),
         ("info none.img", "cannot open none.img: no such file or directory"),
         ("verify diary.img", "diary.img is not an ftlab image"),
     ] {
@@ -75,6 +94,22 @@ fn what_cannot_be_made_or_opened_is_named() {
         assert!(message.contains(expected), "{line}: {message}");
     }
     assert_eq!(directory.names(), ["diary.img"]);
+}
+
+#[test]
+fn cells_that_the_model_does_not_know_are_refused() {
+    let directory = Directory::new();
+    for (device, expected) in [
+        ("agrawal08", "agrawal08 has SLC cells; the model knows MLC cells, of two bits: take an MLC device"),
+        ("ecc-paper", "ecc-paper does not say how many erases a block endures: add it, as in --device"),
+    ] {
+        let line = format!("image create ssd.img --device {device}:capacity=64MiB,spare=50% --scheme page --force");
+        directory.ftlab(&line).succeeded();
+        let before = fs::read(directory.path().join("ssd.img")).unwrap();
+        let message = directory.ftlab("image age ssd.img --retention 1y").refused();
+        assert!(message.starts_with(expected), "{message}");
+        assert!(fs::read(directory.path().join("ssd.img")).unwrap() == before);
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Disks under requests, kills, cuts, damage and full host disks.
 
 use super::*;
-use crate::image::tests::{place, spec, spec_with_code};
+use crate::image::tests::{CODES, place, spec, spec_with_code};
 use crate::image::{Access, Life, Spec};
 use flash::{CutPoint, Geometry, Rng};
 use std::fs;
@@ -312,9 +312,11 @@ fn altered_data_is_an_error_and_never_other_data() {
 #[test]
 fn with_a_code_flipped_bits_are_set_right_and_counted() {
     for scheme in SCHEMES {
-        for clean in [true, false] {
+        for (clean, code) in [(true, CODES[0]), (false, CODES[1])] {
             let (_directory, path) = place();
-            let spec = Spec { ecc: spec_with_code(1, scheme).ecc, ..small(scheme) };
+            let with = spec_with_code(1, scheme, code);
+            let mut spec = Spec { ecc: with.ecc, ..small(scheme) };
+            spec.device.geometry.oob_bytes = with.device.geometry.oob_bytes;
             let mut disk = mount(Image::create(&path, &spec, false).unwrap(), false).unwrap();
             let mut rng = Rng::new(9);
             let mut expected = [0u8; 80];
@@ -340,6 +342,62 @@ fn with_a_code_flipped_bits_are_set_right_and_counted() {
             assert!(disk.image().corrected_bits() > 0, "{scheme}");
         }
     }
+}
+
+/// Of two codes whose parities take as many bytes LDPC bears more, and beyond both a page is an I/O error. With
+/// `--nocapture` it prints the share of readable pages at each rate, of `FTLAB_CODES_MIB` MiB of pages (1 if unset).
+#[test]
+fn what_codes_with_the_same_bytes_of_parity_bear() {
+    let mib: u64 = std::env::var("FTLAB_CODES_MIB").map_or(1, |mib| mib.parse().unwrap());
+    let rates = [1e-4, 1e-3, 1.5e-3, 2e-3, 3e-3, 5e-3, 7e-3, 9e-3, 1.2e-2];
+    let share = |code: &str| {
+        let (directory, path) = place();
+        let overrides = flash::device::Overrides {
+            capacity: Some(mib << 20),
+            spare: Some(0.25),
+            pages_per_block: Some(16),
+            ..flash::device::Overrides::default()
+        };
+        let device = flash::device::by_name("mlc-mt29f64g08cbabx").unwrap().build(&overrides).unwrap();
+        let spec = Spec { device, ecc: Some(code.parse().unwrap()), ..small("page") };
+        let mut disk = mount(Image::create(&path, &spec, false).unwrap(), false).unwrap();
+        let page_of = |lpn: u64| {
+            let mut rng = Rng::new(lpn);
+            (0..1024).flat_map(|_| rng.bits().to_le_bytes()).collect::<Vec<_>>()
+        };
+        let pages = disk.bytes() / 8192;
+        let began = Instant::now();
+        for lpn in 0..pages {
+            disk.write(lpn * 8192, &page_of(lpn)).unwrap();
+        }
+        println!("{code}: {:.0} MiB/s written", mib as f64 / began.elapsed().as_secs_f64());
+        disk.close().unwrap();
+        let aged = directory.path().join("aged.img");
+        rates.map(|rate| {
+            fs::copy(&path, &aged).unwrap();
+            let mut image = Image::open(&aged, Access::Use).unwrap();
+            image.age(&mut Rng::new(7), |_, _| rate).unwrap();
+            let mut disk = mount(image, false).unwrap();
+            let mut out = vec![0; 8192];
+            let readable = (0..pages).filter(|&lpn| match disk.read(lpn * 8192, &mut out) {
+                Ok(_) => {
+                    assert!(out == page_of(lpn), "{code} at {rate}: page {lpn} reads as something else");
+                    true
+                }
+                Err(error) => {
+                    assert_eq!(error, ExportError::Io);
+                    false
+                }
+            });
+            let share = readable.count() as f64 / pages as f64;
+            println!("{code} at {rate:e}: {:.2} % readable", 100.0 * share);
+            share
+        })
+    };
+    let [bch, ldpc] = ["bch:t=50,data=1024", "ldpc:parity=352,data=4096"].map(share);
+    assert!(bch[0] == 1.0 && ldpc[0] == 1.0);
+    assert!(bch.iter().zip(&ldpc).all(|(bch, ldpc)| ldpc >= bch), "{bch:?}, {ldpc:?}");
+    assert!(bch[7] == 0.0 && ldpc[8] < 1.0);
 }
 
 /// Any byte of the file is changed: what is read was once written to that page, or is an error, also after the device

@@ -1,177 +1,151 @@
-//! The error-correcting code of an image: what a controller keeps beside the data so that flipped bits do no harm.
+//! The error-correcting codes of an image: what a controller keeps beside the data so that flipped bits do no harm.
 //!
-//! Data are protected in *frames* of [`EccSpec::frame_bytes`], each with the parity of a BCH code. The first frame of a
-//! page has one more passenger: what the scheme keeps in the spare area, with its checksum. Parities stand in the spare
-//! area behind that. Records have a code of their own, whose parity lies in them.
+//! Data are protected in *frames*, each with the parity of the image's code ([`CodeSpec`], the one of
+//! `ftlab reliability`), which decodes from bits: a file knows no more of a cell. What the scheme keeps in the spare area,
+//! and its checksum, have a small BCH code of their own, and so have records, whose parity lies in them.
 //!
-//! A checksum says whether anything is wrong, and only then the code is asked. So reads of sound pages cost nothing,
-//! and what the code believes to have corrected is believed only if the checksum agrees. What cannot be corrected is what
+//! ```text
+//!   spare area   scheme's bytes │ checksum │ their parity │ parity of frame 0 │ frame 1 │ …
+//! ```
+//!
+//! Not as passengers of the first frame, as some controllers have it: LDPC codes come in few lengths, the frame that
+//! `ftlab reliability` speaks of would be another one, and a mount, which looks at spare areas alone, would have to
+//! read a page to correct them.
+//!
+//! A checksum says whether anything is wrong, and only then a code is asked. So reads of sound pages cost nothing,
+//! and what a code believes to have corrected is believed only if the checksum agrees. What cannot be corrected is what
 //! it was without a code: a torn record, an uncorrectable page.
 //!
 //! A partial program changes the parity of the frames it touches. A chip would keep that of each partial program in
 //! bytes of its own; the file has one parity of all that the page holds, as it has one checksum.
 
+use super::header::Spec;
 use super::layout::RECORD;
 use super::record::Page;
 use flash::{Geometry, Ppn, Rng};
-use reliability::Bch;
-use std::fmt;
+use reliability::{Bch, Code, CodeSpec};
 use std::ops::Range;
-use std::str::FromStr;
 
 /// Bytes of the checksum behind what a scheme keeps in a spare area.
 pub(super) const SPARE_CHECK: u32 = 4;
 
-/// Which code an image has.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct EccSpec {
-    /// Bit errors that each frame survives, t.
-    pub correctable: u32,
-    /// Bytes of data in a frame.
-    pub frame_bytes: u32,
-}
-
-impl EccSpec {
-    /// Bytes of data in a frame where nobody says otherwise: a sector.
-    pub const FRAME: u32 = 512;
-
-    /// Bytes of a spare area that the code takes, parities of all frames together, if a scheme keeps `own` bytes there.
-    ///
-    /// # Errors
-    /// There is no such code, or it does not fit: the sum, and what to do.
-    pub fn fits(&self, g: &Geometry, own: u32) -> Result<u32, String> {
-        let EccSpec { correctable, frame_bytes } = *self;
-        if frame_bytes == 0 || !g.page_bytes.is_multiple_of(frame_bytes) {
-            let page = g.page_bytes;
-            return Err(format!("pages of {page} B cannot be cut into frames of {frame_bytes} B; give a divisor"));
-        }
-        let kept = passengers(own);
-        let code = Bch::new((frame_bytes + kept) as usize, correctable as usize).map_err(|error| error.to_string())?;
-        let (frames, each) = (g.page_bytes / frame_bytes, code.parity_bytes() as u32);
-        let sum = kept + frames * each;
-        if sum > g.oob_bytes {
-            let scheme = if own == 0 {
-                String::new()
-            } else {
-                format!("{own} B of the scheme and {SPARE_CHECK} B of checksum + ")
-            };
-            return Err(format!(
-                "{self} needs {scheme}{frames} frames x {each} B of parity = {sum} B, and the spare area has {} B; \
-                 correct fewer bits, or take another device",
-                g.oob_bytes
-            ));
-        }
-        Ok(frames * each)
-    }
-}
-
-impl fmt::Display for EccSpec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "bch:{}/{}", self.correctable, self.frame_bytes)
-    }
-}
-
-impl FromStr for EccSpec {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<EccSpec, String> {
-        let wrong =
-            || format!("{text:?} is no code: write bch:T or bch:T/BYTES, T bits corrected in each BYTES of data [512]");
-        let numbers = text.strip_prefix("bch:").ok_or_else(wrong)?;
-        let (correctable, frame) = numbers.split_once('/').map_or((numbers, None), |(t, frame)| (t, Some(frame)));
-        let number = |text: &str| text.parse::<u32>().ok().filter(|&number| number > 0).ok_or_else(wrong);
-        Ok(EccSpec { correctable: number(correctable)?, frame_bytes: frame.map_or(Ok(EccSpec::FRAME), number)? })
-    }
-}
-
-/// Bytes of a spare area in front of the parities.
-fn passengers(own: u32) -> u32 {
-    if own == 0 { 0 } else { own + SPARE_CHECK }
-}
-
 /// Bytes of a record that are its content, and where its parity stands; behind that is the checksum of the content.
 const CONTENT: usize = 46;
 const RECORD_PARITY: Range<usize> = CONTENT..60;
-/// Bit errors that a record survives: what fits its 14 bytes of parity.
-const RECORD_CORRECTABLE: usize = 12;
+/// Bit errors that a record survives, for its 14 bytes of parity, and what a scheme keeps in a spare area.
+const CORRECTABLE: usize = 12;
+
+impl Spec {
+    /// Whether the parities of the image's code fit its spare areas if the scheme keeps `own` bytes in each.
+    ///
+    /// # Errors
+    /// There is no such code, or it does not fit: the sum, and what to do.
+    pub fn check_ecc(&self, own: u32) -> Result<(), String> {
+        self.ecc.map_or(Ok(()), |code| Ecc::new(code, &self.device.geometry, own).map(drop))
+    }
+}
 
 /// The codes with their tables, for one image.
 #[derive(Debug)]
 pub(super) struct Ecc {
-    frame_bytes: usize,
-    /// Bytes of a spare area in front of the parities.
-    kept: usize,
-    pages: Bch,
+    pages: Code,
+    /// Of what the scheme keeps in a spare area and its checksum, if it keeps anything.
+    kept: Option<Bch>,
     records: Bch,
-    /// A frame as the code sees it: data, and what the scheme keeps beside the first one.
+    /// A frame as its code sees it; what the page has no data for is zero.
     frame: Vec<u8>,
     parity: Vec<u8>,
 }
 
 impl Ecc {
-    /// For a scheme that keeps `own` bytes in each spare area; [`EccSpec::fits`] said yes.
-    pub(super) fn new(spec: &EccSpec, own: u32) -> Ecc {
-        let (frame_bytes, kept) = (spec.frame_bytes as usize, passengers(own) as usize);
-        let known = "EccSpec::fits made this code before";
-        Ecc {
-            frame_bytes,
-            kept,
-            pages: Bch::new(frame_bytes + kept, spec.correctable as usize).expect(known),
-            records: Bch::new(CONTENT + 4, RECORD_CORRECTABLE).expect("50 bytes and 12 errors fit GF(2^9)"),
-            frame: vec![0; frame_bytes + kept],
+    /// For a scheme that keeps `own` bytes in each spare area.
+    ///
+    /// # Errors
+    /// There is no such code, or it does not fit: the sum, and what to do.
+    pub(super) fn new(code: CodeSpec, g: &Geometry, own: u32) -> Result<Ecc, String> {
+        let (page, spare, data) = (g.page_bytes as usize, g.oob_bytes as usize, code.data_bytes());
+        let pages = code.build().map_err(|error| format!("{code}: {error}"))?;
+        if !page.is_multiple_of(data) {
+            return Err(format!("{code}: frames of {data} B do not fill a page of {page} B; take a divisor"));
+        }
+        let kept = if own == 0 { 0 } else { (own + SPARE_CHECK) as usize };
+        let kept_code =
+            (kept > 0).then(|| Bch::new(kept, CORRECTABLE)).transpose().map_err(|error| error.to_string())?;
+        let kept_parity = kept_code.as_ref().map_or(0, Bch::parity_bytes);
+        let (frames, each) = (page / data, pages.parity_bytes());
+        let sum = kept + kept_parity + frames * each;
+        if sum > spare {
+            let scheme = if own == 0 {
+                String::new()
+            } else {
+                format!("{own} B of the scheme, {SPARE_CHECK} B of checksum and {kept_parity} B of their parity + ")
+            };
+            let weaker = match spare.saturating_sub(kept + kept_parity) / frames {
+                0 => String::new(),
+                room => format!("a code with at most {room} B of parity for {data} B of data, or "),
+            };
+            return Err(format!(
+                "{code} needs {scheme}{frames} frames x {each} B of parity = {sum} B, and the spare area has {spare} \
+                 B; take {weaker}a device with more (oob={sum})"
+            ));
+        }
+        Ok(Ecc {
+            pages,
+            kept: kept_code,
+            records: Bch::new(CONTENT + 4, CORRECTABLE).expect("50 bytes and 12 errors fit GF(2^9)"),
+            frame: vec![0; data],
             parity: Vec::new(),
-        }
+        })
     }
 
-    /// Where the parities begin in a spare area.
-    pub(super) fn at(&self) -> u64 {
-        self.kept as u64
+    /// Where the parities of the frames begin in a spare area.
+    pub(super) fn at(&self) -> usize {
+        self.kept.as_ref().map_or(0, |code| code.data_bytes() + code.parity_bytes())
     }
 
-    /// Bytes of parity of a page with so many bytes of data. One that holds none still has what the scheme keeps.
+    /// Bytes of parity of a page with so many bytes of data.
     pub(super) fn parity_bytes(&self, data: usize) -> usize {
-        data.div_ceil(self.frame_bytes).max(1) * self.pages.parity_bytes()
+        data.div_ceil(self.frame.len()) * self.pages.parity_bytes()
     }
 
-    fn load(&mut self, number: usize, data: &[u8], kept: &[u8]) {
-        let part = &data[(number * self.frame_bytes).min(data.len())..data.len().min((number + 1) * self.frame_bytes)];
-        self.frame.fill(0);
-        self.frame[..part.len()].copy_from_slice(part);
-        if number == 0 {
-            self.frame[self.frame_bytes..].copy_from_slice(kept);
-        }
-    }
-
-    /// The parities of a page, for its spare area; `kept` is what stands there before them.
-    pub(super) fn protect(&mut self, data: &[u8], kept: &[u8]) -> &[u8] {
-        let each = self.pages.parity_bytes();
+    /// The parities of a page's data.
+    pub(super) fn protect(&mut self, data: &[u8]) -> &[u8] {
         self.parity.resize(self.parity_bytes(data.len()), 0);
-        for number in 0..self.parity.len() / each {
-            self.load(number, data, kept);
-            self.pages.encode(&self.frame, &mut self.parity[number * each..][..each]);
+        let parities = self.parity.chunks_exact_mut(self.pages.parity_bytes());
+        for (part, parity) in data.chunks(self.frame.len()).zip(parities) {
+            load(&mut self.frame, part);
+            self.pages.encode_into(&self.frame, parity);
         }
         &self.parity
     }
 
-    /// Corrects what can be corrected of a page, frame by frame; `spare` is its spare area. How many bits were wrong.
-    pub(super) fn correct(&mut self, data: &mut [u8], spare: &mut [u8]) -> u64 {
-        let each = self.pages.parity_bytes();
+    /// Corrects what can be corrected of a page's data, frame by frame. How many bits were wrong.
+    pub(super) fn correct(&mut self, data: &mut [u8], parities: &mut [u8]) -> u64 {
         let mut bits = 0;
-        let (kept, parities) = spare.split_at_mut(self.kept);
-        for (number, parity) in (0..self.parity_bytes(data.len()) / each).zip(parities.chunks_exact_mut(each)) {
-            self.load(number, data, kept);
-            let Ok(corrected) = self.pages.decode(&mut self.frame, parity) else { continue };
-            if corrected.bits > 0 {
+        let parities = parities.chunks_exact_mut(self.pages.parity_bytes());
+        for (part, parity) in data.chunks_mut(self.frame.len()).zip(parities) {
+            load(&mut self.frame, part);
+            if let Ok(corrected) = self.pages.decode(&mut self.frame, parity) {
+                part.copy_from_slice(&self.frame[..part.len()]);
                 bits += u64::from(corrected.bits);
-                let part = (number * self.frame_bytes).min(data.len())..data.len().min((number + 1) * self.frame_bytes);
-                let length = part.len();
-                data[part].copy_from_slice(&self.frame[..length]);
-                if number == 0 {
-                    kept.copy_from_slice(&self.frame[self.frame_bytes..]);
-                }
             }
         }
         bits
+    }
+
+    /// Appends its parity to what a scheme keeps in a spare area.
+    pub(super) fn protect_kept(&self, kept: &mut Vec<u8>) {
+        let Some(code) = &self.kept else { return };
+        kept.resize(self.at(), 0);
+        let (kept, parity) = kept.split_at_mut(code.data_bytes());
+        code.encode(kept, parity);
+    }
+
+    /// Corrects what a scheme keeps in a spare area, if that can be. How many bits were wrong.
+    pub(super) fn correct_kept(&self, spare: &mut [u8]) -> u64 {
+        let Some(code) = &self.kept else { return 0 };
+        let (kept, parity) = spare[..self.at()].split_at_mut(code.data_bytes());
+        code.decode(kept, parity).map_or(0, |corrected| u64::from(corrected.bits))
     }
 
     /// Gives a record its parity.
@@ -194,8 +168,16 @@ impl Ecc {
         let Ok(corrected) = self.records.decode(&mut sound, &mut parity) else { return (bare, 0) };
         bare[..CONTENT].copy_from_slice(&sound[..CONTENT]);
         bare[RECORD_PARITY.end..].copy_from_slice(&sound[CONTENT..]);
-        (bare, u64::from(corrected.bits))
+        let bits = if Page::is_sound(&bare, ppn) { corrected.bits } else { 0 };
+        (bare, u64::from(bits))
     }
+}
+
+/// Data into a frame.
+fn load(frame: &mut [u8], part: &[u8]) {
+    let (data, rest) = frame.split_at_mut(part.len());
+    data.copy_from_slice(part);
+    rest.fill(0);
 }
 
 /// What a record's code covers: all of it but the parity.
@@ -231,34 +213,82 @@ mod tests {
     use super::*;
     use flash::{Lpn, Oob};
 
+    fn ecc(code: &str, page_bytes: u32, oob_bytes: u32, own: u32) -> Result<Ecc, String> {
+        let g = Geometry { page_bytes, oob_bytes, ..Geometry::default() };
+        Ecc::new(code.parse().unwrap(), &g, own)
+    }
+
+    fn noise(bytes: usize, seed: u64) -> Vec<u8> {
+        let mut rng = Rng::new(seed);
+        (0..bytes).map(|_| rng.bits() as u8).collect()
+    }
+
+    fn turn(bytes: &mut [u8], bits: impl IntoIterator<Item = usize>) {
+        bits.into_iter().for_each(|bit| bytes[bit / 8] ^= 1 << (bit % 8));
+    }
+
     #[test]
     fn a_page_survives_as_many_errors_in_each_frame_as_its_code_corrects() {
-        let spec: EccSpec = "bch:8".parse().unwrap();
-        let mut ecc = Ecc::new(&spec, 12);
-        let mut rng = Rng::new(5);
-        let data: Vec<u8> = (0..1300).map(|_| rng.bits() as u8).collect();
-        let kept: Vec<u8> = (0..16).collect();
-        let spare = [&kept, ecc.protect(&data, &kept)].concat();
-        assert_eq!(spare.len(), 16 + 3 * 13);
-        let (mut wrong, mut area) = (data.clone(), spare.clone());
-        for bit in [0, 77, 4095] {
-            wrong[bit / 8] ^= 1 << (bit % 8);
+        let mut ecc = ecc("bch:t=8,data=512", 2048, 128, 0).unwrap();
+        // Two frames and a part of a third.
+        let data = noise(1300, 5);
+        let parity = ecc.protect(&data).to_vec();
+        assert_eq!(parity.len(), 3 * 13);
+        let (mut wrong, mut area) = (data.clone(), parity.clone());
+        turn(&mut wrong, [0, 77, 4095]);
+        turn(&mut area, [3, 4, 5, 50, 51]);
+        turn(&mut wrong[512..], 0..8);
+        turn(&mut wrong[1024..], 2100..2108);
+        assert_eq!(ecc.correct(&mut wrong, &mut area), 3 * 8);
+        assert_eq!((&wrong, &area), (&data, &parity));
+        turn(&mut wrong[1024..], 2100..2109);
+        turn(&mut wrong, [9]);
+        assert_eq!(ecc.correct(&mut wrong, &mut area), 1, "nine errors in the third frame");
+        assert_eq!(wrong[..1024], data[..1024]);
+        turn(&mut wrong[1024..], 2100..2109);
+        assert_eq!(wrong, data, "what cannot be corrected is left as it was");
+    }
+
+    /// An LDPC code corrects no fixed number; these few it always does.
+    #[test]
+    fn a_page_under_ldpc_survives_flips_all_over_it_and_is_left_alone_beyond() {
+        let mut ecc = ecc("ldpc:parity=64,data=512", 2048, 256, 0).unwrap();
+        for seed in 0..20 {
+            let data = noise(1300, seed);
+            let parity = ecc.protect(&data).to_vec();
+            assert_eq!(parity.len(), 3 * 64);
+            let (mut wrong, mut area) = (data.clone(), parity.clone());
+            let mut rng = Rng::new(seed);
+            let flipped = flip(&mut wrong, 2e-3, &mut rng) + flip(&mut area, 2e-3, &mut rng);
+            assert!(flipped > 10);
+            assert_eq!(ecc.correct(&mut wrong, &mut area), flipped, "seed {seed}");
+            assert_eq!((&wrong, &area), (&data, &parity));
+            flip(&mut wrong, 0.1, &mut rng);
+            let before = wrong.clone();
+            assert_eq!((ecc.correct(&mut wrong, &mut area), wrong), (0, before));
         }
-        area[3] ^= 0b11;
-        area[20] ^= 0b111;
-        wrong[512] ^= 255;
-        assert_eq!(ecc.correct(&mut wrong, &mut area), 8 + 8);
-        assert_eq!((&wrong, &area), (&data, &spare));
-        wrong[1024] = !wrong[1024];
-        wrong[1025] ^= 1;
-        let left = wrong.clone();
-        assert_eq!(ecc.correct(&mut wrong, &mut area), 0, "nine errors in a frame");
-        assert_eq!(wrong, left);
+    }
+
+    #[test]
+    fn what_a_scheme_keeps_survives_twelve_errors_whatever_the_code() {
+        for (code, own) in [("bch:t=1,data=512", 1), ("bch:t=8,data=512", 44), ("ldpc:parity=64,data=512", 300)] {
+            let ecc = ecc(code, 512, 1024, own).unwrap();
+            let mut spare = noise(own as usize + 4, 7);
+            ecc.protect_kept(&mut spare);
+            assert_eq!(spare.len(), ecc.at());
+            let mut wrong = spare.clone();
+            turn(&mut wrong, (0..12).map(|i| i * 9));
+            assert_eq!(ecc.correct_kept(&mut wrong), 12);
+            assert_eq!(wrong, spare);
+            turn(&mut wrong, (0..13).map(|i| i * 9));
+            let before = wrong.clone();
+            assert_eq!((ecc.correct_kept(&mut wrong), wrong), (0, before), "{code}");
+        }
     }
 
     #[test]
     fn a_record_survives_twelve_errors() {
-        let ecc = Ecc::new(&"bch:1".parse().unwrap(), 0);
+        let ecc = ecc("bch:t=1,data=512", 512, 16, 0).unwrap();
         let page = Page::new(&Oob::data(Lpn(7), 1 << 40, u64::MAX));
         let bare = page.encode(Ppn(12), 77);
         let mut sound = bare;
@@ -292,16 +322,20 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_refused_with_the_sum() {
-        let g = Geometry { page_bytes: 2048, oob_bytes: 64, ..Geometry::default() };
-        let spec: EccSpec = "bch:8".parse().unwrap();
-        assert_eq!(spec.fits(&g, 0), Ok(52));
-        let why = spec.fits(&g, 44).unwrap_err();
-        assert!(why.contains("44 B of the scheme and 4 B of checksum + 4 frames x 13 B of parity = 100 B"), "{why}");
-        assert!("bch:8/600".parse::<EccSpec>().unwrap().fits(&g, 0).unwrap_err().contains("divisor"));
-        assert!("bch:400".parse::<EccSpec>().unwrap().fits(&g, 0).unwrap_err().contains("too many"));
-        for wrong in ["bch", "bch:", "bch:0", "bch:-1", "ldpc:8", "bch:8/0", "bch:8/x", ""] {
-            assert!(wrong.parse::<EccSpec>().unwrap_err().contains("bch:T/BYTES"), "{wrong}");
-        }
-        assert_eq!("bch:40/1024".parse::<EccSpec>().unwrap().to_string(), "bch:40/1024");
+        let refused = |code: &str, own: u32| ecc(code, 2048, 64, own).unwrap_err();
+        assert_eq!(ecc("bch:t=8,data=512", 2048, 64, 0).unwrap().parity_bytes(2048), 52);
+        assert_eq!(
+            refused("bch:t=8,data=512", 11),
+            "bch:t=8,data=512 needs 11 B of the scheme, 4 B of checksum and 12 B of their parity + 4 frames x 13 B of \
+             parity = 79 B, and the spare area has 64 B; take a code with at most 9 B of parity for 512 B of data, or \
+             a device with more (oob=79)"
+        );
+        let nothing = refused("ldpc:parity=64,data=512", 60);
+        assert!(nothing.ends_with(" B; take a device with more (oob=335)"), "{nothing}");
+        assert!(
+            refused("bch:t=8,data=600", 0).contains("frames of 600 B do not fill a page of 2048 B; take a divisor")
+        );
+        assert!(refused("bch:t=400,data=512", 0).contains("too many"));
+        assert!(refused("ldpc:parity=60,data=512", 0).contains("a multiple of 8 bytes of parity"));
     }
 }

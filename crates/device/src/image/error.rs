@@ -32,6 +32,14 @@ pub enum ImageError {
         /// Its format.
         found: u32,
     },
+    /// Of a code that is not known.
+    #[error("{} has the error-correcting code {code}, which this ftlab does not know", path.display())]
+    UnknownCode {
+        /// The file.
+        path: PathBuf,
+        /// The code as it stands in the header.
+        code: String,
+    },
     /// Too short.
     #[error("{} is truncated: it has {bytes} bytes of {needed}", path.display())]
     Truncated {

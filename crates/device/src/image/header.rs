@@ -3,10 +3,10 @@
 //! A fixed head (magic, format version, length, checksum) and lines of text, so that `head -c 4096` of an image tells a
 //! person what it is. The magic has the bytes that a transfer as text would change.
 
-use super::ecc::EccSpec;
 use super::layout::UNIT;
 use flash::device::{CellTimes, Device, Features, PageTimes, Server, Timing};
 use flash::{Geometry, ProgramOrder};
+use reliability::CodeSpec;
 
 /// What every image begins with.
 const MAGIC: &[u8; 16] = b"ftlab image\r\n\x1a\n\0";
@@ -25,7 +25,7 @@ pub struct Spec {
     /// All its parameters, name and text.
     pub settings: Vec<(String, String)>,
     /// The error-correcting code, if there is one.
-    pub ecc: Option<EccSpec>,
+    pub ecc: Option<CodeSpec>,
 }
 
 /// What is wrong with a header.
@@ -35,6 +35,8 @@ pub(super) enum Fault {
     Foreign,
     /// It is of a later format.
     Newer(u32),
+    /// It is one, of an error-correcting code that is not known.
+    Code(String),
     /// It is one, but not as it was written.
     Damaged,
 }
@@ -106,6 +108,7 @@ impl Spec {
         text
     }
 
+    /// All but the code.
     fn read(text: &str) -> Option<Spec> {
         let lines: Vec<(&str, &str)> =
             text.lines().filter(|line| !line.is_empty()).map(|line| line.split_once('=')).collect::<Option<_>>()?;
@@ -175,11 +178,7 @@ impl Spec {
             .iter()
             .filter_map(|(name, value)| Some((name.strip_prefix("set.")?.to_owned(), (*value).to_owned())))
             .collect();
-        let ecc = match get("ecc") {
-            Some(text) => Some(text.parse().ok()?),
-            None => None,
-        };
-        Some(Spec { device, scheme: get("scheme")?.to_owned(), settings, ecc })
+        Some(Spec { device, scheme: get("scheme")?.to_owned(), settings, ecc: None })
     }
 
     /// One copy, [`UNIT`] bytes; `None` if the text does not fit.
@@ -218,7 +217,10 @@ impl Spec {
         if check(&bytes[..length]) != word(24) {
             return Err(Fault::Damaged);
         }
-        std::str::from_utf8(&bytes[HEAD..length]).ok().and_then(Spec::read).ok_or(Fault::Damaged)
+        let text = std::str::from_utf8(&bytes[HEAD..length]).map_err(|_| Fault::Damaged)?;
+        let code = text.lines().find_map(|line| line.strip_prefix("ecc="));
+        let ecc = code.map(|code| code.parse().map_err(|_| Fault::Code(code.to_owned()))).transpose()?;
+        Ok(Spec { ecc, ..Spec::read(text).ok_or(Fault::Damaged)? })
     }
 }
 
@@ -254,9 +256,12 @@ mod tests {
     #[test]
     fn an_image_with_a_code_is_of_the_second_format() {
         assert_eq!(spec().encode().unwrap()[16], 1);
-        let spec = Spec { ecc: Some("bch:8".parse().unwrap()), ..spec() };
-        let bytes = spec.encode().unwrap();
-        assert_eq!((bytes[16], Spec::decode(&bytes)), (2, Ok(spec)));
+        for code in ["bch:t=8,data=512", "ldpc:parity=192,data=4096"] {
+            let spec = Spec { ecc: Some(code.parse().unwrap()), ..spec() };
+            let bytes = spec.encode().unwrap();
+            assert!(String::from_utf8_lossy(&bytes).contains(&format!("\necc={code}\n")));
+            assert_eq!((bytes[16], Spec::decode(&bytes)), (2, Ok(spec)));
+        }
     }
 
     #[test]

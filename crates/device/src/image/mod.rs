@@ -39,7 +39,8 @@
 //! once.
 //!
 //! **Bit errors.** With an error-correcting code (`ecc`) each page has its parity in what the scheme leaves of the
-//! spare area, each record in 14 of its bytes. Without one a flipped bit costs the page, as above. [`Image::age`] flips bits.
+//! spare area, each record in 14 of its bytes. Without one a flipped bit costs the page, as above. [`Image::age`] flips
+//! bits.
 //!
 //! Rejected: punching holes to erase (slow, and not atomic),
 //! memory mapping (needs `unsafe`, and a full disk becomes a signal), records of 32 B (too small for both the checks
@@ -56,7 +57,6 @@ mod standing;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use ecc::EccSpec;
 pub use error::ImageError;
 pub use header::Spec;
 pub use standing::{Life, Totals};
@@ -231,6 +231,9 @@ impl Image {
             (Err(header::Fault::Newer(found)), _) | (_, Err(header::Fault::Newer(found))) => {
                 return Err(ImageError::Newer { path: path.to_owned(), found });
             }
+            (Err(header::Fault::Code(code)), _) | (_, Err(header::Fault::Code(code))) => {
+                return Err(ImageError::UnknownCode { path: path.to_owned(), code });
+            }
             (Err(header::Fault::Foreign), Err(header::Fault::Foreign)) => {
                 return Err(ImageError::Foreign(path.to_owned()));
             }
@@ -268,10 +271,8 @@ impl Image {
         }
         let standing = Standing::decode(&standing);
         let ecc = match spec.ecc {
-            Some(ecc) if ecc.fits(&g, standing.own).is_err() => {
-                return Err(damaged(format!("its code {ecc} does not fit its spare areas")));
-            }
-            ecc => ecc.map(|ecc| Box::new(Ecc::new(&ecc, standing.own))),
+            Some(code) => Some(Box::new(Ecc::new(code, &g, standing.own).map_err(damaged)?)),
+            None => None,
         };
         Ok(Image {
             path: path.to_owned(),
@@ -349,6 +350,24 @@ impl Image {
         self.corrected_bits
     }
 
+    /// Which modes the pages are in that [`Image::age`] changes: each block with each mode of such a page, by blocks.
+    ///
+    /// # Errors
+    /// The host failed.
+    pub fn modes(&mut self) -> Result<Vec<(Block, Mode)>, Fault> {
+        self.usable()?;
+        let mut modes = Vec::new();
+        for block in (0..self.spec.device.geometry.block_count()).map(Block) {
+            let pages = &self.pages(block)?.pages;
+            for mode in Mode::ALL {
+                if pages.iter().any(|page| page.is_whole() && page.mode == mode) {
+                    modes.push((block, mode));
+                }
+            }
+        }
+        Ok(modes)
+    }
+
     /// Time goes by: flips each bit of what is programmed with the probability that `rate` gives for its page, the
     /// data, the spare area and the record of it. How many bits were flipped. What the scheme knows stays as it is, so a
     /// clean image is clean afterwards.
@@ -361,12 +380,12 @@ impl Image {
         let mut flipped = 0;
         for ppn in (0..g.page_count()).map(Ppn) {
             let page = self.page(ppn)?;
-            if page.state() != State::Programmed || page.kind == Kind::Torn {
+            if !page.is_whole() {
                 continue;
             }
             let data = self.data_bytes(page);
-            let kept = if self.standing.own == 0 { 0 } else { self.standing.own as usize + SPARE_CHECK as usize };
-            let spare = self.ecc.as_ref().map_or(kept, |ecc| ecc.at() as usize + ecc.parity_bytes(data));
+            let kept = if self.standing.own == 0 { 0 } else { (self.standing.own + SPARE_CHECK) as usize };
+            let spare = self.ecc.as_ref().map_or(kept, |ecc| ecc.at() + ecc.parity_bytes(data));
             let rate = rate(ppn, page.mode);
             for (at, bytes) in [
                 (self.layout.page(ppn), data),
@@ -589,11 +608,13 @@ impl Image {
             }
             if own_bytes > 0 && page.kind != Kind::Torn {
                 let spare = &mut spares[offset as usize * g.oob_bytes as usize..][..g.oob_bytes as usize];
-                if self.ecc.is_some() && spare_decode(spare, own_bytes, ppn, of).is_none() {
-                    self.correct(ppn, page, spare)?;
-                }
+                let wrong = spare_decode(spare, own_bytes, ppn, of).is_none();
+                let bits = self.ecc.as_ref().filter(|_| wrong).map_or(0, |ecc| ecc.correct_kept(spare));
                 match spare_decode(spare, own_bytes, ppn, of) {
-                    Some(own) => pages.own[offset as usize * own_bytes..][..own_bytes].copy_from_slice(own),
+                    Some(own) => {
+                        pages.own[offset as usize * own_bytes..][..own_bytes].copy_from_slice(own);
+                        self.corrected_bits += bits;
+                    }
                     None => page = Page::DAMAGED,
                 }
             }
@@ -648,7 +669,10 @@ impl Image {
             _ => Vec::new(),
         };
         own.resize(bytes, 0);
-        let spare = spare_encode(&own, ppn, self.blocks[block.index()].generation);
+        let mut spare = spare_encode(&own, ppn, self.blocks[block.index()].generation);
+        if let Some(ecc) = &self.ecc {
+            ecc.protect_kept(&mut spare);
+        }
         self.gather.data(self.layout.spare(ppn), &spare);
         let pages = self.pages(block)?;
         if pages.own.is_empty() {
@@ -660,17 +684,9 @@ impl Image {
 
     /// Gathers the parity of what a page holds.
     fn put_parity(&mut self, ppn: Ppn, data: &[u8]) {
-        let Some(ecc) = &mut self.ecc else { return };
-        let (g, own) = (&self.spec.device.geometry, self.standing.own as usize);
-        let block = g.block_of(ppn);
-        let kept = match &self.loaded[block.index()] {
-            Some(pages) if own > 0 => {
-                let own = &pages.own[g.offset_of(ppn) as usize * own..][..own];
-                spare_encode(own, ppn, self.blocks[block.index()].generation)
-            }
-            _ => Vec::new(),
-        };
-        self.gather.data(self.layout.spare(ppn) + ecc.at(), ecc.protect(data, &kept));
+        if let Some(ecc) = &mut self.ecc {
+            self.gather.data(self.layout.spare(ppn) + ecc.at() as u64, ecc.protect(data));
+        }
     }
 
     /// Gathers a page's record, last of all that belongs to its program.
@@ -750,27 +766,22 @@ impl Image {
         let read = self.backing.read(at, &mut self.buffer[..bytes]);
         self.host(read)?;
         let sound = crc32fast::hash(&self.buffer[..bytes]) == page.check;
-        if sound || self.ecc.is_none() { Ok(sound) } else { self.correct_data(ppn, page) }
+        if sound { Ok(true) } else { self.correct(ppn, page) }
     }
 
+    /// Corrects the data of a page in the buffer, if that can be.
     #[cold]
-    fn correct_data(&mut self, ppn: Ppn, page: Page) -> Result<bool, Fault> {
-        let mut spare = vec![0; self.spec.device.geometry.oob_bytes as usize];
+    fn correct(&mut self, ppn: Ppn, page: Page) -> Result<bool, Fault> {
         self.settle()?;
-        self.fetch(self.layout.spare(ppn), &mut spare)?;
-        self.correct(ppn, page, &mut spare)?;
-        Ok(crc32fast::hash(&self.buffer[..self.data_bytes(page)]) == page.check)
-    }
-
-    /// Reads a page's data into the buffer, and corrects them and the spare area.
-    fn correct(&mut self, ppn: Ppn, page: Page, spare: &mut [u8]) -> Result<(), Fault> {
         let bytes = self.data_bytes(page);
-        let read = self.backing.read(self.layout.page(ppn), &mut self.buffer[..bytes]);
+        let Some(ecc) = &mut self.ecc else { return Ok(false) };
+        let mut parities = vec![0; ecc.parity_bytes(bytes)];
+        let read = self.backing.read(self.layout.spare(ppn) + ecc.at() as u64, &mut parities);
+        let bits = ecc.correct(&mut self.buffer[..bytes], &mut parities);
         self.host(read)?;
-        if let Some(ecc) = &mut self.ecc {
-            self.corrected_bits += ecc.correct(&mut self.buffer[..bytes], spare);
-        }
-        Ok(())
+        let sound = crc32fast::hash(&self.buffer[..bytes]) == page.check;
+        self.corrected_bits += if sound { bits } else { 0 };
+        Ok(sound)
     }
 
     /// The first `used` bytes of the buffer as words of metadata; what is missing is blank.
@@ -1007,7 +1018,6 @@ impl Flash for Image {
             }
             Payload::None => {
                 assert!(oob.kind == Kind::Dummy, "a page of kind {:?} needs content", oob.kind);
-                self.put_parity(ppn, &[]);
                 self.put_record(ppn, page)
             }
         }
@@ -1079,9 +1089,9 @@ impl Flash for Image {
         assert!(before == 0, "{before} bytes of each spare area were reserved, now {bytes}");
         let spare = self.spec.device.geometry.oob_bytes;
         assert!(bytes + SPARE_CHECK <= spare, "{bytes} bytes and a checksum do not fit a spare area of {spare}");
-        if let Some(ecc) = self.spec.ecc {
-            ecc.fits(&self.spec.device.geometry, bytes).unwrap_or_else(|why| panic!("{why}"));
-            self.ecc = Some(Box::new(Ecc::new(&ecc, bytes)));
+        if let Some(code) = self.spec.ecc {
+            let ecc = Ecc::new(code, &self.spec.device.geometry, bytes).unwrap_or_else(|why| panic!("{why}"));
+            self.ecc = Some(Box::new(ecc));
         }
         if self.stand(Standing { own: bytes, ..self.standing }).is_ok() {
             self.loaded.fill(None);
@@ -1135,13 +1145,20 @@ impl Damage for Image {
         let mut spoil = || {
             self.touch()?;
             let page = self.page(ppn)?;
-            self.fill(ppn, page)?;
+            self.settle()?;
             match self.data_bytes(page) {
                 0 => self.put_record(ppn, Page { check: !page.check, ..page }),
                 bytes => {
-                    // More than any code corrects.
-                    let spoiled: Vec<u8> = self.buffer[..bytes].iter().map(|byte| !byte).collect();
-                    self.write(self.layout.page(ppn), &spoiled)
+                    // With the parity, which alone may be enough to bring back a few bytes.
+                    let (at, parity) =
+                        self.ecc.as_ref().map_or((0, 0), |ecc| (ecc.at() as u64, ecc.parity_bytes(bytes)));
+                    for (at, bytes) in [(self.layout.page(ppn), bytes), (self.layout.spare(ppn) + at, parity)] {
+                        let mut stored = vec![0; bytes];
+                        self.fetch(at, &mut stored)?;
+                        stored.iter_mut().for_each(|byte| *byte = !*byte);
+                        self.write(at, &stored)?;
+                    }
+                    Ok(())
                 }
             }
         };

@@ -64,6 +64,11 @@ impl Page {
         }
     }
 
+    /// Programmed, and not torn.
+    pub(super) fn is_whole(&self) -> bool {
+        self.state() == State::Programmed && self.kind != Kind::Torn
+    }
+
     pub(super) fn is_metadata(&self) -> bool {
         matches!(self.kind, Kind::Translation | Kind::Checkpoint | Kind::Trim)
     }
@@ -80,8 +85,8 @@ impl Page {
         Page { used: [low, middle, high], check, ..self }
     }
 
-    /// The record of a programmed page. Bytes 46 to 60 are zero: there an error-correcting
-    /// code keeps the record's parity.
+    /// The record of a programmed page. Bytes 46 to 60 are zero: there an error-correcting code keeps the record's
+    /// parity.
     pub(super) fn encode(&self, ppn: Ppn, generation: u32) -> [u8; RECORD as usize] {
         let mut out = [0; RECORD as usize];
         let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
@@ -133,9 +138,10 @@ impl Page {
             return (Page::BLANK, 0);
         }
         if !Self::is_sound(bytes, ppn) {
-            // A record of an earlier generation means nothing, damaged or not.
-            let now = word(0) == generation || word(36) == generation;
-            return (if now { Page::DAMAGED } else { Page::BLANK }, generation);
+            // A record of an earlier generation means nothing, damaged or not; one that names none is of this.
+            let lives = [word(0), word(36)];
+            let earlier = !lives.contains(&generation) && lives.iter().any(|life| (1..generation).contains(life));
+            return (if earlier { Page::BLANK } else { Page::DAMAGED }, generation);
         }
         let used = word(28) as usize * 4 - usize::from(bytes[7]);
         let page = Page {
@@ -233,6 +239,18 @@ mod tests {
             let mut bytes = Entry::NEW.encode(Block(7));
             bytes[at] ^= change;
             prop_assert_eq!(Entry::decode(&bytes, Block(7)), None);
+        }
+    }
+
+    /// With many flipped bits neither copy of the generation may be left. Such a page was taken for a blank one, and a
+    /// scheme that knew better from its checkpoint was told that it had read what it never programmed.
+    #[test]
+    fn a_record_that_names_no_life_of_its_block_is_damaged() {
+        for generation in 1..9 {
+            let mut bytes = page(1, 2, 3).encode(Ppn(5), generation);
+            bytes[2] ^= 1;
+            bytes[38] ^= 32;
+            assert_eq!(Page::decode(&bytes, Ppn(5), generation).0, Page::DAMAGED);
         }
     }
 

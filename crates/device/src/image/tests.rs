@@ -4,6 +4,7 @@ use super::*;
 use flash::device::{CellTimes, Device, Features, PageTimes, Server, Timing};
 use flash::{BytesStore, Full, Lpn, Mode, Nand, Rng, Tvpn};
 use proptest::prelude::*;
+use reliability::CodeSpec;
 use std::os::unix::fs::FileExt;
 
 type Chip = Nand<BytesStore, Full>;
@@ -45,9 +46,17 @@ pub(crate) fn spec(blocks: u32, scheme: &str) -> Spec {
     Spec { device, scheme: scheme.into(), settings: Vec::new(), ecc: None }
 }
 
+/// Codes that images of small pages are tried with.
+pub(crate) const CODES: [&str; 2] = ["bch:t=4,data=256", "ldpc:parity=64,data=512"];
+
 /// The same with an error-correcting code that fills the spare area up.
-pub(crate) fn spec_with_code(blocks: u32, scheme: &str) -> Spec {
-    Spec { ecc: Some("bch:4".parse().unwrap()), ..spec(blocks, scheme) }
+pub(crate) fn spec_with_code(blocks: u32, scheme: &str, code: &str) -> Spec {
+    let mut spec = spec(blocks, scheme);
+    let code: CodeSpec = code.parse().unwrap();
+    let parities = 512 / code.data_bytes() * code.build().unwrap().parity_bytes();
+    // In front of them is what the steps keep, its checksum and its parity.
+    spec.device.geometry.oob_bytes = OWN_BYTES + 4 + 12 + parities as u32;
+    Spec { ecc: Some(code), ..spec }
 }
 
 /// A directory and the path of an image in it.
@@ -310,7 +319,10 @@ impl Steps {
 fn does_what_the_chip_in_memory_does_also_when_opened_again() {
     for seed in 0..12 {
         let (_directory, path) = place();
-        let spec = if seed % 2 == 0 { spec(6, "page") } else { spec_with_code(6, "page") };
+        let spec = match seed as usize % 3 {
+            0 => spec(6, "page"),
+            code => spec_with_code(6, "page", CODES[code - 1]),
+        };
         let mut steps = Steps::new(&spec, seed, true);
         let mut image = Image::create(&path, &spec, false).unwrap();
         for number in 0..400 {
@@ -336,7 +348,10 @@ fn killed_at_any_moment_it_holds_a_prefix_of_the_commands() {
     let (mut exact, mut within) = (0, 0);
     for writes in 0..400 {
         let (_directory, path) = place();
-        let spec = if writes % 4 == 0 { spec_with_code(3, "page") } else { spec(3, "page") };
+        let spec = match writes % 4 {
+            code @ 0..2 => spec_with_code(3, "page", CODES[code as usize]),
+            _ => spec(3, "page"),
+        };
         let mut steps = Steps::new(&spec, 7 + writes % 5, false);
         let mut pace = Rng::new(writes);
         let mut image = Image::create(&path, &spec, false).unwrap();
@@ -509,7 +524,7 @@ fn with_a_code_a_few_flipped_bits_do_no_harm() {
     let (mut flipped, mut corrected) = (0, 0);
     for seed in 0..20 {
         let (_directory, path) = place();
-        let spec = spec_with_code(6, "page");
+        let spec = spec_with_code(6, "page", CODES[seed as usize % 2]);
         let mut steps = Steps::new(&spec, seed, false);
         let mut image = Image::create(&path, &spec, false).unwrap();
         for round in 0..10 {
@@ -530,25 +545,124 @@ fn with_a_code_a_few_flipped_bits_do_no_harm() {
 /// Too many: a page is whole or torn, never something else.
 #[test]
 fn more_flipped_bits_than_the_code_corrects_are_known() {
-    let (mut sound, mut torn) = (0, 0);
-    for (seed, with) in [(1, true), (2, true), (3, true), (4, false)] {
+    for (code, rate) in [(None, 1e-3), (Some(CODES[0]), 3e-3), (Some(CODES[1]), 1.5e-2)] {
+        let (mut sound, mut torn) = (0, 0);
+        for seed in 1..5 {
+            let (_directory, path) = place();
+            let spec = code.map_or_else(|| spec(6, "page"), |code| spec_with_code(6, "page", code));
+            let mut steps = Steps::new(&spec, seed, false);
+            let mut image = Image::create(&path, &spec, false).unwrap();
+            (0..100).for_each(|_| steps.next().apply(&mut image).unwrap());
+            let before = look(&mut image).unwrap();
+            assert!(image.age(&mut Rng::new(seed), |_, _| rate).unwrap() > 10);
+            for (found, before) in look(&mut image).unwrap().into_iter().zip(before) {
+                if found == before {
+                    sound += 1;
+                } else {
+                    assert!(matches!(found, Some((_, Kind::Torn, _))), "{found:?} was {before:?}");
+                    torn += 1;
+                }
+            }
+        }
+        assert!(sound > 10 && torn > 10, "{code:?}: {sound} sound, {torn} torn");
+    }
+}
+
+/// Each partial program, torn or whole, leaves a parity of all that the page holds then.
+#[test]
+fn partial_programs_keep_the_parity_right() {
+    for code in CODES {
         let (_directory, path) = place();
-        let spec = if with { spec_with_code(6, "page") } else { spec(6, "page") };
-        let mut steps = Steps::new(&spec, seed, false);
+        let spec = spec_with_code(4, "page", code);
         let mut image = Image::create(&path, &spec, false).unwrap();
-        (0..100).for_each(|_| steps.next().apply(&mut image).unwrap());
-        let before = look(&mut image).unwrap();
-        assert!(image.age(&mut Rng::new(seed), |_, _| 1e-3).unwrap() > 10);
-        for (found, before) in look(&mut image).unwrap().into_iter().zip(before) {
-            if found == before {
-                sound += 1;
-            } else {
-                assert!(matches!(found, Some((_, Kind::Torn, _))), "{found:?} was {before:?}");
-                torn += 1;
+        let mut chip = Chip::new(spec.device.geometry);
+        // 160 bytes, then some across the end of the first 256, then some of which a half or nothing is left.
+        for step in [Step::Metadata(Ppn(0), 39), Step::Append(Ppn(0), 230, 69), Step::TearAppend(Ppn(0), 400, 68)] {
+            step.apply(&mut image).unwrap();
+            let Ok(()) = step.apply(&mut chip);
+            let Ok(expected) = look(&mut chip);
+            let at = image.layout.page(Ppn(0));
+            for bit in (0..1280).step_by(97) {
+                image.settle().unwrap();
+                let mut stored = [0; 160];
+                image.fetch(at, &mut stored).unwrap();
+                let mut wrong = stored;
+                for bit in [bit, (bit + 500) % 1280, (bit + 901) % 1280] {
+                    wrong[bit / 8] ^= 1 << (bit % 8);
+                }
+                image.write(at, &wrong).unwrap();
+                let before = image.corrected_bits();
+                assert_eq!(look(&mut image).unwrap(), expected, "{code}, {step:?}");
+                assert_eq!(image.corrected_bits(), before + 3);
+                image.write(at, &stored).unwrap();
             }
         }
     }
-    assert!(sound > 10 && torn > 10, "{sound} sound, {torn} torn");
+}
+
+/// What is corrected when a partial program comes goes on corrected in the parity, although the flash keeps the error.
+#[test]
+fn a_partial_program_of_a_page_with_flipped_bits_loses_nothing() {
+    for code in CODES {
+        let (_directory, path) = place();
+        let spec = spec_with_code(4, "page", code);
+        let mut image = Image::create(&path, &spec, false).unwrap();
+        let mut chip = Chip::new(spec.device.geometry);
+        for (number, step) in [Step::Metadata(Ppn(0), 39), Step::Append(Ppn(0), 180, 50), Step::Append(Ppn(0), 240, 60)]
+            .into_iter()
+            .enumerate()
+        {
+            step.apply(&mut image).unwrap();
+            let Ok(()) = step.apply(&mut chip);
+            let at = image.layout.page(Ppn(0)) + 30 * number as u64;
+            image.settle().unwrap();
+            let mut byte = [0];
+            image.fetch(at, &mut byte).unwrap();
+            image.write(at, &[byte[0] ^ 1]).unwrap();
+        }
+        let Ok(expected) = look(&mut chip);
+        assert_eq!(look(&mut image).unwrap(), expected, "{code}");
+        assert_eq!(image.scrub().unwrap().corrected_bits, 3);
+    }
+}
+
+#[test]
+fn blocks_are_aged_by_the_modes_of_their_pages() {
+    let (_directory, path) = place();
+    let mut image = Image::create(&path, &spec(4, "page"), false).unwrap();
+    assert_eq!(image.modes().unwrap(), []);
+    // Tags of host pages say the mode: normal, low cost, medium.
+    for step in [Step::Program(Ppn(0), 1), Step::Program(Ppn(1), 3), Step::Slc(Ppn(4), 1), Step::Program(Ppn(12), 2)] {
+        step.apply(&mut image).unwrap();
+    }
+    Step::Ruin(Ppn(8)).apply(&mut image).unwrap();
+    let expected = [(0, Mode::Normal), (0, Mode::LowCost), (1, Mode::Slc), (3, Mode::Medium)];
+    assert_eq!(image.modes().unwrap(), expected.map(|(block, mode)| (Block(block), mode)));
+    let before = look(&mut image).unwrap();
+    let low_cost = |_, mode| if mode == Mode::LowCost { 0.1 } else { 0.0 };
+    assert!(image.age(&mut Rng::new(1), low_cost).unwrap() > 100);
+    let changed: Vec<_> = look(&mut image).unwrap().iter().zip(&before).map(|(is, was)| is != was).collect();
+    assert_eq!(changed.iter().position(|&changed| changed), Some(0));
+    assert_eq!(changed.iter().filter(|&&changed| changed).count(), 1);
+}
+
+#[test]
+fn an_image_of_an_unknown_code_is_refused_by_its_name() {
+    let (_directory, path) = place();
+    drop(Image::create(&path, &spec_with_code(4, "page", CODES[0]), false).unwrap());
+    let mut bytes = fs::read(&path).unwrap();
+    for copy in Layout::HEADERS {
+        let header = &mut bytes[copy as usize..][..UNIT as usize];
+        let at = header.windows(8).position(|window| window == b"ecc=bch:").unwrap();
+        header[at + 4..at + 8].copy_from_slice(b"fog:");
+        let text = 28..28 + u32::from_le_bytes(header[20..24].try_into().unwrap()) as usize;
+        let check = crc32fast::hash(&[&header[..24], &header[text]].concat());
+        header[24..28].copy_from_slice(&check.to_le_bytes());
+    }
+    fs::write(&path, &bytes).unwrap();
+    let error = Image::open(&path, Access::Look).unwrap_err();
+    let named = "has the error-correcting code fog:t=4,data=256, which this ftlab does not know";
+    assert_eq!(error.to_string(), format!("{} {named}", path.display()));
 }
 
 #[test]
