@@ -194,9 +194,10 @@ impl<F: Measured, S: Ftl<F>> Run<'_, F, S> {
                 Next::Blocked => u64::MAX,
                 Next::Over => return Ok(None),
             };
-            if self.config.idle_ns.is_some_and(|pause_ns| self.idle_step(pause_ns, by_ns))
-                || self.pass_end(by_ns, observer)
-            {
+            // Ends that are known beforehand lie before any pause, and a request may wait for each of them. Where
+            // commands queue, time has to pass to find one, and must not pass the beginning of a pause unused.
+            let is_known = self.flash.scheduler().is_none();
+            if is_known && self.pass_end(by_ns, observer) || self.idle_step(by_ns) || self.pass_end(by_ns, observer) {
                 continue;
             }
             let Next::At(at_ns, flow) = next else { unreachable!("a request under way ends") };
@@ -206,8 +207,8 @@ impl<F: Measured, S: Ftl<F>> Run<'_, F, S> {
     }
 
     /// A step of background work, if nothing has been under way for long enough and it can begin before `by_ns`.
-    fn idle_step(&mut self, pause_ns: u64, by_ns: u64) -> bool {
-        let Some(paced) = &mut self.paced else { return false };
+    fn idle_step(&mut self, by_ns: u64) -> bool {
+        let (Some(paced), Some(pause_ns)) = (&mut self.paced, self.config.idle_ns) else { return false };
         if paced.idle == Idle::Nothing {
             return false;
         }
