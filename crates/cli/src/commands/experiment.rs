@@ -12,7 +12,7 @@ use crate::feed::{BEHIND, Drain, Limited, Received, Recorder, Shared, broadcast}
 use crate::per_request::PerRequest;
 use crate::progress::{self, Progress};
 use crate::units;
-use crate::workload::{GENERATED_BYTES, Opened, Origin, Space};
+use crate::workload::{GENERATED_BYTES, Opened, Origin, Space, share_bytes};
 use clap::ValueEnum;
 use flash::device::{CellKind, Device, MultiPlane, Overrides, PageTimes, Server, Suspend};
 use flash::{Bus, Scheduling};
@@ -75,6 +75,7 @@ pub fn compare(args: &CompareArgs, stop: &AtomicBool, stdout: &mut dyn Write) ->
 /// The first thing that is wrong.
 pub fn run(args: &CompareArgs, stop: &AtomicBool, limits: &Limits) -> Result<Option<Report>, CliError> {
     let plan = plan(args, &Known::tables())?;
+    plan.combinations.iter().try_for_each(check_of_use)?;
     Ok(run_planned(args, plan, "running", stop, limits)?.map(|ran| ran.report))
 }
 
@@ -101,8 +102,12 @@ pub(super) fn run_planned(
     let spec = device_spec(args.device.as_deref())?;
     // A value out of its range is found before a long trace is read.
     let least_bytes = least_bytes(&spec.build(Some(GENERATED_BYTES)).map_err(CliError::new)?);
-    let origin = origin(args, &plan.workload)?;
+    let origin = origin(args, &plan.workload, spec.capacity().unwrap_or(GENERATED_BYTES))?;
     let rows = plan.combinations.iter().map(|combination| settled(combination, args.seed)).collect::<Result<_, _>>()?;
+    // Told last, for there may be something wrong with the flow that is there.
+    if matches!(&plan.workload, Workload::Flows(flows) if flows.len() == 1) {
+        return Err(CliError::new("one flow is no several; give another, or --workload").within("--flow"));
+    }
     let combinations = plan.combinations.len();
     let mut experiment = Experiment {
         args,
@@ -124,15 +129,23 @@ pub(super) fn run_planned(
     Ok(report?.map(|report| Ran { report, requests }))
 }
 
-/// Where the requests of a workload come from.
-fn origin(args: &CompareArgs, workload: &Workload) -> Result<Origin, CliError> {
+/// Where the requests of a workload come from that has so many bytes of the device.
+fn origin(args: &CompareArgs, workload: &Workload, capacity_bytes: u64) -> Result<Origin, CliError> {
     Ok(match workload {
         Workload::Trace(path) => {
             Origin::Trace { path: path.clone(), format: args.format.clone(), on_error: args.on_error }
         }
-        Workload::Generated(spec) => Origin::generated(spec)?,
+        Workload::Generated(spec) => Origin::generated(spec, capacity_bytes)?,
         Workload::Flows(flows) => {
-            Origin::Flows(flows.iter().map(|(flow, _)| origin(args, flow)).collect::<Result<_, _>>()?)
+            let each_bytes = share_bytes(capacity_bytes, flows.len());
+            let of = |(flow, _): &(Workload, _)| {
+                origin(args, flow, each_bytes).map_err(|error| {
+                    let share = format!("each of {} has {} of the device", flows.len(), units::bytes(each_bytes));
+                    let is_of_size = error.message().contains("capacity");
+                    error.within(if is_of_size { format!("--flow, {share}") } else { "--flow".to_owned() })
+                })
+            };
+            Origin::Flows(flows.iter().map(of).collect::<Result<_, _>>()?)
         }
     })
 }
@@ -179,7 +192,22 @@ fn check_schedulers(plan: &Plan, overrides: &Overrides, device: &Device) -> Resu
             return Err(CliError::new(what).within("--device"));
         }
     }
+    if overrides.multi_plane.is_some_and(|rule| rule != MultiPlane::Off) && device.geometry.planes == 1 {
+        let what =
+            format!("multi_plane has no effect here: dies of {} have one plane; give them planes=2", device.name);
+        return Err(CliError::new(what).within("--device"));
+    }
     Ok(())
+}
+
+/// Whether every parameter that is set has an effect beside the others.
+fn check_of_use(combination: &Combination) -> Result<(), CliError> {
+    let Settled { row, settings, .. } = settled(combination, 1)?;
+    let set = combination.settings.keys().map(String::as_str);
+    match ftl::without_effect(&settings, set) {
+        Some(what) => Err(CliError::new(what).within(format_args!("--set {}", row.name))),
+        None => Ok(()),
+    }
 }
 
 /// The device that the user named.
@@ -329,6 +357,9 @@ impl Experiment<'_> {
         check_schedulers(&self.plan, &self.spec.overrides, &fitted.device)?;
         let host = model(args.host, read.profile.timed);
         self.flows = self.flows(&read)?;
+        if self.flows.is_empty() {
+            check_times(&self.origin, args.host, read.profile.timed).map_err(|error| error.within("--host"))?;
+        }
         self.try_on(&fitted)?;
         let mut report = Report::new(args.seed, device_fields(&fitted.device), report::Workload::default());
         report.assumptions = self.assumptions(&read, &fitted, host);
@@ -393,8 +424,11 @@ impl Experiment<'_> {
             return Err(CliError::new(what).within("--flow"));
         }
         let of = |((_, own), origin): (&(Workload, Option<Host>), &Origin)| {
-            let timed = origin.open(self.args.seed, GENERATED_BYTES)?.source.timed();
-            Ok((origin.name(), model(own.or(self.args.host), timed)))
+            let each_bytes = share_bytes(self.spec.capacity().unwrap_or(GENERATED_BYTES), flows.len());
+            let timed = origin.open(self.args.seed, each_bytes)?.source.timed();
+            let host = own.or(self.args.host);
+            check_times(origin, host, timed).map_err(|error| error.within("--flow"))?;
+            Ok((origin.name(), model(host, timed)))
         };
         flows.iter().zip(origins).map(of).collect()
     }
@@ -910,6 +944,23 @@ fn model(asked: Option<Host>, timed: bool) -> HostModel {
         None if timed => HostModel::Open,
         None => HostModel::Closed(DEPTH),
     }
+}
+
+/// Whether requests can arrive as asked: at the times of the workload only if it has some.
+fn check_times(origin: &Origin, asked: Option<Host>, timed: bool) -> Result<(), CliError> {
+    if timed || asked != Some(Host::Open) {
+        return Ok(());
+    }
+    let (name, closed) = (origin.name(), "or have a closed loop, closed:32");
+    let open = format!("in an open loop all of {name} would arrive at once, for it has no times");
+    Err(CliError::new(match origin.space() {
+        Space::Requests => format!("{open}; {closed}"),
+        _ => {
+            let separator = if name.contains(':') { ',' } else { ':' };
+            let rate = if name.contains("rate=") { "" } else { ",rate=1000" };
+            format!("{open}; give it some, as in {name}{separator}arrival=poisson{rate}, {closed}")
+        }
+    }))
 }
 
 /// How commands queued, in a word of the command line.
