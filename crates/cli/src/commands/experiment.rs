@@ -4,13 +4,15 @@
 //! fitted to it, and every combination runs over the same requests, as many side by side as there are cores. Whatever
 //! was decided on the user's behalf is said in the report.
 
+mod assumed;
+
 use super::Ended;
 use super::compare::{CACHE, Combination, Known, Plan, Workload, deliver, plan};
 use crate::args::{self, CompareArgs, Fill, Host, OutOfRange, Partial, Scheduler};
 use crate::error::CliError;
 use crate::feed::{BEHIND, Drain, Limited, Received, Recorder, Shared, broadcast};
 use crate::per_request::PerRequest;
-use crate::progress::{self, Progress};
+use crate::progress::{self, Progress, note};
 use crate::units;
 use crate::workload::{GENERATED_BYTES, Opened, Origin, Space, share_bytes};
 use clap::ValueEnum;
@@ -362,12 +364,16 @@ impl Experiment<'_> {
         }
         self.try_on(&fitted)?;
         let mut report = Report::new(args.seed, device_fields(&fitted.device), report::Workload::default());
+        report.run = self.run_fields(host);
         report.assumptions = self.assumptions(&read, &fitted, host);
         let sha256 = read.profile.sha256.clone();
         // Every flow is served once with the others and once alone.
         let each = self.requests(&read.profile) * if self.flows.is_empty() { 1 } else { 2 };
         let total = each * self.rows.len() as u64 * u64::from(args.repeat);
         self.progress.finish();
+        if let Some(long) = self.wearing(&fitted.device) {
+            note(&long);
+        }
         // How often the workload will be repeated nobody knows.
         self.progress = Progress::new(Some(total).filter(|_| args.until.is_none()), self.label);
         let threads = args.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
@@ -763,110 +769,6 @@ impl Experiment<'_> {
             flow.slowdown = means.and_then(|(shared, alone)| report::ratio(shared.mean, alone.mean));
         }
         Ok((outcome, watch.kept.unwrap_or_default()))
-    }
-
-    /// What was decided on the user's behalf, a sentence each.
-    fn assumptions(&self, read: &Read, fitted: &Fitted, host: HostModel) -> Vec<String> {
-        let (args, profile) = (self.args, &read.profile);
-        let mut all: Vec<String> = self.spec.ageing.sentence(&fitted.device).into_iter().collect();
-        if let Some(announcement) = &read.announcement {
-            let how = if args.format.is_some() { "read as told" } else { "recognised by content" };
-            all.push(format!("Trace format {announcement} ({how})."));
-        }
-        if let Some((line, why)) = &profile.first_skipped {
-            all.push(match profile.skipped {
-                1 => format!("1 malformed record was skipped; it is record {line}: {why}."),
-                many => {
-                    let many = units::whole(many);
-                    format!("{many} malformed records were skipped; the first is record {line}: {why}.")
-                }
-            });
-        }
-        if profile.out_of_order > 0 {
-            let furthest = units::time_us(profile.worst_disorder_ns as f64 / 1e3);
-            let (arrivals, were) = if profile.out_of_order == 1 { ("arrival", "was") } else { ("arrivals", "were") };
-            let count = units::whole(profile.out_of_order);
-            all.push(format!(
-                "{count} {arrivals} out of order, by up to {furthest}, {were} moved to their predecessor's."
-            ));
-        }
-        if profile.volumes.len() > 1 {
-            all.push(match &args.volumes {
-                crate::args::Volumes::Concat => {
-                    format!("{} volumes were laid one behind the other.", units::whole(profile.volumes.len() as u64))
-                }
-                crate::args::Volumes::Select(volume) => {
-                    format!("Of {} volumes only {volume} was run.", units::whole(profile.volumes.len() as u64))
-                }
-            });
-        }
-        all.push(fitted.sentence.clone());
-        all.push(match (self.plan.partial, args.partial) {
-            (Partial::Rmw, _) => "Writes of parts of a page read the rest of it first (--partial rmw).".to_owned(),
-            (Partial::Ignore, Some(_)) => "Writes of parts of a page cost a whole one (--partial ignore).".to_owned(),
-            (Partial::Ignore, None) => {
-                "Writes of parts of a page cost a whole one, as in the twins' papers (--partial ignore).".to_owned()
-            }
-        });
-        all.push(match args.fill {
-            Fill::None => "The device was blank at the start (--fill none).".to_owned(),
-            Fill::Sequential => "Every page was written once in order before measuring (--fill sequential).".to_owned(),
-            Fill::Random => "Every page was written once at random before measuring (--fill random).".to_owned(),
-            Fill::Steady => {
-                "The device was overwritten at random until write amplification was steady (--fill steady).".to_owned()
-            }
-        });
-        for (name, own) in &self.flows {
-            all.push(match own {
-                HostModel::Open => format!("Requests of the flow {name} arrive at its own times."),
-                HostModel::Closed(depth) => format!("{depth} requests of the flow {name} are always under way."),
-            });
-        }
-        if !self.flows.is_empty() {
-            all.push(
-                "A flow's slowdown is its mean response in that of the same flow with the device to itself.".to_owned(),
-            );
-        }
-        all.extend(
-            Some(match host {
-                HostModel::Open if args.time_scale != 1.0 => {
-                    format!("Requests arrive at the workload's times, multiplied by {} (--host open).", args.time_scale)
-                }
-                HostModel::Open => "Requests arrive at the workload's times (--host open).".to_owned(),
-                HostModel::Closed(depth) => format!("{depth} requests are always under way (--host closed:{depth})."),
-            })
-            .filter(|_| self.flows.is_empty()),
-        );
-        let last = args.seed.wrapping_add(u64::from(args.repeat) - 1);
-        all.push(match args.repeat {
-            1 => format!("Everything random follows seed {}.", args.seed),
-            _ => format!("Everything random follows seeds {} to {last}, one per repetition.", args.seed),
-        });
-        all
-    }
-
-    /// How large the mapping caches are that nobody sized.
-    fn caches(&self, report: &Report) -> Option<String> {
-        let mut sizes: Vec<String> = self
-            .rows
-            .iter()
-            .zip(&report.results)
-            .filter(|(row, _)| row.settings.get(CACHE) == Some(Value::Count(0)))
-            .filter_map(|(row, result)| {
-                let own = |name| result.sram.get(name).copied();
-                let bytes = own("mapping cache")? + own("translation directory").unwrap_or(0);
-                Some(format!("{} {}", row.row.name, units::bytes(bytes)))
-            })
-            .collect();
-        // Runs that differ in something else have the same.
-        sizes.dedup();
-        (!sizes.is_empty()).then(|| {
-            format!(
-                "Mapping cache and directory hold what a block map of the device would take, or the least that works: \
-                 {} (--cache sets them).",
-                sizes.join(", ")
-            )
-        })
     }
 }
 

@@ -58,6 +58,8 @@ struct UnderWay {
 #[derive(Default)]
 struct FlowTimes {
     requests: u64,
+    last_arrival_ns: u64,
+    last_end_ns: u64,
     reads: RequestTimes,
     writes: RequestTimes,
 }
@@ -115,13 +117,19 @@ impl Paced {
         self.times.iter_mut().for_each(|times| *times = FlowTimes::default());
     }
 
-    pub(super) fn flow_results(self) -> Vec<FlowResult> {
-        let of = |times: FlowTimes| {
-            let [response_us, service_us, queue_us] = summaries(times.reads, times.writes);
-            let requests = times.requests;
-            FlowResult { requests, response_us, service_us, queue_us, ..FlowResult::default() }
+    /// What each of the streams had since `base_ns`.
+    pub(super) fn flow_results(self, models: &[HostModel], base_ns: u64) -> Vec<FlowResult> {
+        let of = |(times, &model): (FlowTimes, &HostModel)| {
+            let FlowTimes { requests, last_arrival_ns, last_end_ns, reads, writes } = times;
+            let [response_us, service_us, queue_us] = summaries(reads, writes);
+            let mut result = FlowResult { requests, response_us, service_us, queue_us, ..FlowResult::default() };
+            if model == HostModel::Open && requests > 0 {
+                let seconds = |from_ns: u64, to_ns: u64| to_ns.saturating_sub(from_ns) as f64 * 1e-9;
+                result.set_backlog(seconds(base_ns, last_arrival_ns), seconds(last_arrival_ns, last_end_ns));
+            }
+            result
         };
-        self.times.into_iter().map(of).collect()
+        self.times.into_iter().zip(models).map(of).collect()
     }
 
     fn place_for(&mut self, request: UnderWay) -> u32 {
@@ -268,6 +276,8 @@ impl<F: Measured, S: Ftl<F>> Run<'_, F, S> {
         self.note_end(request.operation, times);
         if let Some(of_flow) = self.paced.as_mut().and_then(|paced| paced.times.get_mut(*flow as usize)) {
             of_flow.requests += 1;
+            of_flow.last_arrival_ns = of_flow.last_arrival_ns.max(request.arrival_ns);
+            of_flow.last_end_ns = of_flow.last_end_ns.max(served.end_ns);
             match request.operation {
                 Operation::Read => of_flow.reads.record(times),
                 Operation::Write => of_flow.writes.record(times),
