@@ -126,6 +126,12 @@ fn style(template: &str) -> ProgressStyle {
     style.with_key("rate", rate).progress_chars("=> ")
 }
 
+/// Says on standard error what the user may want to know before a long run is over.
+#[expect(clippy::print_stderr, reason = "beside the bar, which has no other stream")]
+pub fn note(text: &str) {
+    eprintln!("note: {text}");
+}
+
 /// Arranges that the first Ctrl-C raises the returned flag, which running simulations poll, and that a second one
 /// removes unfinished files and exits at once with code 130. May be called once per process.
 ///

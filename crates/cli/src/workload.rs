@@ -60,18 +60,18 @@ impl From<WorkloadError> for CliError {
 }
 
 impl Origin {
-    /// The workload of this specification.
+    /// The workload of this specification, if it suits a device of so many bytes.
     ///
     /// # Errors
     /// Whatever is wrong with it.
-    pub(crate) fn generated(spec: &str) -> Result<Origin, CliError> {
+    pub(crate) fn generated(spec: &str, capacity_bytes: u64) -> Result<Origin, CliError> {
         let (name, rest) = spec.split_once(':').unwrap_or((spec, ""));
         if name == TWIN_OF {
             return fitted(spec, rest);
         }
         let origin = Origin::Generated(spec.to_owned());
         // Anything wrong with a specification is found by making its source.
-        origin.open(1, GENERATED_BYTES)?;
+        origin.open(1, capacity_bytes)?;
         Ok(origin)
     }
 
@@ -117,13 +117,12 @@ impl Origin {
             Origin::Generated(spec) => silent(generate::generate(spec, &Context { capacity_bytes, seed })?),
             Origin::Fitted { model, requests, .. } => silent(Box::new(Twin::new(model, *requests, seed)?)),
             Origin::Flows(flows) => {
-                // Regions are rounded up to 1 MiB when they are laid one behind the other.
-                let each_bytes = (capacity_bytes / flows.len() as u64) >> 20 << 20;
+                let each_bytes = share_bytes(capacity_bytes, flows.len());
                 let mut sources = Vec::new();
                 let mut announcements = Vec::new();
                 for (number, flow) in flows.iter().enumerate() {
                     let seed = seed.wrapping_add(number as u64 * SEED_STEP);
-                    let Opened { source, announcement } = flow.open(seed, each_bytes.max(1 << 20))?;
+                    let Opened { source, announcement } = flow.open(seed, each_bytes)?;
                     sources.push((flow.place(), source));
                     announcements.extend(announcement);
                 }
@@ -151,6 +150,12 @@ impl Origin {
             },
         }
     }
+}
+
+/// Bytes of a device that each of several flows has. Regions are rounded up to 1 MiB when they are laid one behind the
+/// other.
+pub(crate) fn share_bytes(capacity_bytes: u64, flows: usize) -> u64 {
+    ((capacity_bytes / flows as u64) >> 20 << 20).max(1 << 20)
 }
 
 /// What determines a workload's address space.

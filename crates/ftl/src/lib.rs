@@ -21,4 +21,4 @@ mod settings;
 
 pub use codec::{Loader, Saver};
 pub use scheme::{CacheCounters, ConfigError, Error, Ftl, MountReport, Scheme};
-pub use settings::{Parameter, Range, Settings, Value};
+pub use settings::{Dependence, Parameter, Range, Settings, Value, without_effect};

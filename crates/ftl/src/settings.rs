@@ -1,5 +1,7 @@
 //! A scheme's parameters: rows that describe themselves, and the values chosen for one run.
 
+use crate::ecc_policy;
+use crate::parts::wear;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -205,6 +207,39 @@ impl fmt::Display for Settings {
     }
 }
 
+/// Parameters that are read only where another one has one of some words.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Dependence {
+    /// Their names.
+    pub parameters: &'static [&'static str],
+    /// The other's name.
+    pub on: &'static str,
+    /// The words with which they are read.
+    pub words: &'static [&'static str],
+}
+
+impl Dependence {
+    /// What a parameter depends on, if on anything.
+    pub fn of(name: &str) -> Option<&'static Dependence> {
+        let rows: [&'static [Dependence]; 2] = [&wear::DEPENDENCES, &ecc_policy::DEPENDENCES];
+        rows.into_iter().flatten().find(|row| row.parameters.contains(&name))
+    }
+
+    /// Why one of the parameters has no effect, if it has none.
+    pub fn refusal(&self, name: &str, settings: &Settings) -> Option<String> {
+        let Some(Value::Word(word)) = settings.get(self.on) else { return None };
+        let (on, words) = (self.on, self.words);
+        (!words.contains(&word)).then(|| {
+            format!("{name} has no effect with {on}={word}; leave it out, or set {on} to {}", words.join(" or "))
+        })
+    }
+}
+
+/// Why one of the parameters that the user has set does nothing beside the others, and what to do about it.
+pub fn without_effect<'a>(settings: &Settings, set: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    set.into_iter().find_map(|name| Dependence::of(name)?.refusal(name, settings))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -225,5 +260,45 @@ mod tests {
         assert_eq!(settings.count("gc-low"), 7);
         assert_eq!(settings.set(&[ROW], "gc-low", "0").unwrap_err(), "gc-low = 0: must be 1 to 100");
         assert_eq!(settings.set(&[ROW], "gclow", "1").unwrap_err(), "no parameter gclow; there are gc-low");
+    }
+
+    #[test]
+    fn what_another_parameter_leaves_without_effect_is_told() {
+        let parameters = crate::schemes::by_name("page").unwrap().parameters;
+        let told = |pairs: &[(&str, &str)]| {
+            let mut settings = Settings::defaults(parameters);
+            pairs.iter().for_each(|(name, text)| settings.set(parameters, name, text).unwrap());
+            without_effect(&settings, pairs.iter().map(|&(name, _)| name))
+        };
+        for (pairs, expected) in [
+            (&[("wear-threshold", "3")][..], "wear-threshold has no effect with wear-levelling=off; leave it out, or"),
+            (&[("wear-levelling", "swap"), ("bet-k", "2")], "set wear-levelling to bet"),
+            (&[("wear-levelling", "bet"), ("wear-threshold", "2")], "set wear-levelling to swap or static"),
+            (&[("ecc", "agcr"), ("ecc-m", "1")], "ecc-m has no effect with ecc=agcr"),
+            (&[("ecc", "differentiated"), ("ecc-history", "3")], "set ecc to agcr"),
+            (&[("ecc-fill", "policy")], "ecc-fill has no effect with ecc=none"),
+        ] {
+            let what = told(pairs).unwrap_or_else(|| panic!("{pairs:?}"));
+            assert!(what.contains(expected), "{pairs:?}: {what}");
+        }
+        for pairs in [
+            &[("wear-levelling", "static"), ("wear-threshold", "3")][..],
+            &[("wear-levelling", "bet"), ("bet-threshold", "9")],
+            &[("ecc", "agcr"), ("ecc-history", "3"), ("ecc-fill", "policy")],
+            &[("ecc", "differentiated"), ("ecc-m", "1"), ("gc-low", "5")],
+        ] {
+            assert_eq!(told(pairs), None, "{pairs:?}");
+        }
+        // Every parameter and word of a row exists.
+        let parameter = |name: &str| parameters.iter().find(|parameter| parameter.name == name);
+        for row in [&wear::DEPENDENCES[..], &ecc_policy::DEPENDENCES].into_iter().flatten() {
+            assert!(row.parameters.iter().all(|name| parameter(name).is_some()), "{row:?}");
+            let Range::Words(words) = parameter(row.on).unwrap().range else { panic!("{row:?}") };
+            assert!(row.words.iter().all(|word| words.contains(word)), "{row:?}");
+        }
+        for name in parameters.iter().map(|parameter| parameter.name) {
+            let depends = name.starts_with("bet-") || name.starts_with("ecc-") || name == "wear-threshold";
+            assert_eq!(Dependence::of(name).is_some(), depends, "{name}");
+        }
     }
 }

@@ -928,12 +928,14 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
         if let (Some(paced), Some(_)) = (&self.paced, self.config.idle_ns) {
             result.extra.insert(report::IDLE_STEPS.to_owned(), paced.idle_steps.into());
         }
-        result.flows = self.paced.take().map(|paced| paced.flow_results()).unwrap_or_default();
+        let flows = self.paced.take();
+        let flows = flows.map(|paced| paced.flow_results(&self.config.flows, self.base_ns));
+        result.flows = flows.unwrap_or_default();
         if let Some(Drained { pages, ns }) = self.drained {
             result.extra.insert("write_buffer_drain_pages".to_owned(), pages.into());
             result.extra.insert("write_buffer_drain_seconds".to_owned(), (ns as f64 * 1e-9).into());
         }
-        if self.config.host == HostModel::Open && self.counts.requests > 0 {
+        if self.config.host == HostModel::Open && self.config.flows.is_empty() && self.counts.requests > 0 {
             let arrivals = (self.last_arrival_ns - self.base_ns) as f64 * 1e-9;
             result.set_backlog(arrivals, seconds - arrivals, self.counts.requests);
         }

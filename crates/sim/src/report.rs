@@ -53,6 +53,11 @@ const MOST_BACKLOG: f64 = 0.05;
 /// Fewer requests tell nothing about keeping up: a single erase at their end may take as long as all of them.
 const LEAST_REQUESTS: u64 = 100;
 
+/// Whether a device that is so far behind after arrivals of so many requests in so long does not keep up with them.
+fn is_behind(arrivals_seconds: f64, backlog_seconds: f64, requests: u64) -> bool {
+    requests >= LEAST_REQUESTS && backlog_seconds > MOST_BACKLOG * arrivals_seconds
+}
+
 /// Named values in alphabetical order: device keys, scheme parameters, scheme counters.
 pub type Fields = BTreeMap<String, Value>;
 
@@ -69,6 +74,10 @@ pub struct Report {
     pub device: Fields,
     /// What was run.
     pub workload: Workload,
+    /// How it was run, as far as neither device nor workload nor scheme say: what is needed to run it again
+    /// (docs/metrics.md); empty where nothing was run.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub run: Fields,
     /// What was assumed on the user's behalf, one sentence each (format, units, partial pages, addresses, fill).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub assumptions: Vec<String>,
@@ -378,6 +387,20 @@ pub struct FlowResult {
     /// Mean response time here, in that of the same stream with the device to itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slowdown: Option<f64>,
+    /// How long after its last arrival the last of its requests ended, in simulated seconds; absent in a closed loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backlog_seconds: Option<f64>,
+    /// That the device did not keep up with its arrivals; absent if it did.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub overloaded: bool,
+}
+
+impl FlowResult {
+    /// Enters how far behind its arrivals the device was at their end, in seconds.
+    pub fn set_backlog(&mut self, arrivals_seconds: f64, backlog_seconds: f64) {
+        self.backlog_seconds = Some(backlog_seconds);
+        self.overloaded = is_behind(arrivals_seconds, backlog_seconds, self.requests);
+    }
 }
 
 /// A run that repeated its workload until the device was worn.
@@ -488,6 +511,7 @@ impl Report {
             seed,
             device,
             workload,
+            run: Fields::new(),
             assumptions: Vec::new(),
             results: Vec::new(),
         }
@@ -569,7 +593,7 @@ impl SchemeResult {
     /// Enters how far behind the arrivals of an open loop the device was at their end, in seconds.
     pub fn set_backlog(&mut self, arrivals_seconds: f64, backlog_seconds: f64, requests: u64) {
         self.extra.insert(BACKLOG.to_owned(), backlog_seconds.into());
-        if requests >= LEAST_REQUESTS && backlog_seconds > MOST_BACKLOG * arrivals_seconds {
+        if is_behind(arrivals_seconds, backlog_seconds, requests) {
             self.extra.insert(OVERLOADED.to_owned(), true.into());
         }
     }
@@ -758,6 +782,7 @@ mod tests {
     fn report(results: Vec<SchemeResult>) -> Report {
         let workload = Workload { name: "w".into(), sha256: Some("00".into()), ..Workload::default() };
         let mut report = Report::new(1, Fields::from([("name".into(), json!("agrawal08"))]), workload);
+        report.run.insert("fill".into(), json!("none"));
         report.assumptions.push("seed 1".into());
         report.results = results;
         report
@@ -776,7 +801,7 @@ mod tests {
     #[test]
     fn keys_are_those_of_the_contract() {
         let json = serde_json::to_value(report(vec![full()])).unwrap();
-        assert_eq!(keys(&json), sorted("schema ftlab seed device workload assumptions results"));
+        assert_eq!(keys(&json), sorted("schema ftlab seed device workload run assumptions results"));
         assert_eq!(keys(&json["workload"]), sorted("name requests reads writes read_pages write_pages sha256"));
         let result = &json["results"][0];
         assert_eq!(

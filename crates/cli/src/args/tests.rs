@@ -142,8 +142,8 @@ fn what_to_check() {
     assert_eq!(command("check --cuts all --seeds 3 --threads 2"), Command::Check(expected));
     let expected = CheckArgs { buffer: Some("fab".into()), ..defaults.clone() };
     assert_eq!(command("check --buffer fab"), Command::Check(expected));
-    let set = vec![("ecc".to_owned(), "agcr".to_owned()), ("ecc-n".to_owned(), "2".to_owned())];
-    assert_eq!(command("check --set ecc=agcr --set ecc-n=2"), Command::Check(CheckArgs { set, ..defaults }));
+    let set = vec![("ecc".to_owned(), "differentiated".to_owned()), ("ecc-n".to_owned(), "2".to_owned())];
+    assert_eq!(command("check --set ecc=differentiated --set ecc-n=2"), Command::Check(CheckArgs { set, ..defaults }));
 }
 
 #[test]

@@ -136,12 +136,7 @@ pub fn plan(args: &CompareArgs, known: &Known) -> Result<Plan, CliError> {
     }
     let settings = settings(args, &schemes, known)?;
     let buffers = buffers(&args.buffer);
-    let mut schedulers: Vec<Scheduler> = Vec::new();
-    for &scheduler in &args.scheduler {
-        if !schedulers.contains(&scheduler) {
-            schedulers.push(scheduler);
-        }
-    }
+    let schedulers = unique(args.scheduler.iter().copied());
     let mut combinations = Vec::new();
     for scheme in &schemes {
         let caches = crossed(&args.cache, scheme.takes(CACHE));
@@ -215,14 +210,9 @@ fn workload(args: &CompareArgs, known: &Known) -> Result<Workload, CliError> {
 fn flows(args: &CompareArgs, known: &Known) -> Result<Workload, CliError> {
     let mut flows = Vec::new();
     for text in &args.flow {
-        // A file's name may have an @ of its own.
-        let own = text.rsplit_once('@').and_then(|(spec, host)| Some((spec, host.parse::<Host>().ok()?)));
-        let (spec, host) = own.map_or((text.as_str(), None), |(spec, host)| (spec, Some(host)));
+        let (spec, host) = flow_host(text).map_err(|error| error.within("--flow"))?;
         let flow = trace_or_generated(args, Path::new(spec), known).map_err(|error| error.within("--flow"))?;
         flows.push((flow, host));
-    }
-    if flows.len() == 1 {
-        return Err(CliError::new("one flow is no several; give another, or --workload").within("--flow"));
     }
     if flows.iter().all(|(flow, _)| matches!(flow, Workload::Generated(_))) {
         no_trace(args)?;
@@ -238,6 +228,22 @@ fn flows(args: &CompareArgs, known: &Known) -> Result<Workload, CliError> {
         }
     }
     Ok(Workload::Flows(flows))
+}
+
+/// A flow's workload and its host, if it has one of its own.
+fn flow_host(text: &str) -> Result<(&str, Option<Host>), CliError> {
+    let Some((spec, host)) = text.rsplit_once('@') else { return Ok((text, None)) };
+    match host.parse::<Host>() {
+        Ok(host) => Ok((spec, Some(host))),
+        // A file's name may have an @ of its own.
+        Err(_) if Path::new(fitted_file(text).unwrap_or(text)).exists() => Ok((text, None)),
+        Err(what) => Err(CliError::new(format_args!("after @ stands no host: {what}")).within(text)),
+    }
+}
+
+/// The trace file in `twin-of:FILE,prefix=10k`.
+fn fitted_file(spec: &str) -> Option<&str> {
+    spec.strip_prefix(TWIN_OF)?.strip_prefix(':')?.split(',').next()
 }
 
 /// What lies in a file of this name is read; otherwise it is a specification.
@@ -289,29 +295,27 @@ fn schemes<'a>(names: &[String], known: &'a Known) -> Result<Vec<&'a KnownScheme
             schemes.push(found);
         }
     }
-    // A scheme named twice runs once, at its first place.
-    let mut unique: Vec<&KnownScheme> = Vec::new();
-    for scheme in schemes {
-        if !unique.contains(&scheme) {
-            unique.push(scheme);
+    Ok(unique(schemes))
+}
+
+/// What is named twice in a list runs once, at its first place.
+fn unique<T: PartialEq>(list: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut unique = Vec::new();
+    for item in list {
+        if !unique.contains(&item) {
+            unique.push(item);
         }
     }
-    Ok(unique)
+    unique
 }
 
 /// The write buffers, each once; no buffer at all if none is given.
 fn buffers(asked: &[Buffer]) -> Vec<Option<(String, u64)>> {
-    let mut unique = Vec::new();
-    for buffer in asked {
-        let buffer = match buffer {
-            Buffer::None => None,
-            Buffer::Of { policy, bytes } => Some((policy.clone(), *bytes)),
-        };
-        if !unique.contains(&buffer) {
-            unique.push(buffer);
-        }
-    }
-    if unique.is_empty() { vec![None] } else { unique }
+    let of = |buffer: &Buffer| match buffer {
+        Buffer::None => None,
+        Buffer::Of { policy, bytes } => Some((policy.clone(), *bytes)),
+    };
+    if asked.is_empty() { vec![None] } else { unique(asked.iter().map(of)) }
 }
 
 /// A parameter of a write buffer that is meant by a name, `window` or `buffer-window`.
@@ -378,8 +382,8 @@ fn settings<'a>(
 }
 
 /// Each of the values, or once none.
-fn crossed<T>(values: &[T], applies: bool) -> Vec<Option<&T>> {
-    if applies && !values.is_empty() { values.iter().map(Some).collect() } else { vec![None] }
+fn crossed<T: PartialEq>(values: &[T], applies: bool) -> Vec<Option<&T>> {
+    if applies && !values.is_empty() { unique(values.iter().map(Some)) } else { vec![None] }
 }
 
 /// `requests.csv.zst` of the run `dftl` with 64 KiB and greedy: `requests-dftl-64KiB-greedy.csv.zst`.
@@ -522,7 +526,10 @@ mod tests {
             ]
         );
         assert_eq!(runs("--schemes all"), ["page - -", "dftl - -", "dftl-e - -"]);
+        // What is named twice runs once.
         assert_eq!(runs("--schemes dftl,page,dftl"), ["dftl - -", "page - -"]);
+        let twice = "--schemes page,dftl --cache 1KiB,1024 --gc fifo,greedy,fifo";
+        assert_eq!(runs(twice), ["page - fifo", "page - greedy", "dftl 1024 fifo", "dftl 1024 greedy"]);
     }
 
     #[test]
@@ -579,8 +586,13 @@ mod tests {
             ])
         );
         for (line, expected) in [
-            ("--flow zipf", "one flow is no several"),
+            ("--flow nosuch", "--flow: cannot read nosuch"),
             ("--flow zipf --flow nosuch", "--flow: cannot read nosuch"),
+            ("--flow zipf --limit 5", "--limit is of a single workload"),
+            ("--flow uniform@foo", "--flow: uniform@foo: after @ stands no host: write open, or closed:QD"),
+            ("--flow zipf:requests=1k@", "after @ stands no host: write open, or closed:QD"),
+            ("--flow uniform@closed:0", "after @ stands no host: the queue depth is a number from 1 to 65536"),
+            ("--flow twin-of:no@where.spc,prefix=3", "after @ stands no host: write open, or closed:QD"),
             ("--flow zipf --flow uniform --until mean-erases=2", "--until is of a single workload"),
             ("--flow zipf --flow uniform --format spc", "no trace is given"),
         ] {

@@ -4,15 +4,17 @@
 //! fitted to it, and every combination runs over the same requests, as many side by side as there are cores. Whatever
 //! was decided on the user's behalf is said in the report.
 
+mod assumed;
+
 use super::Ended;
 use super::compare::{CACHE, Combination, Known, Plan, Workload, deliver, plan};
 use crate::args::{self, CompareArgs, Fill, Host, OutOfRange, Partial, Scheduler};
 use crate::error::CliError;
 use crate::feed::{BEHIND, Drain, Limited, Received, Recorder, Shared, broadcast};
 use crate::per_request::PerRequest;
-use crate::progress::{self, Progress};
+use crate::progress::{self, Progress, note};
 use crate::units;
-use crate::workload::{GENERATED_BYTES, Opened, Origin, Space};
+use crate::workload::{GENERATED_BYTES, Opened, Origin, Space, share_bytes};
 use clap::ValueEnum;
 use flash::device::{CellKind, Device, MultiPlane, Overrides, PageTimes, Server, Suspend};
 use flash::{Bus, Scheduling};
@@ -75,6 +77,7 @@ pub fn compare(args: &CompareArgs, stop: &AtomicBool, stdout: &mut dyn Write) ->
 /// The first thing that is wrong.
 pub fn run(args: &CompareArgs, stop: &AtomicBool, limits: &Limits) -> Result<Option<Report>, CliError> {
     let plan = plan(args, &Known::tables())?;
+    plan.combinations.iter().try_for_each(check_of_use)?;
     Ok(run_planned(args, plan, "running", stop, limits)?.map(|ran| ran.report))
 }
 
@@ -101,8 +104,12 @@ pub(super) fn run_planned(
     let spec = device_spec(args.device.as_deref())?;
     // A value out of its range is found before a long trace is read.
     let least_bytes = least_bytes(&spec.build(Some(GENERATED_BYTES)).map_err(CliError::new)?);
-    let origin = origin(args, &plan.workload)?;
+    let origin = origin(args, &plan.workload, spec.capacity().unwrap_or(GENERATED_BYTES))?;
     let rows = plan.combinations.iter().map(|combination| settled(combination, args.seed)).collect::<Result<_, _>>()?;
+    // Told last, for there may be something wrong with the flow that is there.
+    if matches!(&plan.workload, Workload::Flows(flows) if flows.len() == 1) {
+        return Err(CliError::new("one flow is no several; give another, or --workload").within("--flow"));
+    }
     let combinations = plan.combinations.len();
     let mut experiment = Experiment {
         args,
@@ -124,15 +131,23 @@ pub(super) fn run_planned(
     Ok(report?.map(|report| Ran { report, requests }))
 }
 
-/// Where the requests of a workload come from.
-fn origin(args: &CompareArgs, workload: &Workload) -> Result<Origin, CliError> {
+/// Where the requests of a workload come from that has so many bytes of the device.
+fn origin(args: &CompareArgs, workload: &Workload, capacity_bytes: u64) -> Result<Origin, CliError> {
     Ok(match workload {
         Workload::Trace(path) => {
             Origin::Trace { path: path.clone(), format: args.format.clone(), on_error: args.on_error }
         }
-        Workload::Generated(spec) => Origin::generated(spec)?,
+        Workload::Generated(spec) => Origin::generated(spec, capacity_bytes)?,
         Workload::Flows(flows) => {
-            Origin::Flows(flows.iter().map(|(flow, _)| origin(args, flow)).collect::<Result<_, _>>()?)
+            let each_bytes = share_bytes(capacity_bytes, flows.len());
+            let of = |(flow, _): &(Workload, _)| {
+                origin(args, flow, each_bytes).map_err(|error| {
+                    let share = format!("each of {} has {} of the device", flows.len(), units::bytes(each_bytes));
+                    let is_of_size = error.message().contains("capacity");
+                    error.within(if is_of_size { format!("--flow, {share}") } else { "--flow".to_owned() })
+                })
+            };
+            Origin::Flows(flows.iter().map(of).collect::<Result<_, _>>()?)
         }
     })
 }
@@ -179,7 +194,22 @@ fn check_schedulers(plan: &Plan, overrides: &Overrides, device: &Device) -> Resu
             return Err(CliError::new(what).within("--device"));
         }
     }
+    if overrides.multi_plane.is_some_and(|rule| rule != MultiPlane::Off) && device.geometry.planes == 1 {
+        let what =
+            format!("multi_plane has no effect here: dies of {} have one plane; give them planes=2", device.name);
+        return Err(CliError::new(what).within("--device"));
+    }
     Ok(())
+}
+
+/// Whether every parameter that is set has an effect beside the others.
+fn check_of_use(combination: &Combination) -> Result<(), CliError> {
+    let Settled { row, settings, .. } = settled(combination, 1)?;
+    let set = combination.settings.keys().map(String::as_str);
+    match ftl::without_effect(&settings, set) {
+        Some(what) => Err(CliError::new(what).within(format_args!("--set {}", row.name))),
+        None => Ok(()),
+    }
 }
 
 /// The device that the user named.
@@ -329,14 +359,21 @@ impl Experiment<'_> {
         check_schedulers(&self.plan, &self.spec.overrides, &fitted.device)?;
         let host = model(args.host, read.profile.timed);
         self.flows = self.flows(&read)?;
+        if self.flows.is_empty() {
+            check_times(&self.origin, args.host, read.profile.timed).map_err(|error| error.within("--host"))?;
+        }
         self.try_on(&fitted)?;
         let mut report = Report::new(args.seed, device_fields(&fitted.device), report::Workload::default());
+        report.run = self.run_fields(host);
         report.assumptions = self.assumptions(&read, &fitted, host);
         let sha256 = read.profile.sha256.clone();
         // Every flow is served once with the others and once alone.
         let each = self.requests(&read.profile) * if self.flows.is_empty() { 1 } else { 2 };
         let total = each * self.rows.len() as u64 * u64::from(args.repeat);
         self.progress.finish();
+        if let Some(long) = self.wearing(&fitted.device) {
+            note(&long);
+        }
         // How often the workload will be repeated nobody knows.
         self.progress = Progress::new(Some(total).filter(|_| args.until.is_none()), self.label);
         let threads = args.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
@@ -393,8 +430,11 @@ impl Experiment<'_> {
             return Err(CliError::new(what).within("--flow"));
         }
         let of = |((_, own), origin): (&(Workload, Option<Host>), &Origin)| {
-            let timed = origin.open(self.args.seed, GENERATED_BYTES)?.source.timed();
-            Ok((origin.name(), model(own.or(self.args.host), timed)))
+            let each_bytes = share_bytes(self.spec.capacity().unwrap_or(GENERATED_BYTES), flows.len());
+            let timed = origin.open(self.args.seed, each_bytes)?.source.timed();
+            let host = own.or(self.args.host);
+            check_times(origin, host, timed).map_err(|error| error.within("--flow"))?;
+            Ok((origin.name(), model(host, timed)))
         };
         flows.iter().zip(origins).map(of).collect()
     }
@@ -730,110 +770,6 @@ impl Experiment<'_> {
         }
         Ok((outcome, watch.kept.unwrap_or_default()))
     }
-
-    /// What was decided on the user's behalf, a sentence each.
-    fn assumptions(&self, read: &Read, fitted: &Fitted, host: HostModel) -> Vec<String> {
-        let (args, profile) = (self.args, &read.profile);
-        let mut all: Vec<String> = self.spec.ageing.sentence(&fitted.device).into_iter().collect();
-        if let Some(announcement) = &read.announcement {
-            let how = if args.format.is_some() { "read as told" } else { "recognised by content" };
-            all.push(format!("Trace format {announcement} ({how})."));
-        }
-        if let Some((line, why)) = &profile.first_skipped {
-            all.push(match profile.skipped {
-                1 => format!("1 malformed record was skipped; it is record {line}: {why}."),
-                many => {
-                    let many = units::whole(many);
-                    format!("{many} malformed records were skipped; the first is record {line}: {why}.")
-                }
-            });
-        }
-        if profile.out_of_order > 0 {
-            let furthest = units::time_us(profile.worst_disorder_ns as f64 / 1e3);
-            let (arrivals, were) = if profile.out_of_order == 1 { ("arrival", "was") } else { ("arrivals", "were") };
-            let count = units::whole(profile.out_of_order);
-            all.push(format!(
-                "{count} {arrivals} out of order, by up to {furthest}, {were} moved to their predecessor's."
-            ));
-        }
-        if profile.volumes.len() > 1 {
-            all.push(match &args.volumes {
-                crate::args::Volumes::Concat => {
-                    format!("{} volumes were laid one behind the other.", units::whole(profile.volumes.len() as u64))
-                }
-                crate::args::Volumes::Select(volume) => {
-                    format!("Of {} volumes only {volume} was run.", units::whole(profile.volumes.len() as u64))
-                }
-            });
-        }
-        all.push(fitted.sentence.clone());
-        all.push(match (self.plan.partial, args.partial) {
-            (Partial::Rmw, _) => "Writes of parts of a page read the rest of it first (--partial rmw).".to_owned(),
-            (Partial::Ignore, Some(_)) => "Writes of parts of a page cost a whole one (--partial ignore).".to_owned(),
-            (Partial::Ignore, None) => {
-                "Writes of parts of a page cost a whole one, as in the twins' papers (--partial ignore).".to_owned()
-            }
-        });
-        all.push(match args.fill {
-            Fill::None => "The device was blank at the start (--fill none).".to_owned(),
-            Fill::Sequential => "Every page was written once in order before measuring (--fill sequential).".to_owned(),
-            Fill::Random => "Every page was written once at random before measuring (--fill random).".to_owned(),
-            Fill::Steady => {
-                "The device was overwritten at random until write amplification was steady (--fill steady).".to_owned()
-            }
-        });
-        for (name, own) in &self.flows {
-            all.push(match own {
-                HostModel::Open => format!("Requests of the flow {name} arrive at its own times."),
-                HostModel::Closed(depth) => format!("{depth} requests of the flow {name} are always under way."),
-            });
-        }
-        if !self.flows.is_empty() {
-            all.push(
-                "A flow's slowdown is its mean response in that of the same flow with the device to itself.".to_owned(),
-            );
-        }
-        all.extend(
-            Some(match host {
-                HostModel::Open if args.time_scale != 1.0 => {
-                    format!("Requests arrive at the workload's times, multiplied by {} (--host open).", args.time_scale)
-                }
-                HostModel::Open => "Requests arrive at the workload's times (--host open).".to_owned(),
-                HostModel::Closed(depth) => format!("{depth} requests are always under way (--host closed:{depth})."),
-            })
-            .filter(|_| self.flows.is_empty()),
-        );
-        let last = args.seed.wrapping_add(u64::from(args.repeat) - 1);
-        all.push(match args.repeat {
-            1 => format!("Everything random follows seed {}.", args.seed),
-            _ => format!("Everything random follows seeds {} to {last}, one per repetition.", args.seed),
-        });
-        all
-    }
-
-    /// How large the mapping caches are that nobody sized.
-    fn caches(&self, report: &Report) -> Option<String> {
-        let mut sizes: Vec<String> = self
-            .rows
-            .iter()
-            .zip(&report.results)
-            .filter(|(row, _)| row.settings.get(CACHE) == Some(Value::Count(0)))
-            .filter_map(|(row, result)| {
-                let own = |name| result.sram.get(name).copied();
-                let bytes = own("mapping cache")? + own("translation directory").unwrap_or(0);
-                Some(format!("{} {}", row.row.name, units::bytes(bytes)))
-            })
-            .collect();
-        // Runs that differ in something else have the same.
-        sizes.dedup();
-        (!sizes.is_empty()).then(|| {
-            format!(
-                "Mapping cache and directory hold what a block map of the device would take, or the least that works: \
-                 {} (--cache sets them).",
-                sizes.join(", ")
-            )
-        })
-    }
 }
 
 /// What the threads of a round share.
@@ -910,6 +846,23 @@ fn model(asked: Option<Host>, timed: bool) -> HostModel {
         None if timed => HostModel::Open,
         None => HostModel::Closed(DEPTH),
     }
+}
+
+/// Whether requests can arrive as asked: at the times of the workload only if it has some.
+fn check_times(origin: &Origin, asked: Option<Host>, timed: bool) -> Result<(), CliError> {
+    if timed || asked != Some(Host::Open) {
+        return Ok(());
+    }
+    let (name, closed) = (origin.name(), "or have a closed loop, closed:32");
+    let open = format!("in an open loop all of {name} would arrive at once, for it has no times");
+    Err(CliError::new(match origin.space() {
+        Space::Requests => format!("{open}; {closed}"),
+        _ => {
+            let separator = if name.contains(':') { ',' } else { ':' };
+            let rate = if name.contains("rate=") { "" } else { ",rate=1000" };
+            format!("{open}; give it some, as in {name}{separator}arrival=poisson{rate}, {closed}")
+        }
+    }))
 }
 
 /// How commands queued, in a word of the command line.

@@ -211,7 +211,7 @@ fn converted(args: &TraceConvertArgs) -> Result<String, CliError> {
 
 fn generated(args: &TraceGenerateArgs) -> Result<String, CliError> {
     known_format(Some(&args.to), format::TraceFormat::writable).map_err(|error| error.within("--to"))?;
-    let origin = Origin::generated(&args.workload)?;
+    let origin = Origin::generated(&args.workload, GENERATED_BYTES)?;
     output::probe(&args.output)?;
     let mut source = origin.open(args.seed, GENERATED_BYTES)?.source;
     let converted = write(source.as_mut(), &origin.place(), &args.to, format::OnError::Stop, &args.output)?;

@@ -43,6 +43,7 @@ const ORDER: &[&str] = &[
     "ftlab",
     "seed",
     "workload",
+    "run",
     "device",
     "assumptions",
     "schema",

@@ -521,8 +521,8 @@ fn provenance(report: &Report) -> String {
         let text = escape(&super::plain(value));
         let _ = writeln!(html, "<tr><th scope=\"row\">{}</th><td class=\"text wide\">{text}</td></tr>", escape(name));
     };
-    for (key, value) in &report.device {
-        row(&format!("device.{key}"), value);
+    for (group, fields) in [("device", &report.device), ("run", &report.run)] {
+        fields.iter().for_each(|(key, value)| row(&format!("{group}.{key}"), value));
     }
     for (label, result) in labels(report).iter().zip(&report.results) {
         let params: Vec<String> =

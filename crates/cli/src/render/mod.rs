@@ -16,7 +16,7 @@ mod wear;
 
 use crate::units;
 use serde_json::Value;
-use sim::report::{BACKLOG, Report, SchemeResult, Workload};
+use sim::report::{BACKLOG, END_OF_LIFE, FlowResult, Report, SchemeResult, Workload};
 
 /// The parameters of a write buffer: its policy, and its size. Those of the policy begin with the first, too.
 const BUFFER: &str = "buffer";
@@ -126,12 +126,42 @@ pub fn meaning(report: &Report) -> [String; 2] {
     let complete: Vec<(&str, &SchemeResult)> =
         labels.iter().map(String::as_str).zip(&report.results).filter(|(_, result)| result.is_complete()).collect();
     if complete.is_empty() {
+        let worn: Vec<(&str, u64)> = labels
+            .iter()
+            .zip(&report.results)
+            .filter(|(_, result)| result.ended == END_OF_LIFE)
+            .filter_map(|(label, result)| Some((label.as_str(), result.until.as_ref()?.host_bytes_written)))
+            .collect();
+        if !worn.is_empty() {
+            return endured(worn);
+        }
         return [
             "No run served its whole workload, so there are no response times to compare.".to_owned(),
             "The other numbers cover what was served until then.".to_owned(),
         ];
     }
-    [overload(&complete).unwrap_or_else(|| speed(&complete)), wear(&complete, &report.workload)]
+    let late = || overload(&complete).or_else(|| late_flow(&complete));
+    [late().unwrap_or_else(|| speed(&complete)), wear(&complete, &report.workload)]
+}
+
+/// What to say of runs that went on until worn blocks left no room, after so many bytes of host writes.
+fn endured(mut worn: Vec<(&str, u64)>) -> [String; 2] {
+    worn.sort_by_key(|&(_, bytes)| std::cmp::Reverse(bytes));
+    let ((most, longest), (least, shortest)) = (worn[0], worn[worn.len() - 1]);
+    let first = format!("Under {most} the device lasts for {} of host writes", units::bytes(longest));
+    match sim::report::ratio(longest as f64, shortest as f64).filter(|_| worn.len() > 1) {
+        None => [
+            format!("{first}, until worn blocks leave no room."),
+            "The other numbers, response times among them, cover its whole life.".to_owned(),
+        ],
+        Some(factor) => [
+            format!(
+                "{first}, {} times as many as under {least}, until worn blocks leave no room.",
+                units::number(factor)
+            ),
+            "The other numbers, response times among them, cover lives of different lengths.".to_owned(),
+        ],
+    }
 }
 
 /// What to say of speed if a device did not keep up with an open loop.
@@ -166,6 +196,20 @@ fn overload(complete: &[(&str, &SchemeResult)]) -> Option<String> {
             )
         }
     })
+}
+
+/// What to say if a device did not keep up with one of several streams.
+fn late_flow(complete: &[(&str, &SchemeResult)]) -> Option<String> {
+    let flows = complete.iter().flat_map(|(label, result)| result.flows.iter().map(move |flow| (label, flow)));
+    let behind = |flow: &FlowResult| flow.backlog_seconds.unwrap_or(0.0);
+    let late = flows.filter(|(_, flow)| flow.overloaded);
+    let (label, worst) = late.max_by(|a, b| behind(a.1).total_cmp(&behind(b.1)))?;
+    Some(format!(
+        "{label} does not keep up with the flow {} and is {} behind when its last request arrives: its responses and \
+         its slowdown measure how long it is; a closed loop (@closed:32) or arrivals further apart can be compared.",
+        worst.name,
+        units::time_us(behind(worst) * 1e6)
+    ))
 }
 
 fn mean(result: &SchemeResult) -> f64 {
@@ -337,6 +381,43 @@ mod tests {
         let mut report = report(vec![result("page", 500.0, 1.0, 0.0)]);
         report.results[0].waf = None;
         assert!(meaning(&report)[1].starts_with("Nothing was written"));
+    }
+
+    #[test]
+    fn a_flow_that_falls_behind_is_said_to() {
+        let mut report = three();
+        let mut flow = FlowResult { name: "web.spc".into(), requests: 1000, ..FlowResult::default() };
+        flow.set_backlog(100.0, 4.0);
+        report.results[1].flows = vec![flow.clone()];
+        assert!(meaning(&report)[0].starts_with("page responds fastest"));
+        flow.set_backlog(100.0, 30.0);
+        report.results[1].flows = vec![flow];
+        let [speed, _] = meaning(&report);
+        assert!(
+            speed.starts_with("dftl does not keep up with the flow web.spc and is 30.0 s behind when its last request"),
+            "{speed}"
+        );
+    }
+
+    #[test]
+    fn lives_are_compared_by_what_they_took() {
+        let worn = |scheme: &str, host_bytes_written: u64| SchemeResult {
+            ended: END_OF_LIFE.to_owned(),
+            until: Some(sim::report::Until { host_bytes_written, ..Default::default() }),
+            ..result(scheme, 500.0, 2.0, 0.0)
+        };
+        let [life, rest] = meaning(&report(vec![worn("dftl", 4 << 30), worn("page", 6 << 30)]));
+        assert_eq!(
+            life,
+            "Under page the device lasts for 6 GiB of host writes, 1.50 times as many as under dftl, until worn blocks \
+             leave no room."
+        );
+        assert_eq!(rest, "The other numbers, response times among them, cover lives of different lengths.");
+        // What was interrupted lived for a time that nobody knows.
+        let halved = SchemeResult { ended: "interrupted".into(), ..worn("dftl", 1 << 30) };
+        let [life, rest] = meaning(&report(vec![halved, worn("page", 6 << 30)]));
+        assert_eq!(life, "Under page the device lasts for 6 GiB of host writes, until worn blocks leave no room.");
+        assert_eq!(rest, "The other numbers, response times among them, cover its whole life.");
     }
 
     #[test]

@@ -89,7 +89,35 @@ fn names_and_values() {
                 "compare t.spc --device agrawal08:multi_plane=some",
                 &["multi_plane", "give off or aligned or independent"],
             ),
+            (
+                "compare t.spc --device agrawal08:planes=1,multi_plane=aligned --scheduler in-order",
+                &["--device: multi_plane has no effect here: dies of agrawal08 have one plane; give them planes=2"],
+            ),
+            (
+                "compare t.spc --set page.wear-threshold=3",
+                &["--set page: wear-threshold has no effect with wear-levelling=off", "to swap or static"],
+            ),
+            ("compare t.spc --set page.ecc=agcr --set page.ecc-m=2", &["ecc-m has no effect with ecc=agcr"]),
             ("compare --flow zipf", &["--flow: one flow is no several"]),
+            ("compare --flow zipf:thta=1", &["--flow: zipf:thta=1", "did you mean `theta`?"]),
+            ("compare --flow zipf --set dftl.gc-low=x", &["gc-low = x"]),
+            ("compare --flow zipf@open", &["--flow: one flow is no several"]),
+            ("compare --flow zipf --flow t.spc@foo", &["t.spc@foo: after @ stands no host: write open, or closed:QD"]),
+            (
+                "compare --flow zipf --flow uniform:requests=9@open",
+                &[
+                    "--flow: in an open loop all of uniform:requests=9 would arrive at once",
+                    "arrival=poisson,rate=1000",
+                ],
+            ),
+            (
+                "compare --host open --workload uniform:rate=9",
+                &["--host: in an open loop all of uniform:rate=9", "as in uniform:rate=9,arrival=poisson, or"],
+            ),
+            (
+                "compare --flow uniform:span=10GiB --flow zipf --device agrawal08:capacity=1GiB",
+                &["--flow, each of 2 has 512 MiB of the device: uniform:span=10GiB", "allowed: 1 to 536870912"],
+            ),
             ("compare --flow zipf --flow t.spc --limit 5", &["--flow: --limit is of a single workload"]),
             ("compare t.spc --idle-gc soon", &["--idle-gc"]),
             ("compare --workload zipff", &["there is no generator `zipff`", "did you mean `zipf`?"]),

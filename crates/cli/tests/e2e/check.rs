@@ -43,6 +43,8 @@ fn what_cannot_be_checked_is_refused() {
         ("--scheme page --replay 7:1/storm", "must be SEED:OPERATION"),
         ("--scheme all --replay 7:1", "add --scheme NAME"),
         ("--cuts some", "--cuts"),
+        ("--scheme page --set wear-levelling=off --set wear-threshold=3", "wear-threshold has no effect with"),
+        ("--scheme page --set ecc=agcr --set ecc-n=2", "ecc-n has no effect with ecc=agcr"),
         ("--buffer bprlu", "--buffer: unknown write buffer \"bprlu\"; did you mean \"bplru\"?"),
     ] {
         let message = directory.ftlab(&format!("check {line}")).refused();

@@ -159,6 +159,98 @@ fn idle_devices_collect_ahead_of_need() {
     }
 }
 
+/// What broke: nothing in a report said that `--idle-gc`, `--until`, `--warmup` or a single scheduler had been asked for.
+#[test]
+fn a_report_says_what_it_takes_to_repeat_it() {
+    let directory = Directory::new();
+    let device = "--device agrawal08:capacity=64MiB,suspend_program_us=20,suspend_erase_us=50";
+    let timed = "--workload uniform:reads=50%,requests=2k,arrival=poisson,rate=500";
+    for (flags, sentences, run) in [
+        (
+            format!("{timed} {device} --warmup 500 --limit 900 --time-scale 2 --idle-gc 1500us --scheduler suspend"),
+            &[
+                "assumed: 500 requests were served before measuring began (--warmup 500).",
+                "at the workload's times, multiplied by 2 (--time-scale 2) (--host open).",
+                "nothing has been under way for 1500us (--idle-gc 1500us).",
+                "assumed: Flash commands queue, reads that the host waits for first, also before",
+                "(--scheduler suspend).",
+            ][..],
+            r#"{"fill":"sequential","host":"open","idle_gc_us":1500.0,"limit":900,"partial":"rmw","time_scale":2.0,
+                "warmup":500}"#,
+        ),
+        (
+            "--workload uniform:requests=9k --device agrawal08:capacity=64MiB --until mean-erases=0.5 --idle-gc 3ms \
+             --fill random --partial ignore"
+                .to_owned(),
+            &[
+                "until blocks had been erased 0.5 times on average (--until mean-erases=0.5).",
+                "nothing has been under way for 3ms (--idle-gc 3ms).",
+            ],
+            r#"{"fill":"random","host":"closed:32","idle_gc_us":3000.0,"partial":"ignore","until":"mean-erases=0.5"}"#,
+        ),
+        (
+            format!("--flow zipf:requests=1k@closed:4 --flow {} {device} --time-scale 3", &timed[11..]),
+            &["rate=500 arrive at its own times, multiplied by 3 (--time-scale 3)."],
+            r#"{"fill":"sequential","partial":"rmw","time_scale":3.0}"#,
+        ),
+    ] {
+        let ran = directory.ftlab(&format!("compare --schemes page {flags} --json a.json")).succeeded();
+        let text = ran.stdout.replace("\n  ", " ");
+        for sentence in sentences {
+            assert!(text.contains(sentence), "{sentence}: {text}");
+        }
+        let expected: Value = serde_json::from_str(run).unwrap();
+        assert_eq!(json(directory.path().join("a.json"))["run"], expected, "{flags}");
+    }
+    // Of several schedulers each run says its own.
+    let flags = format!("{timed} {device} --schemes page --scheduler in-order,suspend");
+    let text = directory.ftlab(&format!("compare {flags}")).succeeded().stdout;
+    assert!(text.contains("page suspend") && !text.contains("commands queue"), "{text}");
+}
+
+#[test]
+fn a_policy_about_modes_that_make_no_difference_is_told() {
+    let directory = Directory::new();
+    let told = |device: &str| {
+        let line = format!(
+            "compare --schemes page --set page.ecc=differentiated --workload uniform:requests=1k --device {device}"
+        );
+        directory.ftlab(&line).succeeded().stdout.contains("in every mode, so no policy about them (ecc, of page)")
+    };
+    assert!(told("agrawal08:capacity=64MiB"));
+    assert!(!told("ecc-paper:capacity=64MiB"));
+}
+
+#[test]
+fn flows_that_outrun_the_device_are_told_from_others() {
+    let directory = Directory::new();
+    let run = |rate: u32| {
+        let line = format!(
+            "compare --schemes page --device agrawal08:capacity=64MiB,channels=1,chips=1 --flow zipf:reads=1,\
+             requests=2k@closed:2 --flow uniform:reads=0,requests=4k,arrival=poisson,rate={rate} --json f.json"
+        );
+        let text = directory.ftlab(&line).succeeded().stdout.replace('\n', " ");
+        let flows = json(directory.path().join("f.json"))["results"][0]["flows"].clone();
+        (text.contains("page does not keep up with the flow uniform:reads=0"), flows)
+    };
+    let (told, flows) = run(20_000);
+    assert!(told && flows[1]["overloaded"] == true && flows[1]["backlog_seconds"].as_f64() > Some(0.1), "{flows}");
+    assert!(flows[0]["backlog_seconds"].is_null(), "{flows}");
+    let (told, flows) = run(100);
+    assert!(!told && flows[1]["overloaded"].is_null() && flows[1]["backlog_seconds"].as_f64() < Some(0.1), "{flows}");
+}
+
+#[test]
+fn a_long_life_is_announced() {
+    let directory = Directory::new();
+    let ran = directory.interrupted(
+        "compare --schemes page --workload uniform:requests=1k --device agrawal08:capacity=64MiB,endurance=1M \
+         --until end-of-life",
+    );
+    let expected = "blocks are erased up to 1,000,000 times each: up to 1.9e10 page programs of every run";
+    assert!(ran.stderr.starts_with("note: ") && ran.stderr.contains(expected), "{}", ran.stderr);
+}
+
 #[test]
 fn streamed_and_in_memory_runs_are_equal() {
     let directory = Directory::new();
@@ -334,6 +426,9 @@ fn a_workload_is_repeated_until_blocks_are_worn() {
         assert!(ran.stdout.contains("erases of each block:") && ran.stdout.contains("iterations"), "{}", ran.stdout);
         let page = fs::read_to_string(directory.path().join("a.html")).unwrap();
         assert!(page.contains("How blocks were worn"));
+        let lives = ran.stdout.replace('\n', " ").contains(" times as many as under ");
+        assert_eq!(lives, flags.contains("end-of-life"), "{}", ran.stdout);
+        assert!(!ran.stdout.contains("No run served its whole workload"), "{}", ran.stdout);
         json(directory.path().join("a.json"))["results"].as_array().unwrap().clone()
     };
     let off = result("--until mean-erases=6");

@@ -27,7 +27,7 @@ pub use agcr::HISTORY;
 pub use differentiated::{MARGIN, REWRITE, WRITE_ONLY};
 pub use separator::{Access, BITS, DECAY, HASHES, NEXT_PAIR, PAIRS, Separator, Shape, WEIGHT};
 
-use crate::{Loader, Parameter, Range, Saver, Settings, Value};
+use crate::{Dependence, Loader, Parameter, Range, Saver, Settings, Value};
 use alloc::boxed::Box;
 use core::fmt::Debug;
 use flash::{Lpn, Mode};
@@ -56,6 +56,27 @@ pub const FILL: Parameter = Parameter {
 /// Every parameter of every policy, for the rows of schemes that take one.
 pub const PARAMETERS: [Parameter; 12] =
     [POLICY, FILL, MARGIN, REWRITE, WRITE_ONLY, PAIRS, HASHES, BITS, WEIGHT, DECAY, NEXT_PAIR, HISTORY];
+
+/// What is read under which policy.
+pub const DEPENDENCES: [Dependence; 3] = [
+    Dependence {
+        parameters: &[
+            MARGIN.name,
+            REWRITE.name,
+            WRITE_ONLY.name,
+            PAIRS.name,
+            HASHES.name,
+            BITS.name,
+            WEIGHT.name,
+            DECAY.name,
+            NEXT_PAIR.name,
+        ],
+        on: POLICY.name,
+        words: &["differentiated"],
+    },
+    Dependence { parameters: &[HISTORY.name], on: POLICY.name, words: &["agcr"] },
+    Dependence { parameters: &[FILL.name], on: POLICY.name, words: NAMES.split_at(1).1 },
+];
 
 /// Decides about the mode of each host page. Only accesses of the host teach it anything.
 pub trait EccPolicy: Debug {

@@ -23,7 +23,7 @@
 //! the block in every place; erase counts only grow by one, so a firmware exchanges two places with each erase); for
 //! `bet` a bit for each set. Here an ordered set: an erase costs O(log n).
 
-use crate::{Loader, Parameter, Range, Saver, Settings, Value};
+use crate::{Dependence, Loader, Parameter, Range, Saver, Settings, Value};
 use alloc::collections::BTreeSet;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -70,6 +70,12 @@ pub const BET_THRESHOLD: Parameter = Parameter {
     range: Range::Count(1, 1_000_000),
     source: "Chang et al., DAC 2007",
 };
+
+/// What is read in which mode.
+pub const DEPENDENCES: [Dependence; 2] = [
+    Dependence { parameters: &[WEAR_THRESHOLD.name], on: WEAR_LEVELLING.name, words: &["swap", "static"] },
+    Dependence { parameters: &[BET_K.name, BET_THRESHOLD.name], on: WEAR_LEVELLING.name, words: &["bet"] },
+];
 
 /// Blocks that are passed over after one erase because they cannot be moved, at the most: those that are free or open
 /// are few, and those of dies that are busy are spread over all others.

@@ -11,7 +11,7 @@ use super::{Bench, CheckConfig, CheckError, Chip, write_buffer};
 use flash::{Fault, Geometry, Lpn, PowerCut, ProgramOrder, Rng};
 use ftl::buffer::{self, BufferRow};
 use ftl::schemes::Visitor;
-use ftl::{Error, Ftl, Range, Scheme, Settings, Value};
+use ftl::{Dependence, Error, Ftl, Range, Scheme, Settings, Value};
 use std::fmt;
 
 /// See the module's description.
@@ -258,6 +258,13 @@ impl Visitor<Bench> for Lay<'_> {
         for (name, text) in overrides {
             settings.set(row.parameters, name, text).map_err(CheckError)?;
         }
+        // What nobody fixes is drawn anew for every seed, and gives what depends on it an effect in some.
+        let is_fixed = |key: &str| overrides.iter().any(|(name, _)| name == key);
+        let settled = |name: &&str| Dependence::of(name).is_some_and(|row| is_fixed(row.on));
+        let names = overrides.iter().map(|(name, _)| name.as_str()).filter(settled);
+        if let Some(what) = ftl::without_effect(&settings, names) {
+            return Err(CheckError(what));
+        }
         // A page that takes log units is programmed as often as they need, and no oftener.
         let programs = 1 + settings.get("lu").map_or(0, |_| settings.count("lu") as u32);
         if settings.get("translation-mode") == Some(Value::Word("slc")) {
@@ -278,7 +285,6 @@ impl Visitor<Bench> for Lay<'_> {
         if let Some(buffer) = write_buffer(self.config)? {
             add_buffer(&mut settings, buffer, &g, &mut root.fork("buffer"));
         }
-        let fixed = |key: &str| overrides.iter().any(|(name, _)| name == key);
         let mut rng = root.fork("capacity");
         let mut pages = logical_pages.unwrap_or(g.page_count());
         let pages = loop {
@@ -293,7 +299,7 @@ impl Visitor<Bench> for Lay<'_> {
                     continue;
                 }
                 // A choice of ours that does not fit this device goes back to its default; a cache grows.
-                Err(refusal) if row.parameters.iter().any(|p| p.name == refusal.key) && !fixed(refusal.key) => {
+                Err(refusal) if row.parameters.iter().any(|p| p.name == refusal.key) && !is_fixed(refusal.key) => {
                     let parameter = row.parameters.iter().find(|p| p.name == refusal.key).expect("a setting has a row");
                     let value = settings.iter().find(|(name, _)| *name == refusal.key).expect("just seen").1;
                     match value {
@@ -312,7 +318,7 @@ impl Visitor<Bench> for Lay<'_> {
                 Err(_)
                     if pages <= g.pages_per_block
                         && logical_pages.is_none()
-                        && !fixed("streams")
+                        && !is_fixed("streams")
                         && settings.get("streams") == Some(Value::Count(2)) =>
                 {
                     settings.put("streams", Value::Count(1));

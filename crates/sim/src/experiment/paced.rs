@@ -58,6 +58,8 @@ struct UnderWay {
 #[derive(Default)]
 struct FlowTimes {
     requests: u64,
+    last_arrival_ns: u64,
+    last_end_ns: u64,
     reads: RequestTimes,
     writes: RequestTimes,
 }
@@ -115,13 +117,19 @@ impl Paced {
         self.times.iter_mut().for_each(|times| *times = FlowTimes::default());
     }
 
-    pub(super) fn flow_results(self) -> Vec<FlowResult> {
-        let of = |times: FlowTimes| {
-            let [response_us, service_us, queue_us] = summaries(times.reads, times.writes);
-            let requests = times.requests;
-            FlowResult { requests, response_us, service_us, queue_us, ..FlowResult::default() }
+    /// What each of the streams had since `base_ns`.
+    pub(super) fn flow_results(self, models: &[HostModel], base_ns: u64) -> Vec<FlowResult> {
+        let of = |(times, &model): (FlowTimes, &HostModel)| {
+            let FlowTimes { requests, last_arrival_ns, last_end_ns, reads, writes } = times;
+            let [response_us, service_us, queue_us] = summaries(reads, writes);
+            let mut result = FlowResult { requests, response_us, service_us, queue_us, ..FlowResult::default() };
+            if model == HostModel::Open && requests > 0 {
+                let seconds = |from_ns: u64, to_ns: u64| to_ns.saturating_sub(from_ns) as f64 * 1e-9;
+                result.set_backlog(seconds(base_ns, last_arrival_ns), seconds(last_arrival_ns, last_end_ns));
+            }
+            result
         };
-        self.times.into_iter().map(of).collect()
+        self.times.into_iter().zip(models).map(of).collect()
     }
 
     fn place_for(&mut self, request: UnderWay) -> u32 {
@@ -194,9 +202,10 @@ impl<F: Measured, S: Ftl<F>> Run<'_, F, S> {
                 Next::Blocked => u64::MAX,
                 Next::Over => return Ok(None),
             };
-            if self.config.idle_ns.is_some_and(|pause_ns| self.idle_step(pause_ns, by_ns))
-                || self.pass_end(by_ns, observer)
-            {
+            // Ends that are known beforehand lie before any pause, and a request may wait for each of them. Where
+            // commands queue, time has to pass to find one, and must not pass the beginning of a pause unused.
+            let is_known = self.flash.scheduler().is_none();
+            if is_known && self.pass_end(by_ns, observer) || self.idle_step(by_ns) || self.pass_end(by_ns, observer) {
                 continue;
             }
             let Next::At(at_ns, flow) = next else { unreachable!("a request under way ends") };
@@ -206,8 +215,8 @@ impl<F: Measured, S: Ftl<F>> Run<'_, F, S> {
     }
 
     /// A step of background work, if nothing has been under way for long enough and it can begin before `by_ns`.
-    fn idle_step(&mut self, pause_ns: u64, by_ns: u64) -> bool {
-        let Some(paced) = &mut self.paced else { return false };
+    fn idle_step(&mut self, by_ns: u64) -> bool {
+        let (Some(paced), Some(pause_ns)) = (&mut self.paced, self.config.idle_ns) else { return false };
         if paced.idle == Idle::Nothing {
             return false;
         }
@@ -267,6 +276,8 @@ impl<F: Measured, S: Ftl<F>> Run<'_, F, S> {
         self.note_end(request.operation, times);
         if let Some(of_flow) = self.paced.as_mut().and_then(|paced| paced.times.get_mut(*flow as usize)) {
             of_flow.requests += 1;
+            of_flow.last_arrival_ns = of_flow.last_arrival_ns.max(request.arrival_ns);
+            of_flow.last_end_ns = of_flow.last_end_ns.max(served.end_ns);
             match request.operation {
                 Operation::Read => of_flow.reads.record(times),
                 Operation::Write => of_flow.writes.record(times),

@@ -39,7 +39,8 @@ fn every_shipped_experiment_can_be_read() {
         // All its sources are there, or are files.
         for workload in &experiment.workloads {
             for spec in workload.twin.iter().chain(&workload.generator) {
-                crate::workload::Origin::generated(spec).unwrap_or_else(|error| panic!("{place}: {error}"));
+                crate::workload::Origin::generated(spec, crate::workload::GENERATED_BYTES)
+                    .unwrap_or_else(|error| panic!("{place}: {error}"));
             }
             let device = workload.device.as_ref().unwrap_or(&experiment.paper.device);
             super::super::experiment::device_spec(Some(device)).unwrap().build(None).unwrap();

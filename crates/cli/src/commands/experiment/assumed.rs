@@ -1,0 +1,254 @@
+//! What a report says about how it came about, beside device and workload: a sentence for whatever was decided on the
+//! user's behalf or asked for, and the same in figures, so that any run can be made again.
+
+use super::{Experiment, Fitted, Read, Settled};
+use crate::args::{self, Fill, OnError, OutOfRange, Partial, Scheduler, Volumes};
+use crate::commands::compare::CACHE;
+use crate::units;
+use clap::ValueEnum;
+use flash::device::{Device, PageTimes};
+use ftl::{Value, ecc_policy};
+use sim::host::HostModel;
+use sim::report::{Fields, Report};
+
+/// Page programs from which on it is told beforehand how long it takes to wear a device: some minutes.
+const MANY_PROGRAMS: f64 = 1e9;
+
+/// Page programs that a core simulates in a second, about.
+const PROGRAMS_PER_SECOND: f64 = 1e7;
+
+impl Experiment<'_> {
+    /// What was decided on the user's behalf, a sentence each.
+    pub(super) fn assumptions(&self, read: &Read, fitted: &Fitted, host: HostModel) -> Vec<String> {
+        let (args, profile) = (self.args, &read.profile);
+        let mut all: Vec<String> = self.spec.ageing.sentence(&fitted.device).into_iter().collect();
+        if let Some(announcement) = &read.announcement {
+            let how = if args.format.is_some() { "read as told" } else { "recognised by content" };
+            all.push(format!("Trace format {announcement} ({how})."));
+        }
+        if let Some((line, why)) = &profile.first_skipped {
+            all.push(match profile.skipped {
+                1 => format!("1 malformed record was skipped; it is record {line}: {why}."),
+                many => {
+                    let many = units::whole(many);
+                    format!("{many} malformed records were skipped; the first is record {line}: {why}.")
+                }
+            });
+        }
+        if profile.out_of_order > 0 {
+            let furthest = units::time_us(profile.worst_disorder_ns as f64 / 1e3);
+            let (arrivals, were) = if profile.out_of_order == 1 { ("arrival", "was") } else { ("arrivals", "were") };
+            let count = units::whole(profile.out_of_order);
+            all.push(format!(
+                "{count} {arrivals} out of order, by up to {furthest}, {were} moved to their predecessor's."
+            ));
+        }
+        if profile.volumes.len() > 1 {
+            all.push(match &args.volumes {
+                Volumes::Concat => {
+                    format!("{} volumes were laid one behind the other.", units::whole(profile.volumes.len() as u64))
+                }
+                Volumes::Select(volume) => {
+                    format!("Of {} volumes only {volume} was run.", units::whole(profile.volumes.len() as u64))
+                }
+            });
+        }
+        all.push(fitted.sentence.clone());
+        all.push(match (self.plan.partial, args.partial) {
+            (Partial::Rmw, _) => "Writes of parts of a page read the rest of it first (--partial rmw).".to_owned(),
+            (Partial::Ignore, Some(_)) => "Writes of parts of a page cost a whole one (--partial ignore).".to_owned(),
+            (Partial::Ignore, None) => {
+                "Writes of parts of a page cost a whole one, as in the twins' papers (--partial ignore).".to_owned()
+            }
+        });
+        all.push(match args.fill {
+            Fill::None => "The device was blank at the start (--fill none).".to_owned(),
+            Fill::Sequential => "Every page was written once in order before measuring (--fill sequential).".to_owned(),
+            Fill::Random => "Every page was written once at random before measuring (--fill random).".to_owned(),
+            Fill::Steady => {
+                "The device was overwritten at random until write amplification was steady (--fill steady).".to_owned()
+            }
+        });
+        let scaled = match args.time_scale {
+            1.0 => String::new(),
+            factor => format!(", multiplied by {factor} (--time-scale {factor})"),
+        };
+        for (name, own) in &self.flows {
+            all.push(match own {
+                HostModel::Open => format!("Requests of the flow {name} arrive at its own times{scaled}."),
+                HostModel::Closed(depth) => format!("{depth} requests of the flow {name} are always under way."),
+            });
+        }
+        if !self.flows.is_empty() {
+            all.push(
+                "A flow's slowdown is its mean response in that of the same flow with the device to itself.".to_owned(),
+            );
+        }
+        all.extend(
+            Some(match host {
+                HostModel::Open => format!("Requests arrive at the workload's times{scaled} (--host open)."),
+                HostModel::Closed(depth) => format!("{depth} requests are always under way (--host closed:{depth})."),
+            })
+            .filter(|_| self.flows.is_empty()),
+        );
+        all.extend(self.queueing());
+        if let Some(pause_ns) = args.idle_gc {
+            let pause = pause(pause_ns);
+            all.push(format!(
+                "Schemes work in the background once nothing has been under way for {pause} (--idle-gc {pause})."
+            ));
+        }
+        if args.warmup > 0 {
+            let count = units::whole(args.warmup);
+            all.push(format!("{count} requests were served before measuring began (--warmup {}).", args.warmup));
+        }
+        all.extend(args.until.map(|until| match until {
+            args::Until::MeanErases(mean) => format!(
+                "The workload was repeated, whole, until blocks had been erased {mean} times on average (--until {}).",
+                until_word(until)
+            ),
+            args::Until::EndOfLife => format!(
+                "The workload was repeated until worn blocks left no room; a block endures {} erases (--until {}).",
+                units::whole(fitted.device.endurance.unwrap_or(0).into()),
+                until_word(until)
+            ),
+        }));
+        all.extend(self.coding(&fitted.device));
+        let last = args.seed.wrapping_add(u64::from(args.repeat) - 1);
+        all.push(match args.repeat {
+            1 => format!("Everything random follows seed {}.", args.seed),
+            _ => format!("Everything random follows seeds {} to {last}, one per repetition.", args.seed),
+        });
+        all
+    }
+
+    /// How commands queue, where the runs do not differ in it and so do not say it themselves.
+    fn queueing(&self) -> Option<String> {
+        let mut schedulers = self.plan.combinations.iter().map(|combination| combination.scheduler);
+        let first = schedulers.next()?;
+        let how = match first {
+            Scheduler::Fcfs => return None,
+            Scheduler::InOrder => "in the order in which they were issued",
+            Scheduler::ReadFirst => "reads that the host waits for first",
+            Scheduler::Suspend => {
+                "reads that the host waits for first, also before programs and erases that have begun"
+            }
+        };
+        schedulers
+            .all(|other| other == first)
+            .then(|| format!("Flash commands queue, {how} (--scheduler {}).", first.name()))
+    }
+
+    /// Which schemes decide how pages are programmed on a device on which it makes no difference.
+    fn coding(&self, device: &Device) -> Option<String> {
+        let t = &device.timing;
+        let normal = PageTimes { read_ns: t.read_ns, program_ns: t.program_ns };
+        if [t.low_cost, t.medium].iter().any(|&times| times != normal) {
+            return None;
+        }
+        let policy =
+            |row: &Settled| row.settings.get(ecc_policy::POLICY.name).filter(|&word| word != Value::Word("none"));
+        let mut schemes: Vec<&str> =
+            self.rows.iter().filter(|row| policy(row).is_some()).map(|row| row.row.name).collect();
+        schemes.dedup();
+        (!schemes.is_empty()).then(|| {
+            format!(
+                "Pages take {} the same time in every mode, so no policy about them (ecc, of {}) can change a time.",
+                device.name,
+                schemes.join(", ")
+            )
+        })
+    }
+
+    /// What was run beside device, workload and schemes, so that it can be run again. What was not asked for and does
+    /// not apply is absent.
+    pub(super) fn run_fields(&self, host: HostModel) -> Fields {
+        let args = self.args;
+        let fill = args.fill.to_possible_value().map(|word| word.get_name().to_owned()).unwrap_or_default();
+        let mut fields = Fields::from([("fill".to_owned(), fill.into())]);
+        let mut put = |key: &str, value: Option<serde_json::Value>| {
+            fields.extend(value.map(|value| (key.to_owned(), value)));
+        };
+        let partial = if self.plan.partial == Partial::Rmw { "rmw" } else { "ignore" };
+        put("partial", Some(partial.into()));
+        // Each flow says its own.
+        put("host", self.flows.is_empty().then(|| host.to_string().into()));
+        put("time_scale", (args.time_scale != 1.0).then(|| args.time_scale.into()));
+        put("warmup", (args.warmup > 0).then(|| args.warmup.into()));
+        put("limit", args.limit.map(Into::into));
+        put("until", args.until.map(|until| until_word(until).into()));
+        put("idle_gc_us", args.idle_gc.map(|pause_ns| (pause_ns as f64 / 1e3).into()));
+        put("mount_cost", args.mount_cost.then(|| true.into()));
+        put("format", args.format.as_deref().map(Into::into));
+        put("on_error", (args.on_error == OnError::Skip).then(|| "skip".into()));
+        if let Volumes::Select(volume) = &args.volumes {
+            put("volumes", Some(format!("select={volume}").into()));
+        }
+        let word = |way: OutOfRange| way.to_possible_value().map(|word| word.get_name().to_owned());
+        put("out_of_range", args.out_of_range.and_then(word).map(Into::into));
+        fields
+    }
+
+    /// How long it takes to wear a device as far as asked for, if it takes long.
+    pub(super) fn wearing(&self, device: &Device) -> Option<String> {
+        let erases = match self.args.until? {
+            args::Until::MeanErases(mean) => mean,
+            args::Until::EndOfLife => f64::from(device.endurance?),
+        };
+        let blocks = device.geometry.block_count();
+        let programs = erases * f64::from(blocks) * f64::from(device.geometry.pages_per_block);
+        (programs >= MANY_PROGRAMS).then(|| {
+            let (count, seconds) = (units::whole(blocks.into()), programs / PROGRAMS_PER_SECOND);
+            let time = if seconds < 5400.0 { (seconds / 60.0, "minutes") } else { (seconds / 3600.0, "hours") };
+            let end = self.args.until == Some(args::Until::EndOfLife);
+            format!(
+                "{count} blocks are erased {}{} times each: up to {programs:.1e} page programs of every run, of which \
+                 a core does ten million a second, so about {} {}{}",
+                if end { "up to " } else { "" },
+                units::number(erases),
+                units::number(time.0),
+                time.1,
+                if end { " (--device NAME:endurance=N makes it shorter)" } else { "" },
+            )
+        })
+    }
+
+    /// How large the mapping caches are that nobody sized.
+    pub(super) fn caches(&self, report: &Report) -> Option<String> {
+        let mut sizes: Vec<String> = self
+            .rows
+            .iter()
+            .zip(&report.results)
+            .filter(|(row, _)| row.settings.get(CACHE) == Some(Value::Count(0)))
+            .filter_map(|(row, result)| {
+                let own = |name| result.sram.get(name).copied();
+                let bytes = own("mapping cache")? + own("translation directory").unwrap_or(0);
+                Some(format!("{} {}", row.row.name, units::bytes(bytes)))
+            })
+            .collect();
+        // Runs that differ in something else have the same.
+        sizes.dedup();
+        (!sizes.is_empty()).then(|| {
+            format!(
+                "Mapping cache and directory hold what a block map of the device would take, or the least that works: \
+                 {} (--cache sets them).",
+                sizes.join(", ")
+            )
+        })
+    }
+}
+
+/// How long the workload is repeated, as on the command line.
+fn until_word(until: args::Until) -> String {
+    match until {
+        args::Until::MeanErases(mean) => format!("mean-erases={mean}"),
+        args::Until::EndOfLife => "end-of-life".to_owned(),
+    }
+}
+
+/// A time in the largest unit that keeps it whole, as on the command line: `3ms`.
+fn pause(ns: u64) -> String {
+    let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1000, "us"), (1, "ns")];
+    let (each, unit) = units.into_iter().find(|(each, _)| ns.is_multiple_of(*each)).unwrap_or((1, "ns"));
+    format!("{}{unit}", ns / each)
+}
