@@ -13,6 +13,8 @@ impl<C: Cache, S: Store> Demand<C, S> {
     #[cold]
     #[inline(never)]
     pub(super) fn make_room<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+        // A collection takes translation pages for complete.
+        self.write_overdue(flash)?;
         self.gain_room(flash)?;
         if self.map.space.is_levelling_due() && self.level(flash)? { self.gain_room(flash) } else { Ok(()) }
     }
@@ -309,7 +311,9 @@ impl<C: Cache, S: Store> Demand<C, S> {
 
     #[inline(always)]
     pub(super) fn needs_room(&self) -> bool {
-        self.map.space.blocks.free_total() <= self.map.space.low || !self.map.space.doomed.is_empty()
+        self.map.space.blocks.free_total() <= self.map.space.low
+            || !self.map.space.doomed.is_empty()
+            || !self.overdue.is_empty()
     }
 
     /// Makes room for what a read may evict; true if the device is full.

@@ -61,7 +61,7 @@ mod wear;
 use crate::parts::ecc::Ecc;
 use crate::parts::space::{self, Space, TranslationBlocks};
 use crate::{CacheCounters, ConfigError, Error, Ftl, Loader, MountReport, Saver, Settings};
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
@@ -110,6 +110,8 @@ pub struct Demand<C, S> {
     followed: Vec<u32>,
     /// The page that is about to be modified: its next look-up is no access.
     modifying: u32,
+    /// Entries that a mount found and could neither keep in the cache nor write, on a device full of bad blocks alone.
+    overdue: BTreeMap<u32, u32>,
     /// Scratch space of collections and updates; empty between calls.
     moves: Vec<Entry>,
     entries: Vec<Entry>,
@@ -237,6 +239,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
             converted: 2,
             followed: vec![0; if C::CONVERTS { dies } else { 0 }],
             modifying: u32::MAX,
+            overdue: BTreeMap::new(),
             moves: Vec::new(),
             entries: Vec::new(),
             places: Vec::new(),
@@ -284,6 +287,19 @@ impl<C: Cache, S: Store> Demand<C, S> {
         written
     }
 
+    /// Writes the entries that a mount could not write.
+    #[cold]
+    fn write_overdue<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+        while let Some((&lpn, _)) = self.overdue.first_key_value() {
+            let (tvpn, _) = self.map.store.locate(lpn);
+            let group: Vec<Entry> = self.overdue.range(self.shape.lpns(tvpn)).map(|(&lpn, &ppn)| (lpn, ppn)).collect();
+            let all = !self.cache.has_dirty(tvpn);
+            self.map.update(flash, tvpn, &group, all, Cause::Recovery)?;
+            group.iter().for_each(|(lpn, _)| _ = self.overdue.remove(lpn));
+        }
+        Ok(())
+    }
+
     /// Writes the translation pages whose discarded entries are only in the cache.
     fn write_discards<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
         while let Some(&tvpn) = self.map.trimmed.first() {
@@ -296,6 +312,10 @@ impl<C: Cache, S: Store> Demand<C, S> {
     #[cold]
     fn look_up<F: Flash>(&mut self, flash: &mut F, lpn: Lpn) -> Result<Ppn, Error<F::Fault>> {
         self.map.counters.cache.accesses += 1;
+        if let Some(&ppn) = self.overdue.get(&lpn.0) {
+            self.map.counters.cache.hits += 1;
+            return Ok(Ppn(ppn));
+        }
         if let Some(slot) = self.cache.find(lpn) {
             self.map.counters.cache.hits += 1;
             return Ok(self.cache.get(slot, lpn));
@@ -342,7 +362,11 @@ impl<C: Cache, S: Store> Demand<C, S> {
         if full {
             return self.look_up(flash, lpn);
         }
-        let slot = self.translate(flash, lpn)?;
+        let slot = match self.translate(flash, lpn) {
+            // Programs failed and took the room for what had to leave the cache.
+            Err(Error::Full) => return self.look_up(flash, lpn),
+            slot => slot?,
+        };
         if C::CONVERTS
             && let Some(block) = self.cache.was_read(lpn)
         {
@@ -584,6 +608,9 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
     }
 
     fn is_mapped(&self, lpn: Lpn) -> Option<bool> {
+        if let Some(&ppn) = self.overdue.get(&lpn.0) {
+            return Some(Ppn(ppn) != Ppn::NONE);
+        }
         match self.cache.find(lpn) {
             Some(slot) => Some(self.cache.get(slot, lpn) != Ppn::NONE),
             // Without a translation page only the cache can hold entries.
@@ -611,6 +638,9 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
     }
 
     fn trim(&mut self, flash: &mut F, first: Lpn, count: u32) -> Result<(), Error<F::Fault>> {
+        if !self.overdue.is_empty() {
+            self.make_room(flash)?;
+        }
         let entries = self.shape.page_entries;
         let end = first.0 + count;
         let mut at = first.0;
@@ -623,7 +653,8 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
     }
 
     fn flush(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
-        if !self.map.durable_trim {
+        // With entries overdue nothing was written or discarded since the mount.
+        if !self.map.durable_trim || !self.overdue.is_empty() {
             return Ok(());
         }
         if !self.map.trimmed.is_empty() && self.needs_room() {
@@ -633,6 +664,9 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
     }
 
     fn idle(&mut self, flash: &mut F, copies: u32) -> Result<bool, Error<F::Fault>> {
+        if !self.overdue.is_empty() {
+            return Ok(false);
+        }
         self.convert_pending(flash)?;
         self.collect_ahead(flash, copies)
     }
@@ -647,6 +681,9 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
         out.extend(self.map.space.memory());
         out.push(("discarded entries", 4 + self.map.trimmed.len() as u64 * 4));
         out.push(("counters", 48 + self.lane_used.len() as u64 * 8 + self.followed.len() as u64 * 4));
+        if !self.overdue.is_empty() {
+            out.push(("entries that a full device cannot write", 4 + self.overdue.len() as u64 * 8));
+        }
         out
     }
 
@@ -701,6 +738,9 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
                     }
                     ppn = cached;
                 }
+                if let Some(&overdue) = self.overdue.get(&lpn) {
+                    ppn = Ppn(overdue);
+                }
                 if ppn == Ppn::NONE {
                     continue;
                 }
@@ -729,6 +769,13 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
             out.u64(self.lane_clock);
             self.lane_used.iter().for_each(|&used| out.u64(used));
         }
+        if !self.overdue.is_empty() {
+            out.u32(self.overdue.len() as u32);
+            for (&lpn, &ppn) in &self.overdue {
+                out.u32(lpn);
+                out.u32(ppn);
+            }
+        }
         out.finish()
     }
 
@@ -750,6 +797,9 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
         if !ftl.lane_used.is_empty() {
             ftl.lane_clock = from.u64();
             ftl.lane_used.iter_mut().for_each(|used| *used = from.u64());
+        }
+        if !from.is_done() {
+            ftl.overdue = (0..from.u32()).map(|_| (from.u32(), from.u32())).collect();
         }
         debug_assert!(from.is_done());
         ftl

@@ -2,7 +2,8 @@
 //!
 //! One pass over the spare areas finds the newest translation page of each TVPN and the data pages programmed after
 //! its watermark: the entries that were lost with the cache. They go back into the cache as dirty ones, a translation
-//! page's all together, or are written at once where they do not fit.
+//! page's all together, or are written at once where they do not fit. If a device is so full of bad blocks that it
+//! cannot write them, they stay in RAM as they are, and it is read and no more: without them no page may be collected.
 
 use super::cache::{Cache, Entry};
 use super::map::{Page, Store};
@@ -55,8 +56,6 @@ impl<C: Cache, S: Store> Demand<C, S> {
         ftl.version = census.max_version;
         let mut report =
             MountReport { pages: census.pages, torn: census.torn, restored: 0, bad_blocks: census.bad.len() as u64 };
-        // Groups of entries that do not fit the cache, to be written once everything is known.
-        let mut late: Vec<(Tvpn, Vec<Entry>)> = Vec::new();
         let mut words = vec![Ppn::NONE.0; ftl.shape.page_entries as usize];
         for (tvpn, page) in newest.iter().enumerate().map(|(t, page)| (Tvpn(t as u32), *page)) {
             let range = ftl.shape.lpns(tvpn);
@@ -104,11 +103,14 @@ impl<C: Cache, S: Store> Demand<C, S> {
                     ftl.map.trimmed.insert(tvpn.0);
                 }
             } else {
-                late.push((tvpn, group));
+                // These do not fit, and are written once everything is known.
+                ftl.overdue.extend(group);
             }
         }
-        for (tvpn, group) in late {
-            ftl.write_entries(flash, tvpn, &group, Cause::Recovery)?;
+        match ftl.write_overdue(flash) {
+            // The device can still be read, and says that it is full when it is written.
+            Ok(()) | Err(Error::Full) => {}
+            Err(error) => return Err(error),
         }
         // Cut after cut must not eat up the room that collecting needs: it is made before anything else takes a page.
         if ftl.needs_room() {

@@ -319,9 +319,18 @@ impl<S: Strategy> Hybrid<S> {
     fn mount_on<F: Flash>(mut self, flash: &mut F) -> Result<(Self, MountReport), Error<F::Fault>> {
         let report = self.core.adopt(flash)?;
         self.strategy.adopt(&mut self.core);
+        match self.clean_surplus(flash) {
+            // The device can still be read, and says that it is full when it is written.
+            Ok(()) | Err(Error::Full) => Ok((self, report)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// After a mount: leaves no more log blocks than there may be, each where the strategy wants it.
+    fn clean_surplus<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
         self.strategy.settle(&mut self.core, flash)?;
         while self.core.slots.in_use() > self.core.log_limit() && self.strategy.clean(&mut self.core, flash)? {}
-        Ok((self, report))
+        Ok(())
     }
 
     /// Cleans the blocks that failed a program, if there are any.

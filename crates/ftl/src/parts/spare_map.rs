@@ -494,9 +494,9 @@ impl MapCache {
         count * (4 + 1 + u64::from(layout.groups()).div_ceil(8) + entries * Self::entry_bytes(layout))
     }
 
-    /// Bytes of RAM.
+    /// Bytes of RAM: of the maps that there is room for, or of more, where a full device holds more.
     pub fn memory(&self) -> u64 {
-        2 + Self::bytes_of(&self.layout, self.capacity as u64)
+        2 + Self::bytes_of(&self.layout, self.capacity.max(self.maps.len()) as u64)
     }
 
     /// Saves the maps.

@@ -160,9 +160,10 @@ impl Partitions {
     fn limits(&self, core: &Core) -> [u32; 3] {
         let all = core.log_limit();
         let sequential = ((f64::from(all) * self.sequential_share) as u32).clamp(1, all.saturating_sub(2).max(1));
-        let random = all - sequential;
+        let random = all.saturating_sub(sequential);
         let hot = ((f64::from(random) * self.hot_share) as u32).clamp(1, random.saturating_sub(1).max(1));
-        [random - hot, hot, sequential]
+        // Where bad blocks leave fewer than three nothing is begun any more; which pages are hot is asked still.
+        [random.saturating_sub(hot), hot, sequential]
     }
 
     fn stamp_of(&self, core: &Core, slot: Slot, offset: u32) -> usize {

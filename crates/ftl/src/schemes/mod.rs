@@ -87,3 +87,6 @@ schemes! {
 pub fn by_name(name: &str) -> Option<&'static Scheme> {
     SCHEMES.iter().copied().find(|row| row.name == name)
 }
+
+#[cfg(test)]
+mod full;

@@ -640,7 +640,7 @@ impl Superblock {
         });
         self.cache.keep(lbn, map, false);
         result?;
-        self.shrink(flash, 0, Cause::TranslationUpdate)?;
+        self.shrink_if_possible(flash, Cause::TranslationUpdate)?;
         if let Some(written) = self.written.get_mut(s) {
             *written = self.pool.blocks.clock;
         }
@@ -665,7 +665,7 @@ impl Superblock {
         let place = map.at(offset);
         if kept {
             self.cache.keep(lbn, map, false);
-            self.shrink(flash, 0, Cause::TranslationUpdate)?;
+            self.shrink_if_possible(flash, Cause::TranslationUpdate)?;
         }
         Ok((place != NULL).then(|| self.ppn((lbn / self.n) as usize, place)))
     }

@@ -7,7 +7,9 @@
 //! at once, if there is no room for them.
 //!
 //! Room is made before a host page is programmed, so that a device which is full of bad blocks refuses the write and
-//! loses nothing. If it cannot write a map page any more, it reads maps without keeping them.
+//! loses nothing. If it cannot write a map page any more, changed maps stay in RAM, also more of them than there is
+//! room for: a collection that programs failed in leaves such, and a mount may find such. Other maps are then read
+//! without being kept.
 
 use super::Superblock;
 use crate::parts::map_log::MapLog;
@@ -215,6 +217,16 @@ impl Superblock {
             self.cache.drop_oldest();
         }
         Ok(())
+    }
+
+    /// The same, behind a request that was served. A device that cannot write a map page keeps the map in RAM: what
+    /// needs the room hears that the device is full.
+    #[inline]
+    pub(super) fn shrink_if_possible<F: Flash>(&mut self, flash: &mut F, cause: Cause) -> Result<(), Error<F::Fault>> {
+        match self.shrink(flash, 0, cause) {
+            Err(Error::Full) => Ok(()),
+            shrunk => shrunk,
+        }
     }
 
     /// Writes the map page of a superblock.

@@ -8,7 +8,7 @@
 //! Slots are told by the list in the spare area of any page of a block, or by the list in the map page; a block that
 //! this does not have came later, and any free slot will do. A map page is compared with what was found. Those that
 //! were changed in RAM alone, or name copies that were given up, become dirty maps again, which leave for flash as
-//! there is room for no more.
+//! there is room for no more, and stay if the device is full.
 
 use super::maps::place_at;
 use super::{CLOSED, NONE, Superblock};
@@ -164,7 +164,7 @@ impl Superblock {
             for (lbn, map) in changed {
                 self.cache.keep(lbn, map, false);
             }
-            self.shrink(flash, 0, Cause::Recovery)?;
+            self.shrink_if_possible(flash, Cause::Recovery)?;
         }
         Ok(restored)
     }

@@ -1,0 +1,146 @@
+//! Devices that are full of bad blocks: whatever they refuse, they are mounted and read like any other.
+//!
+//! `ftlab check` has such devices too, but what a seed of it does changes with what it draws. Here programs fail until
+//! a device is full, on a device and with requests that stay as they are.
+
+use super::{Visitor, visit};
+use crate::{Error, Ftl, Scheme, Settings};
+use alloc::vec;
+use alloc::vec::Vec;
+use flash::{Failing, FailurePlan, Flash, Full, Geometry, Lpn, Nand, ProgramOrder, Rng, Tags};
+
+type Chip = Failing<Nand<Tags, Full>>;
+
+/// A device on which programs fail, and what its pages hold.
+struct Worn<S> {
+    seed: u64,
+    flash: Chip,
+    scheme: S,
+    rng: Rng,
+    expected: Vec<Option<u64>>,
+    writes: u64,
+    refused: u32,
+}
+
+impl<S: Ftl<Chip>> Worn<S> {
+    /// Requests of a page or of a block, some broken off, until `most` were refused.
+    fn write(&mut self, requests: u32, most: u32) {
+        let (p, pages) = (self.flash.geometry().pages_per_block, self.expected.len() as u32);
+        for _ in 0..requests {
+            let lpn = self.rng.below(u64::from(pages)) as u32;
+            let (first, count) = if self.rng.chance(0.1) { (lpn / p * p, p) } else { (lpn, 1) };
+            self.scheme.request(Lpn(first), count);
+            let broken_off = self.rng.chance(0.3);
+            let written = if broken_off { 1 + self.rng.below(u64::from(count)) as u32 } else { count };
+            for lpn in first..first + written {
+                self.writes += 1;
+                match self.scheme.write(&mut self.flash, Lpn(lpn), &self.writes) {
+                    Ok(()) => self.expected[lpn as usize] = Some(self.writes),
+                    Err(Error::Full) => self.refused += 1,
+                    Err(error) => panic!("seed {}: {error:?}", self.seed),
+                }
+            }
+            if self.refused >= most {
+                return;
+            }
+        }
+    }
+
+    fn compare(&mut self) {
+        let seed = self.seed;
+        for (lpn, &tag) in self.expected.iter().enumerate() {
+            let read = self.scheme.read(&mut self.flash, Lpn(lpn as u32));
+            let read = read.unwrap_or_else(|error| panic!("seed {seed}, LPN {lpn} is not read: {error:?}"));
+            assert_eq!(read.copied(), tag, "seed {seed}, LPN {lpn}");
+        }
+        self.scheme.audit(&mut self.flash).unwrap_or_else(|what| panic!("seed {seed}: {what}"));
+    }
+}
+
+/// Settings to test a scheme with.
+struct With<'a>(&'a [(&'a str, &'a str)]);
+
+impl Visitor<Chip> for With<'_> {
+    type Output = ();
+
+    fn visit<S: Ftl<Chip>>(self, row: &'static Scheme) {
+        let (pages, mut full) = (160, 0);
+        let mut settings = Settings::defaults(row.parameters);
+        self.0.iter().for_each(|(name, value)| settings.set(row.parameters, name, value).unwrap());
+        for seed in 0..100 {
+            let order = if seed % 2 == 0 { ProgramOrder::Any } else { ProgramOrder::Strict };
+            let g = Geometry { blocks_per_die: 32, pages_per_block: 8, page_bytes: 512, ..Geometry::default() };
+            let g = Geometry { nop: 4, order, ..g }.checked().unwrap();
+            let plan = FailurePlan { program_rate: 0.02, ..FailurePlan::default() };
+            let mut flash = Failing::new(Nand::<Tags, Full>::new(g), plan, seed);
+            let scheme = S::format(&mut flash, pages, &settings).unwrap().unwrap();
+            let (rng, expected) = (Rng::new(seed), vec![None; pages as usize]);
+            let mut worn = Worn { seed, flash, scheme, rng, expected, writes: 0, refused: 0 };
+            worn.write(2000, 1 + seed as u32 % 20);
+            full += u32::from(worn.refused > 0);
+            worn.compare();
+            for _ in 0..2 {
+                let mounted = S::mount(&mut worn.flash, pages, &settings).unwrap();
+                worn.scheme = mounted.unwrap_or_else(|error| panic!("seed {seed} is not mounted: {error:?}")).0;
+                worn.compare();
+                worn.write(20, u32::MAX);
+                worn.compare();
+                // Also what there is no room for in RAM otherwise is part of the state.
+                let saved = worn.scheme.save();
+                let reported: u64 = worn.scheme.memory().iter().map(|(_, bytes)| bytes).sum();
+                assert!(saved.len() as u64 <= reported, "seed {seed}: {} bytes, {reported} reported", saved.len());
+                worn.scheme = S::restore(&g, pages, &settings, &saved);
+                worn.compare();
+            }
+        }
+        assert!(full > 50, "{full} devices filled up");
+    }
+}
+
+fn survives(scheme: &str, settings: &[(&str, &str)]) {
+    visit(scheme, With(settings)).expect("it has a row");
+}
+
+/// What broke: `superblock` refused reads, and refused writes that it had done. Why: programs that fail in a collection
+/// leave more changed maps in RAM than there is room for, and their map pages cannot be written; behind a page that was
+/// found or written, that came out as the end of the request.
+#[test]
+fn superblock() {
+    for (cache_maps, maps) in [("1", "pages"), ("3", "pages"), ("1", "spare")] {
+        survives("superblock", &[("cache-maps", cache_maps), ("maps", maps), ("slots", "7")]);
+    }
+}
+
+/// What broke: devices could not be mounted any more. Why: what a mount has to clean, as a log block that is one too
+/// many, needs a free block, and a mount without one ended in `Full`. And `last` took one from none when it shared out
+/// the log area of a device that has no block left for it.
+#[test]
+fn schemes_with_a_log_area() {
+    for scheme in ["block", "nftl", "bast", "fast", "last", "rose", "hybridlog", "rose-log"] {
+        survives(scheme, &[]);
+    }
+    survives("aftl", &[("fine-entries", "10")]);
+    survives("rose", &[("fpr", "off"), ("log-victim", "round-robin")]);
+}
+
+/// What broke: devices could not be mounted any more. Why: entries of a collection that was cut short, which a mount
+/// finds and which do not fit into the cache, could not be written.
+#[test]
+fn schemes_with_a_page_map() {
+    survives("page", &[]);
+    let caches = [
+        ("dftl", "256"),
+        ("dftl-e", "300"),
+        ("tpftl", "600"),
+        ("cftl", "600"),
+        ("lsftl", "256"),
+        ("cdftl", "2000"),
+        ("sftl", "1000"),
+        ("scftl", "256"),
+        ("scftl-log", "256"),
+        ("lazyftl", "3000"),
+    ];
+    for (scheme, cache) in caches {
+        survives(scheme, &[("cache-bytes", cache)]);
+    }
+}
