@@ -221,7 +221,8 @@ pub struct Scheme {
     pub parameters: &'static [Parameter],
     /// Its own counters: name and meaning.
     pub counters: &'static [(&'static str, &'static str)],
-    /// The causes of its changing commands: the checker wants cuts in each.
+    /// The causes of its changing commands: the checker wants cuts in each, in those of wear levelling and of rewrites
+    /// for another code where settings ask for these, and in no other.
     pub phases: &'static [Cause],
     /// Whether it has a mapping cache that `cache-bytes` sizes.
     pub has_cache: bool,

@@ -274,6 +274,8 @@ pub struct CheckReport {
     pub interrupted: bool,
     /// Seeds done.
     pub seeds: u64,
+    /// Of these, such whose settings ask for wear levelling.
+    pub levelling: u64,
     /// Operations done, those after cuts included.
     pub operations: u64,
     /// Cuts during the operations of the seeds.
@@ -314,6 +316,7 @@ impl CheckReport {
     fn merge(&mut self, other: CheckReport) {
         self.interrupted |= other.interrupted;
         self.seeds += other.seeds;
+        self.levelling += other.levelling;
         self.operations += other.operations;
         self.cuts += other.cuts;
         self.second_level_cuts += other.second_level_cuts;
@@ -467,6 +470,7 @@ fn check_seed(config: &CheckConfig, seed: u64, stop: &AtomicBool) -> Result<Chec
     }
     report.interrupted = stop.load(Ordering::Relaxed);
     report.seeds = u64::from(!report.interrupted);
+    report.levelling = u64::from(bed.levels_wear());
     Ok(report)
 }
 
@@ -506,13 +510,22 @@ pub fn check(config: &CheckConfig, stop: &AtomicBool) -> Result<CheckReport, Che
         return Ok(report);
     }
     if config.cuts != Cuts::Count(0) {
-        // Rewrites for another code are a phase of the policy that orders them, where it was asked for.
+        // Rewrites for another code are a phase of the policy that orders them, where every seed has it.
         let orders = |(name, value): &(String, String)| name == POLICY.name && value == "differentiated";
-        let rewrites = config.settings.iter().any(orders).then_some(&Cause::EccRewrite);
-        for phase in row.phases.iter().chain(rewrites).filter(|phase| !report.by_cause.contains_key(phase)) {
-            let what = format!("no command of phase {} was cut: the check proves nothing about it", phase.name());
-            report.failures.push(Failure { replay: String::new(), what });
-        }
+        let is_demanded = |phase: &Cause| match phase {
+            Cause::WearLevelling => report.levelling > 0,
+            Cause::EccRewrite => config.settings.iter().any(orders),
+            _ => true,
+        };
+        let missed = row.phases.iter().filter(|phase| is_demanded(phase) && !report.by_cause.contains_key(phase));
+        let missed = missed
+            .map(|phase| format!("no command of phase {} was cut: the check proves nothing about it", phase.name()));
+        let unlisted = report.by_cause.keys().filter(|cause| !row.phases.contains(cause));
+        let unlisted =
+            unlisted.map(|cause| format!("commands of phase {} were cut: its row does not list it", cause.name()));
+        let failures: Vec<Failure> =
+            missed.chain(unlisted).map(|what| Failure { replay: String::new(), what }).collect();
+        report.failures.extend(failures);
     }
     if report.honesty.flips > 0 && report.honesty.noticed * 4 < report.honesty.flips * 3 {
         let HonestyReport { flips, noticed, .. } = report.honesty;

@@ -191,8 +191,15 @@ pub const fn counters_and<const N: usize>(own: &[(&'static str, &'static str)]) 
 }
 
 /// Causes of changing commands of the whole family.
-pub const PHASES: &[Cause] =
-    &[Cause::Host, Cause::TranslationUpdate, Cause::TranslationGc, Cause::DataGc, Cause::Recovery];
+pub const PHASES: &[Cause] = &[
+    Cause::Host,
+    Cause::TranslationUpdate,
+    Cause::TranslationGc,
+    Cause::DataGc,
+    Cause::WearLevelling,
+    Cause::EccRewrite,
+    Cause::Recovery,
+];
 
 /// The values of [`COUNTERS`].
 pub(super) fn counters(c: &Counters) -> Vec<(&'static str, u64)> {

@@ -1,10 +1,23 @@
 //! Parameters that schemes of the family share.
 
 use crate::{Parameter, Range, Value};
+use flash::Cause;
 
 /// Blocks kept free beside the log area: one that a merge goes to, and one more for a write of an entire block or a
 /// merge that was cut short.
 pub const RESERVE: u32 = 2;
+
+/// Causes of changing commands of the family.
+pub const PHASES: &[Cause] = &[
+    Cause::Host,
+    Cause::DataGc,
+    Cause::MergeSwitch,
+    Cause::MergePartial,
+    Cause::MergeFull,
+    Cause::WearLevelling,
+    Cause::Metadata,
+    Cause::Recovery,
+];
 
 /// `log-blocks`: the size of the log area.
 pub const LOG_BLOCKS: Parameter = Parameter {

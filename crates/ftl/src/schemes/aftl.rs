@@ -89,7 +89,7 @@ pub(super) static ROW: Scheme = Scheme {
     essay: include_str!("aftl.rs"),
     parameters: PARAMETERS,
     counters: &counters_and::<{ MERGE_COUNTERS.len() + COUNTERS.len() }>(COUNTERS),
-    phases: &[Cause::Host, Cause::DataGc, Cause::MergeSwitch, Cause::MergePartial, Cause::MergeFull, Cause::Recovery],
+    phases: parameters::PHASES,
     has_cache: false,
     keeps_data: true,
     state_version: 1,

@@ -51,7 +51,7 @@ use crate::schemes::page::DURABLE_TRIM;
 use crate::{ConfigError, Error, Loader, Parameter, Range, Saver, Scheme, Settings, Value};
 use alloc::vec;
 use alloc::vec::Vec;
-use flash::{Cause, Flash, Kind, Lpn, Rng};
+use flash::{Flash, Kind, Lpn, Rng};
 
 const VICTIM: Parameter = Parameter {
     name: "log-victim",
@@ -98,7 +98,7 @@ pub(super) static ROW: Scheme = Scheme {
     essay: include_str!("bast.rs"),
     parameters: PARAMETERS,
     counters: &counters_and::<{ MERGE_COUNTERS.len() + COUNTERS.len() }>(COUNTERS),
-    phases: &[Cause::Host, Cause::MergeSwitch, Cause::MergePartial, Cause::MergeFull, Cause::Recovery],
+    phases: parameters::PHASES,
     has_cache: false,
     keeps_data: true,
     state_version: 1,

@@ -79,7 +79,7 @@ pub(super) static ROW: Scheme = Scheme {
     essay: include_str!("block.rs"),
     parameters: PARAMETERS,
     counters: &counters_and::<{ MERGE_COUNTERS.len() + COUNTERS.len() }>(COUNTERS),
-    phases: &[Cause::Host, Cause::MergeSwitch, Cause::MergePartial, Cause::Recovery],
+    phases: crate::hybrid::parameters::PHASES,
     has_cache: false,
     keeps_data: true,
     state_version: 1,

@@ -121,6 +121,8 @@ pub(super) static ROW: Scheme = Scheme {
         Cause::TranslationGc,
         Cause::DataGc,
         Cause::MergeFull,
+        Cause::WearLevelling,
+        Cause::EccRewrite,
         Cause::Recovery,
     ],
     has_cache: true,

@@ -47,7 +47,7 @@ use crate::schemes::page::DURABLE_TRIM;
 use crate::{ConfigError, Error, Loader, Parameter, Range, Saver, Scheme, Settings, Value};
 use alloc::vec;
 use alloc::vec::Vec;
-use flash::{Cause, Flash, Kind, Lpn};
+use flash::{Flash, Kind, Lpn};
 
 const SEQUENTIAL: Parameter = Parameter {
     name: "sequential",
@@ -93,7 +93,7 @@ pub(super) static ROW: Scheme = Scheme {
     essay: include_str!("fast.rs"),
     parameters: PARAMETERS,
     counters: &counters_and::<{ MERGE_COUNTERS.len() + COUNTERS.len() }>(COUNTERS),
-    phases: &[Cause::Host, Cause::MergeSwitch, Cause::MergePartial, Cause::MergeFull, Cause::Recovery],
+    phases: parameters::PHASES,
     has_cache: false,
     keeps_data: true,
     state_version: 1,

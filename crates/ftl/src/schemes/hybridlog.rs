@@ -94,7 +94,7 @@ pub(super) static ROW: Scheme = Scheme {
     essay: include_str!("hybridlog.rs"),
     parameters: PARAMETERS,
     counters: COUNTERS,
-    phases: &[Cause::Host, Cause::MergeFull, Cause::Metadata, Cause::Recovery],
+    phases: &[Cause::Host, Cause::MergeFull, Cause::WearLevelling, Cause::Metadata, Cause::Recovery],
     has_cache: false,
     keeps_data: true,
     state_version: 1,

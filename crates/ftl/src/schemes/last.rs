@@ -45,7 +45,7 @@ use crate::{ConfigError, Error, Loader, Parameter, Range, Saver, Scheme, Setting
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
-use flash::{Cause, Flash, Kind, Lpn};
+use flash::{Flash, Kind, Lpn};
 
 const SEQUENTIAL_SHARE: Parameter = Parameter {
     name: "sequential-share",
@@ -91,7 +91,7 @@ pub(super) static ROW: Scheme = Scheme {
     essay: include_str!("last.rs"),
     parameters: PARAMETERS,
     counters: &counters_and::<{ MERGE_COUNTERS.len() + COUNTERS.len() }>(COUNTERS),
-    phases: &[Cause::Host, Cause::MergePartial, Cause::MergeFull, Cause::Recovery],
+    phases: parameters::PHASES,
     has_cache: false,
     keeps_data: true,
     state_version: 1,

@@ -76,7 +76,7 @@
 //!   drop the copy; the two are told apart by the time of a spare-area read.
 
 use super::page::DURABLE_TRIM;
-use crate::demand::parameters::{GC_HIGH, GC_LOW, PHASES, VICTIMS, gc_high};
+use crate::demand::parameters::{GC_HIGH, GC_LOW, VICTIMS, gc_high};
 use crate::gc;
 use crate::parts::cache::{MappingCache, OrderKind};
 use crate::parts::space::{self, Fate, MOST_MOVED, Space, TranslationBlocks};
@@ -167,7 +167,14 @@ pub(super) static ROW: Scheme = Scheme {
         ("gc_data_copies", "live data pages copied by collections"),
         ("gc_translation_copies", "live mapping pages copied by collections"),
     ],
-    phases: PHASES,
+    phases: &[
+        Cause::Host,
+        Cause::TranslationUpdate,
+        Cause::TranslationGc,
+        Cause::DataGc,
+        Cause::WearLevelling,
+        Cause::Recovery,
+    ],
     has_cache: true,
     keeps_data: true,
     state_version: 1,

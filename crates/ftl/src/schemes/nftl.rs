@@ -114,7 +114,7 @@ pub(super) static ROW: Scheme = Scheme {
     essay: include_str!("nftl.rs"),
     parameters: PARAMETERS,
     counters: &counters_and::<{ MERGE_COUNTERS.len() + COUNTERS.len() }>(COUNTERS),
-    phases: &[Cause::Host, Cause::MergeSwitch, Cause::MergePartial, Cause::MergeFull, Cause::Recovery],
+    phases: parameters::PHASES,
     has_cache: false,
     keeps_data: true,
     state_version: 1,

@@ -73,7 +73,7 @@ pub(super) static ROW: Scheme = Scheme {
         ("gc_copies", "live pages copied by collections"),
         ("trim_pages", "trim pages programmed"),
     ],
-    phases: &[Cause::Host, Cause::DataGc, Cause::Metadata, Cause::Recovery],
+    phases: &[Cause::Host, Cause::DataGc, Cause::WearLevelling, Cause::EccRewrite, Cause::Metadata, Cause::Recovery],
     has_cache: false,
     keeps_data: true,
     state_version: 1,

@@ -116,9 +116,10 @@ pub(super) static ROW: Scheme = Scheme {
     ],
     phases: &[
         Cause::Host,
-        Cause::DataGc,
         Cause::TranslationUpdate,
         Cause::TranslationGc,
+        Cause::DataGc,
+        Cause::WearLevelling,
         Cause::Metadata,
         Cause::Recovery,
     ],

@@ -145,6 +145,11 @@ impl Bed {
         (bytes / u64::from(self.geometry.page_bytes)).max(1) as u32
     }
 
+    /// Whether its settings ask for wear levelling.
+    pub(super) fn levels_wear(&self) -> bool {
+        self.settings.iter().any(|(name, value)| name == "wear-levelling" && value != Value::Word("off"))
+    }
+
     /// Whether discards are durable under its settings.
     pub(super) fn durable_trim(&self) -> bool {
         self.settings.iter().any(|(name, value)| name == "durable-trim" && value == Value::Switch(true))
