@@ -1,7 +1,7 @@
 //! Operations on media whose blocks are or go bad.
 //!
 //! Nothing acknowledged may be lost. A device that has lost too many blocks says that it is full, and then every page
-//! must still be readable, however often it refuses.
+//! must still be readable, however often it refuses, and also once it was mounted again.
 
 use super::bed::{Action, Bed};
 use super::content::Medium;
@@ -79,7 +79,14 @@ impl Visitor<Failing<Chip>> for OnFailingMedia<'_> {
             } else {
                 end.map_err(Stop::text)?;
             }
-            session.read_all().and_then(|()| session.audit()).map_err(Stop::text)
+            let compare = |session: &mut Session<'_, S, _>| session.read_all().and_then(|()| session.audit());
+            compare(session).map_err(Stop::text)?;
+            if full {
+                session.oracle.power_cut();
+                session.mount().and_then(|()| compare(session)).map_err(Stop::text)?;
+                insist(session).and_then(|()| compare(session)).map_err(Stop::text)?;
+            }
+            Ok(())
         });
         if let Some(session) = session {
             report.media.operations += session.work.operations;

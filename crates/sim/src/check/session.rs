@@ -95,12 +95,15 @@ impl<'a, S: Ftl<F>, F: Medium> Session<'a, S, F> {
         (self.ftl.as_mut().expect("the device was mounted"), &mut self.flash)
     }
 
-    /// Mounts the device, from flash alone.
+    /// Mounts the device, from flash alone. To be full is no reason not to be mounted.
     pub(super) fn mount(&mut self) -> Result<(), Stop> {
         self.ftl = None;
         self.work.mounts += 1;
-        let (ftl, _) = S::mount(&mut self.flash, self.bed.logical_pages, &self.bed.settings)??;
-        self.ftl = Some(ftl);
+        match S::mount(&mut self.flash, self.bed.logical_pages, &self.bed.settings)? {
+            Ok((ftl, _)) => self.ftl = Some(ftl),
+            Err(Error::Full) => return Err(Stop::Wrong("cannot be mounted: the device says it is full".into())),
+            Err(error) => return Err(error.into()),
+        }
         Ok(())
     }
 

@@ -9,6 +9,11 @@ fn brief(scheme: &str) -> CheckConfig {
     CheckConfig { seeds: 0..8, cuts: Cuts::Count(2_000), second_level: 200, ..CheckConfig::new(scheme) }
 }
 
+/// Settings that no seed varies.
+fn set(settings: &[(&str, &str)]) -> Vec<(String, String)> {
+    settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
+}
+
 /// A check that nobody stops.
 fn checked(config: &CheckConfig) -> Result<CheckReport, CheckError> {
     check(config, &AtomicBool::new(false))
@@ -44,8 +49,7 @@ fn schemes_hold_behind_every_write_buffer() {
 #[test]
 fn lazyftl_holds_with_a_table_of_many_blocks() {
     for quota in ["0.15", "0.4"] {
-        let settings = [("cache-bytes", "20000"), ("quota", quota)];
-        let settings = settings.map(|(name, value)| (name.to_string(), value.to_string())).to_vec();
+        let settings = set(&[("cache-bytes", "20000"), ("quota", quota)]);
         let report = checked(&CheckConfig { settings, ..brief("lazyftl") }).unwrap();
         assert!(report.passed(), "{report}");
         assert!(report.cuts > 1000 && report.honesty.restores > 100 && report.media.full > 0, "{report}");
@@ -56,8 +60,7 @@ fn lazyftl_holds_with_a_table_of_many_blocks() {
 #[test]
 fn superblock_holds_with_map_pages_and_with_few_update_blocks() {
     for (maps, update_blocks) in [("pages", "0"), ("pages", "1"), ("spare", "1")] {
-        let settings = [("maps", maps), ("update-blocks", update_blocks)];
-        let settings = settings.map(|(name, value)| (name.to_string(), value.to_string())).to_vec();
+        let settings = set(&[("maps", maps), ("update-blocks", update_blocks)]);
         let report = checked(&CheckConfig { settings, ..brief("superblock") }).unwrap();
         // Maps in spare areas make no translation pages.
         let phases = maps == "spare";
@@ -71,13 +74,15 @@ fn superblock_holds_with_map_pages_and_with_few_update_blocks() {
     }
 }
 
-/// Cold blocks are moved all the time, and power is cut while they are.
+/// Cold blocks are moved all the time, and power is cut while they are. The rows that are left out have the engine of
+/// `dftl`, which moves blocks for all of them.
 #[test]
 fn wear_levelling_holds_in_every_mode() {
-    for scheme in ["page", "dftl", "lsftl", "cftl", "lazyftl", "superblock", "hybridlog", "rose-log"] {
+    let page_maps = ["page", "dftl", "lsftl", "cftl", "lazyftl"];
+    let block_maps = ["block", "nftl", "bast", "aftl", "fast", "last", "rose", "superblock", "hybridlog", "rose-log"];
+    for scheme in page_maps.into_iter().chain(block_maps) {
         for mode in ["swap", "static", "bet"] {
-            let settings = [("wear-levelling", mode), ("wear-threshold", "1"), ("bet-threshold", "1")];
-            let settings = settings.map(|(name, value)| (name.to_string(), value.to_string())).to_vec();
+            let settings = set(&[("wear-levelling", mode), ("wear-threshold", "1"), ("bet-threshold", "1")]);
             let report = checked(&CheckConfig { settings, ..brief(scheme) }).unwrap();
             assert!(report.passed(), "{mode}: {report}");
             let cuts = report.by_cause.get(&Cause::WearLevelling).copied().unwrap_or(0);
@@ -91,8 +96,7 @@ fn wear_levelling_holds_in_every_mode() {
 fn differentiated_error_correction_holds() {
     for scheme in ["page", "dftl"] {
         for (policy, rewrites) in [("differentiated", true), ("agcr", false)] {
-            let settings = [("ecc", policy), ("ecc-n", "0"), ("ecc-decay", "8")];
-            let settings = settings.map(|(name, value)| (name.to_string(), value.to_string())).to_vec();
+            let settings = set(&[("ecc", policy), ("ecc-n", "0"), ("ecc-decay", "8")]);
             let report = checked(&CheckConfig { settings, ..brief(scheme) }).unwrap();
             assert!(report.passed(), "{policy}: {report}");
             let cuts = report.by_cause.get(&Cause::EccRewrite).copied().unwrap_or(0);
@@ -101,22 +105,96 @@ fn differentiated_error_correction_holds() {
     }
 }
 
-/// Seeds that failed once, each with every cut: what broke and why. The devices, settings and mixes are those that
-/// failed; the operations were of single pages then and are other ones now. The first three have unit tests too.
-const FAILED_ONCE: &[(&str, u64, &str)] = &[
-    ("page", 23, "full for ever: a spread collection opened the last free block and host pages followed into it"),
-    ("page", 35, "a page with bad data came back once other pages were newer on its die (durable-trim off)"),
-    ("page", 37, "full for ever: of two equal tombstones the one in the victim counted, so that it never became empty"),
-    ("tpftl", 8, "full: each of many cuts left a block behind that a collection had just opened (streams 2)"),
+/// A seed that failed once.
+struct Once {
+    scheme: &'static str,
+    seed: u64,
+    operations: u32,
+    /// All cuts, or failing media alone.
+    part: Part,
+    settings: &'static [(&'static str, &'static str)],
+    /// What broke, and why.
+    why: &'static str,
+}
+
+const ONCE: Once =
+    Once { scheme: "", seed: 0, operations: 400, part: Part::Cuts, settings: &[("wear-levelling", "off")], why: "" };
+
+/// Seeds that failed once.
+///
+/// What the four with cuts are worth: their devices, settings and mixes are those that failed, but the operations were
+/// of single pages then and are other ones now. They do not show what broke any more. Unit tests of `page` do, for its
+/// three; `tpftl` has none. Every cut is made on them because such devices are hard, not because it once failed here.
+///
+/// Those on failing media fail without the repair, and have unit tests too, for what a seed draws may change: then the
+/// device may not fill up, and the test says so.
+const FAILED_ONCE: &[Once] = &[
+    Once {
+        scheme: "page",
+        seed: 23,
+        why: "full for ever: a spread collection opened the last free block and host pages followed into it",
+        ..ONCE
+    },
+    Once {
+        scheme: "page",
+        seed: 35,
+        why: "a page with bad data came back once other pages were newer on its die (durable-trim off)",
+        ..ONCE
+    },
+    Once {
+        scheme: "page",
+        seed: 37,
+        why: "full for ever: of two equal tombstones the one in the victim counted, so that it never became empty",
+        ..ONCE
+    },
+    Once {
+        scheme: "tpftl",
+        seed: 8,
+        why: "full: each of many cuts left a block behind that a collection had just opened (streams 2)",
+        ..ONCE
+    },
+    Once { seed: 12, ..FULL_OF_MAPS },
+    Once { seed: 330, ..FULL_OF_MAPS },
+    Once {
+        seed: 35,
+        operations: 300,
+        settings: &[("wear-levelling", "swap"), ("wear-threshold", "1"), ("bet-threshold", "1")],
+        ..FULL_OF_MAPS
+    },
+    Once {
+        scheme: "rose",
+        seed: 104,
+        part: Part::Media,
+        settings: &[],
+        why: "a full device could not be mounted: a log block was one too many, and no block was free to clean it with",
+        ..ONCE
+    },
 ];
+
+const FULL_OF_MAPS: Once = Once {
+    scheme: "superblock",
+    operations: 200,
+    part: Part::Media,
+    settings: &[],
+    why: "a full device refused reads: more changed maps were in RAM than there was room for (maps=pages)",
+    ..ONCE
+};
 
 #[test]
 fn seeds_that_failed_once_hold() {
-    for &(scheme, seed, why) in FAILED_ONCE {
-        let settings = vec![("wear-levelling".to_string(), "off".to_string())];
-        let config = CheckConfig { seeds: seed..seed + 1, cuts: Cuts::All, settings, ..CheckConfig::new(scheme) };
+    for &Once { scheme, seed, operations, part, settings, why } in FAILED_ONCE {
+        let on_media = part == Part::Media;
+        let config = CheckConfig {
+            seeds: seed..seed + 1,
+            operations,
+            settings: set(settings),
+            cuts: if on_media { Cuts::Count(0) } else { Cuts::All },
+            honesty: !on_media,
+            ..CheckConfig::new(scheme)
+        };
         let report = checked(&config).unwrap();
         assert!(report.failures.iter().all(|failure| failure.replay.is_empty()), "{why}: {report}");
+        assert!(!on_media || report.media.full == 1, "{scheme} {seed} does not fill up any more: {report}");
     }
 }
 
@@ -196,7 +274,7 @@ fn a_check_that_is_stopped_says_so_and_complains_of_nothing() {
 #[test]
 fn a_phase_without_a_cut_fails_the_check() {
     // A single seed with durable discards switched off programs no tombstone: the phase is not met.
-    let settings = vec![("durable-trim".to_string(), "off".to_string())];
+    let settings = set(&[("durable-trim", "off")]);
     let config = CheckConfig { settings, seeds: 0..1, media: false, honesty: false, ..brief("page") };
     let report = checked(&config).unwrap();
     let what = "no command of phase metadata was cut: the check proves nothing about it";
@@ -210,7 +288,7 @@ fn a_wrong_configuration_is_an_error_with_a_fix() {
     assert_eq!(error(CheckConfig::new("null")), "null keeps no data: nothing to check");
     let config = CheckConfig { buffer: Some("lru".into()), ..brief("page") };
     assert_eq!(error(config), "no write buffer lru; there are fab, bplru, cflru");
-    let settings = vec![("gc-lo".to_string(), "3".to_string())];
+    let settings = set(&[("gc-lo", "3")]);
     let config = CheckConfig { settings, ..brief("page") };
     assert!(error(config).starts_with("no parameter gc-lo; there are gc, gc-low"));
 }
