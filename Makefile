@@ -90,6 +90,9 @@ CHECKED := page dftl dftl-e tpftl cftl lsftl lsftl-e cdftl sftl scftl scftl-a ca
 conformance: tools
 	cargo build --locked --release
 	for scheme in $(CHECKED); do target/release/ftlab check --scheme $$scheme --cuts 24000 || exit 1; done
+	@# Runs of another length are other runs on failing media.
+	for scheme in $(CHECKED); do \
+	  target/release/ftlab check --scheme $$scheme --operations 200 --cuts 500 || exit 1; done
 
 .PHONY: soak
 soak: tools

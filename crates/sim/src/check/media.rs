@@ -79,7 +79,7 @@ impl Visitor<Failing<Chip>> for OnFailingMedia<'_> {
             } else {
                 end.map_err(Stop::text)?;
             }
-            let mut compare = |session: &mut Session<'_, S, _>| session.read_all().and_then(|()| session.audit());
+            let compare = |session: &mut Session<'_, S, _>| session.read_all().and_then(|()| session.audit());
             compare(session).map_err(Stop::text)?;
             if full {
                 session.oracle.power_cut();

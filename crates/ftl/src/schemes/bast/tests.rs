@@ -4,7 +4,7 @@ use super::*;
 use crate::Ftl;
 use crate::hybrid::testing::{Chip, formatted, settings, small, tally, torture, write_each, write_request};
 use alloc::string::String;
-use flash::{Block, Full, Geometry, Nand, Oob, Payload, ProgramOrder, Tags};
+use flash::{Block, Cause, Full, Geometry, Nand, Oob, Payload, ProgramOrder, Tags};
 
 fn bast(blocks: u32, pages: u32, pairs: &[(&str, &str)]) -> (Chip, Bast) {
     formatted(small(blocks), pages, &settings(PARAMETERS, pairs))
