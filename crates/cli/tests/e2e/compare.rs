@@ -159,7 +159,7 @@ fn idle_devices_collect_ahead_of_need() {
     }
 }
 
-/// What broke: nothing in a report said that `--idle-gc`, `--until`, `--warmup` or a single scheduler had been asked for.
+/// What broke: no report said that `--idle-gc`, `--until`, `--warmup` or a single scheduler had been asked for.
 #[test]
 fn a_report_says_what_it_takes_to_repeat_it() {
     let directory = Directory::new();
