@@ -226,7 +226,7 @@ fn codes_cycles_and_times_of_reliability() {
     assert_eq!(shown, ["0", "12h", "30d", "2y"]);
     assert_eq!(args.retention[3], Retention(17_520.0));
     assert_eq!((args.mode, args.profile), (ProgramMode::LowCost, LatencyProfile::Paper));
-    let told = "a time is a number with h, d or y, such as 12h, 30d or 1y, or 0";
+    let told = "give a time with h, d or y, such as 12h, 30d or 1y, or 0";
     assert!(message("reliability --retention 5").contains(told));
     assert!(message("reliability --retention=-1d").contains(told));
     assert!(message("reliability --code bch:t=8").contains("bch needs t= and data="));

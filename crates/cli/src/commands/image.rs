@@ -302,12 +302,7 @@ struct Rates {
 
 impl Rates {
     /// Of blocks with pages in these modes, at the age of a block that was erased so often.
-    fn new(
-        image: &Image,
-        modes: &[(Block, Mode)],
-        chip: &Chip,
-        age: impl Fn(u32) -> Age,
-    ) -> Result<Rates, CliError> {
+    fn new(image: &Image, modes: &[(Block, Mode)], chip: &Chip, age: impl Fn(u32) -> Age) -> Result<Rates, CliError> {
         let erases: Vec<u32> = image.erase_counts().collect();
         let mut of =
             Rates { rates: vec![[[0.0; 2]; Mode::ALL.len()]; erases.len()], lowest: f64::INFINITY, highest: 0.0 };
@@ -324,9 +319,9 @@ impl Rates {
                 }
             };
             let erases = erases[block.index()];
-            let Rber { lsb, msb, .. } = chip.rber(model, &age(erases)).map_err(|error| {
-                CliError::new(error).within(format_args!("block {block}, erased {erases} times"))
-            })?;
+            let Rber { lsb, msb, .. } = chip
+                .rber(model, &age(erases))
+                .map_err(|error| CliError::new(error).within(format_args!("block {block}, erased {erases} times")))?;
             let rates = [lsb, msb];
             of.rates[block.index()][mode as usize] = rates;
             for rate in rates {
@@ -456,7 +451,7 @@ fn read_all(disk: &mut dyn AnyDisk) -> Result<Contents, CliError> {
             Ok(_) => {}
             Err(ExportError::Io) if mounts == Some(disk.counts().remounts) => {
                 let why = disk.failure().unwrap_or_default();
-                contents.ended = Some(format!("from page {lpn} on nothing can be read, for it cannot be mounted: {why}"));
+                contents.ended = Some(format!("nothing can be read from page {lpn} on: it cannot be mounted: {why}"));
                 break;
             }
             Err(ExportError::Io) => contents.lost.push(lpn),

@@ -167,8 +167,8 @@ impl Findings {
         );
         if *profile == Profile::Paper {
             text += &wrap(
-                "Reads are the paper's constants and are given up to the error rate that it names (LDPC: 1e-2), whatever \
-                 the code of the table bears.",
+                "Reads are the paper's constants and are given up to the error rate that it names (LDPC: 1e-2), \
+                 whatever the code of the table bears.",
                 "",
             );
         }

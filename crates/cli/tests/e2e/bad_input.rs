@@ -340,7 +340,8 @@ fn codes_that_do_not_fit_and_ages_beyond_the_model() {
                 &["ecc-paper does not say how many erases a block endures", "--device ecc-paper:endurance=3000"],
             ),
             (
-                "compare --workload uniform --device ecc-paper:endurance=3000,latencies=derived,pe_cycles=3k,retention=1y",
+                "compare --workload uniform --device \
+                 ecc-paper:endurance=3000,latencies=derived,pe_cycles=3k,retention=1y",
                 &[
                     "low-cost pages have a raw bit error rate of 9.0e-3",
                     "ldpc:parity=192,data=4096 bears 6.0e-3",

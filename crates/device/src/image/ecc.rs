@@ -1,8 +1,8 @@
 //! The error-correcting codes of an image: what a controller keeps beside the data so that flipped bits do no harm.
 //!
 //! Data are protected in *frames*, each with the parity of the image's code ([`CodeSpec`], the one of
-//! `ftlab reliability`), which decodes from bits: a file knows no more of a cell. What the scheme keeps in the spare area,
-//! and its checksum, have a small BCH code of their own, and so have records, whose parity lies in them.
+//! `ftlab reliability`), which decodes from bits: a file knows no more of a cell. What the scheme keeps in the spare
+//! area, and its checksum, have a small BCH code of their own, and so have records, whose parity lies in them.
 //!
 //! ```text
 //!   spare area   scheme's bytes │ checksum │ their parity │ parity of frame 0 │ frame 1 │ …

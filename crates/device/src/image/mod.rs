@@ -369,8 +369,8 @@ impl Image {
     }
 
     /// Time goes by: flips each bit of what is programmed with the probability that `rate` gives for its page, the
-    /// data, the spare area and the record of it. How many bits were flipped. What the scheme knows stays as it is, so a
-    /// clean image is clean afterwards.
+    /// data, the spare area and the record of it. How many bits were flipped. What the scheme knows stays as it is, so
+    /// a clean image is clean afterwards.
     ///
     /// # Errors
     /// The host failed.
