@@ -79,6 +79,9 @@ fn settings(row: &Scheme, set: &[(String, String)]) -> Result<Settings, CliError
         let text = bytes.as_deref().unwrap_or(text);
         settings.set(row.parameters, name, text).map_err(|what| CliError::new(what).within("--set"))?;
     }
+    if let Some(what) = ftl::without_effect(&settings, set.iter().map(|(name, _)| name.as_str())) {
+        return Err(CliError::new(what).within("--set"));
+    }
     Ok(settings)
 }
 

@@ -66,6 +66,10 @@ fn what_cannot_be_made_or_opened_is_named() {
         ("create a.img --device agrawal08:capacity=1GiB --scheme null", "scheme null keeps no data"),
         ("create a.img --device agrawal08:capacity=1GiB --scheme page --set gclow=2", "--set: no parameter gclow"),
         ("create a.img --device agrawal08:capacity=1GiB --scheme page --set gc-low", "write PARAM=VALUE"),
+        (
+            "create a.img --device agrawal08:capacity=1GiB --scheme page --set wear-threshold=3",
+            "--set: wear-threshold has no effect with wear-levelling=off",
+        ),
         ("create no/a.img --device agrawal08:capacity=1GiB --scheme page", "cannot create no/a.img: no such file"),
         (
             "create a.img --device agrawal08:capacity=1GiB --scheme page --ecc ldpc",
