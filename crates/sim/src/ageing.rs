@@ -115,8 +115,8 @@ impl Ageing {
                 };
                 return Err(refuse(&format_args!(
                     "after {} cycles and {retention} {} pages have a raw bit error rate of {rber:.1e}, and {spec} \
-                     bears {limit:.1e} ({most}): give fewer pe_cycles, a shorter retention, or more spare bytes (oob) for a \
-                     stronger code",
+                     bears {limit:.1e} ({most}): give fewer pe_cycles, a shorter retention, or more spare bytes (oob) \
+                     for a stronger code",
                     age.pe_cycles,
                     mode.name()
                 )));
