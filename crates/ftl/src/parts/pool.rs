@@ -202,7 +202,7 @@ impl Pool {
         self.wear.erased(block, self.blocks.erase_counts()[block.index()], cause);
     }
 
-    /// Whether wear levelling is to be asked what it wants: [`Pool::cold`].
+    /// Whether wear levelling is to be asked what it wants: [`Pool::cold_among`].
     #[inline(always)]
     pub fn is_levelling_due(&self) -> bool {
         self.wear.is_due()
