@@ -26,7 +26,7 @@ pub use address::{Block, Die, Lpn, Ppn, Tvpn};
 pub use cause::{Cause, Op, Tally};
 pub use failing::{Failing, FailurePlan};
 pub use geometry::{Derived, Geometry, GeometryError, ProgramOrder};
-pub use medium::{Batch, Chain, Collection, Fault, FaultKind, Flash, FlashFault, Kind, Mode, Oob, Payload};
+pub use medium::{Batch, Chain, Collection, Fault, FaultKind, Flash, FlashFault, Kind, Mode, Oob, Payload, copy_each};
 pub use nand::{
     AppendFace, Brief, BytesStore, Damage, EraseFace, Fragile, Full, HostData, Nand, NoData, ProgramFace, Record,
     Store, Tags,

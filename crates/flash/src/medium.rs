@@ -335,7 +335,7 @@ pub trait Flash {
         cause: Cause,
         moved: impl FnMut(u32, Ppn),
     ) -> (u32, Result<(), Self::Fault>) {
-        copy_each(self, from, live, to, program, cause, moved)
+        copy_each(self, (from, live), (to, program), cause, |_| {}, moved)
     }
 
     /// Metadata page `ppn` is about to be changed, at word `word` among others: a medium in memory fetches it into the
@@ -385,23 +385,27 @@ pub trait Flash {
     fn spare(&self, ppn: Ppn) -> &[u8];
 }
 
-/// [`Flash::copy_run`] as what it stands for: one [`Flash::copy`] after another.
-pub(crate) fn copy_each<F: Flash + ?Sized>(
+/// [`Flash::copy_run`] as what it stands for, one [`Flash::copy`] after another, with whatever `edit` does to each
+/// spare area besides.
+///
+/// # Errors
+/// As there.
+pub fn copy_each<F: Flash + ?Sized>(
     flash: &mut F,
-    from: Ppn,
-    live: u64,
-    to: Ppn,
-    program: u64,
+    (from, live): (Ppn, u64),
+    (to, program): (Ppn, u64),
     cause: Cause,
+    mut edit: impl FnMut(&mut Oob),
     mut moved: impl FnMut(u32, Ppn),
 ) -> (u32, Result<(), F::Fault>) {
     let mut rest = live;
     for copied in 0..live.count_ones() {
         let (source, target) = (Ppn(from.0 + rest.trailing_zeros()), Ppn(to.0 + copied));
-        let edit = |oob: &mut Oob, _: &mut [u32]| {
+        let renew = |oob: &mut Oob, _: &mut [u32]| {
             (oob.kind, oob.program) = (Kind::Data, program + u64::from(copied));
+            edit(oob);
         };
-        match flash.copy(source, target, cause, edit) {
+        match flash.copy(source, target, cause, renew) {
             Ok(oob) => moved(oob.address, target),
             Err(fault) => return (copied, Err(fault)),
         }

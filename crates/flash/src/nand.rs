@@ -723,7 +723,7 @@ impl<S: Store, R: Record> Flash for Nand<S, R> {
         let in_order = u32::from(next) == offset || count > 0 && may_skip(g.order, next, offset);
         if !in_order || offset + count > g.pages_per_block || self.is_slc_block(g.block_of(from)) {
             // Out of order, or of two modes: each page is refused, or taken, for itself.
-            return copy_each(self, from, live, to, program, cause, moved);
+            return copy_each(self, (from, live), (to, program), cause, |_| {}, moved);
         }
         self.next[block.index()] = next.max((offset + count) as u16);
         let targets = to.index()..to.index() + count as usize;

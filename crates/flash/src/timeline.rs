@@ -379,7 +379,7 @@ impl<F: Flash> Flash for Timeline<F> {
         moved: impl FnMut(u32, Ppn),
     ) -> (u32, Result<(), F::Fault>) {
         if self.mixed {
-            return copy_each(self, from, live, to, program, cause, moved);
+            return copy_each(self, (from, live), (to, program), cause, |_| {}, moved);
         }
         let (source, target) = (self.inner.geometry().block_of(from), self.inner.geometry().block_of(to));
         let from_mode = self.block_mode(source);

@@ -150,7 +150,9 @@ impl Chip {
     pub fn fit(&self, profile: Profile, spec: CodeSpec) -> Result<Fitted, ChipError> {
         let code = spec.build().map_err(|error| ChipError::Code(CostError::Code(error)))?;
         let parity_bytes = code.parity_bytes();
-        let frames = self.timing.page_bytes.div_ceil(spec.data_bytes());
+        // A frame longer than a page fits no spare area of any size.
+        let cost = ReadCost::new(profile, self.timing, spec).map_err(ChipError::Code)?;
+        let frames = cost.frames() as usize;
         if frames * parity_bytes + METADATA_BYTES > self.spare_bytes {
             return Err(ChipError::Spare {
                 device: self.name.clone(),
@@ -160,7 +162,6 @@ impl Chip {
                 spare_bytes: self.spare_bytes,
             });
         }
-        let cost = ReadCost::new(profile, self.timing, spec).map_err(ChipError::Code)?;
         Ok(Fitted { spec, parity_bytes, cost })
     }
 
@@ -240,6 +241,9 @@ mod tests {
         let narrow = chip("mlc-mt29f64g08cbaaa", Overrides { oob: Some(400), ..Overrides::default() }).unwrap();
         let refused = narrow.ldpc(Profile::Derived).unwrap_err().to_string();
         assert!(refused.starts_with("2 frames x 192 bytes of parity + 32 of metadata = 416 bytes, more"), "{refused}");
+        let small = chip("mlc-mt29f64g08cbaaa", Overrides { page: Some(2048), ..Overrides::default() }).unwrap();
+        let refused = small.ldpc(Profile::Derived).unwrap_err().to_string();
+        assert!(refused.starts_with("frames of 4096 bytes do not fill a page of 2048"), "{refused}");
     }
 
     #[test]

@@ -9,7 +9,7 @@
 //! Normal pages have the usual BCH code, the others the strongest LDPC code that was tried and fits the spare area. A
 //! simulated read transfers its page once; what an LDPC read transfers beyond that keeps the die instead.
 
-use crate::report::{Lifetime, SchemeResult, Workload, ratio};
+use crate::report::{Fields, Lifetime, SchemeResult, Workload, ratio};
 use crate::units;
 use flash::device::{Device, DeviceError, Key};
 use reliability::cells::{Age, Mode, Retention};
@@ -132,6 +132,17 @@ impl Ageing {
             }
         }
         Ok(())
+    }
+
+    /// What of [`KEYS`] the user gave, as reports have it; nothing where latencies are the device's own.
+    pub fn fields(&self) -> Fields {
+        let mut fields = Fields::new();
+        if let Some(profile) = self.profile {
+            fields.insert("latencies".to_owned(), profile.name().into());
+            fields.insert("pe_cycles".to_owned(), self.pe_cycles.unwrap_or(0).into());
+            fields.insert("retention".to_owned(), self.retention.unwrap_or_default().to_string().into());
+        }
+        fields
     }
 
     /// What was decided, in a sentence; of a device that [`Ageing::charge`] gave its times.

@@ -363,7 +363,9 @@ impl Experiment<'_> {
             check_times(&self.origin, args.host, read.profile.timed).map_err(|error| error.within("--host"))?;
         }
         self.try_on(&fitted)?;
-        let mut report = Report::new(args.seed, device_fields(&fitted.device), report::Workload::default());
+        let mut device = device_fields(&fitted.device);
+        device.extend(self.spec.ageing.fields());
+        let mut report = Report::new(args.seed, device, report::Workload::default());
         report.run = self.run_fields(host);
         report.assumptions = self.assumptions(&read, &fitted, host);
         let sha256 = read.profile.sha256.clone();

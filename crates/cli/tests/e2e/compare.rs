@@ -501,7 +501,10 @@ fn a_device_at_an_age_has_reads_of_its_own_and_a_lifetime() {
         );
         let table = directory.ftlab(&line).succeeded().stdout;
         assert_eq!(table.contains("assumed: Latencies are derived for pages after"), !age.is_empty(), "{table}");
-        json(directory.path().join("a.json"))["results"][0].clone()
+        let report = json(directory.path().join("a.json"));
+        assert_eq!(report["device"]["latencies"].is_null(), age.is_empty());
+        assert_eq!(report["device"]["retention"] == "1y", age.ends_with("retention=1y"));
+        report["results"][0].clone()
     };
     let (own, new) = (result(""), result(",latencies=derived"));
     let worn = result(",latencies=derived,pe_cycles=3k,retention=1y");

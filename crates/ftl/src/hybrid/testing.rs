@@ -1,5 +1,6 @@
 //! What the tests of the family share.
 
+use super::parameters::VICTIMS;
 use crate::{Ftl, Parameter, Settings};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -108,5 +109,21 @@ where
     }
     for lpn in 0..pages {
         assert_eq!(scheme.read(&mut flash, Lpn(lpn)).unwrap().copied(), expected[lpn as usize], "LPN {lpn}");
+    }
+}
+
+/// The same under every victim policy and program order, with entire-block writing and free page reuse or without.
+pub(crate) fn torture_each_technique<S>(parameters: &[Parameter])
+where
+    S: Ftl<Nand<Tags, Full>>,
+{
+    for order in [ProgramOrder::Any, ProgramOrder::Ascending, ProgramOrder::Strict] {
+        for victim in VICTIMS {
+            for (ebw, fpr) in [("on", "on"), ("on", "off"), ("off", "on"), ("off", "off")] {
+                let g = Geometry { order, ..small(16) }.checked().unwrap();
+                let pairs = [("ebw", ebw), ("fpr", fpr), ("log-victim", victim), ("durable-trim", "on")];
+                torture::<S>(parameters, &pairs, g, 42, 700);
+            }
+        }
     }
 }

@@ -12,7 +12,7 @@ use crate::{Loader, Saver, Settings};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::any::Any;
-use flash::{Cause, Flash, Geometry, HostData, Kind, Lpn, Mode, Oob, Ppn, Store};
+use flash::{Cause, Flash, Geometry, HostData, Lpn, Mode, Oob, Ppn, Store, copy_each};
 
 /// What keeps a page of a medium's host data.
 pub type Kept<F> = <<F as Flash>::User as HostData>::Store;
@@ -75,22 +75,12 @@ impl Ecc {
         to: Ppn,
         program: u64,
         cause: Cause,
-        mut moved: impl FnMut(u32, Ppn),
+        moved: impl FnMut(u32, Ppn),
     ) -> (u32, Result<(), F::Fault>) {
-        let mut rest = live;
-        for copied in 0..live.count_ones() {
-            let (source, target) = (Ppn(from.0 + rest.trailing_zeros()), Ppn(to.0 + copied));
-            let edit = |oob: &mut Oob, _: &mut [u32]| {
-                (oob.kind, oob.program) = (Kind::Data, program + u64::from(copied));
-                oob.mode = if self.filling { self.policy.unknown() } else { self.policy.copied(oob.lpn()) };
-            };
-            match flash.copy(source, target, cause, edit) {
-                Ok(oob) => moved(oob.address, target),
-                Err(fault) => return (copied, Err(fault)),
-            }
-            rest &= rest - 1;
-        }
-        (live.count_ones(), Ok(()))
+        let judge = |oob: &mut Oob| {
+            oob.mode = if self.filling { self.policy.unknown() } else { self.policy.copied(oob.lpn()) };
+        };
+        copy_each(flash, (from, live), (to, program), cause, judge, moved)
     }
 
     /// Takes the data of a page that was just read.

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::Ftl;
-use crate::hybrid::testing::{Chip, formatted, settings, small, tally, torture, write_each, write_request};
+use crate::hybrid::testing::{
+    Chip, formatted, settings, small, tally, torture, torture_each_technique, write_each, write_request,
+};
 use flash::{Geometry, ProgramOrder};
 
 /// S2, figure 3.3: three logical blocks, three log blocks, and two blocks kept free where the thesis keeps one.
@@ -93,15 +95,7 @@ fn a_whole_write_that_is_broken_off_is_completed_by_copies() {
 
 #[test]
 fn data_survives_everything_with_each_technique_alone() {
-    for order in [ProgramOrder::Any, ProgramOrder::Ascending, ProgramOrder::Strict] {
-        for victim in parameters::VICTIMS {
-            for (ebw, fpr) in [("on", "on"), ("on", "off"), ("off", "on"), ("off", "off")] {
-                let g = Geometry { order, ..small(16) }.checked().unwrap();
-                let pairs = [("ebw", ebw), ("fpr", fpr), ("log-victim", victim), ("durable-trim", "on")];
-                torture::<Rose>(PARAMETERS, &pairs, g, 42, 700);
-            }
-        }
-    }
+    torture_each_technique::<Rose>(PARAMETERS);
 }
 
 /// Without its techniques, and with `fast` without a sequential log block, the commands are the same.

@@ -1,7 +1,9 @@
 //! Worked examples of each technique, the scores against their formula, and long runs.
 
 use super::*;
-use crate::hybrid::testing::{Chip, formatted, settings, small, tally, torture, write_each, write_request};
+use crate::hybrid::testing::{
+    Chip, formatted, settings, small, tally, torture, torture_each_technique, write_each, write_request,
+};
 use crate::schemes::hybridlog::HybridLog;
 use crate::{Error, Ftl};
 use alloc::vec;
@@ -181,15 +183,7 @@ fn cuts_in_whole_writes_and_swaps_lose_nothing() {
 
 #[test]
 fn data_survives_everything_with_each_technique_alone() {
-    for order in [ProgramOrder::Any, ProgramOrder::Ascending, ProgramOrder::Strict] {
-        for victim in parameters::VICTIMS {
-            for (ebw, fpr) in [("on", "on"), ("on", "off"), ("off", "on"), ("off", "off")] {
-                let g = Geometry { order, ..small(16) }.checked().unwrap();
-                let pairs = [("ebw", ebw), ("fpr", fpr), ("log-victim", victim), ("durable-trim", "on")];
-                torture::<RoseLog>(PARAMETERS, &pairs, g, 42, 700);
-            }
-        }
-    }
+    torture_each_technique::<RoseLog>(PARAMETERS);
 }
 
 /// The scores that are kept up to date are equation 5 with the pages that count: audits compute it anew, every 16
