@@ -119,6 +119,11 @@ pub struct CompareArgs {
     #[arg(long, value_name = "POLICIES", value_delimiter = ',', value_parser = parse_name, help_heading = "Schemes")]
     pub gc: Vec<String>,
 
+    /// How collections are dealt over time in every scheme that can: whole victims in a row, as in all papers, or spread
+    /// over the writes that follow [default: each scheme's own, which is whole]
+    #[arg(long, value_enum, hide_possible_values = true, value_name = "whole|spread", help_heading = "Schemes")]
+    pub rhythm: Option<Rhythm>,
+
     /// Set one scheme's or write buffer's parameter (repeatable); `ftlab schemes NAME` lists them with units, defaults
     /// and ranges
     #[arg(long, value_name = "SCHEME.PARAM=VALUE", help_heading = "Schemes")]
@@ -266,6 +271,7 @@ impl Default for CompareArgs {
             cache: Vec::new(),
             buffer: Vec::new(),
             gc: Vec::new(),
+            rhythm: None,
             set: Vec::new(),
             fill: Fill::Sequential,
             host: None,
@@ -813,6 +819,16 @@ macro_rules! words {
         }
     };
 }
+
+words!(
+    /// How collections are dealt over time.
+    Rhythm {
+        /// Victims in a row, each emptied at once.
+        Whole = "whole",
+        /// A victim's copies are dealt over the writes that follow.
+        Spread = "spread",
+    }
+);
 
 words!(
     /// The device's state at the start.

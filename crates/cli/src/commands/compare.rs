@@ -3,7 +3,7 @@
 //! Everything that can be wrong with a command line is found here, before the first request: an hour of simulation must
 //! not end in a misspelt directory.
 
-use crate::args::{Buffer, CompareArgs, Host, OnError, Partial, Scheduler, Volumes};
+use crate::args::{Buffer, CompareArgs, Host, OnError, Partial, Rhythm, Scheduler, Volumes};
 use crate::error::CliError;
 use crate::output;
 use crate::render;
@@ -22,6 +22,9 @@ pub const DEFAULT_WORKLOAD: &str = "twin:financial1";
 
 /// The parameter that `--cache` sets.
 pub const CACHE: &str = "cache-bytes";
+
+/// The parameter that `--rhythm` sets.
+pub const SPREAD: &str = ftl::parts::collector::SPREAD.name;
 
 /// A scheme as far as planning needs to know it; made from its table row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,7 +128,11 @@ pub fn plan(args: &CompareArgs, known: &Known) -> Result<Plan, CliError> {
             return Err(CliError::unknown("policy", policy, known.gc.iter().map(String::as_str)));
         }
     }
-    for (flag, parameter, given) in [("--cache", CACHE, !args.cache.is_empty()), ("--gc", "gc", !args.gc.is_empty())] {
+    for (flag, parameter, given) in [
+        ("--cache", CACHE, !args.cache.is_empty()),
+        ("--gc", "gc", !args.gc.is_empty()),
+        ("--rhythm", SPREAD, args.rhythm.is_some()),
+    ] {
         if given && !schemes.iter().any(|scheme| scheme.takes(parameter)) {
             return Err(CliError::new(format_args!(
                 "{flag} is given, but none of the schemes {} has the parameter {parameter}; leave it out or add a \
@@ -330,7 +337,7 @@ fn buffer_parameter(row: &'static BufferRow, name: &str) -> Result<&'static Para
 
 fn settings<'a>(
     args: &'a CompareArgs,
-    schemes: &[&KnownScheme],
+    schemes: &[&'a KnownScheme],
     known: &Known,
 ) -> Result<BTreeMap<&'a str, BTreeMap<String, String>>, CliError> {
     let mut settings: BTreeMap<&str, BTreeMap<String, String>> = BTreeMap::new();
@@ -368,6 +375,7 @@ fn settings<'a>(
         let listed = match setting.param.as_str() {
             CACHE if !args.cache.is_empty() => Some("--cache"),
             "gc" if !args.gc.is_empty() => Some("--gc"),
+            SPREAD if args.rhythm.is_some() => Some("--rhythm"),
             _ => None,
         };
         if let Some(flag) = listed {
@@ -376,6 +384,12 @@ fn settings<'a>(
         let own = settings.entry(&setting.scheme).or_default();
         if own.insert(setting.param.clone(), setting.value.clone()).is_some() {
             return Err(CliError::new("it is set twice").within(place));
+        }
+    }
+    if let Some(rhythm) = args.rhythm {
+        let word = if rhythm == Rhythm::Spread { "on" } else { "off" };
+        for scheme in schemes.iter().filter(|scheme| scheme.takes(SPREAD)) {
+            settings.entry(&scheme.name).or_default().insert(SPREAD.to_owned(), word.to_owned());
         }
     }
     Ok(settings)

@@ -10,6 +10,7 @@ use crate::units;
 use device::{Access, AnyDisk, ExportError, Image, ImageError, MountError, Scrub, Spec};
 use flash::device::Device;
 use flash::{Block, Brief, Mode, Nand, NoData, Ppn, Rng};
+use ftl::parts::collector::SPREAD;
 use ftl::schemes::{self, SCHEMES, Visitor};
 use ftl::{ConfigError, Ftl, Scheme, Settings, Value};
 use reliability::cells::{self, Age};
@@ -67,11 +68,15 @@ fn create(args: &ImageCreateArgs) -> Result<String, CliError> {
     described(&image)
 }
 
-/// All parameters: what the command line says, else the default, but for discards: they are durable.
+/// All parameters: what the command line says, else the default, but for two: discards are durable, and collections are
+/// dealt over the writes that follow, so that no request waits for a whole one.
 fn settings(row: &Scheme, set: &[(String, String)]) -> Result<Settings, CliError> {
     let mut settings = Settings::defaults(row.parameters);
     if settings.get("durable-trim").is_some() {
         settings.put("durable-trim", Value::Switch(true));
+    }
+    if settings.get(SPREAD.name).is_some() {
+        settings.put(SPREAD.name, Value::Switch(true));
     }
     for (name, text) in set {
         let in_bytes = row.parameters.iter().any(|parameter| parameter.name == name && parameter.unit == "bytes");

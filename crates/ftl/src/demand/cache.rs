@@ -109,6 +109,11 @@ pub trait Cache: Clone + Debug + Send + 'static {
     /// Whether the entry, which is cached, is dirty.
     fn is_dirty(&self, slot: Self::Slot, lpn: Lpn) -> bool;
 
+    /// Whether [`Cache::fetch`] would have to write a translation page now.
+    fn is_write_due(&mut self) -> bool {
+        true
+    }
+
     /// A host access missed the entry: makes room and loads it.
     ///
     /// # Errors

@@ -1,168 +1,171 @@
-//! Collection in the demand-paged engine: which block, what moves, and what that means for the map.
+//! Collection in the demand-paged engine: what moves, and what that means for the map.
 
 use super::cache::{Cache, Entry};
 use super::map::{Map, Store};
 use super::{DATA, Demand, TRANSLATION};
 use crate::Error;
-use crate::parts::space::Fate;
+use crate::parts::collector::{Collects, Takes};
+use crate::parts::space::{Space, lowest_bits};
 use alloc::vec::Vec;
-use flash::{Block, Cause, Collection, FaultKind, Flash, FlashFault, Lpn, Ppn, Tvpn};
+use flash::{Block, Cause, Chain, FaultKind, Flash, FlashFault, Lpn, Ppn, Tvpn};
 
-impl<C: Cache, S: Store> Demand<C, S> {
-    /// Makes room for a host page, and then moves a cold block if wear levelling wants that.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn make_room<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
-        // A collection takes translation pages for complete.
-        self.write_overdue(flash)?;
-        self.gain_room(flash)?;
-        if self.map.space.is_levelling_due() && self.level(flash)? { self.gain_room(flash) } else { Ok(()) }
+impl<C: Cache, S: Store> Collects for Demand<C, S> {
+    #[inline(always)]
+    fn space(&self) -> &Space {
+        &self.map.space
     }
 
-    /// Makes room for a host page. See the module's description for why this ends.
-    fn gain_room<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
-        self.release_converted();
-        self.evacuate(flash)?;
-        let mut rounds = 8 * self.map.space.blocks.geometry().block_count();
-        while self.map.space.blocks.free_total() < self.map.space.high {
-            let Some(victim) = self.choose().filter(|_| rounds > 0) else {
-                // Nothing can be gained; what is left may still be enough for a page.
-                return if self.map.space.blocks.free_total() >= self.least { Ok(()) } else { Err(Error::Full) };
-            };
-            rounds -= 1;
-            self.collect(flash, victim, Fate::Erase, None)?;
+    #[inline(always)]
+    fn space_mut(&mut self) -> &mut Space {
+        &mut self.map.space
+    }
+
+    fn takes(&self, block: Block) -> Takes {
+        let space = &self.map.space;
+        let live = space.blocks.live_of(block);
+        let discards = if self.map.durable_trim { self.map.trimmed.len() as u32 } else { 0 };
+        let untold = self.untold(space.blocks.geometry().die_of(block).index());
+        let (stream, updates) =
+            if space.is_translation(block) { (TRANSLATION, 0) } else { (DATA, live.min(self.map.store.count())) };
+        Takes { moved: (stream, live), told: (TRANSLATION, updates + untold + discards) }
+    }
+
+    fn prepare<F: Flash>(&mut self, flash: &mut F, _: Block) -> Result<(), Error<F::Fault>> {
+        // An erase may take the newest copy of a discarded page while older ones are left: its discard goes first.
+        if self.map.durable_trim { self.write_discards(flash) } else { Ok(()) }
+    }
+
+    fn move_out<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        block: Block,
+        next: u32,
+        limit: u32,
+        cause: Option<Cause>,
+    ) -> Result<Option<u32>, Error<F::Fault>> {
+        if self.map.space.is_translation(block) {
+            return self.move_translation(flash, block, next, limit, cause);
+        }
+        let mut moves = core::mem::take(&mut self.moved);
+        let copied = self.copy_data(flash, block, (next, limit), &mut moves, cause.unwrap_or(Cause::DataGc));
+        self.map.counters.data_copies += if cause.is_none() { moves.len() as u64 } else { 0 };
+        if !self.map.moves.is_empty() {
+            // What is cached is told by the cache from now on.
+            let cached = moves.iter().filter(|&&(lpn, _)| self.cache.find(Lpn(lpn)).is_some());
+            cached.for_each(|&(lpn, _)| self.map.moves.remove(lpn));
+        }
+        // Cached entries change in the cache alone; the others are written, a translation page at a time.
+        self.cache.absorb(&mut moves);
+        let left = match &copied {
+            Err(_) => self.move_back(flash, &moves),
+            Ok(_) if limit < u32::MAX => self.leave_for_later(flash, block, &mut moves),
+            Ok(_) => {
+                self.moved = moves;
+                return copied;
+            }
+        };
+        moves.clear();
+        self.moved = moves;
+        left.and(copied)
+    }
+
+    fn tell<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        block: Block,
+        limit: u32,
+        cause: Option<Cause>,
+    ) -> Result<bool, Error<F::Fault>> {
+        let die = flash.geometry().die_of(block).index();
+        let cause = cause.unwrap_or(Cause::TranslationUpdate);
+        let mut moves = core::mem::take(&mut self.moved);
+        moves.sort_unstable_by_key(|&(lpn, _)| lpn);
+        let told = self.tell_all(flash, &moves, cause);
+        moves.clear();
+        for _ in 0..limit {
+            let Some(lpn) = told.as_ref().ok().and_then(|()| self.map.moves.first_on(die)) else { break };
+            let (tvpn, _) = self.map.store.locate(lpn);
+            moves.extend(self.map.moves_beside(tvpn, &[]));
+            self.write_moves(flash, tvpn, &moves, cause)?;
+            moves.clear();
+        }
+        self.moved = moves;
+        told.map(|()| self.map.moves.count_on(die) == 0)
+    }
+
+    fn untold(&self, die: usize) -> u32 {
+        self.map.moves.count_on(die).min(self.map.store.count())
+    }
+
+    fn count_victim(&mut self, block: Block) {
+        if self.map.space.is_translation(block) {
+            self.map.counters.translation_victims += 1;
+        } else {
+            self.map.counters.data_victims += 1;
+        }
+    }
+
+    fn may_level(&self, _: Block) -> bool {
+        // Discards that are to be written before an erase would take room of their own.
+        !self.map.durable_trim || self.map.trimmed.is_empty()
+    }
+}
+
+impl<C: Cache, S: Store> Demand<C, S> {
+    fn move_translation<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        block: Block,
+        mut next: u32,
+        limit: u32,
+        cause: Option<Cause>,
+    ) -> Result<Option<u32>, Error<F::Fault>> {
+        let g = *flash.geometry();
+        let mut left = limit;
+        while let Some(offset) = self.map.space.blocks.next_live(block, next) {
+            if left == 0 {
+                return Ok(Some(offset));
+            }
+            let from = g.page(block, offset);
+            let (to, tvpn) = self.copy_page(flash, from, cause.unwrap_or(Cause::TranslationGc))?;
+            self.map.store.moved(tvpn, to);
+            self.map.space.blocks.kill(from);
+            self.map.counters.translation_copies += u64::from(cause.is_none());
+            (next, left) = (offset + 1, left - 1);
+        }
+        Ok(None)
+    }
+
+    /// A slice of a spread collection moved these pages, whose entries the cache did not take: the table takes them.
+    /// What a cache holds and could not change must be written at once.
+    fn leave_for_later<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        block: Block,
+        moves: &mut Vec<Entry>,
+    ) -> Result<(), Error<F::Fault>> {
+        let die = flash.geometry().die_of(block).index();
+        moves.iter().for_each(|&(lpn, ppn)| self.map.moves.insert(lpn, Ppn(ppn), die));
+        if C::ABSORBS_ALL {
+            return Ok(());
+        }
+        let cache = &self.cache;
+        moves.retain(|&(lpn, _)| cache.find(Lpn(lpn)).is_some());
+        flash.chain(Chain::AFTER);
+        while let Some((lpn, _)) = moves.pop() {
+            let (tvpn, _) = self.map.store.locate(lpn);
+            let group: Vec<Entry> = self.map.moves_beside(tvpn, &[]).collect();
+            if group.iter().any(|&(moved, _)| moved == lpn) {
+                self.write_moves(flash, tvpn, &group, Cause::TranslationUpdate)?;
+            }
         }
         Ok(())
     }
 
-    /// The victim, by the rules of the module's description.
-    pub(super) fn choose(&mut self) -> Option<Block> {
-        let free = self.map.space.blocks.free_total();
-        let translation = self.map.space.best_translation_block().filter(|&block| self.needs(block) <= free);
-        let Some(mut data) = self.policy_victim() else { return translation };
-        if self.needs(data) > free && !self.map.space.is_translation(data) {
-            // The policy's choice does not fit any more: the block that takes the least may.
-            let blocks = &self.map.space.blocks;
-            let candidates =
-                (0..blocks.geometry().block_count()).filter(|&block| blocks.is_candidate(block)).map(Block);
-            data = candidates.min_by_key(|&block| blocks.live_of(block)).unwrap_or(data);
-        }
-        if self.map.space.is_translation(data) {
-            return translation.map(|best| if self.needs(data) <= free { data } else { best });
-        }
-        let needs = self.needs(data);
-        let Some(translation) = translation else { return (needs <= free).then_some(data) };
-        if needs + 1 > free {
-            return Some(translation);
-        }
-        let half = self.map.space.blocks.geometry().pages_per_block / 2;
-        let apart = self.map.space.translation.as_ref().is_some_and(|blocks| !blocks.among_data);
-        let waited = self.map.space.blocks.live_of(translation) + half <= self.map.space.blocks.live_of(data);
-        Some(if apart && waited { translation } else { data })
-    }
-
-    /// Free blocks that collecting a block may take.
-    pub(super) fn needs(&self, block: Block) -> u32 {
-        let live = self.map.space.blocks.live_of(block);
-        let discards = if self.map.durable_trim { self.map.trimmed.len() as u32 } else { 0 };
-        if self.map.space.is_translation(block) {
-            self.blocks_for(TRANSLATION, live + discards)
-        } else {
-            self.blocks_for(DATA, live) + self.blocks_for(TRANSLATION, live.min(self.map.store.count()) + discards)
-        }
-    }
-
-    /// Free blocks that so many pages of a stream take beside its open ones.
-    fn blocks_for(&self, stream: usize, pages: u32) -> u32 {
-        let lanes = &self.map.space.streams[stream];
-        let room: u32 = (0..lanes.count()).map(|lane| lanes.room(lane)).sum();
-        pages.saturating_sub(room).div_ceil(self.map.space.block_pages(stream))
-    }
-
-    fn policy_victim(&mut self) -> Option<Block> {
-        let dies = self.map.space.blocks.geometry().die_count() as usize;
-        let poorest = self.map.space.poorest_die();
-        let range = self.map.space.blocks.range(poorest);
-        if let Some(victim) = self.map.space.pick(range) {
-            return Some(victim);
-        }
-        if dies == 1 {
-            return None;
-        }
-        let blocks = self.map.space.blocks.geometry().block_count();
-        self.map.space.pick(0..blocks)
-    }
-
-    /// Moves all out of a block and ends it. `cause`: what for, if not to make room.
-    pub(super) fn collect<F: Flash>(
-        &mut self,
-        flash: &mut F,
-        victim: Block,
-        fate: Fate,
-        cause: Option<Cause>,
-    ) -> Result<(), Error<F::Fault>> {
-        // An erase may take the newest copy of a discarded page while older ones are left: its discard goes first.
-        if self.map.durable_trim {
-            self.write_discards(flash)?;
-        }
-        let is_translation = self.map.space.is_translation(victim);
-        let candidate = self.map.space.begin_collecting(victim);
-        let collected = if is_translation {
-            self.collect_translation(flash, victim, fate, cause)
-        } else {
-            self.collect_data(flash, victim, fate, cause)
-        };
-        if collected.is_err() && candidate {
-            self.map.space.blocks.stop_collecting(victim);
-        }
-        collected
-    }
-
-    fn collect_translation<F: Flash>(
-        &mut self,
-        flash: &mut F,
-        victim: Block,
-        fate: Fate,
-        cause: Option<Cause>,
-    ) -> Result<(), Error<F::Fault>> {
-        let counted = u64::from(cause.is_none());
-        let cause = cause.unwrap_or(Cause::TranslationGc);
-        self.map.counters.translation_victims += counted;
-        let g = *flash.geometry();
-        let mut gc = Collection::on(flash);
-        let mut next = 0;
-        while let Some(offset) = self.map.space.blocks.next_live(victim, next) {
-            next = offset + 1;
-            let from = g.page(victim, offset);
-            let (to, tvpn) = self.copy_page(&mut *gc, from, cause)?;
-            self.map.store.moved(tvpn, to);
-            self.map.space.blocks.kill(from);
-            self.map.counters.translation_copies += counted;
-        }
-        gc.then();
-        self.map.space.finish(&mut *gc, victim, fate, cause)
-    }
-
-    fn collect_data<F: Flash>(
-        &mut self,
-        flash: &mut F,
-        victim: Block,
-        fate: Fate,
-        cause: Option<Cause>,
-    ) -> Result<(), Error<F::Fault>> {
-        let counted = u64::from(cause.is_none());
-        let (cause, update) = cause.map_or((Cause::DataGc, Cause::TranslationUpdate), |cause| (cause, cause));
-        self.map.counters.data_victims += counted;
-        let mut gc = Collection::on(flash);
-        let mut moves = core::mem::take(&mut self.moves);
-        let mut result = self.copy_data(&mut *gc, victim, &mut moves, cause);
-        self.map.counters.data_copies += counted * moves.len() as u64;
-        // Cached entries change in the cache alone; the others are written, a translation page at a time.
-        self.cache.absorb(&mut moves);
-        moves.sort_unstable_by_key(|&(lpn, _)| lpn);
-        gc.then();
-        let mut rest = &moves[..];
-        while let (Ok(()), Some(&(lpn, _))) = (&result, rest.first()) {
+    /// Writes the new places of moved pages, sorted by LPN, into their translation pages.
+    fn tell_all<F: Flash>(&mut self, flash: &mut F, moves: &[Entry], cause: Cause) -> Result<(), Error<F::Fault>> {
+        let mut rest = moves;
+        while let Some(&(lpn, _)) = rest.first() {
             let (tvpn, index) = self.map.store.locate(lpn);
             let behind = lpn + (self.map.store.page_entries() - index as u32);
             let group = rest.iter().position(|&(lpn, _)| lpn >= behind).unwrap_or(rest.len());
@@ -171,22 +174,17 @@ impl<C: Cache, S: Store> Demand<C, S> {
                 let (tvpn, index) = self.map.store.locate(lpn);
                 let at = self.map.store.at(tvpn);
                 if at != Ppn::NONE {
-                    self.map.store.hint(&*gc, tvpn, index);
+                    self.map.store.hint(&*flash, tvpn, index);
                     self.map.space.blocks.prefetch(at);
                 }
             }
-            result = self.write_moves(&mut *gc, tvpn, now, update);
-            if result.is_ok() {
-                rest = later;
+            if let Err(error) = self.write_moves(flash, tvpn, now, cause) {
+                self.move_back(flash, rest)?;
+                return Err(error);
             }
+            rest = later;
         }
-        if let Err(error) = result {
-            self.move_back(&mut *gc, rest)?;
-            return Err(error);
-        }
-        moves.clear();
-        self.moves = moves;
-        self.map.space.finish(&mut *gc, victim, fate, cause)
+        Ok(())
     }
 
     /// Writes the new places of moved pages, sorted by LPN, into their translation page.
@@ -229,24 +227,28 @@ impl<C: Cache, S: Store> Demand<C, S> {
         written
     }
 
-    /// Copies the live pages of a data block; `moves` is told each LPN and its new page, also if not all could be
-    /// copied.
+    /// Copies up to `limit` live pages of a data block from page `next` on; `moves` is told each LPN and its new page,
+    /// also if not all could be copied. The page to go on from, or `None` at the end.
     #[inline]
     fn copy_data<F: Flash>(
         &mut self,
         flash: &mut F,
         victim: Block,
+        (mut next, limit): (u32, u32),
         moves: &mut Vec<Entry>,
         cause: Cause,
-    ) -> Result<(), Error<F::Fault>> {
+    ) -> Result<Option<u32>, Error<F::Fault>> {
         let g = *flash.geometry();
         let die = g.die_of(victim).index();
-        let mut next = 0;
+        let mut left = limit;
         while let Some((first, bits)) = self.map.space.blocks.live_word(victim, next) {
-            let from = g.page(victim, first);
+            if left == 0 {
+                return Ok(Some(first));
+            }
+            let from = (g.page(victim, first), lowest_bits(bits, left));
             let cache = &self.cache;
             let begun = moves.len();
-            let run = self.map.space.move_run(flash, DATA, die, (from, bits), cause, |_, lpn| {
+            let run = self.map.space.move_run(flash, DATA, die, from, cause, |_, lpn| {
                 cache.prefetch(Lpn(lpn));
                 moves.push((lpn, 0));
             })?;
@@ -255,8 +257,9 @@ impl<C: Cache, S: Store> Demand<C, S> {
             }
             run.result?;
             next = first + 64 - run.moved.leading_zeros();
+            left -= run.moved.count_ones();
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Copies a translation page of a collected block; its new place.
@@ -300,45 +303,31 @@ impl<C: Cache, S: Store> Demand<C, S> {
         Ok(())
     }
 
-    /// Empties and retires the blocks that failed a program.
-    pub(super) fn evacuate<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
-        while let Some(&block) = self.map.space.doomed.last() {
-            self.collect(flash, block, Fate::Retire, None)?;
-            self.map.space.doomed.retain(|&doomed| doomed != block);
-        }
-        Ok(())
-    }
-
+    /// Whether something is to be done before the map changes.
     #[inline(always)]
     pub(super) fn needs_room(&self) -> bool {
-        self.map.space.blocks.free_total() <= self.map.space.low
-            || !self.map.space.doomed.is_empty()
-            || !self.overdue.is_empty()
+        let short = !self.gc_in_evictions && self.is_short(TRANSLATION);
+        let space = &self.map.space;
+        short || !space.doomed.is_empty() || space.collector.is_in_debt() || !self.overdue.is_empty()
     }
 
-    /// Makes room for what a read may evict; true if the device is full.
+    /// Does it: from here on evictions take what they need.
     #[cold]
-    pub(super) fn make_room_to_read<F: Flash>(&mut self, flash: &mut F) -> Result<bool, Error<F::Fault>> {
-        match self.make_room(flash) {
+    #[inline(never)]
+    pub(super) fn make_ready<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+        // A collection takes translation pages for complete.
+        self.write_overdue(flash)?;
+        self.release_converted();
+        self.catch_up(flash, TRANSLATION)
+    }
+
+    /// Makes ready for what a read may evict; true if the device is full.
+    #[cold]
+    pub(super) fn make_ready_to_read<F: Flash>(&mut self, flash: &mut F) -> Result<bool, Error<F::Fault>> {
+        match self.make_ready(flash) {
             Ok(()) => Ok(false),
             Err(Error::Full) => Ok(true),
             Err(error) => Err(error),
         }
-    }
-
-    /// Collects ahead of need, for about `copies` page copies; whether there may be more.
-    pub(super) fn collect_ahead<F: Flash>(&mut self, flash: &mut F, copies: u32) -> Result<bool, Error<F::Fault>> {
-        self.evacuate(flash)?;
-        if self.map.space.blocks.free_total() > self.map.space.high {
-            return Ok(false);
-        }
-        // Ahead of need, only victims that are at least half dead and within the budget are worth their copies.
-        let half = flash.geometry().pages_per_block / 2;
-        let limit = half.min(copies);
-        let Some(victim) = self.choose().filter(|&victim| self.map.space.blocks.live_of(victim) <= limit) else {
-            return Ok(false);
-        };
-        self.collect(flash, victim, Fate::Erase, None)?;
-        Ok(true)
     }
 }

@@ -15,6 +15,7 @@ use super::cache::{Cache, Entry};
 use super::map::Store;
 use super::{DATA, Demand, NO_BLOCK};
 use crate::Error;
+use crate::parts::collector::Collects;
 use crate::parts::space::Fate;
 use flash::{Block, Cause, Collection, FaultKind, Flash, FlashFault, Lpn, Ppn, Tvpn};
 
@@ -50,7 +51,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
         if lpns.clone().any(|lpn| self.cache.find(lpn).is_none())
             && let Some(page) = self.map.read(flash, tvpn)?
         {
-            self.map.store.entries(page, index, &mut places);
+            self.map.entries(page, index, &mut places);
         }
         let mut dirty = false;
         for (lpn, place) in lpns.zip(&mut places) {
@@ -77,15 +78,16 @@ impl<C: Cache, S: Store> Demand<C, S> {
     fn room_to_convert<F: Flash>(&mut self, flash: &mut F) -> Result<bool, Error<F::Fault>> {
         self.release_converted();
         self.evacuate(flash)?;
-        let wanted = self.map.space.low + 2;
+        let die = self.map.space.richest_die();
+        let wanted = self.map.space.collector.low + 2;
         for _ in 0..MOST_COLLECTIONS {
-            if self.map.space.blocks.free_total() >= wanted {
+            if self.map.space.blocks.free_in(die) >= wanted {
                 return Ok(true);
             }
-            let Some(victim) = self.choose() else { return Ok(false) };
+            let Some(victim) = self.choose(die, false) else { return Ok(false) };
             self.collect(flash, victim, Fate::Erase, None)?;
         }
-        Ok(self.map.space.blocks.free_total() >= wanted)
+        Ok(self.map.space.blocks.free_in(die) >= wanted)
     }
 
     /// Lets converted blocks be collected whose die has a newer data page: until then a mount would go on filling them,
@@ -122,7 +124,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
         gc.then();
         let first = block * places.len() as u32;
         let copies = || to.0..to.0 + places.len() as u32;
-        let (mut cleaned, mut entries) = (core::mem::take(&mut self.entries), core::mem::take(&mut self.moves));
+        let (mut cleaned, mut entries) = (core::mem::take(&mut self.entries), core::mem::take(&mut self.moved));
         self.cache.clean_page(tvpn, &mut cleaned);
         let others = |&(lpn, _): &Entry| lpn.wrapping_sub(first) >= places.len() as u32;
         entries.extend(cleaned.iter().copied().filter(others));
@@ -138,7 +140,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
         }
         cleaned.clear();
         entries.clear();
-        (self.entries, self.moves) = (cleaned, entries);
+        (self.entries, self.moved) = (cleaned, entries);
         written
     }
 

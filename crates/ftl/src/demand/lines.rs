@@ -163,6 +163,14 @@ impl Cache for Lines {
         self.lines.is_entry_dirty(slot, lpn)
     }
 
+    fn is_write_due(&mut self) -> bool {
+        if !self.lines.is_full() {
+            return false;
+        }
+        let (victim, _) = self.lines.victim();
+        self.lines.is_dirty(victim)
+    }
+
     fn fetch<F: Flash, S: Store>(
         &mut self,
         flash: &mut F,
@@ -177,7 +185,7 @@ impl Cache for Lines {
         let Some(page) = map.read(flash, tvpn)? else {
             return Ok(self.lines.insert(lpn, |line| line.fill(Ppn::NONE.0)));
         };
-        Ok(self.lines.insert(lpn, |line| map.store.entries(page, index, line)))
+        Ok(self.lines.insert(lpn, |line| map.entries(page, index, line)))
     }
 
     #[inline(always)]

@@ -6,9 +6,11 @@ use crate::{CacheCounters, ConfigError, Error, Loader, Saver, Settings};
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::fmt::Debug;
+use core::ops::Range;
 use flash::{Cause, Flash, Geometry, Oob, Ppn, Tvpn};
 
 use super::cache::Entry;
+use super::moves::Moves;
 
 /// Which dirty entries of a translation page an eviction may write back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -209,6 +211,8 @@ pub struct Map<S> {
     pub store: S,
     /// Where they and the data live.
     pub space: Space,
+    /// Pages that spread collections have moved, and the translation pages do not know of.
+    pub moves: Moves,
     /// Whether discards survive a power cut.
     pub durable_trim: bool,
     /// Translation pages with discarded entries that are dirty in the cache.
@@ -233,6 +237,38 @@ impl<S: Store> Map<S> {
         Ok(Some(Page { oob, words: content.meta() }))
     }
 
+    /// Copies the entries from `first` on out of a translation page that was read, as they are now.
+    #[inline(always)]
+    pub fn entries(&self, page: Page<'_>, first: usize, out: &mut [u32]) {
+        self.store.entries(page, first, out);
+        if !self.moves.is_empty() {
+            let base = self.lpns(page.oob.tvpn()).start + first as u32;
+            for (lpn, ppn) in self.moves.within(base..base + out.len() as u32) {
+                out[(lpn - base) as usize] = ppn;
+            }
+        }
+    }
+
+    /// The LPNs of a translation page, those beyond the end of the map included.
+    fn lpns(&self, tvpn: Tvpn) -> Range<u32> {
+        let entries = self.store.page_entries();
+        let first = tvpn.0 * entries;
+        first..first.saturating_add(entries)
+    }
+
+    /// What the translation page does not know of pages that spread collections have moved, but for these LPNs.
+    pub fn moves_beside<'a>(&'a self, tvpn: Tvpn, entries: &'a [Entry]) -> impl Iterator<Item = Entry> + 'a {
+        let known = |lpn: u32| entries.iter().any(|&(other, _)| other == lpn);
+        self.moves.within(self.lpns(tvpn)).filter(move |&(lpn, _)| !known(lpn))
+    }
+
+    /// The translation page knows of all moves.
+    pub fn told(&mut self, tvpn: Tvpn) {
+        if !self.moves.is_empty() {
+            self.moves.remove_all(self.lpns(tvpn));
+        }
+    }
+
     /// What an eviction may write back, if its victim has `dirty` dirty entries in that translation page.
     ///
     /// # Errors
@@ -246,7 +282,8 @@ impl<S: Store> Map<S> {
         Ok(self.store.batch(flash, tvpn, dirty)?)
     }
 
-    /// Brings entries into their translation page. `all`: no dirty entry of it stays in the cache.
+    /// Brings entries into their translation page, and what it does not know of moved pages. `all`: no dirty entry of it
+    /// stays in the cache.
     ///
     /// # Errors
     /// Full; the medium's. The entries are then dirty as before: tell the cache ([`super::cache::Cache::soil`]).
@@ -261,7 +298,14 @@ impl<S: Store> Map<S> {
         self.count_update(entries.len());
         let discards = all && !self.trimmed.is_empty() && self.trimmed.contains(&tvpn.0);
         let how = Update { cause, all, whole: discards && self.durable_trim };
-        self.store.update(flash, &mut self.space, tvpn, entries, how)?;
+        if self.moves.is_empty() {
+            self.store.update(flash, &mut self.space, tvpn, entries, how)?;
+        } else {
+            let mut along = entries.to_vec();
+            along.extend(self.moves_beside(tvpn, entries));
+            self.store.update(flash, &mut self.space, tvpn, &along, how)?;
+            self.told(tvpn);
+        }
         if discards {
             self.trimmed.remove(&tvpn.0);
         }
@@ -292,6 +336,7 @@ impl<S: Store> Map<S> {
         self.count_update(changed);
         let how = Update { cause, all: true, whole: true };
         self.store.rewrite(flash, &mut self.space, tvpn, words, how)?;
+        self.told(tvpn);
         self.trimmed.remove(&tvpn.0);
         Ok(())
     }

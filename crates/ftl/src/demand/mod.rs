@@ -18,25 +18,21 @@
 //!
 //! # Space
 //!
-//! Room is made before a host page is served, never in between. A host page then takes one data page and at most
-//! [`Cache::most_updates`] translation pages. Collecting a data block with `v < P` live pages takes `v` data pages and
-//! at most `k` translation pages, the number that the moved entries lie in (a cache absorbs moved entries without
-//! writing anything); it gives back `P − v ≥ 1` pages and kills `k` more translation pages. Collecting a translation
-//! block with `w < P` live pages takes `w` and gives back `P − w ≥ 1`, and kills none. Both are begun only if the open
-//! blocks and the free ones hold what they may take, so that at least the victim is free afterwards; and if a data
-//! block would leave less than two, a translation block with a dead page goes first. Dead data pages only become fewer,
-//! by at least one with each data block; between two of those, dead translation pages only become fewer. Hence
-//! `make_room` ends: with room, or because nothing can be begun, and then the device is full and says so. (So that a
-//! hopeless device does not turn over all of its blocks for a single page, it also gives up after eight collections for
-//! each block.)
+//! `parts/collector.rs` decides when a die collects, which blocks, and how the work is dealt over time. Collecting a data
+//! block with `v` live pages takes `v` data pages and at most `k` translation pages of its die, the number that the
+//! moved entries lie in (a cache absorbs moved entries without writing anything); it kills `k` translation pages,
+//! wherever they are. Collecting a translation block with `w` live pages takes `w`, and kills none. So translation pages
+//! gather on the dies whose data was moved last, and leave them when data is moved elsewhere; there are few of them.
 //!
-//! Otherwise `victims` decides between the two sorts. `plain` is the papers' rule: one policy over all blocks.
-//! `net-gain` (the idea, not the sum: no updates are counted) collects a translation block only if it has half a block
-//! fewer live pages than the policy's data victim: translation pages die soon by themselves (each collection of data
-//! kills many), so waiting for them pays.
+//! The map changes in evictions, too. They take translation pages from what is open or kept free, and the test for room
+//! comes before the next host page ([`Cache::most_updates`] says how much may have been taken by then); with
+//! `gc-in-evictions` it comes before the update itself, as in the released FlashSim. A host page tests the block that it
+//! goes to in any case.
 //!
-//! A conversion (`convert.rs`) takes as many pages as it kills, and is begun only if that leaves all of this room; so
-//! is a move for wear levelling (`wear.rs`).
+//! While a collection is spread, translation pages do not know of the pages that it has moved so far:
+//! `demand/moves.rs`.
+//!
+//! A conversion (`convert.rs`) takes as many pages as it kills, and is begun only if that leaves all of this room.
 //!
 //! With `ecc`, a policy says in which mode each host page is programmed, and a read may order that its page be written
 //! anew (parts/ecc.rs): a rewrite takes room as a host write does, and changes the entry that the read has cached.
@@ -52,12 +48,13 @@ pub mod lines;
 pub mod logged;
 pub mod map;
 mod mount;
+pub mod moves;
 pub mod out_of_place;
 pub mod parameters;
 #[cfg(test)]
 pub(crate) mod testing;
-mod wear;
 
+use crate::parts::collector::Collects;
 use crate::parts::ecc::Ecc;
 use crate::parts::space::{self, Space, TranslationBlocks};
 use crate::{CacheCounters, ConfigError, Error, Ftl, Loader, MountReport, Saver, Settings};
@@ -71,6 +68,7 @@ use flash::{
     Cause, Collection, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Mode, Oob, Payload, Ppn, Store as _, Tvpn,
 };
 use map::{Counters, Map, Page, Store, Update};
+use moves::Moves;
 
 /// The write stream of data pages, the host's and the collected ones.
 pub const DATA: usize = 0;
@@ -93,8 +91,7 @@ pub struct Demand<C, S> {
     map: Map<S>,
     shape: Shape,
     gc_fold: bool,
-    /// Free blocks that a host page may need.
-    least: u32,
+    gc_in_evictions: bool,
     /// Consecutive LPNs that stay on a die, and how far the present run of them has got.
     stripe: u32,
     run: (u32, u32),
@@ -113,7 +110,7 @@ pub struct Demand<C, S> {
     /// Entries that a mount found and could neither keep in the cache nor write, on a device full of bad blocks alone.
     overdue: BTreeMap<u32, u32>,
     /// Scratch space of collections and updates; empty between calls.
-    moves: Vec<Entry>,
+    moved: Vec<Entry>,
     entries: Vec<Entry>,
     places: Vec<u32>,
 }
@@ -136,9 +133,10 @@ struct Plan<C, S> {
 }
 
 impl<C: Cache, S> Plan<C, S> {
-    /// Free blocks that a host page may need: a data block, blocks for translation pages, and one to collect into.
-    fn least_free(&self) -> u32 {
-        2 + self.cache.most_updates().div_ceil(self.shape.geometry.pages_per_block)
+    /// Free blocks of a die that only collections open: one to move data to, and those that the translation pages of
+    /// evictions may take between two tests.
+    fn kept(&self) -> u32 {
+        1 + self.cache.most_updates().div_ceil(self.shape.geometry.pages_per_block)
     }
 }
 
@@ -182,7 +180,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
         let blocks = |pages: u32, held: u64| u64::from(pages).div_ceil(held);
         let live = blocks(logical_pages, u64::from(g.pages_per_block)) + blocks(translation, held);
         let streams = 1 + data_blocks(settings);
-        let free = ((settings.count("gc-low") + 1) * u64::from(dies)).max(u64::from(plan.least_free()) + 1);
+        let free = (settings.count("gc-low").max(u64::from(plan.kept())) + 1) * u64::from(dies);
         let kept = free + streams * u64::from(dies);
         if u64::from(g.block_count()) < live + kept {
             return Err(ConfigError {
@@ -199,16 +197,15 @@ impl<C: Cache, S: Store> Demand<C, S> {
     }
 
     fn blank(settings: &Settings, plan: Plan<C, S>) -> Self {
-        let least = plan.least_free();
+        let kept = plan.kept();
         let Plan { store, shape, cache } = plan;
         let g = shape.geometry;
         let dies = g.die_count() as usize;
         let open = data_blocks(settings) as usize;
         let mut lanes = vec![dies; 2 + usize::from(C::CONVERTS)];
         lanes[DATA] *= open;
-        let mut space = Space::new(g, settings, &lanes);
-        space.low = (settings.count("gc-low") as u32 * dies as u32).max(least);
-        space.high = parameters::gc_high(settings, dies as u32).max(space.low + 1);
+        let mut space = Space::new(g, settings, &lanes, kept);
+        let spread = if space.collector.is_spread() { g.pages_per_block } else { 0 };
         space.translation = Some(TranslationBlocks {
             stream: TRANSLATION,
             closed: Vec::new(),
@@ -223,13 +220,14 @@ impl<C: Cache, S: Store> Demand<C, S> {
             map: Map {
                 store,
                 space,
+                moves: Moves::new(g.die_count(), spread),
                 durable_trim: settings.switch("durable-trim"),
                 trimmed: BTreeSet::new(),
                 counters: Counters::default(),
             },
             shape,
             gc_fold: settings.switch("gc-fold"),
-            least,
+            gc_in_evictions: settings.switch(parameters::GC_IN_EVICTIONS.name),
             stripe: settings.get("stripe").map_or(1, |_| settings.count("stripe") as u32),
             run: (u32::MAX, 0),
             lane_used: vec![0; if open == 1 { 0 } else { dies * open }],
@@ -240,7 +238,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
             followed: vec![0; if C::CONVERTS { dies } else { 0 }],
             modifying: u32::MAX,
             overdue: BTreeMap::new(),
-            moves: Vec::new(),
+            moved: Vec::new(),
             entries: Vec::new(),
             places: Vec::new(),
         }
@@ -259,6 +257,21 @@ impl<C: Cache, S: Store> Demand<C, S> {
             return self.cache.promote(flash, &mut self.map, slot, lpn);
         }
         self.cache.fetch(flash, &mut self.map, lpn)
+    }
+
+    /// Looking up a page may evict and so write translation pages: tests for room as FlashSim does, if that is asked
+    /// for.
+    #[inline(always)]
+    fn prepare_eviction<F: Flash>(&mut self, flash: &mut F, lpn: Lpn) -> Result<(), Error<F::Fault>> {
+        if self.gc_in_evictions
+            && self.is_short(TRANSLATION)
+            && self.cache.find(lpn).is_none()
+            && self.cache.is_write_due()
+        {
+            let turn = self.map.space.streams[TRANSLATION].turn();
+            self.make_room(flash, turn)?;
+        }
+        Ok(())
     }
 
     /// Writes all dirty entries of a translation page into it, also when there are none.
@@ -331,7 +344,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
         if at != Ppn::NONE {
             self.map.counters.loads += 1;
             let (oob, content) = flash.read(at, Cause::TranslationLoad)?;
-            self.map.store.entries(Page { oob, words: content.meta() }, index, &mut entry);
+            self.map.entries(Page { oob, words: content.meta() }, index, &mut entry);
         }
         Ok(Ppn(entry[0]))
     }
@@ -358,10 +371,12 @@ impl<C: Cache, S: Store> Demand<C, S> {
     #[inline(always)]
     fn seek<F: Flash>(&mut self, flash: &mut F, lpn: Lpn) -> Result<Ppn, Error<F::Fault>> {
         self.convert_pending(flash)?;
-        let full = self.needs_room() && self.make_room_to_read(flash)?;
+        let full = self.needs_room() && self.make_ready_to_read(flash)?;
         if full {
             return self.look_up(flash, lpn);
         }
+        self.prepare_eviction(flash, lpn)?;
+        self.secure(flash, TRANSLATION, self.cache.most_updates())?;
         let slot = match self.translate(flash, lpn) {
             // Programs failed and took the room for what had to leave the cache.
             Err(Error::Full) => return self.look_up(flash, lpn),
@@ -407,16 +422,37 @@ impl<C: Cache, S: Store> Demand<C, S> {
     /// Programs a page anew, beside the request that it was read for. Without room, it stays as it is.
     fn rewrite<F: Flash>(&mut self, flash: &mut F, oob: Oob, data: &F::User) -> Result<(), Error<F::Fault>> {
         let mut beside = Collection::on(flash);
-        if self.needs_room() && self.make_room_to_read(&mut *beside)? {
+        if self.needs_room() && self.make_ready_to_read(&mut *beside)? {
             return Ok(());
         }
         // The read has looked it up: this is no access of the cache.
         self.modifying = oob.address;
-        let slot = self.translate(&mut *beside, oob.lpn())?;
-        match self.place(&mut *beside, slot, oob, data, Cause::EccRewrite) {
+        match self.put(&mut *beside, oob, data, Cause::EccRewrite) {
             Err(Error::Full) => Ok(()),
             placed => placed,
         }
+    }
+
+    /// Makes room for a host page, looks it up, programs it, and pays its share of spread collections.
+    #[inline(always)]
+    fn put<F: Flash>(&mut self, flash: &mut F, oob: Oob, data: &F::User, cause: Cause) -> Result<(), Error<F::Fault>> {
+        self.prepare_eviction(flash, oob.lpn())?;
+        let mut lane = self.lane(oob.lpn());
+        if self.map.space.streams[DATA].room(lane) == 0 {
+            lane = self.next_block(flash, lane)?;
+        }
+        self.secure(flash, TRANSLATION, self.cache.most_updates())?;
+        let slot = self.translate(flash, oob.lpn())?;
+        self.place(flash, (slot, lane), oob, data, cause)?;
+        self.pay(flash)
+    }
+
+    /// A lane of the host's stream with room, its next block opened if need be.
+    #[cold]
+    #[inline(never)]
+    fn next_block<F: Flash>(&mut self, flash: &mut F, lane: usize) -> Result<usize, Error<F::Fault>> {
+        self.release_converted();
+        self.refill_if_can(flash, DATA, lane)
     }
 
     /// Programs a host page, and points its entry at it.
@@ -424,13 +460,12 @@ impl<C: Cache, S: Store> Demand<C, S> {
     fn place<F: Flash>(
         &mut self,
         flash: &mut F,
-        slot: C::Slot,
+        (slot, lane): (C::Slot, usize),
         mut oob: Oob,
         data: &F::User,
         cause: Cause,
     ) -> Result<(), Error<F::Fault>> {
         let lpn = oob.lpn();
-        let lane = self.lane(lpn);
         let to = loop {
             let space = &mut self.map.space;
             let to = space.page_on(flash, DATA, lane)?;
@@ -448,9 +483,12 @@ impl<C: Cache, S: Store> Demand<C, S> {
         };
         let old = self.cache.get(slot, lpn);
         self.cache.set(slot, lpn, to);
+        self.map.moves.remove(lpn.0);
         if old != Ppn::NONE {
             self.map.space.blocks.kill(old);
         }
+        let die = self.shape.geometry.die_of(self.shape.geometry.block_of(to)).index();
+        self.map.space.collector.owe(die);
         Ok(())
     }
 
@@ -483,7 +521,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
         }
         let Some(page) = self.map.read(flash, tvpn)? else { return Ok(false) };
         let mut stored = vec![Ppn::NONE.0; lpns.len()];
-        self.map.store.entries(page, self.map.store.locate(lpns.start).1, &mut stored);
+        self.map.entries(page, self.map.store.locate(lpns.start).1, &mut stored);
         Ok(lpns.zip(stored).any(|(lpn, ppn)| ppn != Ppn::NONE.0 && cached(lpn).is_none()))
     }
 
@@ -496,7 +534,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
         if count <= SHORT_DISCARD {
             for lpn in lpns.map(Lpn) {
                 if self.needs_room() {
-                    self.make_room(flash)?;
+                    self.make_ready(flash)?;
                 }
                 self.modifying = lpn.0;
                 let slot = self.translate(flash, lpn)?;
@@ -505,13 +543,14 @@ impl<C: Cache, S: Store> Demand<C, S> {
                     self.cache.prepare(flash, &mut self.map, slot, lpn, Ppn::NONE)?;
                     self.map.space.blocks.kill(old);
                     self.cache.set(slot, lpn, Ppn::NONE);
+                    self.map.moves.remove(lpn.0);
                     self.map.trimmed.insert(tvpn.0);
                 }
             }
             // Few enough are left pending that a collection always has room to write them first.
             if self.map.durable_trim && self.map.trimmed.len() > MOST_DISCARDS {
                 if self.needs_room() {
-                    self.make_room(flash)?;
+                    self.make_ready(flash)?;
                 }
                 self.write_discards(flash)?;
             }
@@ -521,10 +560,13 @@ impl<C: Cache, S: Store> Demand<C, S> {
             return Ok(());
         }
         if self.needs_room() {
-            self.make_room(flash)?;
+            self.make_ready(flash)?;
         }
         let mut entries = core::mem::take(&mut self.entries);
         self.cache.clean_page(tvpn, &mut entries);
+        let cleaned = entries.len();
+        let moved: Vec<Entry> = self.map.moves_beside(tvpn, &entries).collect();
+        entries.extend(moved);
         let mut dead = Vec::new();
         let base = self.shape.lpns(tvpn).start;
         let map = &mut self.map;
@@ -542,10 +584,11 @@ impl<C: Cache, S: Store> Demand<C, S> {
             }
         });
         if let Err(error) = written {
-            self.cache.soil(&entries);
+            self.cache.soil(&entries[..cleaned]);
             return Err(error);
         }
         map.count_update(entries.len() + dead.len());
+        map.told(tvpn);
         map.trimmed.remove(&tvpn.0);
         entries.clear();
         self.entries = entries;
@@ -628,18 +671,18 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
     fn write(&mut self, flash: &mut F, lpn: Lpn, data: &F::User) -> Result<(), Error<F::Fault>> {
         self.convert_pending(flash)?;
         if self.needs_room() {
-            self.make_room(flash)?;
+            self.make_ready(flash)?;
         }
         self.map.space.blocks.clock += 1;
-        let slot = self.translate(flash, lpn)?;
         self.version += 1;
         let oob = Oob { mode: self.map.space.host_mode(lpn), ..Oob::data(lpn, self.version, 0) };
-        self.place(flash, slot, oob, data, Cause::Host)
+        self.put(flash, oob, data, Cause::Host)?;
+        self.level_if_due(flash)
     }
 
     fn trim(&mut self, flash: &mut F, first: Lpn, count: u32) -> Result<(), Error<F::Fault>> {
         if !self.overdue.is_empty() {
-            self.make_room(flash)?;
+            self.make_ready(flash)?;
         }
         let entries = self.shape.page_entries;
         let end = first.0 + count;
@@ -658,7 +701,7 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
             return Ok(());
         }
         if !self.map.trimmed.is_empty() && self.needs_room() {
-            self.make_room(flash)?;
+            self.make_ready(flash)?;
         }
         self.write_discards(flash)
     }
@@ -679,6 +722,9 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
     fn memory(&self) -> Vec<(&'static str, u64)> {
         let mut out = vec![("translation directory", self.map.store.memory()), ("mapping cache", self.cache.memory())];
         out.extend(self.map.space.memory());
+        if self.map.space.collector.is_spread() {
+            out.push(("moves that the map does not know of", self.map.moves.memory()));
+        }
         out.push(("discarded entries", 4 + self.map.trimmed.len() as u64 * 4));
         out.push(("counters", 48 + self.lane_used.len() as u64 * 8 + self.followed.len() as u64 * 4));
         if !self.overdue.is_empty() {
@@ -725,7 +771,7 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
                 if oob.kind != Kind::Translation || oob.tvpn() != tvpn || !self.map.space.blocks.is_live(at) {
                     return Err(format!("the directory finds translation page {tvpn} at {at}, which holds {oob:?}"));
                 }
-                self.map.store.entries(Page { oob, words: content.meta() }, 0, &mut words);
+                self.map.entries(Page { oob, words: content.meta() }, 0, &mut words);
                 expected[g.block_of(at).index()] += 1;
             }
             let range = self.shape.lpns(tvpn);
@@ -756,6 +802,7 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
         self.map.store.save(&mut out);
         self.cache.save(&mut out);
         self.map.space.save(&mut out);
+        self.map.moves.save(&mut out);
         out.u32(self.map.trimmed.len() as u32);
         self.map.trimmed.iter().for_each(|&tvpn| out.u32(tvpn));
         out.u64(self.version);
@@ -786,6 +833,7 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
         ftl.map.store.load(&mut from);
         ftl.cache.load(&mut from);
         ftl.map.space = ftl.map.space.load(settings, &mut from);
+        ftl.map.moves.load(&mut from);
         let trimmed = from.u32();
         ftl.map.trimmed = (0..trimmed).map(|_| from.u32()).collect();
         ftl.version = from.u64();

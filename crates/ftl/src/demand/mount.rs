@@ -9,6 +9,7 @@ use super::cache::{Cache, Entry};
 use super::map::{Page, Store};
 use super::{DATA, Demand, TRANSLATION};
 use crate::parts::census::Census;
+use crate::parts::collector::Collects;
 use crate::{Error, MountReport, Settings};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
@@ -113,8 +114,8 @@ impl<C: Cache, S: Store> Demand<C, S> {
             Err(error) => return Err(error),
         }
         // Cut after cut must not eat up the room that collecting needs: it is made before anything else takes a page.
-        if ftl.needs_room() {
-            ftl.make_room_to_read(flash)?;
+        if ftl.overdue.is_empty() {
+            ftl.make_room_everywhere(flash)?;
         }
         Ok((ftl, report))
     }

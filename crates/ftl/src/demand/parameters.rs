@@ -2,7 +2,7 @@
 
 use super::map::{Counters, UPDATE_SIZES};
 use crate::parts::space;
-use crate::{Parameter, Range, Settings, Value};
+use crate::{Parameter, Range, Value};
 use alloc::vec;
 use alloc::vec::Vec;
 use flash::Cause;
@@ -48,25 +48,19 @@ pub const INIT_TPS: Parameter = Parameter {
     source: "FlashSim",
 };
 
-/// `gc-low`: when to collect.
-pub const GC_LOW: Parameter = Parameter {
-    default: Value::Count(3),
-    range: Range::Count(3, 1 << 20),
-    summary: "collect when no more blocks than this, times the dies, are free",
-    ..space::GC_LOW
-};
+/// `gc-low`: when to collect. Fewer could not take a collection's data and its translation pages.
+pub const GC_LOW: Parameter = Parameter { range: Range::Count(2, 1 << 20), ..space::GC_LOW };
 
-/// `gc-high`: when to stop.
-pub const GC_HIGH: Parameter = Parameter {
-    summary: "collect until so many blocks, times the dies, are free, or nothing is to be gained; 0: one more than \
-              those at which it starts",
-    ..space::GC_HIGH
+/// `gc-in-evictions`: when an eviction's update tests for room.
+pub const GC_IN_EVICTIONS: Parameter = Parameter {
+    name: "gc-in-evictions",
+    summary: "an eviction that needs a new translation block collects first, inside the request, as the released \
+              FlashSim does; otherwise it takes a free block, and the next host page collects",
+    unit: "",
+    default: Value::Switch(false),
+    range: Range::Switch,
+    source: "FlashSim",
 };
-
-/// Free blocks of the whole device at which collection stops; 0 if it is not said.
-pub fn gc_high(settings: &Settings, dies: u32) -> u32 {
-    u32::try_from(settings.count("gc-high") * u64::from(dies)).unwrap_or(u32::MAX)
-}
 
 /// `stripe`: how host pages are dealt to the dies.
 pub const STRIPE: Parameter = Parameter {
@@ -117,7 +111,9 @@ macro_rules! demand_parameters {
             $crate::demand::parameters::INIT_TPS,
             $crate::parts::space::GC,
             $crate::demand::parameters::GC_LOW,
-            $crate::demand::parameters::GC_HIGH,
+            $crate::parts::space::GC_HIGH,
+            $crate::parts::collector::SPREAD,
+            $crate::demand::parameters::GC_IN_EVICTIONS,
             $crate::gc::CHOICES,
             $crate::gc::LAMBDA,
             $crate::gc::WEAR_SPREAD,

@@ -1,4 +1,4 @@
-//! FIFO: the block that was opened first, whatever it holds.
+//! FIFO: the block that was opened first, whatever it holds, and be it that no page of it is dead.
 
 use super::{GcPolicy, GcRow};
 use crate::parts::blocks::Blocks;
@@ -19,7 +19,7 @@ struct Fifo;
 
 impl GcPolicy for Fifo {
     fn pick(&mut self, blocks: &Blocks, among: Range<u32>) -> Option<Block> {
-        among.filter(|&block| blocks.is_candidate(block)).min_by_key(|&block| blocks.opened(block)).map(Block)
+        among.filter(|&block| blocks.is_closed(Block(block))).min_by_key(|&block| blocks.opened(block)).map(Block)
     }
 
     fn boxed(&self) -> Box<dyn GcPolicy + Send> {

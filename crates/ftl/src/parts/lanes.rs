@@ -105,6 +105,13 @@ impl Lanes {
         self.lanes[lane].end - self.lanes[lane].next
     }
 
+    /// Whether a lane's block has no page left; not if it has no block.
+    #[inline(always)]
+    pub fn is_full(&self, lane: usize) -> bool {
+        let lane = &self.lanes[lane];
+        lane.next == lane.end && lane.block != NONE
+    }
+
     /// A lane with room, the next in turn first.
     pub fn any_with_room(&self) -> Option<usize> {
         (0..self.count()).map(|i| (self.turn + i) % self.count()).find(|&lane| self.room(lane) > 0)

@@ -3,6 +3,7 @@
 pub mod blocks;
 pub mod cache;
 pub mod census;
+pub mod collector;
 pub mod copies;
 pub mod ecc;
 pub mod free_list;

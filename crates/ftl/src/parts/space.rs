@@ -7,6 +7,7 @@
 use crate::gc::{self, GcPolicy};
 use crate::parts::blocks::{Blocks, FoundState, FreeOrder};
 use crate::parts::census::Census;
+use crate::parts::collector::Collector;
 use crate::parts::ecc::Ecc;
 use crate::parts::lanes::Lanes;
 use crate::parts::wear::{Mode as WearMode, Task, Wear};
@@ -42,9 +43,9 @@ pub const FREE_ORDER: Parameter = Parameter {
 /// `gc-low`: when to collect.
 pub const GC_LOW: Parameter = Parameter {
     name: "gc-low",
-    summary: "collect when no more blocks than this are free in a die; FlashSim's rule is 2",
+    summary: "collect when no more blocks than this are free in a die; larger values keep more blocks empty and copy more",
     unit: "blocks",
-    default: Value::Count(2),
+    default: Value::Count(3),
     range: Values::Count(1, 1 << 20),
     source: "FlashSim",
 };
@@ -52,11 +53,11 @@ pub const GC_LOW: Parameter = Parameter {
 /// `gc-high`: when to stop.
 pub const GC_HIGH: Parameter = Parameter {
     name: "gc-high",
-    summary: "collect until so many blocks are free; 0 stands for gc-low + 1",
+    summary: "collect until so many blocks are free in a die; 0 stands for gc-low + 1",
     unit: "blocks",
     default: Value::Count(0),
     range: Values::Count(0, 1 << 20),
-    source: "ftlab",
+    source: "FlashSim has 4",
 };
 
 /// The advice where a device has fewer than `blocks` blocks: the spare share with which it has as many.
@@ -77,8 +78,8 @@ pub const SEED: Parameter = Parameter {
     source: "ftlab",
 };
 
-/// Free blocks of the device at or below which open blocks are used up before another is opened.
-pub const SCARCE: u32 = 3;
+/// Free blocks of a die at or below which open blocks are used up before another is opened.
+const SCARCE: u32 = 3;
 
 /// What becomes of a block once it holds nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -123,10 +124,8 @@ pub struct Space {
     policy: Box<dyn GcPolicy + Send>,
     /// Blocks that failed a program and still hold live pages.
     pub doomed: Vec<Block>,
-    /// Free blocks at or below which collection starts.
-    pub low: u32,
-    /// Free blocks at which it stops.
-    pub high: u32,
+    /// When and how blocks are emptied.
+    pub collector: Collector,
     /// Programs so far over the device's life; the next program's number.
     pub program: u64,
     /// Blocks of translation pages, for schemes that have them.
@@ -156,6 +155,7 @@ impl Clone for Space {
             streams: self.streams.clone(),
             policy: self.policy.boxed(),
             doomed: self.doomed.clone(),
+            collector: self.collector.clone(),
             translation: self.translation.clone(),
             ecc: self.ecc.clone(),
             wear: self.wear.clone(),
@@ -169,18 +169,16 @@ fn free_order(settings: &Settings) -> FreeOrder {
 }
 
 impl Space {
-    /// All blocks free; `streams` write streams with `lanes` lanes each.
-    pub fn new(geometry: Geometry, settings: &Settings, streams: &[usize]) -> Space {
+    /// All blocks free; `streams` write streams with `lanes` lanes each; `kept` free blocks of a die for collections
+    /// alone.
+    pub fn new(geometry: Geometry, settings: &Settings, streams: &[usize], kept: u32) -> Space {
         let row = gc::by_name(settings.word("gc")).expect("the settings were validated against the table");
-        let low = settings.count("gc-low") as u32;
-        let high = settings.count("gc-high") as u32;
         Space {
             blocks: Blocks::new(geometry, free_order(settings), row.ages),
             streams: streams.iter().map(|&lanes| Lanes::new(lanes)).collect(),
             policy: (row.make)(Rng::new(settings.count("seed")).fork("gc"), settings),
             doomed: Vec::new(),
-            low,
-            high: if high == 0 { low + 1 } else { high },
+            collector: Collector::new(settings, geometry.die_count(), kept),
             program: 1,
             translation: None,
             ecc: None,
@@ -347,11 +345,25 @@ impl Space {
         self.translation.as_ref().is_some_and(|t| !is_data(!t.among_data) && t.closed.contains(&block))
     }
 
-    /// The block of translation pages with the fewest live ones, if any has a dead page; the lowest among equals.
-    pub fn best_translation_block(&self) -> Option<Block> {
+    /// The block of translation pages of a die with the fewest live ones, if any has a dead page and none is being
+    /// collected already; the lowest among equals.
+    pub fn best_translation_block(&self, die: usize) -> Option<Block> {
         let translation = self.translation.as_ref()?;
-        let (live, block) = translation.closed.iter().map(|&block| (self.blocks.live_of(block), block)).min()?;
+        let (range, victim) = (self.blocks.range(die), self.collector.victim(die));
+        let here = translation.closed.iter().filter(|&block| range.contains(&block.0) && Some(*block) != victim);
+        let (live, block) = here.map(|&block| (self.blocks.live_of(block), block)).min()?;
         (live < self.block_pages(translation.stream)).then_some(block)
+    }
+
+    /// Pages left in the open blocks that a stream has on a die.
+    pub fn room_on(&self, stream: usize, die: usize) -> u32 {
+        let lanes = &self.streams[stream];
+        (die..lanes.count()).step_by(self.blocks.geometry().die_count() as usize).map(|lane| lanes.room(lane)).sum()
+    }
+
+    /// Free blocks that so many pages of a stream take on a die beside its open ones.
+    pub fn blocks_for(&self, stream: usize, die: usize, pages: u32) -> u32 {
+        pages.saturating_sub(self.room_on(stream, die)).div_ceil(self.block_pages(stream))
     }
 
     /// Takes a block of either sort out of the candidates; whether it was one.
@@ -448,17 +460,23 @@ impl Space {
         stream: usize,
         lane: usize,
     ) -> Result<usize, Error<F::Fault>> {
-        // With few blocks left that two streams share, what is open is used up before anything is opened: schemes with
-        // translation blocks count on it.
-        let scarce = self.translation.is_some() && self.blocks.free_total() <= SCARCE;
-        let spare_room = |space: &Space| space.streams[stream].any_with_room();
-        if scarce && let Some(lane) = spare_room(self) {
+        // What a collection may take was reckoned with all that is open on its die: it is used up before anything is
+        // opened while blocks are few.
+        let die = lane % self.blocks.geometry().die_count() as usize;
+        let dies = self.blocks.geometry().die_count() as usize;
+        let beside = |space: &Space| {
+            let lanes = &space.streams[stream];
+            (die..lanes.count()).step_by(dies).find(|&lane| lanes.room(lane) > 0)
+        };
+        if self.blocks.free_in(die) <= SCARCE
+            && let Some(lane) = beside(self)
+        {
             return Ok(lane);
         }
-        if self.open(flash, stream, lane, lane % self.blocks.geometry().die_count() as usize)? {
+        if self.open(flash, stream, lane, die)? {
             return Ok(lane);
         }
-        if let Some(lane) = spare_room(self) {
+        if let Some(lane) = beside(self).or_else(|| self.streams[stream].any_with_room()) {
             return Ok(lane);
         }
         let rich = self.richest_die();
@@ -643,6 +661,7 @@ impl Space {
         if self.wear.mode() != WearMode::Off {
             out.push(("wear levelling", self.wear.memory()));
         }
+        out.push(("collections in progress", self.collector.memory()));
         out
     }
 
@@ -657,6 +676,7 @@ impl Space {
             translation.closed.iter().for_each(|block| out.u32(block.0));
         }
         out.u64(self.program);
+        self.collector.save(out);
         self.wear.save(out);
         if let Some(ecc) = &self.ecc {
             ecc.save(out);
@@ -680,6 +700,7 @@ impl Space {
             translation.closed = (0..closed).map(|_| Block(from.u32())).collect();
         }
         space.program = from.u64();
+        space.collector.load(from);
         space.wear.load(space.blocks.erase_counts(), |block| space.blocks.is_bad(block), from);
         if let Some(ecc) = &mut space.ecc {
             ecc.load(from);
@@ -694,6 +715,7 @@ impl Space {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parts::collector::SPREAD;
     use alloc::vec;
     use flash::{Full, Nand, NoData, Tvpn};
 
@@ -707,11 +729,11 @@ mod tests {
     }
 
     fn settings() -> Settings {
-        Settings::defaults(&[GC, FREE_ORDER, GC_LOW, GC_HIGH, SEED])
+        Settings::defaults(&[GC, FREE_ORDER, GC_LOW, GC_HIGH, SPREAD, SEED])
     }
 
     fn space(chip: &Nand<NoData, Full>) -> Space {
-        let mut space = Space::new(*chip.geometry(), &settings(), &[2, 2]);
+        let mut space = Space::new(*chip.geometry(), &settings(), &[2, 2], 1);
         space.translation = Some(TranslationBlocks { stream: TRANSLATION, closed: Vec::new(), among_data: false });
         space.set_slc(TRANSLATION);
         space
@@ -761,11 +783,11 @@ mod tests {
             audit(&space, &[&live[..], &data[..]].concat());
             // Two are full and live: there is nothing to gain.
             assert_eq!(space.translation.as_ref().unwrap().closed.len(), 2);
-            assert_eq!(space.best_translation_block(), None);
+            assert_eq!(space.best_translation_block(0), None);
             let dead = live.remove(pages as usize);
             space.blocks.kill(dead);
             let victim = g.block_of(dead);
-            assert_eq!((space.best_translation_block(), space.pick(0..16)), (Some(victim), None));
+            assert_eq!((space.best_translation_block(0), space.pick(0..16)), (Some(victim), None));
             live.retain(|&ppn| {
                 g.block_of(ppn) != victim || {
                     space.blocks.kill(ppn);
@@ -803,7 +825,7 @@ mod tests {
         live.iter().for_each(|&ppn| mounted.blocks.revive(ppn));
         audit(&mounted, &live);
         assert_eq!(mounted.streams[TRANSLATION].room(1), 2);
-        assert_eq!(mounted.best_translation_block(), None);
+        assert_eq!(mounted.best_translation_block(0), None);
         let again: Vec<Ppn> = (6..9).map(|tvpn| put(&mut mounted, &mut chip, TRANSLATION, 1, tvpn)).collect();
         // It goes on where it was, and so does what was saved; which free block comes next is another matter.
         let third = more.pop();
@@ -827,7 +849,7 @@ mod tests {
     #[should_panic(expected = "takes all for equally large")]
     fn blocks_in_slc_mode_are_not_the_policy_s() {
         let chip = chip(2);
-        let mut space = Space::new(*chip.geometry(), &settings(), &[2, 2]);
+        let mut space = Space::new(*chip.geometry(), &settings(), &[2, 2], 1);
         space.set_slc(DATA);
     }
 }

@@ -130,7 +130,7 @@ impl TranslationStore {
         }
     }
 
-    /// Moves the live translation pages out of a block; how many.
+    /// Moves up to `limit` live translation pages out of a block; how many.
     ///
     /// # Errors
     /// Full; the medium's. What was moved before stays moved.
@@ -139,12 +139,15 @@ impl TranslationStore {
         flash: &mut F,
         space: &mut Space,
         block: Block,
+        limit: u32,
         cause: Cause,
     ) -> Result<u64, Error<F::Fault>> {
         let g = *flash.geometry();
         let die = g.die_of(block).index();
         let mut moved = 0;
-        while let Some(offset) = space.blocks.next_live(block, 0) {
+        while moved < u64::from(limit)
+            && let Some(offset) = space.blocks.next_live(block, 0)
+        {
             let from = g.page(block, offset);
             let to = space.page_on(flash, self.stream, die)?;
             let program = space.number();
@@ -192,12 +195,19 @@ fn place<F: Flash>(
     mut write: impl FnMut(&mut F, Ppn, u64) -> Result<(), F::Fault>,
 ) -> Result<Ppn, Error<F::Fault>> {
     loop {
-        let lane = space.streams[stream].turn();
+        // A collection's updates stay on its die; the others go round.
+        let home = space.collector.home;
+        let lane = home.unwrap_or(space.streams[stream].turn());
         let to = space.page_on(flash, stream, lane)?;
-        space.streams[stream].advance();
+        if home.is_none() {
+            space.streams[stream].advance();
+        }
         let program = space.number();
         match write(flash, to, program) {
-            Ok(()) => return Ok(to),
+            Ok(()) => {
+                space.collector.owe(lane);
+                return Ok(to);
+            }
             Err(fault) if fault.kind() == FaultKind::ProgramFailed => space.abandon(to),
             Err(fault) => {
                 if fault.kind() == FaultKind::Uncorrectable {

@@ -127,7 +127,7 @@ pub(super) static ROW: Scheme = Scheme {
     ],
     has_cache: true,
     keeps_data: true,
-    state_version: 1,
+    state_version: 2,
 };
 
 /// The scheme: runs and blocks over translation pages that are written out of place.
@@ -262,7 +262,7 @@ impl Blocks {
 /// `index` on are the block's. `places` is scratch space.
 #[inline]
 fn mapped_as_block<S: Store>(
-    store: &S,
+    map: &Map<S>,
     shape: &Shape,
     page: Page<'_>,
     index: usize,
@@ -271,14 +271,14 @@ fn mapped_as_block<S: Store>(
     let in_order = |places: &[u32]| places.windows(2).all(|pair| pair[1] == pair[0].wrapping_add(1));
     // Mostly two entries tell that it is not.
     let mut two = [Ppn::NONE.0; 2];
-    store.entries(page, index, &mut two);
+    map.entries(page, index, &mut two);
     let first = Ppn(two[0]);
     if first == Ppn::NONE || !in_order(&two) || shape.geometry.offset_of(first) != 0 {
         return None;
     }
     places.clear();
     places.resize(shape.geometry.pages_per_block as usize, Ppn::NONE.0);
-    store.entries(page, index, places);
+    map.entries(page, index, places);
     in_order(places).then_some(first)
 }
 
@@ -362,13 +362,13 @@ impl Cache for Convertible {
         let block = blocks.of(lpn);
         let mut first = None;
         let within = blocks.around(block, 1 << *run_bits);
-        let fetched = pages.fetch_unless(flash, map, lpn, within, |pages, store, page| {
+        let fetched = pages.fetch_unless(flash, map, lpn, within, |pages, map, page| {
             if block.0 >= blocks.count {
                 return false;
             }
-            let (_, index) = store.locate(block.0 << blocks.shift);
+            let (_, index) = map.store.locate(block.0 << blocks.shift);
             let changed = |lpn: Lpn| pages.find(lpn).is_some_and(|slot| pages.is_dirty(slot, lpn));
-            first = mapped_as_block(store, shape, page, index, places).filter(|_| !blocks.lpns(block).any(changed));
+            first = mapped_as_block(map, shape, page, index, places).filter(|_| !blocks.lpns(block).any(changed));
             first.is_some()
         })?;
         if let Some(first) = first {

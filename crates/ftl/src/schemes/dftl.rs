@@ -54,7 +54,7 @@ pub(super) static ROW: Scheme = Scheme {
     phases: parameters::PHASES,
     has_cache: true,
     keeps_data: true,
-    state_version: 2,
+    state_version: 3,
 };
 
 /// The row of `dftl-e`.

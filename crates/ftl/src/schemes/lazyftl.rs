@@ -39,29 +39,17 @@
 //!
 //! # Space
 //!
-//! Room is made before a host page is served, never in between. What takes room: a host page, at most a block for it
-//! and a block for mapping pages written by a convert; a convert of cost k, k mapping pages, and it kills the k old
-//! ones; collecting a data block with `v < P` live pages, `v` pages of the cold area (its entries stay in RAM), and it
-//! gives `P − v ≥ 1` back; collecting a mapping block with `w < P` live pages, `w`, and it gives `P − w ≥ 1` back. Each
-//! is begun only if the open blocks and the free ones hold what it may take; a convert also leaves a block free, and if
-//! a data block would leave none, a mapping block with a dead page goes first.
+//! `parts/collector.rs` decides when a die collects, which blocks, and how the copies are dealt over time. Collecting a
+//! data block with `v` live pages takes `v` pages of the cold area; its entries stay in RAM. If that opens a block and
+//! the area is full, one of its blocks is converted first. A convert of cost k takes k mapping pages and kills the k old
+//! ones. A host page that finds the update area full converts one of its blocks, too.
 //!
-//! `make_room` ends: nothing that it does creates a dead or stale data page, and each collection of data takes one
-//! away; between two of them each convert takes a block out of the areas, and only collections bring one in; between
-//! two of either, collections of mapping pages take dead mapping pages away and create none.
-//!
-//! It ends with room: if no closed block has a page that is known to be dead, and fewer than three blocks are free,
-//! then blocks of the areas are converted, at last the mapping pages are written whose stale pages only entries in open
-//! blocks know. After that every closed block is live throughout, so all but `3 · dies` open blocks and the blocks of
-//! live pages are free, and `check` lets no device pass for which these are fewer than `gc-low` for each die. With bad
-//! blocks they may be: then the device is full and says so. It can still be read, for a read takes no room. (It also
-//! gives up after eight steps for each block, so that a hopeless device does not turn over all of its blocks for a
-//! single page.)
-//!
-//! A move for wear levelling is begun only if it leaves all of this room (`lazyftl/wear.rs`).
-//!
-//! Otherwise `victims` decides between mapping and data blocks: `plain`, the paper's rule, is one policy over both;
-//! `net-gain` collects a mapping block only if it has half a block fewer live pages than the data victim.
+//! Nothing that makes room creates a dead or stale data page. If no block of a die has a page that is known to be dead
+//! and fewer than three of its blocks are free, then blocks of the areas are converted, at last the mapping pages are
+//! written whose stale pages only entries in open blocks know. After that every closed block is live throughout, so all
+//! but the open blocks and the blocks of live pages are free, and `check` lets no device pass for which these are fewer
+//! than `gc-low` for each die. With bad blocks they may be: then the device is full and says so. It can still be read,
+//! for a read takes no room.
 //!
 //! # Departures
 //!
@@ -76,10 +64,11 @@
 //!   drop the copy; the two are told apart by the time of a spare-area read.
 
 use super::page::DURABLE_TRIM;
-use crate::demand::parameters::{GC_HIGH, GC_LOW, VICTIMS, gc_high};
+use crate::demand::parameters::{GC_LOW, VICTIMS};
 use crate::gc;
 use crate::parts::cache::{MappingCache, OrderKind};
-use crate::parts::space::{self, Fate, MOST_MOVED, Space, TranslationBlocks};
+use crate::parts::collector::{self, Collects, Takes};
+use crate::parts::space::{self, MOST_MOVED, Space, TranslationBlocks, lowest_bits};
 use crate::parts::translation::TranslationStore;
 use crate::parts::wear::{BET_K, BET_THRESHOLD, WEAR_LEVELLING, WEAR_THRESHOLD};
 use crate::{
@@ -96,7 +85,6 @@ mod mount;
 mod table;
 #[cfg(test)]
 mod tests;
-mod wear;
 
 use table::{COLD, Entry, Table, UPDATED};
 
@@ -143,7 +131,8 @@ pub(super) static ROW: Scheme = Scheme {
         VICTIMS,
         space::GC,
         GC_LOW,
-        GC_HIGH,
+        space::GC_HIGH,
+        collector::SPREAD,
         gc::CHOICES,
         gc::LAMBDA,
         gc::WEAR_SPREAD,
@@ -177,15 +166,15 @@ pub(super) static ROW: Scheme = Scheme {
     ],
     has_cache: true,
     keeps_data: true,
-    state_version: 1,
+    state_version: 2,
 };
 
 /// The write streams. Those of the areas have the numbers of the areas.
 const HOST: usize = UPDATED;
 const MAPPING: usize = 2;
 
-/// Free blocks that a host page may need: a data block, a mapping block, and one to collect the next victim into.
-const LEAST: u32 = space::SCARCE;
+/// Free blocks of a die that only collections open: one for moved pages, one for the mapping pages of a convert.
+const KEPT: u32 = 2;
 
 /// Mapping pages with discarded LPNs in the table alone, at the most, if discards are durable.
 const MOST_DISCARDS: usize = 4;
@@ -236,14 +225,6 @@ struct Plan {
     age: u64,
     /// Mapping pages cached.
     pages: u32,
-}
-
-/// A step towards room.
-enum Step {
-    Collect(Block),
-    Convert(Block),
-    /// Writes a mapping page, for the stale pages that it names.
-    Settle(Tvpn),
 }
 
 impl LazyFtl {
@@ -308,9 +289,7 @@ impl LazyFtl {
     fn blank(g: Geometry, logical_pages: u32, settings: &Settings, plan: &Plan) -> LazyFtl {
         let dies = g.die_count() as usize;
         let entries = g.entries_per_page();
-        let mut space = Space::new(g, settings, &[dies; 3]);
-        space.low = settings.count("gc-low") as u32 * dies as u32;
-        space.high = gc_high(settings, dies as u32).max(space.low + 1);
+        let mut space = Space::new(g, settings, &[dies; 3], KEPT);
         space.translation = Some(TranslationBlocks {
             stream: MAPPING,
             closed: Vec::new(),
@@ -493,17 +472,19 @@ impl LazyFtl {
     /// The lane in turn has no room: a block for the host, after a convert if the area is full.
     #[cold]
     #[inline(never)]
-    fn refill<F: Flash>(&mut self, flash: &mut F) -> Result<Ppn, Error<F::Fault>> {
+    fn next_page<F: Flash>(&mut self, flash: &mut F) -> Result<Ppn, Error<F::Fault>> {
         while self.table.is_full(UPDATED)
-            && let Some((block, _)) = self.convertible(Some(UPDATED))
+            && let Some((block, cost)) = self.convertible(Some(UPDATED))
         {
+            self.secure(flash, MAPPING, cost)?;
             self.convert(flash, block)?;
-            if self.needs_room() {
-                self.make_room(flash)?;
+            if self.is_behind(MAPPING) {
+                self.catch_up(flash, MAPPING)?;
             }
         }
-        let die = self.space.streams[HOST].turn();
-        let to = self.space.page_on(flash, HOST, die);
+        let turn = self.space.streams[HOST].turn();
+        let lane = self.refill_if_can(flash, HOST, turn)?;
+        let to = self.space.page_on(flash, HOST, lane);
         self.note_openings(UPDATED);
         self.space.streams[HOST].advance();
         to
@@ -511,161 +492,37 @@ impl LazyFtl {
 
     // ---- collection --------------------------------------------------------------------------------------------
 
-    /// Makes room for a host page, and then moves a cold block if wear levelling wants that.
-    #[cold]
-    #[inline(never)]
-    fn make_room<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
-        self.gain_room(flash)?;
-        if self.space.is_levelling_due() && self.level(flash)? { self.gain_room(flash) } else { Ok(()) }
-    }
-
-    /// Makes room for a host page. See the module's description for why this ends.
-    fn gain_room<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
-        self.evacuate(flash)?;
-        let mut rounds = 8 * self.space.blocks.geometry().block_count();
-        while self.space.blocks.free_total() < self.space.high {
-            let Some(step) = self.choose().filter(|_| rounds > 0) else {
-                // Nothing can be gained; what is left may still be enough for a page.
-                return if self.space.blocks.free_total() >= LEAST { Ok(()) } else { Err(Error::Full) };
-            };
-            rounds -= 1;
-            match step {
-                Step::Collect(victim) => self.collect(flash, victim, Fate::Erase, None)?,
-                Step::Convert(block) => self.convert(flash, block)?,
-                Step::Settle(tvpn) => self.settle(flash, tvpn, 0..0)?,
-            }
-        }
-        Ok(())
-    }
-
-    /// The next step, by the rules of the module's description.
-    fn choose(&mut self) -> Option<Step> {
-        let free = self.space.blocks.free_total();
-        let mapping = self.space.best_translation_block().filter(|&block| self.needs(block) <= free);
-        let Some(data) = self.data_victim(free) else { return mapping.map(Step::Collect).or_else(|| self.reveal()) };
-        if self.space.is_translation(data) {
-            return Some(Step::Collect(data));
-        }
-        let live = self.space.blocks.live_of(data);
-        if self.needs(data) + 1 > free && mapping.is_some() {
-            return mapping.map(Step::Collect);
-        }
-        let die = self.space.blocks.geometry().die_of(data).index();
-        if self.space.streams[COLD].room(die) < live
-            && self.table.is_full(COLD)
-            && let Some((block, cost)) = self.convertible(Some(COLD))
-        {
-            if self.blocks_for(MAPPING, cost + self.discards()) < free {
-                return Some(Step::Convert(block));
-            }
-            if mapping.is_some() {
-                return mapping.map(Step::Collect);
-            }
-        }
-        let half = self.space.blocks.geometry().pages_per_block / 2;
-        let apart = self.space.translation.as_ref().is_some_and(|blocks| !blocks.among_data);
-        let waited = mapping.filter(|&block| apart && self.space.blocks.live_of(block) + half <= live);
-        Some(Step::Collect(waited.unwrap_or(data)))
-    }
-
-    /// The policy's victim, or the one that takes the least if that does not fit; `None` if nothing fits.
-    fn data_victim(&mut self, free: u32) -> Option<Block> {
-        let g = *self.space.blocks.geometry();
-        let range = self.space.blocks.range(self.space.poorest_die());
-        let picked = self.space.pick(range).or_else(|| self.space.pick(0..g.block_count()))?;
-        if self.needs(picked) <= free {
-            return Some(picked);
-        }
-        let blocks = &self.space.blocks;
-        let candidates = (0..g.block_count()).filter(|&block| blocks.is_candidate(block)).map(Block);
-        candidates.min_by_key(|&block| blocks.live_of(block)).filter(|&block| self.needs(block) <= free)
-    }
-
-    /// With no victim and little room: what may show that more pages are dead.
-    #[cold]
-    fn reveal(&mut self) -> Option<Step> {
-        let free = self.space.blocks.free_total();
-        if free >= LEAST {
-            return None;
-        }
-        if let Some((block, cost)) = self.convertible(None) {
-            let needs = self.blocks_for(MAPPING, cost + self.discards());
-            return (needs <= free).then_some(Step::Convert(block));
-        }
-        let tvpn = self.table.first_invalid()?;
-        (self.blocks_for(MAPPING, 1 + self.discards()) <= free).then_some(Step::Settle(tvpn))
-    }
-
-    /// Free blocks that so many pages of a stream may take.
-    fn blocks_for(&self, stream: usize, pages: u32) -> u32 {
-        let lanes = &self.space.streams[stream];
-        let room: u32 = (0..lanes.count()).map(|lane| lanes.room(lane)).sum();
-        pages.saturating_sub(room).div_ceil(self.space.blocks.geometry().pages_per_block)
-    }
-
-    /// Free blocks that collecting a block may take.
-    fn needs(&self, block: Block) -> u32 {
-        let live = self.space.blocks.live_of(block);
-        if self.space.is_translation(block) {
-            self.blocks_for(MAPPING, live + self.discards())
-        } else {
-            self.blocks_for(COLD, live) + self.blocks_for(MAPPING, self.discards())
-        }
-    }
-
     /// Mapping pages that must be written before an erase.
     fn discards(&self) -> u32 {
         if self.durable_trim { self.trimmed.len() as u32 } else { 0 }
     }
 
-    /// Moves all out of a block and ends it. `cause`: what for, if not to make room.
-    fn collect<F: Flash>(
+    /// Whether moving so many pages within a die takes a block that the cold area has no place for.
+    fn overflows(&self, die: usize, pages: u32) -> bool {
+        self.table.is_full(COLD) && self.space.room_on(COLD, die) < pages
+    }
+
+    /// Moves up to `limit` live data pages of a block to the cold area, from page `next` on; the page to go on from, or
+    /// `None` at the end. Those that the table knows better are dead.
+    fn move_data<F: Flash>(
         &mut self,
         flash: &mut F,
         victim: Block,
-        fate: Fate,
-        cause: Option<Cause>,
-    ) -> Result<(), Error<F::Fault>> {
-        // An erase may take the newest copy of a discarded page while older ones are left: its discard goes first.
-        if self.durable_trim {
-            self.write_discards(flash)?;
-        }
-        let candidate = self.space.begin_collecting(victim);
-        let mut gc = Collection::on(flash);
-        let counted = u64::from(cause.is_none());
-        let (moved, cause) = if self.space.is_translation(victim) {
-            let cause = cause.unwrap_or(Cause::TranslationGc);
-            self.counters.mapping_victims += counted;
-            let moved = self.store.empty(&mut *gc, &mut self.space, victim, cause);
-            (moved.map(|count| self.counters.mapping_copies += counted * count), cause)
-        } else {
-            let cause = cause.unwrap_or(Cause::DataGc);
-            self.counters.data_victims += counted;
-            (self.move_data(&mut *gc, victim, cause), cause)
-        };
-        if let Err(error) = moved {
-            // What is left of a victim is found again when there is room; a doomed block is still listed as such.
-            if candidate {
-                self.space.blocks.stop_collecting(victim);
-            }
-            return Err(error);
-        }
-        gc.then();
-        if self.table.covers(victim) {
-            self.table.leave(victim);
-        }
-        self.space.finish(&mut *gc, victim, fate, cause)
-    }
-
-    /// Moves the live data pages of a block to the cold area. Those that the table knows better are dead.
-    fn move_data<F: Flash>(&mut self, flash: &mut F, victim: Block, cause: Cause) -> Result<(), Error<F::Fault>> {
+        (mut next, limit): (u32, u32),
+        cause: Cause,
+    ) -> Result<Option<u32>, Error<F::Fault>> {
         let g = *flash.geometry();
         let die = g.die_of(victim).index();
-        let mut next = 0;
+        let mut left = limit;
         while let Some((first, bits)) = self.space.blocks.live_word(victim, next) {
+            if left == 0 {
+                return Ok(Some(first));
+            }
             let from = g.page(victim, first);
+            let bits = lowest_bits(bits, left);
             next = first + 64 - bits.leading_zeros();
             let mut rest = bits & !self.find_stale(flash, from, bits, cause)?;
+            left -= rest.count_ones();
             while rest != 0 {
                 let LazyFtl { table, moved, .. } = self;
                 let run = self.space.move_run(flash, COLD, die, (from, rest), cause, |i, lpn| {
@@ -687,7 +544,7 @@ impl LazyFtl {
                 rest &= !run.moved;
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Of the live pages whose bits are set, counted from page `from` on, those that the table knows better die; their
@@ -733,26 +590,12 @@ impl LazyFtl {
         Ok(stale)
     }
 
-    /// Empties and retires the blocks that failed a program.
-    fn evacuate<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
-        while let Some(&block) = self.space.doomed.last() {
-            self.collect(flash, block, Fate::Retire, None)?;
-            self.space.doomed.retain(|&doomed| doomed != block);
-        }
-        Ok(())
-    }
-
     /// Writes the mapping pages of the discarded LPNs in the table.
     fn write_discards<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
         while let Some(&tvpn) = self.trimmed.first() {
             self.settle(flash, Tvpn(tvpn), 0..0)?;
         }
         Ok(())
-    }
-
-    #[inline(always)]
-    fn needs_room(&self) -> bool {
-        self.space.blocks.free_total() <= self.space.low || !self.space.doomed.is_empty()
     }
 
     // ---- host operations ---------------------------------------------------------------------------------------
@@ -787,8 +630,8 @@ impl LazyFtl {
             if !self.maps_any(flash, tvpn, lpns.clone())? {
                 return Ok(());
             }
-            if self.needs_room() {
-                self.make_room(flash)?;
+            if self.is_behind(MAPPING) {
+                self.catch_up(flash, MAPPING)?;
             }
             return self.settle(flash, tvpn, lpns);
         }
@@ -806,12 +649,114 @@ impl LazyFtl {
         // Few enough are left that the table has a bound, and a collection room to write those that must go first.
         let most = self.space.blocks.geometry().pages_per_block;
         if self.table.discarded() > most || self.durable_trim && self.trimmed.len() > MOST_DISCARDS {
-            if self.needs_room() {
-                self.make_room(flash)?;
+            if self.is_behind(MAPPING) {
+                self.catch_up(flash, MAPPING)?;
             }
             self.write_discards(flash)?;
         }
         Ok(())
+    }
+}
+
+impl Collects for LazyFtl {
+    #[inline(always)]
+    fn space(&self) -> &Space {
+        &self.space
+    }
+
+    #[inline(always)]
+    fn space_mut(&mut self) -> &mut Space {
+        &mut self.space
+    }
+
+    fn takes(&self, block: Block) -> Takes {
+        let live = self.space.blocks.live_of(block);
+        let g = self.space.blocks.geometry();
+        if self.space.is_translation(block) {
+            return Takes { moved: (MAPPING, live), told: (MAPPING, self.discards()) };
+        }
+        let converts = self.overflows(g.die_of(block).index(), live);
+        let convert = if converts { g.pages_per_block.min(self.store.count()) } else { 0 };
+        Takes { moved: (COLD, live), told: (MAPPING, convert + self.discards()) }
+    }
+
+    fn prepare<F: Flash>(&mut self, flash: &mut F, block: Block) -> Result<(), Error<F::Fault>> {
+        // An erase may take the newest copy of a discarded page while older ones are left: its discard goes first.
+        if self.durable_trim {
+            self.write_discards(flash)?;
+        }
+        let die = flash.geometry().die_of(block).index();
+        while !self.space.is_translation(block)
+            && self.overflows(die, self.space.blocks.live_of(block))
+            && let Some((full, _)) = self.convertible(Some(COLD))
+        {
+            self.convert(flash, full)?;
+        }
+        Ok(())
+    }
+
+    fn move_out<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        block: Block,
+        next: u32,
+        limit: u32,
+        cause: Option<Cause>,
+    ) -> Result<Option<u32>, Error<F::Fault>> {
+        if !self.space.is_translation(block) {
+            return self.move_data(flash, block, (next, limit), cause.unwrap_or(Cause::DataGc));
+        }
+        let told = cause.unwrap_or(Cause::TranslationGc);
+        let moved = self.store.empty(flash, &mut self.space, block, limit, told)?;
+        self.counters.mapping_copies += if cause.is_none() { moved } else { 0 };
+        Ok(self.space.blocks.next_live(block, 0))
+    }
+
+    fn tell<F: Flash>(&mut self, _: &mut F, _: Block, _: u32, _: Option<Cause>) -> Result<bool, Error<F::Fault>> {
+        // The table knows.
+        Ok(true)
+    }
+
+    fn count_victim(&mut self, block: Block) {
+        if self.space.is_translation(block) {
+            self.counters.mapping_victims += 1;
+        } else {
+            self.counters.data_victims += 1;
+        }
+    }
+
+    /// With no victim and little room: what may show that more pages are dead.
+    #[cold]
+    fn reveal<F: Flash>(&mut self, flash: &mut F, die: usize) -> Result<bool, Error<F::Fault>> {
+        let free = self.space.blocks.free_in(die);
+        if free > KEPT {
+            return Ok(false);
+        }
+        let here = Block(self.space.blocks.range(die).start);
+        let fits = |lazy: &Self, pages| lazy.space.blocks_for(MAPPING, die, pages + lazy.discards()) <= free;
+        if let Some((block, cost)) = self.convertible(None) {
+            let fits = fits(self, cost);
+            return if fits {
+                self.at_home(flash, here, |lazy, flash| lazy.convert(flash, block)).map(|()| true)
+            } else {
+                Ok(false)
+            };
+        }
+        match self.table.first_invalid().filter(|_| fits(self, 1)) {
+            Some(tvpn) => self.at_home(flash, here, |lazy, flash| lazy.settle(flash, tvpn, 0..0)).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    fn leave(&mut self, block: Block) {
+        if self.table.covers(block) {
+            self.table.leave(block);
+        }
+    }
+
+    fn may_level(&self, _: Block) -> bool {
+        // Discards that are to be written before an erase would take room of their own.
+        self.discards() == 0
     }
 }
 
@@ -864,8 +809,8 @@ impl<F: Flash> Ftl<F> for LazyFtl {
 
     #[inline]
     fn write(&mut self, flash: &mut F, lpn: Lpn, data: &F::User) -> Result<(), Error<F::Fault>> {
-        if self.needs_room() {
-            self.make_room(flash)?;
+        if self.is_behind(MAPPING) {
+            self.catch_up(flash, MAPPING)?;
         }
         // A write needs no mapping page: its access is a hit.
         let counted = u64::from(self.modifying != lpn.0);
@@ -877,7 +822,7 @@ impl<F: Flash> Ftl<F> for LazyFtl {
         let to = loop {
             let to = match self.space.streams[HOST].take_in_turn() {
                 Some((to, _)) => to,
-                None => self.refill(flash)?,
+                None => self.next_page(flash)?,
             };
             let oob = Oob::data(lpn, self.version, self.space.number());
             match flash.program(to, oob, Payload::User(data), Cause::Host) {
@@ -892,7 +837,10 @@ impl<F: Flash> Ftl<F> for LazyFtl {
         {
             self.space.blocks.kill(page);
         }
-        Ok(())
+        let g = flash.geometry();
+        self.space.collector.owe(g.die_of(g.block_of(to)).index());
+        self.pay(flash)?;
+        self.level_if_due(flash)
     }
 
     fn trim(&mut self, flash: &mut F, first: Lpn, count: u32) -> Result<(), Error<F::Fault>> {
@@ -911,25 +859,14 @@ impl<F: Flash> Ftl<F> for LazyFtl {
         if !self.durable_trim || self.trimmed.is_empty() {
             return Ok(());
         }
-        if self.needs_room() {
-            self.make_room(flash)?;
+        if self.is_behind(MAPPING) {
+            self.catch_up(flash, MAPPING)?;
         }
         self.write_discards(flash)
     }
 
     fn idle(&mut self, flash: &mut F, copies: u32) -> Result<bool, Error<F::Fault>> {
-        self.evacuate(flash)?;
-        if self.space.blocks.free_total() > self.space.high {
-            return Ok(false);
-        }
-        // Ahead of need, only victims that are at least half dead and within the budget are worth their copies.
-        let limit = (flash.geometry().pages_per_block / 2).min(copies);
-        let Some(Step::Collect(victim)) = self.choose() else { return Ok(false) };
-        if self.space.blocks.live_of(victim) > limit {
-            return Ok(false);
-        }
-        self.collect(flash, victim, Fate::Erase, None)?;
-        Ok(true)
+        self.collect_ahead(flash, copies)
     }
 
     #[inline(always)]

@@ -72,7 +72,7 @@ pub(super) static ROW: Scheme = Scheme {
     phases: parameters::PHASES,
     has_cache: true,
     keeps_data: true,
-    state_version: 1,
+    state_version: 2,
 };
 
 /// The row of `lsftl-e`.

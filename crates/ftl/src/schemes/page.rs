@@ -22,26 +22,27 @@
 //!
 //! # Space
 //!
-//! A die collects when no more than `gc-low` of its blocks are free, until `gc-high` are. A collection copies
-//! at most pages − 1 live pages of a victim with at least one dead page into at most one newly opened block, and then
-//! frees a whole block, so each one gains at least a page and the loop ends; a die in which no block has a dead page is
-//! full, and writes go to the others. A trim page for discards that are still pending takes the room of the page
-//! gained, but only once, for then none is pending. With `gc-spread`, a victim's copies are dealt over the writes that
-//! follow, at the rate that empties it just before its die runs out of room. The last free block of a die is opened by
+//! `parts/collector.rs` decides when a die collects, which blocks, and how the copies are dealt over time. A collection
+//! copies the live pages of a victim into at most one newly opened block and then frees a whole block. A trim page for
+//! discards that are still pending takes the room of a page gained, but only once, for then none is pending. A die in
+//! which no block has a dead page is full, and writes go to the others. The last free block of a die is opened by
 //! collections that run to their end only, which mounting relies on (docs/recovery.md).
 //!
 //! With `ecc`, a policy says in which mode each host page is programmed and each copy of a collection, and a read may
 //! order that its page be written anew (parts/ecc.rs). Such a rewrite takes room as a host write does.
 //!
-//! Wear levelling, if it is on, moves a cold block's pages between two collections and as they do: page/wear.rs.
+//! Wear levelling, if it is on, moves a cold block's pages between two collections and as they do. A move takes no room:
+//! the cold block becomes free, with at least as many pages as were copied. Records of discards may take more pages than
+//! before, so that none may be pending, and a block must have a dead page if there are any on flash.
 //!
 //! # Departures
 //!
-//! Striping over dies and `gc-spread` are not in the papers, and both are parameters of the run (one die;
-//! `gc-spread = off`). Durable TRIM is ours (docs/recovery.md).
+//! Striping over dies is not in the papers; it is a parameter of the run (one die). `gc-spread` and durable TRIM are ours,
+//! and off (docs/recovery.md).
 
 use crate::ecc_policy;
 use crate::gc;
+use crate::parts::collector::{self, Collects, Takes};
 use crate::parts::ecc::Ecc;
 use crate::parts::space::{self, Fate, MOST_MOVED, Space, lowest_bits};
 use crate::parts::tombstones::{self, Tombstone, Tombstones};
@@ -52,12 +53,11 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
-use flash::{
-    Block, Cause, Collection, Die, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Mode, Oob, Payload, Ppn, prefetch,
-};
+use flash::{Block, Cause, Die, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Mode, Oob, Payload, Ppn, prefetch};
 
 mod ecc;
 mod survey;
+#[cfg(test)]
 mod wear;
 use survey::Survey;
 
@@ -76,7 +76,7 @@ pub(super) static ROW: Scheme = Scheme {
     phases: &[Cause::Host, Cause::DataGc, Cause::WearLevelling, Cause::EccRewrite, Cause::Metadata, Cause::Recovery],
     has_cache: false,
     keeps_data: true,
-    state_version: 1,
+    state_version: 2,
 };
 
 pub(super) const PARAMETERS: &[Parameter] = &[
@@ -88,7 +88,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     gc::WEAR_SPREAD,
     gc::DEAD_SHARE,
     space::FREE_ORDER,
-    SPREAD,
+    collector::SPREAD,
     Parameter {
         name: "streams",
         summary: "write streams: 1 shares a block between host writes and collected pages, 2 keeps them apart",
@@ -118,15 +118,6 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     space::SEED,
 ];
 
-pub(super) const SPREAD: Parameter = Parameter {
-    name: "gc-spread",
-    summary: "deal a victim's copies over the writes that follow instead of making one write wait for all",
-    unit: "",
-    default: Value::Switch(true),
-    range: Range::Switch,
-    source: "ftlab",
-};
-
 const STRIPE_BY: Parameter = Parameter {
     name: "stripe-by",
     summary: "the die that a host page goes to: each in turn, or the remainder of its address, if that die has room",
@@ -153,24 +144,6 @@ const TRIMMED: u32 = 1 << 31;
 const PENDING: u32 = u32::MAX - 1;
 const NONE: u32 = u32::MAX;
 
-/// Copies dealt at a time while a collection is spread: enough to keep the copy loop efficient.
-const SLICE: u32 = 8;
-
-/// A collection in progress on a die.
-#[derive(Clone, Copy, Debug)]
-struct Progress {
-    block: u32,
-    next: u32,
-    /// Copies owed so far, times `per`.
-    credit: u32,
-    /// Live pages when it began: copies owed for every `per` host writes to the die.
-    live: u32,
-    /// Dead pages when it began.
-    per: u32,
-}
-
-const IDLE: Progress = Progress { block: u32::MAX, next: 0, credit: 0, live: 0, per: 1 };
-
 #[derive(Clone, Copy, Default, Debug)]
 struct Counters {
     victims: u64,
@@ -185,8 +158,6 @@ pub struct Page {
     space: Space,
     /// The stream that collected pages go to.
     gc: usize,
-    /// The collection in progress on each die; empty unless collections are spread.
-    progress: Vec<Progress>,
     by_address: bool,
     durable_trim: bool,
     tombstones: Tombstones,
@@ -203,14 +174,12 @@ impl Page {
     }
 
     fn blank(g: Geometry, logical_pages: u32, settings: &Settings) -> Page {
-        let spread = if settings.switch("gc-spread") { g.die_count() as usize } else { 0 };
-        let mut space = Space::new(g, settings, &Self::streams(&g, settings));
+        let mut space = Space::new(g, settings, &Self::streams(&g, settings), 1);
         space.ecc = Ecc::of(settings, &g, logical_pages);
         Page {
             map: vec![NONE; logical_pages as usize],
             space,
             gc: settings.count("streams") as usize - 1,
-            progress: vec![IDLE; spread],
             by_address: settings.word(STRIPE_BY.name) == "address",
             durable_trim: settings.switch("durable-trim"),
             tombstones: Tombstones::default(),
@@ -257,11 +226,7 @@ impl Page {
         loop {
             let (to, lane) = match self.space.streams[HOST].take_in_turn() {
                 Some(taken) => taken,
-                None => {
-                    let taken = self.refill(flash)?;
-                    self.space.streams[HOST].advance();
-                    taken
-                }
+                None => self.take_elsewhere(flash)?,
             };
             oob.program = self.space.number();
             match flash.program(to, oob, data, cause) {
@@ -289,148 +254,28 @@ impl Page {
         let oob = Oob { mode, ..Oob::data(lpn, self.version, 0) };
         let (to, die) = self.put(flash, oob, Payload::User(data), Cause::Host)?;
         self.point(lpn.index(), to.0);
-        // The write is done: if there is no room to go on collecting, a later one will be refused.
-        match self.pay(flash, die) {
-            Ok(()) | Err(Error::Full) => {}
-            Err(error) => return Err(error),
+        if self.space.collector.is_spread() {
+            self.pay_on(flash, die)?;
         }
-        if self.space.is_levelling_due() { self.level(flash) } else { Ok(()) }
+        self.level_if_due(flash)
+    }
+
+    /// The block of the lane in turn is full: a page of the next lane that has room, or is given any.
+    #[cold]
+    #[inline(never)]
+    fn take_elsewhere<F: Flash>(&mut self, flash: &mut F) -> Result<(Ppn, usize), Error<F::Fault>> {
+        let turn = self.space.streams[HOST].turn();
+        self.refill(flash, HOST, turn)?;
+        self.space.streams[HOST].take_in_turn().ok_or(Error::Full)
     }
 
     /// Makes room for a page in the lane in turn, as for a host write; this may move pages.
     fn ready<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
-        if self.space.streams[HOST].room(self.space.streams[HOST].turn()) == 0 {
-            let (unused, lane) = self.refill(flash)?;
-            self.space.streams[HOST].give_back(lane, unused);
+        let turn = self.space.streams[HOST].turn();
+        if self.space.streams[HOST].room(turn) == 0 {
+            self.refill(flash, HOST, turn)?;
         }
         Ok(())
-    }
-
-    /// The block of the lane in turn is full: makes room and opens another, on the first die that has room.
-    #[cold]
-    #[inline(never)]
-    fn refill<F: Flash>(&mut self, flash: &mut F) -> Result<(Ppn, usize), Error<F::Fault>> {
-        for _ in 0..self.space.streams[HOST].count() {
-            let die = self.space.streams[HOST].turn();
-            self.make_room(flash, die)?;
-            if let Some(to) = self.space.streams[HOST].take(die) {
-                return Ok((to, die));
-            }
-            // The last free block of a die is kept for its next collection.
-            if self.space.blocks.free_in(die) > 1 && self.space.open(flash, HOST, die, die)? {
-                let to = self.space.streams[HOST].take(die).expect("a block was opened");
-                return Ok((to, die));
-            }
-            self.space.streams[HOST].advance();
-        }
-        Err(Error::Full)
-    }
-
-    /// Collects on a die that has no more than `gc-low` free blocks.
-    fn make_room<F: Flash>(&mut self, flash: &mut F, die: usize) -> Result<(), Error<F::Fault>> {
-        if let Some(progress) = self.progress.get(die).filter(|progress| progress.block != IDLE.block) {
-            // Its copies were to be done by now; pages that died meanwhile have kept it behind.
-            let block = Block(progress.block);
-            self.collect(flash, block, Fate::Erase, Cause::DataGc)?;
-            if self.space.is_levelling_due() {
-                self.level(flash)?;
-            }
-        }
-        if self.space.blocks.free_in(die) > self.space.low {
-            return Ok(());
-        }
-        loop {
-            // A spread collection needs one block to go to beside the one that is about to be opened.
-            if !self.progress.is_empty() && self.space.blocks.free_in(die) > 1 {
-                self.begin(die);
-                return Ok(());
-            }
-            let range = self.space.blocks.range(die);
-            let Some(victim) = self.space.pick(range) else { return Ok(()) };
-            self.space.blocks.begin_collecting(victim);
-            self.collect(flash, victim, Fate::Erase, Cause::DataGc)?;
-            if self.space.blocks.free_in(die) >= self.space.high {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Begins a spread collection on a die, if it has a candidate.
-    fn begin(&mut self, die: usize) {
-        let range = self.space.blocks.range(die);
-        let Some(victim) = self.space.pick(range) else { return };
-        let live = self.space.blocks.live_of(victim);
-        self.space.blocks.begin_collecting(victim);
-        let per = self.space.blocks.geometry().pages_per_block - live;
-        // One slice ahead, so that the victim is empty before the block that both share is full.
-        self.progress[die] = Progress { block: victim.0, next: 0, credit: per * SLICE, live, per };
-    }
-
-    /// A host page went to `die`: pays what its collection is owed for it.
-    #[inline]
-    fn pay<F: Flash>(&mut self, flash: &mut F, die: usize) -> Result<(), Error<F::Fault>> {
-        let Some(progress) = self.progress.get_mut(die) else { return Ok(()) };
-        if progress.block == IDLE.block {
-            return Ok(());
-        }
-        progress.credit += progress.live;
-        if progress.credit < progress.per * SLICE && progress.live > 0 {
-            return Ok(());
-        }
-        let copies = if progress.live == 0 { SLICE } else { progress.credit / progress.per };
-        progress.credit -= copies.min(progress.credit / progress.per) * progress.per;
-        self.slice(flash, die, copies)
-    }
-
-    /// Copies up to `copies` pages of a die's victim, and erases it when it is empty.
-    fn slice<F: Flash>(&mut self, flash: &mut F, die: usize, copies: u32) -> Result<(), Error<F::Fault>> {
-        let Progress { block, next, .. } = self.progress[die];
-        // The last free block of a die is opened only by a collection that goes on to its end: were host pages to
-        // follow into it, a power cut could leave less room in it than the collection still needs.
-        let room = self.space.streams[self.gc].room(die);
-        let reserved = u32::from(!self.tombstones.pending.is_empty());
-        let limit = if self.space.blocks.free_in(die) > 1 { copies } else { copies.min(room.saturating_sub(reserved)) };
-        if limit == 0 {
-            return Ok(());
-        }
-        let mut gc = Collection::on(flash);
-        match self.move_out(&mut *gc, Block(block), next, limit, Cause::DataGc)? {
-            Some(next) => self.progress[die].next = next,
-            None => {
-                self.bury(&mut *gc, die)?;
-                self.progress[die] = IDLE;
-                gc.then();
-                self.counters.victims += 1;
-                self.space.finish(&mut *gc, Block(block), Fate::Erase, Cause::DataGc)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Collects a block that is out of the candidates already.
-    fn collect<F: Flash>(
-        &mut self,
-        flash: &mut F,
-        victim: Block,
-        fate: Fate,
-        cause: Cause,
-    ) -> Result<(), Error<F::Fault>> {
-        if let Some(progress) = self.progress.iter_mut().find(|progress| progress.block == victim.0) {
-            *progress = IDLE;
-        }
-        let mut gc = Collection::on(flash);
-        let die = gc.geometry().die_of(victim).index();
-        let emptied = self.move_out(&mut *gc, victim, 0, u32::MAX, cause).and_then(|_| self.bury(&mut *gc, die));
-        if let Err(error) = emptied {
-            // What is left of a victim is found again when there is room; a doomed block is still listed as such.
-            if fate == Fate::Erase {
-                self.space.blocks.stop_collecting(victim);
-            }
-            return Err(error);
-        }
-        gc.then();
-        self.counters.victims += u64::from(cause == Cause::DataGc);
-        self.space.finish(&mut *gc, victim, fate, cause)
     }
 
     /// Programs the pending tombstones before a block is erased: it may hold the newest copy of a discarded page, while
@@ -444,36 +289,6 @@ impl Page {
         self.tombstones.pending.clear();
         self.point_at_tombstones(page, &records, |entry| entry == PENDING);
         Ok(())
-    }
-
-    /// Copies up to `limit` live pages of a block from page `next` on; the page to go on from, or `None` at the end.
-    fn move_out<F: Flash>(
-        &mut self,
-        flash: &mut F,
-        block: Block,
-        mut next: u32,
-        limit: u32,
-        cause: Cause,
-    ) -> Result<Option<u32>, Error<F::Fault>> {
-        let g = *flash.geometry();
-        let die = g.die_of(block).index();
-        let mut left = limit;
-        while let Some((first, bits)) = self.space.blocks.live_word(block, next) {
-            if left == 0 {
-                return Ok(Some(first));
-            }
-            let from = g.page(block, first);
-            if self.tombstones.is_trim_page(from) {
-                self.rewrite_tombstones(flash, from, die, cause)?;
-                next = first + 1;
-                left -= 1;
-            } else {
-                let copied = self.copy_run(flash, (from, bits), left, die, cause)?;
-                next = first + 64 - copied.leading_zeros();
-                left -= copied.count_ones();
-            }
-        }
-        Ok(None)
     }
 
     /// Copies up to `limit` of the pages whose bits are set, counted from page `from` on, into the block that is open
@@ -510,16 +325,6 @@ impl Page {
         }
         let is_trim_page = |bit: &u32| bits >> bit & 1 == 1 && self.tombstones.is_trim_page(Ppn(from.0 + bit));
         (0..64).find(is_trim_page).map_or(bits, |bit| bits & ((1 << bit) - 1))
-    }
-
-    /// Empties and retires the blocks that failed a program.
-    #[cold]
-    fn evacuate<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
-        while let Some(&block) = self.space.doomed.last() {
-            self.collect(flash, block, Fate::Retire, Cause::DataGc)?;
-            self.space.doomed.retain(|&doomed| doomed != block);
-        }
-        Ok(())
     }
 
     /// Sets a map entry; what it pointed at dies.
@@ -659,8 +464,7 @@ impl Page {
             let blocks = &self.space.blocks;
             let candidates = blocks.range(die).filter(|&block| blocks.is_candidate(block)).map(Block);
             let Some(victim) = candidates.min_by_key(|&block| blocks.live_of(block)) else { return Ok(()) };
-            self.space.blocks.begin_collecting(victim);
-            match self.collect(flash, victim, Fate::Erase, Cause::DataGc) {
+            match self.collect(flash, victim, Fate::Erase, None) {
                 // The device can still be read, and says that it is full when it is written.
                 Err(Error::Full) => return Ok(()),
                 collected => collected?,
@@ -725,6 +529,72 @@ impl Page {
             page.regain(flash, die)?;
         }
         Ok((page, report))
+    }
+}
+
+impl Collects for Page {
+    #[inline(always)]
+    fn space(&self) -> &Space {
+        &self.space
+    }
+
+    #[inline(always)]
+    fn space_mut(&mut self) -> &mut Space {
+        &mut self.space
+    }
+
+    fn takes(&self, block: Block) -> Takes {
+        let records = u32::from(!self.tombstones.pending.is_empty());
+        Takes { moved: (self.gc, self.space.blocks.live_of(block)), told: (self.gc, records) }
+    }
+
+    fn move_out<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        block: Block,
+        mut next: u32,
+        limit: u32,
+        cause: Option<Cause>,
+    ) -> Result<Option<u32>, Error<F::Fault>> {
+        let g = *flash.geometry();
+        let die = g.die_of(block).index();
+        let cause = cause.unwrap_or(Cause::DataGc);
+        let mut left = limit;
+        while let Some((first, bits)) = self.space.blocks.live_word(block, next) {
+            if left == 0 {
+                return Ok(Some(first));
+            }
+            let from = g.page(block, first);
+            if self.tombstones.is_trim_page(from) {
+                self.rewrite_tombstones(flash, from, die, cause)?;
+                next = first + 1;
+                left -= 1;
+            } else {
+                let copied = self.copy_run(flash, (from, bits), left, die, cause)?;
+                next = first + 64 - copied.leading_zeros();
+                left -= copied.count_ones();
+            }
+        }
+        Ok(None)
+    }
+
+    fn tell<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        block: Block,
+        _: u32,
+        _: Option<Cause>,
+    ) -> Result<bool, Error<F::Fault>> {
+        self.bury(flash, flash.geometry().die_of(block).index()).map(|()| true)
+    }
+
+    fn count_victim(&mut self, _: Block) {
+        self.counters.victims += 1;
+    }
+
+    fn may_level(&self, block: Block) -> bool {
+        let gains = self.space.blocks.live_of(block) < self.space.blocks.geometry().pages_per_block;
+        self.tombstones.pending.is_empty() && (gains || !self.tombstones.any_on_flash())
     }
 }
 
@@ -818,25 +688,7 @@ impl<F: Flash> Ftl<F> for Page {
     }
 
     fn idle(&mut self, flash: &mut F, copies: u32) -> Result<bool, Error<F::Fault>> {
-        self.evacuate(flash)?;
-        if let Some(die) = self.progress.iter().position(|progress| progress.block != IDLE.block) {
-            self.slice(flash, die, copies)?;
-            return Ok(true);
-        }
-        let die = self.space.poorest_die();
-        let free = self.space.blocks.free_in(die);
-        if free < 1 || free > self.space.high {
-            return Ok(false);
-        }
-        let range = self.space.blocks.range(die);
-        // Ahead of need, only victims that are at least half dead are worth their copies.
-        let half = flash.geometry().pages_per_block / 2;
-        let Some(victim) = self.space.pick(range).filter(|&victim| self.space.blocks.live_of(victim) <= half) else {
-            return Ok(false);
-        };
-        self.space.blocks.begin_collecting(victim);
-        self.collect(flash, victim, Fate::Erase, Cause::DataGc)?;
-        Ok(true)
+        self.collect_ahead(flash, copies)
     }
 
     #[inline(always)]
@@ -855,7 +707,6 @@ impl<F: Flash> Ftl<F> for Page {
         let mut out = vec![("page map", self.map.len() as u64 * 4)];
         out.extend(self.space.memory());
         out.push(("tombstones", self.tombstones.memory()));
-        out.push(("collections in progress", self.progress.len() as u64 * 20 + 8));
         out
     }
 
@@ -898,11 +749,6 @@ impl<F: Flash> Ftl<F> for Page {
         self.space.save(&mut out);
         self.tombstones.save(&mut out);
         out.u64(self.version);
-        for progress in &self.progress {
-            for word in [progress.block, progress.next, progress.credit, progress.live, progress.per] {
-                out.u32(word);
-            }
-        }
         out.finish()
     }
 
@@ -913,10 +759,6 @@ impl<F: Flash> Ftl<F> for Page {
         page.space = page.space.load(settings, &mut from);
         page.tombstones = Tombstones::load(&mut from);
         page.version = from.u64();
-        for progress in &mut page.progress {
-            *progress =
-                Progress { block: from.u32(), next: from.u32(), credit: from.u32(), live: from.u32(), per: from.u32() };
-        }
         debug_assert!(from.is_done());
         page
     }
@@ -1012,7 +854,7 @@ mod tests {
         let mut flash = Nand::<NoData, Brief>::new(g);
         let error = Page::format(&mut flash, 12, &settings(&[])).unwrap_err();
         assert_eq!(error.key, "spare");
-        assert!(error.what.contains("need 6 blocks"), "{error}");
+        assert!(error.what.contains("need 7 blocks"), "{error}");
     }
 
     /// A device of `blocks` blocks of four pages that can be mounted, whose power can be cut, and its scheme.
@@ -1079,7 +921,7 @@ mod tests {
         for (spread, streams, face) in
             [("off", "1", 1), ("off", "1", 2), ("off", "2", 1), ("on", "1", 2), ("on", "2", 3)]
         {
-            let settings = settings(&[("gc-spread", spread), ("streams", streams)]);
+            let settings = settings(&[("gc-low", "2"), ("gc-spread", spread), ("streams", streams)]);
             let (mut flash, mut page) = device(10, 24, &settings);
             let mut lpn = 0;
             for round in 0..200u64 {

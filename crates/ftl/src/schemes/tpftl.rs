@@ -136,7 +136,7 @@ pub(super) static ROW: Scheme = Scheme {
     phases: parameters::PHASES,
     has_cache: true,
     keeps_data: true,
-    state_version: 1,
+    state_version: 2,
 };
 
 /// The scheme: a two-level cache over translation pages that are written out of place.
@@ -624,7 +624,7 @@ impl Cache for TwoLevel {
         self.words.clear();
         self.words.resize((last - lpn.0) as usize + 1, Ppn::NONE.0);
         if let Some(page) = map.read(flash, tvpn)? {
-            map.store.entries(page, index, &mut self.words);
+            map.entries(page, index, &mut self.words);
         }
         let tick = self.use_now();
         // The one that was asked for is the most recent, what follows it stands behind it.

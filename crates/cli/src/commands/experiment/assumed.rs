@@ -1,9 +1,9 @@
 //! What a report says about how it came about, beside device and workload: a sentence for whatever was decided on the
 //! user's behalf or asked for, and the same in figures, so that any run can be made again.
 
-use super::{Experiment, Fitted, Read, Settled};
+use super::{Experiment, Fitted, Read, Settled, settled};
 use crate::args::{self, Fill, OnError, OutOfRange, Partial, Scheduler, Volumes};
-use crate::commands::compare::CACHE;
+use crate::commands::compare::{CACHE, SPREAD};
 use crate::units;
 use clap::ValueEnum;
 use flash::device::{Device, PageTimes};
@@ -69,6 +69,7 @@ impl Experiment<'_> {
                 "The device was overwritten at random until write amplification was steady (--fill steady).".to_owned()
             }
         });
+        all.extend(self.rhythms());
         let scaled = match args.time_scale {
             1.0 => String::new(),
             factor => format!(", multiplied by {factor} (--time-scale {factor})"),
@@ -119,6 +120,36 @@ impl Experiment<'_> {
             1 => format!("Everything random follows seed {}.", args.seed),
             _ => format!("Everything random follows seeds {} to {last}, one per repetition.", args.seed),
         });
+        all
+    }
+
+    /// How collections are dealt over time, and which schemes have no choice in it.
+    fn rhythms(&self) -> Vec<String> {
+        let mut named: [Vec<&str>; 3] = Default::default();
+        for row in self.plan.combinations.iter().filter_map(|one| settled(one, self.args.seed).ok()) {
+            let spread = row.settings.get(SPREAD).map(|spread| spread == Value::Switch(true));
+            let names = &mut named[spread.map_or(2, usize::from)];
+            if !names.contains(&row.row.name) {
+                names.push(row.row.name);
+            }
+        }
+        let alone = named.iter().filter(|names| !names.is_empty()).count() == 1;
+        let [whole, spread, merging] = named.map(|names| names.join(", "));
+        let of = |names: &str| if alone { String::new() } else { format!(" of {names}") };
+        let mut all = Vec::new();
+        if !whole.is_empty() {
+            all.push(format!(
+                "Collections{} run whole: a request that sets one off waits until enough blocks are free \
+                 (--rhythm whole).",
+                of(&whole)
+            ));
+        }
+        if !spread.is_empty() {
+            all.push(format!("Collections{} are dealt over the writes that follow (--rhythm spread).", of(&spread)));
+            if !merging.is_empty() {
+                all.push(format!("Merges of {merging} run whole: these schemes have no other rhythm."));
+            }
+        }
         all
     }
 

@@ -257,7 +257,7 @@ impl TwoLevels {
         }
         let page = match map.read(flash, tvpn)? {
             None => self.second.insert(tvpn, |entries| entries.fill(Ppn::NONE.0)),
-            Some(page) => self.second.insert(tvpn, |entries| map.store.entries(page, 0, entries)),
+            Some(page) => self.second.insert(tvpn, |entries| map.entries(page, 0, entries)),
         };
         self.offer_dirty(tvpn);
         Ok(page)

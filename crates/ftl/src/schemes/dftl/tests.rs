@@ -3,6 +3,7 @@
 use super::*;
 use crate::demand::testing;
 use crate::{Ftl, Settings};
+use alloc::string::String;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use flash::{Brief, Full, Geometry, Lpn, Nand, NoData, Tags, Transcript};
@@ -131,36 +132,45 @@ fn discarding_nothing_writes_nothing() {
     assert_eq!(discard(&mut dftl, &mut flash), ['R']);
 }
 
-/// What a scheme counts in 40,000 random writes to a full device.
-fn counted<S: Ftl<Nand<NoData, Brief>>>(row: &Scheme, pairs: &[(&str, &str)], blocks: u32) -> Vec<(&'static str, u64)> {
-    let g = Geometry { blocks_per_die: blocks, pages_per_block: 32, page_bytes: 4096, ..Geometry::default() };
-    let mut flash = Nand::<NoData, Brief>::new(g.checked().unwrap());
-    let mut scheme = S::format(&mut flash, 1024, &settings(row, pairs)).unwrap().unwrap();
+/// The commands of random writes, reads and discards, over a full device of `dies` dies.
+fn commands<S: Ftl<Transcript<Nand<NoData, Brief>>>>(row: &Scheme, pairs: &[(&str, &str)], dies: u32) -> Vec<String> {
+    let g = Geometry { dies, blocks_per_die: 96 / dies, pages_per_block: 16, page_bytes: 4096, ..Geometry::default() };
+    let mut flash = Transcript::new(Nand::<NoData, Brief>::new(g.checked().unwrap()));
+    let logical = 1536 - 16 * 7 * dies;
+    let mut scheme = S::format(&mut flash, logical, &settings(row, pairs)).unwrap().unwrap();
     let mut rng = flash::Rng::new(5);
-    let writes = (0..1024).chain((0..60_000).map(|_| rng.below(1024) as u32));
-    for (number, lpn) in writes.enumerate() {
-        if number == 21_024 {
-            scheme.reset_counters();
-        }
-        scheme.write(&mut flash, Lpn(lpn), &()).unwrap();
+    for lpn in (0..logical).map(Lpn) {
+        scheme.write(&mut flash, lpn, &()).unwrap();
     }
-    scheme.counters()
+    for _ in 0..12_000 {
+        let lpn = Lpn(if rng.chance(0.5) { rng.below(64) } else { rng.below(u64::from(logical)) } as u32);
+        match rng.below(16) {
+            0..4 => _ = scheme.read(&mut flash, lpn).unwrap(),
+            4 => scheme.trim(&mut flash, lpn, 1).unwrap(),
+            _ => scheme.write(&mut flash, lpn, &()).unwrap_or_else(|error| panic!("{pairs:?}, {dies} dies: {error}")),
+        }
+    }
+    scheme.audit(&mut flash).unwrap();
+    flash.take()
 }
 
-/// With a cache that holds the whole map, and its translation pages in blocks of their own, nothing is left of DFTL but
-/// a page map. `page` collects when a block is full and DFTL when the next one is begun, so that commands differ in
-/// their order, and their number is held together instead.
+/// With a cache that holds the whole map nothing is left of DFTL but a page map: the same commands, one by one, whoever
+/// picks the victims, in both rhythms, on one die and on several.
 #[test]
 fn a_cache_of_the_whole_map_is_page_mapping() {
-    let count = |counters: &[(&str, u64)], name: &str| counters.iter().find(|&&(n, _)| n == name).unwrap().1;
-    // Two blocks more: the translation page's, and the one that has been begun when DFTL collects.
-    let dftl = counted::<Dftl>(&ROW, &[("cache-bytes", "16384"), ("gc-low", "3")], 42);
-    let row = crate::schemes::by_name("page").unwrap();
-    let pairs = [("gc-spread", "off"), ("gc-low", "2"), ("gc-high", "2")];
-    let page = counted::<crate::schemes::page::Page>(row, &pairs, 40);
-    assert_eq!((count(&dftl, "translation_updates"), count(&dftl, "translation_loads")), (0, 0));
-    let (dftl, page) = (count(&dftl, "gc_data_copies"), count(&page, "gc_copies"));
-    assert!(page > 20_000 && dftl.abs_diff(page) * 100 <= page, "whole map: {dftl} copies, {page} under page");
+    let page = crate::schemes::by_name("page").unwrap();
+    for (gc, spread, dies) in crate::gc::NAMES
+        .iter()
+        .flat_map(|gc| ["off", "on"].map(|spread| [1, 8].map(|dies| (gc, spread, dies))))
+        .flatten()
+    {
+        let pairs = [("gc", *gc), ("gc-spread", spread)];
+        let mapped = commands::<crate::schemes::page::Page>(page, &pairs, dies);
+        assert!(mapped.iter().filter(|line| line.ends_with("data_gc")).count() > 5_000, "{gc}");
+        let cached = commands::<Dftl>(&ROW, &[&pairs[..], &[("cache-bytes", "32768")]].concat(), dies);
+        let differ = mapped.iter().zip(&cached).position(|(page, dftl)| page != dftl);
+        assert_eq!((differ, mapped.len()), (None, cached.len()), "{gc}, gc-spread {spread}, {dies} dies");
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@
 
 use super::{COLD, HOST, LazyFtl, MAPPING, Plan, UPDATED};
 use crate::parts::census::Census;
+use crate::parts::collector::Collects;
 use crate::{Error, MountReport, Settings};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
@@ -103,7 +104,11 @@ impl LazyFtl {
     /// cold area's, so that a collection which was cut short finds the room that it had begun to use.
     fn adopt(&mut self, census: &Census) {
         let empty = census.blocks.iter().filter(|block| block.is_none()).count() - census.bad.len();
-        let stream = if empty as u32 <= self.space.low { COLD } else { HOST };
+        let stream = if empty as u32 <= self.space.collector.low * self.space.blocks.geometry().die_count() {
+            COLD
+        } else {
+            HOST
+        };
         self.space.adopt(census, stream, Some(MAPPING));
         self.version = census.max_version;
     }
@@ -128,16 +133,14 @@ impl LazyFtl {
 
     /// Makes room, and brings the areas back to their quotas.
     fn regain<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+        self.make_room_everywhere(flash)?;
         for area in [COLD, UPDATED] {
-            if self.needs_room() {
-                self.make_room(flash)?;
-            }
             while self.table.is_over(area)
                 && let Some((block, _)) = self.convertible(Some(area))
             {
                 self.convert(flash, block)?;
-                if self.needs_room() {
-                    self.make_room(flash)?;
+                if self.is_behind(MAPPING) {
+                    self.catch_up(flash, MAPPING)?;
                 }
             }
         }

@@ -5,6 +5,7 @@
 
 use super::Page;
 use crate::Error;
+use crate::parts::collector::Collects;
 use flash::{Cause, Collection, Flash, Lpn, Mode, Oob, Payload, Ppn, Store};
 
 impl Page {
@@ -44,7 +45,7 @@ impl Page {
         let put = match self.put(&mut *beside, oob, Payload::User(data), Cause::EccRewrite) {
             Ok((to, die)) => {
                 self.point(oob.address as usize, to.0);
-                self.pay(&mut *beside, die)
+                if self.space.collector.is_spread() { self.pay_on(&mut *beside, die) } else { Ok(()) }
             }
             Err(error) => Err(error),
         };

@@ -1,154 +1,101 @@
-//! Wear levelling of `page`: the pages of a cold block go where collected pages of its die go, and it is erased.
-//!
-//! A move takes no room. Its `v` live pages take `v` pages of the open block and of one that is opened if that is full;
-//! in exchange the cold block becomes free, with at least as many pages. It is begun only on a die without a collection
-//! in progress, which has planned what is left of the open block, and like those it goes on to its end, so that it may
-//! open the die's last free block. Records of discards may take more pages than before, so that none may be pending,
-//! and a block must have a dead page if there are any on flash: then the argument is the one for collections.
-//!
-//! In mode `swap` the block that is opened for the move is the most worn one, if that is free and on this die, as it is
-//! when it was erased last; what its rest is then filled with is what collections move.
+//! Wear levelling of `page`: the worked example, and long runs under skewed writes.
 
-use super::{IDLE, Page};
-use crate::Error;
-use crate::parts::space::Fate;
-use flash::{Block, Cause, Flash};
+use super::{PARAMETERS, Page};
+use crate::{Ftl, Settings};
+use alloc::string::String;
+use alloc::vec::Vec;
+use flash::{Brief, Full, Geometry, Lpn, Nand, NoData, Rng, Tags, Transcript};
 
-impl Page {
-    /// A block was erased: moves the data of the block that wear levelling names, if it names one.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn level<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
-        if !self.tombstones.pending.is_empty() {
-            return Ok(());
-        }
-        let mut wear = self.space.take_wear();
-        let task = wear.task(|block| self.may_move(block));
-        self.space.put_wear(wear);
-        let Some(task) = task.filter(|task| self.space.can_take(task)) else { return Ok(()) };
-        self.space.blocks.begin_collecting(task.cold);
-        self.space.open_next(task.worn);
-        let moved = self.collect(flash, task.cold, Fate::Erase, Cause::WearLevelling);
-        self.space.open_next(None);
-        match moved {
-            // Programs failed and took the room. Nobody needs the move now.
-            Err(Error::Full) => Ok(()),
-            moved => moved,
-        }
-    }
-
-    fn may_move(&self, block: Block) -> bool {
-        let blocks = &self.space.blocks;
-        let g = blocks.geometry();
-        let die = g.die_of(block).index();
-        let idle = self.progress.get(die).is_none_or(|progress| progress.block == IDLE.block);
-        let gains = blocks.live_of(block) < g.pages_per_block || !self.tombstones.any_on_flash();
-        self.space.is_movable(block) && idle && gains && blocks.free_in(die) > 0
-    }
+fn settings(pairs: &[(&str, &str)]) -> Settings {
+    let mut settings = Settings::defaults(PARAMETERS);
+    pairs.iter().for_each(|(name, value)| settings.set(PARAMETERS, name, value).unwrap());
+    settings
 }
 
-#[cfg(test)]
-mod tests {
-    use super::super::PARAMETERS;
-    use super::*;
-    use crate::{Ftl, Settings};
-    use alloc::string::String;
-    use alloc::vec::Vec;
-    use flash::{Brief, Full, Geometry, Lpn, Nand, NoData, Rng, Tags, Transcript};
-
-    fn settings(pairs: &[(&str, &str)]) -> Settings {
-        let mut settings = Settings::defaults(PARAMETERS);
-        pairs.iter().for_each(|(name, value)| settings.set(PARAMETERS, name, value).unwrap());
-        settings
+/// Six blocks of four pages; LPNs 0 to 3 are written once, LPN 4 ever after.
+fn until_levelled(mode: &str) -> (Vec<String>, Vec<u32>) {
+    let g = Geometry { blocks_per_die: 6, pages_per_block: 4, ..Geometry::default() }.checked().unwrap();
+    let mut flash = Transcript::new(Nand::<NoData, Brief>::new(g));
+    let settings =
+        settings(&[("gc-low", "1"), ("gc-spread", "off"), ("wear-levelling", mode), ("wear-threshold", "2")]);
+    let mut page = Page::format(&mut flash, 8, &settings).unwrap().unwrap();
+    (0..4).for_each(|lpn| page.write(&mut flash, Lpn(lpn), &()).unwrap());
+    for _ in 0..200 {
+        flash.take();
+        let before = page.space.blocks.erase_counts().to_vec();
+        page.write(&mut flash, Lpn(4), &()).unwrap();
+        page.audit(&mut flash).unwrap();
+        let mut lines = flash.take();
+        lines.retain(|line| line.ends_with("wear_levelling"));
+        if !lines.is_empty() {
+            return (lines, before);
+        }
     }
+    (Vec::new(), Vec::new())
+}
 
-    /// Six blocks of four pages; LPNs 0 to 3 are written once, LPN 4 ever after.
-    fn until_levelled(mode: &str) -> (Vec<String>, Vec<u32>) {
-        let g = Geometry { blocks_per_die: 6, pages_per_block: 4, ..Geometry::default() }.checked().unwrap();
-        let mut flash = Transcript::new(Nand::<NoData, Brief>::new(g));
-        let settings =
-            settings(&[("gc-low", "1"), ("gc-spread", "off"), ("wear-levelling", mode), ("wear-threshold", "2")]);
-        let mut page = Page::format(&mut flash, 8, &settings).unwrap().unwrap();
-        (0..4).for_each(|lpn| page.write(&mut flash, Lpn(lpn), &()).unwrap());
-        for _ in 0..200 {
-            flash.take();
-            let before = page.space.blocks.erase_counts().to_vec();
-            page.write(&mut flash, Lpn(4), &()).unwrap();
+/// The specification's example: all blocks but one wear, until one of them is three erases ahead; then the cold
+/// block's four pages are copied and it is erased.
+#[test]
+fn a_cold_block_is_emptied_as_in_the_specification() {
+    let (lines, before) = until_levelled("swap");
+    assert_eq!(before[0], 0);
+    let (copies, erase) = lines.split_at(lines.len() - 1);
+    assert_eq!(erase, ["E 0 wear_levelling"]);
+    let reads: Vec<_> = copies.iter().filter(|line| line.starts_with('R')).collect();
+    assert_eq!(reads, ["R 0.0 wear_levelling", "R 0.1 wear_levelling", "R 0.2 wear_levelling", "R 0.3 wear_levelling"]);
+    assert_eq!(copies.len(), 8, "{copies:?}");
+    // What the open block has no room for goes to the block that was erased last, the most worn one.
+    let most = before.iter().max().unwrap();
+    let written: Vec<&String> = copies.iter().filter(|line| line.starts_with('W')).collect();
+    let block: usize = written[3].split(['W', ' ', '.']).find_map(|word| word.parse().ok()).unwrap();
+    assert!(before[block] >= *most, "{before:?} {written:?}");
+    let (at_threshold, _) = until_levelled("static");
+    assert_eq!(at_threshold.len(), 9);
+    assert_eq!(until_levelled("off").0, Vec::<String>::new());
+}
+
+/// Skewed writes with every mode and shape: nothing is lost, the device is never full, and the erase counts stay
+/// together, where without it most blocks keep their first data for ever.
+#[test]
+fn wear_stays_even_under_skewed_writes() {
+    let mut spreads = Vec::new();
+    for mode in ["off", "swap", "static", "bet"] {
+        for (streams, spread, dies) in [("1", "off", 1), ("2", "on", 1), ("1", "on", 2)] {
+            let g = Geometry { dies, blocks_per_die: 40 / dies, pages_per_block: 8, ..Geometry::default() };
+            let mut flash = Nand::<Tags, Full>::new(g.checked().unwrap());
+            let settings = settings(&[
+                ("wear-levelling", mode),
+                ("wear-threshold", "4"),
+                ("bet-threshold", "2"),
+                ("gc-low", "2"),
+                ("streams", streams),
+                ("gc-spread", spread),
+            ]);
+            let pages = 240;
+            let mut page = Page::format(&mut flash, pages, &settings).unwrap().unwrap();
+            let mut newest = [0u64; 240];
+            let mut rng = Rng::new(7);
+            for time in 1..30_000u64 {
+                let lpn = if time <= u64::from(pages) { time - 1 } else { rng.below(24) };
+                newest[lpn as usize] = time;
+                page.write(&mut flash, Lpn(lpn as u32), &time).unwrap();
+            }
             page.audit(&mut flash).unwrap();
-            let mut lines = flash.take();
-            lines.retain(|line| line.ends_with("wear_levelling"));
-            if !lines.is_empty() {
-                return (lines, before);
+            for (lpn, time) in (0..).zip(newest) {
+                assert_eq!(page.read(&mut flash, Lpn(lpn)).unwrap(), Some(&time));
             }
+            let counts = page.space.blocks.erase_counts();
+            let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
+            spreads.push((mode, most - least));
         }
-        (Vec::new(), Vec::new())
     }
-
-    /// The specification's example: all blocks but one wear, until one of them is three erases ahead; then the cold
-    /// block's four pages are copied and it is erased.
-    #[test]
-    fn a_cold_block_is_emptied_as_in_the_specification() {
-        let (lines, before) = until_levelled("swap");
-        assert_eq!(before[0], 0);
-        let (copies, erase) = lines.split_at(lines.len() - 1);
-        assert_eq!(erase, ["E 0 wear_levelling"]);
-        let reads: Vec<_> = copies.iter().filter(|line| line.starts_with('R')).collect();
-        assert_eq!(
-            reads,
-            ["R 0.0 wear_levelling", "R 0.1 wear_levelling", "R 0.2 wear_levelling", "R 0.3 wear_levelling"]
-        );
-        assert_eq!(copies.len(), 8, "{copies:?}");
-        // What the open block has no room for goes to the block that was erased last, the most worn one.
-        let most = before.iter().max().unwrap();
-        let written: Vec<&String> = copies.iter().filter(|line| line.starts_with('W')).collect();
-        let block: usize = written[3].split(['W', ' ', '.']).find_map(|word| word.parse().ok()).unwrap();
-        assert!(before[block] >= *most, "{before:?} {written:?}");
-        let (at_threshold, _) = until_levelled("static");
-        assert_eq!(at_threshold.len(), 9);
-        assert_eq!(until_levelled("off").0, Vec::<String>::new());
-    }
-
-    /// Skewed writes with every mode and shape: nothing is lost, the device is never full, and the erase counts stay
-    /// together, where without it most blocks keep their first data for ever.
-    #[test]
-    fn wear_stays_even_under_skewed_writes() {
-        let mut spreads = Vec::new();
-        for mode in ["off", "swap", "static", "bet"] {
-            for (streams, spread, dies) in [("1", "off", 1), ("2", "on", 1), ("1", "on", 2)] {
-                let g = Geometry { dies, blocks_per_die: 40 / dies, pages_per_block: 8, ..Geometry::default() };
-                let mut flash = Nand::<Tags, Full>::new(g.checked().unwrap());
-                let settings = settings(&[
-                    ("wear-levelling", mode),
-                    ("wear-threshold", "4"),
-                    ("bet-threshold", "2"),
-                    ("streams", streams),
-                    ("gc-spread", spread),
-                ]);
-                let pages = 240;
-                let mut page = Page::format(&mut flash, pages, &settings).unwrap().unwrap();
-                let mut newest = [0u64; 240];
-                let mut rng = Rng::new(7);
-                for time in 1..30_000u64 {
-                    let lpn = if time <= u64::from(pages) { time - 1 } else { rng.below(24) };
-                    newest[lpn as usize] = time;
-                    page.write(&mut flash, Lpn(lpn as u32), &time).unwrap();
-                }
-                page.audit(&mut flash).unwrap();
-                for (lpn, time) in (0..).zip(newest) {
-                    assert_eq!(page.read(&mut flash, Lpn(lpn)).unwrap(), Some(&time));
-                }
-                let counts = page.space.blocks.erase_counts();
-                let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
-                spreads.push((mode, most - least));
-            }
-        }
-        for (mode, spread) in spreads {
-            match mode {
-                "off" => assert!(spread > 300, "{spread}"),
-                "swap" => assert!(spread < 60, "{spread}"),
-                // Neither says where the cold pages go, and bet leaves sets alone that have had an erase.
-                _ => assert!(spread < 250, "{mode} {spread}"),
-            }
+    for (mode, spread) in spreads {
+        match mode {
+            "off" => assert!(spread > 300, "{spread}"),
+            "swap" => assert!(spread < 60, "{spread}"),
+            // Neither says where the cold pages go, and bet leaves sets alone that have had an erase.
+            _ => assert!(spread < 250, "{mode} {spread}"),
         }
     }
 }

@@ -499,7 +499,7 @@ impl Runs {
         map: &mut Map<S>,
         lpn: Lpn,
         within: Range<u32>,
-        taken: impl FnOnce(&Self, &S, Page<'_>) -> bool,
+        taken: impl FnOnce(&Self, &Map<S>, Page<'_>) -> bool,
     ) -> Result<Option<u32>, Error<F::Fault>> {
         if self.free == 0 {
             self.evict(flash, map, Fetching::Normal, NONE)?;
@@ -509,12 +509,12 @@ impl Runs {
         let from = page.start.max(within.start).max((lpn.0 + 1).saturating_sub(self.most));
         let end = page.end.min(within.end).min(lpn.0 + self.most.max(self.spatial));
         let Some(read) = map.read(flash, tvpn)? else { return Ok(Some(self.insert(lpn.0, 1, NONE, true))) };
-        if taken(self, &map.store, read) {
+        if taken(self, map, read) {
             return Ok(None);
         }
         let mut window = core::mem::take(&mut self.window);
         window.resize((end - from) as usize, NONE);
-        map.store.entries(read, (from - page.start) as usize, &mut window);
+        map.entries(read, (from - page.start) as usize, &mut window);
         self.plan(lpn.0, from, &window);
         self.window = window;
         let mut planned = core::mem::take(&mut self.planned);

@@ -308,7 +308,7 @@ impl Cache for CompressedPages {
         let tvpn = self.shape.tvpn(lpn.0);
         let page = match map.read(flash, tvpn)? {
             None => self.pages.insert(tvpn, |entries| entries.fill(Ppn::NONE.0)),
-            Some(page) => self.pages.insert(tvpn, |entries| map.store.entries(page, 0, entries)),
+            Some(page) => self.pages.insert(tvpn, |entries| map.entries(page, 0, entries)),
         };
         // What the dirty buffer has of it counts for the size, but stays there until there is room.
         for &(lpn, ppn) in self.buffer.group(tvpn) {

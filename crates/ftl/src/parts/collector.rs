@@ -1,0 +1,723 @@
+//! The collector: when blocks are emptied, which, how many in a row, and how the work is dealt over time.
+//!
+//! Schemes that move pages between blocks share it. A scheme implements [`Collects`]: what emptying a block takes, how
+//! its pages move, and what must stand on flash before the block is erased. Everything else is here, so that two
+//! schemes in one table differ in their maps and in nothing else.
+//!
+//! # Rhythm
+//!
+//! Every die is looked after by itself. The test comes when a block that is being filled is full, be it one of data or
+//! of translation pages: if its die has no more than `gc-low` free blocks, victims are taken until `gc-high` are free.
+//! A collection moves pages within its die and writes its map updates there, so that no die waits for another one.
+//!
+//! - *whole* (`gc-spread = off`, the default, as in the papers): each victim is emptied and erased at once, one after
+//!   another. The request that set it off waits behind them.
+//! - *spread* (`gc-spread = on`): one victim at a time, and its work is dealt over the programs that its die makes
+//!   meanwhile, at the rate that has
+//!   it emptied when the pages that it gives back are used up. The next victim follows
+//!   at once if fewer than `gc-high` blocks are free.
+//!
+//! # Room
+//!
+//! A collection is begun only if the open and the free blocks of its die hold all that it may take. A spread one
+//! reserves that: before a block of its die is opened for anybody else, what it still needs is compared with what would
+//! be left, and if that is too little, or fewer than `gc-low` blocks are free, it runs to its end at once. For the same
+//! reason it is begun only with `gc-low` free blocks; with fewer, victims are emptied whole. What the policy picks may need more than there is;
+//! then the block with the fewest live pages is taken, if that fits. The last `kept` free blocks of a die are opened by
+//! collections alone, and the very last one only by collections that run to their end: were host pages to follow into
+//! it, a power cut could leave less room in it than the collection still needs.
+//!
+//! Translation blocks are few and their pages die soon. If the policy does not see them (`victims = net-gain`), one is
+//! taken when it has half a block fewer live pages than the policy's data block, or none, or when a data block would
+//! leave no free block.
+//!
+//! # Why it ends
+//!
+//! On one die, each data block that is collected had a dead page, or was taken in order of age (`fifo`); once a round of
+//! blocks was taken in one go without gaining enough, the block with the fewest live pages is next, which has a dead page
+//! or there is no victim. Collections create no dead data pages, so there are ever fewer of them. Between two data blocks
+//! each translation block that is collected has a dead page and creates none. So the loop ends: with `gc-high` free
+//! blocks, or without a victim that fits, and then the die is full and host pages go to others. (So that a hopeless die
+//! does not turn over all of its blocks for a single page, it also ends after eight victims for each block.)
+//!
+//! # Failing blocks, wear levelling, idle time
+//!
+//! A block in which a program failed is emptied before the next host page and marked bad instead of erased. Wear
+//! levelling names a block after an erase; it is moved like a victim, if that leaves the kept blocks and what a
+//! spread collection has reserved.
+//! In idle time blocks are collected that are at least half dead.
+
+use crate::Error;
+use crate::parts::space::{Fate, Space};
+use crate::{Loader, Parameter, Range, Saver, Settings, Value};
+use alloc::vec;
+use alloc::vec::Vec;
+use flash::{Block, Cause, Collection, Flash};
+
+/// `gc-spread`: the rhythm of collections.
+pub const SPREAD: Parameter = Parameter {
+    name: "gc-spread",
+    summary: "deal a victim's copies over the writes that follow instead of making one write wait for all of them",
+    unit: "",
+    default: Value::Switch(false),
+    range: Range::Switch,
+    source: "ftlab; the papers collect whole blocks",
+};
+
+/// Pages moved at a time while a collection is spread: enough to keep the copy loop efficient.
+const SLICE: u32 = 8;
+
+/// No block.
+const NO_BLOCK: u32 = u32::MAX;
+
+/// A spread collection on a die.
+#[derive(Clone, Copy, Debug)]
+struct Progress {
+    /// The victim; [`NO_BLOCK`] if there is none.
+    block: u32,
+    /// The page to go on from.
+    next: u32,
+    /// Pages of work owed so far, times `per`.
+    credit: u32,
+    /// Pages of work that are owed for every `per` pages that others program on the die.
+    live: u32,
+    /// Pages that the victim gives back.
+    per: u32,
+}
+
+const IDLE: Progress = Progress { block: NO_BLOCK, next: 0, credit: 0, live: 0, per: 1 };
+
+/// What emptying a block takes at the most, pages.
+#[derive(Clone, Copy, Debug)]
+pub struct Takes {
+    /// The write stream that its pages move to, and how many.
+    pub moved: (usize, u32),
+    /// The write stream of what is written about them, and how many pages that may be.
+    pub told: (usize, u32),
+}
+
+/// The collector's state. See the module's description.
+#[derive(Clone, Debug)]
+pub struct Collector {
+    /// Free blocks of a die at or below which collection begins.
+    pub low: u32,
+    /// Free blocks of a die at which it stops.
+    pub high: u32,
+    /// Free blocks of a die that only collections open.
+    pub kept: u32,
+    /// One for each die; empty unless collections are spread.
+    progress: Vec<Progress>,
+    /// Dies on which pages were programmed that spread collections are to pay for.
+    debts: Vec<u32>,
+    /// The die that is being collected: what is written about its pages goes there.
+    pub home: Option<usize>,
+}
+
+impl Collector {
+    /// Nothing is being collected. `kept` free blocks of each of `dies` dies are opened by collections alone.
+    pub fn new(settings: &Settings, dies: u32, kept: u32) -> Collector {
+        let low = (settings.count("gc-low") as u32).max(kept);
+        let high = settings.count("gc-high") as u32;
+        let spread = if settings.switch(SPREAD.name) { dies as usize } else { 0 };
+        Collector {
+            low,
+            high: if high == 0 { low + 1 } else { high.max(low) },
+            kept,
+            progress: vec![IDLE; spread],
+            debts: Vec::new(),
+            home: None,
+        }
+    }
+
+    /// Whether collections are dealt over time.
+    #[inline(always)]
+    pub fn is_spread(&self) -> bool {
+        !self.progress.is_empty()
+    }
+
+    /// The victim of a spread collection on a die.
+    pub fn victim(&self, die: usize) -> Option<Block> {
+        self.progress.get(die).filter(|progress| progress.block != NO_BLOCK).map(|progress| Block(progress.block))
+    }
+
+    /// A page was programmed on a die that is no copy of a collected one.
+    #[inline(always)]
+    pub fn owe(&mut self, die: usize) {
+        if self.is_spread() {
+            self.debts.push(die as u32);
+        }
+    }
+
+    /// Whether a spread collection is owed for a page.
+    #[inline(always)]
+    pub fn is_in_debt(&self) -> bool {
+        !self.debts.is_empty()
+    }
+
+    fn forget(&mut self, block: Block) {
+        if let Some(progress) = self.progress.iter_mut().find(|progress| progress.block == block.0) {
+            *progress = IDLE;
+        }
+    }
+
+    /// Controller RAM, bytes.
+    pub fn memory(&self) -> u64 {
+        (self.progress.len() * 20 + self.debts.len() * 4) as u64 + 8
+    }
+
+    /// Saves the state between two requests.
+    pub fn save(&self, out: &mut Saver) {
+        for progress in &self.progress {
+            for word in [progress.block, progress.next, progress.credit, progress.live, progress.per] {
+                out.u32(word);
+            }
+        }
+        out.u32(self.debts.len() as u32);
+        self.debts.iter().for_each(|&die| out.u32(die));
+    }
+
+    /// Loads what [`Collector::save`] saved of one with the same settings.
+    pub fn load(&mut self, from: &mut Loader<'_>) {
+        for progress in &mut self.progress {
+            *progress =
+                Progress { block: from.u32(), next: from.u32(), credit: from.u32(), live: from.u32(), per: from.u32() };
+        }
+        self.debts = (0..from.u32()).map(|_| from.u32()).collect();
+    }
+}
+
+/// A scheme whose blocks the collector empties. The first methods are the scheme's; the rest is the collector.
+pub trait Collects: Sized {
+    /// The blocks.
+    fn space(&self) -> &Space;
+
+    /// The blocks, to change them.
+    fn space_mut(&mut self) -> &mut Space;
+
+    /// The collector's state.
+    #[inline(always)]
+    fn collector(&self) -> &Collector {
+        &self.space().collector
+    }
+
+    /// The collector's state, to change it.
+    #[inline(always)]
+    fn collector_mut(&mut self) -> &mut Collector {
+        &mut self.space_mut().collector
+    }
+
+    /// What emptying a block takes at the most.
+    fn takes(&self, block: Block) -> Takes;
+
+    /// Moves up to `limit` live pages out of a block, from page `next` on, within its die; the page to go on from, or
+    /// `None` if nothing is left. `cause`: what for, if not to make room. Unless all is moved at once (`limit` is
+    /// [`u32::MAX`]), host pages come before the rest.
+    ///
+    /// # Errors
+    /// Full; the medium's. What was moved before stays moved, or lives on where it was.
+    fn move_out<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        block: Block,
+        next: u32,
+        limit: u32,
+        cause: Option<Cause>,
+    ) -> Result<Option<u32>, Error<F::Fault>>;
+
+    /// Writes up to `limit` pages of what must stand on flash before the block, which holds nothing live any more, is
+    /// erased; whether all of it does.
+    ///
+    /// # Errors
+    /// Full; the medium's.
+    fn tell<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        block: Block,
+        limit: u32,
+        cause: Option<Cause>,
+    ) -> Result<bool, Error<F::Fault>>;
+
+    /// Pages that [`Collects::tell`] has still to write.
+    fn untold(&self, die: usize) -> u32 {
+        let _ = die;
+        0
+    }
+
+    /// A block was emptied to make room.
+    fn count_victim(&mut self, block: Block);
+
+    /// What must be done before pages of a block can move.
+    ///
+    /// # Errors
+    /// Full; the medium's.
+    fn prepare<F: Flash>(&mut self, flash: &mut F, block: Block) -> Result<(), Error<F::Fault>> {
+        let _ = (flash, block);
+        Ok(())
+    }
+
+    /// There is no victim on a die: finds out whether more pages are dead than was known. False if that cannot be.
+    ///
+    /// # Errors
+    /// Full; the medium's.
+    fn reveal<F: Flash>(&mut self, flash: &mut F, die: usize) -> Result<bool, Error<F::Fault>> {
+        let _ = (flash, die);
+        Ok(false)
+    }
+
+    /// The block is erased now.
+    fn leave(&mut self, block: Block) {
+        let _ = block;
+    }
+
+    /// Whether the scheme allows a block to be moved for wear levelling.
+    fn may_level(&self, block: Block) -> bool {
+        let _ = block;
+        true
+    }
+
+    // ---- room ----------------------------------------------------------------------------------------------------
+
+    /// Free blocks of its die that emptying a block may take beside the open ones.
+    fn needs(&self, block: Block) -> u32 {
+        let die = self.space().blocks.geometry().die_of(block).index();
+        let Takes { moved, told } = self.takes(block);
+        if moved.0 == told.0 {
+            return self.space().blocks_for(moved.0, die, moved.1 + told.1);
+        }
+        self.space().blocks_for(moved.0, die, moved.1) + self.space().blocks_for(told.0, die, told.1)
+    }
+
+    /// Makes room on a die before a block of it is opened.
+    ///
+    /// # Errors
+    /// Full: a program failed, and the room for a collection is gone; the medium's.
+    #[cold]
+    #[inline(never)]
+    fn make_room<F: Flash>(&mut self, flash: &mut F, die: usize) -> Result<(), Error<F::Fault>> {
+        if let Some(victim) = self.collector().victim(die)
+            && self.space().blocks.free_in(die) <= self.needs(victim).max(self.collector().low - 1)
+        {
+            self.end_now(flash, die)?;
+            self.level_if_due(flash)?;
+        }
+        if self.space().blocks.free_in(die) > self.collector().low || self.collector().victim(die).is_some() {
+            return Ok(());
+        }
+        let round = self.space().blocks.geometry().blocks_per_die;
+        for taken in 0..8 * round {
+            let Some(victim) = self.choose(die, taken >= round) else {
+                if self.reveal(flash, die)? {
+                    continue;
+                }
+                return Ok(());
+            };
+            if self.begin(die, victim) {
+                return Ok(());
+            }
+            self.collect(flash, victim, Fate::Erase, None)?;
+            self.level_if_due(flash)?;
+            if self.space().blocks.free_in(die) >= self.collector().high {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// A lane of a stream with room for a page: this one, after making room on its die and opening a block if need be,
+    /// or the next whose die has any. The stream's turn goes to it.
+    ///
+    /// # Errors
+    /// Full; the medium's.
+    #[cold]
+    #[inline(never)]
+    fn refill<F: Flash>(&mut self, flash: &mut F, stream: usize, lane: usize) -> Result<usize, Error<F::Fault>> {
+        let (lanes, dies) = (self.space().streams[stream].count(), flash.geometry().die_count() as usize);
+        for lane in (lane..lanes).chain(0..lane) {
+            let die = lane % dies;
+            self.make_room(flash, die)?;
+            let kept = self.collector().kept;
+            let space = self.space_mut();
+            if space.streams[stream].room(lane) > 0
+                || space.blocks.free_in(die) > kept && space.open(flash, stream, lane, die)?
+            {
+                space.streams[stream].turn_to(lane);
+                return Ok(lane);
+            }
+        }
+        Err(Error::Full)
+    }
+
+    /// As [`Collects::refill`]; where no room is to be gained, what is kept may still be enough for a page.
+    ///
+    /// # Errors
+    /// Full; the medium's.
+    fn refill_if_can<F: Flash>(&mut self, flash: &mut F, stream: usize, lane: usize) -> Result<usize, Error<F::Fault>> {
+        match self.refill(flash, stream, lane) {
+            Err(Error::Full) if self.space().blocks.free_total() > self.collector().kept => Ok(lane),
+            refilled => refilled,
+        }
+    }
+
+    /// For a scheme that keeps its map on flash, in blocks of stream `stream`: whether something is to be done before
+    /// the map changes. A translation block is full and its die short of free ones, a block failed, or spread
+    /// collections are owed for what the map has written.
+    #[inline(always)]
+    fn is_behind(&self, stream: usize) -> bool {
+        self.is_short(stream) || !self.space().doomed.is_empty() || self.collector().is_in_debt()
+    }
+
+    /// Whether the block in turn of stream `stream` is full, and its die has no more than `gc-low` free ones.
+    #[inline(always)]
+    fn is_short(&self, stream: usize) -> bool {
+        let space = self.space();
+        let turn = space.streams[stream].turn();
+        space.streams[stream].is_full(turn) && space.blocks.free_in(turn) <= space.collector.low
+    }
+
+    /// Does what [`Collects::is_behind`] tells of. No block is opened: until it is programmed, its predecessor is the
+    /// newest of its die to a mount, and must not be erased (docs/recovery.md).
+    ///
+    /// # Errors
+    /// Full; the medium's.
+    fn catch_up<F: Flash>(&mut self, flash: &mut F, stream: usize) -> Result<(), Error<F::Fault>> {
+        self.evacuate(flash)?;
+        self.pay(flash)?;
+        if self.is_short(stream) {
+            let turn = self.space().streams[stream].turn();
+            self.make_room(flash, turn)?;
+            if self.space().blocks.free_total() <= self.collector().kept {
+                return Err(Error::Full);
+            }
+        }
+        Ok(())
+    }
+
+    /// The map is about to write up to `pages` pages of stream `stream`: a spread collection whose room these would take
+    /// runs to its end before.
+    ///
+    /// # Errors
+    /// Full; the medium's.
+    #[inline(always)]
+    fn secure<F: Flash>(&mut self, flash: &mut F, stream: usize, pages: u32) -> Result<(), Error<F::Fault>> {
+        if self.collector().is_spread() { self.secure_room(flash, stream, pages) } else { Ok(()) }
+    }
+
+    /// As [`Collects::secure`], where collections are spread.
+    #[inline(never)]
+    fn secure_room<F: Flash>(&mut self, flash: &mut F, stream: usize, pages: u32) -> Result<(), Error<F::Fault>> {
+        let (turn, dies) = (self.space().streams[stream].turn(), flash.geometry().die_count());
+        for die in (turn..turn + pages.min(dies) as usize).map(|die| die % dies as usize) {
+            if let Some(victim) = self.collector().victim(die)
+                && self.space().room_on(stream, die) < pages.div_ceil(dies)
+                && self.space().blocks.free_in(die) <= self.needs(victim)
+            {
+                self.end_now(flash, die)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// While mounting: makes room on every die, before anything else takes a page. A device without room can still be
+    /// read, and says that it is full when it is written.
+    ///
+    /// # Errors
+    /// The medium's.
+    fn make_room_everywhere<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+        let mut dies = 0..flash.geometry().die_count() as usize;
+        match self.evacuate(flash).and_then(|()| dies.try_for_each(|die| self.make_room(flash, die))) {
+            Err(Error::Full) => Ok(()),
+            made => made,
+        }
+    }
+
+    // ---- victims -------------------------------------------------------------------------------------------------
+
+    /// The victim on a die, by the rules of the module's description. `cheapest`: the policy had its way for a whole
+    /// round of blocks, and too little was gained.
+    fn choose(&mut self, die: usize, cheapest: bool) -> Option<Block> {
+        let free = self.space().blocks.free_in(die);
+        let translation = self.space().best_translation_block(die).filter(|&block| self.needs(block) <= free);
+        let Some(data) = self.pick(die, free, cheapest) else { return translation };
+        let needs = self.needs(data);
+        if self.space().is_translation(data) || translation.is_none() {
+            return if needs <= free { Some(data) } else { translation };
+        }
+        let blocks = &self.space().blocks;
+        let half = blocks.geometry().pages_per_block / 2;
+        let apart = self.space().translation.as_ref().is_some_and(|blocks| !blocks.among_data);
+        let waited = |live: u32| live == 0 || (apart || cheapest) && live + half <= blocks.live_of(data);
+        translation.filter(|&block| needs + 1 > free || waited(blocks.live_of(block))).or(Some(data))
+    }
+
+    /// The policy's victim on a die; the block with the fewest live pages if that one does not fit, or is no longer
+    /// asked for.
+    fn pick(&mut self, die: usize, free: u32, cheapest: bool) -> Option<Block> {
+        let range = self.space().blocks.range(die);
+        if !cheapest {
+            let picked = self.space_mut().pick(range.clone())?;
+            let gains = self.space().blocks.is_candidate(picked.0);
+            if self.space().is_translation(picked) || gains && self.needs(picked) <= free {
+                return Some(picked);
+            }
+            // It may have no dead page, as long as another one has.
+            let blocks = &self.space().blocks;
+            if !gains && self.needs(picked) <= free && range.clone().any(|block| blocks.is_candidate(block)) {
+                return Some(picked);
+            }
+        }
+        let blocks = &self.space().blocks;
+        range.filter(|&block| blocks.is_candidate(block)).map(Block).min_by_key(|&block| blocks.live_of(block))
+    }
+
+    // ---- a collection --------------------------------------------------------------------------------------------
+
+    /// Begins a spread collection, if collections are spread and the block that is about to be opened leaves it its
+    /// room. A block that gives nothing back is emptied at once.
+    fn begin(&mut self, die: usize, victim: Block) -> bool {
+        let live = self.space().blocks.live_of(victim);
+        let per = self.space().blocks.geometry().pages_per_block - live;
+        let reserved = self.needs(victim).max(self.collector().low - 1);
+        if !self.collector().is_spread() || per == 0 || self.space().blocks.free_in(die) <= reserved {
+            return false;
+        }
+        self.space_mut().begin_collecting(victim);
+        // One slice ahead, so that the victim is empty before the block that both share is full.
+        self.collector_mut().progress[die] = Progress { block: victim.0, next: 0, credit: per * SLICE, live, per };
+        true
+    }
+
+    /// Pays the spread collections for the pages that were programmed on their dies.
+    ///
+    /// # Errors
+    /// The medium's.
+    #[inline(always)]
+    fn pay<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+        if self.collector().is_in_debt() { self.pay_debts(flash) } else { Ok(()) }
+    }
+
+    /// As [`Collects::pay`], with something to pay. What this writes about moved pages is paid for the next time.
+    #[inline(never)]
+    fn pay_debts<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+        let debts = core::mem::take(&mut self.collector_mut().debts);
+        debts.into_iter().try_for_each(|die| self.pay_on(flash, die as usize))
+    }
+
+    /// A page was programmed on a die: does what its collection owes for it. If there is no room to go on collecting, a
+    /// later write will be refused.
+    ///
+    /// # Errors
+    /// The medium's.
+    #[inline]
+    fn pay_on<F: Flash>(&mut self, flash: &mut F, die: usize) -> Result<(), Error<F::Fault>> {
+        if self.collector().victim(die).is_none() {
+            return Ok(());
+        }
+        let untold = self.untold(die);
+        let progress = &mut self.collector_mut().progress[die];
+        progress.credit = progress.credit.saturating_add(progress.live + untold);
+        if progress.credit < progress.per * SLICE && progress.live > 0 {
+            return Ok(());
+        }
+        let pages = if progress.live == 0 { SLICE } else { progress.credit / progress.per };
+        progress.credit -= pages.min(progress.credit / progress.per) * progress.per;
+        match self.slice(flash, die, pages) {
+            Err(Error::Full) => Ok(()),
+            paid => paid,
+        }
+    }
+
+    /// Goes on with a die's collection for up to `pages` pages, and erases the victim when all is done.
+    fn slice<F: Flash>(&mut self, flash: &mut F, die: usize, pages: u32) -> Result<(), Error<F::Fault>> {
+        let Progress { block, next, .. } = self.collector().progress[die];
+        let block = Block(block);
+        self.at_home(flash, block, |this, flash| this.prepare(flash, block))?;
+        let moves = self.space().blocks.next_live(block, next).is_some();
+        let Takes { moved, told } = self.takes(block);
+        let stream = if moves { moved.0 } else { told.0 };
+        let limit = if self.space().blocks.free_in(die) > 1 {
+            pages
+        } else {
+            let shared = if moved.0 == told.0 { told.1 } else { 0 };
+            pages.min(self.space().room_on(stream, die).saturating_sub(if moves { shared } else { 0 }))
+        };
+        if limit == 0 {
+            return Ok(());
+        }
+        self.at_home(flash, block, |this, flash| {
+            let mut gc = Collection::on(flash);
+            if moves {
+                let rest = this.move_out(&mut *gc, block, next, limit, None)?;
+                this.collector_mut().progress[die].next = rest.unwrap_or(gc.geometry().pages_per_block);
+                if rest.is_some() {
+                    return Ok(());
+                }
+                gc.then();
+            }
+            if this.tell(&mut *gc, block, limit, None)? {
+                gc.then();
+                this.finish(&mut *gc, block, Fate::Erase, None)?;
+            }
+            Ok::<_, Error<F::Fault>>(())
+        })?;
+        if self.collector().victim(die).is_some() {
+            return Ok(());
+        }
+        self.level_if_due(flash)?;
+        if self.space().blocks.free_in(die) < self.collector().high
+            && let Some(victim) = self.choose(die, false)
+        {
+            self.begin(die, victim);
+        }
+        Ok(())
+    }
+
+    /// Does something for which what is written about moved pages stays on the die of a block.
+    #[inline]
+    fn at_home<F: Flash, T>(&mut self, flash: &mut F, block: Block, work: impl FnOnce(&mut Self, &mut F) -> T) -> T {
+        let die = flash.geometry().die_of(block).index();
+        let before = self.collector_mut().home.replace(die);
+        let done = work(self, flash);
+        self.collector_mut().home = before;
+        done
+    }
+
+    /// Runs a die's spread collection to its end.
+    fn end_now<F: Flash>(&mut self, flash: &mut F, die: usize) -> Result<(), Error<F::Fault>> {
+        let Progress { block, next, .. } = self.collector().progress[die];
+        self.empty(flash, Block(block), next, Fate::Erase, None)
+    }
+
+    /// Empties a block and ends it. `cause`: what for, if not to make room.
+    ///
+    /// # Errors
+    /// Full; the medium's. What is left of the block is found again when there is room; a doomed one is still listed.
+    fn collect<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        block: Block,
+        fate: Fate,
+        cause: Option<Cause>,
+    ) -> Result<(), Error<F::Fault>> {
+        self.collector_mut().forget(block);
+        let candidate = self.space_mut().begin_collecting(block);
+        let emptied = self.empty(flash, block, 0, fate, cause);
+        if emptied.is_err() && candidate {
+            self.space_mut().blocks.stop_collecting(block);
+        }
+        emptied
+    }
+
+    /// Moves what is left of a block from page `next` on, and ends it.
+    fn empty<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        block: Block,
+        next: u32,
+        fate: Fate,
+        cause: Option<Cause>,
+    ) -> Result<(), Error<F::Fault>> {
+        self.at_home(flash, block, |this, flash| {
+            this.prepare(flash, block)?;
+            let mut gc = Collection::on(flash);
+            this.move_out(&mut *gc, block, next, u32::MAX, cause)?;
+            gc.then();
+            this.tell(&mut *gc, block, u32::MAX, cause)?;
+            gc.then();
+            this.finish(&mut *gc, block, fate, cause)
+        })
+    }
+
+    /// Ends a block that holds nothing live.
+    fn finish<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        block: Block,
+        fate: Fate,
+        cause: Option<Cause>,
+    ) -> Result<(), Error<F::Fault>> {
+        self.collector_mut().forget(block);
+        if cause.is_none() {
+            self.count_victim(block);
+        }
+        self.leave(block);
+        let translation = self.space().is_translation(block);
+        let cause = cause.unwrap_or(if translation { Cause::TranslationGc } else { Cause::DataGc });
+        self.space_mut().finish(flash, block, fate, cause)
+    }
+
+    // ---- failing blocks, wear levelling, idle time -----------------------------------------------------------------
+
+    /// Empties and retires the blocks that failed a program.
+    ///
+    /// # Errors
+    /// Full; the medium's.
+    #[cold]
+    fn evacuate<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+        while let Some(&block) = self.space().doomed.last() {
+            self.collect(flash, block, Fate::Retire, None)?;
+            self.space_mut().doomed.retain(|&doomed| doomed != block);
+        }
+        Ok(())
+    }
+
+    /// If a block was erased, asks wear levelling, and moves the block that it names.
+    ///
+    /// # Errors
+    /// The medium's.
+    #[inline(always)]
+    fn level_if_due<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+        if self.space().is_levelling_due() { self.level(flash) } else { Ok(()) }
+    }
+
+    /// As [`Collects::level_if_due`], after an erase.
+    #[cold]
+    #[inline(never)]
+    fn level<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+        let mut wear = self.space_mut().take_wear();
+        let task = wear.task(|block| self.is_movable(block));
+        self.space_mut().put_wear(wear);
+        let Some(task) = task.filter(|task| self.space().can_take(task)) else { return Ok(()) };
+        self.space_mut().open_next(task.worn);
+        let moved = self.collect(flash, task.cold, Fate::Erase, Some(Cause::WearLevelling));
+        self.space_mut().open_next(None);
+        match moved {
+            // Programs failed and took the room. Nobody needs the move now.
+            Err(Error::Full) => Ok(()),
+            moved => moved,
+        }
+    }
+
+    /// Whether wear levelling may have the pages of a block moved now.
+    fn is_movable(&self, block: Block) -> bool {
+        let die = self.space().blocks.geometry().die_of(block).index();
+        let victim = self.collector().victim(die);
+        let reserved = self.collector().kept + victim.map_or(0, |victim| self.needs(victim));
+        let room = self.needs(block).max(1) + reserved <= self.space().blocks.free_in(die) + 1;
+        room && victim != Some(block) && self.space().is_movable(block) && self.may_level(block)
+    }
+
+    /// Collects ahead of need, for about `copies` pages; whether there may be more to do.
+    ///
+    /// # Errors
+    /// Full; the medium's.
+    fn collect_ahead<F: Flash>(&mut self, flash: &mut F, copies: u32) -> Result<bool, Error<F::Fault>> {
+        self.evacuate(flash)?;
+        let dies = 0..self.collector().progress.len();
+        if let Some(die) = dies.clone().find(|&die| self.collector().victim(die).is_some()) {
+            self.slice(flash, die, copies)?;
+            return Ok(true);
+        }
+        let die = self.space().poorest_die();
+        let free = self.space().blocks.free_in(die);
+        if free < 1 || free > self.collector().high {
+            return Ok(false);
+        }
+        // Ahead of need, only victims that are at least half dead and within the budget are worth their copies.
+        let most = (flash.geometry().pages_per_block / 2).min(copies);
+        let Some(victim) = self.choose(die, false).filter(|&victim| self.space().blocks.live_of(victim) <= most) else {
+            return Ok(false);
+        };
+        self.collect(flash, victim, Fate::Erase, None)?;
+        Ok(true)
+    }
+}
