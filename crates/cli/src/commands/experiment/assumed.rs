@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use flash::device::{Device, PageTimes};
 use ftl::{Value, ecc_policy};
 use sim::host::HostModel;
-use sim::report::{Fields, Report};
+use sim::report::{Fields, LIVE_SHARE, Report};
 
 /// Page programs from which on it is told beforehand how long it takes to wear a device: some minutes.
 const MANY_PROGRAMS: f64 = 1e9;
@@ -67,6 +67,14 @@ impl Experiment<'_> {
             Fill::Random => "Every page was written once at random before measuring (--fill random).".to_owned(),
             Fill::Steady => {
                 "The device was overwritten at random until write amplification was steady (--fill steady).".to_owned()
+            }
+            Fill::Trace if profile.writes.requests == 0 => {
+                "Every request was served once as a write before measuring (--fill trace). The workload writes \
+                 nothing: all that the device held came from reads."
+                    .to_owned()
+            }
+            Fill::Trace => {
+                "Every request was served once before measuring, reads too as writes (--fill trace).".to_owned()
             }
         });
         let scaled = match args.time_scale {
@@ -236,6 +244,19 @@ impl Experiment<'_> {
             )
         })
     }
+}
+
+/// How much of the device held data when counting started, which was the same for every scheme that got so far.
+pub(super) fn live(report: &Report) -> Option<String> {
+    let share = report.results.iter().find_map(|result| result.extra.get(LIVE_SHARE)?.as_f64())?;
+    let part = match share * 100.0 {
+        0.0 => "None".to_owned(),
+        100.0 => "All".to_owned(),
+        percent if percent < 0.1 => "Less than 0.1 %".to_owned(),
+        percent if percent > 99.9 => "More than 99.9 %".to_owned(),
+        percent => format!("{percent:.1} %"),
+    };
+    Some(format!("{part} of the logical pages held data when counting started."))
 }
 
 /// How long the workload is repeated, as on the command line.
