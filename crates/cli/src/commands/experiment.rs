@@ -411,7 +411,7 @@ impl Experiment<'_> {
         report.workload.name = self.origin.name();
         report.workload.sha256 = sha256;
         report.results = outcomes.into_iter().zip(&self.rows).map(|(runs, settled)| folded(runs, settled)).collect();
-        let found = [assumed::live(&report), self.caches(&report)];
+        let found = [assumed::live(&report), self.padding(&fitted.device, &report), self.caches(&report)];
         report.assumptions.extend(found.into_iter().flatten());
         report.compare_with_page_mapping();
         Ok(Some(report))

@@ -317,6 +317,35 @@ fn every_report_says_how_much_of_the_device_is_live_at_the_start() {
     assert!(text.contains("The workload writes nothing: all that the device held came from reads."), "{text}");
 }
 
+/// On a full device `last` has log blocks that begin in the middle of a logical block, and `fast` has not. Page maps
+/// have no places.
+#[test]
+fn padding_is_said_where_there_is_some() {
+    let directory = Directory::new();
+    let text = |order: &str| {
+        let line = format!(
+            "compare uniform:requests=20k,size=8KiB,span=48MiB --schemes page,fast,last --json a.json \
+             --device agrawal08:capacity=64MiB,order={order}"
+        );
+        directory.ftlab(&line).succeeded().stdout.replace("\n  ", " ")
+    };
+    let strict = text("strict");
+    let report = json(directory.path().join("a.json"));
+    let [page, fast, last] = report["results"].as_array().unwrap().as_slice() else { panic!("{report}") };
+    assert_eq!((page["extra"].get("dummy_pages"), &fast["extra"]["dummy_pages"]), (None, &0.into()));
+    let dummies = last["extra"]["dummy_pages"].as_u64().unwrap();
+    assert!(dummies > 0);
+    let said = strict.split("assumed: ").find(|sentence| sentence.contains("dummy pages")).unwrap();
+    assert!(said.starts_with("agrawal08 takes the pages of a block in order."), "{said}");
+    assert!(said.contains("(--device agrawal08:order=any needs none)"), "{said}");
+    assert!(said.replace(',', "").contains(&format!("any more: last {dummies} dummy pages")), "{said}");
+    assert!(!text("any").contains("dummy pages"));
+    let any = json(directory.path().join("a.json"));
+    assert_eq!(any["results"][2]["extra"]["dummy_pages"], 0);
+    let partial = |result: &Value| result["merges"]["partial"].as_u64().unwrap();
+    assert!(partial(&any["results"][2]) > 2 * partial(last), "padding keeps partial merges out");
+}
+
 #[test]
 fn a_raised_flag_ends_before_the_first_run() {
     let Ok(Invocation::Command(Command::Compare(args))) = parse(["ftlab", "compare"]) else { panic!() };

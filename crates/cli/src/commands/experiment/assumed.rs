@@ -9,10 +9,13 @@ use clap::ValueEnum;
 use flash::device::{Device, PageTimes};
 use ftl::{Value, ecc_policy};
 use sim::host::HostModel;
-use sim::report::{Fields, LIVE_SHARE, Report};
+use sim::report::{Fields, LIVE_SHARE, Report, SchemeResult};
 
 /// Page programs from which on it is told beforehand how long it takes to wear a device: some minutes.
 const MANY_PROGRAMS: f64 = 1e9;
+
+/// What schemes that pad blocks count their padding under.
+const DUMMY_PAGES: &str = "dummy_pages";
 
 /// Page programs that a core simulates in a second, about.
 const PROGRAMS_PER_SECOND: f64 = 1e7;
@@ -217,6 +220,25 @@ impl Experiment<'_> {
                 units::number(time.0),
                 time.1,
                 if end { " (--device NAME:endurance=N makes it shorter)" } else { "" },
+            )
+        })
+    }
+
+    /// Which schemes padded blocks for a device that wants their pages programmed in order, and by how many pages.
+    pub(super) fn padding(&self, device: &Device, report: &Report) -> Option<String> {
+        let padded = |(row, result): (&Settled, &SchemeResult)| {
+            let dummies = result.extra.get(DUMMY_PAGES)?.as_u64().filter(|&dummies| dummies > 0)?;
+            Some(format!("{} {}", row.row.name, units::whole(dummies)))
+        };
+        let mut schemes: Vec<String> = self.rows.iter().zip(&report.results).filter_map(padded).collect();
+        schemes.dedup();
+        (!schemes.is_empty()).then(|| {
+            format!(
+                "{name} takes the pages of a block in order. Where a page goes to its own place in a block, dummy \
+                 pages fill what is blank below it, and neither the host nor a partial merge can write there any \
+                 more: {} dummy pages (--device {name}:order=any needs none).",
+                schemes.join(", "),
+                name = device.name
             )
         })
     }
