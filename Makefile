@@ -11,6 +11,7 @@ export CARGO_TERM_COLOR ?= auto
 .PHONY: help
 help:
 	@echo 'make test          everything below but bench, as continuous integration does'
+	@echo 'make quick         what to run after every change: formatting, lints, the tests of flash and the schemes'
 	@echo 'make fmt           formatting'
 	@echo 'make clippy        lints, warnings are errors'
 	@echo 'make no-std        the core crates build without the standard library'
@@ -25,6 +26,11 @@ help:
 
 .PHONY: test
 test: fmt clippy no-std unit docs e2e conformance
+
+# The schemes against every medium of the simulator take minutes to compile, so they are linted here and not run.
+.PHONY: quick
+quick: fmt clippy
+	cargo test --locked --lib -p ftlab-flash -p ftlab-ftl
 
 .PHONY: tools
 tools:

@@ -1,6 +1,6 @@
 //! The command line: one table of commands and flags, from which help, experiment files and checks follow.
 //!
-//! Values are checked here as far as their own form goes (a size is a size, a fill is one of four words). Names of
+//! Values are checked here as far as their own form goes (a size is a size, a fill is one of five words). Names of
 //! schemes, policies, devices and parameters are checked when a plan is made (`commands::compare`), against the tables
 //! of the crates that own them.
 
@@ -129,10 +129,11 @@ pub struct CompareArgs {
     #[arg(long, value_name = "SCHEME.PARAM=VALUE", help_heading = "Schemes")]
     pub set: Vec<Setting>,
 
-    /// State of the device at the start: empty; every page written once, in order or at random; or overwritten until
-    /// the write amplification stays steady over five rounds
+    /// State of the device at the start: empty; every page written once, in order or at random; overwritten until
+    /// the write amplification stays steady over five rounds; or as the workload leaves it if every request, reads
+    /// too, is served once as a write
     #[arg(long, value_enum, default_value_t = Fill::Sequential, hide_possible_values = true,
-          value_name = "none|sequential|random|steady", help_heading = "Device")]
+          value_name = "none|sequential|random|steady|trace", help_heading = "Device")]
     pub fill: Fill,
 
     /// Who decides when a request arrives: the workload's times (open), or a host that keeps QD requests under way
@@ -841,6 +842,8 @@ words!(
         Random = "random",
         /// Overwritten at random until the write amplification is steady (SNIA's five rounds).
         Steady = "steady",
+        /// Every request of the workload served once, reads as writes.
+        Trace = "trace",
     }
 );
 

@@ -222,8 +222,8 @@ pub(crate) enum Part {
     End(Arc<Intake>, bool),
 }
 
-/// Reads `source` and hands every batch to all receivers that still listen.
-pub(crate) fn broadcast(source: &mut dyn Source, mut receivers: Vec<SyncSender<Batch>>) {
+/// Reads `source` and hands every batch to all receivers that still listen; the others are dropped.
+pub(crate) fn broadcast(source: &mut dyn Source, receivers: &mut Vec<SyncSender<Batch>>) {
     let mut batch = Vec::with_capacity(BATCH);
     let mut hand = |part: Batch| {
         // A run that has ended does not mind.
@@ -247,9 +247,13 @@ pub(crate) fn broadcast(source: &mut dyn Source, mut receivers: Vec<SyncSender<B
     }
 }
 
-/// Requests from a producer as a source.
+/// Requests from a producer as a source, which hands the workload over once or several times.
 pub(crate) struct Received {
     from: Receiver<Batch>,
+    /// How often it will still be handed over, this time included.
+    times: u32,
+    /// Whether this time is over.
+    ended: bool,
     batch: Arc<[Request]>,
     at: usize,
     intake: Arc<Intake>,
@@ -257,23 +261,23 @@ pub(crate) struct Received {
 }
 
 impl Received {
-    /// What comes out of `from`.
-    pub(crate) fn new(from: Receiver<Batch>) -> Received {
-        Received { from, batch: Arc::new([]), at: 0, intake: Arc::default(), timed: false }
+    /// What comes out of `from`, into which the workload is handed so many times.
+    pub(crate) fn new(from: Receiver<Batch>, times: u32) -> Received {
+        Received { from, times, ended: false, batch: Arc::new([]), at: 0, intake: Arc::default(), timed: false }
     }
 }
 
 impl Source for Received {
     fn fill(&mut self, batch: &mut Vec<Request>, limit: usize) -> Result<(), WorkloadError> {
         let end = batch.len() + limit;
-        while batch.len() < end {
+        while batch.len() < end && !self.ended {
             if self.at == self.batch.len() {
                 match self.from.recv() {
                     Ok(part) => match part? {
                         Part::Requests(next) => (self.batch, self.at) = (next, 0),
-                        Part::End(intake, timed) => (self.intake, self.timed) = (intake, timed),
+                        Part::End(intake, timed) => (self.intake, self.timed, self.ended) = (intake, timed, true),
                     },
-                    Err(_) => break,
+                    Err(_) => self.ended = true,
                 }
             }
             let rest = &self.batch[self.at..];
@@ -282,6 +286,15 @@ impl Source for Received {
             self.at += take;
         }
         Ok(())
+    }
+
+    /// Goes on to the next time, if this one has been read to its end.
+    fn rewind(&mut self) -> bool {
+        let again = self.ended && self.times > 1;
+        if again {
+            (self.times, self.ended) = (self.times - 1, false);
+        }
+        again
     }
 
     fn intake(&self) -> &Intake {

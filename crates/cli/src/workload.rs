@@ -216,6 +216,9 @@ fn fitted(spec: &str, rest: &str) -> Result<Origin, CliError> {
             _ => return Err(CliError::unknown("key", key, ["prefix", "requests"]).within(spec)),
         };
         *place = units::parse_count(value).map_err(|error| fault(error.to_string()))?;
+        if *place == 0 {
+            return Err(fault(format!("{key}: 0 is out of range (allowed: at least 1)")));
+        }
     }
     let mut source = open(Path::new(file), &reading(None, OnError::Stop))?;
     let mut first = Vec::new();

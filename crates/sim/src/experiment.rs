@@ -7,6 +7,7 @@
 //! Where commands queue, and where several streams of requests share the device, a request's end is known only when
 //! time has passed to it, and which request comes next depends on ends. Those runs go request by request: `paced`.
 
+mod fill;
 mod paced;
 
 use crate::ecc::Overlap;
@@ -15,10 +16,11 @@ use crate::latency::{Recorder, RequestTimes, Times, summaries};
 use crate::report::{self, Interval, RequestRecord, SchemeResult, ratio};
 use crate::summary::{Counts, Driven, parameters};
 use crate::workload::{Operation, Request, Source, WorkloadError};
+use fill::{Live, Unfilled};
 use flash::device::Device;
 use flash::{
-    Brief, Busy, Cause, Clocked, Failing, FailurePlan, Flash, FlashFault, Full, Lpn, Mode, Nand, NoData, Op, Rng,
-    Scheduler, Scheduling, Tally, Timeline,
+    Brief, Busy, Cause, Clocked, Failing, FailurePlan, Flash, FlashFault, Full, Lpn, Mode, Nand, NoData, Op, Scheduler,
+    Scheduling, Tally, Timeline,
 };
 use ftl::ecc_policy::POLICY;
 use ftl::schemes::{self, Visitor};
@@ -43,12 +45,21 @@ pub enum Fill {
     Random,
     /// Filled in order, then overwritten at random until write amplification is steady by SNIA's five-round rule.
     Steady,
+    /// By the workload itself, every request once: reads as writes, and writes of parts of pages as writes of whole
+    /// ones, as the released FlashSim warms up. Discards and flushes are what they are, in their places. The source can
+    /// be rewound, and there is one stream.
+    Trace,
 }
 
 impl Fill {
     /// Names on the command line.
-    pub const NAMES: &'static [(&'static str, Fill)] =
-        &[("none", Fill::None), ("sequential", Fill::Sequential), ("random", Fill::Random), ("steady", Fill::Steady)];
+    pub const NAMES: &'static [(&'static str, Fill)] = &[
+        ("none", Fill::None),
+        ("sequential", Fill::Sequential),
+        ("random", Fill::Random),
+        ("steady", Fill::Steady),
+        ("trace", Fill::Trace),
+    ];
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
@@ -171,7 +182,7 @@ pub enum RunError {
     /// The workload failed.
     #[error(transparent)]
     Workload(#[from] WorkloadError),
-    /// The workload cannot be repeated until the device is worn.
+    /// The workload cannot be repeated: until the device is worn, or after it has filled it.
     #[error("{0}")]
     Endless(&'static str),
 }
@@ -305,27 +316,30 @@ impl<F: Measured> Visitor<F> for Work<'_> {
         let built = S::format(&mut flash, config.device.logical_pages, &config.settings)
             .map_err(|error| RunError::Config { scheme: row.name, error })?;
         let began = wall_clock();
-        let filled = built.and_then(|mut scheme| {
+        let filled = built.map_err(Unfilled::Device).and_then(|mut scheme| {
             scheme.filling(true);
-            let going_on = fill(config, &mut scheme, &mut flash, observer)?;
+            let live = fill::fill(config, &mut scheme, &mut flash, source, observer)?;
             if config.is_buffered() {
                 // What the fill left in the buffer is no part of the run.
                 scheme.flush(&mut flash)?;
             }
             scheme.filling(false);
-            Ok((going_on, scheme))
+            Ok((scheme, live))
         });
-        let mut scheme = match filled {
-            Ok((true, scheme)) => scheme,
-            Ok((false, _)) => return Ok(stillborn(config, row, report::INTERRUPTED.to_owned())),
-            Err(error) => return Ok(stillborn(config, row, format!("{error}, while it was being filled"))),
+        let (mut scheme, live) = match filled {
+            Ok(filled) => filled,
+            Err(Unfilled::Ended) => return Ok(stillborn(config, row, report::INTERRUPTED.to_owned())),
+            Err(Unfilled::Device(error)) => {
+                return Ok(stillborn(config, row, format!("{error}, while it was being filled")));
+            }
+            Err(Unfilled::Run(error)) => return Err(error),
         };
         flash.reset();
         if let Some(scheduling) = config.scheduling {
             flash.queue(scheduling);
         }
         scheme.reset_counters();
-        let mut run = Run::new(config, scheme, flash);
+        let mut run = Run::new(config, scheme, flash, live);
         let fill_seconds = began.elapsed();
         let (ended, measured, fill_extra) = run.serve(source, observer)?;
         let state_bytes = config.mount.then(|| run.scheme.save().len() as u64);
@@ -349,79 +363,6 @@ fn stillborn(config: &Config, row: &'static Scheme, ended: String) -> Outcome {
 
 /// Pages between looking at the clock, the stop flag and the progress bar.
 const BATCH: usize = 1024;
-
-/// Rounds of steady filling at the most.
-const MOST_ROUNDS: usize = 60;
-
-/// Fills the device; false if the observer ended it. Filling takes no simulated time.
-fn fill<F: Measured, S: Ftl<F>>(
-    config: &Config,
-    scheme: &mut S,
-    flash: &mut F,
-    observer: &mut dyn Observer,
-) -> Result<bool, Error<F::Fault>> {
-    let pages = config.device.logical_pages;
-    let mut rng = Rng::new(config.seed).fork("fill");
-    match config.fill {
-        Fill::None => Ok(true),
-        Fill::Sequential => write_all(scheme, flash, observer, (0..pages).map(Lpn)),
-        Fill::Random => {
-            let mut order: Vec<u32> = (0..pages).collect();
-            for i in (1..order.len()).rev() {
-                order.swap(i, rng.below(i as u64 + 1) as usize);
-            }
-            write_all(scheme, flash, observer, order.into_iter().map(Lpn))
-        }
-        Fill::Steady => {
-            let mut going_on = write_all(scheme, flash, observer, (0..pages).map(Lpn))?;
-            // A round writes half the device; five in a row that agree end the fill (SNIA PTS: range within 20 % of
-            // their mean, fitted slope within 10 %).
-            let round = u64::from(pages / 2).max(1);
-            let mut amplification: Vec<f64> = Vec::new();
-            while going_on && amplification.len() < MOST_ROUNDS {
-                let before = flash.tally().of(Op::Program);
-                let order = (0..round).map(|_| Lpn(rng.below(u64::from(pages)) as u32));
-                going_on = write_all(scheme, flash, observer, order)?;
-                amplification.push((flash.tally().of(Op::Program) - before) as f64 / round as f64);
-                if amplification.last_chunk::<5>().is_some_and(is_steady) {
-                    break;
-                }
-            }
-            Ok(going_on)
-        }
-    }
-}
-
-/// SNIA's rule over five rounds.
-fn is_steady(rounds: &[f64; 5]) -> bool {
-    let mean = rounds.iter().sum::<f64>() / 5.0;
-    let range = rounds.iter().copied().fold(f64::MIN, f64::max) - rounds.iter().copied().fold(f64::MAX, f64::min);
-    let slope = rounds.iter().enumerate().map(|(i, y)| (i as f64 - 2.0) * y).sum::<f64>() / 10.0;
-    range <= 0.2 * mean && (slope * 4.0).abs() <= 0.1 * mean
-}
-
-/// Writes pages; false if the observer ended it.
-fn write_all<F: Measured, S: Ftl<F>>(
-    scheme: &mut S,
-    flash: &mut F,
-    observer: &mut dyn Observer,
-    lpns: impl Iterator<Item = Lpn>,
-) -> Result<bool, Error<F::Fault>> {
-    let mut batch = Vec::with_capacity(BATCH);
-    let mut lpns = lpns.peekable();
-    while lpns.peek().is_some() {
-        batch.clear();
-        batch.extend(lpns.by_ref().take(BATCH));
-        for (i, &lpn) in batch.iter().enumerate() {
-            hint_ahead::<F, S>(scheme, &batch, i);
-            scheme.write(flash, lpn, &())?;
-        }
-        if !observer.filled(batch.len() as u64) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
 
 /// How far ahead a page's mapping entry, and what it points at, is asked for.
 const FAR: usize = 24;
@@ -461,6 +402,10 @@ struct Run<'a, F, S> {
     window: Option<Window>,
     /// Which pages were read and written, where a policy has to tell them apart.
     overlap: Option<Overlap>,
+    /// Which pages hold data, until counting starts.
+    live: Option<Live>,
+    /// The share of them that do when it starts.
+    live_share: f64,
     /// Commands, erase counts and the time at the end of the warm-up.
     base: Tally,
     base_erases: Vec<u32>,
@@ -514,7 +459,7 @@ struct Served {
 }
 
 impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
-    fn new(config: &'a Config, scheme: S, flash: F) -> Self {
+    fn new(config: &'a Config, scheme: S, flash: F, live: Live) -> Self {
         let page_bytes = u64::from(config.device.geometry.page_bytes);
         let is_coded = config.settings.get(POLICY.name).is_some_and(|policy| policy != POLICY.default);
         let window = (config.series_ns > 0).then(|| Window {
@@ -539,6 +484,8 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
             counts: Counts::default(),
             window,
             overlap: is_coded.then(|| Overlap::new(config.device.logical_pages.into())),
+            live_share: live.share(),
+            live: (config.warmup > 0).then_some(live),
             base: Tally::default(),
             base_erases,
             base_ns: 0,
@@ -668,9 +615,13 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
                         observer.record(&record(request, self.last_arrival_ns, times, commands));
                     }
                 }
-                Err(error) => return Ok(Step { taken, served: i as u64, error: Some(error) }),
+                Err(error) => {
+                    self.note_live(&batch[..i]);
+                    return Ok(Step { taken, served: i as u64, error: Some(error) });
+                }
             }
         }
+        self.note_live(batch);
         Ok(Step { taken, served: taken, error: None })
     }
 
@@ -696,7 +647,15 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
         Ok(matches!(self.config.until, Until::MeanErases(asked) if mean >= asked))
     }
 
+    /// Requests of the warm-up were served: pages hold data now, or no longer do.
+    fn note_live(&mut self, served: &[Request]) {
+        if let Some(live) = &mut self.live {
+            served.iter().for_each(|request| live.serve(request));
+        }
+    }
+
     fn end_warmup(&mut self) {
+        self.live_share = self.live.take().map_or(self.live_share, |live| live.share());
         self.reads = RequestTimes::default();
         self.writes = RequestTimes::default();
         self.counts = Counts::default();
@@ -835,11 +794,10 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
             self.scheme.flush(&mut self.flash)?;
             self.counts.flushes += 1;
         } else {
-            let first = request.offset.div_ceil(self.page_bytes);
-            let end = (request.offset + request.bytes) / self.page_bytes;
-            if end > first {
-                assert!(end <= self.logical_pages, "the workload was fitted to the device");
-                self.scheme.trim(&mut self.flash, Lpn(first as u32), (end - first) as u32)?;
+            let pages = fill::covered(request, self.page_bytes);
+            if !pages.is_empty() {
+                assert!(pages.end <= self.logical_pages, "the workload was fitted to the device");
+                self.scheme.trim(&mut self.flash, Lpn(pages.start as u32), (pages.end - pages.start) as u32)?;
             }
             self.counts.trims += 1;
         }
@@ -924,6 +882,7 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
         [result.response_us, result.service_us, result.queue_us] = summaries(self.reads, self.writes);
         let seconds = (self.last_end_ns.max(self.last_arrival_ns) - self.base_ns) as f64 * 1e-9;
         result.extra.insert("simulated_seconds".to_owned(), seconds.into());
+        result.extra.insert(report::LIVE_SHARE.to_owned(), self.live_share.into());
         result.extra.extend(shares);
         if let (Some(paced), Some(_)) = (&self.paced, self.config.idle_ns) {
             result.extra.insert(report::IDLE_STEPS.to_owned(), paced.idle_steps.into());

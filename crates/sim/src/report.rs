@@ -47,6 +47,9 @@ pub const SUSPENDS: &str = "suspends";
 /// The key in [`SchemeResult::extra`] of how often a scheme did background work while nothing was under way.
 pub const IDLE_STEPS: &str = "idle_steps";
 
+/// In `extra`: the share of the logical pages that hold data when counting starts.
+pub const LIVE_SHARE: &str = "live_share";
+
 /// The share of the arrivals' time that the backlog at their end may have before the device counts as overloaded.
 const MOST_BACKLOG: f64 = 0.05;
 

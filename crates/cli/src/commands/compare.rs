@@ -3,7 +3,7 @@
 //! Everything that can be wrong with a command line is found here, before the first request: an hour of simulation must
 //! not end in a misspelt directory.
 
-use crate::args::{Buffer, CompareArgs, Host, OnError, Partial, Rhythm, Scheduler, Volumes};
+use crate::args::{Buffer, CompareArgs, Fill, Host, OnError, Partial, Rhythm, Scheduler, Volumes};
 use crate::error::CliError;
 use crate::output;
 use crate::render;
@@ -204,6 +204,14 @@ fn workload(args: &CompareArgs, known: &Known) -> Result<Workload, CliError> {
         return flows(args, known);
     }
     let workload = match &args.trace {
+        Some(trace) if args.fill == Fill::Trace && is_read_once(trace) => {
+            let what = format_args!(
+                "requests fill the device and are then measured, but {} can be read only once; write them to a file, \
+                 or fill the device in another way",
+                trace.display()
+            );
+            return Err(CliError::new(what).within("--fill trace"));
+        }
         Some(trace) => trace_or_generated(args, trace, known)?,
         None => Workload::Generated(args.workload.clone().unwrap_or_else(|| DEFAULT_WORKLOAD.to_owned())),
     };
@@ -211,6 +219,12 @@ fn workload(args: &CompareArgs, known: &Known) -> Result<Workload, CliError> {
         Workload::Generated(_) => no_trace(args).map(|()| workload),
         _ => Ok(workload),
     }
+}
+
+/// Whether a path is the standard input, or something else that is gone once it was read.
+fn is_read_once(path: &Path) -> bool {
+    let is_input = ["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"].iter().any(|name| path == Path::new(name));
+    is_input || fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
 /// Several workloads at once.
@@ -229,6 +243,7 @@ fn flows(args: &CompareArgs, known: &Known) -> Result<Workload, CliError> {
         ("--limit", args.limit.is_some()),
         ("--volumes", args.volumes != Volumes::Concat),
         ("--out-of-range", args.out_of_range.is_some()),
+        ("--fill trace", args.fill == Fill::Trace),
     ] {
         if given {
             return Err(CliError::new(format_args!("{flag} is of a single workload; leave it out")).within("--flow"));

@@ -411,9 +411,8 @@ impl Experiment<'_> {
         report.workload.name = self.origin.name();
         report.workload.sha256 = sha256;
         report.results = outcomes.into_iter().zip(&self.rows).map(|(runs, settled)| folded(runs, settled)).collect();
-        if let Some(sentence) = self.caches(&report) {
-            report.assumptions.push(sentence);
-        }
+        let found = [assumed::live(&report), self.padding(&fitted.device, &report), self.caches(&report)];
+        report.assumptions.extend(found.into_iter().flatten());
         report.compare_with_page_mapping();
         Ok(Some(report))
     }
@@ -463,8 +462,9 @@ impl Experiment<'_> {
         let mut source = Limited::new(source.as_mut(), limit, self.stop);
         thread::scope(|scope| {
             let (sender, receiver) = sync_channel(BEHIND);
-            scope.spawn(move || broadcast(&mut source, vec![sender]));
-            let mut recorder = Recorder::new(Received::new(receiver), self.limits.requests_in_memory, &self.progress);
+            scope.spawn(move || broadcast(&mut source, &mut vec![sender]));
+            let mut recorder =
+                Recorder::new(Received::new(receiver, 1), self.limits.requests_in_memory, &self.progress);
             let profile = Profile::of(&mut recorder, 4096)?;
             Ok(Read { profile, kept: recorder.kept(), announcement })
         })
@@ -601,6 +601,7 @@ impl Experiment<'_> {
                 Fill::Sequential => experiment::Fill::Sequential,
                 Fill::Random => experiment::Fill::Random,
                 Fill::Steady => experiment::Fill::Steady,
+                Fill::Trace => experiment::Fill::Trace,
             },
             host,
             partial: match self.plan.partial {
@@ -681,8 +682,12 @@ impl Experiment<'_> {
                 if self.stopped() || state.failed.load(Ordering::Relaxed) {
                     break;
                 }
-                let opened = self.open(*seed)?;
-                let mut source = adapt(opened.source, &self.origin.place(), adaptation, profile)?;
+                // A workload that fills the device is read for that, and again to be measured.
+                let times = if self.args.fill == Fill::Trace { 2 } else { 1 };
+                let open = || {
+                    adapt(self.open(*seed)?.source, &self.origin.place(), adaptation, profile).map_err(CliError::from)
+                };
+                let mut sources = (0..times).map(|_| open()).collect::<Result<Vec<_>, _>>()?;
                 thread::scope(|scope| {
                     let mut senders = Vec::new();
                     for &index in wave {
@@ -690,11 +695,13 @@ impl Experiment<'_> {
                         senders.push(sender);
                         let (config, state) = (config(&jobs[index]), &state);
                         scope.spawn(move || {
-                            let mut source = Received::new(receiver);
+                            let mut source = Received::new(receiver, times);
                             self.job(index, &jobs[index], &config, &mut source, state);
                         });
                     }
-                    broadcast(source.as_mut(), senders);
+                    for source in &mut sources {
+                        broadcast(source.as_mut(), &mut senders);
+                    }
                 });
             }
         }

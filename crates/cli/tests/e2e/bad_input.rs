@@ -123,6 +123,26 @@ fn names_and_values() {
             ("compare --workload zipff", &["there is no generator `zipff`", "did you mean `zipf`?"]),
             ("compare --workload zipf:thta=1", &["did you mean `theta`?"]),
             ("compare --workload uniform:reads=2", &["reads", "above 1"]),
+            (
+                "compare --workload zipf:requests=0 --json a.json",
+                &["zipf:requests=0: requests: 0 is out of range (allowed: at least 1)"],
+            ),
+            ("compare twin:financial1,requests=0", &["requests: 0 is out of range (allowed: at least 1)"]),
+            ("compare --workload twin-of:t.spc,requests=0", &["requests: 0 is out of range (allowed: at least 1)"]),
+            (
+                "compare --flow zipf --flow uniform:requests=0",
+                &["--flow: uniform:requests=0: requests: 0 is out of range"],
+            ),
+            ("trace generate uniform:requests=0 b --to msr", &["requests: 0 is out of range (allowed: at least 1)"]),
+            (
+                "compare /dev/stdin --fill trace --json a.json",
+                &["--fill trace: requests fill the device and are then measured", "/dev/stdin can be read only once"],
+            ),
+            ("compare - --fill trace", &["--fill trace: ", "- can be read only once; write them to a file"]),
+            (
+                "compare --flow zipf --flow uniform --fill trace",
+                &["--flow: --fill trace is of a single workload; leave it out"],
+            ),
             ("compare --workload twin:financal1", &["did you mean `financial1`?"]),
             ("compare --workload twin-of:no.spc", &["no.spc: there is no such file"]),
             ("compare --workload twin-of:t.spc,prefx=3", &["unknown key \"prefx\"; did you mean \"prefix\"?"]),

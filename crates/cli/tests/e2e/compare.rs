@@ -269,9 +269,81 @@ fn streamed_and_in_memory_runs_are_equal() {
         format!("ftlab compare {trace} --threads 2 --limit 5k --volumes select=1 --schemes page"),
         format!("ftlab compare {trace} --device agrawal08:capacity=128MiB --out-of-range fold --repeat 2"),
         "ftlab compare --workload uniform:requests=20k --device agrawal08:capacity=128MiB --repeat 2".to_owned(),
+        format!("ftlab compare {trace} --threads 2 --fill trace --limit 9k --warmup 1k"),
     ] {
         assert_eq!(report(&line, 1 << 20), report(&line, 100), "{line}");
     }
+}
+
+/// What the host did before counting started is the harness's to know, and is the same for every scheme.
+#[test]
+fn every_report_says_how_much_of_the_device_is_live_at_the_start() {
+    let directory = Directory::new();
+    // Pages 0 to 3 written, 1 and 9 read, 1, 2 and 100 written.
+    directory.file(
+        "t.spc",
+        "0,0,16384,w,0.0\n0,8,4096,r,0.1\n0,72,4096,r,0.2\n0,8,4096,w,0.3\n0,16,4096,w,0.4\n0,800,4096,w,0.5\n",
+    );
+    let pages = (64 << 20) / 4096;
+    let shares = |flags: &str, live: u64, sentence: &str| {
+        let line = format!(
+            "compare t.spc --schemes page,dftl,fast --device agrawal08:capacity=64MiB,spare=20% --json a.json \
+             --html a.html {flags}"
+        );
+        let text = directory.ftlab(&line).succeeded().stdout.replace("\n  ", " ");
+        assert!(text.contains(sentence), "{sentence}: {text}");
+        assert!(fs::read_to_string(directory.path().join("a.html")).unwrap().contains(sentence), "{sentence}");
+        let report = json(directory.path().join("a.json"));
+        for result in report["results"].as_array().unwrap() {
+            assert_eq!(result["extra"]["live_share"], live as f64 / f64::from(pages), "{flags}");
+        }
+        report
+    };
+    shares("", pages as u64, "All of the logical pages held data when counting started.");
+    shares("--fill none", 0, "None of the logical pages held data");
+    shares("--fill none --warmup 1", 4, "Less than 0.1 % of the logical pages held data");
+    let report = shares("--fill trace", 6, "Every request was served once before measuring, reads too as writes");
+    assert_eq!((&report["run"]["fill"], &report["workload"]["requests"]), (&"trace".into(), &6.into()));
+    for result in report["results"].as_array().unwrap() {
+        assert_eq!(result["by_cause"]["host"]["programs"], 7, "those of the second time");
+        assert_eq!(result["extra"].get("unmapped_page_reads"), None, "what is read was written");
+    }
+    // The limit, and the warm-up before it, are the fill's too.
+    shares("--fill trace --limit 3", 5, "--fill trace");
+    shares("--fill trace --limit 2 --warmup 1", 5, "--fill trace");
+    directory.file("r.spc", "0,0,4096,r,0.0\n0,8,4096,r,0.1\n");
+    let line = "compare r.spc --schemes page --fill trace --device agrawal08:capacity=64MiB";
+    let text = directory.ftlab(line).succeeded().stdout.replace("\n  ", " ");
+    assert!(text.contains("The workload writes nothing: all that the device held came from reads."), "{text}");
+}
+
+/// On a full device `last` has log blocks that begin in the middle of a logical block, and `fast` has not. Page maps
+/// have no places.
+#[test]
+fn padding_is_said_where_there_is_some() {
+    let directory = Directory::new();
+    let text = |order: &str| {
+        let line = format!(
+            "compare uniform:requests=20k,size=8KiB,span=48MiB --schemes page,fast,last --json a.json \
+             --device agrawal08:capacity=64MiB,order={order}"
+        );
+        directory.ftlab(&line).succeeded().stdout.replace("\n  ", " ")
+    };
+    let strict = text("strict");
+    let report = json(directory.path().join("a.json"));
+    let [page, fast, last] = report["results"].as_array().unwrap().as_slice() else { panic!("{report}") };
+    assert_eq!((page["extra"].get("dummy_pages"), &fast["extra"]["dummy_pages"]), (None, &0.into()));
+    let dummies = last["extra"]["dummy_pages"].as_u64().unwrap();
+    assert!(dummies > 0);
+    let said = strict.split("assumed: ").find(|sentence| sentence.contains("dummy pages")).unwrap();
+    assert!(said.starts_with("agrawal08 takes the pages of a block in order."), "{said}");
+    assert!(said.contains("(--device agrawal08:order=any needs none)"), "{said}");
+    assert!(said.replace(',', "").contains(&format!("any more: last {dummies} dummy pages")), "{said}");
+    assert!(!text("any").contains("dummy pages"));
+    let any = json(directory.path().join("a.json"));
+    assert_eq!(any["results"][2]["extra"]["dummy_pages"], 0);
+    let partial = |result: &Value| result["merges"]["partial"].as_u64().unwrap();
+    assert!(partial(&any["results"][2]) > 2 * partial(last), "padding keeps partial merges out");
 }
 
 #[test]
@@ -416,6 +488,31 @@ fn the_real_traces_run() {
         count += 1;
     }
     assert!(count > 0, "{} holds no .zst trace", traces.display());
+}
+
+/// Reads and writes of the true trace leave behind what its profile calls its footprint, whatever the scheme.
+#[test]
+fn a_real_trace_fills_the_device_with_what_it_touches() {
+    let traces = std::env::var_os("FTLAB_TRACES")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces"), PathBuf::from);
+    let trace = traces.join("financial1_prefix10k.spc.zst");
+    if !trace.exists() {
+        eprintln!("SKIPPED: there is no {}; set FTLAB_TRACES to a directory of traces", trace.display());
+        return;
+    }
+    let directory = Directory::new();
+    let trace = trace.display();
+    directory.ftlab(&format!("trace info {trace} --json i.json")).succeeded();
+    let footprint = json(directory.path().join("i.json"))["footprint_bytes"].as_u64().unwrap();
+    let line = format!("compare {trace} --schemes page,dftl,fast,rose --fill trace --json a.json");
+    directory.ftlab(&line).succeeded();
+    let report = json(directory.path().join("a.json"));
+    let capacity = report["device"]["capacity"].as_u64().unwrap();
+    for result in report["results"].as_array().unwrap() {
+        assert_eq!(result["ended"], "complete");
+        assert_eq!(result["extra"]["live_share"], footprint as f64 / capacity as f64);
+        assert_eq!(result["extra"].get("unmapped_page_reads"), None, "every page that is read was written");
+    }
 }
 
 const WORN: &str = "--workload hotcold:hot=0.1,to=0.9,requests=20k,span=48MiB --device \

@@ -173,6 +173,7 @@ impl<F: Measured, S: Ftl<F>> Run<'_, F, S> {
                     return Ok(Step { taken: served + 1, served, error: Some(error) });
                 }
             };
+            self.note_live(std::slice::from_ref(&request));
             let commands = before.map(|before| self.commands_since(&before));
             let request = UnderWay { request, flow, measured, commands };
             let Some(paced) = &mut self.paced else { unreachable!("requests are served one by one") };

@@ -1,8 +1,10 @@
 //! Runs by hand: small enough to know every number.
 
+use super::fill::is_steady;
 use super::*;
 use crate::device::DeviceSpec;
 use crate::workload::Intake;
+use flash::Rng;
 
 /// Requests from a list, and those that were taken.
 struct List(Vec<Request>, usize, Intake);
@@ -459,4 +461,131 @@ fn error_correction_is_reported_where_a_policy_decides() {
     let bch = run_with("uniform-bch");
     assert_eq!((bch.response_us, bch.by_cause), (plain.response_us, plain.by_cause));
     assert_eq!(bch.ecc.unwrap().low_cost_write_ratio, Some(0.0));
+}
+
+/// The page whose first byte is asked for, and how the request lies in it.
+fn at(operation: Operation, page: u64, from: u64, bytes: u64) -> Request {
+    request(0, operation, page * 4096 + from, bytes)
+}
+
+#[test]
+fn the_workload_fills_the_device_once_and_is_then_measured() {
+    let pages = config("page", PLAIN).device.logical_pages as f64;
+    let requests = vec![
+        at(Operation::Write, 0, 0, 8192),
+        // Read and never written: live all the same.
+        at(Operation::Read, 2, 0, 4096),
+        // Half a page on either side of a border: two pages, written whole.
+        at(Operation::Write, 10, 2048, 4096),
+        at(Operation::Read, 20, 0, 4096),
+        // Pages 0 and 10 lie in these whole; page 11 lies in one in part, and page 20 is written again afterwards.
+        at(Operation::Trim, 0, 0, 4096),
+        at(Operation::Trim, 10, 0, 6000),
+        at(Operation::Trim, 20, 0, 4096),
+        at(Operation::Flush, 0, 0, 0),
+        at(Operation::Write, 20, 100, 100),
+    ];
+    let config = Config { fill: Fill::Trace, partial: PartialPages::Ignore, ..config("page", PLAIN) };
+    let mut listener = Listener { records: Vec::new(), filled: 0, most_filled: u64::MAX };
+    let outcome = run(&config, &mut List(requests.clone(), 0, Intake::default()), &mut listener).unwrap();
+    let result = &outcome.result;
+    assert_eq!(result.ended, "complete");
+    assert_eq!(listener.filled, 2 + 1 + 2 + 1 + 1, "pages, reads among them");
+    // Live: 1, 2, 11, 20.
+    assert_eq!(result.extra[report::LIVE_SHARE], 4.0 / pages);
+    // What is counted is the second time: two pages, two halves, one part; reads of 2 and 20 find what the fill wrote.
+    assert_eq!((outcome.workload.requests, outcome.workload.write_pages, result.flash.programs), (9, 5, 5));
+    assert_eq!((result.flash.reads, result.extra.get("unmapped_page_reads")), (2, None));
+    assert_eq!(result.extra["trims"], 3);
+    // The clock starts at zero: five programs one behind the other, and two reads.
+    assert_eq!(result.extra["simulated_seconds"], (5.0 * 200_000.0 + 2.0 * 25_000.0) * 1e-9);
+    assert_eq!(listener.records.iter().map(|record| record.arrival_ns).max(), Some(0));
+    // Twenty times over it wears the device, of which nothing is counted; the mapping cache stays warm.
+    let many: Vec<Request> = (0..20_000).map(|i| at(Operation::Write, i % 900, 0, 4096)).collect();
+    let few = |fill, warmup, requests: &[Request]| {
+        let mut config = Config { fill, warmup, ..config.clone() };
+        config.scheme = "dftl";
+        config.settings = Settings::defaults(schemes::by_name("dftl").unwrap().parameters);
+        run_list(&config, requests.to_vec()).result
+    };
+    let (cold, warm) = (few(Fill::None, 0, &many[..1]), few(Fill::Trace, 0, &many[..1]));
+    assert_eq!((cold.cache.unwrap().misses, warm.cache.unwrap().misses), (1, 0));
+    let warm = few(Fill::Trace, 0, &many);
+    let erases = warm.erase_count.unwrap();
+    assert!(erases.mean > 5.0, "{}", erases.mean);
+    let blocks = f64::from(config.device.geometry.block_count());
+    assert_eq!((erases.mean * blocks).round(), warm.flash.erases as f64, "those of the second time");
+}
+
+#[test]
+fn a_fill_by_the_workload_is_the_workload_as_writes_before_it() {
+    let mut rng = Rng::new(8);
+    let requests: Vec<Request> = (0..6000)
+        .map(|i| match rng.below(8) {
+            0..3 => request(i * 400, Operation::Read, rng.below(1000) * 4096, 8192),
+            3 => request(i * 400, Operation::Trim, rng.below(1000) * 4096, 5 * 4096),
+            _ => request(i * 400, Operation::Write, rng.below(1000) * 4096, 4096),
+        })
+        .collect();
+    let of = |operation| if operation == Operation::Read { Operation::Write } else { operation };
+    let writes = requests.iter().map(|request| Request { operation: of(request.operation), ..*request });
+    let shifted = |request: &Request| Request { arrival_ns: request.arrival_ns + 6000 * 400_000, ..*request };
+    let before: Vec<Request> = writes.chain(requests.iter().map(shifted)).collect();
+    for row in schemes::SCHEMES.iter().filter(|row| row.keeps_data) {
+        let config = || config(row.name, "agrawal08:capacity=4MiB,channels=1,planes=1,spare=50%");
+        let filled = Config { fill: Fill::Trace, ..config() };
+        let warmed = Config { warmup: requests.len() as u64, ..config() };
+        let (filled, warmed) = (run_list(&filled, requests.clone()), run_list(&warmed, before.clone()));
+        assert_eq!(filled.result.ended, "complete", "{}", row.name);
+        assert_eq!(filled.workload, warmed.workload, "{}", row.name);
+        assert_eq!(filled.result.flash, warmed.result.flash, "{}", row.name);
+        assert_eq!(filled.result.erase_count, warmed.result.erase_count, "{}", row.name);
+        assert_eq!(filled.result.extra[report::LIVE_SHARE], warmed.result.extra[report::LIVE_SHARE], "{}", row.name);
+    }
+}
+
+#[test]
+fn the_live_share_is_that_at_the_end_of_a_warm_up() {
+    let pages = u64::from(config("page", PLAIN).device.logical_pages);
+    let share = |fill, warmup, paced: bool, requests: &[Request]| {
+        let mut config = Config { fill, warmup, ..config("page", PLAIN) };
+        config.idle_ns = paced.then_some(1_000_000_000);
+        run_list(&config, requests.to_vec()).result.extra[report::LIVE_SHARE].as_f64().unwrap()
+    };
+    let requests: Vec<Request> = (0..64)
+        .map(|page| {
+            request(page * 1000, if page % 4 == 3 { Operation::Trim } else { Operation::Write }, page * 4096, 4096)
+        })
+        .collect();
+    for paced in [false, true] {
+        assert_eq!(share(Fill::None, 0, paced, &requests), 0.0);
+        assert_eq!(share(Fill::None, 32, paced, &requests), 24.0 / pages as f64);
+        assert_eq!(share(Fill::Sequential, 0, paced, &requests), 1.0);
+        assert_eq!(share(Fill::Random, 32, paced, &requests), (pages - 8) as f64 / pages as f64);
+        assert_eq!(share(Fill::Trace, 0, paced, &requests), 48.0 / pages as f64);
+        assert_eq!(share(Fill::Trace, 4, paced, &requests), 48.0 / pages as f64);
+        // A warm-up that never ends has met all of them.
+        assert_eq!(share(Fill::None, 1000, paced, &requests), 48.0 / pages as f64);
+    }
+}
+
+/// A source that is gone once it was read cannot be measured after it has filled the device.
+#[test]
+fn what_comes_once_fills_no_device() {
+    struct Once(List);
+    impl Source for Once {
+        fn fill(&mut self, batch: &mut Vec<Request>, limit: usize) -> Result<(), WorkloadError> {
+            self.0.fill(batch, limit)
+        }
+        fn intake(&self) -> &Intake {
+            self.0.intake()
+        }
+        fn timed(&self) -> bool {
+            true
+        }
+    }
+    let config = Config { fill: Fill::Trace, ..config("page", PLAIN) };
+    let mut source = Once(List(vec![at(Operation::Write, 0, 0, 4096)], 0, Intake::default()));
+    let error = run(&config, &mut source, &mut Unobserved).unwrap_err();
+    assert!(error.to_string().contains("second time"), "{error}");
 }

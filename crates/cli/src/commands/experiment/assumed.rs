@@ -9,10 +9,13 @@ use clap::ValueEnum;
 use flash::device::{Device, PageTimes};
 use ftl::{Value, ecc_policy};
 use sim::host::HostModel;
-use sim::report::{Fields, Report};
+use sim::report::{Fields, LIVE_SHARE, Report, SchemeResult};
 
 /// Page programs from which on it is told beforehand how long it takes to wear a device: some minutes.
 const MANY_PROGRAMS: f64 = 1e9;
+
+/// What schemes that pad blocks count their padding under.
+const DUMMY_PAGES: &str = "dummy_pages";
 
 /// Page programs that a core simulates in a second, about.
 const PROGRAMS_PER_SECOND: f64 = 1e7;
@@ -67,6 +70,14 @@ impl Experiment<'_> {
             Fill::Random => "Every page was written once at random before measuring (--fill random).".to_owned(),
             Fill::Steady => {
                 "The device was overwritten at random until write amplification was steady (--fill steady).".to_owned()
+            }
+            Fill::Trace if profile.writes.requests == 0 => {
+                "Every request was served once as a write before measuring (--fill trace). The workload writes \
+                 nothing: all that the device held came from reads."
+                    .to_owned()
+            }
+            Fill::Trace => {
+                "Every request was served once before measuring, reads too as writes (--fill trace).".to_owned()
             }
         });
         all.extend(self.rhythms());
@@ -244,6 +255,25 @@ impl Experiment<'_> {
         })
     }
 
+    /// Which schemes padded blocks for a device that wants their pages programmed in order, and by how many pages.
+    pub(super) fn padding(&self, device: &Device, report: &Report) -> Option<String> {
+        let padded = |(row, result): (&Settled, &SchemeResult)| {
+            let dummies = result.extra.get(DUMMY_PAGES)?.as_u64().filter(|&dummies| dummies > 0)?;
+            Some(format!("{} {}", row.row.name, units::whole(dummies)))
+        };
+        let mut schemes: Vec<String> = self.rows.iter().zip(&report.results).filter_map(padded).collect();
+        schemes.dedup();
+        (!schemes.is_empty()).then(|| {
+            format!(
+                "{name} takes the pages of a block in order. Where a page goes to its own place in a block, dummy \
+                 pages fill what is blank below it, and neither the host nor a partial merge can write there any \
+                 more: {} dummy pages (--device {name}:order=any needs none).",
+                schemes.join(", "),
+                name = device.name
+            )
+        })
+    }
+
     /// How large the mapping caches are that nobody sized.
     pub(super) fn caches(&self, report: &Report) -> Option<String> {
         let mut sizes: Vec<String> = self
@@ -267,6 +297,19 @@ impl Experiment<'_> {
             )
         })
     }
+}
+
+/// How much of the device held data when counting started, which was the same for every scheme that got so far.
+pub(super) fn live(report: &Report) -> Option<String> {
+    let share = report.results.iter().find_map(|result| result.extra.get(LIVE_SHARE)?.as_f64())?;
+    let part = match share * 100.0 {
+        0.0 => "None".to_owned(),
+        100.0 => "All".to_owned(),
+        percent if percent < 0.1 => "Less than 0.1 %".to_owned(),
+        percent if percent > 99.9 => "More than 99.9 %".to_owned(),
+        percent => format!("{percent:.1} %"),
+    };
+    Some(format!("{part} of the logical pages held data when counting started."))
 }
 
 /// How long the workload is repeated, as on the command line.

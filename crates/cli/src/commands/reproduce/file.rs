@@ -101,6 +101,7 @@ struct ExperimentFile {
     workloads: Option<Vec<Spanned<String>>>,
     device: Option<Spanned<String>>,
     requests: Option<Spanned<String>>,
+    fill: Option<Spanned<String>>,
     until: Option<Spanned<String>>,
     #[serde(default = "once")]
     repeat: u32,
@@ -543,6 +544,7 @@ impl Experiment {
             paper.device = text.device(device)?;
         }
         paper.requests = text.count(read.requests.as_ref())?.or(paper.requests);
+        paper.fill = text.word(read.fill.as_ref(), paper.fill)?;
         let until = read.until.as_ref();
         let until = until.map(|until| until.get_ref().parse().map_err(|error: String| text.fault(until.span(), error)));
         Ok(Experiment {

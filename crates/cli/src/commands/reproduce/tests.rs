@@ -1,6 +1,7 @@
 //! The files that come with ftlab, mistakes in files, and a small reproduction from end to end.
 
 use super::*;
+use crate::args::Fill;
 use crate::testing::Directory;
 
 const PAPER: &str = "title = 'A paper'\ndevice = 'lsftl-paper:capacity=16MiB,spare=20%'\nrequests = '3k'\n\
@@ -121,6 +122,17 @@ fn mistakes_name_file_line_and_remedy() {
         assert!(error.starts_with(expected), "{new}: {error}");
     }
     read(PAPER, &whole).unwrap();
+}
+
+#[test]
+fn an_experiment_may_start_from_another_device_than_its_paper() {
+    let fill = |paper: &str, experiment: &str| {
+        let paper = PAPER.replacen("requests =", &format!("{paper}requests ="), 1);
+        read(&paper, &format!("{experiment}{EXPERIMENT}")).unwrap().paper.fill
+    };
+    assert_eq!(fill("", ""), Fill::Sequential);
+    assert_eq!(fill("fill = 'trace'\n", ""), Fill::Trace);
+    assert_eq!(fill("fill = 'none'\n", "fill = 'trace'\n"), Fill::Trace);
 }
 
 #[test]

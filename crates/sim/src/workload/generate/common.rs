@@ -20,7 +20,7 @@ pub const PARAMETERS: &[Parameter] = &[
         name: "requests",
         kind: Kind::Count,
         default: Default::Text("1M"),
-        range: (0.0, ANY),
+        range: (1.0, ANY),
         doc: "How many requests, flushes included.",
     },
     Parameter {

@@ -372,7 +372,7 @@ pub(super) const ROW: Generator = Generator {
             name: "requests",
             kind: Kind::Count,
             default: Default::Derived("the whole workload's count, at most 1M"),
-            range: (0.0, f64::INFINITY),
+            range: (1.0, f64::INFINITY),
             doc: "How many requests.",
         },
     ],
