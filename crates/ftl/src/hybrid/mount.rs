@@ -20,45 +20,52 @@
 //! cleaned before the host is served; the blocks kept free are enough for that.
 
 use super::core::Core;
-use super::log::{NONE, Slot};
-use crate::parts::blocks::FoundState;
+use super::log::Slot;
+use super::placement::{Held, Placement};
+use crate::parts::census::{Census, EPOCH_SHIFT, Found};
 use crate::parts::copies::Copies;
+use crate::parts::holdings::Holdings;
 use crate::{Error, MountReport};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
 use alloc::vec::Vec;
-use flash::{Block, Cause, Flash, Kind, Ppn};
+use flash::{Block, Cause, Flash, Kind, Lpn, Ppn};
 
-/// Where the epoch begins in a program number.
-const EPOCH_SHIFT: u32 = 40;
-
-struct Survey {
-    copies: Copies,
-    bad: Vec<bool>,
-    /// Program number of the first page of each block that reads; 0 if there is none.
-    begun: Vec<u64>,
-    /// Pages of each block that were written as data.
-    data: Vec<u32>,
-    /// The last page programmed in each epoch on each die.
-    last: BTreeMap<(u64, u32), (u64, Ppn)>,
-    max_version: u64,
-    max_program: u64,
-    report: MountReport,
+/// What is found where pages lie in their places.
+///
+/// # Errors
+/// The medium's.
+pub(super) fn survey<F: Flash>(flash: &mut F, logical_pages: u32) -> Result<Holdings, Error<F::Fault>> {
+    let mut spoiled = BTreeSet::new();
+    loop {
+        let (mut found, last) = pass(flash, logical_pages, &spoiled)?;
+        let before = spoiled.len();
+        for &(_, ppn) in last.values() {
+            if flash.read(ppn, Cause::Recovery)?.0.kind == Kind::Torn {
+                spoiled.insert(ppn);
+            }
+        }
+        if spoiled.len() == before {
+            found.census.spoiled = spoiled;
+            return Ok(found);
+        }
+    }
 }
 
-fn survey<F: Flash>(flash: &mut F, logical_pages: u32, spoiled: &BTreeSet<Ppn>) -> Result<Survey, Error<F::Fault>> {
+type Last = BTreeMap<(u64, u32), (u64, Ppn)>;
+
+/// One look at every spare area: what is found but for the spoiled pages, and the last page programmed in each epoch on
+/// each die.
+fn pass<F: Flash>(
+    flash: &mut F,
+    logical_pages: u32,
+    spoiled: &BTreeSet<Ppn>,
+) -> Result<(Holdings, Last), Error<F::Fault>> {
     let g = *flash.geometry();
-    let blocks = g.block_count() as usize;
-    let mut found = Survey {
-        copies: Copies::new(g, logical_pages as usize),
-        bad: vec![false; blocks],
-        begun: vec![0; blocks],
-        data: vec![0; blocks],
-        last: BTreeMap::new(),
-        max_version: 0,
-        max_program: 0,
-        report: MountReport::default(),
-    };
+    let census = Census { blocks: vec![None; g.block_count() as usize], ..Census::default() };
+    let copies = Copies::new(g, logical_pages as usize);
+    let mut found = Holdings { census, copies, logical_pages };
+    let mut last = Last::new();
     for block in (0..g.block_count()).map(Block) {
         for offset in 0..g.pages_per_block {
             let ppn = g.page(block, offset);
@@ -66,112 +73,84 @@ fn survey<F: Flash>(flash: &mut F, logical_pages: u32, spoiled: &BTreeSet<Ppn>) 
                 // In program order nothing needed lies behind a blank page.
                 if g.order == flash::ProgramOrder::Strict { break } else { continue }
             };
+            let census = &mut found.census;
             if oob.kind == Kind::Bad && offset == 0 {
-                found.bad[block.index()] = true;
-                found.report.bad_blocks += 1;
+                census.bad.push(block);
                 break;
             }
-            found.report.pages += 1;
+            census.pages += 1;
             if oob.kind != Kind::Torn {
                 // A page whose data is bad counts too: the next epoch is to lie beyond it, or it would not be the last
                 // one of its own any more.
-                found.max_version = found.max_version.max(oob.version);
-                found.max_program = found.max_program.max(oob.program);
+                census.max_version = census.max_version.max(oob.version);
+                census.max_program = census.max_program.max(oob.program);
             }
             if oob.kind == Kind::Torn || spoiled.contains(&ppn) {
-                found.report.torn += 1;
+                census.torn += 1;
                 continue;
             }
-            let begun = &mut found.begun[block.index()];
-            *begun = if *begun == 0 { oob.program } else { (*begun).min(oob.program) };
-            found.data[block.index()] += u32::from(oob.kind == Kind::Data);
-            let last = found.last.entry((oob.program >> EPOCH_SHIFT, g.die_of(block).0)).or_default();
+            let of_block = census.blocks[block.index()].get_or_insert(Found {
+                kind: oob.kind,
+                programmed: 0,
+                data: 0,
+                first_program: oob.program,
+                last_program: oob.program,
+                whole: true,
+                newest: false,
+            });
+            of_block.first_program = of_block.first_program.min(oob.program);
+            of_block.data += u32::from(oob.kind == Kind::Data);
+            let last = last.entry((oob.program >> EPOCH_SHIFT, g.die_of(block).0)).or_default();
             *last = (*last).max((oob.program, ppn));
-            let holds = matches!(oob.kind, Kind::Data | Kind::Log | Kind::Trim);
-            if holds {
+            if matches!(oob.kind, Kind::Data | Kind::Log | Kind::Trim) {
                 found.copies.consider(oob.address as usize, ppn, &oob);
             }
         }
     }
-    Ok(found)
+    Ok((found, last))
 }
 
-/// What became of a block.
-struct Role {
-    /// The logical block whose data block it can be.
-    lbn: u32,
-    live: u32,
-}
-
-impl Core {
+impl<P: Placement> Core<P> {
     /// Takes over what flash holds. The log blocks found are closed, in the order in which they were begun.
     ///
     /// # Errors
     /// The medium's.
     pub fn adopt<F: Flash>(&mut self, flash: &mut F) -> Result<MountReport, Error<F::Fault>> {
         let g = self.g;
-        let mut spoiled = BTreeSet::new();
-        let mut found = loop {
-            let found = survey(flash, self.logical_pages(), &spoiled)?;
-            let before = spoiled.len();
-            for &(_, ppn) in found.last.values() {
-                if flash.read(ppn, Cause::Recovery)?.0.kind == Kind::Torn {
-                    spoiled.insert(ppn);
-                }
-            }
-            if spoiled.len() == before {
-                break found;
-            }
-        };
-        for block in found.copies.settle(|block| found.begun[block.index()]) {
+        let mut found = P::survey(flash, self.logical_pages())?;
+        for block in found.settle() {
             found.copies.give_up(block);
         }
-        self.version = found.max_version;
-
-        let mut roles: BTreeMap<u32, Role> = BTreeMap::new();
-        let mut at: Vec<(u32, u32)> = Vec::new();
-        for (lpn, ppn) in found.copies.pages() {
-            let lbn = lpn / self.p();
-            let own = lpn % self.p() == g.offset_of(ppn);
-            let role = roles.entry(g.block_of(ppn).0).or_insert(Role { lbn, live: 0 });
-            role.live += 1;
-            if role.lbn != lbn || !own {
-                role.lbn = NONE;
-            }
-            at.push((ppn.0, lpn));
+        if P::APPENDS {
+            self.pool.erase_unneeded(flash, &found)?;
         }
-        let next_program = ((found.max_program >> EPOCH_SHIFT) + 1) << EPOCH_SHIFT;
-        self.pool.resume(next_program, |block| match (found.bad[block.index()], roles.contains_key(&block.0)) {
-            (true, _) => FoundState::Bad,
-            (false, true) => FoundState::InUse,
-            (false, false) => FoundState::Empty,
-        });
-        roles.keys().for_each(|&block| self.written.fill(Block(block), true));
-        at.iter().for_each(|&(ppn, _)| self.pool.blocks.revive(Ppn(ppn)));
-
-        // The data block of a logical block: what was written as one, with the most live pages.
-        let mut chosen: BTreeMap<u32, (u32, u32, u32)> = BTreeMap::new();
-        for (&block, role) in roles.iter().filter(|(_, role)| role.lbn != NONE) {
-            let rank = (found.data[block as usize], role.live, block);
-            let best = chosen.entry(role.lbn).or_insert(rank);
-            *best = (*best).max(rank);
+        self.pool.adopt(&found);
+        self.version = found.census.max_version;
+        let mut held = Held::new();
+        for (lpn, ppn) in found.pages() {
+            held.entry(g.block_of(ppn).0).or_default().push((lpn, ppn));
         }
-        for (&lbn, &(_, _, block)) in &chosen {
+        held.keys().for_each(|&block| self.written.fill(Block(block), true));
+        for (lbn, block) in P::data_blocks(self, flash, &found, &held)? {
             self.data[lbn as usize] = block;
-        }
-        let is_data = |block: u32| chosen.get(&roles[&block].lbn).is_some_and(|&(_, _, best)| best == block);
-        let mut logs: Vec<u32> = roles.keys().copied().filter(|&block| !is_data(block)).collect();
-        logs.sort_by_key(|&block| found.begun[block as usize]);
-        for &block in &logs {
-            self.add_log_block(Block(block));
-        }
-        for (ppn, lpn) in at {
-            if let Some(slot) = self.slots.of(g.block_of(Ppn(ppn))) {
-                self.slots.put(slot, g.offset_of(Ppn(ppn)), flash::Lpn(lpn));
+            for (lpn, _) in held.remove(&block).into_iter().flatten() {
+                self.pool.blocks.revive(g.page(Block(block), self.split(lpn).1));
             }
+        }
+        // What is left are log blocks.
+        let begun = |block: u32| found.census.blocks[block as usize].map_or(0, |found| found.first_program);
+        let mut logs: Vec<(u32, Vec<(Lpn, Ppn)>)> = held.into_iter().collect();
+        logs.sort_by_key(|&(block, _)| begun(block));
+        let mut slots: Vec<Slot> = Vec::with_capacity(logs.len());
+        for (block, pages) in logs {
+            let slot = self.add_log_block(Block(block));
+            for (lpn, ppn) in pages {
+                self.slots.put(slot, g.offset_of(ppn), lpn);
+                self.pool.blocks.revive(ppn);
+            }
+            slots.push(slot);
         }
         self.map_log_pages();
-        let slots: Vec<Slot> = logs.iter().filter_map(|&block| self.slots.of(Block(block))).collect();
         for (younger, &slot) in slots.iter().rev().enumerate() {
             if let Some(scores) = &mut self.scores {
                 // About as many log blocks were erased since as were begun.
@@ -180,6 +159,6 @@ impl Core {
             self.close(slot);
         }
         self.score_all();
-        Ok(found.report)
+        Ok(found.report())
     }
 }

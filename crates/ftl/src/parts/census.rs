@@ -21,7 +21,7 @@ use core::ops::Range;
 use flash::{Block, Cause, Die, Flash, Geometry, Kind, Oob, Ppn};
 
 /// Where the epoch begins in a program number: below it there is room for 10^12 programs between two mounts.
-const EPOCH_SHIFT: u32 = 40;
+pub(crate) const EPOCH_SHIFT: u32 = 40;
 
 fn epoch(program: u64) -> u64 {
     program >> EPOCH_SHIFT
@@ -34,6 +34,8 @@ pub struct Found {
     pub kind: Kind,
     /// Pages up to the first blank one.
     pub programmed: u32,
+    /// Sound pages that were written as data.
+    pub data: u32,
     /// Program number of its first readable page.
     pub first_program: u64,
     /// Program number of its last readable page.
@@ -118,6 +120,7 @@ impl Census {
             let found = found.get_or_insert(Found {
                 kind: oob.kind,
                 programmed: 0,
+                data: 0,
                 first_program: oob.program,
                 last_program: oob.program,
                 whole: true,
@@ -148,7 +151,10 @@ impl Census {
         if self.spoiled.len() > spoiled_before {
             sound.retain(|(ppn, _)| !self.spoiled.contains(ppn));
         }
-        self.pages += found.map_or(0, |found| u64::from(found.programmed));
+        if let Some(found) = &mut found {
+            self.pages += u64::from(found.programmed);
+            found.data = sound.iter().filter(|(_, oob)| oob.kind == Kind::Data).count() as u32;
+        }
         self.blocks[block.index()] = found;
         Ok(())
     }

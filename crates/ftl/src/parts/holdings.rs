@@ -16,7 +16,7 @@ pub struct Holdings {
     pub census: Census,
     /// The pages: each logical one by its LPN, behind them the pages of metadata.
     pub copies: Copies,
-    logical_pages: u32,
+    pub(crate) logical_pages: u32,
 }
 
 impl Holdings {

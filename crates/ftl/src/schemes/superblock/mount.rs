@@ -80,7 +80,8 @@ impl Superblock {
                 found.copies.take_back(given_up);
             }
         }
-        self.pool.adopt(flash, &found)?;
+        self.pool.erase_unneeded(flash, &found)?;
+        self.pool.adopt(&found);
         self.version = found.census.max_version;
         found.pages().for_each(|(_, ppn)| self.pool.blocks.revive(ppn));
         let mut report = found.report();
