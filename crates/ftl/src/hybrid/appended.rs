@@ -330,10 +330,6 @@ impl Placement for Appended {
         !self.discarded.is_empty() && self.discarded.remove(&lpn.0)
     }
 
-    fn survey<F: Flash>(flash: &mut F, logical_pages: u32) -> Result<Holdings, Error<F::Fault>> {
-        Holdings::take(flash, logical_pages, 0)
-    }
-
     fn data_blocks<F: Flash>(
         core: &mut Core<Self>,
         flash: &mut F,

@@ -94,12 +94,6 @@ pub trait Placement: Sized + Clone + Debug + Send + 'static {
         false
     }
 
-    /// While mounting: what flash holds.
-    ///
-    /// # Errors
-    /// The medium's.
-    fn survey<F: Flash>(flash: &mut F, logical_pages: u32) -> Result<Holdings, Error<F::Fault>>;
-
     /// While mounting: the blocks that are data blocks, by their logical blocks.
     ///
     /// # Errors
@@ -191,10 +185,6 @@ impl Placement for InPlace {
             let (lbn, _) = core.split(lpn);
             core.change_terms(lbn, |core| core.supersede(lpn));
         }
-    }
-
-    fn survey<F: Flash>(flash: &mut F, logical_pages: u32) -> Result<Holdings, Error<F::Fault>> {
-        super::mount::survey(flash, logical_pages)
     }
 
     /// What has all its pages that count in their places in one logical block can be its data block: of several, that
