@@ -4,11 +4,15 @@
 //! into a log block that holds the rest in its own place; a *switch* copies nothing, for the log block holds all. Full
 //! and partial are the same copying with another target, and all three end in the same step: the target is the data
 //! block. Until then every source stays live, so that a program that fails, or a power cut, costs the target alone.
+//!
+//! What is copied is found before the first copy. It takes reads where the placement keeps its map on flash.
 
 use super::core::{Content, Core, DENSE};
 use super::log::{NONE, Slot};
+use super::placement::Placement;
 use crate::Error;
-use flash::{Block, Cause, Collection, FaultKind, Flash, FlashFault, Kind, Lpn};
+use alloc::vec::Vec;
+use flash::{Block, Cause, Collection, Flash, Kind, Lpn, Ppn};
 
 /// A page that the host writes while its logical block is being merged.
 #[derive(Debug)]
@@ -39,7 +43,24 @@ pub enum Merge {
     Full,
 }
 
-impl Core {
+/// What a merge brings to its target: a run of pages, or the page that the host writes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Source {
+    /// The first one's place in the logical block.
+    offset: u32,
+    /// Where it lies; [`Ppn::NONE`] for the host's.
+    from: Ppn,
+    /// How many, one behind the other in both.
+    run: u32,
+}
+
+impl Source {
+    fn offsets(self) -> core::ops::Range<u32> {
+        self.offset..self.offset + self.run
+    }
+}
+
+impl<P: Placement> Core<P> {
     /// Whether every live page of a log block is in its own place in this logical block.
     pub fn is_aligned(&self, slot: Slot, lbn: u32) -> bool {
         let block = self.slots.block(slot);
@@ -53,14 +74,47 @@ impl Core {
         true
     }
 
-    /// Whether all pages that `target` lacks of a logical block can be programmed in their places, ascending.
-    pub fn can_take_rest(&self, lbn: u32, target: Block) -> bool {
-        let missing = |lpn: Lpn| self.lookup(lpn).is_some_and(|ppn| self.g.block_of(ppn) != target);
-        self.lpns(lbn).map(Lpn).all(|lpn| !missing(lpn) || self.is_writable(target, self.split(lpn).1))
+    /// Finds what `target` lacks of a logical block, in the order of its pages; the page at `new` is the host's.
+    fn find_sources<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        lbn: u32,
+        target: Option<Block>,
+        new: Option<u32>,
+    ) -> Result<(), Error<F::Fault>> {
+        P::load(self, flash, lbn)?;
+        let mut sources = core::mem::take(&mut self.sources);
+        sources.clear();
+        let old = self.data_block(lbn);
+        let lpns = self.lpns(lbn);
+        let mut offset = 0;
+        while offset < lpns.len() as u32 {
+            let lpn = Lpn(lpns.start + offset);
+            let mut run = 1;
+            if new == Some(offset) {
+                sources.push(Source { offset, from: Ppn::NONE, run });
+            } else if let Some(from) = self.in_log(lpn) {
+                if Some(self.g.block_of(from)) != target && !self.place.is_discarded(lpn) {
+                    sources.push(Source { offset, from, run });
+                }
+            } else if let Some(old) = old {
+                // A page that lives in the data block has none in the log.
+                let live = self.pool.blocks.live_bits(old, offset / 64) >> (offset % 64);
+                if live & 1 == 1 {
+                    let (from, behind) = P::place(self, old, offset);
+                    let before_new = new.filter(|&new| new > offset).map_or(u64::BITS, |new| new - offset);
+                    run = live.trailing_ones().min(behind).min(before_new);
+                    sources.push(Source { offset, from, run });
+                }
+            }
+            offset += run;
+        }
+        self.sources = sources;
+        Ok(())
     }
 
-    /// Copies the newest pages that `target` lacks of a logical block to their places, ascending; `new` is written
-    /// instead of being copied. They are noted in `moved`; nothing dies yet. False if a program failed.
+    /// Copies what was found to `target`, and writes `new`; nothing dies yet. False if a program failed: the target is
+    /// doomed.
     fn fill<F: Flash>(
         &mut self,
         flash: &mut F,
@@ -69,101 +123,78 @@ impl Core {
         cause: Cause,
         new: Option<NewPage<'_, F::User>>,
     ) -> Result<bool, Error<F::Fault>> {
-        self.moved.clear();
-        let old = self.data_block(lbn);
-        let lpns = self.lpns(lbn);
-        let count = lpns.len() as u32;
-        let mut offset = 0;
-        while offset < count {
-            if let Some(new) = new.filter(|new| new.offset == offset) {
-                if !self.pad(flash, target, offset, cause)? {
-                    return Ok(false);
-                }
-                let page = (Kind::Data, Lpn(lpns.start + offset), new.version);
-                if !self.program(flash, self.g.page(target, offset), page, new.content)? {
-                    return Ok(false);
-                }
-                self.moved.push(offset);
-                offset += 1;
-                continue;
-            }
-            let logged = self.in_log(Lpn(lpns.start + offset));
-            let live = old.map_or(0, |old| self.pool.blocks.live_bits(old, offset / 64) >> (offset % 64));
-            let (from, run) = match (logged, old) {
-                (Some(ppn), _) => (ppn, 1),
-                (None, Some(old)) if live & 1 == 1 => {
-                    // A page that lives in the data block has none in the log, and a hole may be among them.
-                    let holes = self.is_mapped(Lpn(lpns.start + offset)).is_none();
-                    let before_new = new.filter(|new| new.offset > offset).map_or(64, |new| new.offset - offset);
-                    let run = if holes { 1 } else { live.trailing_ones().min(before_new) };
-                    (self.g.page(old, offset), run)
-                }
-                _ => {
-                    offset += 1;
-                    continue;
-                }
-            };
-            if self.g.block_of(from) == target {
-                offset += 1;
-                continue;
-            }
-            if !self.pad(flash, target, offset, cause)? {
+        let first = self.lpns(lbn).start;
+        for i in 0..self.sources.len() {
+            let Source { offset, from, run } = self.sources[i];
+            let page = P::next(self, target, offset).expect("a merge has room for all that it found");
+            let padding = if P::APPENDS { Cause::Metadata } else { cause };
+            if !self.pad(flash, target, page, padding)? {
                 return Ok(false);
             }
-            let to = self.g.page(target, offset);
-            let program = self.pool.number();
-            let (copied, result) = if run == 1 {
-                let edit = |oob: &mut flash::Oob, _: &mut [u32]| {
-                    oob.program = program;
-                    if oob.kind == Kind::Log {
-                        oob.kind = Kind::Data;
-                    }
-                };
-                let result = flash.copy(from, to, cause, edit);
-                (u32::from(result.is_ok()), result.map(|_| ()))
-            } else {
-                let bits = if run == 64 { u64::MAX } else { (1 << run) - 1 };
-                let ended = flash.copy_run(from, bits, to, program, cause, |_, _| {});
-                (1..run).for_each(|_| _ = self.pool.number());
-                ended
+            let (to, lpn) = (self.g.page(target, page), Lpn(first + offset));
+            let done = match new {
+                Some(new) if from == Ppn::NONE => {
+                    self.program(flash, to, (Kind::Data, lpn, new.version), new.content)?
+                }
+                _ if run == 1 => {
+                    P::stage(self, flash, lpn, to)?;
+                    let done = self.copy(flash, (from, to), Some(Kind::Data), cause)?;
+                    P::programmed(self, lpn, to, done);
+                    self.merges.copies += u64::from(done && cause != Cause::WearLevelling);
+                    done
+                }
+                _ => self.copy_run(flash, (from, run), to, cause)?,
             };
-            for done in 0..copied {
-                self.written.set(flash::Ppn(to.0 + done));
-                self.moved.push(offset + done);
+            if !done {
+                return Ok(false);
             }
-            match result {
-                Ok(()) => {}
-                Err(fault) if fault.kind() == FaultKind::ProgramFailed => return Ok(false),
-                Err(fault) => return Err(fault.into()),
-            }
-            offset += run;
         }
         Ok(true)
     }
 
-    /// `target`, into which the pages in `moved` were copied, is the data block now. The one before, if it was another.
-    fn install(&mut self, lbn: u32, target: Block) -> Option<Block> {
+    /// Copies pages that are in their places to the same places of another block. False if a program failed: the block
+    /// is doomed.
+    fn copy_run<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        (from, run): (Ppn, u32),
+        to: Ppn,
+        cause: Cause,
+    ) -> Result<bool, Error<F::Fault>> {
+        let bits = if run == u64::BITS { u64::MAX } else { (1 << run) - 1 };
+        let program = self.pool.number();
+        (1..run).for_each(|_| _ = self.pool.number());
+        let (copied, result) = flash.copy_run(from, bits, to, program, cause, |_, _| {});
+        (0..copied).for_each(|page| self.written.set(Ppn(to.0 + page)));
+        self.programmed::<F>(to, result)
+    }
+
+    /// `target`, to which the sources were brought, is the data block now, or none is if there were none. The one
+    /// before, if it was another.
+    fn install(&mut self, lbn: u32, target: Option<Block>) -> Option<Block> {
         let old = self.data_block(lbn);
-        let moved = core::mem::take(&mut self.moved);
+        let sources = core::mem::take(&mut self.sources);
         self.change_terms(lbn, |core| {
-            let first = core.lpns(lbn).start;
-            for &offset in &moved {
-                core.supersede(Lpn(first + offset));
-                core.pool.blocks.revive(core.g.page(target, offset));
+            let lpns = core.lpns(lbn);
+            for offset in sources.iter().flat_map(|source| source.offsets()) {
+                core.supersede(Lpn(lpns.start + offset));
+                target.iter().for_each(|&target| core.pool.blocks.revive(core.g.page(target, offset)));
             }
-            for lpn in core.lpns(lbn) {
-                let ppn = core.log_map[lpn as usize];
-                if ppn != NONE && core.g.block_of(flash::Ppn(ppn)) == target {
-                    core.log_map[lpn as usize] = NONE;
+            for lpn in lpns.map(Lpn) {
+                if core.place.recall(lpn) {
+                    core.supersede(lpn);
+                } else if core.in_log(lpn).is_some_and(|ppn| Some(core.g.block_of(ppn)) == target) {
+                    core.log_map[lpn.index()] = NONE;
                     core.logged[lbn as usize] -= 1;
                 }
             }
-            core.data[lbn as usize] = target.0;
+            core.data[lbn as usize] = target.map_or(NONE, |target| target.0);
         });
-        self.moved = moved;
-        if let Some(slot) = self.slots.of(target) {
+        self.sources = sources;
+        if let Some(slot) = target.and_then(|target| self.slots.of(target)) {
             self.remove_log_block(slot);
         }
+        P::installed(self, lbn);
         old
     }
 
@@ -179,23 +210,16 @@ impl Core {
         cause: Cause,
         new: Option<NewPage<'_, F::User>>,
     ) -> Result<Option<Block>, Error<F::Fault>> {
-        self.merges.fulls += 1;
-        if new.is_none()
-            && self.logged[lbn as usize] == 0
-            && self.data_block(lbn).is_none_or(|old| self.pool.blocks.live_of(old) == 0)
-        {
-            let old = self.data_block(lbn);
-            self.data[lbn as usize] = NONE;
-            return Ok(old);
+        self.merges.fulls += u64::from(cause != Cause::WearLevelling);
+        self.find_sources(flash, lbn, None, new.map(|new| new.offset))?;
+        if self.sources.is_empty() {
+            return Ok(self.install(lbn, None));
         }
         loop {
             let target = self.take_block(flash)?;
             match self.fill(flash, lbn, target, cause, new) {
-                Ok(true) => return Ok(self.install(lbn, target)),
-                Ok(false) => {
-                    self.doom(target);
-                    self.dispose(flash, target, cause)?;
-                }
+                Ok(true) => return Ok(self.install(lbn, Some(target))),
+                Ok(false) => self.dispose(flash, target, cause)?,
                 Err(error) => {
                     // What it holds are copies: it is erased before its next use.
                     self.pool.blocks.give_back(target);
@@ -216,28 +240,30 @@ impl Core {
         slot: Slot,
         lbn: u32,
         new: Option<NewPage<'_, F::User>>,
-        obsolete: &mut impl FnMut(&mut Core, &mut F, Block, Cause) -> Result<(), Error<F::Fault>>,
+        obsolete: &mut impl FnMut(&mut Core<P>, &mut F, Block, Cause) -> Result<(), Error<F::Fault>>,
     ) -> Result<Merge, Error<F::Fault>> {
         let target = self.slots.block(slot);
         let sound = !self.pool.failed.contains(&target);
         let mut gc = Collection::on(flash);
         if sound && self.is_aligned(slot, lbn) {
-            let new_fits = new.is_none_or(|new| self.is_writable(target, new.offset));
-            let done = if new.is_none() && self.pool.blocks.live_of(target) == self.lpns(lbn).len() as u32 {
-                self.moved.clear();
-                self.merges.switches += 1;
-                Some((Merge::Switch, Cause::MergeSwitch))
-            } else if !new_fits || !self.can_take_rest(lbn, target) {
-                None
-            } else if self.fill(&mut *gc, lbn, target, Cause::MergePartial, new)? {
-                self.merges.partials += 1;
-                Some((Merge::Partial, Cause::MergePartial))
+            let has_all = new.is_none() && self.pool.blocks.live_of(target) == self.lpns(lbn).len() as u32;
+            if has_all {
+                self.sources.clear();
             } else {
-                self.doom(target);
-                None
-            };
-            if let Some((merge, cause)) = done {
-                if let Some(old) = self.install(lbn, target) {
+                self.find_sources(&mut *gc, lbn, Some(target), new.map(|new| new.offset))?;
+            }
+            let fits = |offset: u32| self.is_writable(target, offset);
+            let switches = has_all || P::APPENDS && self.sources.is_empty();
+            if self.sources.iter().all(|source| source.offsets().all(fits))
+                && self.fill(&mut *gc, lbn, target, Cause::MergePartial, new)?
+            {
+                let (merge, cause) = match switches {
+                    true => (Merge::Switch, Cause::MergeSwitch),
+                    false => (Merge::Partial, Cause::MergePartial),
+                };
+                self.merges.switches += u64::from(switches);
+                self.merges.partials += u64::from(!switches);
+                if let Some(old) = self.install(lbn, Some(target)) {
                     gc.then();
                     obsolete(self, &mut *gc, old, cause)?;
                 }
@@ -261,7 +287,7 @@ impl Core {
         &mut self,
         flash: &mut F,
         victim: Slot,
-        obsolete: &mut impl FnMut(&mut Core, &mut F, Block, Cause) -> Result<(), Error<F::Fault>>,
+        obsolete: &mut impl FnMut(&mut Core<P>, &mut F, Block, Cause) -> Result<(), Error<F::Fault>>,
     ) -> Result<(), Error<F::Fault>> {
         let lbns = self.logical_blocks_in(victim);
         self.merges.cleaned += 1;
@@ -316,33 +342,22 @@ impl Core {
             return Ok(None);
         }
         let block = self.slots.block(source);
-        let mut moves: alloc::vec::Vec<(u32, u32)> = alloc::vec::Vec::with_capacity(live as usize);
+        let mut moves: Vec<(Lpn, u32)> = Vec::with_capacity(live as usize);
         let (mut at, mut to) = (self.pool.blocks.next_live(block, 0), first);
         while let Some(offset) = at {
             to = self.next_writable(obsolete, to).expect("there are more blank pages than live ones");
-            let (target, program) = (self.g.page(obsolete, to), self.pool.number());
-            self.written.set(target);
-            let edit = |oob: &mut flash::Oob, _: &mut [u32]| {
-                oob.program = program;
-                if oob.kind == Kind::Data {
-                    oob.kind = Kind::Log;
-                }
-            };
-            match flash.copy(self.g.page(block, offset), target, Cause::Swap, edit) {
-                Ok(_) => moves.push((offset, to)),
-                Err(fault) if fault.kind() == FaultKind::ProgramFailed => {
-                    self.doom(obsolete);
-                    return Ok(None);
-                }
-                Err(fault) => return Err(fault.into()),
+            let (from, target) = (self.g.page(block, offset), self.g.page(obsolete, to));
+            if !self.copy(flash, (from, target), Some(Kind::Log), Cause::Swap)? {
+                return Ok(None);
             }
+            moves.push((self.slots.lpn_at(source, offset), to));
             at = self.pool.blocks.next_live(block, offset + 1);
         }
         let slot = self.add_log_block(obsolete);
-        for (offset, to) in moves {
-            let lpn = self.slots.lpn_at(source, offset);
-            let (lbn, _) = self.split(lpn);
-            self.change_terms(lbn, |core| core.enter_log(lpn, slot, to));
+        self.slots.advance(slot, first);
+        for (lpn, to) in moves {
+            self.change_terms(self.split(lpn).0, |core| core.enter_log(lpn, slot, to));
+            self.slots.advance(slot, to + 1);
         }
         self.erase_log_block(flash, source, Cause::Swap)?;
         Ok(Some((slot, live)))
@@ -366,7 +381,7 @@ impl Core {
     /// # Errors
     /// Full, or the medium's.
     pub fn tidy<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
-        let mut erase = |core: &mut Core, flash: &mut F, block: Block, cause: Cause| core.dispose(flash, block, cause);
+        let mut erase = |core: &mut Self, flash: &mut F, block: Block, cause: Cause| core.dispose(flash, block, cause);
         while let Some(&block) = self.pool.failed.last() {
             if let Some(slot) = self.slots.of(block) {
                 self.clean(flash, slot, &mut erase)?;

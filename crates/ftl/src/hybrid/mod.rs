@@ -18,6 +18,14 @@
 //! decides. [`Hybrid`] makes a scheme of the two. Mounting needs no strategy (mount.rs), and what keeps the scores of
 //! merge-aware policies is in score.rs. Log blocks that belong to one logical block each are rows of a table (rows.rs).
 //!
+//! # Placements
+//!
+//! How pages lie in a data block is a [`Placement`] (placement.rs). In the drawing each has its own place. The other
+//! placement (appended.rs) writes them one behind the other until the data block is full, and keeps their map in spare
+//! areas. The core asks a placement where a page lies, which page takes the next one, what its spare area holds, and at
+//! a mount which blocks are data blocks. All else is the same: the live bits of a data block go by the offset in the
+//! logical block under both, so merges, scores, levelling and audits count with them and do not ask.
+//!
 //! # Space
 //!
 //! A device has a block for each logical block, the log area, and two blocks that are kept free: a merge copies into
@@ -31,12 +39,14 @@
 //! in the log or in the data block, and is merged like any other. It costs what a write costs, and no map of discards
 //! is needed. Otherwise a discard is noted in RAM alone.
 
+pub mod appended;
 pub mod core;
 pub mod log;
 mod merge;
 mod mount;
 pub mod pages;
 pub mod parameters;
+pub mod placement;
 pub mod rows;
 pub mod score;
 #[cfg(test)]
@@ -46,18 +56,17 @@ mod wear;
 pub use self::core::{Area, Content, Core, MERGE_COUNTERS, Merges};
 pub use merge::{Merge, NewPage};
 
-use crate::parts::blocks::Blocks;
 use crate::{ConfigError, Error, Ftl, Loader, MountReport, Saver, Settings};
 use ::core::fmt::Debug;
 use ::core::ops::Range;
 use alloc::string::String;
 use alloc::vec::Vec;
 use flash::{Block, Cause, Flash, Geometry, Kind, Lpn, prefetch};
-use log::{Slot, Slots};
-use score::Scores;
+use log::Slot;
+use placement::{InPlace, Placement};
 
 /// What a scheme of the family decides.
-pub trait Strategy: Sized + Clone + Debug + Send + 'static {
+pub trait Strategy<P: Placement = InPlace>: Sized + Clone + Debug + Send + 'static {
     /// The fewest log blocks that it can work with.
     fn least_log_blocks(settings: &Settings) -> u32;
 
@@ -77,10 +86,10 @@ pub trait Strategy: Sized + Clone + Debug + Send + 'static {
     ///
     /// # Errors
     /// Settings that do not fit.
-    fn new(core: &Core, settings: &Settings) -> Result<Self, ConfigError>;
+    fn new(core: &Core<P>, settings: &Settings) -> Result<Self, ConfigError>;
 
     /// The host announces a request.
-    fn request(&mut self, core: &Core, first: Lpn, pages: u32) {
+    fn request(&mut self, core: &Core<P>, first: Lpn, pages: u32) {
         let _ = (core, first, pages);
     }
 
@@ -90,7 +99,7 @@ pub trait Strategy: Sized + Clone + Debug + Send + 'static {
     /// As [`Ftl::write`].
     fn write<F: Flash>(
         &mut self,
-        core: &mut Core,
+        core: &mut Core<P>,
         flash: &mut F,
         lpn: Lpn,
         version: u64,
@@ -99,7 +108,7 @@ pub trait Strategy: Sized + Clone + Debug + Send + 'static {
 
     /// The host reads a page.
     #[inline(always)]
-    fn read(&mut self, core: &Core, lpn: Lpn) {
+    fn read(&mut self, core: &Core<P>, lpn: Lpn) {
         let _ = (core, lpn);
     }
 
@@ -107,20 +116,27 @@ pub trait Strategy: Sized + Clone + Debug + Send + 'static {
     ///
     /// # Errors
     /// As [`Ftl::write`].
-    fn interrupt<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<(), Error<F::Fault>> {
+    fn interrupt<F: Flash>(&mut self, core: &mut Core<P>, flash: &mut F) -> Result<(), Error<F::Fault>> {
         let _ = (core, flash);
         Ok(())
     }
 
+    /// Whether data lie in more places than the core knows of, so that wear levelling is to wait.
+    fn is_midway(&self) -> bool {
+        false
+    }
+
     /// After a mount, when all log blocks are closed.
-    fn adopt(&mut self, core: &mut Core);
+    fn adopt(&mut self, core: &mut Core<P>) {
+        let _ = core;
+    }
 
     /// Pages may have died or moved that the strategy was not asked about: after a mount and [`Strategy::adopt`], after
     /// discards, and after blocks that failed a program were cleaned.
     ///
     /// # Errors
     /// As [`Ftl::write`].
-    fn settle<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<(), Error<F::Fault>> {
+    fn settle<F: Flash>(&mut self, core: &mut Core<P>, flash: &mut F) -> Result<(), Error<F::Fault>> {
         let _ = (core, flash);
         Ok(())
     }
@@ -129,22 +145,22 @@ pub trait Strategy: Sized + Clone + Debug + Send + 'static {
     ///
     /// # Errors
     /// As [`Ftl::write`].
-    fn clean<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<bool, Error<F::Fault>>;
+    fn clean<F: Flash>(&mut self, core: &mut Core<P>, flash: &mut F) -> Result<bool, Error<F::Fault>>;
 
     /// Log blocks that the strategy fills.
     fn held(&self) -> Vec<Slot>;
 
     /// Bytes of RAM beside the core's.
-    fn memory(&self, core: &Core) -> Vec<(&'static str, u64)>;
+    fn memory(&self, core: &Core<P>) -> Vec<(&'static str, u64)>;
 
     /// Saves the strategy's state.
-    fn save(&self, core: &Core, out: &mut Saver);
+    fn save(&self, core: &Core<P>, out: &mut Saver);
 
     /// Loads what [`Strategy::save`] saved.
-    fn load(&mut self, core: &Core, from: &mut Loader<'_>);
+    fn load(&mut self, core: &Core<P>, from: &mut Loader<'_>);
 
-    /// Its own counters, behind those of the merges.
-    fn counters(&self, core: &Core) -> Vec<(&'static str, u64)> {
+    /// Its own counters, behind those of the core.
+    fn counters(&self, core: &Core<P>) -> Vec<(&'static str, u64)> {
         let _ = core;
         Vec::new()
     }
@@ -155,42 +171,28 @@ pub trait Strategy: Sized + Clone + Debug + Send + 'static {
 
 /// A scheme: the core and a strategy.
 #[derive(Clone, Debug)]
-pub struct Hybrid<S> {
-    pub(crate) core: Core,
+pub struct Hybrid<S, P = InPlace> {
+    pub(crate) core: Core<P>,
     pub(crate) strategy: S,
 }
 
 /// The next victim by the policy of this name, among the closed log blocks.
-pub fn pick(core: &mut Core, policy: &str) -> Option<Slot> {
-    pick_from(&core.slots, &core.pool.blocks, core.scores.as_mut(), policy)
-}
-
-/// The same, for a log area without a [`Core`].
-pub fn pick_from(slots: &Slots, blocks: &Blocks, scores: Option<&mut Scores>, policy: &str) -> Option<Slot> {
-    match slots.dead() {
+pub fn pick<P: Placement>(core: &mut Core<P>, policy: &str) -> Option<Slot> {
+    match core.slots.dead() {
         Some(slot) if policy != "round-robin" => Some(slot),
-        _ => match scores {
+        _ => match &mut core.scores {
             Some(scores) => scores.best(),
-            None => best_of(slots, blocks, None, policy, |_| true),
+            None => pick_among(core, policy, |_| true),
         },
     }
 }
 
 /// The next victim by the policy of this name, among the closed log blocks of a kind.
-pub fn pick_among(core: &Core, policy: &str, of_kind: impl Fn(Slot) -> bool) -> Option<Slot> {
-    best_of(&core.slots, &core.pool.blocks, core.scores.as_ref(), policy, of_kind)
-}
-
-fn best_of(
-    slots: &Slots,
-    blocks: &Blocks,
-    scores: Option<&Scores>,
-    policy: &str,
-    of_kind: impl Fn(Slot) -> bool,
-) -> Option<Slot> {
+pub fn pick_among<P: Placement>(core: &Core<P>, policy: &str, of_kind: impl Fn(Slot) -> bool) -> Option<Slot> {
+    let (slots, blocks) = (&core.slots, &core.pool.blocks);
     let closed = slots.closed().filter(|&slot| of_kind(slot));
     let block = |slot: Slot| slots.block(slot);
-    match (policy, scores) {
+    match (policy, &core.scores) {
         ("cat", _) => {
             let score = |slot: Slot| {
                 let u = f64::from(blocks.live_of(block(slot))) / f64::from(blocks.geometry().pages_per_block);
@@ -214,9 +216,9 @@ impl Filling {
     ///
     /// # Errors
     /// The medium's.
-    pub fn append<F: Flash>(
+    pub fn append<F: Flash, P: Placement>(
         &mut self,
-        core: &mut Core,
+        core: &mut Core<P>,
         flash: &mut F,
         page: (Kind, Lpn, u64),
         content: Content<'_, F::User>,
@@ -295,8 +297,8 @@ impl Announced {
 ///
 /// # Errors
 /// The medium's.
-pub fn erase_obsolete<F: Flash>(
-    core: &mut Core,
+pub fn erase_obsolete<F: Flash, P: Placement>(
+    core: &mut Core<P>,
     flash: &mut F,
     block: Block,
     cause: Cause,
@@ -304,7 +306,7 @@ pub fn erase_obsolete<F: Flash>(
     core.dispose(flash, block, cause)
 }
 
-impl<S: Strategy> Hybrid<S> {
+impl<P: Placement, S: Strategy<P>> Hybrid<S, P> {
     fn blank(g: Geometry, logical_pages: u32, settings: &Settings) -> Result<Self, ConfigError> {
         let area = Area {
             least: S::least_log_blocks(settings),
@@ -314,6 +316,15 @@ impl<S: Strategy> Hybrid<S> {
         let core = Core::new(g, logical_pages, settings, area)?;
         let strategy = S::new(&core, settings)?;
         Ok(Hybrid { core, strategy })
+    }
+
+    fn on<F: Flash>(flash: &mut F, logical_pages: u32, settings: &Settings) -> Result<Self, ConfigError> {
+        let hybrid = Self::blank(*flash.geometry(), logical_pages, settings)?;
+        let bytes = hybrid.core.place.spare_bytes();
+        if bytes > 0 {
+            flash.reserve_spare(bytes);
+        }
+        Ok(hybrid)
     }
 
     fn mount_on<F: Flash>(mut self, flash: &mut F) -> Result<(Self, MountReport), Error<F::Fault>> {
@@ -343,11 +354,11 @@ impl<S: Strategy> Hybrid<S> {
     }
 
     fn discard<F: Flash>(&mut self, flash: &mut F, lpn: Lpn) -> Result<(), Error<F::Fault>> {
-        let Some(at) = self.core.lookup(lpn) else { return Ok(()) };
-        if self.core.is_mapped(lpn).is_some() {
-            self.core.forget(lpn);
+        if !self.core.durable_trim {
+            P::forget(&mut self.core, lpn);
             return Ok(());
         }
+        let Some(at) = self.core.find(flash, lpn)? else { return Ok(()) };
         if flash.read_oob(at, Cause::Metadata)?.is_some_and(|oob| oob.kind == Kind::Trim) {
             return Ok(());
         }
@@ -356,13 +367,13 @@ impl<S: Strategy> Hybrid<S> {
     }
 }
 
-impl<F: Flash, S: Strategy> Ftl<F> for Hybrid<S> {
+impl<F: Flash, P: Placement, S: Strategy<P>> Ftl<F> for Hybrid<S, P> {
     fn format(
         flash: &mut F,
         logical_pages: u32,
         settings: &Settings,
     ) -> Result<Result<Self, Error<F::Fault>>, ConfigError> {
-        let mut hybrid = Self::blank(*flash.geometry(), logical_pages, settings)?;
+        let mut hybrid = Self::on(flash, logical_pages, settings)?;
         Ok(hybrid.core.pool.exclude_bad(flash).map(|()| hybrid))
     }
 
@@ -371,7 +382,7 @@ impl<F: Flash, S: Strategy> Ftl<F> for Hybrid<S> {
         logical_pages: u32,
         settings: &Settings,
     ) -> Result<Result<(Self, MountReport), Error<F::Fault>>, ConfigError> {
-        Ok(Self::blank(*flash.geometry(), logical_pages, settings)?.mount_on(flash))
+        Ok(Self::on(flash, logical_pages, settings)?.mount_on(flash))
     }
 
     #[inline]
@@ -382,13 +393,13 @@ impl<F: Flash, S: Strategy> Ftl<F> for Hybrid<S> {
     #[inline]
     fn read<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
         self.strategy.read(&self.core, lpn);
-        let Some(ppn) = self.core.lookup(lpn) else { return Ok(None) };
+        let Some(ppn) = self.core.find(flash, lpn)? else { return Ok(None) };
         let (oob, data) = flash.read(ppn, Cause::Host)?;
         Ok(if oob.kind == Kind::Trim { None } else { Some(data.user()) })
     }
 
     fn is_mapped(&self, lpn: Lpn) -> Option<bool> {
-        self.core.is_mapped(lpn)
+        P::is_mapped(&self.core, lpn)
     }
 
     #[inline]
@@ -399,17 +410,20 @@ impl<F: Flash, S: Strategy> Ftl<F> for Hybrid<S> {
         }
         let version = self.core.next_version();
         self.strategy.write(&mut self.core, flash, lpn, version, Content::Data(data))?;
-        self.core.level(flash)
+        if self.strategy.is_midway() { Ok(()) } else { self.core.level(flash) }
     }
 
     fn trim(&mut self, flash: &mut F, first: Lpn, count: u32) -> Result<(), Error<F::Fault>> {
         self.strategy.interrupt(&mut self.core, flash)?;
-        self.strategy.request(&self.core, first, count);
+        // Where blocks are appended to, the holes of a discard are pages like any other.
+        self.strategy.request(&self.core, first, if P::APPENDS { 0 } else { count });
         for lpn in (first.0..first.0 + count).map(Lpn) {
             self.discard(flash, lpn)?;
         }
-        let (from, to) = (self.core.split(first).0, self.core.split(Lpn(first.0 + count.max(1) - 1)).0);
-        (from..=to).try_for_each(|lbn| self.core.release_if_dead(flash, lbn))?;
+        if !P::APPENDS {
+            let (from, to) = (self.core.split(first).0, self.core.split(Lpn(first.0 + count.max(1) - 1)).0);
+            (from..=to).try_for_each(|lbn| self.core.release_if_dead(flash, lbn))?;
+        }
         self.strategy.settle(&mut self.core, flash)
     }
 
@@ -449,14 +463,14 @@ impl<F: Flash, S: Strategy> Ftl<F> for Hybrid<S> {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        let names = MERGE_COUNTERS.iter().map(|&(name, _)| name);
-        let mut out: Vec<(&'static str, u64)> = names.zip(self.core.merges.values()).collect();
+        let mut out = P::counters(&self.core);
         out.extend(self.strategy.counters(&self.core));
         out
     }
 
     fn reset_counters(&mut self) {
         self.core.merges = Merges::default();
+        self.core.place.reset_counters();
         if let Some(scores) = &mut self.core.scores {
             scores.effort = score::Effort::default();
         }

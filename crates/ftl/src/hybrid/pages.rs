@@ -55,6 +55,11 @@ impl PageBits {
         }
     }
 
+    /// Sets the bits of a block's pages below `end`.
+    pub fn fill_below(&mut self, block: Block, end: u32) {
+        (0..end).for_each(|offset| self.set(Ppn(block.0 * self.pages_per_block + offset)));
+    }
+
     /// The first page of a block at or after `offset` whose bit is zero.
     pub fn next_zero(&self, block: Block, offset: u32) -> Option<u32> {
         let p = self.pages_per_block;

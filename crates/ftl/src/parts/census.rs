@@ -1,17 +1,21 @@
 //! What a mount finds on flash.
 //!
-//! A census reads the spare area of every programmed page, up to the first blank one of each block, and settles three
-//! questions that are the same for every page-mapped scheme (docs/recovery.md):
+//! A census reads the spare area of every programmed page and settles three questions that are the same for every
+//! scheme (docs/recovery.md):
 //!
 //! 1. *Which pages are torn?* A page whose spare area is garbage says so. One with a sound spare area and bad data does
-//!    not. Such a page was the last one of its block when power was cut, and stays what it was when the block is filled
-//!    further. Every mount begins a new *epoch*, the upper bits of the program number, so that the candidates can be
-//!    told for ever: the last page of each block, and each page that is followed by a torn one or by one of another
-//!    epoch. They are read whole, about one page in each block.
+//!    not. Such a page was the last one programmed in its block when power was cut, and stays what it was when the
+//!    block is filled further. Every mount begins a new *epoch*, the upper bits of the program number, so that the
+//!    candidates can be told for ever: in each block the page programmed last in each epoch. They are read whole, about
+//!    one page in each block.
 //! 2. *Which block does a lane go on with?* The newest of its die and class: a block whose erase was cut short never
 //!    is, because schemes keep the newest block out of collection, also when it is full.
 //! 3. *Which block is empty?* One whose first page is blank or garbage: the first page is torn only in a block that was
 //!    just opened, or by an erase, after which nothing in the block is needed. Empty blocks are erased before use.
+//!
+//! Blocks are filled from their first page on, and read up to the first blank one. Where pages have places, and the
+//! chip takes them in any order, blank pages lie between others: such blocks are read whole, and one that has no
+//! readable page is empty.
 
 use crate::Error;
 use alloc::collections::BTreeSet;
@@ -32,13 +36,15 @@ fn epoch(program: u64) -> u64 {
 pub struct Found {
     /// Kind of its first page that reads.
     pub kind: Kind,
-    /// Pages up to the first blank one.
+    /// Pages up to the last programmed one.
     pub programmed: u32,
-    /// Program number of its first readable page.
+    /// Sound pages that were written as data.
+    pub data: u32,
+    /// The smallest program number of its readable pages.
     pub first_program: u64,
-    /// Program number of its last readable page.
+    /// The largest.
     pub last_program: u64,
-    /// Whether every page up to the first blank one has a sound spare area: then all of them are of one life of the
+    /// Whether every programmed page has a sound spare area: then all of them are of one life of the
     /// block, which began with [`Found::first_program`].
     pub whole: bool,
     /// Whether it is the newest of its die and class: its lane goes on with it.
@@ -70,25 +76,37 @@ impl Census {
     ///
     /// # Errors
     /// The medium's.
-    pub fn take<F: Flash>(flash: &mut F, mut each: impl FnMut(&[(Ppn, Oob)])) -> Result<Census, Error<F::Fault>> {
+    pub fn take<F: Flash>(flash: &mut F, each: impl FnMut(&[(Ppn, Oob)])) -> Result<Census, Error<F::Fault>> {
+        Census::scan(flash, true, each)
+    }
+
+    /// As [`Census::take`]; blocks are filled from their first page on if they are `in_order`.
+    ///
+    /// # Errors
+    /// The medium's.
+    pub fn scan<F: Flash>(
+        flash: &mut F,
+        in_order: bool,
+        mut each: impl FnMut(&[(Ppn, Oob)]),
+    ) -> Result<Census, Error<F::Fault>> {
         let g = *flash.geometry();
         let mut census = Census { blocks: vec![None; g.block_count() as usize], ..Census::default() };
         let mut sound: Vec<(Ppn, Oob)> = Vec::with_capacity(g.pages_per_block as usize);
         let mut others: Vec<Block> = Vec::new();
         for block in (0..g.block_count()).map(Block) {
             match flash.read_oob(g.page(block, 0), Cause::Recovery)?.map(|oob| oob.kind) {
-                None => {}
                 Some(Kind::Bad) => census.bad.push(block),
-                Some(Kind::Torn) => census.torn += 1,
+                None if in_order => {}
+                Some(Kind::Torn) if in_order => census.torn += 1,
                 Some(Kind::Translation) => {
-                    census.examine(flash, block, &mut sound)?;
+                    census.examine(flash, block, in_order, &mut sound)?;
                     each(&sound);
                 }
-                Some(_) => others.push(block),
+                _ => others.push(block),
             }
         }
         for block in others {
-            census.examine(flash, block, &mut sound)?;
+            census.examine(flash, block, in_order, &mut sound)?;
             each(&sound);
         }
         for die in (0..g.die_count()).map(Die) {
@@ -99,47 +117,50 @@ impl Census {
         Ok(census)
     }
 
-    /// Reads the spare areas of a block whose first page can be read, and the suspects whole; `sound` is what is left.
+    /// Reads the spare areas of a block, and the suspects whole; `sound` is what is left.
     fn examine<F: Flash>(
         &mut self,
         flash: &mut F,
         block: Block,
+        in_order: bool,
         sound: &mut Vec<(Ppn, Oob)>,
     ) -> Result<(), Error<F::Fault>> {
         let g = *flash.geometry();
         let mut found: Option<Found> = None;
-        // The last readable page, and those that may have been in flight when power was cut.
-        let mut last: Option<(Ppn, u64)> = None;
-        let mut suspects: Vec<Ppn> = Vec::new();
+        // In each epoch the page programmed last: it may have been in flight when power was cut.
+        let mut suspects: Vec<(u64, Ppn)> = Vec::new();
         sound.clear();
         for offset in 0..g.pages_per_block {
             let ppn = g.page(block, offset);
-            let Some(oob) = flash.read_oob(ppn, Cause::Recovery)? else { break };
+            let Some(oob) = flash.read_oob(ppn, Cause::Recovery)? else { if in_order { break } else { continue } };
             let found = found.get_or_insert(Found {
                 kind: oob.kind,
                 programmed: 0,
-                first_program: oob.program,
-                last_program: oob.program,
+                data: 0,
+                first_program: u64::MAX,
+                last_program: 0,
                 whole: true,
                 newest: false,
             });
             found.programmed = offset + 1;
+            self.pages += 1;
             if oob.kind == Kind::Torn {
                 self.torn += 1;
                 found.whole = false;
-                suspects.extend(last.take().map(|(page, _)| page));
                 continue;
             }
-            found.last_program = oob.program;
-            let before = last.replace((ppn, epoch(oob.program)));
-            suspects.extend(before.filter(|&(_, before)| before != epoch(oob.program)).map(|(page, _)| page));
+            found.first_program = found.first_program.min(oob.program);
+            found.last_program = found.last_program.max(oob.program);
+            match suspects.iter_mut().rev().find(|(program, _)| epoch(*program) == epoch(oob.program)) {
+                Some(last) => *last = (*last).max((oob.program, ppn)),
+                None => suspects.push((oob.program, ppn)),
+            }
             self.max_version = self.max_version.max(oob.version);
             self.max_program = self.max_program.max(oob.program);
             sound.push((ppn, oob));
         }
-        suspects.extend(last.map(|(page, _)| page));
         let spoiled_before = self.spoiled.len();
-        for ppn in suspects {
+        for (_, ppn) in suspects {
             if flash.read(ppn, Cause::Recovery)?.0.kind == Kind::Torn {
                 self.torn += 1;
                 self.spoiled.insert(ppn);
@@ -148,7 +169,9 @@ impl Census {
         if self.spoiled.len() > spoiled_before {
             sound.retain(|(ppn, _)| !self.spoiled.contains(ppn));
         }
-        self.pages += found.map_or(0, |found| u64::from(found.programmed));
+        if let Some(found) = &mut found {
+            found.data = sound.iter().filter(|(_, oob)| oob.kind == Kind::Data).count() as u32;
+        }
         self.blocks[block.index()] = found;
         Ok(())
     }

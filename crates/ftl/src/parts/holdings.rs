@@ -20,13 +20,19 @@ pub struct Holdings {
 }
 
 impl Holdings {
-    /// Reads the device. Of a page of metadata with `address` the newest watermark counts.
+    /// Reads the device; blocks are filled from their first page on if they are `in_order`. Of a page of metadata with
+    /// `address` the newest watermark counts.
     ///
     /// # Errors
     /// The medium's.
-    pub fn take<F: Flash>(flash: &mut F, logical_pages: u32, metadata: u32) -> Result<Holdings, Error<F::Fault>> {
+    pub fn take<F: Flash>(
+        flash: &mut F,
+        logical_pages: u32,
+        metadata: u32,
+        in_order: bool,
+    ) -> Result<Holdings, Error<F::Fault>> {
         let mut copies = Copies::new(*flash.geometry(), (logical_pages + metadata) as usize);
-        let census = Census::take(flash, |pages| {
+        let census = Census::scan(flash, in_order, |pages| {
             for (ppn, oob) in pages {
                 let address = match oob.kind {
                     Kind::Data | Kind::Log | Kind::Trim if oob.address < logical_pages => oob.address,

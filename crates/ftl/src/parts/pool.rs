@@ -62,43 +62,38 @@ impl Pool {
         Ok(())
     }
 
-    /// While mounting: what is free and what is not. A block is in use if it holds the copy of a page that counts;
-    /// which of its pages are live is the caller's to say. Blocks that hold nothing of the sort are erased at once, so
-    /// that nothing in them ever counts again; those that look blank are erased before their first use.
+    /// While mounting: blocks that hold nothing that counts are erased, so that nothing in them ever counts again.
     ///
     /// # Errors
     /// The medium's.
-    pub fn adopt<F: Flash>(&mut self, flash: &mut F, found: &Holdings) -> Result<(), Error<F::Fault>> {
-        let g = *flash.geometry();
-        let used = found.blocks_in_use(&g);
-        for block in (0..g.block_count()).map(Block) {
+    pub fn erase_unneeded<F: Flash>(&mut self, flash: &mut F, found: &Holdings) -> Result<(), Error<F::Fault>> {
+        let used = found.blocks_in_use(self.blocks.geometry());
+        for block in (0..used.len() as u32).map(Block) {
             if !used[block.index()] && found.census.blocks[block.index()].is_some() {
                 self.erase_free(flash, block)?;
             }
         }
+        Ok(())
+    }
+
+    /// While mounting: takes over what each block is. It is in use if it holds the copy of a page that counts; which of
+    /// its pages are live is the caller's to say, and no policy ever sees it. All others are erased before their first
+    /// use.
+    pub fn adopt(&mut self, found: &Holdings) {
+        let g = *self.blocks.geometry();
+        let used = found.blocks_in_use(&g);
         found.census.bad.iter().for_each(|&block| self.retire(block));
         let bad: Vec<bool> = (0..g.block_count()).map(|block| self.blocks.is_bad(Block(block))).collect();
-        self.resume(found.census.next_program(), |block| match used[block.index()] {
+        self.blocks.found(|block| match used[block.index()] {
             _ if bad[block.index()] => FoundState::Bad,
             true => FoundState::InUse,
             false => FoundState::Empty,
         });
-        Ok(())
-    }
-
-    /// While mounting: takes over what each block is. Those that look blank are erased before their first use, and no
-    /// policy ever sees those in use.
-    pub fn resume(&mut self, next_program: u64, state: impl Fn(Block) -> FoundState) {
-        self.blocks.found(&state);
         self.blocks.suspect_free();
-        self.program = next_program;
-        for block in (0..self.blocks.geometry().block_count()).map(Block) {
-            match state(block) {
-                FoundState::Bad => self.wear.retired(block, self.blocks.erase_counts()[block.index()]),
-                FoundState::InUse => self.blocks.begin_collecting(block),
-                _ => {}
-            }
-        }
+        self.program = found.census.next_program();
+        (0..g.block_count()).map(Block).filter(|block| used[block.index()] && !bad[block.index()]).for_each(|block| {
+            self.blocks.begin_collecting(block);
+        });
     }
 
     /// The number of the next program.

@@ -294,7 +294,7 @@ impl Strategy for TwoLevels {
     ) -> Result<(), Error<F::Fault>> {
         let (lbn, _) = core.split(lpn);
         loop {
-            if core.write_in_place(flash, lpn, version, content)? {
+            if core.write_to_data(flash, lpn, version, content)? {
                 return Ok(());
             }
             let Some(slot) = self.rows.get(lbn) else {

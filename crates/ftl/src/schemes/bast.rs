@@ -170,7 +170,7 @@ impl Strategy for OneEach {
     ) -> Result<(), Error<F::Fault>> {
         let (lbn, _) = core.split(lpn);
         loop {
-            if !self.first_write_to_log && core.write_in_place(flash, lpn, version, content)? {
+            if !self.first_write_to_log && core.write_to_data(flash, lpn, version, content)? {
                 return Ok(());
             }
             let Some(slot) = self.rows.get(lbn) else {

@@ -86,11 +86,11 @@ pub(super) static ROW: Scheme = Scheme {
 };
 
 /// The scheme.
-pub type BlockMap = Hybrid<InPlace>;
+pub type BlockMap = Hybrid<Rewriting>;
 
 /// See the module's description.
 #[derive(Clone, Debug)]
-pub struct InPlace {
+pub struct Rewriting {
     batches: bool,
     request: Announced,
     /// The block that a logical block is moving to.
@@ -98,7 +98,7 @@ pub struct InPlace {
     rewritings: u64,
 }
 
-impl InPlace {
+impl Rewriting {
     /// Finishes a rewriting: what the new block lacks is copied in, and the old one is erased.
     fn finish<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<(), Error<F::Fault>> {
         if let Some((slot, lbn)) = self.moving {
@@ -139,7 +139,7 @@ impl InPlace {
     }
 }
 
-impl Strategy for InPlace {
+impl Strategy for Rewriting {
     fn least_log_blocks(_: &Settings) -> u32 {
         1
     }
@@ -154,7 +154,7 @@ impl Strategy for InPlace {
 
     fn new(_: &Core, settings: &Settings) -> Result<Self, ConfigError> {
         let batches = settings.word("rewrite") == "request";
-        Ok(InPlace { batches, request: Announced::default(), moving: None, rewritings: 0 })
+        Ok(Rewriting { batches, request: Announced::default(), moving: None, rewritings: 0 })
     }
 
     fn request(&mut self, _: &Core, first: Lpn, pages: u32) {
@@ -182,7 +182,7 @@ impl Strategy for InPlace {
             }
             let slot = match to {
                 Some(slot) => slot,
-                None if core.write_in_place(flash, lpn, version, content)? => return Ok(()),
+                None if core.write_to_data(flash, lpn, version, content)? => return Ok(()),
                 None => {
                     if core.slots.in_use() >= core.log_limit() {
                         return Err(Error::Full);
@@ -213,8 +213,6 @@ impl Strategy for InPlace {
     fn interrupt<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<(), Error<F::Fault>> {
         self.finish(core, flash)
     }
-
-    fn adopt(&mut self, _: &mut Core) {}
 
     fn settle<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<(), Error<F::Fault>> {
         while self.clean(core, flash)? {}

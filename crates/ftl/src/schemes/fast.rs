@@ -237,7 +237,7 @@ impl Strategy for OneSequential {
         version: u64,
         content: Content<'_, F::User>,
     ) -> Result<(), Error<F::Fault>> {
-        if core.write_in_place(flash, lpn, version, content)? {
+        if core.write_to_data(flash, lpn, version, content)? {
             return Ok(());
         }
         let (lbn, offset) = core.split(lpn);
@@ -248,7 +248,7 @@ impl Strategy for OneSequential {
         if let Way::NewSequential = way {
             self.merge_sequential(core, flash, None)?;
             // What the logical block had in the log may be in its data block now, and the place blank.
-            if core.write_in_place(flash, lpn, version, content)? {
+            if core.write_to_data(flash, lpn, version, content)? {
                 return Ok(());
             }
             self.make_room(core, flash)?;
@@ -270,8 +270,6 @@ impl Strategy for OneSequential {
         }
         Ok(())
     }
-
-    fn adopt(&mut self, _: &mut Core) {}
 
     fn clean<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<bool, Error<F::Fault>> {
         let Some(victim) = hybrid::pick(core, self.policy) else {

@@ -267,7 +267,7 @@ impl Partitions {
             _ => {
                 self.merge_sequential(core, flash, lbn)?;
                 self.make_room(core, flash, SEQUENTIAL)?;
-                if core.write_in_place(flash, lpn, version, content)? {
+                if core.write_to_data(flash, lpn, version, content)? {
                     return Ok(true);
                 }
                 self.begin(core, flash, SEQUENTIAL)?
@@ -369,7 +369,7 @@ impl Strategy for Partitions {
         version: u64,
         content: Content<'_, F::User>,
     ) -> Result<(), Error<F::Fault>> {
-        if core.write_in_place(flash, lpn, version, content)? {
+        if core.write_to_data(flash, lpn, version, content)? {
             return Ok(());
         }
         if self.request.pages(lpn) >= self.large_pages && self.write_sequential(core, flash, (lpn, version), content)? {
@@ -377,8 +377,6 @@ impl Strategy for Partitions {
         }
         self.write_random(core, flash, (lpn, version), content)
     }
-
-    fn adopt(&mut self, _: &mut Core) {}
 
     fn clean<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<bool, Error<F::Fault>> {
         Ok(self.clean_random(core, flash, COLD)?

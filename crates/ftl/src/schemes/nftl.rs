@@ -240,7 +240,7 @@ impl Strategy for Chains {
     ) -> Result<(), Error<F::Fault>> {
         let (lbn, offset) = core.split(lpn);
         loop {
-            if core.write_in_place(flash, lpn, version, content)? {
+            if core.write_to_data(flash, lpn, version, content)? {
                 self.touch(lbn);
                 return Ok(());
             }

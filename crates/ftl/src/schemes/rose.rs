@@ -36,7 +36,8 @@
 //! of a logical block (their number is what is copied), not the dead pages of its data block. Age counts erases of log
 //! blocks since a log block was begun, and costs are in microseconds: with `maro-age` 1 an erase of any log block
 //! weighs as much as a microsecond of merging. Reused blocks are filled before erased ones, the first reused first. A
-//! request that is broken off in the middle of a logical block is completed by copies, as a partial merge.
+//! request that is broken off in the middle of a logical block is completed by copies, as a partial merge. The same
+//! strategy over data blocks that are appended to is `rose-log`, and `hybridlog` if it has none of the techniques.
 //!
 //! # Departures
 //!
@@ -45,7 +46,8 @@
 //! erased, and ages are those of the order in which log blocks were begun.
 
 use crate::hybrid::{
-    self, Announced, Content, Core, Filling, Hybrid, MERGE_COUNTERS, Strategy, counters_and, log, log::Slot, parameters,
+    self, Announced, Content, Core, Filling, Hybrid, MERGE_COUNTERS, Strategy, counters_and, log, log::Slot,
+    parameters, placement::Placement,
 };
 use crate::parts::{space, wear};
 use crate::schemes::page::DURABLE_TRIM;
@@ -152,6 +154,8 @@ struct Entire {
 /// See the module's description.
 #[derive(Clone, Debug)]
 pub struct Techniques {
+    /// Whether the scheme has them, on or off.
+    listed: bool,
     policy: &'static str,
     ebw: bool,
     fpr: bool,
@@ -165,9 +169,9 @@ pub struct Techniques {
 
 impl Techniques {
     /// What becomes of a block that a merge has made obsolete while log block `victim` is cleaned.
-    fn obsolete<F: Flash>(
+    fn obsolete<P: Placement, F: Flash>(
         &mut self,
-        core: &mut Core,
+        core: &mut Core<P>,
         flash: &mut F,
         (block, victim): (Block, Slot),
         cause: Cause,
@@ -188,17 +192,19 @@ impl Techniques {
     }
 
     /// Whether a page begins a logical block that is to be written whole.
-    fn begins_entire(&self, core: &Core, lpn: Lpn) -> Option<u32> {
+    fn begins_entire<P: Placement>(&self, core: &Core<P>, lpn: Lpn) -> Option<u32> {
         let (lbn, offset) = core.split(lpn);
         let whole = self.ebw && offset == 0 && self.request.covers(&core.lpns(lbn));
         // With nothing of it written yet its data block takes it as it is.
-        let used = core.logged[lbn as usize] > 0 || core.data_block(lbn).is_some_and(|block| !core.is_blank(block));
-        (whole && used && core.lpns(lbn).len() as u32 == core.p()).then_some(lbn)
+        let logged = !P::APPENDS && core.logged[lbn as usize] > 0;
+        let used = logged || core.data_block(lbn).is_some_and(|block| !core.is_blank(block));
+        let has_room = !P::APPENDS || core.pool.free() >= parameters::RESERVE;
+        (whole && used && has_room && core.lpns(lbn).len() as u32 == core.p()).then_some(lbn)
     }
 
-    fn end_entire<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<(), Error<F::Fault>> {
+    fn end_entire<P: Placement, F: Flash>(&mut self, core: &mut Core<P>, flash: &mut F) -> Result<(), Error<F::Fault>> {
         let Some(Entire { slot, lbn, .. }) = self.entire else { return Ok(()) };
-        let mut obsolete = |core: &mut Core, flash: &mut F, block: Block, cause: Cause| {
+        let mut obsolete = |core: &mut Core<P>, flash: &mut F, block: Block, cause: Cause| {
             self.obsolete(core, flash, (block, log::NONE), cause)
         };
         core.merge_block(flash, slot, lbn, None, &mut obsolete)?;
@@ -207,9 +213,9 @@ impl Techniques {
     }
 
     /// Writes the next page of a logical block that is written whole. False if its block failed.
-    fn write_entire<F: Flash>(
+    fn write_entire<P: Placement, F: Flash>(
         &mut self,
-        core: &mut Core,
+        core: &mut Core<P>,
         flash: &mut F,
         (lpn, version): (Lpn, u64),
         content: Content<'_, F::User>,
@@ -219,8 +225,8 @@ impl Techniques {
             self.entire = None;
             return Ok(false);
         }
-        core.merges.logged -= 1;
-        self.counters.pages += 1;
+        core.merges.logged -= content.host_pages();
+        self.counters.pages += content.host_pages();
         self.entire = Some(Entire { slot, next: next + 1, lbn });
         if next + 1 == core.p() {
             self.counters.blocks += 1;
@@ -229,7 +235,7 @@ impl Techniques {
         Ok(true)
     }
 
-    fn make_room<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<(), Error<F::Fault>> {
+    fn make_room<P: Placement, F: Flash>(&mut self, core: &mut Core<P>, flash: &mut F) -> Result<(), Error<F::Fault>> {
         while self.reused.is_empty() && core.slots.in_use() >= core.log_limit() {
             if !self.clean(core, flash)? {
                 return Err(Error::Full);
@@ -239,16 +245,18 @@ impl Techniques {
     }
 }
 
-impl Strategy for Techniques {
+impl<P: Placement> Strategy<P> for Techniques {
     fn least_log_blocks(_: &Settings) -> u32 {
         1
     }
 
-    fn new(_: &Core, settings: &Settings) -> Result<Self, ConfigError> {
+    fn new(_: &Core<P>, settings: &Settings) -> Result<Self, ConfigError> {
+        let listed = settings.get(EBW.name).is_some();
         Ok(Techniques {
-            policy: settings.word("log-victim"),
-            ebw: settings.switch("ebw"),
-            fpr: settings.switch("fpr"),
+            listed,
+            policy: if listed { settings.word("log-victim") } else { "round-robin" },
+            ebw: listed && settings.switch(EBW.name),
+            fpr: listed && settings.switch(FPR.name),
             request: Announced::default(),
             entire: None,
             filling: Filling::default(),
@@ -257,14 +265,14 @@ impl Strategy for Techniques {
         })
     }
 
-    fn request(&mut self, _: &Core, first: Lpn, pages: u32) {
+    fn request(&mut self, _: &Core<P>, first: Lpn, pages: u32) {
         self.request = Announced::new(first, pages);
     }
 
     #[inline]
     fn write<F: Flash>(
         &mut self,
-        core: &mut Core,
+        core: &mut Core<P>,
         flash: &mut F,
         lpn: Lpn,
         version: u64,
@@ -282,7 +290,7 @@ impl Strategy for Techniques {
             self.entire = Some(Entire { slot: core.begin_log_block(flash)?, lbn, next: 0 });
         }
         if self.write_entire(core, flash, (lpn, version), content)?
-            || core.write_in_place(flash, lpn, version, content)?
+            || core.write_to_data(flash, lpn, version, content)?
         {
             return Ok(());
         }
@@ -293,21 +301,27 @@ impl Strategy for Techniques {
                     Some(slot) => Some(slot),
                     None => Some(core.begin_log_block(flash)?),
                 };
+                // Cleaning may have merged the page's own logical block, and left room for it there.
+                if P::APPENDS && core.write_to_data(flash, lpn, version, content)? {
+                    return Ok(());
+                }
             }
         }
         Ok(())
     }
 
-    fn interrupt<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<(), Error<F::Fault>> {
+    fn interrupt<F: Flash>(&mut self, core: &mut Core<P>, flash: &mut F) -> Result<(), Error<F::Fault>> {
         self.counters.broken_off += u64::from(self.entire.is_some());
         self.end_entire(core, flash)
     }
 
-    fn adopt(&mut self, _: &mut Core) {}
+    fn is_midway(&self) -> bool {
+        P::APPENDS && self.entire.is_some()
+    }
 
-    fn clean<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<bool, Error<F::Fault>> {
+    fn clean<F: Flash>(&mut self, core: &mut Core<P>, flash: &mut F) -> Result<bool, Error<F::Fault>> {
         let Some(victim) = hybrid::pick(core, self.policy) else { return Ok(false) };
-        let mut obsolete = |core: &mut Core, flash: &mut F, block: Block, cause: Cause| {
+        let mut obsolete = |core: &mut Core<P>, flash: &mut F, block: Block, cause: Cause| {
             self.obsolete(core, flash, (block, victim), cause)
         };
         core.clean(flash, victim, &mut obsolete)?;
@@ -319,11 +333,11 @@ impl Strategy for Techniques {
         self.reused.iter().copied().chain(self.filling.0).chain(entire).collect()
     }
 
-    fn memory(&self, _: &Core) -> Vec<(&'static str, u64)> {
+    fn memory(&self, _: &Core<P>) -> Vec<(&'static str, u64)> {
         vec![("open log blocks", 28 + self.reused.len() as u64 * 4)]
     }
 
-    fn save(&self, _: &Core, out: &mut Saver) {
+    fn save(&self, _: &Core<P>, out: &mut Saver) {
         let entire = self.entire.unwrap_or(Entire { slot: log::NONE, lbn: 0, next: 0 });
         out.u32(entire.slot);
         out.u32(entire.lbn);
@@ -334,7 +348,7 @@ impl Strategy for Techniques {
         self.reused.iter().for_each(|&slot| out.u32(slot));
     }
 
-    fn load(&mut self, _: &Core, from: &mut Loader<'_>) {
+    fn load(&mut self, _: &Core<P>, from: &mut Loader<'_>) {
         let entire = Entire { slot: from.u32(), lbn: from.u32(), next: from.u32() };
         self.entire = (entire.slot != log::NONE).then_some(entire);
         self.filling = Filling::load(from);
@@ -342,7 +356,10 @@ impl Strategy for Techniques {
         self.reused = (0..from.u32()).map(|_| from.u32()).collect();
     }
 
-    fn counters(&self, core: &Core) -> Vec<(&'static str, u64)> {
+    fn counters(&self, core: &Core<P>) -> Vec<(&'static str, u64)> {
+        if !self.listed {
+            return Vec::new();
+        }
         let Counters { blocks, pages, broken_off, swaps, swap_copies, swap_pages, obsolete } = self.counters;
         let effort = core.scores.as_ref().map(|scores| scores.effort).unwrap_or_default();
         let values = [

@@ -28,9 +28,10 @@
 //! # Structures
 //!
 //! As `hybridlog`, on flash too. RAM beside that: for each log block its score and its lists of logical blocks, for
-//! each logical block the number of its pages in the log, 2 B, with `maro` and `cheapest`; the map of the block that is
-//! being written whole; the reused log blocks, 4 B each. With all three techniques off, by `ebw = off`, `fpr = off` and
-//! `log-victim = round-robin`, it is `hybridlog`, command by command.
+//! each logical block the number of its pages in the log, 2 B, with `maro` and `cheapest`; the reused log blocks, 4 B
+//! each. The strategy is that of `rose`: the block that a request is written to whole is a log block beyond the area,
+//! until it becomes the data block. With all three techniques off, by `ebw = off`, `fpr = off` and `log-victim =
+//! round-robin`, it is `hybridlog`, command by command.
 //!
 //! # Costs
 //!
@@ -53,7 +54,7 @@
 //! does not say so.
 
 use super::{hybridlog, page, rose};
-use crate::hybrid::{joined, parameters};
+use crate::hybrid::{appended, joined, parameters};
 use crate::parts::{space, spare_map, wear};
 use crate::{Parameter, Scheme};
 use flash::Cause;
@@ -65,7 +66,7 @@ pub(super) static ROW: Scheme = Scheme {
     paper: "S2 section 6.2: future work",
     essay: include_str!("rose_log.rs"),
     parameters: PARAMETERS,
-    counters: &joined::<{ hybridlog::COUNTERS.len() + rose::COUNTERS.len() }>(hybridlog::COUNTERS, rose::COUNTERS),
+    counters: &joined::<{ appended::COUNTERS.len() + rose::COUNTERS.len() }>(appended::COUNTERS, rose::COUNTERS),
     phases: &[
         Cause::Host,
         Cause::MergeSwitch,
@@ -78,7 +79,7 @@ pub(super) static ROW: Scheme = Scheme {
     ],
     has_cache: false,
     keeps_data: true,
-    state_version: 1,
+    state_version: 2,
 };
 
 const PARAMETERS: &[Parameter] = &[
@@ -90,8 +91,8 @@ const PARAMETERS: &[Parameter] = &[
     parameters::ALPHA,
     parameters::COPY_COST,
     parameters::ERASE_COST,
-    hybridlog::GROUP,
-    hybridlog::CACHE_MAPS,
+    appended::GROUP,
+    appended::CACHE_MAPS,
     spare_map::spare_layout("recoverable"),
     spare_map::SPARE_ECC,
     space::FREE_ORDER,
@@ -102,7 +103,7 @@ const PARAMETERS: &[Parameter] = &[
     page::DURABLE_TRIM,
 ];
 
-/// The scheme: the engine of `hybridlog`, which has the techniques if its settings name them.
+/// The scheme: `hybridlog`, whose strategy has the techniques if its settings name them.
 pub type RoseLog = hybridlog::HybridLog;
 
 #[cfg(test)]

@@ -2,7 +2,11 @@
 
 use super::*;
 use crate::hybrid::testing::settings as with;
-use flash::{CutPoint, Fault, Full, Nand, PowerCut, Tags, Transcript};
+use crate::parts::spare_map::{BlockMap, Layout, NULL};
+use crate::{Error, Ftl, Settings};
+use alloc::string::String;
+use alloc::vec::Vec;
+use flash::{CutPoint, Fault, FaultKind, Full, Geometry, Lpn, Nand, PowerCut, Ppn, Tags, Transcript};
 
 fn settings(pairs: &[(&str, &str)]) -> Settings {
     with(PARAMETERS, pairs)
@@ -88,7 +92,7 @@ fn figure_4_1_with_data_blocks_written_like_logs() {
 #[test]
 fn figure_4_4() {
     let (mut flash, mut hybridlog) = device(18, 64, 896, &settings(&[("cache-maps", "0")]));
-    assert_eq!(hybridlog.cache.layout().group, 32);
+    assert_eq!(hybridlog.core.place.cache.layout().group, 32);
     let first = 13 * 64;
     write_each(&mut flash, &mut hybridlog, &[first + 1, 874, first + 2]);
     let lines = write_each(&mut flash, &mut hybridlog, &[874]);
@@ -140,7 +144,7 @@ fn merges_cut_short_use_up_no_block() {
             flash.inner_mut().restart();
             hybridlog = HybridLog::mount(&mut flash, 32, &settings).unwrap().unwrap().0;
             hybridlog.audit(&mut flash).unwrap();
-            assert!(hybridlog.slots.in_use() <= 2);
+            assert!(hybridlog.core.slots.in_use() <= 2);
         }
     }
 }

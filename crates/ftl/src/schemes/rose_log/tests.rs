@@ -1,6 +1,8 @@
 //! Worked examples of each technique, the scores against their formula, and long runs.
 
 use super::*;
+use crate::hybrid::Strategy;
+use crate::hybrid::appended::Appended;
 use crate::hybrid::testing::{
     Chip, formatted, settings, small, tally, torture, torture_each_technique, write_each, write_request,
 };
@@ -84,7 +86,8 @@ fn the_victim_is_the_log_block_whose_logical_blocks_have_the_fewest_live_pages()
     let writes = [0, 1, 2, 3, 0, 1, 2, 3, 4, 4, 4, 4, 5, 4, 5, 4, 8, 9, 8, 9, 8, 8, 8, 8];
     let (mut flash, mut scheme) = device(8, 12, &[]);
     write_each(&mut flash, &mut scheme, &writes);
-    let score = |scheme: &RoseLog, block: u32| scheme.score_of(Block(block));
+    let score =
+        |scheme: &RoseLog, block: u32| Some(scheme.core.scores.as_ref()?.get(scheme.core.slots.of(Block(block))?));
     // In nanoseconds times a hundred.
     let us = |x: f64| Some((x * 100_000.0) as i64);
     assert_eq!([1, 3, 5].map(|block| score(&scheme, block)), [us(-4702.0), us(-4351.0), us(-4526.5)]);
@@ -165,7 +168,7 @@ fn cuts_in_whole_writes_and_swaps_lose_nothing() {
             written += 1;
             Ok(())
         });
-        cuts[usize::from(scheme.is_writing_whole())] += u32::from(end.is_err());
+        cuts[usize::from(Strategy::<Appended>::is_midway(&scheme.strategy))] += u32::from(end.is_err());
         assert!(matches!(end, Ok(()) | Err(Error::Flash(Fault(FaultKind::PowerLost)))), "round {round}: {end:?}");
         request[..written].iter().for_each(|&lpn| expected[lpn as usize] = round);
         flash.restart();

@@ -72,7 +72,7 @@ impl Superblock {
 
     pub(super) fn mount_on<F: Flash>(mut self, flash: &mut F) -> Result<(Self, MountReport), Error<F::Fault>> {
         let map_pages = self.log.as_ref().map_or(0, |_| self.open.len() as u32);
-        let mut found = Holdings::take(flash, self.logical_pages, map_pages)?;
+        let mut found = Holdings::take(flash, self.logical_pages, map_pages, true)?;
         for block in found.settle() {
             let Some(given_up) = found.copies.give_up(block) else { continue };
             let s = (self.split(Lpn(given_up.first_page())).0 / self.n) as usize;
@@ -80,7 +80,8 @@ impl Superblock {
                 found.copies.take_back(given_up);
             }
         }
-        self.pool.adopt(flash, &found)?;
+        self.pool.erase_unneeded(flash, &found)?;
+        self.pool.adopt(&found);
         self.version = found.census.max_version;
         found.pages().for_each(|(_, ppn)| self.pool.blocks.revive(ppn));
         let mut report = found.report();
