@@ -325,6 +325,7 @@ impl<M: Medium, S: Ftl<Timeline<M>>> Disk<M, S> {
     pub fn mount(medium: M, row: &'static Scheme, settings: Settings, emulate: bool) -> Result<Self, MountError> {
         let device = medium.image().spec().device.clone();
         let mut flash = Timeline::new(medium, device.timing, device.server);
+        flash.stop_clock();
         let (ftl, mounted) = start::<M, S>(&mut flash, row, device.logical_pages, &settings)?;
         flash.reset();
         let page_bytes = device.geometry.page_bytes as usize;

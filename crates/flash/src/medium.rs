@@ -226,6 +226,8 @@ pub struct Chain {
     pub(crate) from: u64,
     /// When the latest command so far ends; only of chains whose commands are independent.
     pub(crate) end: u64,
+    /// Which run of the medium's clock `from` and `end` belong to. It is 0 where they say nothing.
+    pub(crate) epoch: u32,
 }
 
 /// What a call of [`Flash::chain`] asks for.
@@ -235,6 +237,8 @@ pub(crate) enum Enter {
     Again,
     /// A chain of its own that starts when the present one has got so far.
     New,
+    /// The next slice of this collection: as [`Enter::New`], but its next stage waits for this one too.
+    Resumed,
     /// The present chain, from now on waiting for everything in it so far.
     After,
     /// The present chain, from now on waiting for this one too.
@@ -242,15 +246,16 @@ pub(crate) enum Enter {
 }
 
 impl Chain {
-    /// A collection: commands independent of each other, starting when the present chain has got so far.
-    pub const COLLECTION: Chain = Chain { enter: Enter::New, serial: false, from: 0, end: 0 };
+    /// Commands independent of each other, starting when the present chain has got so far. As the earlier slices of a
+    /// collection: there are none.
+    pub const COLLECTION: Chain = Chain { enter: Enter::New, serial: false, from: 0, end: 0, epoch: 0 };
     /// The next stage of the present chain: everything so far ends before anything that follows starts.
     pub const AFTER: Chain = Chain { enter: Enter::After, ..Chain::COLLECTION };
     /// A page of a [`Batch`]: commands one after another, starting when the present chain has got so far.
     const PAGE: Chain = Chain { serial: true, ..Chain::COLLECTION };
     /// A host page, before its first command.
     pub(crate) const fn of_page(from: u64) -> Chain {
-        Chain { enter: Enter::Again, serial: true, from, end: 0 }
+        Chain { enter: Enter::Again, serial: true, from, ..Chain::COLLECTION }
     }
 
     /// For a chain to wait for this one, which was left.
@@ -416,6 +421,9 @@ pub fn copy_each<F: Flash + ?Sized>(
 
 /// A scope in which commands are a collection's: independent of each other and of the host page that set it off.
 /// Dereferences to the medium; leaving the scope returns to the outer chain.
+///
+/// A collection may be dealt over several requests, a slice for each: [`Collection::pause`] ends a slice, and
+/// [`Collection::resume`] begins the next.
 #[derive(Debug)]
 pub struct Collection<'a, F: Flash> {
     flash: &'a mut F,
@@ -425,8 +433,28 @@ pub struct Collection<'a, F: Flash> {
 impl<'a, F: Flash> Collection<'a, F> {
     /// Opens the scope.
     pub fn on(flash: &'a mut F) -> Self {
-        let outer = flash.chain(Chain::COLLECTION);
+        Self::resume(flash, Chain::COLLECTION)
+    }
+
+    /// Opens the scope for the next slice of a collection, whose slices so far are `earlier`:
+    /// [`Chain::COLLECTION`] if there are none. The commands of this slice are independent of each other and do not
+    /// wait for the earlier slices; what follows [`Collection::then`] waits for the commands of all of them, on
+    /// whichever dies these are.
+    ///
+    /// A chain of the time before [`Timeline::reset`](crate::Timeline::reset) or
+    /// [`Timeline::queue`](crate::Timeline::queue) counts as ended. One of the time before a power cut is the scheme's
+    /// to drop, as it drops all that it had in RAM: it must not be handed to another medium.
+    pub fn resume(flash: &'a mut F, earlier: Chain) -> Self {
+        let outer = flash.chain(Chain { enter: Enter::Resumed, ..earlier });
         Collection { flash, outer }
+    }
+
+    /// Leaves the scope. What the next slice of this collection is resumed with.
+    pub fn pause(self) -> Chain {
+        let slice = self.flash.chain(self.outer);
+        // The scope has been left; there is nothing else to drop.
+        core::mem::forget(self);
+        slice
     }
 
     /// What follows starts after everything in this scope so far: the erase after the copies, translation updates after

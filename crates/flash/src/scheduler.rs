@@ -24,28 +24,35 @@
 //!
 //! The commands of a page follow one another, as do the stages of collections and batches
 //! ([`Flash::chain`](crate::Flash::chain)); pages of a request run beside each other. These are edges of a graph
-//! (`graph`), whose nodes are commands, requests and joins. Then there is what the chip demands. Every die has a queue
-//! of commands in the order of issue, which start in this order: its head waits for what it depends on, and all behind
-//! it wait for the head. That is first come, first served, and exactly what `Timeline` places at once (a test holds the
-//! two against each other, command for command).
+//! (`graph`), whose nodes are commands, requests and joins. A command is ready when all that it waits for has ended, and
+//! of the ready commands of a die the one that was issued first goes. Where no chain crosses dies that is first come,
+//! first served, and exactly what `Timeline` places at once (a test holds the two against each other, command for
+//! command). Where one does, `Timeline` books a die ahead and a booking never moves, while here nothing is booked:
+//! docs/scheduling.md draws both.
 //!
 //! Under [`Policy::ReadFirst`] and [`Policy::Suspend`] the reads that a host is waiting for (causes host and
-//! translation load) stay out of this queue. They start as soon as they depend on nothing and the die can read, in the
-//! order in which they became ready. Two rules keep the data right:
+//! translation load) go before the others. They start as soon as they are ready and the die can read, in the order in
+//! which they became ready.
 //!
-//! - A read of a page whose program is still in the queue waits for that program. (A controller could serve it from its
-//!   buffer. Then the command that the scheme issued, and that every count has, would take no time.)
-//! - An erase waits for the reads of its block that were issued before it.
+//! So commands of a die do not run in the order of issue, and edges keep the data right, under every policy:
 //!
-//! All edges and both rules lead from a command to one that was issued before it, and so does the queue. There is no
-//! cycle, and something can always start.
+//! - An erase waits for all commands on its block that were issued before it.
+//! - Every command waits for the erase of its block that was issued before it.
+//! - A read, also that of a copy, waits for the program of its page and its partial programs. (A controller could serve
+//!   it from its buffer. Then the command that the scheme issued, and that every count has, would take no time.)
+//! - A partial program waits for the program of its page and its earlier partial programs.
+//!
+//! Programs of a block may swap in time: a page's place in its block is bound when the command is dispatched.
+//!
+//! All edges lead from a command to one that was issued before it. There is no cycle, and something can always start.
 //!
 //! # Dies and channels
 //!
 //! A read works in the cells, waits for the channel, and is transferred; a program is transferred, then works in the
 //! cells; an erase needs no channel. A die has cells and a page register; without more features one command holds both.
 //! A channel carries one transfer at a time and takes up the transfers that ask for it in the order of asking, those of
-//! urgent reads first where reads go first. A program that has not got the channel yet steps back for an urgent read.
+//! urgent reads first where reads go first. A program that has not got the channel yet steps back for an urgent read, and
+//! for a command that was issued before it and became ready meanwhile.
 //! ([`Bus::Backlog`] is the simpler channel of `Timeline`, for the comparison of the two.)
 //!
 //! [`Features`] of the device, each off unless the device has it:
@@ -85,7 +92,7 @@ use graph::{Graph, NONE, Role, Token};
 /// Who goes first on a die.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Policy {
-    /// Whoever was issued first.
+    /// Of those that wait for nothing, whoever was issued first.
     InOrder,
     /// The host's reads before everything else that has not begun.
     ReadFirst,
@@ -96,7 +103,8 @@ pub enum Policy {
 /// How transfers share a channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Bus {
-    /// As [`Timeline`](crate::Timeline) reckons: by the sum of the transfers of all that was issued.
+    /// As [`Timeline`](crate::Timeline) reckons: by the sum of the transfers of all that was issued, where several dies
+    /// share a channel.
     Backlog,
     /// One at a time, in the order in which they ask.
     Arbitrated,
@@ -163,19 +171,31 @@ struct Command {
     transfer_ns: u64,
     /// With [`Bus::Backlog`], when the channel is through with it at the earliest.
     backlog_ns: u64,
-    /// Neighbours in the queue that it stands in.
-    next: u32,
-    previous: u32,
+    /// Neighbours among the urgent reads of its die.
+    beside: Links,
     /// The next of those that have joined it.
     joined: u32,
-    /// The change of the same block that was issued before.
-    change_before: u32,
+    /// The block that it reads, if it does: also a copy within the chip.
+    source: Option<Block>,
+    /// Neighbours among the reads of that block, and among the changes of its own.
+    in_block: [Links; 2],
     /// The request that it belongs to.
     request: Token,
     /// When it started; of a request, when the first of its commands did.
     start_ns: u64,
     /// Of a request: what its owner knows it by. Of a command: its number in the order of issue.
-    tag: u32,
+    tag: u64,
+}
+
+/// Neighbours in a list.
+#[derive(Clone, Copy, Debug)]
+struct Links {
+    next: u32,
+    previous: u32,
+}
+
+impl Links {
+    const NONE: Links = Links { next: NONE, previous: NONE };
 }
 
 impl Command {
@@ -189,10 +209,10 @@ impl Command {
         cell_ns: 0,
         transfer_ns: 0,
         backlog_ns: 0,
-        next: NONE,
-        previous: NONE,
+        beside: Links::NONE,
         joined: NONE,
-        change_before: NONE,
+        source: None,
+        in_block: [Links::NONE; 2],
         request: 0,
         start_ns: u64::MAX,
         tag: 0,
@@ -207,15 +227,18 @@ impl Command {
     }
 }
 
-/// What is under way in a block, where reads overtake.
+/// The commands on a block that were issued and have not ended.
 #[derive(Clone, Copy, Debug)]
 struct BlockState {
-    /// Urgent reads.
-    reads: u32,
-    /// Programs and partial programs, which end in the order of issue.
-    changes: u32,
-    last_change: u32,
+    /// The last of its reads, and the last of its changes.
+    last: [u32; 2],
+    /// The last erase.
+    erase: u32,
 }
+
+/// The two lists of a block.
+const READS: usize = 0;
+const CHANGES: usize = 1;
 
 /// The queues, and the time that they have reached.
 #[derive(Clone, Debug)]
@@ -231,11 +254,10 @@ pub struct Scheduler {
     /// Dies and channels that may have something new to do at this instant.
     changed_dies: Vec<u32>,
     changed_channels: Vec<u32>,
-    /// Empty where nothing overtakes.
     blocks: Vec<BlockState>,
     /// The request that commands are issued for.
     request: Token,
-    issued: u32,
+    issued: u64,
     finished: VecDeque<Finished>,
     busy: Busy,
     /// Start and end of every command by its number.
@@ -247,7 +269,7 @@ impl Scheduler {
     /// Empty queues at time zero.
     pub fn new(geometry: &Geometry, scheduling: Scheduling) -> Scheduler {
         let dies = geometry.die_count();
-        let blocks = if scheduling.policy == Policy::InOrder { 0 } else { geometry.block_count() as usize };
+        let nothing = BlockState { last: [NONE; 2], erase: NONE };
         Scheduler {
             scheduling,
             geometry: *geometry,
@@ -258,7 +280,7 @@ impl Scheduler {
             now_ns: 0,
             changed_dies: Vec::with_capacity(dies as usize),
             changed_channels: Vec::with_capacity(geometry.channels as usize),
-            blocks: vec![BlockState { reads: 0, changes: 0, last_change: NONE }; blocks],
+            blocks: vec![nothing; geometry.block_count() as usize],
             request: 0,
             issued: 0,
             finished: VecDeque::new(),
@@ -357,7 +379,7 @@ impl Scheduler {
     /// All pages of the request have been issued. It is known as `tag` when it has ended.
     pub fn submit(&mut self, tag: u32) {
         if let Some(request) = self.graph.find(self.request) {
-            self.graph.nodes[request as usize].command.tag = tag;
+            self.graph.nodes[request as usize].command.tag = tag.into();
             self.graph.release(request);
             self.settle();
         }
@@ -366,14 +388,20 @@ impl Scheduler {
 
     /// Issues a command.
     pub(crate) fn issue(&mut self, chain: &mut Chain, work: Work) {
+        let is_read = matches!(work.op, Op::Read | Op::OobRead);
+        self.issue_from(chain, work, is_read.then_some((work.block, work.ppn)));
+    }
+
+    /// Issues a command that reads a page of a block, or none.
+    fn issue_from(&mut self, chain: &mut Chain, work: Work, source: Option<(Block, Ppn)>) {
         let Work { op, cause, block, ppn, cell_ns, transfer_ns } = work;
         let die = self.geometry.die_of(block).0;
-        let reads_overtake = self.scheduling.policy != Policy::InOrder;
-        let urgent = reads_overtake
+        let urgent = self.scheduling.policy != Policy::InOrder
             && matches!(op, Op::Read | Op::OobRead)
             && matches!(cause, Cause::Host | Cause::TranslationLoad);
         let mut backlog_ns = 0;
-        if self.scheduling.bus == Bus::Backlog && op != Op::Erase {
+        if self.scheduling.bus == Bus::Backlog && op != Op::Erase && self.geometry.die_count() > self.geometry.channels
+        {
             let backlog = &mut self.channels[self.dies[die as usize].channel as usize].backlog_ns;
             *backlog = (*backlog).max(self.now_ns) + transfer_ns;
             backlog_ns = *backlog;
@@ -387,22 +415,19 @@ impl Scheduler {
             cell_ns,
             transfer_ns,
             backlog_ns,
+            source: source.map(|(block, _)| block),
             request: self.request,
             tag: self.issued,
             ..Command::NOTHING
         };
-        self.issued = self.issued.wrapping_add(1);
+        self.issued += 1;
         #[cfg(test)]
         self.log.push((0, 0));
         let place = self.graph.add(Role::Command, 0, command);
         self.graph.wait(place, chain.from);
-        if reads_overtake {
-            self.keep_data_right(place);
-        }
-        if !urgent {
-            self.push_back(place);
-        } else if self.graph.nodes[place as usize].waits == 0 {
-            self.push_urgent(place);
+        self.keep_data_right(place, source);
+        if self.graph.nodes[place as usize].waits == 0 {
+            self.enqueue(place);
         }
         self.touch_die(die);
         let token = self.graph.token(place);
@@ -420,7 +445,8 @@ impl Scheduler {
             g.die_of(read.block) == g.die_of(program.block) && g.plane_of(read.block) == g.plane_of(program.block);
         if self.scheduling.features.copy_back && within_plane {
             let cell_ns = read.cell_ns + program.cell_ns;
-            return self.issue(chain, Work { cell_ns, transfer_ns: 0, ..program });
+            let work = Work { cell_ns, transfer_ns: 0, ..program };
+            return self.issue_from(chain, work, Some((read.block, read.ppn)));
         }
         let mut own = Chain::of_page(chain.from);
         self.issue(&mut own, read);
@@ -436,32 +462,84 @@ impl Scheduler {
         }
     }
 
-    /// The two rules of reads that overtake: see the module's description.
-    fn keep_data_right(&mut self, place: u32) {
+    /// The rules that keep the data right: see the module's description. Who looks for a page among the changes of its
+    /// block meets an erase after at most as many steps as a block takes programs.
+    fn keep_data_right(&mut self, place: u32, source: Option<(Block, Ppn)>) {
         let command = self.graph.nodes[place as usize].command;
-        let state = &mut self.blocks[command.block.index()];
-        if command.urgent {
-            state.reads += 1;
-            let (mut change, changes) = (state.last_change, state.changes);
-            for _ in 0..changes {
-                let node = &self.graph.nodes[change as usize];
-                if node.command.ppn == command.ppn {
-                    let token = self.graph.token(change);
-                    return self.graph.wait(place, token);
-                }
-                change = node.command.change_before;
-            }
-        } else if command.is_program() {
-            state.changes += 1;
-            self.graph.nodes[place as usize].command.change_before = core::mem::replace(&mut state.last_change, place);
-        } else if command.op == Op::Erase && state.reads > 0 {
-            // Seldom: a read of a block that is being collected.
-            for read in 0..self.graph.nodes.len() as u32 {
-                let node = &self.graph.nodes[read as usize];
-                if node.role == Role::Command && node.command.urgent && node.command.block == command.block {
-                    let token = self.graph.token(read);
+        let erase = self.blocks[command.block.index()].erase;
+        if command.op == Op::Erase {
+            for list in [READS, CHANGES] {
+                let mut before = self.blocks[command.block.index()].last[list];
+                while before != NONE {
+                    let token = self.graph.token(before);
                     self.graph.wait(place, token);
+                    before = self.graph.nodes[before as usize].command.in_block[list].previous;
                 }
+            }
+            self.blocks[command.block.index()].erase = place;
+        } else if command.is_program() && erase != NONE {
+            let token = self.graph.token(erase);
+            self.graph.wait(place, token);
+        }
+        if let Some((block, ppn)) = source {
+            self.wait_for_page(place, block, ppn);
+            self.enter_block(place, block, READS);
+        }
+        if !command.is_read() {
+            if command.op == Op::PartialProgram {
+                self.wait_for_page(place, command.block, command.ppn);
+            }
+            self.enter_block(place, command.block, CHANGES);
+        }
+    }
+
+    /// A command waits for the programs of a page since the last erase of its block, and for that erase.
+    fn wait_for_page(&mut self, place: u32, block: Block, ppn: Ppn) {
+        let mut change = self.blocks[block.index()].last[CHANGES];
+        while change != NONE {
+            let Command { op, ppn: of, in_block, .. } = self.graph.nodes[change as usize].command;
+            if op == Op::Erase || of == ppn {
+                let token = self.graph.token(change);
+                self.graph.wait(place, token);
+            }
+            if op == Op::Erase {
+                return;
+            }
+            change = in_block[CHANGES].previous;
+        }
+    }
+
+    fn enter_block(&mut self, place: u32, block: Block, list: usize) {
+        let previous = core::mem::replace(&mut self.blocks[block.index()].last[list], place);
+        self.graph.nodes[place as usize].command.in_block[list] = Links { next: NONE, previous };
+        if previous != NONE {
+            self.graph.nodes[previous as usize].command.in_block[list].next = place;
+        }
+    }
+
+    fn leave_block(&mut self, place: u32, block: Block, list: usize) {
+        let Links { next, previous } = self.graph.nodes[place as usize].command.in_block[list];
+        if next == NONE {
+            self.blocks[block.index()].last[list] = previous;
+        } else {
+            self.graph.nodes[next as usize].command.in_block[list].previous = previous;
+        }
+        if previous != NONE {
+            self.graph.nodes[previous as usize].command.in_block[list].next = next;
+        }
+    }
+
+    /// A command has ended: nothing on its blocks waits for it any more.
+    fn leave_blocks(&mut self, place: u32) {
+        let command = self.graph.nodes[place as usize].command;
+        if let Some(block) = command.source {
+            self.leave_block(place, block, READS);
+        }
+        if !command.is_read() {
+            self.leave_block(place, command.block, CHANGES);
+            let erase = &mut self.blocks[command.block.index()].erase;
+            if *erase == place {
+                *erase = NONE;
             }
         }
     }
@@ -475,6 +553,15 @@ impl Scheduler {
             }
             Enter::New if next.serial => Chain::of_page(present.from),
             Enter::New => self.open(present.from),
+            Enter::Resumed => {
+                // Looked up first: a name of earlier times must not be found to be that of the join opened here.
+                let earlier = self.graph.find(next.end).map(|_| next.end);
+                let opened = self.open(present.from);
+                if let (Some(join), Some(earlier)) = (self.graph.find(opened.end), earlier) {
+                    self.graph.wait(join, earlier);
+                }
+                opened
+            }
             Enter::After if present.serial => present,
             Enter::After => {
                 let opened = self.open(present.end);
@@ -490,7 +577,7 @@ impl Scheduler {
     fn open(&mut self, from: Token) -> Chain {
         let join = self.graph.add(Role::Join, 1, Command::NOTHING);
         self.graph.wait(join, from);
-        Chain { enter: Enter::Again, serial: false, from, end: self.graph.token(join) }
+        Chain { enter: Enter::Again, from, end: self.graph.token(join), ..Chain::COLLECTION }
     }
 
     /// Nothing more is issued in this chain.
@@ -528,15 +615,13 @@ impl Scheduler {
         let mut at = 0;
         while let Some(&place) = self.graph.ready.get(at) {
             at += 1;
-            let Command { urgent, die, start_ns, tag, .. } = self.graph.nodes[place as usize].command;
+            let Command { die, start_ns, tag, .. } = self.graph.nodes[place as usize].command;
             if self.graph.nodes[place as usize].role == Role::Request {
-                let end_ns = self.now_ns;
+                let (tag, end_ns) = (tag as u32, self.now_ns);
                 self.finished.push_back(Finished { tag, start_ns: start_ns.min(end_ns), end_ns });
                 self.graph.end(place);
             } else {
-                if urgent {
-                    self.push_urgent(place);
-                }
+                self.enqueue(place);
                 self.touch_die(die);
             }
         }

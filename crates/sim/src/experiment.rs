@@ -123,7 +123,7 @@ pub struct Config {
     pub mount: bool,
     /// Length of an interval of the series in simulated time, ns; 0 for no series.
     pub series_ns: u64,
-    /// How commands queue; `None`: they are placed as they are issued, first come, first served. Not in single-server
+    /// How commands queue; `None`: they are placed as they are issued. Not in single-server
     /// mode.
     pub scheduling: Option<Scheduling>,
     /// When requests arrive of each of several streams, which are told apart by [`Request::volume`]; empty if there is
@@ -232,6 +232,7 @@ impl Config {
 
 /// A medium that runs are measured on.
 trait Measured: Flash<User = ()> + Clocked + Sized {
+    /// With a clock that stands still until it is reset.
     fn new(config: &Config) -> Self;
     fn reset(&mut self);
     /// Commands queue from now on.
@@ -249,7 +250,9 @@ trait Measured: Flash<User = ()> + Clocked + Sized {
 impl Measured for Timeline<Nand<NoData, Brief>> {
     fn new(config: &Config) -> Self {
         let device = &config.device;
-        Timeline::new(Nand::new(device.geometry), device.timing, device.server)
+        let mut timeline = Timeline::new(Nand::new(device.geometry), device.timing, device.server);
+        timeline.stop_clock();
+        timeline
     }
     fn reset(&mut self) {
         Timeline::reset(self);
@@ -277,7 +280,9 @@ impl Measured for Timeline<Failing<Nand<NoData, Full>>> {
         let endurance = device.endurance.filter(|_| config.until == Until::EndOfLife);
         let plan = FailurePlan { endurance, ..FailurePlan::default() };
         let chip = Failing::new(Nand::new(device.geometry), plan, config.seed);
-        Timeline::new(chip, device.timing, device.server)
+        let mut timeline = Timeline::new(chip, device.timing, device.server);
+        timeline.stop_clock();
+        timeline
     }
     fn reset(&mut self) {
         Timeline::reset(self);

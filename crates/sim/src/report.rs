@@ -183,7 +183,7 @@ pub struct SchemeResult {
     /// How far a run came that repeats its workload; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Until>,
-    /// How commands queued; absent where they were placed as they were issued, first come, first served.
+    /// How commands queued; absent where they were placed as they were issued.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduler: Option<String>,
     /// The streams of requests that shared the device, in the order asked for; empty if there was one.

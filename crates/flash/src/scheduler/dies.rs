@@ -5,16 +5,18 @@
 //! [`Scheduler::choose_for`] and nowhere else.
 
 use super::graph::NONE;
-use super::{Bus, Command, MultiPlane, NEVER, Policy, Scheduler, Suspend};
+use super::{Bus, Command, Links, MultiPlane, NEVER, Policy, Scheduler, Suspend};
 use crate::Op;
+use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
+use core::cmp::Reverse;
 
 /// What the page register of a die holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Register {
     /// Nothing.
     Empty,
-    /// Nothing yet: the program at the head of the queue asks for the channel, and may still step back.
+    /// Nothing yet: a program is next in the queue and asks for the channel, and may still step back.
     Asking,
     /// A program's page is being transferred.
     Filling(u32),
@@ -38,8 +40,8 @@ impl List {
 #[derive(Clone, Debug)]
 pub(super) struct Die {
     pub(super) channel: u32,
-    /// Commands in the order of issue.
-    queue: List,
+    /// Commands that are ready, urgent reads aside: the first to be issued on top, by number and place.
+    queue: BinaryHeap<Reverse<(u64, u32)>>,
     /// Urgent reads that are ready.
     urgent: List,
     /// The command that the cells work for.
@@ -59,7 +61,7 @@ impl Die {
     pub(super) fn new(channel: u32) -> Die {
         Die {
             channel,
-            queue: List::EMPTY,
+            queue: BinaryHeap::new(),
             urgent: List::EMPTY,
             cells: NONE,
             cells_done: false,
@@ -69,6 +71,11 @@ impl Die {
             changed: false,
             busy_since_ns: None,
         }
+    }
+
+    /// The command that is next in the queue.
+    fn head(&self) -> Option<u32> {
+        self.queue.peek().map(|&Reverse((_, place))| place)
     }
 
     fn is_busy(&self) -> bool {
@@ -101,53 +108,47 @@ impl Scheduler {
 
     // ---- lists ----------------------------------------------------------------------------------------------------
 
-    fn list(&mut self, die: u32, urgent: bool) -> &mut List {
+    /// A command is ready.
+    pub(super) fn enqueue(&mut self, place: u32) {
+        let Command { die, urgent, tag, .. } = *self.command(place);
         let die = &mut self.dies[die as usize];
-        if urgent { &mut die.urgent } else { &mut die.queue }
-    }
-
-    fn append(&mut self, place: u32, urgent: bool) {
-        let die = self.command(place).die;
-        let list = self.list(die, urgent);
-        let last = core::mem::replace(&mut list.last, place);
-        if last == NONE {
-            list.first = place;
-        } else {
-            self.command_mut(last).next = place;
+        if !urgent {
+            return die.queue.push(Reverse((tag, place)));
         }
-        let command = self.command_mut(place);
-        (command.previous, command.next) = (last, NONE);
-    }
-
-    /// To the end of its die's queue.
-    pub(super) fn push_back(&mut self, place: u32) {
-        self.append(place, false);
-    }
-
-    /// To the end of its die's urgent reads.
-    pub(super) fn push_urgent(&mut self, place: u32) {
-        self.append(place, true);
-    }
-
-    fn remove(&mut self, place: u32, urgent: bool) {
-        let Command { die, previous, next, .. } = *self.command(place);
+        let previous = core::mem::replace(&mut die.urgent.last, place);
         if previous == NONE {
-            self.list(die, urgent).first = next;
+            die.urgent.first = place;
         } else {
-            self.command_mut(previous).next = next;
+            self.command_mut(previous).beside.next = place;
+        }
+        self.command_mut(place).beside = Links { next: NONE, previous };
+    }
+
+    fn remove_urgent(&mut self, place: u32) {
+        let Command { die, beside: Links { next, previous }, .. } = *self.command(place);
+        if previous == NONE {
+            self.dies[die as usize].urgent.first = next;
+        } else {
+            self.command_mut(previous).beside.next = next;
         }
         if next == NONE {
-            self.list(die, urgent).last = previous;
+            self.dies[die as usize].urgent.last = previous;
         } else {
-            self.command_mut(next).previous = previous;
+            self.command_mut(next).beside.previous = previous;
         }
     }
 
-    /// Takes a command out of its list, and with it those that can join it in other planes: of the queue those that
-    /// follow it without a gap, of the urgent reads any.
+    /// Takes a command from where it stands: out of the urgent reads, or off the top of the queue. With it go those
+    /// that can join it in other planes: of the urgent reads any, of the queue those that follow it without a gap.
     fn take(&mut self, place: u32, urgent: bool) {
-        let mut next = self.command(place).next;
-        self.remove(place, urgent);
+        let die = self.command(place).die as usize;
+        let mut next = self.command(place).beside.next;
+        if urgent {
+            self.remove_urgent(place);
+        } else {
+            let top = self.dies[die].queue.pop();
+            debug_assert!(top.is_some_and(|Reverse((_, top))| top == place), "what is taken is next");
+        }
         let (g, rule) = (self.geometry, self.scheduling.features.multi_plane);
         if g.planes == 1 || rule == MultiPlane::Off || self.scheduling.bus == Bus::Backlog {
             return;
@@ -158,6 +159,9 @@ impl Scheduler {
         let mut taken = bit(leader.block);
         let mut last = place;
         for _ in 0..MOST_LOOKED_AT {
+            if !urgent {
+                next = self.dies[die].head().unwrap_or(NONE);
+            }
             if next == NONE || taken.count_ones() == g.planes.min(64) {
                 break;
             }
@@ -165,11 +169,14 @@ impl Scheduler {
             let fits = command.op == leader.op
                 && (command.transfer_ns > 0) == (leader.transfer_ns > 0)
                 && taken & bit(command.block) == 0
-                && self.graph.nodes[next as usize].waits == 0
                 && (rule == MultiPlane::Independent || g.offset_of(command.ppn) == g.offset_of(leader.ppn));
             if fits {
                 taken |= bit(command.block);
-                self.remove(next, urgent);
+                if urgent {
+                    self.remove_urgent(next);
+                } else {
+                    self.dies[die].queue.pop();
+                }
                 self.command_mut(last).joined = next;
                 last = next;
                 let whole = self.command_mut(place);
@@ -178,7 +185,7 @@ impl Scheduler {
             } else if !urgent {
                 break;
             }
-            next = command.next;
+            next = command.beside.next;
         }
     }
 
@@ -209,10 +216,7 @@ impl Scheduler {
             {
                 self.log[command.tag as usize] = (command.start_ns, self.now_ns);
             }
-            if let Some(state) = self.blocks.get_mut(command.block.index()) {
-                state.reads -= u32::from(command.urgent);
-                state.changes -= u32::from(command.is_program());
-            }
+            self.leave_blocks(member);
             self.graph.end(member);
             member = command.joined;
         }
@@ -266,7 +270,7 @@ impl Scheduler {
         channel.carries = Some(die);
         let place = match self.dies[die as usize].register {
             Register::Asking => {
-                let place = self.dies[die as usize].queue.first;
+                let Some(place) = self.dies[die as usize].head() else { unreachable!("a die that asks has a program") };
                 self.take(place, false);
                 self.start(place);
                 self.dies[die as usize].register = Register::Filling(place);
@@ -315,7 +319,18 @@ impl Scheduler {
 
     /// Begins one thing; false if there is nothing to begin.
     fn choose_one(&mut self, number: u32) -> bool {
-        let Die { urgent, queue, cells, cells_done, register, suspended, .. } = self.dies[number as usize];
+        let Die { urgent, cells, cells_done, register, suspended, .. } = self.dies[number as usize];
+        let head = self.dies[number as usize].head();
+        // Whether it begins with a transfer to the chip.
+        let fetches = head.is_some_and(|head| {
+            let head = self.command(head);
+            head.is_program() && head.transfer_ns > 0 && self.scheduling.bus == Bus::Arbitrated
+        });
+        if register == Register::Asking && !fetches {
+            // What was issued before the program that asks has become ready meanwhile.
+            self.step_back(number);
+            return true;
+        }
         if cells_done && register == Register::Empty {
             // What was read moves on.
             let die = &mut self.dies[number as usize];
@@ -343,11 +358,7 @@ impl Scheduler {
             }
             return goes_on;
         }
-        if queue.first == NONE || self.graph.nodes[queue.first as usize].waits > 0 {
-            return false;
-        }
-        let head = *self.command(queue.first);
-        let fetches = head.is_program() && head.transfer_ns > 0 && self.scheduling.bus == Bus::Arbitrated;
+        let Some(first) = head else { return false };
         if fetches {
             let beside = cells != NONE && caches.cache_program && self.command(cells).is_program();
             let asks = register == Register::Empty && (cells == NONE || beside);
@@ -357,9 +368,10 @@ impl Scheduler {
             }
             return asks;
         }
-        let begins = cells == NONE && (register == Register::Empty || drains && head.is_read() && caches.cache_read);
+        let overlaps = drains && caches.cache_read && self.command(first).is_read();
+        let begins = cells == NONE && (register == Register::Empty || overlaps);
         if begins {
-            self.begin(number, queue.first, false, 0);
+            self.begin(number, first, false, 0);
         }
         begins
     }

@@ -98,7 +98,8 @@ impl Graph {
     #[inline(always)]
     pub(super) fn find(&self, token: Token) -> Option<u32> {
         let place = (token as u32).checked_sub(1)?;
-        (u64::from(self.nodes[place as usize].generation) == token >> 32).then_some(place)
+        let node = self.nodes.get(place as usize)?;
+        (u64::from(node.generation) == token >> 32).then_some(place)
     }
 
     /// `to` waits for `from`, unless that has ended.
