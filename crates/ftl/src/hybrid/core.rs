@@ -561,7 +561,7 @@ impl<P: Placement> Core<P> {
     }
 
     /// The live copy of a page dies, wherever it is.
-    #[inline]
+    #[inline(always)]
     pub(super) fn supersede(&mut self, lpn: Lpn) {
         let (lbn, _) = self.split(lpn);
         if let Some(ppn) = self.in_log(lpn) {
