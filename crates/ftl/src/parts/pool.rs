@@ -1,9 +1,9 @@
 //! Blocks that are taken whole and given back whole: for schemes that fill many blocks at a time, each with pages that
 //! belong together.
 //!
-//! A pool is a supply (`parts/supply.rs`) that hands out free blocks, and takes them back once they hold nothing needed.
-//! What is mounted is *sealed*: an erase that was cut short may have left a block that reads as before and does not take
-//! a program, so pages that were blank when power came back stay blank until the next erase.
+//! A pool is a supply (`parts/supply.rs`) that hands out free blocks, and takes them back once they hold nothing
+//! needed. What is mounted is *sealed*: an erase that was cut short may have left a block that reads as before and does
+//! not take a program, so pages that were blank when power came back stay blank until the next erase.
 
 use crate::parts::holdings::Holdings;
 use crate::parts::supply::Supply;

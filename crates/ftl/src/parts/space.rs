@@ -2,8 +2,8 @@
 //!
 //! Schemes decide what moves and what that means for their maps; this part decides where it goes. Its blocks come from
 //! a supply (`parts/supply.rs`), whose fields and methods are those of a space too. A program that fails ends its
-//! block's lane: the block is *doomed*, its live pages are to be moved like a victim's and it is then marked bad instead
-//! of erased.
+//! block's lane: the block is *doomed*, its live pages are to be moved like a victim's, and it is then marked bad
+//! instead of erased.
 
 use crate::gc::{self, GcPolicy};
 use crate::parts::census::Census;
