@@ -54,7 +54,7 @@ pub mod parameters;
 #[cfg(test)]
 pub(crate) mod testing;
 
-use crate::parts::collector::Collects;
+use crate::parts::collector::{self, Collects};
 use crate::parts::ecc::Ecc;
 use crate::parts::space::{self, Space, TranslationBlocks};
 use crate::{CacheCounters, ConfigError, Error, Ftl, Loader, MountReport, Saver, Settings};
@@ -180,7 +180,9 @@ impl<C: Cache, S: Store> Demand<C, S> {
         let blocks = |pages: u32, held: u64| u64::from(pages).div_ceil(held);
         let live = blocks(logical_pages, u64::from(g.pages_per_block)) + blocks(translation, held);
         let streams = 1 + data_blocks(settings);
-        let free = (settings.count("gc-low").max(u64::from(plan.kept())) + 1) * u64::from(dies);
+        // A spread collection holds its room while the host and evictions take theirs: one block more.
+        let spread = u64::from(settings.switch(collector::SPREAD.name));
+        let free = (settings.count("gc-low").max(u64::from(plan.kept())) + 1 + spread) * u64::from(dies);
         let kept = free + streams * u64::from(dies);
         if u64::from(g.block_count()) < live + kept {
             return Err(ConfigError {

@@ -561,7 +561,7 @@ impl<P: Placement> Core<P> {
     }
 
     /// The live copy of a page dies, wherever it is.
-    #[inline]
+    #[inline(always)]
     pub(super) fn supersede(&mut self, lpn: Lpn) {
         let (lbn, _) = self.split(lpn);
         if let Some(ppn) = self.in_log(lpn) {
@@ -787,7 +787,7 @@ impl<P: Placement> Core<P> {
         let data = self.data.iter().filter(|&&block| block != NONE).count() as u32;
         let in_use = data + self.slots.in_use() + self.pool.blocks.free_total() + self.pool.blocks.bad_count();
         // A block that failed may be all that is left of a merge's target.
-        let without = self.pool.failed.len() as u32;
+        let without = self.pool.doomed.len() as u32;
         if !(in_use..=in_use + without).contains(&self.g.block_count()) {
             return Err(format!("{in_use} blocks are accounted for, and there are {}", self.g.block_count()));
         }

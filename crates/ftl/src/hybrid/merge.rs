@@ -243,7 +243,7 @@ impl<P: Placement> Core<P> {
         obsolete: &mut impl FnMut(&mut Core<P>, &mut F, Block, Cause) -> Result<(), Error<F::Fault>>,
     ) -> Result<Merge, Error<F::Fault>> {
         let target = self.slots.block(slot);
-        let sound = !self.pool.failed.contains(&target);
+        let sound = !self.pool.doomed.contains(&target);
         let mut gc = Collection::on(flash);
         if sound && self.is_aligned(slot, lbn) {
             let has_all = new.is_none() && self.pool.blocks.live_of(target) == self.lpns(lbn).len() as u32;
@@ -382,7 +382,7 @@ impl<P: Placement> Core<P> {
     /// Full, or the medium's.
     pub fn tidy<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
         let mut erase = |core: &mut Self, flash: &mut F, block: Block, cause: Cause| core.dispose(flash, block, cause);
-        while let Some(&block) = self.pool.failed.last() {
+        while let Some(&block) = self.pool.doomed.last() {
             if let Some(slot) = self.slots.of(block) {
                 self.clean(flash, slot, &mut erase)?;
             } else if let Some(lbn) = self.data.iter().position(|&data| data == block.0) {

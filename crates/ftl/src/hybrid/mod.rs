@@ -346,7 +346,7 @@ impl<P: Placement, S: Strategy<P>> Hybrid<S, P> {
 
     /// Cleans the blocks that failed a program, if there are any.
     fn tidy<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
-        if self.core.pool.failed.is_empty() {
+        if self.core.pool.doomed.is_empty() {
             return Ok(());
         }
         self.core.tidy(flash)?;
@@ -404,7 +404,7 @@ impl<F: Flash, P: Placement, S: Strategy<P>> Ftl<F> for Hybrid<S, P> {
 
     #[inline]
     fn write(&mut self, flash: &mut F, lpn: Lpn, data: &F::User) -> Result<(), Error<F::Fault>> {
-        if !self.core.pool.failed.is_empty() {
+        if !self.core.pool.doomed.is_empty() {
             self.strategy.interrupt(&mut self.core, flash)?;
             self.tidy(flash)?;
         }

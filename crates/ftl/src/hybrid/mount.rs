@@ -50,7 +50,8 @@ impl<P: Placement> Core<P> {
         for (lbn, block) in P::data_blocks(self, flash, &found, &held)? {
             self.data[lbn as usize] = block;
             for (lpn, _) in held.remove(&block).into_iter().flatten() {
-                self.pool.blocks.revive(g.page(Block(block), self.split(lpn).1));
+                let (_, offset) = self.split(lpn);
+                self.pool.blocks.revive(g.page(Block(block), offset));
             }
         }
         // What is left are log blocks.

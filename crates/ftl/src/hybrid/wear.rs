@@ -31,17 +31,17 @@ impl<P: Placement> Core<P> {
         // A data block, or a log block that nobody fills.
         let slots = &self.slots;
         let task = self.pool.cold_among(|block| slots.of(block).is_none_or(|slot| slots.is_closed(slot)));
-        let Some(task) = task.filter(|task| !P::APPENDS || self.pool.has_target(task)) else { return Ok(()) };
+        let Some(task) = task.filter(|task| !P::APPENDS || self.pool.can_take(task)) else { return Ok(()) };
         // A merge must find a free block at any time.
         if self.pool.free() < RESERVE {
             return Ok(());
         }
-        self.pool.take_next(task.worn);
+        self.pool.open_next(task.worn);
         let moved = match self.slots.of(task.cold) {
             None if P::APPENDS => self.write_anew(flash, task.cold),
             _ => self.move_block(flash, task.cold),
         };
-        self.pool.take_next(None);
+        self.pool.open_next(None);
         match moved {
             // Blocks went bad: what is left is for the host.
             Err(Error::Full) => Ok(()),

@@ -14,6 +14,7 @@ pub mod map_log;
 pub mod pool;
 pub mod space;
 pub mod spare_map;
+pub mod supply;
 pub mod tombstones;
 pub mod translation;
 pub mod wear;

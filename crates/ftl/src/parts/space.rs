@@ -1,24 +1,24 @@
 //! Space on flash: blocks, the lanes that fill them, the policy that empties them, and what happens when one fails.
 //!
-//! Schemes decide what moves and what that means for their maps; this part decides where it goes. A program that fails
-//! ends its block's lane: the block is *doomed*, its live pages are to be moved like a victim's and it is then marked
-//! bad instead of erased. An erase that fails marks its block bad at once, for it holds nothing.
+//! Schemes decide what moves and what that means for their maps; this part decides where it goes. Its blocks come from
+//! a supply (`parts/supply.rs`), whose fields and methods are those of a space too. A program that fails ends its
+//! block's lane: the block is *doomed*, its live pages are to be moved like a victim's, and it is then marked bad
+//! instead of erased.
 
 use crate::gc::{self, GcPolicy};
-use crate::parts::blocks::{Blocks, FoundState, FreeOrder};
 use crate::parts::census::Census;
 use crate::parts::collector::Collector;
 use crate::parts::ecc::Ecc;
 use crate::parts::lanes::Lanes;
-use crate::parts::wear::{Mode as WearMode, Task, Wear};
+use crate::parts::supply::Supply;
+use crate::parts::wear::Wear;
 use crate::{Error, Loader, Parameter, Range as Values, Saver, Settings, Value};
 use alloc::boxed::Box;
-use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::ops::Range;
-use flash::{Block, Cause, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Mode, Oob, Payload, Ppn, Rng};
+use core::ops::{Deref, DerefMut, Range};
+use flash::{Block, Cause, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Mode, Ppn, Rng};
 
 /// `gc`: which block to collect.
 pub const GC: Parameter = Parameter {
@@ -117,24 +117,31 @@ pub fn lowest_bits(bits: u64, count: u32) -> u64 {
 /// See the module's description.
 #[derive(Debug)]
 pub struct Space {
-    /// Every block's state.
-    pub blocks: Blocks,
+    supply: Supply,
     /// The write streams.
     pub streams: Vec<Lanes>,
     policy: Box<dyn GcPolicy + Send>,
-    /// Blocks that failed a program and still hold live pages.
-    pub doomed: Vec<Block>,
     /// When and how blocks are emptied.
     pub collector: Collector,
-    /// Programs so far over the device's life; the next program's number.
-    pub program: u64,
     /// Blocks of translation pages, for schemes that have them.
     pub translation: Option<TranslationBlocks>,
     /// Who says in which mode host pages are programmed, if not all in normal mode.
     pub ecc: Option<Box<Ecc>>,
-    wear: Wear,
-    /// While a cold block is being moved: the block that is to be opened next, if it is free on the die.
-    worn: Option<Block>,
+}
+
+impl Deref for Space {
+    type Target = Supply;
+    #[inline(always)]
+    fn deref(&self) -> &Supply {
+        &self.supply
+    }
+}
+
+impl DerefMut for Space {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut Supply {
+        &mut self.supply
+    }
 }
 
 /// Full blocks of translation pages. They are few, so they are kept in a list.
@@ -151,21 +158,15 @@ pub struct TranslationBlocks {
 impl Clone for Space {
     fn clone(&self) -> Self {
         Space {
-            blocks: self.blocks.clone(),
+            supply: self.supply.clone(),
             streams: self.streams.clone(),
             policy: self.policy.boxed(),
-            doomed: self.doomed.clone(),
             collector: self.collector.clone(),
             translation: self.translation.clone(),
             ecc: self.ecc.clone(),
-            wear: self.wear.clone(),
             ..*self
         }
     }
-}
-
-fn free_order(settings: &Settings) -> FreeOrder {
-    if settings.word("free-order") == "fifo" { FreeOrder::Fifo } else { FreeOrder::LeastWorn }
 }
 
 impl Space {
@@ -174,16 +175,12 @@ impl Space {
     pub fn new(geometry: Geometry, settings: &Settings, streams: &[usize], kept: u32) -> Space {
         let row = gc::by_name(settings.word("gc")).expect("the settings were validated against the table");
         Space {
-            blocks: Blocks::new(geometry, free_order(settings), row.ages),
+            supply: Supply::new(geometry, settings, row.ages),
             streams: streams.iter().map(|&lanes| Lanes::new(lanes)).collect(),
             policy: (row.make)(Rng::new(settings.count("seed")).fork("gc"), settings),
-            doomed: Vec::new(),
             collector: Collector::new(settings, geometry.die_count(), kept),
-            program: 1,
             translation: None,
             ecc: None,
-            wear: Wear::new(settings, geometry.block_count()),
-            worn: None,
         }
     }
 
@@ -221,38 +218,12 @@ impl Space {
         self.ecc.as_mut().map_or(Mode::Normal, |ecc| ecc.written(lpn))
     }
 
-    /// Takes factory-bad blocks out of service on a fresh device.
-    ///
-    /// # Errors
-    /// The medium's.
-    pub fn exclude_bad<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
-        let g = *flash.geometry();
-        for block in (0..g.block_count()).map(Block) {
-            if flash.read_oob(g.page(block, 0), Cause::Recovery)?.is_some_and(|oob| oob.kind == Kind::Bad) {
-                self.retire(block);
-            }
-        }
-        Ok(())
-    }
-
-    fn retire(&mut self, block: Block) {
-        self.wear.retired(block, self.blocks.erase_counts()[block.index()]);
-        self.blocks.retire(block);
-    }
-
     /// While mounting: block states, lanes and counters from a census. Stream `data` goes on with the newest data block
     /// of each die, stream `translation` (if the scheme has one) with the newest translation block. Live pages are not
     /// known yet: call [`Blocks::revive`] for each afterwards.
     pub fn adopt(&mut self, census: &Census, data: usize, translation: Option<usize>) {
         let g = *self.blocks.geometry();
-        let bad: BTreeSet<Block> = census.bad.iter().copied().collect();
-        self.blocks.found(|block| match census.blocks[block.index()] {
-            Some(_) => FoundState::InUse,
-            None if bad.contains(&block) => FoundState::Bad,
-            None => FoundState::Empty,
-        });
-        census.bad.iter().for_each(|&block| self.wear.retired(block, self.blocks.erase_counts()[block.index()]));
-        self.blocks.suspect_free();
+        self.supply.adopt(census, |block| census.blocks[block.index()].is_some());
         if let Some(translation) = &mut self.translation {
             let found = |block: &Block| census.blocks[block.index()].filter(|found| found.kind == Kind::Translation);
             translation.closed = (0..g.block_count())
@@ -261,7 +232,7 @@ impl Space {
                 .collect();
             if !translation.among_data {
                 for &block in &translation.closed {
-                    self.blocks.begin_collecting(block);
+                    self.supply.blocks.begin_collecting(block);
                 }
             }
         }
@@ -274,19 +245,11 @@ impl Space {
                 self.streams[stream].replace(&g, g.die_of(block).index(), block, found.programmed);
             }
         }
-        self.program = census.next_program();
-    }
-
-    /// The number of the next program.
-    #[inline(always)]
-    pub fn number(&mut self) -> u64 {
-        self.program += 1;
-        self.program - 1
     }
 
     /// The policy's victim among a range of blocks.
     pub fn pick(&mut self, among: Range<u32>) -> Option<Block> {
-        self.policy.pick(&self.blocks, among)
+        self.policy.pick(&self.supply.blocks, among)
     }
 
     /// Opens a free block of `die` in a lane; false if the die has none. The lane's former block is closed.
@@ -301,25 +264,15 @@ impl Space {
         die: usize,
     ) -> Result<bool, Error<F::Fault>> {
         loop {
-            let on_die = |worn: &Block| self.blocks.geometry().die_of(*worn).index() == die;
-            let worn = self.worn.take_if(|worn| on_die(worn)).and_then(|worn| self.blocks.open_block(worn));
-            let Some((block, suspect)) = worn.or_else(|| self.blocks.open(die)) else { return Ok(false) };
-            if suspect {
-                match flash.erase(block, Cause::Recovery) {
-                    Ok(()) => {
-                        self.blocks.count_erase(block);
-                        self.wear.erased(block, self.blocks.erase_counts()[block.index()], Cause::Recovery);
-                    }
-                    Err(fault) if fault.kind() == FaultKind::EraseFailed => {
-                        self.blocks.discard_open(block);
-                        self.mark_bad(flash, block)?;
-                        continue;
-                    }
-                    Err(fault) => return Err(fault.into()),
-                }
-            }
             let g = *self.blocks.geometry();
-            self.blocks.shorten(block, self.block_pages(stream));
+            let worn = self.next.take_if(|worn| g.die_of(*worn).index() == die);
+            let worn = worn.and_then(|worn| self.blocks.open_block(worn));
+            let Some((block, suspect)) = worn.or_else(|| self.blocks.open(die)) else { return Ok(false) };
+            if suspect && !self.cleanse(flash, block)? {
+                continue;
+            }
+            let pages = self.block_pages(stream);
+            self.blocks.shorten(block, pages);
             if let Some(former) = self.streams[stream].replace(&g, lane, block, 0) {
                 self.close(stream, former);
             }
@@ -485,8 +438,8 @@ impl Space {
 
     /// After a page could not be read: what was taken of a stream to copy it to is left blank, to be taken again.
     pub fn give_back(&mut self, stream: usize, page: Ppn) {
-        let lanes = &mut self.streams[stream];
         let g = *self.blocks.geometry();
+        let lanes = &mut self.streams[stream];
         let block = g.block_of(page);
         if let Some(lane) = (0..lanes.count()).find(|&lane| lanes.block(lane) == Some(block)) {
             lanes.give_back(lane, page);
@@ -546,31 +499,10 @@ impl Space {
         if let Some(translation) = &mut self.translation {
             translation.closed.retain(|&closed| closed != block);
         }
-        if fate == Fate::Erase {
-            match flash.erase(block, cause) {
-                Ok(()) => {
-                    self.blocks.erased(block);
-                    self.wear.erased(block, self.blocks.erase_counts()[block.index()], cause);
-                    return Ok(());
-                }
-                Err(fault) if fault.kind() == FaultKind::EraseFailed => {}
-                Err(fault) => return Err(fault.into()),
-            }
+        match fate {
+            Fate::Erase => self.erase(flash, block, cause),
+            Fate::Retire => self.mark_bad(flash, block),
         }
-        self.mark_bad(flash, block)
-    }
-
-    fn mark_bad<F: Flash>(&mut self, flash: &mut F, block: Block) -> Result<(), Error<F::Fault>> {
-        let mark = Oob { kind: Kind::Bad, mode: Mode::Normal, address: 0, version: 0, program: 0, mark: 0 };
-        flash.program(flash.geometry().page(block, 0), mark, Payload::None, Cause::Metadata)?;
-        self.retire(block);
-        Ok(())
-    }
-
-    /// Whether wear levelling is to be asked what it wants.
-    #[inline(always)]
-    pub fn is_levelling_due(&self) -> bool {
-        self.wear.is_due()
     }
 
     /// Wear levelling, to be asked what it wants, and then put back.
@@ -581,17 +513,6 @@ impl Space {
     /// Puts wear levelling back.
     pub fn put_wear(&mut self, wear: Wear) {
         self.wear = wear;
-    }
-
-    /// Whether the block that cold data are to go to is free, if they are to go to a certain one. Where the most worn
-    /// block holds data already, others catch up with it in time; moving cold data to and fro would not change that.
-    pub fn can_take(&self, task: &Task) -> bool {
-        task.worn.is_none_or(|worn| self.blocks.is_free(worn))
-    }
-
-    /// The next block that is opened on the die of `worn` is to be this one, if it is free; `None` forgets it.
-    pub fn open_next(&mut self, worn: Option<Block>) {
-        self.worn = worn;
     }
 
     /// Whether the pages of a block can be moved now: it is closed, and no failed block that waits for that anyway.
@@ -658,9 +579,7 @@ impl Space {
         if let Some(ecc) = &self.ecc {
             out.extend(ecc.memory());
         }
-        if self.wear.mode() != WearMode::Off {
-            out.push(("wear levelling", self.wear.memory()));
-        }
+        out.extend(self.wear_memory());
         out.push(("collections in progress", self.collector.memory()));
         out
     }
@@ -688,10 +607,9 @@ impl Space {
 
     /// Loads what [`Space::save`] saved into a new space.
     pub fn load(mut self, settings: &Settings, from: &mut Loader<'_>) -> Space {
-        let geometry = *self.blocks.geometry();
         let space = &mut self;
         let ages = gc::by_name(settings.word("gc")).is_some_and(|row| row.ages);
-        space.blocks = Blocks::load(geometry, free_order(settings), ages, from);
+        space.load_blocks(settings, ages, from);
         space.streams.iter_mut().for_each(|lanes| lanes.load(from));
         let doomed = from.u32();
         space.doomed = (0..doomed).map(|_| Block(from.u32())).collect();
@@ -701,7 +619,7 @@ impl Space {
         }
         space.program = from.u64();
         space.collector.load(from);
-        space.wear.load(space.blocks.erase_counts(), |block| space.blocks.is_bad(block), from);
+        space.load_wear(from);
         if let Some(ecc) = &mut space.ecc {
             ecc.load(from);
         }
@@ -717,7 +635,7 @@ mod tests {
     use super::*;
     use crate::parts::collector::SPREAD;
     use alloc::vec;
-    use flash::{Full, Nand, NoData, Tvpn};
+    use flash::{Full, Nand, NoData, Oob, Payload, Tvpn};
 
     const DATA: usize = 0;
     const TRANSLATION: usize = 1;

@@ -81,10 +81,19 @@ fn bytes_of_bits(at: usize, width: u32) -> core::ops::Range<usize> {
     at / 8..(at + width as usize).div_ceil(8)
 }
 
-fn put_bits(bytes: &mut [u8], at: usize, width: u32, value: u32) {
-    let shifted = u64::from(value) << (at % 8);
-    for (i, byte) in bytes[bytes_of_bits(at, width)].iter_mut().enumerate() {
-        *byte |= (shifted >> (8 * i)) as u8;
+/// Packs entries of `width` bits into bytes that are zero.
+fn pack(bytes: &mut [u8], width: u32, entries: impl Iterator<Item = u32>) {
+    let (mut word, mut held, mut at) = (0u64, 0, 0);
+    for entry in entries {
+        word |= u64::from(entry) << held;
+        held += width;
+        while held >= 8 {
+            bytes[at] = word as u8;
+            (word, held, at) = (word >> 8, held - 8, at + 1);
+        }
+    }
+    if held > 0 {
+        bytes[at] = word as u8;
     }
 }
 
@@ -196,18 +205,14 @@ impl Layout {
     /// tables of a map in which it stands already.
     pub fn encode(&self, blocks: impl Iterator<Item = u32>, map: &BlockMap, offset: u32, place: u16) -> Vec<u8> {
         let mut out = vec![0; self.bytes() as usize];
-        for (i, block) in blocks.enumerate() {
-            put_bits(&mut out, i * self.block_bits as usize, self.block_bits, block);
-        }
-        let (width, group) = (self.entry_bits(), self.group_of(offset));
+        let (list, tables) = out.split_at_mut(self.list_bytes() as usize);
+        pack(list, self.block_bits, blocks);
+        let group = self.group_of(offset);
         let first = group * self.group as usize;
         let last = (first + self.group as usize).min(self.pages as usize);
         debug_assert!(map.known && map.loaded[group] && map.leaves[offset as usize] == place);
-        let mut at = self.list_bytes() as usize * 8;
-        for &entry in map.directory.iter().chain(&map.leaves[first..last]) {
-            put_bits(&mut out, at, width, u32::from(if entry == NULL { place } else { entry }));
-            at += width as usize;
-        }
+        let entries = map.directory.iter().chain(&map.leaves[first..last]);
+        pack(tables, self.entry_bits(), entries.map(|&entry| u32::from(if entry == NULL { place } else { entry })));
         out
     }
 

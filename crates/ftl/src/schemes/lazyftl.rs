@@ -271,7 +271,9 @@ impl LazyFtl {
         let dies = g.die_count();
         let mapping = logical_pages.div_ceil(g.entries_per_page());
         let live = (u64::from(logical_pages) + u64::from(mapping)).div_ceil(u64::from(g.pages_per_block));
-        let kept = (settings.count("gc-low") + 3) * u64::from(dies);
+        // A spread collection holds its room while the host and converts take theirs: one block more.
+        let spread = u64::from(settings.switch(collector::SPREAD.name));
+        let kept = (settings.count("gc-low") + 3 + spread) * u64::from(dies);
         if u64::from(g.block_count()) < live + kept {
             return Err(ConfigError {
                 key: "spare",

@@ -194,12 +194,16 @@ impl Techniques {
     /// Whether a page begins a logical block that is to be written whole.
     fn begins_entire<P: Placement>(&self, core: &Core<P>, lpn: Lpn) -> Option<u32> {
         let (lbn, offset) = core.split(lpn);
-        let whole = self.ebw && offset == 0 && self.request.covers(&core.lpns(lbn));
+        if !self.ebw || offset != 0 {
+            return None;
+        }
+        let lpns = core.lpns(lbn);
+        let whole = self.request.covers(&lpns) && lpns.len() as u32 == core.p();
         // With nothing of it written yet its data block takes it as it is.
         let logged = !P::APPENDS && core.logged[lbn as usize] > 0;
         let used = logged || core.data_block(lbn).is_some_and(|block| !core.is_blank(block));
         let has_room = !P::APPENDS || core.pool.free() >= parameters::RESERVE;
-        (whole && used && has_room && core.lpns(lbn).len() as u32 == core.p()).then_some(lbn)
+        (whole && used && has_room).then_some(lbn)
     }
 
     fn end_entire<P: Placement, F: Flash>(&mut self, core: &mut Core<P>, flash: &mut F) -> Result<(), Error<F::Fault>> {

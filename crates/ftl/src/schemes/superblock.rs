@@ -605,7 +605,7 @@ impl Superblock {
 
     /// Moves what blocks hold that failed a program, and marks them bad.
     fn tidy<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
-        while let Some(&block) = self.pool.failed.last() {
+        while let Some(&block) = self.pool.doomed.last() {
             if let Some(log) = self.log.as_mut().filter(|log| log.has(block)) {
                 log.collect(flash, &mut self.pool, block, Cause::TranslationGc)?;
                 continue;
@@ -618,7 +618,7 @@ impl Superblock {
 
     /// Writes a page: data, or nothing where it is discarded durably.
     fn put<F: Flash>(&mut self, flash: &mut F, lpn: Lpn, data: Option<&F::User>) -> Result<(), Error<F::Fault>> {
-        if !self.pool.failed.is_empty() {
+        if !self.pool.doomed.is_empty() {
             self.tidy(flash)?;
         }
         if self.pool.is_levelling_due() {

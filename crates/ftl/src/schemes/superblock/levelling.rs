@@ -15,11 +15,11 @@ impl Superblock {
     #[inline(never)]
     pub(super) fn level<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
         let task = self.pool.cold_among(|_| true);
-        let Some(task) = task.filter(|task| self.pool.has_target(task) && self.free() > 0) else { return Ok(()) };
+        let Some(task) = task.filter(|task| self.pool.can_take(task) && self.free() > 0) else { return Ok(()) };
         let page = self.pool.blocks.next_live(task.cold, 0).expect("a cold block holds live pages");
         let oob =
             flash.read_oob(self.g.page(task.cold, page), Cause::WearLevelling)?.expect("live pages are programmed");
-        self.pool.take_next(task.worn);
+        self.pool.open_next(task.worn);
         let moved = match (&mut self.log, oob.kind) {
             (Some(log), Kind::Translation) => log.collect(flash, &mut self.pool, task.cold, Cause::WearLevelling),
             _ => {
@@ -28,7 +28,7 @@ impl Superblock {
                 self.collect(flash, s, slot.expect("its superblock has it"), Cause::WearLevelling)
             }
         };
-        self.pool.take_next(None);
+        self.pool.open_next(None);
         match moved {
             // Programs failed and took the room. Nobody needs the move now.
             Err(Error::Full) => Ok(()),
