@@ -218,8 +218,8 @@ fn a_capture_brings_about_the_same_flash_commands_when_it_is_simulated() {
         work(&mut served.client(), 11, 6000);
         served.stop();
         let line = format!(
-            "compare clients.zst --schemes {scheme} --device {DEVICE} --fill none --set {scheme}.durable-trim=on \
-             --json simulated.json"
+            "compare clients.zst --schemes {scheme} --device {DEVICE} --fill none --rhythm spread \
+             --set {scheme}.durable-trim=on --json simulated.json"
         );
         let output = bench.ftlab(&line).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

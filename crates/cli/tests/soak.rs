@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 const PAGE: u64 = 4096;
-const DEVICE: &str = "agrawal08:capacity=8MiB,page=4KiB,spare=30%,pages_per_block=16";
+const DEVICE: &str = "agrawal08:capacity=8MiB,page=4KiB,spare=35%,pages_per_block=16";
 const PAGES: u64 = (8 << 20) / PAGE;
 const DEPTH: usize = 16;
 

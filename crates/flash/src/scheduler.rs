@@ -24,9 +24,9 @@
 //!
 //! The commands of a page follow one another, as do the stages of collections and batches
 //! ([`Flash::chain`](crate::Flash::chain)); pages of a request run beside each other. These are edges of a graph
-//! (`graph`), whose nodes are commands, requests and joins. A command is ready when all that it waits for has ended, and
-//! of the ready commands of a die the one that was issued first goes. Where no chain crosses dies that is first come,
-//! first served, and exactly what `Timeline` places at once (a test holds the two against each other, command for
+//! (`graph`), whose nodes are commands, requests and joins. A command is ready when all that it waits for has ended,
+//! and of the ready commands of a die the one that was issued first goes. Where no chain crosses dies that is first
+//! come, first served, and exactly what `Timeline` places at once (a test holds the two against each other, command for
 //! command). Where one does, `Timeline` books a die ahead and a booking never moves, while here nothing is booked:
 //! docs/scheduling.md draws both.
 //!
@@ -51,8 +51,8 @@
 //! A read works in the cells, waits for the channel, and is transferred; a program is transferred, then works in the
 //! cells; an erase needs no channel. A die has cells and a page register; without more features one command holds both.
 //! A channel carries one transfer at a time and takes up the transfers that ask for it in the order of asking, those of
-//! urgent reads first where reads go first. A program that has not got the channel yet steps back for an urgent read, and
-//! for a command that was issued before it and became ready meanwhile.
+//! urgent reads first where reads go first. A program that has not got the channel yet steps back for an urgent read,
+//! and for a command that was issued before it and became ready meanwhile.
 //! ([`Bus::Backlog`] is the simpler channel of `Timeline`, for the comparison of the two.)
 //!
 //! [`Features`] of the device, each off unless the device has it:

@@ -14,9 +14,9 @@
 //! - A channel carries transfers. It keeps a backlog `B` of transfer time, never earlier than the arrival in progress.
 //!   A transfer of length `x`, ready at `r`, adds `x` to the backlog and ends at `max(r + x, B)`. So a channel never
 //!   carries more than it can, and a transfer that is ready only far in the future (behind a long collection on its
-//!   die) does not block the channel for the other dies meanwhile. The channel of a single die needs no backlog: the die
-//!   makes one transfer after another. What it would cost to have gaps here as well, and what it costs to have none, is
-//!   in docs/scheduling.md.
+//!   die) does not block the channel for the other dies meanwhile. The channel of a single die needs no backlog: the
+//!   die makes one transfer after another. What it would cost to have gaps here as well, and what it costs to have
+//!   none, is in docs/scheduling.md.
 //! - Commands of a serial chain start one after another. Those of a collection start independently; see
 //!   [`Collection`](crate::Collection).
 //! - In single-server mode (FlashSim) there is one server and every command waits for the one before it.
@@ -322,9 +322,9 @@ impl<F: Flash> Timeline<F> {
         if self.inner.is_slc(block) { Mode::Slc } else { Mode::Normal }
     }
 
-    /// Copies of the first `count` pages whose bits are set in `from.1`, counted from page `from.0` on within one block,
-    /// all in one mode, to pages of another from `to.0` on. The two halves of a copy follow one another, also among the
-    /// independent copies of a collection.
+    /// Copies of the first `count` pages whose bits are set in `from.1`, counted from page `from.0` on within one
+    /// block, all in one mode, to pages of another from `to.0` on. The two halves of a copy follow one another, also
+    /// among the independent copies of a collection.
     #[inline(always)]
     fn place_copies(&mut self, cause: Cause, from: (Ppn, u64, Mode), to: (Ppn, Mode), count: u32) {
         if count == 0 {
@@ -401,8 +401,8 @@ impl<F: Flash> Timeline<F> {
     }
 
     /// As many of these independent copies within a die as fit into the first gap for the first of them, or behind all
-    /// bookings, one behind the other and not to the end of the gap; how many. Each goes where it would go by itself: the
-    /// gaps before are too short for its read, and what is left of this one is the first for its program.
+    /// bookings, one behind the other and not to the end of the gap; how many. Each goes where it would go by itself:
+    /// the gaps before are too short for its read, and what is left of this one is the first for its program.
     fn place_copies_in_gap(&mut self, from: (Ppn, u64, u64), to: (Ppn, u64), count: u32) -> u32 {
         let g = self.inner.geometry();
         let (source, target) = (g.block_of(from.0), g.block_of(to.0));

@@ -29,15 +29,21 @@ fn fifo_write_amplification(effective: &dyn Fn(f64) -> f64, logical: f64) -> f64
     1.0 / (1.0 - x)
 }
 
-/// FIFO victims where a share `hot` of the pages gets a share `to` of the writes: every block is passed once in H host
-/// writes, a page of a class is still live with probability e^(-H·rate), and copies and host writes fill what takes part,
-/// T = H + U·(hot·e^(-H·to/(hot·U)) + (1-hot)·e^(-H·(1-to)/((1-hot)·U))); WA = T/H.
+/// FIFO victims where a share `hot` of the pages gets a share `to` of the writes. Every block is passed once in H host
+/// writes. A page of a class with h of the pages and w of the writes is still live then with probability
+/// s = e^(-H·w/(h·U)); between two host writes it is copied s/(1-s) times on average. WA = 1 + sum w·s/(1-s), and host
+/// writes and copies fill what takes part: H·WA = T.
 fn fifo_hot_cold_write_amplification(effective: &dyn Fn(f64) -> f64, logical: f64, hot: f64, to: f64) -> f64 {
-    let live = |h: f64, share: f64, writes: f64| share * (-h * writes / (share * logical)).exp();
-    let taken = |h: f64| h + logical * (live(h, hot, to) + live(h, 1.0 - hot, 1.0 - to));
-    let total = |h: f64| effective(1.0 - h / effective(0.5));
-    let h = bisect(1.0, 2.0 * logical, |h| taken(h) - total(h));
-    total(h) / h
+    let copies = |h: f64, share: f64, writes: f64| {
+        let live = (-h * writes / (share * logical)).exp();
+        writes * live / (1.0 - live)
+    };
+    let amplification = |h: f64| 1.0 + copies(h, hot, to) + copies(h, 1.0 - hot, 1.0 - to);
+    let h = bisect(1e-6 * logical, 2.0 * logical, |h| {
+        let wa = amplification(h);
+        h * wa - effective(1.0 - 1.0 / wa)
+    });
+    amplification(h)
 }
 
 /// H(n) between the integers: linear, as is exact here (docs/validation.md).
@@ -71,7 +77,8 @@ fn effective_pages(config: &Config, x: f64) -> f64 {
     let g = config.device.geometry;
     let low = config.settings.count("gc-low") as f64;
     let idle_blocks = match config.settings.switch("gc-spread") {
-        true => low,
+        // Spread collections begin a block earlier.
+        true => low + 1.0,
         // A round of collections ends with a block, and half a victim's gain, more than it began with.
         false => low + (1.0 + (1.0 - x) / 2.0) / 2.0,
     };
@@ -98,7 +105,7 @@ fn write_amplification(policy: &str, shape: &str) {
     for spread in ["on", "off"] {
         for spare in ["7", "12.5", "28"] {
             let device = format!("agrawal08:capacity=256MiB,{shape},spare={spare}%");
-            let mut config = config("page", &format!("gc={policy} gc-spread={spread}"), &device);
+            let mut config = config("page", &format!("gc={policy} gc-spread={spread} gc-low=2"), &device);
             let measured = written_until_steady(&mut config).result.waf.unwrap();
             let g = config.device.geometry;
             let (logical, pages) = (f64::from(config.device.logical_pages), f64::from(g.pages_per_block));

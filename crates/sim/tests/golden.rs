@@ -94,7 +94,8 @@ fn counts(outcome: &Outcome) -> Counts {
         put("merges", "partial", merges.partial);
         put("merges", "full", merges.full);
     }
-    for (name, value) in result.extra.iter().filter(|(name, _)| *name != "simulated_seconds") {
+    let is_count = |name: &str| !["simulated_seconds", "live_share"].contains(&name);
+    for (name, value) in result.extra.iter().filter(|(name, _)| is_count(name)) {
         put("extra", name, value.as_u64().unwrap());
     }
     put("workload", "read_pages", outcome.workload.read_pages);

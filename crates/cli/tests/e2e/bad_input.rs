@@ -30,7 +30,7 @@ fn names_and_values() {
             ("compare t.spc --set dftl.gc-lo=4", &["unknown parameter of dftl \"gc-lo\"; did you mean \"gc-low\"?"]),
             ("compare t.spc --gc gredy", &["unknown policy \"gredy\"; did you mean \"greedy\"?"]),
             ("compare t.spc --set page.gc=gredy", &["gc = gredy: must be greedy, cost-benefit"]),
-            ("compare t.spc --set dftl.gc-low=1", &["gc-low = 1: must be 3 to 1048576"]),
+            ("compare t.spc --set dftl.gc-low=1", &["gc-low = 1: must be 2 to 1048576"]),
             ("compare t.spc --device agrawal08:spare=95%", &["spare = 0.95", "1% to 90%"]),
             ("compare t.spc --device agrawal08:spare=x", &["spare", "not understood", "1% to 90%"]),
             ("compare t.spc --cache 16", &["a cache of 16 bytes is too small", "give at least"]),

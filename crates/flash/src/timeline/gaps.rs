@@ -2,9 +2,10 @@
 //!
 //! A die that keeps up has no gaps, or a few. Where arrivals run far ahead of the dies it may have as many as there are
 //! commands in its backlog, and a command must still find its gap. So gaps stand in the order of time in chunks, each
-//! of which knows its longest gap. The search passes over chunks without a gap of the length and looks through one, seldom
-//! through more: a chunk that is looked through in vain finds out how long its longest gap has become. A chunk holds as many gaps as there are chunks, but at
-//! least [`LEAST`]: of `n` gaps a search looks at O(√n), and to take, split or append one moves O(√n).
+//! of which knows its longest gap. The search passes over chunks without a gap of the length and looks through one,
+//! seldom through more: a chunk that is looked through in vain finds out how long its longest gap has become. A chunk
+//! holds as many gaps as there are chunks, but at least [`LEAST`]: of `n` gaps a search looks at O(√n), and to take,
+//! split or append one moves O(√n).
 
 use alloc::collections::VecDeque;
 

@@ -79,7 +79,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
         self.release_converted();
         self.evacuate(flash)?;
         let die = self.map.space.richest_die();
-        let wanted = self.map.space.collector.low + 2;
+        let wanted = self.map.space.collector.low + 1;
         for _ in 0..MOST_COLLECTIONS {
             if self.map.space.blocks.free_in(die) >= wanted {
                 return Ok(true);

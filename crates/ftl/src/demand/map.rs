@@ -282,8 +282,8 @@ impl<S: Store> Map<S> {
         Ok(self.store.batch(flash, tvpn, dirty)?)
     }
 
-    /// Brings entries into their translation page, and what it does not know of moved pages. `all`: no dirty entry of it
-    /// stays in the cache.
+    /// Brings entries into their translation page, and what it does not know of moved pages. `all`: no dirty entry of
+    /// it stays in the cache.
     ///
     /// # Errors
     /// Full; the medium's. The entries are then dirty as before: tell the cache ([`super::cache::Cache::soil`]).

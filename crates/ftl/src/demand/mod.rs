@@ -18,16 +18,17 @@
 //!
 //! # Space
 //!
-//! `parts/collector.rs` decides when a die collects, which blocks, and how the work is dealt over time. Collecting a data
-//! block with `v` live pages takes `v` data pages and at most `k` translation pages of its die, the number that the
-//! moved entries lie in (a cache absorbs moved entries without writing anything); it kills `k` translation pages,
-//! wherever they are. Collecting a translation block with `w` live pages takes `w`, and kills none. So translation pages
-//! gather on the dies whose data was moved last, and leave them when data is moved elsewhere; there are few of them.
+//! `parts/collector.rs` decides when a die collects, which blocks, and how the work is dealt over time. Collecting a
+//! data block with `v` live pages takes `v` data pages and at most `k` translation pages of its die, the number that
+//! the moved entries lie in (a cache absorbs moved entries without writing anything); it kills `k` translation pages,
+//! wherever they are. Collecting a translation block with `w` live pages takes `w`, and kills none. So translation
+//! pages gather on the dies whose data was moved last, and leave them when data is moved elsewhere; there are few of
+//! them.
 //!
 //! The map changes in evictions, too. They take translation pages from what is open or kept free, and the test for room
 //! comes before the next host page ([`Cache::most_updates`] says how much may have been taken by then); with
-//! `gc-in-evictions` it comes before the update itself, as in the released FlashSim. A host page tests the block that it
-//! goes to in any case.
+//! `gc-in-evictions` it comes before the update itself, as in the released FlashSim. A host page tests the block that
+//! it goes to in any case.
 //!
 //! While a collection is spread, translation pages do not know of the pages that it has moved so far:
 //! `demand/moves.rs`.
@@ -180,7 +181,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
         let blocks = |pages: u32, held: u64| u64::from(pages).div_ceil(held);
         let live = blocks(logical_pages, u64::from(g.pages_per_block)) + blocks(translation, held);
         let streams = 1 + data_blocks(settings);
-        // A spread collection holds its room while the host and evictions take theirs: one block more.
+        // A spread collection begins a block earlier.
         let spread = u64::from(settings.switch(collector::SPREAD.name));
         let free = (settings.count("gc-low").max(u64::from(plan.kept())) + 1 + spread) * u64::from(dies);
         let kept = free + streams * u64::from(dies);

@@ -1,7 +1,7 @@
 //! Which block to collect: victim policies, one file each, and their table.
 //!
-//! A policy picks among the candidates of a range of blocks: closed blocks with at least one dead page (`fifo`: all closed
-//! blocks). Ties go to the lowest block number. Ages count host page writes, for schemes have no clock.
+//! A policy picks among the candidates of a range of blocks: closed blocks with at least one dead page (`fifo`: all
+//! closed blocks). Ties go to the lowest block number. Ages count host page writes, for schemes have no clock.
 
 mod cat;
 mod cicl;

@@ -14,31 +14,34 @@
 //!   another. The request that set it off waits behind them.
 //! - *spread* (`gc-spread = on`): one victim at a time, and its work is dealt over the programs that its die makes
 //!   meanwhile, at the rate that has
-//!   it emptied when the pages that it gives back are used up. The next victim follows
-//!   at once if fewer than `gc-high` blocks are free.
+//!   it emptied when the pages that it gives back are used up. The next victim follows at the next test, or at once if
+//!   fewer than `gc-low` blocks are free then. It begins one block earlier than whole collections do, for the host
+//!   opens and fills that block meanwhile.
 //!
 //! # Room
 //!
 //! A collection is begun only if the open and the free blocks of its die hold all that it may take. A spread one
 //! reserves that: before a block of its die is opened for anybody else, what it still needs is compared with what would
 //! be left, and if that is too little, or fewer than `gc-low` blocks are free, it runs to its end at once. For the same
-//! reason it is begun only with `gc-low` free blocks; with fewer, victims are emptied whole. What the policy picks may need more than there is;
-//! then the block with the fewest live pages is taken, if that fits. The last `kept` free blocks of a die are opened by
-//! collections alone, and the very last one only by collections that run to their end: were host pages to follow into
-//! it, a power cut could leave less room in it than the collection still needs.
+//! reason it is begun only with `gc-low` free blocks; with fewer, victims are emptied whole. What the policy picks may
+//! need more than there is; then the block with the fewest live pages is taken, if that fits. The last `kept` free
+//! blocks of a die are opened by collections alone, and the very last one only by collections that run to their end:
+//! were host pages to follow into it, a power cut could leave less room in it than the collection still needs.
 //!
 //! Translation blocks are few and their pages die soon. If the policy does not see them (`victims = net-gain`), one is
-//! taken when it has half a block fewer live pages than the policy's data block, or none, or when a data block would
-//! leave no free block.
+//! taken when it has half a block fewer live pages than the policy's data block, or when a data block would leave no
+//! free block. If the policy does see them (`plain`), it decides, but for a block without a live page, which is always
+//! taken, and for a choice that does not fit.
 //!
 //! # Why it ends
 //!
-//! On one die, each data block that is collected had a dead page, or was taken in order of age (`fifo`); once a round of
-//! blocks was taken in one go without gaining enough, the block with the fewest live pages is next, which has a dead page
-//! or there is no victim. Collections create no dead data pages, so there are ever fewer of them. Between two data blocks
-//! each translation block that is collected has a dead page and creates none. So the loop ends: with `gc-high` free
-//! blocks, or without a victim that fits, and then the die is full and host pages go to others. (So that a hopeless die
-//! does not turn over all of its blocks for a single page, it also ends after eight victims for each block.)
+//! On one die, each data block that is collected had a dead page, or was taken in order of age (`fifo`); once a round
+//! of blocks was taken in one go without gaining enough, the block with the fewest live pages is next, which has a dead
+//! page or there is no victim. Collections create no dead data pages, so there are ever fewer of them. Between two data
+//! blocks each translation block that is collected has a dead page and creates none. So the loop ends: with `gc-high`
+//! free blocks, or without a victim that fits, and then the die is full and host pages go to others. (So that a
+//! hopeless die does not turn over all of its blocks for a single page, it also ends after eight victims for each
+//! block.)
 //!
 //! # Failing blocks, wear levelling, idle time
 //!
@@ -47,12 +50,11 @@
 //! spread collection has reserved.
 //! In idle time blocks are collected that are at least half dead.
 
-use crate::Error;
 use crate::parts::space::{Fate, Space};
-use crate::{Loader, Parameter, Range, Saver, Settings, Value};
+use crate::{Error, Loader, Parameter, Range, Saver, Settings, Value};
 use alloc::vec;
 use alloc::vec::Vec;
-use flash::{Block, Cause, Collection, Flash};
+use flash::{Block, Cause, Chain, Collection, Flash};
 
 /// `gc-spread`: the rhythm of collections.
 pub const SPREAD: Parameter = Parameter {
@@ -83,9 +85,11 @@ struct Progress {
     live: u32,
     /// Pages that the victim gives back.
     per: u32,
+    /// What its erase is to follow. Not saved: a medium that was restored has nothing under way.
+    slices: Chain,
 }
 
-const IDLE: Progress = Progress { block: NO_BLOCK, next: 0, credit: 0, live: 0, per: 1 };
+const IDLE: Progress = Progress { block: NO_BLOCK, next: 0, credit: 0, live: 0, per: 1, slices: Chain::COLLECTION };
 
 /// What emptying a block takes at the most, pages.
 #[derive(Clone, Copy, Debug)]
@@ -117,11 +121,16 @@ impl Collector {
     /// Nothing is being collected. `kept` free blocks of each of `dies` dies are opened by collections alone.
     pub fn new(settings: &Settings, dies: u32, kept: u32) -> Collector {
         let low = (settings.count("gc-low") as u32).max(kept);
-        let high = settings.count("gc-high") as u32;
+        let high = match settings.count("gc-high") as u32 {
+            0 => low + 1,
+            high => high.max(low),
+        };
         let spread = if settings.switch(SPREAD.name) { dies as usize } else { 0 };
+        // While a collection is under way a block is open that the host fills.
+        let open = u32::from(spread > 0);
         Collector {
-            low,
-            high: if high == 0 { low + 1 } else { high.max(low) },
+            low: low + open,
+            high: high + open,
             kept,
             progress: vec![IDLE; spread],
             debts: Vec::new(),
@@ -179,8 +188,9 @@ impl Collector {
     /// Loads what [`Collector::save`] saved of one with the same settings.
     pub fn load(&mut self, from: &mut Loader<'_>) {
         for progress in &mut self.progress {
-            *progress =
-                Progress { block: from.u32(), next: from.u32(), credit: from.u32(), live: from.u32(), per: from.u32() };
+            let words: [u32; 5] = core::array::from_fn(|_| from.u32());
+            let [block, next, credit, live, per] = words;
+            *progress = Progress { block, next, credit, live, per, slices: Chain::COLLECTION };
         }
         self.debts = (0..from.u32()).map(|_| from.u32()).collect();
     }
@@ -392,8 +402,8 @@ pub trait Collects: Sized {
         Ok(())
     }
 
-    /// The map is about to write up to `pages` pages of stream `stream`: a spread collection whose room these would take
-    /// runs to its end before.
+    /// The map is about to write up to `pages` pages of stream `stream`: a spread collection whose room these would
+    /// take runs to its end before.
     ///
     /// # Errors
     /// Full; the medium's.
@@ -445,8 +455,9 @@ pub trait Collects: Sized {
         let blocks = &self.space().blocks;
         let half = blocks.geometry().pages_per_block / 2;
         let apart = self.space().translation.as_ref().is_some_and(|blocks| !blocks.among_data);
-        let waited = |live: u32| live == 0 || (apart || cheapest) && live + half <= blocks.live_of(data);
-        translation.filter(|&block| needs + 1 > free || waited(blocks.live_of(block))).or(Some(data))
+        let waited = |live: u32| live == 0 || apart && live + half <= blocks.live_of(data);
+        let short = needs > free || (apart || cheapest) && needs + 1 > free;
+        translation.filter(|&block| short || waited(blocks.live_of(block))).or(Some(data))
     }
 
     /// The policy's victim on a die; the block with the fewest live pages if that one does not fit, or is no longer
@@ -474,16 +485,26 @@ pub trait Collects: Sized {
     /// Begins a spread collection, if collections are spread and the block that is about to be opened leaves it its
     /// room. A block that gives nothing back is emptied at once.
     fn begin(&mut self, die: usize, victim: Block) -> bool {
-        let live = self.space().blocks.live_of(victim);
-        let per = self.space().blocks.geometry().pages_per_block - live;
         let reserved = self.needs(victim).max(self.collector().low - 1);
-        if !self.collector().is_spread() || per == 0 || self.space().blocks.free_in(die) <= reserved {
-            return false;
+        let begins = self.collector().is_spread() && self.gives(victim) && self.space().blocks.free_in(die) > reserved;
+        if begins {
+            self.start(die, victim);
         }
+        begins
+    }
+
+    /// Whether emptying a block gives pages back: `fifo` takes blocks without a dead page, too.
+    fn gives(&self, block: Block) -> bool {
+        self.space().blocks.is_candidate(block.0) || self.space().is_translation(block)
+    }
+
+    /// Makes a block a die's victim, to be emptied in slices.
+    fn start(&mut self, die: usize, victim: Block) {
+        let live = self.space().blocks.live_of(victim);
+        let per = (self.space().blocks.geometry().pages_per_block - live).max(1);
         self.space_mut().begin_collecting(victim);
         // One slice ahead, so that the victim is empty before the block that both share is full.
-        self.collector_mut().progress[die] = Progress { block: victim.0, next: 0, credit: per * SLICE, live, per };
-        true
+        self.collector_mut().progress[die] = Progress { block: victim.0, credit: per * SLICE, live, per, ..IDLE };
     }
 
     /// Pays the spread collections for the pages that were programmed on their dies.
@@ -528,7 +549,7 @@ pub trait Collects: Sized {
 
     /// Goes on with a die's collection for up to `pages` pages, and erases the victim when all is done.
     fn slice<F: Flash>(&mut self, flash: &mut F, die: usize, pages: u32) -> Result<(), Error<F::Fault>> {
-        let Progress { block, next, .. } = self.collector().progress[die];
+        let Progress { block, next, slices, .. } = self.collector().progress[die];
         let block = Block(block);
         self.at_home(flash, block, |this, flash| this.prepare(flash, block))?;
         let moves = self.space().blocks.next_live(block, next).is_some();
@@ -544,18 +565,21 @@ pub trait Collects: Sized {
             return Ok(());
         }
         self.at_home(flash, block, |this, flash| {
-            let mut gc = Collection::on(flash);
+            let mut gc = Collection::resume(flash, slices);
+            let mut rest = None;
             if moves {
-                let rest = this.move_out(&mut *gc, block, next, limit, None)?;
+                rest = this.move_out(&mut *gc, block, next, limit, None)?;
                 this.collector_mut().progress[die].next = rest.unwrap_or(gc.geometry().pages_per_block);
-                if rest.is_some() {
-                    return Ok(());
-                }
+            }
+            let empty = rest.is_none();
+            if empty {
                 gc.then();
             }
-            if this.tell(&mut *gc, block, limit, None)? {
+            if empty && this.tell(&mut *gc, block, limit, None)? {
                 gc.then();
                 this.finish(&mut *gc, block, Fate::Erase, None)?;
+            } else {
+                this.collector_mut().progress[die].slices = gc.pause();
             }
             Ok::<_, Error<F::Fault>>(())
         })?;
@@ -563,10 +587,13 @@ pub trait Collects: Sized {
             return Ok(());
         }
         self.level_if_due(flash)?;
-        if self.space().blocks.free_in(die) < self.collector().high
-            && let Some(victim) = self.choose(die, false)
+        // What its blocks give back may be used up faster than the host fills one: by another stream, by the map.
+        let free = self.space().blocks.free_in(die);
+        if free < self.collector().low
+            && let Some(victim) =
+                self.choose(die, false).filter(|&victim| self.gives(victim) && self.needs(victim) <= free)
         {
-            self.begin(die, victim);
+            self.start(die, victim);
         }
         Ok(())
     }
@@ -583,8 +610,8 @@ pub trait Collects: Sized {
 
     /// Runs a die's spread collection to its end.
     fn end_now<F: Flash>(&mut self, flash: &mut F, die: usize) -> Result<(), Error<F::Fault>> {
-        let Progress { block, next, .. } = self.collector().progress[die];
-        self.empty(flash, Block(block), next, Fate::Erase, None)
+        let Progress { block, next, slices, .. } = self.collector().progress[die];
+        self.empty(flash, Block(block), (next, slices), Fate::Erase, None)
     }
 
     /// Empties a block and ends it. `cause`: what for, if not to make room.
@@ -600,25 +627,25 @@ pub trait Collects: Sized {
     ) -> Result<(), Error<F::Fault>> {
         self.collector_mut().forget(block);
         let candidate = self.space_mut().begin_collecting(block);
-        let emptied = self.empty(flash, block, 0, fate, cause);
+        let emptied = self.empty(flash, block, (0, Chain::COLLECTION), fate, cause);
         if emptied.is_err() && candidate {
             self.space_mut().blocks.stop_collecting(block);
         }
         emptied
     }
 
-    /// Moves what is left of a block from page `next` on, and ends it.
+    /// Moves what is left of a block from page `next` on, after the slices so far, and ends it.
     fn empty<F: Flash>(
         &mut self,
         flash: &mut F,
         block: Block,
-        next: u32,
+        (next, slices): (u32, Chain),
         fate: Fate,
         cause: Option<Cause>,
     ) -> Result<(), Error<F::Fault>> {
         self.at_home(flash, block, |this, flash| {
             this.prepare(flash, block)?;
-            let mut gc = Collection::on(flash);
+            let mut gc = Collection::resume(flash, slices);
             this.move_out(&mut *gc, block, next, u32::MAX, cause)?;
             gc.then();
             this.tell(&mut *gc, block, u32::MAX, cause)?;
@@ -696,7 +723,8 @@ pub trait Collects: Sized {
         room && victim != Some(block) && self.space().is_movable(block) && self.may_level(block)
     }
 
-    /// Collects ahead of need, for about `copies` pages; whether there may be more to do.
+    /// Collects ahead of need: for about `copies` pages if collections are spread, else a whole victim; whether there
+    /// may be more to do.
     ///
     /// # Errors
     /// Full; the medium's.
@@ -712,12 +740,16 @@ pub trait Collects: Sized {
         if free < 1 || free > self.collector().high {
             return Ok(false);
         }
-        // Ahead of need, only victims that are at least half dead and within the budget are worth their copies.
-        let most = (flash.geometry().pages_per_block / 2).min(copies);
-        let Some(victim) = self.choose(die, false).filter(|&victim| self.space().blocks.live_of(victim) <= most) else {
+        // Ahead of need, only victims that are at least half dead are worth their copies.
+        let half = flash.geometry().pages_per_block / 2;
+        let Some(victim) = self.choose(die, false).filter(|&victim| self.space().blocks.live_of(victim) <= half) else {
             return Ok(false);
         };
-        self.collect(flash, victim, Fate::Erase, None)?;
+        if self.begin(die, victim) {
+            self.slice(flash, die, copies)?;
+        } else {
+            self.collect(flash, victim, Fate::Erase, None)?;
+        }
         Ok(true)
     }
 }

@@ -43,7 +43,8 @@ pub const FREE_ORDER: Parameter = Parameter {
 /// `gc-low`: when to collect.
 pub const GC_LOW: Parameter = Parameter {
     name: "gc-low",
-    summary: "collect when no more blocks than this are free in a die; larger values keep more blocks empty and copy more",
+    summary: "collect when no more blocks than this are free in a die; larger values keep more blocks empty and copy \
+              more",
     unit: "blocks",
     default: Value::Count(3),
     range: Values::Count(1, 1 << 20),
@@ -164,7 +165,6 @@ impl Clone for Space {
             collector: self.collector.clone(),
             translation: self.translation.clone(),
             ecc: self.ecc.clone(),
-            ..*self
         }
     }
 }

@@ -41,8 +41,8 @@
 //!
 //! `parts/collector.rs` decides when a die collects, which blocks, and how the copies are dealt over time. Collecting a
 //! data block with `v` live pages takes `v` pages of the cold area; its entries stay in RAM. If that opens a block and
-//! the area is full, one of its blocks is converted first. A convert of cost k takes k mapping pages and kills the k old
-//! ones. A host page that finds the update area full converts one of its blocks, too.
+//! the area is full, one of its blocks is converted first. A convert of cost k takes k mapping pages and kills the k
+//! old ones. A host page that finds the update area full converts one of its blocks, too.
 //!
 //! Nothing that makes room creates a dead or stale data page. If no block of a die has a page that is known to be dead
 //! and fewer than three of its blocks are free, then blocks of the areas are converted, at last the mapping pages are
@@ -271,7 +271,7 @@ impl LazyFtl {
         let dies = g.die_count();
         let mapping = logical_pages.div_ceil(g.entries_per_page());
         let live = (u64::from(logical_pages) + u64::from(mapping)).div_ceil(u64::from(g.pages_per_block));
-        // A spread collection holds its room while the host and converts take theirs: one block more.
+        // A spread collection begins a block earlier.
         let spread = u64::from(settings.switch(collector::SPREAD.name));
         let kept = (settings.count("gc-low") + 3 + spread) * u64::from(dies);
         if u64::from(g.block_count()) < live + kept {

@@ -31,14 +31,14 @@
 //! With `ecc`, a policy says in which mode each host page is programmed and each copy of a collection, and a read may
 //! order that its page be written anew (parts/ecc.rs). Such a rewrite takes room as a host write does.
 //!
-//! Wear levelling, if it is on, moves a cold block's pages between two collections and as they do. A move takes no room:
-//! the cold block becomes free, with at least as many pages as were copied. Records of discards may take more pages than
-//! before, so that none may be pending, and a block must have a dead page if there are any on flash.
+//! Wear levelling, if it is on, moves a cold block's pages between two collections and as they do. A move takes no
+//! room: the cold block becomes free, with at least as many pages as were copied. Records of discards may take more
+//! pages than before, so that none may be pending, and a block must have a dead page if there are any on flash.
 //!
 //! # Departures
 //!
-//! Striping over dies is not in the papers; it is a parameter of the run (one die). `gc-spread` and durable TRIM are ours,
-//! and off (docs/recovery.md).
+//! Striping over dies is not in the papers; it is a parameter of the run (one die). `gc-spread` and durable TRIM are
+//! ours, and off (docs/recovery.md).
 
 use crate::ecc_policy;
 use crate::gc;
@@ -190,7 +190,8 @@ impl Page {
     }
 
     fn check(g: &Geometry, logical_pages: u32, settings: &Settings) -> Result<(), ConfigError> {
-        let kept = settings.count("gc-low") + settings.count("streams");
+        let spread = u64::from(settings.switch(collector::SPREAD.name));
+        let kept = settings.count("gc-low") + settings.count("streams") + spread;
         let dies = u64::from(g.die_count());
         let usable = u64::from(g.blocks_per_die).saturating_sub(kept) * dies * u64::from(g.pages_per_block);
         if usable >= u64::from(logical_pages) {
@@ -922,7 +923,7 @@ mod tests {
             [("off", "1", 1), ("off", "1", 2), ("off", "2", 1), ("on", "1", 2), ("on", "2", 3)]
         {
             let settings = settings(&[("gc-low", "2"), ("gc-spread", spread), ("streams", streams)]);
-            let (mut flash, mut page) = device(10, 24, &settings);
+            let (mut flash, mut page) = device(11, 24, &settings);
             let mut lpn = 0;
             for round in 0..200u64 {
                 flash.arm(CutPoint { command: 3 + round % 4, face }, round);

@@ -319,7 +319,17 @@ impl Visitor<Bench> for Lay<'_> {
                         _ => {}
                     }
                 }
-                // The smallest devices have no room for a stream of collected pages.
+                // The smallest devices have no room for collections in progress, and for a stream of collected pages.
+                Err(_)
+                    if pages <= g.pages_per_block
+                        && logical_pages.is_none()
+                        && !is_fixed("gc-spread")
+                        && settings.get("gc-spread") == Some(Value::Switch(true)) =>
+                {
+                    settings.put("gc-spread", Value::Switch(false));
+                    pages = g.page_count();
+                    continue;
+                }
                 Err(_)
                     if pages <= g.pages_per_block
                         && logical_pages.is_none()
@@ -368,6 +378,8 @@ fn vary(row: &Scheme, seed: u64, rng: &mut Rng) -> Settings {
     for parameter in row.parameters {
         let value = match (parameter.name, parameter.range) {
             ("durable-trim", _) => Value::Switch(seed % 4 != 3),
+            // Both rhythms of collections, half of the seeds each.
+            ("gc-spread", _) => Value::Switch(rng.chance(0.5)),
             ("seed", _) => Value::Count(seed),
             ("cache-bytes", Range::Count(low, _)) => Value::Count(low.max(32) + rng.below(256)),
             ("cache-maps", _) => Value::Count(rng.below(4)),

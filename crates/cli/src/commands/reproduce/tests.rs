@@ -92,7 +92,7 @@ fn mistakes_name_file_line_and_remedy() {
             "cache-byte = 1",
             "p/e.toml:6: unknown parameter of dftl \"cache-byte\"; did you mean",
         ),
-        ("cache-bytes = '1KiB'", "gc-low = 0", "p/e.toml:6: gc-low = 0: must be 3 to"),
+        ("cache-bytes = '1KiB'", "gc-low = 0", "p/e.toml:6: gc-low = 0: must be 2 to"),
         ("{ name = 'page' }", "{ name = 'page', buffer = 'fba:1MiB' }", "p/e.toml:5: unknown write buffer \"fba\""),
         ("relation = 'change'", "relation = 'chang'", "p/e.toml:12: unknown variant `chang`"),
         ("'response_us.mean'", "'respons_us.mean'", "p/e.toml:11: unknown measure \"respons_us.mean\""),

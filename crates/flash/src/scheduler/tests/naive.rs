@@ -420,7 +420,8 @@ fn a_collection_over_several_requests_ends_after_all_of_its_slices() {
             t.queue(scheduling);
         }
         let mut earlier = Chain::COLLECTION;
-        // Two slices copy from die 0 to die 1, the third erases on die 0: 35 + 210 each, the second program from 245 on.
+        // Two slices copy from die 0 to die 1, the third erases on die 0: 35 + 210 each, the second program from 245
+        // on.
         for (now, page) in [(0, 0), (10, 1), (20, 2)] {
             t.arrive(now);
             t.page_begin();
