@@ -119,8 +119,8 @@ pub struct CompareArgs {
     #[arg(long, value_name = "POLICIES", value_delimiter = ',', value_parser = parse_name, help_heading = "Schemes")]
     pub gc: Vec<String>,
 
-    /// How collections are dealt over time in every scheme that can: whole victims in a row, as in all papers, or spread
-    /// over the writes that follow [default: each scheme's own, which is whole]
+    /// How collections are dealt over time in every scheme that can: whole victims in a row, as in all papers, or
+    /// spread over the writes that follow [default: each scheme's own, which is whole]
     #[arg(long, value_enum, hide_possible_values = true, value_name = "whole|spread", help_heading = "Schemes")]
     pub rhythm: Option<Rhythm>,
 

@@ -232,7 +232,8 @@ mod tests {
         args.set.sort_by(|a, b| (&a.scheme, &a.param).cmp(&(&b.scheme, &b.param)));
         // What each flag means is tested with the flags; a file means the same, with paths beside itself.
         let line = "ftlab compare /data/t.spc --schemes page,dftl --device x:capacity=8GiB --cache 16KiB,64KiB \
-                    --buffer none,bplru:1MiB --gc greedy,fifo --rhythm spread --set dftl.gc_low=2 --set dftl-e.batch=false \
+                    --buffer none,bplru:1MiB --gc greedy,fifo --rhythm spread --set dftl.gc_low=2 \
+                    --set dftl-e.batch=false \
                     --set dftl-e.window=8 --fill steady --host closed:32 --seed 7 --warmup 10k --limit 5M \
                     --scheduler in-order,suspend --idle-gc 1ms \
                     --until end-of-life --mount-cost --repeat \

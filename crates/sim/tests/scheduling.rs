@@ -54,11 +54,11 @@ fn records(config: &Config, spec: &str) -> (Vec<[u64; 8]>, SchemeResult) {
 
 const HOSTS: [HostModel; 4] = [HostModel::Open, HostModel::Closed(1), HostModel::Closed(7), HostModel::Closed(64)];
 
+/// What was recorded of every request of a run, and its result.
+type Run = (Vec<[u64; 8]>, SchemeResult);
+
 /// A run placed at once, and the same by events: in order, with the channel reckoned as placement at once does.
-fn both_ways(
-    rng: &mut Rng,
-    (scheme, shape, host): (&str, &str, HostModel),
-) -> ([(Vec<[u64; 8]>, SchemeResult); 2], String) {
+fn both_ways(rng: &mut Rng, (scheme, shape, host): (&str, &str, HostModel)) -> ([Run; 2], String) {
     let seed = rng.below(1000);
     let skew = ["uniform:", "zipf:theta=0.9,"][rng.below(2) as usize];
     let reads = rng.unit();
@@ -415,8 +415,8 @@ fn a_closed_flow_beside_an_open_one_is_not_kept_waiting_by_idle_work() {
 
 // ---- channels ------------------------------------------------------------------------------------------------------
 
-/// What it costs that a channel is reckoned as a backlog: the same runs with one that carries one transfer at a time. On
-/// the channel of a single die it costs nothing.
+/// What it costs that a channel is reckoned as a backlog: the same runs with one that carries one transfer at a time.
+/// On the channel of a single die it costs nothing.
 #[test]
 fn a_channel_reckoned_as_a_backlog_against_one_that_is_arbitrated() {
     for (scheme, most) in [("page", 0.25), ("dftl", 0.25), ("fast", 4.0)] {

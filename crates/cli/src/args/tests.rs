@@ -45,7 +45,8 @@ fn compare_alone_is_the_default() {
 fn every_flag_of_compare() {
     let args = compare(
         "t.spc --schemes page,dftl --device x:capacity=8GiB,spare=0.07 --cache 16KiB,64KiB --gc greedy,fifo \
-         --rhythm spread --buffer none,bplru:1MiB --set dftl.gc_low=2 --set dftl-e.x=a=b --fill steady --host closed:32 --seed 7 \
+         --rhythm spread \
+         --buffer none,bplru:1MiB --set dftl.gc_low=2 --set dftl-e.x=a=b --fill steady --host closed:32 --seed 7 \
          --scheduler in-order,suspend --idle-gc 1ms \
          --warmup 10k --limit 5M --until mean-erases=20 --mount-cost --repeat 3 --format spc --on-error skip \
          --out-of-range fold --volumes select=2 --time-scale 0.5 --partial ignore --threads 2 --json a --csv b \

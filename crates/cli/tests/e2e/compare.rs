@@ -142,8 +142,9 @@ fn flows_share_a_device_and_are_served_alone_too() {
 fn idle_devices_collect_ahead_of_need() {
     let directory = Directory::new();
     let run = |name: &str, flags: &str| {
-        let line = "compare --schemes page,fast --rhythm spread --workload \
-                    uniform:reads=0,requests=30k,arrival=poisson,rate=200 --device agrawal08:capacity=64MiB,spare=20%,channels=1,chips=1,dies=2 --json";
+        let line = "compare --schemes page,fast --rhythm spread --device \
+                    agrawal08:capacity=64MiB,spare=20%,channels=1,chips=1,dies=2 --workload \
+                    uniform:reads=0,requests=30k,arrival=poisson,rate=200 --json";
         directory.ftlab(&format!("{line} {name} {flags}")).succeeded();
         json(directory.path().join(name))
     };

@@ -275,8 +275,8 @@ fn queues_in_order_change_nothing() {
             (&found.ended, &found.by_cause, &found.until),
             (&expected.ended, &expected.by_cause, &expected.until)
         );
-        // Where a buffer's pages of several dies come before the host's, commands wait for other dies, and which goes first
-        // on one depends on when that is decided.
+        // Where a buffer's pages of several dies come before the host's, commands wait for other dies, and which goes
+        // first on one depends on when that is decided.
         if !config.settings.iter().any(|(name, _)| name == "buffer-bytes") {
             assert_eq!(times(&found), times(&expected));
             assert_eq!(found.extra, expected.extra);
