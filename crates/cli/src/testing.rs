@@ -58,6 +58,16 @@ fn totals(reads: u64, programs: u64, erases: u64) -> CauseTotals {
     CauseTotals { reads, programs, erases, us, ..CauseTotals::default() }
 }
 
+/// Parts of a response: a fifth of it the host's own, a tenth loads on misses, the rest waits for collections.
+fn parts(us: f64, misses: bool) -> ResponseParts {
+    let loads = if misses { 0.1 * us } else { 0.0 };
+    let mut own = BTreeMap::from([("host".to_owned(), 0.2 * us)]);
+    if misses {
+        own.insert("translation_load".to_owned(), loads);
+    }
+    ResponseParts { own, waited_for: BTreeMap::from([("data_gc".to_owned(), 0.8 * us - loads)]) }
+}
+
 /// A result whose commands and times fit together; `misses` is the share of accesses that cost a translation read.
 pub(crate) fn result(scheme: &str, mean: f64, waf: f64, misses: f64) -> SchemeResult {
     let (host_reads, host_writes) = (200_000, 800_000);
@@ -99,6 +109,10 @@ pub(crate) fn result(scheme: &str, mean: f64, waf: f64, misses: f64) -> SchemeRe
             read: Some(Box::new(latency(0.7 * mean))),
             write: Some(Box::new(latency(1.1 * mean))),
             ..latency(mean)
+        }),
+        response_by_cause: Some(ResponseByCause {
+            mean: parts(mean, missed > 0),
+            tail: TailParts { from_us: 3.0 * mean, requests: 10_000, parts: parts(4.0 * mean, missed > 0) },
         }),
         service_us: Some(latency(0.8 * mean)),
         queue_us: Some(latency(0.2 * mean)),

@@ -17,6 +17,7 @@ mod medium;
 mod nand;
 mod power;
 mod prefetch;
+mod response;
 mod rng;
 mod scheduler;
 mod timeline;
@@ -33,6 +34,7 @@ pub use nand::{
 };
 pub use power::{CutPoint, CutReport, PowerCut};
 pub use prefetch::prefetch;
+pub use response::{NsByCause, Response};
 pub use rng::Rng;
 pub use scheduler::{Bus, Busy, Finished, Policy, Scheduler, Scheduling};
 pub use timeline::{Clocked, PageTime, Timeline};

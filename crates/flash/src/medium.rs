@@ -228,6 +228,11 @@ pub struct Chain {
     pub(crate) end: u64,
     /// Which run of the medium's clock `from` and `end` belong to. It is 0 where they say nothing.
     pub(crate) epoch: u32,
+    /// Whether a page's chain goes through this one: through no collection.
+    pub(crate) is_page: bool,
+    /// By which commands a page's chain got to `from` and to `end`, where commands are placed as they are issued:
+    /// numbers of steps from 1 on.
+    pub(crate) steps: [u32; 2],
 }
 
 /// What a call of [`Flash::chain`] asks for.
@@ -248,14 +253,21 @@ pub(crate) enum Enter {
 impl Chain {
     /// Commands independent of each other, starting when the present chain has got so far. As the earlier slices of a
     /// collection: there are none.
-    pub const COLLECTION: Chain = Chain { enter: Enter::New, serial: false, from: 0, end: 0, epoch: 0 };
+    pub const COLLECTION: Chain =
+        Chain { enter: Enter::New, serial: false, from: 0, end: 0, epoch: 0, is_page: false, steps: [0; 2] };
     /// The next stage of the present chain: everything so far ends before anything that follows starts.
     pub const AFTER: Chain = Chain { enter: Enter::After, ..Chain::COLLECTION };
     /// A page of a [`Batch`]: commands one after another, starting when the present chain has got so far.
     const PAGE: Chain = Chain { serial: true, ..Chain::COLLECTION };
     /// A host page, before its first command.
     pub(crate) const fn of_page(from: u64) -> Chain {
-        Chain { enter: Enter::Again, serial: true, from, ..Chain::COLLECTION }
+        Chain { enter: Enter::Again, serial: true, from, is_page: true, ..Chain::COLLECTION }
+    }
+
+    /// When all commands so far have ended, and by which step.
+    pub(crate) fn reached(&self) -> (u64, u32) {
+        let last = usize::from(!self.serial && self.end > self.from);
+        ([self.from, self.end][last], self.steps[last])
     }
 
     /// For a chain to wait for this one, which was left.

@@ -76,18 +76,20 @@
 mod clock;
 mod dies;
 mod graph;
+mod responses;
 #[cfg(test)]
 mod tests;
 
 use crate::device::{Features, MultiPlane, Suspend};
 use crate::medium::Enter;
-use crate::{Block, Cause, Chain, Geometry, Op, Ppn};
+use crate::{Block, Cause, Chain, Geometry, Op, Ppn, Response};
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 use clock::{Clock, NEVER};
 use dies::{Channel, Die};
 use graph::{Graph, NONE, Role, Token};
+use responses::Responses;
 
 /// Who goes first on a die.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -130,6 +132,8 @@ pub struct Finished {
     pub start_ns: u64,
     /// End of the last that it waits for.
     pub end_ns: u64,
+    /// Where its time went.
+    pub response: Response,
 }
 
 /// How much the parts of the device worked.
@@ -159,6 +163,9 @@ pub(crate) struct Work {
 #[derive(Clone, Copy, Debug)]
 struct Command {
     op: Op,
+    cause: Cause,
+    /// Whether it is in a page's chain; others are a collection's.
+    is_page: bool,
     /// Whether it is a read that the host waits for, under a policy that cares.
     urgent: bool,
     /// How often it was interrupted.
@@ -169,6 +176,8 @@ struct Command {
     /// Times in the cells and on the channel: of a command that others have joined, of all of them.
     cell_ns: u64,
     transfer_ns: u64,
+    /// The latency of interrupting another for it.
+    latency_ns: u64,
     /// With [`Bus::Backlog`], when the channel is through with it at the earliest.
     backlog_ns: u64,
     /// Neighbours among the urgent reads of its die.
@@ -185,6 +194,8 @@ struct Command {
     start_ns: u64,
     /// Of a request: what its owner knows it by. Of a command: its number in the order of issue.
     tag: u64,
+    /// Of a request: the last of its steps that was noted.
+    noted: u32,
 }
 
 /// Neighbours in a list.
@@ -201,6 +212,8 @@ impl Links {
 impl Command {
     const NOTHING: Command = Command {
         op: Op::Read,
+        cause: Cause::Host,
+        is_page: false,
         urgent: false,
         suspends: 0,
         die: 0,
@@ -208,6 +221,7 @@ impl Command {
         ppn: Ppn(0),
         cell_ns: 0,
         transfer_ns: 0,
+        latency_ns: 0,
         backlog_ns: 0,
         beside: Links::NONE,
         joined: NONE,
@@ -216,6 +230,7 @@ impl Command {
         request: 0,
         start_ns: u64::MAX,
         tag: 0,
+        noted: NONE,
     };
 
     fn is_read(&self) -> bool {
@@ -259,6 +274,7 @@ pub struct Scheduler {
     request: Token,
     issued: u64,
     finished: VecDeque<Finished>,
+    responses: Responses,
     busy: Busy,
     /// Start and end of every command by its number.
     #[cfg(test)]
@@ -284,6 +300,7 @@ impl Scheduler {
             request: 0,
             issued: 0,
             finished: VecDeque::new(),
+            responses: Responses::new(dies as usize, geometry.channels as usize),
             busy: Busy::default(),
             #[cfg(test)]
             log: Vec::new(),
@@ -362,8 +379,10 @@ impl Scheduler {
     /// A request arrives: the commands that follow are for it.
     pub(crate) fn arrive(&mut self, now_ns: u64) {
         self.advance(now_ns);
-        let request = self.graph.add(Role::Request, 1, Command::NOTHING);
+        let request = self.graph.add(Role::Request, 1, Command::NOTHING, now_ns);
         self.request = self.graph.token(request);
+        let graph = &self.graph;
+        self.responses.arrive(self.request, now_ns, |other| graph.find(other).is_some());
     }
 
     /// A page of the request is done when `chain` has got so far.
@@ -402,12 +421,16 @@ impl Scheduler {
         let mut backlog_ns = 0;
         if self.scheduling.bus == Bus::Backlog && op != Op::Erase && self.geometry.die_count() > self.geometry.channels
         {
-            let backlog = &mut self.channels[self.dies[die as usize].channel as usize].backlog_ns;
+            let channel = self.dies[die as usize].channel;
+            let backlog = &mut self.channels[channel as usize].backlog_ns;
             *backlog = (*backlog).max(self.now_ns) + transfer_ns;
             backlog_ns = *backlog;
+            self.responses.queue(channel, backlog_ns, cause);
         }
         let command = Command {
             op,
+            cause,
+            is_page: chain.is_page,
             urgent,
             die,
             block,
@@ -423,7 +446,7 @@ impl Scheduler {
         self.issued += 1;
         #[cfg(test)]
         self.log.push((0, 0));
-        let place = self.graph.add(Role::Command, 0, command);
+        let place = self.graph.add(Role::Command, 0, command, self.now_ns);
         self.graph.wait(place, chain.from);
         self.keep_data_right(place, source);
         if self.graph.nodes[place as usize].waits == 0 {
@@ -448,7 +471,7 @@ impl Scheduler {
             let work = Work { cell_ns, transfer_ns: 0, ..program };
             return self.issue_from(chain, work, Some((read.block, read.ppn)));
         }
-        let mut own = Chain::of_page(chain.from);
+        let mut own = Chain { serial: true, ..*chain };
         self.issue(&mut own, read);
         if chain.serial {
             *chain = own;
@@ -472,14 +495,14 @@ impl Scheduler {
                 let mut before = self.blocks[command.block.index()].last[list];
                 while before != NONE {
                     let token = self.graph.token(before);
-                    self.graph.wait(place, token);
+                    self.graph.wait_for_data(place, token);
                     before = self.graph.nodes[before as usize].command.in_block[list].previous;
                 }
             }
             self.blocks[command.block.index()].erase = place;
         } else if command.is_program() && erase != NONE {
             let token = self.graph.token(erase);
-            self.graph.wait(place, token);
+            self.graph.wait_for_data(place, token);
         }
         if let Some((block, ppn)) = source {
             self.wait_for_page(place, block, ppn);
@@ -500,7 +523,7 @@ impl Scheduler {
             let Command { op, ppn: of, in_block, .. } = self.graph.nodes[change as usize].command;
             if op == Op::Erase || of == ppn {
                 let token = self.graph.token(change);
-                self.graph.wait(place, token);
+                self.graph.wait_for_data(place, token);
             }
             if op == Op::Erase {
                 return;
@@ -551,12 +574,12 @@ impl Scheduler {
                 self.seal(present);
                 next
             }
-            Enter::New if next.serial => Chain::of_page(present.from),
-            Enter::New => self.open(present.from),
+            Enter::New if next.serial => Chain { is_page: present.is_page, ..Chain::of_page(present.from) },
+            Enter::New => self.open(present.from, present.is_page),
             Enter::Resumed => {
                 // Looked up first: a name of earlier times must not be found to be that of the join opened here.
                 let earlier = self.graph.find(next.end).map(|_| next.end);
-                let opened = self.open(present.from);
+                let opened = self.open(present.from, false);
                 if let (Some(join), Some(earlier)) = (self.graph.find(opened.end), earlier) {
                     self.graph.wait(join, earlier);
                 }
@@ -564,7 +587,7 @@ impl Scheduler {
             }
             Enter::After if present.serial => present,
             Enter::After => {
-                let opened = self.open(present.end);
+                let opened = self.open(present.end, present.is_page);
                 self.seal(present);
                 // Whatever was empty is over by now.
                 Chain { from: present.end, ..opened }
@@ -574,10 +597,10 @@ impl Scheduler {
     }
 
     /// A chain of independent commands that start after `from`.
-    fn open(&mut self, from: Token) -> Chain {
-        let join = self.graph.add(Role::Join, 1, Command::NOTHING);
+    fn open(&mut self, from: Token, is_page: bool) -> Chain {
+        let join = self.graph.add(Role::Join, 1, Command::NOTHING, self.now_ns);
         self.graph.wait(join, from);
-        Chain { enter: Enter::Again, from, end: self.graph.token(join), ..Chain::COLLECTION }
+        Chain { enter: Enter::Again, from, end: self.graph.token(join), is_page, ..Chain::COLLECTION }
     }
 
     /// Nothing more is issued in this chain.
@@ -604,7 +627,7 @@ impl Scheduler {
         if self.graph.find(chain.from).is_none() {
             return Chain { from: end, ..chain };
         }
-        let join = self.graph.add(Role::Join, 0, Command::NOTHING);
+        let join = self.graph.add(Role::Join, 0, Command::NOTHING, self.now_ns);
         self.graph.wait(join, chain.from);
         self.graph.wait(join, end);
         Chain { from: self.graph.token(join), ..chain }
@@ -615,10 +638,12 @@ impl Scheduler {
         let mut at = 0;
         while let Some(&place) = self.graph.ready.get(at) {
             at += 1;
-            let Command { die, start_ns, tag, .. } = self.graph.nodes[place as usize].command;
+            let Command { die, start_ns, tag, noted, .. } = self.graph.nodes[place as usize].command;
             if self.graph.nodes[place as usize].role == Role::Request {
-                let (tag, end_ns) = (tag as u32, self.now_ns);
-                self.finished.push_back(Finished { tag, start_ns: start_ns.min(end_ns), end_ns });
+                let (tag, end_ns, dies) = (tag as u32, self.now_ns, &self.dies);
+                let last = self.graph.nodes[place as usize].step;
+                let response = self.responses.response(last, noted, |die| dies[die as usize].channel);
+                self.finished.push_back(Finished { tag, start_ns: start_ns.min(end_ns), end_ns, response });
                 self.graph.end(place);
             } else {
                 self.enqueue(place);

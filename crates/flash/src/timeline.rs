@@ -26,16 +26,21 @@
 //!
 //! Times are integer nanoseconds, so runs replay exactly.
 
+mod bookings;
+mod chains;
 mod gaps;
 mod order;
 
 use crate::device::{Server, Timing};
 use crate::medium::{Enter, copy_each};
+use crate::response::Diary;
 use crate::scheduler::Work;
 use crate::{Block, Cause, Chain, Flash, Geometry, Mode, Oob, Op, Payload, Ppn, Scheduler, Scheduling, Tally};
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
+use bookings::{ChannelState, DieState};
+use chains::{Chains, Step};
 use gaps::{Gaps, Wanted};
 use order::Order;
 
@@ -56,6 +61,10 @@ pub trait Clocked {
     fn page_begin(&mut self);
     /// The page is done; where commands queue, it has only been issued, and the time says nothing.
     fn page_end(&mut self) -> PageTime;
+    /// Calls for each part of the time of the present request, all of whose pages are done: whether it waited, for
+    /// which cause, and how many nanoseconds. Where commands queue, nothing is known yet; what has ended says it
+    /// ([`Finished`](crate::Finished)).
+    fn each_part(&self, add: impl FnMut(bool, Cause, u64));
     /// The queues, if commands queue.
     fn scheduler(&mut self) -> Option<&mut Scheduler>;
     /// Commands so far.
@@ -84,14 +93,6 @@ fn placement(server: Server) -> Placement {
     }
 }
 
-/// A die: when it is free again, when the last gap between its bookings ends, and the channel that it is on.
-#[derive(Clone, Copy, Debug)]
-struct DieState {
-    free_ns: u64,
-    gaps_end_ns: u64,
-    channel: u32,
-}
-
 /// The decorator. See the module's description.
 #[derive(Clone, Debug)]
 pub struct Timeline<F> {
@@ -104,8 +105,12 @@ pub struct Timeline<F> {
     /// The gaps of each die that are not yet past.
     gaps: Vec<Gaps>,
     order: Order,
-    /// Transfer backlog of each channel, ns.
-    channels: Vec<u64>,
+    channels: Vec<ChannelState>,
+    /// What the dies worked for; in single-server mode only the first is used.
+    die_diaries: Vec<Diary>,
+    /// What the channels worked for, in the time of their backlogs.
+    channel_diaries: Vec<Diary>,
+    chains: Chains,
     /// Whether several dies share a channel.
     share_channels: bool,
     chain: Chain,
@@ -124,7 +129,8 @@ impl<F: Flash> Timeline<F> {
     /// Around `inner`, at time zero.
     pub fn new(inner: F, timing: Timing, server: Server) -> Self {
         let g = *inner.geometry();
-        let die = |die| DieState { free_ns: 0, gaps_end_ns: 0, channel: g.channel_of(crate::Die(die)) };
+        let die =
+            |die| DieState { free_ns: 0, gaps_end_ns: 0, channel: g.channel_of(crate::Die(die)), cause: Cause::Host };
         Timeline {
             inner,
             tally: Tally::default(),
@@ -133,7 +139,10 @@ impl<F: Flash> Timeline<F> {
             dies: (0..g.die_count()).map(die).collect(),
             gaps: vec![Gaps::default(); g.die_count() as usize],
             order: Order::new(&g),
-            channels: vec![0; g.channels as usize],
+            channels: vec![ChannelState::IDLE; g.channels as usize],
+            die_diaries: vec![Diary::default(); g.die_count() as usize],
+            channel_diaries: vec![Diary::default(); g.channels as usize],
+            chains: Chains::default(),
             share_channels: g.die_count() > g.channels,
             chain: Chain::of_page(0),
             epoch: 1,
@@ -188,7 +197,10 @@ impl<F: Flash> Timeline<F> {
         self.dies.iter_mut().for_each(|die| (die.free_ns, die.gaps_end_ns) = (0, 0));
         self.gaps.fill(Gaps::default());
         self.order.clear();
-        self.channels.fill(0);
+        self.channels.fill(ChannelState::IDLE);
+        self.die_diaries.fill(Diary::default());
+        self.channel_diaries.fill(Diary::default());
+        self.chains.clear();
         self.chain = Chain::of_page(0);
         self.epoch += 1;
         self.now_ns = 0;
@@ -236,10 +248,10 @@ impl<F: Flash> Timeline<F> {
         let die = &mut self.dies[number];
         let start = self.chain.from.max(die.free_ns);
         let end = wanted.end_ns(start);
-        die.free_ns = end;
+        die.book(end, work.cause, &mut self.die_diaries[number], self.now_ns);
         #[cfg(test)]
         self.log.push((start, end));
-        self.chained((start, end));
+        self.chained(number, &work, (start, end));
     }
 
     /// Whether the die has a gap that is not yet past, or will get one by a command of the present chain.
@@ -252,16 +264,18 @@ impl<F: Flash> Timeline<F> {
     /// What a command of the present chain wants of its die, once its transfer is in the channel's backlog.
     #[inline(always)]
     fn wanted(&mut self, die: usize, work: &Work) -> Wanted {
-        let &Work { op, cell_ns, transfer_ns, .. } = work;
+        let &Work { op, cause, cell_ns, transfer_ns, .. } = work;
         let (from_ns, length_ns) = (self.chain.from, cell_ns + transfer_ns);
         if op == Op::Erase || !self.share_channels {
             return Wanted { from_ns, length_ns, least_end_ns: 0 };
         }
-        let backlog = &mut self.channels[self.dies[die].channel as usize];
-        *backlog = (*backlog).max(self.now_ns) + transfer_ns;
+        let number = self.dies[die].channel as usize;
+        let channel = &mut self.channels[number];
+        let queued_ns = channel.backlog_ns.max(self.now_ns) + transfer_ns;
+        channel.queue(queued_ns, cause, &mut self.channel_diaries[number], self.now_ns);
         // A read ends with its transfer; a program goes on in the cells.
         let behind_ns = if matches!(op, Op::Read | Op::OobRead) { 0 } else { cell_ns };
-        Wanted { from_ns, length_ns, least_end_ns: *backlog + behind_ns }
+        Wanted { from_ns, length_ns, least_end_ns: queued_ns + behind_ns }
     }
 
     #[inline(never)]
@@ -272,11 +286,14 @@ impl<F: Flash> Timeline<F> {
         let ready_ns = self.order.ready_ns(work.op, work.block, offset).max(now_ns);
         gaps.forget(now_ns);
         let (start, end) = match gaps.take(Wanted { from_ns: wanted.from_ns.max(ready_ns), ..wanted }) {
-            Some(booked) => booked,
+            Some((found, end)) => {
+                die.book_gap((found.gap_ns, end), work.cause, &mut self.die_diaries[number], now_ns);
+                (found.start_ns, end)
+            }
             None => {
                 let start = wanted.from_ns.max(die.free_ns);
                 gaps.push(die.free_ns.max(now_ns), start);
-                die.free_ns = wanted.end_ns(start);
+                die.book(wanted.end_ns(start), work.cause, &mut self.die_diaries[number], now_ns);
                 (start, die.free_ns)
             }
         };
@@ -289,7 +306,7 @@ impl<F: Flash> Timeline<F> {
         }
         #[cfg(test)]
         self.log.push((start, end));
-        self.chained((start, end));
+        self.chained(number, &work, (start, end));
     }
 
     #[inline(never)]
@@ -299,11 +316,11 @@ impl<F: Flash> Timeline<F> {
             Placement::Stopped(_) => return,
             Placement::Parallel | Placement::Single => {}
         }
-        let server = &mut self.dies[0].free_ns;
-        let start = self.chain.from.max(*server);
-        *server = start + work.cell_ns + work.transfer_ns;
-        let end = *server;
-        self.chained((start, end));
+        let server = &mut self.dies[0];
+        let start = self.chain.from.max(server.free_ns);
+        let end = start + work.cell_ns + work.transfer_ns;
+        server.book(end, work.cause, &mut self.die_diaries[0], self.now_ns);
+        self.chained(0, &work, (start, end));
     }
 
     /// Counts commands on pages of a mode.
@@ -337,25 +354,31 @@ impl<F: Flash> Timeline<F> {
         let one_die = g.die_of(source) == g.die_of(target);
         let die = g.die_of(source).index();
         let at_once = matches!(self.placement, Placement::Parallel);
-        if !one_die || self.chain.serial || !at_once || self.has_gaps(die) {
+        // A page's chain goes through no collection, and nothing is kept of the commands of one.
+        let is_collection = !self.chain.serial && !self.chain.is_page;
+        if !one_die || !is_collection || !at_once || self.has_gaps(die) {
             return self.place_each_copy(cause, (from.0, from.1, read_ns), (to.0, program_ns), count);
         }
         // Within one die without gaps, the same with less work: once the read's transfer is out, so is the backlog, and
         // the program's transfer need not wait.
-        let die = &mut self.dies[die];
-        let backlog = &mut self.channels[die.channel as usize];
+        let (die, diary) = (&mut self.dies[die], &mut self.die_diaries[die]);
+        let number = die.channel as usize;
+        let channel = &mut self.channels[number];
         let queued_ns = if self.share_channels { 2 * page_transfer_ns } else { 0 };
         let mut end = die.free_ns.max(self.chain.from);
         self.first_start_ns = self.first_start_ns.min(end);
-        *backlog = if self.share_channels { (*backlog).max(self.now_ns) } else { 0 };
+        let mut backlog = if self.share_channels { channel.backlog_ns.max(self.now_ns) } else { 0 };
         for _ in 0..count {
-            let read = (end + read_ns + page_transfer_ns).max(*backlog + page_transfer_ns);
+            let read = (end + read_ns + page_transfer_ns).max(backlog + page_transfer_ns);
             #[cfg(test)]
             self.log.extend([(end, read), (read, read + page_transfer_ns + program_ns)]);
             end = read + page_transfer_ns + program_ns;
-            *backlog += queued_ns;
+            backlog += queued_ns;
         }
-        die.free_ns = end;
+        die.book(end, cause, diary, self.now_ns);
+        if self.share_channels {
+            channel.queue(backlog, cause, &mut self.channel_diaries[number], self.now_ns);
+        }
         self.chain.end = self.chain.end.max(end);
     }
 
@@ -368,12 +391,14 @@ impl<F: Flash> Timeline<F> {
         let (source, target) = (g.block_of(from.0), g.block_of(to.0));
         let transfer_ns = self.timing.page_transfer_ns;
         let one_die = g.die_of(source) == g.die_of(target);
-        let in_gaps = one_die && !self.chain.serial && matches!(self.placement, Placement::Parallel);
+        let is_collection = !self.chain.serial && !self.chain.is_page;
+        let in_gaps = one_die && is_collection && matches!(self.placement, Placement::Parallel);
         let (mut live, mut copied) = (from.1, 0);
         while copied < count {
             if in_gaps {
                 let left = count - copied;
-                let run = self.place_copies_in_gap((from.0, live, from.2), (Ppn(to.0.0 + copied), to.1), left);
+                let to = (Ppn(to.0.0 + copied), to.1);
+                let run = self.place_copies_in_gap(cause, (from.0, live, from.2), to, left);
                 (0..run).for_each(|_| live &= live.wrapping_sub(1));
                 copied += run;
                 if run == left {
@@ -391,39 +416,39 @@ impl<F: Flash> Timeline<F> {
             }
             // A chain of its own within the present one.
             let outer = self.chain;
-            self.chain = Chain::of_page(outer.from);
+            self.chain = Chain { serial: true, ..outer };
             self.place(read);
             self.place(program);
-            let end = self.chain.from;
-            self.chain = outer;
-            self.chained((end, end));
+            let copy = core::mem::replace(&mut self.chain, outer);
+            self.reached(copy.from, copy.steps[0]);
         }
     }
 
     /// As many of these independent copies within a die as fit into the first gap for the first of them, or behind all
     /// bookings, one behind the other and not to the end of the gap; how many. Each goes where it would go by itself:
     /// the gaps before are too short for its read, and what is left of this one is the first for its program.
-    fn place_copies_in_gap(&mut self, from: (Ppn, u64, u64), to: (Ppn, u64), count: u32) -> u32 {
+    fn place_copies_in_gap(&mut self, cause: Cause, from: (Ppn, u64, u64), to: (Ppn, u64), count: u32) -> u32 {
         let g = self.inner.geometry();
         let (source, target) = (g.block_of(from.0), g.block_of(to.0));
         let (from_offset, to_offset) = (g.offset_of(from.0), g.offset_of(to.0));
         let (die, now_ns, x) = (g.die_of(source).index(), self.now_ns, self.timing.page_transfer_ns);
         let (state, gaps) = (&mut self.dies[die], &mut self.gaps[die]);
-        let channel = &mut self.channels[state.channel as usize];
+        let (diary, number) = (&mut self.die_diaries[die], state.channel as usize);
+        let mut backlog = self.channels[number].backlog_ns;
         let shared = self.share_channels;
         let queued = |backlog: u64| if shared { backlog.max(now_ns) + x } else { 0 };
         let ready_ns = |order: &Order, live: u64| {
             order.ready_ns(Op::Read, source, from_offset + live.trailing_zeros()).max(self.chain.from)
         };
         gaps.forget(now_ns);
-        let (from_ns, least_end_ns) = (ready_ns(&self.order, from.1), queued(*channel));
+        let (from_ns, least_end_ns) = (ready_ns(&self.order, from.1), queued(backlog));
         let found = gaps.find(Wanted { from_ns, length_ns: from.2 + x, least_end_ns });
         let behind_all = self.chain.from.max(state.free_ns);
         let (start, most_ns) = found.map_or((behind_all, u64::MAX), |found| (found.start_ns, found.end_ns));
         let is_noted = gaps.end_ns() > now_ns || found.is_none() && start > state.free_ns.max(now_ns);
         let (mut live, mut end, mut run) = (from.1, start, 0);
         while run < count {
-            let behind_read = queued(*channel);
+            let behind_read = queued(backlog);
             let read_end = (end + from.2 + x).max(behind_read);
             let behind_program = queued(behind_read);
             let program_least = if shared { behind_program + to.1 } else { 0 };
@@ -434,9 +459,7 @@ impl<F: Flash> Timeline<F> {
             if program_end >= most_ns || !is_ready {
                 break;
             }
-            if shared {
-                *channel = behind_program;
-            }
+            backlog = behind_program;
             if is_noted {
                 self.order.note((Op::Read, source, from_offset + live.trailing_zeros()), read_end, now_ns);
                 self.order.note((Op::Program, target, to_offset + run), program_end, now_ns);
@@ -449,11 +472,17 @@ impl<F: Flash> Timeline<F> {
         }
         if run > 0 {
             match found {
-                Some(found) => gaps.book(found, end),
+                Some(found) => {
+                    gaps.book(found, end);
+                    state.book_gap((found.gap_ns, end), cause, diary, now_ns);
+                }
                 None => {
                     gaps.push(state.free_ns.max(now_ns), start);
-                    state.free_ns = end;
+                    state.book(end, cause, diary, now_ns);
                 }
+            }
+            if shared {
+                self.channels[number].queue(backlog, cause, &mut self.channel_diaries[number], now_ns);
             }
             gaps.forget(now_ns);
             state.gaps_end_ns = gaps.end_ns();
@@ -463,14 +492,35 @@ impl<F: Flash> Timeline<F> {
         run
     }
 
-    /// The command that was just placed belongs to the present chain.
+    /// The command that was just placed, on this die, belongs to the present chain.
     #[inline(always)]
-    fn chained(&mut self, (start_ns, end_ns): (u64, u64)) {
+    fn chained(&mut self, die: usize, work: &Work, (start_ns, end_ns): (u64, u64)) {
         self.first_start_ns = self.first_start_ns.min(start_ns);
+        let mut number = 0;
+        if self.chain.is_page {
+            let &Work { cause, cell_ns, transfer_ns, .. } = work;
+            number = self.chains.step(Step {
+                cause,
+                die: die as u32,
+                before: self.chain.steps[0],
+                ready_ns: self.chain.from,
+                start_ns,
+                end_ns,
+                own_ns: cell_ns + transfer_ns,
+                // Nothing was queued since.
+                channel_ns: self.channels[self.dies[die].channel as usize].backlog_ns.saturating_sub(transfer_ns),
+            });
+        }
+        self.reached(end_ns, number);
+    }
+
+    /// A command of the present chain, or a chain within it, ends then; by which step, if a page's chain goes there.
+    #[inline(always)]
+    fn reached(&mut self, end_ns: u64, step: u32) {
         if self.chain.serial {
-            self.chain.from = end_ns;
-        } else {
-            self.chain.end = self.chain.end.max(end_ns);
+            (self.chain.from, self.chain.steps[0]) = (end_ns, step);
+        } else if end_ns > self.chain.end {
+            (self.chain.end, self.chain.steps[1]) = (end_ns, step);
         }
     }
 }
@@ -612,21 +662,27 @@ impl<F: Flash> Flash for Timeline<F> {
         }
         self.chain = match next.enter {
             Enter::Again => next,
-            Enter::New => Chain { enter: Enter::Again, serial: next.serial, end: outer.from, ..outer },
+            Enter::New => {
+                let steps = [outer.steps[0]; 2];
+                Chain { enter: Enter::Again, serial: next.serial, end: outer.from, steps, ..outer }
+            }
             Enter::Resumed => {
                 let end = outer.from.max(next.from).max(next.end);
-                Chain { enter: Enter::Again, serial: false, end, ..outer }
+                Chain { enter: Enter::Again, serial: false, end, is_page: false, ..outer }
             }
             Enter::After => {
-                let reached = outer.from.max(outer.end);
-                Chain { from: reached, end: reached, ..outer }
+                let (reached, step) = outer.reached();
+                Chain { from: reached, end: reached, steps: [step; 2], ..outer }
             }
             Enter::Joined => {
-                let end = if next.serial { next.from } else { next.from.max(next.end) };
-                if outer.serial {
-                    Chain { from: outer.from.max(end), ..outer }
+                let (end, step) = next.reached();
+                let [from_step, end_step] = outer.steps;
+                if outer.serial && end > outer.from {
+                    Chain { from: end, steps: [step, end_step], ..outer }
+                } else if !outer.serial && end > outer.end {
+                    Chain { end, steps: [from_step, step], ..outer }
                 } else {
-                    Chain { end: outer.end.max(end), ..outer }
+                    outer
                 }
             }
         };
@@ -651,6 +707,7 @@ impl<F: Flash> Clocked for Timeline<F> {
     fn arrive(&mut self, now_ns: u64) {
         debug_assert!(now_ns >= self.now_ns, "arrivals go forwards");
         self.now_ns = now_ns;
+        self.chains.clear();
         if let Placement::Queued(scheduler) = &mut self.placement {
             scheduler.arrive(now_ns);
         }
@@ -671,7 +728,27 @@ impl<F: Flash> Clocked for Timeline<F> {
             return PageTime { start_ns: self.now_ns, end_ns: self.now_ns };
         }
         let end_ns = self.chain.from;
+        self.chains.page_end(end_ns, self.chain.steps[0]);
         PageTime { start_ns: self.first_start_ns.min(end_ns), end_ns }
+    }
+
+    #[inline]
+    fn each_part(&self, mut add: impl FnMut(bool, Cause, u64)) {
+        self.chains.last().for_each(|step| {
+            let die = &self.dies[step.die as usize];
+            add(false, step.cause, step.own_ns);
+            if step.start_ns > step.ready_ns {
+                let wait = (step.ready_ns, step.start_ns);
+                self.die_diaries[step.die as usize].each(wait, die.run(), |cause, ns| add(true, cause, ns));
+            }
+            // A transfer ends at the earliest when all that were queued before it could be over.
+            let held_ns = step.end_ns - step.start_ns - step.own_ns;
+            if held_ns > 0 {
+                let wait = (step.channel_ns - held_ns, step.channel_ns);
+                let run = self.channels[die.channel as usize].run();
+                self.channel_diaries[die.channel as usize].each(wait, run, |cause, ns| add(true, cause, ns));
+            }
+        });
     }
 
     fn scheduler(&mut self) -> Option<&mut Scheduler> {
@@ -1050,7 +1127,7 @@ mod tests {
                 program(&mut t, ppn);
             }
             // What the module's description says, for each die and the channel of both.
-            let (mut free, mut backlog) = ([t.dies[0].free_ns, t.dies[1].free_ns], t.channels[0]);
+            let (mut free, mut backlog) = ([t.dies[0].free_ns, t.dies[1].free_ns], t.channels[0].backlog_ns);
             let Timing { read_ns, program_ns, page_transfer_ns: x, .. } = t.timing;
             for i in 0..6 {
                 let (die, now) = ((i % 2) as usize, 100 * i + rng.below(100));
@@ -1064,7 +1141,8 @@ mod tests {
                 let read = (now.max(free[die]) + read_ns + x).max(backlog);
                 backlog += x;
                 free[die] = (read + x).max(backlog) + program_ns;
-                assert_eq!((t.dies[0].free_ns, t.dies[1].free_ns, t.channels[0]), (free[0], free[1], backlog));
+                let placed = (t.dies[0].free_ns, t.dies[1].free_ns, t.channels[0].backlog_ns);
+                assert_eq!(placed, (free[0], free[1], backlog));
             }
         }
     }

@@ -12,7 +12,7 @@ mod paced;
 
 use crate::ecc::Overlap;
 use crate::host::{Arrivals, HostModel};
-use crate::latency::{Recorder, RequestTimes, Times, summaries};
+use crate::latency::{Recorder, RequestTimes, Responses, Times, summaries};
 use crate::report::{self, Interval, RequestRecord, SchemeResult, ratio};
 use crate::summary::{Counts, Driven, parameters};
 use crate::workload::{Operation, Request, Source, WorkloadError};
@@ -403,6 +403,8 @@ struct Run<'a, F, S> {
     logical_pages: u64,
     reads: RequestTimes,
     writes: RequestTimes,
+    /// Where their response times went.
+    responses: Responses,
     counts: Counts,
     window: Option<Window>,
     /// Which pages were read and written, where a policy has to tell them apart.
@@ -486,6 +488,7 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
             logical_pages: u64::from(config.device.logical_pages),
             reads: RequestTimes::default(),
             writes: RequestTimes::default(),
+            responses: Responses::default(),
             counts: Counts::default(),
             window,
             overlap: is_coded.then(|| Overlap::new(config.device.logical_pages.into())),
@@ -663,6 +666,7 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
         self.live_share = self.live.take().map_or(self.live_share, |live| live.share());
         self.reads = RequestTimes::default();
         self.writes = RequestTimes::default();
+        self.responses = Responses::default();
         self.counts = Counts::default();
         self.base = self.flash.tally().clone();
         self.base_erases = self.scheme.erase_counts().to_vec();
@@ -692,6 +696,10 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
             self.responses_ns += u128::from(served.end_ns - arrival_ns);
         }
         self.note_end(request.operation, Times { arrival_ns, start_ns: served.start_ns, end_ns: served.end_ns });
+        if matches!(request.operation, Operation::Read | Operation::Write) {
+            let mut of = self.responses.of(served.end_ns - arrival_ns);
+            self.flash.each_part(|waited, cause, ns| of.add(waited, cause, ns));
+        }
         Ok(served)
     }
 
@@ -885,6 +893,7 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
         };
         let mut result = driven.result();
         [result.response_us, result.service_us, result.queue_us] = summaries(self.reads, self.writes);
+        result.response_by_cause = self.responses.summary();
         let seconds = (self.last_end_ns.max(self.last_arrival_ns) - self.base_ns) as f64 * 1e-9;
         result.extra.insert("simulated_seconds".to_owned(), seconds.into());
         result.extra.insert(report::LIVE_SHARE.to_owned(), self.live_share.into());

@@ -5,25 +5,34 @@
 //! every request are recorded on the simulator's hottest path. Times of requests are gathered for a while and then
 //! recorded together: filling tens of kilobytes of buckets in a loop of its own overlaps the waits for them.
 
-use crate::report::Latency;
+use crate::report::{Latency, ResponseByCause, ResponseParts, TailParts};
+use flash::Cause;
+use std::collections::BTreeMap;
 
 /// A bucket is 2^-9 of its power of two.
 const PARTS_LOG2: u32 = 9;
-const PARTS: usize = 1 << PARTS_LOG2;
+/// A bucket of [`Responses`] is 2^-6 of its power of two: each has a row of causes, and all that a run uses stay in the
+/// processor's cache.
+const ROWS_LOG2: u32 = 6;
 
-/// The bucket of a time.
+/// The bucket of a time, of those that are 2^-`LOG2` of a power of two.
 #[inline(always)]
-fn bucket_of(ns: u64) -> usize {
-    // Times below 1024 ns have a bucket each; above, the leading bit and the nine after it say which.
-    let shift = (u64::BITS - PARTS_LOG2).saturating_sub((ns | 1).leading_zeros() + 1);
-    shift as usize * PARTS + (ns >> shift) as usize
+fn bucket_of<const LOG2: u32>(ns: u64) -> usize {
+    // Times below 2 · 2^LOG2 ns have a bucket each; above, the leading bit and those after it say which.
+    let shift = (u64::BITS - LOG2).saturating_sub((ns | 1).leading_zeros() + 1);
+    ((shift as usize) << LOG2) + (ns >> shift) as usize
+}
+
+/// The lowest time of a bucket, ns, and how many it stands for.
+fn span_of<const LOG2: u32>(bucket: usize) -> (u64, u64) {
+    let shift = (bucket >> LOG2).saturating_sub(1);
+    (((bucket - (shift << LOG2)) as u64) << shift, 1 << shift)
 }
 
 /// The middle of a bucket, ns.
-fn middle_of(bucket: usize) -> u64 {
-    let shift = (bucket / PARTS).saturating_sub(1);
-    let lowest = ((bucket - shift * PARTS) as u64) << shift;
-    lowest + (1 << shift) / 2
+fn middle_of<const LOG2: u32>(bucket: usize) -> u64 {
+    let (lowest, width) = span_of::<LOG2>(bucket);
+    lowest + width / 2
 }
 
 /// Times of one kind, recorded in nanoseconds.
@@ -39,7 +48,7 @@ pub struct Recorder {
 
 impl Default for Recorder {
     fn default() -> Self {
-        let counts = vec![0; bucket_of(u64::MAX) + 1];
+        let counts = vec![0; bucket_of::<PARTS_LOG2>(u64::MAX) + 1];
         Recorder { counts, count: 0, sum_ns: 0, squares_us: 0.0, max_ns: 0 }
     }
 }
@@ -55,7 +64,7 @@ impl Recorder {
     fn record_all(&mut self, times: impl IntoIterator<Item = u64>) {
         let (mut count, mut sum_ns, mut squares_us, mut max_ns) = (0, 0, self.squares_us, self.max_ns);
         for ns in times {
-            self.counts[bucket_of(ns)] += 1;
+            self.counts[bucket_of::<PARTS_LOG2>(ns)] += 1;
             count += 1;
             sum_ns += ns;
             // Of a signed number, because that is one instruction; no time has the highest bit.
@@ -72,6 +81,11 @@ impl Recorder {
     pub fn clear(&mut self) {
         self.counts.fill(0);
         (self.count, self.sum_ns, self.squares_us, self.max_ns) = (0, 0, 0.0, 0);
+    }
+
+    /// Sum of the times, ns.
+    pub fn sum_ns(&self) -> u128 {
+        self.sum_ns
     }
 
     /// Times recorded.
@@ -92,7 +106,7 @@ impl Recorder {
             below += count;
             below >= rank
         });
-        bucket.map_or(0, |bucket| middle_of(bucket).min(self.max_ns)) as f64 * 1e-3
+        bucket.map_or(0, |bucket| middle_of::<PARTS_LOG2>(bucket).min(self.max_ns)) as f64 * 1e-3
     }
 
     /// This and another distribution together.
@@ -156,6 +170,12 @@ impl RequestTimes {
         }
     }
 
+    /// Sum of all response times, ns.
+    pub fn responses_ns(&mut self) -> u128 {
+        self.settle();
+        self.recorders[0].sum_ns()
+    }
+
     #[inline(never)]
     fn settle(&mut self) {
         let [response, service, queue] = &mut self.recorders;
@@ -185,6 +205,112 @@ impl ByKind {
     }
 }
 
+/// Parts that a response can have.
+const PARTS: usize = 2 * Cause::ALL.len();
+/// No column.
+const NO_COLUMN: u8 = u8::MAX;
+
+/// Where the response times of all requests went, by how long they were.
+///
+/// A table: a row for each bucket of response times, and a column for each part that has occurred, so that a row seldom
+/// takes more than a line of the processor's cache.
+#[derive(Clone, Debug)]
+pub struct Responses {
+    /// The column of each part: of a cause's own time, then of waits.
+    columns: [u8; PARTS],
+    /// A row has 2^`width_log2` cells, in the first of which it counts requests.
+    width_log2: u32,
+    cells: Vec<u64>,
+}
+
+impl Default for Responses {
+    fn default() -> Self {
+        Responses { columns: [NO_COLUMN; PARTS], width_log2: 3, cells: Vec::new() }
+    }
+}
+
+/// The row of a request that is being counted.
+#[derive(Debug)]
+pub struct Counted<'a> {
+    of: &'a mut Responses,
+    row: usize,
+}
+
+impl Counted<'_> {
+    /// A part of its time: whether it waited, for which cause, and how many nanoseconds.
+    #[inline(always)]
+    pub fn add(&mut self, waited: bool, cause: Cause, ns: u64) {
+        let part = usize::from(waited) * Cause::ALL.len() + cause as usize;
+        if self.of.columns[part] == NO_COLUMN {
+            self.of.open_column(part);
+        }
+        self.of.cells[(self.row << self.of.width_log2) + usize::from(self.of.columns[part])] += ns;
+    }
+}
+
+impl Responses {
+    /// Counts a request that took so long.
+    #[inline(always)]
+    pub fn of(&mut self, response_ns: u64) -> Counted<'_> {
+        let row = bucket_of::<ROWS_LOG2>(response_ns);
+        if (row + 1) << self.width_log2 > self.cells.len() {
+            self.cells.resize((row + 1) << self.width_log2, 0);
+        }
+        self.cells[row << self.width_log2] += 1;
+        Counted { of: self, row }
+    }
+
+    #[cold]
+    fn open_column(&mut self, part: usize) {
+        let column = 1 + self.columns.iter().filter(|&&column| column != NO_COLUMN).count();
+        self.columns[part] = column as u8;
+        if column >> self.width_log2 > 0 {
+            let width = 1 << self.width_log2;
+            let wider = |row: &[u64]| row.iter().copied().chain(std::iter::repeat_n(0, width)).collect::<Vec<_>>();
+            self.cells = self.cells.chunks_exact(width).flat_map(wider).collect();
+            self.width_log2 += 1;
+        }
+    }
+
+    fn rows(&self) -> std::slice::ChunksExact<'_, u64> {
+        self.cells.chunks_exact(1 << self.width_log2)
+    }
+
+    /// All parts that were counted, ns.
+    pub fn total_ns(&self) -> u128 {
+        self.rows().flat_map(|row| &row[1..]).map(|&ns| u128::from(ns)).sum()
+    }
+
+    /// Means for the report, over all requests and over those in or above the bucket of the 99th percentile; `None`
+    /// without requests.
+    pub fn summary(&self) -> Option<ResponseByCause> {
+        let all: u64 = self.rows().map(|row| row[0]).sum();
+        let rank = (0.99 * all as f64).ceil() as u64;
+        let mut below = 0;
+        let tail = self.rows().position(|row| {
+            below += row[0];
+            row[0] > 0 && below >= rank
+        })?;
+        let (_, mean) = self.parts(0);
+        let (requests, parts) = self.parts(tail);
+        let from_us = span_of::<ROWS_LOG2>(tail).0 as f64 * 1e-3;
+        Some(ResponseByCause { mean, tail: TailParts { from_us, requests, parts } })
+    }
+
+    /// How many requests the rows from this one on hold, and their means in microseconds.
+    fn parts(&self, first: usize) -> (u64, ResponseParts) {
+        let sum = |column: u8| self.rows().skip(first).map(|row| u128::from(row[usize::from(column)])).sum::<u128>();
+        let requests = sum(0) as u64;
+        let means = |columns: &[u8]| -> BTreeMap<String, f64> {
+            let causes = Cause::ALL.iter().zip(columns).filter(|&(_, &column)| column != NO_COLUMN);
+            let occurred = causes.map(|(cause, &column)| (cause.name(), sum(column))).filter(|&(_, ns)| ns > 0);
+            occurred.map(|(name, ns)| (name.to_owned(), ns as f64 * 1e-3 / requests as f64)).collect()
+        };
+        let (own, waited_for) = self.columns.split_at(Cause::ALL.len());
+        (requests, ResponseParts { own: means(own), waited_for: means(waited_for) })
+    }
+}
+
 /// The distributions of response, service and queueing time; `None` without requests.
 pub fn summaries(mut reads: RequestTimes, mut writes: RequestTimes) -> [Option<Latency>; 3] {
     reads.settle();
@@ -200,14 +326,22 @@ pub fn summaries(mut reads: RequestTimes, mut writes: RequestTimes) -> [Option<L
 mod tests {
     use super::*;
 
+    fn narrow<const LOG2: u32>() {
+        for ns in (0..5000).chain((12..64).flat_map(|bits| [(1 << bits) - 1, 1 << bits, (1 << bits) + 12_345])) {
+            let bucket = bucket_of::<LOG2>(ns);
+            let (middle, (lowest, width)) = (middle_of::<LOG2>(bucket), span_of::<LOG2>(bucket));
+            assert_eq!(bucket_of::<LOG2>(middle), bucket, "{ns}");
+            assert!((lowest..=lowest + (width - 1)).contains(&ns), "{ns}");
+            let most = ns as f64 / f64::from(1 << (LOG2 + 1));
+            assert!(middle.abs_diff(ns) as f64 <= most, "{ns} stands in the bucket of {middle}");
+        }
+        assert!((1..5000).all(|ns| bucket_of::<LOG2>(ns) >= bucket_of::<LOG2>(ns - 1)));
+    }
+
     #[test]
     fn every_bucket_is_narrow_and_holds_its_middle() {
-        for ns in (0..5000).chain((12..64).flat_map(|bits| [(1 << bits) - 1, 1 << bits, (1 << bits) + 12_345])) {
-            let middle = middle_of(bucket_of(ns));
-            assert_eq!(bucket_of(middle), bucket_of(ns), "{ns}");
-            assert!(middle.abs_diff(ns) as f64 <= ns as f64 / 1024.0, "{ns} stands in the bucket of {middle}");
-        }
-        assert!((1..5000).all(|ns| bucket_of(ns) >= bucket_of(ns - 1)));
+        narrow::<PARTS_LOG2>();
+        narrow::<ROWS_LOG2>();
     }
 
     #[test]
@@ -224,6 +358,48 @@ mod tests {
                 assert!((found - exact).abs() <= exact * 1e-3, "{quantile} of {count}: {found} is not {exact}");
             }
         }
+    }
+
+    #[test]
+    fn parts_of_responses_are_means_over_all_and_over_the_longest() {
+        let mut responses = Responses::default();
+        assert_eq!(responses.summary(), None);
+        // 990 requests of 1 µs of their own; 10 of 1 ms, of which 0.9 ms wait for a collection.
+        for request in 0..1000u64 {
+            let is_long = request % 100 == 7;
+            let mut of = responses.of(if is_long { 1_000_000 } else { 1000 });
+            of.add(false, Cause::Host, if is_long { 100_000 } else { 1000 });
+            of.add(true, Cause::DataGc, if is_long { 900_000 } else { 0 });
+        }
+        assert_eq!(responses.total_ns(), 990 * 1000 + 10 * 1_000_000);
+        let found = responses.summary().unwrap();
+        assert!((found.mean.own["host"] - 1.99).abs() < 1e-9 && (found.mean.waited_for["data_gc"] - 9.0).abs() < 1e-9);
+        assert_eq!((found.mean.own.len(), found.mean.waited_for.len()), (1, 1), "only causes that occurred");
+        // The 990th of 1000 is short still: the bucket of the 99th percentile holds nearly all.
+        assert_eq!((found.tail.requests, found.tail.from_us), (1000, 1.0));
+        responses.of(1_000_000).add(true, Cause::MergeFull, 1_000_000);
+        let tail = responses.summary().unwrap().tail;
+        assert_eq!(tail.requests, 11);
+        assert!(tail.from_us <= 1000.0 && tail.from_us > 984.0);
+        assert!((tail.parts.waited_for["data_gc"] - 9000.0 / 11.0).abs() < 1e-9);
+        assert!((tail.parts.waited_for["merge_full"] - 1000.0 / 11.0).abs() < 1e-9);
+        assert!((tail.parts.own["host"] - 1000.0 * 100.0 / 1100.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn any_number_of_parts_has_its_columns() {
+        let mut responses = Responses::default();
+        let parts =
+            || [false, true].into_iter().flat_map(|waited| Cause::ALL.iter().map(move |&cause| (waited, cause)));
+        for (index, (waited, cause)) in parts().enumerate().chain(parts().enumerate()) {
+            responses.of(500 * index as u64).add(waited, cause, 1 + index as u64);
+        }
+        let ResponseParts { own, waited_for } = responses.summary().unwrap().mean;
+        for (index, (waited, cause)) in parts().enumerate() {
+            let found = if waited { &waited_for } else { &own }[cause.name()];
+            assert_eq!(found, 2.0 * (1 + index) as f64 * 1e-3 / (2 * PARTS) as f64, "{waited} {cause:?}");
+        }
+        assert_eq!(responses.total_ns(), 2 * (1..=PARTS as u128).sum::<u128>());
     }
 
     #[test]

@@ -135,6 +135,9 @@ pub struct SchemeResult {
     /// Arrival to start of service, in microseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_us: Option<Latency>,
+    /// Where the response times went; absent if no request was served, or by an earlier version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_by_cause: Option<ResponseByCause>,
     /// All flash commands of the measured phase.
     pub flash: FlashTotals,
     /// The same commands by [`Cause::name`]; only the causes that occurred.
@@ -225,6 +228,41 @@ pub struct Latency {
     /// The same of writes alone; absent without writes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write: Option<Box<Latency>>,
+}
+
+/// Where response times went, by [`Cause::name`]: mean microseconds a request.
+///
+/// Of a request the page that ends last counts. What its chain of commands works in the cells and on the channel is the
+/// request's own; between these it waits, for what its die or channel works for meanwhile.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ResponseByCause {
+    /// Over all reads and writes: together the mean response time.
+    pub mean: ResponseParts,
+    /// Over the longest of them.
+    pub tail: TailParts,
+}
+
+/// Mean microseconds a request; only the causes that occurred.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ResponseParts {
+    /// The request's own commands.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub own: BTreeMap<String, f64>,
+    /// What it waited for.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub waited_for: BTreeMap<String, f64>,
+}
+
+/// The same of the requests in or above the bucket of the 99th percentile, a bucket being 1.6 % wide.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TailParts {
+    /// The shortest that such a request can be, in microseconds.
+    pub from_us: f64,
+    /// How many there are.
+    pub requests: u64,
+    /// Where their time went.
+    #[serde(flatten)]
+    pub parts: ResponseParts,
 }
 
 /// Flash commands of all causes together.

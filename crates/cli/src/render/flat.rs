@@ -19,6 +19,7 @@ const ORDER: &[&str] = &[
     "response_us",
     "service_us",
     "queue_us",
+    "response_by_cause",
     "waf",
     "waf_bytes",
     "war",
@@ -80,6 +81,9 @@ const ORDER: &[&str] = &[
     "write",
     "n",
     "metrics",
+    "own",
+    "waited_for",
+    "tail",
 ];
 
 impl Flat {

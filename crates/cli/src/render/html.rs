@@ -2,12 +2,12 @@
 //! reader's light or dark scheme, and says every number of its plots in a table or a tooltip too.
 
 use super::table::{Estimates, columns, estimates};
-use super::{causes, ecc, headline, labels, meaning, mount, phrase, wear};
+use super::{causes, ecc, headline, labels, meaning, mount, phrase, response, wear};
 use crate::error::CliError;
 use crate::output;
 use crate::units;
 use serde_json::Value;
-use sim::report::{Interval, Report, SchemeResult};
+use sim::report::{Interval, Report, ResponseParts, SchemeResult};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -37,6 +37,9 @@ pub fn render(report: &Report) -> String {
     page.push_str(&confidence(report));
     if report.results.iter().any(|result| !result.by_cause.is_empty()) {
         page.push_str(&section("Where the flash's time went", &(bars(report) + &cause_table(report))));
+    }
+    if report.results.iter().any(|result| result.response_by_cause.is_some()) {
+        page.push_str(&section("Where the responses went", &responses(report)));
     }
     if report.results.iter().any(|result| result.response_us.is_some()) {
         page.push_str(&section("Response times", &(percentiles(report) + &latency_table(report))));
@@ -118,50 +121,109 @@ fn summary(report: &Report) -> String {
     html
 }
 
-/// Horizontal bars, one per run, of flash time stacked by cause.
-fn bars(report: &Report) -> String {
+/// A piece of a bar.
+struct Piece<'a> {
+    cause: &'a str,
+    /// Drawn lighter: what a request waited for, beside what was its own.
+    light: bool,
+    us: f64,
+    /// What it is.
+    text: String,
+}
+
+/// Horizontal bars, one per run, each of pieces stacked by cause.
+fn stacked(report: &Report, title: &str, pieces: fn(&SchemeResult) -> Vec<Piece<'_>>) -> String {
     const ROW: f64 = 30.0;
     let labels = labels(report);
     let left = label_width(&labels);
     let right = 90.0;
-    let longest = report.results.iter().map(|result| result.flash.busy_us).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
+    let total = |result: &SchemeResult| pieces(result).iter().map(|piece| piece.us).sum::<f64>();
+    let longest = report.results.iter().map(total).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
     let scale = (WIDTH - left - right) / longest;
     let height = ROW * labels.len() as f64 + 8.0;
-    let mut svg = open_svg(height, "Flash time by cause, one bar per run, in seconds");
+    let mut svg = open_svg(height, title);
     for (row, (label, result)) in labels.iter().zip(&report.results).enumerate() {
         let y = 4.0 + ROW * row as f64;
         let middle = y + ROW / 2.0 + 1.0;
         let _ = write!(svg, "<text class=\"end\" x=\"{:.1}\" y=\"{middle:.1}\">{}</text>", left - 8.0, escape(label));
-        let mut x = left;
-        for (cause, totals) in causes(result) {
-            let width = totals.us * scale;
+        let (mut x, total) = (left, total(result));
+        for Piece { cause, light, us, text } in pieces(result) {
+            let width = us * scale;
             let _ = write!(
                 svg,
-                "<rect class=\"c{}\" x=\"{x:.2}\" y=\"{:.1}\" width=\"{width:.2}\" height=\"{:.1}\"><title>{}: {}, {}: \
+                "<rect class=\"c{}{}\" x=\"{x:.2}\" y=\"{:.1}\" width=\"{width:.2}\" height=\"{:.1}\"><title>{}: {}: \
                  {} ({:.1} %)</title></rect>",
                 cause_index(cause),
+                if light { " light" } else { "" },
                 y + 3.0,
                 ROW - 6.0,
                 escape(label),
-                escape(cause),
-                escape(phrase(cause)),
-                units::time_us(totals.us),
-                100.0 * super::share(result, cause)
+                escape(&text),
+                units::time_us(us),
+                100.0 * us / total
             );
             x += width;
         }
-        let total = units::time_us(result.flash.busy_us);
-        let _ = writeln!(svg, "<text x=\"{:.1}\" y=\"{middle:.1}\">{total}</text>", x + 8.0);
+        let _ = writeln!(svg, "<text x=\"{:.1}\" y=\"{middle:.1}\">{}</text>", x + 8.0, units::time_us(total));
     }
     svg.push_str("</svg>\n");
+    svg
+}
+
+/// The colours of the causes for which this holds.
+fn cause_legend(occurs: impl Fn(&str) -> bool) -> String {
     let mut legend = "<ul class=\"legend\">".to_owned();
     for (index, cause) in flash::Cause::ALL.iter().enumerate() {
-        if report.results.iter().any(|result| result.by_cause.contains_key(cause.name())) {
+        if occurs(cause.name()) {
             let _ = write!(legend, "<li><span class=\"swatch b{index}\"></span>{}</li>", escape(phrase(cause.name())));
         }
     }
     legend.push_str("</ul>\n");
-    figure(&svg, &legend)
+    legend
+}
+
+/// Flash time by cause.
+fn bars(report: &Report) -> String {
+    fn pieces(result: &SchemeResult) -> Vec<Piece<'_>> {
+        let piece = |(cause, totals): (_, &sim::report::CauseTotals)| Piece {
+            cause,
+            light: false,
+            us: totals.us,
+            text: format!("{cause}, {}", phrase(cause)),
+        };
+        causes(result).into_iter().map(piece).collect()
+    }
+    let svg = stacked(report, "Flash time by cause, one bar per run, in seconds", pieces);
+    figure(&svg, &cause_legend(|cause| report.results.iter().any(|result| result.by_cause.contains_key(cause))))
+}
+
+/// Response time by what it went to, of all requests and of the slowest.
+fn responses(report: &Report) -> String {
+    fn pieces(of: &ResponseParts) -> Vec<Piece<'_>> {
+        fn piece(part: response::Part<'_>) -> Piece<'_> {
+            Piece { cause: part.cause, light: part.waits, us: part.us, text: part.name() }
+        }
+        response::parts(of).into_iter().map(piece).collect()
+    }
+    fn of_all(result: &SchemeResult) -> Vec<Piece<'_>> {
+        result.response_by_cause.as_ref().map_or_else(Vec::new, |went| pieces(&went.mean))
+    }
+    fn of_slowest(result: &SchemeResult) -> Vec<Piece<'_>> {
+        result.response_by_cause.as_ref().map_or_else(Vec::new, |went| pieces(&went.tail.parts))
+    }
+    let all = stacked(report, "Mean response time by what it went to, one bar per run", of_all);
+    let slowest = stacked(report, "The same of the slowest requests", of_slowest);
+    let occurs = |cause: &str| {
+        let went = report.results.iter().filter_map(|result| result.response_by_cause.as_ref());
+        let mut parts = went.flat_map(|went| [&went.mean, &went.tail.parts]);
+        parts.any(|parts| parts.own.contains_key(cause) || parts.waited_for.contains_key(cause))
+    };
+    let colours = "<p class=\"note\">Full colour: the request's own commands. Light: what it waited behind.</p>\n";
+    let title = "<p class=\"note\">The slowest requests, from the bucket of the 99th percentile on:</p>\n";
+    let numbers = response::rows(report).map_or_else(String::new, |rows| {
+        format!("<details><summary>The numbers</summary>\n{}</details>\n", small(rows))
+    });
+    figure(&all, &(cause_legend(occurs) + colours)) + title + &figure(&slowest, &numbers)
 }
 
 fn cause_index(cause: &str) -> usize {
@@ -580,6 +642,7 @@ summary{cursor:pointer;margin:.6rem 0}
 .l4{stroke:var(--k4)}.l5{stroke:var(--k5)}.l6{stroke:var(--k6)}.l7{stroke:var(--k7)}
 .p0,.plot .t0{fill:var(--k0)}.p1,.plot .t1{fill:var(--k1)}.p2,.plot .t2{fill:var(--k2)}.p3,.plot .t3{fill:var(--k3)}
 .p4,.plot .t4{fill:var(--k4)}.p5,.plot .t5{fill:var(--k5)}.p6,.plot .t6{fill:var(--k6)}.p7,.plot .t7{fill:var(--k7)}
+.light{fill-opacity:.45}
 .c0{fill:#8a9199}.c1{fill:#7fb8e6}.c2{fill:#2f7fc1}.c3{fill:#174f86}.c4{fill:#d9682c}.c5{fill:#8fc99a}.c6{fill:#4ba35c}
 .c7{fill:#23713a}.c8{fill:#b58bd0}.c9{fill:#d0a11d}.c10{fill:#c2366b}.c11{fill:#0b8a8f}.c12{fill:#7a4b2a}.c13{fill:#555}
 .b0{background:#8a9199}.b1{background:#7fb8e6}.b2{background:#2f7fc1}.b3{background:#174f86}.b4{background:#d9682c}
@@ -644,13 +707,26 @@ mod tests {
     #[test]
     fn every_run_and_cause_is_drawn_and_labelled() {
         let page = render(&with_series());
-        for expected in ["Where the flash&#39;s", "aria-label=\"Flash time by cause", "Free blocks", "99.99 %", "10 ms"]
-        {
+        for expected in [
+            "Where the responses went",
+            "Where the flash&#39;s",
+            "aria-label=\"Flash time by cause",
+            "Free blocks",
+            "99.99 %",
+            "10 ms",
+        ] {
             let found = page.contains(expected) || page.contains(&expected.replace("&#39;", "'"));
             assert!(found, "{expected}");
         }
         let bars = page.matches("<rect ").count();
-        assert_eq!(bars, three().results.iter().map(|result| result.by_cause.len()).sum::<usize>());
+        let pieces = |result: &SchemeResult| {
+            let went = result.response_by_cause.as_ref().unwrap();
+            let parts = [&went.mean, &went.tail.parts].map(|parts| parts.own.len() + parts.waited_for.len());
+            result.by_cause.len() + parts.iter().sum::<usize>()
+        };
+        assert_eq!(bars, three().results.iter().map(pieces).sum::<usize>());
+        let light = page.matches("light\"").count();
+        assert_eq!(light, 2 * three().results.len(), "what is waited for");
         assert_eq!(page.matches("role=\"img\"").count(), page.matches("aria-label=").count());
         assert!(page.contains("prefers-color-scheme:dark"));
     }

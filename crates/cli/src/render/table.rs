@@ -1,7 +1,7 @@
 //! The table on the terminal: at most 100 columns, units in the headers, the best value of each column marked, and two
 //! sentences that say what the numbers mean.
 
-use super::{causes, ecc, flows, headline, labels, meaning, mount, wear};
+use super::{causes, ecc, flows, headline, labels, meaning, mount, response, wear};
 use crate::units;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 use sim::report::{Report, SchemeResult};
@@ -128,6 +128,10 @@ pub fn render(report: &Report, verbose: bool) -> String {
     if verbose && report.results.iter().any(|result| !result.by_cause.is_empty()) {
         text.push('\n');
         text.push_str(&by_cause(report));
+    }
+    if let Some(rows) = response::rows(report).filter(|_| verbose) {
+        text.push_str("\nwhere response times went: a request's own commands, and what it waited for:\n");
+        text.push_str(&small(rows));
     }
     for (label, result) in labels(report).iter().zip(&report.results) {
         if result.ended_early() {

@@ -5,6 +5,7 @@
 //! [`Scheduler::choose_for`] and nowhere else.
 
 use super::graph::NONE;
+use super::responses::{Occupied, Step};
 use super::{Bus, Command, Links, MultiPlane, NEVER, Policy, Scheduler, Suspend};
 use crate::Op;
 use alloc::collections::BinaryHeap;
@@ -209,6 +210,7 @@ impl Scheduler {
 
     /// A command has ended, and those that have joined it.
     fn end(&mut self, place: u32) {
+        let whole = *self.command(place);
         let mut member = place;
         while member != NONE {
             let command = *self.command(member);
@@ -217,14 +219,69 @@ impl Scheduler {
                 self.log[command.tag as usize] = (command.start_ns, self.now_ns);
             }
             self.leave_blocks(member);
+            self.note_step(member, &whole);
             self.graph.end(member);
             member = command.joined;
         }
         self.settle();
     }
 
+    /// A command of a page's chain has ended, of a whole that it may have joined: the time of the whole is its own.
+    fn note_step(&mut self, place: u32, whole: &Command) {
+        let (before, ready_ns) = (self.graph.nodes[place as usize].step, self.graph.nodes[place as usize].reached_ns);
+        let &Command { cause, is_page, die, start_ns, request, .. } = self.command(place);
+        let end_ns = self.now_ns;
+        let mut step = NONE;
+        if is_page && let Some(request) = self.graph.find(request) {
+            let &Command { cell_ns, transfer_ns, latency_ns, backlog_ns, .. } = whole;
+            let resume_ns = self.scheduling.features.suspend.map_or(0, |suspend| suspend.resume_ns);
+            let cells_ns = cell_ns + u64::from(whole.suspends) * resume_ns;
+            let all_ns = latency_ns + cell_ns + transfer_ns;
+            let is_backlog = self.scheduling.bus == Bus::Backlog;
+            // What the backlog held a command back for are the last transfers queued before its own.
+            let held = |held_ns: u64| {
+                let to_ns = backlog_ns.saturating_sub(transfer_ns);
+                (to_ns.saturating_sub(held_ns), to_ns)
+            };
+            let (die_from_ns, die_ns, channel_ns) = match (is_backlog, whole.is_read()) {
+                // The cells, then the channel.
+                (false, true) => (end_ns, 0, (start_ns + latency_ns + cell_ns, end_ns - transfer_ns)),
+                (true, true) => (end_ns, 0, held(end_ns - start_ns - all_ns)),
+                // The channel, then the cells, which others may have in between.
+                (false, false) => (start_ns + transfer_ns, cells_ns, (end_ns, end_ns)),
+                (true, false) => {
+                    let held_ns = backlog_ns.saturating_sub(start_ns + transfer_ns);
+                    (start_ns, cells_ns + transfer_ns + held_ns, held(held_ns))
+                }
+            };
+            let noted = self.command(request).noted;
+            let die_cause = whole.cause;
+            let of_page =
+                Step { cause, die, before, ready_ns, start_ns, end_ns, die_from_ns, die_ns, die_cause, channel_ns };
+            step = self.responses.note(of_page, noted);
+            self.command_mut(request).noted = step;
+        }
+        let node = &mut self.graph.nodes[place as usize];
+        (node.step, node.reached_ns, node.issued) = (step, end_ns, node.command.tag);
+    }
+
+    /// Notes what a die is occupied with from now on.
+    fn note_work(&mut self, number: u32) {
+        let Die { channel, cells, register, suspended, .. } = self.dies[number as usize];
+        let with = |place| Occupied::With(self.command(place).cause);
+        let occupied = match register {
+            _ if cells != NONE => with(cells),
+            Register::Filling(place) | Register::Loaded(place) | Register::Draining(place) => with(place),
+            Register::Asking => Occupied::Asking,
+            Register::Empty if suspended != NONE => with(suspended),
+            Register::Empty => Occupied::No,
+        };
+        self.responses.occupy(number, channel, occupied, self.now_ns);
+    }
+
     /// The cells begin to work for a command, after `delay_ns`.
     fn work(&mut self, die: u32, place: u32, delay_ns: u64) {
+        self.command_mut(place).latency_ns = delay_ns;
         let Command { cell_ns, transfer_ns, backlog_ns, .. } = *self.command(place);
         let start_ns = self.now_ns + delay_ns;
         let end_ns = match self.scheduling.bus {
@@ -241,6 +298,7 @@ impl Scheduler {
     /// The cells of a die are through.
     pub(super) fn cells_done(&mut self, die: usize) {
         self.clock.set(die, NEVER);
+        self.responses.up_to_now(die as u32, self.dies[die].channel, self.now_ns);
         let place = self.dies[die].cells;
         let command = self.command(place);
         if command.is_read() && command.transfer_ns > 0 && self.scheduling.bus == Bus::Arbitrated {
@@ -280,7 +338,8 @@ impl Scheduler {
             Register::Draining(place) => place,
             other => unreachable!("a die that asks has a page to transfer, not {other:?}"),
         };
-        let transfer_ns = self.command(place).transfer_ns;
+        let Command { cause, transfer_ns, .. } = *self.command(place);
+        self.responses.carry(number, Occupied::With(cause), self.now_ns);
         self.busy.channels_ns += transfer_ns;
         self.clock.set(self.dies.len() + number as usize, self.now_ns + transfer_ns);
     }
@@ -289,6 +348,8 @@ impl Scheduler {
     pub(super) fn transfer_done(&mut self, number: usize) {
         self.clock.set(self.dies.len() + number, NEVER);
         let Some(die) = self.channels[number].carries.take() else { unreachable!("only a transfer ends") };
+        self.responses.carry(number as u32, Occupied::No, self.now_ns);
+        self.responses.up_to_now(die, number as u32, self.now_ns);
         let register = &mut self.dies[die as usize].register;
         match *register {
             Register::Filling(place) => *register = Register::Loaded(place),
@@ -440,6 +501,7 @@ impl Scheduler {
     }
 
     fn note_busy(&mut self, number: u32) {
+        self.note_work(number);
         let die = &mut self.dies[number as usize];
         match die.busy_since_ns {
             None if die.is_busy() => die.busy_since_ns = Some(self.now_ns),

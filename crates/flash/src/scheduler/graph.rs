@@ -38,6 +38,11 @@ pub(super) struct Node {
     generation: u32,
     first_edge: u32,
     last_edge: u32,
+    /// By which step of a page's chain it was reached, and when: of those that it waits for in its chain the one that
+    /// ended last, among equals the one that was issued first. Of a command that has ended, itself.
+    pub(super) step: u32,
+    pub(super) reached_ns: u64,
+    pub(super) issued: u64,
     pub(super) command: Command,
 }
 
@@ -45,6 +50,8 @@ pub(super) struct Node {
 struct Edge {
     to: u32,
     next: u32,
+    /// Whether it is one of a chain; others keep the data right.
+    is_chain: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -78,14 +85,18 @@ impl Graph {
 
     /// A new node that waits for `waits` things that are no nodes.
     #[inline]
-    pub(super) fn add(&mut self, role: Role, waits: u32, command: Command) -> u32 {
+    pub(super) fn add(&mut self, role: Role, waits: u32, command: Command, now_ns: u64) -> u32 {
+        let (step, reached_ns) = (NONE, now_ns);
         let Some(place) = self.free_nodes.pop() else {
-            let node = Node { role, waits, generation: 1, first_edge: NONE, last_edge: NONE, command };
+            let (first_edge, last_edge) = (NONE, NONE);
+            let issued = 0;
+            let node = Node { role, waits, generation: 1, first_edge, last_edge, step, reached_ns, issued, command };
             self.nodes.push(node);
             return self.nodes.len() as u32 - 1;
         };
         let node = &mut self.nodes[place as usize];
         (node.role, node.waits, node.command) = (role, waits, command);
+        (node.step, node.reached_ns) = (step, reached_ns);
         place
     }
 
@@ -102,11 +113,22 @@ impl Graph {
         (u64::from(node.generation) == token >> 32).then_some(place)
     }
 
-    /// `to` waits for `from`, unless that has ended.
+    /// `to` waits for `from` in its chain, unless that has ended.
     #[inline]
     pub(super) fn wait(&mut self, to: u32, from: Token) {
+        self.add_edge(to, from, true);
+    }
+
+    /// `to` waits for `from` so that the data stay right, unless that has ended.
+    #[inline]
+    pub(super) fn wait_for_data(&mut self, to: u32, from: Token) {
+        self.add_edge(to, from, false);
+    }
+
+    #[inline]
+    fn add_edge(&mut self, to: u32, from: Token, is_chain: bool) {
         let Some(from) = self.find(from) else { return };
-        let edge = Edge { to, next: NONE };
+        let edge = Edge { to, next: NONE, is_chain };
         let place = if self.free_edge == NONE {
             self.edges.push(edge);
             self.edges.len() as u32 - 1
@@ -149,11 +171,17 @@ impl Graph {
             node.last_edge = NONE;
             node.role = Role::Free;
             node.generation = node.generation.wrapping_add(1).max(1);
+            let (step, reached_ns, issued) = (node.step, node.reached_ns, node.issued);
             self.free_nodes.push(place);
             while edge != NONE {
-                let Edge { to, next } = self.edges[edge as usize];
+                let Edge { to, next, is_chain } = self.edges[edge as usize];
                 self.edges[edge as usize].next = core::mem::replace(&mut self.free_edge, edge);
                 let waiting = &mut self.nodes[to as usize];
+                let is_later = reached_ns > waiting.reached_ns
+                    || reached_ns == waiting.reached_ns && waiting.step != NONE && issued < waiting.issued;
+                if is_chain && is_later {
+                    (waiting.step, waiting.reached_ns, waiting.issued) = (step, reached_ns, issued);
+                }
                 waiting.waits -= 1;
                 if waiting.waits == 0 {
                     match waiting.role {

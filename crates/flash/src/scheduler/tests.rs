@@ -122,15 +122,16 @@ fn nested<F: Flash<User = (), Fault = Infallible>>(t: &mut F, any: &mut Choice<'
     commands(t, any, depth);
 }
 
-/// Requests at random times: start and end of each, by number. A closed loop of `depth` if that is not 0. The commands
-/// of a page, and of a collection that it goes on with, are on one die if `apart`.
-fn served<T>(t: &mut T, depth: usize, apart: bool, seed: u64) -> Vec<(u64, u64)>
+/// Requests at random times: of each by number its start, its end, and where the time from its arrival to its end went.
+/// A closed loop of `depth` if that is not 0. The commands of a page, and of a collection that it goes on with, are on
+/// one die if `apart`.
+fn served<T>(t: &mut T, depth: usize, apart: bool, seed: u64) -> Vec<(u64, u64, Response)>
 where
     T: Flash<User = (), Fault = Infallible> + Clocked,
 {
     let mut rng = Rng::new(seed);
     let g = *t.geometry();
-    let mut times = vec![(0, 0); 60];
+    let (mut times, mut arrivals) = (vec![(0, 0, Response::default()); 60], vec![0; 60]);
     let mut paused = vec![Vec::new(); g.die_count() as usize];
     let (mut now, mut ends) = (0, vec![0u64; depth]);
     let mut under_way = 0;
@@ -142,13 +143,14 @@ where
             ends.sort_unstable();
             now = ends[0];
         } else if under_way == depth {
-            let Finished { tag, start_ns, end_ns } = t.scheduler().unwrap().next_finished(u64::MAX).unwrap();
-            times[tag as usize] = (start_ns, end_ns);
+            let Finished { tag, start_ns, end_ns, response } = t.scheduler().unwrap().next_finished(u64::MAX).unwrap();
+            times[tag as usize] = (start_ns, end_ns, response);
             now = end_ns;
             under_way -= 1;
         }
         t.arrive(now);
-        let mut time = (u64::MAX, 0);
+        arrivals[request] = now;
+        let mut time = (u64::MAX, 0, Response::default());
         for _ in 0..1 + rng.below(3) {
             t.page_begin();
             let die = rng.below(u64::from(g.die_count())) as u32;
@@ -156,22 +158,28 @@ where
             let blocks = if apart { die * g.blocks_per_die..(die + 1) * g.blocks_per_die } else { all };
             commands(t, &mut Choice { rng: &mut rng, blocks, paused: &mut paused[die as usize] }, 2);
             let page = t.page_end();
-            time = (time.0.min(page.start_ns), time.1.max(page.end_ns));
+            (time.0, time.1) = (time.0.min(page.start_ns), time.1.max(page.end_ns));
         }
         under_way += 1;
         match t.scheduler() {
             Some(queues) => queues.submit(request as u32),
-            None => times[request] = time,
+            None => {
+                t.each_part(|waited, cause, ns| time.2.add(waited, cause, ns));
+                times[request] = time;
+            }
         }
         if let Some(end) = ends.first_mut() {
             *end = time.1;
         }
     }
     if let Some(queues) = t.scheduler() {
-        while let Some(Finished { tag, start_ns, end_ns }) = queues.next_finished(u64::MAX) {
-            times[tag as usize] = (start_ns, end_ns);
+        while let Some(Finished { tag, start_ns, end_ns, response }) = queues.next_finished(u64::MAX) {
+            times[tag as usize] = (start_ns, end_ns, response);
         }
         queues.run_out();
+    }
+    for (request, (&(_, end_ns, response), arrival_ns)) in times.iter().zip(arrivals).enumerate() {
+        assert_eq!(response.total_ns(), end_ns - arrival_ns, "request {request} of seed {seed}: {response:?}");
     }
     times
 }
@@ -491,7 +499,7 @@ fn whatever_the_rules_every_command_ends() {
         let mut t = device(Geometry { planes: 2, ..shape }, TIMING);
         t.queue(Scheduling { policy, bus: Bus::Arbitrated, features });
         let times = served(&mut t, rng.below(4) as usize, false, seed);
-        assert!(times.iter().all(|&(start, end)| start <= end));
+        assert!(times.iter().all(|&(start, end, _)| start <= end));
         let queues = t.unqueue().unwrap();
         let end = queues.log.iter().map(|&(_, end)| end).max().unwrap_or(0);
         assert_eq!(queues.now_ns().max(end), queues.now_ns());

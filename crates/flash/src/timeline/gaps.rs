@@ -61,6 +61,8 @@ impl Wanted {
 pub(super) struct Found {
     chunk: usize,
     at: usize,
+    /// When it begins, ns.
+    pub(super) gap_ns: u64,
     /// When a command would start in it, ns.
     pub(super) start_ns: u64,
     /// When it ends, ns.
@@ -120,7 +122,7 @@ impl Gaps {
             }
             if let Some(at) = here.gaps.iter().position(fits) {
                 let Gap { start_ns, end_ns } = here.gaps[at];
-                return Some(Found { chunk, at, start_ns: from_ns.max(start_ns), end_ns });
+                return Some(Found { chunk, at, gap_ns: start_ns, start_ns: from_ns.max(start_ns), end_ns });
             }
             // Looked through in vain: not again for this length.
             here.measure();
@@ -128,13 +130,13 @@ impl Gaps {
         None
     }
 
-    /// Takes the time from the first gap that has it: start and end.
+    /// Takes the time from the first gap that has it: the gap as it was, and the end of the command.
     #[inline]
-    pub(super) fn take(&mut self, wanted: Wanted) -> Option<(u64, u64)> {
+    pub(super) fn take(&mut self, wanted: Wanted) -> Option<(Found, u64)> {
         let found = self.find(wanted)?;
         let end_ns = wanted.end_ns(found.start_ns);
         self.book(found, end_ns);
-        Some((found.start_ns, end_ns))
+        Some((found, end_ns))
     }
 
     /// Books a gap that was found just now, to `end_ns`; what is left of it stays.
@@ -217,7 +219,7 @@ mod tests {
                 let least_end_ns = if rng.chance(0.3) { from_ns + rng.below(100) } else { 0 };
                 let wanted = Wanted { from_ns, length_ns: rng.below(long), least_end_ns };
                 gaps.forget(now_ns);
-                let booked = gaps.take(wanted).unwrap_or_else(|| {
+                let booked = gaps.take(wanted).map(|(found, end)| (found.start_ns, end)).unwrap_or_else(|| {
                     let start = from_ns.max(free_ns);
                     gaps.push(free_ns.max(now_ns), start);
                     free_ns = wanted.end_ns(start);
@@ -244,7 +246,8 @@ mod tests {
         // Each is split once more, from within.
         for i in 0..count {
             let wanted = Wanted { from_ns: 10 * i + 4, length_ns: 1, least_end_ns: 0 };
-            assert_eq!(gaps.take(wanted), Some((10 * i + 4, 10 * i + 5)));
+            let taken = gaps.take(wanted).map(|(found, end)| (found.start_ns, end));
+            assert_eq!(taken, Some((10 * i + 4, 10 * i + 5)));
         }
         let largest = gaps.chunks.iter().map(|chunk| chunk.gaps.len()).max().unwrap();
         assert_eq!(gaps.chunks.iter().map(|chunk| chunk.gaps.len() as u64).sum::<u64>(), 2 * count);

@@ -10,7 +10,7 @@ use crate::host::{Flows, HostModel, Next};
 use crate::latency::{RequestTimes, Times, summaries};
 use crate::report::{self, FlowResult};
 use crate::workload::{Operation, Request, Source};
-use flash::{Busy, Cause, Mode, Op};
+use flash::{Busy, Cause, Mode, Op, Response};
 use ftl::Ftl;
 use serde_json::Value;
 
@@ -183,7 +183,9 @@ impl<F: Measured, S: Ftl<F>> Run<'_, F, S> {
                 scheduler.submit(place);
             } else {
                 paced.flows.will_end(flow, times.end_ns);
-                self.end(&request, times, observer);
+                let mut response = Response::default();
+                self.flash.each_part(|waited, cause, ns| response.add(waited, cause, ns));
+                self.end(&request, times, &response, observer);
             }
         }
         Ok(Step { taken: limit as u64, served: limit as u64, error: None })
@@ -261,12 +263,12 @@ impl<F: Measured, S: Ftl<F>> Run<'_, F, S> {
         paced.free.push(finished.tag);
         paced.inside.leave(times.end_ns, times.end_ns - ended.request.arrival_ns);
         paced.flows.ended(ended.flow, times.end_ns);
-        self.end(&ended, times, observer);
+        self.end(&ended, times, &finished.response, observer);
         true
     }
 
     /// A request has its times.
-    fn end(&mut self, ended: &UnderWay, served: Served, observer: &mut dyn Observer) {
+    fn end(&mut self, ended: &UnderWay, served: Served, response: &Response, observer: &mut dyn Observer) {
         let UnderWay { request, flow, measured, commands } = ended;
         let times = Times { arrival_ns: request.arrival_ns, start_ns: served.start_ns, end_ns: served.end_ns };
         if !measured {
@@ -275,6 +277,10 @@ impl<F: Measured, S: Ftl<F>> Run<'_, F, S> {
             return;
         }
         self.note_end(request.operation, times);
+        if matches!(request.operation, Operation::Read | Operation::Write) {
+            let mut of = self.responses.of(times.end_ns - times.arrival_ns);
+            response.each(|waited, cause, ns| of.add(waited, cause, ns));
+        }
         if let Some(of_flow) = self.paced.as_mut().and_then(|paced| paced.times.get_mut(*flow as usize)) {
             of_flow.requests += 1;
             of_flow.last_arrival_ns = of_flow.last_arrival_ns.max(request.arrival_ns);
@@ -314,9 +320,12 @@ impl<F: Measured, S: Ftl<F>> Run<'_, F, S> {
         self.paced.as_ref().and_then(|paced| paced.drained_ns)
     }
 
-    /// What must hold after every run: no part has worked more than all of the time, and requests in the system are
-    /// throughput times response time. The shares of time that dies and channels worked, where that is known.
+    /// What must hold after every run: the parts of all response times sum up to them, no part of the device has worked
+    /// more than all of the time, and requests in the system are throughput times response time. The shares of time
+    /// that dies and channels worked, where that is known.
     pub(super) fn check_conservation(&mut self) -> Vec<(String, Value)> {
+        let responses_ns = self.reads.responses_ns() + self.writes.responses_ns();
+        assert_eq!(self.responses.total_ns(), responses_ns, "own and waited for are the responses");
         let g = self.config.device.geometry;
         let (dies, channels) = (u64::from(g.die_count()), u64::from(g.channels));
         let Some(scheduler) = self.flash.unqueue() else {

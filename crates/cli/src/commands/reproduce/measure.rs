@@ -57,6 +57,7 @@ const BEGINNINGS: &[&str] = &[
     "response_us",
     "service_us",
     "queue_us",
+    "response_by_cause",
     "flash",
     "by_cause",
     "waf",
@@ -108,12 +109,16 @@ fn of(estimate: &Estimate, runs: u64) -> Measured {
     Measured { value: estimate.mean, half_width_99: Some(estimate.half_width_99(runs)) }
 }
 
-/// The number at a path. A cause without commands is absent from a result; its counts are zero all the same.
+/// The number at a path. A cause that did not occur is absent from a result; its numbers are zero all the same.
 fn number(result: &Value, path: &str) -> Option<f64> {
     let found = path.split('.').try_fold(result, |at, step| at.get(step));
     match found {
         Some(value) => value.as_f64(),
-        None => (path.starts_with("by_cause.") && number(result, "flash.busy_us")? > 0.0).then_some(0.0),
+        None if path.starts_with("by_cause.") => (number(result, "flash.busy_us")? > 0.0).then_some(0.0),
+        None if path.starts_with("response_by_cause.") => {
+            number(result, "response_by_cause.tail.requests").map(|_| 0.0)
+        }
+        None => None,
     }
 }
 

@@ -8,6 +8,7 @@ use crate::{PageTime, Tally};
 #[derive(Clone, Debug)]
 struct Issued {
     op: Op,
+    cause: Cause,
     block: Block,
     ppn: Ppn,
     /// What it reads, if it does.
@@ -34,10 +35,18 @@ impl Links {
     }
 }
 
+/// A request: what each of its pages waits for, and how many commands were issued by its end.
+#[derive(Default)]
+struct Asked {
+    pages: Vec<Vec<usize>>,
+    issued: usize,
+}
+
 /// A timeline, and beside it the commands with all that each waits for.
 struct Watched {
     t: Timeline<Blank>,
     issued: Vec<Issued>,
+    asked: Vec<Asked>,
     now_ns: u64,
     /// The present chain, and all that were left. A chain's `from` is its place among these; 0 is that of no chain.
     present: Links,
@@ -48,30 +57,38 @@ struct Watched {
 impl Watched {
     fn on(t: Timeline<Blank>, copy_back: bool) -> Watched {
         let none = vec![Links::default()];
-        Watched { t, issued: Vec::new(), now_ns: 0, present: Links::default(), left: none, copy_back }
+        Watched {
+            t,
+            issued: Vec::new(),
+            asked: Vec::new(),
+            now_ns: 0,
+            present: Links::default(),
+            left: none,
+            copy_back,
+        }
     }
 
-    fn note(&mut self, op: Op, ppn: Ppn, source: Option<Ppn>, chain: Vec<usize>) -> usize {
+    fn note(&mut self, (op, cause): (Op, Cause), ppn: Ppn, source: Option<Ppn>, chain: Vec<usize>) -> usize {
         let g = self.t.geometry();
         let source = source.map(|ppn| (g.block_of(ppn), ppn));
-        self.issued.push(Issued { op, block: g.block_of(ppn), ppn, source, now_ns: self.now_ns, chain });
+        self.issued.push(Issued { op, cause, block: g.block_of(ppn), ppn, source, now_ns: self.now_ns, chain });
         self.issued.len() - 1
     }
 
     /// A command of the present chain.
-    fn add(&mut self, op: Op, ppn: Ppn, source: Option<Ppn>) {
+    fn add(&mut self, op: (Op, Cause), ppn: Ppn, source: Option<Ppn>) {
         let number = self.note(op, ppn, source, self.present.from.clone());
         self.ended(number);
     }
 
-    fn note_copy(&mut self, from: Ppn, to: Ppn) {
+    fn note_copy(&mut self, cause: Cause, from: Ppn, to: Ppn) {
         let g = *self.t.geometry();
         let [source, target] = [from, to].map(|ppn| g.block_of(ppn));
         if self.copy_back && (g.die_of(source), g.plane_of(source)) == (g.die_of(target), g.plane_of(target)) {
-            self.add(Op::Program, to, Some(from));
+            self.add((Op::Program, cause), to, Some(from));
         } else {
-            let read = self.note(Op::Read, from, Some(from), self.present.from.clone());
-            let program = self.note(Op::Program, to, None, vec![read]);
+            let read = self.note((Op::Read, cause), from, Some(from), self.present.from.clone());
+            let program = self.note((Op::Program, cause), to, None, vec![read]);
             self.ended(program);
         }
     }
@@ -92,19 +109,19 @@ impl Flash for Watched {
         self.t.geometry()
     }
     fn read(&mut self, ppn: Ppn, cause: Cause) -> Result<(Oob, Payload<'_, ()>), Infallible> {
-        self.add(Op::Read, ppn, Some(ppn));
+        self.add((Op::Read, cause), ppn, Some(ppn));
         self.t.read(ppn, cause)
     }
     fn read_oob(&mut self, ppn: Ppn, cause: Cause) -> Result<Option<Oob>, Infallible> {
-        self.add(Op::OobRead, ppn, Some(ppn));
+        self.add((Op::OobRead, cause), ppn, Some(ppn));
         self.t.read_oob(ppn, cause)
     }
     fn program(&mut self, ppn: Ppn, oob: Oob, data: Payload<'_, ()>, cause: Cause) -> Result<(), Infallible> {
-        self.add(Op::Program, ppn, None);
+        self.add((Op::Program, cause), ppn, None);
         self.t.program(ppn, oob, data, cause)
     }
     fn append(&mut self, ppn: Ppn, at: u32, bytes: &[u8], mark: u16, cause: Cause) -> Result<(), Infallible> {
-        self.add(Op::PartialProgram, ppn, None);
+        self.add((Op::PartialProgram, cause), ppn, None);
         self.t.append(ppn, at, bytes, mark, cause)
     }
     fn copy(
@@ -114,7 +131,7 @@ impl Flash for Watched {
         cause: Cause,
         edit: impl FnOnce(&mut Oob, &mut [u32]),
     ) -> Result<Oob, Infallible> {
-        self.note_copy(from, to);
+        self.note_copy(cause, from, to);
         self.t.copy(from, to, cause, edit)
     }
     fn copy_run(
@@ -127,12 +144,12 @@ impl Flash for Watched {
         moved: impl FnMut(u32, Ppn),
     ) -> (u32, Result<(), Infallible>) {
         for (bit, to) in (0..64).filter(|bit| live >> bit & 1 == 1).zip(to.0..) {
-            self.note_copy(Ppn(from.0 + bit), Ppn(to));
+            self.note_copy(cause, Ppn(from.0 + bit), Ppn(to));
         }
         self.t.copy_run(from, live, to, program, cause, moved)
     }
     fn erase(&mut self, block: Block, cause: Cause) -> Result<(), Infallible> {
-        self.add(Op::Erase, self.t.geometry().page(block, 0), None);
+        self.add((Op::Erase, cause), self.t.geometry().page(block, 0), None);
         self.t.erase(block, cause)
     }
     fn chain(&mut self, next: Chain) -> Chain {
@@ -181,6 +198,7 @@ impl Flash for Watched {
 impl Clocked for Watched {
     fn arrive(&mut self, now_ns: u64) {
         self.now_ns = now_ns;
+        self.asked.push(Asked::default());
         self.t.arrive(now_ns);
     }
     fn page_begin(&mut self) {
@@ -188,7 +206,13 @@ impl Clocked for Watched {
         self.t.page_begin();
     }
     fn page_end(&mut self) -> PageTime {
+        let asked = self.asked.last_mut().unwrap();
+        asked.pages.push(self.present.from.clone());
+        asked.issued = self.issued.len();
         self.t.page_end()
+    }
+    fn each_part(&self, add: impl FnMut(bool, Cause, u64)) {
+        self.t.each_part(add);
     }
     fn scheduler(&mut self) -> Option<&mut Scheduler> {
         self.t.scheduler()
@@ -228,29 +252,91 @@ fn waits(issued: &[Issued]) -> Vec<Vec<usize>> {
     issued.iter().enumerate().map(of).collect()
 }
 
-/// How long commands take, and when their channel is through with them at the earliest: die, length, least end.
-fn lengths(g: &Geometry, timing: &Timing, issued: &[Issued]) -> Vec<(usize, u64, u64)> {
+/// How long a command takes in the cells and on the channel.
+fn cell_and_transfer(g: &Geometry, timing: &Timing, op: Op) -> (u64, u64) {
+    match op {
+        Op::Read => (timing.read_ns, timing.page_transfer_ns),
+        Op::OobRead => (timing.oob_read_ns, timing.oob_transfer_ns),
+        Op::Program => (timing.program_ns, timing.page_transfer_ns),
+        Op::PartialProgram => {
+            let whole = u64::from(g.page_bytes + g.oob_bytes);
+            (timing.partial_program_ns, timing.page_transfer_ns * 100 / whole)
+        }
+        Op::Erase => (timing.erase_ns, 0),
+    }
+}
+
+/// Backlogs of each command's channel, with its own transfer.
+fn backlogs(g: &Geometry, timing: &Timing, issued: &[Issued]) -> Vec<u64> {
     let mut backlogs = vec![0u64; g.channels as usize];
     let of = |command: &Issued| {
-        let die = g.die_of(command.block);
-        let (cell, transfer) = match command.op {
-            Op::Read => (timing.read_ns, timing.page_transfer_ns),
-            Op::OobRead => (timing.oob_read_ns, timing.oob_transfer_ns),
-            Op::Program => (timing.program_ns, timing.page_transfer_ns),
-            Op::PartialProgram => {
-                let whole = u64::from(g.page_bytes + g.oob_bytes);
-                (timing.partial_program_ns, timing.page_transfer_ns * 100 / whole)
-            }
-            Op::Erase => return (die.index(), timing.erase_ns, 0),
-        };
-        if g.die_count() == g.channels {
-            return (die.index(), cell + transfer, 0);
+        let backlog = &mut backlogs[g.channel_of(g.die_of(command.block)) as usize];
+        if command.op != Op::Erase {
+            *backlog = command.now_ns.max(*backlog) + cell_and_transfer(g, timing, command.op).1;
         }
-        let backlog = &mut backlogs[g.channel_of(die) as usize];
-        *backlog = command.now_ns.max(*backlog) + transfer;
-        (die.index(), cell + transfer, *backlog + if is_program(command.op) { cell } else { 0 })
+        *backlog
     };
     issued.iter().map(of).collect()
+}
+
+/// How long commands take, and when their channel is through with them at the earliest: die, length, least end.
+fn lengths(g: &Geometry, timing: &Timing, issued: &[Issued]) -> Vec<(usize, u64, u64)> {
+    let of = |(command, backlog): (&Issued, u64)| {
+        let (cell, transfer) = cell_and_transfer(g, timing, command.op);
+        let has_backlog = g.die_count() > g.channels && command.op != Op::Erase;
+        let least = if has_backlog { backlog + if is_program(command.op) { cell } else { 0 } } else { 0 };
+        (g.die_of(command.block).index(), cell + transfer, least)
+    };
+    issued.iter().zip(backlogs(g, timing, issued)).map(of).collect()
+}
+
+/// Where the time of each request went: the chain of the page that ends last, and of each command what its die worked
+/// for before it, and its channel if that held it back. Idle time goes to what is behind it.
+fn responses(
+    (g, timing): (&Geometry, &Timing),
+    issued: &[Issued],
+    asked: &[Asked],
+    times: &[(u64, u64)],
+) -> Vec<Response> {
+    let (lengths, backlogs) = (lengths(g, timing, issued), backlogs(g, timing, issued));
+    // Of times and causes, each up to its end.
+    let add = |sorted: &[(u64, Cause)], (from, to): (u64, u64), sums: &mut crate::NsByCause| {
+        let mut start = 0;
+        for &(end, cause) in sorted {
+            sums[cause as usize] += end.min(to).saturating_sub(start.max(from));
+            start = end;
+        }
+    };
+    // The first of those that end last.
+    let last = |of: &[usize]| of.iter().copied().reduce(|a, b| if times[b].1 > times[a].1 { b } else { a });
+    let of = |request: &Asked| {
+        let booked = |command: &usize, die: usize| lengths[*command].0 == die;
+        let of_die = |die: usize| {
+            let mut booked: Vec<usize> = (0..request.issued).filter(|command| booked(command, die)).collect();
+            booked.sort_by_key(|&command| times[command]);
+            booked.iter().map(|&command| (times[command].1, issued[command].cause)).collect::<Vec<_>>()
+        };
+        let of_channel = |channel: u32| {
+            let is_on = |command: &usize| g.channel_of(g.die_of(issued[*command].block)) == channel;
+            let queued = (0..request.issued).filter(|command| is_on(command) && issued[*command].op != Op::Erase);
+            queued.map(|command| (backlogs[command], issued[command].cause)).collect::<Vec<_>>()
+        };
+        let mut response = Response::default();
+        let ends: Vec<usize> = request.pages.iter().filter_map(|page| last(page)).collect();
+        let mut at = last(&ends);
+        while let Some(command) = at {
+            let Issued { op, cause, block, ref chain, now_ns, .. } = issued[command];
+            at = last(chain);
+            let ((start, end), (die, length, _)) = (times[command], lengths[command]);
+            response.own_ns[cause as usize] += length;
+            add(&of_die(die), (at.map_or(now_ns, |at| times[at].1), start), &mut response.waited_ns);
+            let queued = backlogs[command].saturating_sub(cell_and_transfer(g, timing, op).1);
+            let held = (queued.saturating_sub(end - start - length), queued);
+            add(&of_channel(g.channel_of(g.die_of(block))), held, &mut response.waited_ns);
+        }
+        response
+    };
+    asked.iter().map(of).collect()
 }
 
 /// Every command in turn, in the first gap among all bookings of its die.
@@ -336,16 +422,21 @@ fn same(found: &[(u64, u64)], expected: &[(u64, u64)], issued: &[Issued], what: 
 #[test]
 fn a_booking_takes_the_first_gap_of_its_die() {
     let mut rng = Rng::new(21);
-    let (mut overtaken, mut commands) = (0, 0);
+    let (mut overtaken, mut commands, mut has_waits) = (0, 0, 0);
     for seed in 0..100 {
         let (g, timing) = any_device(&mut rng, 3, true);
         let mut watched = Watched::on(device(g, timing), false);
-        served(&mut watched, rng.below(4) as usize, false, seed);
-        let Watched { t, issued, .. } = watched;
+        let requests = served(&mut watched, rng.below(4) as usize, false, seed);
+        let Watched { t, issued, asked, .. } = watched;
         let (waits, lengths) = (waits(&issued), lengths(&g, &timing, &issued));
         check(&issued, &waits, &t.log, "placed at once");
         let what = alloc::format!("seed {seed}: {g:?}, {timing:?}");
         same(&t.log, &placed(&g, &issued, &waits, &lengths), &issued, &what);
+        let went = responses((&g, &timing), &issued, &asked, &t.log);
+        for (number, (request, expected)) in requests.iter().zip(&went).enumerate() {
+            assert_eq!(request.2, *expected, "request {number} of {what}");
+            has_waits += usize::from(expected.waited_ns.iter().filter(|&&ns| ns > 0).count() > 2);
+        }
         let mut free = vec![0; g.die_count() as usize];
         for (&(die, ..), &(_, end)) in lengths.iter().zip(&t.log) {
             overtaken += usize::from(end < free[die]);
@@ -354,6 +445,7 @@ fn a_booking_takes_the_first_gap_of_its_die() {
         commands += issued.len();
     }
     assert!(overtaken * 50 > commands, "{overtaken} of {commands} commands took a gap");
+    assert!(has_waits > 500, "{has_waits} of 6000 requests waited for several causes");
 }
 
 #[test]
