@@ -5,7 +5,7 @@ use super::experiment::{device_fields, device_spec, json_value};
 use crate::args::{ImageAgeArgs, ImageCommand, ImageCreateArgs, ImageInfoArgs};
 use crate::error::{CliError, io_reason};
 use crate::output;
-use crate::render::table::wrap;
+use crate::render::text::wrap;
 use crate::units;
 use device::{Access, AnyDisk, ExportError, Image, ImageError, MountError, Scrub, Spec};
 use flash::device::Device;

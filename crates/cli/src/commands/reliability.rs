@@ -9,7 +9,7 @@ use super::experiment::{device_fields, device_spec};
 use crate::args::{LatencyProfile, ProgramMode, ReliabilityArgs};
 use crate::error::CliError;
 use crate::output;
-use crate::render::table::{align, new_table, trimmed, wrap};
+use crate::render::text::{align, new_table, trimmed, wrap};
 use crate::units;
 use ::reliability::cells::{self, Age, AgeError, Mode, Retention};
 use ::reliability::chip::{METADATA_BYTES, Rber};

@@ -12,7 +12,7 @@ use crate::args::{ServeArgs, Timing};
 use crate::capture::Capture;
 use crate::error::CliError;
 use crate::render;
-use crate::render::table::wrap;
+use crate::render::text::wrap;
 use crate::{output, units};
 use device::nbd::statistics::{Kind, Statistics};
 use device::nbd::{Address, Options, Server};

@@ -5,7 +5,7 @@ use super::Ended;
 use crate::args::SchemesArgs;
 use crate::error::CliError;
 use crate::output;
-use crate::render::table::{WIDTH, align, new_table, trimmed, wrap};
+use crate::render::text::{WIDTH, align, new_table, trimmed, wrap};
 use crate::scheme_page;
 use flash::device::PRESETS;
 use ftl::buffer::{BufferRow, COUNTERS, POLICIES};

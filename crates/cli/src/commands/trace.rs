@@ -5,7 +5,7 @@ use crate::args::{TraceCommand, TraceConvertArgs, TraceGenerateArgs, TraceHeadAr
 use crate::error::CliError;
 use crate::open::open;
 use crate::output::{self, Sink};
-use crate::render::table::{align, new_table, trimmed, wrap};
+use crate::render::text::{align, new_table, trimmed, wrap};
 use crate::units;
 use crate::workload::{GENERATED_BYTES, Origin, reading};
 use sim::workload::adapt::{Adaptation, adapt};

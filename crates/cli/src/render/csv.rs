@@ -1,7 +1,7 @@
 //! CSV: one row per result, dotted columns, empty where a key does not apply.
 
 use super::flat::Flat;
-use super::plain;
+use super::words::plain;
 use crate::error::CliError;
 use crate::output::AtomicFile;
 use sim::report::Report;

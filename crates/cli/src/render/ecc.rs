@@ -1,15 +1,14 @@
 //! With how much effort pages were programmed and which code they were read with, as rows for the table on the terminal
 //! and for the page.
 
-use super::html::{escape, figure, open_svg, tick};
-use super::table::Estimates;
-use super::wear::{Column, rows_of};
+use super::rows::{Field, Rows, rows_of};
+use super::svg::{escape, figure, open_svg, tick};
 use crate::units;
 use sim::ecc::Ecc;
 use sim::report::{Interval, Report, SchemeResult};
 use std::fmt::Write as _;
 
-const COLUMNS: [Column; 9] = [
+const COLUMNS: [Field; 9] = [
     ("low cost", "% writes", |result| percent(result, |ecc| ecc.low_cost_write_ratio)),
     ("low cost", "% copies", |result| percent(result, |ecc| ecc.low_cost_copy_ratio)),
     ("low cost", "% reads", |result| percent(result, |ecc| ecc.low_cost_read_ratio)),
@@ -26,7 +25,7 @@ fn percent(result: &SchemeResult, share: fn(&Ecc) -> Option<f64>) -> Option<Stri
 }
 
 /// A row for each run, also those without a policy, if one has one.
-pub(super) fn rows(report: &Report) -> Option<Estimates> {
+pub(super) fn rows(report: &Report) -> Option<Rows> {
     report.results.iter().find(|result| result.ecc.is_some())?;
     rows_of(report, &COLUMNS)
 }

@@ -1,12 +1,12 @@
 //! Streams that shared a device, as rows for the table on the terminal.
 
-use super::labels;
-use super::table::Estimates;
+use super::rows::Rows;
+use super::words::labels;
 use crate::units;
 use sim::report::{FlowResult, Report};
 
 /// A row for each flow of each run; nothing if no run had several.
-pub(super) fn rows(report: &Report) -> Option<Estimates> {
+pub(super) fn rows(report: &Report) -> Option<Rows> {
     if report.results.iter().all(|result| result.flows.is_empty()) {
         return None;
     }

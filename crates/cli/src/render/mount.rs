@@ -1,11 +1,10 @@
 //! What it takes to mount a device, as rows for the table on the terminal and for the page.
 
-use super::table::Estimates;
-use super::wear::{Column, rows_of};
+use super::rows::{Field, Rows, rows_of};
 use crate::units;
 use sim::report::{MOUNT, MOUNT_SECONDS, Report, STATE_SECONDS, SchemeResult};
 
-const COLUMNS: [Column; 5] = [
+const COLUMNS: [Field; 5] = [
     ("scan", "spare areas", |result| Some(units::whole(count(result, MOUNT[0])?))),
     ("scan", "pages", |result| Some(units::whole(count(result, MOUNT[1])?))),
     ("scan", "s", |result| Some(units::number(result.extra.get(MOUNT_SECONDS)?.as_f64()?))),
@@ -18,6 +17,6 @@ fn count(result: &SchemeResult, key: &str) -> Option<u64> {
 }
 
 /// A row for each run that was mounted afterwards.
-pub(super) fn rows(report: &Report) -> Option<Estimates> {
+pub(super) fn rows(report: &Report) -> Option<Rows> {
     rows_of(report, &COLUMNS)
 }

@@ -3,7 +3,7 @@
 //! Uncompressed and in one row group: a report has as many rows as there were runs.
 
 use super::flat::Flat;
-use super::plain;
+use super::words::plain;
 use crate::error::CliError;
 use crate::output::AtomicFile;
 use parquet::basic::{LogicalType, Repetition, Type as Physical};

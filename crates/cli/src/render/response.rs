@@ -1,7 +1,7 @@
 //! Where response times went: the reasons that a verdict gives, a table, and what a picture of it needs.
 
-use super::{labels, phrase};
-use crate::render::table::Estimates;
+use super::rows::Rows;
+use super::words::{labels, phrase};
 use crate::units;
 use flash::Cause;
 use sim::report::{Report, ResponseByCause, ResponseParts, SchemeResult, ratio};
@@ -84,7 +84,7 @@ fn joined(mut items: Vec<String>) -> Option<String> {
 }
 
 /// The table: for each run and cause its own and waited-for time, over all requests and over the longest.
-pub(super) fn rows(report: &Report) -> Option<Estimates> {
+pub(super) fn rows(report: &Report) -> Option<Rows> {
     let mut rows = Vec::new();
     for (label, result) in labels(report).into_iter().zip(&report.results) {
         let Some(ResponseByCause { mean, tail }) = &result.response_by_cause else { continue };

@@ -1,97 +1,15 @@
 //! The table on the terminal: at most 100 columns, units in the headers, the best value of each column marked, and two
 //! sentences that say what the numbers mean.
 
-use super::{causes, ecc, flows, headline, labels, meaning, mount, response, wear};
+use super::columns::{columns, estimates};
+use super::meaning::meaning;
+use super::rows::Rows;
+use super::text::{align, new_table, trimmed, wrap};
+use super::words::{causes, headline, labels, share};
+use super::{ecc, flows, mount, response, wear};
 use crate::units;
-use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
-use sim::report::{Report, SchemeResult};
-
-/// The widest line, in characters.
-pub const WIDTH: u16 = 100;
-
-/// One column of the summary: how it is headed, what it shows, and which value is best.
-pub(super) struct Column {
-    pub(super) title: String,
-    pub(super) unit: &'static str,
-    /// Whether a larger value is the better one.
-    larger: bool,
-    value: fn(&SchemeResult) -> Option<f64>,
-    divisor: f64,
-}
-
-impl Column {
-    /// The value as printed.
-    pub(super) fn text(&self, result: &SchemeResult) -> Option<String> {
-        Some(units::number((self.value)(result)? / self.divisor))
-    }
-
-    /// For each result whether it has the column's best value: as printed, so that a difference that cannot be seen
-    /// marks nobody; runs that ended early do not compete.
-    pub(super) fn best(&self, results: &[SchemeResult]) -> Vec<bool> {
-        let competing = || results.iter().filter(|result| result.is_complete());
-        let values = || competing().filter_map(self.value);
-        let best = if self.larger { values().reduce(f64::max) } else { values().reduce(f64::min) };
-        let best = best.map(|value| units::number(value / self.divisor));
-        let distinct = competing().any(|result| self.text(result).is_some_and(|text| Some(text) != best));
-        results.iter().map(|result| distinct && result.is_complete() && self.text(result) == best).collect()
-    }
-}
-
-/// The summary's columns: those of which at least one result has a value, in units that suit the largest.
-pub(super) fn columns(results: &[SchemeResult]) -> Vec<Column> {
-    type Value = fn(&SchemeResult) -> Option<f64>;
-    let response: [(&str, Value); 3] = [
-        ("mean resp.", |result| Some(result.response_us.as_ref()?.mean)),
-        ("p99 resp.", |result| Some(result.response_us.as_ref()?.p99)),
-        ("p99.9 resp.", |result| Some(result.response_us.as_ref()?.p999)),
-    ];
-    let largest = |value: Value| results.iter().filter_map(value).fold(0.0, f64::max);
-    let (time_unit, time_divisor) = time_unit(results);
-    // A run that ended before it was measured has neither.
-    fn measured(result: &&SchemeResult) -> bool {
-        result.is_complete() || result.response_us.is_some()
-    }
-    let erases: Value = |result| Some(result).filter(measured).map(|result| result.flash.erases as f64);
-    let (erase_unit, erase_divisor) = if largest(erases) >= 1e6 { ("x1000", 1e3) } else { ("blocks", 1.0) };
-    let ram: Value = |result| Some(result).filter(measured).map(|result| result.sram_bytes as f64);
-    let mut columns: Vec<Column> = response
-        .into_iter()
-        .map(|(title, value)| Column {
-            title: title.to_owned(),
-            unit: time_unit,
-            larger: false,
-            value,
-            divisor: time_divisor,
-        })
-        .collect();
-    let others: [(&str, &'static str, bool, Value, f64); 6] = [
-        ("above page", "%", false, |result| result.t_pc, 1.0),
-        ("WAF", "pages", false, |result| result.waf, 1.0),
-        ("erases", erase_unit, false, erases, erase_divisor),
-        ("cache hits", "%", true, |result| result.cache.as_ref()?.hit_ratio, 0.01),
-        ("map time", "% flash", false, |result| result.tp_overhead, 0.01),
-        ("total RAM", "KiB", false, ram, 1024.0),
-    ];
-    columns.extend(others.into_iter().map(|(title, unit, larger, value, divisor)| Column {
-        title: title.to_owned(),
-        unit,
-        larger,
-        value,
-        divisor,
-    }));
-    columns.retain(|column| results.iter().any(|result| (column.value)(result).is_some()));
-    columns
-}
-
-/// The unit of response times, and how many microseconds it has: one that suits the largest mean.
-fn time_unit(results: &[SchemeResult]) -> (&'static str, f64) {
-    let means = results.iter().filter_map(|result| Some(result.response_us.as_ref()?.mean));
-    match means.fold(0.0, f64::max) {
-        mean if mean >= 1e7 => ("s", 1e6),
-        mean if mean >= 1e4 => ("ms", 1e3),
-        _ => ("µs", 1.0),
-    }
-}
+use comfy_table::Cell;
+use sim::report::Report;
 
 /// The report as text; `verbose` adds what every flash command was for.
 pub fn render(report: &Report, verbose: bool) -> String {
@@ -173,37 +91,6 @@ fn summary(report: &Report) -> String {
     text
 }
 
-/// A small table: columns (title, unit) and per run a label with its cells.
-pub(super) type Estimates = (Vec<(&'static str, &'static str)>, Vec<(String, Vec<String>)>);
-
-/// What repeated runs say about the main metrics; nothing after single runs.
-pub(super) fn estimates(report: &Report) -> Option<Estimates> {
-    let (time_unit, time_divisor) = time_unit(&report.results);
-    let metrics: [(&str, &str, &str, f64); 6] = [
-        ("response_us.mean", "mean resp.", time_unit, time_divisor),
-        ("response_us.p99", "p99 resp.", time_unit, time_divisor),
-        ("waf", "WAF", "pages", 1.0),
-        ("flash.erases", "erases", "blocks", 1.0),
-        ("cache.hit_ratio", "cache hits", "%", 0.01),
-        ("tp_overhead", "map time", "% flash", 0.01),
-    ];
-    let repeats = || report.results.iter().filter_map(|result| result.repeats.as_ref());
-    let shown: Vec<_> =
-        metrics.into_iter().filter(|(key, ..)| repeats().any(|repeats| repeats.metrics.contains_key(*key))).collect();
-    repeats().next()?;
-    let rows = labels(report).into_iter().zip(&report.results).map(|(label, result)| {
-        let cells = shown.iter().map(|&(key, _, _, divisor)| {
-            let estimate = result.repeats.as_ref().and_then(|repeats| repeats.metrics.get(key));
-            estimate.map_or_else(
-                || "-".to_owned(),
-                |e| format!("{} ± {}", units::number(e.mean / divisor), units::number(e.half_width_95 / divisor)),
-            )
-        });
-        (label, cells.collect())
-    });
-    Some((shown.iter().map(|&(_, title, unit, _)| (title, unit)).collect(), rows.collect()))
-}
-
 fn confidence(report: &Report) -> String {
     let Some(estimates) = estimates(report) else { return String::new() };
     let runs = report.results.iter().find_map(|result| result.repeats.as_ref()).map_or(0, |repeats| repeats.n);
@@ -219,7 +106,7 @@ fn worn(report: &Report) -> String {
 }
 
 /// A table of labels and cells.
-fn small((columns, rows): Estimates) -> String {
+fn small((columns, rows): Rows) -> String {
     let mut table = new_table();
     let titles = columns.iter().map(|(title, unit)| format!("{title}\n{unit}"));
     table.set_header(std::iter::once("\nscheme".to_owned()).chain(titles));
@@ -252,12 +139,12 @@ fn by_cause(report: &Report) -> String {
         for (index, (cause, totals)) in causes(result).into_iter().enumerate() {
             let head = if index == 0 { label.clone() } else { String::new() };
             let numbers = shown.iter().map(|(_, count)| units::whole(count(totals)));
-            let share = 100.0 * super::share(result, cause);
+            let percent = 100.0 * share(result, cause);
             table.add_row(
                 [head, cause.to_owned()]
                     .into_iter()
                     .chain(numbers)
-                    .chain([units::number(totals.us / 1e6), format!("{share:.1}")]),
+                    .chain([units::number(totals.us / 1e6), format!("{percent:.1}")]),
             );
         }
     }
@@ -265,56 +152,12 @@ fn by_cause(report: &Report) -> String {
     trimmed(&table)
 }
 
-pub(crate) fn new_table() -> Table {
-    let mut table = Table::new();
-    table
-        .load_style(TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─')))
-        .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_width(WIDTH);
-    table
-}
-
-/// Texts to the left, numbers to the right, one blank between columns.
-pub(crate) fn align(table: &mut Table, texts: usize) {
-    for (index, column) in table.column_iter_mut().enumerate() {
-        column.set_padding((u16::from(index > 0), 0));
-        column.set_cell_alignment(if index < texts { CellAlignment::Left } else { CellAlignment::Right });
-    }
-}
-
-pub(crate) fn trimmed(table: &Table) -> String {
-    table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
-}
-
-/// Breaks a text into lines of at most [`WIDTH`] characters; lines after the first begin with `indent`.
-pub(crate) fn wrap(text: &str, indent: &str) -> String {
-    let mut wrapped = String::new();
-    let mut width = 0;
-    // A number and its unit stay together.
-    let glued = [" %", " µs", " ms", " s"].iter().fold(text.to_owned(), |text, unit| {
-        text.replace(&format!("{unit} "), &format!("{} ", unit.replace(' ', "\u{a0}")))
-    });
-    for word in glued.split([' ', '\n']).filter(|word| !word.is_empty()) {
-        let length = word.chars().count();
-        if width > 0 && width + 1 + length > usize::from(WIDTH) {
-            wrapped.push('\n');
-            wrapped.push_str(indent);
-            width = indent.len();
-        } else if width > 0 {
-            wrapped.push(' ');
-            width += 1;
-        }
-        wrapped.push_str(&word.replace('\u{a0}', " "));
-        width += length;
-    }
-    wrapped.push('\n');
-    wrapped
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::text::WIDTH;
     use super::*;
     use crate::testing::{eight, report, result, three};
+    use sim::report::SchemeResult;
 
     fn fits(text: &str) {
         for line in text.lines() {

@@ -5,7 +5,7 @@ use super::finding::{Finding, Found, Ground, in_points, published_text, suffix};
 use super::lab::{Outcome, SEED, Served};
 use super::{Reproduced, Window};
 use crate::error::CliError;
-use crate::render::table::{align, new_table, trimmed, wrap};
+use crate::render::text::{align, new_table, trimmed, wrap};
 use crate::units;
 use flash::Op;
 use serde_json::{Value, json};

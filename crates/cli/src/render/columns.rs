@@ -1,0 +1,118 @@
+//! The columns of a report's first table, and what repeated runs say about them.
+
+use super::rows::Rows;
+use super::words::labels;
+use crate::units;
+use sim::report::{Report, SchemeResult};
+
+/// One column of the summary: how it is headed, what it shows, and which value is best.
+pub(super) struct Column {
+    pub(super) title: String,
+    pub(super) unit: &'static str,
+    /// Whether a larger value is the better one.
+    larger: bool,
+    value: fn(&SchemeResult) -> Option<f64>,
+    divisor: f64,
+}
+
+impl Column {
+    /// The value as printed.
+    pub(super) fn text(&self, result: &SchemeResult) -> Option<String> {
+        Some(units::number((self.value)(result)? / self.divisor))
+    }
+
+    /// For each result whether it has the column's best value: as printed, so that a difference that cannot be seen
+    /// marks nobody; runs that ended early do not compete.
+    pub(super) fn best(&self, results: &[SchemeResult]) -> Vec<bool> {
+        let competing = || results.iter().filter(|result| result.is_complete());
+        let values = || competing().filter_map(self.value);
+        let best = if self.larger { values().reduce(f64::max) } else { values().reduce(f64::min) };
+        let best = best.map(|value| units::number(value / self.divisor));
+        let distinct = competing().any(|result| self.text(result).is_some_and(|text| Some(text) != best));
+        results.iter().map(|result| distinct && result.is_complete() && self.text(result) == best).collect()
+    }
+}
+
+/// The summary's columns: those of which at least one result has a value, in units that suit the largest.
+pub(super) fn columns(results: &[SchemeResult]) -> Vec<Column> {
+    type Value = fn(&SchemeResult) -> Option<f64>;
+    let response: [(&str, Value); 3] = [
+        ("mean resp.", |result| Some(result.response_us.as_ref()?.mean)),
+        ("p99 resp.", |result| Some(result.response_us.as_ref()?.p99)),
+        ("p99.9 resp.", |result| Some(result.response_us.as_ref()?.p999)),
+    ];
+    let largest = |value: Value| results.iter().filter_map(value).fold(0.0, f64::max);
+    let (time_unit, time_divisor) = time_unit(results);
+    // A run that ended before it was measured has neither.
+    fn measured(result: &&SchemeResult) -> bool {
+        result.is_complete() || result.response_us.is_some()
+    }
+    let erases: Value = |result| Some(result).filter(measured).map(|result| result.flash.erases as f64);
+    let (erase_unit, erase_divisor) = if largest(erases) >= 1e6 { ("x1000", 1e3) } else { ("blocks", 1.0) };
+    let ram: Value = |result| Some(result).filter(measured).map(|result| result.sram_bytes as f64);
+    let mut columns: Vec<Column> = response
+        .into_iter()
+        .map(|(title, value)| Column {
+            title: title.to_owned(),
+            unit: time_unit,
+            larger: false,
+            value,
+            divisor: time_divisor,
+        })
+        .collect();
+    let others: [(&str, &'static str, bool, Value, f64); 6] = [
+        ("above page", "%", false, |result| result.t_pc, 1.0),
+        ("WAF", "pages", false, |result| result.waf, 1.0),
+        ("erases", erase_unit, false, erases, erase_divisor),
+        ("cache hits", "%", true, |result| result.cache.as_ref()?.hit_ratio, 0.01),
+        ("map time", "% flash", false, |result| result.tp_overhead, 0.01),
+        ("total RAM", "KiB", false, ram, 1024.0),
+    ];
+    columns.extend(others.into_iter().map(|(title, unit, larger, value, divisor)| Column {
+        title: title.to_owned(),
+        unit,
+        larger,
+        value,
+        divisor,
+    }));
+    columns.retain(|column| results.iter().any(|result| (column.value)(result).is_some()));
+    columns
+}
+
+/// The unit of response times, and how many microseconds it has: one that suits the largest mean.
+fn time_unit(results: &[SchemeResult]) -> (&'static str, f64) {
+    let means = results.iter().filter_map(|result| Some(result.response_us.as_ref()?.mean));
+    match means.fold(0.0, f64::max) {
+        mean if mean >= 1e7 => ("s", 1e6),
+        mean if mean >= 1e4 => ("ms", 1e3),
+        _ => ("µs", 1.0),
+    }
+}
+
+/// What repeated runs say about the main metrics; nothing after single runs.
+pub(super) fn estimates(report: &Report) -> Option<Rows> {
+    let (time_unit, time_divisor) = time_unit(&report.results);
+    let metrics: [(&str, &str, &str, f64); 6] = [
+        ("response_us.mean", "mean resp.", time_unit, time_divisor),
+        ("response_us.p99", "p99 resp.", time_unit, time_divisor),
+        ("waf", "WAF", "pages", 1.0),
+        ("flash.erases", "erases", "blocks", 1.0),
+        ("cache.hit_ratio", "cache hits", "%", 0.01),
+        ("tp_overhead", "map time", "% flash", 0.01),
+    ];
+    let repeats = || report.results.iter().filter_map(|result| result.repeats.as_ref());
+    let shown: Vec<_> =
+        metrics.into_iter().filter(|(key, ..)| repeats().any(|repeats| repeats.metrics.contains_key(*key))).collect();
+    repeats().next()?;
+    let rows = labels(report).into_iter().zip(&report.results).map(|(label, result)| {
+        let cells = shown.iter().map(|&(key, _, _, divisor)| {
+            let estimate = result.repeats.as_ref().and_then(|repeats| repeats.metrics.get(key));
+            estimate.map_or_else(
+                || "-".to_owned(),
+                |e| format!("{} ± {}", units::number(e.mean / divisor), units::number(e.half_width_95 / divisor)),
+            )
+        });
+        (label, cells.collect())
+    });
+    Some((shown.iter().map(|&(_, title, unit, _)| (title, unit)).collect(), rows.collect()))
+}

@@ -1,0 +1,322 @@
+//! What the numbers of a report mean, in two sentences.
+
+use super::response;
+use super::words::labels;
+use crate::units;
+use serde_json::Value;
+use sim::report::{BACKLOG, END_OF_LIFE, FlowResult, Report, SchemeResult, Workload};
+
+/// Pages written, of those read or written, below which write amplification says nothing about wear.
+const FEW_WRITES: f64 = 0.01;
+
+/// Two sentences on what the numbers mean: who responds fastest and why, or who does not keep up; and what the write
+/// amplification does to the flash. Runs that ended early are left out of comparisons.
+pub(super) fn meaning(report: &Report) -> [String; 2] {
+    let labels = labels(report);
+    let complete: Vec<(&str, &SchemeResult)> =
+        labels.iter().map(String::as_str).zip(&report.results).filter(|(_, result)| result.is_complete()).collect();
+    if complete.is_empty() {
+        let worn: Vec<(&str, u64)> = labels
+            .iter()
+            .zip(&report.results)
+            .filter(|(_, result)| result.ended == END_OF_LIFE)
+            .filter_map(|(label, result)| Some((label.as_str(), result.until.as_ref()?.host_bytes_written)))
+            .collect();
+        if !worn.is_empty() {
+            return endured(worn);
+        }
+        return [
+            "No run served its whole workload, so there are no response times to compare.".to_owned(),
+            "The other numbers cover what was served until then.".to_owned(),
+        ];
+    }
+    let late = || overload(&complete).or_else(|| late_flow(&complete));
+    [late().unwrap_or_else(|| speed(&complete)), wear(&complete, &report.workload)]
+}
+
+/// What to say of runs that went on until worn blocks left no room, after so many bytes of host writes.
+fn endured(mut worn: Vec<(&str, u64)>) -> [String; 2] {
+    worn.sort_by_key(|&(_, bytes)| std::cmp::Reverse(bytes));
+    let ((most, longest), (least, shortest)) = (worn[0], worn[worn.len() - 1]);
+    let first = format!("Under {most} the device lasts for {} of host writes", units::bytes(longest));
+    match sim::report::ratio(longest as f64, shortest as f64).filter(|_| worn.len() > 1) {
+        None => [
+            format!("{first}, until worn blocks leave no room."),
+            "The other numbers, response times among them, cover its whole life.".to_owned(),
+        ],
+        Some(factor) => [
+            format!(
+                "{first}, {} times as many as under {least}, until worn blocks leave no room.",
+                units::number(factor)
+            ),
+            "The other numbers, response times among them, cover lives of different lengths.".to_owned(),
+        ],
+    }
+}
+
+/// What to say of speed if a device did not keep up with an open loop.
+fn overload(complete: &[(&str, &SchemeResult)]) -> Option<String> {
+    let behind = |result: &SchemeResult| result.extra.get(BACKLOG).and_then(Value::as_f64).unwrap_or(0.0);
+    let (late, mut able): (Vec<(&str, &SchemeResult)>, Vec<_>) =
+        complete.iter().copied().partition(|(_, result)| result.is_overloaded());
+    let &(worst, result) = late.iter().max_by(|a, b| behind(a.1).total_cmp(&behind(b.1)))?;
+    let seconds = |seconds: f64| units::time_us(seconds * 1e6);
+    let arrivals = result.extra.get("simulated_seconds").and_then(Value::as_f64).unwrap_or(0.0) - behind(result);
+    let how = format!("{} behind when the last request arrives, after {}", seconds(behind(result)), seconds(arrivals));
+    // Room for a quarter more than it would just keep up with.
+    let slower = sim::report::ratio(1.25 * (arrivals + behind(result)), arrivals).map_or_else(String::new, |factor| {
+        format!(" or arrivals {} times as far apart (--time-scale)", units::whole(factor.ceil() as u64))
+    });
+    let advice = format!("a closed loop (--host closed:32){slower} can be compared");
+    able.sort_by(|a, b| mean(a.1).total_cmp(&mean(b.1)));
+    Some(match able.first() {
+        Some(&(label, fastest)) => {
+            let others = if late.len() == 1 { "does" } else { "and others do" };
+            format!(
+                "{label} responds after {} on average; {worst} {others} not keep up and is {how}: such responses \
+                 measure how long the trace is; {advice}.",
+                units::time_us(mean(fastest))
+            )
+        }
+        None => {
+            let nobody = if late.len() == 1 { "The device does not" } else { "No scheme can" };
+            format!(
+                "{nobody} keep up with the arrivals, {worst} is {how}: mean responses measure how long the trace is; \
+                 {advice}."
+            )
+        }
+    })
+}
+
+/// What to say if a device did not keep up with one of several streams.
+fn late_flow(complete: &[(&str, &SchemeResult)]) -> Option<String> {
+    let flows = complete.iter().flat_map(|(label, result)| result.flows.iter().map(move |flow| (label, flow)));
+    let behind = |flow: &FlowResult| flow.backlog_seconds.unwrap_or(0.0);
+    let late = flows.filter(|(_, flow)| flow.overloaded);
+    let (label, worst) = late.max_by(|a, b| behind(a.1).total_cmp(&behind(b.1)))?;
+    Some(format!(
+        "{label} does not keep up with the flow {} and is {} behind when its last request arrives: its responses and \
+         its slowdown measure how long it is; a closed loop (@closed:32) or arrivals further apart can be compared.",
+        worst.name,
+        units::time_us(behind(worst) * 1e6)
+    ))
+}
+
+fn mean(result: &SchemeResult) -> f64 {
+    result.response_us.as_ref().map_or(f64::INFINITY, |latency| latency.mean)
+}
+
+fn speed(complete: &[(&str, &SchemeResult)]) -> String {
+    let mut timed: Vec<(&str, &SchemeResult, f64)> = complete
+        .iter()
+        .filter_map(|&(label, result)| Some((label, result, result.response_us.as_ref()?.mean)))
+        .collect();
+    timed.sort_by(|a, b| a.2.total_cmp(&b.2));
+    let (Some(&fastest), Some(&slowest)) = (timed.first(), timed.last()) else {
+        return "No request was timed: nothing was read or written, or the device was served without --timing emulate."
+            .to_owned();
+    };
+    let (label, result, mean) = fastest;
+    let factor = slowest.2 / mean;
+    if timed.len() == 1 || !factor.is_finite() || factor < 1.005 {
+        let subject = if timed.len() == 1 { label.to_owned() } else { "All schemes alike".to_owned() };
+        let responds = if timed.len() == 1 { "responds" } else { "respond" };
+        let why = response::largest(result).filter(|_| timed.len() == 1);
+        let why = why.map_or_else(String::new, |(part, share)| {
+            format!("; the largest part of that, {:.0} %, is {}", 100.0 * share, part.name())
+        });
+        return format!("{subject} {responds} after {} on average{why}.", units::time_us(mean));
+    }
+    let why = response::reasons(slowest.1, result).map_or_else(String::new, |reasons| format!(": {reasons}"));
+    format!(
+        "{label} responds fastest, after {} on average; {} takes {} times as long{why}.",
+        units::time_us(mean),
+        slowest.0,
+        units::number(factor)
+    )
+}
+
+fn wear(complete: &[(&str, &SchemeResult)], workload: &Workload) -> String {
+    let mut worn: Vec<(&str, f64)> =
+        complete.iter().filter_map(|&(label, result)| Some((label, result.waf?))).collect();
+    worn.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let (Some(&least), Some(&most)) = (worn.first(), worn.last()) else {
+        return "Nothing was written, so there is no write amplification (WAF) and no wear to speak of.".to_owned();
+    };
+    let written = workload.write_pages as f64 / (workload.read_pages + workload.write_pages) as f64;
+    if written < FEW_WRITES {
+        return format!(
+            "Only {} of {} pages are written: the flash hardly wears, and WAF, here of so few pages, says little.",
+            units::whole(workload.write_pages),
+            units::whole(workload.read_pages + workload.write_pages)
+        );
+    }
+    let factor = most.1 / least.1;
+    let programs = |waf: f64| format!("{waf:.2} page{}", if format!("{waf:.2}") == "1.00" { "" } else { "s" });
+    if worn.len() == 1 || !factor.is_finite() || factor < 1.005 {
+        let subject = if worn.len() == 1 { least.0 } else { "every scheme" };
+        return format!(
+            "WAF is wear: for each page that the host writes, {subject} programs {}, so the flash endures {} of the \
+             host writes that it could if nothing were ever moved.",
+            programs(least.1),
+            if least.1 <= 1.005 { "all".to_owned() } else { format!("{:.0} %", 100.0 / least.1) }
+        );
+    }
+    format!(
+        "WAF is wear: for each page that the host writes, {} programs {} and {} {:.2}, so the same flash endures about \
+         {} times as many host writes under {}.",
+        least.0,
+        programs(least.1),
+        most.0,
+        most.1,
+        units::number(factor),
+        least.0
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{report, result, three};
+
+    #[test]
+    fn meaning_is_derived_from_the_numbers() {
+        let [speed, wear] = meaning(&three());
+        assert_eq!(
+            speed,
+            "page responds fastest, after 412 µs on average; dftl takes 4.38 times as long: of the 1.39 ms that it \
+             adds, it spends 933 µs waiting behind collecting data blocks, 278 µs reading and writing the host's pages \
+             and 180 µs loading translation pages for the request itself."
+        );
+        assert_eq!(
+            wear,
+            "WAF is wear: for each page that the host writes, page programs 1.62 pages and dftl 3.58, so the same \
+             flash endures about 2.21 times as many host writes under page."
+        );
+    }
+
+    #[test]
+    fn meaning_of_one_run_of_equal_runs_and_of_none() {
+        let [speed, wear] = meaning(&report(vec![result("page", 500.0, 1.0, 0.0)]));
+        assert!(speed.starts_with("page responds after 500 µs on average; "), "{speed}");
+        assert!(wear.contains("page programs 1.00 page, so the flash endures all of"), "{wear}");
+        let [speed, wear] = meaning(&report(vec![result("a", 500.0, 2.0, 0.0), result("b", 500.0, 2.0, 0.0)]));
+        assert!(speed.starts_with("All schemes alike respond after 500 µs"), "{speed}");
+        assert!(wear.contains("every scheme programs 2.00 pages, so the flash endures 50 %"), "{wear}");
+        let [speed, wear] = meaning(&report(vec![]));
+        assert!(speed.starts_with("No run served"), "{speed}");
+        assert!(wear.starts_with("The other numbers cover"), "{wear}");
+        let mut report = report(vec![result("page", 500.0, 1.0, 0.0)]);
+        report.results[0].waf = None;
+        assert!(meaning(&report)[1].starts_with("Nothing was written"));
+    }
+
+    #[test]
+    fn a_flow_that_falls_behind_is_said_to() {
+        let mut report = three();
+        let mut flow = FlowResult { name: "web.spc".into(), requests: 1000, ..FlowResult::default() };
+        flow.set_backlog(100.0, 4.0);
+        report.results[1].flows = vec![flow.clone()];
+        assert!(meaning(&report)[0].starts_with("page responds fastest"));
+        flow.set_backlog(100.0, 30.0);
+        report.results[1].flows = vec![flow];
+        let [speed, _] = meaning(&report);
+        assert!(
+            speed.starts_with("dftl does not keep up with the flow web.spc and is 30.0 s behind when its last request"),
+            "{speed}"
+        );
+    }
+
+    #[test]
+    fn lives_are_compared_by_what_they_took() {
+        let worn = |scheme: &str, host_bytes_written: u64| SchemeResult {
+            ended: END_OF_LIFE.to_owned(),
+            until: Some(sim::report::Until { host_bytes_written, ..Default::default() }),
+            ..result(scheme, 500.0, 2.0, 0.0)
+        };
+        let [life, rest] = meaning(&report(vec![worn("dftl", 4 << 30), worn("page", 6 << 30)]));
+        assert_eq!(
+            life,
+            "Under page the device lasts for 6 GiB of host writes, 1.50 times as many as under dftl, until worn blocks \
+             leave no room."
+        );
+        assert_eq!(rest, "The other numbers, response times among them, cover lives of different lengths.");
+        // What was interrupted lived for a time that nobody knows.
+        let halved = SchemeResult { ended: "interrupted".into(), ..worn("dftl", 1 << 30) };
+        let [life, rest] = meaning(&report(vec![halved, worn("page", 6 << 30)]));
+        assert_eq!(life, "Under page the device lasts for 6 GiB of host writes, until worn blocks leave no room.");
+        assert_eq!(rest, "The other numbers, response times among them, cover its whole life.");
+    }
+
+    #[test]
+    fn few_writes_are_no_wear() {
+        let mut report = three();
+        (report.workload.read_pages, report.workload.write_pages) = (1_000_000, 1234);
+        assert_eq!(
+            meaning(&report)[1],
+            "Only 1,234 of 1,001,234 pages are written: the flash hardly wears, and WAF, here of so few pages, says \
+             little."
+        );
+    }
+
+    #[test]
+    fn an_open_loop_that_falls_behind_is_said_to() {
+        let mut report = three();
+        report.results[1].extra.insert("simulated_seconds".into(), 130.0.into());
+        report.results[1].set_backlog(100.0, 30.0, 1000);
+        let [speed, _] = meaning(&report);
+        assert_eq!(
+            speed,
+            "page responds after 412 µs on average; dftl does not keep up and is 30.0 s behind when the last request \
+             arrives, after 100 s: such responses measure how long the trace is; a closed loop (--host closed:32) or \
+             arrivals 2 times as far apart (--time-scale) can be compared."
+        );
+        for result in &mut report.results {
+            result.set_backlog(100.0, 20.0, 1000);
+        }
+        let [speed, _] = meaning(&report);
+        assert!(speed.starts_with("No scheme can keep up with the arrivals, "), "{speed}");
+        report.results.truncate(1);
+        assert!(
+            meaning(&report)[0].starts_with("The device does not keep up with the arrivals, page is 20.0 s behind")
+        );
+        // Almost keeping up, and too few requests to tell, are neither.
+        for (backlog, requests) in [(5.0, 1000), (20.0, 99)] {
+            let mut report = three();
+            report.results[1].set_backlog(100.0, backlog, requests);
+            assert!(meaning(&report)[0].starts_with("page responds fastest"));
+        }
+    }
+
+    #[test]
+    fn runs_that_ended_early_are_not_compared() {
+        let mut lame = result("dftl", 1.0, 1.0, 0.5);
+        lame.ended = "device full: no block can be reclaimed".into();
+        let sentences = meaning(&report(vec![lame, result("page", 500.0, 2.0, 0.0)]));
+        assert!(sentences.iter().all(|sentence| !sentence.contains("dftl")), "{sentences:?}");
+    }
+
+    /// What broke: a verdict named what a scheme's flash did more of as the reason for its waits.
+    #[test]
+    fn a_verdict_names_what_responses_waited_for_and_not_what_the_flash_did_most() {
+        let waits = |us: f64| sim::report::ResponseByCause {
+            mean: sim::report::ResponseParts {
+                own: [("host".to_owned(), 200.0)].into(),
+                waited_for: [("host".to_owned(), us)].into(),
+            },
+            ..Default::default()
+        };
+        let (mut a, mut b) = (result("a", 500.0, 1.0, 0.0), result("b", 900.0, 3.0, 0.0));
+        (a.response_by_cause, b.response_by_cause) = (Some(waits(300.0)), Some(waits(700.0)));
+        assert!(b.by_cause["data_gc"].us > a.by_cause["data_gc"].us);
+        let [speed, _] = meaning(&report(vec![a, b.clone()]));
+        assert!(
+            speed.ends_with("it adds, it spends 400 µs waiting behind other reads and writes of the host."),
+            "{speed}"
+        );
+        // A report of an earlier version gives no reason.
+        b.response_by_cause = None;
+        let [speed, _] = meaning(&report(vec![result("a", 500.0, 1.0, 0.0), b]));
+        assert!(speed.ends_with("b takes 1.80 times as long."), "{speed}");
+    }
+}
