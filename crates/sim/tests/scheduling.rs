@@ -11,7 +11,7 @@ use flash::device::{Features, MultiPlane, Suspend};
 use flash::{Bus, Policy, Rng, Scheduling};
 use sim::experiment::{Config, Fill, Observer, run};
 use sim::host::HostModel;
-use sim::report::{RequestRecord, SchemeResult};
+use sim::report::{RequestRecord, ResponseParts, SchemeResult};
 use sim::workload::generate::{Context, generate};
 use sim::workload::{Intake, Operation, Request, Source, WorkloadError};
 use support::{config, generated, served};
@@ -83,6 +83,7 @@ fn events_in_order_are_first_come_first_served_where_no_chain_crosses_dies() {
         for host in HOSTS {
             let ([placed, queued], what) = both_ways(&mut rng, (scheme, shape, host));
             assert_eq!(queued.0, placed.0, "{what}");
+            assert_eq!(queued.1.response_by_cause, placed.1.response_by_cause, "{what}");
             // Squares are summed in the order of ends.
             let [mut found_us, mut expected_us] = [&queued.1, &placed.1].map(|r| r.response_us.clone().unwrap());
             assert!((found_us.stdev / expected_us.stdev - 1.0).abs() < 1e-9);
@@ -108,6 +109,47 @@ fn where_chains_cross_dies_placement_at_once_is_close_to_events() {
             }
         }
     }
+}
+
+/// More channels for the same capacity and the same requests. A die more is a die that others need not wait for, so
+/// mean responses do not rise. Page maps are the exception once dies are small. Each die keeps its own blocks free, so
+/// that victims hold more; all that is added is waited for, behind collections and the updates that they cause.
+#[test]
+fn more_channels_make_no_request_slower_but_by_collections() {
+    let page_maps = ["page", "dftl", "sftl", "lsftl", "cast", "lazyftl"];
+    let log_buffers = ["superblock", "fast", "last", "rose", "hybridlog"];
+    let runs = page_maps.map(|scheme| (scheme, "gc-spread=off")).into_iter();
+    let runs = runs.chain(page_maps.map(|scheme| (scheme, "gc-spread=on"))).chain(log_buffers.map(|s| (s, "")));
+    let spec = "zipf:theta=0.9,reads=0.3,requests=20000,size=4KiB,arrival=poisson,rate=100";
+    let (mut rises, mut compared) = (0, 0);
+    for (scheme, settings) in runs {
+        let results = [1, 2, 4, 8].map(|channels| {
+            let shape = format!("channels={channels},chips=1,dies=1,planes=1,spare=25%");
+            let device = format!("agrawal08:capacity=64MiB,{shape}");
+            generated(&Config { host: HostModel::Open, ..config(scheme, settings, &device) }, spec).result
+        });
+        for pair in results.windows(2).filter(|pair| pair.iter().all(|result| !result.is_overloaded())) {
+            let [mean, waf] =
+                [|r: &SchemeResult| r.response_us.as_ref().unwrap().mean, |r: &SchemeResult| r.waf.unwrap()]
+                    .map(|of| (of(&pair[0]), of(&pair[1])));
+            let parts = |result: &SchemeResult| result.response_by_cause.clone().unwrap().mean;
+            let (before, after) = (parts(&pair[0]), parts(&pair[1]));
+            let own = |of: &ResponseParts| of.own["host"];
+            let what = format!("{scheme} {settings}: mean {mean:?}, WAF {waf:?}, {before:?}, {after:?}");
+            compared += 1;
+            assert!((own(&after) / own(&before) - 1.0).abs() < 1e-3, "{what}");
+            if mean.1 <= 1.02 * mean.0 {
+                continue;
+            }
+            rises += 1;
+            assert!(page_maps.contains(&scheme) && waf.1 > 1.02 * waf.0, "{what}");
+            let cleaning = ["data_gc", "translation_gc", "translation_update"];
+            let waits = |of: &ResponseParts| cleaning.iter().filter_map(|&cause| of.waited_for.get(cause)).sum::<f64>();
+            assert!(waits(&after) - waits(&before) > 0.9 * (mean.1 - mean.0), "{what}");
+        }
+    }
+    println!("{rises} of {compared} steps to twice as many channels make responses longer, by collections");
+    assert!(compared > 40 && rises > 0 && rises < compared / 2, "{rises} of {compared}");
 }
 
 // ---- closed forms --------------------------------------------------------------------------------------------------
