@@ -7,8 +7,8 @@
 //! blocks, for which some schemes have ways of their own. The pages of a request are written one after another, so that
 //! power can be cut between any two, and now and then the host breaks off before the last.
 
-use super::{Bench, CheckConfig, CheckError, Chip, write_buffer};
-use flash::{Fault, Geometry, Lpn, PowerCut, ProgramOrder, Rng};
+use super::{Bench, CheckConfig, CheckError, sound, write_buffer};
+use flash::{Fault, Geometry, Lpn, ProgramOrder, Rng};
 use ftl::buffer::{self, BufferRow};
 use ftl::schemes::Visitor;
 use ftl::{Dependence, Error, Ftl, Range, Scheme, Settings, Value};
@@ -293,7 +293,7 @@ impl Visitor<Bench> for Lay<'_> {
         let mut rng = root.fork("capacity");
         let mut pages = logical_pages.unwrap_or(g.page_count());
         let pages = loop {
-            match S::format(&mut Bench::silent(PowerCut::counting(Chip::new(g))), pages, &settings) {
+            match S::format(&mut Bench::silent(sound(g)), pages, &settings) {
                 Ok(Ok(_)) => break pages,
                 Ok(Err(Error::Full)) => {}
                 Ok(Err(Error::Flash(Fault(fault)))) => {
