@@ -582,6 +582,3 @@ pub fn replay(config: &CheckConfig, replay: &Replay) -> Result<Vec<String>, Chec
     }
     Ok(lines)
 }
-
-#[cfg(test)]
-mod tests;
