@@ -67,6 +67,11 @@ where
         &self.inner
     }
 
+    /// The wrapped medium, to harm it.
+    pub fn inner_mut(&mut self) -> &mut F {
+        &mut self.inner
+    }
+
     /// Takes the medium out.
     pub fn into_inner(self) -> F {
         self.inner

@@ -29,7 +29,7 @@ mod media;
 mod session;
 
 use bed::{Bed, Lay};
-use flash::{BytesStore, Cause, CutPoint, Full, Geometry, Nand, PowerCut, Transcript};
+use flash::{BytesStore, Cause, CutPoint, Failing, FailurePlan, Full, Geometry, Nand, PowerCut, Transcript};
 use ftl::buffer::{self, BufferRow};
 use ftl::ecc_policy::POLICY;
 use ftl::schemes;
@@ -45,9 +45,14 @@ use std::sync::{Mutex, Once};
 /// The chip that schemes are checked on.
 type Chip = Nand<BytesStore, Full>;
 
-/// The same, with power that can be cut, and what it was told if somebody wants to know. One type for all that cuts and
-/// tells, because every scheme is compiled for it.
-type Bench = Transcript<PowerCut<Chip>>;
+/// The same, with blocks that can fail, power that can be cut, and what it was told if somebody wants to know. One type
+/// for all checks, because every scheme is compiled for it.
+type Bench = Transcript<PowerCut<Failing<Chip>>>;
+
+/// A chip without faults, whose power holds until it is told otherwise.
+fn sound(geometry: Geometry) -> PowerCut<Failing<Chip>> {
+    PowerCut::counting(Failing::new(Chip::new(geometry), FailurePlan::default(), 0))
+}
 
 /// Failures after which a seed is given up: they are mostly the same one.
 const FAILURES_PER_SEED: usize = 5;
@@ -577,6 +582,3 @@ pub fn replay(config: &CheckConfig, replay: &Replay) -> Result<Vec<String>, Chec
     }
     Ok(lines)
 }
-
-#[cfg(test)]
-mod tests;

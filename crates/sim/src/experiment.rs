@@ -952,6 +952,3 @@ fn note_mount<F: Measured, S: Ftl<F>>(config: &Config, flash: &mut F, state_byte
     result.extra.insert(report::MOUNT_SECONDS.to_owned(), scan.into());
     result.extra.insert(report::STATE_SECONDS.to_owned(), seconds(Op::Read, state_reads).into());
 }
-
-#[cfg(test)]
-mod tests;

@@ -9,7 +9,7 @@ use crate::render::text::wrap;
 use crate::units;
 use device::{Access, AnyDisk, ExportError, Image, ImageError, MountError, Scrub, Spec};
 use flash::device::Device;
-use flash::{Block, Brief, Mode, Nand, NoData, Ppn, Rng};
+use flash::{Block, Brief, Mode, Nand, NoData, PowerCut, Ppn, Rng};
 use ftl::parts::collector::SPREAD;
 use ftl::schemes::{self, SCHEMES, Visitor};
 use ftl::{ConfigError, Ftl, Scheme, Settings, Value};
@@ -393,7 +393,8 @@ fn verify(args: &ImageInfoArgs) -> Result<(String, Ended), CliError> {
     json.insert("programmed_pages".into(), json!(pages));
     json.insert("torn_pages".into(), json!(torn));
     json.insert("damaged_pages".into(), json!(bad_records.iter().chain(bad_data).map(|ppn| ppn.0).collect::<Vec<_>>()));
-    match device::mount(image, false) {
+    // The medium that `serve` has, for which every scheme is compiled.
+    match device::mount(PowerCut::counting(image).without_log(), false) {
         Err(error @ (MountError::UnknownScheme(_) | MountError::Settings(_))) => return Err(CliError::new(error)),
         Err(error) => findings.push(format!("it cannot be mounted: {error}")),
         Ok(mut disk) => {

@@ -51,15 +51,16 @@ pub(super) fn serve(args: &ServeArgs, stdout: &mut dyn Write) -> Result<Ended, C
     }
     let erases_before: Vec<u32> = image.erase_counts().collect();
     let emulate = args.timing == Timing::Emulate;
-    let mounted = match args.cut_after {
-        None => device::mount(image, emulate),
+    // Power that holds is a decorator too, so that every scheme is compiled for one medium.
+    let medium = match args.cut_after {
+        None => PowerCut::counting(image),
         Some(command) => {
             // The first three faces are ones that every command has.
             let face = Rng::new(args.seed).fork("face of the cut").below(3) as u8;
-            let cut = PowerCut::armed(image, CutPoint { command, face }, args.seed);
-            device::mount(cut.without_log(), emulate)
+            PowerCut::armed(image, CutPoint { command, face }, args.seed)
         }
     };
+    let mounted = device::mount(medium.without_log(), emulate);
     let disk = mounted.map_err(|error| CliError::new(error).within(args.image.display()))?;
     crate::print(stdout, &wrap(&disk.mounted().to_string(), "  "))?;
     let name = args.image.file_name().unwrap_or_default().to_string_lossy().into_owned();

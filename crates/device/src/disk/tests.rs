@@ -25,6 +25,11 @@ fn striped(scheme: &str) -> Spec {
     spec
 }
 
+/// Mounts an image. Power that holds is a decorator too, so that every scheme is compiled for one medium.
+fn mount(image: Image, emulate: bool) -> Result<Box<dyn AnyDisk>, MountError> {
+    super::mount(PowerCut::counting(image).without_log(), emulate)
+}
+
 fn create(path: &Path, scheme: &str) -> Box<dyn AnyDisk> {
     mount(Image::create(path, &small(scheme), false).unwrap(), false).unwrap()
 }
@@ -198,7 +203,7 @@ fn power_cut_at_any_command_in_any_way_it_loses_nothing_acknowledged() {
             let image = Image::open(&path, Access::Use).unwrap();
             let point = CutPoint { command: rng.below(60), face: rng.below(4) as u8 };
             let mut in_flight = expected.clone();
-            if let Ok(mut disk) = mount(PowerCut::armed(image, point, round), false) {
+            if let Ok(mut disk) = super::mount(PowerCut::armed(image, point, round), false) {
                 for _ in 0..30 {
                     let request = draw(&mut rng, 80 * 512);
                     if matches!(request, Request::Trim(..) | Request::Zero(..)) {
@@ -249,13 +254,14 @@ fn a_full_host_disk_is_an_error_and_no_damage() {
         let image = Image::create(&path, &small(scheme), false).unwrap();
         let (row, settings) = scheme_of(&image).unwrap();
         struct Check(Image, Settings);
-        impl Visitor<Timeline<Image>> for Check {
+        impl Visitor<Timeline<PowerCut<Image>>> for Check {
             type Output = ();
-            fn visit<S: Ftl<Timeline<Image>>>(self, row: &'static Scheme) {
-                let mut disk = Disk::<Image, S>::mount(self.0, row, self.1, false).unwrap();
+            fn visit<S: Ftl<Timeline<PowerCut<Image>>>>(self, row: &'static Scheme) {
+                let medium = PowerCut::counting(self.0).without_log();
+                let mut disk = Disk::<PowerCut<Image>, S>::mount(medium, row, self.1, false).unwrap();
                 disk.write(0, &[1; 40 * 512]).unwrap();
                 for writes in 0..20 {
-                    disk.medium_mut().fail_after(writes);
+                    disk.medium_mut().image_mut().fail_after(writes);
                     let failed = (0..40).find_map(|page| disk.write(page * 512, &[2; 512]).err());
                     assert_eq!(failed, Some(ExportError::Io));
                     assert!(disk.failure().unwrap().starts_with("the file that holds the flash failed: "));

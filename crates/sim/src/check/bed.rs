@@ -7,8 +7,8 @@
 //! blocks, for which some schemes have ways of their own. The pages of a request are written one after another, so that
 //! power can be cut between any two, and now and then the host breaks off before the last.
 
-use super::{Bench, CheckConfig, CheckError, Chip, write_buffer};
-use flash::{Fault, Geometry, Lpn, PowerCut, ProgramOrder, Rng};
+use super::{Bench, CheckConfig, CheckError, sound, write_buffer};
+use flash::{Fault, Geometry, Lpn, ProgramOrder, Rng};
 use ftl::buffer::{self, BufferRow};
 use ftl::schemes::Visitor;
 use ftl::{Dependence, Error, Ftl, Range, Scheme, Settings, Value};
@@ -293,7 +293,7 @@ impl Visitor<Bench> for Lay<'_> {
         let mut rng = root.fork("capacity");
         let mut pages = logical_pages.unwrap_or(g.page_count());
         let pages = loop {
-            match S::format(&mut Bench::silent(PowerCut::counting(Chip::new(g))), pages, &settings) {
+            match S::format(&mut Bench::silent(sound(g)), pages, &settings) {
                 Ok(Ok(_)) => break pages,
                 Ok(Err(Error::Full)) => {}
                 Ok(Err(Error::Flash(Fault(fault)))) => {
@@ -417,5 +417,44 @@ fn add_buffer(settings: &mut Settings, row: &BufferRow, g: &Geometry, rng: &mut 
             _ => Value::Count(1 + rng.below(block)),
         };
         settings.put(parameter.name, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ftl::schemes::{self, page::Page};
+
+    /// Single pages are the rule, so that collections have work; yet whole blocks come, for schemes that treat them in
+    /// a way of their own, and requests of which the end never comes.
+    #[test]
+    fn operations_are_requests_of_one_page_a_few_and_whole_blocks() {
+        let config = &CheckConfig::new("page");
+        let row = schemes::by_name("page").unwrap();
+        let beds: Vec<Bed> = (0..8).map(|seed| Lay { config, seed }.visit::<Page>(row).unwrap()).collect();
+        let [mut writes, mut single, mut whole, mut across, mut broken_off, mut reads, mut discards] = [0; 7];
+        for (bed, Operation { action, .. }) in
+            beds.iter().flat_map(|bed| bed.operations("operations").take(2000).map(move |operation| (bed, operation)))
+        {
+            let block = bed.geometry.pages_per_block;
+            let (Action::Write(request, _) | Action::Read(request) | Action::Trim(request)) = action else { continue };
+            let (first, end) = (request.first.0, request.first.0 + request.pages);
+            assert!(first < end && end <= bed.logical_pages, "{action:?}");
+            let is_whole = first % block == 0 && request.pages >= block;
+            match action {
+                Action::Write(_, written) => {
+                    writes += 1;
+                    single += u32::from(request.pages == 1);
+                    whole += u32::from(is_whole && written == request.pages);
+                    across += u32::from(first % block == block - 1 && request.pages > block);
+                    broken_off += u32::from(written < request.pages);
+                }
+                Action::Read(_) => reads += u32::from(request.pages > 1),
+                _ => discards += u32::from(is_whole),
+            }
+        }
+        assert!(single * 10 > writes * 7 && single * 10 < writes * 9, "{single} of {writes} writes are of one page");
+        let seen = [whole, across, broken_off, reads, discards];
+        assert!(seen.iter().all(|&count| count > 20), "whole, across, broken off, reads, discards: {seen:?}");
     }
 }

@@ -6,6 +6,7 @@
 use flash::{Fault, Flash};
 
 /// Word `place` of the page of a tag. The first is the tag itself.
+#[inline]
 fn word(tag: u64, place: u64) -> u64 {
     tag ^ place.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }

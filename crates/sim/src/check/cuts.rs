@@ -3,9 +3,9 @@
 use super::bed::{Bed, Operation};
 use super::content::tag_of;
 use super::session::{Session, Stop};
-use super::{Bench, CheckConfig, CheckError, CheckReport, Chip, Cuts, FAILURES_PER_SEED, Part, Replay, guarded};
+use super::{Bench, CheckConfig, CheckError, CheckReport, Chip, Cuts, FAILURES_PER_SEED, Part, Replay, guarded, sound};
 use crate::oracle::Tag;
-use flash::{Cause, CutPoint, CutReport, EraseFace, Flash, Lpn, Op, Payload, PowerCut, ProgramFace, Rng};
+use flash::{Cause, CutPoint, CutReport, EraseFace, Flash, Lpn, Op, Payload, ProgramFace, Rng};
 use ftl::schemes::Visitor;
 use ftl::{Ftl, Scheme};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -269,7 +269,7 @@ fn dry_run<S: Ftl<Bench>>(
 
 /// A formatted and filled device, whose commands are written down if they are to be told.
 fn begin<S: Ftl<Bench>>(bed: &Bed, told: bool) -> Result<Session<'_, S, Bench>, String> {
-    let power = PowerCut::counting(Chip::new(bed.geometry));
+    let power = sound(bed.geometry);
     let mut flash = if told { Bench::new(power) } else { Bench::silent(power) };
     flash.inner_mut().set_limit(COMMAND_LIMIT);
     let mut session = Session::format(bed, flash).map_err(Stop::text)?;
@@ -514,7 +514,7 @@ impl Visitor<Bench> for Tell<'_> {
                     Some(second) => cut_again(&mut case, &mut cut, second),
                 };
                 if let Err(what) = &mut result {
-                    add_copies(what, &mut case.story, cut.flash.inner().inner());
+                    add_copies(what, &mut case.story, cut.flash.inner().inner().inner());
                 }
                 result
             });
@@ -529,7 +529,7 @@ impl Visitor<Bench> for Tell<'_> {
                 session.read_all().and_then(|()| session.audit()).map_err(Stop::text)
             });
             if let Err(what) = &end {
-                add_copies(what, &mut story, session.flash.inner().inner());
+                add_copies(what, &mut story, session.flash.inner().inner().inner());
             }
             end
         };

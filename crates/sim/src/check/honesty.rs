@@ -11,8 +11,8 @@
 
 use super::bed::{Bed, Operation};
 use super::session::{Session, Stop};
-use super::{Bench, CheckConfig, CheckReport, Chip, Part, Replay, guarded};
-use flash::{Cause, Flash, Kind, Payload, PowerCut, Ppn, Rng};
+use super::{Bench, CheckConfig, CheckReport, Chip, Part, Replay, guarded, sound};
+use flash::{Cause, Flash, Kind, Payload, Ppn, Rng};
 use ftl::schemes::Visitor;
 use ftl::{Ftl, Scheme};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,7 +37,7 @@ impl Visitor<Bench> for Honest<'_> {
         let mut at = Replay { seed: bed.seed, part: Part::Ram, operation: 0, first: None, second: None, storm: false };
         let mut rng = Rng::new(bed.seed).fork("honesty");
         let result = guarded(|| {
-            let flash = Bench::new(PowerCut::counting(Chip::new(bed.geometry)));
+            let flash = Bench::new(sound(bed.geometry));
             let mut session: Session<'_, S, Bench> = Session::format(bed, flash).map_err(Stop::text)?;
             session.fill().map_err(Stop::text)?;
             let mut next = rng.below(EVERY as u64) as usize;
@@ -139,7 +139,7 @@ fn flip<S: Ftl<Bench>>(
     rng: &mut Rng,
     report: &mut CheckReport,
 ) -> Result<(), String> {
-    let mut chip = session.flash.inner().inner().clone();
+    let mut chip = session.flash.inner().inner().inner().clone();
     let (mut pages, mut spares) = (Vec::new(), Vec::new());
     for ppn in (0..chip.geometry().page_count()).map(Ppn) {
         match chip.read_oob(ppn, Cause::Recovery) {
@@ -157,7 +157,7 @@ fn flip<S: Ftl<Bench>>(
     }
     let with = |change: &dyn Fn(&mut Chip)| {
         let mut other = session.clone();
-        change(other.flash.inner_mut().inner_mut());
+        change(other.flash.inner_mut().inner_mut().inner_mut());
         outcome(&other, ahead)
     };
     // The newest pages are the likeliest to be in use; dead ones cost two runs and count for nothing.

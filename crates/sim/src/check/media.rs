@@ -6,8 +6,8 @@
 use super::bed::{Action, Bed};
 use super::content::Medium;
 use super::session::{Session, Stop};
-use super::{CheckConfig, CheckReport, Chip, Part, Replay, guarded};
-use flash::{Block, Failing, FailurePlan, Rng};
+use super::{Bench, CheckConfig, CheckReport, Chip, Part, Replay, guarded};
+use flash::{Block, Failing, FailurePlan, PowerCut, Rng};
 use ftl::schemes::Visitor;
 use ftl::{Ftl, Scheme};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,10 +51,10 @@ fn plan(bed: &Bed) -> FailurePlan {
     }
 }
 
-impl Visitor<Failing<Chip>> for OnFailingMedia<'_> {
+impl Visitor<Bench> for OnFailingMedia<'_> {
     type Output = CheckReport;
 
-    fn visit<S: Ftl<Failing<Chip>>>(self, _: &'static Scheme) -> CheckReport {
+    fn visit<S: Ftl<Bench>>(self, _: &'static Scheme) -> CheckReport {
         let OnFailingMedia { config, bed, stop } = self;
         let mut report = CheckReport::default();
         // Room for blocks that go bad.
@@ -66,7 +66,8 @@ impl Visitor<Failing<Chip>> for OnFailingMedia<'_> {
         let mut session = None;
         let result = guarded(|| {
             let medium = Failing::new(Chip::new(bed.geometry), plan(bed), bed.seed);
-            match Session::<'_, S, _>::format(bed, medium) {
+            let powered = PowerCut::counting(medium).without_log();
+            match Session::<'_, S, _>::format(bed, Bench::silent(powered)) {
                 Ok(formatted) => session = Some(formatted),
                 Err(Stop::Full) => full = true,
                 Err(stop) => return Err(stop.text()),
@@ -90,7 +91,7 @@ impl Visitor<Failing<Chip>> for OnFailingMedia<'_> {
         });
         if let Some(session) = session {
             report.media.operations += session.work.operations;
-            report.media.grown_bad += u64::from(session.flash.grown_bad_count());
+            report.media.grown_bad += u64::from(session.flash.inner().inner().grown_bad_count());
             report.add_work(session.work);
         }
         report.media.full += u64::from(full);
@@ -121,8 +122,8 @@ fn insist<S: Ftl<F>, F: Medium>(session: &mut Session<'_, S, F>) -> Result<(), S
 }
 
 /// Runs the operations, with a mount now and then.
-fn run<S: Ftl<Failing<Chip>>>(
-    session: &mut Session<'_, S, Failing<Chip>>,
+fn run<S: Ftl<Bench>>(
+    session: &mut Session<'_, S, Bench>,
     operations: u32,
     stop: &AtomicBool,
     number: &mut u32,

@@ -219,3 +219,15 @@ fn replay<F: Measured, S: Ftl<F>>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::is_steady;
+
+    #[test]
+    fn steadiness_is_snias_rule() {
+        assert!(is_steady(&[1.0, 1.02, 0.98, 1.0, 1.01]));
+        assert!(!is_steady(&[1.0, 1.1, 1.2, 1.3, 1.4]));
+        assert!(!is_steady(&[1.0, 1.0, 1.3, 1.0, 1.0]));
+    }
+}

@@ -1,8 +1,10 @@
 //! The checker checked: schemes hold, the canary does not, and replays show why.
 
-use super::bed::{Action, Operation};
-use super::*;
+use flash::{Cause, CutPoint};
+use ftl::{buffer, schemes};
 use proptest::prelude::*;
+use sim::check::{CheckConfig, CheckError, CheckReport, Cuts, Part, Replay, check, replay};
+use std::sync::atomic::AtomicBool;
 
 /// A few seeds of every scheme's test, fewer cuts.
 fn brief(scheme: &str) -> CheckConfig {
@@ -199,37 +201,6 @@ fn seeds_that_failed_once_hold() {
         assert!(report.failures.iter().all(|failure| failure.replay.is_empty()), "{why}: {report}");
         assert!(!on_media || report.media.full == 1, "{scheme} {seed} does not fill up any more: {report}");
     }
-}
-
-/// Single pages are the rule, so that collections have work; yet whole blocks come, for schemes that treat them in a
-/// way of their own, and requests of which the end never comes.
-#[test]
-fn operations_are_requests_of_one_page_a_few_and_whole_blocks() {
-    let beds: Vec<Bed> = (0..8).map(|seed| lay(&brief("page"), seed).unwrap()).collect();
-    let [mut writes, mut single, mut whole, mut across, mut broken_off, mut reads, mut discards] = [0; 7];
-    for (bed, Operation { action, .. }) in
-        beds.iter().flat_map(|bed| bed.operations("operations").take(2000).map(move |operation| (bed, operation)))
-    {
-        let block = bed.geometry.pages_per_block;
-        let (Action::Write(request, _) | Action::Read(request) | Action::Trim(request)) = action else { continue };
-        let (first, end) = (request.first.0, request.first.0 + request.pages);
-        assert!(first < end && end <= bed.logical_pages, "{action:?}");
-        let is_whole = first % block == 0 && request.pages >= block;
-        match action {
-            Action::Write(_, written) => {
-                writes += 1;
-                single += u32::from(request.pages == 1);
-                whole += u32::from(is_whole && written == request.pages);
-                across += u32::from(first % block == block - 1 && request.pages > block);
-                broken_off += u32::from(written < request.pages);
-            }
-            Action::Read(_) => reads += u32::from(request.pages > 1),
-            _ => discards += u32::from(is_whole),
-        }
-    }
-    assert!(single * 10 > writes * 7 && single * 10 < writes * 9, "{single} of {writes} writes are of one page");
-    let seen = [whole, across, broken_off, reads, discards];
-    assert!(seen.iter().all(|&count| count > 20), "whole, across, broken off, reads, discards: {seen:?}");
 }
 
 #[test]

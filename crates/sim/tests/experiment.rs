@@ -1,10 +1,15 @@
 //! Runs by hand: small enough to know every number.
 
-use super::fill::is_steady;
-use super::*;
-use crate::device::DeviceSpec;
-use crate::workload::Intake;
-use flash::Rng;
+use flash::{Rng, Scheduling};
+use ftl::{Settings, buffer, schemes};
+use sim::device::DeviceSpec;
+use sim::experiment::{Config, Fill, Medium, Observer, Outcome, PartialPages, RunError, Unobserved, Until, run};
+use sim::host::HostModel;
+use sim::report::{self, Interval, RequestRecord, SchemeResult};
+use sim::workload::{Intake, Operation, Request, Source, WorkloadError};
+
+/// Pages between looking at whether to go on.
+const BATCH: u64 = 1024;
 
 /// Requests from a list, and those that were taken.
 struct List(Vec<Request>, usize, Intake);
@@ -181,7 +186,7 @@ fn filling_can_be_ended() {
         let requests = vec![request(0, Operation::Write, 0, 4096)];
         let outcome = run(&config, &mut List(requests, 0, Intake::default()), &mut listener).unwrap();
         assert_eq!(outcome.result.ended, report::INTERRUPTED);
-        assert!(listener.filled < most_filled + BATCH as u64, "{fill:?}: {} pages", listener.filled);
+        assert!(listener.filled < most_filled + BATCH, "{fill:?}: {} pages", listener.filled);
         assert_eq!((outcome.workload.requests, listener.records.len()), (0, 0));
     }
     let mut listener = Listener { records: Vec::new(), filled: 0, most_filled: u64::MAX };
@@ -330,13 +335,6 @@ fn the_same_seed_gives_the_same_result() {
         result
     });
     assert_eq!(results[0], results[1]);
-}
-
-#[test]
-fn steadiness_is_snias_rule() {
-    assert!(is_steady(&[1.0, 1.02, 0.98, 1.0, 1.01]));
-    assert!(!is_steady(&[1.0, 1.1, 1.2, 1.3, 1.4]));
-    assert!(!is_steady(&[1.0, 1.0, 1.3, 1.0, 1.0]));
 }
 
 /// A device of 1,456 pages in 64-page blocks, overwritten page by page.
