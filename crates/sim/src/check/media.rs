@@ -9,7 +9,7 @@ use super::session::{Session, Stop};
 use super::{CheckConfig, CheckReport, Chip, Part, Replay, guarded};
 use flash::{Block, Failing, FailurePlan, Rng};
 use ftl::schemes::Visitor;
-use ftl::{Ftl, Scheme};
+use ftl::{Recipe, Scheme};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How many times as many operations as a run with cuts.
@@ -54,7 +54,7 @@ fn plan(bed: &Bed) -> FailurePlan {
 impl Visitor<Failing<Chip>> for OnFailingMedia<'_> {
     type Output = CheckReport;
 
-    fn visit<S: Ftl<Failing<Chip>>>(self, _: &'static Scheme) -> CheckReport {
+    fn visit<S: Recipe<Failing<Chip>>>(self, _: &Scheme<'_>, recipe: &S) -> CheckReport {
         let OnFailingMedia { config, bed, stop } = self;
         let mut report = CheckReport::default();
         // Room for blocks that go bad.
@@ -66,7 +66,7 @@ impl Visitor<Failing<Chip>> for OnFailingMedia<'_> {
         let mut session = None;
         let result = guarded(|| {
             let medium = Failing::new(Chip::new(bed.geometry), plan(bed), bed.seed);
-            match Session::<'_, S, _>::format(bed, medium) {
+            match Session::<'_, S, _>::format(bed, recipe, medium) {
                 Ok(formatted) => session = Some(formatted),
                 Err(Stop::Full) => full = true,
                 Err(stop) => return Err(stop.text()),
@@ -110,7 +110,7 @@ impl Visitor<Failing<Chip>> for OnFailingMedia<'_> {
 }
 
 /// Goes on with a device that is full: some operations may still be done, and those that are refused change nothing.
-fn insist<S: Ftl<F>, F: Medium>(session: &mut Session<'_, S, F>) -> Result<(), Stop> {
+fn insist<S: Recipe<F>, F: Medium>(session: &mut Session<'_, S, F>) -> Result<(), Stop> {
     for operation in session.bed.operations("operations on a full device").take(INSISTENCE) {
         match session.step(&operation) {
             Ok(()) | Err(Stop::Full) => {}
@@ -121,7 +121,7 @@ fn insist<S: Ftl<F>, F: Medium>(session: &mut Session<'_, S, F>) -> Result<(), S
 }
 
 /// Runs the operations, with a mount now and then.
-fn run<S: Ftl<Failing<Chip>>>(
+fn run<S: Recipe<Failing<Chip>>>(
     session: &mut Session<'_, S, Failing<Chip>>,
     operations: u32,
     stop: &AtomicBool,
