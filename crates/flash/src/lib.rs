@@ -9,6 +9,7 @@
 extern crate alloc;
 
 mod address;
+mod broken;
 mod cause;
 pub mod device;
 mod failing;
@@ -23,6 +24,7 @@ mod timeline;
 mod transcript;
 
 pub use address::{Block, Die, Lpn, Ppn, Tvpn};
+pub use broken::{Broken, Command, Rule};
 pub use cause::{Cause, Op, Tally};
 pub use failing::{Failing, FailurePlan};
 pub use geometry::{Derived, Geometry, GeometryError, ProgramOrder};

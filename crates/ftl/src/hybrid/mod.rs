@@ -56,6 +56,7 @@ mod wear;
 pub use self::core::{Area, Content, Core, MERGE_COUNTERS, Merges};
 pub use merge::{Merge, NewPage};
 
+use crate::parts::spare_map;
 use crate::{Build, BuildError, ConfigError, Error, Ftl, Inspect, Loader, MountReport, Saver, Settings};
 use ::core::fmt::Debug;
 use ::core::ops::Range;
@@ -320,10 +321,7 @@ impl<P: Placement, S: Strategy<P>> Hybrid<S, P> {
 
     fn on<F: Flash>(flash: &mut F, logical_pages: u32, settings: &Settings) -> Result<Self, ConfigError> {
         let hybrid = Self::blank(*flash.geometry(), logical_pages, settings)?;
-        let bytes = hybrid.core.place.spare_bytes();
-        if bytes > 0 {
-            flash.reserve_spare(bytes);
-        }
+        spare_map::reserve(flash, hybrid.core.place.spare_bytes())?;
         Ok(hybrid)
     }
 

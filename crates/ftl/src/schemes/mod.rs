@@ -93,3 +93,5 @@ pub fn by_name(name: &str) -> Option<&'static Scheme<'static>> {
 
 #[cfg(test)]
 mod full;
+#[cfg(test)]
+mod plain;

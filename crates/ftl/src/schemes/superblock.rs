@@ -676,7 +676,7 @@ impl Superblock {
 impl<F: Flash> Build<F> for Superblock {
     fn format(flash: &mut F, logical_pages: u32, settings: &Settings) -> Result<Self, BuildError<F::Fault>> {
         let mut superblock = Self::blank(*flash.geometry(), logical_pages, settings)?;
-        superblock.reserve_spare(flash);
+        superblock.reserve_spare(flash)?;
         superblock.pool.exclude_bad(flash)?;
         Ok(superblock)
     }
@@ -687,7 +687,7 @@ impl<F: Flash> Build<F> for Superblock {
         settings: &Settings,
     ) -> Result<(Self, MountReport), BuildError<F::Fault>> {
         let superblock = Self::blank(*flash.geometry(), logical_pages, settings)?;
-        superblock.reserve_spare(flash);
+        superblock.reserve_spare(flash)?;
         Ok(superblock.mount_on(flash)?)
     }
 
