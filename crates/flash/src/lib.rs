@@ -39,3 +39,8 @@ pub use rng::Rng;
 pub use scheduler::{Bus, Busy, Finished, Policy, Scheduler, Scheduling};
 pub use timeline::{Clocked, PageTime, Timeline};
 pub use transcript::Transcript;
+
+/// The examples of the README, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -485,6 +485,22 @@ pub fn copy_each<F: Flash + ?Sized>(
 ///
 /// A collection may be dealt over several requests, a slice for each: [`Collection::pause`] ends a slice, and
 /// [`Collection::resume`] begins the next.
+///
+/// ```
+/// use flash::{Block, Cause, Collection, Flash, Kind, Ppn};
+///
+/// /// Moves the first two pages of block 0 to block 9, and erases it when both have arrived.
+/// fn empty<F: Flash>(flash: &mut F) -> Result<(), F::Fault> {
+///     let to = flash.geometry().page(Block(9), 0);
+///     let mut collection = Collection::on(flash);
+///     for page in 0..2 {
+///         let as_data = |oob: &mut flash::Oob, _: &mut [u32]| oob.kind = Kind::Data;
+///         collection.copy(Ppn(page), Ppn(to.0 + page), Cause::DataGc, as_data)?;
+///     }
+///     collection.then();
+///     collection.erase(Block(0), Cause::DataGc)
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Collection<'a, F: Flash> {
     flash: &'a mut F,

@@ -210,8 +210,8 @@ pub trait Inspect<F: Flash>: Ftl<F> {
         let _ = filling;
     }
 
-    /// `lpn` comes up in some two dozen pages: fetch its mapping entry into the CPU's cache. No effect otherwise. Only a
-    /// simulator knows so far ahead what comes.
+    /// `lpn` comes up in some two dozen pages: fetch its mapping entry into the CPU's cache. No effect otherwise. Only
+    /// a simulator knows so far ahead what comes.
     fn hint(&self, lpn: Lpn) {
         let _ = lpn;
     }
@@ -256,7 +256,8 @@ pub trait Inspect<F: Flash>: Ftl<F> {
 /// How a scheme is made that was chosen by name: [`Static`] for every type that implements [`Build`], and a type of its
 /// own for schemes that come from elsewhere, whose values tell one from another.
 ///
-/// A recipe is cheap to clone. A clone of what it makes, beside a clone of its medium, is a branch of history: how checks try every power cut.
+/// A recipe is cheap to clone. A clone of what it makes, beside a clone of its medium, is a branch of
+/// history: how checks try every power cut.
 pub trait Recipe<F: Flash>: Clone + Send + 'static {
     /// What it makes.
     type Scheme: Inspect<F> + Clone + Send + 'static;
@@ -346,7 +347,7 @@ pub struct Scheme<'a> {
     pub has_cache: bool,
     /// Whether it keeps data at all (all but `null`).
     pub keeps_data: bool,
-    /// The form of what [`Inspect::save`] writes. Raise it when that changes, in the scheme or in a part of it: saved state
-    /// of another form is not restored.
+    /// The form of what [`Inspect::save`] writes. Raise it when that changes, in the scheme or in a part of it: saved
+    /// state of another form is not restored.
     pub state_version: u32,
 }

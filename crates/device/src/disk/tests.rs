@@ -522,8 +522,8 @@ const PINNED: [(&str, u32, usize, u32); 4] = [
     ("lazyftl", 2, 489, 2_375_195_622),
 ];
 
-/// What [`Inspect::save`] writes of a device with one page. If this fails, the saved form has changed: raise the scheme's
-/// `state_version`, so that checkpoints of the old form are not restored, and enter what is found.
+/// What [`Inspect::save`] writes of a device with one page. If this fails, the saved form has changed: raise the
+/// scheme's `state_version`, so that checkpoints of the old form are not restored, and enter what is found.
 #[test]
 fn the_form_of_saved_state_is_what_its_version_says() {
     let found = SCHEMES.map(|scheme| {

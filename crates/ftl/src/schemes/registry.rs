@@ -1,9 +1,9 @@
 //! The schemes that a name can mean: those of this crate, and those that were added at run time.
 //!
 //! A run is compiled for its scheme, so the *types* of schemes are known when a program is built. Those that are added
-//! share one type of recipe, `T`, whose values tell them apart: a firmware's own scheme is a value of a unit struct, and
-//! a binding to another language has one type for all classes that its users write. Rows are borrowed for `'a`: who
-//! adds a scheme keeps the text.
+//! share one type of recipe, `T`, whose values tell them apart: a firmware's own scheme is a value of a unit struct,
+//! and a binding to another language has one type for all classes that its users write. Rows are borrowed for `'a`:
+//! who adds a scheme keeps the text.
 
 use super::{SCHEMES, Visitor, by_name, visit};
 use crate::buffer::Behind;
@@ -14,6 +14,18 @@ use core::convert::Infallible;
 use flash::{Flash, Geometry};
 
 /// See the module's description. [`Registry::BUILT_IN`] has the schemes of this crate alone.
+///
+/// ```
+/// use ftl::schemes::{Registry, by_name, page::Page};
+/// use ftl::{Scheme, Static};
+///
+/// let name = format!("page-{}", 2);
+/// let mut schemes = Registry::default();
+/// let row = Scheme { name: &name, summary: "page mapping under another name", ..*by_name("page").unwrap() };
+/// schemes.add(row, Static::<Page>::NEW).unwrap();
+/// assert_eq!(schemes.by_name("page-2").unwrap().paper, by_name("page").unwrap().paper);
+/// assert!(schemes.add(row, Static::NEW).is_err(), "the name is taken");
+/// ```
 #[derive(Clone, Debug)]
 pub struct Registry<'a, T = Infallible> {
     added: Vec<(Scheme<'a>, T)>,
