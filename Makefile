@@ -75,6 +75,7 @@ clippy: tools
 .PHONY: no-std
 no-std: tools
 	cargo check --locked -p ftlab-bare
+	cargo run --locked -p ftlab-ftl --example firmware
 
 .PHONY: unit
 unit: tools clients oracles

@@ -10,7 +10,7 @@ use flash::device::{Device, Features, Suspend};
 use flash::{Bus, Full, Nand, NoData, Op, Policy, Scheduling, Timeline};
 use ftl::Settings;
 use ftl::schemes::{self, Visitor};
-use ftl::{Ftl, Scheme};
+use ftl::{Ftl, Recipe, Scheme};
 use sim::device::DeviceSpec;
 use sim::experiment::{Config, Fill, Medium, Observer, PartialPages, Until, run};
 use sim::host::HostModel;
@@ -106,7 +106,7 @@ fn config(scheme: &'static str, settings: &[(&str, &str)], device: Device) -> Co
         values.set(row.parameters, key, value).expect("the setting is valid");
     }
     Config {
-        scheme: row.name,
+        scheme: row.name.to_owned(),
         settings: values,
         device,
         seed: 1,
@@ -194,12 +194,11 @@ struct Mount<'a>(&'a str);
 
 impl Visitor<Timeline<Nand<NoData, Full>>> for Mount<'_> {
     type Output = ();
-    fn visit<S: Ftl<Timeline<Nand<NoData, Full>>>>(self, row: &'static Scheme) {
+    fn visit<S: Recipe<Timeline<Nand<NoData, Full>>>>(self, row: &Scheme<'_>, recipe: &S) {
         let device = device(8);
         let settings = Settings::defaults(row.parameters);
         let mut flash = Timeline::new(Nand::new(device.geometry), device.timing, device.server);
-        let mut scheme =
-            S::format(&mut flash, device.logical_pages, &settings).expect("it fits").expect("nothing fails");
+        let mut scheme = recipe.format(&mut flash, device.logical_pages, &settings).expect("it fits");
         let mut rng = flash::Rng::new(1);
         for lpn in 0..2 * device.logical_pages {
             let lpn = if lpn < device.logical_pages { lpn } else { rng.below(u64::from(device.logical_pages)) as u32 };
@@ -208,8 +207,7 @@ impl Visitor<Timeline<Nand<NoData, Full>>> for Mount<'_> {
         drop(scheme);
         flash.reset();
         let began = cpu_seconds();
-        let (_, report) =
-            S::mount(&mut flash, device.logical_pages, &settings).expect("it fits").expect("it can be mounted");
+        let (_, report) = recipe.mount(&mut flash, device.logical_pages, &settings).expect("it can be mounted");
         let seconds = cpu_seconds() - began;
         let tally = flash::Clocked::tally(&flash);
         println!(

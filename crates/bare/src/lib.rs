@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use core::panic::PanicInfo;
 use flash::{Flash, Lpn};
 use ftl::schemes::{self, Visitor};
-use ftl::{Ftl, Scheme, Settings};
+use ftl::{Ftl, Inspect, Recipe, Scheme, Settings};
 
 #[panic_handler]
 fn stop(_: &PanicInfo<'_>) -> ! {
@@ -27,8 +27,8 @@ pub fn boot<F: Flash>(name: &str, flash: &mut F, logical_pages: u32) -> Option<V
     struct Boot<'a, F>(&'a mut F, u32);
     impl<F: Flash> Visitor<F> for Boot<'_, F> {
         type Output = Option<Vec<(&'static str, u64)>>;
-        fn visit<S: Ftl<F>>(self, row: &'static Scheme) -> Self::Output {
-            let mut scheme = S::format(self.0, self.1, &Settings::defaults(row.parameters)).ok()?.ok()?;
+        fn visit<S: Recipe<F>>(self, row: &Scheme<'_>, recipe: &S) -> Self::Output {
+            let mut scheme = recipe.format(self.0, self.1, &Settings::defaults(row.parameters)).ok()?;
             scheme.read(self.0, Lpn(0)).ok()?;
             Some(scheme.memory())
         }

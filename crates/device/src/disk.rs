@@ -23,7 +23,7 @@ use crate::export::{Done, Export, ExportError, Extent};
 use crate::image::{Image, ImageError, Life};
 use flash::{Clocked, Fault, FaultKind, Flash, FlashFault, Fragile, Lpn, Mode, Op, PowerCut, Tally, Timeline};
 use ftl::schemes::{self, Visitor};
-use ftl::{CacheCounters, ConfigError, Error, Ftl, MountReport, Scheme, Settings, Value};
+use ftl::{BuildError, CacheCounters, ConfigError, Error, Ftl, Inspect, MountReport, Recipe, Scheme, Settings, Value};
 use std::fmt;
 use std::time::Instant;
 
@@ -187,7 +187,7 @@ pub trait AnyDisk: Export {
     /// The image.
     fn image(&self) -> &Image;
     /// The scheme's row.
-    fn scheme(&self) -> &'static Scheme;
+    fn scheme(&self) -> &'static Scheme<'static>;
     /// Its parameters.
     fn settings(&self) -> &Settings;
     /// Its RAM by structure; nothing while the device is not mounted, as what follows.
@@ -215,12 +215,12 @@ pub trait AnyDisk: Export {
 }
 
 /// A mounted disk. See the module's description.
-#[derive(Debug)]
-pub struct Disk<M: Medium, S> {
+pub struct Disk<M: Medium, S: Recipe<Timeline<M>>> {
     flash: Timeline<M>,
     /// `None` after power was lost or the host's file failed.
-    ftl: Option<S>,
-    row: &'static Scheme,
+    ftl: Option<S::Scheme>,
+    recipe: S,
+    row: &'static Scheme<'static>,
     settings: Settings,
     logical_pages: u32,
     page_bytes: u64,
@@ -241,7 +241,7 @@ pub struct Disk<M: Medium, S> {
 ///
 /// # Errors
 /// There is no such scheme, or its parameters are not understood.
-pub fn scheme_of(image: &Image) -> Result<(&'static Scheme, Settings), MountError> {
+pub fn scheme_of(image: &Image) -> Result<(&'static Scheme<'static>, Settings), MountError> {
     let spec = image.spec();
     let row = schemes::by_name(&spec.scheme).ok_or_else(|| MountError::UnknownScheme(spec.scheme.clone()))?;
     let mut settings = Settings::defaults(row.parameters);
@@ -258,28 +258,29 @@ pub fn scheme_of(image: &Image) -> Result<(&'static Scheme, Settings), MountErro
 pub fn mount<M: Medium>(medium: M, emulate: bool) -> Result<Box<dyn AnyDisk>, MountError> {
     struct Mount<M> {
         medium: M,
+        row: &'static Scheme<'static>,
         settings: Settings,
         emulate: bool,
     }
     impl<M: Medium> Visitor<Timeline<M>> for Mount<M> {
         type Output = Result<Box<dyn AnyDisk>, MountError>;
-        fn visit<S: Ftl<Timeline<M>>>(self, row: &'static Scheme) -> Self::Output {
-            Ok(Box::new(Disk::<M, S>::mount(self.medium, row, self.settings, self.emulate)?))
+        fn visit<S: Recipe<Timeline<M>>>(self, _: &Scheme<'_>, recipe: &S) -> Self::Output {
+            Ok(Box::new(Disk::mount(self.medium, (self.row, recipe), self.settings, self.emulate)?))
         }
     }
     let (row, settings) = scheme_of(medium.image())?;
-    schemes::visit(row.name, Mount { medium, settings, emulate }).expect("the scheme has a row")
+    schemes::visit(row.name, Mount { medium, row, settings, emulate }).expect("the scheme has a row")
 }
 
 /// A scheme with what its mount found.
 type Start<S> = (S, MountSummary);
 
-fn start<M: Medium, S: Ftl<Timeline<M>>>(
+fn start<M: Medium, S: Recipe<Timeline<M>>>(
     flash: &mut Timeline<M>,
-    row: &'static Scheme,
+    (row, recipe): (&Scheme<'_>, &S),
     logical_pages: u32,
     settings: &Settings,
-) -> Result<Start<S>, MountError> {
+) -> Result<Start<S::Scheme>, MountError> {
     let began = Instant::now();
     let before = flash.tally().clone();
     let failed = |image: &Image, error: Error<Fault>| {
@@ -289,21 +290,21 @@ fn start<M: Medium, S: Ftl<Timeline<M>>>(
     let life = flash.inner().image().life();
     let saved = flash.inner_mut().image_mut().checkpoint(row.state_version);
     let saved = saved.map_err(|fault| failed(flash.inner().image(), fault.into()))?;
-    let (how, ftl, found) = match (life, saved) {
+    let (how, ftl) = match (life, saved) {
         (_, Some(bytes)) => {
-            let ftl = S::restore(flash.geometry(), logical_pages, settings, &bytes);
-            (Mounted::Checkpoint, Ok(ftl), MountReport::default())
+            let ftl = recipe.restore(flash.geometry(), logical_pages, settings, &bytes);
+            (Mounted::Checkpoint, Ok((ftl, MountReport::default())))
         }
         (Life::Fresh, None) => {
-            let ftl = S::format(flash, logical_pages, settings).map_err(MountError::Config)?;
-            (Mounted::Formatted, ftl, MountReport::default())
+            let ftl = recipe.format(flash, logical_pages, settings);
+            (Mounted::Formatted, ftl.map(|ftl| (ftl, MountReport::default())))
         }
-        (_, None) => match S::mount(flash, logical_pages, settings).map_err(MountError::Config)? {
-            Ok((ftl, found)) => (Mounted::Scan, Ok(ftl), found),
-            Err(error) => (Mounted::Scan, Err(error), MountReport::default()),
-        },
+        (_, None) => (Mounted::Scan, recipe.mount(flash, logical_pages, settings)),
     };
-    let ftl = ftl.map_err(|error| failed(flash.inner().image(), error))?;
+    let (ftl, found) = ftl.map_err(|error| match error {
+        BuildError::Config(error) => MountError::Config(error),
+        BuildError::Device(error) => failed(flash.inner().image(), error),
+    })?;
     let spent = flash.tally().since(&before);
     let summary = MountSummary {
         how,
@@ -317,21 +318,27 @@ fn start<M: Medium, S: Ftl<Timeline<M>>>(
     Ok((ftl, summary))
 }
 
-impl<M: Medium, S: Ftl<Timeline<M>>> Disk<M, S> {
+impl<M: Medium, S: Recipe<Timeline<M>>> Disk<M, S> {
     /// Mounts the device.
     ///
     /// # Errors
     /// [`MountError`].
-    pub fn mount(medium: M, row: &'static Scheme, settings: Settings, emulate: bool) -> Result<Self, MountError> {
+    pub fn mount(
+        medium: M,
+        (row, recipe): (&'static Scheme<'static>, &S),
+        settings: Settings,
+        emulate: bool,
+    ) -> Result<Self, MountError> {
         let device = medium.image().spec().device.clone();
         let mut flash = Timeline::new(medium, device.timing, device.server);
         flash.stop_clock();
-        let (ftl, mounted) = start::<M, S>(&mut flash, row, device.logical_pages, &settings)?;
+        let (ftl, mounted) = start(&mut flash, (row, recipe), device.logical_pages, &settings)?;
         flash.reset();
         let page_bytes = device.geometry.page_bytes as usize;
         Ok(Disk {
             flash,
             ftl: Some(ftl),
+            recipe: recipe.clone(),
             row,
             durable_trim: settings.get("durable-trim") == Some(Value::Switch(true)),
             settings,
@@ -384,7 +391,7 @@ impl<M: Medium, S: Ftl<Timeline<M>>> Disk<M, S> {
     fn remount(&mut self) -> Result<(), ExportError> {
         let powered = self.flash.inner_mut().power_up().map_err(MountError::Image);
         let started =
-            powered.and_then(|()| start::<M, S>(&mut self.flash, self.row, self.logical_pages, &self.settings));
+            powered.and_then(|()| start(&mut self.flash, (self.row, &self.recipe), self.logical_pages, &self.settings));
         match started {
             Ok((ftl, mounted)) => {
                 self.ftl = Some(ftl);
@@ -404,7 +411,7 @@ impl<M: Medium, S: Ftl<Timeline<M>>> Disk<M, S> {
     fn page<T>(
         &mut self,
         reads: bool,
-        work: impl FnOnce(&mut S, &mut Timeline<M>) -> Result<T, Error<Fault>>,
+        work: impl FnOnce(&mut S::Scheme, &mut Timeline<M>) -> Result<T, Error<Fault>>,
     ) -> Result<(T, u64), ExportError> {
         let Some(ftl) = &mut self.ftl else { return Err(ExportError::Io) };
         let programs = self.flash.inner().image().totals().programs;
@@ -524,7 +531,7 @@ struct Part {
     whole: bool,
 }
 
-impl<M: Medium, S: Ftl<Timeline<M>>> Export for Disk<M, S> {
+impl<M: Medium, S: Recipe<Timeline<M>>> Export for Disk<M, S> {
     fn bytes(&self) -> u64 {
         self.bytes_total()
     }
@@ -617,7 +624,7 @@ impl<M: Medium, S: Ftl<Timeline<M>>> Export for Disk<M, S> {
     }
 }
 
-impl<M: Medium, S: Ftl<Timeline<M>>> AnyDisk for Disk<M, S> {
+impl<M: Medium, S: Recipe<Timeline<M>>> AnyDisk for Disk<M, S> {
     fn mounted(&self) -> &MountSummary {
         &self.mounted
     }
@@ -633,23 +640,23 @@ impl<M: Medium, S: Ftl<Timeline<M>>> AnyDisk for Disk<M, S> {
     fn image(&self) -> &Image {
         self.flash.inner().image()
     }
-    fn scheme(&self) -> &'static Scheme {
+    fn scheme(&self) -> &'static Scheme<'static> {
         self.row
     }
     fn settings(&self) -> &Settings {
         &self.settings
     }
     fn memory(&self) -> Vec<(&'static str, u64)> {
-        self.ftl.as_ref().map(Ftl::memory).unwrap_or_default()
+        self.ftl.as_ref().map(Inspect::memory).unwrap_or_default()
     }
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        self.ftl.as_ref().map(Ftl::counters).unwrap_or_default()
+        self.ftl.as_ref().map(Inspect::counters).unwrap_or_default()
     }
     fn cache(&self) -> Option<CacheCounters> {
-        self.ftl.as_ref().and_then(Ftl::cache)
+        self.ftl.as_ref().and_then(Inspect::cache)
     }
     fn free_blocks(&self) -> u32 {
-        self.ftl.as_ref().map_or(0, Ftl::free_blocks)
+        self.ftl.as_ref().map_or(0, Inspect::free_blocks)
     }
     fn audit(&mut self) -> Result<(), String> {
         match &self.ftl {

@@ -181,8 +181,8 @@ where
         self.inner.mode_of(ppn)
     }
 
-    fn reserve_spare(&mut self, bytes: u32) {
-        self.inner.reserve_spare(bytes);
+    fn reserve_spare(&mut self, bytes: u32) -> bool {
+        self.inner.reserve_spare(bytes)
     }
 
     fn stage_spare(&mut self, ppn: Ppn, bytes: &[u8]) {

@@ -9,6 +9,7 @@
 extern crate alloc;
 
 mod address;
+mod broken;
 mod cause;
 pub mod device;
 mod failing;
@@ -24,6 +25,7 @@ mod timeline;
 mod transcript;
 
 pub use address::{Block, Die, Lpn, Ppn, Tvpn};
+pub use broken::{Broken, Command, Rule};
 pub use cause::{Cause, Op, Tally};
 pub use failing::{Failing, FailurePlan};
 pub use geometry::{Derived, Geometry, GeometryError, ProgramOrder};
@@ -39,3 +41,8 @@ pub use rng::Rng;
 pub use scheduler::{Bus, Busy, Finished, Policy, Scheduler, Scheduling};
 pub use timeline::{Clocked, PageTime, Timeline};
 pub use transcript::Transcript;
+
+/// The examples of the README, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

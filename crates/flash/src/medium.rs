@@ -4,6 +4,7 @@
 //! ([`Timeline`](crate::Timeline)) places the command on its channel and die behind the scheme's back. Schemes write
 //! straight-line code.
 
+use crate::broken::{Command, Rule, refuse};
 use crate::{Block, Cause, Geometry, HostData, Lpn, Ppn, Tvpn};
 use core::convert::Infallible;
 use core::fmt::{self, Debug};
@@ -276,12 +277,53 @@ impl Chain {
     }
 }
 
-/// A flash medium. Eight calls, the contract of each above it; one that only repeats another, a hint, two questions;
-/// and three calls for the few schemes that keep a map of their own in the spare areas.
+/// A flash medium: seven calls that a chip must have, and others that have a default which suits a plain chip. The
+/// contract of each stands above it.
+///
+/// | a chip must have | |
+/// |---|---|
+/// | [`geometry`](Flash::geometry) | its shape |
+/// | [`read`](Flash::read), [`read_oob`](Flash::read_oob) | a page, or its spare area alone |
+/// | [`program`](Flash::program) | a page |
+/// | [`append`](Flash::append) | a part of a metadata page: only schemes that log changes into pages call it |
+/// | [`copy`](Flash::copy) | a page to another place, changed on the way |
+/// | [`erase`](Flash::erase) | a block |
+///
+/// | who overrides it | |
+/// |---|---|
+/// | a chip that is faster at many copies than at single ones | [`copy_run`](Flash::copy_run) |
+/// | a chip in memory, in front of which there is a processor's cache | [`hint`](Flash::hint) |
+/// | a chip with modes | [`is_slc`](Flash::is_slc), [`mode_of`](Flash::mode_of) |
+/// | a medium on which commands take time | [`chain`](Flash::chain) |
+/// | a chip that stores bytes of a scheme's own in spare areas | [`reserve_spare`](Flash::reserve_spare), [`stage_spare`](Flash::stage_spare), [`spare`](Flash::spare) |
+/// | a medium around another | all of them, and hands them on |
 ///
 /// Every command names its [`Cause`]. A medium refuses, by panicking, whatever a real chip would break on: programming
 /// a page that is not blank, breaking the program order or the NOP limit, mixing modes in a block, touching a bad
-/// block. Such a panic is a bug of the scheme.
+/// block. Such a panic is a bug of the scheme, and its text is that of a [`Broken`](crate::Broken).
+///
+/// # Order
+///
+/// Calls are synchronous: when one returns, every later call sees its effect. A medium may still be at work on earlier
+/// commands, on several dies at once and not in the order of issue. That shows in when commands end, and in what may be
+/// left undone when power fails while several are under way. A scheme may rely on four things:
+///
+/// - **The data.** An erase follows all commands on its block that were issued before it, and every command follows
+///   the erases of its block that were issued before it. A read, also that of a copy, follows the program and the
+///   partial programs of its page; a partial program follows the program and the earlier partial programs of its page.
+///   Programs of a block may swap in time, but the place of a page is bound when its program reaches the die, so
+///   that the program order of the block holds.
+/// - **The chain.** The commands for a host page run one after another, each when the one before it has ended. An
+///   operation of the host is done when the last of its chain has ended. The pages of a request run beside each other,
+///   as do those of a [`Batch`], and whoever opened a batch goes on when the last page has ended.
+/// - **The collection.** Commands in a [`Collection`] are independent of each other and of the host page that set it
+///   off; none begins before that page's chain has got so far.
+/// - **The stage.** [`Collection::then`] and [`Batch::then`]: all commands of the scope so far, on whichever dies and
+///   in whichever slices, end before a later one of the scope begins.
+///
+/// On nothing else. In particular commands of two chains may end in any order, on one die too; and that a command has
+/// ended says nothing of an earlier one of another chain. An erase that must follow the programs of other blocks is put
+/// behind a stage, or into the chain of these.
 pub trait Flash {
     /// What a host page carries: `()` nothing, `u64` a tag, `[u8]` a page of bytes.
     type User: HostData + ?Sized;
@@ -371,7 +413,7 @@ pub trait Flash {
     }
 
     /// How a page was programmed: what a medium that keeps time asks the one under it. Of a page that is not
-    /// programmed, anything.
+    /// programmed, anything. A chip without modes programs every page normally.
     #[inline(always)]
     fn mode_of(&mut self, ppn: Ppn) -> Mode {
         let _ = ppn;
@@ -384,22 +426,41 @@ pub trait Flash {
     /// Power lost (the block holds anything) or erase failed.
     fn erase(&mut self, block: Block, cause: Cause) -> Result<(), Self::Fault>;
 
-    /// Enters another chain and returns the present one, to be handed back later. Use [`Collection`]. A medium without
-    /// time ignores it.
-    fn chain(&mut self, next: Chain) -> Chain;
+    /// Enters another chain and returns the present one, to be handed back later. Use [`Collection`] and [`Batch`]. A
+    /// medium without time, or one that carries out a command after the other, need not know of chains: it hands back
+    /// what it gets.
+    #[inline(always)]
+    fn chain(&mut self, next: Chain) -> Chain {
+        next
+    }
 
-    /// The scheme keeps `bytes` of its own in the spare area of every page. Said first of all in
-    /// format and in mount, always with the same figure; a scheme that never says it costs a medium nothing. That they
-    /// fit beside what every spare area holds is the scheme's to check.
-    fn reserve_spare(&mut self, bytes: u32);
+    /// The scheme keeps `bytes` of its own in the spare area of every page; whether the medium stores them. Said first
+    /// of all in format and in mount, always with the same figure; a scheme that never says it costs a medium nothing.
+    /// That they fit beside what every spare area holds is the scheme's to check. A plain chip stores none, and the
+    /// scheme refuses the device.
+    #[must_use = "a medium that stores none must not be used"]
+    fn reserve_spare(&mut self, bytes: u32) -> bool {
+        bytes == 0
+    }
 
     /// What goes into these bytes of blank page `ppn`, which the next changing command programs or copies to. What is
     /// missing, or was never staged, is programmed as zero: a copy takes nothing along.
-    fn stage_spare(&mut self, ppn: Ppn, bytes: &[u8]);
+    ///
+    /// # Panics
+    /// If there are more than were reserved: a bug of the scheme.
+    fn stage_spare(&mut self, ppn: Ppn, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            let rule = Rule::NotReserved { bytes: bytes.len() as u32, reserved: 0 };
+            refuse(rule.broken_by(Command::Spare, ppn));
+        }
+    }
 
     /// The scheme's bytes in the spare area of page `ppn`, which the last [`Flash::read`] or [`Flash::read_oob`] read
-    /// and paid for: no command of its own. Empty if the page is blank, or its spare area torn.
-    fn spare(&self, ppn: Ppn) -> &[u8];
+    /// and paid for: no command of its own. Empty if the page is blank, its spare area torn, or nothing reserved.
+    fn spare(&self, ppn: Ppn) -> &[u8] {
+        let _ = ppn;
+        &[]
+    }
 }
 
 /// [`Flash::copy_run`] as what it stands for, one [`Flash::copy`] after another, with whatever `edit` does to each
@@ -436,6 +497,22 @@ pub fn copy_each<F: Flash + ?Sized>(
 ///
 /// A collection may be dealt over several requests, a slice for each: [`Collection::pause`] ends a slice, and
 /// [`Collection::resume`] begins the next.
+///
+/// ```
+/// use flash::{Block, Cause, Collection, Flash, Kind, Ppn};
+///
+/// /// Moves the first two pages of block 0 to block 9, and erases it when both have arrived.
+/// fn empty<F: Flash>(flash: &mut F) -> Result<(), F::Fault> {
+///     let to = flash.geometry().page(Block(9), 0);
+///     let mut collection = Collection::on(flash);
+///     for page in 0..2 {
+///         let as_data = |oob: &mut flash::Oob, _: &mut [u32]| oob.kind = Kind::Data;
+///         collection.copy(Ppn(page), Ppn(to.0 + page), Cause::DataGc, as_data)?;
+///     }
+///     collection.then();
+///     collection.erase(Block(0), Cause::DataGc)
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Collection<'a, F: Flash> {
     flash: &'a mut F,

@@ -19,19 +19,21 @@
 //! may not read the source again (it panics). A recoverable chip ([`Full`]) keeps the source until its block is erased,
 //! as flash does.
 
+use crate::broken::{Command, Rule, refuse};
 use crate::medium::copy_each;
-use crate::{Block, Cause, Chain, Flash, Geometry, Kind, Mode, Oob, Payload, Ppn, ProgramOrder, Rng, prefetch};
+use crate::{Block, Cause, Flash, Geometry, Kind, Mode, Oob, Payload, Ppn, ProgramOrder, Rng, prefetch};
 use alloc::collections::BTreeSet;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::convert::Infallible;
 use core::fmt;
 use core::ops::Range;
-use metadata::{MetaPages, Slot};
+use metadata::MetaPages;
 use own::OwnBytes;
 
 mod metadata;
 mod own;
+mod rules;
 
 /// What a chip, or a write buffer, keeps of host data.
 pub trait Store: Clone {
@@ -481,7 +483,9 @@ impl<S: Store, R: Record> Nand<S, R> {
     fn take_slc(&mut self, ppn: Ppn) {
         let g = &self.geometry;
         let (block, offset) = (g.block_of(ppn).index(), g.offset_of(ppn));
-        assert!(g.bits_per_cell > 1, "a program in SLC mode of cells that hold one bit");
+        if g.bits_per_cell <= 1 {
+            self.refuse_program(ppn, Mode::Slc);
+        }
         if self.slc_next.is_empty() {
             self.slc_next = vec![0; self.flags.len()];
         }
@@ -506,33 +510,6 @@ impl<S: Store, R: Record> Nand<S, R> {
         !self.slc_next.is_empty() && self.flags[block.index()] & SLC_BLOCK != 0
     }
 
-    #[cold]
-    #[inline(never)]
-    fn refuse_program(&self, ppn: Ppn, mode: Mode) -> ! {
-        let g = &self.geometry;
-        let (block, offset) = (g.block_of(ppn), g.offset_of(ppn));
-        let reason = match self.flags[block.index()] {
-            flags if flags & BAD_BLOCK != 0 => "the block is bad",
-            flags if flags & UNSAFE_BLOCK != 0 => "the block's erase was cut short: erase it first",
-            SLC_BLOCK if mode != Mode::Slc => "the block is in SLC mode",
-            0 if mode == Mode::Slc => "the block is not in SLC mode",
-            SLC_BLOCK if offset >= g.slc_pages() => "a block in SLC mode has no such page",
-            _ if self.spare[ppn.index()] != BLANK => "the page is not blank",
-            _ => "the page is out of program order",
-        };
-        let next = if self.is_slc_block(block) { &self.slc_next } else { &self.next };
-        panic!("program of page {offset} of block {block} (next is {}): {reason}", next[block.index()]);
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn refuse_copy(&self, source: usize, page: usize) -> ! {
-        assert!(self.spare[source] != BLANK, "copy of blank page {source}");
-        assert!(self.spare[source] != TORN && !self.spoiled(source), "copy of torn page {source}");
-        assert!(self.spare[source] < METADATA, "copy of metadata page {source} as a host page");
-        self.refuse_program(Ppn(page as u32), Mode::Normal)
-    }
-
     /// Copies the host pages of a run to `targets`, for each of which `rest` has a bit; without `LOGS` up to the first
     /// log page, so that runs of data pages need not look at kinds. The bits left.
     #[inline(always)]
@@ -551,7 +528,7 @@ impl<S: Store, R: Record> Nand<S, R> {
                 return rest;
             }
             if word >= METADATA || self.spoiled(source) || self.spare[page] != BLANK {
-                self.refuse_copy(source, page);
+                self.refuse_copy(Ppn(source as u32), Ppn(page as u32));
             }
             rest &= rest - 1;
             self.spare[page] = if LOGS { word & !LOG } else { word };
@@ -585,8 +562,7 @@ impl<S: Store, R: Record> Nand<S, R> {
     /// A copy of whatever is no host page.
     fn copy_metadata(&mut self, from: Ppn, to: Ppn, edit: impl FnOnce(&mut Oob, &mut [u32])) -> Oob {
         let source = from.index();
-        assert!(self.spare[source] != BLANK, "copy of blank page {from}");
-        assert!(self.spare[source] != TORN && !self.spoiled(source), "copy of torn page {from}");
+        self.check_source(from).unwrap_or_else(|broken| refuse(broken));
         let mut oob = self.oob_at(source);
         let slot = self.meta.copy(from, to, !R::RECOVERABLE);
         edit(&mut oob, self.meta.words_mut(slot));
@@ -598,22 +574,10 @@ impl<S: Store, R: Record> Nand<S, R> {
         oob
     }
 
-    /// The stored page that a partial program may add to.
-    fn appendable(&self, ppn: Ppn) -> Slot {
-        let block = self.geometry.block_of(ppn);
-        let flags = self.flags[block.index()];
-        assert!(flags & BAD_BLOCK == 0, "partial program into bad block {block}");
-        assert!(flags & UNSAFE_BLOCK == 0, "partial program into block {block}, whose erase was cut short");
-        let slot = self.meta.find(ppn);
-        slot.unwrap_or_else(|| panic!("partial program of page {ppn}, which holds no metadata"))
-    }
-
     fn append_bytes(&mut self, ppn: Ppn, at: u32, bytes: &[u8], mark: u16) {
-        assert!(mark != BLANK_MARK, "a mark of all ones is none");
-        let slot = self.appendable(ppn);
-        let g = &self.geometry;
-        let nop = if self.is_slc_block(g.block_of(ppn)) { g.slc_nop } else { g.nop };
-        self.meta.append(slot, ppn, at as usize, bytes, nop);
+        let slot = self.appendable(ppn, at as usize, bytes.len(), mark);
+        let slot = slot.unwrap_or_else(|rule| refuse(rule.broken_by(Command::Append, ppn)));
+        self.meta.append(slot, at as usize, bytes);
         self.meta.set_mark(slot, mark);
     }
 }
@@ -630,7 +594,9 @@ impl<S: Store, R: Record> Flash for Nand<S, R> {
     #[inline]
     fn read(&mut self, ppn: Ppn, _: Cause) -> Result<(Oob, Payload<'_, S::User>), Infallible> {
         let page = ppn.index();
-        assert!(self.spare[page] != BLANK, "read of blank page {ppn}");
+        if self.spare[page] == BLANK {
+            refuse(Rule::Blank.broken_by(Command::Read, ppn));
+        }
         self.own.read = page;
         let mut oob = self.oob_at(page);
         if self.spoiled(page) {
@@ -640,8 +606,7 @@ impl<S: Store, R: Record> Flash for Nand<S, R> {
             Kind::Data | Kind::Log => Payload::User(self.data.get(page)),
             Kind::Translation | Kind::Checkpoint | Kind::Trim => {
                 let slot = self.meta.find(ppn);
-                let slot =
-                    slot.unwrap_or_else(|| panic!("page {ppn} was read after its content had been moved by a copy"));
+                let slot = slot.unwrap_or_else(|| refuse(Rule::Moved.broken_by(Command::Read, ppn)));
                 oob.mark = self.meta.mark(slot);
                 Payload::Meta(self.meta.words(slot))
             }
@@ -676,7 +641,8 @@ impl<S: Store, R: Record> Flash for Nand<S, R> {
                 self.data.put(page, user);
             }
             Payload::Meta(words) => self.meta.put(ppn, words, oob.mark),
-            Payload::None => assert!(oob.kind == Kind::Dummy, "a page of kind {:?} needs content", oob.kind),
+            Payload::None if oob.kind == Kind::Dummy => {}
+            Payload::None => refuse(Rule::NoContent(oob.kind).broken_by(Command::Program, ppn)),
         }
         Ok(())
     }
@@ -762,7 +728,7 @@ impl<S: Store, R: Record> Flash for Nand<S, R> {
     #[inline]
     fn erase(&mut self, block: Block, _: Cause) -> Result<(), Infallible> {
         let b = block.index();
-        assert!(self.flags[b] & BAD_BLOCK == 0, "erase of bad block {block}");
+        self.check_erase(block).unwrap_or_else(|broken| refuse(broken));
         let first = self.geometry.page(block, 0).index();
         let pages = first..first + self.geometry.pages_per_block as usize;
         if R::RECOVERABLE && !self.spoiled.is_empty() {
@@ -776,23 +742,23 @@ impl<S: Store, R: Record> Flash for Nand<S, R> {
         Ok(())
     }
 
-    #[inline(always)]
-    fn chain(&mut self, next: Chain) -> Chain {
-        next
-    }
-
-    fn reserve_spare(&mut self, bytes: u32) {
+    fn reserve_spare(&mut self, bytes: u32) -> bool {
         self.own.reserve(bytes as usize, self.spare.len());
+        true
     }
 
     fn stage_spare(&mut self, ppn: Ppn, bytes: &[u8]) {
-        assert!(self.spare[ppn.index()] == BLANK, "bytes for the spare area of page {ppn}, which is not blank");
+        if self.spare[ppn.index()] != BLANK {
+            refuse(Rule::NotBlank.broken_by(Command::Spare, ppn));
+        }
         self.own.put(ppn.index(), bytes);
     }
 
     fn spare(&self, ppn: Ppn) -> &[u8] {
         let page = ppn.index();
-        assert!(self.own.read == page, "bytes of the spare area of page {ppn}, which was not read");
+        if self.own.read != page {
+            refuse(Rule::NotRead.broken_by(Command::Spare, ppn));
+        }
         if self.spare[page] >= TORN { &[] } else { self.own.get(page) }
     }
 }
@@ -819,7 +785,8 @@ impl<S: Store, R: Record> Damage for Nand<S, R> {
     }
 
     fn tear_append(&mut self, ppn: Ppn, at: u32, bytes: &[u8], mark: u16, face: AppendFace, rng: &mut Rng) {
-        let old = self.meta.mark(self.appendable(ppn));
+        let slot = self.appendable(ppn, at as usize, bytes.len(), mark);
+        let old = self.meta.mark(slot.unwrap_or_else(|rule| refuse(rule.broken_by(Command::Append, ppn))));
         if let Some((left, mark)) = face.leave(bytes, mark, old, rng) {
             self.append_bytes(ppn, at, &left, mark);
         }

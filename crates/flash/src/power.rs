@@ -257,8 +257,8 @@ where
         self.inner.mode_of(ppn)
     }
 
-    fn reserve_spare(&mut self, bytes: u32) {
-        self.inner.reserve_spare(bytes);
+    fn reserve_spare(&mut self, bytes: u32) -> bool {
+        self.inner.reserve_spare(bytes)
     }
 
     fn stage_spare(&mut self, ppn: Ppn, bytes: &[u8]) {
@@ -397,7 +397,7 @@ mod tests {
         let staged = |face| {
             let g = Geometry { blocks_per_die: 1, pages_per_block: 4, ..Geometry::default() }.checked().unwrap();
             let mut p = PowerCut::armed(Nand::<Tags, Full>::new(g), CutPoint { command: 0, face }, 1);
-            p.reserve_spare(2);
+            assert!(p.reserve_spare(2));
             p.stage_spare(Ppn(0), &[5, 6]);
             assert!(p.program(Ppn(0), Oob::data(Lpn(0), 1, 1), Payload::User(&7), Cause::Host).is_err());
             // What is staged without power is lost.

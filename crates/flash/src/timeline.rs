@@ -689,8 +689,8 @@ impl<F: Flash> Flash for Timeline<F> {
         outer
     }
 
-    fn reserve_spare(&mut self, bytes: u32) {
-        self.inner.reserve_spare(bytes);
+    fn reserve_spare(&mut self, bytes: u32) -> bool {
+        self.inner.reserve_spare(bytes)
     }
 
     fn stage_spare(&mut self, ppn: Ppn, bytes: &[u8]) {

@@ -110,8 +110,8 @@ impl<F: Flash> Flash for Transcript<F> {
     fn mode_of(&mut self, ppn: Ppn) -> Mode {
         self.inner.mode_of(ppn)
     }
-    fn reserve_spare(&mut self, bytes: u32) {
-        self.inner.reserve_spare(bytes);
+    fn reserve_spare(&mut self, bytes: u32) -> bool {
+        self.inner.reserve_spare(bytes)
     }
     fn stage_spare(&mut self, ppn: Ppn, bytes: &[u8]) {
         self.inner.stage_spare(ppn, bytes);

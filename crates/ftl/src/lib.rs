@@ -1,9 +1,10 @@
 //! Flash translation layers: schemes, their parts and their policies.
 //!
-//! A scheme is a file in [`schemes`] and a row in its table. It implements [`Ftl`] against any [`flash::Flash`], knows
-//! only what it keeps in RAM (reported in bytes by [`Ftl::memory`]) and what it reads from flash, and can be rebuilt
-//! from flash alone. `parts/` holds what schemes share, `gc/` the victim policies, `ecc_policy/`
-//! who says how host pages are protected, `buffer/` the write buffers that can stand in front of any scheme.
+//! A scheme is a file in [`schemes`] and a row in its table. It implements [`Ftl`], [`Build`] and [`Inspect`] against
+//! any [`flash::Flash`], knows only what it keeps in RAM (reported in bytes by [`Inspect::memory`]) and what it reads
+//! from flash, and can be rebuilt from flash alone. `parts/` holds what schemes share, `gc/` the victim policies,
+//! `ecc_policy/` who says how host pages are protected, `buffer/` the write buffers that can stand in front of any
+//! scheme.
 #![no_std]
 
 extern crate alloc;
@@ -20,5 +21,12 @@ pub mod schemes;
 mod settings;
 
 pub use codec::{Loader, Saver};
-pub use scheme::{CacheCounters, ConfigError, Error, Ftl, MountReport, Scheme};
+pub use scheme::{
+    Build, BuildError, CacheCounters, ConfigError, Error, Ftl, Inspect, MountReport, Recipe, Scheme, Static,
+};
 pub use settings::{Dependence, Parameter, Range, Settings, Value, without_effect};
+
+/// The examples of the README, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

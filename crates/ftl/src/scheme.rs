@@ -4,6 +4,7 @@ use crate::{Parameter, Settings};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
+use core::marker::PhantomData;
 use flash::{Cause, Flash, FlashFault, Geometry, Lpn};
 
 /// Why a host operation failed.
@@ -76,40 +77,54 @@ pub struct MountReport {
     pub bad_blocks: u64,
 }
 
-/// A flash translation layer over a medium.
+/// Why no scheme came of a medium.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum BuildError<E> {
+    /// The settings do not fit the device.
+    Config(ConfigError),
+    /// The device: its medium failed, or it is full.
+    Device(Error<E>),
+}
+
+impl<E> BuildError<E> {
+    /// What does not fit, if that is why.
+    pub fn config(self) -> Option<ConfigError> {
+        match self {
+            BuildError::Config(error) => Some(error),
+            BuildError::Device(_) => None,
+        }
+    }
+}
+
+impl<E> From<ConfigError> for BuildError<E> {
+    fn from(error: ConfigError) -> Self {
+        BuildError::Config(error)
+    }
+}
+
+impl<E> From<Error<E>> for BuildError<E> {
+    fn from(error: Error<E>) -> Self {
+        BuildError::Device(error)
+    }
+}
+
+impl<E: FlashFault> fmt::Display for BuildError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BuildError::Config(error) => error.fmt(f),
+            BuildError::Device(error) => error.fmt(f),
+        }
+    }
+}
+
+impl<E: FlashFault> core::error::Error for BuildError<E> {}
+
+/// A flash translation layer over a medium: what a host asks of it.
 ///
 /// Pages are whole; the host model cuts requests and merges partial pages. Everything is synchronous: when a write
-/// returns, it is acknowledged. A clone, beside a clone of its medium, is a branch of history: how checks try every
-/// power cut.
-pub trait Ftl<F: Flash>: Sized + Clone + Send + 'static {
-    /// A scheme on a blank medium, as it leaves the factory. Reads bad-block marks, writes what the scheme needs.
-    ///
-    /// # Errors
-    /// Settings that do not fit the device (outer), a failing medium (inner).
-    fn format(
-        flash: &mut F,
-        logical_pages: u32,
-        settings: &Settings,
-    ) -> Result<Result<Self, Error<F::Fault>>, ConfigError>;
-
-    /// Rebuilds the scheme from flash alone, after power was cut at any point.
-    ///
-    /// # Errors
-    /// As [`Ftl::format`].
-    #[expect(clippy::type_complexity, reason = "two kinds of failure, and a pair")]
-    fn mount(
-        flash: &mut F,
-        logical_pages: u32,
-        settings: &Settings,
-    ) -> Result<Result<(Self, MountReport), Error<F::Fault>>, ConfigError>;
-
-    /// The device is about to be filled before a workload begins, or that is over. A scheme that learns from what the
-    /// host does need not learn from it.
-    #[inline(always)]
-    fn filling(&mut self, filling: bool) {
-        let _ = filling;
-    }
-
+/// returns, it is acknowledged. [`Build`] makes one, [`Inspect`] looks into it. The trait can be an object: a host that
+/// learns at run time which scheme it has may hold a `Box<dyn Ftl<F>>`.
+pub trait Ftl<F: Flash> {
     /// The host asks to read or write `pages` pages from `first` on; they follow one by one. A page outside of what was
     /// announced last is a request of its own.
     #[inline(always)]
@@ -160,8 +175,43 @@ pub trait Ftl<F: Flash>: Sized + Clone + Send + 'static {
     /// # Errors
     /// As [`Ftl::write`].
     fn idle(&mut self, flash: &mut F, copies: u32) -> Result<bool, Error<F::Fault>>;
+}
 
-    /// `lpn` comes up in some two dozen pages: fetch its mapping entry into the CPU's cache. No effect otherwise.
+/// The three ways in which a scheme that is a Rust type comes to be. What is made otherwise, as by an object of another
+/// language, has a [`Recipe`] instead.
+pub trait Build<F: Flash>: Inspect<F> + Sized + Clone + Send + 'static {
+    /// A scheme on a blank medium, as it leaves the factory. Reads bad-block marks, writes what the scheme needs.
+    ///
+    /// # Errors
+    /// Settings that do not fit the device, or a failing medium.
+    fn format(flash: &mut F, logical_pages: u32, settings: &Settings) -> Result<Self, BuildError<F::Fault>>;
+
+    /// Rebuilds the scheme from flash alone, after power was cut at any point.
+    ///
+    /// # Errors
+    /// As [`Build::format`].
+    fn mount(
+        flash: &mut F,
+        logical_pages: u32,
+        settings: &Settings,
+    ) -> Result<(Self, MountReport), BuildError<F::Fault>>;
+
+    /// The scheme from what [`Inspect::save`] wrote; counters start at zero.
+    fn restore(geometry: &Geometry, logical_pages: u32, settings: &Settings, bytes: &[u8]) -> Self;
+}
+
+/// What whoever measures, checks or saves a scheme asks of it beside what a host does. A firmware needs none of it. As
+/// [`Ftl`], it can be an object.
+pub trait Inspect<F: Flash>: Ftl<F> {
+    /// The device is about to be filled before a workload begins, or that is over. A scheme that learns from what the
+    /// host does need not learn from it.
+    #[inline(always)]
+    fn filling(&mut self, filling: bool) {
+        let _ = filling;
+    }
+
+    /// `lpn` comes up in some two dozen pages: fetch its mapping entry into the CPU's cache. No effect otherwise. Only
+    /// a simulator knows so far ahead what comes.
     fn hint(&self, lpn: Lpn) {
         let _ = lpn;
     }
@@ -199,36 +249,105 @@ pub trait Ftl<F: Flash>: Sized + Clone + Send + 'static {
     /// The first that does not hold.
     fn audit(&self, flash: &mut F) -> Result<(), String>;
 
-    /// The whole state of the controller's RAM, in no more bytes than [`Ftl::memory`] says.
+    /// The whole state of the controller's RAM, in no more bytes than [`Inspect::memory`] says.
     fn save(&self) -> Vec<u8>;
+}
 
-    /// The scheme from saved state; counters start at zero.
-    fn restore(geometry: &Geometry, logical_pages: u32, settings: &Settings, bytes: &[u8]) -> Self;
+/// How a scheme is made that was chosen by name: [`Static`] for every type that implements [`Build`], and a type of its
+/// own for schemes that come from elsewhere, whose values tell one from another.
+///
+/// A recipe is cheap to clone. A clone of what it makes, beside a clone of its medium, is a branch of
+/// history: how checks try every power cut.
+pub trait Recipe<F: Flash>: Clone + Send + 'static {
+    /// What it makes.
+    type Scheme: Inspect<F> + Clone + Send + 'static;
+
+    /// See [`Build::format`].
+    ///
+    /// # Errors
+    /// As there.
+    fn format(
+        &self,
+        flash: &mut F,
+        logical_pages: u32,
+        settings: &Settings,
+    ) -> Result<Self::Scheme, BuildError<F::Fault>>;
+
+    /// See [`Build::mount`].
+    ///
+    /// # Errors
+    /// As there.
+    fn mount(
+        &self,
+        flash: &mut F,
+        logical_pages: u32,
+        settings: &Settings,
+    ) -> Result<(Self::Scheme, MountReport), BuildError<F::Fault>>;
+
+    /// See [`Build::restore`].
+    fn restore(&self, geometry: &Geometry, logical_pages: u32, settings: &Settings, bytes: &[u8]) -> Self::Scheme;
+}
+
+/// The recipe of a scheme that is a Rust type.
+#[derive(Debug)]
+pub struct Static<S>(PhantomData<fn() -> S>);
+
+impl<S> Clone for Static<S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<S> Copy for Static<S> {}
+
+impl<S> Static<S> {
+    /// The only one.
+    pub const NEW: Self = Static(PhantomData);
+}
+
+impl<F: Flash, S: Build<F>> Recipe<F> for Static<S> {
+    type Scheme = S;
+
+    fn format(&self, flash: &mut F, logical_pages: u32, settings: &Settings) -> Result<S, BuildError<F::Fault>> {
+        S::format(flash, logical_pages, settings)
+    }
+
+    fn mount(
+        &self,
+        flash: &mut F,
+        logical_pages: u32,
+        settings: &Settings,
+    ) -> Result<(S, MountReport), BuildError<F::Fault>> {
+        S::mount(flash, logical_pages, settings)
+    }
+
+    fn restore(&self, geometry: &Geometry, logical_pages: u32, settings: &Settings, bytes: &[u8]) -> S {
+        S::restore(geometry, logical_pages, settings, bytes)
+    }
 }
 
 /// A scheme's row: everything that help, validation, documentation and the conformance tests need.
 #[derive(Clone, Copy, Debug)]
-pub struct Scheme {
+pub struct Scheme<'a> {
     /// Name on the command line, kebab-case.
-    pub name: &'static str,
+    pub name: &'a str,
     /// One line.
-    pub summary: &'static str,
+    pub summary: &'a str,
     /// The paper that describes it.
-    pub paper: &'static str,
+    pub paper: &'a str,
     /// The file that opens with its essay (`//!`), as text: `include_str!`. Its page of documentation is made of that.
-    pub essay: &'static str,
+    pub essay: &'a str,
     /// Its parameters.
-    pub parameters: &'static [Parameter],
+    pub parameters: &'a [Parameter],
     /// Its own counters: name and meaning.
-    pub counters: &'static [(&'static str, &'static str)],
+    pub counters: &'a [(&'a str, &'a str)],
     /// The causes of its changing commands: the checker wants cuts in each, in those of wear levelling and of rewrites
     /// for another code where settings ask for these, and in no other.
-    pub phases: &'static [Cause],
+    pub phases: &'a [Cause],
     /// Whether it has a mapping cache that `cache-bytes` sizes.
     pub has_cache: bool,
     /// Whether it keeps data at all (all but `null`).
     pub keeps_data: bool,
-    /// The form of what [`Ftl::save`] writes. Raise it when that changes, in the scheme or in a part of it: saved state
-    /// of another form is not restored.
+    /// The form of what [`Inspect::save`] writes. Raise it when that changes, in the scheme or in a part of it: saved
+    /// state of another form is not restored.
     pub state_version: u32,
 }

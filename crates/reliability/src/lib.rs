@@ -37,3 +37,8 @@ pub use chip::{Chip, ChipError, Fitted};
 pub use code::{Code, CodeError, CodeSpec, Corrected, Uncorrectable};
 pub use latency::{Profile, ReadCost, ReadParts, ReadTiming};
 pub use ldpc::Ldpc;
+
+/// The examples of the README, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

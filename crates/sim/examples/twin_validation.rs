@@ -99,7 +99,7 @@ fn put_through(scheme: &str, requests: &[Request], capacity: u64) -> Result<Outc
     let mut source = adapt(Box::new(Requests::new(requests)), "requests", &adaptation, &profile)?;
     let row = schemes::by_name(scheme).ok_or("no such scheme")?;
     let config = Config {
-        scheme: row.name,
+        scheme: row.name.to_owned(),
         settings: Settings::defaults(row.parameters),
         device: "agrawal08".parse::<DeviceSpec>()?.build(Some(capacity))?,
         seed: 1,

@@ -32,7 +32,7 @@ use bed::{Bed, Lay};
 use flash::{BytesStore, Cause, CutPoint, Failing, FailurePlan, Full, Geometry, Nand, PowerCut, Transcript};
 use ftl::buffer::{self, BufferRow};
 use ftl::ecc_policy::POLICY;
-use ftl::schemes;
+use ftl::schemes::{self, Registry};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -440,7 +440,7 @@ fn guarded<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
 }
 
 /// The scheme's row, if it can be checked.
-fn row(config: &CheckConfig) -> Result<&'static ftl::Scheme, CheckError> {
+fn row(config: &CheckConfig) -> Result<&'static ftl::Scheme<'static>, CheckError> {
     let row = schemes::by_name(&config.scheme).ok_or_else(|| {
         let names: Vec<&str> = schemes::SCHEMES.iter().map(|row| row.name).collect();
         CheckError(format!("no scheme {}; there are {}", config.scheme, names.join(", ")))
@@ -457,20 +457,21 @@ fn write_buffer(config: &CheckConfig) -> Result<Option<&'static BufferRow>, Chec
 }
 
 fn lay(config: &CheckConfig, seed: u64) -> Result<Bed, CheckError> {
-    buffer::visit(&config.scheme, Lay { config, seed }).expect("the scheme has a row")
+    Registry::BUILT_IN.visit_buffered(&config.scheme, Lay { config, seed }).expect("the scheme has a row")
 }
 
 fn check_seed(config: &CheckConfig, seed: u64, stop: &AtomicBool) -> Result<CheckReport, CheckError> {
     let bed = lay(config, seed)?;
     let mut report = CheckReport::default();
-    let visit = buffer::visit(&config.scheme, cuts::CutEverywhere { config, bed: &bed, stop });
+    let visit = Registry::BUILT_IN.visit_buffered(&config.scheme, cuts::CutEverywhere { config, bed: &bed, stop });
     report.merge(visit.expect("the scheme has a row"));
     if config.media {
-        let visit = buffer::visit(&config.scheme, media::OnFailingMedia { config, bed: &bed, stop });
+        let visit =
+            Registry::BUILT_IN.visit_buffered(&config.scheme, media::OnFailingMedia { config, bed: &bed, stop });
         report.merge(visit.expect("the scheme has a row"));
     }
     if config.honesty {
-        let visit = buffer::visit(&config.scheme, honesty::Honest { config, bed: &bed, stop });
+        let visit = Registry::BUILT_IN.visit_buffered(&config.scheme, honesty::Honest { config, bed: &bed, stop });
         report.merge(visit.expect("the scheme has a row"));
     }
     report.interrupted = stop.load(Ordering::Relaxed);
@@ -569,11 +570,15 @@ pub fn replay(config: &CheckConfig, replay: &Replay) -> Result<Vec<String>, Chec
     let report = match replay.part {
         Part::Cuts => {
             let tell = cuts::Tell { bed: &bed, replay: *replay };
-            lines.extend(buffer::visit(&config.scheme, tell).expect("it has a row")?);
+            lines.extend(Registry::BUILT_IN.visit_buffered(&config.scheme, tell).expect("it has a row")?);
             return Ok(lines);
         }
-        Part::Media => buffer::visit(&config.scheme, media::OnFailingMedia { config, bed: &bed, stop: &on }),
-        Part::Ram | Part::Metadata => buffer::visit(&config.scheme, honesty::Honest { config, bed: &bed, stop: &on }),
+        Part::Media => {
+            Registry::BUILT_IN.visit_buffered(&config.scheme, media::OnFailingMedia { config, bed: &bed, stop: &on })
+        }
+        Part::Ram | Part::Metadata => {
+            Registry::BUILT_IN.visit_buffered(&config.scheme, honesty::Honest { config, bed: &bed, stop: &on })
+        }
     };
     let failures = report.expect("the scheme has a row").failures;
     lines.extend(failures.iter().filter(|failure| failure.replay == replay.to_string()).map(|f| f.what.clone()));

@@ -23,8 +23,8 @@ use flash::{
     Scheduling, Tally, Timeline,
 };
 use ftl::ecc_policy::POLICY;
-use ftl::schemes::{self, Visitor};
-use ftl::{ConfigError, Error, Ftl, Scheme, Settings, buffer};
+use ftl::schemes::{Registry, Visitor};
+use ftl::{BuildError, ConfigError, Error, Ftl, Inspect, Recipe, Scheme, Settings, buffer};
 use paced::Paced;
 use std::time::Instant;
 
@@ -100,7 +100,7 @@ pub enum Medium {
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Name of the scheme.
-    pub scheme: &'static str,
+    pub scheme: String,
     /// Its parameters, and those of the write buffer in front of it if there is one ([`ftl::buffer::add_to`]).
     pub settings: Settings,
     /// The device.
@@ -175,7 +175,7 @@ pub enum RunError {
     #[error("{scheme} cannot be built on this device: {error}")]
     Config {
         /// The scheme.
-        scheme: &'static str,
+        scheme: String,
         /// What does not fit.
         error: ConfigError,
     },
@@ -202,18 +202,31 @@ pub struct Outcome {
 /// A scheme that does not exist or does not fit, or a workload that cannot be read. A device that fills up is no error:
 /// the result says so.
 pub fn run(config: &Config, source: &mut dyn Source, observer: &mut dyn Observer) -> Result<Outcome, RunError> {
-    let name = config.scheme;
+    run_from(&Registry::BUILT_IN, config, source, observer)
+}
+
+/// [`run`], with the schemes of a registry: also those that were added to it.
+///
+/// # Errors
+/// As there.
+pub fn run_from<T: Recipe<BriefMedium> + Recipe<FullMedium>>(
+    schemes: &Registry<'_, T>,
+    config: &Config,
+    source: &mut dyn Source,
+    observer: &mut dyn Observer,
+) -> Result<Outcome, RunError> {
+    let name = config.scheme.as_str();
     let unknown = || RunError::UnknownScheme(name.to_owned());
     let work = Work { config, source, observer };
     // A buffer is compiled in where there is one, so that without it nothing asks for it. The medium that wears out is
     // recoverable too, and one loop does for whatever is not the plain run.
     match config.medium {
-        Medium::Recoverable => buffer::visit::<Timeline<Failing<Nand<NoData, Full>>>, _>(name, work),
+        Medium::Recoverable => schemes.visit_buffered::<FullMedium, _>(name, work),
         Medium::Brief if config.until == Until::EndOfLife || config.mount => {
-            buffer::visit::<Timeline<Failing<Nand<NoData, Full>>>, _>(name, work)
+            schemes.visit_buffered::<FullMedium, _>(name, work)
         }
-        Medium::Brief if config.is_buffered() => buffer::visit::<Timeline<Nand<NoData, Brief>>, _>(name, work),
-        Medium::Brief => schemes::visit::<Timeline<Nand<NoData, Brief>>, _>(name, work),
+        Medium::Brief if config.is_buffered() => schemes.visit_buffered::<BriefMedium, _>(name, work),
+        Medium::Brief => schemes.visit::<BriefMedium, _>(name, work),
     }
     .ok_or_else(unknown)?
 }
@@ -230,6 +243,11 @@ impl Config {
     }
 }
 
+/// The chip of plain runs, in time: it keeps what measuring needs.
+pub type BriefMedium = Timeline<Nand<NoData, Brief>>;
+/// The chip of runs that wear it out or mount it, in time.
+pub type FullMedium = Timeline<Failing<Nand<NoData, Full>>>;
+
 /// A medium that runs are measured on.
 trait Measured: Flash<User = ()> + Clocked + Sized {
     /// With a clock that stands still until it is reset.
@@ -244,10 +262,10 @@ trait Measured: Flash<User = ()> + Clocked + Sized {
     /// Blocks that failed an erase.
     fn worn_out(&self) -> u32;
     /// Mounts the scheme from flash alone, if the medium keeps what that needs: the commands that it took.
-    fn mount<S: Ftl<Self>>(&mut self, config: &Config) -> Option<Tally>;
+    fn mount<S: Recipe<Self>>(&mut self, recipe: &S, config: &Config) -> Option<Tally>;
 }
 
-impl Measured for Timeline<Nand<NoData, Brief>> {
+impl Measured for BriefMedium {
     fn new(config: &Config) -> Self {
         let device = &config.device;
         let mut timeline = Timeline::new(Nand::new(device.geometry), device.timing, device.server);
@@ -269,12 +287,12 @@ impl Measured for Timeline<Nand<NoData, Brief>> {
     fn worn_out(&self) -> u32 {
         0
     }
-    fn mount<S: Ftl<Self>>(&mut self, _: &Config) -> Option<Tally> {
+    fn mount<S: Recipe<Self>>(&mut self, _: &S, _: &Config) -> Option<Tally> {
         None
     }
 }
 
-impl Measured for Timeline<Failing<Nand<NoData, Full>>> {
+impl Measured for FullMedium {
     fn new(config: &Config) -> Self {
         let device = &config.device;
         let endurance = device.endurance.filter(|_| config.until == Until::EndOfLife);
@@ -299,10 +317,10 @@ impl Measured for Timeline<Failing<Nand<NoData, Full>>> {
     fn worn_out(&self) -> u32 {
         self.inner().grown_bad_count()
     }
-    fn mount<S: Ftl<Self>>(&mut self, config: &Config) -> Option<Tally> {
+    fn mount<S: Recipe<Self>>(&mut self, recipe: &S, config: &Config) -> Option<Tally> {
         let before = self.tally().clone();
-        let mounted = S::mount(self, config.device.logical_pages, &config.settings);
-        matches!(mounted, Ok(Ok(_))).then(|| self.tally().since(&before))
+        let mounted = recipe.mount(self, config.device.logical_pages, &config.settings);
+        mounted.is_ok().then(|| self.tally().since(&before))
     }
 }
 
@@ -315,11 +333,14 @@ struct Work<'a> {
 impl<F: Measured> Visitor<F> for Work<'_> {
     type Output = Result<Outcome, RunError>;
 
-    fn visit<S: Ftl<F>>(self, row: &'static Scheme) -> Self::Output {
+    fn visit<S: Recipe<F>>(self, row: &Scheme<'_>, recipe: &S) -> Self::Output {
         let Work { config, source, observer } = self;
         let mut flash = F::new(config);
-        let built = S::format(&mut flash, config.device.logical_pages, &config.settings)
-            .map_err(|error| RunError::Config { scheme: row.name, error })?;
+        let built = match recipe.format(&mut flash, config.device.logical_pages, &config.settings) {
+            Ok(scheme) => Ok(scheme),
+            Err(BuildError::Device(error)) => Err(error),
+            Err(BuildError::Config(error)) => return Err(RunError::Config { scheme: row.name.to_owned(), error }),
+        };
         let began = wall_clock();
         let filled = built.map_err(Unfilled::Device).and_then(|mut scheme| {
             scheme.filling(true);
@@ -350,7 +371,7 @@ impl<F: Measured> Visitor<F> for Work<'_> {
         let state_bytes = config.mount.then(|| run.scheme.save().len() as u64);
         let (mut outcome, mut flash) = run.finish(row, ended);
         if let Some(state_bytes) = state_bytes {
-            note_mount::<F, S>(config, &mut flash, state_bytes, &mut outcome.result);
+            note_mount(config, recipe, &mut flash, state_bytes, &mut outcome.result);
         }
         outcome.result.wall_seconds = measured;
         outcome.result.fill_wall_seconds = fill_seconds.as_secs_f64() + fill_extra;
@@ -360,7 +381,7 @@ impl<F: Measured> Visitor<F> for Work<'_> {
 }
 
 /// The outcome of a run that ended before the workload began.
-fn stillborn(config: &Config, row: &'static Scheme, ended: String) -> Outcome {
+fn stillborn(config: &Config, row: &Scheme<'_>, ended: String) -> Outcome {
     let (scheme, params) = (row.name.to_owned(), parameters(&config.settings));
     let result = SchemeResult { scheme, params, ended, ..SchemeResult::default() };
     Outcome { result, workload: report::Workload::default() }
@@ -374,7 +395,7 @@ const FAR: usize = 24;
 const NEAR: usize = 10;
 
 #[inline(always)]
-fn hint_ahead<F: Flash, S: Ftl<F>>(scheme: &S, pages: &[Lpn], i: usize) {
+fn hint_ahead<F: Flash, S: Inspect<F>>(scheme: &S, pages: &[Lpn], i: usize) {
     if let Some(&lpn) = pages.get(i + FAR) {
         scheme.hint(lpn);
     }
@@ -465,7 +486,7 @@ struct Served {
     end_ns: u64,
 }
 
-impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
+impl<'a, F: Measured, S: Inspect<F>> Run<'a, F, S> {
     fn new(config: &'a Config, scheme: S, flash: F, live: Live) -> Self {
         let page_bytes = u64::from(config.device.geometry.page_bytes);
         let is_coded = config.settings.get(POLICY.name).is_some_and(|policy| policy != POLICY.default);
@@ -874,7 +895,7 @@ impl<'a, F: Measured, S: Ftl<F>> Run<'a, F, S> {
         window.response.clear();
     }
 
-    fn finish(mut self, row: &'static Scheme, ended: String) -> (Outcome, F) {
+    fn finish(mut self, row: &Scheme<'_>, ended: String) -> (Outcome, F) {
         let shares = self.check_conservation();
         let tally = self.flash.tally().since(&self.base);
         let driven = Driven {
@@ -940,8 +961,14 @@ fn record(request: &Request, arrival_ns: u64, times: Served, commands: [u32; Op:
 
 /// Power is cut after the run: what a mount from flash takes, one command after another, and what it would take to read
 /// the controller's state instead, had it been written to metadata pages before.
-fn note_mount<F: Measured, S: Ftl<F>>(config: &Config, flash: &mut F, state_bytes: u64, result: &mut SchemeResult) {
-    let Some(tally) = flash.mount::<S>(config) else { return };
+fn note_mount<F: Measured, S: Recipe<F>>(
+    config: &Config,
+    recipe: &S,
+    flash: &mut F,
+    state_bytes: u64,
+    result: &mut SchemeResult,
+) {
+    let Some(tally) = flash.mount(recipe, config) else { return };
     let seconds = |op: Op, count: u64| flash.command_ns(op, Mode::Normal) as f64 * count as f64 * 1e-9;
     let scan: f64 = Op::ALL.iter().map(|&op| seconds(op, tally.of(op))).sum();
     let state_reads = state_bytes.div_ceil(u64::from(config.device.geometry.page_bytes));

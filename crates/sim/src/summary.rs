@@ -48,7 +48,7 @@ impl Counts {
 /// A scheme on its medium at the end of a run.
 pub struct Driven<'a> {
     /// The scheme's row.
-    pub row: &'static Scheme,
+    pub row: &'a Scheme<'a>,
     /// Its parameters.
     pub settings: &'a Settings,
     /// How the run ended.

@@ -1,9 +1,10 @@
 //! Runs by hand: small enough to know every number.
 
 use flash::{Rng, Scheduling};
+use ftl::schemes::Registry;
 use ftl::{Settings, buffer, schemes};
 use sim::device::DeviceSpec;
-use sim::experiment::{Config, Fill, Medium, Observer, Outcome, PartialPages, RunError, Unobserved, Until, run};
+use sim::experiment::{Config, Fill, Medium, Observer, Outcome, PartialPages, RunError, Unobserved, Until, run, run_from};
 use sim::host::HostModel;
 use sim::report::{self, Interval, RequestRecord, SchemeResult};
 use sim::workload::{Intake, Operation, Request, Source, WorkloadError};
@@ -39,7 +40,7 @@ fn request(arrival_us: u64, operation: Operation, offset: u64, bytes: u64) -> Re
 
 fn config(scheme: &'static str, device: &str) -> Config {
     Config {
-        scheme,
+        scheme: scheme.to_owned(),
         settings: Settings::defaults(schemes::by_name(scheme).unwrap().parameters),
         device: device.parse::<DeviceSpec>().unwrap().build(None).unwrap(),
         seed: 1,
@@ -506,7 +507,7 @@ fn the_workload_fills_the_device_once_and_is_then_measured() {
     let many: Vec<Request> = (0..20_000).map(|i| at(Operation::Write, i % 900, 0, 4096)).collect();
     let few = |fill, warmup, requests: &[Request]| {
         let mut config = Config { fill, warmup, ..config.clone() };
-        config.scheme = "dftl";
+        config.scheme = "dftl".into();
         config.settings = Settings::defaults(schemes::by_name("dftl").unwrap().parameters);
         run_list(&config, requests.to_vec()).result
     };
@@ -590,4 +591,24 @@ fn what_comes_once_fills_no_device() {
     let mut source = Once(List(vec![at(Operation::Write, 0, 0, 4096)], 0, Intake::default()));
     let error = run(&config, &mut source, &mut Unobserved).unwrap_err();
     assert!(error.to_string().contains("second time"), "{error}");
+}
+
+#[test]
+fn a_scheme_that_was_added_to_a_registry_runs_as_those_of_the_table() {
+    let mut registry = Registry::default();
+    let name = format!("page-{}", 2);
+    let row = ftl::Scheme { name: &name, ..*schemes::by_name("page").unwrap() };
+    registry.add(row, ftl::Static::<schemes::page::Page>::NEW).unwrap();
+    let requests: Vec<Request> = (0..3000).map(|i| request(i * 300, Operation::Write, i % 700 * 4096, 4096)).collect();
+    for change in [|_: &mut Config| {}, |config: &mut Config| config.medium = Medium::Recoverable] {
+        let mut config = config("page", PLAIN);
+        change(&mut config);
+        let built_in = run_list(&config, requests.clone()).result;
+        config.scheme = name.clone();
+        let unknown = run(&config, &mut List(Vec::new(), 0, Intake::default()), &mut Unobserved).unwrap_err();
+        assert_eq!(unknown.to_string(), "there is no scheme page-2");
+        let mut list = List(requests.clone(), 0, Intake::default());
+        let added = run_from(&registry, &config, &mut list, &mut Unobserved).unwrap().result;
+        assert_eq!((added.scheme.as_str(), &added.flash), ("page-2", &built_in.flash));
+    }
 }

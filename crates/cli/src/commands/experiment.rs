@@ -233,7 +233,7 @@ fn least_bytes(device: &Device) -> u64 {
 /// A combination's row and its parameters, all of them.
 #[derive(Clone, Debug)]
 pub(super) struct Settled {
-    row: &'static Scheme,
+    row: &'static Scheme<'static>,
     settings: Settings,
     /// The seed follows the run's.
     seeded: bool,
@@ -278,7 +278,7 @@ pub(super) fn settled(combination: &Combination, seed: u64) -> Result<Settled, C
 /// What does not fit.
 pub(super) fn try_on(Settled { row, settings, .. }: &Settled, device: &Device) -> Result<(), CliError> {
     let config = Config {
-        scheme: row.name,
+        scheme: row.name.to_owned(),
         settings: settings.clone(),
         device: device.clone(),
         seed: 1,
@@ -592,7 +592,7 @@ impl Experiment<'_> {
             settings.put("seed", Value::Count(seed));
         }
         Config {
-            scheme: row.name,
+            scheme: row.name.to_owned(),
             settings,
             device: fitted.device.clone(),
             seed,

@@ -12,7 +12,7 @@ use flash::device::Device;
 use flash::{Block, Brief, Mode, Nand, NoData, PowerCut, Ppn, Rng};
 use ftl::parts::collector::SPREAD;
 use ftl::schemes::{self, SCHEMES, Visitor};
-use ftl::{ConfigError, Ftl, Scheme, Settings, Value};
+use ftl::{BuildError, ConfigError, Recipe, Scheme, Settings, Value};
 use reliability::cells::{self, Age};
 use reliability::chip::Rber;
 use reliability::{Chip, CodeSpec};
@@ -98,9 +98,12 @@ struct Fits<'a> {
 
 impl Visitor<Nand<NoData, Brief>> for Fits<'_> {
     type Output = Result<u32, ConfigError>;
-    fn visit<S: Ftl<Nand<NoData, Brief>>>(self, _: &'static Scheme) -> Self::Output {
+    fn visit<S: Recipe<Nand<NoData, Brief>>>(self, _: &Scheme<'_>, recipe: &S) -> Self::Output {
         let mut chip = Nand::new(self.device.geometry);
-        S::format(&mut chip, self.device.logical_pages, self.settings).map(|_| chip.reserved_spare())
+        match recipe.format(&mut chip, self.device.logical_pages, self.settings) {
+            Err(BuildError::Config(error)) => Err(error),
+            _ => Ok(chip.reserved_spare()),
+        }
     }
 }
 

@@ -39,7 +39,7 @@ pub(super) fn schemes(args: &SchemesArgs, stdout: &mut dyn Write) -> Result<Ende
     crate::print(stdout, &text).map(|()| Ended::Done)
 }
 
-fn scheme(name: &str) -> Result<&'static Scheme, CliError> {
+fn scheme(name: &str) -> Result<&'static Scheme<'static>, CliError> {
     let known = || SCHEMES.iter().map(|row| row.name).chain(ftl::buffer::NAMES.iter().copied());
     ftl::schemes::by_name(name).ok_or_else(|| CliError::unknown("scheme", name, known()))
 }
@@ -105,7 +105,7 @@ fn parameters(rows: &[Parameter], set: &str) -> String {
 }
 
 /// Counters and their meanings.
-fn counters<'a>(rows: impl Iterator<Item = &'a (&'static str, &'static str)>) -> String {
+fn counters<'a>(rows: impl Iterator<Item = &'a (&'a str, &'a str)>) -> String {
     let mut table = new_table();
     table.set_header(["counter", "meaning"]);
     rows.for_each(|&(name, meaning)| {

@@ -253,12 +253,12 @@ fn a_full_host_disk_is_an_error_and_no_damage() {
         let (_directory, path) = place();
         let image = Image::create(&path, &small(scheme), false).unwrap();
         let (row, settings) = scheme_of(&image).unwrap();
-        struct Check(Image, Settings);
+        struct Check(Image, &'static Scheme<'static>, Settings);
         impl Visitor<Timeline<PowerCut<Image>>> for Check {
             type Output = ();
-            fn visit<S: Ftl<Timeline<PowerCut<Image>>>>(self, row: &'static Scheme) {
+            fn visit<S: Recipe<Timeline<PowerCut<Image>>>>(self, _: &Scheme<'_>, recipe: &S) {
                 let medium = PowerCut::counting(self.0).without_log();
-                let mut disk = Disk::<PowerCut<Image>, S>::mount(medium, row, self.1, false).unwrap();
+                let mut disk = Disk::mount(medium, (self.1, recipe), self.2, false).unwrap();
                 disk.write(0, &[1; 40 * 512]).unwrap();
                 for writes in 0..20 {
                     disk.medium_mut().image_mut().fail_after(writes);
@@ -276,7 +276,7 @@ fn a_full_host_disk_is_an_error_and_no_damage() {
                 }
             }
         }
-        schemes::visit(row.name, Check(image, settings)).unwrap();
+        schemes::visit(row.name, Check(image, row, settings)).unwrap();
     }
 }
 
@@ -528,8 +528,8 @@ const PINNED: [(&str, u32, usize, u32); 4] = [
     ("lazyftl", 2, 489, 2_375_195_622),
 ];
 
-/// What [`Ftl::save`] writes of a device with one page. If this fails, the saved form has changed: raise the scheme's
-/// `state_version`, so that checkpoints of the old form are not restored, and enter what is found.
+/// What [`Inspect::save`] writes of a device with one page. If this fails, the saved form has changed: raise the
+/// scheme's `state_version`, so that checkpoints of the old form are not restored, and enter what is found.
 #[test]
 fn the_form_of_saved_state_is_what_its_version_says() {
     let found = SCHEMES.map(|scheme| {

@@ -1081,10 +1081,10 @@ impl Flash for Image {
     }
 
     /// The file remembers it, so that a scheme whose RAM is restored need not say it again.
-    fn reserve_spare(&mut self, bytes: u32) {
+    fn reserve_spare(&mut self, bytes: u32) -> bool {
         let before = self.standing.own;
         if self.failed.is_some() || before == bytes {
-            return;
+            return true;
         }
         assert!(before == 0, "{before} bytes of each spare area were reserved, now {bytes}");
         let spare = self.spec.device.geometry.oob_bytes;
@@ -1096,6 +1096,7 @@ impl Flash for Image {
         if self.stand(Standing { own: bytes, ..self.standing }).is_ok() {
             self.loaded.fill(None);
         }
+        true
     }
 
     fn stage_spare(&mut self, ppn: Ppn, bytes: &[u8]) {

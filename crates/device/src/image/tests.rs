@@ -112,7 +112,7 @@ fn own_of(tag: u64) -> Vec<u8> {
 
 impl Step {
     fn apply<F: Fragile<User = [u8]>>(self, medium: &mut F) -> Result<(), F::Fault> {
-        medium.reserve_spare(OWN_BYTES);
+        assert!(medium.reserve_spare(OWN_BYTES));
         if let Step::Program(to, tag) | Step::Metadata(to, tag) | Step::Copy(_, to, tag) = self
             && tag % 4 > 0
         {
@@ -487,7 +487,7 @@ proptest! {
         drop(file);
         let mut image = Image::open(&path, Access::Use).unwrap();
         // As a mount does, for the state may be what was damaged.
-        image.reserve_spare(OWN_BYTES);
+        assert!(image.reserve_spare(OWN_BYTES));
         for (page, (was, is)) in before.into_iter().zip(look(&mut image).unwrap()).enumerate() {
             let torn = is.as_ref().is_some_and(|(_, whole, _)| *whole == Kind::Torn);
             prop_assert!(is == was || torn, "page {page}: {was:?} became {is:?}, byte {at}");

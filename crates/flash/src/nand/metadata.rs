@@ -4,6 +4,7 @@
 //! which of the stored pages each of its pages is. Tables and stored pages lie in one array each, so that a look-up
 //! waits for memory once in each.
 
+use crate::broken::{Command, Rule, refuse};
 use crate::{Geometry, Ppn};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -143,7 +144,10 @@ impl MetaPages {
     /// Stores a page.
     pub(super) fn put(&mut self, ppn: Ppn, words: &[u32], mark: u16) {
         let capacity = self.words_per_page;
-        assert!(words.len() <= capacity, "{} words of metadata do not fit a page of {capacity}", words.len());
+        if words.len() > capacity {
+            let rule = Rule::TooManyWords { words: words.len() as u32, capacity: capacity as u32 };
+            refuse(rule.broken_by(Command::Program, ppn));
+        }
         let slot = self.allocate();
         let stored = self.words_mut(slot);
         stored[..words.len()].copy_from_slice(words);
@@ -153,21 +157,32 @@ impl MetaPages {
         self.set(ppn, slot.0);
     }
 
-    /// Programs bytes of page `ppn`, which is stored in `slot`, where and behind which all is blank; at most `nop`
-    /// programs in all.
-    pub(super) fn append(&mut self, slot: Slot, ppn: Ppn, at: usize, bytes: &[u8], nop: u32) {
-        let State { programs, mark, blank } = self.states[slot.0 as usize];
-        assert!(u32::from(programs) < nop, "page {ppn} was programmed {programs} times; NOP is {nop}");
-        let end = at + bytes.len();
-        assert!(end <= self.words_per_page * 4, "partial program of page {ppn} beyond its end");
-        let words = self.words_mut(slot);
+    /// Whether `bytes` bytes of the page in `slot` may be programmed from byte `at` on: all is blank there and behind,
+    /// and the page has not had `nop` programs.
+    pub(super) fn may_append(&self, slot: Slot, at: usize, bytes: usize, nop: u32) -> Result<(), Rule> {
+        let State { programs, blank, .. } = self.states[slot.0 as usize];
+        if u32::from(programs) >= nop {
+            return Err(Rule::Nop { programs: programs.into(), nop });
+        }
+        if at + bytes > self.words_per_page * 4 {
+            return Err(Rule::BeyondPage);
+        }
+        let words = self.words(slot);
         let behind = &words[at / 4..(blank as usize).div_ceil(4).max(at / 4)];
         let shared = behind.first().is_some_and(|word| !word >> (at % 4 * 8) != 0);
         if shared || behind.iter().skip(1).any(|&word| word != u32::MAX) {
             let used = |byte: &usize| (words[byte / 4] >> (byte % 4 * 8)) as u8 != u8::MAX;
-            let byte = (at..blank as usize).find(used).expect("a word behind it is not blank");
-            panic!("partial program of page {ppn} from byte {at} on: byte {byte} is not blank");
+            let byte = (at..blank as usize).find(used).expect("a word behind it is not blank") as u32;
+            return Err(Rule::ByteNotBlank { at: at as u32, byte });
         }
+        Ok(())
+    }
+
+    /// Programs bytes of the page in `slot`, as [`MetaPages::may_append`] allowed.
+    pub(super) fn append(&mut self, slot: Slot, at: usize, bytes: &[u8]) {
+        let State { programs, mark, .. } = self.states[slot.0 as usize];
+        let end = at + bytes.len();
+        let words = self.words_mut(slot);
         let (head, whole) = bytes.split_at(bytes.len().min(at.wrapping_neg() % 4));
         program_bytes(words, at, head);
         let whole = whole.chunks_exact(4);
@@ -182,8 +197,7 @@ impl MetaPages {
     #[inline]
     pub(super) fn copy(&mut self, from: Ppn, to: Ppn, take: bool) -> Slot {
         let source = self.find(from);
-        let source =
-            source.unwrap_or_else(|| panic!("copy of page {from}, whose content had been moved by an earlier copy"));
+        let source = source.unwrap_or_else(|| refuse(Rule::Moved.broken_by(Command::Copy, from)));
         let slot = if take {
             self.set(from, NONE);
             source

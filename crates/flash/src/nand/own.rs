@@ -1,6 +1,8 @@
 //! Bytes of a scheme's own in the spare areas, as a chip stores them: so many a page in one array, which takes memory
 //! only where it was written to.
 
+use crate::Ppn;
+use crate::broken::{Command, Rule, refuse};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -24,7 +26,10 @@ impl OwnBytes {
     /// Room for `bytes` in each of `pages` pages.
     pub(super) fn reserve(&mut self, bytes: usize, pages: usize) {
         if self.bytes != bytes {
-            assert!(self.bytes == 0, "{} bytes of each spare area were reserved, now {bytes}", self.bytes);
+            if self.bytes != 0 {
+                let rule = Rule::ReservedBefore { before: self.bytes as u32, now: bytes as u32 };
+                refuse(rule.broken_by(Command::Spare, Ppn(0)));
+            }
             // Zeroed pages of memory, which the system hands out when they are touched.
             *self = OwnBytes { bytes, stored: vec![0; bytes * pages], read: NONE };
         }
@@ -42,7 +47,10 @@ impl OwnBytes {
 
     /// Stores it; what is missing is zero.
     pub(super) fn put(&mut self, page: usize, bytes: &[u8]) {
-        assert!(bytes.len() <= self.bytes, "{} bytes in a spare area, {} are reserved", bytes.len(), self.bytes);
+        if bytes.len() > self.bytes {
+            let rule = Rule::NotReserved { bytes: bytes.len() as u32, reserved: self.bytes as u32 };
+            refuse(rule.broken_by(Command::Spare, Ppn(page as u32)));
+        }
         let own = &mut self.stored[page * self.bytes..][..self.bytes];
         let (head, tail) = own.split_at_mut(bytes.len());
         head.copy_from_slice(bytes);

@@ -36,14 +36,6 @@ impl Flash for Blank {
     fn erase(&mut self, _: Block, _: Cause) -> Result<(), Infallible> {
         Ok(())
     }
-    fn chain(&mut self, next: Chain) -> Chain {
-        next
-    }
-    fn reserve_spare(&mut self, _: u32) {}
-    fn stage_spare(&mut self, _: Ppn, _: &[u8]) {}
-    fn spare(&self, _: Ppn) -> &[u8] {
-        &[]
-    }
 }
 
 /// What random commands choose from: blocks, and the collections that go on in later requests.

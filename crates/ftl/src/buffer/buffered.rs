@@ -10,8 +10,9 @@
 //! writes its dirty pages in ascending order and keeps them. Background work is the scheme's alone.
 
 use super::{BYTES, BufferPolicy, BufferRow, POLICY, Shape, Victim, by_name};
-use crate::schemes::{self, Visitor};
-use crate::{CacheCounters, ConfigError, Error, Ftl, Loader, MountReport, Saver, Scheme, Settings};
+use crate::{
+    BuildError, CacheCounters, ConfigError, Error, Ftl, Inspect, Loader, MountReport, Recipe, Saver, Settings,
+};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -453,24 +454,6 @@ pub struct Buffered<S, D> {
 }
 
 impl<F: Flash, S: Ftl<F>> Ftl<F> for Buffered<S, <F::User as HostData>::Store> {
-    fn format(
-        flash: &mut F,
-        logical_pages: u32,
-        settings: &Settings,
-    ) -> Result<Result<Self, Error<F::Fault>>, ConfigError> {
-        let buffer = Buffer::plan(flash.geometry(), logical_pages, settings)?;
-        Ok(S::format(flash, logical_pages, settings)?.map(|scheme| Buffered { scheme, buffer }))
-    }
-
-    fn mount(
-        flash: &mut F,
-        logical_pages: u32,
-        settings: &Settings,
-    ) -> Result<Result<(Self, MountReport), Error<F::Fault>>, ConfigError> {
-        let buffer = Buffer::plan(flash.geometry(), logical_pages, settings)?;
-        Ok(S::mount(flash, logical_pages, settings)?.map(|(scheme, report)| (Buffered { scheme, buffer }, report)))
-    }
-
     fn request(&mut self, first: Lpn, pages: u32) {
         match &mut self.buffer {
             Some(buffer) => (buffer.extent, buffer.announced) = (first.0..first.0 + pages, 0..0),
@@ -550,7 +533,9 @@ impl<F: Flash, S: Ftl<F>> Ftl<F> for Buffered<S, <F::User as HostData>::Store> {
     fn idle(&mut self, flash: &mut F, copies: u32) -> Result<bool, Error<F::Fault>> {
         self.scheme.idle(flash, copies)
     }
+}
 
+impl<F: Flash, S: Inspect<F>> Inspect<F> for Buffered<S, <F::User as HostData>::Store> {
     fn hint(&self, lpn: Lpn) {
         self.scheme.hint(lpn);
     }
@@ -605,25 +590,43 @@ impl<F: Flash, S: Ftl<F>> Ftl<F> for Buffered<S, <F::User as HostData>::Store> {
         out.append(|bytes| bytes.extend(self.scheme.save()));
         out.finish()
     }
+}
 
-    fn restore(geometry: &Geometry, logical_pages: u32, settings: &Settings, bytes: &[u8]) -> Self {
+/// The recipe of a scheme behind the write buffer that its settings name.
+#[derive(Clone, Copy, Debug)]
+pub struct Behind<R>(pub R);
+
+impl<F: Flash, R: Recipe<F>> Recipe<F> for Behind<R> {
+    type Scheme = Buffered<R::Scheme, <F::User as HostData>::Store>;
+
+    fn format(
+        &self,
+        flash: &mut F,
+        logical_pages: u32,
+        settings: &Settings,
+    ) -> Result<Self::Scheme, BuildError<F::Fault>> {
+        let buffer = Buffer::plan(flash.geometry(), logical_pages, settings)?;
+        let scheme = self.0.format(flash, logical_pages, settings)?;
+        Ok(Buffered { scheme, buffer })
+    }
+
+    fn mount(
+        &self,
+        flash: &mut F,
+        logical_pages: u32,
+        settings: &Settings,
+    ) -> Result<(Self::Scheme, MountReport), BuildError<F::Fault>> {
+        let buffer = Buffer::plan(flash.geometry(), logical_pages, settings)?;
+        let (scheme, report) = self.0.mount(flash, logical_pages, settings)?;
+        Ok((Buffered { scheme, buffer }, report))
+    }
+
+    fn restore(&self, geometry: &Geometry, logical_pages: u32, settings: &Settings, bytes: &[u8]) -> Self::Scheme {
         let mut from = Loader::new(bytes);
         let mut buffer = Buffer::plan(geometry, logical_pages, settings).expect("the settings were accepted before");
         if let Some(buffer) = &mut buffer {
             buffer.load(&mut from);
         }
-        Buffered { scheme: S::restore(geometry, logical_pages, settings, from.rest()), buffer }
+        Buffered { scheme: self.0.restore(geometry, logical_pages, settings, from.rest()), buffer }
     }
-}
-
-/// [`schemes::visit`], with every scheme behind a buffer.
-pub fn visit<F: Flash, V: Visitor<F>>(name: &str, visitor: V) -> Option<V::Output> {
-    struct Behind<V>(V);
-    impl<F: Flash, V: Visitor<F>> Visitor<F> for Behind<V> {
-        type Output = V::Output;
-        fn visit<S: Ftl<F>>(self, row: &'static Scheme) -> V::Output {
-            self.0.visit::<Buffered<S, <F::User as HostData>::Store>>(row)
-        }
-    }
-    schemes::visit(name, Behind(visitor))
 }

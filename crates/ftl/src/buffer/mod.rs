@@ -29,7 +29,7 @@ mod groups;
 #[cfg(test)]
 mod tests;
 
-pub use buffered::{Buffered, COUNTERS, visit};
+pub use buffered::{Behind, Buffered, COUNTERS};
 
 use crate::{Loader, Parameter, Range, Saver, Settings, Value};
 use alloc::boxed::Box;

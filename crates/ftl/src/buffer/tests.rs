@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::schemes::page::Page;
-use crate::{ConfigError, Error, Ftl, MountReport, schemes};
+use crate::{Build, BuildError, Error, Ftl, Inspect, MountReport, Recipe, Static, schemes};
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -36,6 +36,11 @@ fn medium() -> Medium {
     Failing::new(Nand::new(geometry()), FailurePlan::default(), 1)
 }
 
+/// The recipe of a scheme behind a buffer.
+fn behind<S>() -> Behind<Static<S>> {
+    Behind(Static::NEW)
+}
+
 /// A scheme that keeps its pages in RAM and writes down what it is asked.
 #[derive(Clone, Default, Debug)]
 struct Told {
@@ -46,13 +51,19 @@ struct Told {
     uncorrectable: Option<u32>,
 }
 
-impl<F: Flash<User = u64, Fault = Fault>> Ftl<F> for Told {
-    fn format(_: &mut F, _: u32, _: &Settings) -> Result<Result<Self, Error<Fault>>, ConfigError> {
-        Ok(Ok(Told::default()))
+impl<F: Flash<User = u64, Fault = Fault>> Build<F> for Told {
+    fn format(_: &mut F, _: u32, _: &Settings) -> Result<Self, BuildError<Fault>> {
+        Ok(Told::default())
     }
-    fn mount(_: &mut F, _: u32, _: &Settings) -> Result<Result<(Self, MountReport), Error<Fault>>, ConfigError> {
+    fn mount(_: &mut F, _: u32, _: &Settings) -> Result<(Self, MountReport), BuildError<Fault>> {
         unreachable!("no test mounts it")
     }
+    fn restore(_: &Geometry, _: u32, _: &Settings, _: &[u8]) -> Self {
+        Told::default()
+    }
+}
+
+impl<F: Flash<User = u64, Fault = Fault>> Ftl<F> for Told {
     fn request(&mut self, first: Lpn, pages: u32) {
         self.lines.push(format!("request {first}+{pages}"));
     }
@@ -86,6 +97,9 @@ impl<F: Flash<User = u64, Fault = Fault>> Ftl<F> for Told {
     fn idle(&mut self, _: &mut F, _: u32) -> Result<bool, Error<Fault>> {
         Ok(false)
     }
+}
+
+impl<F: Flash<User = u64, Fault = Fault>> Inspect<F> for Told {
     fn memory(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
@@ -102,9 +116,6 @@ impl<F: Flash<User = u64, Fault = Fault>> Ftl<F> for Told {
     fn save(&self) -> Vec<u8> {
         Vec::new()
     }
-    fn restore(_: &Geometry, _: u32, _: &Settings, _: &[u8]) -> Self {
-        Told::default()
-    }
 }
 
 /// A buffer over [`Told`], and what the host believes.
@@ -118,8 +129,8 @@ struct Bench {
 impl Bench {
     fn new(policy: &str, pages: u64, pairs: &[(&str, &str)]) -> Bench {
         let mut flash = medium();
-        let ftl = <Buffered<Told, Tags> as Ftl<Medium>>::format(&mut flash, PAGES, &settings(policy, pages, pairs));
-        Bench { flash, ftl: ftl.unwrap().unwrap(), host: BTreeMap::new(), tag: 0 }
+        let ftl = behind::<Told>().format(&mut flash, PAGES, &settings(policy, pages, pairs));
+        Bench { flash, ftl: ftl.unwrap(), host: BTreeMap::new(), tag: 0 }
     }
 
     /// With every page on flash, and nothing in the buffer.
@@ -157,7 +168,7 @@ impl Bench {
     }
 
     fn counter(&self, name: &str) -> u64 {
-        let counters = Ftl::<Medium>::counters(&self.ftl);
+        let counters = Inspect::<Medium>::counters(&self.ftl);
         counters.iter().find(|(known, _)| *known == name).map_or(0, |&(_, count)| count)
     }
 }
@@ -210,8 +221,7 @@ fn worked_example_of_cflru() {
 fn worked_examples_as_flash_commands() {
     let on_flash = |policy: &str, writes: &[u32]| {
         let mut flash = Transcript::new(Nand::<NoData, Brief>::new(geometry()));
-        let format = <Buffered<Page, NoData> as Ftl<Transcript<Nand>>>::format;
-        let mut ftl = format(&mut flash, PAGES, &settings(policy, 4, &[])).unwrap().unwrap();
+        let mut ftl = behind::<Page>().format(&mut flash, PAGES, &settings(policy, 4, &[])).unwrap();
         (0..PAGES).for_each(|lpn| ftl.write(&mut flash, Lpn(lpn), &()).unwrap());
         ftl.flush(&mut flash).unwrap();
         flash.take();
@@ -281,7 +291,7 @@ fn pad_min_pads_only_what_is_nearly_complete() {
 fn the_last_block_may_be_short() {
     let mut flash = medium();
     let settings = settings("bplru", 4, &[]);
-    let mut ftl = <Buffered<Told, Tags> as Ftl<Medium>>::format(&mut flash, 6, &settings).unwrap().unwrap();
+    let mut ftl = behind::<Told>().format(&mut flash, 6, &settings).unwrap();
     ftl.scheme.pages = (0..6).map(|lpn| (lpn, 0)).collect();
     for lpn in [5, 0, 1, 2, 3] {
         ftl.write(&mut flash, Lpn(lpn), &7).unwrap();
@@ -360,7 +370,7 @@ fn sizes_that_do_not_fit_are_refused_with_a_remedy() {
     let refused = |policy: &str, bytes: u64| {
         let mut settings = settings(policy, 1, &[]);
         settings.put(BYTES.name, Value::Count(bytes));
-        <Buffered<Told, Tags> as Ftl<Medium>>::format(&mut medium(), PAGES, &settings).unwrap_err().to_string()
+        behind::<Told>().format(&mut medium(), PAGES, &settings).unwrap_err().to_string()
     };
     let expected =
         "buffer-bytes: fab gathers blocks of 4 pages, and 2047 bytes hold 3 (give at least --buffer fab:2KiB)";
@@ -377,16 +387,19 @@ fn bytes_survive_in_saved_state() {
     for policy in NAMES {
         let mut flash = Nand::<BytesStore, Full>::new(geometry());
         type Bytes = Buffered<Page, <[u8] as HostData>::Store>;
+        let recipe = behind::<Page>();
         let settings = settings(policy, 8, &[]);
-        let mut ftl = Bytes::format(&mut flash, PAGES, &settings).unwrap().unwrap();
+        let mut ftl = recipe.format(&mut flash, PAGES, &settings).unwrap();
         for (lpn, content) in [(0, 1u8), (7, 2), (3, 3), (0, 4), (9, 5), (4, 6), (1, 7), (13, 8), (22, 9), (2, 10)] {
             ftl.write(&mut flash, Lpn(lpn), &[content; 512]).unwrap();
         }
-        let saved = <Bytes as Ftl<Nand<BytesStore, Full>>>::save(&ftl);
-        let reported: u64 = <Bytes as Ftl<Nand<BytesStore, Full>>>::memory(&ftl).iter().map(|(_, bytes)| bytes).sum();
+        let saved = <Bytes as Inspect<Nand<BytesStore, Full>>>::save(&ftl);
+        let reported: u64 =
+            <Bytes as Inspect<Nand<BytesStore, Full>>>::memory(&ftl).iter().map(|(_, bytes)| bytes).sum();
         assert!(saved.len() as u64 <= reported, "{policy}: {} bytes, {reported} reported", saved.len());
-        let mut again = <Bytes as Ftl<Nand<BytesStore, Full>>>::restore(&geometry(), PAGES, &settings, &saved);
-        assert_eq!(<Bytes as Ftl<Nand<BytesStore, Full>>>::save(&again), saved);
+        let mut again: Bytes =
+            Recipe::<Nand<BytesStore, Full>>::restore(&recipe, &geometry(), PAGES, &settings, &saved);
+        assert_eq!(<Bytes as Inspect<Nand<BytesStore, Full>>>::save(&again), saved);
         for (lpn, content) in [(0, 4u8), (7, 2), (3, 3), (9, 5), (4, 6), (1, 7), (13, 8), (22, 9), (2, 10)] {
             assert_eq!(again.read(&mut flash, Lpn(lpn)).unwrap(), Some(&[content; 512][..]), "{policy}");
         }
@@ -498,10 +511,8 @@ proptest! {
     fn a_buffer_changes_no_content((policy, pages, _) in buffers(), steps in steps()) {
         let mut flash = [medium(), medium()];
         let mut buffered =
-            <Buffered<Page, Tags> as Ftl<Medium>>::format(&mut flash[0], PAGES, &settings(policy, pages, &[]))
-                .unwrap()
-                .unwrap();
-        let mut plain = Page::format(&mut flash[1], PAGES, &settings(policy, pages, &[])).unwrap().unwrap();
+            behind::<Page>().format(&mut flash[0], PAGES, &settings(policy, pages, &[])).unwrap();
+        let mut plain = Page::format(&mut flash[1], PAGES, &settings(policy, pages, &[])).unwrap();
         for (tag, step) in (1u64..).zip(steps) {
             match step {
                 Step::Write(first, count) | Step::Read(first, count) => {

@@ -58,7 +58,8 @@ pub(crate) mod testing;
 use crate::parts::collector::{self, Collects};
 use crate::parts::ecc::Ecc;
 use crate::parts::space::{self, Space, TranslationBlocks};
-use crate::{CacheCounters, ConfigError, Error, Ftl, Loader, MountReport, Saver, Settings};
+use crate::{Build, BuildError, CacheCounters, ConfigError, Error, Ftl, Inspect, Loader};
+use crate::{MountReport, Saver, Settings};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::String;
@@ -605,41 +606,57 @@ impl<C: Cache, S: Store> Demand<C, S> {
     }
 }
 
-impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
-    fn format(
-        flash: &mut F,
-        logical_pages: u32,
-        settings: &Settings,
-    ) -> Result<Result<Self, Error<F::Fault>>, ConfigError> {
+impl<F: Flash, C: Cache, S: Store> Build<F> for Demand<C, S> {
+    fn format(flash: &mut F, logical_pages: u32, settings: &Settings) -> Result<Self, BuildError<F::Fault>> {
         let plan = Self::check(flash.geometry(), logical_pages, settings)?;
         let mut ftl = Self::blank(settings, plan);
-        let mut prepare = || {
-            ftl.map.space.exclude_bad(flash)?;
-            if settings.switch("init-tps") {
-                for tvpn in (0..ftl.map.store.count()).map(Tvpn) {
-                    ftl.map.update(flash, tvpn, &[], true, Cause::Metadata)?;
-                }
+        ftl.map.space.exclude_bad(flash)?;
+        if settings.switch("init-tps") {
+            for tvpn in (0..ftl.map.store.count()).map(Tvpn) {
+                ftl.map.update(flash, tvpn, &[], true, Cause::Metadata)?;
             }
-            Ok(())
-        };
-        Ok(prepare().map(|()| ftl))
+        }
+        Ok(ftl)
     }
 
     fn mount(
         flash: &mut F,
         logical_pages: u32,
         settings: &Settings,
-    ) -> Result<Result<(Self, MountReport), Error<F::Fault>>, ConfigError> {
+    ) -> Result<(Self, MountReport), BuildError<F::Fault>> {
         Self::check(flash.geometry(), logical_pages, settings)?.store.check_mountable()?;
-        Ok(Self::mount_on(flash, logical_pages, settings, BTreeSet::new()))
+        Ok(Self::mount_on(flash, logical_pages, settings, BTreeSet::new())?)
     }
 
-    fn filling(&mut self, filling: bool) {
-        if let Some(ecc) = &mut self.map.space.ecc {
-            ecc.filling(filling);
+    fn restore(geometry: &Geometry, logical_pages: u32, settings: &Settings, bytes: &[u8]) -> Self {
+        let plan = Self::plan(geometry, logical_pages, settings).expect("the settings were accepted before");
+        let mut ftl = Self::blank(settings, plan);
+        let mut from = Loader::new(bytes);
+        ftl.map.store.load(&mut from);
+        ftl.cache.load(&mut from);
+        ftl.map.space = ftl.map.space.load(settings, &mut from);
+        ftl.map.moves.load(&mut from);
+        let trimmed = from.u32();
+        ftl.map.trimmed = (0..trimmed).map(|_| from.u32()).collect();
+        ftl.version = from.u64();
+        ftl.run = (from.u32(), from.u32());
+        if C::CONVERTS {
+            ftl.pending = from.u32();
+            ftl.followed.iter_mut().for_each(|page| *page = from.u32());
         }
+        if !ftl.lane_used.is_empty() {
+            ftl.lane_clock = from.u64();
+            ftl.lane_used.iter_mut().for_each(|used| *used = from.u64());
+        }
+        if !from.is_done() {
+            ftl.overdue = (0..from.u32()).map(|_| (from.u32(), from.u32())).collect();
+        }
+        debug_assert!(from.is_done());
+        ftl
     }
+}
 
+impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
     #[inline(always)]
     fn request(&mut self, first: Lpn, pages: u32) {
         self.cache.request(first, pages);
@@ -715,6 +732,14 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
         }
         self.convert_pending(flash)?;
         self.collect_ahead(flash, copies)
+    }
+}
+
+impl<F: Flash, C: Cache, S: Store> Inspect<F> for Demand<C, S> {
+    fn filling(&mut self, filling: bool) {
+        if let Some(ecc) = &mut self.map.space.ecc {
+            ecc.filling(filling);
+        }
     }
 
     #[inline(always)]
@@ -827,32 +852,5 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
             }
         }
         out.finish()
-    }
-
-    fn restore(geometry: &Geometry, logical_pages: u32, settings: &Settings, bytes: &[u8]) -> Self {
-        let plan = Self::plan(geometry, logical_pages, settings).expect("the settings were accepted before");
-        let mut ftl = Self::blank(settings, plan);
-        let mut from = Loader::new(bytes);
-        ftl.map.store.load(&mut from);
-        ftl.cache.load(&mut from);
-        ftl.map.space = ftl.map.space.load(settings, &mut from);
-        ftl.map.moves.load(&mut from);
-        let trimmed = from.u32();
-        ftl.map.trimmed = (0..trimmed).map(|_| from.u32()).collect();
-        ftl.version = from.u64();
-        ftl.run = (from.u32(), from.u32());
-        if C::CONVERTS {
-            ftl.pending = from.u32();
-            ftl.followed.iter_mut().for_each(|page| *page = from.u32());
-        }
-        if !ftl.lane_used.is_empty() {
-            ftl.lane_clock = from.u64();
-            ftl.lane_used.iter_mut().for_each(|used| *used = from.u64());
-        }
-        if !from.is_done() {
-            ftl.overdue = (0..from.u32()).map(|_| (from.u32(), from.u32())).collect();
-        }
-        debug_assert!(from.is_done());
-        ftl
     }
 }

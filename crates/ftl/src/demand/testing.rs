@@ -21,7 +21,7 @@ pub(crate) fn a_collection_that_bad_blocks_cut_short_loses_nothing<C: Cache, S: 
         let plan = FailurePlan { program_rate: 0.02, ..FailurePlan::default() };
         let mut flash = Failing::new(Nand::<Tags, Full>::new(g.checked().unwrap()), plan, seed);
         let pages = 300;
-        let mut ftl = Demand::<C, S>::format(&mut flash, pages, &settings).unwrap().unwrap();
+        let mut ftl = Demand::<C, S>::format(&mut flash, pages, &settings).unwrap();
         let mut expected: Vec<Option<u64>> = vec![None; pages as usize];
         let mut refused = 0;
         for tag in 0..3000u64 {

@@ -56,7 +56,8 @@ mod wear;
 pub use self::core::{Area, Content, Core, MERGE_COUNTERS, Merges};
 pub use merge::{Merge, NewPage};
 
-use crate::{ConfigError, Error, Ftl, Loader, MountReport, Saver, Settings};
+use crate::parts::spare_map;
+use crate::{Build, BuildError, ConfigError, Error, Ftl, Inspect, Loader, MountReport, Saver, Settings};
 use ::core::fmt::Debug;
 use ::core::ops::Range;
 use alloc::string::String;
@@ -320,10 +321,7 @@ impl<P: Placement, S: Strategy<P>> Hybrid<S, P> {
 
     fn on<F: Flash>(flash: &mut F, logical_pages: u32, settings: &Settings) -> Result<Self, ConfigError> {
         let hybrid = Self::blank(*flash.geometry(), logical_pages, settings)?;
-        let bytes = hybrid.core.place.spare_bytes();
-        if bytes > 0 {
-            flash.reserve_spare(bytes);
-        }
+        spare_map::reserve(flash, hybrid.core.place.spare_bytes())?;
         Ok(hybrid)
     }
 
@@ -367,24 +365,33 @@ impl<P: Placement, S: Strategy<P>> Hybrid<S, P> {
     }
 }
 
-impl<F: Flash, P: Placement, S: Strategy<P>> Ftl<F> for Hybrid<S, P> {
-    fn format(
-        flash: &mut F,
-        logical_pages: u32,
-        settings: &Settings,
-    ) -> Result<Result<Self, Error<F::Fault>>, ConfigError> {
+impl<F: Flash, P: Placement, S: Strategy<P>> Build<F> for Hybrid<S, P> {
+    fn format(flash: &mut F, logical_pages: u32, settings: &Settings) -> Result<Self, BuildError<F::Fault>> {
         let mut hybrid = Self::on(flash, logical_pages, settings)?;
-        Ok(hybrid.core.pool.exclude_bad(flash).map(|()| hybrid))
+        hybrid.core.pool.exclude_bad(flash)?;
+        Ok(hybrid)
     }
 
     fn mount(
         flash: &mut F,
         logical_pages: u32,
         settings: &Settings,
-    ) -> Result<Result<(Self, MountReport), Error<F::Fault>>, ConfigError> {
-        Ok(Self::on(flash, logical_pages, settings)?.mount_on(flash))
+    ) -> Result<(Self, MountReport), BuildError<F::Fault>> {
+        Ok(Self::on(flash, logical_pages, settings)?.mount_on(flash)?)
     }
 
+    fn restore(geometry: &Geometry, logical_pages: u32, settings: &Settings, bytes: &[u8]) -> Self {
+        let blank = Self::blank(*geometry, logical_pages, settings).expect("the settings fitted when it was saved");
+        let mut from = Loader::new(bytes);
+        let Hybrid { core, mut strategy } = blank;
+        let core = core.load(settings, &mut from);
+        strategy.load(&core, &mut from);
+        debug_assert!(from.is_done());
+        Hybrid { core, strategy }
+    }
+}
+
+impl<F: Flash, P: Placement, S: Strategy<P>> Ftl<F> for Hybrid<S, P> {
     #[inline]
     fn request(&mut self, first: Lpn, pages: u32) {
         self.strategy.request(&self.core, first, pages);
@@ -439,7 +446,9 @@ impl<F: Flash, P: Placement, S: Strategy<P>> Ftl<F> for Hybrid<S, P> {
         }
         self.strategy.clean(&mut self.core, flash)
     }
+}
 
+impl<F: Flash, P: Placement, S: Strategy<P>> Inspect<F> for Hybrid<S, P> {
     #[inline(always)]
     fn hint(&self, lpn: Lpn) {
         prefetch(&self.core.log_map, lpn.index());
@@ -502,16 +511,6 @@ impl<F: Flash, P: Placement, S: Strategy<P>> Ftl<F> for Hybrid<S, P> {
         self.core.save(&mut out);
         self.strategy.save(&self.core, &mut out);
         out.finish()
-    }
-
-    fn restore(geometry: &Geometry, logical_pages: u32, settings: &Settings, bytes: &[u8]) -> Self {
-        let blank = Self::blank(*geometry, logical_pages, settings).expect("the settings fitted when it was saved");
-        let mut from = Loader::new(bytes);
-        let Hybrid { core, mut strategy } = blank;
-        let core = core.load(settings, &mut from);
-        strategy.load(&core, &mut from);
-        debug_assert!(from.is_done());
-        Hybrid { core, strategy }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the tests of the family share.
 
 use super::parameters::VICTIMS;
-use crate::{Ftl, Parameter, Settings};
+use crate::{Build, Parameter, Settings};
 use alloc::string::String;
 use alloc::vec::Vec;
 use flash::{Brief, Full, Geometry, Lpn, Nand, NoData, ProgramOrder, Tags, Transcript};
@@ -27,15 +27,15 @@ pub(crate) fn small(blocks: u32) -> Geometry {
 pub(crate) type Chip = Transcript<Nand<NoData, Brief>>;
 
 /// A scheme on a chip of its own.
-pub(crate) fn formatted<S: Ftl<Chip>>(g: Geometry, pages: u32, settings: &Settings) -> (Chip, S) {
+pub(crate) fn formatted<S: Build<Chip>>(g: Geometry, pages: u32, settings: &Settings) -> (Chip, S) {
     let mut flash = Transcript::new(Nand::new(g));
-    let scheme = S::format(&mut flash, pages, settings).unwrap().unwrap();
+    let scheme = S::format(&mut flash, pages, settings).unwrap();
     flash.take();
     (flash, scheme)
 }
 
 /// Writes pages one by one, each a request of its own, and audits; the commands without looks at spare areas.
-pub(crate) fn write_each<S: Ftl<Chip>>(flash: &mut Chip, scheme: &mut S, lpns: &[u32]) -> Vec<String> {
+pub(crate) fn write_each<S: Build<Chip>>(flash: &mut Chip, scheme: &mut S, lpns: &[u32]) -> Vec<String> {
     for &lpn in lpns {
         scheme.request(Lpn(lpn), 1);
         scheme.write(flash, Lpn(lpn), &()).unwrap();
@@ -44,7 +44,7 @@ pub(crate) fn write_each<S: Ftl<Chip>>(flash: &mut Chip, scheme: &mut S, lpns: &
 }
 
 /// Writes a request; the commands.
-pub(crate) fn write_request<S: Ftl<Chip>>(flash: &mut Chip, scheme: &mut S, first: u32, pages: u32) -> Vec<String> {
+pub(crate) fn write_request<S: Build<Chip>>(flash: &mut Chip, scheme: &mut S, first: u32, pages: u32) -> Vec<String> {
     scheme.request(Lpn(first), pages);
     for lpn in first..first + pages {
         scheme.write(flash, Lpn(lpn), &()).unwrap();
@@ -52,7 +52,7 @@ pub(crate) fn write_request<S: Ftl<Chip>>(flash: &mut Chip, scheme: &mut S, firs
     commands(flash, scheme)
 }
 
-fn commands<S: Ftl<Chip>>(flash: &mut Chip, scheme: &S) -> Vec<String> {
+fn commands<S: Build<Chip>>(flash: &mut Chip, scheme: &S) -> Vec<String> {
     let mut lines = flash.take();
     scheme.audit(flash).unwrap();
     flash.take();
@@ -70,11 +70,11 @@ pub(crate) fn tally(lines: &[String]) -> (usize, usize, usize) {
 /// A long run of random writes, trims and mounts against what was written; every merge is audited on the way.
 pub(crate) fn torture<S>(parameters: &[Parameter], pairs: &[(&str, &str)], g: Geometry, pages: u32, rounds: u32)
 where
-    S: Ftl<Nand<Tags, Full>>,
+    S: Build<Nand<Tags, Full>>,
 {
     let settings = settings(parameters, pairs);
     let mut flash = Nand::<Tags, Full>::new(g);
-    let mut scheme = S::format(&mut flash, pages, &settings).unwrap().unwrap();
+    let mut scheme = S::format(&mut flash, pages, &settings).unwrap();
     let mut expected: Vec<Option<u64>> = alloc::vec![None; pages as usize];
     let mut rng = flash::Rng::new(u64::from(rounds) + g.pages_per_block as u64);
     for round in 0..rounds {
@@ -88,7 +88,7 @@ where
             scheme.trim(&mut flash, Lpn(first), count).unwrap();
             expected[first as usize..(first + count) as usize].fill(None);
         } else if draw == 98 {
-            let (mounted, _) = S::mount(&mut flash, pages, &settings).unwrap().unwrap();
+            let (mounted, _) = S::mount(&mut flash, pages, &settings).unwrap();
             scheme = mounted;
         } else {
             let first = if draw < 10 { first / g.pages_per_block * g.pages_per_block } else { first };
@@ -115,7 +115,7 @@ where
 /// The same under every victim policy and program order, with entire-block writing and free page reuse or without.
 pub(crate) fn torture_each_technique<S>(parameters: &[Parameter])
 where
-    S: Ftl<Nand<Tags, Full>>,
+    S: Build<Nand<Tags, Full>>,
 {
     for order in [ProgramOrder::Any, ProgramOrder::Ascending, ProgramOrder::Strict] {
         for victim in VICTIMS {

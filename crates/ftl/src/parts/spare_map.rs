@@ -379,6 +379,21 @@ impl BlockMap {
     }
 }
 
+/// Has a medium keep `bytes` of the scheme's own in every spare area.
+///
+/// # Errors
+/// The medium stores none.
+pub(crate) fn reserve<F: Flash>(flash: &mut F, bytes: u32) -> Result<(), ConfigError> {
+    if bytes == 0 || flash.reserve_spare(bytes) {
+        return Ok(());
+    }
+    Err(ConfigError {
+        key: "oob",
+        what: format!("the scheme keeps {bytes} bytes of its own in every spare area, and this medium stores none"),
+        fix: "use another medium, or a scheme that keeps its maps in pages".into(),
+    })
+}
+
 /// Reads a spare area: which page of its logical block it belongs to, and the tables.
 fn look<'f, F: Flash>(layout: &Layout, flash: &'f mut F, ppn: Ppn, cause: Cause) -> Result<(u32, &'f [u8]), F::Fault> {
     let oob = flash.read_oob(ppn, cause)?;
@@ -610,7 +625,7 @@ mod tests {
     fn chip(pages_per_block: u32, layout: &Layout) -> Chip {
         let g = Geometry { blocks_per_die: 8, pages_per_block, ..Geometry::default() }.checked().unwrap();
         let mut chip = Transcript::new(Nand::new(g));
-        chip.reserve_spare(layout.bytes());
+        assert!(chip.reserve_spare(layout.bytes()));
         chip
     }
 

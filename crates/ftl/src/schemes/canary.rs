@@ -4,7 +4,7 @@
 //! pages back.
 
 use super::page::{Page, ROW as PAGE};
-use crate::{ConfigError, Error, Ftl, MountReport, Scheme, Settings};
+use crate::{Build, BuildError, Error, Ftl, Inspect, MountReport, Scheme, Settings};
 use alloc::string::String;
 use alloc::vec::Vec;
 use flash::{Flash, Geometry, Lpn};
@@ -21,17 +21,19 @@ pub(super) static ROW: Scheme = Scheme {
 #[derive(Clone, Debug)]
 pub struct Canary(Page);
 
+impl<F: Flash> Build<F> for Canary {
+    fn format(flash: &mut F, pages: u32, settings: &Settings) -> Result<Self, BuildError<F::Fault>> {
+        Page::format(flash, pages, settings).map(Canary)
+    }
+    fn mount(flash: &mut F, pages: u32, settings: &Settings) -> Result<(Self, MountReport), BuildError<F::Fault>> {
+        Page::mount(flash, pages, settings).map(|(page, report)| (Canary(page), report))
+    }
+    fn restore(geometry: &Geometry, pages: u32, settings: &Settings, bytes: &[u8]) -> Self {
+        Canary(<Page as Build<F>>::restore(geometry, pages, settings, bytes))
+    }
+}
+
 impl<F: Flash> Ftl<F> for Canary {
-    fn format(flash: &mut F, pages: u32, settings: &Settings) -> Result<Result<Self, Error<F::Fault>>, ConfigError> {
-        Ok(Page::format(flash, pages, settings)?.map(Canary))
-    }
-    fn mount(
-        flash: &mut F,
-        pages: u32,
-        settings: &Settings,
-    ) -> Result<Result<(Self, MountReport), Error<F::Fault>>, ConfigError> {
-        Ok(Page::mount(flash, pages, settings)?.map(|(page, report)| (Canary(page), report)))
-    }
     fn read<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
         self.0.read(flash, lpn)
     }
@@ -50,28 +52,28 @@ impl<F: Flash> Ftl<F> for Canary {
     fn idle(&mut self, flash: &mut F, copies: u32) -> Result<bool, Error<F::Fault>> {
         self.0.idle(flash, copies)
     }
+}
+
+impl<F: Flash> Inspect<F> for Canary {
     fn memory(&self) -> Vec<(&'static str, u64)> {
-        Ftl::<F>::memory(&self.0)
+        Inspect::<F>::memory(&self.0)
     }
     fn filling(&mut self, filling: bool) {
-        Ftl::<F>::filling(&mut self.0, filling);
+        Inspect::<F>::filling(&mut self.0, filling);
     }
     fn reset_counters(&mut self) {
-        Ftl::<F>::reset_counters(&mut self.0);
+        Inspect::<F>::reset_counters(&mut self.0);
     }
     fn erase_counts(&self) -> &[u32] {
-        Ftl::<F>::erase_counts(&self.0)
+        Inspect::<F>::erase_counts(&self.0)
     }
     fn free_blocks(&self) -> u32 {
-        Ftl::<F>::free_blocks(&self.0)
+        Inspect::<F>::free_blocks(&self.0)
     }
     fn audit(&self, flash: &mut F) -> Result<(), String> {
         self.0.audit(flash)
     }
     fn save(&self) -> Vec<u8> {
-        Ftl::<F>::save(&self.0)
-    }
-    fn restore(geometry: &Geometry, pages: u32, settings: &Settings, bytes: &[u8]) -> Self {
-        Canary(<Page as Ftl<F>>::restore(geometry, pages, settings, bytes))
+        Inspect::<F>::save(&self.0)
     }
 }

@@ -4,7 +4,7 @@
 //! a device is full, on a device and with requests that stay as they are.
 
 use super::{Visitor, visit};
-use crate::{Error, Ftl, Scheme, Settings};
+use crate::{Error, Inspect, Recipe, Scheme, Settings};
 use alloc::vec;
 use alloc::vec::Vec;
 use flash::{Failing, FailurePlan, Flash, Full, Geometry, Lpn, Nand, ProgramOrder, Rng, Tags};
@@ -22,7 +22,7 @@ struct Worn<S> {
     refused: u32,
 }
 
-impl<S: Ftl<Chip>> Worn<S> {
+impl<S: Inspect<Chip>> Worn<S> {
     /// Requests of a page or of a block, some broken off, until `most` were refused.
     fn write(&mut self, requests: u32, most: u32) {
         let (p, pages) = (self.flash.geometry().pages_per_block, self.expected.len() as u32);
@@ -63,7 +63,7 @@ struct With<'a>(&'a [(&'a str, &'a str)]);
 impl Visitor<Chip> for With<'_> {
     type Output = ();
 
-    fn visit<S: Ftl<Chip>>(self, row: &'static Scheme) {
+    fn visit<S: Recipe<Chip>>(self, row: &Scheme<'_>, recipe: &S) {
         let (pages, mut full) = (160, 0);
         let mut settings = Settings::defaults(row.parameters);
         self.0.iter().for_each(|(name, value)| settings.set(row.parameters, name, value).unwrap());
@@ -73,14 +73,14 @@ impl Visitor<Chip> for With<'_> {
             let g = Geometry { nop: 4, order, ..g }.checked().unwrap();
             let plan = FailurePlan { program_rate: 0.02, ..FailurePlan::default() };
             let mut flash = Failing::new(Nand::<Tags, Full>::new(g), plan, seed);
-            let scheme = S::format(&mut flash, pages, &settings).unwrap().unwrap();
+            let scheme = recipe.format(&mut flash, pages, &settings).unwrap();
             let (rng, expected) = (Rng::new(seed), vec![None; pages as usize]);
             let mut worn = Worn { seed, flash, scheme, rng, expected, writes: 0, refused: 0 };
             worn.write(2000, 1 + seed as u32 % 20);
             full += u32::from(worn.refused > 0);
             worn.compare();
             for _ in 0..2 {
-                let mounted = S::mount(&mut worn.flash, pages, &settings).unwrap();
+                let mounted = recipe.mount(&mut worn.flash, pages, &settings);
                 worn.scheme = mounted.unwrap_or_else(|error| panic!("seed {seed} is not mounted: {error:?}")).0;
                 worn.compare();
                 worn.write(20, u32::MAX);
@@ -89,7 +89,7 @@ impl Visitor<Chip> for With<'_> {
                 let saved = worn.scheme.save();
                 let reported: u64 = worn.scheme.memory().iter().map(|(_, bytes)| bytes).sum();
                 assert!(saved.len() as u64 <= reported, "seed {seed}: {} bytes, {reported} reported", saved.len());
-                worn.scheme = S::restore(&g, pages, &settings, &saved);
+                worn.scheme = recipe.restore(&g, pages, &settings, &saved);
                 worn.compare();
             }
         }

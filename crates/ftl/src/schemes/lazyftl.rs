@@ -72,7 +72,8 @@ use crate::parts::space::{self, MOST_MOVED, Space, TranslationBlocks, lowest_bit
 use crate::parts::translation::TranslationStore;
 use crate::parts::wear::{BET_K, BET_THRESHOLD, WEAR_LEVELLING, WEAR_THRESHOLD};
 use crate::{
-    CacheCounters, ConfigError, Error, Ftl, Loader, MountReport, Parameter, Range, Saver, Scheme, Settings, Value,
+    Build, BuildError, CacheCounters, ConfigError, Error, Ftl, Inspect, Loader, MountReport, Parameter, Range, Saver,
+    Scheme, Settings, Value,
 };
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -762,27 +763,42 @@ impl Collects for LazyFtl {
     }
 }
 
-impl<F: Flash> Ftl<F> for LazyFtl {
-    fn format(
-        flash: &mut F,
-        logical_pages: u32,
-        settings: &Settings,
-    ) -> Result<Result<Self, Error<F::Fault>>, ConfigError> {
+impl<F: Flash> Build<F> for LazyFtl {
+    fn format(flash: &mut F, logical_pages: u32, settings: &Settings) -> Result<Self, BuildError<F::Fault>> {
         let g = *flash.geometry();
         let plan = Self::check(&g, logical_pages, settings)?;
         let mut lazy = LazyFtl::blank(g, logical_pages, settings, &plan);
-        Ok(lazy.space.exclude_bad(flash).map(|()| lazy))
+        lazy.space.exclude_bad(flash)?;
+        Ok(lazy)
     }
 
     fn mount(
         flash: &mut F,
         logical_pages: u32,
         settings: &Settings,
-    ) -> Result<Result<(Self, MountReport), Error<F::Fault>>, ConfigError> {
+    ) -> Result<(Self, MountReport), BuildError<F::Fault>> {
         let plan = Self::check(flash.geometry(), logical_pages, settings)?;
-        Ok(Self::mount_on(flash, logical_pages, settings, &plan, BTreeSet::new()))
+        Ok(Self::mount_on(flash, logical_pages, settings, &plan, BTreeSet::new())?)
     }
 
+    fn restore(geometry: &Geometry, logical_pages: u32, settings: &Settings, bytes: &[u8]) -> Self {
+        let plan = Self::plan(geometry, logical_pages, settings).expect("the settings were accepted before");
+        let mut lazy = LazyFtl::blank(*geometry, logical_pages, settings, &plan);
+        let mut from = Loader::new(bytes);
+        lazy.store.load(&mut from);
+        lazy.cache.load(&mut from);
+        lazy.table.load(&mut from);
+        lazy.space = lazy.space.load(settings, &mut from);
+        lazy.see_lanes();
+        let trimmed = from.u32();
+        lazy.trimmed = (0..trimmed).map(|_| from.u32()).collect();
+        lazy.version = from.u64();
+        debug_assert!(from.is_done());
+        lazy
+    }
+}
+
+impl<F: Flash> Ftl<F> for LazyFtl {
     #[inline]
     fn read<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
         let Some(ppn) = self.translate(flash, lpn)? else { return Ok(None) };
@@ -870,7 +886,9 @@ impl<F: Flash> Ftl<F> for LazyFtl {
     fn idle(&mut self, flash: &mut F, copies: u32) -> Result<bool, Error<F::Fault>> {
         self.collect_ahead(flash, copies)
     }
+}
 
+impl<F: Flash> Inspect<F> for LazyFtl {
     #[inline(always)]
     fn hint(&self, lpn: Lpn) {
         self.table.prefetch(lpn.0);
@@ -980,22 +998,6 @@ impl<F: Flash> Ftl<F> for LazyFtl {
         self.trimmed.iter().for_each(|&tvpn| out.u32(tvpn));
         out.u64(self.version);
         out.finish()
-    }
-
-    fn restore(geometry: &Geometry, logical_pages: u32, settings: &Settings, bytes: &[u8]) -> Self {
-        let plan = Self::plan(geometry, logical_pages, settings).expect("the settings were accepted before");
-        let mut lazy = LazyFtl::blank(*geometry, logical_pages, settings, &plan);
-        let mut from = Loader::new(bytes);
-        lazy.store.load(&mut from);
-        lazy.cache.load(&mut from);
-        lazy.table.load(&mut from);
-        lazy.space = lazy.space.load(settings, &mut from);
-        lazy.see_lanes();
-        let trimmed = from.u32();
-        lazy.trimmed = (0..trimmed).map(|_| from.u32()).collect();
-        lazy.version = from.u64();
-        debug_assert!(from.is_done());
-        lazy
     }
 }
 

@@ -23,30 +23,33 @@ pub mod sftl;
 pub mod superblock;
 pub mod tpftl;
 
+mod registry;
+
 #[cfg(feature = "canary")]
 pub mod canary;
 
-use crate::{Ftl, Scheme};
+use crate::{Recipe, Scheme, Static};
 use flash::Flash;
+pub use registry::Registry;
 
 /// Something to do with a scheme that is chosen at run time: the type is known inside [`Visitor::visit`], so that a
 /// whole run is compiled for its scheme and one choice pays for all of it.
 pub trait Visitor<F: Flash> {
     /// What comes of it.
     type Output;
-    /// Does it with scheme `S`.
-    fn visit<S: Ftl<F>>(self, row: &'static Scheme) -> Self::Output;
+    /// Does it with the scheme that `recipe` makes, and that `row` describes.
+    fn visit<S: Recipe<F>>(self, row: &Scheme<'_>, recipe: &S) -> Self::Output;
 }
 
 macro_rules! schemes {
     ($($(#[$cfg:meta])* $module:ident :: $scheme:ident => $row:path),+ $(,)?) => {
-        /// The rows of all schemes.
+        /// The rows of all schemes of this crate.
         pub const SCHEMES: &[&Scheme] = &[$($(#[$cfg])* &$row),+];
 
         /// Does something with the scheme of this name; `None` if there is none.
         pub fn visit<F: Flash, V: Visitor<F>>(name: &str, visitor: V) -> Option<V::Output> {
             $($(#[$cfg])* if name == $row.name {
-                return Some(visitor.visit::<$module::$scheme>(&$row));
+                return Some(visitor.visit(&$row, &Static::<$module::$scheme>::NEW));
             })+
             None
         }
@@ -84,9 +87,11 @@ schemes! {
 }
 
 /// The row of this name.
-pub fn by_name(name: &str) -> Option<&'static Scheme> {
+pub fn by_name(name: &str) -> Option<&'static Scheme<'static>> {
     SCHEMES.iter().copied().find(|row| row.name == name)
 }
 
 #[cfg(test)]
 mod full;
+#[cfg(test)]
+mod plain;

@@ -1,6 +1,6 @@
 //! `null`: does nothing. What a run costs with it is what the harness costs.
 
-use crate::{ConfigError, Error, Ftl, MountReport, Scheme, Settings};
+use crate::{Build, BuildError, Error, Ftl, Inspect, MountReport, Scheme, Settings};
 use alloc::string::String;
 use alloc::vec::Vec;
 use flash::{Flash, Geometry, Lpn};
@@ -23,13 +23,19 @@ pub(super) static ROW: Scheme = Scheme {
 #[derive(Clone, Debug)]
 pub struct Null;
 
+impl<F: Flash> Build<F> for Null {
+    fn format(_: &mut F, _: u32, _: &Settings) -> Result<Self, BuildError<F::Fault>> {
+        Ok(Null)
+    }
+    fn mount(_: &mut F, _: u32, _: &Settings) -> Result<(Self, MountReport), BuildError<F::Fault>> {
+        Ok((Null, MountReport::default()))
+    }
+    fn restore(_: &Geometry, _: u32, _: &Settings, _: &[u8]) -> Self {
+        Null
+    }
+}
+
 impl<F: Flash> Ftl<F> for Null {
-    fn format(_: &mut F, _: u32, _: &Settings) -> Result<Result<Self, Error<F::Fault>>, ConfigError> {
-        Ok(Ok(Null))
-    }
-    fn mount(_: &mut F, _: u32, _: &Settings) -> Result<Result<(Self, MountReport), Error<F::Fault>>, ConfigError> {
-        Ok(Ok((Null, MountReport::default())))
-    }
     #[inline]
     fn read<'f>(&mut self, _: &'f mut F, _: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
         Ok(None)
@@ -47,6 +53,9 @@ impl<F: Flash> Ftl<F> for Null {
     fn idle(&mut self, _: &mut F, _: u32) -> Result<bool, Error<F::Fault>> {
         Ok(false)
     }
+}
+
+impl<F: Flash> Inspect<F> for Null {
     fn memory(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
@@ -62,8 +71,5 @@ impl<F: Flash> Ftl<F> for Null {
     }
     fn save(&self) -> Vec<u8> {
         Vec::new()
-    }
-    fn restore(_: &Geometry, _: u32, _: &Settings, _: &[u8]) -> Self {
-        Null
     }
 }

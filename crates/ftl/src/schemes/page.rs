@@ -47,7 +47,8 @@ use crate::parts::ecc::Ecc;
 use crate::parts::space::{self, Fate, MOST_MOVED, Space, lowest_bits};
 use crate::parts::tombstones::{self, Tombstone, Tombstones};
 use crate::parts::wear as wear_levelling;
-use crate::{ConfigError, Error, Ftl, Loader, MountReport, Parameter, Range, Saver, Scheme, Settings, Value};
+use crate::{Build, BuildError, ConfigError, Error, Ftl, Inspect, Loader, MountReport, Parameter, Range};
+use crate::{Saver, Scheme, Settings, Value};
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
@@ -599,33 +600,37 @@ impl Collects for Page {
     }
 }
 
-impl<F: Flash> Ftl<F> for Page {
-    fn format(
-        flash: &mut F,
-        logical_pages: u32,
-        settings: &Settings,
-    ) -> Result<Result<Self, Error<F::Fault>>, ConfigError> {
+impl<F: Flash> Build<F> for Page {
+    fn format(flash: &mut F, logical_pages: u32, settings: &Settings) -> Result<Self, BuildError<F::Fault>> {
         let g = *flash.geometry();
         Self::check(&g, logical_pages, settings)?;
         let mut page = Page::blank(g, logical_pages, settings);
-        Ok(page.space.exclude_bad(flash).map(|()| page))
+        page.space.exclude_bad(flash)?;
+        Ok(page)
     }
 
     fn mount(
         flash: &mut F,
         logical_pages: u32,
         settings: &Settings,
-    ) -> Result<Result<(Self, MountReport), Error<F::Fault>>, ConfigError> {
+    ) -> Result<(Self, MountReport), BuildError<F::Fault>> {
         Self::check(flash.geometry(), logical_pages, settings)?;
-        Ok(Self::mount_on(flash, logical_pages, settings))
+        Ok(Self::mount_on(flash, logical_pages, settings)?)
     }
 
-    fn filling(&mut self, filling: bool) {
-        if let Some(ecc) = &mut self.space.ecc {
-            ecc.filling(filling);
-        }
+    fn restore(geometry: &Geometry, logical_pages: u32, settings: &Settings, bytes: &[u8]) -> Self {
+        let mut from = Loader::new(bytes);
+        let mut page = Page::blank(*geometry, logical_pages, settings);
+        page.map.iter_mut().for_each(|entry| *entry = from.u32());
+        page.space = page.space.load(settings, &mut from);
+        page.tombstones = Tombstones::load(&mut from);
+        page.version = from.u64();
+        debug_assert!(from.is_done());
+        page
     }
+}
 
+impl<F: Flash> Ftl<F> for Page {
     #[inline]
     fn read<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
         let entry = self.map[lpn.index()];
@@ -691,6 +696,14 @@ impl<F: Flash> Ftl<F> for Page {
     fn idle(&mut self, flash: &mut F, copies: u32) -> Result<bool, Error<F::Fault>> {
         self.collect_ahead(flash, copies)
     }
+}
+
+impl<F: Flash> Inspect<F> for Page {
+    fn filling(&mut self, filling: bool) {
+        if let Some(ecc) = &mut self.space.ecc {
+            ecc.filling(filling);
+        }
+    }
 
     #[inline(always)]
     fn hint(&self, lpn: Lpn) {
@@ -752,17 +765,6 @@ impl<F: Flash> Ftl<F> for Page {
         out.u64(self.version);
         out.finish()
     }
-
-    fn restore(geometry: &Geometry, logical_pages: u32, settings: &Settings, bytes: &[u8]) -> Self {
-        let mut from = Loader::new(bytes);
-        let mut page = Page::blank(*geometry, logical_pages, settings);
-        page.map.iter_mut().for_each(|entry| *entry = from.u32());
-        page.space = page.space.load(settings, &mut from);
-        page.tombstones = Tombstones::load(&mut from);
-        page.version = from.u64();
-        debug_assert!(from.is_done());
-        page
-    }
 }
 
 #[cfg(test)]
@@ -782,7 +784,7 @@ mod tests {
     fn example(pairs: &[(&str, &str)]) -> Vec<String> {
         let g = Geometry { blocks_per_die: 4, pages_per_block: 4, ..Geometry::default() }.checked().unwrap();
         let mut flash = Transcript::new(Nand::<NoData, Brief>::new(g));
-        let mut page = Page::format(&mut flash, 8, &settings(pairs)).unwrap().unwrap();
+        let mut page = Page::format(&mut flash, 8, &settings(pairs)).unwrap();
         flash.take();
         for lpn in [0, 1, 2, 3, 0, 1, 4, 5, 4, 5, 6, 7] {
             page.write(&mut flash, Lpn(lpn), &()).unwrap();
@@ -836,7 +838,7 @@ mod tests {
         let g = Geometry { dies: 4, blocks_per_die: 8, pages_per_block: 4, ..Geometry::default() }.checked().unwrap();
         for (by, expected) in [("turn", [0, 1, 2, 3, 0, 1]), ("address", [0, 1, 2, 1, 1, 3])] {
             let mut flash = Nand::<NoData, Brief>::new(g);
-            let mut page = Page::format(&mut flash, 32, &settings(&[("stripe-by", by)])).unwrap().unwrap();
+            let mut page = Page::format(&mut flash, 32, &settings(&[("stripe-by", by)])).unwrap();
             let dies = [0, 1, 2, 5, 9, 7].map(|lpn| {
                 page.write(&mut flash, Lpn(lpn), &()).unwrap();
                 g.die_of(g.block_of(Ppn(page.map[lpn as usize]))).index()
@@ -853,7 +855,7 @@ mod tests {
     fn a_device_without_enough_spare_space_is_refused_with_the_minimum() {
         let g = Geometry { blocks_per_die: 4, pages_per_block: 4, ..Geometry::default() }.checked().unwrap();
         let mut flash = Nand::<NoData, Brief>::new(g);
-        let error = Page::format(&mut flash, 12, &settings(&[])).unwrap_err();
+        let error = Page::format(&mut flash, 12, &settings(&[])).unwrap_err().config().unwrap();
         assert_eq!(error.key, "spare");
         assert!(error.what.contains("need 7 blocks"), "{error}");
     }
@@ -862,13 +864,13 @@ mod tests {
     fn device(blocks: u32, pages: u32, settings: &Settings) -> (PowerCut<Nand<Tags, Full>>, Page) {
         let g = Geometry { blocks_per_die: blocks, pages_per_block: 4, page_bytes: 512, ..Geometry::default() };
         let mut flash = PowerCut::counting(Nand::new(g.checked().unwrap()));
-        let page = Page::format(&mut flash, pages, settings).unwrap().unwrap();
+        let page = Page::format(&mut flash, pages, settings).unwrap();
         (flash, page)
     }
 
     fn remount(flash: &mut PowerCut<Nand<Tags, Full>>, pages: u32, settings: &Settings) -> Page {
         flash.restart();
-        Page::mount(flash, pages, settings).unwrap().unwrap().0
+        Page::mount(flash, pages, settings).unwrap().0
     }
 
     /// What broke: a discarded page came back with its last but one content after a power cut. Why: the collection of
@@ -936,7 +938,7 @@ mod tests {
                     end => panic!("spread {spread}, {streams} streams, face {face}, round {round}: {end:?}"),
                 }
                 flash.arm(CutPoint { command: round % 3, face }, round);
-                let _ = Page::mount(&mut flash, 24, &settings).unwrap();
+                let _ = Page::mount(&mut flash, 24, &settings);
                 page = remount(&mut flash, 24, &settings);
                 page.audit(&mut flash).unwrap();
             }

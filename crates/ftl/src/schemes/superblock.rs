@@ -83,7 +83,8 @@ use crate::parts::pool::Pool;
 use crate::parts::space::{self, more_spare};
 use crate::parts::spare_map::{self, BlockMap, Layout, MapCache, NULL};
 use crate::parts::wear;
-use crate::{ConfigError, Error, Ftl, Loader, MountReport, Parameter, Range, Saver, Scheme, Settings, Value};
+use crate::{Build, BuildError, ConfigError, Error, Ftl, Inspect, Loader, MountReport, Parameter, Range};
+use crate::{Saver, Scheme, Settings, Value};
 use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
@@ -672,27 +673,45 @@ impl Superblock {
     }
 }
 
-impl<F: Flash> Ftl<F> for Superblock {
-    fn format(
-        flash: &mut F,
-        logical_pages: u32,
-        settings: &Settings,
-    ) -> Result<Result<Self, Error<F::Fault>>, ConfigError> {
+impl<F: Flash> Build<F> for Superblock {
+    fn format(flash: &mut F, logical_pages: u32, settings: &Settings) -> Result<Self, BuildError<F::Fault>> {
         let mut superblock = Self::blank(*flash.geometry(), logical_pages, settings)?;
-        superblock.reserve_spare(flash);
-        Ok(superblock.pool.exclude_bad(flash).map(|()| superblock))
+        superblock.reserve_spare(flash)?;
+        superblock.pool.exclude_bad(flash)?;
+        Ok(superblock)
     }
 
     fn mount(
         flash: &mut F,
         logical_pages: u32,
         settings: &Settings,
-    ) -> Result<Result<(Self, MountReport), Error<F::Fault>>, ConfigError> {
+    ) -> Result<(Self, MountReport), BuildError<F::Fault>> {
         let superblock = Self::blank(*flash.geometry(), logical_pages, settings)?;
-        superblock.reserve_spare(flash);
-        Ok(superblock.mount_on(flash))
+        superblock.reserve_spare(flash)?;
+        Ok(superblock.mount_on(flash)?)
     }
 
+    fn restore(geometry: &Geometry, logical_pages: u32, settings: &Settings, bytes: &[u8]) -> Self {
+        let blank = Self::blank(*geometry, logical_pages, settings);
+        let mut superblock = blank.expect("the settings fitted when it was saved");
+        let mut from = Loader::new(bytes);
+        superblock.blocks.iter_mut().for_each(|block| *block = from.u32());
+        superblock.open.iter_mut().for_each(|open| *open = Open { slot: from.u8(), next: from.u16() });
+        superblock.heads.iter_mut().for_each(|head| *head = from.u16());
+        superblock.written.iter_mut().for_each(|written| *written = from.u64());
+        superblock.cache.load(&mut from);
+        superblock.discarded = (0..from.u32()).map(|_| from.u32()).collect();
+        superblock.log.iter_mut().for_each(|log| log.load(&mut from));
+        superblock.pool = Pool::load(*geometry, settings, &mut from);
+        superblock.version = from.u64();
+        (0..superblock.open.len()).for_each(|s| superblock.note_blocks(s, 0));
+        superblock.counters = Counters::default();
+        debug_assert!(from.is_done());
+        superblock
+    }
+}
+
+impl<F: Flash> Ftl<F> for Superblock {
     #[inline]
     fn read<'f>(&mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
         let Some(ppn) = self.look_up(flash, lpn)? else { return Ok(None) };
@@ -735,7 +754,9 @@ impl<F: Flash> Ftl<F> for Superblock {
         self.tidy(flash)?;
         Ok(false)
     }
+}
 
+impl<F: Flash> Inspect<F> for Superblock {
     fn memory(&self) -> Vec<(&'static str, u64)> {
         let superblocks = self.open.len() as u64;
         let mut out = vec![
@@ -842,25 +863,6 @@ impl<F: Flash> Ftl<F> for Superblock {
         self.pool.save(&mut out);
         out.u64(self.version);
         out.finish()
-    }
-
-    fn restore(geometry: &Geometry, logical_pages: u32, settings: &Settings, bytes: &[u8]) -> Self {
-        let blank = Self::blank(*geometry, logical_pages, settings);
-        let mut superblock = blank.expect("the settings fitted when it was saved");
-        let mut from = Loader::new(bytes);
-        superblock.blocks.iter_mut().for_each(|block| *block = from.u32());
-        superblock.open.iter_mut().for_each(|open| *open = Open { slot: from.u8(), next: from.u16() });
-        superblock.heads.iter_mut().for_each(|head| *head = from.u16());
-        superblock.written.iter_mut().for_each(|written| *written = from.u64());
-        superblock.cache.load(&mut from);
-        superblock.discarded = (0..from.u32()).map(|_| from.u32()).collect();
-        superblock.log.iter_mut().for_each(|log| log.load(&mut from));
-        superblock.pool = Pool::load(*geometry, settings, &mut from);
-        superblock.version = from.u64();
-        (0..superblock.open.len()).for_each(|s| superblock.note_blocks(s, 0));
-        superblock.counters = Counters::default();
-        debug_assert!(from.is_done());
-        superblock
     }
 }
 

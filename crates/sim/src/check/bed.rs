@@ -11,7 +11,7 @@ use super::{Bench, CheckConfig, CheckError, sound, write_buffer};
 use flash::{Fault, Geometry, Lpn, ProgramOrder, Rng};
 use ftl::buffer::{self, BufferRow};
 use ftl::schemes::Visitor;
-use ftl::{Dependence, Error, Ftl, Range, Scheme, Settings, Value};
+use ftl::{BuildError, Dependence, Error, Range, Recipe, Scheme, Settings, Value};
 use std::fmt;
 
 /// See the module's description.
@@ -248,7 +248,7 @@ pub(super) struct Lay<'a> {
 impl Visitor<Bench> for Lay<'_> {
     type Output = Result<Bed, CheckError>;
 
-    fn visit<S: Ftl<Bench>>(self, row: &'static Scheme) -> Self::Output {
+    fn visit<S: Recipe<Bench>>(self, row: &Scheme<'_>, recipe: &S) -> Self::Output {
         let CheckConfig { settings: overrides, geometry, logical_pages, .. } = self.config;
         let root = Rng::new(self.seed);
         let mut rng = root.fork("device");
@@ -293,18 +293,20 @@ impl Visitor<Bench> for Lay<'_> {
         let mut rng = root.fork("capacity");
         let mut pages = logical_pages.unwrap_or(g.page_count());
         let pages = loop {
-            match S::format(&mut Bench::silent(sound(g)), pages, &settings) {
-                Ok(Ok(_)) => break pages,
-                Ok(Err(Error::Full)) => {}
-                Ok(Err(Error::Flash(Fault(fault)))) => {
+            match recipe.format(&mut Bench::silent(sound(g)), pages, &settings) {
+                Ok(_) => break pages,
+                Err(BuildError::Device(Error::Full)) => {}
+                Err(BuildError::Device(Error::Flash(Fault(fault)))) => {
                     return Err(CheckError(format!("formatting a sound device failed: {fault:?}")));
                 }
-                Err(refusal) if refusal.key == "nop" && g.nop == 1 => {
+                Err(BuildError::Config(refusal)) if refusal.key == "nop" && g.nop == 1 => {
                     g.nop = programs;
                     continue;
                 }
                 // A choice of ours that does not fit this device goes back to its default; a cache grows.
-                Err(refusal) if row.parameters.iter().any(|p| p.name == refusal.key) && !is_fixed(refusal.key) => {
+                Err(BuildError::Config(refusal))
+                    if row.parameters.iter().any(|p| p.name == refusal.key) && !is_fixed(refusal.key) =>
+                {
                     let parameter = row.parameters.iter().find(|p| p.name == refusal.key).expect("a setting has a row");
                     let value = settings.iter().find(|(name, _)| *name == refusal.key).expect("just seen").1;
                     match value {
@@ -431,7 +433,7 @@ mod tests {
     fn operations_are_requests_of_one_page_a_few_and_whole_blocks() {
         let config = &CheckConfig::new("page");
         let row = schemes::by_name("page").unwrap();
-        let beds: Vec<Bed> = (0..8).map(|seed| Lay { config, seed }.visit::<Page>(row).unwrap()).collect();
+        let beds: Vec<Bed> = (0..8).map(|seed| Lay { config, seed }.visit(row, &ftl::Static::<Page>::NEW).unwrap()).collect();
         let [mut writes, mut single, mut whole, mut across, mut broken_off, mut reads, mut discards] = [0; 7];
         for (bed, Operation { action, .. }) in
             beds.iter().flat_map(|bed| bed.operations("operations").take(2000).map(move |operation| (bed, operation)))

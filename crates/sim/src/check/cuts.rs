@@ -7,7 +7,7 @@ use super::{Bench, CheckConfig, CheckError, CheckReport, Chip, Cuts, FAILURES_PE
 use crate::oracle::Tag;
 use flash::{Cause, CutPoint, CutReport, EraseFace, Flash, Lpn, Op, Payload, ProgramFace, Rng};
 use ftl::schemes::Visitor;
-use ftl::{Ftl, Scheme};
+use ftl::{Recipe, Scheme};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Operations between two audits of the run itself.
@@ -118,7 +118,7 @@ impl Case<'_> {
     }
 
     /// Does the operation up to the first cut; the device without power, not yet mounted.
-    fn cut<'s, S: Ftl<Bench>>(
+    fn cut<'s, S: Recipe<Bench>>(
         &mut self,
         start: &Session<'s, S, Bench>,
         operation: &Operation,
@@ -133,7 +133,7 @@ impl Case<'_> {
     }
 
     /// After a run that was to end in a cut: the report of it, and power back.
-    fn lose_power<S: Ftl<Bench>>(
+    fn lose_power<S: Recipe<Bench>>(
         &mut self,
         session: &mut Session<'_, S, Bench>,
         end: Result<(), Stop>,
@@ -157,7 +157,7 @@ impl Case<'_> {
         Ok(())
     }
 
-    fn mount<S: Ftl<Bench>>(&mut self, session: &mut Session<'_, S, Bench>) -> Result<(), Stop> {
+    fn mount<S: Recipe<Bench>>(&mut self, session: &mut Session<'_, S, Bench>) -> Result<(), Stop> {
         self.story.say(|| "mount".into());
         let result = session.mount();
         self.story.hear(&mut session.flash);
@@ -165,7 +165,7 @@ impl Case<'_> {
     }
 
     /// The recovery in which a second cut may come.
-    fn resume<S: Ftl<Bench>>(&mut self, session: &mut Session<'_, S, Bench>) -> Result<(), Stop> {
+    fn resume<S: Recipe<Bench>>(&mut self, session: &mut Session<'_, S, Bench>) -> Result<(), Stop> {
         self.mount(session)?;
         session.read_all()?;
         session.flash.take();
@@ -184,13 +184,13 @@ impl Case<'_> {
     }
 
     /// Mounts, compares, goes on, mounts again, compares.
-    fn recover<S: Ftl<Bench>>(&mut self, session: &mut Session<'_, S, Bench>) -> Result<(), String> {
+    fn recover<S: Recipe<Bench>>(&mut self, session: &mut Session<'_, S, Bench>) -> Result<(), String> {
         let result = self.try_recover(session);
         self.story.hear(&mut session.flash);
         result.map_err(Stop::text)
     }
 
-    fn try_recover<S: Ftl<Bench>>(&mut self, session: &mut Session<'_, S, Bench>) -> Result<(), Stop> {
+    fn try_recover<S: Recipe<Bench>>(&mut self, session: &mut Session<'_, S, Bench>) -> Result<(), Stop> {
         self.mount(session)?;
         self.story.say(|| "read every page, twice".into());
         session.read_all()?;
@@ -226,7 +226,7 @@ fn places(seen: &[Vec<CutReport>]) -> impl Iterator<Item = (u32, CutPoint, CutRe
 }
 
 /// Does the operations of a seed without a cut; the commands of each.
-fn dry_run<S: Ftl<Bench>>(
+fn dry_run<S: Recipe<Bench>>(
     start: &Session<'_, S, Bench>,
     operations: &[Operation],
     stop: &AtomicBool,
@@ -268,11 +268,11 @@ fn dry_run<S: Ftl<Bench>>(
 }
 
 /// A formatted and filled device, whose commands are written down if they are to be told.
-fn begin<S: Ftl<Bench>>(bed: &Bed, told: bool) -> Result<Session<'_, S, Bench>, String> {
+fn begin<'a, S: Recipe<Bench>>(bed: &'a Bed, recipe: &'a S, told: bool) -> Result<Session<'a, S, Bench>, String> {
     let power = sound(bed.geometry);
     let mut flash = if told { Bench::new(power) } else { Bench::silent(power) };
     flash.inner_mut().set_limit(COMMAND_LIMIT);
-    let mut session = Session::format(bed, flash).map_err(Stop::text)?;
+    let mut session = Session::format(bed, recipe, flash).map_err(Stop::text)?;
     session.fill().map_err(Stop::text)?;
     session.flash.take();
     Ok(session)
@@ -288,12 +288,12 @@ pub(super) struct CutEverywhere<'a> {
 impl Visitor<Bench> for CutEverywhere<'_> {
     type Output = CheckReport;
 
-    fn visit<S: Ftl<Bench>>(self, _: &'static Scheme) -> CheckReport {
+    fn visit<S: Recipe<Bench>>(self, _: &Scheme<'_>, recipe: &S) -> CheckReport {
         let CutEverywhere { config, bed, stop } = self;
         let mut report = CheckReport::default();
         let at_once =
             Replay { seed: bed.seed, part: Part::Cuts, operation: 0, first: None, second: None, storm: false };
-        let mut session: Session<'_, S, Bench> = match guarded(|| begin(bed, false)) {
+        let mut session = match guarded(|| begin(bed, recipe, false)) {
             Ok(session) => session,
             Err(what) => {
                 report.fail(at_once, format!("while the device was filled: {what}"));
@@ -355,7 +355,7 @@ impl Lot {
 }
 
 /// One cut of the first level and, if it is to go `deep`, all of the second level behind it.
-fn cut_here<S: Ftl<Bench>>(
+fn cut_here<S: Recipe<Bench>>(
     start: &Session<'_, S, Bench>,
     operation: &Operation,
     number: u32,
@@ -422,7 +422,7 @@ fn cut_here<S: Ftl<Bench>>(
 }
 
 /// The second cut, and the recovery from both.
-fn cut_again<S: Ftl<Bench>>(
+fn cut_again<S: Recipe<Bench>>(
     case: &mut Case<'_>,
     session: &mut Session<'_, S, Bench>,
     second: CutPoint,
@@ -436,7 +436,7 @@ fn cut_again<S: Ftl<Bench>>(
 
 /// Many cuts in a row, each a few commands into the recovery from the one before: room and progress must not be used
 /// up.
-fn storm<S: Ftl<Bench>>(
+fn storm<S: Recipe<Bench>>(
     case: &mut Case<'_>,
     session: &mut Session<'_, S, Bench>,
     report: &mut CheckReport,
@@ -477,9 +477,9 @@ pub(super) struct Tell<'a> {
 impl Visitor<Bench> for Tell<'_> {
     type Output = Result<Vec<String>, CheckError>;
 
-    fn visit<S: Ftl<Bench>>(self, _: &'static Scheme) -> Self::Output {
+    fn visit<S: Recipe<Bench>>(self, _: &Scheme<'_>, recipe: &S) -> Self::Output {
         let Tell { bed, replay } = self;
-        let mut session: Session<'_, S, Bench> = guarded(|| begin(bed, true)).map_err(CheckError)?;
+        let mut session = guarded(|| begin(bed, recipe, true)).map_err(CheckError)?;
         let mut operations = bed.operations("operations");
         let mut run_up = Vec::new();
         for number in 0..replay.operation {

@@ -14,7 +14,7 @@ use super::session::{Session, Stop};
 use super::{Bench, CheckConfig, CheckReport, Chip, Part, Replay, guarded, sound};
 use flash::{Cause, Flash, Kind, Payload, Ppn, Rng};
 use ftl::schemes::Visitor;
-use ftl::{Ftl, Scheme};
+use ftl::{Inspect, Recipe, Scheme};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Operations between two tests, and after each.
@@ -30,7 +30,7 @@ pub(super) struct Honest<'a> {
 impl Visitor<Bench> for Honest<'_> {
     type Output = CheckReport;
 
-    fn visit<S: Ftl<Bench>>(self, _: &'static Scheme) -> CheckReport {
+    fn visit<S: Recipe<Bench>>(self, _: &Scheme<'_>, recipe: &S) -> CheckReport {
         let Honest { config, bed, stop } = self;
         let mut report = CheckReport::default();
         let operations: Vec<Operation> = bed.operations("honesty").take(config.operations as usize + EVERY).collect();
@@ -38,7 +38,7 @@ impl Visitor<Bench> for Honest<'_> {
         let mut rng = Rng::new(bed.seed).fork("honesty");
         let result = guarded(|| {
             let flash = Bench::new(sound(bed.geometry));
-            let mut session: Session<'_, S, Bench> = Session::format(bed, flash).map_err(Stop::text)?;
+            let mut session: Session<'_, S, Bench> = Session::format(bed, recipe, flash).map_err(Stop::text)?;
             session.fill().map_err(Stop::text)?;
             let mut next = rng.below(EVERY as u64) as usize;
             for (number, operation) in operations.iter().enumerate().take(config.operations as usize) {
@@ -73,7 +73,7 @@ impl Visitor<Bench> for Honest<'_> {
 /// The commands of some operations, and the state that they lead to.
 type Future = (Vec<String>, Vec<u8>);
 
-fn future<S: Ftl<Bench>>(mut session: Session<'_, S, Bench>, ahead: &[Operation]) -> Result<Future, String> {
+fn future<S: Recipe<Bench>>(mut session: Session<'_, S, Bench>, ahead: &[Operation]) -> Result<Future, String> {
     for operation in ahead {
         session.step(operation).map_err(Stop::text)?;
     }
@@ -84,7 +84,7 @@ fn future<S: Ftl<Bench>>(mut session: Session<'_, S, Bench>, ahead: &[Operation]
 }
 
 /// Saves, drops and restores the scheme, and compares what it does next.
-fn restore<S: Ftl<Bench>>(
+fn restore<S: Recipe<Bench>>(
     session: &Session<'_, S, Bench>,
     ahead: &[Operation],
     report: &mut CheckReport,
@@ -98,8 +98,8 @@ fn restore<S: Ftl<Bench>>(
     let slack = (reported - bytes.len() as u64) * 1000 / reported.max(1);
     report.honesty.slack_per_mille = Some(report.honesty.slack_per_mille.map_or(slack, |least| least.min(slack)));
     let bed = session.bed;
-    let restored =
-        Session { ftl: Some(S::restore(&bed.geometry, bed.logical_pages, &bed.settings, &bytes)), ..session.clone() };
+    let ftl = session.recipe.restore(&bed.geometry, bed.logical_pages, &bed.settings, &bytes);
+    let restored = Session { ftl: Some(ftl), ..session.clone() };
     let (expected, end) = future(session.clone(), ahead)?;
     let (lines, same_end) = future(restored, ahead)?;
     if let Some((ours, theirs)) = lines.iter().zip(&expected).find(|(a, b)| a != b) {
@@ -116,7 +116,7 @@ fn restore<S: Ftl<Bench>>(
 #[derive(PartialEq)]
 struct Outcome([Result<Future, String>; 2]);
 
-fn outcome<S: Ftl<Bench>>(session: &Session<'_, S, Bench>, ahead: &[Operation]) -> Outcome {
+fn outcome<S: Recipe<Bench>>(session: &Session<'_, S, Bench>, ahead: &[Operation]) -> Outcome {
     let run_on = guarded(|| future(session.clone(), ahead));
     let mounted = guarded(|| {
         let mut session = session.clone();
@@ -133,7 +133,7 @@ const fn is_metadata(kind: Kind) -> bool {
 }
 
 /// Flips a bit in random stored words of metadata, and others in spare areas, and looks whether it makes a difference.
-fn flip<S: Ftl<Bench>>(
+fn flip<S: Recipe<Bench>>(
     session: &Session<'_, S, Bench>,
     ahead: &[Operation],
     rng: &mut Rng,

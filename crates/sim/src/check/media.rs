@@ -9,7 +9,7 @@ use super::session::{Session, Stop};
 use super::{Bench, CheckConfig, CheckReport, Chip, Part, Replay, guarded};
 use flash::{Block, Failing, FailurePlan, PowerCut, Rng};
 use ftl::schemes::Visitor;
-use ftl::{Ftl, Scheme};
+use ftl::{Recipe, Scheme};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How many times as many operations as a run with cuts.
@@ -54,7 +54,7 @@ fn plan(bed: &Bed) -> FailurePlan {
 impl Visitor<Bench> for OnFailingMedia<'_> {
     type Output = CheckReport;
 
-    fn visit<S: Ftl<Bench>>(self, _: &'static Scheme) -> CheckReport {
+    fn visit<S: Recipe<Bench>>(self, _: &Scheme<'_>, recipe: &S) -> CheckReport {
         let OnFailingMedia { config, bed, stop } = self;
         let mut report = CheckReport::default();
         // Room for blocks that go bad.
@@ -67,7 +67,7 @@ impl Visitor<Bench> for OnFailingMedia<'_> {
         let result = guarded(|| {
             let medium = Failing::new(Chip::new(bed.geometry), plan(bed), bed.seed);
             let powered = PowerCut::counting(medium).without_log();
-            match Session::<'_, S, _>::format(bed, Bench::silent(powered)) {
+            match Session::<'_, S, _>::format(bed, recipe, Bench::silent(powered)) {
                 Ok(formatted) => session = Some(formatted),
                 Err(Stop::Full) => full = true,
                 Err(stop) => return Err(stop.text()),
@@ -111,7 +111,7 @@ impl Visitor<Bench> for OnFailingMedia<'_> {
 }
 
 /// Goes on with a device that is full: some operations may still be done, and those that are refused change nothing.
-fn insist<S: Ftl<F>, F: Medium>(session: &mut Session<'_, S, F>) -> Result<(), Stop> {
+fn insist<S: Recipe<F>, F: Medium>(session: &mut Session<'_, S, F>) -> Result<(), Stop> {
     for operation in session.bed.operations("operations on a full device").take(INSISTENCE) {
         match session.step(&operation) {
             Ok(()) | Err(Stop::Full) => {}
@@ -122,7 +122,7 @@ fn insist<S: Ftl<F>, F: Medium>(session: &mut Session<'_, S, F>) -> Result<(), S
 }
 
 /// Runs the operations, with a mount now and then.
-fn run<S: Ftl<Bench>>(
+fn run<S: Recipe<Bench>>(
     session: &mut Session<'_, S, Bench>,
     operations: u32,
     stop: &AtomicBool,

@@ -4,7 +4,7 @@ use super::bed::{Action, Bed, Mix, Operation, Request};
 use super::content::{Medium, page_of, tag_of};
 use crate::oracle::{Oracle, TrimPromise};
 use flash::{Fault, FaultKind, Lpn};
-use ftl::{ConfigError, Error, Ftl};
+use ftl::{BuildError, Error, Ftl, Inspect, Recipe};
 
 /// Why a session stops.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -38,9 +38,14 @@ impl From<Error<Fault>> for Stop {
     }
 }
 
-impl From<ConfigError> for Stop {
-    fn from(error: ConfigError) -> Stop {
-        Stop::Wrong(format!("the scheme refuses the device that it was formatted on: {error}"))
+impl From<BuildError<Fault>> for Stop {
+    fn from(error: BuildError<Fault>) -> Stop {
+        match error {
+            BuildError::Device(error) => error.into(),
+            BuildError::Config(error) => {
+                Stop::Wrong(format!("the scheme refuses the device that it was formatted on: {error}"))
+            }
+        }
     }
 }
 
@@ -54,23 +59,31 @@ pub(super) struct Work {
 }
 
 /// See the module's description.
-#[derive(Clone, Debug)]
-pub(super) struct Session<'a, S, F> {
+pub(super) struct Session<'a, S: Recipe<F>, F: Medium> {
     pub(super) bed: &'a Bed,
+    pub(super) recipe: &'a S,
     /// `None` before the first mount.
-    pub(super) ftl: Option<S>,
+    pub(super) ftl: Option<S::Scheme>,
     pub(super) flash: F,
     pub(super) oracle: Oracle,
     pub(super) work: Work,
 }
 
-impl<'a, S: Ftl<F>, F: Medium> Session<'a, S, F> {
+impl<S: Recipe<F>, F: Medium> Clone for Session<'_, S, F> {
+    fn clone(&self) -> Self {
+        let Session { bed, recipe, ftl, flash, oracle, work } = self;
+        let (ftl, flash, oracle) = (ftl.clone(), flash.clone(), oracle.clone());
+        Session { bed, recipe, ftl, flash, oracle, work: *work }
+    }
+}
+
+impl<'a, S: Recipe<F>, F: Medium> Session<'a, S, F> {
     /// A freshly formatted device.
-    pub(super) fn format(bed: &'a Bed, mut flash: F) -> Result<Self, Stop> {
-        let ftl = S::format(&mut flash, bed.logical_pages, &bed.settings)??;
+    pub(super) fn format(bed: &'a Bed, recipe: &'a S, mut flash: F) -> Result<Self, Stop> {
+        let ftl = recipe.format(&mut flash, bed.logical_pages, &bed.settings)?;
         let promise = if bed.durable_trim() { TrimPromise::Durable } else { TrimPromise::Loose };
         let oracle = Oracle::new(bed.logical_pages, promise);
-        Ok(Session { bed, ftl: Some(ftl), flash, oracle, work: Work::default() })
+        Ok(Session { bed, recipe, ftl: Some(ftl), flash, oracle, work: Work::default() })
     }
 
     /// Writes the first pages, as many as the seed says.
@@ -91,7 +104,7 @@ impl<'a, S: Ftl<F>, F: Medium> Session<'a, S, F> {
     }
 
     /// The mounted scheme and its medium.
-    pub(super) fn parts(&mut self) -> (&mut S, &mut F) {
+    pub(super) fn parts(&mut self) -> (&mut S::Scheme, &mut F) {
         (self.ftl.as_mut().expect("the device was mounted"), &mut self.flash)
     }
 
@@ -99,9 +112,11 @@ impl<'a, S: Ftl<F>, F: Medium> Session<'a, S, F> {
     pub(super) fn mount(&mut self) -> Result<(), Stop> {
         self.ftl = None;
         self.work.mounts += 1;
-        match S::mount(&mut self.flash, self.bed.logical_pages, &self.bed.settings)? {
+        match self.recipe.mount(&mut self.flash, self.bed.logical_pages, &self.bed.settings) {
             Ok((ftl, _)) => self.ftl = Some(ftl),
-            Err(Error::Full) => return Err(Stop::Wrong("cannot be mounted: the device says it is full".into())),
+            Err(BuildError::Device(Error::Full)) => {
+                return Err(Stop::Wrong("cannot be mounted: the device says it is full".into()));
+            }
             Err(error) => return Err(error.into()),
         }
         Ok(())

@@ -10,7 +10,7 @@
 use super::{BATCH, Config, Fill, Measured, Observer, RunError, hint_ahead};
 use crate::workload::{Operation, Request, Source, WorkloadError};
 use flash::{FlashFault, Lpn, Op, Rng};
-use ftl::{Error, Ftl};
+use ftl::{Error, Inspect};
 use std::ops::Range;
 
 /// Rounds of steady filling at the most.
@@ -94,7 +94,7 @@ impl<E: FlashFault> From<WorkloadError> for Unfilled<E> {
 }
 
 /// Fills the device; which of its pages then hold data.
-pub(super) fn fill<F: Measured, S: Ftl<F>>(
+pub(super) fn fill<F: Measured, S: Inspect<F>>(
     config: &Config,
     scheme: &mut S,
     flash: &mut F,
@@ -143,7 +143,7 @@ pub(super) fn is_steady(rounds: &[f64; 5]) -> bool {
 }
 
 /// Writes pages.
-fn write_all<F: Measured, S: Ftl<F>>(
+fn write_all<F: Measured, S: Inspect<F>>(
     scheme: &mut S,
     flash: &mut F,
     observer: &mut dyn Observer,
@@ -166,7 +166,7 @@ fn write_all<F: Measured, S: Ftl<F>>(
 }
 
 /// Makes every request of the workload a write, and goes back to its beginning.
-fn replay<F: Measured, S: Ftl<F>>(
+fn replay<F: Measured, S: Inspect<F>>(
     config: &Config,
     scheme: &mut S,
     flash: &mut F,

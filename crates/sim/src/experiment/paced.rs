@@ -11,7 +11,7 @@ use crate::latency::{RequestTimes, Times, summaries};
 use crate::report::{self, FlowResult};
 use crate::workload::{Operation, Request, Source};
 use flash::{Busy, Cause, Mode, Op, Response};
-use ftl::Ftl;
+use ftl::Inspect;
 use serde_json::Value;
 
 /// The tag of what is no request, or came to nothing: a write buffer that is drained, a write to a full device.
@@ -146,7 +146,7 @@ impl Paced {
     }
 }
 
-impl<F: Measured, S: Ftl<F>> Run<'_, F, S> {
+impl<F: Measured, S: Inspect<F>> Run<'_, F, S> {
     /// Serves requests one by one.
     pub(super) fn paced_batch(
         &mut self,

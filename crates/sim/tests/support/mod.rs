@@ -18,7 +18,7 @@ pub fn config(scheme: &str, settings: &str, device: &str) -> Config {
         values.set(row.parameters, key, value).unwrap();
     }
     Config {
-        scheme: row.name,
+        scheme: row.name.to_owned(),
         settings: values,
         device: device.parse::<DeviceSpec>().unwrap().build(None).unwrap(),
         seed: 1,

@@ -188,11 +188,6 @@ impl Flash for Watched {
         self.left.push(Links { inner: Some(inner), ..outer });
         Chain { enter: Enter::Again, serial: inner.serial, from: self.left.len() as u64 - 1, ..Chain::COLLECTION }
     }
-    fn reserve_spare(&mut self, _: u32) {}
-    fn stage_spare(&mut self, _: Ppn, _: &[u8]) {}
-    fn spare(&self, _: Ppn) -> &[u8] {
-        &[]
-    }
 }
 
 impl Clocked for Watched {

@@ -1,9 +1,9 @@
 //! The worked example, the choices, and long runs in every variant.
 
 use super::*;
-use crate::Ftl;
 use crate::hybrid::testing::{Chip, formatted, settings, small, tally, torture, write_each, write_request};
 use crate::schemes::bast::Bast;
+use crate::{Build, Ftl, Inspect};
 use alloc::string::String;
 use flash::{Full, Geometry, Nand, ProgramOrder, Rng, Tags};
 
@@ -30,7 +30,7 @@ fn a_full_log_block_keeps_what_is_hot() {
 }
 
 /// Commands of random requests, discards and mounts.
-fn story<S: Ftl<Chip>>(g: Geometry, settings: &Settings) -> Vec<String> {
+fn story<S: Build<Chip>>(g: Geometry, settings: &Settings) -> Vec<String> {
     let (mut flash, mut scheme) = formatted::<S>(g, 38, settings);
     let mut rng = Rng::new(7);
     let mut lines = Vec::new();
@@ -119,13 +119,13 @@ fn a_mount_makes_fine_blocks_of_older_log_blocks() {
     let pairs = [("fine-entries", "3")];
     let settings = settings(PARAMETERS, &pairs);
     let mut flash = Nand::<Tags, Full>::new(g);
-    let mut aftl = Aftl::format(&mut flash, 8, &settings).unwrap().unwrap();
+    let mut aftl = Aftl::format(&mut flash, 8, &settings).unwrap();
     let mut expected = [0u64; 8];
     for (number, lpn) in (0..8).chain([0, 1, 0, 1, 3, 4]).enumerate() {
         aftl.write(&mut flash, Lpn(lpn), &(number as u64)).unwrap();
         expected[lpn as usize] = number as u64;
     }
-    let (mut aftl, _) = <Aftl as Ftl<Nand<Tags, Full>>>::mount(&mut flash, 8, &settings).unwrap().unwrap();
+    let (mut aftl, _) = <Aftl as Build<Nand<Tags, Full>>>::mount(&mut flash, 8, &settings).unwrap();
     aftl.audit(&mut flash).unwrap();
     let rows: Vec<u32> = aftl.strategy.rows.iter().map(|(lbn, _)| lbn).collect();
     // The youngest log block of each logical block is its log block; what the older one holds is in the table.

@@ -1,8 +1,8 @@
 //! Worked examples, the costs of merges, and long runs in every variant.
 
 use super::*;
-use crate::Ftl;
 use crate::hybrid::testing::{Chip, formatted, settings, small, tally, torture, write_each, write_request};
+use crate::{Build, Ftl, Inspect};
 use alloc::string::String;
 use flash::{Block, Cause, Full, Geometry, Nand, Oob, Payload, ProgramOrder, Tags};
 
@@ -148,7 +148,7 @@ fn a_mount_leaves_one_log_block_for_each_logical_block() {
         }
     }
     let settings = settings(PARAMETERS, &[]);
-    let (mut bast, _) = <Bast as Ftl<Nand<Tags, Full>>>::mount(&mut flash, 8, &settings).unwrap().unwrap();
+    let (mut bast, _) = <Bast as Build<Nand<Tags, Full>>>::mount(&mut flash, 8, &settings).unwrap();
     bast.audit(&mut flash).unwrap();
     assert_eq!((bast.strategy.rows.count(), bast.core.slots.in_use()), (0, 0));
     let found: Vec<u64> = (0..8).map(|lpn| *bast.read(&mut flash, Lpn(lpn)).unwrap().unwrap()).collect();

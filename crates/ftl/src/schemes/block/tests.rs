@@ -1,8 +1,8 @@
 //! Exact commands of a rewriting, its cost, and long runs.
 
 use super::*;
-use crate::Ftl;
 use crate::hybrid::testing::{Chip, formatted, settings, small, tally, torture, write_each, write_request};
+use crate::{Build, Ftl, Inspect};
 use alloc::string::String;
 use flash::{Full, Geometry, Nand, ProgramOrder, Tags};
 
@@ -78,14 +78,14 @@ fn a_page_that_was_never_written_is_no_rewriting() {
 fn a_mount_finishes_a_rewriting() {
     let settings = settings(PARAMETERS, &[]);
     let mut flash = Nand::<Tags, Full>::new(small(5));
-    let mut block = BlockMap::format(&mut flash, 8, &settings).unwrap().unwrap();
+    let mut block = BlockMap::format(&mut flash, 8, &settings).unwrap();
     for lpn in 0..8 {
         block.write(&mut flash, Lpn(lpn), &u64::from(lpn)).unwrap();
     }
     Ftl::<Nand<Tags, Full>>::request(&mut block, Lpn(4), 4);
     block.write(&mut flash, Lpn(4), &40).unwrap();
     block.write(&mut flash, Lpn(5), &50).unwrap();
-    let (mut block, _) = <BlockMap as Ftl<Nand<Tags, Full>>>::mount(&mut flash, 8, &settings).unwrap().unwrap();
+    let (mut block, _) = <BlockMap as Build<Nand<Tags, Full>>>::mount(&mut flash, 8, &settings).unwrap();
     block.audit(&mut flash).unwrap();
     assert_eq!((block.core.slots.in_use(), block.core.merges.fulls), (0, 1));
     let found: Vec<u64> = (0..8).map(|lpn| *block.read(&mut flash, Lpn(lpn)).unwrap().unwrap()).collect();

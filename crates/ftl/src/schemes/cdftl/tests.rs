@@ -4,7 +4,7 @@ use super::*;
 use crate::demand::cache::{Cache, Shape};
 use crate::demand::testing;
 use crate::parts::translation::TranslationStore;
-use crate::{Ftl, Settings};
+use crate::{Build, Ftl, Inspect, Settings};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use flash::{Brief, Full, Geometry, Lpn, Nand, NoData, Rng, Tags, Transcript};
@@ -29,7 +29,7 @@ fn bytes(map: u64, pages: u64, entries: u64) -> String {
 }
 
 fn count(cdftl: &Cdftl, name: &str) -> u64 {
-    <Cdftl as Ftl<Nand>>::counters(cdftl).iter().find(|&&(n, _)| n == name).unwrap().1
+    <Cdftl as Inspect<Nand>>::counters(cdftl).iter().find(|&&(n, _)| n == name).unwrap().1
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn worked_example() {
     let mut flash = Transcript::new(Nand::<NoData, Brief>::new(geometry(40)));
     let cache = bytes(2, 1, 1);
     let pairs = [("cache-bytes", cache.as_str()), ("second-level", "1"), ("init-tps", "on")];
-    let mut cdftl = Cdftl::format(&mut flash, 200, &settings(&pairs)).unwrap().unwrap();
+    let mut cdftl = Cdftl::format(&mut flash, 200, &settings(&pairs)).unwrap();
     flash.take();
     for lpn in [0, 1, 128] {
         cdftl.write(&mut flash, Lpn(lpn), &()).unwrap();
@@ -54,7 +54,7 @@ fn worked_example() {
     ];
     let lines: Vec<String> = flash.take().into_iter().filter(|line| !line.contains("recovery")).collect();
     assert_eq!(lines, expected);
-    let counters = <Cdftl as Ftl<Nand>>::cache(&cdftl).unwrap();
+    let counters = <Cdftl as Inspect<Nand>>::cache(&cdftl).unwrap();
     assert_eq!((counters.accesses, counters.hits, counters.writebacks, counters.writeback_entries), (3, 1, 1, 2));
     assert_eq!((count(&cdftl, "second_level_hits"), count(&cdftl, "first_level_merged")), (1, 1));
     assert_eq!((count(&cdftl, "first_level_dropped"), count(&cdftl, "second_level_flushed")), (1, 1));
@@ -79,7 +79,7 @@ fn an_entry_without_its_page_is_written_or_has_the_page_installed() {
         let mut flash = Transcript::new(Nand::<NoData, Brief>::new(geometry(40)));
         let cache = bytes(2, 1, 1);
         let pairs = [("cache-bytes", cache.as_str()), ("second-level", "1"), ("init-tps", "on"), ("install", install)];
-        let mut cdftl = Cdftl::format(&mut flash, 200, &settings(&pairs)).unwrap().unwrap();
+        let mut cdftl = Cdftl::format(&mut flash, 200, &settings(&pairs)).unwrap();
         cdftl.write(&mut flash, Lpn(0), &()).unwrap();
         flash.take();
         // The second level holds page 0, clean; the first entry 0, dirty.
@@ -89,7 +89,7 @@ fn an_entry_without_its_page_is_written_or_has_the_page_installed() {
         cdftl.audit(&mut flash).unwrap();
         assert_eq!(count(&cdftl, "first_level_flushed"), 1);
         let programs = u64::from(install == "off");
-        assert_eq!(<Cdftl as Ftl<Nand>>::cache(&cdftl).unwrap().writebacks, programs);
+        assert_eq!(<Cdftl as Inspect<Nand>>::cache(&cdftl).unwrap().writebacks, programs);
         assert!(cdftl.read(&mut flash, Lpn(0)).unwrap().is_some());
         assert!(cdftl.read(&mut flash, Lpn(128)).unwrap().is_some());
     }
@@ -100,7 +100,7 @@ fn the_first_level_prefers_what_takes_no_flash_command() {
     let mut flash = Transcript::new(Nand::<NoData, Brief>::new(geometry(60)));
     let cache = bytes(3, 1, 3);
     let pairs = [("cache-bytes", cache.as_str()), ("second-level", "1"), ("init-tps", "on")];
-    let mut cdftl = Cdftl::format(&mut flash, 300, &settings(&pairs)).unwrap().unwrap();
+    let mut cdftl = Cdftl::format(&mut flash, 300, &settings(&pairs)).unwrap();
     // From the least recent: 0, dirty, its page gone; 128, clean; 256, dirty, its page there.
     cdftl.write(&mut flash, Lpn(0), &()).unwrap();
     cdftl.read(&mut flash, Lpn(128)).unwrap();
@@ -140,7 +140,7 @@ fn the_bytes_are_those_of_s1() {
 fn a_cache_below_a_page_is_refused_with_the_reason() {
     let mut flash = Nand::<NoData, Brief>::new(geometry(16));
     // One translation page: the second level has no more than that.
-    let error = Cdftl::format(&mut flash, 48, &settings(&[("cache-bytes", "528")])).unwrap_err();
+    let error = Cdftl::format(&mut flash, 48, &settings(&[("cache-bytes", "528")])).unwrap_err().config().unwrap();
     assert_eq!(error.key, "cache-bytes");
     assert!(error.what.contains("whole translation pages with one entry in front of it 525"), "{error}");
     assert!(error.fix.contains("at least 529 bytes"), "{error}");
@@ -153,7 +153,7 @@ fn a_second_level_of_the_whole_map_misses_once_a_page() {
     let mut flash = Nand::<NoData, Brief>::new(geometry(60));
     let cache = bytes(3, 3, 2);
     let pairs = [("cache-bytes", cache.as_str()), ("second-level", "3"), ("init-tps", "on")];
-    let mut cdftl = Cdftl::format(&mut flash, 300, &settings(&pairs)).unwrap().unwrap();
+    let mut cdftl = Cdftl::format(&mut flash, 300, &settings(&pairs)).unwrap();
     let mut rng = Rng::new(3);
     for _ in 0..5_000 {
         cdftl.write(&mut flash, Lpn(rng.below(300) as u32), &()).unwrap();
@@ -172,7 +172,7 @@ fn mounts_with_what_the_levels_held() {
             let (cache, second) = (bytes(3, second, entries), second.to_string());
             let pairs = [("cache-bytes", cache.as_str()), ("second-level", &second), ("install", install)];
             let settings = settings(&pairs);
-            let mut cdftl = Cdftl::format(&mut flash, 300, &settings).unwrap().unwrap();
+            let mut cdftl = Cdftl::format(&mut flash, 300, &settings).unwrap();
             let mut rng = Rng::new(7);
             let mut last = [None; 300];
             for tag in 0..3_000 {
@@ -180,7 +180,7 @@ fn mounts_with_what_the_levels_held() {
                 cdftl.write(&mut flash, Lpn(lpn), &tag).unwrap();
                 last[lpn as usize] = Some(tag);
             }
-            let (mut again, report) = Cdftl::mount(&mut flash, 300, &settings).unwrap().unwrap();
+            let (mut again, report) = Cdftl::mount(&mut flash, 300, &settings).unwrap();
             assert!(report.restored > 0);
             again.audit(&mut flash).unwrap();
             for (lpn, &tag) in last.iter().enumerate() {

@@ -1,8 +1,8 @@
 //! The specification's worked example command for command, conversions step by step, and what holds whatever happens.
 
 use super::*;
-use crate::Ftl;
 use crate::schemes::dftl;
+use crate::{Build, Ftl, Inspect};
 use alloc::string::ToString;
 use alloc::vec;
 use flash::{Brief, Failing, FailurePlan, Full, Geometry, Nand, NoData, Rng, Tags, Transcript};
@@ -30,7 +30,7 @@ fn done(flash: &mut Recorded) -> Vec<String> {
 }
 
 fn count(cftl: &Cftl, name: &str) -> u64 {
-    Ftl::<Recorded>::counters(cftl).into_iter().find(|&(n, _)| n == name).unwrap().1
+    Inspect::<Recorded>::counters(cftl).into_iter().find(|&(n, _)| n == name).unwrap().1
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn worked_example_one_reading_brings_all_four_entries() {
     for (convert, hits) in [("on", "block_hits"), ("off", "range_hits")] {
         let mut flash = Recorded::new(Nand::new(geometry(40, 4)));
         let pairs = [("cache-bytes", "100"), ("convert", convert), ("durable-trim", "on")];
-        let mut cftl = Cftl::format(&mut flash, 64, &settings(&ROW, &pairs)).unwrap().unwrap();
+        let mut cftl = Cftl::format(&mut flash, 64, &settings(&ROW, &pairs)).unwrap();
         for lpn in 0..4 {
             cftl.write(&mut flash, Lpn(lpn), &()).unwrap();
         }
@@ -67,7 +67,7 @@ fn worked_example_one_reading_brings_all_four_entries() {
 fn scattered(pairs: &[(&str, &str)]) -> (Cftl, Recorded) {
     let mut flash = Recorded::new(Nand::new(geometry(80, 8)));
     let pairs = [&[("cache-bytes", "400"), ("cold-writes", "20"), ("durable-trim", "on")], pairs].concat();
-    let mut cftl = Cftl::format(&mut flash, 256, &settings(&ROW, &pairs)).unwrap().unwrap();
+    let mut cftl = Cftl::format(&mut flash, 256, &settings(&ROW, &pairs)).unwrap();
     for lpn in 0..256 {
         cftl.write(&mut flash, Lpn(lpn * 37 % 256), &()).unwrap();
     }
@@ -146,7 +146,7 @@ fn a_write_ends_a_block_mapping_without_a_copy() {
 fn a_block_that_lies_in_order_is_converted_without_a_copy() {
     let mut flash = Recorded::new(Nand::new(geometry(80, 8)));
     let pairs = [("cache-bytes", "4000"), ("cold-writes", "20")];
-    let mut cftl = Cftl::format(&mut flash, 256, &settings(&ROW, &pairs)).unwrap().unwrap();
+    let mut cftl = Cftl::format(&mut flash, 256, &settings(&ROW, &pairs)).unwrap();
     for lpn in 0..256 {
         cftl.write(&mut flash, Lpn(lpn), &()).unwrap();
     }
@@ -199,9 +199,9 @@ fn without_conversions_and_runs_it_is_dftl_with_lru() {
 }
 
 /// Commands of 20,000 random operations.
-fn drive<S: Ftl<Recorded>>(g: Geometry, pages: u32, settings: &Settings) -> Vec<String> {
+fn drive<S: Build<Recorded>>(g: Geometry, pages: u32, settings: &Settings) -> Vec<String> {
     let mut flash = Recorded::new(Nand::new(g));
-    let mut ftl = S::format(&mut flash, pages, settings).unwrap().unwrap();
+    let mut ftl = S::format(&mut flash, pages, settings).unwrap();
     let mut rng = Rng::new(5);
     for _ in 0..20_000 {
         let lpn = Lpn(rng.below(u64::from(pages)) as u32);
@@ -231,7 +231,7 @@ fn conversions_lose_nothing_when_programs_fail_and_power_goes() {
         let plan = FailurePlan { program_rate: 0.01, ..FailurePlan::default() };
         let mut flash = Medium::new(Nand::new(g), plan, seed);
         let pages = 300;
-        let mut cftl = Cftl::format(&mut flash, pages, &settings).unwrap().unwrap();
+        let mut cftl = Cftl::format(&mut flash, pages, &settings).unwrap();
         let mut expected: Vec<Option<u64>> = vec![None; pages as usize];
         let mut refused = 0;
         for tag in 0..2_500u64 {
@@ -250,13 +250,13 @@ fn conversions_lose_nothing_when_programs_fail_and_power_goes() {
             }
             if tag % 40 == 0 || refused > 0 {
                 cftl.audit(&mut flash).unwrap_or_else(|what| panic!("seed {seed}, write {tag}: {what}"));
-                let bytes = Ftl::<Medium>::save(&cftl);
-                let reported: u64 = Ftl::<Medium>::memory(&cftl).iter().map(|(_, bytes)| bytes).sum();
+                let bytes = Inspect::<Medium>::save(&cftl);
+                let reported: u64 = Inspect::<Medium>::memory(&cftl).iter().map(|(_, bytes)| bytes).sum();
                 assert!(bytes.len() as u64 <= reported);
             }
             if tag % 500 == 499 {
-                conversions += Ftl::<Medium>::counters(&cftl).iter().find(|(n, _)| *n == "conversions").unwrap().1;
-                cftl = Cftl::mount(&mut flash, pages, &settings).unwrap().unwrap().0;
+                conversions += Inspect::<Medium>::counters(&cftl).iter().find(|(n, _)| *n == "conversions").unwrap().1;
+                cftl = Cftl::mount(&mut flash, pages, &settings).unwrap().0;
                 cftl.audit(&mut flash).unwrap_or_else(|what| panic!("seed {seed}, mount at {tag}: {what}"));
             }
         }

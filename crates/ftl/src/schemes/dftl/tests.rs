@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::demand::testing;
-use crate::{Ftl, Settings};
+use crate::{Build, Ftl, Inspect, Settings};
 use alloc::string::String;
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -30,7 +30,7 @@ fn worked_example_1_a_miss_behind_a_dirty_victim() {
     let pages = 1536;
     let cache = (3 * 4 + 2 * 8).to_string();
     let pairs = [("cache-bytes", cache.as_str()), ("replacement", "lru"), ("init-tps", "on")];
-    let mut dftl = Dftl::format(&mut flash, pages, &settings(&ROW, &pairs)).unwrap().unwrap();
+    let mut dftl = Dftl::format(&mut flash, pages, &settings(&ROW, &pairs)).unwrap();
     for lpn in [1280, 1, 2] {
         dftl.write(&mut flash, Lpn(lpn), &()).unwrap();
     }
@@ -52,7 +52,7 @@ fn worked_example_2_with_and_without_batching() {
         let cache = (2 * 4 + 2 * 8).to_string();
         let pairs =
             [("cache-bytes", cache.as_str()), ("replacement", "lru"), ("batch-evict", batch), ("init-tps", "on")];
-        let mut dftl = Dftl::format(&mut flash, 200, &settings(&ROW, &pairs)).unwrap().unwrap();
+        let mut dftl = Dftl::format(&mut flash, 200, &settings(&ROW, &pairs)).unwrap();
         flash.take();
         for lpn in [0, 1, 128] {
             dftl.write(&mut flash, Lpn(lpn), &()).unwrap();
@@ -95,7 +95,7 @@ fn lines_of_one_entry_are_dftl_with_lru() {
     let g = g.checked().unwrap();
     let run = |row: &Scheme, pairs: &[(&str, &str)]| {
         let mut flash = Transcript::new(Nand::<NoData, Brief>::new(g));
-        let mut dftl = Dftl::format(&mut flash, 200, &settings(row, pairs)).unwrap().unwrap();
+        let mut dftl = Dftl::format(&mut flash, 200, &settings(row, pairs)).unwrap();
         let mut rng = flash::Rng::new(5);
         for _ in 0..20_000 {
             let lpn = Lpn(rng.below(200) as u32);
@@ -118,7 +118,7 @@ fn lines_of_one_entry_are_dftl_with_lru() {
 fn discarding_nothing_writes_nothing() {
     let mut flash = Transcript::new(Nand::<NoData, Brief>::new(geometry()));
     let pairs = [("cache-bytes", "64"), ("durable-trim", "on")];
-    let mut dftl = Dftl::format(&mut flash, 64, &settings(&ROW, &pairs)).unwrap().unwrap();
+    let mut dftl = Dftl::format(&mut flash, 64, &settings(&ROW, &pairs)).unwrap();
     flash.take();
     let discard = |dftl: &mut Dftl, flash: &mut Transcript<Nand<NoData, Brief>>| {
         dftl.trim(flash, Lpn(0), 32).unwrap();
@@ -133,11 +133,11 @@ fn discarding_nothing_writes_nothing() {
 }
 
 /// The commands of random writes, reads and discards, over a full device of `dies` dies.
-fn commands<S: Ftl<Transcript<Nand<NoData, Brief>>>>(row: &Scheme, pairs: &[(&str, &str)], dies: u32) -> Vec<String> {
+fn commands<S: Build<Transcript<Nand<NoData, Brief>>>>(row: &Scheme, pairs: &[(&str, &str)], dies: u32) -> Vec<String> {
     let g = Geometry { dies, blocks_per_die: 96 / dies, pages_per_block: 16, page_bytes: 4096, ..Geometry::default() };
     let mut flash = Transcript::new(Nand::<NoData, Brief>::new(g.checked().unwrap()));
     let logical = 1536 - 16 * 8 * dies;
-    let mut scheme = S::format(&mut flash, logical, &settings(row, pairs)).unwrap().unwrap();
+    let mut scheme = S::format(&mut flash, logical, &settings(row, pairs)).unwrap();
     let mut rng = flash::Rng::new(5);
     for lpn in (0..logical).map(Lpn) {
         scheme.write(&mut flash, lpn, &()).unwrap();
@@ -182,7 +182,7 @@ fn three_percent_spare_is_enough_to_go_on_for_ever() {
             let mut flash = Nand::<NoData, Brief>::new(g);
             let logical = g.page_count() * 97 / 100 - 6 * 64;
             let pairs = [("victims", victims), ("gc", gc)];
-            let mut dftl = Dftl::format(&mut flash, logical, &settings(&ROW, &pairs)).unwrap().unwrap();
+            let mut dftl = Dftl::format(&mut flash, logical, &settings(&ROW, &pairs)).unwrap();
             let mut rng = flash::Rng::new(9);
             for lpn in 0..logical {
                 dftl.write(&mut flash, Lpn(lpn), &()).unwrap();
@@ -201,9 +201,9 @@ fn a_cache_below_the_minimum_is_refused_with_it() {
     let mut flash = Nand::<NoData, Brief>::new(geometry());
     let error = Dftl::format(&mut flash, 32, &settings(&ROW, &[("cache-bytes", "10")])).unwrap_err();
     assert!(error.to_string().contains("at least 20 bytes"), "{error}");
-    let error = Dftl::format(&mut flash, 32, &settings(&ROW_E, &[("line", "256")])).unwrap_err();
+    let error = Dftl::format(&mut flash, 32, &settings(&ROW_E, &[("line", "256")])).unwrap_err().config().unwrap();
     assert_eq!(error.key, "line");
-    let error = Dftl::format(&mut flash, 120, &settings(&ROW, &[])).unwrap_err();
+    let error = Dftl::format(&mut flash, 120, &settings(&ROW, &[])).unwrap_err().config().unwrap();
     assert_eq!(error.key, "spare");
 }
 
@@ -211,11 +211,11 @@ fn a_cache_below_the_minimum_is_refused_with_it() {
 fn mounts_with_what_the_cache_held() {
     let mut flash = Nand::<Tags, Full>::new(geometry());
     let settings = settings(&ROW, &[("cache-bytes", "40")]);
-    let mut dftl = Dftl::format(&mut flash, 64, &settings).unwrap().unwrap();
+    let mut dftl = Dftl::format(&mut flash, 64, &settings).unwrap();
     for i in 0..500u32 {
         dftl.write(&mut flash, Lpn(i * 7 % 64), &u64::from(i)).unwrap();
     }
-    let (mut again, report) = Dftl::mount(&mut flash, 64, &settings).unwrap().unwrap();
+    let (mut again, report) = Dftl::mount(&mut flash, 64, &settings).unwrap();
     assert!(report.restored > 0);
     again.audit(&mut flash).unwrap();
     for lpn in 0..64 {
@@ -242,8 +242,8 @@ fn ram_is_the_sum_of_the_paper_on_scftl() {
     let g = Geometry { blocks_per_die: 4400, pages_per_block: 256, page_bytes: 8192, ..Geometry::default() };
     let mut flash = Nand::<NoData, Brief>::new(g.checked().unwrap());
     let settings = settings(&ROW, &[("cache-bytes", "18944"), ("entry-bits", "66")]);
-    let dftl = Dftl::format(&mut flash, 1 << 20, &settings).unwrap().unwrap();
-    let memory = <Dftl as Ftl<Nand>>::memory(&dftl);
+    let dftl = Dftl::format(&mut flash, 1 << 20, &settings).unwrap();
+    let memory = <Dftl as Inspect<Nand>>::memory(&dftl);
     let bytes = |name: &str| memory.iter().find(|&&(n, _)| n == name).unwrap().1;
     assert_eq!((bytes("translation directory"), bytes("mapping cache")), (2048, 2048 * 66 / 8));
 }

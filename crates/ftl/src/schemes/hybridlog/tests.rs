@@ -3,7 +3,7 @@
 use super::*;
 use crate::hybrid::testing::settings as with;
 use crate::parts::spare_map::{BlockMap, Layout, NULL};
-use crate::{Error, Ftl, Settings};
+use crate::{Build, Error, Ftl, Inspect, Settings};
 use alloc::string::String;
 use alloc::vec::Vec;
 use flash::{CutPoint, Fault, FaultKind, Full, Geometry, Lpn, Nand, PowerCut, Ppn, Tags, Transcript};
@@ -17,7 +17,7 @@ type Flashed = Transcript<PowerCut<Nand<Tags, Full>>>;
 fn device(blocks: u32, pages_per_block: u32, pages: u32, settings: &Settings) -> (Flashed, HybridLog) {
     let g = Geometry { blocks_per_die: blocks, pages_per_block, page_bytes: 512, ..Geometry::default() };
     let mut flash = Transcript::new(PowerCut::counting(Nand::new(g.checked().unwrap())));
-    let hybridlog = HybridLog::format(&mut flash, pages, settings).unwrap().unwrap();
+    let hybridlog = HybridLog::format(&mut flash, pages, settings).unwrap();
     flash.take();
     (flash, hybridlog)
 }
@@ -33,7 +33,7 @@ fn write_each(flash: &mut Flashed, hybridlog: &mut HybridLog, lpns: &[u32]) -> V
 }
 
 fn counter(hybridlog: &HybridLog, name: &str) -> u64 {
-    let counters = <HybridLog as Ftl<Flashed>>::counters(hybridlog);
+    let counters = <HybridLog as Inspect<Flashed>>::counters(hybridlog);
     counters.iter().find(|(known, _)| *known == name).unwrap().1
 }
 
@@ -140,9 +140,9 @@ fn merges_cut_short_use_up_no_block() {
                 end => panic!("log-style {style}, round {round}: {end:?}"),
             }
             flash.inner_mut().arm(CutPoint { command: round % 3, face: (round % 4) as u8 }, round);
-            let _ = HybridLog::mount(&mut flash, 32, &settings).unwrap();
+            let _ = HybridLog::mount(&mut flash, 32, &settings);
             flash.inner_mut().restart();
-            hybridlog = HybridLog::mount(&mut flash, 32, &settings).unwrap().unwrap().0;
+            hybridlog = HybridLog::mount(&mut flash, 32, &settings).unwrap().0;
             hybridlog.audit(&mut flash).unwrap();
             assert!(hybridlog.core.slots.in_use() <= 2);
         }
@@ -154,7 +154,7 @@ fn a_group_size_that_does_not_fit_is_refused_with_the_sum() {
     let refusal = |pairs: &[(&str, &str)], spare: u32, bits_per_cell: u32, pages_per_block: u32| {
         let g = Geometry { pages_per_block, page_bytes: 2048, oob_bytes: spare, bits_per_cell, ..Geometry::default() };
         let mut flash: Nand<Tags, Full> = Nand::new(g.checked().unwrap());
-        HybridLog::format(&mut flash, 640, &settings(pairs)).unwrap_err()
+        HybridLog::format(&mut flash, 640, &settings(pairs)).unwrap_err().config().unwrap()
     };
     let error = refusal(&[("group", "64")], 64, 1, 64);
     assert!(error.key == "group" && error.what.contains("77 B, and a spare area has 64"), "{error}");
@@ -183,7 +183,7 @@ fn cold_data_move_to_the_most_worn_block() {
         for lpn in [0, 1, 2, 4, 5, 6, 7] {
             assert_eq!(hybridlog.read(&mut flash, Lpn(lpn)).unwrap(), Some(&u64::from(lpn)));
         }
-        let counts = <HybridLog as Ftl<Flashed>>::erase_counts(&hybridlog);
+        let counts = <HybridLog as Inspect<Flashed>>::erase_counts(&hybridlog);
         (counts.iter().max().unwrap() - counts.iter().min().unwrap(), moved)
     };
     let (without, moved) = spread(&[("log-blocks", "2")]);

@@ -25,7 +25,7 @@ const PAGES: u32 = 132;
 /// pages were written once.
 fn example() -> (Transcript<Nand>, LazyFtl) {
     let mut flash = Transcript::new(Nand::<NoData, Brief>::new(geometry()));
-    let mut lazy = LazyFtl::format(&mut flash, PAGES, &settings(&[("quota", "0.0001")])).unwrap().unwrap();
+    let mut lazy = LazyFtl::format(&mut flash, PAGES, &settings(&[("quota", "0.0001")])).unwrap();
     for lpn in [4, 5, 6, 130, 0, 1, 2, 129] {
         lazy.write(&mut flash, Lpn(lpn), &()).unwrap();
     }
@@ -104,7 +104,7 @@ fn a_convert_marks_stale_pages_dead_and_moves_nothing() {
 fn writes_read_no_mapping_page_and_sequential_ones_write_one_for_each_block() {
     let g = Geometry { blocks_per_die: 100, pages_per_block: 32, page_bytes: 512, ..Geometry::default() };
     let mut flash = Transcript::new(Nand::<NoData, Brief>::new(g.checked().unwrap()));
-    let mut lazy = LazyFtl::format(&mut flash, 2048, &settings(&[("cache-bytes", "8192")])).unwrap().unwrap();
+    let mut lazy = LazyFtl::format(&mut flash, 2048, &settings(&[("cache-bytes", "8192")])).unwrap();
     for lpn in 0..4 * 2048 {
         lazy.write(&mut flash, Lpn(lpn % 2048), &()).unwrap();
     }
@@ -121,7 +121,7 @@ fn writes_read_no_mapping_page_and_sequential_ones_write_one_for_each_block() {
 fn a_cache_of_all_mapping_pages_loads_each_once() {
     let g = Geometry { blocks_per_die: 100, pages_per_block: 8, page_bytes: 512, ..Geometry::default() };
     let mut flash = Nand::<NoData, Brief>::new(g.checked().unwrap());
-    let mut lazy = LazyFtl::format(&mut flash, 600, &settings(&[("cache-bytes", "16384")])).unwrap().unwrap();
+    let mut lazy = LazyFtl::format(&mut flash, 600, &settings(&[("cache-bytes", "16384")])).unwrap();
     assert_eq!(lazy.store.count(), 5);
     for lpn in 0..600 {
         lazy.write(&mut flash, Lpn(lpn), &()).unwrap();
@@ -147,7 +147,7 @@ fn play(pairs: &[(&str, &str)], seed: u64, mut each: impl FnMut(&mut Nand<Tags, 
     let g = Geometry { dies: 1 + seed as u32 % 2, blocks_per_die: 200, ..geometry() }.checked().unwrap();
     let pages = g.page_count() * 9 / 10;
     let mut flash = Nand::<Tags, Full>::new(g);
-    let mut lazy = LazyFtl::format(&mut flash, pages, &settings).unwrap().unwrap();
+    let mut lazy = LazyFtl::format(&mut flash, pages, &settings).unwrap();
     let mut rng = Rng::new(seed);
     let mut expected: Vec<Option<u64>> = vec![None; pages as usize];
     for tag in 0..4000 {
@@ -180,9 +180,9 @@ fn the_cheapest_block_is_found_though_costs_are_remembered() {
         let mut costs = BTreeSet::new();
         play(LARGE, seed, |flash, lazy, settings| {
             // A restored scheme remembers no cost, and counts them all.
-            let bytes = <LazyFtl as Ftl<Nand<Tags, Full>>>::save(lazy);
+            let bytes = <LazyFtl as Inspect<Nand<Tags, Full>>>::save(lazy);
             let mut counting =
-                <LazyFtl as Ftl<Nand<Tags, Full>>>::restore(flash.geometry(), lazy.logical_pages, settings, &bytes);
+                <LazyFtl as Build<Nand<Tags, Full>>>::restore(flash.geometry(), lazy.logical_pages, settings, &bytes);
             for area in [Some(UPDATED), Some(COLD), None] {
                 let victim = lazy.clone().convertible(area);
                 assert_eq!(victim, counting.convertible(area));
@@ -202,7 +202,7 @@ fn a_mount_puts_back_exactly_the_entries_that_no_mapping_page_holds() {
             let mut flash = flash.clone();
             let mut lazy = lazy.clone();
             lazy.flush(&mut flash).unwrap();
-            let (again, report) = LazyFtl::mount(&mut flash, lazy.logical_pages, settings).unwrap().unwrap();
+            let (again, report) = LazyFtl::mount(&mut flash, lazy.logical_pages, settings).unwrap();
             again.audit(&mut flash).unwrap();
             let Counters { updates, data_victims, .. } = again.counters;
             if updates + data_victims > 0 || lazy.table.discarded() > 0 {
@@ -225,7 +225,8 @@ fn the_areas_keep_to_their_quotas_and_the_table_to_its_bytes() {
     for seed in 0..2 {
         play(LARGE, seed, |flash, lazy, _| {
             assert!(!lazy.table.is_over(UPDATED) && !lazy.table.is_over(COLD));
-            let planned: u64 = <LazyFtl as Ftl<Nand<Tags, Full>>>::memory(lazy).iter().take(3).map(|row| row.1).sum();
+            let planned: u64 =
+                <LazyFtl as Inspect<Nand<Tags, Full>>>::memory(lazy).iter().take(3).map(|row| row.1).sum();
             assert!(planned <= 6000, "{planned}");
             let areas = flash.geometry().page_count() / 10;
             assert!(lazy.table.peak() <= areas + flash.geometry().pages_per_block);
@@ -240,7 +241,7 @@ fn a_block_over_age_is_converted_though_others_are_cheaper() {
         let g = Geometry { blocks_per_die: 100, ..geometry() }.checked().unwrap();
         let mut flash = Nand::<NoData, Brief>::new(g);
         let pairs = [("cache-bytes", "6000"), ("quota", "0.08"), ("age", age)];
-        let mut lazy = LazyFtl::format(&mut flash, 300, &settings(&pairs)).unwrap().unwrap();
+        let mut lazy = LazyFtl::format(&mut flash, 300, &settings(&pairs)).unwrap();
         for lpn in [0, 128, 256, 1].into_iter().chain((0..80).map(|i| 2 + i % 40)) {
             lazy.write(&mut flash, Lpn(lpn), &()).unwrap();
         }
@@ -259,7 +260,7 @@ fn three_percent_spare_is_enough_to_go_on_for_ever() {
             let mut flash = Nand::<NoData, Brief>::new(g);
             let logical = g.page_count() * 97 / 100 - 6 * 64;
             let pairs = [("victims", victims), ("gc", gc), ("quota", quota), ("cache-bytes", "40000")];
-            let mut lazy = LazyFtl::format(&mut flash, logical, &settings(&pairs)).unwrap().unwrap();
+            let mut lazy = LazyFtl::format(&mut flash, logical, &settings(&pairs)).unwrap();
             let mut rng = Rng::new(9);
             for lpn in 0..logical {
                 lazy.write(&mut flash, Lpn(lpn), &()).unwrap();
@@ -282,7 +283,7 @@ fn the_fullest_device_that_is_accepted_never_fills_up() {
         let fits = |pages: &u32| LazyFtl::check(&g, *pages, &settings).is_ok();
         let logical = (1..g.page_count()).rev().find(fits).unwrap();
         let mut flash = Nand::<NoData, Brief>::new(g);
-        let mut lazy = LazyFtl::format(&mut flash, logical, &settings).unwrap().unwrap();
+        let mut lazy = LazyFtl::format(&mut flash, logical, &settings).unwrap();
         let mut rng = Rng::new(4);
         for i in 0..logical + 20_000 {
             let lpn = if i < logical { i } else { rng.below(u64::from(logical)) as u32 };
@@ -297,8 +298,8 @@ fn what_does_not_fit_is_refused_with_what_would() {
     let mut flash = Nand::<NoData, Brief>::new(geometry());
     let error = LazyFtl::format(&mut flash, 32, &settings(&[("cache-bytes", "600")])).unwrap_err();
     assert!(error.to_string().contains("at least 680 bytes"), "{error}");
-    LazyFtl::format(&mut flash, 32, &settings(&[("cache-bytes", "680")])).unwrap().unwrap();
-    let error = LazyFtl::format(&mut flash, 180, &settings(&[])).unwrap_err();
+    LazyFtl::format(&mut flash, 32, &settings(&[("cache-bytes", "680")])).unwrap();
+    let error = LazyFtl::format(&mut flash, 180, &settings(&[])).unwrap_err().config().unwrap();
     assert_eq!(error.key, "spare");
 }
 
@@ -312,7 +313,7 @@ fn the_bytes_taken_give_the_same_plan_when_asked_for() {
             let bytes = bytes.to_string();
             let pairs = [("cache-bytes", bytes.as_str()), ("quota", quota), ("mapping-pages", pages)];
             let lazy = LazyFtl::blank(g, 200_000, &settings(&pairs), &LazyFtl::plan(&g, 200_000, &settings(&pairs))?);
-            let taken: u64 = <LazyFtl as Ftl<Nand>>::memory(&lazy).iter().take(3).map(|row| row.1).sum();
+            let taken: u64 = <LazyFtl as Inspect<Nand>>::memory(&lazy).iter().take(3).map(|row| row.1).sum();
             Ok::<_, ConfigError>((taken, LazyFtl::plan(&g, 200_000, &settings(&pairs))?))
         };
         let Ok((taken, first)) = plan(asked) else { continue };
@@ -336,7 +337,7 @@ fn a_device_that_bad_blocks_fill_up_can_still_be_read() {
         let plan = FailurePlan { program_rate: 0.02, ..FailurePlan::default() };
         let mut flash = Failing::new(Nand::<Tags, Full>::new(g.checked().unwrap()), plan, seed);
         let pages = 300;
-        let mut lazy = LazyFtl::format(&mut flash, pages, &settings).unwrap().unwrap();
+        let mut lazy = LazyFtl::format(&mut flash, pages, &settings).unwrap();
         let mut expected: Vec<Option<u64>> = vec![None; pages as usize];
         let mut refused = 0;
         for tag in 0..6000u64 {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::schemes::dftl;
-use crate::{Error, Ftl, Settings};
+use crate::{Build, Error, Ftl, Inspect, Recipe, Settings};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
@@ -35,7 +35,7 @@ fn worked_example_four_evictions() {
     let pairs = [("line", "8"), ("log-share", "0.125"), ("log-parity", "0"), ("init-tps", "on")];
     let cache = (2 * (4 + 2) + 4 * 37).to_string();
     let settings = settings(&ROW_E, &[&pairs[..], &[("cache-bytes", &cache)]].concat());
-    let mut lsftl = Lsftl::format(&mut flash, 224, &settings).unwrap().unwrap();
+    let mut lsftl = Lsftl::format(&mut flash, 224, &settings).unwrap();
     // Lines of the second translation page push those of the first out.
     let mut push = 112;
     let mut evicting = |lsftl: &mut Lsftl, flash: &mut Transcript<Nand>, lines: u32| {
@@ -65,7 +65,7 @@ fn worked_example_four_evictions() {
     let commands = evicting(&mut lsftl, &mut flash, 3);
     assert_eq!(commands, ["R 0.0 translation_update", "W 0.2 translation 0 translation_update"]);
     lsftl.audit(&mut flash).unwrap();
-    let counters = Ftl::<Transcript<Nand>>::counters(&lsftl);
+    let counters = Inspect::<Transcript<Nand>>::counters(&lsftl);
     let count = |name: &str| counters.iter().find(|&&(n, _)| n == name).unwrap().1;
     assert_eq!((count("log_appends"), count("logs_retired")), (3, 1));
     assert_eq!((count("log_units_retired"), count("log_bytes_retired")), (3, 60));
@@ -73,14 +73,14 @@ fn worked_example_four_evictions() {
 }
 
 /// Commands of a run of reads and writes.
-fn commands_on(g: Geometry, row: &'static Scheme, pages: u32, settings: &Settings) -> Vec<String> {
+fn commands_on(g: Geometry, row: &Scheme, pages: u32, settings: &Settings) -> Vec<String> {
     struct Run<'a>(Geometry, u32, &'a Settings);
     impl crate::schemes::Visitor<Transcript<Nand>> for Run<'_> {
         type Output = Vec<String>;
-        fn visit<S: Ftl<Transcript<Nand>>>(self, _: &'static Scheme) -> Vec<String> {
+        fn visit<S: Recipe<Transcript<Nand>>>(self, _: &Scheme<'_>, recipe: &S) -> Vec<String> {
             let Run(g, pages, settings) = self;
             let mut flash = Transcript::new(Nand::new(g));
-            let mut ftl = S::format(&mut flash, pages, settings).unwrap().unwrap();
+            let mut ftl = recipe.format(&mut flash, pages, settings).unwrap();
             let mut rng = Rng::new(5);
             for _ in 0..20_000 {
                 let lpn = Lpn(rng.below(u64::from(pages)) as u32);
@@ -98,7 +98,7 @@ fn commands_on(g: Geometry, row: &'static Scheme, pages: u32, settings: &Setting
     crate::schemes::visit(row.name, Run(g, pages, settings)).unwrap()
 }
 
-fn commands(row: &'static Scheme, pages: u32, settings: &Settings) -> Vec<String> {
+fn commands(row: &Scheme, pages: u32, settings: &Settings) -> Vec<String> {
     commands_on(geometry(80), row, pages, settings)
 }
 
@@ -142,14 +142,14 @@ fn random_runs_keep_every_invariant() {
     struct Run<'a>(&'a Settings, String);
     impl crate::schemes::Visitor<Failing<Nand<Tags, Full>>> for Run<'_> {
         type Output = ();
-        fn visit<S: Ftl<Failing<Nand<Tags, Full>>>>(self, _: &'static Scheme) {
+        fn visit<S: Recipe<Failing<Nand<Tags, Full>>>>(self, _: &Scheme<'_>, recipe: &S) {
             let Run(settings, what) = self;
             let plan = FailurePlan { program_rate: 0.0005, ..FailurePlan::default() };
             let slc = settings.word("translation-mode") == "slc";
             let g = if slc { multi_level(220) } else { geometry(220) };
             let mut flash = Failing::new(Nand::<Tags, Full>::new(g), plan, 7);
             let pages = 700;
-            let mut ftl = S::format(&mut flash, pages, settings).unwrap().unwrap();
+            let mut ftl = recipe.format(&mut flash, pages, settings).unwrap();
             let mut rng = Rng::new(11);
             let mut expected: Vec<Option<u64>> = vec![None; pages as usize];
             for tag in 0..6000u64 {
@@ -182,7 +182,7 @@ fn random_runs_keep_every_invariant() {
                     let count = |name: &str| counters.iter().find(|&&(n, _)| n == name).unwrap().1;
                     assert!(count("log_appends") > 100 && count("logs_retired") > 20, "{what}: {counters:?}");
                     ftl.flush(&mut flash).unwrap();
-                    ftl = S::mount(&mut flash, pages, settings).unwrap().unwrap().0;
+                    ftl = recipe.mount(&mut flash, pages, settings).unwrap().0;
                     ftl.audit(&mut flash).unwrap_or_else(|wrong| panic!("{what}, mounted at {tag}: {wrong}"));
                 }
             }
@@ -218,6 +218,6 @@ fn what_cannot_work_is_refused_with_the_reason() {
     // A device without parity can be measured, not mounted.
     let mut flash = Nand::<Tags, Full>::new(geometry(60));
     let bare = settings(&ROW, &[("log-parity", "0")]);
-    Lsftl::format(&mut flash, 200, &bare).unwrap().unwrap();
+    Lsftl::format(&mut flash, 200, &bare).unwrap();
     assert!(Lsftl::mount(&mut flash, 200, &bare).unwrap_err().to_string().contains("log-parity=7"));
 }

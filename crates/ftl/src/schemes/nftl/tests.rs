@@ -1,8 +1,8 @@
 //! The worked example, the costs of folds, and long runs in every variant.
 
 use super::*;
-use crate::Ftl;
 use crate::hybrid::testing::{Chip, formatted, settings, small, tally, torture, write_each, write_request};
+use crate::{Ftl, Inspect};
 use alloc::string::ToString;
 use flash::{Geometry, ProgramOrder};
 
@@ -103,8 +103,8 @@ fn chains_need_no_page_map() {
         let (mut flash, mut nftl) = nftl(14, 20, &[("mode", mode)]);
         write_request(&mut flash, &mut nftl, 0, 20);
         write_each(&mut flash, &mut nftl, &[0, 4, 9, 13]);
-        let memory: u64 = Ftl::<Chip>::memory(&nftl).iter().map(|(_, bytes)| bytes).sum();
-        let saved = Ftl::<Chip>::save(&nftl).len() as u64;
+        let memory: u64 = Inspect::<Chip>::memory(&nftl).iter().map(|(_, bytes)| bytes).sum();
+        let saved = Inspect::<Chip>::save(&nftl).len() as u64;
         assert!(saved <= memory);
         (memory, saved)
     };

@@ -60,7 +60,7 @@ impl Page {
 mod tests {
     use super::super::PARAMETERS;
     use super::*;
-    use crate::{Ftl, Settings};
+    use crate::{Build, Ftl, Inspect, Settings};
     use alloc::string::String;
     use alloc::vec::Vec;
     use flash::device::{CellTimes, PageTimes, Server, Timing};
@@ -100,7 +100,7 @@ mod tests {
     fn worked_example_of_the_specification() {
         let g = Geometry { blocks_per_die: 8, pages_per_block: 8, ..Geometry::default() }.checked().unwrap();
         let mut flash = Timeline::new(Nand::<Tags, Full>::new(g), paper_times(), Server::Parallel);
-        let mut page = Page::format(&mut flash, 16, &settings(&[("ecc", "differentiated")])).unwrap().unwrap();
+        let mut page = Page::format(&mut flash, 16, &settings(&[("ecc", "differentiated")])).unwrap();
         flash.reset();
         let x = Lpn(9);
         let mut mode = None;
@@ -142,7 +142,7 @@ mod tests {
     fn transcript(pairs: &[(&str, &str)]) -> (Vec<String>, Page) {
         let g = Geometry { dies: 2, blocks_per_die: 16, pages_per_block: 8, ..Geometry::default() };
         let mut flash = Transcript::new(Nand::<NoData, Brief>::new(g.checked().unwrap()));
-        let mut page = Page::format(&mut flash, 160, &settings(pairs)).unwrap().unwrap();
+        let mut page = Page::format(&mut flash, 160, &settings(pairs)).unwrap();
         let mut rng = Rng::new(5);
         for _ in 0..6000 {
             let lpn = Lpn(if rng.chance(0.5) { rng.below(8) } else { rng.below(160) } as u32);
@@ -179,7 +179,7 @@ mod tests {
         for policy in ["differentiated", "uniform-bch", "uniform-ldpc", "agcr"] {
             let mut flash = Timeline::new(chip.clone(), paper_times(), Server::Single);
             let settings = settings(&[("ecc", policy), ("ecc-n", "2")]);
-            let mut page = Page::format(&mut flash, 160, &settings).unwrap().unwrap();
+            let mut page = Page::format(&mut flash, 160, &settings).unwrap();
             let mut rng = Rng::new(8);
             let mut seen = [false; 4];
             for time in 0..5000u64 {
@@ -228,10 +228,10 @@ mod tests {
         ] {
             let mut flash = Nand::<NoData, Brief>::new(g);
             let settings = settings(&[("ecc", policy), ("ecc-fill", fill)]);
-            let mut page = Page::format(&mut flash, 64, &settings).unwrap().unwrap();
-            Ftl::<Nand<NoData, Brief>>::filling(&mut page, true);
+            let mut page = Page::format(&mut flash, 64, &settings).unwrap();
+            Inspect::<Nand<NoData, Brief>>::filling(&mut page, true);
             (0..64).for_each(|lpn| page.write(&mut flash, Lpn(lpn), &()).unwrap());
-            Ftl::<Nand<NoData, Brief>>::filling(&mut page, false);
+            Inspect::<Nand<NoData, Brief>>::filling(&mut page, false);
             assert!((0..64).all(|lpn| flash.mode_of(Ppn(page.map[lpn])) == mode), "{fill} {policy}");
         }
     }
@@ -244,13 +244,13 @@ mod tests {
         let g = Geometry { blocks_per_die: 8, pages_per_block: 4, page_bytes: 512, ..Geometry::default() };
         for face in 0..4 {
             let mut flash = PowerCut::counting(Nand::<Tags, Full>::new(g.checked().unwrap()));
-            let mut page = Page::format(&mut flash, 8, &settings).unwrap().unwrap();
+            let mut page = Page::format(&mut flash, 8, &settings).unwrap();
             page.write(&mut flash, Lpn(3), &41).unwrap();
             flash.arm(CutPoint { command: 0, face }, 1);
             let cut = page.read(&mut flash, Lpn(3)).unwrap_err();
             assert_eq!(cut, Error::Flash(Fault(FaultKind::PowerLost)));
             flash.restart();
-            let (mut page, _) = Page::mount(&mut flash, 8, &settings).unwrap().unwrap();
+            let (mut page, _) = Page::mount(&mut flash, 8, &settings).unwrap();
             for _ in 0..3 {
                 assert_eq!(page.read(&mut flash, Lpn(3)).unwrap(), Some(&41), "face {face}");
             }

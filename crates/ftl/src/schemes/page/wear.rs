@@ -1,7 +1,7 @@
 //! Wear levelling of `page`: the worked example, and long runs under skewed writes.
 
 use super::{PARAMETERS, Page};
-use crate::{Ftl, Settings};
+use crate::{Build, Ftl, Inspect, Settings};
 use alloc::string::String;
 use alloc::vec::Vec;
 use flash::{Brief, Full, Geometry, Lpn, Nand, NoData, Rng, Tags, Transcript};
@@ -18,7 +18,7 @@ fn until_levelled(mode: &str) -> (Vec<String>, Vec<u32>) {
     let mut flash = Transcript::new(Nand::<NoData, Brief>::new(g));
     let settings =
         settings(&[("gc-low", "1"), ("gc-spread", "off"), ("wear-levelling", mode), ("wear-threshold", "2")]);
-    let mut page = Page::format(&mut flash, 8, &settings).unwrap().unwrap();
+    let mut page = Page::format(&mut flash, 8, &settings).unwrap();
     (0..4).for_each(|lpn| page.write(&mut flash, Lpn(lpn), &()).unwrap());
     for _ in 0..200 {
         flash.take();
@@ -73,7 +73,7 @@ fn wear_stays_even_under_skewed_writes() {
                 ("gc-spread", spread),
             ]);
             let pages = 240;
-            let mut page = Page::format(&mut flash, pages, &settings).unwrap().unwrap();
+            let mut page = Page::format(&mut flash, pages, &settings).unwrap();
             let mut newest = [0u64; 240];
             let mut rng = Rng::new(7);
             for time in 1..30_000u64 {

@@ -7,7 +7,7 @@ use crate::hybrid::testing::{
     Chip, formatted, settings, small, tally, torture, torture_each_technique, write_each, write_request,
 };
 use crate::schemes::hybridlog::HybridLog;
-use crate::{Error, Ftl};
+use crate::{Build, Error, Ftl, Inspect};
 use alloc::vec;
 use alloc::vec::Vec;
 use flash::{Block, CutPoint, Fault, FaultKind, Full, Geometry, Lpn, Nand, PowerCut, ProgramOrder, Rng, Tags};
@@ -24,7 +24,7 @@ fn device(blocks: u32, pages: u32, pairs: &[(&str, &str)]) -> (Chip, RoseLog) {
 }
 
 fn counter(scheme: &RoseLog, name: &str) -> u64 {
-    <RoseLog as Ftl<Chip>>::counters(scheme).into_iter().find(|(known, _)| *known == name).unwrap().1
+    <RoseLog as Inspect<Chip>>::counters(scheme).into_iter().find(|(known, _)| *known == name).unwrap().1
 }
 
 /// A request for a whole logical block goes to a free block, without copies, though pages of it are in the log.
@@ -149,7 +149,7 @@ fn cuts_in_whole_writes_and_swaps_lose_nothing() {
     let settings = settings(PARAMETERS, &[("log-blocks", "3"), ("durable-trim", "on")]);
     let pages = 32;
     let mut flash = PowerCut::counting(Nand::<Tags, Full>::new(strict(13)));
-    let mut scheme = RoseLog::format(&mut flash, pages, &settings).unwrap().unwrap();
+    let mut scheme = RoseLog::format(&mut flash, pages, &settings).unwrap();
     let mut expected = vec![0; pages as usize];
     let mut rng = Rng::new(9);
     let mut cuts = [0; 2];
@@ -172,7 +172,7 @@ fn cuts_in_whole_writes_and_swaps_lose_nothing() {
         assert!(matches!(end, Ok(()) | Err(Error::Flash(Fault(FaultKind::PowerLost)))), "round {round}: {end:?}");
         request[..written].iter().for_each(|&lpn| expected[lpn as usize] = round);
         flash.restart();
-        scheme = RoseLog::mount(&mut flash, pages, &settings).unwrap().unwrap().0;
+        scheme = RoseLog::mount(&mut flash, pages, &settings).unwrap().0;
         scheme.audit(&mut flash).unwrap_or_else(|what| panic!("round {round}: {what}"));
         for lpn in 0..pages {
             let found = scheme.read(&mut flash, Lpn(lpn)).unwrap().copied().unwrap_or(0);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::schemes::dftl;
-use crate::{Error, Ftl, Settings};
+use crate::{Build, Error, Ftl, Inspect, Settings};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
@@ -31,7 +31,7 @@ fn worked_example_a_spatial_fetch_and_a_split() {
     // Four blocks of 9 bytes, four directory entries and MCs.
     let pairs = [("cache-bytes", "54"), ("spatial", "4"), ("stripe", "32")];
     let settings = settings(&ROW, &pairs);
-    let mut scftl = Scftl::format(&mut flash, 512, &settings).unwrap().unwrap();
+    let mut scftl = Scftl::format(&mut flash, 512, &settings).unwrap();
     for (tag, page) in [30, 3, 17, 20, 10, 11, 12, 14, 13].into_iter().enumerate() {
         scftl.write(&mut flash, lpn(page), &(tag as u64)).unwrap();
     }
@@ -40,7 +40,7 @@ fn worked_example_a_spatial_fetch_and_a_split() {
         scftl.write(&mut flash, Lpn(page * 128 + 100), &99).unwrap();
         scftl.trim(&mut flash, Lpn(page * 128 + 100), 20).unwrap();
     }
-    let (mut scftl, report) = Scftl::mount(&mut flash, 512, &settings).unwrap().unwrap();
+    let (mut scftl, report) = Scftl::mount(&mut flash, 512, &settings).unwrap();
     assert_eq!(report.restored, 0);
     // 30: not accessed, clean. 3: not accessed, modified, alone in its page. 17: accessed, clean. 20: accessed,
     // modified.
@@ -81,9 +81,9 @@ fn worked_example_a_spatial_fetch_and_a_split() {
 }
 
 /// Commands of a run of reads and writes.
-fn commands<F: Ftl<Transcript<Nand>>>(pages: u32, settings: &Settings) -> Vec<String> {
+fn commands<F: Build<Transcript<Nand>>>(pages: u32, settings: &Settings) -> Vec<String> {
     let mut flash = Transcript::new(Nand::<NoData, Brief>::new(geometry(60)));
-    let mut ftl = F::format(&mut flash, pages, settings).unwrap().unwrap();
+    let mut ftl = F::format(&mut flash, pages, settings).unwrap();
     let mut rng = Rng::new(5);
     for _ in 0..20_000 {
         let lpn = Lpn(rng.below(u64::from(pages)) as u32);
@@ -116,8 +116,8 @@ fn ram_is_the_papers_sum() {
     let g = Geometry { blocks_per_die: 4400, pages_per_block: 256, page_bytes: 8192, ..Geometry::default() };
     let mut flash = Nand::<NoData, Brief>::new(g.checked().unwrap());
     let settings = settings(&ROW, &[("cache-bytes", "20736")]);
-    let scftl = Scftl::format(&mut flash, 1 << 20, &settings).unwrap().unwrap();
-    let memory = <Scftl as Ftl<Nand>>::memory(&scftl);
+    let scftl = Scftl::format(&mut flash, 1 << 20, &settings).unwrap();
+    let memory = <Scftl as Inspect<Nand>>::memory(&scftl);
     let bytes = |name: &str| memory.iter().find(|&&(n, _)| n == name).unwrap().1;
     assert_eq!(bytes("translation directory"), 512 * 4);
     assert_eq!(bytes("mapping cache"), 512 * 4 / 8 + 2048 * 9);
@@ -133,7 +133,7 @@ fn random_runs_keep_every_invariant() {
             let plan = FailurePlan { program_rate: 0.0005, ..FailurePlan::default() };
             let mut flash = Failing::new(Nand::<Tags, Full>::new(geometry(200)), plan, 7);
             let pages = 700;
-            let mut scftl = Scftl::format(&mut flash, pages, &settings).unwrap().unwrap();
+            let mut scftl = Scftl::format(&mut flash, pages, &settings).unwrap();
             let mut rng = Rng::new(11);
             let mut expected: Vec<Option<u64>> = vec![None; pages as usize];
             for tag in 0..6000u64 {
@@ -163,7 +163,7 @@ fn random_runs_keep_every_invariant() {
                     scftl.audit(&mut flash).unwrap_or_else(|wrong| panic!("{}: {wrong}", what()));
                 }
             }
-            let counters = Ftl::<Failing<Nand<Tags, Full>>>::counters(&scftl);
+            let counters = Inspect::<Failing<Nand<Tags, Full>>>::counters(&scftl);
             let count = |name: &str| counters.iter().find(|&&(n, _)| n == name).unwrap().1;
             assert!(count("splits") > 100 && count("merges") > 100, "{counters:?}");
             assert_eq!(count("prefetched") > 0, spatial != "1");
@@ -173,16 +173,16 @@ fn random_runs_keep_every_invariant() {
 
 #[test]
 fn cast_makes_runs_where_two_writers_take_turns() {
-    let entries = |row: &'static Scheme, pairs: &[(&str, &str)]| {
+    let entries = |row: &Scheme, pairs: &[(&str, &str)]| {
         let g = Geometry { pages_per_block: 64, blocks_per_die: 64, ..geometry(64) }.checked().unwrap();
         let mut flash = Nand::<NoData, Brief>::new(g);
-        let mut ftl = Scftl::format(&mut flash, 2048, &settings(row, pairs)).unwrap().unwrap();
+        let mut ftl = Scftl::format(&mut flash, 2048, &settings(row, pairs)).unwrap();
         for i in 0..500 {
             ftl.write(&mut flash, Lpn(i), &()).unwrap();
             ftl.write(&mut flash, Lpn(1024 + i), &()).unwrap();
         }
         ftl.audit(&mut flash).unwrap();
-        let counters = Ftl::<Nand>::counters(&ftl);
+        let counters = Inspect::<Nand>::counters(&ftl);
         counters.iter().find(|&&(n, _)| n == "cached_entries").unwrap().1
     };
     let cache = ("cache-bytes", "1000");

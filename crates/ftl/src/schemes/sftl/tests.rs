@@ -4,7 +4,7 @@ use super::*;
 use crate::demand::cache::{Cache, Entry, Shape};
 use crate::demand::testing;
 use crate::schemes::dftl::{self, Dftl};
-use crate::{Ftl, Loader, Saver, Settings};
+use crate::{Build, Ftl, Inspect, Loader, Saver, Settings};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use flash::{Brief, Full, Geometry, Lpn, Nand, NoData, Ppn, Rng, Tags, Transcript, Tvpn};
@@ -24,7 +24,7 @@ fn geometry(blocks: u32) -> Geometry {
 }
 
 fn count(sftl: &Sftl, name: &str) -> u64 {
-    <Sftl as Ftl<Nand>>::counters(sftl).iter().find(|&&(n, _)| n == name).unwrap().1
+    <Sftl as Inspect<Nand>>::counters(sftl).iter().find(|&&(n, _)| n == name).unwrap().1
 }
 
 /// Pages that are stored as they are are a cache of whole pages, replaced LRU: `dftl-e` with lines of a page. Only that
@@ -39,7 +39,7 @@ fn without_runs_and_buffer_it_is_a_cache_of_whole_pages() {
         macro_rules! run {
             ($scheme:ty, $row:expr, $pairs:expr) => {{
                 let mut flash = Transcript::new(Nand::<NoData, Brief>::new(geometry(140)));
-                let mut ftl = <$scheme>::format(&mut flash, 700, &set(&$row, &$pairs)).unwrap().unwrap();
+                let mut ftl = <$scheme>::format(&mut flash, 700, &set(&$row, &$pairs)).unwrap();
                 let writes = first.clone().map(|lpn| (lpn, true));
                 for (lpn, write) in writes.chain(operations.iter().copied()) {
                     if write {
@@ -53,7 +53,7 @@ fn without_runs_and_buffer_it_is_a_cache_of_whole_pages() {
                 let same = |line: &&String| !(line.starts_with('R') && line.contains("translation"));
                 let commands: Vec<String> = lines.iter().filter(same).cloned().collect();
                 let loads = lines.iter().filter(|line| line.ends_with("translation_load")).count();
-                (commands, loads, <$scheme as Ftl<Nand>>::cache(&ftl).unwrap())
+                (commands, loads, <$scheme as Inspect<Nand>>::cache(&ftl).unwrap())
             }};
         }
         // The directory has six pages; a line has a tag, 128 entries and 128 dirty bits.
@@ -74,7 +74,7 @@ fn few_dirty_entries_wait_in_the_buffer_and_come_back() {
     let mut flash = Transcript::new(Nand::<NoData, Brief>::new(geometry(60)));
     // Three translation pages; the cache holds one raw page, the dirty buffer 7 entries.
     let pairs = [("cache-bytes", "592"), ("threshold", "3"), ("init-tps", "on")];
-    let mut sftl = Sftl::format(&mut flash, 300, &set(&ROW, &pairs)).unwrap().unwrap();
+    let mut sftl = Sftl::format(&mut flash, 300, &set(&ROW, &pairs)).unwrap();
     flash.take();
     sftl.write(&mut flash, Lpn(0), &()).unwrap();
     assert_eq!(flash.take(), ["R 0.0 translation_load", "W 1.0 data 0 host"]);
@@ -96,7 +96,7 @@ fn few_dirty_entries_wait_in_the_buffer_and_come_back() {
     assert_eq!(flash.take(), expected);
     sftl.read(&mut flash, Lpn(256)).unwrap();
     assert_eq!(flash.take(), ["R 0.2 translation_load", "W 0.3 translation 0 translation_update"]);
-    let counters = <Sftl as Ftl<Nand>>::cache(&sftl).unwrap();
+    let counters = <Sftl as Inspect<Nand>>::cache(&sftl).unwrap();
     assert_eq!((counters.writebacks, counters.writeback_entries), (1, 4));
     sftl.audit(&mut flash).unwrap();
 }
@@ -112,7 +112,7 @@ fn a_full_buffer_flushes_the_page_with_most_entries_or_none() {
         // Four translation pages, one raw page, three entries.
         let bytes = (4 * 4 + 520 + 3 * 8).to_string();
         let pairs = [("cache-bytes", bytes.as_str()), ("buffer-share", "5"), ("threshold", "2"), ("init-tps", "on")];
-        let mut sftl = Sftl::format(&mut flash, 450, &set(&ROW, &pairs)).unwrap().unwrap();
+        let mut sftl = Sftl::format(&mut flash, 450, &set(&ROW, &pairs)).unwrap();
         for lpn in [0, 1, 128].into_iter().chain(256..256 + dirty) {
             sftl.write(&mut flash, Lpn(lpn), &()).unwrap();
         }
@@ -224,7 +224,7 @@ fn saved_pages_and_entries_come_back_in_the_bytes_reported() {
 #[test]
 fn a_cache_below_a_page_is_refused_with_the_reason() {
     let mut flash = Nand::<NoData, Brief>::new(geometry(16));
-    let error = Sftl::format(&mut flash, 48, &set(&ROW, &[("cache-bytes", "500")])).unwrap_err();
+    let error = Sftl::format(&mut flash, 48, &set(&ROW, &[("cache-bytes", "500")])).unwrap_err().config().unwrap();
     assert_eq!(error.key, "cache-bytes");
     assert!(error.what.contains("a cache that holds any translation page"), "{error}");
     let least: String = error.fix.chars().filter(char::is_ascii_digit).collect();
@@ -241,7 +241,7 @@ fn a_sequential_map_fits_into_a_third_of_its_size() {
     let mut flash = Nand::<NoData, Brief>::new(geometry(160));
     // Six raw pages would take 3120 bytes. Each is loaded when nothing of it is mapped yet, and shrinks.
     let pairs = [("cache-bytes", "900"), ("buffer-share", "0")];
-    let mut sftl = Sftl::format(&mut flash, 768, &set(&ROW, &pairs)).unwrap().unwrap();
+    let mut sftl = Sftl::format(&mut flash, 768, &set(&ROW, &pairs)).unwrap();
     for lpn in 0..768 {
         sftl.write(&mut flash, Lpn(lpn), &()).unwrap();
     }
@@ -250,7 +250,7 @@ fn a_sequential_map_fits_into_a_third_of_its_size() {
     }
     sftl.audit(&mut flash).unwrap();
     assert_eq!(count(&sftl, "pages_loaded"), 6);
-    assert_eq!(<Sftl as Ftl<Nand>>::cache(&sftl).unwrap().writebacks, 0);
+    assert_eq!(<Sftl as Inspect<Nand>>::cache(&sftl).unwrap().writebacks, 0);
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn mounts_with_what_cache_and_buffer_held() {
         for sequential in [0.1, 0.9] {
             let mut flash = Nand::<Tags, Full>::new(geometry(80));
             let settings = set(&ROW, &[("cache-bytes", bytes)]);
-            let mut sftl = Sftl::format(&mut flash, 400, &settings).unwrap().unwrap();
+            let mut sftl = Sftl::format(&mut flash, 400, &settings).unwrap();
             let mut rng = Rng::new(7);
             let mut last = [None; 400];
             let mut lpn = 0;
@@ -269,7 +269,7 @@ fn mounts_with_what_cache_and_buffer_held() {
                 last[lpn as usize] = Some(tag);
             }
             sftl.audit(&mut flash).unwrap();
-            let (mut again, report) = Sftl::mount(&mut flash, 400, &settings).unwrap().unwrap();
+            let (mut again, report) = Sftl::mount(&mut flash, 400, &settings).unwrap();
             assert!(report.restored > 0);
             again.audit(&mut flash).unwrap();
             for (lpn, &tag) in last.iter().enumerate() {

@@ -13,7 +13,7 @@
 
 use super::Superblock;
 use crate::parts::map_log::MapLog;
-use crate::parts::spare_map::{BlockMap, Layout, NULL};
+use crate::parts::spare_map::{BlockMap, Layout, NULL, reserve};
 use crate::{ConfigError, Error};
 use alloc::format;
 use alloc::vec::Vec;
@@ -65,10 +65,11 @@ pub(super) fn check(g: &Geometry, n: u32, layout: &Layout, cache_maps: u64) -> R
 
 impl Superblock {
     /// Says what every spare area is to hold.
-    pub(super) fn reserve_spare<F: Flash>(&self, flash: &mut F) {
-        if self.log.is_none() {
-            flash.reserve_spare(self.cache.layout().bytes());
-        }
+    ///
+    /// # Errors
+    /// The medium stores nothing there.
+    pub(super) fn reserve_spare<F: Flash>(&self, flash: &mut F) -> Result<(), ConfigError> {
+        reserve(flash, if self.log.is_none() { self.cache.layout().bytes() } else { 0 })
     }
 
     /// Whether nothing of a logical block was ever written, where RAM tells.

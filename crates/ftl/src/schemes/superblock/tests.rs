@@ -16,7 +16,7 @@ type Flashed = Transcript<PowerCut<Nand<Tags, Full>>>;
 
 fn device(blocks: u32, pages: u32, settings: &Settings) -> (Flashed, Superblock) {
     let mut flash = Transcript::new(PowerCut::counting(Nand::new(geometry(blocks))));
-    let superblock = Superblock::format(&mut flash, pages, settings).unwrap().unwrap();
+    let superblock = Superblock::format(&mut flash, pages, settings).unwrap();
     flash.take();
     (flash, superblock)
 }
@@ -48,7 +48,7 @@ fn worked_example_of_the_specification() {
     ];
     assert_eq!(lines, expected);
     superblock.audit(&mut flash).unwrap();
-    let counters = |ftl: &Superblock| <Superblock as Ftl<Flashed>>::counters(ftl);
+    let counters = |ftl: &Superblock| <Superblock as Inspect<Flashed>>::counters(ftl);
     let counter = |name: &str| counters(&superblock).iter().find(|(n, _)| *n == name).unwrap().1;
     assert_eq!((counter("gc_victims"), counter("gc_dead"), counter("gc_copies")), (1, 1, 0));
 }
@@ -274,9 +274,9 @@ fn collections_cut_short_use_up_no_block() {
                 end => panic!("{mode:?}, round {round}: {end:?}"),
             }
             flash.inner_mut().arm(CutPoint { command: round % 2, face: (round % 6) as u8 % 4 }, round);
-            let _ = Superblock::mount(&mut flash, 32, &settings).unwrap();
+            let _ = Superblock::mount(&mut flash, 32, &settings);
             flash.inner_mut().restart();
-            superblock = Superblock::mount(&mut flash, 32, &settings).unwrap().unwrap().0;
+            superblock = Superblock::mount(&mut flash, 32, &settings).unwrap().0;
             superblock.audit(&mut flash).unwrap();
         }
     }
@@ -294,7 +294,7 @@ fn a_mount_restores_the_maps_that_were_in_ram() {
         write(&mut flash, &mut superblock, if round < 64 { round } else { rng.below(64) as u32 });
     }
     let dirty = (0..16).filter(|&lbn| superblock.cache.get(lbn).is_some_and(|map| map.dirty)).count() as u64;
-    let (mut mounted, report) = Superblock::mount(&mut flash, 64, &settings).unwrap().unwrap();
+    let (mut mounted, report) = Superblock::mount(&mut flash, 64, &settings).unwrap();
     assert!(dirty > 0 && report.restored > 0 && report.restored <= dirty * 4, "{dirty} maps, {report:?}");
     mounted.audit(&mut flash).unwrap();
     for lpn in 0..64 {
@@ -360,7 +360,7 @@ fn wear_stays_even_under_skewed_writes() {
 fn a_device_that_does_not_fit_is_refused_with_the_sum() {
     let refusal = |g: Geometry, pages, pairs: &[(&str, &str)]| {
         let mut flash: Nand<Tags, Full> = Nand::new(g);
-        Superblock::format(&mut flash, pages, &settings(pairs)).unwrap_err()
+        Superblock::format(&mut flash, pages, &settings(pairs)).unwrap_err().config().unwrap()
     };
     let error = refusal(geometry(4), 12, &[]);
     assert!(error.key == "spare" && error.what.contains("need 5 blocks"), "{error}");
