@@ -3,6 +3,7 @@
 //! Whoever reads the source, `ftlab schemes NAME` or the page reads the same words. An essay is Markdown already; what
 //! every one of them must say is in [`PARTS`], and a test holds them to it.
 
+use ftl::papers::{cite, introduce};
 use ftl::{Parameter, Scheme};
 
 /// What the essay of a scheme that keeps data must contain: what a part begins with, and what it is about.
@@ -28,7 +29,7 @@ pub fn lacking(essay: &str) -> Vec<&'static str> {
 
 /// The page.
 pub fn markdown(row: &Scheme) -> String {
-    let mut page = format!("# {}\n\n{}.\n\nPaper: {}.\n\n", row.name, capital(row.summary), row.paper);
+    let mut page = format!("# {}\n\n{}.\n\nPaper: {}.\n\n", row.name, capital(row.summary), introduce(row.paper));
     // The page's own heading is the highest.
     page += &essay(row)
         .lines()
@@ -56,7 +57,7 @@ pub fn markdown(row: &Scheme) -> String {
 fn parameter(row: &Parameter) -> String {
     let default = format!("{} {}", row.default, row.unit);
     let (name, meaning, default) = (row.name, cell(row.summary), default.trim_end());
-    format!("| `{name}` | {meaning} | {default} | {} | {} |\n", cell(&row.range.to_string()), cell(row.source))
+    format!("| `{name}` | {meaning} | {default} | {} | {} |\n", cell(&row.range.to_string()), cell(&cite(row.source)))
 }
 
 /// A text that does not end its cell.

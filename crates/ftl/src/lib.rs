@@ -14,6 +14,7 @@ pub mod demand;
 pub mod ecc_policy;
 pub mod gc;
 pub mod hybrid;
+pub mod papers;
 pub mod parts;
 mod scheme;
 pub mod schemes;

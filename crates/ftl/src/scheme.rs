@@ -57,7 +57,7 @@ pub struct CacheCounters {
     pub accesses: u64,
     /// Look-ups that found their entry.
     pub hits: u64,
-    /// Evictions that forced a translation page program, each victim once (S1, equation 1).
+    /// Evictions that forced a translation page program, each victim once (the SCFTL paper, equation 1).
     pub writebacks: u64,
     /// Dirty entries written by those, batched neighbours included.
     pub writeback_entries: u64,

@@ -9,6 +9,7 @@ use crate::render::table::{WIDTH, align, new_table, trimmed, wrap};
 use crate::scheme_page;
 use flash::device::PRESETS;
 use ftl::buffer::{BufferRow, COUNTERS, POLICIES};
+use ftl::papers::{cite, introduce};
 use ftl::schemes::SCHEMES;
 use ftl::{Parameter, Scheme};
 use std::io::Write;
@@ -78,13 +79,13 @@ fn list_schemes() -> String {
     let mut table = new_table();
     table.set_header(["scheme", "what it is", "paper"]);
     for row in SCHEMES {
-        table.add_row([row.name, row.summary, row.paper]);
+        table.add_row([row.name, row.summary, &introduce(row.paper)]);
     }
     align(&mut table, 3);
     let mut buffers = new_table();
     buffers.set_header(["write buffer", "what it does", "paper"]);
     for row in POLICIES {
-        buffers.add_row([row.name, row.summary, row.paper]);
+        buffers.add_row([row.name, row.summary, &introduce(row.paper)]);
     }
     align(&mut buffers, 3);
     let last = "ftlab schemes NAME explains one, with its parameters.";
@@ -98,7 +99,7 @@ fn parameters(rows: &[Parameter], set: &str) -> String {
     for parameter in rows {
         let default = format!("{} {}", parameter.default, parameter.unit);
         let allowed = parameter.range.to_string();
-        table.add_row([parameter.name, parameter.summary, default.trim_end(), &allowed, parameter.source]);
+        table.add_row([parameter.name, parameter.summary, default.trim_end(), &allowed, &cite(parameter.source)]);
     }
     align(&mut table, 5);
     format!("\n{}{}", trimmed(&table), wrap(&format!("\n{set}"), ""))
@@ -117,7 +118,7 @@ fn counters<'a>(rows: impl Iterator<Item = &'a (&'static str, &'static str)>) ->
 
 fn explain_buffer(row: &BufferRow) -> String {
     let mut text = wrap(&format!("{}: {}", row.name, row.summary), "  ");
-    text += &wrap(&format!("paper: {}", row.paper), "  ");
+    text += &wrap(&format!("paper: {}", introduce(row.paper)), "  ");
     text += &wrap(&format!("Put it in front of the schemes with --buffer {}:SIZE, such as 1MiB.", row.name), "");
     if !row.parameters.is_empty() {
         text += &parameters(row.parameters, &format!("Set one with --set {}.PARAMETER=VALUE.", row.name));
@@ -127,7 +128,7 @@ fn explain_buffer(row: &BufferRow) -> String {
 
 fn explain_scheme(row: &Scheme) -> String {
     let mut text = wrap(&format!("{}: {}", row.name, row.summary), "  ");
-    text += &wrap(&format!("paper: {}", row.paper), "  ");
+    text += &wrap(&format!("paper: {}", introduce(row.paper)), "  ");
     if row.parameters.is_empty() {
         text += "\nIt has no parameters.\n";
     } else {

@@ -30,7 +30,7 @@ fn pages_of_schemes_and_papers_are_listed() {
     let page = fs::read_to_string(directory.path().join("pages/dftl.md")).unwrap();
     assert!(page.starts_with("# dftl\n") && page.contains("| `cache-bytes` |"), "{page}");
     let text = directory.ftlab("reproduce --list").succeeded().stdout;
-    assert!(text.contains("lsftl/table-1") && text.contains("S4 Figure 9"), "{text}");
+    assert!(text.contains("lsftl/table-1") && text.contains("DFTL, Figure 9"), "{text}");
 }
 
 #[test]

@@ -26,14 +26,14 @@ const PAD_MIN: Parameter = Parameter {
     unit: "pages",
     default: Value::Count(1),
     range: Range::Count(1, 1 << 20),
-    source: "Kim and Ahn 2008 (1); SimpleSSDsim (half a block)",
+    source: "1: {bplru}; half a block: SimpleSSDsim",
 };
 
 /// The row.
 pub(super) const ROW: BufferRow = BufferRow {
     name: "bplru",
     summary: "gathers writes by block and flushes the least recently written one whole, padded with pages read",
-    paper: "Kim and Ahn, BPLRU: a buffer management scheme for improving random writes, FAST 2008",
+    paper: "{bplru}",
     parameters: &[PAD_MIN],
     gathers_blocks: true,
     pads: true,

@@ -33,7 +33,7 @@ const WINDOW: Parameter = Parameter {
 pub(super) const ROW: BufferRow = BufferRow {
     name: "cflru",
     summary: "caches reads and writes by page; clean pages of the least recently used part leave first",
-    paper: "Park et al., CFLRU: a replacement algorithm for flash memory, CASES 2006",
+    paper: "{cflru}",
     parameters: &[WINDOW],
     gathers_blocks: false,
     pads: false,

@@ -18,27 +18,27 @@ pub const REPLACEMENT: Parameter = Parameter {
     unit: "",
     default: Value::Word("slru"),
     range: Range::Words(OrderKind::NAMES),
-    source: "S4 section 3.2 names segmented LRU; FlashSim has real-ghost",
+    source: "{dftl}, section 3.2 names segmented LRU; FlashSim has real-ghost",
 };
 
 /// `line`: how many entries are cached together.
 pub const LINE: Parameter = Parameter {
     name: "line",
-    summary: "entries of a cache line: loaded and evicted together; S0 uses 32, 16, 256, 256 by workload",
+    summary: "entries of a cache line: loaded and evicted together; LSFTL uses 32, 16, 256, 256 by workload",
     unit: "entries",
     default: Value::Count(32),
     range: Range::PowerOfTwo(1, 8192),
-    source: "S0 section IV",
+    source: "{lsftl}, section IV",
 };
 
 /// `entry-bits`: what a cached entry takes.
 pub const ENTRY_BITS: Parameter = Parameter {
     name: "entry-bits",
-    summary: "RAM that a cached entry counts as: 32 for its LPN and 32 for its PPN in S4 and S0, two flags more in S1",
+    summary: "RAM that a cached entry counts as: 32 for its LPN and 32 for its PPN; SCFTL adds two flags",
     unit: "bits",
     default: Value::Count(64),
     range: Range::Count(64, 128),
-    source: "S4 section 5.1, S0 section IV-A, S1 section IV",
+    source: "{dftl}, section 5.1, {lsftl}, section IV-A, {scftl}, section IV",
 };
 
 /// See the module's description.

@@ -1,5 +1,5 @@
-//! Translation pages with a log area (S0): small updates are appended to the page by partial programs, and brought into
-//! its main area when the log is full, or when the page is collected.
+//! Translation pages with a log area (the LSFTL paper): small updates are appended to the page by partial programs, and
+//! brought into its main area when the log is full, or when the page is collected.
 //!
 //! Where the log of each page ends is kept in the directory, or (`counters = oob`) in the page's spare area, where it
 //! costs a reading of the spare area before each update.
@@ -27,7 +27,7 @@ pub const LU: Parameter = Parameter {
     unit: "units",
     default: Value::Count(3),
     range: Range::Count(0, 7),
-    source: "S0 section IV-A",
+    source: "{lsftl}, section IV-A",
 };
 
 /// `log-share`: bytes of a log.
@@ -37,7 +37,7 @@ pub const LOG_SHARE: Parameter = Parameter {
     unit: "",
     default: Value::Real(0.25),
     range: Range::Real(0.05, 0.5),
-    source: "S0 section III-A",
+    source: "{lsftl}, section III-A",
 };
 
 /// `log-header`: bytes of a header.
@@ -47,7 +47,7 @@ pub const LOG_HEADER: Parameter = Parameter {
     unit: "bytes",
     default: Value::Count(4),
     range: Range::Count(4, 64),
-    source: "S0 figure 4 is lost",
+    source: "{lsftl}, figure 4 is lost",
 };
 
 /// `log-entry`: bytes of an entry.
@@ -57,7 +57,7 @@ pub const LOG_ENTRY: Parameter = Parameter {
     unit: "bytes",
     default: Value::Count(6),
     range: Range::Count(6, 64),
-    source: "S0 figure 4 is lost",
+    source: "{lsftl}, figure 4 is lost",
 };
 
 /// `log-parity`: bytes of a parity.
@@ -68,7 +68,7 @@ pub const LOG_PARITY: Parameter = Parameter {
     unit: "bytes",
     default: Value::Count(7),
     range: Range::Count(0, 64),
-    source: "S0 figure 4 is lost",
+    source: "{lsftl}, figure 4 is lost",
 };
 
 /// `counters`: where the state of each log is kept.
@@ -78,7 +78,7 @@ pub const LOG_COUNTERS: Parameter = Parameter {
     unit: "",
     default: Value::Word("directory"),
     range: Range::Words(&["directory", "oob"]),
-    source: "S0 section III-B",
+    source: "{lsftl}, section III-B",
 };
 
 /// The store's own counters, in the order of [`Store::counters`].

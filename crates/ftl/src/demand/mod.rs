@@ -13,8 +13,8 @@
 //!                    └──────────────── collection ───────────────────┘
 //! ```
 //!
-//! When collection moves data pages, the cached entries only change in the cache (lazy copying, S4 section 3.3); the
-//! others are grouped by translation page and written, one update for each (batch update).
+//! When collection moves data pages, the cached entries only change in the cache (lazy copying, the DFTL paper, section
+//! 3.3); the others are grouped by translation page and written, one update for each (batch update).
 //!
 //! # Space
 //!
@@ -249,7 +249,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
 
     // ---- the map -----------------------------------------------------------------------------------------------
 
-    /// The cached entry of an LPN, loaded if need be (S4, algorithm 1).
+    /// The cached entry of an LPN, loaded if need be (the DFTL paper, algorithm 1).
     #[inline]
     fn translate<F: Flash>(&mut self, flash: &mut F, lpn: Lpn) -> Result<C::Slot, Error<F::Fault>> {
         let counted = self.modifying != lpn.0;

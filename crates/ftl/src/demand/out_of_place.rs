@@ -1,4 +1,5 @@
-//! Translation pages that are written out of place (S4): every update is a read, a change and a program elsewhere.
+//! Translation pages that are written out of place (the DFTL paper): every update is a read, a change and a program
+//! elsewhere.
 
 use super::cache::Entry;
 use super::map::{Batch, Page, Store, Update};
@@ -14,7 +15,7 @@ pub const BATCH_EVICT: Parameter = Parameter {
     unit: "",
     default: Value::Switch(true),
     range: Range::Switch,
-    source: "S4 section 3.3",
+    source: "{dftl}, section 3.3",
 };
 
 /// See the module's description.

@@ -15,7 +15,7 @@ pub const CACHE_BYTES: Parameter = Parameter {
     unit: "bytes",
     default: Value::Count(0),
     range: Range::Count(0, 1 << 40),
-    source: "S4 section 5.1, S0",
+    source: "{dftl}, section 5.1, {lsftl}",
 };
 
 /// `gc-fold`: what updates for moved data take along.
@@ -35,7 +35,7 @@ pub const VICTIMS: Parameter = Parameter {
     unit: "",
     default: Value::Word("net-gain"),
     range: Range::Words(&["net-gain", "plain"]),
-    source: "plain S4; net-gain ftlab",
+    source: "plain {dftl}; net-gain ftlab",
 };
 
 /// `init-tps`: whether formatting writes the map.
@@ -45,7 +45,7 @@ pub const INIT_TPS: Parameter = Parameter {
     unit: "",
     default: Value::Switch(false),
     range: Range::Switch,
-    source: "FlashSim",
+    source: "{flashsim}",
 };
 
 /// `gc-low`: when to collect. Fewer could not take a collection's data and its translation pages.
@@ -59,7 +59,7 @@ pub const GC_IN_EVICTIONS: Parameter = Parameter {
     unit: "",
     default: Value::Switch(false),
     range: Range::Switch,
-    source: "FlashSim",
+    source: "{flashsim}",
 };
 
 /// `stripe`: how host pages are dealt to the dies.
@@ -85,7 +85,7 @@ pub const DATA_BLOCKS: Parameter = Parameter {
     unit: "blocks",
     default: Value::Count(1),
     range: Range::Count(1, 64),
-    source: "S1 section II on CAST",
+    source: "{scftl}, section II on CAST",
 };
 
 /// `translation-mode`: how translation pages are programmed. For schemes that have the parameter.
@@ -97,7 +97,7 @@ pub const TRANSLATION_MODE: Parameter = Parameter {
     unit: "",
     default: Value::Word("native"),
     range: Range::Words(&["native", "slc"]),
-    source: "S0 section II-B",
+    source: "{lsftl}, section II-B",
 };
 
 /// A list of parameters: what is the scheme's own first, then what the whole family has.

@@ -1,18 +1,21 @@
-//! A classifier by past accesses with three write costs, after AGCR (Li et al. 2016) as S3 describes it, section II.C.
+//! A classifier by past accesses with three write costs, after AGCR (Li et al. 2016) as the differentiated-ECC paper
+//! describes it, section II.C.
 //!
 //! The controller remembers of every logical page whether its last few accesses were reads or writes. If all were
 //! writes, the page is programmed with low cost; if all were reads, with high cost, which makes its reads cheap; if
 //! they are interleaved, or nothing is known, with medium cost. One strong code protects all pages, and a read is the
 //! dearer the coarser the steps were: the device's times of low-cost, normal and medium pages stand for the three.
 //!
-//! S3 describes AGCR in these words and gives no figures; the rest is our reading, marked so here:
+//! The differentiated-ECC paper describes AGCR in these words and gives no figures; the rest is our reading, marked so
+//! here:
 //!
 //! - the history is that of the last 4 accesses of the page (`ecc-history`), and an access is judged by those before
 //!   it, for otherwise no write could meet a page that is only read;
-//! - high cost is S3's normal program and its 75 µs read; the device says what medium cost is;
+//! - high cost is the differentiated-ECC paper's normal program and its 75 µs read; the device says what medium cost
+//!   is;
 //! - copies of collections are classified too, and nothing is rewritten on its own account.
 //!
-//! RAM: a byte for each logical page, which is what S3 holds against it.
+//! RAM: a byte for each logical page, which is what the differentiated-ECC paper holds against it.
 
 use super::{EccPolicy, EccRow};
 use crate::{Loader, Parameter, Range, Saver, Settings, Value};
@@ -28,13 +31,13 @@ pub const HISTORY: Parameter = Parameter {
     unit: "accesses",
     default: Value::Count(4),
     range: Range::Count(1, 7),
-    source: "ftlab; S3 is silent",
+    source: "ftlab; {ecc} is silent",
 };
 
 pub(super) const ROW: EccRow = EccRow {
     name: "agcr",
     summary: "pages only written with low cost, only read with high, interleaved with medium, by each page's history",
-    source: "AGCR (Li et al. 2016) as S3 section II.C describes it",
+    source: "{agcr}, as {ecc} describes it in section II.C",
     make: |logical_pages, settings| Box::new(Agcr::new(logical_pages, settings)),
 };
 

@@ -1,4 +1,4 @@
-//! The policy of S3, section IV.B: modes by how hot a page is for reads and for writes.
+//! The policy of the differentiated-ECC paper, section IV.B: modes by how hot a page is for reads and for writes.
 //!
 //! | class | reads | writes | programmed |
 //! |---|---|---|---|
@@ -24,7 +24,7 @@ pub const MARGIN: Parameter = Parameter {
     unit: "hotness",
     default: Value::Real(1.0),
     range: Range::Real(-5.0, 5.0),
-    source: "S3 section IV.B",
+    source: "{ecc}, section IV.B",
 };
 
 /// `ecc-n`: n.
@@ -34,7 +34,7 @@ pub const REWRITE: Parameter = Parameter {
     unit: "hotness",
     default: Value::Real(4.0),
     range: Range::Real(0.0, 5.0),
-    source: "S3 section IV.B",
+    source: "{ecc}, section IV.B",
 };
 
 /// `ecc-write-only`: the rule for pages that are only written.
@@ -44,13 +44,13 @@ pub const WRITE_ONLY: Parameter = Parameter {
     unit: "",
     default: Value::Switch(true),
     range: Range::Switch,
-    source: "S3 section IV.B; the switch is ours",
+    source: "{ecc}, section IV.B; the switch is ours",
 };
 
 pub(super) const ROW: EccRow = EccRow {
     name: "differentiated",
     summary: "pages that are written more than read with low cost and LDPC, the others in normal mode with BCH",
-    source: "S3 (Xia et al.)",
+    source: "{ecc}",
     make: |_, settings| Box::new(Differentiated::new(settings)),
 };
 

@@ -2,9 +2,9 @@
 //! and their table.
 //!
 //! The problem: a program in large steps is fast and leaves many bit errors, which only a strong code corrects, and
-//! that code makes reads slow (S3, section I). So pages that are written more than read are best programmed in large
-//! steps and protected by LDPC ([`Mode::LowCost`]), pages that are read more than written in small steps and by BCH
-//! ([`Mode::Normal`]). Which is which changes over time, and a policy follows it.
+//! that code makes reads slow (the differentiated-ECC paper, section I). So pages that are written more than read are
+//! best programmed in large steps and protected by LDPC ([`Mode::LowCost`]), pages that are read more than written in
+//! small steps and by BCH ([`Mode::Normal`]). Which is which changes over time, and a policy follows it.
 //!
 //! ```text
 //!   host write ──▶ written(LPN) ──▶ mode of the program
@@ -39,7 +39,7 @@ pub const POLICY: Parameter = Parameter {
     unit: "",
     default: Value::Word("none"),
     range: Range::Words(NAMES),
-    source: "S3",
+    source: "{ecc}",
 };
 
 /// `ecc-fill`: what a policy makes of the fill.
@@ -50,7 +50,7 @@ pub const FILL: Parameter = Parameter {
     unit: "",
     default: Value::Word("unknown"),
     range: Range::Words(&["unknown", "policy"]),
-    source: "ftlab; S3 is silent",
+    source: "ftlab; {ecc} is silent",
 };
 
 /// Every parameter of every policy, for the rows of schemes that take one.

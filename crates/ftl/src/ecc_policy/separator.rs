@@ -1,4 +1,5 @@
-//! The read and write separator of S3, section IV.A: how hot a page is for reads and for writes, by Bloom filters.
+//! The read and write separator of the differentiated-ECC paper, section IV.A: how hot a page is for reads and for
+//! writes, by Bloom filters.
 //!
 //! ```text
 //!              pair 0     pair 1     pair 2     pair 3        the pointer goes round, a step for each access
@@ -33,7 +34,7 @@ pub const PAIRS: Parameter = Parameter {
     unit: "pairs",
     default: Value::Count(4),
     range: Range::Count(1, 16),
-    source: "S3 section IV.A",
+    source: "{ecc}, section IV.A",
 };
 
 /// `ecc-hashes`: K.
@@ -43,7 +44,7 @@ pub const HASHES: Parameter = Parameter {
     unit: "",
     default: Value::Count(2),
     range: Range::Count(1, 8),
-    source: "S3 section IV.A",
+    source: "{ecc}, section IV.A",
 };
 
 /// `ecc-bits`: M.
@@ -53,7 +54,7 @@ pub const BITS: Parameter = Parameter {
     unit: "bits",
     default: Value::Count(2048),
     range: Range::PowerOfTwo(64, 1 << 24),
-    source: "S3 section IV.A",
+    source: "{ecc}, section IV.A",
 };
 
 /// `ecc-weight`: the largest weight.
@@ -63,7 +64,7 @@ pub const WEIGHT: Parameter = Parameter {
     unit: "",
     default: Value::Real(2.0),
     range: Range::Real(0.001, 1e6),
-    source: "S3 section IV.A",
+    source: "{ecc}, section IV.A",
 };
 
 /// `ecc-decay`: the period of clearing.
@@ -73,7 +74,7 @@ pub const DECAY: Parameter = Parameter {
     unit: "pages",
     default: Value::Count(512),
     range: Range::Count(1, 1 << 32),
-    source: "S3 section IV.A, in requests",
+    source: "{ecc}, section IV.A, in requests",
 };
 
 /// `ecc-next-pair`: what becomes of an access that its pair holds already.
@@ -83,7 +84,7 @@ pub const NEXT_PAIR: Parameter = Parameter {
     unit: "",
     default: Value::Switch(true),
     range: Range::Switch,
-    source: "Park and Du 2011, cited by S3",
+    source: "{bloom}, cited by {ecc}",
 };
 
 /// What the host did.

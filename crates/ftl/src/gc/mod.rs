@@ -35,7 +35,7 @@ pub const LAMBDA: Parameter = Parameter {
     unit: "",
     default: Value::Real(0.0),
     range: Values::Real(0.0, 1.0),
-    source: "S2 section 2.3",
+    source: "{rose}, section 2.3",
 };
 
 /// `gc-wear-spread`: at which spread CICL's rule makes the weight one half.

@@ -1,4 +1,4 @@
-//! Data blocks that are written like logs, with their page map in spare areas (S2, chapter 4).
+//! Data blocks that are written like logs, with their page map in spare areas (the ROSE thesis, chapter 4).
 //!
 //! A data block takes any page of its logical block until it is full. Where each lies is a map in the spare areas of
 //! its pages (`parts/spare_map.rs`), to which the newest page leads; RAM keeps the number of that page for every data
@@ -11,7 +11,7 @@
 //! until it is written or merged away. In the log it counts until then.
 //!
 //! With `log-style = off` pages have their places in data blocks as well: what is below the last programmed page goes
-//! to the log, and what is above it is padded up to. It is what S2 compares log-style blocks with.
+//! to the log, and what is above it is padded up to. It is what the ROSE thesis compares log-style blocks with.
 //!
 //! # Mounting
 //!
@@ -40,7 +40,7 @@ pub const LOG_STYLE: Parameter = Parameter {
     unit: "",
     default: Value::Switch(true),
     range: Range::Switch,
-    source: "S2 section 4.1; off: figure 4.1a",
+    source: "{rose}, section 4.1; off: figure 4.1a",
 };
 
 /// `group`: pages of a section of the map.
@@ -51,7 +51,7 @@ pub const GROUP: Parameter = Parameter {
     unit: "pages",
     default: Value::Count(0),
     range: Range::Count(0, 8192),
-    source: "S2 table 4.1 and figure 4.2",
+    source: "{rose}, table 4.1 and figure 4.2",
 };
 
 /// `cache-maps`: maps in RAM.
@@ -61,7 +61,7 @@ pub const CACHE_MAPS: Parameter = Parameter {
     unit: "maps",
     default: Value::Count(8),
     range: Range::Count(0, 4096),
-    source: "S2 section 4.2: 2 to 16",
+    source: "{rose}, section 4.2: 2 to 16",
 };
 
 /// What is counted where data blocks are appended to.

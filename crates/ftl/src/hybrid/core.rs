@@ -77,7 +77,7 @@ pub struct Merges {
     pub copies: u64,
 }
 
-/// From how many logical blocks on a log block counts as dense: S4 draws the line at 20.
+/// From how many logical blocks on a log block counts as dense: the DFTL paper draws the line at 20.
 pub const DENSE: usize = 20;
 
 /// What of [`Merges`] is reported of pages in place, for the tables of counters.
@@ -89,7 +89,7 @@ pub const MERGE_COUNTERS: &[(&str, &str)] = &[
     ("dead_log_blocks", "of these, such that held no live page and cost an erase alone"),
     ("density_sum", "logical blocks with a live page, summed over the log blocks cleaned"),
     ("density_max", "the most of them that one log block held"),
-    ("dense_log_blocks", "cleaned log blocks with live pages of 20 logical blocks or more (S4, figure 7)"),
+    ("dense_log_blocks", "cleaned log blocks with live pages of 20 logical blocks or more (the DFTL paper, figure 7)"),
     ("erased_used_pages", "pages of erased blocks that were not blank; over erases and pages per block: utilisation"),
     ("erased_blocks", "blocks erased, those of wear levelling aside"),
     ("dummy_pages", "pages programmed to keep the chip's program order"),

@@ -26,7 +26,7 @@ pub const LOG_BLOCKS: Parameter = Parameter {
     unit: "blocks",
     default: Value::Count(0),
     range: Range::Count(0, 1 << 27),
-    source: "S2: 2.5 % of all blocks, S4: 3 %",
+    source: "{rose}: 2.5 % of all blocks, {dftl}: 3 %",
 };
 
 /// `log-victim`: which log block to clean.
@@ -41,7 +41,7 @@ pub const fn log_victim(default: &'static str) -> Parameter {
         unit: "",
         default: Value::Word(default),
         range: Range::Words(VICTIMS),
-        source: "S2 section 3.3 and figures 5.3, 5.4",
+        source: "{rose}, section 3.3 and figures 5.3, 5.4",
     }
 }
 
@@ -52,7 +52,7 @@ pub const AGE_WEIGHT: Parameter = Parameter {
     unit: "us",
     default: Value::Real(1.0),
     range: Range::Real(0.0, 1e6),
-    source: "S2 equation 2 (W_age)",
+    source: "{rose}, equation 2 (W_age)",
 };
 
 /// `maro-alpha`: what a page in the log counts of a page in the data block.
@@ -62,7 +62,7 @@ pub const ALPHA: Parameter = Parameter {
     unit: "",
     default: Value::Real(0.5),
     range: Range::Real(0.0, 1.0),
-    source: "S2 equation 3 (alpha)",
+    source: "{rose}, equation 3 (alpha)",
 };
 
 /// `copy-us`: what a page copy costs in a score.
@@ -72,7 +72,7 @@ pub const COPY_COST: Parameter = Parameter {
     unit: "us",
     default: Value::Real(351.0),
     range: Range::Real(0.001, 1e6),
-    source: "S2 table 5.1: 88 + 263",
+    source: "{rose}, table 5.1: 88 + 263",
 };
 
 /// `erase-us`: what an erase costs in a score.
@@ -82,5 +82,5 @@ pub const ERASE_COST: Parameter = Parameter {
     unit: "us",
     default: Value::Real(2000.0),
     range: Range::Real(0.0, 1e7),
-    source: "S2 table 5.1",
+    source: "{rose}, table 5.1",
 };

@@ -1,7 +1,7 @@
 //! What cleaning each log block would cost, kept up to date as pages come and die: merge-aware round robin (MARO).
 //!
 //! The score of log block i is its age times a weight, less what it costs to merge the n logical blocks that have a
-//! live page in it (S2, equations 2 to 5):
+//! live page in it (the ROSE thesis, equations 2 to 5):
 //!
 //! ```text
 //!   score(i) = age(i) · W_age − Σ_j (lpc_j + α · dpc_j) · C_copy − (n + 1) · C_erase

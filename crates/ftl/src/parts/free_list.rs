@@ -11,7 +11,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 pub enum FreeOrder {
     /// The one that has been free for longest.
     Fifo,
-    /// The least worn; among equals the one that has been free for longest (S2, section 3.3).
+    /// The least worn; among equals the one that has been free for longest (the ROSE thesis, section 3.3).
     LeastWorn,
 }
 

@@ -27,7 +27,7 @@ pub const GC: Parameter = Parameter {
     unit: "",
     default: Value::Word("greedy"),
     range: Values::Words(gc::NAMES),
-    source: "specs: victim selection policies",
+    source: "{rose}, section 2.3; MQSim",
 };
 
 /// `free-order`: which free block to fill next.
@@ -37,7 +37,7 @@ pub const FREE_ORDER: Parameter = Parameter {
     unit: "",
     default: Value::Word("fifo"),
     range: Values::Words(&["fifo", "least-worn"]),
-    source: "S2 section 3.3",
+    source: "{rose}, section 3.3",
 };
 
 /// `gc-low`: when to collect.
@@ -48,7 +48,7 @@ pub const GC_LOW: Parameter = Parameter {
     unit: "blocks",
     default: Value::Count(3),
     range: Values::Count(1, 1 << 20),
-    source: "FlashSim",
+    source: "{flashsim}",
 };
 
 /// `gc-high`: when to stop.
@@ -58,7 +58,7 @@ pub const GC_HIGH: Parameter = Parameter {
     unit: "blocks",
     default: Value::Count(0),
     range: Values::Count(0, 1 << 20),
-    source: "FlashSim has 4",
+    source: "{flashsim} has 4",
 };
 
 /// The advice where a device has fewer than `blocks` blocks: the spare share with which it has as many.

@@ -3,7 +3,7 @@
 //! A page that is programmed takes two small tables along: the *leaf* says where the pages of its own group of logical
 //! pages lie, itself included, and the *directory* says, for every group, which page holds its newest leaf. So whoever
 //! knows the newest page of a logical block finds any other with two reads of spare areas: its directory, and the leaf
-//! (S2, chapter 4, where they are called MD and MT; Superblock has the same in other sizes).
+//! (the ROSE thesis, chapter 4, where they are called MD and MT; Superblock has the same in other sizes).
 //!
 //! ```text
 //!   newest page ──▶ spare: │ list of blocks │ directory: group 0, 1, … │ leaf of its own group │
@@ -12,10 +12,10 @@
 //! ```
 //!
 //! An entry is a *place*: the page's number in its block, and in front of it, where a logical block may be spread over
-//! several blocks, which of them it is. S2 gives an entry as many bits as a page number has, so that no code is left
-//! for an entry that is none, and does not say what stands there. Here it is the place of the very page that holds the
-//! table: in an entry of another page, or of another group, that place can only mean nothing. Which entries are the
-//! page's own is known from its LPN, which stands beside them.
+//! several blocks, which of them it is. The ROSE thesis gives an entry as many bits as a page number has, so that no
+//! code is left for an entry that is none, and does not say what stands there. Here it is the place of the very page
+//! that holds the table: in an entry of another page, or of another group, that place can only mean nothing. Which
+//! entries are the page's own is known from its LPN, which stands beside them.
 //!
 //! Entries are packed without gaps, the lowest bit first; the list of blocks and the two tables begin at whole bytes.
 
@@ -38,7 +38,7 @@ pub const fn spare_layout(default: &'static str) -> Parameter {
         unit: "",
         default: Value::Word(default),
         range: Range::Words(&["recoverable", "paper"]),
-        source: "S2 equation 13; ftlab",
+        source: "{rose}, equation 13; ftlab",
     }
 }
 
@@ -50,7 +50,7 @@ pub const SPARE_ECC: Parameter = Parameter {
     unit: "bytes",
     default: Value::Count(0),
     range: Range::Count(0, 1 << 16),
-    source: "S2 table 4.1, rounded up to whole bytes in each sector",
+    source: "{rose}, table 4.1, rounded up to whole bytes in each sector",
 };
 
 /// Bytes of a spare area that recovery needs: bad mark 1, kind 1, LPN 4, version 6, program number 6, checksum 2.
@@ -128,7 +128,7 @@ impl Layout {
         bits_for(self.slots) + bits_for(self.pages)
     }
 
-    /// Bits of directory and leaf (S2, equation 12).
+    /// Bits of directory and leaf (the ROSE thesis, equation 12).
     pub const fn map_bits(&self) -> u32 {
         (self.groups() + self.group) * self.entry_bits()
     }
@@ -623,7 +623,7 @@ mod tests {
         chip.program(Ppn(place.into()), Oob::data(lpn, 1, 1), Payload::User(&1), Cause::Host).unwrap();
     }
 
-    /// S2, figure 4.4: LPN 874 goes to page 3 of PBN 7, where pages 0 to 2 are of groups 0, 1 and 0.
+    /// The ROSE thesis, figure 4.4: LPN 874 goes to page 3 of PBN 7, where pages 0 to 2 are of groups 0, 1 and 0.
     #[test]
     fn composition_of_figure_4_4() {
         let layout = Layout::single(64, 32);

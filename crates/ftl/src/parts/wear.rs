@@ -3,9 +3,9 @@
 //! Pages that nobody overwrites keep their block from being erased, while the other blocks take all the wear. Every
 //! form of static wear levelling moves such data on now and then; the forms differ in how they find it.
 //!
-//! - `swap` (eNvy; S2 section 3.3): when the most worn block is more than `wear-threshold` erases ahead of the least
-//!   worn one, the data of the latter go into the former. Cold data rest in worn blocks. The block that was just
-//!   erased, and is free, takes the most worn one's part if it is as far ahead.
+//! - `swap` (eNVy; the ROSE thesis, section 3.3): when the most worn block is more than `wear-threshold` erases ahead of
+//!   the least worn one, the data of the latter go into the former. Cold data rest in worn blocks. The block that was
+//!   just erased, and is free, takes the most worn one's part if it is as far ahead.
 //! - `static` (MQSim): when the most worn block is `wear-threshold` erases ahead or more, the least worn block is
 //!   collected, wherever its pages then go.
 //! - `bet` (Chang, Hsieh and Kuo, DAC 2007): a bit for each set of 2^k blocks says whether one of them was erased in
@@ -37,7 +37,7 @@ pub const WEAR_LEVELLING: Parameter = Parameter {
     unit: "",
     default: Value::Word("off"),
     range: Range::Words(&["off", "swap", "static", "bet"]),
-    source: "eNvy and S2 section 3.3; MQSim; Chang et al., DAC 2007",
+    source: "swap: {envy} and {rose}, section 3.3; static: MQSim; bet: {bet}",
 };
 
 /// `wear-threshold`: how far the wear of blocks may differ.
@@ -48,7 +48,7 @@ pub const WEAR_THRESHOLD: Parameter = Parameter {
     unit: "erases",
     default: Value::Count(0),
     range: Range::Count(0, 1_000_000),
-    source: "S2 section 5.6; MQSim",
+    source: "{rose}, section 5.6; MQSim",
 };
 
 /// `bet-k`: size of the sets of `bet`.
@@ -58,7 +58,7 @@ pub const BET_K: Parameter = Parameter {
     unit: "",
     default: Value::Count(0),
     range: Range::Count(0, 16),
-    source: "Chang et al., DAC 2007",
+    source: "{bet}",
 };
 
 /// `bet-threshold`: when `bet` acts.
@@ -68,7 +68,7 @@ pub const BET_THRESHOLD: Parameter = Parameter {
     unit: "erases",
     default: Value::Count(100),
     range: Range::Count(1, 1_000_000),
-    source: "Chang et al., DAC 2007",
+    source: "{bet}",
 };
 
 /// What is read in which mode.

@@ -85,7 +85,7 @@ const PARAMETERS: &[Parameter] = &[
 pub(super) static ROW: Scheme = Scheme {
     name: "aftl",
     summary: "bast with a page map for what full log blocks still hold",
-    paper: "Wu and Kuo: An adaptive two-level management for the flash translation layer, ICCAD 2006; S2 section 2.2.3",
+    paper: "{aftl}; {rose}, section 2.2.3",
     essay: include_str!("aftl.rs"),
     parameters: PARAMETERS,
     counters: &counters_and::<{ MERGE_COUNTERS.len() + COUNTERS.len() }>(COUNTERS),

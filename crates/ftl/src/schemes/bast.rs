@@ -60,7 +60,7 @@ const VICTIM: Parameter = Parameter {
     unit: "",
     default: Value::Word("lru"),
     range: Range::Words(&["lru", "fifo", "random", "min-live"]),
-    source: "FlashSim (random); ftlab",
+    source: "random: {flashsim}; the others: ftlab",
 };
 
 const FIRST_WRITE_TO_LOG: Parameter = Parameter {
@@ -69,7 +69,7 @@ const FIRST_WRITE_TO_LOG: Parameter = Parameter {
     unit: "",
     default: Value::Switch(false),
     range: Range::Switch,
-    source: "FlashSim (on)",
+    source: "on: {flashsim}",
 };
 
 const COUNTERS: &[(&str, &str)] = &[
@@ -94,7 +94,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
 pub(super) static ROW: Scheme = Scheme {
     name: "bast",
     summary: "block map with a log block for each logical block that is being overwritten",
-    paper: "Kim et al.: A space-efficient flash translation layer for CompactFlash systems, IEEE TCE 2002; S2, S4",
+    paper: "{bast}; {rose}; {dftl}",
     essay: include_str!("bast.rs"),
     parameters: PARAMETERS,
     counters: &counters_and::<{ MERGE_COUNTERS.len() + COUNTERS.len() }>(COUNTERS),

@@ -75,7 +75,7 @@ const PARAMETERS: &[Parameter] = &[
 pub(super) static ROW: Scheme = Scheme {
     name: "block",
     summary: "block map alone: an overwritten page moves its whole logical block",
-    paper: "baseline of the log-buffer schemes (S2 section 2.2, S4)",
+    paper: "baseline of the log-buffer schemes ({rose}, section 2.2, {dftl})",
     essay: include_str!("block.rs"),
     parameters: PARAMETERS,
     counters: &counters_and::<{ MERGE_COUNTERS.len() + COUNTERS.len() }>(COUNTERS),

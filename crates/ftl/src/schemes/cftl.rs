@@ -60,7 +60,7 @@ const CONVERT: Parameter = Parameter {
     unit: "",
     default: Value::Switch(true),
     range: Range::Switch,
-    source: "CFTL",
+    source: "{cftl}",
 };
 
 const COLD_WRITES: Parameter = Parameter {
@@ -79,7 +79,7 @@ const READ_THRESHOLD: Parameter = Parameter {
     unit: "reads",
     default: Value::Count(4),
     range: Range::Count(1, 63),
-    source: "CFTL: read-intensive",
+    source: "{cftl}: read-intensive",
 };
 
 const BLOCK_SHARE: Parameter = Parameter {
@@ -103,7 +103,7 @@ const COUNTERS: &[(&str, &str)] = &[
 pub(super) static ROW: Scheme = Scheme {
     name: "cftl",
     summary: "page map on flash, cached by runs where it is written and by blocks where it is read",
-    paper: "Park, Debnath, Du: CFTL, SIGMETRICS 2010",
+    paper: "{cftl}",
     essay: include_str!("cftl.rs"),
     parameters: demand_parameters![
         CONVERT,

@@ -1,13 +1,14 @@
 //! `dftl` and `dftl-e`: a page map on flash, of which the part in use is cached.
 //!
 //! The problem: a map of every page takes more RAM than a controller has, and coarser maps pay for it in merges. DFTL's
-//! idea (Gupta, Kim and Urgaonkar 2009; S4): keep the whole page map on flash in translation pages, cache the entries
-//! that the workload uses now, and exploit that workloads reuse addresses. A small directory in RAM says where each
-//! translation page is. Entries change in the cache and are written back when they are evicted, together with all
-//! other changed entries of the same translation page. When collection moves data pages, cached entries are only
-//! changed in the cache (lazy copying), the others are grouped by translation page (batch update).
+//! idea (Gupta, Kim and Urgaonkar 2009): keep the whole page map on flash in translation pages, cache
+//! the entries that the workload uses now, and exploit that workloads reuse addresses. A small directory in RAM says
+//! where each translation page is. Entries change in the cache and are written back when they are evicted, together
+//! with all other changed entries of the same translation page. When collection moves data pages, cached entries are
+//! only changed in the cache (lazy copying), the others are grouped by translation page (batch update).
 //!
-//! DFTL-E (S0) caches aligned lines of entries instead of single ones, since a translation page is read whole anyway.
+//! DFTL-E (from the LSFTL paper) caches aligned lines of entries instead of single ones, since a translation page is read
+//! whole anyway.
 //!
 //! ```text
 //!  LPN ─▶ cached mapping table ──hit──────────────────────────────▶ PPN
@@ -47,7 +48,7 @@ use crate::demand::parameters::{self, STRIPE, demand_parameters};
 pub(super) static ROW: Scheme = Scheme {
     name: "dftl",
     summary: "page map on flash, single entries cached on demand",
-    paper: "Gupta, Kim, Urgaonkar: DFTL, ASPLOS 2009 (S4)",
+    paper: "{dftl}",
     essay: include_str!("dftl.rs"),
     parameters: demand_parameters![REPLACEMENT, ENTRY_BITS, BATCH_EVICT, STRIPE],
     counters: parameters::COUNTERS,
@@ -61,7 +62,7 @@ pub(super) static ROW: Scheme = Scheme {
 pub(super) static ROW_E: Scheme = Scheme {
     name: "dftl-e",
     summary: "DFTL that caches aligned lines of entries",
-    paper: "S0 (DFTL-E)",
+    paper: "{lsftl}, where it is called DFTL-E",
     parameters: demand_parameters![LINE, BATCH_EVICT, STRIPE],
     ..ROW
 };

@@ -26,10 +26,11 @@
 //! # Choices
 //!
 //! `sequential` says which writes the sequential log block takes: `first-page` (the rule above), `large` (pages of
-//! requests of `sequential-bytes` or more, wherever they begin), `both` conditions, or `none` (S2, figure 5.1). Where a
-//! page of the logical block that owns the sequential log block comes out of turn, `sw-other` says what happens: `psu`
-//! merges the block at once and writes the page in the merge, as the released simulator does; `rw` sends the page to
-//! the random log blocks, as S2 and the original describe. `log-victim` replaces the round robin.
+//! requests of `sequential-bytes` or more, wherever they begin), `both` conditions, or `none` (the ROSE thesis, figure
+//! 5.1). Where a page of the logical block that owns the sequential log block comes out of turn, `sw-other` says what
+//! happens: `psu` merges the block at once and writes the page in the merge, as the released simulator does; `rw` sends
+//! the page to the random log blocks, as the ROSE thesis and the original describe. `log-victim` replaces the round
+//! robin.
 //!
 //! # Departures
 //!
@@ -56,7 +57,7 @@ const SEQUENTIAL: Parameter = Parameter {
     unit: "",
     default: Value::Word("first-page"),
     range: Range::Words(&["first-page", "large", "both", "none"]),
-    source: "S2 section 3.2 and figure 5.1",
+    source: "{rose}, section 3.2 and figure 5.1",
 };
 
 /// `sequential-bytes`: which requests are large.
@@ -66,7 +67,7 @@ pub(super) const SEQUENTIAL_BYTES: Parameter = Parameter {
     unit: "bytes",
     default: Value::Count(8192),
     range: Range::Count(1, 1 << 40),
-    source: "S2 section 5.1",
+    source: "{rose}, section 5.1",
 };
 
 const SW_OTHER: Parameter = Parameter {
@@ -76,7 +77,7 @@ const SW_OTHER: Parameter = Parameter {
     unit: "",
     default: Value::Word("rw"),
     range: Range::Words(&["rw", "psu"]),
-    source: "S2 (rw); released FlashSim (psu)",
+    source: "rw: {rose}; psu: {flashsim} as released",
 };
 
 const COUNTERS: &[(&str, &str)] = &[
@@ -89,7 +90,7 @@ const COUNTERS: &[(&str, &str)] = &[
 pub(super) static ROW: Scheme = Scheme {
     name: "fast",
     summary: "block map with fully associative log blocks, and one for sequential writes",
-    paper: "Lee et al.: FAST, ACM TECS 2007; baseline of S2 and S4",
+    paper: "{fast}; baseline of {rose} and of {dftl}",
     essay: include_str!("fast.rs"),
     parameters: PARAMETERS,
     counters: &counters_and::<{ MERGE_COUNTERS.len() + COUNTERS.len() }>(COUNTERS),

@@ -53,7 +53,7 @@ const SEQUENTIAL_SHARE: Parameter = Parameter {
     unit: "",
     default: Value::Real(0.125),
     range: Range::Real(0.0, 0.9),
-    source: "S2 section 5.1 and figure 5.11",
+    source: "{rose}, section 5.1 and figure 5.11",
 };
 
 const HOT_SHARE: Parameter = Parameter {
@@ -87,7 +87,7 @@ const COUNTERS: &[(&str, &str)] = &[
 pub(super) static ROW: Scheme = Scheme {
     name: "last",
     summary: "block map with sequential log blocks by request size, and hot and cold random ones",
-    paper: "Lee, Shin, Kim, Kim: LAST, 2008; baseline of S2",
+    paper: "{last}; baseline of {rose}",
     essay: include_str!("last.rs"),
     parameters: PARAMETERS,
     counters: &counters_and::<{ MERGE_COUNTERS.len() + COUNTERS.len() }>(COUNTERS),

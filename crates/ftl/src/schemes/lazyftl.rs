@@ -92,7 +92,7 @@ use table::{COLD, Entry, Table, UPDATED};
 pub(super) static ROW: Scheme = Scheme {
     name: "lazyftl",
     summary: "page map on flash, corrected a block of changes at a time",
-    paper: "Ma, Feng, Li: LazyFTL, SIGMOD 2011",
+    paper: "{lazyftl}",
     essay: include_str!("lazyftl.rs"),
     parameters: &[
         Parameter {
@@ -110,7 +110,7 @@ pub(super) static ROW: Scheme = Scheme {
             unit: "share",
             default: Value::Real(0.02),
             range: Range::Real(0.0001, 0.5),
-            source: "the paper has quotas; the value is reconstructed",
+            source: "{lazyftl} has quotas; the value is reconstructed",
         },
         Parameter {
             name: "age",

@@ -1,10 +1,10 @@
 //! `lsftl` and `lsftl-e`, and `scftl-log`: translation pages that take their updates in place, in a log.
 //!
-//! The problem (S0): in DFTL 40 % of the time of all flash commands goes to translation pages, nine tenths of that to
-//! updating and collecting them, although most updates change a few entries of a thousand. LSFTL's idea: SLC flash can
-//! be programmed in parts. Each translation page leaves an area blank for a log; an update appends its entries there
-//! (a log unit) by a partial program instead of writing the page anew. Translation pages are used up that much more
-//! slowly, and so collected less.
+//! The problem (the LSFTL paper): in DFTL 40 % of the time of all flash commands goes to translation pages, nine tenths
+//! of that to updating and collecting them, although most updates change a few entries of a thousand. LSFTL's idea: SLC
+//! flash can be programmed in parts. Each translation page leaves an area blank for a log; an update appends its
+//! entries there (a log unit) by a partial program instead of writing the page anew. Translation pages are used up that
+//! much more slowly, and so collected less.
 //!
 //! ```text
 //!  translation page: │ main area: E entries │ unit │ unit │ blank ……… │    r of the page is the log
@@ -17,9 +17,9 @@
 //! ```
 //!
 //! **Log-aware flush-back** makes bytes and units of a log run out together: a unit that spends few bytes takes other
-//! dirty lines along, the least recently used first. `lsftl` caches single entries, `lsftl-e` lines (S0 section III-C).
-//! Collection moves a translation page with its log brought into the main area; what a data collection changes is
-//! appended too if it fits.
+//! dirty lines along, the least recently used first. `lsftl` caches single entries, `lsftl-e` lines (the LSFTL paper
+//! section III-C). Collection moves a translation page with its log brought into the main area; what a data collection
+//! changes is appended too if it fits.
 //!
 //! `scftl-log` is a combination that no paper tried: SCFTL's runs over LSFTL's pages.
 //!
@@ -30,7 +30,7 @@
 //! translation page has (1 − `log-share`)·S/4 entries, 768 of 4 KiB, so that there are more of them than in DFTL. A log
 //! unit is a header of 4 B (a marker of zeros, and the count), 6 B an entry (index and PPN) and 7 B of BCH parity for
 //! each started 512 B. On chips with several bits a cell, `translation-mode = slc` has translation blocks programmed in
-//! SLC mode: fewer pages in each, but fast ones that take partial programs (S0 section II-B).
+//! SLC mode: fewer pages in each, but fast ones that take partial programs (the LSFTL paper, section II-B).
 //!
 //! # Costs
 //!
@@ -55,7 +55,7 @@ use crate::demand::parameters::{self, STRIPE, TRANSLATION_MODE, counters_and, de
 pub(super) static ROW: Scheme = Scheme {
     name: "lsftl",
     summary: "DFTL whose translation pages take updates in a log, by partial programs",
-    paper: "S0 (LSFTL)",
+    paper: "{lsftl}",
     essay: include_str!("lsftl.rs"),
     parameters: demand_parameters![
         REPLACEMENT,
@@ -79,7 +79,7 @@ pub(super) static ROW: Scheme = Scheme {
 pub(super) static ROW_E: Scheme = Scheme {
     name: "lsftl-e",
     summary: "LSFTL that caches aligned lines of entries",
-    paper: "S0 (LSFTL-E)",
+    paper: "{lsftl}, where it is called LSFTL-E",
     parameters: demand_parameters![
         LINE,
         LU,
@@ -101,7 +101,7 @@ pub type Lsftl = Demand<Lines, Logged>;
 pub(super) static ROW_RUNS: Scheme = Scheme {
     name: "scftl-log",
     summary: "SCFTL's cache over LSFTL's translation pages",
-    paper: "none: ftlab's combination of S0 and S1",
+    paper: "none: ftlab's combination of {lsftl} and {scftl}",
     parameters: demand_parameters![
         scftl::REPLACEMENT,
         scftl::THRESHOLD,

@@ -60,7 +60,7 @@ const MODE: Parameter = Parameter {
     unit: "",
     default: Value::Word("chain"),
     range: Range::Words(&["chain", "log"]),
-    source: "Ban (chain); the literature on log blocks (log)",
+    source: "chain: {nftl}; log: the literature on log blocks",
 };
 
 const REPLACEMENTS: Parameter = Parameter {
@@ -69,7 +69,7 @@ const REPLACEMENTS: Parameter = Parameter {
     unit: "blocks",
     default: Value::Count(1),
     range: Range::Count(1, LONGEST as u64),
-    source: "S4 table 2 (1:K)",
+    source: "{dftl}, table 2 (1:K)",
 };
 
 const FOLD_IN_PLACE: Parameter = Parameter {
@@ -110,7 +110,7 @@ const PARAMETERS: &[Parameter] = &[
 pub(super) static ROW: Scheme = Scheme {
     name: "nftl",
     summary: "block map with chains of replacement blocks",
-    paper: "Ban: flash file system, US patent 5404485 and its successor 5937425; cited by S1, S2, S4",
+    paper: "{nftl} and US patent 5937425, 1999; cited by {scftl}, {rose} and {dftl}",
     essay: include_str!("nftl.rs"),
     parameters: PARAMETERS,
     counters: &counters_and::<{ MERGE_COUNTERS.len() + COUNTERS.len() }>(COUNTERS),

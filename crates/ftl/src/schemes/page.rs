@@ -1,9 +1,10 @@
 //! `page`: the ideal page map, wholly in RAM.
 //!
 //! The problem: every other scheme gives up something (speed, erases, or generality) because a map of every page costs
-//! too much RAM. This is what they give it up from: the reference line called PFTL (S1), Baseline (S4), Optimal (S0).
-//! A write goes to the next page of an open block, wherever that is, and the map remembers it. Dead pages pile up until
-//! a block is collected: its live pages are copied on, and it is erased. No flash operation is ever spent on the map.
+//! too much RAM. This is what they give it up from: the reference line called PFTL (the SCFTL paper), Baseline (the
+//! DFTL paper), Optimal (the LSFTL paper). A write goes to the next page of an open block, wherever that is, and the
+//! map remembers it. Dead pages pile up until a block is collected: its live pages are copied on, and it is erased. No
+//! flash operation is ever spent on the map.
 //!
 //! ```text
 //!   LPN ──▶ map[LPN] ──▶ PPN        die 0  [open block]──▶ pages in order
@@ -65,7 +66,7 @@ use survey::Survey;
 pub(super) static ROW: Scheme = Scheme {
     name: "page",
     summary: "ideal page map, wholly in RAM: the reference line",
-    paper: "PFTL in S1, Baseline in S4 (Gupta et al. 2009), Optimal in S0",
+    paper: "called PFTL by {scftl}, Baseline by {dftl}, Optimal by {lsftl}",
     essay: include_str!("page.rs"),
     parameters: PARAMETERS,
     counters: &[
@@ -95,7 +96,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         unit: "",
         default: Value::Count(1),
         range: Range::Count(1, 2),
-        source: "FlashSim has 1",
+        source: "{flashsim} has 1",
     },
     STRIPE_BY,
     wear_levelling::WEAR_LEVELLING,

@@ -1,8 +1,8 @@
 //! `rose`: entire-block writing, merge-aware round robin, and free page reuse.
 //!
-//! The problem: of what log blocks cost, three parts can be saved (S2, chapter 3). Sequential log blocks guess which
-//! writes are sequential, and guess wrong. Round robin cleans the oldest log block, though another may be cheaper to
-//! merge. And a merge erases data blocks that have blank pages left.
+//! The problem: of what log blocks cost, three parts can be saved (the ROSE thesis, chapter 3). Sequential log blocks
+//! guess which writes are sequential, and guess wrong. Round robin cleans the oldest log block, though another may be
+//! cheaper to merge. And a merge erases data blocks that have blank pages left.
 //!
 //! - *Entire-block writing* (EBW) guesses nothing: where a request covers a logical block whole, its pages go to a free
 //!   block, which becomes the data block. Everything else goes to log blocks that any page may go to.
@@ -63,7 +63,7 @@ pub(super) const EBW: Parameter = Parameter {
     unit: "",
     default: Value::Switch(true),
     range: Range::Switch,
-    source: "S2 section 3.2",
+    source: "{rose}, section 3.2",
 };
 
 pub(super) const FPR: Parameter = Parameter {
@@ -72,7 +72,7 @@ pub(super) const FPR: Parameter = Parameter {
     unit: "",
     default: Value::Switch(true),
     range: Range::Switch,
-    source: "S2 section 3.4",
+    source: "{rose}, section 3.4",
 };
 
 pub(super) const COUNTERS: &[(&str, &str)] = &[
@@ -92,7 +92,7 @@ pub(super) const COUNTERS: &[(&str, &str)] = &[
 pub(super) static ROW: Scheme = Scheme {
     name: "rose",
     summary: "block map and log blocks, with entire-block writing, merge-aware round robin and free page reuse",
-    paper: "S2 chapter 3",
+    paper: "{rose}, chapter 3",
     essay: include_str!("rose.rs"),
     parameters: PARAMETERS,
     counters: &counters_and::<{ MERGE_COUNTERS.len() + COUNTERS.len() }>(COUNTERS),

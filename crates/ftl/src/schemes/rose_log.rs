@@ -1,9 +1,9 @@
 //! `rose-log`: entire-block writing, merge-aware round robin and free page reuse over log-style data blocks.
 //!
 //! The problem: `rose` wants a chip that takes the pages of a block in any order, and `hybridlog` sends whatever does
-//! not fit into a data block any more to the log and cleans the oldest log block. S2 names the combination as future
-//! work (section 6.2) and three questions: what a merge costs where data blocks are written like logs, how sequential
-//! writes are told, and whether free page reuse still pays.
+//! not fit into a data block any more to the log and cleans the oldest log block. The ROSE thesis names the combination
+//! as future work (section 6.2) and three questions: what a merge costs where data blocks are written like logs, how
+//! sequential writes are told, and whether free page reuse still pays.
 //!
 //! - *What a merge costs.* A merge copies the pages of a logical block that count and nothing else. Dead pages of a
 //!   log-style data block are mostly versions that the block itself superseded; they are no copies, as equation 3 takes
@@ -63,7 +63,7 @@ use flash::Cause;
 pub(super) static ROW: Scheme = Scheme {
     name: "rose-log",
     summary: "hybridlog with entire-block writing, merge-aware round robin and free page reuse",
-    paper: "S2 section 6.2: future work",
+    paper: "{rose}, section 6.2: future work",
     essay: include_str!("rose_log.rs"),
     parameters: PARAMETERS,
     counters: &joined::<{ appended::COUNTERS.len() + rose::COUNTERS.len() }>(appended::COUNTERS, rose::COUNTERS),

@@ -1,9 +1,9 @@
 //! `scftl`, its replacement policies, and `scftl-a` and `cast`: runs of consecutive entries in a small cache.
 //!
-//! The problem (S1): with large flash pages a translation page holds thousands of entries. Caching whole translation
-//! pages takes more RAM than a small controller has; caching single entries wastes what one reading brings in. SCFTL
-//! spends a few cache blocks of each reading on neighbours, keeps consecutive entries in one block, and avoids writing
-//! translation pages back for the sake of a few entries.
+//! The problem (the SCFTL paper): with large flash pages a translation page holds thousands of entries. Caching whole
+//! translation pages takes more RAM than a small controller has; caching single entries wastes what one reading brings
+//! in. SCFTL spends a few cache blocks of each reading on neighbours, keeps consecutive entries in one block, and
+//! avoids writing translation pages back for the sake of a few entries.
 //!
 //! ```text
 //!  block: │ tag LPN │ PPN │ C │ V M A │     maps LPN tag + k to PPN + k for k = 0 … C
@@ -22,17 +22,17 @@
 //! Within a class the first from a pointer that moves past each victim. If all blocks have been accessed, all but the
 //! one just used lose the flag.
 //!
-//! `cast` (Xu, Li and Xu 2012, as S1 describes it) caches runs too, replaces them LRU, and instead of prefetching makes
-//! runs: it keeps several data blocks open and writes a page behind its predecessor where it can.
+//! `cast` (Xu, Li and Xu 2012, as the SCFTL paper describes it) caches runs too, replaces them LRU, and instead of
+//! prefetching makes runs: it keeps several data blocks open and writes a page behind its predecessor where it can.
 //!
-//! `scftl-a` adapts the spatial size to what comes of it, which S1 names as its outlook: of each 64 prefetched blocks,
-//! more than half used doubles it, fewer than a quarter halves it, between 2 and `spatial`.
+//! `scftl-a` adapts the spatial size to what comes of it, which the SCFTL paper names as its outlook: of each 64
+//! prefetched blocks, more than half used doubles it, fewer than a quarter halves it, between 2 and `spatial`.
 //!
 //! # Structures
 //!
-//! RAM: directory, 4 B for each translation page, and its MC, `threshold-bits` rounded up to half a byte (S1's sum has
-//! 36 bits for each); cache blocks of 64 + `run-bits` + 3 bits (72 in S1; one more in `scftl-a`), out of `cache-bytes`.
-//! Flash: as `dftl`.
+//! RAM: directory, 4 B for each translation page, and its MC, `threshold-bits` rounded up to half a byte (the SCFTL
+//! paper's sum has 36 bits for each); cache blocks of 64 + `run-bits` + 3 bits (72 in the SCFTL paper; one more in
+//! `scftl-a`), out of `cache-bytes`. Flash: as `dftl`.
 //!
 //! # Costs
 //!
@@ -64,7 +64,7 @@ pub use runs::Runs;
 pub(super) static ROW: Scheme = Scheme {
     name: "scftl",
     summary: "runs of entries, spatial prefetch, replacement that spares translation pages",
-    paper: "S1 (SCFTL)",
+    paper: "{scftl}",
     essay: include_str!("scftl.rs"),
     parameters: demand_parameters![REPLACEMENT, THRESHOLD, SPATIAL, RUN_BITS, BATCH_EVICT, RUN_STRIPE],
     counters: &counters_and::<{ parameters::COUNTERS.len() + COUNTERS.len() }>(COUNTERS),
@@ -78,7 +78,7 @@ pub(super) static ROW: Scheme = Scheme {
 pub(super) static ROW_ADAPTIVE: Scheme = Scheme {
     name: "scftl-a",
     summary: "scftl that prefetches as much as is used",
-    paper: "S1, section V (outlook)",
+    paper: "{scftl}, section V: outlook",
     parameters: demand_parameters![
         REPLACEMENT,
         THRESHOLD,
@@ -95,7 +95,7 @@ pub(super) static ROW_ADAPTIVE: Scheme = Scheme {
 pub(super) static ROW_CAST: Scheme = Scheme {
     name: "cast",
     summary: "runs of entries, made by writing pages behind their predecessors",
-    paper: "Xu, Li, Xu: CAST, IPCCC 2012, by its description in S1",
+    paper: "{cast}, by its description in {scftl}",
     parameters: demand_parameters![RUN_BITS, BATCH_EVICT, Parameter { default: Value::Count(4), ..DATA_BLOCKS }],
     ..ROW
 };
@@ -109,7 +109,7 @@ pub(super) const REPLACEMENT: Parameter = Parameter {
     unit: "",
     default: Value::Word("d-nru"),
     range: Range::Words(&["d-nru", "nru", "lru"]),
-    source: "S1 section III-B, Table III",
+    source: "{scftl}, section III-B, Table III",
 };
 
 pub(super) const THRESHOLD: Parameter = Parameter {
@@ -119,7 +119,7 @@ pub(super) const THRESHOLD: Parameter = Parameter {
     unit: "bits",
     default: Value::Count(3),
     range: Range::Count(1, 8),
-    source: "S1 section IV, Table III",
+    source: "{scftl}, section IV, Table III",
 };
 
 pub(super) const SPATIAL: Parameter = Parameter {
@@ -129,7 +129,7 @@ pub(super) const SPATIAL: Parameter = Parameter {
     unit: "entries",
     default: Value::Count(16),
     range: Range::Count(1, 1024),
-    source: "S1 section III-B leaves it open",
+    source: "{scftl}, section III-B leaves it open",
 };
 
 const ADAPT: Parameter = Parameter {
@@ -147,7 +147,7 @@ pub(super) const RUN_BITS: Parameter = Parameter {
     unit: "bits",
     default: Value::Count(5),
     range: Range::Count(0, 8),
-    source: "S1 section III-B",
+    source: "{scftl}, section III-B",
 };
 
 pub(super) const COUNTERS: &[(&str, &str)] = &[

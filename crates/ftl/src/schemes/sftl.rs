@@ -55,8 +55,7 @@ pub use cache::{BUFFER_SHARE, CompressedPages, Slot, THRESHOLD};
 pub(super) static ROW: Scheme = Scheme {
     name: "sftl",
     summary: "page map on flash, cached in translation pages that shrink with the sequentiality of their entries",
-    paper: "Jiang, Zhang, Yuan, Hu, Chen: S-FTL: an efficient address translation for flash memory by exploiting \
-            spatial locality, MSST 2011 (S1 names it)",
+    paper: "{sftl}; {scftl} names it",
     essay: include_str!("sftl.rs"),
     parameters: demand_parameters![BUFFER_SHARE, THRESHOLD, RUN_STRIPE],
     counters: &COUNTERS,

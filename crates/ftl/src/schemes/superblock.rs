@@ -20,8 +20,8 @@
 //! RAM: for each superblock the K blocks, 4 B each, and the block that it fills with its next page, 3 B; for each
 //! logical block 2 B; the last time that each superblock was written to (`reclaim = lru`), 8 B; `cache-maps` maps of
 //! logical blocks. Flash: every page carries the list of the K blocks, a directory of its logical block and the leaf of
-//! its group. With 64 pages in a block, leaves of 8 and 655,360 blocks these are 38 B; S2 counts 44 B with LPN, mark
-//! and a byte more, of 64, and 56 B with 128 pages, which leaves too little for an error-correcting code.
+//! its group. With 64 pages in a block, leaves of 8 and 655,360 blocks these are 38 B; the ROSE thesis counts 44 B with
+//! LPN, mark and a byte more, of 64, and 56 B with 128 pages, which leaves too little for an error-correcting code.
 //! `spare-layout` and `spare-ecc` say what has to fit; a device with less is refused.
 //!
 //! With `maps = pages` spare areas hold no maps, and there may be more than 8 slots. A map page for each superblock,
@@ -73,10 +73,10 @@
 //!
 //! # Departures
 //!
-//! Of the original (Kang et al. 2006) we know the description in S2 and its byte counts; how the maps are packed
-//! follows from these. Hot and cold pages are not separated. The original limits a superblock to 8 blocks; here one of
-//! these is set apart for collections. Map pages are ours. An erased block goes to the list of free blocks, whoever had
-//! it. Wear levelling is that of the other schemes (superblock/levelling.rs).
+//! Of the original (Kang et al. 2006) we know the description in the ROSE thesis and its byte counts; how the maps are
+//! packed follows from these. Hot and cold pages are not separated. The original limits a superblock to 8 blocks; here
+//! one of these is set apart for collections. Map pages are ours. An erased block goes to the list of free blocks,
+//! whoever had it. Wear levelling is that of the other schemes (superblock/levelling.rs).
 
 use crate::parts::map_log::MapLog;
 use crate::parts::pool::Pool;
@@ -99,7 +99,7 @@ mod mount;
 pub(super) static ROW: Scheme = Scheme {
     name: "superblock",
     summary: "groups of logical blocks share blocks; their page map is kept in spare areas",
-    paper: "Kang et al. 2006 (Superblock FTL), as described in S2, sections 2.2.4 and 4.3",
+    paper: "{superblock}, as described in {rose}, sections 2.2.4 and 4.3",
     essay: include_str!("superblock.rs"),
     parameters: PARAMETERS,
     counters: &[
@@ -135,7 +135,7 @@ const PARAMETERS: &[Parameter] = &[
         unit: "blocks",
         default: Value::Count(4),
         range: Range::Count(1, 32),
-        source: "Kang et al. 2006",
+        source: "{superblock}",
     },
     Parameter {
         name: "slots",
@@ -143,7 +143,7 @@ const PARAMETERS: &[Parameter] = &[
         unit: "blocks",
         default: Value::Count(8),
         range: Range::Count(3, 64),
-        source: "S2 section 4.3: at most 8, for want of spare room",
+        source: "{rose}, section 4.3: at most 8, for want of spare room",
     },
     Parameter {
         name: "maps",
@@ -152,7 +152,7 @@ const PARAMETERS: &[Parameter] = &[
         unit: "",
         default: Value::Word("spare"),
         range: Range::Words(&["spare", "pages"]),
-        source: "Kang et al. 2006; pages: ftlab",
+        source: "spare: {superblock}; pages: ftlab",
     },
     Parameter {
         name: "leaf",
@@ -161,7 +161,7 @@ const PARAMETERS: &[Parameter] = &[
         unit: "pages",
         default: Value::Count(8),
         range: Range::Count(2, 8),
-        source: "follows from the byte counts of S2",
+        source: "follows from the byte counts of {rose}",
     },
     Parameter {
         name: "update-blocks",
@@ -170,7 +170,7 @@ const PARAMETERS: &[Parameter] = &[
         unit: "blocks",
         default: Value::Count(0),
         range: Range::Count(0, 1 << 27),
-        source: "S2: 2.5 % of all blocks",
+        source: "{rose}: 2.5 % of all blocks",
     },
     Parameter {
         name: "reclaim",
@@ -200,7 +200,7 @@ pub(super) const CACHE_MAPS: Parameter = Parameter {
     unit: "maps",
     default: Value::Count(16),
     range: Range::Count(0, 4096),
-    source: "S2 section 4.2: 2 to 16",
+    source: "{rose}, section 4.2: 2 to 16",
 };
 
 /// No block.
@@ -209,7 +209,7 @@ const NONE: u32 = u32::MAX;
 const CLOSED: u8 = u8::MAX;
 /// Blocks that a device has beyond its logical ones: one for collections, one to begin a collection with.
 const RESERVE: u32 = 2;
-/// Bytes of a spare area in S2's sum beside the list and the tables: LPN, bad mark, and one more.
+/// Bytes of a spare area in the ROSE thesis's sum beside the list and the tables: LPN, bad mark, and one more.
 const PAPER_BYTES: u32 = 6;
 
 /// The block that a superblock fills.

@@ -60,7 +60,7 @@ const PREFETCH_REQUEST: Parameter = Parameter {
     unit: "",
     default: Value::Switch(true),
     range: Range::Switch,
-    source: "TPFTL, request-level prefetching",
+    source: "{tpftl}, request-level prefetching",
 };
 
 const PREFETCH_SELECT: Parameter = Parameter {
@@ -70,7 +70,7 @@ const PREFETCH_SELECT: Parameter = Parameter {
     unit: "",
     default: Value::Switch(true),
     range: Range::Switch,
-    source: "TPFTL, selective prefetching",
+    source: "{tpftl}, selective prefetching",
 };
 
 const CLEAN_FIRST: Parameter = Parameter {
@@ -79,7 +79,7 @@ const CLEAN_FIRST: Parameter = Parameter {
     unit: "",
     default: Value::Switch(true),
     range: Range::Switch,
-    source: "TPFTL, clean-first replacement",
+    source: "{tpftl}, clean-first replacement",
 };
 
 const THRESHOLD: Parameter = Parameter {
@@ -88,7 +88,7 @@ const THRESHOLD: Parameter = Parameter {
     unit: "pages",
     default: Value::Count(3),
     range: Range::Count(1, 1000),
-    source: "TPFTL",
+    source: "{tpftl}",
 };
 
 const ENTRY_BYTES: Parameter = Parameter {
@@ -97,7 +97,7 @@ const ENTRY_BYTES: Parameter = Parameter {
     unit: "bytes",
     default: Value::Count(6),
     range: Range::Count(6, 12),
-    source: "TPFTL",
+    source: "{tpftl}",
 };
 
 const NODE_BYTES: Parameter = Parameter {
@@ -106,7 +106,7 @@ const NODE_BYTES: Parameter = Parameter {
     unit: "bytes",
     default: Value::Count(8),
     range: Range::Count(8, 15),
-    source: "TPFTL",
+    source: "{tpftl}",
 };
 
 const COUNTERS: [(&str, &str); parameters::COUNTERS.len() + 4] = parameters::counters_and(&[
@@ -120,7 +120,7 @@ const COUNTERS: [(&str, &str); parameters::COUNTERS.len() + 4] = parameters::cou
 pub(super) static ROW: Scheme = Scheme {
     name: "tpftl",
     summary: "DFTL whose cache is kept by translation pages and loads ahead",
-    paper: "Zhou et al.: An efficient page-level FTL to optimize address translation in flash memory, EuroSys 2015",
+    paper: "{tpftl}",
     essay: include_str!("tpftl.rs"),
     parameters: demand_parameters![
         PREFETCH_REQUEST,

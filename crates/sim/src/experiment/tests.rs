@@ -424,7 +424,8 @@ fn wear_levelling_is_reported_where_it_is_on() {
     assert!(stdev(&swap) < stdev(&off) / 2.0, "{} {}", stdev(&swap), stdev(&off));
 }
 
-/// S3's device and its worked example as requests a second apart: what the report says of modes, pages and times.
+/// The differentiated-ECC paper's device and its worked example as requests a second apart: what the report says of
+/// modes, pages and times.
 #[test]
 fn error_correction_is_reported_where_a_policy_decides() {
     let run_with = |policy: &str| {

@@ -550,7 +550,7 @@ impl Experiment {
         Ok(Experiment {
             name: name.to_owned(),
             title: read.title,
-            source: read.source,
+            source: ftl::papers::cite(&read.source),
             says: read.says,
             until: until.transpose()?,
             repeat: read.repeat.max(1),

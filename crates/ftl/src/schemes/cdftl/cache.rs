@@ -30,7 +30,7 @@ pub const SECOND_LEVEL: Parameter = Parameter {
     unit: "pages",
     default: Value::Count(2),
     range: Range::Count(1, 1 << 20),
-    source: "S1 section IV: 16 KB, which is 2 pages of 8 KB",
+    source: "{scftl}, section IV: 16 KB, which is 2 pages of 8 KB",
 };
 
 /// `install`: what happens to an entry that the second level does not cover.
@@ -41,7 +41,7 @@ pub const INSTALL: Parameter = Parameter {
     unit: "",
     default: Value::Switch(false),
     range: Range::Switch,
-    source: "ftlab; the paper is believed to do so, S1 is silent",
+    source: "ftlab; the paper is believed to do so, {scftl} is silent",
 };
 
 /// Counters of the two levels.

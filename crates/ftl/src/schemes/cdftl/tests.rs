@@ -1,4 +1,5 @@
-//! The specification's worked example, command for command; S1's sum of the RAM; what the levels keep and drop.
+//! The specification's worked example, command for command; the SCFTL paper's sum of the RAM; what the levels keep and
+//! drop.
 
 use super::*;
 use crate::demand::cache::{Cache, Shape};

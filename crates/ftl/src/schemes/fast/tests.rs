@@ -4,7 +4,8 @@ use super::*;
 use crate::hybrid::testing::{formatted, settings, small, tally, torture, write_each, write_request};
 use flash::{Geometry, ProgramOrder};
 
-/// S2, figure 3.2a. The figure is lost; that pages 3 and 7 were never written is inferred from the count of copies.
+/// The ROSE thesis, figure 3.2a. The figure is lost; that pages 3 and 7 were never written is inferred from the count
+/// of copies.
 #[test]
 fn figure_3_2a() {
     // Three logical blocks, two log blocks, two blocks kept free.

@@ -75,7 +75,7 @@ mod tests {
         settings
     }
 
-    /// S3's times, in microseconds.
+    /// The differentiated-ECC paper's times, in microseconds.
     fn paper_times() -> Timing {
         let cells =
             CellTimes { read_ns: 75, oob_read_ns: 75, program_ns: 1300, partial_program_ns: 1300, erase_ns: 3800 };

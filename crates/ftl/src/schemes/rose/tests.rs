@@ -7,7 +7,8 @@ use crate::hybrid::testing::{
 };
 use flash::{Geometry, ProgramOrder};
 
-/// S2, figure 3.3: three logical blocks, three log blocks, and two blocks kept free where the thesis keeps one.
+/// The ROSE thesis, figure 3.3: three logical blocks, three log blocks, and two blocks kept free where the thesis keeps
+/// one.
 #[test]
 fn figure_3_3() {
     let (mut flash, mut rose) = formatted::<Rose>(small(8), 12, &settings(PARAMETERS, &[]));
@@ -46,7 +47,7 @@ fn figure_3_3_without_free_page_reuse() {
     assert_eq!(tally(&write_each(&mut flash, &mut rose, &[6])), (1, 1, 2));
 }
 
-/// S2, figure 3.2b: a request for a whole logical block becomes its data block.
+/// The ROSE thesis, figure 3.2b: a request for a whole logical block becomes its data block.
 #[test]
 fn figure_3_2b() {
     let (mut flash, mut rose) = formatted::<Rose>(small(7), 12, &settings(PARAMETERS, &[]));
@@ -67,7 +68,7 @@ fn figure_3_2b() {
     assert_eq!(lines, expected);
 }
 
-/// S2, section 3.2: 130 pages from page 0 are two logical blocks and two pages.
+/// The ROSE thesis, section 3.2: 130 pages from page 0 are two logical blocks and two pages.
 #[test]
 fn requests_are_cut_into_whole_logical_blocks_and_pages() {
     let g = Geometry { pages_per_block: 64, ..small(12) }.checked().unwrap();

@@ -35,7 +35,8 @@ const ADAPT_PERIOD: u32 = 64;
 /// How victims are chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Replacement {
-    /// By accessed and modified flags and the number of modified entries in the translation page (S1, Table I).
+    /// By accessed and modified flags and the number of modified entries in the translation page (the SCFTL paper,
+    /// Table I).
     DirtyNru,
     /// By accessed flags alone.
     Nru,
