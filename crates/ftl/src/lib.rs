@@ -22,4 +22,4 @@ mod settings;
 
 pub use codec::{Loader, Saver};
 pub use scheme::{CacheCounters, ConfigError, Error, Ftl, MountReport, Scheme};
-pub use settings::{Dependence, Parameter, Range, Settings, Value, without_effect};
+pub use settings::{Dependence, Group, Parameter, Range, Settings, Value, without_effect};

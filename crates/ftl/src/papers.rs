@@ -23,13 +23,13 @@ pub struct Paper {
     pub year: u16,
 }
 
-const fn paper(key: &'static str, name: &'static str, authors: &'static str, title: &'static str) -> Paper {
-    Paper { key, name, authors, title, venue: "", year: 0 }
+const fn paper(key: &'static str, name: &'static str, authors: &'static str, venue: &'static str, year: u16) -> Paper {
+    Paper { key, name, authors, title: "", venue, year }
 }
 
 impl Paper {
-    const fn at(self, venue: &'static str, year: u16) -> Paper {
-        Paper { venue, year, ..self }
+    const fn titled(self, title: &'static str) -> Paper {
+        Paper { title, ..self }
     }
 
     /// Name, authors, venue and year, as far as they are known.
@@ -44,156 +44,60 @@ impl Paper {
 
 /// All publications, by key.
 pub const PAPERS: &[Paper] = &[
-    paper(
-        "aftl",
-        "AFTL",
-        "Wu, Kuo",
-        "An Adaptive Two-Level Management for the Flash Translation Layer in Embedded Systems",
-    )
-    .at("ICCAD", 2006),
-    paper(
-        "agcr",
-        "AGCR",
-        "Li, Shi, Xue, Wu, Ji, Zhuge, Sha",
-        "Access Characteristic Guided Read and Write Cost Regulation for Performance Improvement on Flash Memory",
-    )
-    .at("USENIX FAST", 2016),
-    paper(
-        "bast",
-        "BAST",
-        "Kim, Kim, Noh, Min, Cho",
-        "A Space-Efficient Flash Translation Layer for CompactFlash Systems",
-    )
-    .at("IEEE Transactions on Consumer Electronics", 2002),
-    paper(
-        "bet",
-        "BET",
-        "Chang, Hsieh, Kuo",
-        "Endurance Enhancement of Flash-Memory Storage Systems: An Efficient Static Wear Leveling Design",
-    )
-    .at("DAC", 2007),
-    paper(
-        "bloom",
-        "the Bloom-filter paper",
-        "Park, Du",
-        "Hot Data Identification for Flash-based Storage Systems Using Multiple Bloom Filters",
-    )
-    .at("MSST", 2011),
-    paper(
-        "bplru",
-        "BPLRU",
-        "Kim, Ahn",
-        "BPLRU: A Buffer Management Scheme for Improving Random Writes in Flash Storage",
-    )
-    .at("USENIX FAST", 2008),
-    paper(
-        "cast",
-        "CAST",
-        "Xu, Li, Xu",
-        "CAST: A Page-Level FTL with Compact Address Mapping and Parallel Data Blocks",
-    )
-    .at("IPCCC", 2012),
-    paper(
-        "cdftl",
-        "CDFTL",
-        "Qin, Wang, Liu, Shao",
-        "A Two-Level Caching Mechanism for Demand-Based Page-Level Address Mapping in NAND Flash Memory Storage Systems",
-    )
-    .at("RTAS", 2011),
-    paper("cflru", "CFLRU", "Park, Jung, Kang, Kim, Lee", "CFLRU: A Replacement Algorithm for Flash Memory")
-        .at("CASES", 2006),
-    paper(
-        "cftl",
-        "CFTL",
-        "Park, Debnath, Du",
-        "CFTL: A Convertible Flash Translation Layer Adaptive to Data Access Patterns",
-    )
-    .at("SIGMETRICS", 2010),
-    paper(
-        "dftl",
-        "DFTL",
-        "Gupta, Kim, Urgaonkar",
-        "DFTL: A Flash Translation Layer Employing Demand-based Selective Caching of Page-level Address Mappings",
-    )
-    .at("ASPLOS", 2009),
-    paper(
-        "ecc",
-        "the differentiated-ECC paper",
-        "Xia, Xiao, Wang, Xu",
-        "Improving MLC Flash Performance with Workload-Aware Differentiated ECC",
+    paper("aftl", "AFTL", "Wu, Kuo", "ICCAD", 2006)
+        .titled("An Adaptive Two-Level Management for the Flash Translation Layer in Embedded Systems"),
+    paper("agcr", "AGCR", "Li, Shi, Xue, Wu, Ji, Zhuge, Sha", "USENIX FAST", 2016).titled(
+        "Access Characteristic Guided Read and Write Cost Regulation for Performance Improvement on \
+         Flash Memory",
     ),
-    paper("envy", "eNVy", "Wu, Zwaenepoel", "eNVy: A Non-Volatile, Main Memory Storage System").at("ASPLOS", 1994),
-    paper("fab", "FAB", "Jo, Kim and others", "FAB: Flash-Aware Buffer Management Policy for Portable Media Players")
-        .at("IEEE Transactions on Consumer Electronics", 2006),
-    paper(
-        "fast",
-        "FAST",
-        "Lee, Park, Chung, Lee, Park, Song",
-        "A Log Buffer-Based Flash Translation Layer Using Fully-Associative Sector Translation",
-    )
-    .at("ACM TECS", 2007),
-    paper(
-        "flashsim",
-        "FlashSim",
-        "Kim, Tauras, Gupta, Urgaonkar",
-        "FlashSim: A Simulator for NAND Flash-based Solid-State Drives",
-    )
-    .at("SIMUL", 2009),
-    paper(
-        "last",
-        "LAST",
-        "Lee, Shin, Kim, Kim",
-        "LAST: Locality-Aware Sector Translation for NAND Flash Memory-Based Storage Systems",
-    )
-    .at("SIGOPS Operating Systems Review", 2008),
-    paper(
-        "lazyftl",
-        "LazyFTL",
-        "Ma, Feng, Li",
-        "LazyFTL: A Page-Level Flash Translation Layer Optimized for NAND Flash Memory",
-    )
-    .at("SIGMOD", 2011),
-    paper(
-        "lsftl",
-        "LSFTL",
-        "Li, Feng, Hua, Wang, Jiang, Zhou",
-        "A Log-aware Synergized Scheme for Page-level FTL Design",
+    paper("bast", "BAST", "Kim, Kim, Noh, Min, Cho", "IEEE Transactions on Consumer Electronics", 2002)
+        .titled("A Space-Efficient Flash Translation Layer for CompactFlash Systems"),
+    paper("bet", "BET", "Chang, Hsieh, Kuo", "DAC", 2007)
+        .titled("Endurance Enhancement of Flash-Memory Storage Systems: An Efficient Static Wear Leveling Design"),
+    paper("bloom", "the Bloom-filter paper", "Park, Du", "MSST", 2011)
+        .titled("Hot Data Identification for Flash-based Storage Systems Using Multiple Bloom Filters"),
+    paper("bplru", "BPLRU", "Kim, Ahn", "USENIX FAST", 2008)
+        .titled("BPLRU: A Buffer Management Scheme for Improving Random Writes in Flash Storage"),
+    paper("cast", "CAST", "Xu, Li, Xu", "IPCCC", 2012)
+        .titled("CAST: A Page-Level FTL with Compact Address Mapping and Parallel Data Blocks"),
+    paper("cdftl", "CDFTL", "Qin, Wang, Liu, Shao", "RTAS", 2011).titled(
+        "A Two-Level Caching Mechanism for Demand-Based Page-Level Address Mapping in NAND Flash Memory \
+         Storage Systems",
     ),
-    paper("nftl", "NFTL", "Ban", "Flash File System").at("US patent 5404485,", 1995),
-    paper(
-        "rose",
-        "the ROSE thesis",
-        "Chiao",
-        "A Study on the Design of High Performance Flash Translation Layers",
-    )
-    .at("National Chiao Tung University", 2013),
-    paper(
-        "scftl",
-        "SCFTL",
-        "Thontirawong, Ekpanyapong, Chongstitvatana",
-        "SCFTL: An Efficient Caching Strategy for Page-Level Flash Translation Layer",
+    paper("cflru", "CFLRU", "Park, Jung, Kang, Kim, Lee", "CASES", 2006)
+        .titled("CFLRU: A Replacement Algorithm for Flash Memory"),
+    paper("cftl", "CFTL", "Park, Debnath, Du", "SIGMETRICS", 2010)
+        .titled("CFTL: A Convertible Flash Translation Layer Adaptive to Data Access Patterns"),
+    paper("dftl", "DFTL", "Gupta, Kim, Urgaonkar", "ASPLOS", 2009).titled(
+        "DFTL: A Flash Translation Layer Employing Demand-based Selective Caching of Page-level Address \
+         Mappings",
     ),
-    paper(
-        "sftl",
-        "S-FTL",
-        "Jiang, Zhang, Yuan, Hu, Chen",
-        "S-FTL: An Efficient Address Translation for Flash Memory by Exploiting Spatial Locality",
-    )
-    .at("MSST", 2011),
-    paper(
-        "superblock",
-        "Superblock",
-        "Kang, Jo, Kim, Lee",
-        "A Superblock-based Flash Translation Layer for NAND Flash Memory",
-    )
-    .at("EMSOFT", 2006),
-    paper(
-        "tpftl",
-        "TPFTL",
-        "Zhou, Wu, Huang, He, Xie, Zhou",
-        "An Efficient Page-level FTL to Optimize Address Translation in Flash Memory",
-    )
-    .at("EuroSys", 2015),
+    paper("ecc", "the differentiated-ECC paper", "Xia, Xiao, Wang, Xu", "", 0)
+        .titled("Improving MLC Flash Performance with Workload-Aware Differentiated ECC"),
+    paper("envy", "eNVy", "Wu, Zwaenepoel", "ASPLOS", 1994).titled("eNVy: A Non-Volatile, Main Memory Storage System"),
+    paper("fab", "FAB", "Jo, Kim and others", "IEEE Transactions on Consumer Electronics", 2006)
+        .titled("FAB: Flash-Aware Buffer Management Policy for Portable Media Players"),
+    paper("fast", "FAST", "Lee, Park, Chung, Lee, Park, Song", "ACM TECS", 2007)
+        .titled("A Log Buffer-Based Flash Translation Layer Using Fully-Associative Sector Translation"),
+    paper("flashsim", "FlashSim", "Kim, Tauras, Gupta, Urgaonkar", "SIMUL", 2009)
+        .titled("FlashSim: A Simulator for NAND Flash-based Solid-State Drives"),
+    paper("last", "LAST", "Lee, Shin, Kim, Kim", "SIGOPS Operating Systems Review", 2008)
+        .titled("LAST: Locality-Aware Sector Translation for NAND Flash Memory-Based Storage Systems"),
+    paper("lazyftl", "LazyFTL", "Ma, Feng, Li", "SIGMOD", 2011)
+        .titled("LazyFTL: A Page-Level Flash Translation Layer Optimized for NAND Flash Memory"),
+    paper("lsftl", "LSFTL", "Li, Feng, Hua, Wang, Jiang, Zhou", "", 0)
+        .titled("A Log-aware Synergized Scheme for Page-level FTL Design"),
+    paper("nftl", "NFTL", "Ban", "US patent 5404485,", 1995).titled("Flash File System"),
+    paper("rose", "the ROSE thesis", "Chiao", "National Chiao Tung University", 2013)
+        .titled("A Study on the Design of High Performance Flash Translation Layers"),
+    paper("scftl", "SCFTL", "Thontirawong, Ekpanyapong, Chongstitvatana", "", 0)
+        .titled("SCFTL: An Efficient Caching Strategy for Page-Level Flash Translation Layer"),
+    paper("sftl", "S-FTL", "Jiang, Zhang, Yuan, Hu, Chen", "MSST", 2011)
+        .titled("S-FTL: An Efficient Address Translation for Flash Memory by Exploiting Spatial Locality"),
+    paper("superblock", "Superblock", "Kang, Jo, Kim, Lee", "EMSOFT", 2006)
+        .titled("A Superblock-based Flash Translation Layer for NAND Flash Memory"),
+    paper("tpftl", "TPFTL", "Zhou, Wu, Huang, He, Xie, Zhou", "EuroSys", 2015)
+        .titled("An Efficient Page-level FTL to Optimize Address Translation in Flash Memory"),
 ];
 
 /// The publication of this key.
@@ -255,7 +159,7 @@ mod tests {
         let mut texts: Vec<&str> = Vec::new();
         for row in SCHEMES {
             texts.push(row.paper);
-            texts.extend(row.parameters.iter().map(|parameter| parameter.source));
+            texts.extend(row.parameters().chain(row.fixed).map(|parameter| parameter.source));
         }
         for row in buffer::POLICIES {
             texts.push(row.paper);

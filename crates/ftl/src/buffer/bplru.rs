@@ -15,19 +15,18 @@
 
 use super::groups::Groups;
 use super::{BufferPolicy, BufferRow, Victim};
-use crate::{Loader, Parameter, Range, Saver, Value};
+use crate::{Loader, Parameter, Saver};
 use alloc::boxed::Box;
 use flash::Lpn;
 
 /// `buffer-pad-min`: when to pad.
-const PAD_MIN: Parameter = Parameter {
-    name: "buffer-pad-min",
-    summary: "resident pages of a block from which on it is padded; 1 pads always, more than a block has pages never",
-    unit: "pages",
-    default: Value::Count(1),
-    range: Range::Count(1, 1 << 20),
-    source: "1: {bplru}; half a block: SimpleSSDsim",
-};
+const PAD_MIN: Parameter = Parameter::count("buffer-pad-min", 1, 1..=1 << 20)
+    .unit("pages")
+    .text(
+        "A block is padded if at least so many of its pages are resident. 1 pads always; more than a block has pages \
+         never pads, which saves reads and costs merges.",
+    )
+    .source("1: {bplru}; half a block: SimpleSSDsim");
 
 /// The row.
 pub(super) const ROW: BufferRow = BufferRow {
@@ -41,7 +40,7 @@ pub(super) const ROW: BufferRow = BufferRow {
         Box::new(Bplru {
             pages_per_block: shape.pages_per_block,
             most_groups: shape.pages,
-            pad_min: settings.count(PAD_MIN.name),
+            pad_min: settings.count(&PAD_MIN),
             groups: Groups::new(shape.pages_per_block, false),
         })
     },

@@ -33,6 +33,17 @@ impl FreeList {
         }
     }
 
+    /// No block is free any more.
+    pub fn clear(&mut self) {
+        match self {
+            FreeList::Fifo(list) => list.clear(),
+            FreeList::LeastWorn(list, next) => {
+                list.clear();
+                *next = 0;
+            }
+        }
+    }
+
     /// How many blocks are free.
     #[inline(always)]
     pub fn len(&self) -> usize {

@@ -40,8 +40,8 @@ mod cache;
 
 use crate::Scheme;
 use crate::demand::Demand;
-use crate::demand::out_of_place::OutOfPlace;
-use crate::demand::parameters::{self, STRIPE, demand_parameters};
+use crate::demand::out_of_place::{BATCH_EVICT, OutOfPlace};
+use crate::demand::parameters::{self, CACHE_BYTES, DATA_BLOCKS, PARTS, STRIPE};
 
 pub use cache::{INSTALL, SECOND_LEVEL, Slot, TwoLevels};
 
@@ -51,16 +51,15 @@ pub(super) static ROW: Scheme = Scheme {
     summary: "page map on flash, cached on two levels: entries and whole translation pages",
     paper: "{cdftl}; {scftl} compares with it",
     essay: include_str!("cdftl.rs"),
-    parameters: demand_parameters![SECOND_LEVEL, INSTALL, STRIPE],
-    counters: &COUNTERS,
+    own: &[CACHE_BYTES, SECOND_LEVEL, INSTALL, STRIPE],
+    parts: PARTS,
+    fixed: &[BATCH_EVICT, DATA_BLOCKS],
+    counters: &[parameters::COUNTERS, cache::COUNTERS],
     phases: parameters::PHASES,
     has_cache: true,
     keeps_data: true,
     state_version: 2,
 };
-
-const COUNTERS: [(&str, &str); parameters::COUNTERS.len() + cache::COUNTERS.len()] =
-    parameters::counters_and(cache::COUNTERS);
 
 /// The scheme: two levels over translation pages that are written out of place.
 pub type Cdftl = Demand<TwoLevels, OutOfPlace>;

@@ -7,8 +7,8 @@
 //! with all other changed entries of the same translation page. When collection moves data pages, cached entries are
 //! only changed in the cache (lazy copying), the others are grouped by translation page (batch update).
 //!
-//! DFTL-E (from the LSFTL paper) caches aligned lines of entries instead of single ones, since a translation page is read
-//! whole anyway.
+//! DFTL-E (from the LSFTL paper) caches aligned lines of entries instead of single ones, since a translation page is
+//! read whole anyway.
 //!
 //! ```text
 //!  LPN ─▶ cached mapping table ──hit──────────────────────────────▶ PPN
@@ -38,11 +38,11 @@
 //! watermarks, TRIM). FlashSim's own ways are parameters: `replacement = real-ghost`, `batch-evict = off`, `gc-fold =
 //! off`, `init-tps = on`, `victims = plain`.
 
-use crate::Scheme;
 use crate::demand::Demand;
 use crate::demand::lines::{ENTRY_BITS, LINE, Lines, REPLACEMENT};
 use crate::demand::out_of_place::{BATCH_EVICT, OutOfPlace};
-use crate::demand::parameters::{self, STRIPE, demand_parameters};
+use crate::demand::parameters::{self, CACHE_BYTES, DATA_BLOCKS, PARTS, STRIPE};
+use crate::{Scheme, Value};
 
 /// The row of `dftl`.
 pub(super) static ROW: Scheme = Scheme {
@@ -50,8 +50,10 @@ pub(super) static ROW: Scheme = Scheme {
     summary: "page map on flash, single entries cached on demand",
     paper: "{dftl}",
     essay: include_str!("dftl.rs"),
-    parameters: demand_parameters![REPLACEMENT, ENTRY_BITS, BATCH_EVICT, STRIPE],
-    counters: parameters::COUNTERS,
+    own: &[CACHE_BYTES, REPLACEMENT, ENTRY_BITS, BATCH_EVICT, STRIPE],
+    parts: PARTS,
+    fixed: &[LINE.at(Value::Count(1)), DATA_BLOCKS],
+    counters: &[parameters::COUNTERS],
     phases: parameters::PHASES,
     has_cache: true,
     keeps_data: true,
@@ -63,7 +65,8 @@ pub(super) static ROW_E: Scheme = Scheme {
     name: "dftl-e",
     summary: "DFTL that caches aligned lines of entries",
     paper: "{lsftl}, where it is called DFTL-E",
-    parameters: demand_parameters![LINE, BATCH_EVICT, STRIPE],
+    own: &[CACHE_BYTES, LINE, BATCH_EVICT, STRIPE],
+    fixed: &[REPLACEMENT.at(Value::Word("lru")), ENTRY_BITS.at(Value::Count(0)), DATA_BLOCKS],
     ..ROW
 };
 

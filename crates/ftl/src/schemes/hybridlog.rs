@@ -52,11 +52,10 @@
 
 use crate::hybrid::Hybrid;
 use crate::hybrid::appended::{Appended, CACHE_MAPS, COUNTERS, GROUP, LOG_STYLE};
-use crate::hybrid::parameters::LOG_BLOCKS;
-use crate::parts::space::FREE_ORDER;
-use crate::parts::{spare_map, wear};
-use crate::schemes::rose::Techniques;
-use crate::{Parameter, Scheme};
+use crate::hybrid::parameters::{AGE_WEIGHT, ALPHA, COPY_COST, ERASE_COST, LOG_BLOCKS, LOG_VICTIM, PARTS};
+use crate::parts::spare_map::{SPARE_ECC, SPARE_LAYOUT};
+use crate::schemes::rose::{EBW, FPR, Techniques};
+use crate::{Scheme, Value};
 use flash::Cause;
 
 /// The row.
@@ -65,28 +64,23 @@ pub(super) static ROW: Scheme = Scheme {
     summary: "block map with a log area; data blocks are appended to as well, with their page map in spare areas",
     paper: "{rose}, chapter 4: HybridLog",
     essay: include_str!("hybridlog.rs"),
-    parameters: PARAMETERS,
-    counters: COUNTERS,
+    own: &[LOG_STYLE, GROUP, CACHE_MAPS, LOG_BLOCKS, SPARE_LAYOUT, SPARE_ECC],
+    parts: PARTS,
+    fixed: &[
+        EBW.at(Value::Switch(false)),
+        FPR.at(Value::Switch(false)),
+        LOG_VICTIM,
+        AGE_WEIGHT,
+        ALPHA,
+        COPY_COST,
+        ERASE_COST,
+    ],
+    counters: &[COUNTERS],
     phases: &[Cause::Host, Cause::MergeFull, Cause::WearLevelling, Cause::Metadata, Cause::Recovery],
     has_cache: false,
     keeps_data: true,
     state_version: 2,
 };
-
-const PARAMETERS: &[Parameter] = &[
-    LOG_STYLE,
-    GROUP,
-    CACHE_MAPS,
-    LOG_BLOCKS,
-    spare_map::spare_layout("recoverable"),
-    spare_map::SPARE_ECC,
-    FREE_ORDER,
-    wear::WEAR_LEVELLING,
-    wear::WEAR_THRESHOLD,
-    wear::BET_K,
-    wear::BET_THRESHOLD,
-    super::page::DURABLE_TRIM,
-];
 
 /// The scheme: ROSE's strategy over data blocks that are appended to, with none of its techniques.
 pub type HybridLog = Hybrid<Techniques, Appended>;

@@ -45,11 +45,11 @@
 //! parity, and a page with such a unit takes no more (docs/recovery.md).
 
 use super::scftl;
-use crate::Scheme;
 use crate::demand::Demand;
-use crate::demand::lines::{LINE, Lines, REPLACEMENT};
+use crate::demand::lines::{ENTRY_BITS, LINE, Lines, REPLACEMENT};
 use crate::demand::logged::{self, LOG_COUNTERS, LOG_ENTRY, LOG_HEADER, LOG_PARITY, LOG_SHARE, LU, Logged};
-use crate::demand::parameters::{self, STRIPE, TRANSLATION_MODE, counters_and, demand_parameters};
+use crate::demand::parameters::{self, CACHE_BYTES, DATA_BLOCKS, PARTS, RUN_STRIPE, STRIPE, TRANSLATION_MODE};
+use crate::{Scheme, Value};
 
 /// The row of `lsftl`.
 pub(super) static ROW: Scheme = Scheme {
@@ -57,7 +57,8 @@ pub(super) static ROW: Scheme = Scheme {
     summary: "DFTL whose translation pages take updates in a log, by partial programs",
     paper: "{lsftl}",
     essay: include_str!("lsftl.rs"),
-    parameters: demand_parameters![
+    own: &[
+        CACHE_BYTES,
         REPLACEMENT,
         LU,
         LOG_SHARE,
@@ -66,9 +67,11 @@ pub(super) static ROW: Scheme = Scheme {
         LOG_PARITY,
         LOG_COUNTERS,
         TRANSLATION_MODE,
-        STRIPE
+        STRIPE,
     ],
-    counters: &counters_and::<{ parameters::COUNTERS.len() + logged::COUNTERS.len() }>(logged::COUNTERS),
+    parts: PARTS,
+    fixed: &[LINE.at(Value::Count(1)), ENTRY_BITS.at(Value::Count(0)), DATA_BLOCKS],
+    counters: &[parameters::COUNTERS, logged::COUNTERS],
     phases: parameters::PHASES,
     has_cache: true,
     keeps_data: true,
@@ -80,17 +83,8 @@ pub(super) static ROW_E: Scheme = Scheme {
     name: "lsftl-e",
     summary: "LSFTL that caches aligned lines of entries",
     paper: "{lsftl}, where it is called LSFTL-E",
-    parameters: demand_parameters![
-        LINE,
-        LU,
-        LOG_SHARE,
-        LOG_HEADER,
-        LOG_ENTRY,
-        LOG_PARITY,
-        LOG_COUNTERS,
-        TRANSLATION_MODE,
-        STRIPE
-    ],
+    own: &[CACHE_BYTES, LINE, LU, LOG_SHARE, LOG_HEADER, LOG_ENTRY, LOG_PARITY, LOG_COUNTERS, TRANSLATION_MODE, STRIPE],
+    fixed: &[REPLACEMENT.at(Value::Word("lru")), ENTRY_BITS.at(Value::Count(0)), DATA_BLOCKS],
     ..ROW
 };
 
@@ -102,7 +96,8 @@ pub(super) static ROW_RUNS: Scheme = Scheme {
     name: "scftl-log",
     summary: "SCFTL's cache over LSFTL's translation pages",
     paper: "none: ftlab's combination of {lsftl} and {scftl}",
-    parameters: demand_parameters![
+    own: &[
+        CACHE_BYTES,
         scftl::REPLACEMENT,
         scftl::THRESHOLD,
         scftl::SPATIAL,
@@ -114,11 +109,10 @@ pub(super) static ROW_RUNS: Scheme = Scheme {
         LOG_PARITY,
         LOG_COUNTERS,
         TRANSLATION_MODE,
-        parameters::RUN_STRIPE
+        RUN_STRIPE,
     ],
-    counters: &counters_and::<{ parameters::COUNTERS.len() + scftl::COUNTERS.len() + logged::COUNTERS.len() }>(
-        &parameters::chain::<{ scftl::COUNTERS.len() + logged::COUNTERS.len() }>(scftl::COUNTERS, logged::COUNTERS),
-    ),
+    fixed: &[scftl::ADAPT.at(Value::Switch(false)), DATA_BLOCKS],
+    counters: &[parameters::COUNTERS, scftl::COUNTERS, logged::COUNTERS],
     ..ROW
 };
 

@@ -53,10 +53,10 @@
 //! a merge leaves blank in the new data block is worth something, since writes to it do not go to the log; the score
 //! does not say so.
 
-use super::{hybridlog, page, rose};
-use crate::hybrid::{appended, joined, parameters};
-use crate::parts::{space, spare_map, wear};
-use crate::{Parameter, Scheme};
+use super::{hybridlog, rose};
+use crate::hybrid::{appended, parameters};
+use crate::parts::spare_map::{SPARE_ECC, SPARE_LAYOUT};
+use crate::{Scheme, Value};
 use flash::Cause;
 
 /// The row.
@@ -65,8 +65,23 @@ pub(super) static ROW: Scheme = Scheme {
     summary: "hybridlog with entire-block writing, merge-aware round robin and free page reuse",
     paper: "{rose}, section 6.2: future work",
     essay: include_str!("rose_log.rs"),
-    parameters: PARAMETERS,
-    counters: &joined::<{ appended::COUNTERS.len() + rose::COUNTERS.len() }>(appended::COUNTERS, rose::COUNTERS),
+    own: &[
+        parameters::LOG_BLOCKS,
+        rose::EBW,
+        rose::FPR,
+        parameters::LOG_VICTIM.at(Value::Word("maro")),
+        parameters::AGE_WEIGHT,
+        parameters::ALPHA,
+        parameters::COPY_COST,
+        parameters::ERASE_COST,
+        appended::GROUP,
+        appended::CACHE_MAPS,
+        SPARE_LAYOUT,
+        SPARE_ECC,
+    ],
+    parts: parameters::PARTS,
+    fixed: &[appended::LOG_STYLE],
+    counters: &[appended::COUNTERS, rose::COUNTERS],
     phases: &[
         Cause::Host,
         Cause::MergeSwitch,
@@ -81,27 +96,6 @@ pub(super) static ROW: Scheme = Scheme {
     keeps_data: true,
     state_version: 2,
 };
-
-const PARAMETERS: &[Parameter] = &[
-    parameters::LOG_BLOCKS,
-    rose::EBW,
-    rose::FPR,
-    parameters::log_victim("maro"),
-    parameters::AGE_WEIGHT,
-    parameters::ALPHA,
-    parameters::COPY_COST,
-    parameters::ERASE_COST,
-    appended::GROUP,
-    appended::CACHE_MAPS,
-    spare_map::spare_layout("recoverable"),
-    spare_map::SPARE_ECC,
-    space::FREE_ORDER,
-    wear::WEAR_LEVELLING,
-    wear::WEAR_THRESHOLD,
-    wear::BET_K,
-    wear::BET_THRESHOLD,
-    page::DURABLE_TRIM,
-];
 
 /// The scheme: `hybridlog`, whose strategy has the techniques if its settings name them.
 pub type RoseLog = hybridlog::HybridLog;

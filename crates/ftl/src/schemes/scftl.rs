@@ -54,10 +54,10 @@
 use crate::Scheme;
 use crate::demand::Demand;
 use crate::demand::out_of_place::{BATCH_EVICT, OutOfPlace};
-use crate::demand::parameters::{self, DATA_BLOCKS, RUN_STRIPE, counters_and, demand_parameters};
-use crate::{Parameter, Range, Value};
+use crate::demand::parameters::{self, CACHE_BYTES, DATA_BLOCKS, PARTS, RUN_STRIPE, STRIPE};
+use crate::{Parameter, Value};
 
-mod runs;
+pub mod runs;
 pub use runs::Runs;
 
 /// The row of `scftl`.
@@ -66,8 +66,10 @@ pub(super) static ROW: Scheme = Scheme {
     summary: "runs of entries, spatial prefetch, replacement that spares translation pages",
     paper: "{scftl}",
     essay: include_str!("scftl.rs"),
-    parameters: demand_parameters![REPLACEMENT, THRESHOLD, SPATIAL, RUN_BITS, BATCH_EVICT, RUN_STRIPE],
-    counters: &counters_and::<{ parameters::COUNTERS.len() + COUNTERS.len() }>(COUNTERS),
+    own: &[CACHE_BYTES, REPLACEMENT, THRESHOLD, SPATIAL, RUN_BITS, BATCH_EVICT, RUN_STRIPE],
+    parts: PARTS,
+    fixed: &[ADAPT.at(Value::Switch(false)), DATA_BLOCKS],
+    counters: &[parameters::COUNTERS, COUNTERS],
     phases: parameters::PHASES,
     has_cache: true,
     keeps_data: true,
@@ -79,15 +81,8 @@ pub(super) static ROW_ADAPTIVE: Scheme = Scheme {
     name: "scftl-a",
     summary: "scftl that prefetches as much as is used",
     paper: "{scftl}, section V: outlook",
-    parameters: demand_parameters![
-        REPLACEMENT,
-        THRESHOLD,
-        Parameter { default: Value::Count(64), summary: "entries cached by one miss at the most", ..SPATIAL },
-        ADAPT,
-        RUN_BITS,
-        BATCH_EVICT,
-        RUN_STRIPE
-    ],
+    own: &[CACHE_BYTES, REPLACEMENT, THRESHOLD, MOST_SPATIAL, ADAPT, RUN_BITS, BATCH_EVICT, RUN_STRIPE],
+    fixed: &[DATA_BLOCKS],
     ..ROW
 };
 
@@ -96,59 +91,58 @@ pub(super) static ROW_CAST: Scheme = Scheme {
     name: "cast",
     summary: "runs of entries, made by writing pages behind their predecessors",
     paper: "{cast}, by its description in {scftl}",
-    parameters: demand_parameters![RUN_BITS, BATCH_EVICT, Parameter { default: Value::Count(4), ..DATA_BLOCKS }],
+    own: &[CACHE_BYTES, RUN_BITS, BATCH_EVICT, DATA_BLOCKS.at(Value::Count(4))],
+    fixed: &[
+        REPLACEMENT.at(Value::Word("lru")),
+        THRESHOLD.at(Value::Count(0)),
+        SPATIAL.at(Value::Count(1)),
+        ADAPT.at(Value::Switch(false)),
+        STRIPE,
+    ],
     ..ROW
 };
 
 /// Runs over translation pages that are written out of place.
 pub type Scftl = Demand<Runs, OutOfPlace>;
 
-pub(super) const REPLACEMENT: Parameter = Parameter {
-    name: "replacement",
-    summary: "which block to evict: by class as in Table I (d-nru), not accessed lately (nru), longest unused (lru)",
-    unit: "",
-    default: Value::Word("d-nru"),
-    range: Range::Words(&["d-nru", "nru", "lru"]),
-    source: "{scftl}, section III-B, Table III",
-};
+pub(super) const REPLACEMENT: Parameter = Parameter::word("replacement", "d-nru", &["d-nru", "nru", "lru"])
+    .text(
+        "Which block of entries to evict. d-nru: by class, which spares translation pages. nru: one not accessed \
+         lately. lru: the one unused for longest.",
+    )
+    .source("{scftl}, section III-B, Table III");
 
-pub(super) const THRESHOLD: Parameter = Parameter {
-    name: "threshold-bits",
-    summary: "bits of the count of modified blocks of each translation page; writing it back is worth while when they \
-              are all ones (the n of D-NRU-n); its RAM is counted under every replacement",
-    unit: "bits",
-    default: Value::Count(3),
-    range: Range::Count(1, 8),
-    source: "{scftl}, section IV, Table III",
-};
+pub(super) const THRESHOLD: Parameter = Parameter::count("threshold-bits", 3, 1..=8)
+    .unit("bits")
+    .text(
+        "Bits of the count of modified blocks of each translation page, in RAM (the n of D-NRU-n). Writing a page \
+         back pays once they are all ones. More waits for more changes.",
+    )
+    .source("{scftl}, section IV, Table III");
 
-pub(super) const SPATIAL: Parameter = Parameter {
-    name: "spatial",
-    summary: "entries from the one asked for on that one reading of a translation page caches, but for those that are \
-              cached already or unmapped, if their blocks find room; 1: no prefetching",
-    unit: "entries",
-    default: Value::Count(16),
-    range: Range::Count(1, 1024),
-    source: "{scftl}, section III-B leaves it open",
-};
+pub(super) const SPATIAL: Parameter = Parameter::count("spatial", 16, 1..=1024)
+    .unit("entries")
+    .text(
+        "Entries that one reading of a translation page caches, from the one asked for on. More serves sequential \
+         reads and drives out other entries. 1: no prefetching.",
+    )
+    .source("{scftl}, section III-B leaves it open");
 
-const ADAPT: Parameter = Parameter {
-    name: "adapt",
-    summary: "the number of prefetched entries follows the share of them that is used",
-    unit: "",
-    default: Value::Switch(true),
-    range: Range::Switch,
-    source: "ftlab",
-};
+/// `spatial` where it adapts.
+const MOST_SPATIAL: Parameter =
+    SPATIAL.at(Value::Count(64)).text("Most entries that one miss caches. More serves sequential reads.");
 
-pub(super) const RUN_BITS: Parameter = Parameter {
-    name: "run-bits",
-    summary: "bits of the consecutive field: a block holds up to 2 to that power entries; 0: single entries",
-    unit: "bits",
-    default: Value::Count(5),
-    range: Range::Count(0, 8),
-    source: "{scftl}, section III-B",
-};
+pub(super) const ADAPT: Parameter = Parameter::switch("adapt", true)
+    .text("The number of prefetched entries follows the share of them that is used.")
+    .source("ftlab");
+
+pub(super) const RUN_BITS: Parameter = Parameter::count("run-bits", 5, 0..=8)
+    .unit("bits")
+    .text(
+        "Bits of the consecutive field. A block of the cache holds up to 2 to that power entries. More take more RAM \
+         for each block. 0: single entries.",
+    )
+    .source("{scftl}, section III-B");
 
 pub(super) const COUNTERS: &[(&str, &str)] = &[
     ("splits", "blocks split because an entry of theirs changed"),

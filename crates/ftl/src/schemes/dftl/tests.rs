@@ -9,9 +9,9 @@ use alloc::vec::Vec;
 use flash::{Brief, Full, Geometry, Lpn, Nand, NoData, Tags, Transcript};
 
 fn settings(row: &Scheme, pairs: &[(&str, &str)]) -> Settings {
-    let mut settings = Settings::defaults(row.parameters);
+    let mut settings = row.settings();
     for (name, value) in pairs {
-        settings.set(row.parameters, name, value).unwrap();
+        settings.set(name, value).unwrap();
     }
     settings
 }

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use flash::{CutPoint, Fault, FaultKind, Full, Geometry, Lpn, Nand, PowerCut, Ppn, Tags, Transcript};
 
 fn settings(pairs: &[(&str, &str)]) -> Settings {
-    with(PARAMETERS, pairs)
+    with(&ROW, pairs)
 }
 
 type Flashed = Transcript<PowerCut<Nand<Tags, Full>>>;

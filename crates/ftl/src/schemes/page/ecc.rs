@@ -58,7 +58,7 @@ impl Page {
 
 #[cfg(test)]
 mod tests {
-    use super::super::PARAMETERS;
+    use super::super::ROW;
     use super::*;
     use crate::{Ftl, Settings};
     use alloc::string::String;
@@ -70,8 +70,8 @@ mod tests {
     };
 
     fn settings(pairs: &[(&str, &str)]) -> Settings {
-        let mut settings = Settings::defaults(PARAMETERS);
-        pairs.iter().for_each(|(name, value)| settings.set(PARAMETERS, name, value).unwrap());
+        let mut settings = ROW.settings();
+        pairs.iter().for_each(|(name, value)| settings.set(name, value).unwrap());
         settings
     }
 
