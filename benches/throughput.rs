@@ -8,7 +8,6 @@
 
 use flash::device::{Device, Features, Suspend};
 use flash::{Bus, Full, Nand, NoData, Op, Policy, Scheduling, Timeline};
-use ftl::Settings;
 use ftl::schemes::{self, Visitor};
 use ftl::{Ftl, Recipe, Scheme};
 use sim::device::DeviceSpec;
@@ -101,9 +100,9 @@ fn device(gib: u32) -> Device {
 
 fn config(scheme: &'static str, settings: &[(&str, &str)], device: Device) -> Config {
     let row = schemes::by_name(scheme).expect("it is in the table");
-    let mut values = Settings::defaults(row.parameters);
+    let mut values = row.settings();
     for (key, value) in settings {
-        values.set(row.parameters, key, value).expect("the setting is valid");
+        values.set(key, value).expect("the setting is valid");
     }
     Config {
         scheme: row.name.to_owned(),
@@ -196,7 +195,7 @@ impl Visitor<Timeline<Nand<NoData, Full>>> for Mount<'_> {
     type Output = ();
     fn visit<S: Recipe<Timeline<Nand<NoData, Full>>>>(self, row: &Scheme<'_>, recipe: &S) {
         let device = device(8);
-        let settings = Settings::defaults(row.parameters);
+        let settings = row.settings();
         let mut flash = Timeline::new(Nand::new(device.geometry), device.timing, device.server);
         let mut scheme = recipe.format(&mut flash, device.logical_pages, &settings).expect("it fits");
         let mut rng = flash::Rng::new(1);
@@ -315,7 +314,7 @@ fn main() {
             demand_paged(&name, row.name, 3_000_000);
         }
     }
-    let has_log = |row: &&&Scheme| row.parameters.iter().any(|parameter| parameter.name == "log-blocks");
+    let has_log = |row: &&&Scheme| row.parameter("log-blocks").is_some();
     for row in schemes::SCHEMES.iter().filter(has_log) {
         let name = format!("{} financial1 80 GiB", row.name);
         if wanted(&name) {

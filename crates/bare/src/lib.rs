@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use core::panic::PanicInfo;
 use flash::{Flash, Lpn};
 use ftl::schemes::{self, Visitor};
-use ftl::{Ftl, Inspect, Recipe, Scheme, Settings};
+use ftl::{Ftl, Inspect, Recipe, Scheme};
 
 #[panic_handler]
 fn stop(_: &PanicInfo<'_>) -> ! {
@@ -28,7 +28,7 @@ pub fn boot<F: Flash>(name: &str, flash: &mut F, logical_pages: u32) -> Option<V
     impl<F: Flash> Visitor<F> for Boot<'_, F> {
         type Output = Option<Vec<(&'static str, u64)>>;
         fn visit<S: Recipe<F>>(self, row: &Scheme<'_>, recipe: &S) -> Self::Output {
-            let mut scheme = recipe.format(self.0, self.1, &Settings::defaults(row.parameters)).ok()?;
+            let mut scheme = recipe.format(self.0, self.1, &row.settings()).ok()?;
             scheme.read(self.0, Lpn(0)).ok()?;
             Some(scheme.memory())
         }

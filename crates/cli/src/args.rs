@@ -567,6 +567,10 @@ pub struct SchemesArgs {
     /// Explain this one [default: list all]
     pub name: Option<String>,
 
+    /// Explain every parameter and counter, not only the parameters of its own
+    #[arg(long, requires = "name")]
+    pub all: bool,
+
     /// Print its page of documentation, or write those of all schemes into a directory
     #[arg(long, value_name = "DIR", num_args = 0..=1, value_hint = ValueHint::DirPath)]
     pub markdown: Option<Option<PathBuf>>,

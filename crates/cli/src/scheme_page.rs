@@ -3,7 +3,8 @@
 //! Whoever reads the source, `ftlab schemes NAME` or the page reads the same words. An essay is Markdown already; what
 //! every one of them must say is in [`PARTS`], and a test holds them to it.
 
-use ftl::{Parameter, Scheme};
+use ftl::papers::{cite, introduce};
+use ftl::{Group, Parameter, Scheme};
 
 /// What the essay of a scheme that keeps data must contain: what a part begins with, and what it is about.
 pub const PARTS: &[(&str, &str)] = &[
@@ -28,23 +29,33 @@ pub fn lacking(essay: &str) -> Vec<&'static str> {
 
 /// The page.
 pub fn markdown(row: &Scheme) -> String {
-    let mut page = format!("# {}\n\n{}.\n\nPaper: {}.\n\n", row.name, capital(row.summary), row.paper);
+    let mut page = format!("# {}\n\n{}.\n\nPaper: {}.\n\n", row.name, capital(row.summary), introduce(row.paper));
     // The page's own heading is the highest.
     page += &essay(row)
         .lines()
         .map(|line| format!("{}{line}\n", if line.starts_with('#') { "#" } else { "" }))
         .collect::<String>();
     page += "\n## Parameters\n\n";
-    if row.parameters.is_empty() {
+    if row.parameters().next().is_none() {
         page += "None.\n";
     } else {
-        page += &format!("Set one with `--set {}.PARAMETER=VALUE`.\n\n", row.name);
-        page += "| parameter | meaning | default | allowed | source |\n|---|---|---|---|---|\n";
-        page += &row.parameters.iter().map(parameter).collect::<String>();
+        page += &format!("Set one with `--set {}.PARAMETER=VALUE`.\n", row.name);
+        let own = Group { title: "Its own", rows: row.own };
+        for Group { title, rows } in core::iter::once(&own).chain(row.parts) {
+            page += &format!("\n### {}\n\n", capital(title));
+            page += "| parameter | meaning | default | allowed | source |\n|---|---|---|---|---|\n";
+            page += &rows.iter().map(parameter).collect::<String>();
+        }
     }
     if !row.counters.is_empty() {
         page += "\n## Counters\n\n| counter | meaning |\n|---|---|\n";
-        page += &row.counters.iter().map(|(name, meaning)| format!("| `{name}` | {meaning} |\n")).collect::<String>();
+        page += &row
+            .counters
+            .iter()
+            .copied()
+            .flatten()
+            .map(|(name, meaning)| format!("| `{name}` | {meaning} |\n"))
+            .collect::<String>();
     }
     if !row.phases.is_empty() {
         let phases: Vec<_> = row.phases.iter().map(|cause| format!("`{}`", cause.name())).collect();
@@ -55,8 +66,8 @@ pub fn markdown(row: &Scheme) -> String {
 
 fn parameter(row: &Parameter) -> String {
     let default = format!("{} {}", row.default, row.unit);
-    let (name, meaning, default) = (row.name, cell(row.summary), default.trim_end());
-    format!("| `{name}` | {meaning} | {default} | {} | {} |\n", cell(&row.range.to_string()), cell(row.source))
+    let (name, meaning, default) = (row.name, cell(row.text), default.trim_end());
+    format!("| `{name}` | {meaning} | {default} | {} | {} |\n", cell(&row.range.to_string()), cell(&cite(row.source)))
 }
 
 /// A text that does not end its cell.
@@ -90,10 +101,10 @@ mod tests {
         let page = markdown(row);
         assert!(page.starts_with("# dftl\n\nPage map on flash"), "{page}");
         assert!(page.contains("\n## Structures\n") && !page.contains("//!") && !page.contains("use super"), "{page}");
-        for parameter in row.parameters {
+        for parameter in row.parameters() {
             assert!(page.contains(&format!("| `{}` |", parameter.name)), "{}", parameter.name);
         }
-        for (counter, _) in row.counters {
+        for (counter, _) in row.counters.iter().copied().flatten() {
             assert!(page.contains(&format!("| `{counter}` |")), "{counter}");
         }
         assert_eq!(page.matches("```").count() % 2, 0);

@@ -221,6 +221,33 @@ fn nothing_is_left_unfinished() {
     none("unfinished work", &faults);
 }
 
+/// A reader has no list of what a short code stands for: publications are called by their names, or by their keys where
+/// `ftl::papers` puts the names.
+#[test]
+fn publications_are_called_by_name() {
+    // What a text has in front keeps variables of that name out.
+    let pages = ["\"", "; ", "// "].map(|before| format!("{before}specs{}", ':'));
+    let codes = (0..5).map(|number| format!("S{number}")).chain(pages).collect::<Vec<_>>();
+    let names = |line: &str, code: &str| {
+        let ends = |at: usize| !line[at + code.len()..].starts_with(char::is_alphanumeric);
+        has_word(line, code) && line.match_indices(code).any(|(at, _)| ends(at))
+    };
+    let mut faults = Vec::new();
+    for (path, text) in rust().into_iter().chain(files("experiments", ".toml")) {
+        for (number, line) in text.lines().enumerate() {
+            faults.extend(
+                codes.iter().filter(|code| names(line, code)).map(|code| format!("{path}:{}: {code}", number + 1)),
+            );
+        }
+    }
+    none("codes in place of names", &faults);
+    // What the commands print is made of those texts; rows are looked at as they are printed.
+    for row in ftl::schemes::SCHEMES {
+        let printed = ftl::papers::introduce(row.paper);
+        assert!(!printed.contains('{') && codes.iter().all(|code| !names(&printed, code)), "{printed}");
+    }
+}
+
 #[test]
 fn every_file_says_what_it_is() {
     let silent = rust().into_iter().filter(|(_, text)| !text.starts_with("//!")).map(|(path, _)| path);

@@ -244,9 +244,9 @@ pub struct Disk<M: Medium, S: Recipe<Timeline<M>>> {
 pub fn scheme_of(image: &Image) -> Result<(&'static Scheme<'static>, Settings), MountError> {
     let spec = image.spec();
     let row = schemes::by_name(&spec.scheme).ok_or_else(|| MountError::UnknownScheme(spec.scheme.clone()))?;
-    let mut settings = Settings::defaults(row.parameters);
+    let mut settings = row.settings();
     for (name, text) in &spec.settings {
-        settings.set(row.parameters, name, text).map_err(MountError::Settings)?;
+        settings.set(name, text).map_err(MountError::Settings)?;
     }
     Ok((row, settings))
 }

@@ -3,7 +3,7 @@
 use crate::{Block, Die, Ppn};
 use core::fmt;
 
-/// In which order the pages of a block may be programmed (docs/fault-model.md; specs: page states and flash rules).
+/// In which order the pages of a block may be programmed (docs/fault-model.md).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum ProgramOrder {
     /// Any blank page: old small-block SLC.

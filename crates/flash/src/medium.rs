@@ -32,9 +32,10 @@ pub enum Kind {
     Torn = 7,
 }
 
-/// How a page is programmed (differentiated error correction, S3; tables in SLC mode, S0). The effort is a matter of
-/// each host page by itself, and so is the code that it is then protected and read with; metadata pages are programmed
-/// with full effort. What the modes of a device cost is in [`device::Timing`](crate::device::Timing).
+/// How a page is programmed (differentiated error correction, the differentiated-ECC paper; tables in SLC mode, the
+/// LSFTL paper). The effort is a matter of each host page by itself, and so is the code that it is then protected and
+/// read with; metadata pages are programmed with full effort. What the modes of a device cost is in
+/// [`device::Timing`](crate::device::Timing).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub enum Mode {
     /// Full program effort.

@@ -12,7 +12,7 @@ extern crate std;
 use alloc::{vec, vec::Vec};
 use flash::*;
 use ftl::schemes::{by_name, page::Page};
-use ftl::{Build, Error, Ftl, Settings};
+use ftl::{Build, Error, Ftl};
 
 /// Bytes of a spare area: kind, mode, mark, address, version, program number, sum of the data, sum of all that.
 const SPARE: usize = 32;
@@ -171,7 +171,7 @@ impl Flash for Toy {
 fn main() {
     let shape = Geometry { blocks_per_die: 32, pages_per_block: 16, page_bytes: 512, ..Geometry::default() };
     let mut chip = Toy::new(shape.checked().expect("the chip has a shape"));
-    let (pages, settings) = (384, Settings::defaults(by_name("page").expect("it is in the table").parameters));
+    let (pages, settings) = (384, by_name("page").expect("it is in the table").settings());
     let mut ftl = Page::format(&mut chip, pages, &settings).expect("the chip is sound, and large enough");
 
     chip.power = 3000;

@@ -15,6 +15,7 @@ pub mod demand;
 pub mod ecc_policy;
 pub mod gc;
 pub mod hybrid;
+pub mod papers;
 pub mod parts;
 mod scheme;
 pub mod schemes;
@@ -24,7 +25,7 @@ pub use codec::{Loader, Saver};
 pub use scheme::{
     Build, BuildError, CacheCounters, ConfigError, Error, Ftl, Inspect, MountReport, Recipe, Scheme, Static,
 };
-pub use settings::{Dependence, Parameter, Range, Settings, Value, without_effect};
+pub use settings::{Dependence, Group, Parameter, Range, Settings, Value, without_effect};
 
 /// The examples of the README, as tests.
 #[cfg(doctest)]

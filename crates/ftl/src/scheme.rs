@@ -1,6 +1,6 @@
 //! What a flash translation layer is: the trait, its errors, and the row that describes a scheme.
 
-use crate::{Parameter, Settings};
+use crate::{Group, Parameter, Settings};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -58,7 +58,7 @@ pub struct CacheCounters {
     pub accesses: u64,
     /// Look-ups that found their entry.
     pub hits: u64,
-    /// Evictions that forced a translation page program, each victim once (S1, equation 1).
+    /// Evictions that forced a translation page program, each victim once (the SCFTL paper, equation 1).
     pub writebacks: u64,
     /// Dirty entries written by those, batched neighbours included.
     pub writeback_entries: u64,
@@ -332,14 +332,18 @@ pub struct Scheme<'a> {
     pub name: &'a str,
     /// One line.
     pub summary: &'a str,
-    /// The paper that describes it.
+    /// The paper that describes it, by its key in [`crate::papers`].
     pub paper: &'a str,
     /// The file that opens with its essay (`//!`), as text: `include_str!`. Its page of documentation is made of that.
     pub essay: &'a str,
-    /// Its parameters.
-    pub parameters: &'a [Parameter],
-    /// Its own counters: name and meaning.
-    pub counters: &'a [(&'a str, &'a str)],
+    /// The parameters that are its own.
+    pub own: &'static [Parameter],
+    /// Those of the parts that it is made of.
+    pub parts: &'static [Group],
+    /// Parameters that its parts read and that cannot be set: they stand at these defaults.
+    pub fixed: &'static [Parameter],
+    /// Its counters, by part: name and meaning.
+    pub counters: &'a [&'a [(&'a str, &'a str)]],
     /// The causes of its changing commands: the checker wants cuts in each, in those of wear levelling and of rewrites
     /// for another code where settings ask for these, and in no other.
     pub phases: &'a [Cause],
@@ -350,4 +354,21 @@ pub struct Scheme<'a> {
     /// The form of what [`Inspect::save`] writes. Raise it when that changes, in the scheme or in a part of it: saved
     /// state of another form is not restored.
     pub state_version: u32,
+}
+
+impl Scheme<'_> {
+    /// Every parameter that can be set, its own first.
+    pub fn parameters(&self) -> impl Iterator<Item = &'static Parameter> + use<> {
+        self.own.iter().chain(self.parts.iter().flat_map(|part| part.rows))
+    }
+
+    /// The parameter of this name, if it can be set.
+    pub fn parameter(&self, name: &str) -> Option<&'static Parameter> {
+        self.parameters().find(|parameter| parameter.name == name)
+    }
+
+    /// Every parameter at its default.
+    pub fn settings(&self) -> Settings {
+        Settings::new(self.parameters(), self.fixed)
+    }
 }

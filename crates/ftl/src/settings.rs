@@ -3,9 +3,10 @@
 use crate::ecc_policy;
 use crate::parts::wear;
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
+use core::ops::RangeInclusive;
 
 /// The value of a parameter.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -58,21 +59,81 @@ impl fmt::Display for Range {
     }
 }
 
-/// One parameter of a scheme: a row from which help, validation and documentation are made.
+/// One parameter: a row from which help, validation and documentation are made. It stands with the part that reads it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Parameter {
     /// Name, kebab-case.
     pub name: &'static str,
-    /// What it means and what it trades.
-    pub summary: &'static str,
+    /// What it means, what larger values gain, and what they cost.
+    pub text: &'static str,
     /// Unit; empty if it has none.
     pub unit: &'static str,
     /// Value if nobody says otherwise.
     pub default: Value,
     /// What it may be.
     pub range: Range,
-    /// Where it comes from: paper and section, or "ftlab".
+    /// Where it comes from, with keys of [`crate::papers`]; or "ftlab".
     pub source: &'static str,
+}
+
+impl Parameter {
+    const fn new(name: &'static str, default: Value, range: Range) -> Parameter {
+        Parameter { name, text: "", unit: "", default, range, source: "" }
+    }
+
+    /// A count in a range.
+    pub const fn count(name: &'static str, default: u64, range: RangeInclusive<u64>) -> Parameter {
+        Parameter::new(name, Value::Count(default), Range::Count(*range.start(), *range.end()))
+    }
+
+    /// A power of two in a range.
+    pub const fn power(name: &'static str, default: u64, range: RangeInclusive<u64>) -> Parameter {
+        Parameter::new(name, Value::Count(default), Range::PowerOfTwo(*range.start(), *range.end()))
+    }
+
+    /// A real number in a range.
+    pub const fn real(name: &'static str, default: f64, range: RangeInclusive<f64>) -> Parameter {
+        Parameter::new(name, Value::Real(default), Range::Real(*range.start(), *range.end()))
+    }
+
+    /// `on` or `off`.
+    pub const fn switch(name: &'static str, default: bool) -> Parameter {
+        Parameter::new(name, Value::Switch(default), Range::Switch)
+    }
+
+    /// One of some words.
+    pub const fn word(name: &'static str, default: &'static str, words: &'static [&'static str]) -> Parameter {
+        Parameter::new(name, Value::Word(default), Range::Words(words))
+    }
+
+    /// With a unit.
+    pub const fn unit(self, unit: &'static str) -> Parameter {
+        Parameter { unit, ..self }
+    }
+
+    /// With its text.
+    pub const fn text(self, text: &'static str) -> Parameter {
+        Parameter { text, ..self }
+    }
+
+    /// With its source.
+    pub const fn source(self, source: &'static str) -> Parameter {
+        Parameter { source, ..self }
+    }
+
+    /// With another default.
+    pub const fn at(self, default: Value) -> Parameter {
+        Parameter { default, ..self }
+    }
+}
+
+/// The parameters of one part.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Group {
+    /// What the part does.
+    pub title: &'static str,
+    /// Its rows.
+    pub rows: &'static [Parameter],
 }
 
 impl Parameter {
@@ -108,102 +169,125 @@ impl Parameter {
     }
 }
 
-/// The values of all parameters of one scheme in one run.
+/// The values of all parameters in one run. A part reads its own when it is made, by their rows, into a struct of its
+/// own; nothing looks one up by name later.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Settings {
-    values: Vec<(&'static str, Value)>,
+    /// What can be set.
+    values: Vec<(&'static Parameter, Value)>,
+    /// What the scheme has fixed.
+    fixed: &'static [Parameter],
+    /// What was read.
+    #[cfg(test)]
+    read: core::cell::RefCell<alloc::collections::BTreeSet<&'static str>>,
 }
 
 impl Settings {
+    /// Everything at its default; `fixed` can be read and not be set.
+    pub fn new(rows: impl IntoIterator<Item = &'static Parameter>, fixed: &'static [Parameter]) -> Settings {
+        let mut settings = Settings {
+            values: Vec::new(),
+            fixed,
+            #[cfg(test)]
+            read: core::cell::RefCell::default(),
+        };
+        settings.extend(rows);
+        settings
+    }
+
     /// Everything at its default.
-    pub fn defaults(parameters: &[Parameter]) -> Settings {
-        Settings { values: parameters.iter().map(|p| (p.name, p.default)).collect() }
+    pub fn defaults(rows: impl IntoIterator<Item = &'static Parameter>) -> Settings {
+        Settings::new(rows, &[])
     }
 
     /// Adds parameters at their defaults.
     ///
     /// # Panics
     /// If one of the names is there already: a bug.
-    pub fn extend(&mut self, parameters: &[Parameter]) {
-        let taken = parameters.iter().find(|p| self.get(p.name).is_some());
-        assert!(taken.is_none(), "two parameters are called {}", taken.map_or("", |p| p.name));
-        self.values.extend(parameters.iter().map(|p| (p.name, p.default)));
+    pub fn extend(&mut self, rows: impl IntoIterator<Item = &'static Parameter>) {
+        for row in rows {
+            let taken = self.get(row.name).is_some() || self.fixed.iter().any(|fixed| fixed.name == row.name);
+            assert!(!taken, "two parameters are called {}", row.name);
+            self.values.push((row, row.default));
+        }
     }
 
-    /// Sets one parameter. The name must be among `parameters`.
+    /// Sets one parameter.
     ///
     /// # Errors
     /// An unknown name (with the list of known ones) or a bad value.
-    pub fn set(&mut self, parameters: &[Parameter], name: &str, text: &str) -> Result<(), String> {
-        let parameter = parameters.iter().find(|p| p.name == name).ok_or_else(|| {
-            let names: Vec<&str> = parameters.iter().map(|p| p.name).collect();
-            format!("no parameter {name}; there are {}", names.join(", "))
-        })?;
-        let value = parameter.parse(text)?;
-        self.put(parameter.name, value);
+    pub fn set(&mut self, name: &str, text: &str) -> Result<(), String> {
+        let Some((row, value)) = self.values.iter_mut().find(|(row, _)| row.name == name) else {
+            let names: Vec<&str> = self.values.iter().map(|(row, _)| row.name).collect();
+            return Err(format!("no parameter {name}; there are {}", names.join(", ")));
+        };
+        *value = row.parse(text)?;
         Ok(())
     }
 
     /// Sets a parameter to a value that is known to fit.
+    ///
+    /// # Panics
+    /// If there is no such parameter: a bug.
     pub fn put(&mut self, name: &str, value: Value) {
-        let slot = self.values.iter_mut().find(|(n, _)| *n == name);
+        let slot = self.values.iter_mut().find(|(row, _)| row.name == name);
         slot.unwrap_or_else(|| panic!("no parameter {name}")).1 = value;
     }
 
-    /// Names and values, in the order of the rows.
+    /// Names and values of what can be set, in the order of the rows.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, Value)> + '_ {
-        self.values.iter().copied()
+        self.values.iter().map(|&(row, value)| (row.name, value))
     }
 
-    /// The value of a parameter, if the scheme has it.
+    /// The value of a parameter, if it can be set.
     pub fn get(&self, name: &str) -> Option<Value> {
-        self.values.iter().find(|(n, _)| *n == name).map(|&(_, value)| value)
+        self.values.iter().find(|(row, _)| row.name == name).map(|&(_, value)| value)
     }
 
-    fn value(&self, name: &str) -> Value {
-        self.values.iter().find(|(n, _)| *n == name).unwrap_or_else(|| panic!("no parameter {name}")).1
+    fn value(&self, row: &Parameter) -> Value {
+        #[cfg(test)]
+        self.read.borrow_mut().insert(row.name);
+        let fixed = || self.fixed.iter().find(|fixed| fixed.name == row.name).map(|fixed| fixed.default);
+        self.get(row.name).or_else(fixed).unwrap_or_else(|| panic!("{} is neither set nor fixed", row.name))
     }
 
     /// A count.
     ///
     /// # Panics
-    /// If the scheme has no such parameter of this type: a bug. So the other getters.
-    pub fn count(&self, name: &str) -> u64 {
-        match self.value(name) {
-            Value::Count(n) => n,
-            other => panic!("{name} is {other}, not a count"),
-        }
+    /// If no such parameter of this type can be set or is fixed: a bug. So the other getters.
+    pub fn count(&self, row: &Parameter) -> u64 {
+        let Value::Count(n) = self.value(row) else { panic!("{} is not a count", row.name) };
+        n
+    }
+
+    /// A count of pages, blocks or bits, all of which fit 32 bits.
+    pub fn small(&self, row: &Parameter) -> u32 {
+        u32::try_from(self.count(row)).unwrap_or(u32::MAX)
     }
 
     /// A real number.
-    pub fn real(&self, name: &str) -> f64 {
-        match self.value(name) {
-            Value::Real(x) => x,
-            other => panic!("{name} is {other}, not a number"),
-        }
+    pub fn real(&self, row: &Parameter) -> f64 {
+        let Value::Real(x) = self.value(row) else { panic!("{} is not a number", row.name) };
+        x
     }
 
     /// A switch.
-    pub fn switch(&self, name: &str) -> bool {
-        match self.value(name) {
-            Value::Switch(on) => on,
-            other => panic!("{name} is {other}, not a switch"),
-        }
+    pub fn switch(&self, row: &Parameter) -> bool {
+        let Value::Switch(on) = self.value(row) else { panic!("{} is not a switch", row.name) };
+        on
     }
 
     /// A word.
-    pub fn word(&self, name: &str) -> &'static str {
-        match self.value(name) {
-            Value::Word(word) => word,
-            other => panic!("{name} is {other}, not a word"),
-        }
+    pub fn word(&self, row: &Parameter) -> &'static str {
+        let Value::Word(word) = self.value(row) else { panic!("{} is not a word", row.name) };
+        word
     }
 }
 
 impl fmt::Display for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text: Vec<String> = self.values.iter().map(|(n, v)| format!("{n}={v}")).collect();
-        f.write_str(&text.join(" ").to_string())
+        let text: Vec<String> = self.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        f.write_str(&text.join(" "))
     }
 }
 
@@ -243,31 +327,78 @@ pub fn without_effect<'a>(settings: &Settings, set: impl IntoIterator<Item = &'a
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schemes::{SCHEMES, Visitor, visit};
+    use crate::{Recipe, Scheme};
+    use alloc::collections::BTreeSet;
+    use alloc::string::ToString;
+    use flash::{Full, Geometry, Nand, Tags};
 
-    const ROW: Parameter = Parameter {
-        name: "gc-low",
-        summary: "",
-        unit: "blocks",
-        default: Value::Count(2),
-        range: Range::Count(1, 100),
-        source: "",
-    };
+    type Chip = Nand<Tags, Full>;
+
+    const ROWS: &[Parameter] = &[Parameter::count("gc-low", 2, 1..=100)];
 
     #[test]
     fn says_the_range_and_the_known_names() {
-        let mut settings = Settings::defaults(&[ROW]);
-        settings.set(&[ROW], "gc-low", "7").unwrap();
-        assert_eq!(settings.count("gc-low"), 7);
-        assert_eq!(settings.set(&[ROW], "gc-low", "0").unwrap_err(), "gc-low = 0: must be 1 to 100");
-        assert_eq!(settings.set(&[ROW], "gclow", "1").unwrap_err(), "no parameter gclow; there are gc-low");
+        let mut settings = Settings::defaults(ROWS);
+        settings.set("gc-low", "7").unwrap();
+        assert_eq!(settings.count(&ROWS[0]), 7);
+        assert_eq!(settings.set("gc-low", "0").unwrap_err(), "gc-low = 0: must be 1 to 100");
+        assert_eq!(settings.set("gclow", "1").unwrap_err(), "no parameter gclow; there are gc-low");
+    }
+
+    #[test]
+    fn what_is_fixed_is_read_and_not_set() {
+        let mut settings = Settings::new(&[], ROWS);
+        assert_eq!((settings.count(&ROWS[0]), settings.get("gc-low")), (2, None));
+        assert_eq!(settings.iter().count(), 0);
+        settings.set("gc-low", "7").unwrap_err();
+    }
+
+    /// A scheme on a small device, and the names that it read.
+    struct Read;
+
+    impl Visitor<Chip> for Read {
+        type Output = BTreeSet<&'static str>;
+
+        fn visit<S: Recipe<Chip>>(self, row: &Scheme<'_>, recipe: &S) -> Self::Output {
+            let g = Geometry { blocks_per_die: 96, pages_per_block: 8, page_bytes: 512, ..Geometry::default() };
+            let settings = row.settings();
+            recipe.format(&mut Chip::new(Geometry { nop: 4, ..g }.checked().unwrap()), 160, &settings).unwrap();
+            settings.read.take()
+        }
+    }
+
+    /// Nothing is read that the row does not name, for that would panic, and nothing is named that nobody reads.
+    #[test]
+    fn a_scheme_reads_what_its_row_names() {
+        for row in SCHEMES {
+            let read = visit(row.name, Read).unwrap();
+            let named: BTreeSet<&str> = row.parameters().chain(row.fixed).map(|parameter| parameter.name).collect();
+            assert_eq!(read, named, "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn rows_say_what_they_mean() {
+        let buffers = crate::buffer::POLICIES.iter().flat_map(|row| row.parameters);
+        for row in SCHEMES.iter().flat_map(|row| row.parameters().chain(row.fixed)).chain(buffers) {
+            let Parameter { name, text, unit, default, source, .. } = row;
+            assert!(text.starts_with(char::is_uppercase) || text.starts_with("bet "), "{name}: {text}");
+            assert!(text.ends_with(['.', ')']) && !source.is_empty(), "{name}: {text}");
+            let counted = matches!(default, Value::Count(_)) && !matches!(*name, "seed" | "streams" | "bet-k");
+            assert!(!counted || !unit.is_empty() || name.starts_with("ecc-"), "{name} has no unit");
+        }
+        for row in SCHEMES {
+            assert!(row.parameters().all(|parameter| parameter.parse(&parameter.default.to_string()).is_ok()));
+        }
     }
 
     #[test]
     fn what_another_parameter_leaves_without_effect_is_told() {
-        let parameters = crate::schemes::by_name("page").unwrap().parameters;
+        let page = crate::schemes::by_name("page").unwrap();
         let told = |pairs: &[(&str, &str)]| {
-            let mut settings = Settings::defaults(parameters);
-            pairs.iter().for_each(|(name, text)| settings.set(parameters, name, text).unwrap());
+            let mut settings = page.settings();
+            pairs.iter().for_each(|(name, text)| settings.set(name, text).unwrap());
             without_effect(&settings, pairs.iter().map(|&(name, _)| name))
         };
         for (pairs, expected) in [
@@ -290,13 +421,13 @@ mod tests {
             assert_eq!(told(pairs), None, "{pairs:?}");
         }
         // Every parameter and word of a row exists.
-        let parameter = |name: &str| parameters.iter().find(|parameter| parameter.name == name);
+        let parameter = |name: &str| page.parameter(name);
         for row in [&wear::DEPENDENCES[..], &ecc_policy::DEPENDENCES].into_iter().flatten() {
             assert!(row.parameters.iter().all(|name| parameter(name).is_some()), "{row:?}");
             let Range::Words(words) = parameter(row.on).unwrap().range else { panic!("{row:?}") };
             assert!(row.words.iter().all(|word| words.contains(word)), "{row:?}");
         }
-        for name in parameters.iter().map(|parameter| parameter.name) {
+        for name in page.parameters().map(|parameter| parameter.name) {
             let depends = name.starts_with("bet-") || name.starts_with("ecc-") || name == "wear-threshold";
             assert_eq!(Dependence::of(name).is_some(), depends, "{name}");
         }

@@ -13,7 +13,6 @@
 use std::fs::File;
 use std::path::PathBuf;
 
-use ftl::Settings;
 use ftl::schemes;
 use sim::device::DeviceSpec;
 use sim::experiment::{Config, Fill, Medium, Outcome, PartialPages, Unobserved, Until, run};
@@ -100,7 +99,7 @@ fn put_through(scheme: &str, requests: &[Request], capacity: u64) -> Result<Outc
     let row = schemes::by_name(scheme).ok_or("no such scheme")?;
     let config = Config {
         scheme: row.name.to_owned(),
-        settings: Settings::defaults(row.parameters),
+        settings: row.settings(),
         device: "agrawal08".parse::<DeviceSpec>()?.build(Some(capacity))?,
         seed: 1,
         fill: Fill::Sequential,

@@ -1,4 +1,5 @@
-//! What differentiated error correction had to work with, and what it did (S3, sections III and VI).
+//! What differentiated error correction had to work with, and what it did (the differentiated-ECC paper, sections III
+//! and VI).
 //!
 //! [`Ecc`] is the part of a result that says which codes the host's pages were written and read with, and how well
 //! reads and writes are separated in the workload: over the whole of it by address (Figure 1), and within short windows
@@ -69,7 +70,7 @@ impl Ecc {
     }
 }
 
-/// Page accesses in a window: what the filters of S3 remember, four pairs of 512.
+/// Page accesses in a window: what the filters of the differentiated-ECC paper remember, four pairs of 512.
 pub const WINDOW: u64 = 2048;
 
 /// Equal parts of the device's addresses, the rows in which an interval of a series counts accesses.

@@ -264,7 +264,7 @@ fn a_wrong_configuration_is_an_error_with_a_fix() {
     assert_eq!(error(config), "no write buffer lru; there are fab, bplru, cflru");
     let settings = set(&[("gc-lo", "3")]);
     let config = CheckConfig { settings, ..brief("page") };
-    assert!(error(config).starts_with("no parameter gc-lo; there are gc, gc-low"));
+    assert!(error(config).starts_with("no parameter gc-lo; there are streams, stripe-by, gc, gc-low"));
 }
 
 #[test]

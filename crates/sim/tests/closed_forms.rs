@@ -6,6 +6,7 @@
 
 mod support;
 
+use ftl::parts::collector::{GC_LOW, SPREAD};
 use sim::experiment::{Config, Fill, Outcome};
 use sim::host::HostModel;
 use sim::workload::Operation;
@@ -75,8 +76,8 @@ fn desnoyers_write_amplification(effective: f64, logical: f64, pages: f64) -> f6
 /// Pages that take part in the log when the victims hold a share `x` of live pages (docs/validation.md).
 fn effective_pages(config: &Config, x: f64) -> f64 {
     let g = config.device.geometry;
-    let low = config.settings.count("gc-low") as f64;
-    let idle_blocks = match config.settings.switch("gc-spread") {
+    let low = config.settings.count(&GC_LOW) as f64;
+    let idle_blocks = match config.settings.switch(&SPREAD) {
         // Spread collections begin a block earlier.
         true => low + 1.0,
         // A round of collections ends with a block, and half a victim's gain, more than it began with.

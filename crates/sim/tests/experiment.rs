@@ -2,9 +2,11 @@
 
 use flash::{Rng, Scheduling};
 use ftl::schemes::Registry;
-use ftl::{Settings, buffer, schemes};
+use ftl::{buffer, schemes};
 use sim::device::DeviceSpec;
-use sim::experiment::{Config, Fill, Medium, Observer, Outcome, PartialPages, RunError, Unobserved, Until, run, run_from};
+use sim::experiment::{
+    Config, Fill, Medium, Observer, Outcome, PartialPages, RunError, Unobserved, Until, run, run_from,
+};
 use sim::host::HostModel;
 use sim::report::{self, Interval, RequestRecord, SchemeResult};
 use sim::workload::{Intake, Operation, Request, Source, WorkloadError};
@@ -41,7 +43,7 @@ fn request(arrival_us: u64, operation: Operation, offset: u64, bytes: u64) -> Re
 fn config(scheme: &'static str, device: &str) -> Config {
     Config {
         scheme: scheme.to_owned(),
-        settings: Settings::defaults(schemes::by_name(scheme).unwrap().parameters),
+        settings: schemes::by_name(scheme).unwrap().settings(),
         device: device.parse::<DeviceSpec>().unwrap().build(None).unwrap(),
         seed: 1,
         fill: Fill::None,
@@ -111,7 +113,7 @@ fn causes_partition_the_time() {
         let mut config = config(scheme, PLAIN);
         config.fill = Fill::Sequential;
         if scheme.starts_with("dftl") {
-            config.settings.set(schemes::by_name(scheme).unwrap().parameters, "cache-bytes", "1000").unwrap();
+            config.settings.set("cache-bytes", "1000").unwrap();
         }
         let result = run_list(&config, requests.clone()).result;
         assert_eq!(result.ended, "complete");
@@ -329,7 +331,7 @@ fn the_same_seed_gives_the_same_result() {
         (0..5000).map(|i| request(i * 300, Operation::Write, rng.below(1024) * 4096, 4096)).collect();
     let mut config = config("page", PLAIN);
     config.fill = Fill::Random;
-    config.settings.set(schemes::by_name("page").unwrap().parameters, "gc", "random").unwrap();
+    config.settings.set("gc", "random").unwrap();
     let results = [(); 2].map(|()| {
         let mut result = run_list(&config, requests.clone()).result;
         (result.wall_seconds, result.fill_wall_seconds) = (0.0, 0.0);
@@ -407,8 +409,7 @@ fn a_workload_that_wears_nothing_is_not_repeated_for_ever() {
 fn wear_levelling_is_reported_where_it_is_on() {
     let run_with = |mode: &str| {
         let mut config = Config { until: Until::MeanErases(40.0), fill: Fill::Sequential, ..config("page", PLAIN) };
-        let row = schemes::by_name("page").unwrap();
-        config.settings.set(row.parameters, "wear-levelling", mode).unwrap();
+        config.settings.set("wear-levelling", mode).unwrap();
         let requests = (0..200).map(|i| request(i * 300, Operation::Write, i * 7 % 100 * 4096, 4096)).collect();
         run_list(&config, requests).result
     };
@@ -423,7 +424,8 @@ fn wear_levelling_is_reported_where_it_is_on() {
     assert!(stdev(&swap) < stdev(&off) / 2.0, "{} {}", stdev(&swap), stdev(&off));
 }
 
-/// S3's device and its worked example as requests a second apart: what the report says of modes, pages and times.
+/// The differentiated-ECC paper's device and its worked example as requests a second apart: what the report says of
+/// modes, pages and times.
 #[test]
 fn error_correction_is_reported_where_a_policy_decides() {
     let run_with = |policy: &str| {
@@ -432,8 +434,7 @@ fn error_correction_is_reported_where_a_policy_decides() {
             series_ns: 4_000_000_000,
             ..config("page", "ecc-paper:capacity=64MiB,channels=1,chips=1,spare=15%")
         };
-        let row = schemes::by_name("page").unwrap();
-        config.settings.set(row.parameters, "ecc", policy).unwrap();
+        config.settings.set("ecc", policy).unwrap();
         config.fill = Fill::Sequential;
         let x = "wwrwrrrrw".chars().map(|access| (access, 9));
         // Two pages more, one only read and one only written.
@@ -508,7 +509,7 @@ fn the_workload_fills_the_device_once_and_is_then_measured() {
     let few = |fill, warmup, requests: &[Request]| {
         let mut config = Config { fill, warmup, ..config.clone() };
         config.scheme = "dftl".into();
-        config.settings = Settings::defaults(schemes::by_name("dftl").unwrap().parameters);
+        config.settings = schemes::by_name("dftl").unwrap().settings();
         run_list(&config, requests.to_vec()).result
     };
     let (cold, warm) = (few(Fill::None, 0, &many[..1]), few(Fill::Trace, 0, &many[..1]));

@@ -112,9 +112,16 @@ fn flows_take_the_place_of_a_workload() {
 #[test]
 fn the_other_commands() {
     assert_eq!(command("run a.toml"), Command::Run(RunArgs { file: "a.toml".into() }));
-    assert_eq!(command("schemes dftl"), Command::Schemes(SchemesArgs { name: Some("dftl".into()), markdown: None }));
+    assert_eq!(
+        command("schemes dftl"),
+        Command::Schemes(SchemesArgs { name: Some("dftl".into()), all: false, markdown: None })
+    );
     let pages = |name: Option<&str>, directory: Option<&str>| {
-        Command::Schemes(SchemesArgs { name: name.map(str::to_owned), markdown: Some(directory.map(Into::into)) })
+        Command::Schemes(SchemesArgs {
+            name: name.map(str::to_owned),
+            all: false,
+            markdown: Some(directory.map(Into::into)),
+        })
     };
     assert_eq!(command("schemes dftl --markdown"), pages(Some("dftl"), None));
     assert_eq!(command("schemes --markdown target/schemes"), pages(None, Some("target/schemes")));

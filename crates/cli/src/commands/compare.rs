@@ -59,7 +59,7 @@ impl Known {
     pub fn tables() -> Known {
         let schemes = ftl::schemes::SCHEMES.iter().map(|row| KnownScheme {
             name: row.name.to_owned(),
-            parameters: row.parameters.iter().map(|parameter| parameter.name.to_owned()).collect(),
+            parameters: row.parameters().map(|parameter| parameter.name.to_owned()).collect(),
             // `canary` is built to lose data, for tests.
             in_all: row.keeps_data && row.name != "canary",
         });

@@ -242,12 +242,12 @@ pub(super) struct Settled {
 pub(super) fn settled(combination: &Combination, seed: u64) -> Result<Settled, CliError> {
     let unknown = || CliError::unknown("scheme", &combination.scheme, ftl::schemes::SCHEMES.iter().map(|row| row.name));
     let row = ftl::schemes::by_name(&combination.scheme).ok_or_else(unknown)?;
-    let mut settings = Settings::defaults(row.parameters);
+    let mut settings = row.settings();
     let mut set = |name: &str, text: &str, flag: String| {
-        settings.set(row.parameters, name, text).map_err(|what| CliError::new(what).within(flag))
+        settings.set(name, text).map_err(|what| CliError::new(what).within(flag))
     };
     for (name, text) in &combination.settings {
-        let in_bytes = row.parameters.iter().any(|parameter| parameter.name == name && parameter.unit == "bytes");
+        let in_bytes = row.parameter(name).is_some_and(|parameter| parameter.unit == "bytes");
         let bytes = sim::units::parse_bytes(text).ok().filter(|_| in_bytes).map(|bytes| bytes.to_string());
         set(name, bytes.as_deref().unwrap_or(text), format!("--set {}", row.name))?;
     }
@@ -261,7 +261,7 @@ pub(super) fn settled(combination: &Combination, seed: u64) -> Result<Settled, C
         let buffer = buffer::by_name(policy).expect("a plan names write buffers of the table");
         buffer::add_to(&mut settings, buffer, *bytes);
         for (name, text) in &combination.buffer_settings {
-            let set = settings.set(buffer.parameters, name, text);
+            let set = settings.set(name, text);
             set.map_err(|what| CliError::new(what).within(format_args!("--set {policy}")))?;
         }
     }

@@ -71,7 +71,7 @@ fn create(args: &ImageCreateArgs) -> Result<String, CliError> {
 /// All parameters: what the command line says, else the default, but for two: discards are durable, and collections are
 /// dealt over the writes that follow, so that no request waits for a whole one.
 fn settings(row: &Scheme, set: &[(String, String)]) -> Result<Settings, CliError> {
-    let mut settings = Settings::defaults(row.parameters);
+    let mut settings = row.settings();
     if settings.get("durable-trim").is_some() {
         settings.put("durable-trim", Value::Switch(true));
     }
@@ -79,10 +79,10 @@ fn settings(row: &Scheme, set: &[(String, String)]) -> Result<Settings, CliError
         settings.put(SPREAD.name, Value::Switch(true));
     }
     for (name, text) in set {
-        let in_bytes = row.parameters.iter().any(|parameter| parameter.name == name && parameter.unit == "bytes");
+        let in_bytes = row.parameter(name).is_some_and(|parameter| parameter.unit == "bytes");
         let bytes = sim::units::parse_bytes(text).ok().filter(|_| in_bytes).map(|bytes| bytes.to_string());
         let text = bytes.as_deref().unwrap_or(text);
-        settings.set(row.parameters, name, text).map_err(|what| CliError::new(what).within("--set"))?;
+        settings.set(name, text).map_err(|what| CliError::new(what).within("--set"))?;
     }
     if let Some(what) = ftl::without_effect(&settings, set.iter().map(|(name, _)| name.as_str())) {
         return Err(CliError::new(what).within("--set"));

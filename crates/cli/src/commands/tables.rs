@@ -9,6 +9,7 @@ use crate::render::text::{WIDTH, align, new_table, trimmed, wrap};
 use crate::scheme_page;
 use flash::device::PRESETS;
 use ftl::buffer::{BufferRow, COUNTERS, POLICIES};
+use ftl::papers::{cite, introduce};
 use ftl::schemes::SCHEMES;
 use ftl::{Parameter, Scheme};
 use std::io::Write;
@@ -26,7 +27,7 @@ pub(super) fn schemes(args: &SchemesArgs, stdout: &mut dyn Write) -> Result<Ende
     let one = args.name.as_deref().map(scheme).transpose()?;
     let text = match (one, &args.markdown) {
         (None, None) => list_schemes(),
-        (Some(row), None) => explain_scheme(row),
+        (Some(row), None) => explain_scheme(row, args.all),
         (one, Some(directory)) => {
             let rows = one.as_slice();
             let rows = if rows.is_empty() { SCHEMES } else { rows };
@@ -78,30 +79,27 @@ fn list_schemes() -> String {
     let mut table = new_table();
     table.set_header(["scheme", "what it is", "paper"]);
     for row in SCHEMES {
-        table.add_row([row.name, row.summary, row.paper]);
+        table.add_row([row.name, row.summary, &introduce(row.paper)]);
     }
     align(&mut table, 3);
     let mut buffers = new_table();
     buffers.set_header(["write buffer", "what it does", "paper"]);
     for row in POLICIES {
-        buffers.add_row([row.name, row.summary, row.paper]);
+        buffers.add_row([row.name, row.summary, &introduce(row.paper)]);
     }
     align(&mut buffers, 3);
     let last = "ftlab schemes NAME explains one, with its parameters.";
     format!("{}\n{}\n{last}\n", trimmed(&table), trimmed(&buffers))
 }
 
-/// The parameters of a row, set by `set`.
-fn parameters(rows: &[Parameter], set: &str) -> String {
-    let mut table = new_table();
-    table.set_header(["parameter", "meaning", "default", "allowed", "source"]);
-    for parameter in rows {
-        let default = format!("{} {}", parameter.default, parameter.unit);
-        let allowed = parameter.range.to_string();
-        table.add_row([parameter.name, parameter.summary, default.trim_end(), &allowed, parameter.source]);
-    }
-    align(&mut table, 5);
-    format!("\n{}{}", trimmed(&table), wrap(&format!("\n{set}"), ""))
+/// Parameters: name, default and range, what it means, and where it comes from.
+fn parameters(rows: &[Parameter]) -> String {
+    let explained = rows.iter().map(|parameter| {
+        let Parameter { name, unit, default, range, text, source } = parameter;
+        let default = format!("{default} {unit}");
+        wrap(&format!("{name} = {} ({range}): {text} [{}]", default.trim_end(), cite(source)), "  ")
+    });
+    format!("\n{}", explained.collect::<String>())
 }
 
 /// Counters and their meanings.
@@ -117,24 +115,36 @@ fn counters<'a>(rows: impl Iterator<Item = &'a (&'a str, &'a str)>) -> String {
 
 fn explain_buffer(row: &BufferRow) -> String {
     let mut text = wrap(&format!("{}: {}", row.name, row.summary), "  ");
-    text += &wrap(&format!("paper: {}", row.paper), "  ");
+    text += &wrap(&format!("paper: {}", introduce(row.paper)), "  ");
     text += &wrap(&format!("Put it in front of the schemes with --buffer {}:SIZE, such as 1MiB.", row.name), "");
     if !row.parameters.is_empty() {
-        text += &parameters(row.parameters, &format!("Set one with --set {}.PARAMETER=VALUE.", row.name));
+        text += &parameters(row.parameters);
+        text += &format!("\nSet one with --set {}.PARAMETER=VALUE.\n", row.name);
     }
     text + &counters(COUNTERS.iter())
 }
 
-fn explain_scheme(row: &Scheme) -> String {
+/// A scheme, with the parameters that are its own; with `all`, those of its parts too, and its counters.
+fn explain_scheme(row: &Scheme, all: bool) -> String {
     let mut text = wrap(&format!("{}: {}", row.name, row.summary), "  ");
-    text += &wrap(&format!("paper: {}", row.paper), "  ");
-    if row.parameters.is_empty() {
-        text += "\nIt has no parameters.\n";
-    } else {
-        text += &parameters(row.parameters, &format!("Set one with --set {}.PARAMETER=VALUE.", row.name));
+    text += &wrap(&format!("paper: {}", introduce(row.paper)), "  ");
+    text += if row.own.is_empty() { "\nIt has no parameters of its own.\n" } else { "" };
+    text += &parameters(row.own);
+    text += if row.parts.is_empty() || all { "" } else { "\n" };
+    for part in row.parts {
+        text += &if all {
+            format!("\n{}:\n{}", part.title, parameters(part.rows))
+        } else {
+            let names: Vec<_> = part.rows.iter().map(|parameter| parameter.name).collect();
+            wrap(&format!("{}: {}", part.title, names.join(", ")), "  ")
+        };
     }
-    if !row.counters.is_empty() {
-        text += &counters(row.counters.iter());
+    if row.parameters().next().is_some() {
+        let more = if all { "" } else { " With --all, every parameter and counter is explained." };
+        text += &format!("\nSet one with --set {}.PARAMETER=VALUE.{more}\n", row.name);
+    }
+    if all && !row.counters.is_empty() {
+        text += &counters(row.counters.iter().copied().flatten());
     }
     if !row.phases.is_empty() {
         let phases: Vec<_> = row.phases.iter().map(|cause| cause.name()).collect();
@@ -192,6 +202,9 @@ mod tests {
     use super::*;
     use crate::testing::Directory;
 
+    /// Lines of a scheme without `--all`, at the most.
+    const SCREEN: usize = 50;
+
     fn fits(text: &str) {
         for line in text.lines() {
             assert!(line.chars().count() <= usize::from(WIDTH), "{line}\n{text}");
@@ -202,11 +215,15 @@ mod tests {
     fn everything_in_the_tables_is_shown_within_the_width() {
         fits(&list_schemes());
         for row in SCHEMES {
-            let text = explain_scheme(row);
+            let (text, all) = (explain_scheme(row, false), explain_scheme(row, true));
             fits(&text);
-            for parameter in row.parameters {
-                assert!(text.lines().any(|line| line.starts_with(&format!("{} ", parameter.name))), "{text}");
-            }
+            fits(&all);
+            assert!(text.lines().count() <= SCREEN, "{text}");
+            let explained = |text: &str, name: &str| text.lines().any(|line| line.starts_with(&format!("{name} ")));
+            assert!(row.own.iter().all(|parameter| explained(&text, parameter.name)), "{text}");
+            assert!(row.parameters().all(|parameter| text.contains(parameter.name)), "{text}");
+            assert!(row.parameters().all(|parameter| explained(&all, parameter.name)), "{all}");
+            assert!(row.counters.iter().copied().flatten().all(|(name, _)| explained(&all, name)), "{all}");
         }
         for row in POLICIES {
             let text = explain_buffer(row);
@@ -227,7 +244,7 @@ mod tests {
         let directory = Directory::new();
         let pages = directory.join("pages");
         let mut printed = Vec::new();
-        schemes(&SchemesArgs { name: None, markdown: Some(Some(pages.clone())) }, &mut printed).unwrap();
+        schemes(&SchemesArgs { name: None, all: false, markdown: Some(Some(pages.clone())) }, &mut printed).unwrap();
         let printed = String::from_utf8(printed).unwrap();
         for row in SCHEMES.iter().filter(|row| row.keeps_data) {
             let page = pages.join(format!("{}.md", row.name));
@@ -235,14 +252,15 @@ mod tests {
             assert_eq!(std::fs::read_to_string(page).unwrap(), scheme_page::markdown(row));
         }
         let mut printed = Vec::new();
-        schemes(&SchemesArgs { name: Some("page".to_owned()), markdown: Some(None) }, &mut printed).unwrap();
+        schemes(&SchemesArgs { name: Some("page".to_owned()), all: false, markdown: Some(None) }, &mut printed)
+            .unwrap();
         assert_eq!(String::from_utf8(printed).unwrap(), scheme_page::markdown(scheme("page").unwrap()));
     }
 
     #[test]
     fn unknown_names_are_answered_with_the_nearest() {
         let mut none = Vec::new();
-        let asked = SchemesArgs { name: Some("dtfl".to_owned()), markdown: None };
+        let asked = SchemesArgs { name: Some("dtfl".to_owned()), all: false, markdown: None };
         let error = schemes(&asked, &mut none).unwrap_err();
         assert_eq!(error.message(), "unknown scheme \"dtfl\"; did you mean \"dftl\"?");
         let error = devices(Some("agrawal8"), &mut none).unwrap_err();

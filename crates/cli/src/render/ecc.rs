@@ -33,8 +33,8 @@ pub(super) fn rows(report: &Report) -> Option<Rows> {
 /// Columns of the picture, at the most.
 const COLUMNS_OF_PICTURE: usize = 240;
 
-/// What the host read and wrote over time and addresses, the dots of S3's Figure 2: of the first run that has it, for
-/// the requests are the same in all. Empty without a series or without a policy.
+/// What the host read and wrote over time and addresses, the dots of the differentiated-ECC paper's Figure 2: of the
+/// first run that has it, for the requests are the same in all. Empty without a series or without a policy.
 pub(super) fn picture(report: &Report) -> String {
     let Some(series) = report.results.iter().map(|result| &result.series).find(|series| has_pages(series)) else {
         return String::new();

@@ -18,7 +18,9 @@ fn tables() {
     let directory = Directory::new();
     assert!(directory.ftlab("schemes").succeeded().stdout.contains("dftl-e"));
     let text = directory.ftlab("schemes dftl").succeeded().stdout;
-    assert!(text.contains("Gupta") && text.contains("cache-bytes") && text.contains("translation_loads"), "{text}");
+    assert!(text.contains("Gupta") && text.contains("cache-bytes = 0 bytes") && text.contains("gc-low"), "{text}");
+    let text = directory.ftlab("schemes dftl --all").succeeded().stdout;
+    assert!(text.contains("gc-low = 3 blocks") && text.contains("translation_loads"), "{text}");
     assert!(directory.ftlab("devices").succeeded().stdout.contains("agrawal08"));
     assert!(directory.ftlab("devices agrawal08").succeeded().stdout.contains("µs"));
 }
@@ -30,7 +32,7 @@ fn pages_of_schemes_and_papers_are_listed() {
     let page = fs::read_to_string(directory.path().join("pages/dftl.md")).unwrap();
     assert!(page.starts_with("# dftl\n") && page.contains("| `cache-bytes` |"), "{page}");
     let text = directory.ftlab("reproduce --list").succeeded().stdout;
-    assert!(text.contains("lsftl/table-1") && text.contains("S4 Figure 9"), "{text}");
+    assert!(text.contains("lsftl/table-1") && text.contains("DFTL, Figure 9"), "{text}");
 }
 
 #[test]

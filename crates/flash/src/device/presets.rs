@@ -173,13 +173,13 @@ const OOB_32K: Number = assumed(4096.0, "an eighth of the page, usual from 16 Ki
 const OOB_64K: Number = assumed(8192.0, "an eighth of the page, usual from 16 KiB pages up; the source is silent");
 const PAGE_16K: Number = assumed(16384.0, "usual for the cell kind and fits the stated transfer time");
 
-const S4: Preset = Preset {
+const DFTL: Preset = Preset {
     source: "DFTL (Gupta, Kim, Urgaonkar, ASPLOS 2009), Table 1",
     spare: spare_of_extra(0.03, "about 3% extra blocks, as a share of the whole"),
     ..FLASHSIM
 };
 
-const S0: Preset = Preset {
+const LSFTL: Preset = Preset {
     name: "lsftl-paper",
     summary: "LSFTL paper: FlashSim, 4 KiB pages, 4 GiB",
     source: "LSFTL (Li et al.), evaluation setup",
@@ -639,7 +639,7 @@ pub const PRESETS: &[Preset] = &[
         page: paper(2048.0),
         oob: derived(64.0, "4 KiB of spare bytes per block of 64 pages"),
         pages_per_block: derived(64.0, "128 KiB blocks of 2 KiB pages"),
-        ..S4
+        ..DFTL
     },
     Preset {
         name: "dftl-small-block",
@@ -654,7 +654,7 @@ pub const PRESETS: &[Preset] = &[
         page: paper(512.0),
         oob: paper(16.0),
         pages_per_block: derived(32.0, "16 KiB blocks of 512-byte pages"),
-        ..S4
+        ..DFTL
     },
     Preset {
         name: "flashsim-release",
@@ -667,15 +667,15 @@ pub const PRESETS: &[Preset] = &[
         partial_program_us: as_program(101.5),
         erase_us: simulator(1500.0),
         bus_mbps: derived(0.0, "contained in read and program"),
-        ..S4
+        ..DFTL
     },
-    S0,
+    LSFTL,
     Preset {
         name: "lsftl-paper-8g",
         summary: "LSFTL paper: FlashSim, 4 KiB pages, 8 GiB",
         notes: "The paper's device for Cello99 and PC, with a 128 KiB cache. The log-unit sweep 1 to 7 needs nop=8.",
         capacity: Some(paper((8u64 << 30) as f64)),
-        ..S0
+        ..LSFTL
     },
     Preset {
         name: "scftl-paper",

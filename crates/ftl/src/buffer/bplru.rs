@@ -15,25 +15,24 @@
 
 use super::groups::Groups;
 use super::{BufferPolicy, BufferRow, Victim};
-use crate::{Loader, Parameter, Range, Saver, Value};
+use crate::{Loader, Parameter, Saver};
 use alloc::boxed::Box;
 use flash::Lpn;
 
 /// `buffer-pad-min`: when to pad.
-const PAD_MIN: Parameter = Parameter {
-    name: "buffer-pad-min",
-    summary: "resident pages of a block from which on it is padded; 1 pads always, more than a block has pages never",
-    unit: "pages",
-    default: Value::Count(1),
-    range: Range::Count(1, 1 << 20),
-    source: "Kim and Ahn 2008 (1); SimpleSSDsim (half a block)",
-};
+const PAD_MIN: Parameter = Parameter::count("buffer-pad-min", 1, 1..=1 << 20)
+    .unit("pages")
+    .text(
+        "A block is padded if at least so many of its pages are resident. 1 pads always; more than a block has pages \
+         never pads, which saves reads and costs merges.",
+    )
+    .source("1: {bplru}; half a block: SimpleSSDsim");
 
 /// The row.
 pub(super) const ROW: BufferRow = BufferRow {
     name: "bplru",
     summary: "gathers writes by block and flushes the least recently written one whole, padded with pages read",
-    paper: "Kim and Ahn, BPLRU: a buffer management scheme for improving random writes, FAST 2008",
+    paper: "{bplru}",
     parameters: &[PAD_MIN],
     gathers_blocks: true,
     pads: true,
@@ -41,7 +40,7 @@ pub(super) const ROW: BufferRow = BufferRow {
         Box::new(Bplru {
             pages_per_block: shape.pages_per_block,
             most_groups: shape.pages,
-            pad_min: settings.count(PAD_MIN.name),
+            pad_min: settings.count(&PAD_MIN),
             groups: Groups::new(shape.pages_per_block, false),
         })
     },

@@ -122,8 +122,8 @@ impl<D: Store> Buffer<D> {
         if settings.get(POLICY.name).is_none() {
             return Ok(None);
         }
-        let row = by_name(settings.word(POLICY.name)).expect("a policy has a row");
-        let bytes = settings.count(BYTES.name);
+        let row = by_name(settings.word(&POLICY)).expect("a policy has a row");
+        let bytes = settings.count(&BYTES);
         let pages = bytes / u64::from(g.page_bytes);
         check(row, g, logical_pages, bytes, pages)?;
         let shape = Shape { pages: pages as u32, pages_per_block: g.pages_per_block };

@@ -14,31 +14,29 @@
 //! The window is a fraction of the buffer: 0 is plain LRU, 1 drops any clean page before it writes a dirty one.
 
 use super::{BufferPolicy, BufferRow, Victim};
-use crate::{Loader, Parameter, Range, Saver, Value};
+use crate::{Loader, Parameter, Saver};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use flash::Lpn;
 
 /// `buffer-window`: w.
-const WINDOW: Parameter = Parameter {
-    name: "buffer-window",
-    summary: "least recently used share of the buffer in which a clean page leaves before a dirty one; 0 is plain LRU",
-    unit: "",
-    default: Value::Real(0.5),
-    range: Range::Real(0.0, 1.0),
-    source: "SimpleSSDsim",
-};
+const WINDOW: Parameter = Parameter::real("buffer-window", 0.5, 0.0..=1.0)
+    .text(
+        "Least recently used share of the buffer in which a clean page leaves before a dirty one. More saves programs \
+         and costs read hits. 0 is plain LRU.",
+    )
+    .source("SimpleSSDsim");
 
 /// The row.
 pub(super) const ROW: BufferRow = BufferRow {
     name: "cflru",
     summary: "caches reads and writes by page; clean pages of the least recently used part leave first",
-    paper: "Park et al., CFLRU: a replacement algorithm for flash memory, CASES 2006",
+    paper: "{cflru}",
     parameters: &[WINDOW],
     gathers_blocks: false,
     pads: false,
     make: |shape, settings| {
-        let window = (settings.real(WINDOW.name) * f64::from(shape.pages) + 0.5) as u32;
+        let window = (settings.real(&WINDOW) * f64::from(shape.pages) + 0.5) as u32;
         Box::new(Cflru { window, ..Cflru::default() })
     },
 };

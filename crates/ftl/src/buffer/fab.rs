@@ -18,7 +18,7 @@ use flash::Lpn;
 pub(super) const ROW: BufferRow = BufferRow {
     name: "fab",
     summary: "gathers writes by block and flushes the block of which it holds the most pages",
-    paper: "Jo et al., FAB: flash-aware buffer management policy, IEEE TCE 52(2), 2006",
+    paper: "{fab}",
     parameters: &[],
     gathers_blocks: true,
     pads: false,

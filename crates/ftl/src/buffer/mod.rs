@@ -31,30 +31,23 @@ mod tests;
 
 pub use buffered::{Behind, Buffered, COUNTERS};
 
-use crate::{Loader, Parameter, Range, Saver, Settings, Value};
+use crate::{Loader, Parameter, Saver, Settings, Value};
 use alloc::boxed::Box;
 use core::fmt::Debug;
 use flash::Lpn;
 
 /// `buffer`: the policy, in the settings of a run.
-pub const POLICY: Parameter = Parameter {
-    name: "buffer",
-    summary: "policy of the write buffer in front of the scheme",
-    unit: "",
-    default: Value::Word("fab"),
-    range: Range::Words(NAMES),
-    source: "ftlab",
-};
+pub const POLICY: Parameter =
+    Parameter::word("buffer", "fab", NAMES).text("Policy of the write buffer in front of the scheme.").source("ftlab");
 
 /// `buffer-bytes`: its size.
-pub const BYTES: Parameter = Parameter {
-    name: "buffer-bytes",
-    summary: "size of the write buffer: the pages that it holds, without its tables",
-    unit: "bytes",
-    default: Value::Count(1 << 20),
-    range: Range::Count(1, 1 << 46),
-    source: "ftlab",
-};
+pub const BYTES: Parameter = Parameter::count("buffer-bytes", 1 << 20, 1..=1 << 46)
+    .unit("bytes")
+    .text(
+        "Size of the write buffer: the pages that it holds, without its tables. More absorbs more rewrites and loses \
+         more when power is cut.",
+    )
+    .source("ftlab");
 
 /// What goes next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -24,9 +24,9 @@ fn geometry() -> Geometry {
 /// Settings of `page` behind a buffer of so many pages.
 fn settings(policy: &str, pages: u64, pairs: &[(&str, &str)]) -> Settings {
     let row = by_name(policy).unwrap();
-    let mut settings = Settings::defaults(schemes::by_name("page").unwrap().parameters);
+    let mut settings = schemes::by_name("page").unwrap().settings();
     add_to(&mut settings, row, pages * 512);
-    pairs.iter().for_each(|(name, value)| settings.set(row.parameters, name, value).unwrap());
+    pairs.iter().for_each(|(name, value)| settings.set(name, value).unwrap());
     settings
 }
 
@@ -415,7 +415,7 @@ fn the_table_describes_itself() {
         assert!(!row.summary.is_empty() && !row.paper.is_empty());
         assert!(row.parameters.iter().all(|parameter| parameter.name.starts_with("buffer-")));
         // No scheme has a parameter of the same name: this panics if one has.
-        schemes::SCHEMES.iter().for_each(|scheme| add_to(&mut Settings::defaults(scheme.parameters), row, 1));
+        schemes::SCHEMES.iter().for_each(|scheme| add_to(&mut scheme.settings(), row, 1));
     }
 }
 

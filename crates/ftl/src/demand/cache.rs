@@ -53,6 +53,9 @@ pub trait Cache: Clone + Debug + Send + 'static {
     /// Where an entry is, valid until the cache changes.
     type Slot: Copy;
 
+    /// What it is told.
+    type Options: for<'a> From<&'a Settings>;
+
     /// Whether [`Cache::absorb`] never leaves out an entry that is cached.
     const ABSORBS_ALL: bool = false;
 
@@ -66,10 +69,10 @@ pub trait Cache: Clone + Debug + Send + 'static {
     ///
     /// # Errors
     /// Settings that do not fit the device.
-    fn least_bytes(shape: &Shape, settings: &Settings) -> Result<u64, ConfigError>;
+    fn least_bytes(shape: &Shape, options: &Self::Options) -> Result<u64, ConfigError>;
 
     /// An empty cache of at most `bytes`, no fewer than [`Cache::least_bytes`].
-    fn new(shape: &Shape, settings: &Settings, bytes: u64) -> Self;
+    fn new(shape: &Shape, options: &Self::Options, bytes: u64) -> Self;
 
     /// Translation pages that one host page may have to write, at the most.
     fn most_updates(&self) -> u32;

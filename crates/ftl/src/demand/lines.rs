@@ -4,42 +4,35 @@
 use super::cache::{Cache, Entry, Shape};
 use super::map::{Batch, Map, Store};
 use crate::parts::cache::{MappingCache, OrderKind, Slot};
-use crate::{ConfigError, Error, Loader, Parameter, Range, Saver, Settings, Value};
+use crate::{ConfigError, Error, Loader, Parameter, Saver, Settings};
 use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::vec::Vec;
 use flash::{Cause, Flash, Lpn, Ppn, Tvpn};
 
 /// `replacement`: which entry to evict.
-pub const REPLACEMENT: Parameter = Parameter {
-    name: "replacement",
-    summary: "which cached entry or line to evict: lru, slru (a second use protects, up to four fifths of the \
-              cache), lfu, real-ghost (FlashSim's two lists by uses); the last two take 4 bytes each more",
-    unit: "",
-    default: Value::Word("slru"),
-    range: Range::Words(OrderKind::NAMES),
-    source: "S4 section 3.2 names segmented LRU; FlashSim has real-ghost",
-};
+pub const REPLACEMENT: Parameter = Parameter::word("replacement", "slru", OrderKind::NAMES)
+    .text(
+        "Which cached entry or line to evict. lru: the one unused for longest. slru: a second use protects, up to \
+         four fifths of the cache. lfu: the one used least. real-ghost: FlashSim's two lists by uses. The last two \
+         take 4 bytes more for each.",
+    )
+    .source("{dftl}, section 3.2 names segmented LRU; FlashSim has real-ghost");
 
 /// `line`: how many entries are cached together.
-pub const LINE: Parameter = Parameter {
-    name: "line",
-    summary: "entries of a cache line: loaded and evicted together; S0 uses 32, 16, 256, 256 by workload",
-    unit: "entries",
-    default: Value::Count(32),
-    range: Range::PowerOfTwo(1, 8192),
-    source: "S0 section IV",
-};
+pub const LINE: Parameter = Parameter::power("line", 32, 1..=8192)
+    .unit("entries")
+    .text(
+        "Entries of a cache line, loaded and evicted together. More serve neighbours and hold fewer lines. The paper \
+         uses 16 to 256 by workload.",
+    )
+    .source("{lsftl}, section IV");
 
 /// `entry-bits`: what a cached entry takes.
-pub const ENTRY_BITS: Parameter = Parameter {
-    name: "entry-bits",
-    summary: "RAM that a cached entry counts as: 32 for its LPN and 32 for its PPN in S4 and S0, two flags more in S1",
-    unit: "bits",
-    default: Value::Count(64),
-    range: Range::Count(64, 128),
-    source: "S4 section 5.1, S0 section IV-A, S1 section IV",
-};
+pub const ENTRY_BITS: Parameter = Parameter::count("entry-bits", 64, 64..=128)
+    .unit("bits")
+    .text("RAM that a cached entry counts as. LPN and PPN take 32 each; SCFTL adds two flags. Fewer hold more entries.")
+    .source("{dftl}, section 5.1, {lsftl}, section IV-A, {scftl}, section IV");
 
 /// See the module's description.
 #[derive(Clone, Debug)]
@@ -52,18 +45,35 @@ pub struct Lines {
     dirty: Vec<Slot>,
 }
 
-/// How the lines are cut. Without `line` they are single entries; without `replacement` they are replaced LRU.
-fn cut(settings: &Settings) -> (u32, OrderKind) {
-    let line = if settings.get("line").is_some() { settings.count("line") as u32 } else { 1 };
-    let order = settings.get("replacement").map_or("lru", |_| settings.word("replacement"));
-    (line, OrderKind::by_name(order).expect("the settings were validated"))
+/// How the lines are cut.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// `line`.
+    pub line: u32,
+    /// `replacement`.
+    pub order: OrderKind,
+    /// `entry-bits`; 0 stands for what a line takes here.
+    pub entry_bits: u64,
 }
 
-/// Bits that a line counts as: of a single entry what the parameter says.
-fn line_bits(settings: &Settings) -> u64 {
-    let (line, order) = cut(settings);
-    let stated = settings.get("entry-bits").filter(|_| line == 1).map(|_| settings.count("entry-bits"));
-    stated.map_or(MappingCache::bytes(1, line, order) * 8, |bits| bits + order.bytes_per_line() * 8)
+impl From<&Settings> for Options {
+    fn from(settings: &Settings) -> Options {
+        Options {
+            line: settings.small(&LINE),
+            order: OrderKind::by_name(settings.word(&REPLACEMENT)).expect("the word was validated"),
+            entry_bits: settings.count(&ENTRY_BITS),
+        }
+    }
+}
+
+impl Options {
+    /// Bits that a line counts as.
+    fn line_bits(&self) -> u64 {
+        match self.entry_bits {
+            0 => MappingCache::bytes(1, self.line, self.order) * 8,
+            bits => bits + self.order.bytes_per_line() * 8,
+        }
+    }
 }
 
 impl Lines {
@@ -115,11 +125,12 @@ impl Lines {
 
 impl Cache for Lines {
     type Slot = Slot;
+    type Options = Options;
 
     const ABSORBS_ALL: bool = true;
 
-    fn least_bytes(shape: &Shape, settings: &Settings) -> Result<u64, ConfigError> {
-        let (line, _) = cut(settings);
+    fn least_bytes(shape: &Shape, options: &Options) -> Result<u64, ConfigError> {
+        let line = options.line;
         if !shape.page_entries.is_multiple_of(line) {
             let fitting = 1 << shape.page_entries.trailing_zeros();
             return Err(ConfigError {
@@ -128,17 +139,17 @@ impl Cache for Lines {
                 fix: format!("use a power of two up to {fitting}"),
             });
         }
-        Ok((2 * line_bits(settings)).div_ceil(8))
+        Ok((2 * options.line_bits()).div_ceil(8))
     }
 
     fn most_updates(&self) -> u32 {
         1
     }
 
-    fn new(shape: &Shape, settings: &Settings, bytes: u64) -> Self {
-        let (line, order) = cut(settings);
+    fn new(shape: &Shape, options: &Options, bytes: u64) -> Self {
+        let &Options { line, order, .. } = options;
         let all = u64::from(shape.logical_pages.div_ceil(line));
-        let line_bits = line_bits(settings);
+        let line_bits = options.line_bits();
         let lines = (bytes * 8 / line_bits).min(all).max(2);
         let lines = MappingCache::new(shape.logical_pages, shape.page_entries, line, lines as u32, order);
         Lines { lines, line_bits, entries: Vec::new(), dirty: Vec::new() }

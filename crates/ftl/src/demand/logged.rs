@@ -1,5 +1,5 @@
-//! Translation pages with a log area (S0): small updates are appended to the page by partial programs, and brought into
-//! its main area when the log is full, or when the page is collected.
+//! Translation pages with a log area (the LSFTL paper): small updates are appended to the page by partial programs, and
+//! brought into its main area when the log is full, or when the page is collected.
 //!
 //! Where the log of each page ends is kept in the directory, or (`counters = oob`) in the page's spare area, where it
 //! costs a reading of the spare area before each update.
@@ -10,10 +10,11 @@
 
 use super::cache::Entry;
 use super::map::{Batch, Page, Store, Update};
+use super::parameters::TRANSLATION_MODE;
 use crate::parts::log_units::{Flush, LogState, LogUnits, Scan};
 use crate::parts::space::Space;
 use crate::parts::translation::TranslationStore;
-use crate::{ConfigError, Error, Loader, Parameter, Range, Saver, Settings, Value};
+use crate::{ConfigError, Error, Loader, Parameter, Saver, Settings};
 use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::vec;
@@ -21,65 +22,74 @@ use alloc::vec::Vec;
 use flash::{Cause, FaultKind, Flash, FlashFault, Geometry, Ppn, Tvpn};
 
 /// `lu`: units in a log.
-pub const LU: Parameter = Parameter {
-    name: "lu",
-    summary: "log units that a translation page takes before it is written anew; needs a device whose nop is one more",
-    unit: "units",
-    default: Value::Count(3),
-    range: Range::Count(0, 7),
-    source: "S0 section IV-A",
-};
+pub const LU: Parameter = Parameter::count("lu", 3, 0..=7)
+    .unit("units")
+    .text(
+        "Log units that a translation page takes before it is written anew. More save programs; the device's nop must \
+         be one more than this. 0 is DFTL.",
+    )
+    .source("{lsftl}, section IV-A");
 
 /// `log-share`: bytes of a log.
-pub const LOG_SHARE: Parameter = Parameter {
-    name: "log-share",
-    summary: "share of a translation page that is its log area",
-    unit: "",
-    default: Value::Real(0.25),
-    range: Range::Real(0.05, 0.5),
-    source: "S0 section III-A",
-};
+pub const LOG_SHARE: Parameter = Parameter::real("log-share", 0.25, 0.05..=0.5)
+    .text("Share of a translation page that is its log area. More takes more updates, but the map needs more pages.")
+    .source("{lsftl}, section III-A");
 
 /// `log-header`: bytes of a header.
-pub const LOG_HEADER: Parameter = Parameter {
-    name: "log-header",
-    summary: "header of a log unit",
-    unit: "bytes",
-    default: Value::Count(4),
-    range: Range::Count(4, 64),
-    source: "S0 figure 4 is lost",
-};
+pub const LOG_HEADER: Parameter = Parameter::count("log-header", 4, 4..=64)
+    .unit("bytes")
+    .text("Size of a log unit's header.")
+    .source("{lsftl}, figure 4 is lost");
 
 /// `log-entry`: bytes of an entry.
-pub const LOG_ENTRY: Parameter = Parameter {
-    name: "log-entry",
-    summary: "entry of a log unit",
-    unit: "bytes",
-    default: Value::Count(6),
-    range: Range::Count(6, 64),
-    source: "S0 figure 4 is lost",
-};
+pub const LOG_ENTRY: Parameter = Parameter::count("log-entry", 6, 6..=64)
+    .unit("bytes")
+    .text("Size of an entry of a log unit.")
+    .source("{lsftl}, figure 4 is lost");
 
 /// `log-parity`: bytes of a parity.
-pub const LOG_PARITY: Parameter = Parameter {
-    name: "log-parity",
-    summary: "parity of a log unit for each started 512 bytes: a BCH code that corrects 4 bits takes 7; with less a \
-              device cannot be mounted after a power cut",
-    unit: "bytes",
-    default: Value::Count(7),
-    range: Range::Count(0, 64),
-    source: "S0 figure 4 is lost",
-};
+pub const LOG_PARITY: Parameter = Parameter::count("log-parity", 7, 0..=64)
+    .unit("bytes")
+    .text(
+        "Parity of a log unit for each started 512 bytes. A BCH code that corrects 4 bits takes 7. With less a device \
+         cannot be mounted after a power cut.",
+    )
+    .source("{lsftl}, figure 4 is lost");
 
 /// `counters`: where the state of each log is kept.
-pub const LOG_COUNTERS: Parameter = Parameter {
-    name: "counters",
-    summary: "where it is kept how far each log is filled: in the directory in RAM, or in the page's spare area",
-    unit: "",
-    default: Value::Word("directory"),
-    range: Range::Words(&["directory", "oob"]),
-    source: "S0 section III-B",
-};
+pub const LOG_COUNTERS: Parameter = Parameter::word("counters", "directory", &["directory", "oob"])
+    .text(
+        "Where it is kept how far each log is filled. directory: in RAM. oob: in the page's spare area, which costs a \
+         reading of it before each update.",
+    )
+    .source("{lsftl}, section III-B");
+
+/// What the store is told.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// `lu`.
+    pub lu: u32,
+    /// `log-share`.
+    pub share: f64,
+    /// `log-header`, `log-entry` and `log-parity`.
+    pub sizes: [u32; 3],
+    /// `counters`: whether the directory keeps how far each log is filled.
+    pub in_directory: bool,
+    /// `translation-mode`: whether translation blocks are in SLC mode.
+    pub slc: bool,
+}
+
+impl From<&Settings> for Options {
+    fn from(settings: &Settings) -> Options {
+        Options {
+            lu: settings.small(&LU),
+            share: settings.real(&LOG_SHARE),
+            sizes: [&LOG_HEADER, &LOG_ENTRY, &LOG_PARITY].map(|row| settings.small(row)),
+            in_directory: settings.word(&LOG_COUNTERS) == "directory",
+            slc: settings.word(&TRANSLATION_MODE) == "slc",
+        }
+    }
+}
 
 /// The store's own counters, in the order of [`Store::counters`].
 pub const COUNTERS: &[(&str, &str)] = &[
@@ -109,6 +119,7 @@ struct Counters {
 #[derive(Clone, Debug)]
 pub struct Logged {
     pages: TranslationStore,
+    slc: bool,
     units: LogUnits,
     /// How far each page's log is filled; empty if that stands in the spare areas.
     states: Vec<LogState>,
@@ -214,18 +225,19 @@ impl Logged {
 }
 
 impl Store for Logged {
-    fn new(g: &Geometry, logical_pages: u32, stream: usize, settings: &Settings) -> Result<Self, ConfigError> {
-        let lu = settings.count("lu") as u32;
-        let sizes = ["log-header", "log-entry", "log-parity"].map(|name| settings.count(name) as u32);
-        let units = LogUnits::new(g.page_bytes, settings.real("log-share"), sizes, lu).map_err(|what| ConfigError {
+    type Options = Options;
+
+    fn new(g: &Geometry, logical_pages: u32, stream: usize, options: &Options) -> Result<Self, ConfigError> {
+        let &Options { lu, share, sizes, in_directory, slc } = options;
+        let units = LogUnits::new(g.page_bytes, share, sizes, lu).map_err(|what| ConfigError {
             key: "log-share",
             what,
             fix: "use a device with pages of 512 bytes to 256 KiB, or other sizes".into(),
         })?;
-        let slc = super::slc(settings) && g.bits_per_cell > 1;
-        let (nop, key) = if slc { (g.slc_nop, "slc_nop") } else { (g.nop, "nop") };
+        let slc_pages = slc && g.bits_per_cell > 1;
+        let (nop, key) = if slc_pages { (g.slc_nop, "slc_nop") } else { (g.nop, "nop") };
         if lu >= nop.max(1) && lu > 0 {
-            let instead = if slc || g.bits_per_cell == 1 { "" } else { ", translation-mode=slc" };
+            let instead = if slc_pages || g.bits_per_cell == 1 { "" } else { ", translation-mode=slc" };
             let less = if nop > 1 { format!(", or lu={} or less", nop - 1) } else { ", or lu=0".into() };
             return Err(ConfigError {
                 key,
@@ -243,7 +255,6 @@ impl Store for Logged {
                 fix: format!("a unit of one entry takes {} bytes", units.unit_bytes(1)),
             });
         }
-        let in_directory = settings.word("counters") == "directory";
         if !in_directory && units.mark(LogState { tail: units.log_bytes(), units: lu }).is_none() {
             return Err(ConfigError {
                 key: "counters",
@@ -255,6 +266,7 @@ impl Store for Logged {
         let states = if in_directory { vec![LogState::default(); pages.count() as usize] } else { Vec::new() };
         Ok(Logged {
             pages,
+            slc,
             units,
             states,
             closed: BTreeSet::new(),
@@ -263,6 +275,10 @@ impl Store for Logged {
             sorted: Vec::new(),
             bytes: Vec::new(),
         })
+    }
+
+    fn is_slc(&self) -> bool {
+        self.slc
     }
 
     #[inline(always)]

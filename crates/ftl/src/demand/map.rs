@@ -34,11 +34,19 @@ pub struct Page<'a> {
 
 /// How translation pages are kept on flash.
 pub trait Store: Clone + Debug + Send + 'static {
+    /// What it is told.
+    type Options: for<'a> From<&'a Settings>;
+
     /// For a map of `logical_pages` entries; none written yet.
     ///
     /// # Errors
     /// Settings that do not fit the device.
-    fn new(geometry: &Geometry, logical_pages: u32, stream: usize, settings: &Settings) -> Result<Self, ConfigError>;
+    fn new(g: &Geometry, logical_pages: u32, stream: usize, options: &Self::Options) -> Result<Self, ConfigError>;
+
+    /// Whether translation blocks are programmed in SLC mode, where cells hold more than one bit.
+    fn is_slc(&self) -> bool {
+        false
+    }
 
     /// The translation pages and where they are.
     fn pages(&self) -> &TranslationStore;

@@ -13,8 +13,8 @@
 //!                    └──────────────── collection ───────────────────┘
 //! ```
 //!
-//! When collection moves data pages, the cached entries only change in the cache (lazy copying, S4 section 3.3); the
-//! others are grouped by translation page and written, one update for each (batch update).
+//! When collection moves data pages, the cached entries only change in the cache (lazy copying, the DFTL paper, section
+//! 3.3); the others are grouped by translation page and written, one update for each (batch update).
 //!
 //! # Space
 //!
@@ -57,9 +57,8 @@ pub(crate) mod testing;
 
 use crate::parts::collector::{self, Collects};
 use crate::parts::ecc::Ecc;
-use crate::parts::space::{self, Space, TranslationBlocks};
-use crate::{Build, BuildError, CacheCounters, ConfigError, Error, Ftl, Inspect, Loader};
-use crate::{MountReport, Saver, Settings};
+use crate::parts::space::{Space, TranslationBlocks, more_spare};
+use crate::{Build, BuildError, CacheCounters, ConfigError, Error, Ftl, Inspect, Loader, MountReport, Saver, Settings};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::String;
@@ -71,6 +70,7 @@ use flash::{
 };
 use map::{Counters, Map, Page, Store, Update};
 use moves::Moves;
+use parameters::Options;
 
 /// The write stream of data pages, the host's and the collected ones.
 pub const DATA: usize = 0;
@@ -117,18 +117,9 @@ pub struct Demand<C, S> {
     places: Vec<u32>,
 }
 
-/// Data blocks that a die has open.
-fn data_blocks(settings: &Settings) -> u64 {
-    settings.get("data-blocks").map_or(1, |_| settings.count("data-blocks"))
-}
-
-/// Whether translation blocks are programmed in SLC mode.
-pub(crate) fn slc(settings: &Settings) -> bool {
-    settings.get("translation-mode").is_some_and(|_| settings.word("translation-mode") == "slc")
-}
-
 /// How a device's RAM is shared out.
 struct Plan<C, S> {
+    options: Options,
     store: S,
     shape: Shape,
     cache: C,
@@ -144,11 +135,12 @@ impl<C: Cache, S> Plan<C, S> {
 
 impl<C: Cache, S: Store> Demand<C, S> {
     fn plan(g: &Geometry, logical_pages: u32, settings: &Settings) -> Result<Plan<C, S>, ConfigError> {
-        let store = S::new(g, logical_pages, TRANSLATION, settings)?;
+        let (options, cache) = (Options::from(settings), C::Options::from(settings));
+        let store = S::new(g, logical_pages, TRANSLATION, &settings.into())?;
         let shape = Shape { logical_pages, page_entries: store.page_entries(), geometry: *g };
         let directory = store.memory();
-        let least = directory + C::least_bytes(&shape, settings)?;
-        let asked = match settings.count("cache-bytes") {
+        let least = directory + C::least_bytes(&shape, &cache)?;
+        let asked = match options.cache_bytes {
             0 => (u64::from(logical_pages.div_ceil(g.pages_per_block)) * 4).max(least),
             bytes => bytes,
         };
@@ -163,13 +155,15 @@ impl<C: Cache, S: Store> Demand<C, S> {
                 fix: format!("give at least {least} bytes"),
             });
         }
-        let cache = C::new(&shape, settings, asked - directory);
-        Ok(Plan { store, shape, cache })
+        let cache = C::new(&shape, &cache, asked - directory);
+        Ok(Plan { options, store, shape, cache })
     }
 
     fn check(g: &Geometry, logical_pages: u32, settings: &Settings) -> Result<Plan<C, S>, ConfigError> {
         let plan = Self::plan(g, logical_pages, settings)?;
-        if slc(settings) && settings.word("victims") == "plain" {
+        let Options { among_data, data_blocks, space, .. } = plan.options;
+        let slc = plan.store.is_slc();
+        if slc && among_data {
             return Err(ConfigError {
                 key: "victims",
                 what: "one policy over all blocks cannot weigh blocks in SLC mode, which hold fewer pages".into(),
@@ -178,13 +172,12 @@ impl<C: Cache, S: Store> Demand<C, S> {
         }
         let dies = g.die_count();
         let translation = plan.store.count();
-        let held = u64::from(if slc(settings) { g.slc_pages() } else { g.pages_per_block });
+        let held = u64::from(if slc { g.slc_pages() } else { g.pages_per_block });
         let blocks = |pages: u32, held: u64| u64::from(pages).div_ceil(held);
         let live = blocks(logical_pages, u64::from(g.pages_per_block)) + blocks(translation, held);
-        let streams = 1 + data_blocks(settings);
-        // A spread collection begins a block earlier.
-        let spread = u64::from(settings.switch(collector::SPREAD.name));
-        let free = (settings.count("gc-low").max(u64::from(plan.kept())) + 1 + spread) * u64::from(dies);
+        let streams = 1 + u64::from(data_blocks);
+        let low = space.collector.low.max(plan.kept());
+        let free = (collector::Options { low, ..space.collector }.kept() + 1) * u64::from(dies);
         let kept = free + streams * u64::from(dies);
         if u64::from(g.block_count()) < live + kept {
             return Err(ConfigError {
@@ -194,45 +187,42 @@ impl<C: Cache, S: Store> Demand<C, S> {
                      are kept free or open on {dies} dies, and there are {}",
                     g.block_count()
                 ),
-                fix: space::more_spare(g, logical_pages, live + kept),
+                fix: more_spare(g, logical_pages, live + kept),
             });
         }
         Ok(plan)
     }
 
-    fn blank(settings: &Settings, plan: Plan<C, S>) -> Self {
+    fn blank(plan: Plan<C, S>) -> Self {
         let kept = plan.kept();
-        let Plan { store, shape, cache } = plan;
+        let Plan { options, store, shape, cache } = plan;
         let g = shape.geometry;
         let dies = g.die_count() as usize;
-        let open = data_blocks(settings) as usize;
+        let open = options.data_blocks as usize;
         let mut lanes = vec![dies; 2 + usize::from(C::CONVERTS)];
         lanes[DATA] *= open;
-        let mut space = Space::new(g, settings, &lanes, kept);
+        let mut space = Space::new(g, &options.space, &lanes, kept);
         let spread = if space.collector.is_spread() { g.pages_per_block } else { 0 };
-        space.translation = Some(TranslationBlocks {
-            stream: TRANSLATION,
-            closed: Vec::new(),
-            among_data: settings.word("victims") == "plain",
-        });
-        if slc(settings) {
+        space.translation =
+            Some(TranslationBlocks { stream: TRANSLATION, closed: Vec::new(), among_data: options.among_data });
+        if store.is_slc() {
             space.set_slc(TRANSLATION);
         }
-        space.ecc = Ecc::of(settings, &g, shape.logical_pages);
+        space.ecc = Ecc::of(&options.ecc, &g, shape.logical_pages);
         Demand {
             cache,
             map: Map {
                 store,
                 space,
                 moves: Moves::new(g.die_count(), spread),
-                durable_trim: settings.switch("durable-trim"),
+                durable_trim: options.durable_trim,
                 trimmed: BTreeSet::new(),
                 counters: Counters::default(),
             },
             shape,
-            gc_fold: settings.switch("gc-fold"),
-            gc_in_evictions: settings.switch(parameters::GC_IN_EVICTIONS.name),
-            stripe: settings.get("stripe").map_or(1, |_| settings.count("stripe") as u32),
+            gc_fold: options.gc_fold,
+            gc_in_evictions: options.gc_in_evictions,
+            stripe: options.stripe,
             run: (u32::MAX, 0),
             lane_used: vec![0; if open == 1 { 0 } else { dies * open }],
             lane_clock: 0,
@@ -250,7 +240,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
 
     // ---- the map -----------------------------------------------------------------------------------------------
 
-    /// The cached entry of an LPN, loaded if need be (S4, algorithm 1).
+    /// The cached entry of an LPN, loaded if need be (the DFTL paper, algorithm 1).
     #[inline]
     fn translate<F: Flash>(&mut self, flash: &mut F, lpn: Lpn) -> Result<C::Slot, Error<F::Fault>> {
         let counted = self.modifying != lpn.0;
@@ -609,9 +599,10 @@ impl<C: Cache, S: Store> Demand<C, S> {
 impl<F: Flash, C: Cache, S: Store> Build<F> for Demand<C, S> {
     fn format(flash: &mut F, logical_pages: u32, settings: &Settings) -> Result<Self, BuildError<F::Fault>> {
         let plan = Self::check(flash.geometry(), logical_pages, settings)?;
-        let mut ftl = Self::blank(settings, plan);
+        let init_tps = plan.options.init_tps;
+        let mut ftl = Self::blank(plan);
         ftl.map.space.exclude_bad(flash)?;
-        if settings.switch("init-tps") {
+        if init_tps {
             for tvpn in (0..ftl.map.store.count()).map(Tvpn) {
                 ftl.map.update(flash, tvpn, &[], true, Cause::Metadata)?;
             }
@@ -630,11 +621,11 @@ impl<F: Flash, C: Cache, S: Store> Build<F> for Demand<C, S> {
 
     fn restore(geometry: &Geometry, logical_pages: u32, settings: &Settings, bytes: &[u8]) -> Self {
         let plan = Self::plan(geometry, logical_pages, settings).expect("the settings were accepted before");
-        let mut ftl = Self::blank(settings, plan);
+        let mut ftl = Self::blank(plan);
         let mut from = Loader::new(bytes);
         ftl.map.store.load(&mut from);
         ftl.cache.load(&mut from);
-        ftl.map.space = ftl.map.space.load(settings, &mut from);
+        ftl.map.space = ftl.map.space.load(&mut from);
         ftl.map.moves.load(&mut from);
         let trimmed = from.u32();
         ftl.map.trimmed = (0..trimmed).map(|_| from.u32()).collect();

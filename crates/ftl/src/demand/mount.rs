@@ -26,7 +26,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
     ) -> Result<(Self, MountReport), Error<F::Fault>> {
         let g = *flash.geometry();
         let plan = Self::plan(&g, logical_pages, settings).expect("the settings were accepted before");
-        let mut ftl = Self::blank(settings, plan);
+        let mut ftl = Self::blank(plan);
         let pages = ftl.map.store.count() as usize;
         // The newest sound translation page of each TVPN, and its watermark.
         let mut newest: Vec<Option<(Ppn, Oob)>> = vec![None; pages];

@@ -1,21 +1,33 @@
-//! Translation pages that are written out of place (S4): every update is a read, a change and a program elsewhere.
+//! Translation pages that are written out of place (the DFTL paper): every update is a read, a change and a program
+//! elsewhere.
 
 use super::cache::Entry;
 use super::map::{Batch, Page, Store, Update};
 use crate::parts::space::Space;
 use crate::parts::translation::TranslationStore;
-use crate::{ConfigError, Error, Loader, Parameter, Range, Saver, Settings, Value};
+use crate::{ConfigError, Error, Loader, Parameter, Saver, Settings};
 use flash::{Flash, Geometry, Ppn, Tvpn};
 
 /// `batch-evict`: what an eviction writes back.
-pub const BATCH_EVICT: Parameter = Parameter {
-    name: "batch-evict",
-    summary: "an eviction writes back all dirty entries of its translation page; FlashSim writes the victim's alone",
-    unit: "",
-    default: Value::Switch(true),
-    range: Range::Switch,
-    source: "S4 section 3.3",
-};
+pub const BATCH_EVICT: Parameter = Parameter::switch("batch-evict", true)
+    .text(
+        "An eviction writes back all dirty entries of its translation page. Off writes the victim's alone, as \
+         FlashSim does, and updates pages more often.",
+    )
+    .source("{dftl}, section 3.3");
+
+/// What the store is told.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// `batch-evict`.
+    pub batch_evict: bool,
+}
+
+impl From<&Settings> for Options {
+    fn from(settings: &Settings) -> Options {
+        Options { batch_evict: settings.switch(&BATCH_EVICT) }
+    }
+}
 
 /// See the module's description.
 #[derive(Clone, Debug)]
@@ -25,11 +37,11 @@ pub struct OutOfPlace {
 }
 
 impl Store for OutOfPlace {
-    fn new(g: &Geometry, logical_pages: u32, stream: usize, settings: &Settings) -> Result<Self, ConfigError> {
+    type Options = Options;
+
+    fn new(g: &Geometry, logical_pages: u32, stream: usize, options: &Options) -> Result<Self, ConfigError> {
         let pages = TranslationStore::new(logical_pages, g.entries_per_page(), stream);
-        // Only DFTL's kin has the choice.
-        let batch_evict = settings.get("batch-evict").is_none_or(|_| settings.switch("batch-evict"));
-        Ok(OutOfPlace { pages, batch_evict })
+        Ok(OutOfPlace { pages, batch_evict: options.batch_evict })
     }
 
     #[inline(always)]

@@ -1,148 +1,154 @@
-//! Parameters and counters that all demand-paged schemes share, and the lists that make up their rows.
+//! Parameters and counters that all demand-paged schemes share.
 
 use super::map::{Counters, UPDATE_SIZES};
-use crate::parts::space;
-use crate::{Parameter, Range, Value};
+use crate::parts::collector::{self, GC_HIGH, SPREAD};
+use crate::parts::tombstones::{self, DURABLE_TRIM};
+use crate::parts::{space, supply};
+use crate::{Group, Parameter, Range, Settings, Value, ecc_policy, gc};
 use alloc::vec;
 use alloc::vec::Vec;
 use flash::Cause;
 
 /// `cache-bytes`: the RAM to be shared out.
-pub const CACHE_BYTES: Parameter = Parameter {
-    name: "cache-bytes",
-    summary: "RAM for the directory and the cache together; 0 gives what a block map of the device would take (the \
-              papers' rule), or the least that works",
-    unit: "bytes",
-    default: Value::Count(0),
-    range: Range::Count(0, 1 << 40),
-    source: "S4 section 5.1, S0",
-};
+pub const CACHE_BYTES: Parameter = Parameter::count("cache-bytes", 0, 0..=1 << 40)
+    .unit("bytes")
+    .text(
+        "RAM for directory and cache together. More raises the hit ratio. 0 gives as much as a block map of the \
+         device would take (the papers' rule), or the least that works.",
+    )
+    .source("{dftl}, section 5.1, {lsftl}");
 
 /// `gc-fold`: what updates for moved data take along.
-pub const GC_FOLD: Parameter = Parameter {
-    name: "gc-fold",
-    summary: "a translation page updated by data collection takes the cache's dirty entries along",
-    unit: "",
-    default: Value::Switch(true),
-    range: Range::Switch,
-    source: "ftlab; the papers are silent",
-};
+pub const GC_FOLD: Parameter = Parameter::switch("gc-fold", true)
+    .text(
+        "When a collection updates a translation page, write the cache's dirty entries of that page too. On saves \
+         later updates.",
+    )
+    .source("ftlab; the papers are silent");
 
 /// `victims`: how data and translation blocks compete.
-pub const VICTIMS: Parameter = Parameter {
-    name: "victims",
-    summary: "plain: one policy over data and translation blocks; net-gain: translation blocks wait until half dead",
-    unit: "",
-    default: Value::Word("net-gain"),
-    range: Range::Words(&["net-gain", "plain"]),
-    source: "plain S4; net-gain ftlab",
-};
+pub const VICTIMS: Parameter = Parameter::word("victims", "net-gain", &["net-gain", "plain"])
+    .text(
+        "How translation blocks compete with data blocks. net-gain: a translation block waits until it is half dead. \
+         plain: one policy ranks both, which may collect translation blocks that are nearly full of live pages.",
+    )
+    .source("plain {dftl}; net-gain ftlab");
 
 /// `init-tps`: whether formatting writes the map.
-pub const INIT_TPS: Parameter = Parameter {
-    name: "init-tps",
-    summary: "write all translation pages when formatting, as FlashSim does; otherwise each with its first entry",
-    unit: "",
-    default: Value::Switch(false),
-    range: Range::Switch,
-    source: "FlashSim",
-};
+pub const INIT_TPS: Parameter = Parameter::switch("init-tps", false)
+    .text(
+        "Formatting writes every translation page. Off writes each page with its first entry, which leaves more free \
+         blocks at the start.",
+    )
+    .source("{flashsim}");
 
 /// `gc-low`: when to collect. Fewer could not take a collection's data and its translation pages.
-pub const GC_LOW: Parameter = Parameter { range: Range::Count(2, 1 << 20), ..space::GC_LOW };
+pub const GC_LOW: Parameter = Parameter { range: Range::Count(2, 1 << 20), ..collector::GC_LOW };
 
 /// `gc-in-evictions`: when an eviction's update tests for room.
-pub const GC_IN_EVICTIONS: Parameter = Parameter {
-    name: "gc-in-evictions",
-    summary: "an eviction that needs a new translation block collects first, inside the request, as the released \
-              FlashSim does; otherwise it takes a free block, and the next host page collects",
-    unit: "",
-    default: Value::Switch(false),
-    range: Range::Switch,
-    source: "FlashSim",
-};
+pub const GC_IN_EVICTIONS: Parameter = Parameter::switch("gc-in-evictions", false)
+    .text(
+        "An eviction that needs a new translation block collects first, inside the host's request. Off takes a free \
+         block, and the next host page collects.",
+    )
+    .source("{flashsim}");
 
 /// `stripe`: how host pages are dealt to the dies.
-pub const STRIPE: Parameter = Parameter {
-    name: "stripe",
-    summary: "consecutive pages that go to one die before the next takes its turn: runs for caches that use them, \
-              against parallelism",
-    unit: "pages",
-    default: Value::Count(1),
-    range: Range::Count(1, 4096),
-    source: "ftlab; the papers have one die",
-};
+pub const STRIPE: Parameter = Parameter::count("stripe", 1, 1..=4096)
+    .unit("pages")
+    .text(
+        "Consecutive pages that go to one die before the next die takes its turn. More make longer runs for caches \
+         that use them; fewer spread a request over more dies.",
+    )
+    .source("ftlab; the papers have one die");
 
 /// `stripe` for caches that live on runs.
-pub const RUN_STRIPE: Parameter = Parameter { default: Value::Count(4), ..STRIPE };
+pub const RUN_STRIPE: Parameter = STRIPE.at(Value::Count(4));
 
 /// `data-blocks`: how many data blocks a die has open, and that a page goes behind its predecessor if it can. For
 /// schemes that have the parameter.
-pub const DATA_BLOCKS: Parameter = Parameter {
-    name: "data-blocks",
-    summary: "data blocks open in each die; a page goes behind the one before it if that one's entry is cached and the \
-              next page of its block free, else to the block unused for longest",
-    unit: "blocks",
-    default: Value::Count(1),
-    range: Range::Count(1, 64),
-    source: "S1 section II on CAST",
-};
+pub const DATA_BLOCKS: Parameter = Parameter::count("data-blocks", 1, 1..=64)
+    .unit("blocks")
+    .text(
+        "Data blocks open in each die. A page goes behind the page before it, if that page's entry is cached and the \
+         place is blank, else to the block unused for longest. More keep more runs whole.",
+    )
+    .source("{scftl}, section II on CAST");
 
 /// `translation-mode`: how translation pages are programmed. For schemes that have the parameter.
-pub const TRANSLATION_MODE: Parameter = Parameter {
-    name: "translation-mode",
-    summary: "native: as all pages; slc: translation blocks in SLC mode, on chips with several bits a cell, which \
-              makes \
-              them faster, smaller, and lets their pages be programmed in parts",
-    unit: "",
-    default: Value::Word("native"),
-    range: Range::Words(&["native", "slc"]),
-    source: "S0 section II-B",
-};
+pub const TRANSLATION_MODE: Parameter = Parameter::word("translation-mode", "native", &["native", "slc"])
+    .text(
+        "How translation pages are programmed. native: as all pages. slc: in SLC mode, on chips with several bits per \
+         cell; such pages are faster and take partial programs, but a block holds fewer.",
+    )
+    .source("{lsftl}, section II-B");
 
-/// A list of parameters: what is the scheme's own first, then what the whole family has.
-macro_rules! demand_parameters {
-    ($($own:expr),* $(,)?) => {
-        &[
-            $crate::demand::parameters::CACHE_BYTES,
-            $($own,)*
-            $crate::demand::parameters::GC_FOLD,
-            $crate::demand::parameters::VICTIMS,
-            $crate::demand::parameters::INIT_TPS,
-            $crate::parts::space::GC,
-            $crate::demand::parameters::GC_LOW,
-            $crate::parts::space::GC_HIGH,
-            $crate::parts::collector::SPREAD,
-            $crate::demand::parameters::GC_IN_EVICTIONS,
-            $crate::gc::CHOICES,
-            $crate::gc::LAMBDA,
-            $crate::gc::WEAR_SPREAD,
-            $crate::gc::DEAD_SHARE,
-            $crate::parts::space::FREE_ORDER,
-            $crate::parts::wear::WEAR_LEVELLING,
-            $crate::parts::wear::WEAR_THRESHOLD,
-            $crate::parts::wear::BET_K,
-            $crate::parts::wear::BET_THRESHOLD,
-            $crate::schemes::page::DURABLE_TRIM,
-            $crate::ecc_policy::POLICY,
-            $crate::ecc_policy::FILL,
-            $crate::ecc_policy::MARGIN,
-            $crate::ecc_policy::REWRITE,
-            $crate::ecc_policy::WRITE_ONLY,
-            $crate::ecc_policy::PAIRS,
-            $crate::ecc_policy::HASHES,
-            $crate::ecc_policy::BITS,
-            $crate::ecc_policy::WEIGHT,
-            $crate::ecc_policy::DECAY,
-            $crate::ecc_policy::NEXT_PAIR,
-            $crate::ecc_policy::HISTORY,
-            $crate::parts::space::SEED,
-        ]
-    };
+/// Map and collections of every scheme of the family: with the parts, all that such a scheme has beside its own.
+pub const PARTS: &[Group] = &[
+    Group { title: "map on flash", rows: &[GC_FOLD, VICTIMS, INIT_TPS] },
+    Group {
+        title: "collection of blocks",
+        rows: &[
+            gc::POLICY,
+            GC_LOW,
+            GC_HIGH,
+            SPREAD,
+            GC_IN_EVICTIONS,
+            gc::CHOICES,
+            gc::LAMBDA,
+            gc::WEAR_SPREAD,
+            gc::DEAD_SHARE,
+            space::SEED,
+        ],
+    },
+    supply::GROUP,
+    tombstones::GROUP,
+    ecc_policy::GROUP,
+];
+
+/// What the engine is told; caches and stores have options of their own.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// `cache-bytes`.
+    pub cache_bytes: u64,
+    /// `gc-fold`.
+    pub gc_fold: bool,
+    /// `victims`: whether one policy ranks data and translation blocks.
+    pub among_data: bool,
+    /// `init-tps`.
+    pub init_tps: bool,
+    /// `gc-in-evictions`.
+    pub gc_in_evictions: bool,
+    /// `stripe`.
+    pub stripe: u32,
+    /// `data-blocks`.
+    pub data_blocks: u32,
+    /// `durable-trim`.
+    pub durable_trim: bool,
+    /// Blocks and collections.
+    pub space: space::Options,
+    /// Error correction.
+    pub ecc: ecc_policy::Options,
 }
-pub(crate) use demand_parameters;
 
-/// Counters of the whole family; a scheme's row adds its own behind them.
+impl From<&Settings> for Options {
+    fn from(settings: &Settings) -> Options {
+        Options {
+            cache_bytes: settings.count(&CACHE_BYTES),
+            gc_fold: settings.switch(&GC_FOLD),
+            among_data: settings.word(&VICTIMS) == "plain",
+            init_tps: settings.switch(&INIT_TPS),
+            gc_in_evictions: settings.switch(&GC_IN_EVICTIONS),
+            stripe: settings.small(&STRIPE),
+            data_blocks: settings.small(&DATA_BLOCKS),
+            durable_trim: settings.switch(&DURABLE_TRIM),
+            space: settings.into(),
+            ecc: settings.into(),
+        }
+    }
+}
+
+/// Counters of the whole family; a scheme's row adds its own.
 pub const COUNTERS: &[(&str, &str)] = &[
     ("clean_evictions", "evictions of lines without a dirty entry"),
     ("dirty_evictions", "evictions that had to update a translation page"),
@@ -165,26 +171,6 @@ pub const COUNTERS: &[(&str, &str)] = &[
     ("update_entries_le_512", "updates of at most 512 entries"),
     ("update_entries_le_1024", "updates of at most 1024 entries"),
 ];
-
-/// Two lists of counters, one behind the other; `N` is their number.
-pub const fn chain<const N: usize>(
-    first: &[(&'static str, &'static str)],
-    then: &[(&'static str, &'static str)],
-) -> [(&'static str, &'static str); N] {
-    assert!(N == first.len() + then.len());
-    let mut out = [("", ""); N];
-    let mut at = 0;
-    while at < N {
-        out[at] = if at < first.len() { first[at] } else { then[at - first.len()] };
-        at += 1;
-    }
-    out
-}
-
-/// [`COUNTERS`] and a scheme's own behind them; `N` is their number.
-pub const fn counters_and<const N: usize>(own: &[(&'static str, &'static str)]) -> [(&'static str, &'static str); N] {
-    chain(COUNTERS, own)
-}
 
 /// Causes of changing commands of the whole family.
 pub const PHASES: &[Cause] = &[

@@ -1,41 +1,40 @@
-//! A classifier by past accesses with three write costs, after AGCR (Li et al. 2016) as S3 describes it, section II.C.
+//! A classifier by past accesses with three write costs, after AGCR (Li et al. 2016) as the differentiated-ECC paper
+//! describes it, section II.C.
 //!
 //! The controller remembers of every logical page whether its last few accesses were reads or writes. If all were
 //! writes, the page is programmed with low cost; if all were reads, with high cost, which makes its reads cheap; if
 //! they are interleaved, or nothing is known, with medium cost. One strong code protects all pages, and a read is the
 //! dearer the coarser the steps were: the device's times of low-cost, normal and medium pages stand for the three.
 //!
-//! S3 describes AGCR in these words and gives no figures; the rest is our reading, marked so here:
+//! The differentiated-ECC paper describes AGCR in these words and gives no figures; the rest is our reading, marked so
+//! here:
 //!
 //! - the history is that of the last 4 accesses of the page (`ecc-history`), and an access is judged by those before
 //!   it, for otherwise no write could meet a page that is only read;
-//! - high cost is S3's normal program and its 75 µs read; the device says what medium cost is;
+//! - high cost is the differentiated-ECC paper's normal program and its 75 µs read; the device says what medium cost
+//!   is;
 //! - copies of collections are classified too, and nothing is rewritten on its own account.
 //!
-//! RAM: a byte for each logical page, which is what S3 holds against it.
+//! RAM: a byte for each logical page, which is what the differentiated-ECC paper holds against it.
 
 use super::{EccPolicy, EccRow};
-use crate::{Loader, Parameter, Range, Saver, Settings, Value};
+use crate::{Loader, Parameter, Saver};
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 use flash::{Lpn, Mode};
 
 /// `ecc-history`: accesses remembered of each page.
-pub const HISTORY: Parameter = Parameter {
-    name: "ecc-history",
-    summary: "accesses that agcr remembers of each logical page",
-    unit: "accesses",
-    default: Value::Count(4),
-    range: Range::Count(1, 7),
-    source: "ftlab; S3 is silent",
-};
+pub const HISTORY: Parameter = Parameter::count("ecc-history", 4, 1..=7)
+    .unit("accesses")
+    .text("Accesses that agcr remembers of each logical page. More follow changes later.")
+    .source("ftlab; {ecc} is silent");
 
 pub(super) const ROW: EccRow = EccRow {
     name: "agcr",
     summary: "pages only written with low cost, only read with high, interleaved with medium, by each page's history",
-    source: "AGCR (Li et al. 2016) as S3 section II.C describes it",
-    make: |logical_pages, settings| Box::new(Agcr::new(logical_pages, settings)),
+    source: "{agcr}, as {ecc} describes it in section II.C",
+    make: |logical_pages, options| Box::new(Agcr::new(logical_pages, options.history)),
 };
 
 /// A history: the last accesses, a bit each and 1 for a write, below a 1 that says how many there are.
@@ -49,8 +48,8 @@ struct Agcr {
 }
 
 impl Agcr {
-    fn new(logical_pages: u32, settings: &Settings) -> Agcr {
-        Agcr { histories: vec![EMPTY; logical_pages as usize], full: 1 << settings.count(HISTORY.name) }
+    fn new(logical_pages: u32, length: u32) -> Agcr {
+        Agcr { histories: vec![EMPTY; logical_pages as usize], full: 1 << length }
     }
 
     fn note(&mut self, lpn: Lpn, write: bool) {
@@ -109,10 +108,8 @@ impl EccPolicy for Agcr {
 mod tests {
     use super::*;
 
-    fn after(history: &str, length: &str) -> Mode {
-        let mut settings = Settings::defaults(&[HISTORY]);
-        settings.set(&[HISTORY], "ecc-history", length).unwrap();
-        let mut agcr = Agcr::new(4, &settings);
+    fn after(history: &str, length: u32) -> Mode {
+        let mut agcr = Agcr::new(4, length);
         let x = Lpn(2);
         for access in history.chars() {
             if access == 'w' {
@@ -137,16 +134,15 @@ mod tests {
             ("wwwwwrrrr", Mode::Normal),
             ("wrrr", Mode::Medium),
         ] {
-            assert_eq!(after(history, "4"), mode, "{history:?}");
+            assert_eq!(after(history, 4), mode, "{history:?}");
         }
-        assert_eq!([after("wr", "1"), after("wrw", "1")], [Mode::Normal, Mode::LowCost]);
-        assert_eq!([after("rwwwwww", "7"), after("rwwwwwww", "7")], [Mode::Medium, Mode::LowCost]);
+        assert_eq!([after("wr", 1), after("wrw", 1)], [Mode::Normal, Mode::LowCost]);
+        assert_eq!([after("rwwwwww", 7), after("rwwwwwww", 7)], [Mode::Medium, Mode::LowCost]);
     }
 
     #[test]
     fn a_write_is_judged_by_what_came_before_it() {
-        let settings = Settings::defaults(&[HISTORY]);
-        let mut agcr = Agcr::new(1, &settings);
+        let mut agcr = Agcr::new(1, 4);
         assert_eq!(agcr.written(Lpn(0)), Mode::Medium);
         assert_eq!(agcr.written(Lpn(0)), Mode::LowCost);
         (0..4).for_each(|_| _ = agcr.was_read(Lpn(0)));

@@ -1,4 +1,4 @@
-//! The policy of S3, section IV.B: modes by how hot a page is for reads and for writes.
+//! The policy of the differentiated-ECC paper, section IV.B: modes by how hot a page is for reads and for writes.
 //!
 //! | class | reads | writes | programmed |
 //! |---|---|---|---|
@@ -11,47 +11,40 @@
 //! not name the fourth.) A read notes itself, and a page programmed with low cost whose reads are then hotter than n is
 //! rewritten in normal mode. Both comparisons are strict, as "exceeds" says.
 
-use super::separator::{Access, Separator, Shape};
-use super::{EccPolicy, EccRow};
-use crate::{Loader, Parameter, Range, Saver, Settings, Value};
+use super::separator::{Access, Separator};
+use super::{EccPolicy, EccRow, Options};
+use crate::{Loader, Parameter, Saver};
 use alloc::boxed::Box;
 use flash::{Lpn, Mode};
 
 /// `ecc-m`: m.
-pub const MARGIN: Parameter = Parameter {
-    name: "ecc-m",
-    summary: "a page that is read and written is programmed with low cost if writes are hotter than reads by more (m)",
-    unit: "hotness",
-    default: Value::Real(1.0),
-    range: Range::Real(-5.0, 5.0),
-    source: "S3 section IV.B",
-};
+pub const MARGIN: Parameter = Parameter::real("ecc-m", 1.0, -5.0..=5.0)
+    .unit("hotness")
+    .text(
+        "Margin m. A page that is read and written is programmed at low cost if its writes are hotter than its reads \
+         by more than this. More favours reads, less favours writes.",
+    )
+    .source("{ecc}, section IV.B");
 
 /// `ecc-n`: n.
-pub const REWRITE: Parameter = Parameter {
-    name: "ecc-n",
-    summary: "a page programmed with low cost is rewritten if its reads are hotter than this (n); 5 for never",
-    unit: "hotness",
-    default: Value::Real(4.0),
-    range: Range::Real(0.0, 5.0),
-    source: "S3 section IV.B",
-};
+pub const REWRITE: Parameter = Parameter::real("ecc-n", 4.0, 0.0..=5.0)
+    .unit("hotness")
+    .text(
+        "Threshold n. A page programmed at low cost is rewritten if its reads are hotter than this. Less speeds up \
+         reads and costs rewrites; 5 never rewrites.",
+    )
+    .source("{ecc}, section IV.B");
 
 /// `ecc-write-only`: the rule for pages that are only written.
-pub const WRITE_ONLY: Parameter = Parameter {
-    name: "ecc-write-only",
-    summary: "pages that are only written are programmed with low cost; off, ecc-m decides about them too",
-    unit: "",
-    default: Value::Switch(true),
-    range: Range::Switch,
-    source: "S3 section IV.B; the switch is ours",
-};
+pub const WRITE_ONLY: Parameter = Parameter::switch("ecc-write-only", true)
+    .text("Pages that were only written are programmed at low cost. Off lets ecc-m decide about them too.")
+    .source("{ecc}, section IV.B; the switch is ours");
 
 pub(super) const ROW: EccRow = EccRow {
     name: "differentiated",
     summary: "pages that are written more than read with low cost and LDPC, the others in normal mode with BCH",
-    source: "S3 (Xia et al.)",
-    make: |_, settings| Box::new(Differentiated::new(settings)),
+    source: "{ecc}",
+    make: |_, options| Box::new(Differentiated::new(options)),
 };
 
 #[derive(Clone, Debug)]
@@ -63,13 +56,9 @@ struct Differentiated {
 }
 
 impl Differentiated {
-    fn new(settings: &Settings) -> Differentiated {
-        Differentiated {
-            separator: Separator::new(Shape::of(settings)),
-            margin: settings.real(MARGIN.name),
-            rewrite: settings.real(REWRITE.name),
-            write_only: settings.switch(WRITE_ONLY.name),
-        }
+    fn new(options: &Options) -> Differentiated {
+        let &Options { margin, rewrite, write_only, separator, .. } = options;
+        Differentiated { separator: Separator::new(separator), margin, rewrite, write_only }
     }
 }
 
@@ -117,13 +106,14 @@ impl EccPolicy for Differentiated {
 
 #[cfg(test)]
 mod tests {
-    use super::super::PARAMETERS;
+    use super::super::GROUP;
     use super::*;
+    use crate::Settings;
 
     fn policy(pairs: &[(&str, &str)]) -> Differentiated {
-        let mut settings = Settings::defaults(&PARAMETERS);
-        pairs.iter().for_each(|(name, value)| settings.set(&PARAMETERS, name, value).unwrap());
-        Differentiated::new(&settings)
+        let mut settings = Settings::defaults(GROUP.rows);
+        pairs.iter().for_each(|(name, value)| settings.set(name, value).unwrap());
+        Differentiated::new(&Options::from(&settings))
     }
 
     const X: Lpn = Lpn(77);

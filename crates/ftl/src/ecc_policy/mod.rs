@@ -2,9 +2,9 @@
 //! and their table.
 //!
 //! The problem: a program in large steps is fast and leaves many bit errors, which only a strong code corrects, and
-//! that code makes reads slow (S3, section I). So pages that are written more than read are best programmed in large
-//! steps and protected by LDPC ([`Mode::LowCost`]), pages that are read more than written in small steps and by BCH
-//! ([`Mode::Normal`]). Which is which changes over time, and a policy follows it.
+//! that code makes reads slow (the differentiated-ECC paper, section I). So pages that are written more than read are
+//! best programmed in large steps and protected by LDPC ([`Mode::LowCost`]), pages that are read more than written in
+//! small steps and by BCH ([`Mode::Normal`]). Which is which changes over time, and a policy follows it.
 //!
 //! ```text
 //!   host write ──▶ written(LPN) ──▶ mode of the program
@@ -27,35 +27,65 @@ pub use agcr::HISTORY;
 pub use differentiated::{MARGIN, REWRITE, WRITE_ONLY};
 pub use separator::{Access, BITS, DECAY, HASHES, NEXT_PAIR, PAIRS, Separator, Shape, WEIGHT};
 
-use crate::{Dependence, Loader, Parameter, Range, Saver, Settings, Value};
+use crate::{Dependence, Group, Loader, Parameter, Saver, Settings};
 use alloc::boxed::Box;
 use core::fmt::Debug;
 use flash::{Lpn, Mode};
 
 /// `ecc`: the policy.
-pub const POLICY: Parameter = Parameter {
-    name: "ecc",
-    summary: "how host pages are programmed and protected: none for all alike, in normal mode; or a policy",
-    unit: "",
-    default: Value::Word("none"),
-    range: Range::Words(NAMES),
-    source: "S3",
-};
+pub const POLICY: Parameter = Parameter::word("ecc", "none", NAMES)
+    .text(
+        "How host pages are programmed and protected. none: all alike, in normal mode. Any other word is a policy \
+         that names a mode for each page.",
+    )
+    .source("{ecc}");
 
 /// `ecc-fill`: what a policy makes of the fill.
-pub const FILL: Parameter = Parameter {
-    name: "ecc-fill",
-    summary: "how pages are programmed while the device is being filled: as if nothing were known of them, or as the \
-              policy says, to which each is then a page that is only written",
-    unit: "",
-    default: Value::Word("unknown"),
-    range: Range::Words(&["unknown", "policy"]),
-    source: "ftlab; S3 is silent",
+pub const FILL: Parameter = Parameter::word("ecc-fill", "unknown", &["unknown", "policy"])
+    .text(
+        "How the fill is programmed. unknown: as pages of which nothing is known. policy: as ordinary writes; the \
+         policy sees pages that were never read, so it programs them at low cost.",
+    )
+    .source("ftlab; {ecc} is silent");
+
+/// Every parameter of every policy, for schemes that take one: the rows of [`Options`].
+pub const GROUP: Group = Group {
+    title: "differentiated error correction",
+    rows: &[POLICY, FILL, MARGIN, REWRITE, WRITE_ONLY, PAIRS, HASHES, BITS, WEIGHT, DECAY, NEXT_PAIR, HISTORY],
 };
 
-/// Every parameter of every policy, for the rows of schemes that take one.
-pub const PARAMETERS: [Parameter; 12] =
-    [POLICY, FILL, MARGIN, REWRITE, WRITE_ONLY, PAIRS, HASHES, BITS, WEIGHT, DECAY, NEXT_PAIR, HISTORY];
+/// A policy, and what the policies are told.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// `ecc`; `None` programs all pages alike.
+    pub policy: Option<&'static EccRow>,
+    /// `ecc-fill`: whether the fill is asked about too.
+    pub judges_fill: bool,
+    /// `ecc-m`.
+    pub margin: f64,
+    /// `ecc-n`.
+    pub rewrite: f64,
+    /// `ecc-write-only`.
+    pub write_only: bool,
+    /// `ecc-pairs` to `ecc-next-pair`.
+    pub separator: Shape,
+    /// `ecc-history`.
+    pub history: u32,
+}
+
+impl From<&Settings> for Options {
+    fn from(settings: &Settings) -> Options {
+        Options {
+            policy: by_name(settings.word(&POLICY)),
+            judges_fill: settings.word(&FILL) == "policy",
+            margin: settings.real(&MARGIN),
+            rewrite: settings.real(&REWRITE),
+            write_only: settings.switch(&WRITE_ONLY),
+            separator: settings.into(),
+            history: settings.small(&HISTORY),
+        }
+    }
+}
 
 /// What is read under which policy.
 pub const DEPENDENCES: [Dependence; 3] = [
@@ -118,7 +148,7 @@ pub struct EccRow {
     /// Where it comes from.
     pub source: &'static str,
     /// Makes it, for a number of logical pages.
-    pub make: fn(u32, &Settings) -> Box<dyn EccPolicy + Send>,
+    pub make: fn(u32, &Options) -> Box<dyn EccPolicy + Send>,
 }
 
 /// All policies.
@@ -145,18 +175,18 @@ mod tests {
             assert!(!row.summary.is_empty() && !row.source.is_empty());
             assert_eq!(names.iter().filter(|&&name| name == row.name).count(), 1);
         }
-        for parameter in PARAMETERS {
-            assert!(parameter.name.starts_with("ecc") && !parameter.summary.is_empty());
+        for parameter in GROUP.rows {
+            assert!(parameter.name.starts_with("ecc") && !parameter.text.is_empty());
         }
     }
 
     /// Of every policy: what is saved fits into what it reports, and goes on as the original does.
     #[test]
     fn a_policy_goes_on_from_saved_state() {
-        let settings = Settings::defaults(&PARAMETERS);
+        let options = Options::from(&Settings::defaults(GROUP.rows));
         for row in POLICIES {
             let mut rng = flash::Rng::new(11);
-            let mut policy = (row.make)(64, &settings);
+            let mut policy = (row.make)(64, &options);
             for step in 0..4000 {
                 let lpn = Lpn(rng.below(64) as u32);
                 if rng.chance(0.4) {
@@ -169,7 +199,7 @@ mod tests {
                     policy.save(&mut out);
                     let bytes = out.finish();
                     assert!(bytes.len() as u64 <= policy.memory(), "{}: {} bytes", row.name, bytes.len());
-                    let mut loaded = (row.make)(64, &settings);
+                    let mut loaded = (row.make)(64, &options);
                     loaded.load(&mut Loader::new(&bytes));
                     let mut other = policy.clone();
                     for lpn in (0..600).map(|i| Lpn(i * 7 % 64)) {

@@ -1,4 +1,5 @@
-//! The read and write separator of S3, section IV.A: how hot a page is for reads and for writes, by Bloom filters.
+//! The read and write separator of the differentiated-ECC paper, section IV.A: how hot a page is for reads and for
+//! writes, by Bloom filters.
 //!
 //! ```text
 //!              pair 0     pair 1     pair 2     pair 3        the pointer goes round, a step for each access
@@ -21,70 +22,46 @@
 //!
 //! RAM: 2·V·M bits (2 KiB), a byte for each pair's age, the pointer and the count.
 
-use crate::{Loader, Parameter, Range, Saver, Settings, Value};
+use crate::{Loader, Parameter, Saver, Settings};
 use alloc::vec;
 use alloc::vec::Vec;
 use flash::Lpn;
 
 /// `ecc-pairs`: V.
-pub const PAIRS: Parameter = Parameter {
-    name: "ecc-pairs",
-    summary: "pairs of Bloom filters of the separator (V)",
-    unit: "pairs",
-    default: Value::Count(4),
-    range: Range::Count(1, 16),
-    source: "S3 section IV.A",
-};
+pub const PAIRS: Parameter = Parameter::count("ecc-pairs", 4, 1..=16)
+    .unit("pairs")
+    .text("Pairs of Bloom filters that remember accesses (V). More tell shades of hotness apart and take more RAM.")
+    .source("{ecc}, section IV.A");
 
 /// `ecc-hashes`: K.
-pub const HASHES: Parameter = Parameter {
-    name: "ecc-hashes",
-    summary: "hash functions of its Bloom filters (K)",
-    unit: "",
-    default: Value::Count(2),
-    range: Range::Count(1, 8),
-    source: "S3 section IV.A",
-};
+pub const HASHES: Parameter = Parameter::count("ecc-hashes", 2, 1..=8)
+    .text("Hash functions of each Bloom filter (K). More mistake fewer pages until the filter fills up.")
+    .source("{ecc}, section IV.A");
 
 /// `ecc-bits`: M.
-pub const BITS: Parameter = Parameter {
-    name: "ecc-bits",
-    summary: "bits of a Bloom filter (M)",
-    unit: "bits",
-    default: Value::Count(2048),
-    range: Range::PowerOfTwo(64, 1 << 24),
-    source: "S3 section IV.A",
-};
+pub const BITS: Parameter = Parameter::power("ecc-bits", 2048, 64..=1 << 24)
+    .unit("bits")
+    .text("Bits of each Bloom filter (M), in RAM. More mistake fewer pages.")
+    .source("{ecc}, section IV.A");
 
 /// `ecc-weight`: the largest weight.
-pub const WEIGHT: Parameter = Parameter {
-    name: "ecc-weight",
-    summary: "weight of the pair cleared last; those before it have evenly less, of four pairs 2, 1.5, 1 and 0.5",
-    unit: "",
-    default: Value::Real(2.0),
-    range: Range::Real(0.001, 1e6),
-    source: "S3 section IV.A",
-};
+pub const WEIGHT: Parameter = Parameter::real("ecc-weight", 2.0, 0.001..=1e6)
+    .text("Weight of the pair cleared last. Those before it have evenly less: of four pairs 2, 1.5, 1 and 0.5.")
+    .source("{ecc}, section IV.A");
 
 /// `ecc-decay`: the period of clearing.
-pub const DECAY: Parameter = Parameter {
-    name: "ecc-decay",
-    summary: "page accesses of the host after which the oldest pair is cleared",
-    unit: "pages",
-    default: Value::Count(512),
-    range: Range::Count(1, 1 << 32),
-    source: "S3 section IV.A, in requests",
-};
+pub const DECAY: Parameter = Parameter::count("ecc-decay", 512, 1..=1 << 32)
+    .unit("pages")
+    .text("Page accesses of the host after which the oldest pair is cleared. Less forgets sooner.")
+    .source("{ecc}, section IV.A, in requests");
 
 /// `ecc-next-pair`: what becomes of an access that its pair holds already.
-pub const NEXT_PAIR: Parameter = Parameter {
-    name: "ecc-next-pair",
-    summary: "an access to a page that the pair in turn holds goes to the next pair that does not; off, it is lost",
-    unit: "",
-    default: Value::Switch(true),
-    range: Range::Switch,
-    source: "Park and Du 2011, cited by S3",
-};
+pub const NEXT_PAIR: Parameter = Parameter::switch("ecc-next-pair", true)
+    .text(
+        "An access to a page that the pair in turn holds goes to the next pair that does not hold it. Off drops the \
+         access, which makes hot pages look cooler.",
+    )
+    .source("{bloom}, cited by {ecc}");
 
 /// What the host did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -112,16 +89,15 @@ pub struct Shape {
     pub next_pair: bool,
 }
 
-impl Shape {
-    /// What the settings say.
-    pub fn of(settings: &Settings) -> Shape {
+impl From<&Settings> for Shape {
+    fn from(settings: &Settings) -> Shape {
         Shape {
-            pairs: settings.count(PAIRS.name) as usize,
-            hashes: settings.count(HASHES.name) as usize,
-            bits: settings.count(BITS.name) as usize,
-            weight: settings.real(WEIGHT.name),
-            decay: settings.count(DECAY.name),
-            next_pair: settings.switch(NEXT_PAIR.name),
+            pairs: settings.count(&PAIRS) as usize,
+            hashes: settings.count(&HASHES) as usize,
+            bits: settings.count(&BITS) as usize,
+            weight: settings.real(&WEIGHT),
+            decay: settings.count(&DECAY),
+            next_pair: settings.switch(&NEXT_PAIR),
         }
     }
 }

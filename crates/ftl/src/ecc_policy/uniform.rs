@@ -11,14 +11,14 @@ use flash::{Lpn, Mode};
 pub(super) const BCH: EccRow = EccRow {
     name: "uniform-bch",
     summary: "every page in normal mode with BCH: the baseline",
-    source: "S3",
+    source: "{ecc}",
     make: |_, _| Box::new(Uniform(Mode::Normal)),
 };
 
 pub(super) const LDPC: EccRow = EccRow {
     name: "uniform-ldpc",
     summary: "every page with low cost and LDPC",
-    source: "S3, where it is what makes differentiation worth while",
+    source: "{ecc}, where it is what makes differentiation worth while",
     make: |_, _| Box::new(Uniform(Mode::LowCost)),
 };
 

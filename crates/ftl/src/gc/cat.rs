@@ -12,7 +12,7 @@ use flash::Block;
 pub(super) const ROW: GcRow = GcRow {
     name: "cat",
     summary: "least u × erases / (age × (1 − u)), age since the last erase",
-    source: "S2 section 2.3",
+    source: "{rose}, section 2.3",
     ages: true,
     make: |_, _| Box::new(Cat),
 };

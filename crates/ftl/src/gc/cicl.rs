@@ -13,11 +13,11 @@ use flash::Block;
 pub(super) const ROW: GcRow = GcRow {
     name: "cicl",
     summary: "least λ × wear + (1 − λ) × live share, λ growing with the spread of wear",
-    source: "S2 section 2.3; the rule for λ is reconstructed",
+    source: "{rose}, section 2.3; the rule for λ is reconstructed",
     ages: false,
-    make: |_, settings| {
-        let lambda = settings.real("gc-lambda");
-        Box::new(Cicl { lambda: (lambda > 0.0).then_some(lambda), spread: settings.real("gc-wear-spread") })
+    make: |_, options| {
+        let lambda = options.lambda;
+        Box::new(Cicl { lambda: (lambda > 0.0).then_some(lambda), spread: options.wear_spread })
     },
 };
 

@@ -11,7 +11,7 @@ use flash::Block;
 pub(super) const ROW: GcRow = GcRow {
     name: "cost-benefit",
     summary: "largest age × (1 − u) / 2u, age since the last program or invalidation",
-    source: "S2 section 2.3; named in S0 and S4",
+    source: "{rose}, section 2.3; named in {lsftl} and {dftl}",
     ages: true,
     make: |_, _| Box::new(CostBenefit),
 };

@@ -15,8 +15,8 @@ pub(super) const ROW: GcRow = GcRow {
     summary: "fewest live pages among log2(blocks) candidates drawn at random",
     source: "MQSim (RGA)",
     ages: false,
-    make: |rng, settings| {
-        let choices = settings.count("gc-choices");
+    make: |rng, options| {
+        let choices = options.choices;
         Box::new(DChoices { choices: (choices > 0).then_some(choices as u32), rng })
     },
 };

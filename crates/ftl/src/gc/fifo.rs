@@ -9,7 +9,7 @@ use flash::Block;
 pub(super) const ROW: GcRow = GcRow {
     name: "fifo",
     summary: "the block opened longest ago",
-    source: "S2 (FAST's log area); closed form in docs/validation.md",
+    source: "{rose} (FAST's log area); closed form in docs/validation.md",
     ages: true,
     make: |_, _| Box::new(Fifo),
 };

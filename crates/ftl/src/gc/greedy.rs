@@ -9,7 +9,7 @@ use flash::Block;
 pub(super) const ROW: GcRow = GcRow {
     name: "greedy",
     summary: "fewest live pages",
-    source: "S2, S3",
+    source: "{rose}, {ecc}",
     ages: false,
     make: |_, _| Box::new(Greedy),
 };

@@ -12,51 +12,80 @@ mod greedy;
 mod random;
 
 use crate::parts::blocks::Blocks;
-use crate::{Parameter, Range as Values, Settings, Value};
+use crate::{Parameter, Settings};
 use alloc::boxed::Box;
 use core::fmt::Debug;
 use core::ops::Range;
 use flash::{Block, Rng};
 
+/// `gc`: which block to collect.
+pub const POLICY: Parameter = Parameter::word("gc", "greedy", NAMES)
+    .text(
+        "Policy that names the block to collect. It decides how many live pages are copied and how evenly blocks \
+         wear.",
+    )
+    .source("{rose}, section 2.3; MQSim");
+
 /// `gc-choices`: how many candidates d-choices draws.
-pub const CHOICES: Parameter = Parameter {
-    name: "gc-choices",
-    summary: "candidates that d-choices draws (1: random, all: greedy); 0 stands for log2 of the blocks, at least 2",
-    unit: "blocks",
-    default: Value::Count(0),
-    range: Values::Count(0, 1 << 27),
-    source: "MQSim",
-};
+pub const CHOICES: Parameter = Parameter::count("gc-choices", 0, 0..=1 << 27)
+    .unit("blocks")
+    .text(
+        "Candidates that d-choices draws. 1 is random, all blocks is greedy; more copy less and search longer. 0 \
+         stands for the binary logarithm of the blocks, at least 2.",
+    )
+    .source("MQSim");
 
 /// `gc-lambda`: how CICL weighs wear.
-pub const LAMBDA: Parameter = Parameter {
-    name: "gc-lambda",
-    summary: "weight of wear against live pages in cicl; 0 stands for the rule that grows with the spread of wear",
-    unit: "",
-    default: Value::Real(0.0),
-    range: Values::Real(0.0, 1.0),
-    source: "S2 section 2.3",
-};
+pub const LAMBDA: Parameter = Parameter::real("gc-lambda", 0.0, 0.0..=1.0)
+    .text(
+        "Weight of wear against live pages in cicl. 1 looks at wear alone. 0 stands for a weight that grows with the \
+         spread of wear.",
+    )
+    .source("{rose}, section 2.3");
 
 /// `gc-wear-spread`: at which spread CICL's rule makes the weight one half.
-pub const WEAR_SPREAD: Parameter = Parameter {
-    name: "gc-wear-spread",
-    summary: "difference between the most and the least erased block at which cicl's rule weighs wear by one half",
-    unit: "erases",
-    default: Value::Real(10.0),
-    range: Values::Real(0.001, 1e9),
-    source: "reconstructed",
-};
+pub const WEAR_SPREAD: Parameter = Parameter::real("gc-wear-spread", 10.0, 0.001..=1e9)
+    .unit("erases")
+    .text(
+        "Difference between the most and the least erased block at which cicl weighs wear by one half. Less evens out \
+         wear sooner and copies more.",
+    )
+    .source("reconstructed");
 
 /// `gc-dead-share`: what random looks at.
-pub const DEAD_SHARE: Parameter = Parameter {
-    name: "gc-dead-share",
-    summary: "share of a block's pages that must be dead for random to take it, as long as there is such a block",
-    unit: "",
-    default: Value::Real(0.0),
-    range: Values::Real(0.0, 1.0),
-    source: "MQSim",
-};
+pub const DEAD_SHARE: Parameter = Parameter::real("gc-dead-share", 0.0, 0.0..=1.0)
+    .text(
+        "Share of a block's pages that must be dead for random to take the block, while there is such a block. More \
+         copies less.",
+    )
+    .source("MQSim");
+
+/// A policy, and what the policies are told.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// `gc`.
+    pub policy: &'static GcRow,
+    /// `gc-choices`.
+    pub choices: u64,
+    /// `gc-lambda`.
+    pub lambda: f64,
+    /// `gc-wear-spread`.
+    pub wear_spread: f64,
+    /// `gc-dead-share`.
+    pub dead_share: f64,
+}
+
+impl From<&Settings> for Options {
+    fn from(settings: &Settings) -> Options {
+        Options {
+            policy: by_name(settings.word(&POLICY)).expect("the word was validated against the table"),
+            choices: settings.count(&CHOICES),
+            lambda: settings.real(&LAMBDA),
+            wear_spread: settings.real(&WEAR_SPREAD),
+            dead_share: settings.real(&DEAD_SHARE),
+        }
+    }
+}
 
 /// Picks victims.
 pub trait GcPolicy: Debug {
@@ -83,8 +112,8 @@ pub struct GcRow {
     pub source: &'static str,
     /// Whether it needs the ages of blocks.
     pub ages: bool,
-    /// Makes it, from the run's randomness and the scheme's settings.
-    pub make: fn(Rng, &Settings) -> Box<dyn GcPolicy + Send>,
+    /// Makes it, from the run's randomness.
+    pub make: fn(Rng, &Options) -> Box<dyn GcPolicy + Send>,
 }
 
 /// All policies.
@@ -149,16 +178,16 @@ mod tests {
         blocks
     }
 
-    const PARAMETERS: &[Parameter] = &[CHOICES, LAMBDA, WEAR_SPREAD, DEAD_SHARE];
+    const PARAMETERS: &[Parameter] = &[POLICY, CHOICES, LAMBDA, WEAR_SPREAD, DEAD_SHARE];
 
-    fn defaults() -> Settings {
-        Settings::defaults(PARAMETERS)
+    fn defaults() -> Options {
+        Options::from(&Settings::defaults(PARAMETERS))
     }
 
     fn pick_with(name: &str, parameter: &str, value: &str) -> u32 {
-        let mut settings = defaults();
-        settings.set(PARAMETERS, parameter, value).unwrap();
-        let mut policy = (by_name(name).unwrap().make)(Rng::new(5), &settings);
+        let mut settings = Settings::defaults(PARAMETERS);
+        settings.set(parameter, value).unwrap();
+        let mut policy = (by_name(name).unwrap().make)(Rng::new(5), &Options::from(&settings));
         policy.pick(&three(), 0..3).unwrap().0
     }
 

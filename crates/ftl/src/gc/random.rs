@@ -11,7 +11,7 @@ pub(super) const ROW: GcRow = GcRow {
     summary: "any candidate",
     source: "MQSim",
     ages: false,
-    make: |rng, settings| Box::new(Random { dead_share: settings.real("gc-dead-share"), rng }),
+    make: |rng, options| Box::new(Random { dead_share: options.dead_share, rng }),
 };
 
 #[derive(Clone, Debug)]

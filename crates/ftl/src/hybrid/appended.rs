@@ -1,4 +1,4 @@
-//! Data blocks that are written like logs, with their page map in spare areas (S2, chapter 4).
+//! Data blocks that are written like logs, with their page map in spare areas (the ROSE thesis, chapter 4).
 //!
 //! A data block takes any page of its logical block until it is full. Where each lies is a map in the spare areas of
 //! its pages (`parts/spare_map.rs`), to which the newest page leads; RAM keeps the number of that page for every data
@@ -11,7 +11,7 @@
 //! until it is written or merged away. In the log it counts until then.
 //!
 //! With `log-style = off` pages have their places in data blocks as well: what is below the last programmed page goes
-//! to the log, and what is above it is padded up to. It is what S2 compares log-style blocks with.
+//! to the log, and what is above it is padded up to. It is what the ROSE thesis compares log-style blocks with.
 //!
 //! # Mounting
 //!
@@ -23,8 +23,8 @@
 use super::core::{Core, HOLE_IN_DATA};
 use super::placement::{Held, Placement};
 use crate::parts::holdings::Holdings;
-use crate::parts::spare_map::{BlockMap, Layout, MapCache, NULL};
-use crate::{ConfigError, Error, Loader, Parameter, Range, Saver, Settings, Value};
+use crate::parts::spare_map::{BlockMap, Layout, MapCache, NULL, SpareArea};
+use crate::{ConfigError, Error, Loader, Parameter, Saver, Settings};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::String;
@@ -33,36 +33,27 @@ use alloc::vec::Vec;
 use flash::{Block, Cause, Flash, Geometry, Kind, Lpn, Ppn, ProgramOrder};
 
 /// `log-style`: whether data blocks are appended to.
-pub const LOG_STYLE: Parameter = Parameter {
-    name: "log-style",
-    summary: "append to data blocks, with their page map in spare areas; off: each page has its place, with \
-              padding",
-    unit: "",
-    default: Value::Switch(true),
-    range: Range::Switch,
-    source: "S2 section 4.1; off: figure 4.1a",
-};
+pub const LOG_STYLE: Parameter = Parameter::switch("log-style", true)
+    .text(
+        "Append to data blocks, with their page map in spare areas. Off gives each page its place and pads what lies \
+         below it.",
+    )
+    .source("{rose}, section 4.1; off: figure 4.1a");
 
 /// `group`: pages of a section of the map.
-pub const GROUP: Parameter = Parameter {
-    name: "group",
-    summary: "pages in a section of the map (G); 0 stands for half a block of up to 64 pages, for 16 in larger \
-              ones",
-    unit: "pages",
-    default: Value::Count(0),
-    range: Range::Count(0, 8192),
-    source: "S2 table 4.1 and figure 4.2",
-};
+pub const GROUP: Parameter = Parameter::count("group", 0, 0..=8192)
+    .unit("pages")
+    .text(
+        "Pages in a section of the map (G). More take longer tables in each spare area; fewer make the directory \
+         longer. 0 stands for half a block of up to 64 pages, and for 16 in larger blocks.",
+    )
+    .source("{rose}, table 4.1 and figure 4.2");
 
 /// `cache-maps`: maps in RAM.
-pub const CACHE_MAPS: Parameter = Parameter {
-    name: "cache-maps",
-    summary: "maps of data blocks kept in RAM, those used last: each saves up to two reads of spare areas",
-    unit: "maps",
-    default: Value::Count(8),
-    range: Range::Count(0, 4096),
-    source: "S2 section 4.2: 2 to 16",
-};
+pub const CACHE_MAPS: Parameter = Parameter::count("cache-maps", 8, 0..=4096)
+    .unit("maps")
+    .text("Maps of data blocks kept in RAM, those used last. Each saves up to two reads of spare areas.")
+    .source("{rose}, section 4.2: 2 to 16");
 
 /// What is counted where data blocks are appended to.
 pub const COUNTERS: &[(&str, &str)] = &[
@@ -103,8 +94,8 @@ pub struct Appended {
 }
 
 impl Appended {
-    fn layout_of(g: &Geometry, settings: &Settings) -> Layout {
-        let group = match (settings.count(GROUP.name) as u32, g.pages_per_block) {
+    fn layout_of(g: &Geometry, group: u32) -> Layout {
+        let group = match (group, g.pages_per_block) {
             (0, pages @ ..=64) => pages / 2,
             (0, _) => 16,
             (group, _) => group,
@@ -113,9 +104,9 @@ impl Appended {
     }
 
     /// Group sizes that fit, for the advice.
-    fn fitting(g: &Geometry, settings: &Settings) -> String {
+    fn fitting(g: &Geometry, spare: &SpareArea) -> String {
         let fits = |&group: &u32| {
-            Layout::single(g.pages_per_block, group).check(g, settings, PAPER_BYTES, GROUP.name, String::new).is_ok()
+            Layout::single(g.pages_per_block, group).check(g, spare, PAPER_BYTES, GROUP.name, String::new).is_ok()
         };
         let groups: Vec<u32> = (0..=g.pages_per_block.ilog2()).map(|power| 1 << power).filter(fits).collect();
         if groups.is_empty() {
@@ -178,8 +169,8 @@ impl Placement for Appended {
     const APPENDS: bool = true;
 
     fn new(g: &Geometry, logical_pages: u32, settings: &Settings) -> Result<Self, ConfigError> {
-        let layout = Self::layout_of(g, settings);
-        let log_style = settings.get(LOG_STYLE.name).is_none() || settings.switch(LOG_STYLE.name);
+        let layout = Self::layout_of(g, settings.small(&GROUP));
+        let (log_style, spare) = (settings.switch(&LOG_STYLE), settings.into());
         if !log_style && g.order != ProgramOrder::Strict {
             return Err(ConfigError {
                 key: LOG_STYLE.name,
@@ -197,16 +188,16 @@ impl Placement for Appended {
             return Err(ConfigError {
                 key: GROUP.name,
                 what: format!("groups of {} pages in blocks of {}", layout.group, g.pages_per_block),
-                fix: Self::fitting(g, settings),
+                fix: Self::fitting(g, &spare),
             });
         }
         if log_style {
-            layout.check(g, settings, PAPER_BYTES, GROUP.name, || Self::fitting(g, settings))?;
+            layout.check(g, &spare, PAPER_BYTES, GROUP.name, || Self::fitting(g, &spare))?;
         }
         Ok(Appended {
             log_style,
             heads: vec![NULL; logical_pages.div_ceil(g.pages_per_block) as usize],
-            cache: MapCache::new(layout, settings.count(CACHE_MAPS.name) as usize),
+            cache: MapCache::new(layout, settings.count(&CACHE_MAPS) as usize),
             loaded: BlockMap::unknown(&layout),
             filling: (NO_BLOCK, BlockMap::empty(&layout)),
             before: (NULL, NULL),

@@ -6,11 +6,12 @@
 use super::log::{NONE, Slot, Slots};
 use super::merge::Source;
 use super::pages::PageBits;
-use super::parameters;
+use super::parameters::{self, Victims};
 use super::placement::{InPlace, Placement};
 use super::score::{Logged, Scores};
 use crate::parts::pool::Pool;
 use crate::parts::space::more_spare;
+use crate::parts::tombstones::DURABLE_TRIM;
 use crate::{ConfigError, Error, Loader, Saver, Settings};
 use alloc::format;
 use alloc::string::String;
@@ -77,7 +78,7 @@ pub struct Merges {
     pub copies: u64,
 }
 
-/// From how many logical blocks on a log block counts as dense: S4 draws the line at 20.
+/// From how many logical blocks on a log block counts as dense: the DFTL paper draws the line at 20.
 pub const DENSE: usize = 20;
 
 /// What of [`Merges`] is reported of pages in place, for the tables of counters.
@@ -89,7 +90,7 @@ pub const MERGE_COUNTERS: &[(&str, &str)] = &[
     ("dead_log_blocks", "of these, such that held no live page and cost an erase alone"),
     ("density_sum", "logical blocks with a live page, summed over the log blocks cleaned"),
     ("density_max", "the most of them that one log block held"),
-    ("dense_log_blocks", "cleaned log blocks with live pages of 20 logical blocks or more (S4, figure 7)"),
+    ("dense_log_blocks", "cleaned log blocks with live pages of 20 logical blocks or more (the DFTL paper, figure 7)"),
     ("erased_used_pages", "pages of erased blocks that were not blank; over erases and pages per block: utilisation"),
     ("erased_blocks", "blocks erased, those of wear levelling aside"),
     ("dummy_pages", "pages programmed to keep the chip's program order"),
@@ -119,7 +120,7 @@ impl Merges {
 }
 
 /// What log area a scheme wants.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Area {
     /// The fewest log blocks that it can work with.
     pub least: u32,
@@ -127,6 +128,18 @@ pub struct Area {
     pub most: u32,
     /// Whether each log block holds pages of one logical block alone, all in their own places.
     pub own_places: bool,
+    /// `log-blocks`: log blocks; 0 stands for all that the logical size leaves.
+    pub log_blocks: u32,
+    /// Which log block to clean, if the core keeps scores or ages for that.
+    pub victims: Option<Victims>,
+}
+
+impl Area {
+    /// Of at least so many log blocks that take pages of any logical block, as many as the settings say.
+    pub fn new(least: u32, settings: &Settings) -> Area {
+        let log_blocks = settings.small(&parameters::LOG_BLOCKS);
+        Area { least, most: u32::MAX, own_places: false, log_blocks, victims: None }
+    }
 }
 
 /// The one word of a page that was discarded durably: the role of its block.
@@ -170,7 +183,7 @@ impl<P: Placement> Core<P> {
     /// # Errors
     /// A device with too few blocks for its logical pages and a log area.
     pub fn new(g: Geometry, logical_pages: u32, settings: &Settings, area: Area) -> Result<Core<P>, ConfigError> {
-        let Area { least, most, own_places } = area;
+        let Area { least, most, own_places, log_blocks: asked, victims } = area;
         let place = P::new(&g, logical_pages, settings)?;
         let logical_blocks = logical_pages.div_ceil(g.pages_per_block);
         let kept = logical_blocks + parameters::RESERVE;
@@ -187,8 +200,7 @@ impl<P: Placement> Core<P> {
                 fix: more_spare(&g, logical_pages, u64::from(kept + least)),
             });
         }
-        let asked = settings.get("log-blocks").map_or(0, |_| settings.count("log-blocks"));
-        if asked != 0 && (asked < u64::from(least) || asked > u64::from(g.block_count() - kept)) {
+        if asked != 0 && (asked < least || asked > g.block_count() - kept) {
             return Err(ConfigError {
                 key: "log-blocks",
                 what: format!(
@@ -198,20 +210,20 @@ impl<P: Placement> Core<P> {
                 fix: format!("choose {least} to {}, or 0 for all that is left", g.block_count() - kept),
             });
         }
-        let most = most.min(if asked == 0 { g.block_count() - kept } else { asked as u32 });
+        let most = most.min(if asked == 0 { g.block_count() - kept } else { asked });
         let slots = Slots::new(&g, most + 1, own_places);
         Ok(Core {
             g,
             place,
-            pool: Pool::new(g, settings),
+            pool: Pool::new(g, &settings.into(), victims.is_some_and(|victims| victims.policy == "cat")),
             written: PageBits::new(&g),
             data: vec![NONE; logical_blocks as usize],
             log_map: vec![NONE; logical_pages as usize],
             logged: vec![0; logical_blocks as usize],
-            scores: Scores::from_settings(settings, slots.capacity()),
+            scores: victims.and_then(|victims| Scores::new(&victims, slots.capacity())),
             slots,
             most_log_blocks: most,
-            durable_trim: settings.switch("durable-trim"),
+            durable_trim: settings.switch(&DURABLE_TRIM),
             version: 0,
             merges: Merges::default(),
             sources: Vec::new(),
@@ -700,9 +712,9 @@ impl<P: Placement> Core<P> {
     }
 
     /// Loads what [`Core::save`] saved into a blank core.
-    pub fn load(mut self, settings: &Settings, from: &mut Loader<'_>) -> Self {
+    pub fn load(mut self, from: &mut Loader<'_>) -> Self {
         self.data.iter_mut().for_each(|block| *block = from.u32());
-        self.pool = Pool::load(self.g, settings, from);
+        self.pool.load(from);
         P::load_saved(&mut self, from);
         self.slots = Slots::load(&self.g, self.slots.own_places(), from, |block| self.pool.blocks.live_of(block));
         if P::APPENDS {

@@ -323,9 +323,9 @@ impl<P: Placement> Core<P> {
         self.dispose(flash, block, cause)
     }
 
-    /// Free page reuse (S2, section 3.4): if an obsolete block has more blank pages than the emptiest closed log block
-    /// has live ones, these move there, the obsolete block takes the log block's place, and the log block is erased.
-    /// The slot of the obsolete block, which is held for filling; `None` if it does not pay.
+    /// Free page reuse (the ROSE thesis, section 3.4): if an obsolete block has more blank pages than the emptiest
+    /// closed log block has live ones, these move there, the obsolete block takes the log block's place, and the log
+    /// block is erased. The slot of the obsolete block, which is held for filling; `None` if it does not pay.
     ///
     /// # Errors
     /// The medium's.

@@ -68,20 +68,8 @@ use placement::{InPlace, Placement};
 
 /// What a scheme of the family decides.
 pub trait Strategy<P: Placement = InPlace>: Sized + Clone + Debug + Send + 'static {
-    /// The fewest log blocks that it can work with.
-    fn least_log_blocks(settings: &Settings) -> u32;
-
-    /// The most that it has a use for.
-    fn most_log_blocks(settings: &Settings) -> u32 {
-        let _ = settings;
-        u32::MAX
-    }
-
-    /// Whether each of its log blocks holds pages of one logical block alone, all in their own places.
-    fn own_places(settings: &Settings) -> bool {
-        let _ = settings;
-        false
-    }
+    /// The log area that it wants.
+    fn area(settings: &Settings) -> Area;
 
     /// For a blank device.
     ///
@@ -309,12 +297,7 @@ pub fn erase_obsolete<F: Flash, P: Placement>(
 
 impl<P: Placement, S: Strategy<P>> Hybrid<S, P> {
     fn blank(g: Geometry, logical_pages: u32, settings: &Settings) -> Result<Self, ConfigError> {
-        let area = Area {
-            least: S::least_log_blocks(settings),
-            most: S::most_log_blocks(settings),
-            own_places: S::own_places(settings),
-        };
-        let core = Core::new(g, logical_pages, settings, area)?;
+        let core = Core::new(g, logical_pages, settings, S::area(settings))?;
         let strategy = S::new(&core, settings)?;
         Ok(Hybrid { core, strategy })
     }
@@ -384,7 +367,7 @@ impl<F: Flash, P: Placement, S: Strategy<P>> Build<F> for Hybrid<S, P> {
         let blank = Self::blank(*geometry, logical_pages, settings).expect("the settings fitted when it was saved");
         let mut from = Loader::new(bytes);
         let Hybrid { core, mut strategy } = blank;
-        let core = core.load(settings, &mut from);
+        let core = core.load(&mut from);
         strategy.load(&core, &mut from);
         debug_assert!(from.is_done());
         Hybrid { core, strategy }
@@ -512,23 +495,4 @@ impl<F: Flash, P: Placement, S: Strategy<P>> Inspect<F> for Hybrid<S, P> {
         self.strategy.save(&self.core, &mut out);
         out.finish()
     }
-}
-
-/// The shared counters and a scheme's own, as one table.
-pub const fn counters_and<const N: usize>(own: &[(&'static str, &'static str)]) -> [(&'static str, &'static str); N] {
-    joined(MERGE_COUNTERS, own)
-}
-
-/// Two tables of counters, one behind the other.
-pub const fn joined<const N: usize>(
-    first: &[(&'static str, &'static str)],
-    second: &[(&'static str, &'static str)],
-) -> [(&'static str, &'static str); N] {
-    let mut out = [("", ""); N];
-    let mut i = 0;
-    while i < N {
-        out[i] = if i < first.len() { first[i] } else { second[i - first.len()] };
-        i += 1;
-    }
-    out
 }

@@ -1,6 +1,7 @@
 //! Parameters that schemes of the family share.
 
-use crate::{Parameter, Range, Value};
+use crate::parts::{supply, tombstones};
+use crate::{Group, Parameter, Settings};
 use flash::Cause;
 
 /// Blocks kept free beside the log area: one that a merge goes to, and one more for a write of an entire block or a
@@ -20,67 +21,81 @@ pub const PHASES: &[Cause] = &[
 ];
 
 /// `log-blocks`: the size of the log area.
-pub const LOG_BLOCKS: Parameter = Parameter {
-    name: "log-blocks",
-    summary: "log blocks; 0 stands for all blocks that the logical size leaves, less two that are kept free",
-    unit: "blocks",
-    default: Value::Count(0),
-    range: Range::Count(0, 1 << 27),
-    source: "S2: 2.5 % of all blocks, S4: 3 %",
-};
+pub const LOG_BLOCKS: Parameter = Parameter::count("log-blocks", 0, 0..=1 << 27)
+    .unit("blocks")
+    .text(
+        "Log blocks. More delay merges and need more spare space. 0 takes all blocks that the logical size leaves, \
+         less two that are kept free.",
+    )
+    .source("{rose}: 2.5 % of all blocks, {dftl}: 3 %");
 
-/// `log-victim`: which log block to clean.
+/// The words of [`LOG_VICTIM`].
 pub const VICTIMS: &[&str] = &["round-robin", "cat", "cheapest", "maro"];
 
-/// `log-victim` with a scheme's own default.
-pub const fn log_victim(default: &'static str) -> Parameter {
-    Parameter {
-        name: "log-victim",
-        summary: "which log block to clean: the oldest, by CAT, the one that is cheapest to merge (LAST), or \
-                  merge-aware round robin; one without live pages first, but for round-robin",
-        unit: "",
-        default: Value::Word(default),
-        range: Range::Words(VICTIMS),
-        source: "S2 section 3.3 and figures 5.3, 5.4",
-    }
-}
+/// `log-victim`; a scheme has a default of its own.
+pub const LOG_VICTIM: Parameter = Parameter::word("log-victim", "round-robin", VICTIMS)
+    .text(
+        "Which log block to clean. round-robin: the oldest. cat: by live pages, age and wear. cheapest: the one \
+         that is cheapest to merge. maro: as cheapest, but age counts too. All but round-robin take a log block \
+         without live pages first.",
+    )
+    .source("{rose}, section 3.3 and figures 5.3, 5.4");
 
 /// `maro-age`: what an erase of a log block adds to the age of every other.
-pub const AGE_WEIGHT: Parameter = Parameter {
-    name: "maro-age",
-    summary: "how many microseconds of merging a log block may cost more for each log block erased since it was begun",
-    unit: "us",
-    default: Value::Real(1.0),
-    range: Range::Real(0.0, 1e6),
-    source: "S2 equation 2 (W_age)",
-};
+pub const AGE_WEIGHT: Parameter = Parameter::real("maro-age", 1.0, 0.0..=1e6)
+    .unit("us")
+    .text(
+        "Weight of age in maro, in microseconds of merging for each log block erased since a log block was begun. \
+         More cleans old log blocks sooner and copies more for it; 0 looks at merge cost alone.",
+    )
+    .source("{rose}, equation 2 (W_age)");
 
 /// `maro-alpha`: what a page in the log counts of a page in the data block.
-pub const ALPHA: Parameter = Parameter {
-    name: "maro-alpha",
-    summary: "weight of a logical block's pages in the log against those in its data block, in hundredths",
-    unit: "",
-    default: Value::Real(0.5),
-    range: Range::Real(0.0, 1.0),
-    source: "S2 equation 3 (alpha)",
-};
+pub const ALPHA: Parameter = Parameter::real("maro-alpha", 0.5, 0.0..=1.0)
+    .text(
+        "In maro, weight of a live page in the log against one in the data block, in steps of 0.01. Less prefers log \
+         blocks whose logical blocks have many live pages in the log.",
+    )
+    .source("{rose}, equation 3 (alpha)");
 
 /// `copy-us`: what a page copy costs in a score.
-pub const COPY_COST: Parameter = Parameter {
-    name: "copy-us",
-    summary: "what copying a page counts in a merge cost; a scheme has no clock and cannot measure it",
-    unit: "us",
-    default: Value::Real(351.0),
-    range: Range::Real(0.001, 1e6),
-    source: "S2 table 5.1: 88 + 263",
-};
+pub const COPY_COST: Parameter = Parameter::real("copy-us", 351.0, 0.001..=1e6)
+    .unit("us")
+    .text("Cost of copying a page in a merge score. A scheme has no clock, so it cannot measure the cost.")
+    .source("{rose}, table 5.1: 88 + 263");
 
 /// `erase-us`: what an erase costs in a score.
-pub const ERASE_COST: Parameter = Parameter {
-    name: "erase-us",
-    summary: "what erasing a block counts in a merge cost",
-    unit: "us",
-    default: Value::Real(2000.0),
-    range: Range::Real(0.0, 1e7),
-    source: "S2 table 5.1",
-};
+pub const ERASE_COST: Parameter = Parameter::real("erase-us", 2000.0, 0.0..=1e7)
+    .unit("us")
+    .text("Cost of erasing a block in a merge score.")
+    .source("{rose}, table 5.1");
+
+/// The parts of every scheme of the family.
+pub const PARTS: &[Group] = &[supply::GROUP, tombstones::GROUP];
+
+/// Which log block to clean.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Victims {
+    /// `log-victim`.
+    pub policy: &'static str,
+    /// `maro-age`.
+    pub age_us: f64,
+    /// `maro-alpha`.
+    pub alpha: f64,
+    /// `copy-us`.
+    pub copy_us: f64,
+    /// `erase-us`.
+    pub erase_us: f64,
+}
+
+impl From<&Settings> for Victims {
+    fn from(settings: &Settings) -> Victims {
+        Victims {
+            policy: settings.word(&LOG_VICTIM),
+            age_us: settings.real(&AGE_WEIGHT),
+            alpha: settings.real(&ALPHA),
+            copy_us: settings.real(&COPY_COST),
+            erase_us: settings.real(&ERASE_COST),
+        }
+    }
+}

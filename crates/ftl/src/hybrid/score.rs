@@ -1,7 +1,7 @@
 //! What cleaning each log block would cost, kept up to date as pages come and die: merge-aware round robin (MARO).
 //!
 //! The score of log block i is its age times a weight, less what it costs to merge the n logical blocks that have a
-//! live page in it (S2, equations 2 to 5):
+//! live page in it (the ROSE thesis, equations 2 to 5):
 //!
 //! ```text
 //!   score(i) = age(i) · W_age − Σ_j (lpc_j + α · dpc_j) · C_copy − (n + 1) · C_erase
@@ -16,7 +16,8 @@
 //! the maximum of its cluster, and a cleaning compares the maxima.
 
 use super::log::{NONE, Slot, Slots};
-use crate::{Loader, Saver, Settings};
+use super::parameters::Victims;
+use crate::{Loader, Saver};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
@@ -93,20 +94,19 @@ pub struct Scores {
 }
 
 impl Scores {
-    /// As the settings ask; `None` for policies that need no scores.
-    pub(crate) fn from_settings(settings: &Settings, slots: u32) -> Option<Scores> {
-        settings.get("log-victim")?;
+    /// As the policy asks; `None` for policies that need no scores.
+    pub(crate) fn new(victims: &Victims, slots: u32) -> Option<Scores> {
         // The cheapest merge is the score without age, every copy counting in full.
-        let (age_us, alpha) = match settings.word("log-victim") {
-            "maro" => (settings.real("maro-age"), settings.real("maro-alpha")),
+        let (age_us, alpha) = match victims.policy {
+            "maro" => (victims.age_us, victims.alpha),
             "cheapest" => (0.0, 1.0),
             _ => return None,
         };
         let ns = |us: f64| libm_round(us * 1000.0);
         let count = slots as usize;
         Some(Scores {
-            copy_ns: ns(settings.real("copy-us")),
-            erase_ns: ns(settings.real("erase-us")),
+            copy_ns: ns(victims.copy_us),
+            erase_ns: ns(victims.erase_us),
             age_ns: ns(age_us),
             alpha: libm_round(alpha * UNIT as f64),
             initial: 0,

@@ -1,16 +1,16 @@
 //! What the tests of the family share.
 
 use super::parameters::VICTIMS;
-use crate::{Build, Parameter, Settings};
+use crate::{Build, Scheme, Settings};
 use alloc::string::String;
 use alloc::vec::Vec;
 use flash::{Brief, Full, Geometry, Lpn, Nand, NoData, ProgramOrder, Tags, Transcript};
 
 /// Settings by name.
-pub(crate) fn settings(parameters: &[Parameter], pairs: &[(&str, &str)]) -> Settings {
-    let mut settings = Settings::defaults(parameters);
+pub(crate) fn settings(row: &Scheme, pairs: &[(&str, &str)]) -> Settings {
+    let mut settings = row.settings();
     for (name, value) in pairs {
-        settings.set(parameters, name, value).unwrap();
+        settings.set(name, value).unwrap();
     }
     settings
 }
@@ -68,11 +68,11 @@ pub(crate) fn tally(lines: &[String]) -> (usize, usize, usize) {
 }
 
 /// A long run of random writes, trims and mounts against what was written; every merge is audited on the way.
-pub(crate) fn torture<S>(parameters: &[Parameter], pairs: &[(&str, &str)], g: Geometry, pages: u32, rounds: u32)
+pub(crate) fn torture<S>(row: &Scheme, pairs: &[(&str, &str)], g: Geometry, pages: u32, rounds: u32)
 where
     S: Build<Nand<Tags, Full>>,
 {
-    let settings = settings(parameters, pairs);
+    let settings = settings(row, pairs);
     let mut flash = Nand::<Tags, Full>::new(g);
     let mut scheme = S::format(&mut flash, pages, &settings).unwrap();
     let mut expected: Vec<Option<u64>> = alloc::vec![None; pages as usize];
@@ -113,7 +113,7 @@ where
 }
 
 /// The same under every victim policy and program order, with entire-block writing and free page reuse or without.
-pub(crate) fn torture_each_technique<S>(parameters: &[Parameter])
+pub(crate) fn torture_each_technique<S>(row: &Scheme)
 where
     S: Build<Nand<Tags, Full>>,
 {
@@ -122,7 +122,7 @@ where
             for (ebw, fpr) in [("on", "on"), ("on", "off"), ("off", "on"), ("off", "off")] {
                 let g = Geometry { order, ..small(16) }.checked().unwrap();
                 let pairs = [("ebw", ebw), ("fpr", fpr), ("log-victim", victim), ("durable-trim", "on")];
-                torture::<S>(parameters, &pairs, g, 42, 700);
+                torture::<S>(row, &pairs, g, 42, 700);
             }
         }
     }

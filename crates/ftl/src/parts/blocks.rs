@@ -466,9 +466,10 @@ impl Blocks {
         }
     }
 
-    /// Loads what [`Blocks::save`] saved.
-    pub fn load(geometry: Geometry, order: FreeOrder, ages: bool, from: &mut Loader<'_>) -> Blocks {
-        let mut blocks = Blocks::new(geometry, order, ages);
+    /// Loads what [`Blocks::save`] saved, into blocks that are all free.
+    pub fn load(&mut self, from: &mut Loader<'_>) {
+        let geometry = self.geometry;
+        let blocks = self;
         blocks.clock = from.u64();
         let bytes_into = |set: &mut [u64], bytes: usize, from: &mut Loader<'_>| {
             set.fill(0);
@@ -487,20 +488,19 @@ impl Blocks {
         blocks.bad_total = blocks.bad.iter().map(|word| word.count_ones()).sum();
         blocks.free_total = 0;
         for list in &mut blocks.free {
-            *list = FreeList::new(order);
+            list.clear();
             for _ in 0..from.u32() {
                 let block = from.u32();
                 list.push(block, blocks.erases[block as usize]);
             }
             blocks.free_total += list.len() as u32;
         }
-        if ages {
+        if blocks.tracks_age {
             blocks.openings = from.u64();
             for stamps in [&mut blocks.modified, &mut blocks.erased_at, &mut blocks.opened] {
                 stamps.iter_mut().for_each(|stamp| *stamp = from.u64());
             }
         }
-        blocks
     }
 }
 
@@ -581,7 +581,8 @@ mod tests {
             let reported: u64 = blocks.memory().iter().map(|(_, bytes)| bytes).sum();
             assert!(bytes.len() as u64 <= reported, "{} > {reported}", bytes.len());
             let mut loader = Loader::new(&bytes);
-            let again = Blocks::load(blocks.geometry, order, false, &mut loader);
+            let mut again = Blocks::new(blocks.geometry, order, false);
+            again.load(&mut loader);
             assert!(loader.is_done());
             let free = |blocks: &Blocks| blocks.free.iter().flat_map(FreeList::iter).collect::<Vec<_>>();
             assert_eq!((&again.live, &again.bits, free(&again)), (&blocks.live, &blocks.bits, free(&blocks)));

@@ -51,20 +51,61 @@
 //! In idle time blocks are collected that are at least half dead.
 
 use crate::parts::space::{Fate, Space};
-use crate::{Error, Loader, Parameter, Range, Saver, Settings, Value};
+use crate::{Error, Loader, Parameter, Saver, Settings};
 use alloc::vec;
 use alloc::vec::Vec;
 use flash::{Block, Cause, Chain, Collection, Flash};
 
 /// `gc-spread`: the rhythm of collections.
-pub const SPREAD: Parameter = Parameter {
-    name: "gc-spread",
-    summary: "deal a victim's copies over the writes that follow instead of making one write wait for all of them",
-    unit: "",
-    default: Value::Switch(false),
-    range: Range::Switch,
-    source: "ftlab; the papers collect whole blocks",
-};
+pub const SPREAD: Parameter = Parameter::switch("gc-spread", false)
+    .text(
+        "Deal a victim's copies over the writes that follow. On keeps single writes short; off makes one write wait \
+         for a whole collection.",
+    )
+    .source("ftlab; the papers collect whole blocks");
+
+/// `gc-low`: when to collect.
+pub const GC_LOW: Parameter = Parameter::count("gc-low", 3, 1..=1 << 20)
+    .unit("blocks")
+    .text(
+        "Collect when a die has no more free blocks than this. More leave less room for data, so that more live pages \
+         are copied.",
+    )
+    .source("{flashsim}");
+
+/// `gc-high`: when to stop.
+pub const GC_HIGH: Parameter = Parameter::count("gc-high", 0, 0..=1 << 20)
+    .unit("blocks")
+    .text(
+        "Collect until a die has so many free blocks. More make collections longer and rarer. 0 stands for gc-low + \
+         1.",
+    )
+    .source("{flashsim} has 4");
+
+/// The rhythm of collections.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// `gc-low`.
+    pub low: u32,
+    /// `gc-high`; 0 stands for one more than `low`.
+    pub high: u32,
+    /// `gc-spread`.
+    pub spread: bool,
+}
+
+impl From<&Settings> for Options {
+    fn from(settings: &Settings) -> Options {
+        let (low, high) = (settings.small(&GC_LOW), settings.small(&GC_HIGH));
+        Options { low, high, spread: settings.switch(&SPREAD) }
+    }
+}
+
+impl Options {
+    /// Free blocks of a die that a scheme must be able to keep: a spread collection begins a block earlier.
+    pub fn kept(&self) -> u64 {
+        u64::from(self.low) + u64::from(self.spread)
+    }
+}
 
 /// Pages moved at a time while a collection is spread: enough to keep the copy loop efficient.
 const SLICE: u32 = 8;
@@ -119,13 +160,13 @@ pub struct Collector {
 
 impl Collector {
     /// Nothing is being collected. `kept` free blocks of each of `dies` dies are opened by collections alone.
-    pub fn new(settings: &Settings, dies: u32, kept: u32) -> Collector {
-        let low = (settings.count("gc-low") as u32).max(kept);
-        let high = match settings.count("gc-high") as u32 {
+    pub fn new(options: &Options, dies: u32, kept: u32) -> Collector {
+        let low = options.low.max(kept);
+        let high = match options.high {
             0 => low + 1,
             high => high.max(low),
         };
-        let spread = if settings.switch(SPREAD.name) { dies as usize } else { 0 };
+        let spread = if options.spread { dies as usize } else { 0 };
         // While a collection is under way a block is open that the host fills.
         let open = u32::from(spread > 0);
         Collector {

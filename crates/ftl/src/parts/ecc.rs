@@ -7,8 +7,8 @@
 //! copies leaves equal data under equal numbers. It is an improvement and no duty, and is left out where there is no
 //! room for it.
 
-use crate::ecc_policy::{self, EccPolicy, FILL, POLICY};
-use crate::{Loader, Saver, Settings};
+use crate::ecc_policy::{EccPolicy, Options};
+use crate::{Loader, Saver};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::any::Any;
@@ -37,13 +37,12 @@ impl Clone for Ecc {
 }
 
 impl Ecc {
-    /// What the settings ask for, if they ask for a policy.
-    pub fn of(settings: &Settings, g: &Geometry, logical_pages: u32) -> Option<Box<Ecc>> {
-        settings.get(POLICY.name)?;
-        let row = ecc_policy::by_name(settings.word(POLICY.name))?;
+    /// What the options ask for, if they ask for a policy.
+    pub fn of(options: &Options, g: &Geometry, logical_pages: u32) -> Option<Box<Ecc>> {
+        let row = options.policy?;
         Some(Box::new(Ecc {
-            policy: (row.make)(logical_pages, settings),
-            judges_fill: settings.word(FILL.name) == "policy",
+            policy: (row.make)(logical_pages, options),
+            judges_fill: options.judges_fill,
             filling: false,
             page_bytes: g.page_bytes,
             held: None,

@@ -11,7 +11,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 pub enum FreeOrder {
     /// The one that has been free for longest.
     Fifo,
-    /// The least worn; among equals the one that has been free for longest (S2, section 3.3).
+    /// The least worn; among equals the one that has been free for longest (the ROSE thesis, section 3.3).
     LeastWorn,
 }
 
@@ -30,6 +30,17 @@ impl FreeList {
         match order {
             FreeOrder::Fifo => FreeList::Fifo(VecDeque::new()),
             FreeOrder::LeastWorn => FreeList::LeastWorn(BTreeMap::new(), 0),
+        }
+    }
+
+    /// No block is free any more.
+    pub fn clear(&mut self) {
+        match self {
+            FreeList::Fifo(list) => list.clear(),
+            FreeList::LeastWorn(list, next) => {
+                list.clear();
+                *next = 0;
+            }
         }
     }
 

@@ -1,4 +1,4 @@
-//! A log inside a translation page (S0, sections III-B and III-C).
+//! A log inside a translation page (the LSFTL paper, sections III-B and III-C).
 //!
 //! A page of `S` bytes has a main area, its map entries in order, and a log area behind it, `share` of the page, which
 //! is blank when the page is programmed. An update is appended as a *log unit* by a partial program:
@@ -142,7 +142,7 @@ impl LogUnits {
         (1..=without_parity).rev().find(|&count| self.unit_bytes(count) <= bytes).unwrap_or(0)
     }
 
-    /// Whether a page in this state takes another unit of `count` entries (S0, the basic process).
+    /// Whether a page in this state takes another unit of `count` entries (the LSFTL paper, the basic process).
     pub fn fits(&self, state: LogState, count: u32) -> bool {
         state.units < self.threshold && state.tail + self.unit_bytes(count) <= self.log_bytes
     }

@@ -6,9 +6,9 @@
 //! not take a program, so pages that were blank when power came back stay blank until the next erase.
 
 use crate::parts::holdings::Holdings;
-use crate::parts::supply::Supply;
+use crate::parts::supply::{self, Supply};
 use crate::parts::wear::Task;
-use crate::{Error, Loader, Saver, Settings};
+use crate::{Error, Loader, Saver};
 use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut};
 use flash::{Block, Cause, Flash, Geometry};
@@ -36,15 +36,10 @@ impl DerefMut for Pool {
     }
 }
 
-/// Whether a policy wants to know when blocks were erased.
-fn has_ages(settings: &Settings) -> bool {
-    settings.get("log-victim").is_some() && settings.word("log-victim") == "cat"
-}
-
 impl Pool {
-    /// All blocks free.
-    pub fn new(g: Geometry, settings: &Settings) -> Pool {
-        Pool { supply: Supply::new(g, settings, has_ages(settings)), turn: 0 }
+    /// All blocks free. `ages`: whether a policy wants to know when blocks were erased.
+    pub fn new(g: Geometry, options: &supply::Options, ages: bool) -> Pool {
+        Pool { supply: Supply::new(g, options, ages), turn: 0 }
     }
 
     /// While mounting: blocks that hold nothing that counts are erased, so that nothing in them ever counts again.
@@ -151,13 +146,11 @@ impl Pool {
         self.wear.save(out);
     }
 
-    /// Loads what [`Pool::save`] saved.
-    pub fn load(g: Geometry, settings: &Settings, from: &mut Loader<'_>) -> Pool {
-        let mut pool = Pool::new(g, settings);
-        pool.load_blocks(settings, has_ages(settings), from);
-        (pool.program, pool.turn) = (from.u64(), from.u32());
-        pool.doomed = (0..from.u32()).map(|_| Block(from.u32())).collect();
-        pool.load_wear(from);
-        pool
+    /// Loads what [`Pool::save`] saved, into a pool whose blocks are all free.
+    pub fn load(&mut self, from: &mut Loader<'_>) {
+        self.load_blocks(from);
+        (self.program, self.turn) = (from.u64(), from.u32());
+        self.doomed = (0..from.u32()).map(|_| Block(from.u32())).collect();
+        self.load_wear(from);
     }
 }

@@ -7,59 +7,18 @@
 
 use crate::gc::{self, GcPolicy};
 use crate::parts::census::Census;
-use crate::parts::collector::Collector;
+use crate::parts::collector::{self, Collector, GC_HIGH, GC_LOW, SPREAD};
 use crate::parts::ecc::Ecc;
 use crate::parts::lanes::Lanes;
-use crate::parts::supply::Supply;
+use crate::parts::supply::{self, Supply};
 use crate::parts::wear::Wear;
-use crate::{Error, Loader, Parameter, Range as Values, Saver, Settings, Value};
+use crate::{Error, Group, Loader, Parameter, Saver, Settings};
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut, Range};
 use flash::{Block, Cause, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Mode, Ppn, Rng};
-
-/// `gc`: which block to collect.
-pub const GC: Parameter = Parameter {
-    name: "gc",
-    summary: "which block to collect",
-    unit: "",
-    default: Value::Word("greedy"),
-    range: Values::Words(gc::NAMES),
-    source: "specs: victim selection policies",
-};
-
-/// `free-order`: which free block to fill next.
-pub const FREE_ORDER: Parameter = Parameter {
-    name: "free-order",
-    summary: "which free block to fill next: the one free for longest, or the least worn",
-    unit: "",
-    default: Value::Word("fifo"),
-    range: Values::Words(&["fifo", "least-worn"]),
-    source: "S2 section 3.3",
-};
-
-/// `gc-low`: when to collect.
-pub const GC_LOW: Parameter = Parameter {
-    name: "gc-low",
-    summary: "collect when no more blocks than this are free in a die; larger values keep more blocks empty and copy \
-              more",
-    unit: "blocks",
-    default: Value::Count(3),
-    range: Values::Count(1, 1 << 20),
-    source: "FlashSim",
-};
-
-/// `gc-high`: when to stop.
-pub const GC_HIGH: Parameter = Parameter {
-    name: "gc-high",
-    summary: "collect until so many blocks are free in a die; 0 stands for gc-low + 1",
-    unit: "blocks",
-    default: Value::Count(0),
-    range: Values::Count(0, 1 << 20),
-    source: "FlashSim has 4",
-};
 
 /// The advice where a device has fewer than `blocks` blocks: the spare share with which it has as many.
 pub fn more_spare(g: &Geometry, logical_pages: u32, blocks: u64) -> String {
@@ -70,14 +29,38 @@ pub fn more_spare(g: &Geometry, logical_pages: u32, blocks: u64) -> String {
 }
 
 /// `seed`: the run's seed, forked for policies that draw.
-pub const SEED: Parameter = Parameter {
-    name: "seed",
-    summary: "seed of randomised policies",
-    unit: "",
-    default: Value::Count(1),
-    range: Values::Count(0, u64::MAX),
-    source: "ftlab",
-};
+pub const SEED: Parameter = Parameter::count("seed", 1, 0..=u64::MAX)
+    .text("Seed of policies that draw lots. The same seed gives the same run.")
+    .source("ftlab");
+
+/// The rows of [`Options`] that are about collections, for a scheme whose `gc-low` is this one.
+pub const fn collection(gc_low: Parameter) -> [Parameter; 9] {
+    use gc::{CHOICES, DEAD_SHARE, LAMBDA, WEAR_SPREAD};
+    [gc::POLICY, gc_low, GC_HIGH, SPREAD, CHOICES, LAMBDA, WEAR_SPREAD, DEAD_SHARE, SEED]
+}
+
+/// Collections, where each die needs a single free block for them.
+pub const COLLECTION: Group = Group { title: "collection of blocks", rows: &collection(GC_LOW) };
+
+/// How a space hands out blocks, and empties them.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Free blocks and wear levelling.
+    pub supply: supply::Options,
+    /// The victim policy.
+    pub gc: gc::Options,
+    /// The rhythm of collections.
+    pub collector: collector::Options,
+    /// `seed`.
+    pub seed: u64,
+}
+
+impl From<&Settings> for Options {
+    fn from(settings: &Settings) -> Options {
+        let seed = settings.count(&SEED);
+        Options { supply: settings.into(), gc: settings.into(), collector: settings.into(), seed }
+    }
+}
 
 /// Free blocks of a die at or below which open blocks are used up before another is opened.
 const SCARCE: u32 = 3;
@@ -172,13 +155,13 @@ impl Clone for Space {
 impl Space {
     /// All blocks free; `streams` write streams with `lanes` lanes each; `kept` free blocks of a die for collections
     /// alone.
-    pub fn new(geometry: Geometry, settings: &Settings, streams: &[usize], kept: u32) -> Space {
-        let row = gc::by_name(settings.word("gc")).expect("the settings were validated against the table");
+    pub fn new(geometry: Geometry, options: &Options, streams: &[usize], kept: u32) -> Space {
+        let row = options.gc.policy;
         Space {
-            supply: Supply::new(geometry, settings, row.ages),
+            supply: Supply::new(geometry, &options.supply, row.ages),
             streams: streams.iter().map(|&lanes| Lanes::new(lanes)).collect(),
-            policy: (row.make)(Rng::new(settings.count("seed")).fork("gc"), settings),
-            collector: Collector::new(settings, geometry.die_count(), kept),
+            policy: (row.make)(Rng::new(options.seed).fork("gc"), &options.gc),
+            collector: Collector::new(&options.collector, geometry.die_count(), kept),
             translation: None,
             ecc: None,
         }
@@ -606,10 +589,9 @@ impl Space {
     }
 
     /// Loads what [`Space::save`] saved into a new space.
-    pub fn load(mut self, settings: &Settings, from: &mut Loader<'_>) -> Space {
+    pub fn load(mut self, from: &mut Loader<'_>) -> Space {
         let space = &mut self;
-        let ages = gc::by_name(settings.word("gc")).is_some_and(|row| row.ages);
-        space.load_blocks(settings, ages, from);
+        space.load_blocks(from);
         space.streams.iter_mut().for_each(|lanes| lanes.load(from));
         let doomed = from.u32();
         space.doomed = (0..doomed).map(|_| Block(from.u32())).collect();
@@ -633,7 +615,6 @@ impl Space {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parts::collector::SPREAD;
     use alloc::vec;
     use flash::{Full, Nand, NoData, Oob, Payload, Tvpn};
 
@@ -646,12 +627,12 @@ mod tests {
         Nand::new(g.checked().unwrap())
     }
 
-    fn settings() -> Settings {
-        Settings::defaults(&[GC, FREE_ORDER, GC_LOW, GC_HIGH, SPREAD, SEED])
+    fn options() -> Options {
+        Options::from(&Settings::defaults([COLLECTION, supply::GROUP].iter().flat_map(|group| group.rows)))
     }
 
     fn space(chip: &Nand<NoData, Full>) -> Space {
-        let mut space = Space::new(*chip.geometry(), &settings(), &[2, 2], 1);
+        let mut space = Space::new(*chip.geometry(), &options(), &[2, 2], 1);
         space.translation = Some(TranslationBlocks { stream: TRANSLATION, closed: Vec::new(), among_data: false });
         space.set_slc(TRANSLATION);
         space
@@ -732,7 +713,7 @@ mod tests {
         let mut saver = Saver::default();
         before.save(&mut saver);
         let bytes = saver.finish();
-        let mut loaded = space(&chip).load(&settings(), &mut Loader::new(&bytes));
+        let mut loaded = space(&chip).load(&mut Loader::new(&bytes));
         let mut flash = chip.clone();
         let mut more: Vec<Ppn> = (6..9).map(|tvpn| put(&mut loaded, &mut flash, TRANSLATION, 1, tvpn)).collect();
         audit(&loaded, &[&live[..], &more[..]].concat());
@@ -767,7 +748,7 @@ mod tests {
     #[should_panic(expected = "takes all for equally large")]
     fn blocks_in_slc_mode_are_not_the_policy_s() {
         let chip = chip(2);
-        let mut space = Space::new(*chip.geometry(), &settings(), &[2, 2], 1);
+        let mut space = Space::new(*chip.geometry(), &options(), &[2, 2], 1);
         space.set_slc(DATA);
     }
 }

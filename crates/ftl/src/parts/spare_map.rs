@@ -3,7 +3,7 @@
 //! A page that is programmed takes two small tables along: the *leaf* says where the pages of its own group of logical
 //! pages lie, itself included, and the *directory* says, for every group, which page holds its newest leaf. So whoever
 //! knows the newest page of a logical block finds any other with two reads of spare areas: its directory, and the leaf
-//! (S2, chapter 4, where they are called MD and MT; Superblock has the same in other sizes).
+//! (the ROSE thesis, chapter 4, where they are called MD and MT; Superblock has the same in other sizes).
 //!
 //! ```text
 //!   newest page ──▶ spare: │ list of blocks │ directory: group 0, 1, … │ leaf of its own group │
@@ -12,14 +12,14 @@
 //! ```
 //!
 //! An entry is a *place*: the page's number in its block, and in front of it, where a logical block may be spread over
-//! several blocks, which of them it is. S2 gives an entry as many bits as a page number has, so that no code is left
-//! for an entry that is none, and does not say what stands there. Here it is the place of the very page that holds the
-//! table: in an entry of another page, or of another group, that place can only mean nothing. Which entries are the
-//! page's own is known from its LPN, which stands beside them.
+//! several blocks, which of them it is. The ROSE thesis gives an entry as many bits as a page number has, so that no
+//! code is left for an entry that is none, and does not say what stands there. Here it is the place of the very page
+//! that holds the table: in an entry of another page, or of another group, that place can only mean nothing. Which
+//! entries are the page's own is known from its LPN, which stands beside them.
 //!
 //! Entries are packed without gaps, the lowest bit first; the list of blocks and the two tables begin at whole bytes.
 
-use crate::{ConfigError, Loader, Parameter, Range, Saver, Settings, Value};
+use crate::{ConfigError, Loader, Parameter, Saver, Settings};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
@@ -30,28 +30,47 @@ use flash::{Cause, Flash, Geometry, Lpn, Ppn};
 pub const NULL: u16 = u16::MAX;
 
 /// `spare-layout`: what has to fit into a spare area beside the maps.
-pub const fn spare_layout(default: &'static str) -> Parameter {
-    Parameter {
-        name: "spare-layout",
-        summary: "what must fit into a spare area beside the maps and the error-correcting code: bad mark, kind, LPN, \
-                  version, program number and checksum, which recovery needs, or what the paper counts",
-        unit: "",
-        default: Value::Word(default),
-        range: Range::Words(&["recoverable", "paper"]),
-        source: "S2 equation 13; ftlab",
+pub const SPARE_LAYOUT: Parameter = Parameter::word("spare-layout", "recoverable", &["recoverable", "paper"])
+    .text(
+        "What must fit into a spare area beside maps and error-correcting code. recoverable: bad mark, kind, LPN, \
+         version, program number and checksum, which recovery needs. paper: what the paper counts.",
+    )
+    .source("{rose}, equation 13; ftlab");
+
+/// `spare-ecc`: bytes of the error-correcting code.
+pub const SPARE_ECC: Parameter = Parameter::count("spare-ecc", 0, 0..=1 << 16)
+    .unit("bytes")
+    .text(
+        "Bytes of a spare area that the error-correcting code takes. More leave less for maps. For every 512 B of \
+         data, 0 stands for 2 on chips with one bit per cell and for 7 on others.",
+    )
+    .source("{rose}, table 4.1, rounded up to whole bytes in each sector");
+
+/// What has to fit into a spare area beside the maps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SpareArea {
+    /// `spare-layout`: whether the paper's own bytes are to fit, and not what recovery needs.
+    pub as_in_paper: bool,
+    /// `spare-ecc`.
+    pub ecc_bytes: u32,
+}
+
+impl From<&Settings> for SpareArea {
+    fn from(settings: &Settings) -> SpareArea {
+        let as_in_paper = settings.word(&SPARE_LAYOUT) == "paper";
+        SpareArea { as_in_paper, ecc_bytes: settings.small(&SPARE_ECC) }
     }
 }
 
-/// `spare-ecc`: bytes of the error-correcting code.
-pub const SPARE_ECC: Parameter = Parameter {
-    name: "spare-ecc",
-    summary: "bytes of a spare area that the error-correcting code takes; 0 stands for 2 in every 512 B of data \
-              where a cell holds one bit, for 7 where it holds more",
-    unit: "bytes",
-    default: Value::Count(0),
-    range: Range::Count(0, 1 << 16),
-    source: "S2 table 4.1, rounded up to whole bytes in each sector",
-};
+impl SpareArea {
+    /// Bytes that the error-correcting code takes.
+    fn ecc_on(&self, g: &Geometry) -> u32 {
+        match self.ecc_bytes {
+            0 => g.page_bytes / 512 * if g.bits_per_cell > 1 { 7 } else { 2 },
+            bytes => bytes,
+        }
+    }
+}
 
 /// Bytes of a spare area that recovery needs: bad mark 1, kind 1, LPN 4, version 6, program number 6, checksum 2.
 pub const RECOVERABLE_BYTES: u32 = 20;
@@ -128,7 +147,7 @@ impl Layout {
         bits_for(self.slots) + bits_for(self.pages)
     }
 
-    /// Bits of directory and leaf (S2, equation 12).
+    /// Bits of directory and leaf (the ROSE thesis, equation 12).
     pub const fn map_bits(&self) -> u32 {
         (self.groups() + self.group) * self.entry_bits()
     }
@@ -168,16 +187,17 @@ impl Layout {
     pub fn check(
         &self,
         g: &Geometry,
-        settings: &Settings,
+        spare: &SpareArea,
         paper: u32,
         key: &'static str,
         advice: impl FnOnce() -> String,
     ) -> Result<(), ConfigError> {
-        let (record, what) = match settings.word("spare-layout") {
-            "paper" => (paper, "bad mark and LPN"),
-            _ => (RECOVERABLE_BYTES, "bad mark, kind, LPN, version, program number and checksum"),
+        let (record, what) = if spare.as_in_paper {
+            (paper, "bad mark and LPN")
+        } else {
+            (RECOVERABLE_BYTES, "bad mark, kind, LPN, version, program number and checksum")
         };
-        let ecc = ecc_bytes(g, settings);
+        let ecc = spare.ecc_on(g);
         let sum = record + self.bytes() + ecc;
         if sum <= g.oob_bytes && u64::from(self.slots) * u64::from(self.pages) < u64::from(NULL) {
             return Ok(());
@@ -226,14 +246,6 @@ impl Layout {
         let width = self.entry_bits();
         let entry = get_bits(bytes, self.list_bytes() as usize * 8 + i * width as usize, width) as u16;
         if entry == place && !own { NULL } else { entry }
-    }
-}
-
-/// Bytes of a spare area that the error-correcting code takes.
-pub fn ecc_bytes(g: &Geometry, settings: &Settings) -> u32 {
-    match settings.count("spare-ecc") as u32 {
-        0 => g.page_bytes / 512 * if g.bits_per_cell > 1 { 7 } else { 2 },
-        bytes => bytes,
     }
 }
 
@@ -588,36 +600,36 @@ mod tests {
     }
 
     #[test]
-    fn the_sizes_of_superblock_are_those_that_s2_gives() {
+    fn the_sizes_of_superblock_are_those_that_the_thesis_gives() {
         // 655,360 blocks, eight to a group: with LPN, mark and a byte more 44 B and 56 B.
         let bytes = |pages| Layout::spread(pages, 8, 8, 655_360).bytes() + 6;
         assert_eq!((bytes(64), bytes(128)), (44, 56));
     }
 
-    fn check(g: Geometry, layout: Layout, settings: &Settings) -> Result<(), ConfigError> {
-        layout.check(&g, settings, 5, "group", || "take another".into())
+    fn check(g: Geometry, layout: Layout, spare: &SpareArea) -> Result<(), ConfigError> {
+        layout.check(&g, spare, 5, "group", || "take another".into())
     }
 
     #[test]
     fn a_refusal_shows_the_sum() {
-        let mut settings = Settings::defaults(&[spare_layout("recoverable"), SPARE_ECC]);
+        let mut spare = SpareArea::from(&Settings::defaults(&[SPARE_LAYOUT, SPARE_ECC]));
         let g = Geometry { page_bytes: 2048, oob_bytes: 64, ..Geometry::default() }.checked().unwrap();
-        assert_eq!(check(g, Layout::single(64, 32), &settings), Ok(()));
-        let error = check(g, Layout::single(64, 1), &settings).unwrap_err();
+        assert_eq!(check(g, Layout::single(64, 32), &spare), Ok(()));
+        let error = check(g, Layout::single(64, 1), &spare).unwrap_err();
         assert_eq!(
             error.to_string(),
             "group: 20 B (bad mark, kind, LPN, version, program number and checksum), 49 B of maps (65 entries of 6 \
              bits) and 8 B of error-correcting code are 77 B, and a spare area has 64 (take another)"
         );
-        settings.put("spare-layout", Value::Word("paper"));
-        assert_eq!(check(g, Layout::single(64, 1), &settings), Ok(()));
+        spare.as_in_paper = true;
+        assert_eq!(check(g, Layout::single(64, 1), &spare), Ok(()));
         // Superblock with 128 pages leaves 8 B for a code that wants 28.
         let mlc = Geometry { pages_per_block: 128, bits_per_cell: 2, ..g }.checked().unwrap();
-        let error = Layout::spread(128, 8, 8, 655_360).check(&mlc, &settings, 6, "leaf", String::new).unwrap_err();
+        let error = Layout::spread(128, 8, 8, 655_360).check(&mlc, &spare, 6, "leaf", String::new).unwrap_err();
         assert!(error.what.contains("50 B of maps (24 entries of 10 bits, 8 blocks of 20)"), "{error}");
         assert!(error.what.contains("28 B of error-correcting code are 84 B"), "{error}");
-        settings.put("spare-ecc", Value::Count(8));
-        assert_eq!(Layout::spread(128, 8, 8, 655_360).check(&mlc, &settings, 6, "leaf", String::new), Ok(()));
+        spare.ecc_bytes = 8;
+        assert_eq!(Layout::spread(128, 8, 8, 655_360).check(&mlc, &spare, 6, "leaf", String::new), Ok(()));
     }
 
     type Chip = Transcript<Nand<Tags, Full>>;
@@ -638,7 +650,7 @@ mod tests {
         chip.program(Ppn(place.into()), Oob::data(lpn, 1, 1), Payload::User(&1), Cause::Host).unwrap();
     }
 
-    /// S2, figure 4.4: LPN 874 goes to page 3 of PBN 7, where pages 0 to 2 are of groups 0, 1 and 0.
+    /// The ROSE thesis, figure 4.4: LPN 874 goes to page 3 of PBN 7, where pages 0 to 2 are of groups 0, 1 and 0.
     #[test]
     fn composition_of_figure_4_4() {
         let layout = Layout::single(64, 32);

@@ -11,10 +11,43 @@
 
 use crate::parts::blocks::{Blocks, FoundState, FreeOrder};
 use crate::parts::census::Census;
-use crate::parts::wear::{Mode as WearMode, Task, Wear};
-use crate::{Error, Loader, Settings};
+use crate::parts::wear::{self, Mode as WearMode, Task, Wear};
+use crate::{Error, Group, Loader, Parameter, Settings};
 use alloc::vec::Vec;
 use flash::{Block, Cause, FaultKind, Flash, FlashFault, Geometry, Kind, Mode, Oob, Payload};
+
+/// `free-order`: which free block to fill next.
+pub const FREE_ORDER: Parameter = Parameter::word("free-order", "fifo", &["fifo", "least-worn"])
+    .text(
+        "Which free block to fill next. fifo: the one free for longest. least-worn: the least worn one, which evens \
+         out wear among free blocks.",
+    )
+    .source("{rose}, section 3.3");
+
+/// Free blocks, and wear levelling: the rows of [`Options`].
+pub const GROUP: Group = Group {
+    title: "free blocks and wear levelling",
+    rows: &[FREE_ORDER, wear::WEAR_LEVELLING, wear::WEAR_THRESHOLD, wear::BET_K, wear::BET_THRESHOLD],
+};
+
+/// How a supply hands blocks out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// `free-order`.
+    pub free_order: FreeOrder,
+    /// Wear levelling.
+    pub wear: wear::Options,
+}
+
+impl From<&Settings> for Options {
+    fn from(settings: &Settings) -> Options {
+        let free_order = match settings.word(&FREE_ORDER) {
+            "least-worn" => FreeOrder::LeastWorn,
+            _ => FreeOrder::Fifo,
+        };
+        Options { free_order, wear: settings.into() }
+    }
+}
 
 /// See the module's description.
 #[derive(Clone, Debug)]
@@ -30,19 +63,11 @@ pub struct Supply {
     pub(super) next: Option<Block>,
 }
 
-/// As the settings want it, if they say.
-fn order_of(settings: &Settings) -> FreeOrder {
-    match settings.get("free-order").map(|_| settings.word("free-order")) {
-        Some("least-worn") => FreeOrder::LeastWorn,
-        _ => FreeOrder::Fifo,
-    }
-}
-
 impl Supply {
     /// All blocks free. `ages` keeps what policies by age need.
-    pub fn new(g: Geometry, settings: &Settings, ages: bool) -> Supply {
-        let blocks = Blocks::new(g, order_of(settings), ages);
-        Supply { blocks, program: 1, doomed: Vec::new(), wear: Wear::new(settings, g.block_count()), next: None }
+    pub fn new(g: Geometry, options: &Options, ages: bool) -> Supply {
+        let blocks = Blocks::new(g, options.free_order, ages);
+        Supply { blocks, program: 1, doomed: Vec::new(), wear: Wear::new(&options.wear, g.block_count()), next: None }
     }
 
     /// Takes factory-bad blocks out of service on a fresh device.
@@ -151,8 +176,8 @@ impl Supply {
     }
 
     /// Loads the states of the blocks.
-    pub(super) fn load_blocks(&mut self, settings: &Settings, ages: bool, from: &mut Loader<'_>) {
-        self.blocks = Blocks::load(*self.blocks.geometry(), order_of(settings), ages, from);
+    pub(super) fn load_blocks(&mut self, from: &mut Loader<'_>) {
+        self.blocks.load(from);
     }
 
     /// Loads what wear levelling saved, once the states of the blocks are there.

@@ -5,10 +5,21 @@
 //! page is live as long as any entry does, and a collection rewrites the records that are still needed. A record is
 //! therefore kept until its LPN is written again, at most one for each LPN.
 
-use crate::{Loader, Saver};
+use crate::{Group, Loader, Parameter, Saver};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use flash::Ppn;
+
+/// `durable-trim`: whether discards outlast a power cut.
+pub const DURABLE_TRIM: Parameter = Parameter::switch("durable-trim", false)
+    .text(
+        "A discarded page stays discarded over a power cut, once it is flushed. On programs a record for it; off is \
+         as in the papers.",
+    )
+    .source("ftlab");
+
+/// Discards: every scheme that keeps data reads this row.
+pub const GROUP: Group = Group { title: "discards", rows: &[DURABLE_TRIM] };
 
 /// Words of one record: first LPN, count, version (low, high).
 pub const RECORD_WORDS: usize = 4;

@@ -3,9 +3,9 @@
 //! Pages that nobody overwrites keep their block from being erased, while the other blocks take all the wear. Every
 //! form of static wear levelling moves such data on now and then; the forms differ in how they find it.
 //!
-//! - `swap` (eNvy; S2 section 3.3): when the most worn block is more than `wear-threshold` erases ahead of the least
-//!   worn one, the data of the latter go into the former. Cold data rest in worn blocks. The block that was just
-//!   erased, and is free, takes the most worn one's part if it is as far ahead.
+//! - `swap` (eNVy; the ROSE thesis, section 3.3): when the most worn block is more than `wear-threshold` erases ahead
+//!   of the least worn one, the data of the latter go into the former. Cold data rest in worn blocks. The block that
+//!   was just erased, and is free, takes the most worn one's part if it is as far ahead.
 //! - `static` (MQSim): when the most worn block is `wear-threshold` erases ahead or more, the least worn block is
 //!   collected, wherever its pages then go.
 //! - `bet` (Chang, Hsieh and Kuo, DAC 2007): a bit for each set of 2^k blocks says whether one of them was erased in
@@ -23,53 +23,71 @@
 //! the block in every place; erase counts only grow by one, so a firmware exchanges two places with each erase); for
 //! `bet` a bit for each set. Here an ordered set: an erase costs O(log n).
 
-use crate::{Dependence, Loader, Parameter, Range, Saver, Settings, Value};
+use crate::{Dependence, Loader, Parameter, Saver, Settings};
 use alloc::collections::BTreeSet;
 use alloc::vec;
 use alloc::vec::Vec;
 use flash::{Block, Cause};
 
 /// `wear-levelling`: whether and how cold data are moved.
-pub const WEAR_LEVELLING: Parameter = Parameter {
-    name: "wear-levelling",
-    summary: "move cold data so that their blocks wear too: into the most worn block, out of the least worn block, or \
-              out of sets of blocks that a bit map has without an erase",
-    unit: "",
-    default: Value::Word("off"),
-    range: Range::Words(&["off", "swap", "static", "bet"]),
-    source: "eNvy and S2 section 3.3; MQSim; Chang et al., DAC 2007",
-};
+pub const WEAR_LEVELLING: Parameter = Parameter::word("wear-levelling", "off", &["off", "swap", "static", "bet"])
+    .text(
+        "How cold data are moved so that their blocks wear too. swap: into the most worn block. static: out of the \
+         least worn block. bet: out of sets of blocks without an erase. Moves cost copies.",
+    )
+    .source("swap: {envy} and {rose}, section 3.3; static: MQSim; bet: {bet}");
 
 /// `wear-threshold`: how far the wear of blocks may differ.
-pub const WEAR_THRESHOLD: Parameter = Parameter {
-    name: "wear-threshold",
-    summary: "by how much the erase counts of blocks may differ before swap and static act; 0 stands for the mode's \
-              own default, 10 for swap and 100 for static",
-    unit: "erases",
-    default: Value::Count(0),
-    range: Range::Count(0, 1_000_000),
-    source: "S2 section 5.6; MQSim",
-};
+pub const WEAR_THRESHOLD: Parameter = Parameter::count("wear-threshold", 0, 0..=1_000_000)
+    .unit("erases")
+    .text(
+        "Difference in erases between the most and the least worn block at which swap and static act. Less evens out \
+         wear more and copies more. 0 stands for 10 with swap and for 100 with static.",
+    )
+    .source("{rose}, section 5.6; MQSim");
 
 /// `bet-k`: size of the sets of `bet`.
-pub const BET_K: Parameter = Parameter {
-    name: "bet-k",
-    summary: "bet keeps one bit for each set of 2^k blocks",
-    unit: "",
-    default: Value::Count(0),
-    range: Range::Count(0, 16),
-    source: "Chang et al., DAC 2007",
-};
+pub const BET_K: Parameter = Parameter::count("bet-k", 0, 0..=16)
+    .text("bet keeps one bit for each set of 2^k blocks. More takes less RAM and overlooks more cold blocks.")
+    .source("{bet}");
 
 /// `bet-threshold`: when `bet` acts.
-pub const BET_THRESHOLD: Parameter = Parameter {
-    name: "bet-threshold",
-    summary: "bet acts when there were so many erases in its round for each bit that is set",
-    unit: "erases",
-    default: Value::Count(100),
-    range: Range::Count(1, 1_000_000),
-    source: "Chang et al., DAC 2007",
-};
+pub const BET_THRESHOLD: Parameter = Parameter::count("bet-threshold", 100, 1..=1_000_000)
+    .unit("erases")
+    .text("Erases of a round, for each bit that is set, at which bet acts. Less evens out wear more and copies more.")
+    .source("{bet}");
+
+/// The rows of [`Options`].
+pub const PARAMETERS: [Parameter; 4] = [WEAR_LEVELLING, WEAR_THRESHOLD, BET_K, BET_THRESHOLD];
+
+/// Which wear levelling it is to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// `wear-levelling`.
+    pub mode: Mode,
+    /// `wear-threshold`, or the mode's own.
+    pub threshold: u32,
+    /// `bet-k`.
+    pub bet_k: u32,
+    /// `bet-threshold`.
+    pub bet_threshold: u64,
+}
+
+impl From<&Settings> for Options {
+    fn from(settings: &Settings) -> Options {
+        let (mode, usual) = match settings.word(&WEAR_LEVELLING) {
+            "swap" => (Mode::Swap, 10),
+            "static" => (Mode::Static, 100),
+            "bet" => (Mode::Bet, 0),
+            _ => (Mode::Off, 0),
+        };
+        let threshold = match settings.small(&WEAR_THRESHOLD) {
+            0 => usual,
+            given => given,
+        };
+        Options { mode, threshold, bet_k: settings.small(&BET_K), bet_threshold: settings.count(&BET_THRESHOLD) }
+    }
+}
 
 /// What is read in which mode.
 pub const DEPENDENCES: [Dependence; 2] = [
@@ -208,25 +226,15 @@ impl Bet {
 
 impl Wear {
     /// For a device of so many blocks that were never erased.
-    pub fn new(settings: &Settings, block_count: u32) -> Wear {
-        // A scheme that cannot move data has no such parameter.
-        let mode = settings.get(WEAR_LEVELLING.name).map_or("off", |_| settings.word(WEAR_LEVELLING.name));
-        let (mode, default) = match mode {
-            "swap" => (Mode::Swap, 10),
-            "static" => (Mode::Static, 100),
-            "bet" => (Mode::Bet, 0),
-            _ => (Mode::Off, 0),
-        };
-        let given = if mode == Mode::Off { 0 } else { settings.count(WEAR_THRESHOLD.name) as u32 };
-        let threshold = if given == 0 { default } else { given };
+    pub fn new(options: &Options, block_count: u32) -> Wear {
+        let Options { mode, threshold, bet_k: k, bet_threshold } = *options;
         let mut wear = Wear { mode, threshold, ..Wear::default() };
         match mode {
             Mode::Swap | Mode::Static => wear.order = (0..block_count).map(|block| (0, place(Block(block)))).collect(),
             Mode::Bet => {
-                let k = settings.count(BET_K.name) as u32;
                 let words = block_count.div_ceil(1 << k).div_ceil(64) as usize;
-                let threshold = settings.count(BET_THRESHOLD.name);
-                wear.bet = Bet { k, threshold, blocks: block_count, bits: vec![0; words], ..Bet::default() };
+                wear.bet =
+                    Bet { k, threshold: bet_threshold, blocks: block_count, bits: vec![0; words], ..Bet::default() };
             }
             Mode::Off => {}
         }
@@ -341,16 +349,14 @@ mod tests {
     use super::*;
     use flash::Rng;
 
-    const PARAMETERS: &[Parameter] = &[WEAR_LEVELLING, WEAR_THRESHOLD, BET_K, BET_THRESHOLD];
-
-    fn settings(pairs: &[(&str, &str)]) -> Settings {
-        let mut settings = Settings::defaults(PARAMETERS);
-        pairs.iter().for_each(|(name, value)| settings.set(PARAMETERS, name, value).unwrap());
-        settings
+    fn options(pairs: &[(&str, &str)]) -> Options {
+        let mut settings = Settings::defaults(&PARAMETERS);
+        pairs.iter().for_each(|(name, value)| settings.set(name, value).unwrap());
+        Options::from(&settings)
     }
 
     fn wear(blocks: u32, pairs: &[(&str, &str)]) -> (Wear, Vec<u32>) {
-        (Wear::new(&settings(pairs), blocks), vec![0; blocks as usize])
+        (Wear::new(&options(pairs), blocks), vec![0; blocks as usize])
     }
 
     fn erase(wear: &mut Wear, counts: &mut [u32], block: u32, cause: Cause) {
@@ -427,12 +433,12 @@ mod tests {
                     continue;
                 }
                 if rng.chance(0.1) {
-                    let settings = settings(&[("wear-levelling", "swap"), ("wear-threshold", "1")]);
+                    let options = options(&[("wear-levelling", "swap"), ("wear-threshold", "1")]);
                     let mut saver = Saver::default();
                     wear.save(&mut saver);
                     let bytes = saver.finish();
                     let mut loader = Loader::new(&bytes);
-                    wear = Wear::new(&settings, blocks);
+                    wear = Wear::new(&options, blocks);
                     wear.load(&counts, |block| bad[block.index()], &mut loader);
                     assert!(loader.is_done());
                 }
@@ -497,7 +503,7 @@ mod tests {
             wear.save(&mut saver);
             let bytes = saver.finish();
             assert!(bytes.len() as u64 <= wear.memory());
-            let mut again = Wear::new(&settings(&pairs), 133);
+            let mut again = Wear::new(&options(&pairs), 133);
             let mut loader = Loader::new(&bytes);
             again.load(&counts, |_| false, &mut loader);
             assert!(loader.is_done());

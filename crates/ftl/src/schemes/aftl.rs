@@ -41,25 +41,17 @@
 //! not, and takes no further page; all others are fine blocks, as far as the table holds their pages, and are merged
 //! otherwise before the host is served. Two blocks are kept free for recovery.
 
-use crate::hybrid::{
-    Content, Core, Hybrid, MERGE_COUNTERS, Strategy, counters_and, log, log::Slot, parameters, rows::Rows,
-};
-use crate::parts::{space, wear};
-use crate::schemes::page::DURABLE_TRIM;
-use crate::{ConfigError, Error, Loader, Parameter, Range, Saver, Scheme, Settings, Value};
+use crate::hybrid::{Area, Content, Core, Hybrid, MERGE_COUNTERS, Strategy, log, log::Slot, parameters, rows::Rows};
+use crate::{ConfigError, Error, Loader, Parameter, Saver, Scheme, Settings};
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 use flash::{Cause, Collection, Flash, Kind, Lpn};
 
-const FINE_ENTRIES: Parameter = Parameter {
-    name: "fine-entries",
-    summary: "pages that the fine table holds; 0 for none, which is bast",
-    unit: "pages",
-    default: Value::Count(1024),
-    range: Range::Count(0, 1 << 27),
-    source: "ftlab",
-};
+const FINE_ENTRIES: Parameter = Parameter::count("fine-entries", 1024, 0..=1 << 27)
+    .unit("pages")
+    .text("Pages that the fine table holds, in RAM. More delay merges. 0 is bast.")
+    .source("ftlab");
 
 const COUNTERS: &[(&str, &str)] = &[
     ("conversions", "full log blocks that became fine blocks"),
@@ -68,27 +60,16 @@ const COUNTERS: &[(&str, &str)] = &[
     ("fine_blocks_erased", "fine blocks erased without a merge, for nothing in them was live"),
 ];
 
-const PARAMETERS: &[Parameter] = &[
-    parameters::LOG_BLOCKS,
-    FINE_ENTRIES,
-    parameters::COPY_COST,
-    parameters::ERASE_COST,
-    space::FREE_ORDER,
-    wear::WEAR_LEVELLING,
-    wear::WEAR_THRESHOLD,
-    wear::BET_K,
-    wear::BET_THRESHOLD,
-    DURABLE_TRIM,
-];
-
 /// The row.
 pub(super) static ROW: Scheme = Scheme {
     name: "aftl",
     summary: "bast with a page map for what full log blocks still hold",
-    paper: "Wu and Kuo: An adaptive two-level management for the flash translation layer, ICCAD 2006; S2 section 2.2.3",
+    paper: "{aftl}; {rose}, section 2.2.3",
     essay: include_str!("aftl.rs"),
-    parameters: PARAMETERS,
-    counters: &counters_and::<{ MERGE_COUNTERS.len() + COUNTERS.len() }>(COUNTERS),
+    own: &[parameters::LOG_BLOCKS, FINE_ENTRIES, parameters::COPY_COST, parameters::ERASE_COST],
+    parts: parameters::PARTS,
+    fixed: &[],
+    counters: &[MERGE_COUNTERS, COUNTERS],
     phases: parameters::PHASES,
     has_cache: false,
     keeps_data: true,
@@ -268,15 +249,15 @@ impl TwoLevels {
 }
 
 impl Strategy for TwoLevels {
-    fn least_log_blocks(_: &Settings) -> u32 {
-        1
+    fn area(settings: &Settings) -> Area {
+        Area::new(1, settings)
     }
 
     fn new(core: &Core, settings: &Settings) -> Result<Self, ConfigError> {
         Ok(TwoLevels {
-            entries: settings.count("fine-entries") as usize,
-            copy_us: settings.real("copy-us"),
-            erase_us: settings.real("erase-us"),
+            entries: settings.count(&FINE_ENTRIES) as usize,
+            copy_us: settings.real(&parameters::COPY_COST),
+            erase_us: settings.real(&parameters::ERASE_COST),
             rows: Rows::new(core),
             fine: FineTable::default(),
             counters: Counters::default(),

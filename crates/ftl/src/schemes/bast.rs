@@ -44,60 +44,43 @@
 //! only above all programmed ones, with padding where the chip wants it.
 
 use crate::hybrid::{
-    Content, Core, Hybrid, MERGE_COUNTERS, Strategy, counters_and, erase_obsolete, log::Slot, parameters, rows::Rows,
+    Area, Content, Core, Hybrid, MERGE_COUNTERS, Strategy, erase_obsolete, log::Slot, parameters, rows::Rows,
 };
-use crate::parts::{space, wear};
-use crate::schemes::page::DURABLE_TRIM;
-use crate::{ConfigError, Error, Loader, Parameter, Range, Saver, Scheme, Settings, Value};
+use crate::parts::space::SEED;
+use crate::{ConfigError, Error, Loader, Parameter, Saver, Scheme, Settings};
 use alloc::vec;
 use alloc::vec::Vec;
 use flash::{Flash, Kind, Lpn, Rng};
 
-const VICTIM: Parameter = Parameter {
-    name: "log-victim",
-    summary: "which log block to merge when none is left: that of the logical block written longest ago, the one begun \
-              first, one drawn, or the one with the fewest live pages",
-    unit: "",
-    default: Value::Word("lru"),
-    range: Range::Words(&["lru", "fifo", "random", "min-live"]),
-    source: "FlashSim (random); ftlab",
-};
+const VICTIM: Parameter = Parameter::word("log-victim", "lru", &["lru", "fifo", "random", "min-live"])
+    .text(
+        "Which log block to merge when none is left. lru: that of the logical block written longest ago. fifo: the \
+         one begun first. random: one that is drawn. min-live: the one with the fewest live pages.",
+    )
+    .source("random: {flashsim}; the others: ftlab");
 
-const FIRST_WRITE_TO_LOG: Parameter = Parameter {
-    name: "first-write-to-log",
-    summary: "a page goes to the log even if its place in the data block is blank",
-    unit: "",
-    default: Value::Switch(false),
-    range: Range::Switch,
-    source: "FlashSim (on)",
-};
+const FIRST_WRITE_TO_LOG: Parameter = Parameter::switch("first-write-to-log", false)
+    .text(
+        "A page goes to the log even if its place in the data block is blank. Off fills data blocks first and merges \
+         less.",
+    )
+    .source("on: {flashsim}");
 
 const COUNTERS: &[(&str, &str)] = &[
     ("evicted_rows", "log blocks merged because another logical block needed one"),
     ("evicted_pages", "pages programmed in those; over evicted_rows and pages per block: how full they were"),
 ];
 
-pub(super) const PARAMETERS: &[Parameter] = &[
-    parameters::LOG_BLOCKS,
-    VICTIM,
-    FIRST_WRITE_TO_LOG,
-    space::FREE_ORDER,
-    wear::WEAR_LEVELLING,
-    wear::WEAR_THRESHOLD,
-    wear::BET_K,
-    wear::BET_THRESHOLD,
-    DURABLE_TRIM,
-    space::SEED,
-];
-
 /// The row.
 pub(super) static ROW: Scheme = Scheme {
     name: "bast",
     summary: "block map with a log block for each logical block that is being overwritten",
-    paper: "Kim et al.: A space-efficient flash translation layer for CompactFlash systems, IEEE TCE 2002; S2, S4",
+    paper: "{bast}; {rose}; {dftl}",
     essay: include_str!("bast.rs"),
-    parameters: PARAMETERS,
-    counters: &counters_and::<{ MERGE_COUNTERS.len() + COUNTERS.len() }>(COUNTERS),
+    own: &[parameters::LOG_BLOCKS, VICTIM, FIRST_WRITE_TO_LOG, SEED],
+    parts: parameters::PARTS,
+    fixed: &[],
+    counters: &[MERGE_COUNTERS, COUNTERS],
     phases: parameters::PHASES,
     has_cache: false,
     keeps_data: true,
@@ -144,16 +127,16 @@ impl OneEach {
 }
 
 impl Strategy for OneEach {
-    fn least_log_blocks(_: &Settings) -> u32 {
-        1
+    fn area(settings: &Settings) -> Area {
+        Area::new(1, settings)
     }
 
     fn new(core: &Core, settings: &Settings) -> Result<Self, ConfigError> {
         Ok(OneEach {
-            policy: settings.word("log-victim"),
-            first_write_to_log: settings.switch("first-write-to-log"),
+            policy: settings.word(&VICTIM),
+            first_write_to_log: settings.switch(&FIRST_WRITE_TO_LOG),
             rows: Rows::new(core),
-            rng: Rng::new(settings.count("seed")).fork("log-victim"),
+            rng: Rng::new(settings.count(&SEED)).fork("log-victim"),
             evicted: 0,
             evicted_pages: 0,
         })

@@ -40,45 +40,31 @@
 //! the pages that cause rewritings are log pages, and a rewriting is a partial merge, or a switch merge if no copy was
 //! left to make at its end.
 
-use crate::hybrid::{
-    Announced, Content, Core, Hybrid, MERGE_COUNTERS, Strategy, counters_and, erase_obsolete, log::Slot,
-};
-use crate::parts::{space, wear};
-use crate::schemes::page::DURABLE_TRIM;
-use crate::{ConfigError, Error, Loader, Parameter, Range, Saver, Scheme, Settings, Value};
+use crate::hybrid::{Announced, Area, Content, Core, Hybrid, MERGE_COUNTERS, Strategy, erase_obsolete, log::Slot};
+use crate::{ConfigError, Error, Loader, Parameter, Saver, Scheme, Settings};
 use alloc::vec;
 use alloc::vec::Vec;
 use flash::{Cause, Collection, Flash, Kind, Lpn};
 
-const REWRITE: Parameter = Parameter {
-    name: "rewrite",
-    summary: "what pays for one rewriting of a logical block: the pages of a request in it, or each page",
-    unit: "",
-    default: Value::Word("request"),
-    range: Range::Words(&["request", "page"]),
-    source: "ftlab",
-};
+const REWRITE: Parameter = Parameter::word("rewrite", "request", &["request", "page"])
+    .text(
+        "What pays for one rewriting of a logical block. request: all pages of a request in the block share one. \
+         page: each page pays for its own.",
+    )
+    .source("ftlab");
 
 const COUNTERS: &[(&str, &str)] = &[("rewritings", "logical blocks that began to move to another block")];
-
-const PARAMETERS: &[Parameter] = &[
-    REWRITE,
-    space::FREE_ORDER,
-    wear::WEAR_LEVELLING,
-    wear::WEAR_THRESHOLD,
-    wear::BET_K,
-    wear::BET_THRESHOLD,
-    DURABLE_TRIM,
-];
 
 /// The row.
 pub(super) static ROW: Scheme = Scheme {
     name: "block",
     summary: "block map alone: an overwritten page moves its whole logical block",
-    paper: "baseline of the log-buffer schemes (S2 section 2.2, S4)",
+    paper: "baseline of the log-buffer schemes ({rose}, section 2.2, {dftl})",
     essay: include_str!("block.rs"),
-    parameters: PARAMETERS,
-    counters: &counters_and::<{ MERGE_COUNTERS.len() + COUNTERS.len() }>(COUNTERS),
+    own: &[REWRITE],
+    parts: crate::hybrid::parameters::PARTS,
+    fixed: &[],
+    counters: &[MERGE_COUNTERS, COUNTERS],
     phases: crate::hybrid::parameters::PHASES,
     has_cache: false,
     keeps_data: true,
@@ -140,20 +126,12 @@ impl Rewriting {
 }
 
 impl Strategy for Rewriting {
-    fn least_log_blocks(_: &Settings) -> u32 {
-        1
-    }
-
-    fn most_log_blocks(_: &Settings) -> u32 {
-        1
-    }
-
-    fn own_places(_: &Settings) -> bool {
-        true
+    fn area(_: &Settings) -> Area {
+        Area { least: 1, most: 1, own_places: true, log_blocks: 0, victims: None }
     }
 
     fn new(_: &Core, settings: &Settings) -> Result<Self, ConfigError> {
-        let batches = settings.word("rewrite") == "request";
+        let batches = settings.word(&REWRITE) == "request";
         Ok(Rewriting { batches, request: Announced::default(), moving: None, rewritings: 0 })
     }
 

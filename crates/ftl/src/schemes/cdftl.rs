@@ -2,8 +2,8 @@
 //!
 //! The problem: DFTL caches single entries and so follows only what is used again (temporal locality), although the
 //! translation page that it reads on a miss holds the neighbours' entries too. CDFTL's idea (Qin, Wang, Liu and Shao
-//! 2011; S1 compares with it): two levels. The first caches single entries as DFTL does. The second caches the few
-//! translation pages that were read last, whole, so that neighbours of a missed entry are found there (spatial
+//! 2011; the SCFTL paper compares with it): two levels. The first caches single entries as DFTL does. The second caches
+//! the few translation pages that were read last, whole, so that neighbours of a missed entry are found there (spatial
 //! locality). An entry that leaves the first level goes into its page in the second, if that is there, and costs
 //! nothing; a page that leaves the second level is complete, so that it is written without being read.
 //!
@@ -17,16 +17,16 @@
 //! # Structures
 //!
 //! RAM: directory, 4 B for each translation page; second level, 4 + 4·E B a page, `second-level` of them; first level,
-//! 9 B an entry (LPN, PPN, flags) in what is left of `cache-bytes`. S1 sums up 2 KB of directory, 256 entries and 2
-//! pages of 8 KB: 20.25 KB, and the pages' tags here. Flash: as `dftl`.
+//! 9 B an entry (LPN, PPN, flags) in what is left of `cache-bytes`. The SCFTL paper sums up 2 KB of directory, 256
+//! entries and 2 pages of 8 KB: 20.25 KB, and the pages' tags here. Flash: as `dftl`.
 //!
 //! # Costs
 //!
 //! A hit in either level costs nothing, unless the entry that moves up drives out one that costs. A miss costs one read
 //! of a translation page; a program more if a dirty page leaves the second level, and a read and a program more if the
 //! first level holds dirty entries alone whose pages are not in the second. Each of these cleans all dirty entries of
-//! its page in both levels. S1's write-backs are `first_level_flushed` and `second_level_flushed` together; the
-//! report's `writebacks` counts those that programmed a page, which with `install` the former do not.
+//! its page in both levels. The SCFTL paper's write-backs are `first_level_flushed` and `second_level_flushed`
+//! together; the report's `writebacks` counts those that programmed a page, which with `install` the former do not.
 //!
 //! # Departures
 //!
@@ -40,8 +40,8 @@ mod cache;
 
 use crate::Scheme;
 use crate::demand::Demand;
-use crate::demand::out_of_place::OutOfPlace;
-use crate::demand::parameters::{self, STRIPE, demand_parameters};
+use crate::demand::out_of_place::{BATCH_EVICT, OutOfPlace};
+use crate::demand::parameters::{self, CACHE_BYTES, DATA_BLOCKS, PARTS, STRIPE};
 
 pub use cache::{INSTALL, SECOND_LEVEL, Slot, TwoLevels};
 
@@ -49,19 +49,17 @@ pub use cache::{INSTALL, SECOND_LEVEL, Slot, TwoLevels};
 pub(super) static ROW: Scheme = Scheme {
     name: "cdftl",
     summary: "page map on flash, cached on two levels: entries and whole translation pages",
-    paper: "Qin, Wang, Liu, Shao: A two-level caching mechanism for demand-based page-level address mapping in NAND \
-            flash memory storage systems, RTAS 2011 (S1 compares with it)",
+    paper: "{cdftl}; {scftl} compares with it",
     essay: include_str!("cdftl.rs"),
-    parameters: demand_parameters![SECOND_LEVEL, INSTALL, STRIPE],
-    counters: &COUNTERS,
+    own: &[CACHE_BYTES, SECOND_LEVEL, INSTALL, STRIPE],
+    parts: PARTS,
+    fixed: &[BATCH_EVICT, DATA_BLOCKS],
+    counters: &[parameters::COUNTERS, cache::COUNTERS],
     phases: parameters::PHASES,
     has_cache: true,
     keeps_data: true,
     state_version: 2,
 };
-
-const COUNTERS: [(&str, &str); parameters::COUNTERS.len() + cache::COUNTERS.len()] =
-    parameters::counters_and(cache::COUNTERS);
 
 /// The scheme: two levels over translation pages that are written out of place.
 pub type Cdftl = Demand<TwoLevels, OutOfPlace>;

@@ -43,53 +43,39 @@ use crate::demand::Demand;
 use crate::demand::cache::{Cache, Entry, Shape};
 use crate::demand::map::{Map, Page, Store};
 use crate::demand::out_of_place::{BATCH_EVICT, OutOfPlace};
-use crate::demand::parameters::RUN_STRIPE;
-use crate::demand::parameters::{self, counters_and, demand_parameters};
+use crate::demand::parameters::{self, CACHE_BYTES, DATA_BLOCKS, PARTS, RUN_STRIPE};
 use crate::parts::cache::{self, MappingCache, OrderKind};
-use crate::schemes::scftl::{RUN_BITS, Runs};
-use crate::{ConfigError, Error, Loader, Parameter, Range, Saver, Scheme, Settings, Value};
+use crate::schemes::scftl::{ADAPT, REPLACEMENT, RUN_BITS, Runs, SPATIAL, THRESHOLD, runs};
+use crate::{ConfigError, Error, Loader, Parameter, Saver, Scheme, Settings, Value};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use detector::Detector;
 use flash::{Cause, Flash, Lpn, Ppn, Tvpn};
 
-const CONVERT: Parameter = Parameter {
-    name: "convert",
-    summary: "logical blocks that are read and not written are put in order and cached as blocks",
-    unit: "",
-    default: Value::Switch(true),
-    range: Range::Switch,
-    source: "CFTL",
-};
+const CONVERT: Parameter = Parameter::switch("convert", true)
+    .text(
+        "Logical blocks that are read and not written are copied in order and cached as blocks. On costs those \
+         copies; off caches runs of pages alone.",
+    )
+    .source("{cftl}");
 
-const COLD_WRITES: Parameter = Parameter {
-    name: "cold-writes",
-    summary: "a logical block is converted if it was not written during so many host page writes; 0 stands for an \
-              eighth of the logical pages",
-    unit: "pages",
-    default: Value::Count(0),
-    range: Range::Count(0, u32::MAX as u64),
-    source: "ftlab; not known of the paper",
-};
+const COLD_WRITES: Parameter = Parameter::count("cold-writes", 0, 0..=(u32::MAX as u64))
+    .unit("pages")
+    .text(
+        "A logical block is converted only if it was not written during so many host page writes. More converts less. \
+         0 stands for an eighth of the logical pages.",
+    )
+    .source("ftlab; not known of the paper");
 
-const READ_THRESHOLD: Parameter = Parameter {
-    name: "read-threshold",
-    summary: "and if its pages were read so often since it was written",
-    unit: "reads",
-    default: Value::Count(4),
-    range: Range::Count(1, 63),
-    source: "CFTL: read-intensive",
-};
+const READ_THRESHOLD: Parameter = Parameter::count("read-threshold", 4, 1..=63)
+    .unit("reads")
+    .text("A logical block is converted only if its pages were read so often since it was written. More converts less.")
+    .source("{cftl}: read-intensive");
 
-const BLOCK_SHARE: Parameter = Parameter {
-    name: "block-share",
-    summary: "share of the cache that holds entries of blocks",
-    unit: "",
-    default: Value::Real(0.25),
-    range: Range::Real(0.01, 0.9),
-    source: "ftlab; not known of the paper",
-};
+const BLOCK_SHARE: Parameter = Parameter::real("block-share", 0.25, 0.01..=0.9)
+    .text("Share of the cache that holds entries of blocks; the rest holds runs of pages.")
+    .source("ftlab; not known of the paper");
 
 const COUNTERS: &[(&str, &str)] = &[
     ("conversions", "logical blocks copied in order into a block of their own"),
@@ -103,18 +89,18 @@ const COUNTERS: &[(&str, &str)] = &[
 pub(super) static ROW: Scheme = Scheme {
     name: "cftl",
     summary: "page map on flash, cached by runs where it is written and by blocks where it is read",
-    paper: "Park, Debnath, Du: CFTL, SIGMETRICS 2010",
+    paper: "{cftl}",
     essay: include_str!("cftl.rs"),
-    parameters: demand_parameters![
-        CONVERT,
-        COLD_WRITES,
-        READ_THRESHOLD,
-        BLOCK_SHARE,
-        RUN_BITS,
-        BATCH_EVICT,
-        RUN_STRIPE
+    own: &[CACHE_BYTES, CONVERT, COLD_WRITES, READ_THRESHOLD, BLOCK_SHARE, RUN_BITS, BATCH_EVICT, RUN_STRIPE],
+    parts: PARTS,
+    fixed: &[
+        REPLACEMENT.at(Value::Word("lru")),
+        THRESHOLD.at(Value::Count(0)),
+        SPATIAL.at(Value::Count(1)),
+        ADAPT.at(Value::Switch(false)),
+        DATA_BLOCKS,
     ],
-    counters: &counters_and::<{ parameters::COUNTERS.len() + COUNTERS.len() }>(COUNTERS),
+    counters: &[parameters::COUNTERS, COUNTERS],
     phases: &[
         Cause::Host,
         Cause::TranslationUpdate,
@@ -182,9 +168,36 @@ pub struct Convertible {
     places: Vec<u32>,
 }
 
+/// What the cache is told.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// `convert`.
+    pub convert: bool,
+    /// `cold-writes`; 0 stands for an eighth of the logical pages.
+    pub cold_writes: u32,
+    /// `read-threshold`.
+    pub read_threshold: u8,
+    /// `block-share`.
+    pub block_share: f64,
+    /// Of the runs.
+    pub runs: runs::Options,
+}
+
+impl From<&Settings> for Options {
+    fn from(settings: &Settings) -> Options {
+        Options {
+            convert: settings.switch(&CONVERT),
+            cold_writes: settings.small(&COLD_WRITES),
+            read_threshold: settings.count(&READ_THRESHOLD) as u8,
+            block_share: settings.real(&BLOCK_SHARE),
+            runs: settings.into(),
+        }
+    }
+}
+
 /// Bytes of the detector and of what else does not grow with the caches.
-fn detector_bytes(shape: &Shape, settings: &Settings) -> u64 {
-    if settings.switch("convert") { Detector::bytes(logical_blocks(shape)) + STATE_BYTES } else { 0 }
+fn detector_bytes(shape: &Shape, options: &Options) -> u64 {
+    if options.convert { Detector::bytes(logical_blocks(shape)) + STATE_BYTES } else { 0 }
 }
 
 /// Logical blocks, the last one perhaps in part.
@@ -193,18 +206,18 @@ fn logical_blocks(shape: &Shape) -> u32 {
 }
 
 impl Blocks {
-    fn new(shape: &Shape, settings: &Settings, bytes: u64) -> Blocks {
+    fn new(shape: &Shape, options: &Options, bytes: u64) -> Blocks {
         let pages = shape.geometry.pages_per_block;
         let logical = logical_blocks(shape);
         let fits = pages > 1 && shape.page_entries.is_multiple_of(pages);
-        let window = match settings.count("cold-writes") {
+        let window = match options.cold_writes {
             0 => (shape.logical_pages / 8).max(1),
-            writes => writes as u32,
+            writes => writes,
         };
         let entries = (bytes / BLOCK_BYTES).min(u64::from(logical)) as u32;
         Blocks {
             cached: MappingCache::new(logical, 1, 1, entries, OrderKind::Lru),
-            detector: Detector::new(logical, window, settings.count("read-threshold") as u8),
+            detector: Detector::new(logical, window, options.read_threshold),
             shift: pages.trailing_zeros(),
             count: if fits { shape.logical_pages / pages } else { 0 },
         }
@@ -284,28 +297,29 @@ fn mapped_as_block<S: Store>(
 
 impl Cache for Convertible {
     type Slot = Slot;
+    type Options = Options;
 
     const ABSORBS_ALL: bool = Runs::ABSORBS_ALL;
     const CONVERTS: bool = true;
 
-    fn least_bytes(shape: &Shape, settings: &Settings) -> Result<u64, ConfigError> {
-        let block = if settings.switch("convert") { BLOCK_BYTES } else { 0 };
-        Ok(Runs::least_bytes(shape, settings)? + detector_bytes(shape, settings) + block)
+    fn least_bytes(shape: &Shape, options: &Options) -> Result<u64, ConfigError> {
+        let block = if options.convert { BLOCK_BYTES } else { 0 };
+        Ok(Runs::least_bytes(shape, &options.runs)? + detector_bytes(shape, options) + block)
     }
 
-    fn new(shape: &Shape, settings: &Settings, bytes: u64) -> Self {
-        let rest = bytes - detector_bytes(shape, settings);
-        let (pages, blocks) = if settings.switch("convert") {
-            let least = Runs::least_bytes(shape, settings).expect("the settings were accepted before");
-            let share = (rest as f64 * settings.real("block-share")) as u64 / BLOCK_BYTES * BLOCK_BYTES;
+    fn new(shape: &Shape, options: &Options, bytes: u64) -> Self {
+        let rest = bytes - detector_bytes(shape, options);
+        let (pages, blocks) = if options.convert {
+            let least = Runs::least_bytes(shape, &options.runs).expect("the settings were accepted before");
+            let share = (rest as f64 * options.block_share) as u64 / BLOCK_BYTES * BLOCK_BYTES;
             let all = u64::from(logical_blocks(shape)) * BLOCK_BYTES;
             let share = share.min(rest - least).min(all).max(BLOCK_BYTES);
-            (rest - share, Some(Blocks::new(shape, settings, share)))
+            (rest - share, Some(Blocks::new(shape, options, share)))
         } else {
             (rest, None)
         };
-        let pages = Runs::new(shape, settings, pages);
-        let run_bits = settings.count("run-bits") as u32;
+        let pages = Runs::new(shape, &options.runs, pages);
+        let run_bits = options.runs.run_bits;
         Convertible { shape: *shape, pages, blocks, run_bits, counts: Counts::default(), places: Vec::new() }
     }
 

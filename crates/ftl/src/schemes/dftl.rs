@@ -1,13 +1,14 @@
 //! `dftl` and `dftl-e`: a page map on flash, of which the part in use is cached.
 //!
 //! The problem: a map of every page takes more RAM than a controller has, and coarser maps pay for it in merges. DFTL's
-//! idea (Gupta, Kim and Urgaonkar 2009; S4): keep the whole page map on flash in translation pages, cache the entries
-//! that the workload uses now, and exploit that workloads reuse addresses. A small directory in RAM says where each
-//! translation page is. Entries change in the cache and are written back when they are evicted, together with all
-//! other changed entries of the same translation page. When collection moves data pages, cached entries are only
-//! changed in the cache (lazy copying), the others are grouped by translation page (batch update).
+//! idea (Gupta, Kim and Urgaonkar 2009): keep the whole page map on flash in translation pages, cache
+//! the entries that the workload uses now, and exploit that workloads reuse addresses. A small directory in RAM says
+//! where each translation page is. Entries change in the cache and are written back when they are evicted, together
+//! with all other changed entries of the same translation page. When collection moves data pages, cached entries are
+//! only changed in the cache (lazy copying), the others are grouped by translation page (batch update).
 //!
-//! DFTL-E (S0) caches aligned lines of entries instead of single ones, since a translation page is read whole anyway.
+//! DFTL-E (from the LSFTL paper) caches aligned lines of entries instead of single ones, since a translation page is
+//! read whole anyway.
 //!
 //! ```text
 //!  LPN ─▶ cached mapping table ──hit──────────────────────────────▶ PPN
@@ -37,20 +38,22 @@
 //! watermarks, TRIM). FlashSim's own ways are parameters: `replacement = real-ghost`, `batch-evict = off`, `gc-fold =
 //! off`, `init-tps = on`, `victims = plain`.
 
-use crate::Scheme;
 use crate::demand::Demand;
 use crate::demand::lines::{ENTRY_BITS, LINE, Lines, REPLACEMENT};
 use crate::demand::out_of_place::{BATCH_EVICT, OutOfPlace};
-use crate::demand::parameters::{self, STRIPE, demand_parameters};
+use crate::demand::parameters::{self, CACHE_BYTES, DATA_BLOCKS, PARTS, STRIPE};
+use crate::{Scheme, Value};
 
 /// The row of `dftl`.
 pub(super) static ROW: Scheme = Scheme {
     name: "dftl",
     summary: "page map on flash, single entries cached on demand",
-    paper: "Gupta, Kim, Urgaonkar: DFTL, ASPLOS 2009 (S4)",
+    paper: "{dftl}",
     essay: include_str!("dftl.rs"),
-    parameters: demand_parameters![REPLACEMENT, ENTRY_BITS, BATCH_EVICT, STRIPE],
-    counters: parameters::COUNTERS,
+    own: &[CACHE_BYTES, REPLACEMENT, ENTRY_BITS, BATCH_EVICT, STRIPE],
+    parts: PARTS,
+    fixed: &[LINE.at(Value::Count(1)), DATA_BLOCKS],
+    counters: &[parameters::COUNTERS],
     phases: parameters::PHASES,
     has_cache: true,
     keeps_data: true,
@@ -61,8 +64,9 @@ pub(super) static ROW: Scheme = Scheme {
 pub(super) static ROW_E: Scheme = Scheme {
     name: "dftl-e",
     summary: "DFTL that caches aligned lines of entries",
-    paper: "S0 (DFTL-E)",
-    parameters: demand_parameters![LINE, BATCH_EVICT, STRIPE],
+    paper: "{lsftl}, where it is called DFTL-E",
+    own: &[CACHE_BYTES, LINE, BATCH_EVICT, STRIPE],
+    fixed: &[REPLACEMENT.at(Value::Word("lru")), ENTRY_BITS.at(Value::Count(0)), DATA_BLOCKS],
     ..ROW
 };
 

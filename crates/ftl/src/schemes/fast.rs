@@ -26,10 +26,11 @@
 //! # Choices
 //!
 //! `sequential` says which writes the sequential log block takes: `first-page` (the rule above), `large` (pages of
-//! requests of `sequential-bytes` or more, wherever they begin), `both` conditions, or `none` (S2, figure 5.1). Where a
-//! page of the logical block that owns the sequential log block comes out of turn, `sw-other` says what happens: `psu`
-//! merges the block at once and writes the page in the merge, as the released simulator does; `rw` sends the page to
-//! the random log blocks, as S2 and the original describe. `log-victim` replaces the round robin.
+//! requests of `sequential-bytes` or more, wherever they begin), `both` conditions, or `none` (the ROSE thesis, figure
+//! 5.1). Where a page of the logical block that owns the sequential log block comes out of turn, `sw-other` says what
+//! happens: `psu` merges the block at once and writes the page in the merge, as the released simulator does; `rw` sends
+//! the page to the random log blocks, as the ROSE thesis and the original describe. `log-victim` replaces the round
+//! robin.
 //!
 //! # Departures
 //!
@@ -39,45 +40,36 @@
 //! chip wants it.
 
 use crate::hybrid::{
-    self, Announced, Content, Core, Filling, Hybrid, MERGE_COUNTERS, Merge, NewPage, Strategy, counters_and,
-    erase_obsolete, log::Slot, parameters,
+    self, Announced, Area, Content, Core, Filling, Hybrid, MERGE_COUNTERS, Merge, NewPage, Strategy, erase_obsolete,
+    log::Slot, parameters,
 };
-use crate::parts::{space, wear};
-use crate::schemes::page::DURABLE_TRIM;
-use crate::{ConfigError, Error, Loader, Parameter, Range, Saver, Scheme, Settings, Value};
+use crate::{ConfigError, Error, Loader, Parameter, Saver, Scheme, Settings};
 use alloc::vec;
 use alloc::vec::Vec;
 use flash::{Flash, Kind, Lpn};
 
-const SEQUENTIAL: Parameter = Parameter {
-    name: "sequential",
-    summary: "which writes go to the sequential log block: the first page of a logical block and what follows it \
-              (FP), pages of large requests (LP), both conditions (CP), or none (NP)",
-    unit: "",
-    default: Value::Word("first-page"),
-    range: Range::Words(&["first-page", "large", "both", "none"]),
-    source: "S2 section 3.2 and figure 5.1",
-};
+const SEQUENTIAL: Parameter = Parameter::word("sequential", "first-page", &["first-page", "large", "both", "none"])
+    .text(
+        "Which writes go to the sequential log block. first-page: the first page of a logical block and what follows \
+         it. large: pages of large requests. both: both conditions. none: no write.",
+    )
+    .source("{rose}, section 3.2 and figure 5.1");
 
 /// `sequential-bytes`: which requests are large.
-pub(super) const SEQUENTIAL_BYTES: Parameter = Parameter {
-    name: "sequential-bytes",
-    summary: "requests of at least so many bytes, in whole pages, count as sequential where size decides",
-    unit: "bytes",
-    default: Value::Count(8192),
-    range: Range::Count(1, 1 << 40),
-    source: "S2 section 5.1",
-};
+pub(super) const SEQUENTIAL_BYTES: Parameter = Parameter::count("sequential-bytes", 8192, 1..=1 << 40)
+    .unit("bytes")
+    .text(
+        "Requests of at least so many bytes, in whole pages, are sequential where size decides. More sends fewer \
+         writes to sequential log blocks.",
+    )
+    .source("{rose}, section 5.1");
 
-const SW_OTHER: Parameter = Parameter {
-    name: "sw-other",
-    summary: "a page of the logical block that owns the sequential log block, out of turn: merge and write it there \
-              (psu), or write it to a random log block (rw)",
-    unit: "",
-    default: Value::Word("rw"),
-    range: Range::Words(&["rw", "psu"]),
-    source: "S2 (rw); released FlashSim (psu)",
-};
+const SW_OTHER: Parameter = Parameter::word("sw-other", "rw", &["rw", "psu"])
+    .text(
+        "What becomes of a page out of turn, if its logical block owns the sequential log block. psu: merge and write \
+         the page there. rw: write it to a random log block.",
+    )
+    .source("rw: {rose}; psu: {flashsim} as released");
 
 const COUNTERS: &[(&str, &str)] = &[
     ("sequential_pages", "host pages written to sequential log blocks"),
@@ -89,33 +81,27 @@ const COUNTERS: &[(&str, &str)] = &[
 pub(super) static ROW: Scheme = Scheme {
     name: "fast",
     summary: "block map with fully associative log blocks, and one for sequential writes",
-    paper: "Lee et al.: FAST, ACM TECS 2007; baseline of S2 and S4",
+    paper: "{fast}; baseline of {rose} and of {dftl}",
     essay: include_str!("fast.rs"),
-    parameters: PARAMETERS,
-    counters: &counters_and::<{ MERGE_COUNTERS.len() + COUNTERS.len() }>(COUNTERS),
+    own: &[
+        parameters::LOG_BLOCKS,
+        parameters::LOG_VICTIM,
+        SEQUENTIAL,
+        SEQUENTIAL_BYTES,
+        SW_OTHER,
+        parameters::AGE_WEIGHT,
+        parameters::ALPHA,
+        parameters::COPY_COST,
+        parameters::ERASE_COST,
+    ],
+    parts: parameters::PARTS,
+    fixed: &[],
+    counters: &[MERGE_COUNTERS, COUNTERS],
     phases: parameters::PHASES,
     has_cache: false,
     keeps_data: true,
     state_version: 1,
 };
-
-pub(super) const PARAMETERS: &[Parameter] = &[
-    parameters::LOG_BLOCKS,
-    parameters::log_victim("round-robin"),
-    SEQUENTIAL,
-    SEQUENTIAL_BYTES,
-    SW_OTHER,
-    parameters::AGE_WEIGHT,
-    parameters::ALPHA,
-    parameters::COPY_COST,
-    parameters::ERASE_COST,
-    space::FREE_ORDER,
-    wear::WEAR_LEVELLING,
-    wear::WEAR_THRESHOLD,
-    wear::BET_K,
-    wear::BET_THRESHOLD,
-    DURABLE_TRIM,
-];
 
 /// The scheme.
 pub type Fast = Hybrid<OneSequential>;
@@ -205,17 +191,20 @@ impl OneSequential {
 }
 
 impl Strategy for OneSequential {
-    fn least_log_blocks(settings: &Settings) -> u32 {
-        if settings.word("sequential") == "none" { 1 } else { 2 }
+    fn area(settings: &Settings) -> Area {
+        Area {
+            victims: Some(settings.into()),
+            ..Area::new(if settings.word(&SEQUENTIAL) == "none" { 1 } else { 2 }, settings)
+        }
     }
 
     fn new(core: &Core, settings: &Settings) -> Result<Self, ConfigError> {
-        let rule = settings.word("sequential");
+        let rule = settings.word(&SEQUENTIAL);
         Ok(OneSequential {
-            policy: settings.word("log-victim"),
+            policy: settings.word(&parameters::LOG_VICTIM),
             by_place: matches!(rule, "first-page" | "both"),
             by_size: matches!(rule, "large" | "both"),
-            merge_out_of_turn: settings.word("sw-other") == "psu",
+            merge_out_of_turn: settings.word(&SW_OTHER) == "psu",
             large_pages: large_pages(core, settings),
             request: Announced::default(),
             sequential: None,
@@ -320,7 +309,7 @@ impl Strategy for OneSequential {
 /// Pages of the smallest request that counts as sequential.
 pub(super) fn large_pages(core: &Core, settings: &Settings) -> u32 {
     let page = u64::from(core.g.page_bytes);
-    settings.count("sequential-bytes").div_ceil(page).min(u64::from(u32::MAX)) as u32
+    settings.count(&SEQUENTIAL_BYTES).div_ceil(page).min(u64::from(u32::MAX)) as u32
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! a device is full, on a device and with requests that stay as they are.
 
 use super::{Visitor, visit};
-use crate::{Error, Inspect, Recipe, Scheme, Settings};
+use crate::{Error, Inspect, Recipe, Scheme};
 use alloc::vec;
 use alloc::vec::Vec;
 use flash::{Failing, FailurePlan, Flash, Full, Geometry, Lpn, Nand, ProgramOrder, Rng, Tags};
@@ -65,8 +65,8 @@ impl Visitor<Chip> for With<'_> {
 
     fn visit<S: Recipe<Chip>>(self, row: &Scheme<'_>, recipe: &S) {
         let (pages, mut full) = (160, 0);
-        let mut settings = Settings::defaults(row.parameters);
-        self.0.iter().for_each(|(name, value)| settings.set(row.parameters, name, value).unwrap());
+        let mut settings = row.settings();
+        self.0.iter().for_each(|(name, value)| settings.set(name, value).unwrap());
         for seed in 0..100 {
             let order = if seed % 2 == 0 { ProgramOrder::Any } else { ProgramOrder::Strict };
             let g = Geometry { blocks_per_die: 32, pages_per_block: 8, page_bytes: 512, ..Geometry::default() };

@@ -2,10 +2,10 @@
 //!
 //! The problem: where each page has one place in its data block, a second write of it goes to the log area while most
 //! of the block is blank; and a chip that wants its pages programmed in order has the gaps filled with padding. So data
-//! blocks are merged half empty. HybridLog (S2, chapter 4) appends to data blocks too: they take any page of their
-//! logical block until they are full, and only then does the log area take over. Which page of the data block holds
-//! what is a map in its spare areas (`parts/spare_map.rs`), of which RAM keeps a few; a merge writes the newest pages
-//! one behind the other, so that blank ones are left at the end.
+//! blocks are merged half empty. HybridLog (the ROSE thesis, chapter 4) appends to data blocks too: they take any page
+//! of their logical block until they are full, and only then does the log area take over. Which page of the data block
+//! holds what is a map in its spare areas (`parts/spare_map.rs`), of which RAM keeps a few; a merge writes the newest
+//! pages one behind the other, so that blank ones are left at the end.
 //!
 //! ```text
 //!                  a page left                             block map ─▶ data block, newest page
@@ -17,20 +17,21 @@
 //!
 //! # Structures
 //!
-//! RAM: for each logical block its data block, 4 B, and the next and the newest page of that, 4 B (S2 counts a byte;
-//! the newest page is another than the last one after a failed program or a mount); for each page of a log block 4 B
-//! for what it holds and 4 B in a hash table that finds it; `cache-maps` maps of P + P/G entries of a byte, and one of
-//! the block that a merge fills. Flash: in the spare area of each data page a directory (MD, an entry for each group of
-//! G pages) and the map of its own group (MT), each entry log2 P bits, by equations 8 to 11 of S2 with the misprints
-//! corrected: *l* where a 1 is printed, the section's place *l* mod G, the former MD(i) where nothing changes.
-//! `spare-layout` and `spare-ecc` say what has to fit beside them; a group size that does not is refused.
+//! RAM: for each logical block its data block, 4 B, and the next and the newest page of that, 4 B (the ROSE thesis
+//! counts a byte; the newest page is another than the last one after a failed program or a mount); for each page of a
+//! log block 4 B for what it holds and 4 B in a hash table that finds it; `cache-maps` maps of P + P/G entries of a
+//! byte, and one of the block that a merge fills. Flash: in the spare area of each data page a directory (MD, an entry
+//! for each group of G pages) and the map of its own group (MT), each entry log2 P bits, by equations 8 to 11 of the
+//! ROSE thesis with the misprints corrected: *l* where a 1 is printed, the section's place *l* mod G, the former MD(i)
+//! where nothing changes. `spare-layout` and `spare-ecc` say what has to fit beside them; a group size that does not is
+//! refused.
 //!
 //! # Costs
 //!
 //! A write is a program, a read a read; with the map not in RAM up to two reads of spare areas come before it. Cleaning
 //! a log block with live pages of n logical blocks costs their pages as copies and n + 1 erases. No page is padded.
-//! `log-style = off` is what S2 compares it with: pages have their places, what is below the last programmed page goes
-//! to the log, and what is above it is padded up to.
+//! `log-style = off` is what the ROSE thesis compares it with: pages have their places, what is below the last
+//! programmed page goes to the log, and what is above it is padded up to.
 //!
 //! # Parts
 //!
@@ -45,47 +46,41 @@
 //!
 //! # Departures
 //!
-//! S2 does not say which log block is cleaned; here it is the oldest. It gives no code for an entry that is none; see
-//! `parts/spare_map.rs`. Versions and program numbers stand in the spare area beside what S2 lists: recovery needs them
-//! to tell log pages of the same LPN apart.
+//! The ROSE thesis does not say which log block is cleaned; here it is the oldest. It gives no code for an entry that
+//! is none; see `parts/spare_map.rs`. Versions and program numbers stand in the spare area beside what the ROSE thesis
+//! lists: recovery needs them to tell log pages of the same LPN apart.
 
 use crate::hybrid::Hybrid;
 use crate::hybrid::appended::{Appended, CACHE_MAPS, COUNTERS, GROUP, LOG_STYLE};
-use crate::hybrid::parameters::LOG_BLOCKS;
-use crate::parts::space::FREE_ORDER;
-use crate::parts::{spare_map, wear};
-use crate::schemes::rose::Techniques;
-use crate::{Parameter, Scheme};
+use crate::hybrid::parameters::{AGE_WEIGHT, ALPHA, COPY_COST, ERASE_COST, LOG_BLOCKS, LOG_VICTIM, PARTS};
+use crate::parts::spare_map::{SPARE_ECC, SPARE_LAYOUT};
+use crate::schemes::rose::{EBW, FPR, Techniques};
+use crate::{Scheme, Value};
 use flash::Cause;
 
 /// The row.
 pub(super) static ROW: Scheme = Scheme {
     name: "hybridlog",
     summary: "block map with a log area; data blocks are appended to as well, with their page map in spare areas",
-    paper: "S2, chapter 4: HybridLog",
+    paper: "{rose}, chapter 4: HybridLog",
     essay: include_str!("hybridlog.rs"),
-    parameters: PARAMETERS,
-    counters: COUNTERS,
+    own: &[LOG_STYLE, GROUP, CACHE_MAPS, LOG_BLOCKS, SPARE_LAYOUT, SPARE_ECC],
+    parts: PARTS,
+    fixed: &[
+        EBW.at(Value::Switch(false)),
+        FPR.at(Value::Switch(false)),
+        LOG_VICTIM,
+        AGE_WEIGHT,
+        ALPHA,
+        COPY_COST,
+        ERASE_COST,
+    ],
+    counters: &[COUNTERS],
     phases: &[Cause::Host, Cause::MergeFull, Cause::WearLevelling, Cause::Metadata, Cause::Recovery],
     has_cache: false,
     keeps_data: true,
     state_version: 2,
 };
-
-const PARAMETERS: &[Parameter] = &[
-    LOG_STYLE,
-    GROUP,
-    CACHE_MAPS,
-    LOG_BLOCKS,
-    spare_map::spare_layout("recoverable"),
-    spare_map::SPARE_ECC,
-    FREE_ORDER,
-    wear::WEAR_LEVELLING,
-    wear::WEAR_THRESHOLD,
-    wear::BET_K,
-    wear::BET_THRESHOLD,
-    super::page::DURABLE_TRIM,
-];
 
 /// The scheme: ROSE's strategy over data blocks that are appended to, with none of its techniques.
 pub type HybridLog = Hybrid<Techniques, Appended>;

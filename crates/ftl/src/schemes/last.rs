@@ -35,45 +35,37 @@
 //! window is empty. Two blocks are kept free.
 
 use crate::hybrid::{
-    self, Announced, Content, Core, Filling, Hybrid, MERGE_COUNTERS, Merge, Strategy, counters_and, erase_obsolete,
-    log::Slot, parameters,
+    self, Announced, Area, Content, Core, Filling, Hybrid, MERGE_COUNTERS, Merge, Strategy, erase_obsolete, log::Slot,
+    parameters,
 };
-use crate::parts::{space, wear};
 use crate::schemes::fast::{SEQUENTIAL_BYTES, large_pages};
-use crate::schemes::page::DURABLE_TRIM;
-use crate::{ConfigError, Error, Loader, Parameter, Range, Saver, Scheme, Settings, Value};
+use crate::{ConfigError, Error, Loader, Parameter, Saver, Scheme, Settings, Value};
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 use flash::{Flash, Kind, Lpn};
 
-const SEQUENTIAL_SHARE: Parameter = Parameter {
-    name: "sequential-share",
-    summary: "share of the log area for sequential log blocks, at least one",
-    unit: "",
-    default: Value::Real(0.125),
-    range: Range::Real(0.0, 0.9),
-    source: "S2 section 5.1 and figure 5.11",
-};
+const SEQUENTIAL_SHARE: Parameter = Parameter::real("sequential-share", 0.125, 0.0..=0.9)
+    .text(
+        "Share of the log area for sequential log blocks, at least one block. More delays their merges; less leaves \
+         more room for random writes.",
+    )
+    .source("{rose}, section 5.1 and figure 5.11");
 
-const HOT_SHARE: Parameter = Parameter {
-    name: "hot-share",
-    summary: "share of the random log blocks that may be hot, at least one",
-    unit: "",
-    default: Value::Real(0.5),
-    range: Range::Real(0.0, 0.9),
-    source: "reconstructed",
-};
+const HOT_SHARE: Parameter = Parameter::real("hot-share", 0.5, 0.0..=0.9)
+    .text(
+        "Share of the random log blocks that may be hot, at least one block. More keeps hot pages in the log for \
+         longer.",
+    )
+    .source("reconstructed");
 
-const HOT_WINDOW: Parameter = Parameter {
-    name: "hot-window",
-    summary: "a page is hot if it was written to a random log block within so many random writes; 0 stands for the \
-              pages of the hot partition",
-    unit: "pages",
-    default: Value::Count(0),
-    range: Range::Count(0, u32::MAX as u64),
-    source: "reconstructed",
-};
+const HOT_WINDOW: Parameter = Parameter::count("hot-window", 0, 0..=(u32::MAX as u64))
+    .unit("pages")
+    .text(
+        "A page is hot if it was written to a random log block within so many random writes. More calls more pages \
+         hot. 0 stands for the pages of the hot partition.",
+    )
+    .source("reconstructed");
 
 const COUNTERS: &[(&str, &str)] = &[
     ("sequential_pages", "host pages written to sequential log blocks"),
@@ -87,34 +79,28 @@ const COUNTERS: &[(&str, &str)] = &[
 pub(super) static ROW: Scheme = Scheme {
     name: "last",
     summary: "block map with sequential log blocks by request size, and hot and cold random ones",
-    paper: "Lee, Shin, Kim, Kim: LAST, 2008; baseline of S2",
+    paper: "{last}; baseline of {rose}",
     essay: include_str!("last.rs"),
-    parameters: PARAMETERS,
-    counters: &counters_and::<{ MERGE_COUNTERS.len() + COUNTERS.len() }>(COUNTERS),
+    own: &[
+        parameters::LOG_BLOCKS,
+        parameters::LOG_VICTIM.at(Value::Word("cheapest")),
+        SEQUENTIAL_BYTES,
+        SEQUENTIAL_SHARE,
+        HOT_SHARE,
+        HOT_WINDOW,
+        parameters::AGE_WEIGHT,
+        parameters::ALPHA,
+        parameters::COPY_COST,
+        parameters::ERASE_COST,
+    ],
+    parts: parameters::PARTS,
+    fixed: &[],
+    counters: &[MERGE_COUNTERS, COUNTERS],
     phases: parameters::PHASES,
     has_cache: false,
     keeps_data: true,
     state_version: 1,
 };
-
-pub(super) const PARAMETERS: &[Parameter] = &[
-    parameters::LOG_BLOCKS,
-    parameters::log_victim("cheapest"),
-    SEQUENTIAL_BYTES,
-    SEQUENTIAL_SHARE,
-    HOT_SHARE,
-    HOT_WINDOW,
-    parameters::AGE_WEIGHT,
-    parameters::ALPHA,
-    parameters::COPY_COST,
-    parameters::ERASE_COST,
-    space::FREE_ORDER,
-    wear::WEAR_LEVELLING,
-    wear::WEAR_THRESHOLD,
-    wear::BET_K,
-    wear::BET_THRESHOLD,
-    DURABLE_TRIM,
-];
 
 /// The scheme.
 pub type Last = Hybrid<Partitions>;
@@ -334,16 +320,16 @@ impl Partitions {
 }
 
 impl Strategy for Partitions {
-    fn least_log_blocks(_: &Settings) -> u32 {
-        3
+    fn area(settings: &Settings) -> Area {
+        Area { victims: Some(settings.into()), ..Area::new(3, settings) }
     }
 
     fn new(core: &Core, settings: &Settings) -> Result<Self, ConfigError> {
         Ok(Partitions {
-            policy: settings.word("log-victim"),
-            sequential_share: settings.real("sequential-share"),
-            hot_share: settings.real("hot-share"),
-            window: settings.count("hot-window"),
+            policy: settings.word(&parameters::LOG_VICTIM),
+            sequential_share: settings.real(&SEQUENTIAL_SHARE),
+            hot_share: settings.real(&HOT_SHARE),
+            window: settings.count(&HOT_WINDOW),
             large_pages: large_pages(core, settings),
             request: Announced::default(),
             sequential: BTreeMap::new(),

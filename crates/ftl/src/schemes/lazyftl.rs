@@ -63,17 +63,16 @@
 //! - A collection reads a page's spare area before it copies it. A controller would see it in the page register and
 //!   drop the copy; the two are told apart by the time of a spare-area read.
 
-use super::page::DURABLE_TRIM;
 use crate::demand::parameters::{GC_LOW, VICTIMS};
-use crate::gc;
 use crate::parts::cache::{MappingCache, OrderKind};
 use crate::parts::collector::{self, Collects, Takes};
 use crate::parts::space::{self, MOST_MOVED, Space, TranslationBlocks, lowest_bits};
+use crate::parts::supply;
+use crate::parts::tombstones::{self, DURABLE_TRIM};
 use crate::parts::translation::TranslationStore;
-use crate::parts::wear::{BET_K, BET_THRESHOLD, WEAR_LEVELLING, WEAR_THRESHOLD};
 use crate::{
-    Build, BuildError, CacheCounters, ConfigError, Error, Ftl, Inspect, Loader, MountReport, Parameter, Range, Saver,
-    Scheme, Settings, Value,
+    Build, BuildError, CacheCounters, ConfigError, Error, Ftl, Group, Inspect, Loader, MountReport, Parameter, Saver,
+    Scheme, Settings,
 };
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -93,60 +92,12 @@ use table::{COLD, Entry, Table, UPDATED};
 pub(super) static ROW: Scheme = Scheme {
     name: "lazyftl",
     summary: "page map on flash, corrected a block of changes at a time",
-    paper: "Ma, Feng, Li: LazyFTL, SIGMOD 2011",
+    paper: "{lazyftl}",
     essay: include_str!("lazyftl.rs"),
-    parameters: &[
-        Parameter {
-            name: "cache-bytes",
-            summary: "RAM for directory, update table and cached mapping pages together; 0 gives what a block map of \
-                      the device would take (the rule of other papers), or the least that works",
-            unit: "bytes",
-            default: Value::Count(0),
-            range: Range::Count(0, 1 << 40),
-            source: "ftlab",
-        },
-        Parameter {
-            name: "quota",
-            summary: "share of the blocks in update and cold area together, at the most: as far as cache-bytes reach",
-            unit: "share",
-            default: Value::Real(0.02),
-            range: Range::Real(0.0001, 0.5),
-            source: "the paper has quotas; the value is reconstructed",
-        },
-        Parameter {
-            name: "age",
-            summary: "convert a block once so many others were opened after it; 0 stands for twice the quota",
-            unit: "blocks",
-            default: Value::Count(0),
-            range: Range::Count(0, 1 << 30),
-            source: "reconstructed",
-        },
-        Parameter {
-            name: "mapping-pages",
-            summary: "mapping pages cached for reads before the update table gets its whole quota",
-            unit: "pages",
-            default: Value::Count(4),
-            range: Range::Count(1, 1 << 20),
-            source: "ftlab",
-        },
-        VICTIMS,
-        space::GC,
-        GC_LOW,
-        space::GC_HIGH,
-        collector::SPREAD,
-        gc::CHOICES,
-        gc::LAMBDA,
-        gc::WEAR_SPREAD,
-        gc::DEAD_SHARE,
-        space::FREE_ORDER,
-        WEAR_LEVELLING,
-        WEAR_THRESHOLD,
-        BET_K,
-        BET_THRESHOLD,
-        DURABLE_TRIM,
-        space::SEED,
-    ],
-    counters: &[
+    own: &[CACHE_BYTES, QUOTA, AGE, MAPPING_PAGES, VICTIMS],
+    parts: &[Group { rows: &space::collection(GC_LOW), ..space::COLLECTION }, supply::GROUP, tombstones::GROUP],
+    fixed: &[],
+    counters: &[&[
         ("converts", "blocks that became data blocks"),
         ("translation_updates", "mapping pages written, mostly by converts"),
         ("umt_peak", "most entries in the update table"),
@@ -156,7 +107,7 @@ pub(super) static ROW: Scheme = Scheme {
         ("gc_translation_victims", "mapping blocks collected"),
         ("gc_data_copies", "live data pages copied by collections"),
         ("gc_translation_copies", "live mapping pages copied by collections"),
-    ],
+    ]],
     phases: &[
         Cause::Host,
         Cause::TranslationUpdate,
@@ -169,6 +120,42 @@ pub(super) static ROW: Scheme = Scheme {
     keeps_data: true,
     state_version: 2,
 };
+
+/// `cache-bytes`.
+const CACHE_BYTES: Parameter = Parameter::count("cache-bytes", 0, 0..=1 << 40)
+    .unit("bytes")
+    .text(
+        "RAM for directory, update table and cached mapping pages together. More delays converts. 0 gives as \
+         much as a block map of the device would take, or the least that works.",
+    )
+    .source("ftlab");
+
+/// `quota`.
+const QUOTA: Parameter = Parameter::real("quota", 0.02, 0.0001..=0.5)
+    .unit("share")
+    .text(
+        "Most blocks in update and cold area together, as a share of all, as far as cache-bytes reach. More \
+         converts later and in larger batches, and takes RAM from cached mapping pages.",
+    )
+    .source("{lazyftl} has quotas; the value is reconstructed");
+
+/// `age`.
+const AGE: Parameter = Parameter::count("age", 0, 0..=1 << 30)
+    .unit("blocks")
+    .text(
+        "Convert a block once so many others were opened after it. More gives its pages time to be \
+         overwritten. 0 stands for twice the quota.",
+    )
+    .source("reconstructed");
+
+/// `mapping-pages`.
+const MAPPING_PAGES: Parameter = Parameter::count("mapping-pages", 4, 1..=1 << 20)
+    .unit("pages")
+    .text(
+        "Mapping pages cached for reads before the update table gets its whole quota. More speeds up reads \
+         and converts sooner.",
+    )
+    .source("ftlab");
 
 /// The write streams. Those of the areas have the numbers of the areas.
 const HOST: usize = UPDATED;
@@ -239,7 +226,7 @@ impl LazyFtl {
         let dies = u64::from(g.die_count());
         let fewest = 2 * dies + 1;
         let least = directory + fewest * block + page;
-        let asked = match settings.count("cache-bytes") {
+        let asked = match settings.count(&CACHE_BYTES) {
             0 => (u64::from(logical_pages.div_ceil(g.pages_per_block)) * 4).max(least),
             bytes => bytes,
         };
@@ -254,13 +241,13 @@ impl LazyFtl {
                 fix: format!("give at least {least} bytes"),
             });
         }
-        let wanted = (settings.real("quota") * f64::from(g.block_count())) as u64;
-        let kept = settings.count("mapping-pages").min(mapping_pages) * page;
+        let wanted = (settings.real(&QUOTA) * f64::from(g.block_count())) as u64;
+        let kept = settings.count(&MAPPING_PAGES).min(mapping_pages) * page;
         let affordable = (asked - directory).saturating_sub(kept) / block;
         let blocks = wanted.min(affordable).max(fewest);
         let pages = ((asked - directory - blocks * block) / page).min(mapping_pages);
         let cold = (blocks / 2).max(dies + 1);
-        let age = match settings.count("age") {
+        let age = match settings.count(&AGE) {
             0 => 2 * blocks,
             age => age,
         };
@@ -272,9 +259,7 @@ impl LazyFtl {
         let dies = g.die_count();
         let mapping = logical_pages.div_ceil(g.entries_per_page());
         let live = (u64::from(logical_pages) + u64::from(mapping)).div_ceil(u64::from(g.pages_per_block));
-        // A spread collection begins a block earlier.
-        let spread = u64::from(settings.switch(collector::SPREAD.name));
-        let kept = (settings.count("gc-low") + 3 + spread) * u64::from(dies);
+        let kept = (collector::Options::from(settings).kept() + 3) * u64::from(dies);
         if u64::from(g.block_count()) < live + kept {
             return Err(ConfigError {
                 key: "spare",
@@ -292,11 +277,11 @@ impl LazyFtl {
     fn blank(g: Geometry, logical_pages: u32, settings: &Settings, plan: &Plan) -> LazyFtl {
         let dies = g.die_count() as usize;
         let entries = g.entries_per_page();
-        let mut space = Space::new(g, settings, &[dies; 3], KEPT);
+        let mut space = Space::new(g, &settings.into(), &[dies; 3], KEPT);
         space.translation = Some(TranslationBlocks {
             stream: MAPPING,
             closed: Vec::new(),
-            among_data: settings.word("victims") == "plain",
+            among_data: settings.word(&VICTIMS) == "plain",
         });
         LazyFtl {
             table: Table::new(g, logical_pages, plan.quotas, plan.age),
@@ -305,7 +290,7 @@ impl LazyFtl {
             space,
             seen: [vec![None; dies], vec![None; dies]],
             logical_pages,
-            durable_trim: settings.switch("durable-trim"),
+            durable_trim: settings.switch(&DURABLE_TRIM),
             trimmed: BTreeSet::new(),
             version: 0,
             modifying: u32::MAX,
@@ -788,7 +773,7 @@ impl<F: Flash> Build<F> for LazyFtl {
         lazy.store.load(&mut from);
         lazy.cache.load(&mut from);
         lazy.table.load(&mut from);
-        lazy.space = lazy.space.load(settings, &mut from);
+        lazy.space = lazy.space.load(&mut from);
         lazy.see_lanes();
         let trimmed = from.u32();
         lazy.trimmed = (0..trimmed).map(|_| from.u32()).collect();

@@ -1,10 +1,10 @@
 //! `lsftl` and `lsftl-e`, and `scftl-log`: translation pages that take their updates in place, in a log.
 //!
-//! The problem (S0): in DFTL 40 % of the time of all flash commands goes to translation pages, nine tenths of that to
-//! updating and collecting them, although most updates change a few entries of a thousand. LSFTL's idea: SLC flash can
-//! be programmed in parts. Each translation page leaves an area blank for a log; an update appends its entries there
-//! (a log unit) by a partial program instead of writing the page anew. Translation pages are used up that much more
-//! slowly, and so collected less.
+//! The problem (the LSFTL paper): in DFTL 40 % of the time of all flash commands goes to translation pages, nine tenths
+//! of that to updating and collecting them, although most updates change a few entries of a thousand. LSFTL's idea: SLC
+//! flash can be programmed in parts. Each translation page leaves an area blank for a log; an update appends its
+//! entries there (a log unit) by a partial program instead of writing the page anew. Translation pages are used up that
+//! much more slowly, and so collected less.
 //!
 //! ```text
 //!  translation page: │ main area: E entries │ unit │ unit │ blank ……… │    r of the page is the log
@@ -17,9 +17,9 @@
 //! ```
 //!
 //! **Log-aware flush-back** makes bytes and units of a log run out together: a unit that spends few bytes takes other
-//! dirty lines along, the least recently used first. `lsftl` caches single entries, `lsftl-e` lines (S0 section III-C).
-//! Collection moves a translation page with its log brought into the main area; what a data collection changes is
-//! appended too if it fits.
+//! dirty lines along, the least recently used first. `lsftl` caches single entries, `lsftl-e` lines (the LSFTL paper
+//! section III-C). Collection moves a translation page with its log brought into the main area; what a data collection
+//! changes is appended too if it fits.
 //!
 //! `scftl-log` is a combination that no paper tried: SCFTL's runs over LSFTL's pages.
 //!
@@ -30,7 +30,7 @@
 //! translation page has (1 − `log-share`)·S/4 entries, 768 of 4 KiB, so that there are more of them than in DFTL. A log
 //! unit is a header of 4 B (a marker of zeros, and the count), 6 B an entry (index and PPN) and 7 B of BCH parity for
 //! each started 512 B. On chips with several bits a cell, `translation-mode = slc` has translation blocks programmed in
-//! SLC mode: fewer pages in each, but fast ones that take partial programs (S0 section II-B).
+//! SLC mode: fewer pages in each, but fast ones that take partial programs (the LSFTL paper, section II-B).
 //!
 //! # Costs
 //!
@@ -45,19 +45,20 @@
 //! parity, and a page with such a unit takes no more (docs/recovery.md).
 
 use super::scftl;
-use crate::Scheme;
 use crate::demand::Demand;
-use crate::demand::lines::{LINE, Lines, REPLACEMENT};
+use crate::demand::lines::{ENTRY_BITS, LINE, Lines, REPLACEMENT};
 use crate::demand::logged::{self, LOG_COUNTERS, LOG_ENTRY, LOG_HEADER, LOG_PARITY, LOG_SHARE, LU, Logged};
-use crate::demand::parameters::{self, STRIPE, TRANSLATION_MODE, counters_and, demand_parameters};
+use crate::demand::parameters::{self, CACHE_BYTES, DATA_BLOCKS, PARTS, RUN_STRIPE, STRIPE, TRANSLATION_MODE};
+use crate::{Scheme, Value};
 
 /// The row of `lsftl`.
 pub(super) static ROW: Scheme = Scheme {
     name: "lsftl",
     summary: "DFTL whose translation pages take updates in a log, by partial programs",
-    paper: "S0 (LSFTL)",
+    paper: "{lsftl}",
     essay: include_str!("lsftl.rs"),
-    parameters: demand_parameters![
+    own: &[
+        CACHE_BYTES,
         REPLACEMENT,
         LU,
         LOG_SHARE,
@@ -66,9 +67,11 @@ pub(super) static ROW: Scheme = Scheme {
         LOG_PARITY,
         LOG_COUNTERS,
         TRANSLATION_MODE,
-        STRIPE
+        STRIPE,
     ],
-    counters: &counters_and::<{ parameters::COUNTERS.len() + logged::COUNTERS.len() }>(logged::COUNTERS),
+    parts: PARTS,
+    fixed: &[LINE.at(Value::Count(1)), ENTRY_BITS.at(Value::Count(0)), DATA_BLOCKS],
+    counters: &[parameters::COUNTERS, logged::COUNTERS],
     phases: parameters::PHASES,
     has_cache: true,
     keeps_data: true,
@@ -79,18 +82,9 @@ pub(super) static ROW: Scheme = Scheme {
 pub(super) static ROW_E: Scheme = Scheme {
     name: "lsftl-e",
     summary: "LSFTL that caches aligned lines of entries",
-    paper: "S0 (LSFTL-E)",
-    parameters: demand_parameters![
-        LINE,
-        LU,
-        LOG_SHARE,
-        LOG_HEADER,
-        LOG_ENTRY,
-        LOG_PARITY,
-        LOG_COUNTERS,
-        TRANSLATION_MODE,
-        STRIPE
-    ],
+    paper: "{lsftl}, where it is called LSFTL-E",
+    own: &[CACHE_BYTES, LINE, LU, LOG_SHARE, LOG_HEADER, LOG_ENTRY, LOG_PARITY, LOG_COUNTERS, TRANSLATION_MODE, STRIPE],
+    fixed: &[REPLACEMENT.at(Value::Word("lru")), ENTRY_BITS.at(Value::Count(0)), DATA_BLOCKS],
     ..ROW
 };
 
@@ -101,8 +95,9 @@ pub type Lsftl = Demand<Lines, Logged>;
 pub(super) static ROW_RUNS: Scheme = Scheme {
     name: "scftl-log",
     summary: "SCFTL's cache over LSFTL's translation pages",
-    paper: "none: ftlab's combination of S0 and S1",
-    parameters: demand_parameters![
+    paper: "none: ftlab's combination of {lsftl} and {scftl}",
+    own: &[
+        CACHE_BYTES,
         scftl::REPLACEMENT,
         scftl::THRESHOLD,
         scftl::SPATIAL,
@@ -114,11 +109,10 @@ pub(super) static ROW_RUNS: Scheme = Scheme {
         LOG_PARITY,
         LOG_COUNTERS,
         TRANSLATION_MODE,
-        parameters::RUN_STRIPE
+        RUN_STRIPE,
     ],
-    counters: &counters_and::<{ parameters::COUNTERS.len() + scftl::COUNTERS.len() + logged::COUNTERS.len() }>(
-        &parameters::chain::<{ scftl::COUNTERS.len() + logged::COUNTERS.len() }>(scftl::COUNTERS, logged::COUNTERS),
-    ),
+    fixed: &[scftl::ADAPT.at(Value::Switch(false)), DATA_BLOCKS],
+    counters: &[parameters::COUNTERS, scftl::COUNTERS, logged::COUNTERS],
     ..ROW
 };
 

@@ -41,12 +41,10 @@
 //! kept free, for recovery.
 
 use crate::hybrid::{
-    Content, Core, Hybrid, MERGE_COUNTERS, Merge, Strategy, counters_and, erase_obsolete, log::NONE, log::Slot,
-    parameters, rows::Queues,
+    Area, Content, Core, Hybrid, MERGE_COUNTERS, Merge, Strategy, erase_obsolete, log::NONE, log::Slot, parameters,
+    rows::Queues,
 };
-use crate::parts::{space, wear};
-use crate::schemes::page::DURABLE_TRIM;
-use crate::{ConfigError, Error, Loader, Parameter, Range, Saver, Scheme, Settings, Value};
+use crate::{ConfigError, Error, Loader, Parameter, Saver, Scheme, Settings};
 use alloc::vec;
 use alloc::vec::Vec;
 use flash::{Cause, Collection, Flash, Kind, Lpn};
@@ -54,32 +52,27 @@ use flash::{Cause, Collection, Flash, Kind, Lpn};
 /// The longest chain that may be asked for.
 const LONGEST: usize = 8;
 
-const MODE: Parameter = Parameter {
-    name: "mode",
-    summary: "pages of a replacement block keep their place (chain), or stand in the order of writing (log)",
-    unit: "",
-    default: Value::Word("chain"),
-    range: Range::Words(&["chain", "log"]),
-    source: "Ban (chain); the literature on log blocks (log)",
-};
+const MODE: Parameter = Parameter::word("mode", "chain", &["chain", "log"])
+    .text(
+        "Where pages of a replacement block stand. chain: in their own place. log: in the order of writing, so that \
+         each block is used up.",
+    )
+    .source("chain: {nftl}; log: the literature on log blocks");
 
-const REPLACEMENTS: Parameter = Parameter {
-    name: "replacements",
-    summary: "replacement blocks that a chain may have (K) before it is folded; one in mode log",
-    unit: "blocks",
-    default: Value::Count(1),
-    range: Range::Count(1, LONGEST as u64),
-    source: "S4 table 2 (1:K)",
-};
+const REPLACEMENTS: Parameter = Parameter::count("replacements", 1, 1..=(LONGEST as u64))
+    .unit("blocks")
+    .text(
+        "Replacement blocks that a chain may have (K) before it is folded. More delay folds and make look-ups longer. \
+         Mode log has one.",
+    )
+    .source("{dftl}, table 2 (1:K)");
 
-const FOLD_IN_PLACE: Parameter = Parameter {
-    name: "fold-in-place",
-    summary: "fold a chain into its last block if that can take what it lacks, instead of into a free block",
-    unit: "",
-    default: Value::Switch(true),
-    range: Range::Switch,
-    source: "ftlab",
-};
+const FOLD_IN_PLACE: Parameter = Parameter::switch("fold-in-place", true)
+    .text(
+        "Fold a chain into its last block, if that can take what it lacks. On saves copies; off always folds into a \
+         free block.",
+    )
+    .source("ftlab");
 
 const COUNTERS: &[(&str, &str)] = &[
     ("folds_of_1", "chains folded with one replacement block"),
@@ -93,27 +86,16 @@ const COUNTERS: &[(&str, &str)] = &[
     ("forced_folds", "of all these, such that were folded because another chain needed a block"),
 ];
 
-const PARAMETERS: &[Parameter] = &[
-    parameters::LOG_BLOCKS,
-    MODE,
-    REPLACEMENTS,
-    FOLD_IN_PLACE,
-    space::FREE_ORDER,
-    wear::WEAR_LEVELLING,
-    wear::WEAR_THRESHOLD,
-    wear::BET_K,
-    wear::BET_THRESHOLD,
-    DURABLE_TRIM,
-];
-
 /// The row.
 pub(super) static ROW: Scheme = Scheme {
     name: "nftl",
     summary: "block map with chains of replacement blocks",
-    paper: "Ban: flash file system, US patent 5404485 and its successor 5937425; cited by S1, S2, S4",
+    paper: "{nftl} and US patent 5937425, 1999; cited by {scftl}, {rose} and {dftl}",
     essay: include_str!("nftl.rs"),
-    parameters: PARAMETERS,
-    counters: &counters_and::<{ MERGE_COUNTERS.len() + COUNTERS.len() }>(COUNTERS),
+    own: &[parameters::LOG_BLOCKS, MODE, REPLACEMENTS, FOLD_IN_PLACE],
+    parts: parameters::PARTS,
+    fixed: &[],
+    counters: &[MERGE_COUNTERS, COUNTERS],
     phases: parameters::PHASES,
     has_cache: false,
     keeps_data: true,
@@ -206,21 +188,17 @@ impl Chains {
 }
 
 impl Strategy for Chains {
-    fn least_log_blocks(_: &Settings) -> u32 {
-        1
-    }
-
-    fn own_places(settings: &Settings) -> bool {
-        settings.word("mode") == "chain"
+    fn area(settings: &Settings) -> Area {
+        Area { own_places: settings.word(&MODE) == "chain", ..Area::new(1, settings) }
     }
 
     fn new(core: &Core, settings: &Settings) -> Result<Self, ConfigError> {
-        let own_places = Self::own_places(settings);
+        let own_places = Self::area(settings).own_places;
         let logical = core.data.len();
         Ok(Chains {
             own_places,
-            most: if own_places { settings.count("replacements") as usize } else { 1 },
-            fold_in_place: settings.switch("fold-in-place"),
+            most: if own_places { settings.count(&REPLACEMENTS) as usize } else { 1 },
+            fold_in_place: settings.switch(&FOLD_IN_PLACE),
             first: vec![NONE; logical],
             next: vec![NONE; core.slots.capacity() as usize],
             by_length: Queues::new(logical as u32, LONGEST as u32),

@@ -1,9 +1,10 @@
 //! `page`: the ideal page map, wholly in RAM.
 //!
 //! The problem: every other scheme gives up something (speed, erases, or generality) because a map of every page costs
-//! too much RAM. This is what they give it up from: the reference line called PFTL (S1), Baseline (S4), Optimal (S0).
-//! A write goes to the next page of an open block, wherever that is, and the map remembers it. Dead pages pile up until
-//! a block is collected: its live pages are copied on, and it is erased. No flash operation is ever spent on the map.
+//! too much RAM. This is what they give it up from: the reference line called PFTL (the SCFTL paper), Baseline (the
+//! DFTL paper), Optimal (the LSFTL paper). A write goes to the next page of an open block, wherever that is, and the
+//! map remembers it. Dead pages pile up until a block is collected: its live pages are copied on, and it is erased. No
+//! flash operation is ever spent on the map.
 //!
 //! ```text
 //!   LPN ──▶ map[LPN] ──▶ PPN        die 0  [open block]──▶ pages in order
@@ -41,14 +42,13 @@
 //! ours, and off (docs/recovery.md).
 
 use crate::ecc_policy;
-use crate::gc;
 use crate::parts::collector::{self, Collects, Takes};
 use crate::parts::ecc::Ecc;
 use crate::parts::space::{self, Fate, MOST_MOVED, Space, lowest_bits};
-use crate::parts::tombstones::{self, Tombstone, Tombstones};
-use crate::parts::wear as wear_levelling;
-use crate::{Build, BuildError, ConfigError, Error, Ftl, Inspect, Loader, MountReport, Parameter, Range};
-use crate::{Saver, Scheme, Settings, Value};
+use crate::parts::supply;
+use crate::parts::tombstones::{self, DURABLE_TRIM, Tombstone, Tombstones};
+use crate::{Build, BuildError, ConfigError, Error, Ftl, Inspect, Loader, MountReport, Parameter};
+use crate::{Saver, Scheme, Settings};
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
@@ -66,76 +66,37 @@ use survey::Survey;
 pub(super) static ROW: Scheme = Scheme {
     name: "page",
     summary: "ideal page map, wholly in RAM: the reference line",
-    paper: "PFTL in S1, Baseline in S4 (Gupta et al. 2009), Optimal in S0",
+    paper: "called PFTL by {scftl}, Baseline by {dftl}, Optimal by {lsftl}",
     essay: include_str!("page.rs"),
-    parameters: PARAMETERS,
-    counters: &[
+    own: &[STREAMS, STRIPE_BY],
+    parts: &[space::COLLECTION, supply::GROUP, tombstones::GROUP, ecc_policy::GROUP],
+    fixed: &[],
+    counters: &[&[
         ("gc_victims", "blocks collected"),
         ("gc_copies", "live pages copied by collections"),
         ("trim_pages", "trim pages programmed"),
-    ],
+    ]],
     phases: &[Cause::Host, Cause::DataGc, Cause::WearLevelling, Cause::EccRewrite, Cause::Metadata, Cause::Recovery],
     has_cache: false,
     keeps_data: true,
     state_version: 2,
 };
 
-pub(super) const PARAMETERS: &[Parameter] = &[
-    space::GC,
-    space::GC_LOW,
-    space::GC_HIGH,
-    gc::CHOICES,
-    gc::LAMBDA,
-    gc::WEAR_SPREAD,
-    gc::DEAD_SHARE,
-    space::FREE_ORDER,
-    collector::SPREAD,
-    Parameter {
-        name: "streams",
-        summary: "write streams: 1 shares a block between host writes and collected pages, 2 keeps them apart",
-        unit: "",
-        default: Value::Count(1),
-        range: Range::Count(1, 2),
-        source: "FlashSim has 1",
-    },
-    STRIPE_BY,
-    wear_levelling::WEAR_LEVELLING,
-    wear_levelling::WEAR_THRESHOLD,
-    wear_levelling::BET_K,
-    wear_levelling::BET_THRESHOLD,
-    DURABLE_TRIM,
-    ecc_policy::POLICY,
-    ecc_policy::FILL,
-    ecc_policy::MARGIN,
-    ecc_policy::REWRITE,
-    ecc_policy::WRITE_ONLY,
-    ecc_policy::PAIRS,
-    ecc_policy::HASHES,
-    ecc_policy::BITS,
-    ecc_policy::WEIGHT,
-    ecc_policy::DECAY,
-    ecc_policy::NEXT_PAIR,
-    ecc_policy::HISTORY,
-    space::SEED,
-];
+/// `streams`: write streams.
+const STREAMS: Parameter = Parameter::count("streams", 1, 1..=2)
+    .text(
+        "Write streams. 1: host writes and collected pages share a block. 2 keeps them apart, which separates \
+         cold from hot pages and keeps one more block open on each die.",
+    )
+    .source("{flashsim} has 1");
 
-const STRIPE_BY: Parameter = Parameter {
-    name: "stripe-by",
-    summary: "the die that a host page goes to: each in turn, or the remainder of its address, if that die has room",
-    unit: "",
-    default: Value::Word("turn"),
-    range: Range::Words(&["turn", "address"]),
-    source: "turn ftlab; address DiskSim's SSD extension",
-};
-
-pub(super) const DURABLE_TRIM: Parameter = Parameter {
-    name: "durable-trim",
-    summary: "a discarded page stays discarded over a power cut, once flushed; off as in the papers",
-    unit: "",
-    default: Value::Switch(false),
-    range: Range::Switch,
-    source: "ftlab",
-};
+/// `stripe-by`: which die takes a page.
+const STRIPE_BY: Parameter = Parameter::word("stripe-by", "turn", &["turn", "address"])
+    .text(
+        "The die that a host page goes to. turn: each in turn. address: by the remainder of the page's address, if \
+         that die has room; runs of addresses then always lie on different dies.",
+    )
+    .source("turn ftlab; address DiskSim's SSD extension");
 
 const HOST: usize = 0;
 
@@ -171,18 +132,18 @@ pub struct Page {
 
 impl Page {
     fn streams(g: &Geometry, settings: &Settings) -> Vec<usize> {
-        vec![g.die_count() as usize; settings.count("streams") as usize]
+        vec![g.die_count() as usize; settings.count(&STREAMS) as usize]
     }
 
     fn blank(g: Geometry, logical_pages: u32, settings: &Settings) -> Page {
-        let mut space = Space::new(g, settings, &Self::streams(&g, settings), 1);
-        space.ecc = Ecc::of(settings, &g, logical_pages);
+        let mut space = Space::new(g, &settings.into(), &Self::streams(&g, settings), 1);
+        space.ecc = Ecc::of(&settings.into(), &g, logical_pages);
         Page {
             map: vec![NONE; logical_pages as usize],
             space,
-            gc: settings.count("streams") as usize - 1,
-            by_address: settings.word(STRIPE_BY.name) == "address",
-            durable_trim: settings.switch("durable-trim"),
+            gc: settings.count(&STREAMS) as usize - 1,
+            by_address: settings.word(&STRIPE_BY) == "address",
+            durable_trim: settings.switch(&DURABLE_TRIM),
             tombstones: Tombstones::default(),
             version: 0,
             counters: Counters::default(),
@@ -191,8 +152,7 @@ impl Page {
     }
 
     fn check(g: &Geometry, logical_pages: u32, settings: &Settings) -> Result<(), ConfigError> {
-        let spread = u64::from(settings.switch(collector::SPREAD.name));
-        let kept = settings.count("gc-low") + settings.count("streams") + spread;
+        let kept = collector::Options::from(settings).kept() + settings.count(&STREAMS);
         let dies = u64::from(g.die_count());
         let usable = u64::from(g.blocks_per_die).saturating_sub(kept) * dies * u64::from(g.pages_per_block);
         if usable >= u64::from(logical_pages) {
@@ -622,7 +582,7 @@ impl<F: Flash> Build<F> for Page {
         let mut from = Loader::new(bytes);
         let mut page = Page::blank(*geometry, logical_pages, settings);
         page.map.iter_mut().for_each(|entry| *entry = from.u32());
-        page.space = page.space.load(settings, &mut from);
+        page.space = page.space.load(&mut from);
         page.tombstones = Tombstones::load(&mut from);
         page.version = from.u64();
         debug_assert!(from.is_done());
@@ -773,9 +733,9 @@ mod tests {
     use flash::{Brief, CutPoint, Fault, Full, Nand, NoData, PowerCut, Tags, Transcript};
 
     fn settings(pairs: &[(&str, &str)]) -> Settings {
-        let mut settings = Settings::defaults(PARAMETERS);
+        let mut settings = ROW.settings();
         for (name, value) in pairs {
-            settings.set(PARAMETERS, name, value).unwrap();
+            settings.set(name, value).unwrap();
         }
         settings
     }

@@ -1,7 +1,7 @@
 //! Schemes on a chip that has the seven calls that a chip must have, and nothing else.
 
 use super::{SCHEMES, Visitor, visit};
-use crate::{BuildError, Ftl, Inspect, Recipe, Scheme, Settings};
+use crate::{BuildError, Ftl, Inspect, Recipe, Scheme};
 use alloc::vec::Vec;
 use flash::{Block, Cause, Flash, Full, Geometry, Lpn, Nand, Oob, Payload, Ppn, Rng, Tags};
 
@@ -51,7 +51,7 @@ impl<F: Flash<User = u64>> Visitor<F> for Run<F> {
     type Output = Result<(Vec<Option<u64>>, Vec<u32>), BuildError<F::Fault>>;
     fn visit<S: Recipe<F>>(self, row: &Scheme<'_>, recipe: &S) -> Self::Output {
         let (Run(mut flash), pages) = (self, 160);
-        let settings = Settings::defaults(row.parameters);
+        let settings = row.settings();
         let mut scheme = recipe.format(&mut flash, pages, &settings)?;
         let mut rng = Rng::new(1);
         for tag in 0..3000 {

@@ -46,10 +46,10 @@ impl<'a, T> Registry<'a, T> {
     /// Adds a scheme.
     ///
     /// # Errors
-    /// The row again, if its name is taken.
-    pub fn add(&mut self, row: Scheme<'a>, recipe: T) -> Result<(), Scheme<'a>> {
+    /// Its name, if that is taken.
+    pub fn add(&mut self, row: Scheme<'a>, recipe: T) -> Result<(), &'a str> {
         if self.by_name(row.name).is_some() {
-            return Err(row);
+            return Err(row.name);
         }
         self.added.push((row, recipe));
         Ok(())
@@ -146,7 +146,7 @@ mod tests {
         type Output = (usize, u64);
         fn visit<S: Recipe<Nand>>(self, row: &Scheme<'_>, recipe: &S) -> (usize, u64) {
             let mut flash = Nand::new(Geometry::default().checked().unwrap());
-            let mut scheme = recipe.format(&mut flash, 64, &Settings::defaults(row.parameters)).unwrap();
+            let mut scheme = recipe.format(&mut flash, 64, &row.settings()).unwrap();
             scheme.write(&mut flash, Lpn(0), &()).unwrap();
             (row.name.len(), scheme.memory()[0].1)
         }
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(registry.visit("no-such-scheme", Map), None);
         assert_eq!(registry.rows().count(), SCHEMES.len() + 2);
         for taken in ["page", &names[0]] {
-            assert_eq!(registry.add(Scheme { name: taken, ..*page }, Smaller(0)).unwrap_err().name, taken);
+            assert_eq!(registry.add(Scheme { name: taken, ..*page }, Smaller(0)), Err(taken));
         }
         assert_eq!(Registry::BUILT_IN.visit(&names[0], Map), None);
     }
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn a_scheme_may_be_an_object() {
         let mut flash: Nand = Nand::new(Geometry::default().checked().unwrap());
-        let page = Page::format(&mut flash, 64, &Settings::defaults(by_name("page").unwrap().parameters)).unwrap();
+        let page = Page::format(&mut flash, 64, &by_name("page").unwrap().settings()).unwrap();
         let mut object: alloc::boxed::Box<dyn Inspect<Nand>> = alloc::boxed::Box::new(page);
         object.write(&mut flash, Lpn(3), &()).unwrap();
         assert_eq!(object.is_mapped(Lpn(3)), Some(true));

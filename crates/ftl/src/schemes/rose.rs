@@ -1,8 +1,8 @@
 //! `rose`: entire-block writing, merge-aware round robin, and free page reuse.
 //!
-//! The problem: of what log blocks cost, three parts can be saved (S2, chapter 3). Sequential log blocks guess which
-//! writes are sequential, and guess wrong. Round robin cleans the oldest log block, though another may be cheaper to
-//! merge. And a merge erases data blocks that have blank pages left.
+//! The problem: of what log blocks cost, three parts can be saved (the ROSE thesis, chapter 3). Sequential log blocks
+//! guess which writes are sequential, and guess wrong. Round robin cleans the oldest log block, though another may be
+//! cheaper to merge. And a merge erases data blocks that have blank pages left.
 //!
 //! - *Entire-block writing* (EBW) guesses nothing: where a request covers a logical block whole, its pages go to a free
 //!   block, which becomes the data block. Everything else goes to log blocks that any page may go to.
@@ -46,34 +46,28 @@
 //! erased, and ages are those of the order in which log blocks were begun.
 
 use crate::hybrid::{
-    self, Announced, Content, Core, Filling, Hybrid, MERGE_COUNTERS, Strategy, counters_and, log, log::Slot,
-    parameters, placement::Placement,
+    self, Announced, Area, Content, Core, Filling, Hybrid, MERGE_COUNTERS, Strategy, log, log::Slot, parameters,
+    placement::Placement,
 };
-use crate::parts::{space, wear};
-use crate::schemes::page::DURABLE_TRIM;
-use crate::{ConfigError, Error, Loader, Parameter, Range, Saver, Scheme, Settings, Value};
+use crate::{ConfigError, Error, Loader, Parameter, Saver, Scheme, Settings, Value};
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 use flash::{Block, Cause, Flash, Kind, Lpn};
 
-pub(super) const EBW: Parameter = Parameter {
-    name: "ebw",
-    summary: "a logical block that one request covers whole is written to a free block of its own",
-    unit: "",
-    default: Value::Switch(true),
-    range: Range::Switch,
-    source: "S2 section 3.2",
-};
+pub(super) const EBW: Parameter = Parameter::switch("ebw", true)
+    .text(
+        "Entire-block writing: a logical block that one request covers whole is written to a free block of its own. \
+         On saves the merge.",
+    )
+    .source("{rose}, section 3.2");
 
-pub(super) const FPR: Parameter = Parameter {
-    name: "fpr",
-    summary: "the blank pages of an obsolete data block take the live pages of the emptiest log block, if it pays",
-    unit: "",
-    default: Value::Switch(true),
-    range: Range::Switch,
-    source: "S2 section 3.4",
-};
+pub(super) const FPR: Parameter = Parameter::switch("fpr", true)
+    .text(
+        "Free page reuse: blank pages of an obsolete data block take the live pages of the emptiest log block, if \
+         that pays. On saves erases and costs copies.",
+    )
+    .source("{rose}, section 3.4");
 
 pub(super) const COUNTERS: &[(&str, &str)] = &[
     ("entire_blocks", "logical blocks written whole"),
@@ -92,10 +86,21 @@ pub(super) const COUNTERS: &[(&str, &str)] = &[
 pub(super) static ROW: Scheme = Scheme {
     name: "rose",
     summary: "block map and log blocks, with entire-block writing, merge-aware round robin and free page reuse",
-    paper: "S2 chapter 3",
+    paper: "{rose}, chapter 3",
     essay: include_str!("rose.rs"),
-    parameters: PARAMETERS,
-    counters: &counters_and::<{ MERGE_COUNTERS.len() + COUNTERS.len() }>(COUNTERS),
+    own: &[
+        parameters::LOG_BLOCKS,
+        EBW,
+        FPR,
+        parameters::LOG_VICTIM.at(Value::Word("maro")),
+        parameters::AGE_WEIGHT,
+        parameters::ALPHA,
+        parameters::COPY_COST,
+        parameters::ERASE_COST,
+    ],
+    parts: parameters::PARTS,
+    fixed: &[],
+    counters: &[MERGE_COUNTERS, COUNTERS],
     phases: &[
         Cause::Host,
         Cause::DataGc,
@@ -111,23 +116,6 @@ pub(super) static ROW: Scheme = Scheme {
     keeps_data: true,
     state_version: 1,
 };
-
-pub(super) const PARAMETERS: &[Parameter] = &[
-    parameters::LOG_BLOCKS,
-    EBW,
-    FPR,
-    parameters::log_victim("maro"),
-    parameters::AGE_WEIGHT,
-    parameters::ALPHA,
-    parameters::COPY_COST,
-    parameters::ERASE_COST,
-    space::FREE_ORDER,
-    wear::WEAR_LEVELLING,
-    wear::WEAR_THRESHOLD,
-    wear::BET_K,
-    wear::BET_THRESHOLD,
-    DURABLE_TRIM,
-];
 
 /// The scheme.
 pub type Rose = Hybrid<Techniques>;
@@ -250,17 +238,17 @@ impl Techniques {
 }
 
 impl<P: Placement> Strategy<P> for Techniques {
-    fn least_log_blocks(_: &Settings) -> u32 {
-        1
+    fn area(settings: &Settings) -> Area {
+        Area { victims: Some(settings.into()), ..Area::new(1, settings) }
     }
 
     fn new(_: &Core<P>, settings: &Settings) -> Result<Self, ConfigError> {
-        let listed = settings.get(EBW.name).is_some();
         Ok(Techniques {
-            listed,
-            policy: if listed { settings.word("log-victim") } else { "round-robin" },
-            ebw: listed && settings.switch(EBW.name),
-            fpr: listed && settings.switch(FPR.name),
+            // `hybridlog` offers none of them.
+            listed: settings.get(EBW.name).is_some(),
+            policy: settings.word(&parameters::LOG_VICTIM),
+            ebw: settings.switch(&EBW),
+            fpr: settings.switch(&FPR),
             request: Announced::default(),
             entire: None,
             filling: Filling::default(),

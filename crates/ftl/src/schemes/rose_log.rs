@@ -1,9 +1,9 @@
 //! `rose-log`: entire-block writing, merge-aware round robin and free page reuse over log-style data blocks.
 //!
 //! The problem: `rose` wants a chip that takes the pages of a block in any order, and `hybridlog` sends whatever does
-//! not fit into a data block any more to the log and cleans the oldest log block. S2 names the combination as future
-//! work (section 6.2) and three questions: what a merge costs where data blocks are written like logs, how sequential
-//! writes are told, and whether free page reuse still pays.
+//! not fit into a data block any more to the log and cleans the oldest log block. The ROSE thesis names the combination
+//! as future work (section 6.2) and three questions: what a merge costs where data blocks are written like logs, how
+//! sequential writes are told, and whether free page reuse still pays.
 //!
 //! - *What a merge costs.* A merge copies the pages of a logical block that count and nothing else. Dead pages of a
 //!   log-style data block are mostly versions that the block itself superseded; they are no copies, as equation 3 takes
@@ -53,20 +53,35 @@
 //! a merge leaves blank in the new data block is worth something, since writes to it do not go to the log; the score
 //! does not say so.
 
-use super::{hybridlog, page, rose};
-use crate::hybrid::{appended, joined, parameters};
-use crate::parts::{space, spare_map, wear};
-use crate::{Parameter, Scheme};
+use super::{hybridlog, rose};
+use crate::hybrid::{appended, parameters};
+use crate::parts::spare_map::{SPARE_ECC, SPARE_LAYOUT};
+use crate::{Scheme, Value};
 use flash::Cause;
 
 /// The row.
 pub(super) static ROW: Scheme = Scheme {
     name: "rose-log",
     summary: "hybridlog with entire-block writing, merge-aware round robin and free page reuse",
-    paper: "S2 section 6.2: future work",
+    paper: "{rose}, section 6.2: future work",
     essay: include_str!("rose_log.rs"),
-    parameters: PARAMETERS,
-    counters: &joined::<{ appended::COUNTERS.len() + rose::COUNTERS.len() }>(appended::COUNTERS, rose::COUNTERS),
+    own: &[
+        parameters::LOG_BLOCKS,
+        rose::EBW,
+        rose::FPR,
+        parameters::LOG_VICTIM.at(Value::Word("maro")),
+        parameters::AGE_WEIGHT,
+        parameters::ALPHA,
+        parameters::COPY_COST,
+        parameters::ERASE_COST,
+        appended::GROUP,
+        appended::CACHE_MAPS,
+        SPARE_LAYOUT,
+        SPARE_ECC,
+    ],
+    parts: parameters::PARTS,
+    fixed: &[appended::LOG_STYLE],
+    counters: &[appended::COUNTERS, rose::COUNTERS],
     phases: &[
         Cause::Host,
         Cause::MergeSwitch,
@@ -81,27 +96,6 @@ pub(super) static ROW: Scheme = Scheme {
     keeps_data: true,
     state_version: 2,
 };
-
-const PARAMETERS: &[Parameter] = &[
-    parameters::LOG_BLOCKS,
-    rose::EBW,
-    rose::FPR,
-    parameters::log_victim("maro"),
-    parameters::AGE_WEIGHT,
-    parameters::ALPHA,
-    parameters::COPY_COST,
-    parameters::ERASE_COST,
-    appended::GROUP,
-    appended::CACHE_MAPS,
-    spare_map::spare_layout("recoverable"),
-    spare_map::SPARE_ECC,
-    space::FREE_ORDER,
-    wear::WEAR_LEVELLING,
-    wear::WEAR_THRESHOLD,
-    wear::BET_K,
-    wear::BET_THRESHOLD,
-    page::DURABLE_TRIM,
-];
 
 /// The scheme: `hybridlog`, whose strategy has the techniques if its settings name them.
 pub type RoseLog = hybridlog::HybridLog;

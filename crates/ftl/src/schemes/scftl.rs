@@ -1,9 +1,9 @@
 //! `scftl`, its replacement policies, and `scftl-a` and `cast`: runs of consecutive entries in a small cache.
 //!
-//! The problem (S1): with large flash pages a translation page holds thousands of entries. Caching whole translation
-//! pages takes more RAM than a small controller has; caching single entries wastes what one reading brings in. SCFTL
-//! spends a few cache blocks of each reading on neighbours, keeps consecutive entries in one block, and avoids writing
-//! translation pages back for the sake of a few entries.
+//! The problem (the SCFTL paper): with large flash pages a translation page holds thousands of entries. Caching whole
+//! translation pages takes more RAM than a small controller has; caching single entries wastes what one reading brings
+//! in. SCFTL spends a few cache blocks of each reading on neighbours, keeps consecutive entries in one block, and
+//! avoids writing translation pages back for the sake of a few entries.
 //!
 //! ```text
 //!  block: │ tag LPN │ PPN │ C │ V M A │     maps LPN tag + k to PPN + k for k = 0 … C
@@ -22,17 +22,17 @@
 //! Within a class the first from a pointer that moves past each victim. If all blocks have been accessed, all but the
 //! one just used lose the flag.
 //!
-//! `cast` (Xu, Li and Xu 2012, as S1 describes it) caches runs too, replaces them LRU, and instead of prefetching makes
-//! runs: it keeps several data blocks open and writes a page behind its predecessor where it can.
+//! `cast` (Xu, Li and Xu 2012, as the SCFTL paper describes it) caches runs too, replaces them LRU, and instead of
+//! prefetching makes runs: it keeps several data blocks open and writes a page behind its predecessor where it can.
 //!
-//! `scftl-a` adapts the spatial size to what comes of it, which S1 names as its outlook: of each 64 prefetched blocks,
-//! more than half used doubles it, fewer than a quarter halves it, between 2 and `spatial`.
+//! `scftl-a` adapts the spatial size to what comes of it, which the SCFTL paper names as its outlook: of each 64
+//! prefetched blocks, more than half used doubles it, fewer than a quarter halves it, between 2 and `spatial`.
 //!
 //! # Structures
 //!
-//! RAM: directory, 4 B for each translation page, and its MC, `threshold-bits` rounded up to half a byte (S1's sum has
-//! 36 bits for each); cache blocks of 64 + `run-bits` + 3 bits (72 in S1; one more in `scftl-a`), out of `cache-bytes`.
-//! Flash: as `dftl`.
+//! RAM: directory, 4 B for each translation page, and its MC, `threshold-bits` rounded up to half a byte (the SCFTL
+//! paper's sum has 36 bits for each); cache blocks of 64 + `run-bits` + 3 bits (72 in the SCFTL paper; one more in
+//! `scftl-a`), out of `cache-bytes`. Flash: as `dftl`.
 //!
 //! # Costs
 //!
@@ -54,20 +54,22 @@
 use crate::Scheme;
 use crate::demand::Demand;
 use crate::demand::out_of_place::{BATCH_EVICT, OutOfPlace};
-use crate::demand::parameters::{self, DATA_BLOCKS, RUN_STRIPE, counters_and, demand_parameters};
-use crate::{Parameter, Range, Value};
+use crate::demand::parameters::{self, CACHE_BYTES, DATA_BLOCKS, PARTS, RUN_STRIPE, STRIPE};
+use crate::{Parameter, Value};
 
-mod runs;
+pub mod runs;
 pub use runs::Runs;
 
 /// The row of `scftl`.
 pub(super) static ROW: Scheme = Scheme {
     name: "scftl",
     summary: "runs of entries, spatial prefetch, replacement that spares translation pages",
-    paper: "S1 (SCFTL)",
+    paper: "{scftl}",
     essay: include_str!("scftl.rs"),
-    parameters: demand_parameters![REPLACEMENT, THRESHOLD, SPATIAL, RUN_BITS, BATCH_EVICT, RUN_STRIPE],
-    counters: &counters_and::<{ parameters::COUNTERS.len() + COUNTERS.len() }>(COUNTERS),
+    own: &[CACHE_BYTES, REPLACEMENT, THRESHOLD, SPATIAL, RUN_BITS, BATCH_EVICT, RUN_STRIPE],
+    parts: PARTS,
+    fixed: &[ADAPT.at(Value::Switch(false)), DATA_BLOCKS],
+    counters: &[parameters::COUNTERS, COUNTERS],
     phases: parameters::PHASES,
     has_cache: true,
     keeps_data: true,
@@ -78,16 +80,9 @@ pub(super) static ROW: Scheme = Scheme {
 pub(super) static ROW_ADAPTIVE: Scheme = Scheme {
     name: "scftl-a",
     summary: "scftl that prefetches as much as is used",
-    paper: "S1, section V (outlook)",
-    parameters: demand_parameters![
-        REPLACEMENT,
-        THRESHOLD,
-        Parameter { default: Value::Count(64), summary: "entries cached by one miss at the most", ..SPATIAL },
-        ADAPT,
-        RUN_BITS,
-        BATCH_EVICT,
-        RUN_STRIPE
-    ],
+    paper: "{scftl}, section V: outlook",
+    own: &[CACHE_BYTES, REPLACEMENT, THRESHOLD, MOST_SPATIAL, ADAPT, RUN_BITS, BATCH_EVICT, RUN_STRIPE],
+    fixed: &[DATA_BLOCKS],
     ..ROW
 };
 
@@ -95,60 +90,59 @@ pub(super) static ROW_ADAPTIVE: Scheme = Scheme {
 pub(super) static ROW_CAST: Scheme = Scheme {
     name: "cast",
     summary: "runs of entries, made by writing pages behind their predecessors",
-    paper: "Xu, Li, Xu: CAST, IPCCC 2012, by its description in S1",
-    parameters: demand_parameters![RUN_BITS, BATCH_EVICT, Parameter { default: Value::Count(4), ..DATA_BLOCKS }],
+    paper: "{cast}, by its description in {scftl}",
+    own: &[CACHE_BYTES, RUN_BITS, BATCH_EVICT, DATA_BLOCKS.at(Value::Count(4))],
+    fixed: &[
+        REPLACEMENT.at(Value::Word("lru")),
+        THRESHOLD.at(Value::Count(0)),
+        SPATIAL.at(Value::Count(1)),
+        ADAPT.at(Value::Switch(false)),
+        STRIPE,
+    ],
     ..ROW
 };
 
 /// Runs over translation pages that are written out of place.
 pub type Scftl = Demand<Runs, OutOfPlace>;
 
-pub(super) const REPLACEMENT: Parameter = Parameter {
-    name: "replacement",
-    summary: "which block to evict: by class as in Table I (d-nru), not accessed lately (nru), longest unused (lru)",
-    unit: "",
-    default: Value::Word("d-nru"),
-    range: Range::Words(&["d-nru", "nru", "lru"]),
-    source: "S1 section III-B, Table III",
-};
+pub(super) const REPLACEMENT: Parameter = Parameter::word("replacement", "d-nru", &["d-nru", "nru", "lru"])
+    .text(
+        "Which block of entries to evict. d-nru: by class, which spares translation pages. nru: one not accessed \
+         lately. lru: the one unused for longest.",
+    )
+    .source("{scftl}, section III-B, Table III");
 
-pub(super) const THRESHOLD: Parameter = Parameter {
-    name: "threshold-bits",
-    summary: "bits of the count of modified blocks of each translation page; writing it back is worth while when they \
-              are all ones (the n of D-NRU-n); its RAM is counted under every replacement",
-    unit: "bits",
-    default: Value::Count(3),
-    range: Range::Count(1, 8),
-    source: "S1 section IV, Table III",
-};
+pub(super) const THRESHOLD: Parameter = Parameter::count("threshold-bits", 3, 1..=8)
+    .unit("bits")
+    .text(
+        "Bits of the count of modified blocks of each translation page, in RAM (the n of D-NRU-n). Writing a page \
+         back pays once they are all ones. More waits for more changes.",
+    )
+    .source("{scftl}, section IV, Table III");
 
-pub(super) const SPATIAL: Parameter = Parameter {
-    name: "spatial",
-    summary: "entries from the one asked for on that one reading of a translation page caches, but for those that are \
-              cached already or unmapped, if their blocks find room; 1: no prefetching",
-    unit: "entries",
-    default: Value::Count(16),
-    range: Range::Count(1, 1024),
-    source: "S1 section III-B leaves it open",
-};
+pub(super) const SPATIAL: Parameter = Parameter::count("spatial", 16, 1..=1024)
+    .unit("entries")
+    .text(
+        "Entries that one reading of a translation page caches, from the one asked for on. More serves sequential \
+         reads and drives out other entries. 1: no prefetching.",
+    )
+    .source("{scftl}, section III-B leaves it open");
 
-const ADAPT: Parameter = Parameter {
-    name: "adapt",
-    summary: "the number of prefetched entries follows the share of them that is used",
-    unit: "",
-    default: Value::Switch(true),
-    range: Range::Switch,
-    source: "ftlab",
-};
+/// `spatial` where it adapts.
+const MOST_SPATIAL: Parameter =
+    SPATIAL.at(Value::Count(64)).text("Most entries that one miss caches. More serves sequential reads.");
 
-pub(super) const RUN_BITS: Parameter = Parameter {
-    name: "run-bits",
-    summary: "bits of the consecutive field: a block holds up to 2 to that power entries; 0: single entries",
-    unit: "bits",
-    default: Value::Count(5),
-    range: Range::Count(0, 8),
-    source: "S1 section III-B",
-};
+pub(super) const ADAPT: Parameter = Parameter::switch("adapt", true)
+    .text("The number of prefetched entries follows the share of them that is used.")
+    .source("ftlab");
+
+pub(super) const RUN_BITS: Parameter = Parameter::count("run-bits", 5, 0..=8)
+    .unit("bits")
+    .text(
+        "Bits of the consecutive field. A block of the cache holds up to 2 to that power entries. More take more RAM \
+         for each block. 0: single entries.",
+    )
+    .source("{scftl}, section III-B");
 
 pub(super) const COUNTERS: &[(&str, &str)] = &[
     ("splits", "blocks split because an entry of theirs changed"),

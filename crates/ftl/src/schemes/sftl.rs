@@ -46,8 +46,8 @@ mod runs;
 
 use crate::Scheme;
 use crate::demand::Demand;
-use crate::demand::out_of_place::OutOfPlace;
-use crate::demand::parameters::{self, RUN_STRIPE, demand_parameters};
+use crate::demand::out_of_place::{BATCH_EVICT, OutOfPlace};
+use crate::demand::parameters::{self, CACHE_BYTES, DATA_BLOCKS, PARTS, RUN_STRIPE};
 
 pub use cache::{BUFFER_SHARE, CompressedPages, Slot, THRESHOLD};
 
@@ -55,19 +55,17 @@ pub use cache::{BUFFER_SHARE, CompressedPages, Slot, THRESHOLD};
 pub(super) static ROW: Scheme = Scheme {
     name: "sftl",
     summary: "page map on flash, cached in translation pages that shrink with the sequentiality of their entries",
-    paper: "Jiang, Zhang, Yuan, Hu, Chen: S-FTL: an efficient address translation for flash memory by exploiting \
-            spatial locality, MSST 2011 (S1 names it)",
+    paper: "{sftl}; {scftl} names it",
     essay: include_str!("sftl.rs"),
-    parameters: demand_parameters![BUFFER_SHARE, THRESHOLD, RUN_STRIPE],
-    counters: &COUNTERS,
+    own: &[CACHE_BYTES, BUFFER_SHARE, THRESHOLD, RUN_STRIPE],
+    parts: PARTS,
+    fixed: &[BATCH_EVICT, DATA_BLOCKS],
+    counters: &[parameters::COUNTERS, cache::COUNTERS],
     phases: parameters::PHASES,
     has_cache: true,
     keeps_data: true,
     state_version: 2,
 };
-
-const COUNTERS: [(&str, &str); parameters::COUNTERS.len() + cache::COUNTERS.len()] =
-    parameters::counters_and(cache::COUNTERS);
 
 /// The scheme: compressed pages over translation pages that are written out of place.
 pub type Sftl = Demand<CompressedPages, OutOfPlace>;

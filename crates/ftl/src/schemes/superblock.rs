@@ -20,8 +20,8 @@
 //! RAM: for each superblock the K blocks, 4 B each, and the block that it fills with its next page, 3 B; for each
 //! logical block 2 B; the last time that each superblock was written to (`reclaim = lru`), 8 B; `cache-maps` maps of
 //! logical blocks. Flash: every page carries the list of the K blocks, a directory of its logical block and the leaf of
-//! its group. With 64 pages in a block, leaves of 8 and 655,360 blocks these are 38 B; S2 counts 44 B with LPN, mark
-//! and a byte more, of 64, and 56 B with 128 pages, which leaves too little for an error-correcting code.
+//! its group. With 64 pages in a block, leaves of 8 and 655,360 blocks these are 38 B; the ROSE thesis counts 44 B with
+//! LPN, mark and a byte more, of 64, and 56 B with 128 pages, which leaves too little for an error-correcting code.
 //! `spare-layout` and `spare-ecc` say what has to fit; a device with less is refused.
 //!
 //! With `maps = pages` spare areas hold no maps, and there may be more than 8 slots. A map page for each superblock,
@@ -73,17 +73,18 @@
 //!
 //! # Departures
 //!
-//! Of the original (Kang et al. 2006) we know the description in S2 and its byte counts; how the maps are packed
-//! follows from these. Hot and cold pages are not separated. The original limits a superblock to 8 blocks; here one of
-//! these is set apart for collections. Map pages are ours. An erased block goes to the list of free blocks, whoever had
-//! it. Wear levelling is that of the other schemes (superblock/levelling.rs).
+//! Of the original (Kang et al. 2006) we know the description in the ROSE thesis and its byte counts; how the maps are
+//! packed follows from these. Hot and cold pages are not separated. The original limits a superblock to 8 blocks; here
+//! one of these is set apart for collections. Map pages are ours. An erased block goes to the list of free blocks,
+//! whoever had it. Wear levelling is that of the other schemes (superblock/levelling.rs).
 
 use crate::parts::map_log::MapLog;
 use crate::parts::pool::Pool;
-use crate::parts::space::{self, more_spare};
-use crate::parts::spare_map::{self, BlockMap, Layout, MapCache, NULL};
-use crate::parts::wear;
-use crate::{Build, BuildError, ConfigError, Error, Ftl, Inspect, Loader, MountReport, Parameter, Range};
+use crate::parts::space::more_spare;
+use crate::parts::spare_map::{BlockMap, Layout, MapCache, NULL, SPARE_ECC, SPARE_LAYOUT};
+use crate::parts::supply;
+use crate::parts::tombstones::{self, DURABLE_TRIM};
+use crate::{Build, BuildError, ConfigError, Error, Ftl, Inspect, Loader, MountReport, Parameter};
 use crate::{Saver, Scheme, Settings, Value};
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -100,10 +101,22 @@ mod mount;
 pub(super) static ROW: Scheme = Scheme {
     name: "superblock",
     summary: "groups of logical blocks share blocks; their page map is kept in spare areas",
-    paper: "Kang et al. 2006 (Superblock FTL), as described in S2, sections 2.2.4 and 4.3",
+    paper: "{superblock}, as described in {rose}, sections 2.2.4 and 4.3",
     essay: include_str!("superblock.rs"),
-    parameters: PARAMETERS,
-    counters: &[
+    own: &[
+        LOGICAL_BLOCKS,
+        SLOTS,
+        MAPS,
+        LEAF,
+        UPDATE_BLOCKS,
+        RECLAIM,
+        CACHE_MAPS,
+        SPARE_LAYOUT.at(Value::Word("paper")),
+        SPARE_ECC,
+    ],
+    parts: &[supply::GROUP, tombstones::GROUP],
+    fixed: &[],
+    counters: &[&[
         ("map_hits", "pages found without reading a spare area or a map page"),
         ("map_misses", "pages that took the reading of one or two spare areas, or of a map page"),
         ("map_reads", "spare areas or map pages read for maps, collections included"),
@@ -114,7 +127,7 @@ pub(super) static ROW: Scheme = Scheme {
         ("gc_copies", "live pages copied by collections"),
         ("reclaims", "times that a superblock had to give blocks back"),
         ("most_blocks", "the most blocks that a superblock had at the end of a collection or write"),
-    ],
+    ]],
     phases: &[
         Cause::Host,
         Cause::TranslationUpdate,
@@ -129,80 +142,60 @@ pub(super) static ROW: Scheme = Scheme {
     state_version: 2,
 };
 
-const PARAMETERS: &[Parameter] = &[
-    Parameter {
-        name: "logical-blocks",
-        summary: "neighbouring logical blocks of a superblock (N)",
-        unit: "blocks",
-        default: Value::Count(4),
-        range: Range::Count(1, 32),
-        source: "Kang et al. 2006",
-    },
-    Parameter {
-        name: "slots",
-        summary: "the most blocks of a superblock (K), one of them for the target of a collection; at least N + 2",
-        unit: "blocks",
-        default: Value::Count(8),
-        range: Range::Count(3, 64),
-        source: "S2 section 4.3: at most 8, for want of spare room",
-    },
-    Parameter {
-        name: "maps",
-        summary: "where maps are kept: in the spare areas of the pages, or in map pages of their own, one for each \
-                  superblock",
-        unit: "",
-        default: Value::Word("spare"),
-        range: Range::Words(&["spare", "pages"]),
-        source: "Kang et al. 2006; pages: ftlab",
-    },
-    Parameter {
-        name: "leaf",
-        summary: "pages in a leaf of the map: larger ones take more of a spare area, smaller ones make the \
-                  directory longer",
-        unit: "pages",
-        default: Value::Count(8),
-        range: Range::Count(2, 8),
-        source: "follows from the byte counts of S2",
-    },
-    Parameter {
-        name: "update-blocks",
-        summary: "blocks that superblocks may have beyond their logical ones, all together; 0 stands for all that the \
-                  logical size leaves",
-        unit: "blocks",
-        default: Value::Count(0),
-        range: Range::Count(0, 1 << 27),
-        source: "S2: 2.5 % of all blocks",
-    },
-    Parameter {
-        name: "reclaim",
-        summary: "which superblock gives blocks back: the one written to longest ago, or with the fewest live pages \
-                  for each block beyond its logical ones",
-        unit: "",
-        default: Value::Word("lru"),
-        range: Range::Words(&["lru", "greedy"]),
-        source: "ftlab",
-    },
-    CACHE_MAPS,
-    spare_map::spare_layout("paper"),
-    spare_map::SPARE_ECC,
-    super::page::DURABLE_TRIM,
-    space::FREE_ORDER,
-    wear::WEAR_LEVELLING,
-    wear::WEAR_THRESHOLD,
-    wear::BET_K,
-    wear::BET_THRESHOLD,
-];
+/// `logical-blocks`.
+const LOGICAL_BLOCKS: Parameter = Parameter::count("logical-blocks", 4, 1..=32)
+    .unit("blocks")
+    .text("Neighbouring logical blocks of a superblock (N). More share spare blocks better and need larger maps.")
+    .source("{superblock}");
+
+/// `slots`.
+const SLOTS: Parameter = Parameter::count("slots", 8, 3..=64)
+    .unit("blocks")
+    .text(
+        "Most blocks of a superblock (K), one of them for the target of a collection; at least N + 2. More delay \
+         collections and need larger maps.",
+    )
+    .source("{rose}, section 4.3: at most 8, for want of spare room");
+
+/// `maps`.
+const MAPS: Parameter = Parameter::word("maps", "spare", &["spare", "pages"])
+    .text(
+        "Where maps are kept. spare: in the spare areas of the pages. pages: in map pages of their own, one for \
+         each superblock, which cost programs.",
+    )
+    .source("spare: {superblock}; pages: ftlab");
+
+/// `leaf`.
+const LEAF: Parameter = Parameter::count("leaf", 8, 2..=8)
+    .unit("pages")
+    .text("Pages in a leaf of the map. More take more of a spare area; fewer make the directory longer.")
+    .source("follows from the byte counts of {rose}");
+
+/// `update-blocks`.
+const UPDATE_BLOCKS: Parameter = Parameter::count("update-blocks", 0, 0..=1 << 27)
+    .unit("blocks")
+    .text(
+        "Most blocks that superblocks have beyond their logical ones, all together. More delay collections. 0 \
+         stands for all that the logical size leaves.",
+    )
+    .source("{rose}: 2.5 % of all blocks");
+
+/// `reclaim`.
+const RECLAIM: Parameter = Parameter::word("reclaim", "lru", &["lru", "greedy"])
+    .text(
+        "Which superblock gives blocks back. lru: the one written to longest ago. greedy: the one with the fewest \
+         live pages for each block beyond its logical ones.",
+    )
+    .source("ftlab");
 
 /// `cache-maps`: maps of logical blocks in RAM.
-pub(super) const CACHE_MAPS: Parameter = Parameter {
-    name: "cache-maps",
-    summary: "maps of logical blocks kept in RAM, those used last: each saves up to two reads of spare areas, or one \
-              of a map page",
-    unit: "maps",
-    default: Value::Count(16),
-    range: Range::Count(0, 4096),
-    source: "S2 section 4.2: 2 to 16",
-};
+pub(super) const CACHE_MAPS: Parameter = Parameter::count("cache-maps", 16, 0..=4096)
+    .unit("maps")
+    .text(
+        "Maps of logical blocks kept in RAM, those used last. Each saves up to two reads of spare areas, or one of a \
+         map page.",
+    )
+    .source("{rose}, section 4.2: 2 to 16");
 
 /// No block.
 const NONE: u32 = u32::MAX;
@@ -210,7 +203,7 @@ const NONE: u32 = u32::MAX;
 const CLOSED: u8 = u8::MAX;
 /// Blocks that a device has beyond its logical ones: one for collections, one to begin a collection with.
 const RESERVE: u32 = 2;
-/// Bytes of a spare area in S2's sum beside the list and the tables: LPN, bad mark, and one more.
+/// Bytes of a spare area in the ROSE thesis's sum beside the list and the tables: LPN, bad mark, and one more.
 const PAPER_BYTES: u32 = 6;
 
 /// The block that a superblock fills.
@@ -271,16 +264,16 @@ pub struct Superblock {
 
 impl Superblock {
     fn layout_of(g: &Geometry, settings: &Settings) -> Layout {
-        let slots = settings.count("slots") as u32;
-        if settings.word("maps") == "pages" {
+        let slots = settings.small(&SLOTS);
+        if settings.word(&MAPS) == "pages" {
             return Layout::whole(g.pages_per_block, slots);
         }
-        let leaf = (settings.count("leaf") as u32).min(g.pages_per_block);
+        let leaf = (settings.small(&LEAF)).min(g.pages_per_block);
         Layout::spread(g.pages_per_block, leaf, slots, g.block_count())
     }
 
     fn blank(g: Geometry, logical_pages: u32, settings: &Settings) -> Result<Superblock, ConfigError> {
-        let (n, k) = (settings.count("logical-blocks") as u32, settings.count("slots") as usize);
+        let (n, k) = (settings.small(&LOGICAL_BLOCKS), settings.count(&SLOTS) as usize);
         if k < n as usize + 2 {
             return Err(ConfigError {
                 key: "slots",
@@ -293,11 +286,11 @@ impl Superblock {
         let layout = Self::layout_of(&g, settings);
         let logical_blocks = logical_pages.div_ceil(g.pages_per_block);
         let count = logical_blocks.div_ceil(n);
-        let log = if settings.word("maps") == "pages" {
-            maps::check(&g, n, &layout, settings.count("cache-maps"))?;
+        let log = if settings.word(&MAPS) == "pages" {
+            maps::check(&g, n, &layout, settings.count(&CACHE_MAPS))?;
             Some(MapLog::new(g, count))
         } else {
-            layout.check(&g, settings, PAPER_BYTES, "spare-layout", || {
+            layout.check(&g, &settings.into(), PAPER_BYTES, "spare-layout", || {
                 "use fewer slots, smaller blocks, a weaker code (spare-ecc), pages with more spare bytes, or maps=pages"
                     .into()
             })?;
@@ -316,7 +309,7 @@ impl Superblock {
                 fix: more_spare(&g, logical_pages, u64::from(kept)),
             });
         }
-        let (asked, left) = (settings.count("update-blocks"), g.block_count() - kept + 1);
+        let (asked, left) = (settings.count(&UPDATE_BLOCKS), g.block_count() - kept + 1);
         if asked > u64::from(left) {
             return Err(ConfigError {
                 key: "update-blocks",
@@ -331,17 +324,17 @@ impl Superblock {
             logical_blocks,
             n,
             k,
-            pool: Pool::new(g, settings),
+            pool: Pool::new(g, &settings.into(), false),
             blocks: vec![NONE; superblocks * k],
             open: vec![SEALED; superblocks],
             heads: vec![NULL; if log.is_some() { 0 } else { logical_blocks as usize }],
             log,
-            written: vec![0; if settings.word("reclaim") == "lru" { superblocks } else { 0 }],
+            written: vec![0; if settings.word(&RECLAIM) == "lru" { superblocks } else { 0 }],
             rich: BTreeSet::new(),
             beyond: 0,
             most_beyond: if asked == 0 { u32::MAX } else { asked as u32 },
-            cache: MapCache::new(layout, settings.count("cache-maps") as usize),
-            durable_trim: settings.switch("durable-trim"),
+            cache: MapCache::new(layout, settings.count(&CACHE_MAPS) as usize),
+            durable_trim: settings.switch(&DURABLE_TRIM),
             discarded: BTreeSet::new(),
             version: 0,
             counters: Counters::default(),
@@ -702,7 +695,7 @@ impl<F: Flash> Build<F> for Superblock {
         superblock.cache.load(&mut from);
         superblock.discarded = (0..from.u32()).map(|_| from.u32()).collect();
         superblock.log.iter_mut().for_each(|log| log.load(&mut from));
-        superblock.pool = Pool::load(*geometry, settings, &mut from);
+        superblock.pool.load(&mut from);
         superblock.version = from.u64();
         (0..superblock.open.len()).for_each(|s| superblock.note_blocks(s, 0));
         superblock.counters = Counters::default();

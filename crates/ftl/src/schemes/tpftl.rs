@@ -45,8 +45,8 @@ use crate::demand::Demand;
 use crate::demand::cache::{self, Cache, Shape};
 use crate::demand::map::{Batch, Map, Store};
 use crate::demand::out_of_place::{BATCH_EVICT, OutOfPlace};
-use crate::demand::parameters::{self, STRIPE, demand_parameters};
-use crate::{ConfigError, Error, Loader, Parameter, Range, Saver, Scheme, Settings, Value};
+use crate::demand::parameters::{self, CACHE_BYTES, DATA_BLOCKS, PARTS, STRIPE};
+use crate::{ConfigError, Error, Loader, Parameter, Saver, Scheme, Settings};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
@@ -54,75 +54,60 @@ use alloc::vec::Vec;
 use flash::{Cause, Flash, Lpn, Ppn, Tvpn};
 use hotness::{Coldest, Heat};
 
-const PREFETCH_REQUEST: Parameter = Parameter {
-    name: "prefetch-request",
-    summary: "a miss loads the entries of the rest of the host's request too",
-    unit: "",
-    default: Value::Switch(true),
-    range: Range::Switch,
-    source: "TPFTL, request-level prefetching",
-};
+const PREFETCH_REQUEST: Parameter = Parameter::switch("prefetch-request", true)
+    .text("A miss loads the entries of the rest of the host's request too. Off loads one entry.")
+    .source("{tpftl}, request-level prefetching");
 
-const PREFETCH_SELECT: Parameter = Parameter {
-    name: "prefetch-select",
-    summary: "while the cache covers fewer and fewer translation pages, a miss loads as many successors as there are \
-              cached predecessors",
-    unit: "",
-    default: Value::Switch(true),
-    range: Range::Switch,
-    source: "TPFTL, selective prefetching",
-};
+const PREFETCH_SELECT: Parameter = Parameter::switch("prefetch-select", true)
+    .text(
+        "While the cache covers fewer and fewer translation pages, a miss loads as many successors as there are \
+         cached predecessors. It pays for sequential requests.",
+    )
+    .source("{tpftl}, selective prefetching");
 
-const CLEAN_FIRST: Parameter = Parameter {
-    name: "clean-first",
-    summary: "clean entries of the coldest translation page are evicted before its dirty ones",
-    unit: "",
-    default: Value::Switch(true),
-    range: Range::Switch,
-    source: "TPFTL, clean-first replacement",
-};
+const CLEAN_FIRST: Parameter = Parameter::switch("clean-first", true)
+    .text(
+        "Clean entries of the coldest translation page are evicted before its dirty ones. On avoids write-backs; off \
+         evicts by age alone.",
+    )
+    .source("{tpftl}, clean-first replacement");
 
-const THRESHOLD: Parameter = Parameter {
-    name: "threshold",
-    summary: "translation pages by which the cache grows or shrinks before selective prefetching turns off or on",
-    unit: "pages",
-    default: Value::Count(3),
-    range: Range::Count(1, 1000),
-    source: "TPFTL",
-};
+const THRESHOLD: Parameter = Parameter::count("threshold", 3, 1..=1000)
+    .unit("pages")
+    .text(
+        "Translation pages by which the cache must grow or shrink before selective prefetching turns off or on. More \
+         switches less often.",
+    )
+    .source("{tpftl}");
 
-const ENTRY_BYTES: Parameter = Parameter {
-    name: "entry-bytes",
-    summary: "RAM of a cached entry: place in its translation page, PPN, dirty, and the time of its last use",
-    unit: "bytes",
-    default: Value::Count(6),
-    range: Range::Count(6, 12),
-    source: "TPFTL",
-};
+const ENTRY_BYTES: Parameter = Parameter::count("entry-bytes", 6, 6..=12)
+    .unit("bytes")
+    .text(
+        "RAM of a cached entry: place in its translation page, PPN, dirty bit, and the time of its last use. Fewer \
+         hold more entries with coarser times.",
+    )
+    .source("{tpftl}");
 
-const NODE_BYTES: Parameter = Parameter {
-    name: "node-bytes",
-    summary: "RAM of a translation page with cached entries",
-    unit: "bytes",
-    default: Value::Count(8),
-    range: Range::Count(8, 15),
-    source: "TPFTL",
-};
+const NODE_BYTES: Parameter = Parameter::count("node-bytes", 8, 8..=15)
+    .unit("bytes")
+    .text("RAM of a translation page with cached entries.")
+    .source("{tpftl}");
 
-const COUNTERS: [(&str, &str); parameters::COUNTERS.len() + 4] = parameters::counters_and(&[
+const COUNTERS: &[(&str, &str)] = &[
     ("prefetched_by_request", "entries loaded ahead because the request goes on to them"),
     ("prefetched_by_selection", "entries loaded ahead because their predecessors are cached"),
     ("prefetched_used", "entries loaded ahead that were used before they were evicted"),
     ("prefetched_unused", "entries loaded ahead that were evicted without having been used"),
-]);
+];
 
 /// The row.
 pub(super) static ROW: Scheme = Scheme {
     name: "tpftl",
     summary: "DFTL whose cache is kept by translation pages and loads ahead",
-    paper: "Zhou et al.: An efficient page-level FTL to optimize address translation in flash memory, EuroSys 2015",
+    paper: "{tpftl}",
     essay: include_str!("tpftl.rs"),
-    parameters: demand_parameters![
+    own: &[
+        CACHE_BYTES,
         PREFETCH_REQUEST,
         PREFETCH_SELECT,
         CLEAN_FIRST,
@@ -130,9 +115,11 @@ pub(super) static ROW: Scheme = Scheme {
         THRESHOLD,
         ENTRY_BYTES,
         NODE_BYTES,
-        STRIPE
+        STRIPE,
     ],
-    counters: &COUNTERS,
+    parts: PARTS,
+    fixed: &[DATA_BLOCKS],
+    counters: &[parameters::COUNTERS, COUNTERS],
     phases: parameters::PHASES,
     has_cache: true,
     keeps_data: true,
@@ -155,6 +142,36 @@ const LEAST_TICK_BITS: u32 = 4;
 /// and the smallest entries make room for an entry and a node of the largest within four.
 const MOST_UPDATES: u32 = 4;
 
+/// What the cache is told.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// `prefetch-request`.
+    pub prefetch_request: bool,
+    /// `prefetch-select`.
+    pub prefetch_select: bool,
+    /// `clean-first`.
+    pub clean_first: bool,
+    /// `threshold`.
+    pub threshold: i32,
+    /// `entry-bytes`.
+    pub entry_bytes: u64,
+    /// `node-bytes`.
+    pub node_bytes: u64,
+}
+
+impl From<&Settings> for Options {
+    fn from(settings: &Settings) -> Options {
+        Options {
+            prefetch_request: settings.switch(&PREFETCH_REQUEST),
+            prefetch_select: settings.switch(&PREFETCH_SELECT),
+            clean_first: settings.switch(&CLEAN_FIRST),
+            threshold: settings.count(&THRESHOLD) as i32,
+            entry_bytes: settings.count(&ENTRY_BYTES),
+            node_bytes: settings.count(&NODE_BYTES),
+        }
+    }
+}
+
 /// How the bits of an entry are used.
 #[derive(Clone, Copy, Debug)]
 struct Layout {
@@ -166,14 +183,14 @@ struct Layout {
 }
 
 impl Layout {
-    fn new(shape: &Shape, settings: &Settings) -> Layout {
-        let entry_bytes = settings.count("entry-bytes");
+    fn new(shape: &Shape, options: &Options) -> Layout {
+        let &Options { entry_bytes, node_bytes, .. } = options;
         let bits = |most: u32| u32::BITS - most.leading_zeros();
         let (place_bits, ppn_bits) = (bits(shape.page_entries - 1), bits(shape.geometry.page_count()));
         // All bits must fit a word, and the cross products of ticks and counts too.
         let room = (8 * entry_bytes as u32).min(u64::BITS).saturating_sub(place_bits + ppn_bits + 2);
         let tick_bits = room.min(31).min((u64::BITS - 1).saturating_sub(2 * (place_bits + 1)));
-        Layout { entry_bytes, node_bytes: settings.count("node-bytes"), place_bits, ppn_bits, tick_bits }
+        Layout { entry_bytes, node_bytes, place_bits, ppn_bits, tick_bits }
     }
 }
 
@@ -511,11 +528,12 @@ impl TwoLevel {
 
 impl Cache for TwoLevel {
     type Slot = Slot;
+    type Options = Options;
 
     const ABSORBS_ALL: bool = true;
 
-    fn least_bytes(shape: &Shape, settings: &Settings) -> Result<u64, ConfigError> {
-        let layout = Layout::new(shape, settings);
+    fn least_bytes(shape: &Shape, options: &Options) -> Result<u64, ConfigError> {
+        let layout = Layout::new(shape, options);
         if layout.tick_bits < LEAST_TICK_BITS {
             let bytes = (layout.place_bits + layout.ppn_bits + 2 + LEAST_TICK_BITS).div_ceil(8);
             return Err(ConfigError {
@@ -527,8 +545,8 @@ impl Cache for TwoLevel {
         Ok(STATE_BYTES + layout.node_bytes + 2 * layout.entry_bytes)
     }
 
-    fn new(shape: &Shape, settings: &Settings, bytes: u64) -> Self {
-        let layout = Layout::new(shape, settings);
+    fn new(shape: &Shape, options: &Options, bytes: u64) -> Self {
+        let layout = Layout::new(shape, options);
         let pages = shape.pages();
         let all = u64::from(shape.logical_pages) * layout.entry_bytes + u64::from(pages) * layout.node_bytes;
         let budget = (bytes - STATE_BYTES).min(all);
@@ -538,10 +556,10 @@ impl Cache for TwoLevel {
         TwoLevel {
             shape: *shape,
             layout,
-            prefetch_request: settings.switch("prefetch-request"),
-            prefetch_select: settings.switch("prefetch-select"),
-            clean_first: settings.switch("clean-first"),
-            threshold: settings.count("threshold") as i32,
+            prefetch_request: options.prefetch_request,
+            prefetch_select: options.prefetch_select,
+            clean_first: options.clean_first,
+            threshold: options.threshold,
             budget,
             taken: 0,
             request: (0, 0),
@@ -707,7 +725,7 @@ impl Cache for TwoLevel {
     fn counters(&self, out: &mut Vec<(&'static str, u64)>) {
         let Counts { by_request, by_selection, used, unused } = self.counts;
         let own = [by_request, by_selection, used, unused];
-        let names = &COUNTERS[parameters::COUNTERS.len()..];
+        let names = COUNTERS;
         out.extend(names.iter().zip(own).map(|(&(name, _), count)| (name, count)));
     }
 

@@ -10,6 +10,7 @@
 use super::{Bench, CheckConfig, CheckError, sound, write_buffer};
 use flash::{Fault, Geometry, Lpn, ProgramOrder, Rng};
 use ftl::buffer::{self, BufferRow};
+use ftl::demand::logged::LU;
 use ftl::schemes::Visitor;
 use ftl::{BuildError, Dependence, Error, Range, Recipe, Scheme, Settings, Value};
 use std::fmt;
@@ -141,7 +142,8 @@ impl Bed {
 
     /// The fewest logical pages that its write buffer takes.
     pub(super) fn least_pages(&self) -> u32 {
-        let bytes = self.settings.get(buffer::BYTES.name).map_or(0, |_| self.settings.count(buffer::BYTES.name));
+        let bytes =
+            if self.settings.get(buffer::POLICY.name).is_some() { self.settings.count(&buffer::BYTES) } else { 0 };
         (bytes / u64::from(self.geometry.page_bytes)).max(1) as u32
     }
 
@@ -261,7 +263,7 @@ impl Visitor<Bench> for Lay<'_> {
         };
         let mut settings = vary(row, self.seed, &mut root.fork("settings"));
         for (name, text) in overrides {
-            settings.set(row.parameters, name, text).map_err(CheckError)?;
+            settings.set(name, text).map_err(CheckError)?;
         }
         // What nobody fixes is drawn anew for every seed, and gives what depends on it an effect in some.
         let is_fixed = |key: &str| overrides.iter().any(|(name, _)| name == key);
@@ -271,7 +273,7 @@ impl Visitor<Bench> for Lay<'_> {
             return Err(CheckError(what));
         }
         // A page that takes log units is programmed as often as they need, and no oftener.
-        let programs = 1 + settings.get("lu").map_or(0, |_| settings.count("lu") as u32);
+        let programs = 1 + if settings.get(LU.name).is_some() { settings.small(&LU) } else { 0 };
         if settings.get("translation-mode") == Some(Value::Word("slc")) {
             drawn = Geometry { bits_per_cell: 2, slc_nop: programs, ..drawn };
         }
@@ -304,10 +306,8 @@ impl Visitor<Bench> for Lay<'_> {
                     continue;
                 }
                 // A choice of ours that does not fit this device goes back to its default; a cache grows.
-                Err(BuildError::Config(refusal))
-                    if row.parameters.iter().any(|p| p.name == refusal.key) && !is_fixed(refusal.key) =>
-                {
-                    let parameter = row.parameters.iter().find(|p| p.name == refusal.key).expect("a setting has a row");
+                Err(BuildError::Config(refusal)) if row.parameter(refusal.key).is_some() && !is_fixed(refusal.key) => {
+                    let parameter = row.parameter(refusal.key).expect("a setting has a row");
                     let value = settings.iter().find(|(name, _)| *name == refusal.key).expect("just seen").1;
                     match value {
                         Value::Count(n) if refusal.key == "cache-bytes" && n < 1 << 20 => {
@@ -376,8 +376,8 @@ impl Visitor<Bench> for Lay<'_> {
 /// Settings by seed: every switch and word of the row's parameters takes all its values over the seeds, counts of a
 /// narrow range too; a mapping cache is as small as the scheme takes; discards are durable in three of four seeds.
 fn vary(row: &Scheme, seed: u64, rng: &mut Rng) -> Settings {
-    let mut settings = Settings::defaults(row.parameters);
-    for parameter in row.parameters {
+    let mut settings = row.settings();
+    for parameter in row.parameters() {
         let value = match (parameter.name, parameter.range) {
             ("durable-trim", _) => Value::Switch(seed % 4 != 3),
             // Both rhythms of collections, half of the seeds each.
@@ -433,7 +433,8 @@ mod tests {
     fn operations_are_requests_of_one_page_a_few_and_whole_blocks() {
         let config = &CheckConfig::new("page");
         let row = schemes::by_name("page").unwrap();
-        let beds: Vec<Bed> = (0..8).map(|seed| Lay { config, seed }.visit(row, &ftl::Static::<Page>::NEW).unwrap()).collect();
+        let beds: Vec<Bed> =
+            (0..8).map(|seed| Lay { config, seed }.visit(row, &ftl::Static::<Page>::NEW).unwrap()).collect();
         let [mut writes, mut single, mut whole, mut across, mut broken_off, mut reads, mut discards] = [0; 7];
         for (bed, Operation { action, .. }) in
             beds.iter().flat_map(|bed| bed.operations("operations").take(2000).map(move |operation| (bed, operation)))

@@ -2,7 +2,6 @@
 #![allow(dead_code, unreachable_pub, reason = "every test file uses a part")]
 
 use flash::Rng;
-use ftl::Settings;
 use ftl::schemes;
 use sim::device::DeviceSpec;
 use sim::experiment::{Config, Fill, Medium, Outcome, PartialPages, Unobserved, Until, run};
@@ -13,9 +12,9 @@ use sim::workload::{Intake, Operation, Request, Source, WorkloadError};
 /// A run of `scheme` with `settings` (`key=value`, separated by spaces) on a device given as on the command line.
 pub fn config(scheme: &str, settings: &str, device: &str) -> Config {
     let row = schemes::by_name(scheme).unwrap();
-    let mut values = Settings::defaults(row.parameters);
+    let mut values = row.settings();
     for (key, value) in settings.split_whitespace().map(|pair| pair.split_once('=').unwrap()) {
-        values.set(row.parameters, key, value).unwrap();
+        values.set(key, value).unwrap();
     }
     Config {
         scheme: row.name.to_owned(),

@@ -430,8 +430,8 @@ impl Text<'_> {
     fn own_parameters(&self, scheme: &str, set: &Set) -> Result<(), CliError> {
         let Some(row) = ftl::schemes::by_name(scheme) else { return Ok(()) };
         for (name, value) in set {
-            let Some(parameter) = row.parameters.iter().find(|parameter| parameter.name == name) else {
-                let known = row.parameters.iter().map(|parameter| parameter.name);
+            let Some(parameter) = row.parameter(name) else {
+                let known = row.parameters().map(|parameter| parameter.name);
                 let unknown = CliError::unknown(&format!("parameter of {scheme}"), name, known);
                 return Err(self.fault(value.span(), unknown));
             };
@@ -445,9 +445,9 @@ impl Text<'_> {
     fn shared_parameters(&self, schemes: &[&str], set: &Set) -> Result<(), CliError> {
         let rows: Vec<_> = schemes.iter().map(|scheme| ftl::schemes::by_name(scheme)).collect();
         for (name, value) in set {
-            let takes = |row: &ftl::Scheme| row.parameters.iter().any(|parameter| parameter.name == name);
+            let takes = |row: &ftl::Scheme| row.parameter(name).is_some();
             if !rows.iter().any(|row| row.is_none_or(takes)) {
-                let known = rows.iter().flatten().flat_map(|row| row.parameters).map(|parameter| parameter.name);
+                let known = rows.iter().flatten().flat_map(|row| row.parameters()).map(|parameter| parameter.name);
                 let unknown = CliError::unknown("parameter of any scheme here", name, known);
                 return Err(self.fault(value.span(), unknown));
             }
@@ -550,7 +550,7 @@ impl Experiment {
         Ok(Experiment {
             name: name.to_owned(),
             title: read.title,
-            source: read.source,
+            source: ftl::papers::cite(&read.source),
             says: read.says,
             until: until.transpose()?,
             repeat: read.repeat.max(1),
@@ -573,7 +573,7 @@ impl Experiment {
         varied: Option<(&str, &str)>,
     ) -> BTreeMap<String, String> {
         let Some(row) = ftl::schemes::by_name(configuration.scheme()) else { return BTreeMap::new() };
-        let unit = |name: &str| row.parameters.iter().find(|parameter| parameter.name == name).map(|one| one.unit);
+        let unit = |name: &str| row.parameter(name).map(|one| one.unit);
         let mut settings = BTreeMap::new();
         for (name, value) in
             [&self.paper.set, &workload.set, &self.set, &configuration.set].into_iter().flat_map(BTreeMap::iter)

@@ -8,7 +8,7 @@ use alloc::string::String;
 use flash::{Full, Geometry, Nand, ProgramOrder, Rng, Tags};
 
 fn aftl(blocks: u32, pages: u32, pairs: &[(&str, &str)]) -> (Chip, Aftl) {
-    formatted(small(blocks), pages, &settings(PARAMETERS, pairs))
+    formatted(small(blocks), pages, &settings(&ROW, pairs))
 }
 
 /// The specification's example: what is hot stays where it is, until it is written again.
@@ -24,7 +24,7 @@ fn a_full_log_block_keeps_what_is_hot() {
     let Counters { conversions, migrations, erased, .. } = aftl.strategy.counters;
     assert_eq!((conversions, migrations, erased), (1, 0, 1));
     // The same writes under bast merge at the fifth.
-    let (mut flash, mut bast) = formatted::<Bast>(small(6), 4, &settings(crate::schemes::bast::PARAMETERS, &[]));
+    let (mut flash, mut bast) = formatted::<Bast>(small(6), 4, &settings(&crate::schemes::bast::ROW, &[]));
     write_request(&mut flash, &mut bast, 0, 4);
     assert_eq!(tally(&write_each(&mut flash, &mut bast, &[0, 1, 0, 1, 0, 1])), (6, 4, 2));
 }
@@ -53,9 +53,9 @@ fn without_a_fine_table_it_is_bast() {
         for trim in ["on", "off"] {
             let g = Geometry { order, ..small(15) };
             let pairs = [("durable-trim", trim)];
-            let bast = story::<Bast>(g, &settings(crate::schemes::bast::PARAMETERS, &pairs));
-            let none = story::<Aftl>(g, &settings(PARAMETERS, &[("fine-entries", "0"), pairs[0]]));
-            let some = story::<Aftl>(g, &settings(PARAMETERS, &pairs));
+            let bast = story::<Bast>(g, &settings(&crate::schemes::bast::ROW, &pairs));
+            let none = story::<Aftl>(g, &settings(&ROW, &[("fine-entries", "0"), pairs[0]]));
+            let some = story::<Aftl>(g, &settings(&ROW, &pairs));
             assert!(bast == none, "other commands than bast");
             assert!(bast != some);
         }
@@ -117,7 +117,7 @@ fn the_cheaper_of_both_kinds_is_merged() {
 fn a_mount_makes_fine_blocks_of_older_log_blocks() {
     let g = small(12);
     let pairs = [("fine-entries", "3")];
-    let settings = settings(PARAMETERS, &pairs);
+    let settings = settings(&ROW, &pairs);
     let mut flash = Nand::<Tags, Full>::new(g);
     let mut aftl = Aftl::format(&mut flash, 8, &settings).unwrap();
     let mut expected = [0u64; 8];
@@ -143,7 +143,7 @@ fn data_survives_everything_in_every_variant() {
             for blocks in [7, 9] {
                 let g = Geometry { order, dies: 2, ..small(blocks) }.checked().unwrap();
                 let pairs = [("fine-entries", entries), ("durable-trim", "on")];
-                torture::<Aftl>(PARAMETERS, &pairs, g, 38, 1200);
+                torture::<Aftl>(&ROW, &pairs, g, 38, 1200);
             }
         }
     }

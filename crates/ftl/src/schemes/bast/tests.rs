@@ -7,7 +7,7 @@ use alloc::string::String;
 use flash::{Block, Cause, Full, Geometry, Nand, Oob, Payload, ProgramOrder, Tags};
 
 fn bast(blocks: u32, pages: u32, pairs: &[(&str, &str)]) -> (Chip, Bast) {
-    formatted(small(blocks), pages, &settings(PARAMETERS, pairs))
+    formatted(small(blocks), pages, &settings(&ROW, pairs))
 }
 
 fn merges(bast: &Bast) -> [u64; 3] {
@@ -147,7 +147,7 @@ fn a_mount_leaves_one_log_block_for_each_logical_block() {
             program += 1;
         }
     }
-    let settings = settings(PARAMETERS, &[]);
+    let settings = settings(&ROW, &[]);
     let (mut bast, _) = <Bast as Build<Nand<Tags, Full>>>::mount(&mut flash, 8, &settings).unwrap();
     bast.audit(&mut flash).unwrap();
     assert_eq!((bast.strategy.rows.count(), bast.core.slots.in_use()), (0, 0));
@@ -162,7 +162,7 @@ fn data_survives_everything_in_every_variant() {
             for (first, trim) in [("off", "on"), ("on", "on")] {
                 let g = Geometry { order, dies: 2, ..small(7) }.checked().unwrap();
                 let pairs = [("log-victim", victim), ("first-write-to-log", first), ("durable-trim", trim)];
-                torture::<Bast>(PARAMETERS, &pairs, g, 38, 600);
+                torture::<Bast>(&ROW, &pairs, g, 38, 600);
             }
         }
     }

@@ -7,7 +7,7 @@ use alloc::string::String;
 use flash::{Full, Geometry, Nand, ProgramOrder, Tags};
 
 fn block(pairs: &[(&str, &str)]) -> (Chip, BlockMap) {
-    let (mut flash, mut block) = formatted::<BlockMap>(small(5), 8, &settings(PARAMETERS, pairs));
+    let (mut flash, mut block) = formatted::<BlockMap>(small(5), 8, &settings(&ROW, pairs));
     write_request(&mut flash, &mut block, 0, 8);
     (flash, block)
 }
@@ -35,7 +35,7 @@ fn a_request_pays_once() {
     for order in [ProgramOrder::Any, ProgramOrder::Ascending, ProgramOrder::Strict] {
         for (first, pages, expected) in [(0, 4, (4, 0, 1)), (1, 2, (2, 2, 1)), (2, 4, (4, 4, 2)), (0, 8, (8, 0, 2))] {
             let g = Geometry { order, ..small(5) };
-            let (mut flash, mut block) = formatted::<BlockMap>(g, 8, &settings(PARAMETERS, &[]));
+            let (mut flash, mut block) = formatted::<BlockMap>(g, 8, &settings(&ROW, &[]));
             write_request(&mut flash, &mut block, 0, 8);
             let lines = write_request(&mut flash, &mut block, first, pages);
             assert_eq!(tally(&lines), expected, "{first} {pages}");
@@ -65,7 +65,7 @@ fn a_request_that_stops_is_finished_by_what_follows() {
 
 #[test]
 fn a_page_that_was_never_written_is_no_rewriting() {
-    let (mut flash, mut block) = formatted::<BlockMap>(small(5), 8, &settings(PARAMETERS, &[]));
+    let (mut flash, mut block) = formatted::<BlockMap>(small(5), 8, &settings(&ROW, &[]));
     let lines = write_each(&mut flash, &mut block, &[3, 1, 0, 2]);
     assert_eq!(lines, ["W 0.3 data 3 host", "W 0.1 data 1 host", "W 0.0 data 0 host", "W 0.2 data 2 host"]);
     block.trim(&mut flash, Lpn(0), 4).unwrap();
@@ -76,7 +76,7 @@ fn a_page_that_was_never_written_is_no_rewriting() {
 /// A mount in the midst of a rewriting finds the logical block in two blocks, and finishes.
 #[test]
 fn a_mount_finishes_a_rewriting() {
-    let settings = settings(PARAMETERS, &[]);
+    let settings = settings(&ROW, &[]);
     let mut flash = Nand::<Tags, Full>::new(small(5));
     let mut block = BlockMap::format(&mut flash, 8, &settings).unwrap();
     for lpn in 0..8 {
@@ -97,7 +97,7 @@ fn data_survives_everything() {
     for order in [ProgramOrder::Any, ProgramOrder::Ascending, ProgramOrder::Strict] {
         for rewrite in ["request", "page"] {
             let g = Geometry { order, dies: 2, ..small(7) }.checked().unwrap();
-            torture::<BlockMap>(PARAMETERS, &[("rewrite", rewrite), ("durable-trim", "on")], g, 42, 1500);
+            torture::<BlockMap>(&ROW, &[("rewrite", rewrite), ("durable-trim", "on")], g, 42, 1500);
         }
     }
 }

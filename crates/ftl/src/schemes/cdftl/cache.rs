@@ -13,7 +13,7 @@
 use crate::demand::cache::{Cache, Entry, Shape};
 use crate::demand::map::{Batch, Map, Store};
 use crate::parts::cache::{self, MappingCache, OrderKind, PageCache};
-use crate::{ConfigError, Error, Loader, Parameter, Range, Saver, Settings, Value};
+use crate::{ConfigError, Error, Loader, Parameter, Saver, Settings};
 use alloc::collections::BinaryHeap;
 use alloc::collections::binary_heap::PeekMut;
 use alloc::format;
@@ -24,25 +24,21 @@ use core::cmp::Reverse;
 use flash::{Cause, Flash, Lpn, Ppn, Tvpn};
 
 /// `second-level`: how many translation pages the second level holds.
-pub const SECOND_LEVEL: Parameter = Parameter {
-    name: "second-level",
-    summary: "translation pages that the second level holds: spatial locality, against entries of the first",
-    unit: "pages",
-    default: Value::Count(2),
-    range: Range::Count(1, 1 << 20),
-    source: "S1 section IV: 16 KB, which is 2 pages of 8 KB",
-};
+pub const SECOND_LEVEL: Parameter = Parameter::count("second-level", 2, 1..=1 << 20)
+    .unit("pages")
+    .text(
+        "Translation pages that the second level holds. More serve neighbours of recent pages; fewer leave more \
+         entries to the first level.",
+    )
+    .source("{scftl}, section IV: 16 KB, which is 2 pages of 8 KB");
 
 /// `install`: what happens to an entry that the second level does not cover.
-pub const INSTALL: Parameter = Parameter {
-    name: "install",
-    summary: "a dirty entry leaves the first level by loading its translation page into the second; otherwise by \
-              updating the page on flash",
-    unit: "",
-    default: Value::Switch(false),
-    range: Range::Switch,
-    source: "ftlab; the paper is believed to do so, S1 is silent",
-};
+pub const INSTALL: Parameter = Parameter::switch("install", false)
+    .text(
+        "A dirty entry leaves the first level by loading its translation page into the second. Off updates the page \
+         on flash.",
+    )
+    .source("ftlab; the paper is believed to do so, {scftl} is silent");
 
 /// Counters of the two levels.
 pub(super) const COUNTERS: &[(&str, &str)] = &[
@@ -93,9 +89,26 @@ pub struct TwoLevels {
 /// Bytes of an entry of the first level: LPN, PPN and flags.
 const ENTRY_BYTES: u64 = 9;
 
-/// Pages of the second level.
-fn second_level(shape: &Shape, settings: &Settings) -> u64 {
-    settings.count("second-level").min(u64::from(shape.pages()))
+/// What the cache is told.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// `second-level`.
+    pub second_level: u64,
+    /// `install`.
+    pub install: bool,
+}
+
+impl From<&Settings> for Options {
+    fn from(settings: &Settings) -> Options {
+        Options { second_level: settings.count(&SECOND_LEVEL), install: settings.switch(&INSTALL) }
+    }
+}
+
+impl Options {
+    /// Pages of the second level.
+    fn pages(&self, shape: &Shape) -> u64 {
+        self.second_level.min(u64::from(shape.pages()))
+    }
 }
 
 /// Bytes of so many pages: a tag, and the entries, each with its dirty bit among the PPN's spare bits.
@@ -313,17 +326,18 @@ impl TwoLevels {
 
 impl Cache for TwoLevels {
     type Slot = Slot;
+    type Options = Options;
 
     const ABSORBS_ALL: bool = true;
 
     const LEAST: &'static str = "a second level of whole translation pages with one entry in front of it";
 
-    fn least_bytes(shape: &Shape, settings: &Settings) -> Result<u64, ConfigError> {
-        Ok(page_bytes(shape, second_level(shape, settings)) + ENTRY_BYTES)
+    fn least_bytes(shape: &Shape, options: &Options) -> Result<u64, ConfigError> {
+        Ok(page_bytes(shape, options.pages(shape)) + ENTRY_BYTES)
     }
 
-    fn new(shape: &Shape, settings: &Settings, bytes: u64) -> Self {
-        let pages = second_level(shape, settings);
+    fn new(shape: &Shape, options: &Options, bytes: u64) -> Self {
+        let pages = options.pages(shape);
         let entries = (bytes - page_bytes(shape, pages)) / ENTRY_BYTES;
         let entries = entries.min(u64::from(shape.logical_pages)) as u32;
         TwoLevels {
@@ -332,7 +346,7 @@ impl Cache for TwoLevels {
             freed: BinaryHeap::new(),
             queued: vec![false; entries as usize],
             second: PageCache::new(shape.logical_pages, shape.page_entries, pages as u32),
-            install: settings.switch("install"),
+            install: options.install,
             counters: Counters::default(),
             entries: Vec::new(),
             slots: Vec::new(),

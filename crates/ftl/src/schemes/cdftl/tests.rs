@@ -1,4 +1,5 @@
-//! The specification's worked example, command for command; S1's sum of the RAM; what the levels keep and drop.
+//! The specification's worked example, command for command; the SCFTL paper's sum of the RAM; what the levels keep and
+//! drop.
 
 use super::*;
 use crate::demand::cache::{Cache, Shape};
@@ -10,9 +11,9 @@ use alloc::vec::Vec;
 use flash::{Brief, Full, Geometry, Lpn, Nand, NoData, Rng, Tags, Transcript};
 
 fn settings(pairs: &[(&str, &str)]) -> Settings {
-    let mut settings = Settings::defaults(ROW.parameters);
+    let mut settings = ROW.settings();
     for (name, value) in pairs {
-        settings.set(ROW.parameters, name, value).unwrap();
+        settings.set(name, value).unwrap();
     }
     settings
 }
@@ -129,11 +130,11 @@ fn the_bytes_are_those_of_s1() {
     let directory = TranslationStore::new(shape.logical_pages, shape.page_entries, 1).memory();
     assert_eq!((shape.pages(), directory), (512, 2048));
     let (pages, tags) = (2 * 8192, 2 * 4);
-    let cache = TwoLevels::new(&shape, &settings(&[]), 256 * 9 + pages + tags);
+    let cache = TwoLevels::new(&shape, &(&settings(&[])).into(), 256 * 9 + pages + tags);
     assert_eq!(cache.memory(), 256 * 9 + pages + tags);
     assert_eq!(directory + cache.memory() - tags, 20 * 1024 + 256);
     // What does not make an entry is not taken.
-    assert_eq!(TwoLevels::new(&shape, &settings(&[]), 256 * 9 + pages + tags + 8).memory(), cache.memory());
+    assert_eq!(TwoLevels::new(&shape, &(&settings(&[])).into(), 256 * 9 + pages + tags + 8).memory(), cache.memory());
 }
 
 #[test]

@@ -10,9 +10,9 @@ use flash::{Brief, Failing, FailurePlan, Full, Geometry, Nand, NoData, Rng, Tags
 type Recorded = Transcript<Nand<NoData, Brief>>;
 
 fn settings(row: &Scheme, pairs: &[(&str, &str)]) -> Settings {
-    let mut settings = Settings::defaults(row.parameters);
+    let mut settings = row.settings();
     for (name, value) in pairs {
-        settings.set(row.parameters, name, value).unwrap();
+        settings.set(name, value).unwrap();
     }
     settings
 }

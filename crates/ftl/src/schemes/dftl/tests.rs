@@ -9,9 +9,9 @@ use alloc::vec::Vec;
 use flash::{Brief, Full, Geometry, Lpn, Nand, NoData, Tags, Transcript};
 
 fn settings(row: &Scheme, pairs: &[(&str, &str)]) -> Settings {
-    let mut settings = Settings::defaults(row.parameters);
+    let mut settings = row.settings();
     for (name, value) in pairs {
-        settings.set(row.parameters, name, value).unwrap();
+        settings.set(name, value).unwrap();
     }
     settings
 }
@@ -24,7 +24,7 @@ fn geometry() -> Geometry {
 
 #[test]
 fn worked_example_1_a_miss_behind_a_dirty_victim() {
-    // S4, figure 5: the victim LPN 1 is dirty, LPN 1280 is asked for. Entries: 512 to a page.
+    // The DFTL paper, figure 5: the victim LPN 1 is dirty, LPN 1280 is asked for. Entries: 512 to a page.
     let g = Geometry { blocks_per_die: 64, pages_per_block: 64, page_bytes: 2048, ..Geometry::default() };
     let mut flash = Transcript::new(Nand::<NoData, Brief>::new(g.checked().unwrap()));
     let pages = 1536;
@@ -238,7 +238,7 @@ fn a_collection_that_bad_blocks_cut_short_loses_nothing() {
 
 #[test]
 fn ram_is_the_sum_of_the_paper_on_scftl() {
-    // 8 GiB of 8 KiB pages: 512 translation pages, 2048 entries of 66 bits, 18.5 KiB (S1, section IV).
+    // 8 GiB of 8 KiB pages: 512 translation pages, 2048 entries of 66 bits, 18.5 KiB (the SCFTL paper, section IV).
     let g = Geometry { blocks_per_die: 4400, pages_per_block: 256, page_bytes: 8192, ..Geometry::default() };
     let mut flash = Nand::<NoData, Brief>::new(g.checked().unwrap());
     let settings = settings(&ROW, &[("cache-bytes", "18944"), ("entry-bits", "66")]);

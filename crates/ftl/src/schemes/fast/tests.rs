@@ -4,11 +4,12 @@ use super::*;
 use crate::hybrid::testing::{formatted, settings, small, tally, torture, write_each, write_request};
 use flash::{Geometry, ProgramOrder};
 
-/// S2, figure 3.2a. The figure is lost; that pages 3 and 7 were never written is inferred from the count of copies.
+/// The ROSE thesis, figure 3.2a. The figure is lost; that pages 3 and 7 were never written is inferred from the count
+/// of copies.
 #[test]
 fn figure_3_2a() {
     // Three logical blocks, two log blocks, two blocks kept free.
-    let (mut flash, mut fast) = formatted::<Fast>(small(7), 12, &settings(PARAMETERS, &[]));
+    let (mut flash, mut fast) = formatted::<Fast>(small(7), 12, &settings(&ROW, &[]));
     write_each(&mut flash, &mut fast, &[0, 1, 2, 4, 5, 6, 8, 9, 10, 11]);
     let lines = write_each(&mut flash, &mut fast, &[0, 1, 2, 3, 5, 9, 4, 8]);
     let expected = [
@@ -38,7 +39,7 @@ fn figure_3_2a() {
 #[test]
 fn cleaning_merges_each_logical_block_once() {
     let pairs = [("sequential", "none")];
-    let (mut flash, mut fast) = formatted::<Fast>(small(6), 12, &settings(PARAMETERS, &pairs));
+    let (mut flash, mut fast) = formatted::<Fast>(small(6), 12, &settings(&ROW, &pairs));
     write_request(&mut flash, &mut fast, 0, 12);
     let lines = write_each(&mut flash, &mut fast, &[5, 9, 6, 5, 10]);
     assert_eq!(tally(&lines), (5, 8, 3));
@@ -51,7 +52,7 @@ fn cleaning_merges_each_logical_block_once() {
 #[test]
 fn a_page_out_of_turn_goes_where_sw_other_says() {
     for (other, expected) in [("rw", (2, 0, 0)), ("psu", (2, 2, 1))] {
-        let (mut flash, mut fast) = formatted::<Fast>(small(8), 12, &settings(PARAMETERS, &[("sw-other", other)]));
+        let (mut flash, mut fast) = formatted::<Fast>(small(8), 12, &settings(&ROW, &[("sw-other", other)]));
         write_request(&mut flash, &mut fast, 0, 12);
         // The owner's page 3 comes while 1 is next: the merge copies 1 and 2, and takes it.
         let lines = write_each(&mut flash, &mut fast, &[0, 3]);
@@ -62,11 +63,8 @@ fn a_page_out_of_turn_goes_where_sw_other_says() {
 #[test]
 fn what_is_written_in_order_costs_an_erase_and_no_copy() {
     for rule in ["first-page", "large", "both"] {
-        let (mut flash, mut fast) = formatted::<Fast>(
-            small(8),
-            12,
-            &settings(PARAMETERS, &[("sequential", rule), ("sequential-bytes", "1024")]),
-        );
+        let (mut flash, mut fast) =
+            formatted::<Fast>(small(8), 12, &settings(&ROW, &[("sequential", rule), ("sequential-bytes", "1024")]));
         write_request(&mut flash, &mut fast, 0, 12);
         let lines = write_request(&mut flash, &mut fast, 0, 12);
         assert_eq!(tally(&lines), (12, 0, 2), "{rule}");
@@ -89,7 +87,7 @@ fn data_survives_everything_in_every_variant() {
                     ("durable-trim", trim),
                     ("sequential-bytes", "1024"),
                 ];
-                torture::<Fast>(PARAMETERS, &pairs, g, 38, 600);
+                torture::<Fast>(&ROW, &pairs, g, 38, 600);
             }
         }
     }

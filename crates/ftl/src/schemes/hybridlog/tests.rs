@@ -1,4 +1,4 @@
-//! The worked examples of S2, chapter 4, and what a merge leaves.
+//! The worked examples of the ROSE thesis, chapter 4, and what a merge leaves.
 
 use super::*;
 use crate::hybrid::testing::settings as with;
@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use flash::{CutPoint, Fault, FaultKind, Full, Geometry, Lpn, Nand, PowerCut, Ppn, Tags, Transcript};
 
 fn settings(pairs: &[(&str, &str)]) -> Settings {
-    with(PARAMETERS, pairs)
+    with(&ROW, pairs)
 }
 
 type Flashed = Transcript<PowerCut<Nand<Tags, Full>>>;
@@ -37,7 +37,7 @@ fn counter(hybridlog: &HybridLog, name: &str) -> u64 {
     counters.iter().find(|(known, _)| *known == name).unwrap().1
 }
 
-/// S2, figure 4.1: the writes of its example.
+/// The ROSE thesis, figure 4.1: the writes of its example.
 const FIGURE_4_1: [u32; 7] = [0, 0, 3, 4, 3, 4, 0];
 
 #[test]
@@ -88,7 +88,8 @@ fn figure_4_1_with_data_blocks_written_like_logs() {
     }
 }
 
-/// S2, figure 4.4: LPN 874 to the fourth page of a data block with 64, in which pages 0 and 2 are of the other group.
+/// The ROSE thesis, figure 4.4: LPN 874 to the fourth page of a data block with 64, in which pages 0 and 2 are of the
+/// other group.
 #[test]
 fn figure_4_4() {
     let (mut flash, mut hybridlog) = device(18, 64, 896, &settings(&[("cache-maps", "0")]));

@@ -8,7 +8,7 @@ use flash::{Geometry, ProgramOrder};
 #[test]
 fn a_hot_log_block_dies_by_itself() {
     let pairs = [("sequential-bytes", "1024"), ("log-blocks", "3"), ("sequential-share", "0.33")];
-    let (mut flash, mut last) = formatted::<Last>(small(8), 12, &settings(PARAMETERS, &pairs));
+    let (mut flash, mut last) = formatted::<Last>(small(8), 12, &settings(&ROW, &pairs));
     write_request(&mut flash, &mut last, 0, 12);
     let mut lines = write_request(&mut flash, &mut last, 0, 4);
     lines.extend(write_each(&mut flash, &mut last, &[5, 5, 5, 5, 5, 9, 5]));
@@ -52,7 +52,7 @@ fn data_survives_everything_in_every_variant() {
                     ("durable-trim", "on"),
                     ("sequential-bytes", "1536"),
                 ];
-                torture::<Last>(PARAMETERS, &pairs, g, 38, 800);
+                torture::<Last>(&ROW, &pairs, g, 38, 800);
             }
         }
     }

@@ -6,9 +6,9 @@ use alloc::string::ToString;
 use flash::{Brief, Failing, FailurePlan, Full, Nand, NoData, Rng, Tags, Transcript};
 
 fn settings(pairs: &[(&str, &str)]) -> Settings {
-    let mut settings = Settings::defaults(ROW.parameters);
+    let mut settings = ROW.settings();
     for (name, value) in pairs {
-        settings.set(ROW.parameters, name, value).unwrap();
+        settings.set(name, value).unwrap();
     }
     settings
 }

@@ -10,9 +10,9 @@ use alloc::vec::Vec;
 use flash::{Brief, Failing, FailurePlan, Full, Geometry, Lpn, Nand, NoData, Rng, Tags, Transcript};
 
 fn settings(row: &Scheme, pairs: &[(&str, &str)]) -> Settings {
-    let mut settings = Settings::defaults(row.parameters);
+    let mut settings = row.settings();
     for (name, value) in pairs {
-        settings.set(row.parameters, name, value).unwrap();
+        settings.set(name, value).unwrap();
     }
     settings
 }
@@ -145,7 +145,7 @@ fn random_runs_keep_every_invariant() {
         fn visit<S: Recipe<Failing<Nand<Tags, Full>>>>(self, _: &Scheme<'_>, recipe: &S) {
             let Run(settings, what) = self;
             let plan = FailurePlan { program_rate: 0.0005, ..FailurePlan::default() };
-            let slc = settings.word("translation-mode") == "slc";
+            let slc = settings.word(&TRANSLATION_MODE) == "slc";
             let g = if slc { multi_level(220) } else { geometry(220) };
             let mut flash = Failing::new(Nand::<Tags, Full>::new(g), plan, 7);
             let pages = 700;

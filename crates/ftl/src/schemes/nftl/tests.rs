@@ -7,7 +7,7 @@ use alloc::string::ToString;
 use flash::{Geometry, ProgramOrder};
 
 fn nftl(blocks: u32, pages: u32, pairs: &[(&str, &str)]) -> (Chip, Nftl) {
-    formatted(small(blocks), pages, &settings(PARAMETERS, pairs))
+    formatted(small(blocks), pages, &settings(&ROW, pairs))
 }
 
 fn merges(nftl: &Nftl) -> [u64; 3] {
@@ -118,7 +118,7 @@ fn chains_need_no_page_map() {
 #[test]
 fn a_padded_block_is_folded_in_place() {
     let g = Geometry { order: ProgramOrder::Strict, ..small(6) };
-    let (mut flash, mut nftl) = formatted::<Nftl>(g, 4, &settings(PARAMETERS, &[]));
+    let (mut flash, mut nftl) = formatted::<Nftl>(g, 4, &settings(&ROW, &[]));
     write_each(&mut flash, &mut nftl, &[2, 3, 2]);
     let lines = write_each(&mut flash, &mut nftl, &[2]);
     let expected = [
@@ -150,7 +150,7 @@ fn data_survives_everything_in_every_variant() {
             for in_place in ["on", "off"] {
                 let g = Geometry { order, dies: 2, ..small(8) }.checked().unwrap();
                 let pairs = [("mode", mode), ("replacements", k), ("fold-in-place", in_place), ("durable-trim", "on")];
-                torture::<Nftl>(PARAMETERS, &pairs, g, 38, 1000);
+                torture::<Nftl>(&ROW, &pairs, g, 38, 1000);
             }
         }
     }

@@ -58,7 +58,7 @@ impl Page {
 
 #[cfg(test)]
 mod tests {
-    use super::super::PARAMETERS;
+    use super::super::ROW;
     use super::*;
     use crate::{Build, Ftl, Inspect, Settings};
     use alloc::string::String;
@@ -70,12 +70,12 @@ mod tests {
     };
 
     fn settings(pairs: &[(&str, &str)]) -> Settings {
-        let mut settings = Settings::defaults(PARAMETERS);
-        pairs.iter().for_each(|(name, value)| settings.set(PARAMETERS, name, value).unwrap());
+        let mut settings = ROW.settings();
+        pairs.iter().for_each(|(name, value)| settings.set(name, value).unwrap());
         settings
     }
 
-    /// S3's times, in microseconds.
+    /// The differentiated-ECC paper's times, in microseconds.
     fn paper_times() -> Timing {
         let cells =
             CellTimes { read_ns: 75, oob_read_ns: 75, program_ns: 1300, partial_program_ns: 1300, erase_ns: 3800 };

@@ -1,14 +1,14 @@
 //! Wear levelling of `page`: the worked example, and long runs under skewed writes.
 
-use super::{PARAMETERS, Page};
+use super::{Page, ROW};
 use crate::{Build, Ftl, Inspect, Settings};
 use alloc::string::String;
 use alloc::vec::Vec;
 use flash::{Brief, Full, Geometry, Lpn, Nand, NoData, Rng, Tags, Transcript};
 
 fn settings(pairs: &[(&str, &str)]) -> Settings {
-    let mut settings = Settings::defaults(PARAMETERS);
-    pairs.iter().for_each(|(name, value)| settings.set(PARAMETERS, name, value).unwrap());
+    let mut settings = ROW.settings();
+    pairs.iter().for_each(|(name, value)| settings.set(name, value).unwrap());
     settings
 }
 

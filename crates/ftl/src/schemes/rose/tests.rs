@@ -7,10 +7,11 @@ use crate::hybrid::testing::{
 };
 use flash::{Geometry, ProgramOrder};
 
-/// S2, figure 3.3: three logical blocks, three log blocks, and two blocks kept free where the thesis keeps one.
+/// The ROSE thesis, figure 3.3: three logical blocks, three log blocks, and two blocks kept free where the thesis keeps
+/// one.
 #[test]
 fn figure_3_3() {
-    let (mut flash, mut rose) = formatted::<Rose>(small(8), 12, &settings(PARAMETERS, &[]));
+    let (mut flash, mut rose) = formatted::<Rose>(small(8), 12, &settings(&ROW, &[]));
     // Data blocks are begun in the order of the writes: A is block 0, L 1, B 2, C 3, M 4, N 5.
     let writes = [0, 1, 0, 1, 4, 5, 8, 4, 5, 0, 1, 0, 8, 0, 1, 4, 4, 6];
     let lines = write_each(&mut flash, &mut rose, &writes);
@@ -41,15 +42,15 @@ fn figure_3_3() {
 /// The same without free page reuse: both blocks are erased.
 #[test]
 fn figure_3_3_without_free_page_reuse() {
-    let (mut flash, mut rose) = formatted::<Rose>(small(8), 12, &settings(PARAMETERS, &[("fpr", "off")]));
+    let (mut flash, mut rose) = formatted::<Rose>(small(8), 12, &settings(&ROW, &[("fpr", "off")]));
     write_each(&mut flash, &mut rose, &[0, 1, 0, 1, 4, 5, 8, 4, 5, 0, 1, 0, 8, 0, 1, 4, 4, 6]);
     assert_eq!(tally(&write_each(&mut flash, &mut rose, &[6])), (1, 1, 2));
 }
 
-/// S2, figure 3.2b: a request for a whole logical block becomes its data block.
+/// The ROSE thesis, figure 3.2b: a request for a whole logical block becomes its data block.
 #[test]
 fn figure_3_2b() {
-    let (mut flash, mut rose) = formatted::<Rose>(small(7), 12, &settings(PARAMETERS, &[]));
+    let (mut flash, mut rose) = formatted::<Rose>(small(7), 12, &settings(&ROW, &[]));
     write_each(&mut flash, &mut rose, &[0, 1, 2, 4, 5, 6, 8, 9, 10, 11]);
     let mut lines = write_request(&mut flash, &mut rose, 0, 4);
     lines.extend(write_each(&mut flash, &mut rose, &[5, 9, 4, 8]));
@@ -67,11 +68,11 @@ fn figure_3_2b() {
     assert_eq!(lines, expected);
 }
 
-/// S2, section 3.2: 130 pages from page 0 are two logical blocks and two pages.
+/// The ROSE thesis, section 3.2: 130 pages from page 0 are two logical blocks and two pages.
 #[test]
 fn requests_are_cut_into_whole_logical_blocks_and_pages() {
     let g = Geometry { pages_per_block: 64, ..small(12) }.checked().unwrap();
-    let (mut flash, mut rose) = formatted::<Rose>(g, 256, &settings(PARAMETERS, &[]));
+    let (mut flash, mut rose) = formatted::<Rose>(g, 256, &settings(&ROW, &[]));
     write_request(&mut flash, &mut rose, 0, 256);
     assert_eq!(rose.strategy.counters.blocks, 0, "nothing was there yet");
     let lines = write_request(&mut flash, &mut rose, 0, 130);
@@ -81,7 +82,7 @@ fn requests_are_cut_into_whole_logical_blocks_and_pages() {
 
 #[test]
 fn a_whole_write_that_is_broken_off_is_completed_by_copies() {
-    let (mut flash, mut rose) = formatted::<Rose>(small(7), 12, &settings(PARAMETERS, &[]));
+    let (mut flash, mut rose) = formatted::<Rose>(small(7), 12, &settings(&ROW, &[]));
     write_request(&mut flash, &mut rose, 0, 12);
     Ftl::<Chip>::request(&mut rose, Lpn(0), 4);
     let mut lines = Vec::new();
@@ -95,7 +96,7 @@ fn a_whole_write_that_is_broken_off_is_completed_by_copies() {
 
 #[test]
 fn data_survives_everything_with_each_technique_alone() {
-    torture_each_technique::<Rose>(PARAMETERS);
+    torture_each_technique::<Rose>(&ROW);
 }
 
 /// Without its techniques, and with `fast` without a sequential log block, the commands are the same.
@@ -104,8 +105,8 @@ fn without_techniques_it_is_fast_without_a_sequential_log_block() {
     use crate::schemes::fast::{self, Fast};
     let g = small(20);
     let off = [("ebw", "off"), ("fpr", "off"), ("log-victim", "round-robin")];
-    let (mut flash, mut rose) = formatted::<Rose>(g, 52, &settings(PARAMETERS, &off));
-    let (mut other, mut fast) = formatted::<Fast>(g, 52, &settings(fast::PARAMETERS, &[("sequential", "none")]));
+    let (mut flash, mut rose) = formatted::<Rose>(g, 52, &settings(&ROW, &off));
+    let (mut other, mut fast) = formatted::<Fast>(g, 52, &settings(&fast::ROW, &[("sequential", "none")]));
     let mut rng = flash::Rng::new(3);
     for _ in 0..3000 {
         let first = rng.below(52) as u32;
@@ -127,7 +128,7 @@ fn data_survives_wear_levelling_in_every_mode() {
                 ("free-order", "least-worn"),
                 ("durable-trim", "on"),
             ];
-            torture::<Rose>(PARAMETERS, &pairs, g, 42, 1500);
+            torture::<Rose>(&ROW, &pairs, g, 42, 1500);
         }
     }
 }
@@ -136,7 +137,7 @@ fn data_survives_wear_levelling_in_every_mode() {
 #[test]
 fn cold_data_move_to_the_most_worn_block() {
     let pairs = [("wear-levelling", "swap"), ("wear-threshold", "2"), ("ebw", "off"), ("fpr", "off")];
-    let (mut flash, mut rose) = formatted::<Rose>(small(5), 8, &settings(PARAMETERS, &pairs));
+    let (mut flash, mut rose) = formatted::<Rose>(small(5), 8, &settings(&ROW, &pairs));
     write_each(&mut flash, &mut rose, &[0, 1, 2, 3, 4, 5, 6, 7]);
     let mut moved = Vec::new();
     for _ in 0..60 {
@@ -160,7 +161,7 @@ fn a_cleaning_costs_what_the_formula_says() {
     for victim in parameters::VICTIMS {
         let pairs = [("ebw", "off"), ("fpr", "off"), ("log-victim", *victim)];
         let g = Geometry { pages_per_block: 8, ..small(24) }.checked().unwrap();
-        let (mut flash, mut rose) = formatted::<Rose>(g, 140, &settings(PARAMETERS, &pairs));
+        let (mut flash, mut rose) = formatted::<Rose>(g, 140, &settings(&ROW, &pairs));
         let mut rng = flash::Rng::new(7);
         let mut cleanings = 0;
         for _ in 0..4000 {

@@ -20,7 +20,7 @@ fn strict(blocks: u32) -> Geometry {
 const OFF: [(&str, &str); 3] = [("ebw", "off"), ("fpr", "off"), ("log-victim", "round-robin")];
 
 fn device(blocks: u32, pages: u32, pairs: &[(&str, &str)]) -> (Chip, RoseLog) {
-    formatted(strict(blocks), pages, &settings(PARAMETERS, pairs))
+    formatted(strict(blocks), pages, &settings(&ROW, pairs))
 }
 
 fn counter(scheme: &RoseLog, name: &str) -> u64 {
@@ -146,7 +146,7 @@ fn a_whole_write_that_is_broken_off_is_completed_by_copies() {
 /// as it was, and every page with its last acknowledged content or the one that was being written.
 #[test]
 fn cuts_in_whole_writes_and_swaps_lose_nothing() {
-    let settings = settings(PARAMETERS, &[("log-blocks", "3"), ("durable-trim", "on")]);
+    let settings = settings(&ROW, &[("log-blocks", "3"), ("durable-trim", "on")]);
     let pages = 32;
     let mut flash = PowerCut::counting(Nand::<Tags, Full>::new(strict(13)));
     let mut scheme = RoseLog::format(&mut flash, pages, &settings).unwrap();
@@ -186,7 +186,7 @@ fn cuts_in_whole_writes_and_swaps_lose_nothing() {
 
 #[test]
 fn data_survives_everything_with_each_technique_alone() {
-    torture_each_technique::<RoseLog>(PARAMETERS);
+    torture_each_technique::<RoseLog>(&ROW);
 }
 
 /// The scores that are kept up to date are equation 5 with the pages that count: audits compute it anew, every 16
@@ -194,14 +194,14 @@ fn data_survives_everything_with_each_technique_alone() {
 #[test]
 fn scores_stay_right_in_a_long_run() {
     let g = Geometry { pages_per_block: 16, ..strict(40) }.checked().unwrap();
-    torture::<RoseLog>(PARAMETERS, &[("durable-trim", "on"), ("maro-age", "7")], g, 16 * 30 - 5, 20_000);
+    torture::<RoseLog>(&ROW, &[("durable-trim", "on"), ("maro-age", "7")], g, 16 * 30 - 5, 20_000);
 }
 
 /// So they do where discards are noted in RAM alone, and what was discarded stays so until it is written.
 #[test]
 fn discards_in_ram_hold_until_the_next_write() {
     let g = Geometry { pages_per_block: 16, ..strict(12) }.checked().unwrap();
-    let (mut flash, mut scheme) = formatted::<RoseLog>(g, 96, &settings(PARAMETERS, &[]));
+    let (mut flash, mut scheme) = formatted::<RoseLog>(g, 96, &settings(&ROW, &[]));
     let mut expected = [false; 96];
     let mut rng = Rng::new(4);
     for _ in 0..3000 {
@@ -226,7 +226,7 @@ fn discards_in_ram_hold_until_the_next_write() {
 fn without_techniques_it_is_hybridlog() {
     let (mut flash, mut ours) = device(20, 52, &OFF);
     let (mut other, mut hybridlog) =
-        formatted::<HybridLog>(strict(20), 52, &settings(crate::schemes::hybridlog::ROW.parameters, &[]));
+        formatted::<HybridLog>(strict(20), 52, &settings(&crate::schemes::hybridlog::ROW, &[]));
     let mut rng = Rng::new(3);
     for round in 0..4000 {
         let first = rng.below(52) as u32;
@@ -263,7 +263,7 @@ fn data_survives_wear_levelling_in_every_mode() {
                 ("durable-trim", "on"),
                 ("ebw", ebw),
             ];
-            torture::<RoseLog>(PARAMETERS, &pairs, strict(16), 42, 3000);
+            torture::<RoseLog>(&ROW, &pairs, strict(16), 42, 3000);
         }
     }
 }

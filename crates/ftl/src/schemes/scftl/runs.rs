@@ -34,8 +34,9 @@ const ADAPT_PERIOD: u32 = 64;
 
 /// How victims are chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Replacement {
-    /// By accessed and modified flags and the number of modified entries in the translation page (S1, Table I).
+pub enum Replacement {
+    /// By accessed and modified flags and the number of modified entries in the translation page (the SCFTL paper,
+    /// Table I).
     DirtyNru,
     /// By accessed flags alone.
     Nru,
@@ -126,30 +127,48 @@ pub struct Runs {
     fresh: Vec<u32>,
 }
 
-fn word(settings: &Settings, name: &str, default: &'static str) -> &'static str {
-    settings.get(name).map_or(default, |_| settings.word(name))
+/// What the cache is told.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// `replacement`.
+    pub replacement: Replacement,
+    /// `threshold-bits`; 0 counts nothing.
+    pub threshold_bits: u32,
+    /// `spatial`.
+    pub spatial: u32,
+    /// `adapt`.
+    pub adapt: bool,
+    /// `run-bits`.
+    pub run_bits: u32,
 }
 
-fn word_or(settings: &Settings, name: &str, default: u64) -> u64 {
-    settings.get(name).map_or(default, |_| settings.count(name))
+impl From<&Settings> for Options {
+    fn from(settings: &Settings) -> Options {
+        let replacement = match settings.word(&super::REPLACEMENT) {
+            "d-nru" => Replacement::DirtyNru,
+            "nru" => Replacement::Nru,
+            _ => Replacement::Lru,
+        };
+        Options {
+            replacement,
+            threshold_bits: settings.small(&super::THRESHOLD),
+            spatial: settings.small(&super::SPATIAL),
+            adapt: settings.switch(&super::ADAPT),
+            run_bits: settings.small(&super::RUN_BITS),
+        }
+    }
 }
 
-fn adapts(settings: &Settings) -> bool {
-    settings.get("adapt").is_some_and(|_| settings.switch("adapt"))
-}
+impl Options {
+    /// Bits of a block: tag, PPN, consecutive field and three flags; one more flag where prefetching adapts.
+    fn block_bits(&self) -> u64 {
+        64 + u64::from(self.run_bits) + 3 + u64::from(self.adapt)
+    }
 
-/// Bits of a block: tag, PPN, consecutive field and three flags; one more flag where prefetching adapts.
-fn block_bits(settings: &Settings) -> u64 {
-    64 + settings.count("run-bits") + 3 + u64::from(adapts(settings))
-}
-
-/// Bits of a translation page's MC, as the paper's sum has it: whole nibbles.
-fn counter_bits(settings: &Settings) -> u64 {
-    settings.get("threshold-bits").map_or(0, |_| settings.count("threshold-bits").next_multiple_of(4))
-}
-
-fn counter_bytes(shape: &Shape, settings: &Settings) -> u64 {
-    (u64::from(shape.pages()) * counter_bits(settings)).div_ceil(8)
+    /// Bytes of the MC of all translation pages, each in whole nibbles, as the paper's sum has it.
+    fn counter_bytes(&self, shape: &Shape) -> u64 {
+        (u64::from(shape.pages()) * u64::from(self.threshold_bits.next_multiple_of(4))).div_ceil(8)
+    }
 }
 
 impl Runs {
@@ -585,40 +604,36 @@ impl Runs {
 impl Cache for Runs {
     type Slot = u32;
 
-    fn least_bytes(shape: &Shape, settings: &Settings) -> Result<u64, ConfigError> {
-        let spatial = word_or(settings, "spatial", 1);
-        if spatial > u64::from(shape.page_entries) {
+    type Options = Options;
+
+    fn least_bytes(shape: &Shape, options: &Options) -> Result<u64, ConfigError> {
+        let spatial = options.spatial;
+        if spatial > shape.page_entries {
             return Err(ConfigError {
                 key: "spatial",
                 what: format!("{spatial} entries are more than a translation page of {} has", shape.page_entries),
                 fix: format!("use at most {}", shape.page_entries),
             });
         }
-        Ok((LEAST_BLOCKS * block_bits(settings)).div_ceil(8) + counter_bytes(shape, settings))
+        Ok((LEAST_BLOCKS * options.block_bits()).div_ceil(8) + options.counter_bytes(shape))
     }
 
-    fn new(shape: &Shape, settings: &Settings, bytes: u64) -> Self {
-        let bits = block_bits(settings);
+    fn new(shape: &Shape, options: &Options, bytes: u64) -> Self {
+        let &Options { replacement, threshold_bits, spatial, adapt, run_bits } = options;
+        let bits = options.block_bits();
         let all = u64::from(shape.logical_pages).max(LEAST_BLOCKS);
-        let capacity = (((bytes - counter_bytes(shape, settings)) * 8) / bits).min(all) as u32;
+        let capacity = (((bytes - options.counter_bytes(shape)) * 8) / bits).min(all) as u32;
         let (slots, pages) = (capacity as usize, shape.pages() as usize);
         let set = || vec![0u64; slots.div_ceil(64)];
-        let replacement = match word(settings, "replacement", "lru") {
-            "d-nru" => Replacement::DirtyNru,
-            "nru" => Replacement::Nru,
-            _ => Replacement::Lru,
-        };
-        let threshold_bits = word_or(settings, "threshold-bits", 0) as u32;
-        let spatial = word_or(settings, "spatial", 1) as u32;
         let mut runs = Runs {
             shape: *shape,
             replacement,
-            most: 1 << settings.count("run-bits"),
-            run_bits: settings.count("run-bits") as u32,
+            most: 1 << run_bits,
+            run_bits,
             threshold: ((1u32 << threshold_bits) - 1) as u8,
             threshold_bits,
             spatial,
-            adapt: adapts(settings).then_some((spatial.max(LEAST_ADAPTED), 0, 0)),
+            adapt: adapt.then_some((spatial.max(LEAST_ADAPTED), 0, 0)),
             capacity,
             index: vec![NONE; shape.logical_pages as usize],
             tag: vec![0; slots],

@@ -10,9 +10,9 @@ use alloc::vec::Vec;
 use flash::{Brief, Failing, FailurePlan, Full, Geometry, Lpn, Nand, NoData, Rng, Tags, Transcript};
 
 fn settings(row: &Scheme, pairs: &[(&str, &str)]) -> Settings {
-    let mut settings = Settings::defaults(row.parameters);
+    let mut settings = row.settings();
     for (name, value) in pairs {
-        settings.set(row.parameters, name, value).unwrap();
+        settings.set(name, value).unwrap();
     }
     settings
 }
@@ -25,7 +25,8 @@ fn geometry(blocks: u32) -> Geometry {
 
 #[test]
 fn worked_example_a_spatial_fetch_and_a_split() {
-    // S1, figure 2: translation pages of 8 entries stand for ours of 128, so that LPN 11 is page 1, entry 3.
+    // The SCFTL paper, figure 2: translation pages of 8 entries stand for ours of 128, so that LPN 11 is page 1, entry
+    // 3.
     let lpn = |example: u32| Lpn(example / 8 * 128 + example % 8);
     let mut flash = Transcript::new(Nand::<Tags, Full>::new(geometry(80)));
     // Four blocks of 9 bytes, four directory entries and MCs.
@@ -112,7 +113,8 @@ fn single_entries_replaced_lru_without_prefetching_are_dftl() {
 
 #[test]
 fn ram_is_the_papers_sum() {
-    // 8 GiB of 8 KiB pages, 256 to a block; 512 translation pages; 2048 blocks: 20.25 KiB (S1, section IV).
+    // 8 GiB of 8 KiB pages, 256 to a block; 512 translation pages; 2048 blocks: 20.25 KiB (the SCFTL paper, section
+    // IV).
     let g = Geometry { blocks_per_die: 4400, pages_per_block: 256, page_bytes: 8192, ..Geometry::default() };
     let mut flash = Nand::<NoData, Brief>::new(g.checked().unwrap());
     let settings = settings(&ROW, &[("cache-bytes", "20736")]);

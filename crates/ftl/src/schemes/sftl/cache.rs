@@ -8,7 +8,7 @@ use super::runs::{self, Runs};
 use crate::demand::cache::{Cache, Entry, Shape};
 use crate::demand::map::{Map, Store};
 use crate::parts::cache::PageCache;
-use crate::{ConfigError, Error, Loader, Parameter, Range, Saver, Settings, Value};
+use crate::{ConfigError, Error, Loader, Parameter, Saver, Settings};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
@@ -16,24 +16,19 @@ use alloc::vec::Vec;
 use flash::{Cause, Flash, Lpn, Ppn, Tvpn};
 
 /// `buffer-share`: how the cache is divided.
-pub const BUFFER_SHARE: Parameter = Parameter {
-    name: "buffer-share",
-    summary: "share of the cache that is the dirty buffer",
-    unit: "%",
-    default: Value::Count(10),
-    range: Range::Count(0, 50),
-    source: "ftlab; the paper has a buffer, its share is a reconstruction",
-};
+pub const BUFFER_SHARE: Parameter = Parameter::count("buffer-share", 10, 0..=50)
+    .unit("%")
+    .text("Share of the cache that is the dirty buffer. More delays write-backs and leaves less for pages.")
+    .source("ftlab; the paper has a buffer, its share is a reconstruction");
 
 /// `threshold`: which dirty pages are not written.
-pub const THRESHOLD: Parameter = Parameter {
-    name: "threshold",
-    summary: "an evicted page with at most so many dirty entries leaves them in the dirty buffer; 0 writes every one",
-    unit: "entries",
-    default: Value::Count(16),
-    range: Range::Count(0, 1 << 18),
-    source: "ftlab; the paper has a threshold that we do not know",
-};
+pub const THRESHOLD: Parameter = Parameter::count("threshold", 16, 0..=1 << 18)
+    .unit("entries")
+    .text(
+        "An evicted page with at most so many dirty entries leaves them in the dirty buffer. More fills the buffer \
+         sooner. 0 writes every page.",
+    )
+    .source("ftlab; the paper has a threshold that we do not know");
 
 /// Counters of the cache.
 pub(super) const COUNTERS: &[(&str, &str)] = &[
@@ -106,9 +101,24 @@ fn raw_size(shape: &Shape) -> u64 {
     size(shape.page_entries, shape.page_entries)
 }
 
+/// What the cache is told.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// `buffer-share`, %.
+    pub buffer_share: u64,
+    /// `threshold`.
+    pub threshold: usize,
+}
+
+impl From<&Settings> for Options {
+    fn from(settings: &Settings) -> Options {
+        Options { buffer_share: settings.count(&BUFFER_SHARE), threshold: settings.count(&THRESHOLD) as usize }
+    }
+}
+
 /// Entries of the dirty buffer in a cache of so many bytes.
-fn buffer_entries(shape: &Shape, settings: &Settings, bytes: u64) -> u64 {
-    (bytes * settings.count("buffer-share") / 100 / buffer::ENTRY_BYTES).min(u64::from(shape.logical_pages))
+fn buffer_entries(shape: &Shape, options: &Options, bytes: u64) -> u64 {
+    (bytes * options.buffer_share / 100 / buffer::ENTRY_BYTES).min(u64::from(shape.logical_pages))
 }
 
 impl CompressedPages {
@@ -230,26 +240,27 @@ impl CompressedPages {
 
 impl Cache for CompressedPages {
     type Slot = Slot;
+    type Options = Options;
 
     const LEAST: &'static str = "beside its dirty buffer a cache that holds any translation page";
 
-    fn least_bytes(shape: &Shape, settings: &Settings) -> Result<u64, ConfigError> {
+    fn least_bytes(shape: &Shape, options: &Options) -> Result<u64, ConfigError> {
         let page = raw_size(shape);
         // The buffer's part is rounded down to whole entries: search from just below.
-        let about = (page * 100 / (100 - settings.count("buffer-share"))).saturating_sub(buffer::ENTRY_BYTES);
-        let fits = |bytes: u64| bytes - buffer::ENTRY_BYTES * buffer_entries(shape, settings, bytes) >= page;
+        let about = (page * 100 / (100 - options.buffer_share)).saturating_sub(buffer::ENTRY_BYTES);
+        let fits = |bytes: u64| bytes - buffer::ENTRY_BYTES * buffer_entries(shape, options, bytes) >= page;
         Ok((about.max(page)..).find(|&bytes| fits(bytes)).expect("half of a cache at the least is for pages"))
     }
 
-    fn new(shape: &Shape, settings: &Settings, bytes: u64) -> Self {
-        let buffer = buffer_entries(shape, settings, bytes);
+    fn new(shape: &Shape, options: &Options, bytes: u64) -> Self {
+        let buffer = buffer_entries(shape, options, bytes);
         let all = u64::from(shape.pages());
         let budget = (bytes - buffer::ENTRY_BYTES * buffer).min(all * raw_size(shape));
         // As many as fit if each is one run, and the one that is being loaded.
         let most = (budget / size(shape.page_entries, 1) + 1).min(all) as u32;
         CompressedPages {
             shape: *shape,
-            threshold: settings.count("threshold") as usize,
+            threshold: options.threshold,
             pages: PageCache::new(shape.logical_pages, shape.page_entries, most),
             runs: vec![0; most as usize],
             budget,

@@ -10,9 +10,9 @@ use alloc::vec::Vec;
 use flash::{Brief, Full, Geometry, Lpn, Nand, NoData, Ppn, Rng, Tags, Transcript, Tvpn};
 
 fn set(row: &Scheme, pairs: &[(&str, &str)]) -> Settings {
-    let mut settings = Settings::defaults(row.parameters);
+    let mut settings = row.settings();
     for (name, value) in pairs {
-        settings.set(row.parameters, name, value).unwrap();
+        settings.set(name, value).unwrap();
     }
     settings
 }
@@ -136,7 +136,7 @@ type Content = (u32, fn(u32) -> u32);
 /// A cache without a buffer, of as many bytes, with these pages, in which one entry each is dirty.
 fn with_pages(bytes: u64, pages: &[Content]) -> CompressedPages {
     let settings = set(&ROW, &[("buffer-share", "0")]);
-    let mut cache = CompressedPages::new(&shape(8), &settings, bytes);
+    let mut cache = CompressedPages::new(&shape(8), &(&settings).into(), bytes);
     for &(tvpn, entry) in pages {
         let lpn = tvpn * 128 + 5;
         assert!(cache.restore(&[(lpn, entry(lpn))], entry), "page {tvpn} does not fit");
@@ -152,7 +152,7 @@ fn pages_take_what_their_runs_take() {
     // One run takes 8 + 16 + 16 + 4; 128 runs would take 552, so that the page stands as it is, in 520.
     for (bytes, fits) in [(520 + 88, 2), (520 + 87, 1), (520 + 44, 1), (520 + 43, 0)] {
         let settings = set(&ROW, &[("buffer-share", "0")]);
-        let mut cache = CompressedPages::new(&shape(8), &settings, bytes);
+        let mut cache = CompressedPages::new(&shape(8), &(&settings).into(), bytes);
         assert!(cache.restore(&[(0, scattered(0))], scattered));
         let fitting = (1..4).filter(|tvpn| cache.restore(&[(tvpn * 128, run(tvpn * 128))], run)).count();
         assert_eq!(fitting, fits, "{bytes} bytes");
@@ -197,7 +197,7 @@ fn a_collection_leaves_what_does_not_fit() {
 #[test]
 fn saved_pages_and_entries_come_back_in_the_bytes_reported() {
     let settings = set(&ROW, &[]);
-    let mut cache = CompressedPages::new(&shape(8), &settings, 1400);
+    let mut cache = CompressedPages::new(&shape(8), &(&settings).into(), 1400);
     let mixed = |lpn: u32| if lpn.is_multiple_of(7) { u32::MAX } else { 1000 + lpn };
     assert!(cache.restore(&[(3, 1003), (14, u32::MAX)], mixed));
     assert!(cache.restore(&[(130, 1260)], |lpn| 1000 + 2 * lpn));
@@ -208,7 +208,7 @@ fn saved_pages_and_entries_come_back_in_the_bytes_reported() {
     cache.save(&mut out);
     let bytes = out.finish();
     assert!(bytes.len() as u64 <= cache.memory() + 8);
-    let mut again = CompressedPages::new(&shape(8), &settings, 1400);
+    let mut again = CompressedPages::new(&shape(8), &(&settings).into(), 1400);
     again.load(&mut Loader::new(&bytes));
     again.audit().unwrap();
     for lpn in (0..384).map(Lpn) {

@@ -5,7 +5,7 @@ use crate::hybrid::testing::{settings as settings_of, torture};
 use flash::{CutPoint, Fault, Full, Nand, PowerCut, Rng, Tags, Transcript};
 
 fn settings(pairs: &[(&str, &str)]) -> Settings {
-    settings_of(PARAMETERS, pairs)
+    settings_of(&ROW, pairs)
 }
 
 fn geometry(blocks: u32) -> Geometry {
@@ -261,7 +261,7 @@ fn collections_cut_short_use_up_no_block() {
     for mode in modes {
         let pairs = [&[("logical-blocks", "2"), ("slots", "4"), ("cache-maps", "2")], mode].concat();
         let settings = settings(&pairs);
-        let (mut flash, mut superblock) = device(if settings.word("maps") == "pages" { 14 } else { 12 }, 32, &settings);
+        let (mut flash, mut superblock) = device(if settings.word(&MAPS) == "pages" { 14 } else { 12 }, 32, &settings);
         let mut lpn = 0;
         for round in 0..300u64 {
             flash.inner_mut().arm(CutPoint { command: 2 + round % 5, face: (round % 4) as u8 }, round);
@@ -318,7 +318,7 @@ fn data_survives_everything_in_every_variant() {
                     ("logical-blocks", n),
                     ("durable-trim", "on"),
                 ];
-                torture::<Superblock>(PARAMETERS, &pairs, g.checked().unwrap(), 150, 800);
+                torture::<Superblock>(&ROW, &pairs, g.checked().unwrap(), 150, 800);
             }
         }
     }

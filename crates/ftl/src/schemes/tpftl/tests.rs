@@ -2,16 +2,16 @@
 
 use super::*;
 use crate::schemes::dftl;
-use crate::{Build, Ftl, Inspect};
+use crate::{Build, Ftl, Inspect, Value};
 use alloc::string::ToString;
 use flash::{Brief, Full, Geometry, Nand, NoData, Rng, Tags, Transcript};
 
 type Recorded = Transcript<Nand<NoData, Brief>>;
 
 fn settings(row: &Scheme, pairs: &[(&str, &str)]) -> Settings {
-    let mut settings = Settings::defaults(row.parameters);
+    let mut settings = row.settings();
     for (name, value) in pairs {
-        settings.set(row.parameters, name, value).unwrap();
+        settings.set(name, value).unwrap();
     }
     settings
 }
@@ -257,7 +257,7 @@ fn all_sixteen_combinations_keep_the_data_and_their_invariants() {
 #[test]
 fn ticks_of_few_bits_keep_the_order_of_what_is_recent() {
     let shape = Shape { logical_pages: 512, page_entries: 128, geometry: geometry() };
-    let mut cache = TwoLevel::new(&shape, &settings(&ROW, &[]), STATE_BYTES + 4 * 8 + 32 * 6);
+    let mut cache = TwoLevel::new(&shape, &(&settings(&ROW, &[])).into(), STATE_BYTES + 4 * 8 + 32 * 6);
     cache.layout.tick_bits = 6;
     cache.uses_per_tick = 4;
     let mut rng = Rng::new(3);
@@ -301,7 +301,7 @@ fn an_entry_that_does_not_hold_its_bits_is_refused() {
     assert_eq!(error, Ok(()));
     let g = Geometry { blocks_per_die: 1 << 24, ..g };
     let shape = Shape { logical_pages: 256, page_entries: 1 << 18, geometry: g.checked().unwrap() };
-    let error = TwoLevel::least_bytes(&shape, &settings(&ROW, &[])).unwrap_err();
+    let error = TwoLevel::least_bytes(&shape, &(&settings(&ROW, &[])).into()).unwrap_err();
     assert!(error.to_string().contains("give at least 7"), "{error}");
-    assert!(TwoLevel::least_bytes(&shape, &settings(&ROW, &[("entry-bytes", "7")])).is_ok());
+    assert!(TwoLevel::least_bytes(&shape, &(&settings(&ROW, &[("entry-bytes", "7")])).into()).is_ok());
 }

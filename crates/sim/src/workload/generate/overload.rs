@@ -1,10 +1,11 @@
-//! `overload-random` and `overload-sequential`: the two synthetic workloads of S4 (DFTL), section 5.4.
+//! `overload-random` and `overload-sequential`: the two synthetic workloads of the DFTL paper, section 5.4.
 //!
-//! S4 raises the arrival rate and watches the response time leave the normal operational region. All it says of the
-//! workloads is that A is "predominantly random write-dominant" and that B "has a large number of sequential writes";
-//! sizes, shares and the arrival process are not published. Here A is 90 % writes, none of them sequential, and B the
-//! same with 80 % of the writes continuing the one before; 4 KiB; Poisson arrivals whose `rate` is the swept variable.
-//! All of these numbers are **assumed** (the read share after S4's Financial trace, 9 %), and all can be set.
+//! The DFTL paper raises the arrival rate and watches the response time leave the normal operational region. All it
+//! says of the workloads is that A is "predominantly random write-dominant" and that B "has a large number of
+//! sequential writes"; sizes, shares and the arrival process are not published. Here A is 90 % writes, none of them
+//! sequential, and B the same with 80 % of the writes continuing the one before; 4 KiB; Poisson arrivals whose `rate`
+//! is the swept variable. All of these numbers are **assumed** (the read share after the DFTL paper's Financial trace,
+//! 9 %), and all can be set.
 
 use flash::Rng;
 
@@ -19,14 +20,14 @@ const fn sequential(default: &'static str) -> Parameter {
         kind: Kind::Share,
         default: Default::Text(default),
         range: (0.0, 1.0),
-        doc: "Share of the writes that begin where the write before ended; assumed, S4 gives no number.",
+        doc: "Share of the writes that begin where the write before ended; assumed, the DFTL paper gives no number.",
     }
 }
 
-/// S4's workload A.
+/// The DFTL paper's workload A.
 pub(super) const RANDOM: Generator = Generator {
     name: "overload-random",
-    summary: "S4's synthetic workload A: random, write-dominant, at a rate to be swept",
+    summary: "the DFTL paper's synthetic workload A: random, write-dominant, at a rate to be swept",
     positional: None,
     parameters: &[sequential("0")],
     common: true,
@@ -34,10 +35,10 @@ pub(super) const RANDOM: Generator = Generator {
     construct,
 };
 
-/// S4's workload B.
+/// The DFTL paper's workload B.
 pub(super) const SEQUENTIAL: Generator = Generator {
     name: "overload-sequential",
-    summary: "S4's synthetic workload B: many sequential writes, at a rate to be swept",
+    summary: "the DFTL paper's synthetic workload B: many sequential writes, at a rate to be swept",
     positional: None,
     parameters: &[sequential("0.8")],
     common: true,

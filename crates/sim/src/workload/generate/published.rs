@@ -115,18 +115,18 @@ const NOTHING: Published = Published {
     base: FINANCIAL1,
 };
 
-const S0: &str = "S0 Table II";
-const S2: &str = "S2 Table 5.2";
-const S3: &str = "S3 Table I";
-const S4: &str = "S4 Table 3";
+const LSFTL: &str = "the LSFTL paper, Table II";
+const ROSE: &str = "the ROSE thesis, Table 5.2";
+const ECC: &str = "the differentiated-ECC paper, Table I";
+const DFTL: &str = "the DFTL paper, Table 3";
 
 const FINANCIAL1_S0: Published = Published {
     name: "financial1-s0",
-    summary: "Financial1 as S0 (LSFTL) describes it",
-    requests: published(5_334_945.0, S0),
-    reads_percent: published(19.41, S0),
-    mean_kib: published(6.87, S0),
-    span_gib: published(4.0, S0),
+    summary: "Financial1 as the LSFTL paper describes it",
+    requests: published(5_334_945.0, LSFTL),
+    reads_percent: published(19.41, LSFTL),
+    mean_kib: published(6.87, LSFTL),
+    span_gib: published(4.0, LSFTL),
     ..NOTHING
 };
 
@@ -136,143 +136,152 @@ pub const TWINS: &[Published] = &[
     FINANCIAL1_S0,
     Published {
         name: "financial1-s2",
-        summary: "Fin1 as S2 (ROSE) describes it: its writes",
+        summary: "Fin1 as the ROSE thesis describes it: its writes",
         requests: published(5_334_987.0, "SPC, the whole trace"),
-        reads_percent: derived(23.12, "S2 Table 5.2: 30,517,409 / 7.44 = 4.10 M writes of 5.33 M"),
-        write_sectors: published(7.44, S2),
-        span_gib: assumed(16.67, S3),
+        reads_percent: derived(23.12, "the ROSE thesis, Table 5.2: 30,517,409 / 7.44 = 4.10 M writes of 5.33 M"),
+        write_sectors: published(7.44, ROSE),
+        span_gib: assumed(16.67, ECC),
         ..NOTHING
     },
     Published {
         name: "financial1-s3",
-        summary: "Financial1 as S3 (differentiated ECC) describes it",
-        requests: published(5_334_857.0, S3),
-        reads_percent: published(23.16, S3),
-        mean_kib: published(15.15, S3),
-        span_gib: published(16.67, S3),
+        summary: "Financial1 as the differentiated-ECC paper describes it",
+        requests: published(5_334_857.0, ECC),
+        reads_percent: published(23.16, ECC),
+        mean_kib: published(15.15, ECC),
+        span_gib: published(16.67, ECC),
         ..NOTHING
     },
     Published {
         name: "financial1-s4",
-        summary: "Financial as S4 (DFTL) describes it",
-        reads_percent: published(9.0, S4),
-        mean_kib: published(4.38, S4),
-        span_gib: assumed(4.0, "S0's Financial1; S4 says only \"active region\""),
-        sequential_percent: published(2.0, S4),
-        gap_ms: published(133.50, S4),
+        summary: "Financial as the DFTL paper describes it",
+        reads_percent: published(9.0, DFTL),
+        mean_kib: published(4.38, DFTL),
+        span_gib: assumed(4.0, "the LSFTL paper's Financial1; the DFTL paper says only \"active region\""),
+        sequential_percent: published(2.0, DFTL),
+        gap_ms: published(133.50, DFTL),
         ..NOTHING
     },
     Published {
         name: "financial2",
-        summary: "Financial2 as S0 describes it",
-        requests: published(3_698_863.0, S0),
-        reads_percent: published(81.05, S0),
-        mean_kib: published(5.88, S0),
-        span_gib: published(4.0, S0),
+        summary: "Financial2 as the LSFTL paper describes it",
+        requests: published(3_698_863.0, LSFTL),
+        reads_percent: published(81.05, LSFTL),
+        mean_kib: published(5.88, LSFTL),
+        span_gib: published(4.0, LSFTL),
         base: instead(FINANCIAL1),
         ..NOTHING
     },
     Published {
         name: "financial2-s2",
-        summary: "Fin2 as S2 describes it: its writes",
-        requests: assumed(3_698_863.0, S0),
-        reads_percent: derived(82.36, "S2 Table 5.2: 3,810,800 / 5.84 = 652,534 writes; S0's request count"),
-        write_sectors: published(5.84, S2),
-        span_gib: assumed(4.0, S0),
+        summary: "Fin2 as the ROSE thesis describes it: its writes",
+        requests: assumed(3_698_863.0, LSFTL),
+        reads_percent: derived(
+            82.36,
+            "the thesis, Table 5.2: 3,810,800 / 5.84 = 652,534 writes; the LSFTL paper's request count",
+        ),
+        write_sectors: published(5.84, ROSE),
+        span_gib: assumed(4.0, LSFTL),
         base: instead(FINANCIAL1),
         ..NOTHING
     },
     Published {
         name: "websearch",
-        summary: "WebSearch as S4 describes it",
-        reads_percent: published(99.0, S4),
-        mean_kib: published(14.86, S4),
-        sequential_percent: published(14.0, S4),
-        gap_ms: published(9.97, S4),
+        summary: "WebSearch as the DFTL paper describes it",
+        reads_percent: published(99.0, DFTL),
+        mean_kib: published(14.86, DFTL),
+        sequential_percent: published(14.0, DFTL),
+        gap_ms: published(9.97, DFTL),
         base: WEBSEARCH,
         ..NOTHING
     },
     Published {
         name: "cello",
-        summary: "Cello as S0 describes it",
-        requests: published(259_892.0, S0),
-        reads_percent: published(30.80, S0),
-        mean_kib: published(10.54, S0),
-        span_gib: published(8.0, S0),
-        gap_ms: assumed(41.01, S4),
+        summary: "Cello as the LSFTL paper describes it",
+        requests: published(259_892.0, LSFTL),
+        reads_percent: published(30.80, LSFTL),
+        mean_kib: published(10.54, LSFTL),
+        span_gib: published(8.0, LSFTL),
+        gap_ms: assumed(41.01, DFTL),
         base: HPLAJW,
         ..NOTHING
     },
     Published {
         name: "cello-s4",
-        summary: "Cello99 as S4 describes it",
-        reads_percent: published(35.0, S4),
-        mean_kib: published(5.03, S4),
-        span_gib: assumed(8.0, S0),
-        sequential_percent: published(1.0, S4),
-        gap_ms: published(41.01, S4),
+        summary: "Cello99 as the DFTL paper describes it",
+        reads_percent: published(35.0, DFTL),
+        mean_kib: published(5.03, DFTL),
+        span_gib: assumed(8.0, LSFTL),
+        sequential_percent: published(1.0, DFTL),
+        gap_ms: published(41.01, DFTL),
         base: HPLAJW,
         ..NOTHING
     },
     Published {
         name: "tpch",
-        summary: "TPC-H as S4 describes it",
-        reads_percent: published(95.0, S4),
-        mean_kib: published(12.82, S4),
-        span_gib: assumed(16.0, "half of S4's 32 GiB device"),
-        sequential_percent: published(18.0, S4),
-        gap_ms: published(155.56, S4),
+        summary: "TPC-H as the DFTL paper describes it",
+        reads_percent: published(95.0, DFTL),
+        mean_kib: published(12.82, DFTL),
+        span_gib: assumed(16.0, "half of the DFTL paper's 32 GiB device"),
+        sequential_percent: published(18.0, DFTL),
+        gap_ms: published(155.56, DFTL),
         base: instead(WEBSEARCH),
         ..NOTHING
     },
     Published {
         name: "pc",
-        summary: "a desktop PC's system partition as S0 describes it",
-        requests: published(305_057.0, S0),
-        reads_percent: published(57.27, S0),
-        mean_kib: published(19.63, S0),
-        span_gib: published(8.0, S0),
+        summary: "a desktop PC's system partition as the LSFTL paper describes it",
+        requests: published(305_057.0, LSFTL),
+        reads_percent: published(57.27, LSFTL),
+        mean_kib: published(19.63, LSFTL),
+        span_gib: published(8.0, LSFTL),
         base: CLOUDPHYSICS,
         ..NOTHING
     },
     Published {
         name: "linuxpc",
-        summary: "ten days of a Linux laptop as S2 describes it: its writes",
-        requests: assumed(3_493_182.0, "S2 Table 5.2: 107,111,668 / 71.76 = 1,492,637 writes; S0's PC read share"),
-        reads_percent: assumed(57.27, "S0's PC"),
-        write_sectors: published(71.76, S2),
-        span_gib: assumed(80.0, "S2's device"),
+        summary: "ten days of a Linux laptop as the ROSE thesis describes it: its writes",
+        requests: assumed(
+            3_493_182.0,
+            "the thesis, Table 5.2: 107,111,668 / 71.76 = 1,492,637 writes; the LSFTL paper's PC read share",
+        ),
+        reads_percent: assumed(57.27, "the LSFTL paper's PC"),
+        write_sectors: published(71.76, ROSE),
+        span_gib: assumed(80.0, "the thesis's device"),
         base: CLOUDPHYSICS,
         ..NOTHING
     },
     Published {
         name: "postmark",
-        summary: "PostMark as S2 describes it: its writes",
-        requests: assumed(2_749_568.0, "S2 Table 5.2: 8,816,216 / 6.68 = 1,319,793 writes; our capture's read share"),
+        summary: "PostMark as the ROSE thesis describes it: its writes",
+        requests: assumed(
+            2_749_568.0,
+            "the thesis, Table 5.2: 8,816,216 / 6.68 = 1,319,793 writes; our capture's read share",
+        ),
         reads_percent: assumed(52.0, "captured_postmark"),
-        write_sectors: published(6.68, S2),
+        write_sectors: published(6.68, ROSE),
         base: POSTMARK,
         ..NOTHING
     },
     Published {
         name: "largefile",
-        summary: "MP3 files created and deleted as S2 describes it: its writes",
-        requests: derived(80_349.0, "S2 Table 5.2: 60,149,736 / 748.61; no reads assumed"),
+        summary: "MP3 files created and deleted as the ROSE thesis describes it: its writes",
+        requests: derived(80_349.0, "the ROSE thesis, Table 5.2: 60,149,736 / 748.61; no reads assumed"),
         reads_percent: assumed(0.0, "captured_largefile"),
-        write_sectors: published(748.61, S2),
+        write_sectors: published(748.61, ROSE),
         base: LARGEFILE,
         ..NOTHING
     },
     Published {
         name: "4vms",
-        summary: "four virtual machines as S2 describes them: their writes",
+        summary: "four virtual machines as the ROSE thesis describes them: their writes",
         requests: assumed(
             3_134_039.0,
-            "S2 Table 5.2: 109,804,512 / 35.39 = 3,102,699 writes; our capture's read share",
+            "the ROSE thesis, Table 5.2: 109,804,512 / 35.39 = 3,102,699 writes; our capture's read share",
         ),
         reads_percent: assumed(1.0, "captured_fourvms"),
-        write_sectors: published(35.39, S2),
-        span_gib: assumed(80.0, "S2's device"),
+        write_sectors: published(35.39, ROSE),
+        span_gib: assumed(80.0, "the thesis's device"),
         base: FOURVMS,
         ..NOTHING
     },

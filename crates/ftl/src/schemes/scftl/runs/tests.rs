@@ -8,9 +8,9 @@ use flash::Geometry;
 /// threshold of two bits.
 fn one_of_each() -> Runs {
     let shape = Shape { logical_pages: 1024, page_entries: 128, geometry: Geometry::default().checked().unwrap() };
-    let mut settings = Settings::defaults(ROW.parameters);
-    settings.set(ROW.parameters, "threshold-bits", "2").unwrap();
-    let mut runs = Runs::new(&shape, &settings, 1000);
+    let mut settings = ROW.settings();
+    settings.set("threshold-bits", "2").unwrap();
+    let mut runs = Runs::new(&shape, &(&settings).into(), 1000);
     for (lpn, accessed, modified) in [
         (0, false, false),
         (128, false, true),

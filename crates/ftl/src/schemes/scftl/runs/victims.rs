@@ -1,4 +1,4 @@
-//! Which blocks of SCFTL's cache go, in which order, and what is written back with them (S1, Table I).
+//! Which blocks of SCFTL's cache go, in which order, and what is written back with them (the SCFTL paper, Table I).
 
 use super::{Fetching, NONE, Replacement, Runs, has};
 use crate::Error;
