@@ -45,7 +45,7 @@ pub(super) const ROW: BufferRow = BufferRow {
 const DIRTY: u32 = 1 << 31;
 
 #[derive(Clone, Copy, Debug)]
-struct Page {
+struct Resident {
     used: u64,
     dirty: bool,
 }
@@ -57,7 +57,7 @@ struct Cflru {
     /// Pages of the window at the most.
     window: u32,
     time: u64,
-    pages: BTreeMap<u32, Page>,
+    pages: BTreeMap<u32, Resident>,
     recent: BTreeMap<u64, u32>,
     old: BTreeMap<u64, u32>,
     /// The clean ones of the window.
@@ -68,7 +68,7 @@ impl Cflru {
     /// A page that is not resident becomes the most recently used one.
     fn push(&mut self, lpn: u32, dirty: bool) {
         self.time += 1;
-        self.pages.insert(lpn, Page { used: self.time, dirty });
+        self.pages.insert(lpn, Resident { used: self.time, dirty });
         if self.old.len() < self.window as usize {
             self.enter_window(self.time, lpn, dirty);
         } else {

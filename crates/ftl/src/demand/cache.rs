@@ -5,7 +5,7 @@
 //! an entry ([`Cache::find`], [`Cache::fetch`]), changes it after a host write ([`Cache::prepare`], [`Cache::set`]) and
 //! tells it what collections and discards did ([`Cache::absorb`], [`Cache::refresh`]).
 
-use super::map::{Map, Store};
+use super::map::{Map, MapStore};
 use crate::{ConfigError, Error, Loader, Saver, Settings};
 use alloc::vec::Vec;
 use core::fmt::Debug;
@@ -94,7 +94,7 @@ pub trait Cache: Clone + Debug + Send + 'static {
     /// # Errors
     /// Full; the medium's.
     #[inline(always)]
-    fn promote<F: Flash, S: Store>(
+    fn promote<F: Flash, S: MapStore>(
         &mut self,
         flash: &mut F,
         map: &mut Map<S>,
@@ -121,7 +121,7 @@ pub trait Cache: Clone + Debug + Send + 'static {
     ///
     /// # Errors
     /// Full; the medium's.
-    fn fetch<F: Flash, S: Store>(
+    fn fetch<F: Flash, S: MapStore>(
         &mut self,
         flash: &mut F,
         map: &mut Map<S>,
@@ -133,7 +133,7 @@ pub trait Cache: Clone + Debug + Send + 'static {
     /// # Errors
     /// Full; the medium's.
     #[inline(always)]
-    fn prepare<F: Flash, S: Store>(
+    fn prepare<F: Flash, S: MapStore>(
         &mut self,
         flash: &mut F,
         map: &mut Map<S>,

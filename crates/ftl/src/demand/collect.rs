@@ -1,7 +1,7 @@
 //! Collection in the demand-paged engine: what moves, and what that means for the map.
 
 use super::cache::{Cache, Entry};
-use super::map::{Map, Store};
+use super::map::{Map, MapStore};
 use super::{DATA, Demand, TRANSLATION};
 use crate::Error;
 use crate::parts::collector::{Collects, Takes};
@@ -9,7 +9,7 @@ use crate::parts::space::{Space, lowest_bits};
 use alloc::vec::Vec;
 use flash::{Block, Cause, Chain, FaultKind, Flash, FlashFault, Lpn, Ppn, Tvpn};
 
-impl<C: Cache, S: Store> Collects for Demand<C, S> {
+impl<C: Cache, S: MapStore> Collects for Demand<C, S> {
     #[inline(always)]
     fn space(&self) -> &Space {
         &self.map.space
@@ -111,7 +111,7 @@ impl<C: Cache, S: Store> Collects for Demand<C, S> {
     }
 }
 
-impl<C: Cache, S: Store> Demand<C, S> {
+impl<C: Cache, S: MapStore> Demand<C, S> {
     fn move_translation<F: Flash>(
         &mut self,
         flash: &mut F,

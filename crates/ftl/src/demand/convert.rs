@@ -12,7 +12,7 @@
 //! sources are untouched until the translation page is written. Hence it never stands between the host and its page.
 
 use super::cache::{Cache, Entry};
-use super::map::Store;
+use super::map::MapStore;
 use super::{DATA, Demand, NO_BLOCK};
 use crate::Error;
 use crate::parts::collector::Collects;
@@ -22,7 +22,7 @@ use flash::{Block, Cause, Collection, FaultKind, Flash, FlashFault, Lpn, Ppn, Tv
 /// Blocks that are collected for a conversion, at the most.
 const MOST_COLLECTIONS: u32 = 4;
 
-impl<C: Cache, S: Store> Demand<C, S> {
+impl<C: Cache, S: MapStore> Demand<C, S> {
     /// Carries out the conversion that a read asked for.
     #[inline(always)]
     pub(super) fn convert_pending<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {

@@ -2,7 +2,7 @@
 //! order (segmented LRU, LRU and others).
 
 use super::cache::{Cache, Entry, Shape};
-use super::map::{Batch, Map, Store};
+use super::map::{Batch, Map, MapStore};
 use crate::parts::cache::{MappingCache, OrderKind, Slot};
 use crate::{ConfigError, Error, Loader, Parameter, Saver, Settings};
 use alloc::collections::BTreeSet;
@@ -78,7 +78,7 @@ impl Options {
 
 impl Lines {
     /// Evicts the line that is next in the order, writing back what the store lets it.
-    fn evict<F: Flash, S: Store>(&mut self, flash: &mut F, map: &mut Map<S>) -> Result<(), Error<F::Fault>> {
+    fn evict<F: Flash, S: MapStore>(&mut self, flash: &mut F, map: &mut Map<S>) -> Result<(), Error<F::Fault>> {
         let (victim, tvpn) = self.lines.victim();
         if !self.lines.is_dirty(victim) {
             map.counters.clean_evictions += 1;
@@ -182,7 +182,7 @@ impl Cache for Lines {
         self.lines.is_dirty(victim)
     }
 
-    fn fetch<F: Flash, S: Store>(
+    fn fetch<F: Flash, S: MapStore>(
         &mut self,
         flash: &mut F,
         map: &mut Map<S>,

@@ -9,7 +9,7 @@
 //! told from a loss that way: durable ones are written with a page of their own.
 
 use super::cache::Entry;
-use super::map::{Batch, Page, Store, Update};
+use super::map::{Batch, MapStore, TranslationPage, Update};
 use super::parameters::TRANSLATION_MODE;
 use crate::parts::log_units::{Flush, LogState, LogUnits, Scan};
 use crate::parts::space::Space;
@@ -91,7 +91,7 @@ impl From<&Settings> for Options {
     }
 }
 
-/// The store's own counters, in the order of [`Store::counters`].
+/// The store's own counters, in the order of [`MapStore::counters`].
 pub const COUNTERS: &[(&str, &str)] = &[
     ("log_appends", "updates appended to a log"),
     ("log_rewrites", "updates for which a translation page was written anew"),
@@ -224,7 +224,7 @@ impl Logged {
     }
 }
 
-impl Store for Logged {
+impl MapStore for Logged {
     type Options = Options;
 
     fn new(g: &Geometry, logical_pages: u32, stream: usize, options: &Options) -> Result<Self, ConfigError> {
@@ -292,7 +292,7 @@ impl Store for Logged {
         flash.hint(self.at(tvpn), tail.unwrap_or(index));
     }
 
-    fn entries(&self, page: Page<'_>, first: usize, out: &mut [u32]) {
+    fn entries(&self, page: TranslationPage<'_>, first: usize, out: &mut [u32]) {
         let tvpn = page.oob.tvpn();
         let state = if self.in_directory() {
             self.states[tvpn.index()]
@@ -434,7 +434,7 @@ impl Store for Logged {
         self.retired(tvpn, state);
     }
 
-    fn found(&mut self, at: Ppn, page: Page<'_>) {
+    fn found(&mut self, at: Ppn, page: TranslationPage<'_>) {
         let tvpn = page.oob.tvpn();
         self.pages.found(tvpn, at);
         let in_directory = self.in_directory();

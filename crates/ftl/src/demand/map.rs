@@ -25,7 +25,7 @@ pub enum Batch {
 
 /// A translation page as it was read.
 #[derive(Clone, Copy, Debug)]
-pub struct Page<'a> {
+pub struct TranslationPage<'a> {
     /// Its number, watermark and mark.
     pub oob: Oob,
     /// Its content, a log included.
@@ -33,7 +33,7 @@ pub struct Page<'a> {
 }
 
 /// How translation pages are kept on flash.
-pub trait Store: Clone + Debug + Send + 'static {
+pub trait MapStore: Clone + Debug + Send + 'static {
     /// What it is told.
     type Options: for<'a> From<&'a Settings>;
 
@@ -81,7 +81,7 @@ pub trait Store: Clone + Debug + Send + 'static {
 
     /// Copies the entries from `first` on out of a translation page that was read; what lies behind its end is
     /// unmapped.
-    fn entries(&self, page: Page<'_>, first: usize, out: &mut [u32]);
+    fn entries(&self, page: TranslationPage<'_>, first: usize, out: &mut [u32]);
 
     /// What an eviction may write back, if its victim has `dirty` dirty entries.
     ///
@@ -120,7 +120,7 @@ pub trait Store: Clone + Debug + Send + 'static {
         how: Update,
     ) -> Result<(), Error<F::Fault>>;
 
-    /// As [`Store::update`] with `whole`, but edits the entries in place.
+    /// As [`MapStore::update`] with `whole`, but edits the entries in place.
     ///
     /// # Errors
     /// Full; the medium's.
@@ -155,7 +155,7 @@ pub trait Store: Clone + Debug + Send + 'static {
     fn moved(&mut self, tvpn: Tvpn, to: Ppn);
 
     /// While mounting: where a translation page is, and what it holds.
-    fn found(&mut self, at: Ppn, page: Page<'_>);
+    fn found(&mut self, at: Ppn, page: TranslationPage<'_>);
 
     /// RAM, bytes.
     fn memory(&self) -> u64;
@@ -168,10 +168,10 @@ pub trait Store: Clone + Debug + Send + 'static {
     /// Forgets them.
     fn reset_counters(&mut self) {}
 
-    /// Saves the state, in at most [`Store::memory`] bytes.
+    /// Saves the state, in at most [`MapStore::memory`] bytes.
     fn save(&self, out: &mut Saver);
 
-    /// Loads what [`Store::save`] saved into a new store.
+    /// Loads what [`MapStore::save`] saved into a new store.
     fn load(&mut self, from: &mut Loader<'_>);
 }
 
@@ -229,25 +229,29 @@ pub struct Map<S> {
     pub counters: Counters,
 }
 
-impl<S: Store> Map<S> {
+impl<S: MapStore> Map<S> {
     /// Reads a translation page for a miss; `None` if it was never written.
     ///
     /// # Errors
     /// The medium's.
     #[inline]
-    pub fn read<'f, F: Flash>(&mut self, flash: &'f mut F, tvpn: Tvpn) -> Result<Option<Page<'f>>, Error<F::Fault>> {
+    pub fn read<'f, F: Flash>(
+        &mut self,
+        flash: &'f mut F,
+        tvpn: Tvpn,
+    ) -> Result<Option<TranslationPage<'f>>, Error<F::Fault>> {
         let at = self.store.at(tvpn);
         if at == Ppn::NONE {
             return Ok(None);
         }
         self.counters.loads += 1;
         let (oob, content) = flash.read(at, Cause::TranslationLoad)?;
-        Ok(Some(Page { oob, words: content.meta() }))
+        Ok(Some(TranslationPage { oob, words: content.meta() }))
     }
 
     /// Copies the entries from `first` on out of a translation page that was read, as they are now.
     #[inline(always)]
-    pub fn entries(&self, page: Page<'_>, first: usize, out: &mut [u32]) {
+    pub fn entries(&self, page: TranslationPage<'_>, first: usize, out: &mut [u32]) {
         self.store.entries(page, first, out);
         if !self.moves.is_empty() {
             let base = self.lpns(page.oob.tvpn()).start + first as u32;

@@ -1,8 +1,8 @@
 //! The demand-paged engine: a page map on flash, of which a cache holds what is in use.
 //!
-//! A scheme of this family is a mapping cache ([`cache::Cache`]) over a translation store ([`map::Store`]); everything
-//! else is here: host pages, space, collection, mounting. The papers differ in what a cache line is and who is evicted,
-//! and in how a translation page takes changes; a combination that none of them tried is a type and a row.
+//! A scheme of this family is a mapping cache ([`cache::Cache`]) over a translation store ([`map::MapStore`]);
+//! everything else is here: host pages, space, collection, mounting. The papers differ in what a cache line is and who
+//! is evicted, and in how a translation page takes changes; a combination that none of them tried is a type and a row.
 //!
 //! ```text
 //!            ┌──────── cache ────────┐  fetch: evict, load   ┌──────── map ─────────┐
@@ -66,9 +66,9 @@ use alloc::vec;
 use alloc::vec::Vec;
 use cache::{Cache, Entry, Shape};
 use flash::{
-    Cause, Collection, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Mode, Oob, Payload, Ppn, Store as _, Tvpn,
+    Cause, Collection, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Mode, Oob, Payload, Ppn, Store, Tvpn,
 };
-use map::{Counters, Map, Page, Store, Update};
+use map::{Counters, Map, MapStore, TranslationPage, Update};
 use moves::Moves;
 use parameters::Options;
 
@@ -133,7 +133,7 @@ impl<C: Cache, S> Plan<C, S> {
     }
 }
 
-impl<C: Cache, S: Store> Demand<C, S> {
+impl<C: Cache, S: MapStore> Demand<C, S> {
     fn plan(g: &Geometry, logical_pages: u32, settings: &Settings) -> Result<Plan<C, S>, ConfigError> {
         let (options, cache) = (Options::from(settings), C::Options::from(settings));
         let store = S::new(g, logical_pages, TRANSLATION, &settings.into())?;
@@ -338,7 +338,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
         if at != Ppn::NONE {
             self.map.counters.loads += 1;
             let (oob, content) = flash.read(at, Cause::TranslationLoad)?;
-            self.map.entries(Page { oob, words: content.meta() }, index, &mut entry);
+            self.map.entries(TranslationPage { oob, words: content.meta() }, index, &mut entry);
         }
         Ok(Ppn(entry[0]))
     }
@@ -596,7 +596,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
     }
 }
 
-impl<F: Flash, C: Cache, S: Store> Build<F> for Demand<C, S> {
+impl<F: Flash, C: Cache, S: MapStore> Build<F> for Demand<C, S> {
     fn format(flash: &mut F, logical_pages: u32, settings: &Settings) -> Result<Self, BuildError<F::Fault>> {
         let plan = Self::check(flash.geometry(), logical_pages, settings)?;
         let init_tps = plan.options.init_tps;
@@ -647,7 +647,7 @@ impl<F: Flash, C: Cache, S: Store> Build<F> for Demand<C, S> {
     }
 }
 
-impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
+impl<F: Flash, C: Cache, S: MapStore> Ftl<F> for Demand<C, S> {
     #[inline(always)]
     fn request(&mut self, first: Lpn, pages: u32) {
         self.cache.request(first, pages);
@@ -726,7 +726,7 @@ impl<F: Flash, C: Cache, S: Store> Ftl<F> for Demand<C, S> {
     }
 }
 
-impl<F: Flash, C: Cache, S: Store> Inspect<F> for Demand<C, S> {
+impl<F: Flash, C: Cache, S: MapStore> Inspect<F> for Demand<C, S> {
     fn filling(&mut self, filling: bool) {
         if let Some(ecc) = &mut self.map.space.ecc {
             ecc.filling(filling);
@@ -790,7 +790,7 @@ impl<F: Flash, C: Cache, S: Store> Inspect<F> for Demand<C, S> {
                 if oob.kind != Kind::Translation || oob.tvpn() != tvpn || !self.map.space.blocks.is_live(at) {
                     return Err(format!("the directory finds translation page {tvpn} at {at}, which holds {oob:?}"));
                 }
-                self.map.entries(Page { oob, words: content.meta() }, 0, &mut words);
+                self.map.entries(TranslationPage { oob, words: content.meta() }, 0, &mut words);
                 expected[g.block_of(at).index()] += 1;
             }
             let range = self.shape.lpns(tvpn);

@@ -6,7 +6,7 @@
 //! cannot write them, they stay in RAM as they are, and it is read and no more: without them no page may be collected.
 
 use super::cache::{Cache, Entry};
-use super::map::{Page, Store};
+use super::map::{MapStore, TranslationPage};
 use super::{DATA, Demand, TRANSLATION};
 use crate::parts::census::Census;
 use crate::parts::collector::Collects;
@@ -16,7 +16,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use flash::{Cause, Flash, Kind, Oob, Ppn, Tvpn};
 
-impl<C: Cache, S: Store> Demand<C, S> {
+impl<C: Cache, S: MapStore> Demand<C, S> {
     /// Rebuilds the scheme; the translation pages in `distrusted` are known to be damaged.
     pub(super) fn mount_on<F: Flash>(
         flash: &mut F,
@@ -72,7 +72,7 @@ impl<C: Cache, S: Store> Demand<C, S> {
                     distrusted.insert(ppn);
                     return Self::mount_on(flash, logical_pages, settings, distrusted);
                 }
-                let page = Page { oob, words: content.meta() };
+                let page = TranslationPage { oob, words: content.meta() };
                 ftl.map.store.found(ppn, page);
                 ftl.map.store.entries(page, 0, &mut words);
                 ftl.map.space.blocks.revive(ppn);

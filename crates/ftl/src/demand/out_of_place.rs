@@ -2,7 +2,7 @@
 //! elsewhere.
 
 use super::cache::Entry;
-use super::map::{Batch, Page, Store, Update};
+use super::map::{Batch, MapStore, TranslationPage, Update};
 use crate::parts::space::Space;
 use crate::parts::translation::TranslationStore;
 use crate::{ConfigError, Error, Loader, Parameter, Saver, Settings};
@@ -36,7 +36,7 @@ pub struct OutOfPlace {
     batch_evict: bool,
 }
 
-impl Store for OutOfPlace {
+impl MapStore for OutOfPlace {
     type Options = Options;
 
     fn new(g: &Geometry, logical_pages: u32, stream: usize, options: &Options) -> Result<Self, ConfigError> {
@@ -50,7 +50,7 @@ impl Store for OutOfPlace {
     }
 
     #[inline(always)]
-    fn entries(&self, Page { words, .. }: Page<'_>, first: usize, out: &mut [u32]) {
+    fn entries(&self, TranslationPage { words, .. }: TranslationPage<'_>, first: usize, out: &mut [u32]) {
         let known = out.len().min(words.len().saturating_sub(first));
         out[..known].copy_from_slice(&words[first..first + known]);
         out[known..].fill(Ppn::NONE.0);
@@ -103,7 +103,7 @@ impl Store for OutOfPlace {
         self.pages.found(tvpn, to);
     }
 
-    fn found(&mut self, at: Ppn, page: Page<'_>) {
+    fn found(&mut self, at: Ppn, page: TranslationPage<'_>) {
         self.pages.found(page.oob.tvpn(), at);
     }
 

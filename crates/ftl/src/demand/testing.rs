@@ -1,7 +1,7 @@
 //! What every scheme of the family must survive, for the tests of each.
 
 use super::cache::Cache;
-use super::map::Store;
+use super::map::MapStore;
 use super::*;
 use flash::{Failing, FailurePlan, Full, Nand, Rng, Tags};
 
@@ -10,7 +10,7 @@ use flash::{Failing, FailurePlan, Full, Nand, Rng, Tags};
 /// What broke: pages whose map entries named dead pages, on devices that filled up with bad blocks. Why: programs that
 /// fail in the middle of a collection take the room that it counted on, and its end with `Full` forgot which pages had
 /// moved already, and which entries were in no translation page yet. Since then both go back to what they were.
-pub(crate) fn a_collection_that_bad_blocks_cut_short_loses_nothing<C: Cache, S: Store>(
+pub(crate) fn a_collection_that_bad_blocks_cut_short_loses_nothing<C: Cache, S: MapStore>(
     settings: impl Fn(&mut Rng) -> Settings,
 ) {
     let mut cut_short = 0;

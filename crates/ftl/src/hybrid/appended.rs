@@ -20,8 +20,8 @@
 //! section of the map. Of two for one logical block that with more pages that count is it. Whatever else holds pages
 //! that count becomes a log block: its pages are found before the data block's, so any such choice is right.
 
-use super::core::{Core, HOLE_IN_DATA};
 use super::placement::{Held, Placement};
+use super::state::{Core, HOLE_IN_DATA};
 use crate::parts::holdings::Holdings;
 use crate::parts::spare_map::{BlockMap, Layout, MapCache, NULL, SpareArea};
 use crate::{ConfigError, Error, Loader, Parameter, Saver, Settings};

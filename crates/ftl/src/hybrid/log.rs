@@ -1,7 +1,7 @@
 //! The log area: blocks that take pages of any logical block in the order of their writing.
 //!
 //! A log block has a *slot*, which names it in everything that is kept per log block. What it holds is known from two
-//! sides: `lpn_at` says which page each of its places holds, and the map of [`super::core::Core`] where a page lies.
+//! sides: `lpn_at` says which page each of its places holds, and the map of [`super::state::Core`] where a page lies.
 //! Log blocks are closed, and may be cleaned, or held by somebody who fills them.
 
 use crate::{Loader, Saver};

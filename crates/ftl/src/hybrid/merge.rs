@@ -7,9 +7,9 @@
 //!
 //! What is copied is found before the first copy. It takes reads where the placement keeps its map on flash.
 
-use super::core::{Content, Core, DENSE};
 use super::log::{NONE, Slot};
 use super::placement::Placement;
+use super::state::{Content, Core, DENSE};
 use crate::Error;
 use alloc::vec::Vec;
 use flash::{Block, Cause, Collection, Flash, Kind, Lpn, Ppn};

@@ -40,7 +40,6 @@
 //! is needed. Otherwise a discard is noted in RAM alone.
 
 pub mod appended;
-pub mod core;
 pub mod log;
 mod merge;
 mod mount;
@@ -49,19 +48,20 @@ pub mod parameters;
 pub mod placement;
 pub mod rows;
 pub mod score;
+pub mod state;
 #[cfg(test)]
 pub(crate) mod testing;
 mod wear;
 
-pub use self::core::{Area, Content, Core, MERGE_COUNTERS, Merges};
 pub use merge::{Merge, NewPage};
+pub use state::{Area, Content, Core, MERGE_COUNTERS, Merges};
 
 use crate::parts::spare_map;
 use crate::{Build, BuildError, ConfigError, Error, Ftl, Inspect, Loader, MountReport, Saver, Settings};
-use ::core::fmt::Debug;
-use ::core::ops::Range;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt::Debug;
+use core::ops::Range;
 use flash::{Block, Cause, Flash, Geometry, Kind, Lpn, prefetch};
 use log::Slot;
 use placement::{InPlace, Placement};
@@ -191,7 +191,7 @@ pub fn pick_among<P: Placement>(core: &Core<P>, policy: &str, of_kind: impl Fn(S
             let scored = closed.map(|slot| (score(slot), block(slot), slot));
             scored.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))).map(|(_, _, slot)| slot)
         }
-        (_, Some(scores)) => closed.max_by_key(|&slot| (scores.get(slot), ::core::cmp::Reverse(block(slot)))),
+        (_, Some(scores)) => closed.max_by_key(|&slot| (scores.get(slot), core::cmp::Reverse(block(slot)))),
         _ => closed.min_by_key(|&slot| slots.get(slot).begun),
     }
 }

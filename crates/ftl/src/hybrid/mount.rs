@@ -17,9 +17,9 @@
 //! *There may be one log block more than the area has*: the target of a write of an entire block. The surplus is
 //! cleaned before the host is served; the blocks kept free are enough for that.
 
-use super::core::Core;
 use super::log::Slot;
 use super::placement::{Held, Placement};
+use super::state::Core;
 use crate::parts::holdings::Holdings;
 use crate::{Error, MountReport};
 use alloc::vec::Vec;

@@ -10,9 +10,9 @@
 //! of its logical block counts there, wherever in the block it lies. (Of a log block each bit is that of the page in
 //! its place.) So all that asks how many pages count, and of which, needs no map.
 
-use super::core::{Core, MERGE_COUNTERS};
 use super::log::Slot;
 use super::pages::PageBits;
+use super::state::{Core, MERGE_COUNTERS};
 use crate::parts::holdings::Holdings;
 use crate::{ConfigError, Error, Loader, Saver, Settings};
 use alloc::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! Log blocks that belong to one logical block each: the table of them, and queues of logical blocks.
 
-use super::core::Core;
 use super::erase_obsolete;
 use super::log::{NONE, Slot};
+use super::state::Core;
 use crate::{Error, Loader, Saver};
 use alloc::vec;
 use alloc::vec::Vec;

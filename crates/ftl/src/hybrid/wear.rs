@@ -9,9 +9,9 @@
 //! move takes one of the blocks that are kept free and gives one back. In mode `swap` the data go to the most worn
 //! block, if that is free.
 
-use super::core::Core;
 use super::parameters::RESERVE;
 use super::placement::Placement;
+use super::state::Core;
 use crate::Error;
 use alloc::vec::Vec;
 use flash::{Block, Cause, Collection, Flash, Kind};

@@ -11,7 +11,7 @@
 
 use crate::parts::blocks::{Blocks, FoundState, FreeOrder};
 use crate::parts::census::Census;
-use crate::parts::wear::{self, Mode as WearMode, Task, Wear};
+use crate::parts::wear::{self, Task, Wear, WearMode};
 use crate::{Error, Group, Loader, Parameter, Settings};
 use alloc::vec::Vec;
 use flash::{Block, Cause, FaultKind, Flash, FlashFault, Geometry, Kind, Mode, Oob, Payload};

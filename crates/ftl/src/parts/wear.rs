@@ -64,7 +64,7 @@ pub const PARAMETERS: [Parameter; 4] = [WEAR_LEVELLING, WEAR_THRESHOLD, BET_K, B
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
     /// `wear-levelling`.
-    pub mode: Mode,
+    pub mode: WearMode,
     /// `wear-threshold`, or the mode's own.
     pub threshold: u32,
     /// `bet-k`.
@@ -76,10 +76,10 @@ pub struct Options {
 impl From<&Settings> for Options {
     fn from(settings: &Settings) -> Options {
         let (mode, usual) = match settings.word(&WEAR_LEVELLING) {
-            "swap" => (Mode::Swap, 10),
-            "static" => (Mode::Static, 100),
-            "bet" => (Mode::Bet, 0),
-            _ => (Mode::Off, 0),
+            "swap" => (WearMode::Swap, 10),
+            "static" => (WearMode::Static, 100),
+            "bet" => (WearMode::Bet, 0),
+            _ => (WearMode::Off, 0),
         };
         let threshold = match settings.small(&WEAR_THRESHOLD) {
             0 => usual,
@@ -112,7 +112,7 @@ fn block_at(place: u32) -> Block {
 
 /// Which form of wear levelling.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum Mode {
+pub enum WearMode {
     /// None.
     #[default]
     Off,
@@ -137,7 +137,7 @@ pub struct Task {
 /// See the module's description. The default is none.
 #[derive(Clone, Default, Debug)]
 pub struct Wear {
-    mode: Mode,
+    mode: WearMode,
     threshold: u32,
     /// The block that was erased last and its erases, if nobody asked since.
     erased: Option<(Block, u32)>,
@@ -230,34 +230,36 @@ impl Wear {
         let Options { mode, threshold, bet_k: k, bet_threshold } = *options;
         let mut wear = Wear { mode, threshold, ..Wear::default() };
         match mode {
-            Mode::Swap | Mode::Static => wear.order = (0..block_count).map(|block| (0, place(Block(block)))).collect(),
-            Mode::Bet => {
+            WearMode::Swap | WearMode::Static => {
+                wear.order = (0..block_count).map(|block| (0, place(Block(block)))).collect()
+            }
+            WearMode::Bet => {
                 let words = block_count.div_ceil(1 << k).div_ceil(64) as usize;
                 wear.bet =
                     Bet { k, threshold: bet_threshold, blocks: block_count, bits: vec![0; words], ..Bet::default() };
             }
-            Mode::Off => {}
+            WearMode::Off => {}
         }
         wear
     }
 
     /// Which form it is.
     #[inline(always)]
-    pub fn mode(&self) -> Mode {
+    pub fn mode(&self) -> WearMode {
         self.mode
     }
 
     /// A block was erased, and has so many erases now. To be told whatever the erase was for.
     #[inline]
     pub fn erased(&mut self, block: Block, erases: u32, cause: Cause) {
-        if self.mode != Mode::Off {
+        if self.mode != WearMode::Off {
             self.note(block, erases, cause);
         }
     }
 
     #[cold]
     fn note(&mut self, block: Block, erases: u32, cause: Cause) {
-        if self.mode == Mode::Bet {
+        if self.mode == WearMode::Bet {
             self.bet.erased(block);
         } else {
             self.order.remove(&(erases - 1, place(block)));
@@ -282,15 +284,15 @@ impl Wear {
     /// moved: it holds some, and nothing is being done with it.
     pub fn task(&mut self, eligible: impl FnMut(Block) -> bool) -> Option<Task> {
         let (erased, erases) = self.erased.take()?;
-        if self.mode == Mode::Bet {
+        if self.mode == WearMode::Bet {
             return self.bet.cold(eligible).map(|cold| Task { cold, worn: None });
         }
         let &(most, last) = self.order.last()?;
         // Swap acts beyond its threshold, static from it on.
-        let beyond = self.threshold + u32::from(self.mode == Mode::Swap);
+        let beyond = self.threshold + u32::from(self.mode == WearMode::Swap);
         let (least, cold) = self.coldest(most.checked_sub(beyond)?, eligible)?;
         let worn = if erases >= least + beyond { erased } else { block_at(last) };
-        Some(Task { cold, worn: (self.mode == Mode::Swap).then_some(worn) })
+        Some(Task { cold, worn: (self.mode == WearMode::Swap).then_some(worn) })
     }
 
     /// The least worn block among those with at most so many erases that can be moved, and its erases.
@@ -302,19 +304,19 @@ impl Wear {
     /// Controller RAM, bytes.
     pub fn memory(&self) -> u64 {
         match self.mode {
-            Mode::Off => 0,
-            Mode::Swap | Mode::Static => self.order.len() as u64 * 8 + 4,
-            Mode::Bet => u64::from(self.bet.sets().div_ceil(8)) + 4 + 8 + 4,
+            WearMode::Off => 0,
+            WearMode::Swap | WearMode::Static => self.order.len() as u64 * 8 + 4,
+            WearMode::Bet => u64::from(self.bet.sets().div_ceil(8)) + 4 + 8 + 4,
         }
     }
 
     /// Saves the state. The order of wear follows from the erase counts.
     pub fn save(&self, out: &mut Saver) {
-        if self.mode == Mode::Off {
+        if self.mode == WearMode::Off {
             return;
         }
         out.u32(self.erased.map_or(u32::MAX, |(block, _)| block.0));
-        if self.mode == Mode::Bet {
+        if self.mode == WearMode::Bet {
             out.u64(self.bet.erases);
             out.u32(self.bet.at);
             for byte in 0..self.bet.sets().div_ceil(8) as usize {
@@ -325,12 +327,12 @@ impl Wear {
 
     /// Loads what [`Wear::save`] saved into a new one; `erases` are the counts of all blocks.
     pub fn load(&mut self, erases: &[u32], is_bad: impl Fn(Block) -> bool, from: &mut Loader<'_>) {
-        if self.mode == Mode::Off {
+        if self.mode == WearMode::Off {
             return;
         }
         let erased = Some(from.u32()).filter(|&block| block != u32::MAX).map(Block);
         self.erased = erased.map(|block| (block, erases[block.index()]));
-        if self.mode == Mode::Bet {
+        if self.mode == WearMode::Bet {
             self.bet.erases = from.u64();
             self.bet.at = from.u32();
             for byte in 0..self.bet.sets().div_ceil(8) as usize {

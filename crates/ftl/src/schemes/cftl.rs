@@ -41,7 +41,7 @@ mod detector;
 
 use crate::demand::Demand;
 use crate::demand::cache::{Cache, Entry, Shape};
-use crate::demand::map::{Map, Page, Store};
+use crate::demand::map::{Map, MapStore, TranslationPage};
 use crate::demand::out_of_place::{BATCH_EVICT, OutOfPlace};
 use crate::demand::parameters::{self, CACHE_BYTES, DATA_BLOCKS, PARTS, RUN_STRIPE};
 use crate::parts::cache::{self, MappingCache, OrderKind};
@@ -274,10 +274,10 @@ impl Blocks {
 /// The first page of a logical block that is mapped as a block in its translation page, of which the entries from
 /// `index` on are the block's. `places` is scratch space.
 #[inline]
-fn mapped_as_block<S: Store>(
+fn mapped_as_block<S: MapStore>(
     map: &Map<S>,
     shape: &Shape,
-    page: Page<'_>,
+    page: TranslationPage<'_>,
     index: usize,
     places: &mut Vec<u32>,
 ) -> Option<Ppn> {
@@ -365,7 +365,7 @@ impl Cache for Convertible {
         matches!(slot, Slot::Page(slot) if self.pages.is_dirty(slot, lpn))
     }
 
-    fn fetch<F: Flash, S: Store>(
+    fn fetch<F: Flash, S: MapStore>(
         &mut self,
         flash: &mut F,
         map: &mut Map<S>,
@@ -393,7 +393,7 @@ impl Cache for Convertible {
     }
 
     #[inline]
-    fn prepare<F: Flash, S: Store>(
+    fn prepare<F: Flash, S: MapStore>(
         &mut self,
         flash: &mut F,
         map: &mut Map<S>,

@@ -43,7 +43,7 @@ mod hotness;
 
 use crate::demand::Demand;
 use crate::demand::cache::{self, Cache, Shape};
-use crate::demand::map::{Batch, Map, Store};
+use crate::demand::map::{Batch, Map, MapStore};
 use crate::demand::out_of_place::{BATCH_EVICT, OutOfPlace};
 use crate::demand::parameters::{self, CACHE_BYTES, DATA_BLOCKS, PARTS, STRIPE};
 use crate::{ConfigError, Error, Loader, Parameter, Saver, Scheme, Settings};
@@ -427,7 +427,12 @@ impl TwoLevel {
     }
 
     /// Evicts an entry of a translation page.
-    fn evict<F: Flash, S: Store>(&mut self, flash: &mut F, map: &mut Map<S>, page: u32) -> Result<(), Error<F::Fault>> {
+    fn evict<F: Flash, S: MapStore>(
+        &mut self,
+        flash: &mut F,
+        map: &mut Map<S>,
+        page: u32,
+    ) -> Result<(), Error<F::Fault>> {
         let victim = self.victim(page);
         if !self.entries[victim as usize].dirty {
             map.counters.clean_evictions += 1;
@@ -491,7 +496,7 @@ impl TwoLevel {
 
     /// Makes room for an entry of a translation page, and for up to `ahead` more; how many of these.
     #[inline]
-    fn make_room<F: Flash, S: Store>(
+    fn make_room<F: Flash, S: MapStore>(
         &mut self,
         flash: &mut F,
         map: &mut Map<S>,
@@ -621,7 +626,7 @@ impl Cache for TwoLevel {
         self.entries[slot.0 as usize].dirty
     }
 
-    fn fetch<F: Flash, S: Store>(
+    fn fetch<F: Flash, S: MapStore>(
         &mut self,
         flash: &mut F,
         map: &mut Map<S>,

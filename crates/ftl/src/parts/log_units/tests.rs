@@ -88,15 +88,15 @@ fn a_state_fits_the_spare_area_of_small_pages() {
 }
 
 /// A page as flash holds it, and what it means.
-struct Page {
+struct LoggedPage {
     log: LogUnits,
     words: Vec<u32>,
     state: LogState,
     truth: BTreeMap<u32, Ppn>,
 }
 
-impl Page {
-    fn new(log: LogUnits, rng: &mut Rng) -> Page {
+impl LoggedPage {
+    fn new(log: LogUnits, rng: &mut Rng) -> LoggedPage {
         let mut words = vec![u32::MAX; (log.log_start() + log.log_bytes()) as usize / 4];
         let mut truth = BTreeMap::new();
         for index in 0..log.entries() {
@@ -104,7 +104,7 @@ impl Page {
             words[index as usize] = ppn.0;
             truth.insert(index, ppn);
         }
-        Page { log, words, state: LogState::default(), truth }
+        LoggedPage { log, words, state: LogState::default(), truth }
     }
 
     fn put(&mut self, at: u32, bytes: &[u8]) {
@@ -152,7 +152,7 @@ proptest! {
     ) {
         let rng = &mut Rng::new(seed);
         let log = LogUnits::new(1 << page, share, [header, 6, parity], threshold).unwrap();
-        let mut page = Page::new(log, rng);
+        let mut page = LoggedPage::new(log, rng);
         loop {
             let count = 1 + rng.below(u64::from(log.capacity(log.log_bytes()).max(1))) as u32;
             if !log.fits(page.state, count.min(log.entries())) {
@@ -179,7 +179,7 @@ proptest! {
     ) {
         let rng = &mut Rng::new(seed);
         let log = LogUnits { threshold: 9, ..plain() };
-        let mut page = Page::new(log, rng);
+        let mut page = LoggedPage::new(log, rng);
         (0..before).for_each(|_| page.append(1 + rng.clone().below(5) as u32, rng));
         let (bytes, entries) = page.unit(count.min(log.capacity(log.log_bytes() - page.state.tail)), rng);
         let at = page.tail();
@@ -202,7 +202,7 @@ fn every_beginning_of_a_unit_is_recognised_as_torn() {
     for parity in [0, 3, 7, 9] {
         let log = LogUnits::new(4096, 0.25, [5, 6, parity], 3).unwrap();
         for count in [1, 2, 30, 84, 85, 140] {
-            let mut page = Page::new(log, rng);
+            let mut page = LoggedPage::new(log, rng);
             page.append(2, rng);
             let (bytes, _) = page.unit(count, rng);
             let blank = page.words.clone();
@@ -229,7 +229,7 @@ fn a_torn_partial_program_is_recognised() {
         let rng = &mut Rng::new(seed);
         let g = Geometry { blocks_per_die: 1, pages_per_block: 4, nop: 4, ..Geometry::default() };
         let mut chip = Nand::<NoData, Full>::new(g.checked().unwrap());
-        let page = Page::new(log, rng);
+        let page = LoggedPage::new(log, rng);
         let oob = Oob::translation(Tvpn(0), 1, 1);
         let Ok(()) = chip.program(Ppn(0), oob, Payload::Meta(&page.words), Cause::TranslationUpdate);
         let (first, _) = page.unit(1 + rng.below(40) as u32, rng);
@@ -270,7 +270,7 @@ fn a_torn_partial_program_is_recognised() {
 fn a_look_up_reads_few_words() {
     let rng = &mut Rng::new(7);
     let mut most_words = |units: &[u32]| {
-        let mut page = Page::new(plain(), rng);
+        let mut page = LoggedPage::new(plain(), rng);
         units.iter().for_each(|&count| page.append(count, rng));
         let reads = Cell::new(0);
         let counting = |word: usize| {

@@ -11,7 +11,7 @@
 //! heap, under the time of its last use or an earlier one; what has become wrong there is put right when it comes up.
 
 use crate::demand::cache::{Cache, Entry, Shape};
-use crate::demand::map::{Batch, Map, Store};
+use crate::demand::map::{Batch, Map, MapStore};
 use crate::parts::cache::{self, MappingCache, OrderKind, PageCache};
 use crate::{ConfigError, Error, Loader, Parameter, Saver, Settings};
 use alloc::collections::BinaryHeap;
@@ -180,7 +180,7 @@ impl TwoLevels {
     }
 
     /// Makes room for an entry in the first level.
-    fn vacate<F: Flash, S: Store>(&mut self, flash: &mut F, map: &mut Map<S>) -> Result<(), Error<F::Fault>> {
+    fn vacate<F: Flash, S: MapStore>(&mut self, flash: &mut F, map: &mut Map<S>) -> Result<(), Error<F::Fault>> {
         if !self.first.is_full() {
             return Ok(());
         }
@@ -223,7 +223,7 @@ impl TwoLevels {
 
     /// Writes the oldest entry of the first level into its translation page, which is not in the second, with as many
     /// others as the store lets it.
-    fn write_back<F: Flash, S: Store>(
+    fn write_back<F: Flash, S: MapStore>(
         &mut self,
         flash: &mut F,
         map: &mut Map<S>,
@@ -259,7 +259,7 @@ impl TwoLevels {
     }
 
     /// Loads a translation page that is not there into the second level.
-    fn load<F: Flash, S: Store>(
+    fn load<F: Flash, S: MapStore>(
         &mut self,
         flash: &mut F,
         map: &mut Map<S>,
@@ -277,7 +277,7 @@ impl TwoLevels {
     }
 
     /// Evicts the second level's least recently used page. It is complete, so that writing it takes no read.
-    fn evict_page<F: Flash, S: Store>(&mut self, flash: &mut F, map: &mut Map<S>) -> Result<(), Error<F::Fault>> {
+    fn evict_page<F: Flash, S: MapStore>(&mut self, flash: &mut F, map: &mut Map<S>) -> Result<(), Error<F::Fault>> {
         let page = self.second.victim();
         let tvpn = self.second.tvpn_of(page);
         if self.second.changed(page) == 0 {
@@ -296,7 +296,7 @@ impl TwoLevels {
     }
 
     /// Copies an entry from the second level into the first.
-    fn copy_up<F: Flash, S: Store>(
+    fn copy_up<F: Flash, S: MapStore>(
         &mut self,
         flash: &mut F,
         map: &mut Map<S>,
@@ -376,7 +376,7 @@ impl Cache for TwoLevels {
     }
 
     #[inline(always)]
-    fn promote<F: Flash, S: Store>(
+    fn promote<F: Flash, S: MapStore>(
         &mut self,
         flash: &mut F,
         map: &mut Map<S>,
@@ -406,7 +406,7 @@ impl Cache for TwoLevels {
         self.second.find(self.shape.tvpn(lpn.0)).is_some_and(|page| self.second.is_entry_dirty(page, lpn))
     }
 
-    fn fetch<F: Flash, S: Store>(
+    fn fetch<F: Flash, S: MapStore>(
         &mut self,
         flash: &mut F,
         map: &mut Map<S>,

@@ -6,7 +6,7 @@
 //! LPN where a firmware would keep an ordered map.
 
 use crate::demand::cache::{Cache, Entry, Shape};
-use crate::demand::map::{Map, Page, Store};
+use crate::demand::map::{Map, MapStore, TranslationPage};
 use crate::parts::cache::{Order, OrderKind};
 use crate::{ConfigError, Error, Loader, Saver, Settings};
 use alloc::format;
@@ -512,13 +512,13 @@ impl Runs {
     ///
     /// # Errors
     /// As [`Cache::fetch`].
-    pub(crate) fn fetch_unless<F: Flash, S: Store>(
+    pub(crate) fn fetch_unless<F: Flash, S: MapStore>(
         &mut self,
         flash: &mut F,
         map: &mut Map<S>,
         lpn: Lpn,
         within: Range<u32>,
-        taken: impl FnOnce(&Self, &Map<S>, Page<'_>) -> bool,
+        taken: impl FnOnce(&Self, &Map<S>, TranslationPage<'_>) -> bool,
     ) -> Result<Option<u32>, Error<F::Fault>> {
         if self.free == 0 {
             self.evict(flash, map, Fetching::Normal, NONE)?;
@@ -573,7 +573,7 @@ impl Runs {
     ///
     /// # Errors
     /// Full; the medium's.
-    pub(crate) fn make_room<F: Flash, S: Store>(
+    pub(crate) fn make_room<F: Flash, S: MapStore>(
         &mut self,
         flash: &mut F,
         map: &mut Map<S>,
@@ -697,12 +697,17 @@ impl Cache for Runs {
     }
 
     #[inline]
-    fn fetch<F: Flash, S: Store>(&mut self, flash: &mut F, map: &mut Map<S>, lpn: Lpn) -> Result<u32, Error<F::Fault>> {
+    fn fetch<F: Flash, S: MapStore>(
+        &mut self,
+        flash: &mut F,
+        map: &mut Map<S>,
+        lpn: Lpn,
+    ) -> Result<u32, Error<F::Fault>> {
         let fetched = self.fetch_unless(flash, map, lpn, 0..self.shape.logical_pages, |_, _, _| false)?;
         Ok(fetched.expect("nobody else took it"))
     }
 
-    fn prepare<F: Flash, S: Store>(
+    fn prepare<F: Flash, S: MapStore>(
         &mut self,
         flash: &mut F,
         map: &mut Map<S>,

@@ -6,7 +6,7 @@
 use super::buffer::{self, Buffer};
 use super::runs::{self, Runs};
 use crate::demand::cache::{Cache, Entry, Shape};
-use crate::demand::map::{Map, Store};
+use crate::demand::map::{Map, MapStore};
 use crate::parts::cache::PageCache;
 use crate::{ConfigError, Error, Loader, Parameter, Saver, Settings};
 use alloc::format;
@@ -175,7 +175,7 @@ impl CompressedPages {
     }
 
     /// Evicts the least recently used page, while `loading` is being loaded.
-    fn evict<F: Flash, S: Store>(
+    fn evict<F: Flash, S: MapStore>(
         &mut self,
         flash: &mut F,
         map: &mut Map<S>,
@@ -207,7 +207,7 @@ impl CompressedPages {
     }
 
     /// Updates a translation page with its entries in the dirty buffer.
-    fn flush<F: Flash, S: Store>(
+    fn flush<F: Flash, S: MapStore>(
         &mut self,
         flash: &mut F,
         map: &mut Map<S>,
@@ -310,7 +310,7 @@ impl Cache for CompressedPages {
         }
     }
 
-    fn fetch<F: Flash, S: Store>(
+    fn fetch<F: Flash, S: MapStore>(
         &mut self,
         flash: &mut F,
         map: &mut Map<S>,
@@ -346,7 +346,7 @@ impl Cache for CompressedPages {
     }
 
     #[inline(always)]
-    fn prepare<F: Flash, S: Store>(
+    fn prepare<F: Flash, S: MapStore>(
         &mut self,
         flash: &mut F,
         map: &mut Map<S>,

@@ -3,7 +3,7 @@
 use super::{Fetching, NONE, Replacement, Runs, has};
 use crate::Error;
 use crate::demand::cache::Cache;
-use crate::demand::map::{Batch, Map, Store};
+use crate::demand::map::{Batch, Map, MapStore};
 use alloc::vec::Vec;
 use flash::{Cause, Flash};
 
@@ -84,7 +84,7 @@ impl Runs {
     }
 
     /// Drops the next victim, written back if it is modified; false if there is none for that purpose.
-    pub(super) fn evict<F: Flash, S: Store>(
+    pub(super) fn evict<F: Flash, S: MapStore>(
         &mut self,
         flash: &mut F,
         map: &mut Map<S>,
@@ -105,7 +105,7 @@ impl Runs {
     }
 
     /// Writes a modified block back, with what else of its translation page the store takes along.
-    fn write_back<F: Flash, S: Store>(
+    fn write_back<F: Flash, S: MapStore>(
         &mut self,
         flash: &mut F,
         map: &mut Map<S>,
