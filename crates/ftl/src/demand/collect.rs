@@ -5,9 +5,10 @@ use super::map::{Map, MapStore};
 use super::{DATA, Demand, TRANSLATION};
 use crate::Error;
 use crate::parts::collector::{Collects, Takes};
+use crate::parts::lanes::Lane;
 use crate::parts::space::{Space, lowest_bits};
 use alloc::vec::Vec;
-use flash::{Block, Cause, Chain, FaultKind, Flash, FlashFault, Lpn, Ppn, Tvpn};
+use flash::{Block, Cause, Chain, Die, FaultKind, Flash, FlashFault, Lpn, Ppn, Tvpn};
 
 impl<C: Cache, S: MapStore> Collects for Demand<C, S> {
     #[inline(always)]
@@ -24,7 +25,7 @@ impl<C: Cache, S: MapStore> Collects for Demand<C, S> {
         let space = &self.map.space;
         let live = space.blocks.live_of(block);
         let discards = if self.map.durable_trim { self.map.trimmed.len() as u32 } else { 0 };
-        let untold = self.untold(space.blocks.geometry().die_of(block).index());
+        let untold = self.untold(space.blocks.geometry().die_of(block));
         let (stream, updates) =
             if space.is_translation(block) { (TRANSLATION, 0) } else { (DATA, live.min(self.map.store.count())) };
         Takes { moved: (stream, live), told: (TRANSLATION, updates + untold + discards) }
@@ -76,7 +77,7 @@ impl<C: Cache, S: MapStore> Collects for Demand<C, S> {
         limit: u32,
         cause: Option<Cause>,
     ) -> Result<bool, Error<F::Fault>> {
-        let die = flash.geometry().die_of(block).index();
+        let die = flash.geometry().die_of(block);
         let cause = cause.unwrap_or(Cause::TranslationUpdate);
         let mut moves = core::mem::take(&mut self.moved);
         moves.sort_unstable_by_key(|&(lpn, _)| lpn);
@@ -93,7 +94,7 @@ impl<C: Cache, S: MapStore> Collects for Demand<C, S> {
         told.map(|()| self.map.moves.count_on(die) == 0)
     }
 
-    fn untold(&self, die: usize) -> u32 {
+    fn untold(&self, die: Die) -> u32 {
         self.map.moves.count_on(die).min(self.map.store.count())
     }
 
@@ -144,7 +145,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         block: Block,
         moves: &mut Vec<Entry>,
     ) -> Result<(), Error<F::Fault>> {
-        let die = flash.geometry().die_of(block).index();
+        let die = flash.geometry().die_of(block);
         moves.iter().for_each(|&(lpn, ppn)| self.map.moves.insert(lpn, Ppn(ppn), die));
         if C::ABSORBS_ALL {
             return Ok(());
@@ -239,7 +240,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         cause: Cause,
     ) -> Result<Option<u32>, Error<F::Fault>> {
         let g = *flash.geometry();
-        let die = g.die_of(victim).index();
+        let die = g.die_of(victim);
         let mut left = limit;
         while let Some((first, bits)) = self.map.space.blocks.live_word(victim, next) {
             if left == 0 {
@@ -265,10 +266,10 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
     /// Copies a translation page of a collected block; its new place.
     fn copy_page<F: Flash>(&mut self, flash: &mut F, from: Ppn, cause: Cause) -> Result<(Ppn, Tvpn), Error<F::Fault>> {
         let g = *flash.geometry();
-        let die = g.die_of(g.block_of(from)).index();
+        let die = g.die_of(g.block_of(from));
         let Map { space, store, .. } = &mut self.map;
         loop {
-            let to = space.page_on(flash, TRANSLATION, die)?;
+            let to = space.page_on(flash, TRANSLATION, Lane::of(die))?;
             let (program, mode) = (space.number(), space.mode(TRANSLATION));
             let copied = flash.copy(from, to, cause, |oob, words| {
                 oob.program = program;

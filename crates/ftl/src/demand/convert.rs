@@ -16,6 +16,7 @@ use super::map::MapStore;
 use super::{DATA, Demand, NO_BLOCK};
 use crate::Error;
 use crate::parts::collector::Collects;
+use crate::parts::lanes::Lane;
 use crate::parts::space::Fate;
 use flash::{Block, Cause, Collection, FaultKind, Flash, FlashFault, Lpn, Ppn, Tvpn};
 
@@ -97,15 +98,15 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
             return;
         }
         let space = &mut self.map.space;
-        for (die, &followed) in self.followed.iter().enumerate() {
-            let host = &space.streams[DATA];
-            let next = host.run(die).start;
+        for (lane, &followed) in (0..).map(Lane).zip(&self.followed) {
+            let host = &space.streams[DATA.index()];
+            let next = host.run(lane).start;
             let begun = |block: Block| next > self.shape.geometry.page(block, 0).0;
             if next != followed
-                && host.block(die).is_some_and(begun)
-                && let Some(block) = space.streams[self.converted].block(die)
+                && host.block(lane).is_some_and(begun)
+                && let Some(block) = space.streams[self.converted.index()].block(lane)
             {
-                space.streams[self.converted].clear(die);
+                space.streams[self.converted.index()].clear(lane);
                 space.blocks.close(block);
             }
         }
@@ -148,23 +149,23 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
     fn copy_in_order<F: Flash>(&mut self, flash: &mut F, places: &[u32]) -> Result<Option<Ppn>, Error<F::Fault>> {
         let stream = self.converted;
         let space = &mut self.map.space;
-        let die = space.richest_die();
-        if !space.open(flash, stream, die, die)? {
+        let lane = Lane::of(space.richest_die());
+        if !space.open(flash, stream, lane)? {
             return Ok(None);
         }
-        self.followed[die] = space.streams[DATA].run(die).start;
-        let first = Ppn(space.streams[stream].run(die).start);
+        self.followed[lane.index()] = space.streams[DATA.index()].run(lane).start;
+        let first = Ppn(space.streams[stream.index()].run(lane).start);
         for (&from, to) in places.iter().zip((first.0..).map(Ppn)) {
-            space.streams[stream].take_until(die, to.0 + 1);
+            space.streams[stream.index()].take_until(lane, to.0 + 1);
             let program = space.number();
             let copied = flash.copy(Ppn(from), to, Cause::MergeFull, |oob, _| oob.program = program);
             let Err(fault) = copied else { continue };
             if fault.kind() == FaultKind::ProgramFailed {
                 space.abandon(to);
             } else {
-                let end = space.streams[stream].run(die).end;
+                let end = space.streams[stream.index()].run(lane).end;
                 (to.0..end).for_each(|page| space.blocks.kill(Ppn(page)));
-                space.streams[stream].take_until(die, end);
+                space.streams[stream.index()].take_until(lane, end);
             }
             (first.0..to.0).for_each(|page| space.blocks.kill(Ppn(page)));
             return match fault.kind() {

@@ -11,6 +11,7 @@
 use super::cache::Entry;
 use super::map::{Batch, MapStore, TranslationPage, Update};
 use super::parameters::TRANSLATION_MODE;
+use crate::parts::lanes::Stream;
 use crate::parts::log_units::{Flush, LogState, LogUnits, Scan};
 use crate::parts::space::Space;
 use crate::parts::translation::TranslationStore;
@@ -227,7 +228,7 @@ impl Logged {
 impl MapStore for Logged {
     type Options = Options;
 
-    fn new(g: &Geometry, logical_pages: u32, stream: usize, options: &Options) -> Result<Self, ConfigError> {
+    fn new(g: &Geometry, logical_pages: u32, stream: Stream, options: &Options) -> Result<Self, ConfigError> {
         let &Options { lu, share, sizes, in_directory, slc } = options;
         let units = LogUnits::new(g.page_bytes, share, sizes, lu).map_err(|what| ConfigError {
             key: "log-share",

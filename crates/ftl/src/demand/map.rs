@@ -1,5 +1,6 @@
 //! The map on flash, as a cache reaches it: translation pages, the space they live in, and what became of them.
 
+use crate::parts::lanes::Stream;
 use crate::parts::space::Space;
 use crate::parts::translation::TranslationStore;
 use crate::{CacheCounters, ConfigError, Error, Loader, Saver, Settings};
@@ -41,7 +42,7 @@ pub trait MapStore: Clone + Debug + Send + 'static {
     ///
     /// # Errors
     /// Settings that do not fit the device.
-    fn new(g: &Geometry, logical_pages: u32, stream: usize, options: &Self::Options) -> Result<Self, ConfigError>;
+    fn new(g: &Geometry, logical_pages: u32, stream: Stream, options: &Self::Options) -> Result<Self, ConfigError>;
 
     /// Whether translation blocks are programmed in SLC mode, where cells hold more than one bit.
     fn is_slc(&self) -> bool {

@@ -57,6 +57,7 @@ pub(crate) mod testing;
 
 use crate::parts::collector::{self, Collects};
 use crate::parts::ecc::Ecc;
+use crate::parts::lanes::{Lane, Stream};
 use crate::parts::space::{Space, TranslationBlocks, more_spare};
 use crate::{Build, BuildError, CacheCounters, ConfigError, Error, Ftl, Inspect, Loader, MountReport, Saver, Settings};
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -73,9 +74,9 @@ use moves::Moves;
 use parameters::Options;
 
 /// The write stream of data pages, the host's and the collected ones.
-pub const DATA: usize = 0;
+pub const DATA: Stream = Stream(0);
 /// The write stream of translation pages.
-pub const TRANSLATION: usize = 1;
+pub const TRANSLATION: Stream = Stream(1);
 
 /// No logical block.
 const NO_BLOCK: u32 = u32::MAX;
@@ -105,7 +106,7 @@ pub struct Demand<C, S> {
     /// The logical block that is to be converted, the stream that this goes to, and where the host's stream stood in
     /// each die when a block was converted there last.
     pending: u32,
-    converted: usize,
+    converted: Stream,
     followed: Vec<u32>,
     /// The page that is about to be modified: its next look-up is no access.
     modifying: u32,
@@ -200,7 +201,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         let dies = g.die_count() as usize;
         let open = options.data_blocks as usize;
         let mut lanes = vec![dies; 2 + usize::from(C::CONVERTS)];
-        lanes[DATA] *= open;
+        lanes[DATA.index()] *= open;
         let mut space = Space::new(g, &options.space, &lanes, kept);
         let spread = if space.collector.is_spread() { g.pages_per_block } else { 0 };
         space.translation =
@@ -228,7 +229,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
             lane_clock: 0,
             version: 0,
             pending: NO_BLOCK,
-            converted: 2,
+            converted: Stream(2),
             followed: vec![0; if C::CONVERTS { dies } else { 0 }],
             modifying: u32::MAX,
             overdue: BTreeMap::new(),
@@ -262,8 +263,8 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
             && self.cache.find(lpn).is_none()
             && self.cache.is_write_due()
         {
-            let turn = self.map.space.streams[TRANSLATION].turn();
-            self.make_room(flash, turn)?;
+            let turn = self.map.space.streams[TRANSLATION.index()].turn();
+            self.make_room(flash, turn.die(&self.shape.geometry))?;
         }
         Ok(())
     }
@@ -347,13 +348,13 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
 
     /// The lane that a host page goes to: the next, unless it continues a run that stays together.
     #[inline(always)]
-    fn lane(&mut self, lpn: Lpn) -> usize {
+    fn lane(&mut self, lpn: Lpn) -> Lane {
         if !self.lane_used.is_empty() {
             return self.lane_behind(lpn);
         }
         let (last, length) = self.run;
         let goes_on = length < self.stripe && lpn.0 == last.wrapping_add(1);
-        let stream = &mut self.map.space.streams[DATA];
+        let stream = &mut self.map.space.streams[DATA.index()];
         if length > 0 && !goes_on {
             stream.advance();
         }
@@ -432,7 +433,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
     fn put<F: Flash>(&mut self, flash: &mut F, oob: Oob, data: &F::User, cause: Cause) -> Result<(), Error<F::Fault>> {
         self.prepare_eviction(flash, oob.lpn())?;
         let mut lane = self.lane(oob.lpn());
-        if self.map.space.streams[DATA].room(lane) == 0 {
+        if self.map.space.streams[DATA.index()].room(lane) == 0 {
             lane = self.next_block(flash, lane)?;
         }
         self.secure(flash, TRANSLATION, self.cache.most_updates())?;
@@ -444,7 +445,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
     /// A lane of the host's stream with room, its next block opened if need be.
     #[cold]
     #[inline(never)]
-    fn next_block<F: Flash>(&mut self, flash: &mut F, lane: usize) -> Result<usize, Error<F::Fault>> {
+    fn next_block<F: Flash>(&mut self, flash: &mut F, lane: Lane) -> Result<Lane, Error<F::Fault>> {
         self.release_converted();
         self.refill_if_can(flash, DATA, lane)
     }
@@ -454,7 +455,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
     fn place<F: Flash>(
         &mut self,
         flash: &mut F,
-        (slot, lane): (C::Slot, usize),
+        (slot, lane): (C::Slot, Lane),
         mut oob: Oob,
         data: &F::User,
         cause: Cause,
@@ -481,23 +482,23 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         if old != Ppn::NONE {
             self.map.space.blocks.kill(old);
         }
-        let die = self.shape.geometry.die_of(self.shape.geometry.block_of(to)).index();
+        let die = self.shape.geometry.die_of(self.shape.geometry.block_of(to));
         self.map.space.collector.owe(die);
         Ok(())
     }
 
     /// The lane whose next page lies behind the page of the LPN before, or the one that was not used for longest.
-    fn lane_behind(&mut self, lpn: Lpn) -> usize {
+    fn lane_behind(&mut self, lpn: Lpn) -> Lane {
         let before = lpn.0.checked_sub(1).map(Lpn).and_then(|lpn| Some((self.cache.find(lpn)?, lpn)));
         let before = before.map_or(Ppn::NONE, |(slot, lpn)| self.cache.get(slot, lpn));
-        let lanes = &self.map.space.streams[DATA];
+        let lanes = &self.map.space.streams[DATA.index()];
         let behind =
-            |&lane: &usize| before != Ppn::NONE && lanes.room(lane) > 0 && lanes.run(lane).start == before.0 + 1;
-        let found = (0..lanes.count()).find(behind);
-        let unused = || (0..lanes.count()).min_by_key(|&lane| self.lane_used[lane]);
+            |&lane: &Lane| before != Ppn::NONE && lanes.room(lane) > 0 && lanes.run(lane).start == before.0 + 1;
+        let found = lanes.all().find(behind);
+        let unused = || lanes.all().min_by_key(|lane| self.lane_used[lane.index()]);
         let lane = found.or_else(unused).expect("a stream has a lane");
         self.lane_clock += 1;
-        self.lane_used[lane] = self.lane_clock;
+        self.lane_used[lane.index()] = self.lane_clock;
         lane
     }
 

@@ -12,13 +12,13 @@ use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
-use flash::Ppn;
+use flash::{Die, Ppn};
 
 /// See the module's description.
 #[derive(Clone, Debug)]
 pub struct Moves {
     /// New place and die of the collection, by LPN.
-    pages: BTreeMap<u32, (Ppn, u32)>,
+    pages: BTreeMap<u32, (Ppn, Die)>,
     /// Entries of each die's collection.
     on_die: Vec<u32>,
     /// Entries that a die's collection leaves at the most.
@@ -39,16 +39,16 @@ impl Moves {
 
     /// Entries of a die's collection.
     #[inline(always)]
-    pub fn count_on(&self, die: usize) -> u32 {
-        self.on_die.get(die).copied().unwrap_or(0)
+    pub fn count_on(&self, die: Die) -> u32 {
+        self.on_die.get(die.index()).copied().unwrap_or(0)
     }
 
     /// The lowest LPN of a die's collection.
-    pub fn first_on(&self, die: usize) -> Option<u32> {
+    pub fn first_on(&self, die: Die) -> Option<u32> {
         if self.count_on(die) == 0 {
             return None;
         }
-        self.pages.iter().find(|(_, place)| place.1 == die as u32).map(|(&lpn, _)| lpn)
+        self.pages.iter().find(|(_, place)| place.1 == die).map(|(&lpn, _)| lpn)
     }
 
     /// The entries of a range of LPNs, in order.
@@ -57,10 +57,10 @@ impl Moves {
     }
 
     /// A die's collection moved a page.
-    pub fn insert(&mut self, lpn: u32, ppn: Ppn, die: usize) {
+    pub fn insert(&mut self, lpn: u32, ppn: Ppn, die: Die) {
         self.remove(lpn);
-        self.on_die[die] += 1;
-        self.pages.insert(lpn, (ppn, die as u32));
+        self.on_die[die.index()] += 1;
+        self.pages.insert(lpn, (ppn, die));
     }
 
     /// The page was written or discarded, or its translation page says where it is.
@@ -69,7 +69,7 @@ impl Moves {
         if !self.pages.is_empty()
             && let Some((_, die)) = self.pages.remove(&lpn)
         {
-            self.on_die[die as usize] -= 1;
+            self.on_die[die.index()] -= 1;
         }
     }
 
@@ -87,7 +87,7 @@ impl Moves {
 
     /// Saves the entries, die by die.
     pub fn save(&self, out: &mut Saver) {
-        for (die, &count) in (0..).zip(&self.on_die) {
+        for (die, &count) in (0..).map(Die).zip(&self.on_die) {
             out.u32(count);
             for (&lpn, (ppn, _)) in self.pages.iter().filter(|(_, place)| place.1 == die) {
                 out.u32(lpn);
@@ -98,7 +98,7 @@ impl Moves {
 
     /// Loads what [`Moves::save`] saved.
     pub fn load(&mut self, from: &mut Loader<'_>) {
-        for die in 0..self.on_die.len() {
+        for die in (0..self.on_die.len() as u32).map(Die) {
             for _ in 0..from.u32() {
                 let (lpn, ppn) = (from.u32(), Ppn(from.u32()));
                 self.insert(lpn, ppn, die);

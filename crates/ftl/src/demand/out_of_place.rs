@@ -3,6 +3,7 @@
 
 use super::cache::Entry;
 use super::map::{Batch, MapStore, TranslationPage, Update};
+use crate::parts::lanes::Stream;
 use crate::parts::space::Space;
 use crate::parts::translation::TranslationStore;
 use crate::{ConfigError, Error, Loader, Parameter, Saver, Settings};
@@ -39,7 +40,7 @@ pub struct OutOfPlace {
 impl MapStore for OutOfPlace {
     type Options = Options;
 
-    fn new(g: &Geometry, logical_pages: u32, stream: usize, options: &Options) -> Result<Self, ConfigError> {
+    fn new(g: &Geometry, logical_pages: u32, stream: Stream, options: &Options) -> Result<Self, ConfigError> {
         let pages = TranslationStore::new(logical_pages, g.entries_per_page(), stream);
         Ok(OutOfPlace { pages, batch_evict: options.batch_evict })
     }

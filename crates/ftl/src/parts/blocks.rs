@@ -144,8 +144,8 @@ impl Blocks {
 
     /// Free blocks of a die.
     #[inline(always)]
-    pub fn free_in(&self, die: usize) -> u32 {
-        self.free[die].len() as u32
+    pub fn free_in(&self, die: Die) -> u32 {
+        self.free[die.index()].len() as u32
     }
 
     /// Free blocks of all dies.
@@ -207,15 +207,15 @@ impl Blocks {
 
     /// Takes a free block of a die and opens it, all its pages live in advance. `None` if there is none. The second
     /// value says that it must be erased before its first program.
-    pub fn open(&mut self, die: usize) -> Option<(Block, bool)> {
-        let block = self.free[die].pop()?;
+    pub fn open(&mut self, die: Die) -> Option<(Block, bool)> {
+        let block = self.free[die.index()].pop()?;
         Some(self.begin(Block(block)))
     }
 
     /// As [`Blocks::open`], but a certain block. `None` if it is not free.
     pub fn open_block(&mut self, block: Block) -> Option<(Block, bool)> {
-        let die = self.geometry.die_of(block).index();
-        let free = self.free[die].take(block.0, self.erases[block.index()]);
+        let die = self.geometry.die_of(block);
+        let free = self.free[die.index()].take(block.0, self.erases[block.index()]);
         free.then(|| self.begin(block))
     }
 
@@ -235,7 +235,7 @@ impl Blocks {
 
     /// As [`Blocks::open`], with no page live yet: for schemes that fill a block in any order and over a long time.
     /// Each page is revived when it is programmed.
-    pub fn open_blank(&mut self, die: usize) -> Option<(Block, bool)> {
+    pub fn open_blank(&mut self, die: Die) -> Option<(Block, bool)> {
         let (block, suspect) = self.open(die)?;
         self.discard_open(block);
         Some((block, suspect))
@@ -356,8 +356,8 @@ impl Blocks {
         if self.tracks_age {
             self.erased_at[b] = self.clock;
         }
-        let die = self.geometry.die_of(block).index();
-        self.free[die].push(block.0, self.erases[b]);
+        let die = self.geometry.die_of(block);
+        self.free[die.index()].push(block.0, self.erases[b]);
         self.free_total += 1;
     }
 
@@ -382,7 +382,7 @@ impl Blocks {
         self.free_total = 0;
         for die in 0..self.free.len() {
             while self.free[die].pop().is_some() {}
-            for block in self.range(die) {
+            for block in self.range(Die(die as u32)) {
                 match state(Block(block)) {
                     FoundState::Empty => self.free[die].push(block, self.erases[block as usize]),
                     FoundState::InUse => self.live[block as usize] = 0,
@@ -422,8 +422,8 @@ impl Blocks {
     }
 
     /// The blocks of a die.
-    pub fn range(&self, die: usize) -> Range<u32> {
-        self.geometry.blocks_of(Die(die as u32))
+    pub fn range(&self, die: Die) -> Range<u32> {
+        self.geometry.blocks_of(die)
     }
 
     /// Controller RAM, bytes: live bits, live counts with the block's state, erase counts, free lists, ages.
@@ -521,7 +521,7 @@ mod tests {
     fn a_block_goes_round_its_states() {
         for p in [4, 64, 256] {
             let mut blocks = blocks(p);
-            let (block, suspect) = blocks.open(1).unwrap();
+            let (block, suspect) = blocks.open(Die(1)).unwrap();
             assert_eq!((block, suspect), (Block(3), false));
             assert!(!blocks.is_candidate(3));
             blocks.close(block);
@@ -538,14 +538,14 @@ mod tests {
             }
             assert_eq!(blocks.next_live(block, 0), None);
             blocks.erased(block);
-            assert_eq!((blocks.free_in(1), blocks.free_total(), blocks.erase_counts()[3]), (3, 6, 1));
+            assert_eq!((blocks.free_in(Die(1)), blocks.free_total(), blocks.erase_counts()[3]), (3, 6, 1));
         }
     }
 
     #[test]
     fn least_worn_first() {
         let mut blocks = blocks_in(FreeOrder::LeastWorn, 4);
-        let opened = |blocks: &mut Blocks| blocks.open(0).unwrap().0;
+        let opened = |blocks: &mut Blocks| blocks.open(Die(0)).unwrap().0;
         let use_up = |blocks: &mut Blocks, block: Block| {
             blocks.close_early(block, 0);
             blocks.erased(block);
@@ -562,7 +562,7 @@ mod tests {
         let block = opened(&mut blocks);
         assert_eq!(block, third);
         use_up(&mut blocks, block);
-        let order: Vec<u32> = core::iter::from_fn(|| blocks.open(0)).map(|(block, _)| block.0).collect();
+        let order: Vec<u32> = core::iter::from_fn(|| blocks.open(Die(0))).map(|(block, _)| block.0).collect();
         assert_eq!(order, [1, 0, 2]);
     }
 
@@ -570,10 +570,10 @@ mod tests {
     fn state_survives_saving() {
         for order in [FreeOrder::Fifo, FreeOrder::LeastWorn] {
             let mut blocks = blocks_in(order, 4);
-            let (block, _) = blocks.open(0).unwrap();
+            let (block, _) = blocks.open(Die(0)).unwrap();
             blocks.close_early(block, 0);
             blocks.erased(block);
-            let (block, _) = blocks.open(0).unwrap();
+            let (block, _) = blocks.open(Die(0)).unwrap();
             blocks.close_early(block, 2);
             let mut saver = Saver::default();
             blocks.save(&mut saver);

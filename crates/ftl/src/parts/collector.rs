@@ -50,11 +50,12 @@
 //! spread collection has reserved.
 //! In idle time blocks are collected that are at least half dead.
 
+use crate::parts::lanes::{Lane, Stream};
 use crate::parts::space::{Fate, Space};
 use crate::{Error, Loader, Parameter, Saver, Settings};
 use alloc::vec;
 use alloc::vec::Vec;
-use flash::{Block, Cause, Chain, Collection, Flash};
+use flash::{Block, Cause, Chain, Collection, Die, Flash};
 
 /// `gc-spread`: the rhythm of collections.
 pub const SPREAD: Parameter = Parameter::switch("gc-spread", false)
@@ -136,9 +137,9 @@ const IDLE: Progress = Progress { block: NO_BLOCK, next: 0, credit: 0, live: 0, 
 #[derive(Clone, Copy, Debug)]
 pub struct Takes {
     /// The write stream that its pages move to, and how many.
-    pub moved: (usize, u32),
+    pub moved: (Stream, u32),
     /// The write stream of what is written about them, and how many pages that may be.
-    pub told: (usize, u32),
+    pub told: (Stream, u32),
 }
 
 /// The collector's state. See the module's description.
@@ -153,9 +154,9 @@ pub struct Collector {
     /// One for each die; empty unless collections are spread.
     progress: Vec<Progress>,
     /// Dies on which pages were programmed that spread collections are to pay for.
-    debts: Vec<u32>,
+    debts: Vec<Die>,
     /// The die that is being collected: what is written about its pages goes there.
-    pub home: Option<usize>,
+    pub home: Option<Die>,
 }
 
 impl Collector {
@@ -186,15 +187,16 @@ impl Collector {
     }
 
     /// The victim of a spread collection on a die.
-    pub fn victim(&self, die: usize) -> Option<Block> {
-        self.progress.get(die).filter(|progress| progress.block != NO_BLOCK).map(|progress| Block(progress.block))
+    pub fn victim(&self, die: Die) -> Option<Block> {
+        let progress = self.progress.get(die.index())?;
+        (progress.block != NO_BLOCK).then_some(Block(progress.block))
     }
 
     /// A page was programmed on a die that is no copy of a collected one.
     #[inline(always)]
-    pub fn owe(&mut self, die: usize) {
+    pub fn owe(&mut self, die: Die) {
         if self.is_spread() {
-            self.debts.push(die as u32);
+            self.debts.push(die);
         }
     }
 
@@ -223,7 +225,7 @@ impl Collector {
             }
         }
         out.u32(self.debts.len() as u32);
-        self.debts.iter().for_each(|&die| out.u32(die));
+        self.debts.iter().for_each(|die| out.u32(die.0));
     }
 
     /// Loads what [`Collector::save`] saved of one with the same settings.
@@ -233,7 +235,7 @@ impl Collector {
             let [block, next, credit, live, per] = words;
             *progress = Progress { block, next, credit, live, per, slices: Chain::COLLECTION };
         }
-        self.debts = (0..from.u32()).map(|_| from.u32()).collect();
+        self.debts = (0..from.u32()).map(|_| Die(from.u32())).collect();
     }
 }
 
@@ -289,7 +291,7 @@ pub trait Collects: Sized {
     ) -> Result<bool, Error<F::Fault>>;
 
     /// Pages that [`Collects::tell`] has still to write.
-    fn untold(&self, die: usize) -> u32 {
+    fn untold(&self, die: Die) -> u32 {
         let _ = die;
         0
     }
@@ -310,7 +312,7 @@ pub trait Collects: Sized {
     ///
     /// # Errors
     /// Full; the medium's.
-    fn reveal<F: Flash>(&mut self, flash: &mut F, die: usize) -> Result<bool, Error<F::Fault>> {
+    fn reveal<F: Flash>(&mut self, flash: &mut F, die: Die) -> Result<bool, Error<F::Fault>> {
         let _ = (flash, die);
         Ok(false)
     }
@@ -330,7 +332,7 @@ pub trait Collects: Sized {
 
     /// Free blocks of its die that emptying a block may take beside the open ones.
     fn needs(&self, block: Block) -> u32 {
-        let die = self.space().blocks.geometry().die_of(block).index();
+        let die = self.space().blocks.geometry().die_of(block);
         let Takes { moved, told } = self.takes(block);
         if moved.0 == told.0 {
             return self.space().blocks_for(moved.0, die, moved.1 + told.1);
@@ -344,7 +346,7 @@ pub trait Collects: Sized {
     /// Full: a program failed, and the room for a collection is gone; the medium's.
     #[cold]
     #[inline(never)]
-    fn make_room<F: Flash>(&mut self, flash: &mut F, die: usize) -> Result<(), Error<F::Fault>> {
+    fn make_room<F: Flash>(&mut self, flash: &mut F, die: Die) -> Result<(), Error<F::Fault>> {
         if let Some(victim) = self.collector().victim(die)
             && self.space().blocks.free_in(die) <= self.needs(victim).max(self.collector().low - 1)
         {
@@ -381,17 +383,17 @@ pub trait Collects: Sized {
     /// Full; the medium's.
     #[cold]
     #[inline(never)]
-    fn refill<F: Flash>(&mut self, flash: &mut F, stream: usize, lane: usize) -> Result<usize, Error<F::Fault>> {
-        let (lanes, dies) = (self.space().streams[stream].count(), flash.geometry().die_count() as usize);
-        for lane in (lane..lanes).chain(0..lane) {
-            let die = lane % dies;
+    fn refill<F: Flash>(&mut self, flash: &mut F, stream: Stream, lane: Lane) -> Result<Lane, Error<F::Fault>> {
+        let lanes = self.space().streams[stream.index()].count() as u32;
+        for lane in (lane.0..lanes).chain(0..lane.0).map(Lane) {
+            let die = lane.die(flash.geometry());
             self.make_room(flash, die)?;
             let kept = self.collector().kept;
             let space = self.space_mut();
-            if space.streams[stream].room(lane) > 0
-                || space.blocks.free_in(die) > kept && space.open(flash, stream, lane, die)?
+            if space.streams[stream.index()].room(lane) > 0
+                || space.blocks.free_in(die) > kept && space.open(flash, stream, lane)?
             {
-                space.streams[stream].turn_to(lane);
+                space.streams[stream.index()].turn_to(lane.0);
                 return Ok(lane);
             }
         }
@@ -402,7 +404,7 @@ pub trait Collects: Sized {
     ///
     /// # Errors
     /// Full; the medium's.
-    fn refill_if_can<F: Flash>(&mut self, flash: &mut F, stream: usize, lane: usize) -> Result<usize, Error<F::Fault>> {
+    fn refill_if_can<F: Flash>(&mut self, flash: &mut F, stream: Stream, lane: Lane) -> Result<Lane, Error<F::Fault>> {
         match self.refill(flash, stream, lane) {
             Err(Error::Full) if self.space().blocks.free_total() > self.collector().kept => Ok(lane),
             refilled => refilled,
@@ -413,16 +415,17 @@ pub trait Collects: Sized {
     /// the map changes. A translation block is full and its die short of free ones, a block failed, or spread
     /// collections are owed for what the map has written.
     #[inline(always)]
-    fn is_behind(&self, stream: usize) -> bool {
+    fn is_behind(&self, stream: Stream) -> bool {
         self.is_short(stream) || !self.space().doomed.is_empty() || self.collector().is_in_debt()
     }
 
     /// Whether the block in turn of stream `stream` is full, and its die has no more than `gc-low` free ones.
     #[inline(always)]
-    fn is_short(&self, stream: usize) -> bool {
+    fn is_short(&self, stream: Stream) -> bool {
         let space = self.space();
-        let turn = space.streams[stream].turn();
-        space.streams[stream].is_full(turn) && space.blocks.free_in(turn) <= space.collector.low
+        let turn = space.streams[stream.index()].turn();
+        let die = || turn.die(space.blocks.geometry());
+        space.streams[stream.index()].is_full(turn) && space.blocks.free_in(die()) <= space.collector.low
     }
 
     /// Does what [`Collects::is_behind`] tells of. No block is opened: until it is programmed, its predecessor is the
@@ -430,12 +433,12 @@ pub trait Collects: Sized {
     ///
     /// # Errors
     /// Full; the medium's.
-    fn catch_up<F: Flash>(&mut self, flash: &mut F, stream: usize) -> Result<(), Error<F::Fault>> {
+    fn catch_up<F: Flash>(&mut self, flash: &mut F, stream: Stream) -> Result<(), Error<F::Fault>> {
         self.evacuate(flash)?;
         self.pay(flash)?;
         if self.is_short(stream) {
-            let turn = self.space().streams[stream].turn();
-            self.make_room(flash, turn)?;
+            let turn = self.space().streams[stream.index()].turn();
+            self.make_room(flash, turn.die(flash.geometry()))?;
             if self.space().blocks.free_total() <= self.collector().kept {
                 return Err(Error::Full);
             }
@@ -449,15 +452,15 @@ pub trait Collects: Sized {
     /// # Errors
     /// Full; the medium's.
     #[inline(always)]
-    fn secure<F: Flash>(&mut self, flash: &mut F, stream: usize, pages: u32) -> Result<(), Error<F::Fault>> {
+    fn secure<F: Flash>(&mut self, flash: &mut F, stream: Stream, pages: u32) -> Result<(), Error<F::Fault>> {
         if self.collector().is_spread() { self.secure_room(flash, stream, pages) } else { Ok(()) }
     }
 
     /// As [`Collects::secure`], where collections are spread.
     #[inline(never)]
-    fn secure_room<F: Flash>(&mut self, flash: &mut F, stream: usize, pages: u32) -> Result<(), Error<F::Fault>> {
-        let (turn, dies) = (self.space().streams[stream].turn(), flash.geometry().die_count());
-        for die in (turn..turn + pages.min(dies) as usize).map(|die| die % dies as usize) {
+    fn secure_room<F: Flash>(&mut self, flash: &mut F, stream: Stream, pages: u32) -> Result<(), Error<F::Fault>> {
+        let (turn, dies) = (self.space().streams[stream.index()].turn(), flash.geometry().die_count());
+        for die in (turn.0..turn.0 + pages.min(dies)).map(|lane| Die(lane % dies)) {
             if let Some(victim) = self.collector().victim(die)
                 && self.space().room_on(stream, die) < pages.div_ceil(dies)
                 && self.space().blocks.free_in(die) <= self.needs(victim)
@@ -474,7 +477,7 @@ pub trait Collects: Sized {
     /// # Errors
     /// The medium's.
     fn make_room_everywhere<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
-        let mut dies = 0..flash.geometry().die_count() as usize;
+        let mut dies = (0..flash.geometry().die_count()).map(Die);
         match self.evacuate(flash).and_then(|()| dies.try_for_each(|die| self.make_room(flash, die))) {
             Err(Error::Full) => Ok(()),
             made => made,
@@ -485,7 +488,7 @@ pub trait Collects: Sized {
 
     /// The victim on a die, by the rules of the module's description. `cheapest`: the policy had its way for a whole
     /// round of blocks, and too little was gained.
-    fn choose(&mut self, die: usize, cheapest: bool) -> Option<Block> {
+    fn choose(&mut self, die: Die, cheapest: bool) -> Option<Block> {
         let free = self.space().blocks.free_in(die);
         let translation = self.space().best_translation_block(die).filter(|&block| self.needs(block) <= free);
         let Some(data) = self.pick(die, free, cheapest) else { return translation };
@@ -503,7 +506,7 @@ pub trait Collects: Sized {
 
     /// The policy's victim on a die; the block with the fewest live pages if that one does not fit, or is no longer
     /// asked for.
-    fn pick(&mut self, die: usize, free: u32, cheapest: bool) -> Option<Block> {
+    fn pick(&mut self, die: Die, free: u32, cheapest: bool) -> Option<Block> {
         let range = self.space().blocks.range(die);
         if !cheapest {
             let picked = self.space_mut().pick(range.clone())?;
@@ -525,7 +528,7 @@ pub trait Collects: Sized {
 
     /// Begins a spread collection, if collections are spread and the block that is about to be opened leaves it its
     /// room. A block that gives nothing back is emptied at once.
-    fn begin(&mut self, die: usize, victim: Block) -> bool {
+    fn begin(&mut self, die: Die, victim: Block) -> bool {
         let reserved = self.needs(victim).max(self.collector().low - 1);
         let begins = self.collector().is_spread() && self.gives(victim) && self.space().blocks.free_in(die) > reserved;
         if begins {
@@ -540,12 +543,13 @@ pub trait Collects: Sized {
     }
 
     /// Makes a block a die's victim, to be emptied in slices.
-    fn start(&mut self, die: usize, victim: Block) {
+    fn start(&mut self, die: Die, victim: Block) {
         let live = self.space().blocks.live_of(victim);
         let per = (self.space().blocks.geometry().pages_per_block - live).max(1);
         self.space_mut().begin_collecting(victim);
         // One slice ahead, so that the victim is empty before the block that both share is full.
-        self.collector_mut().progress[die] = Progress { block: victim.0, credit: per * SLICE, live, per, ..IDLE };
+        self.collector_mut().progress[die.index()] =
+            Progress { block: victim.0, credit: per * SLICE, live, per, ..IDLE };
     }
 
     /// Pays the spread collections for the pages that were programmed on their dies.
@@ -561,7 +565,7 @@ pub trait Collects: Sized {
     #[inline(never)]
     fn pay_debts<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
         let debts = core::mem::take(&mut self.collector_mut().debts);
-        debts.into_iter().try_for_each(|die| self.pay_on(flash, die as usize))
+        debts.into_iter().try_for_each(|die| self.pay_on(flash, die))
     }
 
     /// A page was programmed on a die: does what its collection owes for it. If there is no room to go on collecting, a
@@ -570,12 +574,12 @@ pub trait Collects: Sized {
     /// # Errors
     /// The medium's.
     #[inline]
-    fn pay_on<F: Flash>(&mut self, flash: &mut F, die: usize) -> Result<(), Error<F::Fault>> {
+    fn pay_on<F: Flash>(&mut self, flash: &mut F, die: Die) -> Result<(), Error<F::Fault>> {
         if self.collector().victim(die).is_none() {
             return Ok(());
         }
         let untold = self.untold(die);
-        let progress = &mut self.collector_mut().progress[die];
+        let progress = &mut self.collector_mut().progress[die.index()];
         progress.credit = progress.credit.saturating_add(progress.live + untold);
         if progress.credit < progress.per * SLICE && progress.live > 0 {
             return Ok(());
@@ -589,8 +593,8 @@ pub trait Collects: Sized {
     }
 
     /// Goes on with a die's collection for up to `pages` pages, and erases the victim when all is done.
-    fn slice<F: Flash>(&mut self, flash: &mut F, die: usize, pages: u32) -> Result<(), Error<F::Fault>> {
-        let Progress { block, next, slices, .. } = self.collector().progress[die];
+    fn slice<F: Flash>(&mut self, flash: &mut F, die: Die, pages: u32) -> Result<(), Error<F::Fault>> {
+        let Progress { block, next, slices, .. } = self.collector().progress[die.index()];
         let block = Block(block);
         self.at_home(flash, block, |this, flash| this.prepare(flash, block))?;
         let moves = self.space().blocks.next_live(block, next).is_some();
@@ -610,7 +614,7 @@ pub trait Collects: Sized {
             let mut rest = None;
             if moves {
                 rest = this.move_out(&mut *gc, block, next, limit, None)?;
-                this.collector_mut().progress[die].next = rest.unwrap_or(gc.geometry().pages_per_block);
+                this.collector_mut().progress[die.index()].next = rest.unwrap_or(gc.geometry().pages_per_block);
             }
             let empty = rest.is_none();
             if empty {
@@ -620,7 +624,7 @@ pub trait Collects: Sized {
                 gc.then();
                 this.finish(&mut *gc, block, Fate::Erase, None)?;
             } else {
-                this.collector_mut().progress[die].slices = gc.pause();
+                this.collector_mut().progress[die.index()].slices = gc.pause();
             }
             Ok::<_, Error<F::Fault>>(())
         })?;
@@ -642,7 +646,7 @@ pub trait Collects: Sized {
     /// Does something for which what is written about moved pages stays on the die of a block.
     #[inline]
     fn at_home<F: Flash, T>(&mut self, flash: &mut F, block: Block, work: impl FnOnce(&mut Self, &mut F) -> T) -> T {
-        let die = flash.geometry().die_of(block).index();
+        let die = flash.geometry().die_of(block);
         let before = self.collector_mut().home.replace(die);
         let done = work(self, flash);
         self.collector_mut().home = before;
@@ -650,8 +654,8 @@ pub trait Collects: Sized {
     }
 
     /// Runs a die's spread collection to its end.
-    fn end_now<F: Flash>(&mut self, flash: &mut F, die: usize) -> Result<(), Error<F::Fault>> {
-        let Progress { block, next, slices, .. } = self.collector().progress[die];
+    fn end_now<F: Flash>(&mut self, flash: &mut F, die: Die) -> Result<(), Error<F::Fault>> {
+        let Progress { block, next, slices, .. } = self.collector().progress[die.index()];
         self.empty(flash, Block(block), (next, slices), Fate::Erase, None)
     }
 
@@ -757,7 +761,7 @@ pub trait Collects: Sized {
 
     /// Whether wear levelling may have the pages of a block moved now.
     fn is_movable(&self, block: Block) -> bool {
-        let die = self.space().blocks.geometry().die_of(block).index();
+        let die = self.space().blocks.geometry().die_of(block);
         let victim = self.collector().victim(die);
         let reserved = self.collector().kept + victim.map_or(0, |victim| self.needs(victim));
         let room = self.needs(block).max(1) + reserved <= self.space().blocks.free_in(die) + 1;
@@ -771,8 +775,8 @@ pub trait Collects: Sized {
     /// Full; the medium's.
     fn collect_ahead<F: Flash>(&mut self, flash: &mut F, copies: u32) -> Result<bool, Error<F::Fault>> {
         self.evacuate(flash)?;
-        let dies = 0..self.collector().progress.len();
-        if let Some(die) = dies.clone().find(|&die| self.collector().victim(die).is_some()) {
+        let mut dies = (0..self.collector().progress.len() as u32).map(Die);
+        if let Some(die) = dies.find(|&die| self.collector().victim(die).is_some()) {
             self.slice(flash, die, copies)?;
             return Ok(true);
         }

@@ -11,7 +11,7 @@ use crate::parts::wear::Task;
 use crate::{Error, Loader, Saver};
 use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut};
-use flash::{Block, Cause, Flash, Geometry};
+use flash::{Block, Cause, Die, Flash, Geometry};
 
 /// See the module's description. No block is ever a candidate of a page-level policy.
 #[derive(Clone, Debug)]
@@ -90,9 +90,9 @@ impl Pool {
         loop {
             let dies = self.blocks.geometry().die_count();
             let after = |die: u32| (die + dies - self.turn) % dies;
-            let richest = (0..dies).max_by_key(|&die| (self.blocks.free_in(die as usize), dies - after(die)));
+            let richest = (0..dies).max_by_key(|&die| (self.blocks.free_in(Die(die)), dies - after(die)));
             let die = richest.expect("a device has a die");
-            let (block, suspect) = self.blocks.open_blank(die as usize).ok_or(Error::Full)?;
+            let (block, suspect) = self.blocks.open_blank(Die(die)).ok_or(Error::Full)?;
             self.turn = (die + 1) % dies;
             if !suspect || self.cleanse(flash, block)? {
                 return Ok(block);

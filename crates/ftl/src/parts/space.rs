@@ -9,7 +9,7 @@ use crate::gc::{self, GcPolicy};
 use crate::parts::census::Census;
 use crate::parts::collector::{self, Collector, GC_HIGH, GC_LOW, SPREAD};
 use crate::parts::ecc::Ecc;
-use crate::parts::lanes::Lanes;
+use crate::parts::lanes::{Lane, Lanes, Stream};
 use crate::parts::supply::{self, Supply};
 use crate::parts::wear::Wear;
 use crate::{Error, Group, Loader, Parameter, Saver, Settings};
@@ -18,7 +18,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut, Range};
-use flash::{Block, Cause, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Mode, Ppn, Rng};
+use flash::{Block, Cause, Die, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Mode, Ppn, Rng};
 
 /// The advice where a device has fewer than `blocks` blocks: the spare share with which it has as many.
 pub fn more_spare(g: &Geometry, logical_pages: u32, blocks: u64) -> String {
@@ -132,7 +132,7 @@ impl DerefMut for Space {
 #[derive(Clone, Debug)]
 pub struct TranslationBlocks {
     /// The write stream that fills them.
-    pub stream: usize,
+    pub stream: Stream,
     /// Those no lane holds any more, in the order in which they were filled.
     pub closed: Vec<Block>,
     /// Whether the victim policy sees them among the data blocks.
@@ -170,21 +170,21 @@ impl Space {
     /// Has the blocks of a stream of translation pages programmed in SLC mode, where cells hold more than one bit: each
     /// holds so many pages fewer. They are to be collected apart from the others, for the victim policy counts the
     /// pages that a block could hold.
-    pub fn set_slc(&mut self, stream: usize) {
+    pub fn set_slc(&mut self, stream: Stream) {
         let apart = self.translation.as_ref().is_some_and(|blocks| blocks.stream == stream && !blocks.among_data);
-        assert!(apart, "blocks of stream {stream} are collected by the policy, which takes all for equally large");
-        self.streams[stream].slc = self.blocks.geometry().bits_per_cell > 1;
+        assert!(apart, "blocks of stream {} are collected by the policy, which takes all for equally large", stream.0);
+        self.streams[stream.index()].slc = self.blocks.geometry().bits_per_cell > 1;
     }
 
     /// The mode in which pages of a stream are to be programmed.
     #[inline(always)]
-    pub fn mode(&self, stream: usize) -> Mode {
-        if self.streams[stream].slc { Mode::Slc } else { Mode::Normal }
+    pub fn mode(&self, stream: Stream) -> Mode {
+        if self.streams[stream.index()].slc { Mode::Slc } else { Mode::Normal }
     }
 
     /// Pages that a block of a stream holds.
-    pub fn block_pages(&self, stream: usize) -> u32 {
-        self.streams[stream].block_pages(self.blocks.geometry())
+    pub fn block_pages(&self, stream: Stream) -> u32 {
+        self.streams[stream.index()].block_pages(self.blocks.geometry())
     }
 
     /// The part that asks the policy.
@@ -204,7 +204,7 @@ impl Space {
     /// While mounting: block states, lanes and counters from a census. Stream `data` goes on with the newest data block
     /// of each die, stream `translation` (if the scheme has one) with the newest translation block. Live pages are not
     /// known yet: call [`crate::parts::blocks::Blocks::revive`] for each afterwards.
-    pub fn adopt(&mut self, census: &Census, data: usize, translation: Option<usize>) {
+    pub fn adopt(&mut self, census: &Census, data: Stream, translation: Option<Stream>) {
         let g = *self.blocks.geometry();
         self.supply.adopt(census, |block| census.blocks[block.index()].is_some());
         if let Some(translation) = &mut self.translation {
@@ -225,7 +225,7 @@ impl Space {
             if let Some(stream) = stream {
                 let end = self.block_pages(stream).max(found.programmed);
                 self.blocks.resume(block, found.programmed..end);
-                self.streams[stream].replace(&g, g.die_of(block).index(), block, found.programmed);
+                self.streams[stream.index()].replace(&g, Lane::of(g.die_of(block)), block, found.programmed);
             }
         }
     }
@@ -235,20 +235,15 @@ impl Space {
         self.policy.pick(&self.supply.blocks, among)
     }
 
-    /// Opens a free block of `die` in a lane; false if the die has none. The lane's former block is closed.
+    /// Opens a free block of its die in a lane; false if the die has none. The lane's former block is closed.
     ///
     /// # Errors
     /// The medium's.
-    pub fn open<F: Flash>(
-        &mut self,
-        flash: &mut F,
-        stream: usize,
-        lane: usize,
-        die: usize,
-    ) -> Result<bool, Error<F::Fault>> {
+    pub fn open<F: Flash>(&mut self, flash: &mut F, stream: Stream, lane: Lane) -> Result<bool, Error<F::Fault>> {
         loop {
             let g = *self.blocks.geometry();
-            let worn = self.next.take_if(|worn| g.die_of(*worn).index() == die);
+            let die = lane.die(&g);
+            let worn = self.next.take_if(|worn| g.die_of(*worn) == die);
             let worn = worn.and_then(|worn| self.blocks.open_block(worn));
             let Some((block, suspect)) = worn.or_else(|| self.blocks.open(die)) else { return Ok(false) };
             if suspect && !self.cleanse(flash, block)? {
@@ -256,14 +251,14 @@ impl Space {
             }
             let pages = self.block_pages(stream);
             self.blocks.shorten(block, pages);
-            if let Some(former) = self.streams[stream].replace(&g, lane, block, 0) {
+            if let Some(former) = self.streams[stream.index()].replace(&g, lane, block, 0) {
                 self.close(stream, former);
             }
             return Ok(true);
         }
     }
 
-    fn close(&mut self, stream: usize, block: Block) {
+    fn close(&mut self, stream: Stream, block: Block) {
         match &mut self.translation {
             Some(translation) if translation.stream == stream => {
                 translation.closed.push(block);
@@ -283,7 +278,7 @@ impl Space {
 
     /// The block of translation pages of a die with the fewest live ones, if any has a dead page and none is being
     /// collected already; the lowest among equals.
-    pub fn best_translation_block(&self, die: usize) -> Option<Block> {
+    pub fn best_translation_block(&self, die: Die) -> Option<Block> {
         let translation = self.translation.as_ref()?;
         let (range, victim) = (self.blocks.range(die), self.collector.victim(die));
         let here = translation.closed.iter().filter(|&block| range.contains(&block.0) && Some(*block) != victim);
@@ -292,13 +287,13 @@ impl Space {
     }
 
     /// Pages left in the open blocks that a stream has on a die.
-    pub fn room_on(&self, stream: usize, die: usize) -> u32 {
-        let lanes = &self.streams[stream];
-        (die..lanes.count()).step_by(self.blocks.geometry().die_count() as usize).map(|lane| lanes.room(lane)).sum()
+    pub fn room_on(&self, stream: Stream, die: Die) -> u32 {
+        let lanes = &self.streams[stream.index()];
+        lanes.on(die, self.blocks.geometry()).map(|lane| lanes.room(lane)).sum()
     }
 
     /// Free blocks that so many pages of a stream take on a die beside its open ones.
-    pub fn blocks_for(&self, stream: usize, die: usize, pages: u32) -> u32 {
+    pub fn blocks_for(&self, stream: Stream, die: Die, pages: u32) -> u32 {
         pages.saturating_sub(self.room_on(stream, die)).div_ceil(self.block_pages(stream))
     }
 
@@ -311,17 +306,17 @@ impl Space {
         candidate
     }
 
-    /// The next page of a stream: on `die` if it can be, elsewhere if it must. Collects nothing.
+    /// The next page of a stream: of `lane` or on its die if it can be, elsewhere if it must. Collects nothing.
     ///
     /// # Errors
     /// Full if no block is free; the medium's.
     #[inline]
-    pub fn page_on<F: Flash>(&mut self, flash: &mut F, stream: usize, die: usize) -> Result<Ppn, Error<F::Fault>> {
-        match self.streams[stream].take(die) {
+    pub fn page_on<F: Flash>(&mut self, flash: &mut F, stream: Stream, lane: Lane) -> Result<Ppn, Error<F::Fault>> {
+        match self.streams[stream.index()].take(lane) {
             Some(page) => Ok(page),
             None => {
-                let lane = self.lane_elsewhere(flash, stream, die)?;
-                self.streams[stream].take(lane).ok_or(Error::Full)
+                let lane = self.lane_elsewhere(flash, stream, lane)?;
+                self.streams[stream.index()].take(lane).ok_or(Error::Full)
             }
         }
     }
@@ -335,11 +330,12 @@ impl Space {
     pub fn run_on<F: Flash>(
         &mut self,
         flash: &mut F,
-        stream: usize,
-        die: usize,
-    ) -> Result<(usize, Range<u32>), Error<F::Fault>> {
-        let lane = if self.streams[stream].room(die) > 0 { die } else { self.lane_elsewhere(flash, stream, die)? };
-        Ok((lane, self.streams[stream].run(lane)))
+        stream: Stream,
+        lane: Lane,
+    ) -> Result<(Lane, Range<u32>), Error<F::Fault>> {
+        let has_room = self.streams[stream.index()].room(lane) > 0;
+        let lane = if has_room { lane } else { self.lane_elsewhere(flash, stream, lane)? };
+        Ok((lane, self.streams[stream.index()].run(lane)))
     }
 
     /// Moves the host pages whose bits are set, counted from page `from` on within one word of live bits, into the
@@ -352,13 +348,13 @@ impl Space {
     pub fn move_run<F: Flash>(
         &mut self,
         flash: &mut F,
-        stream: usize,
-        die: usize,
+        stream: Stream,
+        die: Die,
         (from, bits): (Ppn, u64),
         cause: Cause,
         mut moved: impl FnMut(usize, u32),
     ) -> Result<Run<F::Fault>, Error<F::Fault>> {
-        let (lane, run) = self.run_on(flash, stream, die)?;
+        let (lane, run) = self.run_on(flash, stream, Lane::of(die))?;
         let live = lowest_bits(bits, run.len() as u32);
         let to = Ppn(run.start);
         let (program, moved) = (self.program, |lpn, to: Ppn| moved((to.0 - run.start) as usize, lpn));
@@ -368,7 +364,7 @@ impl Space {
         };
         let end = run.start + count;
         let dead = lowest_bits(live, count);
-        self.streams[stream].take_until(lane, end);
+        self.streams[stream.index()].take_until(lane, end);
         self.blocks.kill_word(from, dead);
         self.program += u64::from(count);
         let result = match result {
@@ -390,41 +386,35 @@ impl Space {
     /// begin with the first die again.
     #[cold]
     #[inline(never)]
-    fn lane_elsewhere<F: Flash>(
-        &mut self,
-        flash: &mut F,
-        stream: usize,
-        lane: usize,
-    ) -> Result<usize, Error<F::Fault>> {
+    fn lane_elsewhere<F: Flash>(&mut self, flash: &mut F, stream: Stream, lane: Lane) -> Result<Lane, Error<F::Fault>> {
         // What a collection may take was reckoned with all that is open on its die: it is used up before anything is
         // opened while blocks are few.
-        let die = lane % self.blocks.geometry().die_count() as usize;
-        let dies = self.blocks.geometry().die_count() as usize;
+        let die = lane.die(self.blocks.geometry());
         let beside = |space: &Space| {
-            let lanes = &space.streams[stream];
-            (die..lanes.count()).step_by(dies).find(|&lane| lanes.room(lane) > 0)
+            let lanes = &space.streams[stream.index()];
+            lanes.on(die, space.blocks.geometry()).find(|&lane| lanes.room(lane) > 0)
         };
         if self.blocks.free_in(die) <= SCARCE
             && let Some(lane) = beside(self)
         {
             return Ok(lane);
         }
-        if self.open(flash, stream, lane, die)? {
+        if self.open(flash, stream, lane)? {
             return Ok(lane);
         }
-        if let Some(lane) = beside(self).or_else(|| self.streams[stream].any_with_room()) {
+        if let Some(lane) = beside(self).or_else(|| self.streams[stream.index()].any_with_room()) {
             return Ok(lane);
         }
-        let rich = self.richest_die();
-        if self.open(flash, stream, rich, rich)? { Ok(rich) } else { Err(Error::Full) }
+        let rich = Lane::of(self.richest_die());
+        if self.open(flash, stream, rich)? { Ok(rich) } else { Err(Error::Full) }
     }
 
     /// After a page could not be read: what was taken of a stream to copy it to is left blank, to be taken again.
-    pub fn give_back(&mut self, stream: usize, page: Ppn) {
+    pub fn give_back(&mut self, stream: Stream, page: Ppn) {
         let g = *self.blocks.geometry();
-        let lanes = &mut self.streams[stream];
+        let lanes = &mut self.streams[stream.index()];
         let block = g.block_of(page);
-        if let Some(lane) = (0..lanes.count()).find(|&lane| lanes.block(lane) == Some(block)) {
+        if let Some(lane) = lanes.lane_of(block) {
             lanes.give_back(lane, page);
         }
     }
@@ -433,7 +423,7 @@ impl Space {
     pub fn abandon(&mut self, ppn: Ppn) {
         let g = *self.blocks.geometry();
         let block = g.block_of(ppn);
-        for (stream, lanes) in self.streams.iter_mut().enumerate() {
+        for (stream, lanes) in (0..).map(Stream).zip(&mut self.streams) {
             if let Some(lane) = lanes.lane_of(block) {
                 lanes.clear(lane);
                 if let Some(translation) = self.translation.as_mut().filter(|t| t.stream == stream) {
@@ -452,11 +442,12 @@ impl Space {
         if self.doomed.contains(&block) {
             return;
         }
-        let open = (0..self.streams.len()).find_map(|stream| Some((stream, self.streams[stream].lane_of(block)?)));
+        let mut streams = (0..).map(Stream).zip(&self.streams);
+        let open = streams.find_map(|(stream, lanes)| Some((stream, lanes.lane_of(block)?)));
         if let Some((stream, lane)) = open {
-            let next = self.streams[stream].run(lane);
+            let next = self.streams[stream.index()].run(lane);
             if next.is_empty() {
-                self.streams[stream].clear(lane);
+                self.streams[stream.index()].clear(lane);
                 self.close(stream, block);
             } else {
                 return self.abandon(Ppn(next.start));
@@ -505,15 +496,15 @@ impl Space {
     }
 
     /// The die with the fewest free blocks, the lowest among equals.
-    pub fn poorest_die(&self) -> usize {
-        let dies = self.blocks.geometry().die_count() as usize;
-        (0..dies).min_by_key(|&die| self.blocks.free_in(die)).expect("a device has a die")
+    pub fn poorest_die(&self) -> Die {
+        let dies = (0..self.blocks.geometry().die_count()).map(Die);
+        dies.min_by_key(|&die| self.blocks.free_in(die)).expect("a device has a die")
     }
 
     /// The die with the most free blocks, the lowest among equals.
-    pub fn richest_die(&self) -> usize {
-        let dies = self.blocks.geometry().die_count() as usize;
-        (0..dies).min_by_key(|&die| core::cmp::Reverse(self.blocks.free_in(die))).expect("a device has a die")
+    pub fn richest_die(&self) -> Die {
+        let dies = (0..self.blocks.geometry().die_count()).map(Die);
+        dies.min_by_key(|&die| core::cmp::Reverse(self.blocks.free_in(die))).expect("a device has a die")
     }
 
     /// A page that a map gives for an LPN: that it is there and live. Counts it in `live`, its block's live pages.
@@ -538,7 +529,7 @@ impl Space {
     /// The first block that differs.
     pub fn audit_counts(&self, mut live: Vec<u32>) -> Result<(), String> {
         for lanes in &self.streams {
-            for lane in 0..lanes.count() {
+            for lane in lanes.all() {
                 if let Some(block) = lanes.block(lane) {
                     live[block.index()] += lanes.room(lane);
                 }
@@ -618,8 +609,8 @@ mod tests {
     use alloc::vec;
     use flash::{Full, Nand, NoData, Oob, Payload, Tvpn};
 
-    const DATA: usize = 0;
-    const TRANSLATION: usize = 1;
+    const DATA: Stream = Stream(0);
+    const TRANSLATION: Stream = Stream(1);
 
     /// Two dies of eight blocks of eight pages; in SLC mode four, or two.
     fn chip(bits_per_cell: u32) -> Nand<NoData, Full> {
@@ -639,8 +630,8 @@ mod tests {
     }
 
     /// Programs a page of a stream on a die.
-    fn put(space: &mut Space, chip: &mut Nand<NoData, Full>, stream: usize, die: usize, address: u32) -> Ppn {
-        let to = space.page_on(chip, stream, die).unwrap();
+    fn put(space: &mut Space, chip: &mut Nand<NoData, Full>, stream: Stream, die: Die, address: u32) -> Ppn {
+        let to = space.page_on(chip, stream, Lane::of(die)).unwrap();
         let (program, mode) = (space.number(), space.mode(stream));
         let result = match stream {
             DATA => {
@@ -670,9 +661,9 @@ mod tests {
             let mut chip = chip(bits);
             let mut space = space(&chip);
             assert_eq!((space.block_pages(TRANSLATION), space.block_pages(DATA)), (pages, 8));
-            let data: Vec<Ppn> = (0..9).map(|lpn| put(&mut space, &mut chip, DATA, 0, lpn)).collect();
+            let data: Vec<Ppn> = (0..9).map(|lpn| put(&mut space, &mut chip, DATA, Die(0), lpn)).collect();
             let mut live: Vec<Ppn> =
-                (0..2 * pages + 1).map(|tvpn| put(&mut space, &mut chip, TRANSLATION, 0, tvpn)).collect();
+                (0..2 * pages + 1).map(|tvpn| put(&mut space, &mut chip, TRANSLATION, Die(0), tvpn)).collect();
             let g = *chip.geometry();
             // Each block's pages in turn, and no more of them.
             let offsets: Vec<u32> = live.iter().map(|&ppn| g.offset_of(ppn)).collect();
@@ -682,11 +673,11 @@ mod tests {
             audit(&space, &[&live[..], &data[..]].concat());
             // Two are full and live: there is nothing to gain.
             assert_eq!(space.translation.as_ref().unwrap().closed.len(), 2);
-            assert_eq!(space.best_translation_block(0), None);
+            assert_eq!(space.best_translation_block(Die(0)), None);
             let dead = live.remove(pages as usize);
             space.blocks.kill(dead);
             let victim = g.block_of(dead);
-            assert_eq!((space.best_translation_block(0), space.pick(0..16)), (Some(victim), None));
+            assert_eq!((space.best_translation_block(Die(0)), space.pick(0..16)), (Some(victim), None));
             live.retain(|&ppn| {
                 g.block_of(ppn) != victim || {
                     space.blocks.kill(ppn);
@@ -698,7 +689,7 @@ mod tests {
             space.finish(&mut chip, victim, Fate::Erase, Cause::TranslationGc).unwrap();
             assert_eq!(space.blocks.free_total(), free + 1);
             // Whose pages are next is no matter to the block any more.
-            let again = (0..6 * 8).map(|lpn| put(&mut space, &mut chip, DATA, 0, lpn));
+            let again = (0..6 * 8).map(|lpn| put(&mut space, &mut chip, DATA, Die(0), lpn));
             let data: Vec<Ppn> = data.into_iter().chain(again).collect();
             audit(&space, &[&live[..], &data[..]].concat());
         }
@@ -709,13 +700,13 @@ mod tests {
         let mut chip = chip(2);
         let mut before = space(&chip);
         // A full block, and one that is begun.
-        let live: Vec<Ppn> = (0..6).map(|tvpn| put(&mut before, &mut chip, TRANSLATION, 1, tvpn)).collect();
+        let live: Vec<Ppn> = (0..6).map(|tvpn| put(&mut before, &mut chip, TRANSLATION, Die(1), tvpn)).collect();
         let mut saver = Saver::default();
         before.save(&mut saver);
         let bytes = saver.finish();
         let mut loaded = space(&chip).load(&mut Loader::new(&bytes));
         let mut flash = chip.clone();
-        let mut more: Vec<Ppn> = (6..9).map(|tvpn| put(&mut loaded, &mut flash, TRANSLATION, 1, tvpn)).collect();
+        let mut more: Vec<Ppn> = (6..9).map(|tvpn| put(&mut loaded, &mut flash, TRANSLATION, Die(1), tvpn)).collect();
         audit(&loaded, &[&live[..], &more[..]].concat());
 
         let mut mounted = space(&chip);
@@ -723,9 +714,9 @@ mod tests {
         mounted.adopt(&census, DATA, Some(TRANSLATION));
         live.iter().for_each(|&ppn| mounted.blocks.revive(ppn));
         audit(&mounted, &live);
-        assert_eq!(mounted.streams[TRANSLATION].room(1), 2);
-        assert_eq!(mounted.best_translation_block(0), None);
-        let again: Vec<Ppn> = (6..9).map(|tvpn| put(&mut mounted, &mut chip, TRANSLATION, 1, tvpn)).collect();
+        assert_eq!(mounted.streams[TRANSLATION.index()].room(Lane(1)), 2);
+        assert_eq!(mounted.best_translation_block(Die(0)), None);
+        let again: Vec<Ppn> = (6..9).map(|tvpn| put(&mut mounted, &mut chip, TRANSLATION, Die(1), tvpn)).collect();
         // It goes on where it was, and so does what was saved; which free block comes next is another matter.
         let third = more.pop();
         assert_eq!((&again[..2], again.len()), (&more[..], 3));
@@ -737,8 +728,8 @@ mod tests {
     fn a_failed_program_in_slc_mode_dooms_its_block() {
         let mut chip = chip(2);
         let mut space = space(&chip);
-        let kept = put(&mut space, &mut chip, TRANSLATION, 0, 1);
-        let failed = space.page_on(&mut chip, TRANSLATION, 0).unwrap();
+        let kept = put(&mut space, &mut chip, TRANSLATION, Die(0), 1);
+        let failed = space.page_on(&mut chip, TRANSLATION, Lane(0)).unwrap();
         space.abandon(failed);
         assert_eq!(space.doomed, [chip.geometry().block_of(kept)]);
         audit(&space, &[kept]);

@@ -5,6 +5,7 @@
 //! watermark in place of a version (docs/recovery.md): every data page of these LPNs that was programmed before it is
 //! reflected in the page. An update that leaves no dirty entry behind in the cache sets it to now; any other keeps it.
 
+use crate::parts::lanes::{Lane, Stream};
 use crate::parts::space::Space;
 use crate::{Error, Loader, Saver};
 use alloc::vec;
@@ -18,12 +19,12 @@ pub struct TranslationStore {
     /// Entries of a translation page.
     entries: u32,
     /// The write stream of translation pages.
-    stream: usize,
+    stream: Stream,
 }
 
 impl TranslationStore {
     /// For a map of `logical_pages` entries, `entries` to a page; none written yet.
-    pub fn new(logical_pages: u32, entries: u32, stream: usize) -> Self {
+    pub fn new(logical_pages: u32, entries: u32, stream: Stream) -> Self {
         TranslationStore { directory: vec![Ppn::NONE; logical_pages.div_ceil(entries) as usize], entries, stream }
     }
 
@@ -143,13 +144,13 @@ impl TranslationStore {
         cause: Cause,
     ) -> Result<u64, Error<F::Fault>> {
         let g = *flash.geometry();
-        let die = g.die_of(block).index();
+        let die = g.die_of(block);
         let mut moved = 0;
         while moved < u64::from(limit)
             && let Some(offset) = space.blocks.next_live(block, 0)
         {
             let from = g.page(block, offset);
-            let to = space.page_on(flash, self.stream, die)?;
+            let to = space.page_on(flash, self.stream, Lane::of(die))?;
             let program = space.number();
             match flash.copy(from, to, cause, |oob, _| oob.program = program) {
                 Ok(oob) => {
@@ -191,21 +192,22 @@ impl TranslationStore {
 fn place<F: Flash>(
     flash: &mut F,
     space: &mut Space,
-    stream: usize,
+    stream: Stream,
     mut write: impl FnMut(&mut F, Ppn, u64) -> Result<(), F::Fault>,
 ) -> Result<Ppn, Error<F::Fault>> {
     loop {
         // A collection's updates stay on its die; the others go round.
         let home = space.collector.home;
-        let lane = home.unwrap_or(space.streams[stream].turn());
+        let lane = home.map_or(space.streams[stream.index()].turn(), Lane::of);
         let to = space.page_on(flash, stream, lane)?;
         if home.is_none() {
-            space.streams[stream].advance();
+            space.streams[stream.index()].advance();
         }
         let program = space.number();
         match write(flash, to, program) {
             Ok(()) => {
-                space.collector.owe(lane);
+                let die = lane.die(space.blocks.geometry());
+                space.collector.owe(die);
                 return Ok(to);
             }
             Err(fault) if fault.kind() == FaultKind::ProgramFailed => space.abandon(to),

@@ -66,6 +66,7 @@
 use crate::demand::parameters::{GC_LOW, VICTIMS};
 use crate::parts::cache::{MappingCache, OrderKind};
 use crate::parts::collector::{self, Collects, Takes};
+use crate::parts::lanes::Stream;
 use crate::parts::space::{self, MOST_MOVED, Space, TranslationBlocks, lowest_bits};
 use crate::parts::supply;
 use crate::parts::tombstones::{self, DURABLE_TRIM};
@@ -79,7 +80,9 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
-use flash::{Block, Cause, Collection, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Oob, Payload, Ppn, Tvpn};
+use flash::{
+    Block, Cause, Collection, Die, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Oob, Payload, Ppn, Tvpn,
+};
 
 mod mount;
 mod table;
@@ -158,8 +161,8 @@ const MAPPING_PAGES: Parameter = Parameter::count("mapping-pages", 4, 1..=1 << 2
     .source("ftlab");
 
 /// The write streams. Those of the areas have the numbers of the areas.
-const HOST: usize = UPDATED;
-const MAPPING: usize = 2;
+const HOST: Stream = UPDATED;
+const MAPPING: Stream = Stream(2);
 
 /// Free blocks of a die that only collections open: one for moved pages, one for the mapping pages of a convert.
 const KEPT: u32 = 2;
@@ -394,9 +397,9 @@ impl LazyFtl {
 
     /// After a stream may have opened blocks: they join the area, and the blocks that lanes let go stay out of the
     /// victims until they are converted.
-    fn note_openings(&mut self, area: usize) {
-        for lane in 0..self.space.streams[area].count() {
-            let (now, before) = (self.space.streams[area].block(lane), self.seen[area][lane]);
+    fn note_openings(&mut self, area: Stream) {
+        for lane in self.space.streams[area.index()].all() {
+            let (now, before) = (self.space.streams[area.index()].block(lane), self.seen[area.index()][lane.index()]);
             if now == before {
                 continue;
             }
@@ -408,16 +411,15 @@ impl LazyFtl {
             if let Some(block) = now {
                 self.table.join(block, area);
             }
-            self.seen[area][lane] = now;
+            self.seen[area.index()][lane.index()] = now;
         }
     }
 
     /// The block to convert next, of one area or of both, and the mapping pages that it takes.
-    fn convertible(&mut self, area: Option<usize>) -> Option<(Block, u32)> {
-        let lanes = self.space.streams[..MAPPING].iter();
-        let open = lanes.flat_map(|lanes| {
-            (0..lanes.count()).filter(|&lane| lanes.room(lane) > 0).filter_map(|lane| lanes.block(lane))
-        });
+    fn convertible(&mut self, area: Option<Stream>) -> Option<(Block, u32)> {
+        let lanes = self.space.streams[..MAPPING.index()].iter();
+        let open = lanes
+            .flat_map(|lanes| lanes.all().filter(|&lane| lanes.room(lane) > 0).filter_map(|lane| lanes.block(lane)));
         let busy = open.chain(self.space.doomed.iter().copied());
         self.table.victim(area, &self.space.blocks, busy)
     }
@@ -451,7 +453,7 @@ impl LazyFtl {
         self.counters.converts += 1;
         self.table.leave(block);
         // A full block that its lane still holds becomes a candidate when the lane lets it go.
-        if self.space.streams[..MAPPING].iter().all(|lanes| lanes.lane_of(block).is_none()) {
+        if self.space.streams[..MAPPING.index()].iter().all(|lanes| lanes.lane_of(block).is_none()) {
             self.space.blocks.stop_collecting(block);
         }
         Ok(())
@@ -470,11 +472,11 @@ impl LazyFtl {
                 self.catch_up(flash, MAPPING)?;
             }
         }
-        let turn = self.space.streams[HOST].turn();
+        let turn = self.space.streams[HOST.index()].turn();
         let lane = self.refill_if_can(flash, HOST, turn)?;
         let to = self.space.page_on(flash, HOST, lane);
         self.note_openings(UPDATED);
-        self.space.streams[HOST].advance();
+        self.space.streams[HOST.index()].advance();
         to
     }
 
@@ -486,7 +488,7 @@ impl LazyFtl {
     }
 
     /// Whether moving so many pages within a die takes a block that the cold area has no place for.
-    fn overflows(&self, die: usize, pages: u32) -> bool {
+    fn overflows(&self, die: Die, pages: u32) -> bool {
         self.table.is_full(COLD) && self.space.room_on(COLD, die) < pages
     }
 
@@ -500,7 +502,7 @@ impl LazyFtl {
         cause: Cause,
     ) -> Result<Option<u32>, Error<F::Fault>> {
         let g = *flash.geometry();
-        let die = g.die_of(victim).index();
+        let die = g.die_of(victim);
         let mut left = limit;
         while let Some((first, bits)) = self.space.blocks.live_word(victim, next) {
             if left == 0 {
@@ -663,7 +665,7 @@ impl Collects for LazyFtl {
         if self.space.is_translation(block) {
             return Takes { moved: (MAPPING, live), told: (MAPPING, self.discards()) };
         }
-        let converts = self.overflows(g.die_of(block).index(), live);
+        let converts = self.overflows(g.die_of(block), live);
         let convert = if converts { g.pages_per_block.min(self.store.count()) } else { 0 };
         Takes { moved: (COLD, live), told: (MAPPING, convert + self.discards()) }
     }
@@ -673,7 +675,7 @@ impl Collects for LazyFtl {
         if self.durable_trim {
             self.write_discards(flash)?;
         }
-        let die = flash.geometry().die_of(block).index();
+        let die = flash.geometry().die_of(block);
         while !self.space.is_translation(block)
             && self.overflows(die, self.space.blocks.live_of(block))
             && let Some((full, _)) = self.convertible(Some(COLD))
@@ -715,7 +717,7 @@ impl Collects for LazyFtl {
 
     /// With no victim and little room: what may show that more pages are dead.
     #[cold]
-    fn reveal<F: Flash>(&mut self, flash: &mut F, die: usize) -> Result<bool, Error<F::Fault>> {
+    fn reveal<F: Flash>(&mut self, flash: &mut F, die: Die) -> Result<bool, Error<F::Fault>> {
         let free = self.space.blocks.free_in(die);
         if free > KEPT {
             return Ok(false);
@@ -823,7 +825,7 @@ impl<F: Flash> Ftl<F> for LazyFtl {
         self.space.blocks.clock += 1;
         self.version += 1;
         let to = loop {
-            let to = match self.space.streams[HOST].take_in_turn() {
+            let to = match self.space.streams[HOST.index()].take_in_turn() {
                 Some((to, _)) => to,
                 None => self.next_page(flash)?,
             };
@@ -841,7 +843,7 @@ impl<F: Flash> Ftl<F> for LazyFtl {
             self.space.blocks.kill(page);
         }
         let g = flash.geometry();
-        self.space.collector.owe(g.die_of(g.block_of(to)).index());
+        self.space.collector.owe(g.die_of(g.block_of(to)));
         self.pay(flash)?;
         self.level_if_due(flash)
     }
@@ -990,7 +992,7 @@ impl LazyFtl {
     /// After loading or mounting: the blocks that the lanes hold.
     fn see_lanes(&mut self) {
         for (seen, lanes) in self.seen.iter_mut().zip(&self.space.streams) {
-            *seen = (0..lanes.count()).map(|lane| lanes.block(lane)).collect();
+            *seen = lanes.all().map(|lane| lanes.block(lane)).collect();
         }
     }
 }

@@ -44,6 +44,7 @@
 use crate::ecc_policy;
 use crate::parts::collector::{self, Collects, Takes};
 use crate::parts::ecc::Ecc;
+use crate::parts::lanes::{Lane, Stream};
 use crate::parts::space::{self, Fate, MOST_MOVED, Space, lowest_bits};
 use crate::parts::supply;
 use crate::parts::tombstones::{self, DURABLE_TRIM, Tombstone, Tombstones};
@@ -98,7 +99,7 @@ const STRIPE_BY: Parameter = Parameter::word("stripe-by", "turn", &["turn", "add
     )
     .source("turn ftlab; address DiskSim's SSD extension");
 
-const HOST: usize = 0;
+const HOST: Stream = Stream(0);
 
 /// Map entries: a PPN below [`TRIMMED`]; [`TRIMMED`] plus the PPN of the trim page that discards the LPN; [`PENDING`],
 /// discarded by a record still in RAM; or [`NONE`].
@@ -119,7 +120,7 @@ pub struct Page {
     map: Vec<u32>,
     space: Space,
     /// The stream that collected pages go to.
-    gc: usize,
+    gc: Stream,
     by_address: bool,
     durable_trim: bool,
     tombstones: Tombstones,
@@ -141,7 +142,7 @@ impl Page {
         Page {
             map: vec![NONE; logical_pages as usize],
             space,
-            gc: settings.count(&STREAMS) as usize - 1,
+            gc: Stream(settings.count(&STREAMS) as u32 - 1),
             by_address: settings.word(&STRIPE_BY) == "address",
             durable_trim: settings.switch(&DURABLE_TRIM),
             tombstones: Tombstones::default(),
@@ -181,12 +182,12 @@ impl Page {
         mut oob: Oob,
         data: Payload<'_, F::User>,
         cause: Cause,
-    ) -> Result<(Ppn, usize), Error<F::Fault>> {
+    ) -> Result<(Ppn, Lane), Error<F::Fault>> {
         if self.by_address {
-            self.space.streams[HOST].turn_to(oob.address as usize);
+            self.space.streams[HOST.index()].turn_to(oob.address);
         }
         loop {
-            let (to, lane) = match self.space.streams[HOST].take_in_turn() {
+            let (to, lane) = match self.space.streams[HOST.index()].take_in_turn() {
                 Some(taken) => taken,
                 None => self.take_elsewhere(flash)?,
             };
@@ -214,10 +215,10 @@ impl Page {
         self.space.blocks.clock += 1;
         self.version += 1;
         let oob = Oob { mode, ..Oob::data(lpn, self.version, 0) };
-        let (to, die) = self.put(flash, oob, Payload::User(data), Cause::Host)?;
+        let (to, lane) = self.put(flash, oob, Payload::User(data), Cause::Host)?;
         self.point(lpn.index(), to.0);
         if self.space.collector.is_spread() {
-            self.pay_on(flash, die)?;
+            self.pay_on(flash, lane.die(flash.geometry()))?;
         }
         self.level_if_due(flash)
     }
@@ -225,16 +226,16 @@ impl Page {
     /// The block of the lane in turn is full: a page of the next lane that has room, or is given any.
     #[cold]
     #[inline(never)]
-    fn take_elsewhere<F: Flash>(&mut self, flash: &mut F) -> Result<(Ppn, usize), Error<F::Fault>> {
-        let turn = self.space.streams[HOST].turn();
+    fn take_elsewhere<F: Flash>(&mut self, flash: &mut F) -> Result<(Ppn, Lane), Error<F::Fault>> {
+        let turn = self.space.streams[HOST.index()].turn();
         self.refill(flash, HOST, turn)?;
-        self.space.streams[HOST].take_in_turn().ok_or(Error::Full)
+        self.space.streams[HOST.index()].take_in_turn().ok_or(Error::Full)
     }
 
     /// Makes room for a page in the lane in turn, as for a host write; this may move pages.
     fn ready<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
-        let turn = self.space.streams[HOST].turn();
-        if self.space.streams[HOST].room(turn) == 0 {
+        let turn = self.space.streams[HOST.index()].turn();
+        if self.space.streams[HOST.index()].room(turn) == 0 {
             self.refill(flash, HOST, turn)?;
         }
         Ok(())
@@ -242,7 +243,7 @@ impl Page {
 
     /// Programs the pending tombstones before a block is erased: it may hold the newest copy of a discarded page, while
     /// an older one lives on elsewhere and would come back if power were cut.
-    fn bury<F: Flash>(&mut self, flash: &mut F, die: usize) -> Result<(), Error<F::Fault>> {
+    fn bury<F: Flash>(&mut self, flash: &mut F, die: Die) -> Result<(), Error<F::Fault>> {
         if self.tombstones.pending.is_empty() {
             return Ok(());
         }
@@ -260,7 +261,7 @@ impl Page {
         flash: &mut F,
         (from, bits): (Ppn, u64),
         limit: u32,
-        die: usize,
+        die: Die,
         cause: Cause,
     ) -> Result<u64, Error<F::Fault>> {
         let bits = lowest_bits(self.before_trim_page(from, bits), limit);
@@ -359,11 +360,11 @@ impl Page {
         &mut self,
         flash: &mut F,
         records: &[Tombstone],
-        die: usize,
+        die: Die,
         cause: Cause,
     ) -> Result<Ppn, Error<F::Fault>> {
         loop {
-            let to = self.space.page_on(flash, self.gc, die)?;
+            let to = self.space.page_on(flash, self.gc, Lane::of(die))?;
             let oob = Oob { program: self.space.number(), ..self.trim_oob() };
             match flash.program(to, oob, Payload::Meta(&tombstones::encode(records)), cause) {
                 Ok(()) => {
@@ -381,7 +382,7 @@ impl Page {
         &mut self,
         flash: &mut F,
         from: Ppn,
-        die: usize,
+        die: Die,
         cause: Cause,
     ) -> Result<(), Error<F::Fault>> {
         let (_, content) = flash.read(from, cause)?;
@@ -413,13 +414,14 @@ impl Page {
 
     /// While mounting, on a die whose last free block is in use: collects before host writes can take what is left of
     /// the room for it.
-    fn regain<F: Flash>(&mut self, flash: &mut F, die: usize) -> Result<(), Error<F::Fault>> {
+    fn regain<F: Flash>(&mut self, flash: &mut F, die: Die) -> Result<(), Error<F::Fault>> {
         let g = *flash.geometry();
+        let lane = Lane::of(die);
         while self.space.blocks.free_in(die) == 0 {
-            if let Some(block) = self.space.streams[HOST].block(die).filter(|_| self.gc != HOST) {
-                let next = g.pages_per_block - self.space.streams[HOST].room(die);
-                self.space.streams[HOST].clear(die);
-                if let Some(former) = self.space.streams[self.gc].replace(&g, die, block, next) {
+            if let Some(block) = self.space.streams[HOST.index()].block(lane).filter(|_| self.gc != HOST) {
+                let next = g.pages_per_block - self.space.streams[HOST.index()].room(lane);
+                self.space.streams[HOST.index()].clear(lane);
+                if let Some(former) = self.space.streams[self.gc.index()].replace(&g, lane, block, next) {
                     self.space.blocks.close(former);
                 }
             }
@@ -487,7 +489,7 @@ impl Page {
                 page.tombstones.refer(ppn, 1);
             }
         }
-        for die in 0..g.die_count() as usize {
+        for die in (0..g.die_count()).map(Die) {
             page.regain(flash, die)?;
         }
         Ok((page, report))
@@ -519,7 +521,7 @@ impl Collects for Page {
         cause: Option<Cause>,
     ) -> Result<Option<u32>, Error<F::Fault>> {
         let g = *flash.geometry();
-        let die = g.die_of(block).index();
+        let die = g.die_of(block);
         let cause = cause.unwrap_or(Cause::DataGc);
         let mut left = limit;
         while let Some((first, bits)) = self.space.blocks.live_word(block, next) {
@@ -547,7 +549,7 @@ impl Collects for Page {
         _: u32,
         _: Option<Cause>,
     ) -> Result<bool, Error<F::Fault>> {
-        self.bury(flash, flash.geometry().die_of(block).index()).map(|()| true)
+        self.bury(flash, flash.geometry().die_of(block)).map(|()| true)
     }
 
     fn count_victim(&mut self, _: Block) {

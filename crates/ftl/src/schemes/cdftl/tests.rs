@@ -127,7 +127,7 @@ fn the_bytes_are_those_of_s1() {
     let g = Geometry { blocks_per_die: 4096, pages_per_block: 256, page_bytes: 8192, ..Geometry::default() };
     let g = g.checked().unwrap();
     let shape = Shape { logical_pages: g.page_count(), page_entries: g.entries_per_page(), geometry: g };
-    let directory = TranslationStore::new(shape.logical_pages, shape.page_entries, 1).memory();
+    let directory = TranslationStore::new(shape.logical_pages, shape.page_entries, crate::demand::TRANSLATION).memory();
     assert_eq!((shape.pages(), directory), (512, 2048));
     let (pages, tags) = (2 * 8192, 2 * 4);
     let cache = TwoLevels::new(&shape, &(&settings(&[])).into(), 256 * 9 + pages + tags);

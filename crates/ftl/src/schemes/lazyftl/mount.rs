@@ -119,7 +119,7 @@ impl LazyFtl {
         self.see_lanes();
         let first = |block: Block| census.blocks[block.index()].map_or(0, |found| found.first_program);
         let open: BTreeSet<Block> = self.seen.iter().flatten().copied().flatten().collect();
-        let cold: BTreeSet<Block> = self.seen[COLD].iter().copied().flatten().collect();
+        let cold: BTreeSet<Block> = self.seen[COLD.index()].iter().copied().flatten().collect();
         let with_lost = lost.values().map(|&(.., ppn)| g.block_of(ppn));
         let blocks: BTreeSet<(u64, Block)> =
             with_lost.chain(open.iter().copied()).map(|block| (first(block), block)).collect();

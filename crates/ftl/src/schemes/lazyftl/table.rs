@@ -9,15 +9,16 @@
 //! scheme's.
 
 use crate::parts::blocks::Blocks;
+use crate::parts::lanes::Stream;
 use crate::{Loader, Saver};
 use alloc::vec;
 use alloc::vec::Vec;
 use flash::{Block, Geometry, Ppn, Tvpn, prefetch};
 
 /// The update area (UBA): blocks that host pages go to.
-pub(super) const UPDATED: usize = 0;
+pub(super) const UPDATED: Stream = Stream(0);
 /// The cold area (CBA): blocks that collected pages go to.
-pub(super) const COLD: usize = 1;
+pub(super) const COLD: Stream = Stream(1);
 
 const UPDATE: u32 = 1 << 28;
 const INVALID: u32 = 1 << 29;
@@ -75,7 +76,7 @@ impl Entry {
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     block: u32,
-    area: u32,
+    area: Stream,
     /// Its place among all blocks that were opened for an area.
     opened: u64,
     /// The convert cost, or less: an entry that is superseded lowers the cost by one mapping page at the most. A
@@ -309,13 +310,13 @@ impl Table {
 
     /// Whether an area may not take another block.
     #[inline(always)]
-    pub(super) fn is_full(&self, area: usize) -> bool {
-        self.areas[area] >= self.quotas[area]
+    pub(super) fn is_full(&self, area: Stream) -> bool {
+        self.areas[area.index()] >= self.quotas[area.index()]
     }
 
     /// Whether an area has more blocks than its quota.
-    pub(super) fn is_over(&self, area: usize) -> bool {
-        self.areas[area] > self.quotas[area]
+    pub(super) fn is_over(&self, area: Stream) -> bool {
+        self.areas[area.index()] > self.quotas[area.index()]
     }
 
     /// Whether a block is in an area.
@@ -325,15 +326,15 @@ impl Table {
     }
 
     /// A block joins an area. Beyond the quota (programs failed, or power) the table grows.
-    pub(super) fn join(&mut self, block: Block, area: usize) {
+    pub(super) fn join(&mut self, block: Block, area: Stream) {
         debug_assert!(!self.covers(block), "block {block} is in an area");
         self.openings += 1;
         self.insert(block, area, self.openings);
     }
 
-    fn insert(&mut self, block: Block, area: usize, opened: u64) -> usize {
+    fn insert(&mut self, block: Block, area: Stream, opened: u64) -> usize {
         let p = self.geometry.pages_per_block as usize;
-        let slot = Slot { block: block.0, area: area as u32, opened, bound: 0, exact: false, settled: 0, busy: 0 };
+        let slot = Slot { block: block.0, area, opened, bound: 0, exact: false, settled: 0, busy: 0 };
         let place = match self.empty.pop() {
             Some(place) => {
                 self.slots[place as usize] = slot;
@@ -347,7 +348,7 @@ impl Table {
             }
         };
         self.slot_of[block.index()] = place as u32;
-        self.areas[area] += 1;
+        self.areas[area.index()] += 1;
         place
     }
 
@@ -356,7 +357,7 @@ impl Table {
         let place = core::mem::replace(&mut self.slot_of[block.index()], NONE);
         let slot = &mut self.slots[place as usize];
         slot.block = NONE;
-        self.areas[slot.area as usize] -= 1;
+        self.areas[slot.area.index()] -= 1;
         self.empty.push(place);
     }
 
@@ -379,7 +380,7 @@ impl Table {
     /// blocks that cannot be converted.
     pub(super) fn victim(
         &mut self,
-        area: Option<usize>,
+        area: Option<Stream>,
         blocks: &Blocks,
         busy: impl Iterator<Item = Block>,
     ) -> Option<(Block, u32)> {
@@ -390,9 +391,8 @@ impl Table {
                 slot.busy = round;
             }
         }
-        let eligible = |slot: &Slot| {
-            slot.block != NONE && slot.busy != round && area.is_none_or(|area| slot.area as usize == area)
-        };
+        let eligible =
+            |slot: &Slot| slot.block != NONE && slot.busy != round && area.is_none_or(|area| slot.area == area);
         // What is known exactly sets the mark; of the others, only those whose bounds are below it are counted.
         let (mut oldest, mut best): (Option<usize>, Option<usize>) = (None, None);
         for (place, slot) in self.slots.iter().enumerate().filter(|(_, slot)| eligible(slot)) {
@@ -464,7 +464,7 @@ impl Table {
         for place in places {
             let Slot { block, area, opened, .. } = self.slots[place];
             out.u32(block);
-            out.u8(area as u8);
+            out.u8(area.0 as u8);
             out.u64(opened);
             for offset in 0..self.geometry.pages_per_block {
                 let lpn = self.lpn_in(place, self.geometry.page(Block(block), offset));
@@ -484,7 +484,7 @@ impl Table {
         self.openings = from.u64();
         for _ in 0..from.u32() {
             let (block, area, opened) = (Block(from.u32()), from.u8(), from.u64());
-            let place = self.insert(block, usize::from(area), opened);
+            let place = self.insert(block, Stream(area.into()), opened);
             for offset in 0..self.geometry.pages_per_block {
                 let word = from.u32();
                 if word != NONE {

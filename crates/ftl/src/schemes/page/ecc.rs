@@ -43,8 +43,9 @@ impl Page {
     fn rewrite<F: Flash>(&mut self, flash: &mut F, oob: Oob, data: &F::User) -> Result<(), Error<F::Fault>> {
         let mut beside = Collection::on(flash);
         let put = match self.put(&mut *beside, oob, Payload::User(data), Cause::EccRewrite) {
-            Ok((to, die)) => {
+            Ok((to, lane)) => {
                 self.point(oob.address as usize, to.0);
+                let die = lane.die(beside.geometry());
                 if self.space.collector.is_spread() { self.pay_on(&mut *beside, die) } else { Ok(()) }
             }
             Err(error) => Err(error),
