@@ -10,9 +10,21 @@ use alloc::vec::Vec;
 use flash::{Block, Geometry, Lpn};
 
 /// Names a log block.
-pub type Slot = u32;
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Slot(pub u32);
 
-/// No slot, no block, no page.
+impl Slot {
+    /// No slot.
+    pub const NONE: Slot = Slot(u32::MAX);
+
+    /// As an array index.
+    #[inline(always)]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// No block, no page, no logical block.
 pub const NONE: u32 = u32::MAX;
 
 /// Live pages of a slot that is no candidate for cleaning.
@@ -62,8 +74,8 @@ impl Slots {
             pages_per_block: g.pages_per_block,
             own_places,
             entries: vec![FREE; count as usize],
-            free: (0..count).rev().collect(),
-            of_block: vec![NONE; g.block_count() as usize],
+            free: (0..count).rev().map(Slot).collect(),
+            of_block: vec![Slot::NONE; g.block_count() as usize],
             lpn_at: vec![NONE; count as usize * g.pages_per_block as usize],
             live: vec![HELD; count as usize],
             dead: 0,
@@ -90,7 +102,7 @@ impl Slots {
 
     /// The slots in use.
     pub fn iter(&self) -> impl Iterator<Item = (Slot, LogBlock)> + '_ {
-        let used = |(slot, &entry): (usize, &LogBlock)| (entry.block != NONE).then_some((slot as Slot, entry));
+        let used = |(slot, &entry): (usize, &LogBlock)| (entry.block != NONE).then_some((Slot(slot as u32), entry));
         self.entries.iter().enumerate().filter_map(used)
     }
 
@@ -98,76 +110,76 @@ impl Slots {
     #[inline(always)]
     pub fn of(&self, block: Block) -> Option<Slot> {
         let slot = self.of_block[block.index()];
-        (slot != NONE).then_some(slot)
+        (slot != Slot::NONE).then_some(slot)
     }
 
     /// The block of a slot in use.
     #[inline(always)]
     pub fn block(&self, slot: Slot) -> Block {
-        Block(self.entries[slot as usize].block)
+        Block(self.entries[slot.index()].block)
     }
 
     /// A log block.
     #[inline(always)]
     pub fn get(&self, slot: Slot) -> LogBlock {
-        self.entries[slot as usize]
+        self.entries[slot.index()]
     }
 
     /// The search for the next blank page of a slot goes on from here.
     #[inline(always)]
     pub fn advance(&mut self, slot: Slot, next: u32) {
-        self.entries[slot as usize].next = next;
+        self.entries[slot.index()].next = next;
     }
 
     /// Which page a place of a log block holds, or held.
     #[inline(always)]
     pub fn lpn_at(&self, slot: Slot, offset: u32) -> Lpn {
-        Lpn(self.lpn_at[(slot * self.pages_per_block + offset) as usize])
+        Lpn(self.lpn_at[(slot.0 * self.pages_per_block + offset) as usize])
     }
 
     /// A place of a log block holds a page now.
     #[inline(always)]
     pub fn put(&mut self, slot: Slot, offset: u32, lpn: Lpn) {
-        self.lpn_at[(slot * self.pages_per_block + offset) as usize] = lpn.0;
+        self.lpn_at[(slot.0 * self.pages_per_block + offset) as usize] = lpn.0;
     }
 
     /// A block becomes a log block, held by whoever asked.
     pub fn add(&mut self, block: Block) -> Slot {
         if self.free.is_empty() {
             // A mount may find more than there are to be, until it has cleaned the surplus away.
-            self.free.push(self.entries.len() as Slot);
+            self.free.push(Slot(self.entries.len() as u32));
             self.entries.push(FREE);
             self.live.push(HELD);
             self.lpn_at.resize(self.entries.len() * self.pages_per_block as usize, NONE);
         }
         let slot = self.free.pop().expect("there is a free slot");
         self.begun += 1;
-        self.entries[slot as usize] = LogBlock { block: block.0, begun: self.begun, ..FREE };
+        self.entries[slot.index()] = LogBlock { block: block.0, begun: self.begun, ..FREE };
         self.counts[0] += 1;
         self.of_block[block.index()] = slot;
-        self.live[slot as usize] = HELD;
-        let places = self.places(slot as usize);
+        self.live[slot.index()] = HELD;
+        let places = self.places(slot);
         self.lpn_at[places].fill(NONE);
         slot
     }
 
-    fn places(&self, slot: usize) -> core::ops::Range<usize> {
+    fn places(&self, slot: Slot) -> core::ops::Range<usize> {
         let p = self.pages_per_block as usize;
-        slot * p..(slot + 1) * p
+        slot.index() * p..(slot.index() + 1) * p
     }
 
     /// A log block is none any more.
     pub fn remove(&mut self, slot: Slot) {
-        let LogBlock { block, class, .. } = core::mem::replace(&mut self.entries[slot as usize], FREE);
+        let LogBlock { block, class, .. } = core::mem::replace(&mut self.entries[slot.index()], FREE);
         self.counts[usize::from(class)] -= 1;
-        self.of_block[block as usize] = NONE;
+        self.of_block[block as usize] = Slot::NONE;
         self.hold(slot);
         self.free.push(slot);
     }
 
     /// Gives a log block another class.
     pub fn set_class(&mut self, slot: Slot, class: u8) {
-        let before = core::mem::replace(&mut self.entries[slot as usize].class, class);
+        let before = core::mem::replace(&mut self.entries[slot.index()].class, class);
         self.counts[usize::from(before)] -= 1;
         self.counts[usize::from(class)] += 1;
     }
@@ -175,7 +187,7 @@ impl Slots {
     /// The class of a log block.
     #[inline(always)]
     pub fn class(&self, slot: Slot) -> u8 {
-        self.entries[slot as usize].class
+        self.entries[slot.index()].class
     }
 
     /// Log blocks of a class.
@@ -186,39 +198,39 @@ impl Slots {
 
     /// Another block takes over the part of a log block.
     pub fn rename(&mut self, slot: Slot, to: Block) {
-        let from = core::mem::replace(&mut self.entries[slot as usize].block, to.0);
-        self.of_block[from as usize] = NONE;
+        let from = core::mem::replace(&mut self.entries[slot.index()].block, to.0);
+        self.of_block[from as usize] = Slot::NONE;
         self.of_block[to.index()] = slot;
     }
 
     /// A log block may be cleaned from now on; it has `live` live pages.
     pub fn close(&mut self, slot: Slot, live: u32) {
         self.hold(slot);
-        self.live[slot as usize] = live as u16;
+        self.live[slot.index()] = live as u16;
         self.dead += u32::from(live == 0);
     }
 
     /// A log block is held and may not be cleaned.
     pub fn hold(&mut self, slot: Slot) {
-        let live = core::mem::replace(&mut self.live[slot as usize], HELD);
+        let live = core::mem::replace(&mut self.live[slot.index()], HELD);
         self.dead -= u32::from(live == 0);
     }
 
     /// Whether a log block may be cleaned.
     #[inline(always)]
     pub fn is_closed(&self, slot: Slot) -> bool {
-        self.live[slot as usize] != HELD
+        self.live[slot.index()] != HELD
     }
 
     /// The live pages that a closed log block is noted with.
     pub fn noted(&self, slot: Slot) -> Option<u32> {
-        self.is_closed(slot).then(|| u32::from(self.live[slot as usize]))
+        self.is_closed(slot).then(|| u32::from(self.live[slot.index()]))
     }
 
     /// A page of a log block died.
     #[inline(always)]
     pub fn died(&mut self, slot: Slot) {
-        let live = &mut self.live[slot as usize];
+        let live = &mut self.live[slot.index()];
         if *live != HELD {
             *live -= 1;
             self.dead += u32::from(*live == 0);
@@ -230,9 +242,7 @@ impl Slots {
         if self.dead == 0 {
             return None;
         }
-        self.closed()
-            .filter(|&slot| self.live[slot as usize] == 0)
-            .min_by_key(|&slot| self.entries[slot as usize].begun)
+        self.closed().filter(|&slot| self.live[slot.index()] == 0).min_by_key(|&slot| self.entries[slot.index()].begun)
     }
 
     /// The closed log block with the fewest live pages, the oldest among equals, `but` aside; and how many.
@@ -240,24 +250,24 @@ impl Slots {
         // One pass without branches finds the number, a second the block.
         let mut least = HELD;
         for (slot, &live) in self.live.iter().enumerate() {
-            least = least.min(if slot == but as usize { HELD } else { live });
+            least = least.min(if slot == but.index() { HELD } else { live });
         }
         if least == HELD {
             return None;
         }
-        let alike = self.live.iter().enumerate().filter(|&(slot, &live)| live == least && slot != but as usize);
+        let alike = self.live.iter().enumerate().filter(|&(slot, &live)| live == least && slot != but.index());
         let oldest = alike.map(|(slot, _)| slot).min_by_key(|&slot| self.entries[slot].begun)?;
-        Some((oldest as Slot, u32::from(least)))
+        Some((Slot(oldest as u32), u32::from(least)))
     }
 
     /// The closed log block that was begun first.
     pub fn oldest(&self) -> Option<Slot> {
-        self.closed().min_by_key(|&slot| self.entries[slot as usize].begun)
+        self.closed().min_by_key(|&slot| self.entries[slot.index()].begun)
     }
 
     /// The closed log blocks.
     pub fn closed(&self) -> impl Iterator<Item = Slot> + '_ {
-        (0..self.entries.len() as Slot).filter(|&slot| self.live[slot as usize] != HELD)
+        (0..self.entries.len() as u32).map(Slot).filter(|&slot| self.live[slot.index()] != HELD)
     }
 
     /// Bytes of RAM: a row for each slot, and what it holds: a logical block, or a page in each place.
@@ -277,14 +287,14 @@ impl Slots {
         out.u64(self.begun);
         out.u32(self.entries.len() as u32);
         out.u32(self.free.len() as u32);
-        self.free.iter().for_each(|&slot| out.u32(slot));
-        for (slot, entry) in self.entries.iter().enumerate().filter(|(_, entry)| entry.block != NONE) {
-            out.u32(slot as u32);
+        self.free.iter().for_each(|slot| out.u32(slot.0));
+        for (slot, entry) in self.iter() {
+            out.u32(slot.0);
             out.u32(entry.block);
             out.u16(entry.next as u16);
             out.u64(entry.begun);
             out.u8(entry.class);
-            out.u8(u8::from(self.live[slot] != HELD));
+            out.u8(u8::from(self.live[slot.index()] != HELD));
             let held = &self.lpn_at[self.places(slot)];
             if self.own_places {
                 let known = held.iter().find(|&&lpn| lpn != NONE);
@@ -300,16 +310,16 @@ impl Slots {
         let begun = from.u64();
         let mut slots = Slots { begun, ..Slots::new(g, from.u32(), own_places) };
         let free = from.u32();
-        slots.free = (0..free).map(|_| from.u32()).collect();
+        slots.free = (0..free).map(|_| Slot(from.u32())).collect();
         for _ in slots.free.len()..slots.entries.len() {
-            let slot = from.u32() as usize;
+            let slot = Slot(from.u32());
             let (block, next, begun) = (from.u32(), u32::from(from.u16()), from.u64());
             let entry = LogBlock { block, next, begun, class: from.u8() };
             slots.counts[usize::from(entry.class)] += 1;
-            slots.entries[slot] = entry;
-            slots.of_block[entry.block as usize] = slot as Slot;
+            slots.entries[slot.index()] = entry;
+            slots.of_block[entry.block as usize] = slot;
             if from.u8() == 1 {
-                slots.close(slot as Slot, live(Block(entry.block)));
+                slots.close(slot, live(Block(entry.block)));
             }
             let places = slots.places(slot);
             if own_places {

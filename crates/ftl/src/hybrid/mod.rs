@@ -232,13 +232,13 @@ impl Filling {
 
     /// Saves which it is.
     pub fn save(self, out: &mut Saver) {
-        out.u32(self.0.unwrap_or(log::NONE));
+        out.u32(self.0.unwrap_or(Slot::NONE).0);
     }
 
     /// Loads what [`Filling::save`] saved.
     pub fn load(from: &mut Loader<'_>) -> Filling {
-        let slot = from.u32();
-        Filling((slot != log::NONE).then_some(slot))
+        let slot = Slot(from.u32());
+        Filling((slot != Slot::NONE).then_some(slot))
     }
 }
 

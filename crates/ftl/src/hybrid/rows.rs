@@ -78,19 +78,19 @@ impl Rows {
     pub fn new(core: &Core) -> Rows {
         let logical = core.data.len();
         let order = Queues::new(logical as u32, 1);
-        Rows { slot_of: vec![NONE; logical], owner: vec![NONE; core.slots.capacity() as usize], order, count: 0 }
+        Rows { slot_of: vec![Slot::NONE; logical], owner: vec![NONE; core.slots.capacity() as usize], order, count: 0 }
     }
 
     /// The log block of a logical block.
     #[inline]
     pub fn get(&self, lbn: u32) -> Option<Slot> {
         let slot = self.slot_of[lbn as usize];
-        (slot != NONE).then_some(slot)
+        (slot != Slot::NONE).then_some(slot)
     }
 
     /// The logical block of a log block.
     pub fn owner(&self, slot: Slot) -> Option<u32> {
-        self.owner.get(slot as usize).copied().filter(|&lbn| lbn != NONE)
+        self.owner.get(slot.index()).copied().filter(|&lbn| lbn != NONE)
     }
 
     /// Rows there are.
@@ -101,11 +101,11 @@ impl Rows {
     /// A new row, the last used.
     pub fn insert(&mut self, lbn: u32, slot: Slot) {
         debug_assert!(self.get(lbn).is_none(), "logical block {lbn} has a log block");
-        if self.owner.len() <= slot as usize {
-            self.owner.resize(slot as usize + 1, NONE);
+        if self.owner.len() <= slot.index() {
+            self.owner.resize(slot.index() + 1, NONE);
         }
         self.slot_of[lbn as usize] = slot;
-        self.owner[slot as usize] = lbn;
+        self.owner[slot.index()] = lbn;
         self.order.push(0, lbn);
         self.count += 1;
     }
@@ -118,8 +118,8 @@ impl Rows {
     /// Forgets a row.
     pub fn remove(&mut self, lbn: u32) {
         if let Some(slot) = self.get(lbn) {
-            self.slot_of[lbn as usize] = NONE;
-            self.owner[slot as usize] = NONE;
+            self.slot_of[lbn as usize] = Slot::NONE;
+            self.owner[slot.index()] = NONE;
             self.order.remove(lbn);
             self.count -= 1;
         }
@@ -191,14 +191,14 @@ impl Rows {
         out.u32(self.count);
         for (lbn, slot) in self.iter() {
             out.u32(lbn);
-            out.u32(slot);
+            out.u32(slot.0);
         }
     }
 
     /// Loads what [`Rows::save`] saved.
     pub fn load(&mut self, from: &mut Loader<'_>) {
         for _ in 0..from.u32() {
-            let (lbn, slot) = (from.u32(), from.u32());
+            let (lbn, slot) = (from.u32(), Slot(from.u32()));
             self.insert(lbn, slot);
         }
     }

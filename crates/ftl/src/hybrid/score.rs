@@ -84,7 +84,7 @@ pub struct Scores {
     closed: Vec<bool>,
     /// Physical block of each slot: the lowest wins among equals.
     blocks: Vec<u32>,
-    /// The best slot of each cluster, or [`NONE`].
+    /// The best slot of each cluster, or [`Slot::NONE`].
     best: Vec<Slot>,
     /// The round in which each slot was last met; means nothing between rounds.
     met: Vec<u32>,
@@ -113,7 +113,7 @@ impl Scores {
             scores: vec![LEAST; count],
             closed: vec![false; count],
             blocks: vec![NONE; count],
-            best: vec![NONE; count.div_ceil(CLUSTER)],
+            best: vec![Slot::NONE; count.div_ceil(CLUSTER)],
             met: vec![0; count],
             round: 0,
             effort: Effort::default(),
@@ -127,18 +127,18 @@ impl Scores {
 
     /// The score of a log block.
     pub fn get(&self, slot: Slot) -> i64 {
-        self.scores[slot as usize]
+        self.scores[slot.index()]
     }
 
     /// A log block is begun.
     pub(crate) fn begin(&mut self, slot: Slot, block: Block) {
-        let slot = slot as usize;
+        let slot = slot.index();
         if slot >= self.scores.len() {
             self.scores.resize(slot + 1, LEAST);
             self.closed.resize(slot + 1, false);
             self.blocks.resize(slot + 1, NONE);
             self.met.resize(slot + 1, 0);
-            self.best.resize((slot + 1).div_ceil(CLUSTER), NONE);
+            self.best.resize((slot + 1).div_ceil(CLUSTER), Slot::NONE);
         }
         self.scores[slot] = self.initial - self.erase_ns * UNIT;
         self.blocks[slot] = block.0;
@@ -146,26 +146,26 @@ impl Scores {
 
     /// As if a log block had been begun `erases` erases ago: ages after a mount.
     pub(crate) fn set_age(&mut self, slot: Slot, erases: u64) {
-        self.scores[slot as usize] += self.age_ns * UNIT * erases as i64;
+        self.scores[slot.index()] += self.age_ns * UNIT * erases as i64;
     }
 
     /// A log block may be cleaned.
     pub(crate) fn close(&mut self, slot: Slot) {
-        self.closed[slot as usize] = true;
+        self.closed[slot.index()] = true;
         self.raise(slot);
     }
 
     /// Another block takes over the part of a closed log block.
     pub(crate) fn rename(&mut self, slot: Slot, to: Block) {
-        self.blocks[slot as usize] = to.0;
-        self.refresh(slot as usize / CLUSTER);
+        self.blocks[slot.index()] = to.0;
+        self.refresh(slot.index() / CLUSTER);
     }
 
     /// A log block is none any more.
     pub(crate) fn remove(&mut self, slot: Slot) {
-        self.scores[slot as usize] = LEAST;
-        self.closed[slot as usize] = false;
-        self.blocks[slot as usize] = NONE;
+        self.scores[slot.index()] = LEAST;
+        self.closed[slot.index()] = false;
+        self.blocks[slot.index()] = NONE;
         self.refresh_if_best(slot);
     }
 
@@ -177,9 +177,9 @@ impl Scores {
     /// Changes a score.
     #[inline]
     fn add(&mut self, slot: Slot, change: i64) {
-        self.scores[slot as usize] += change;
+        self.scores[slot.index()] += change;
         self.effort.updates += 1;
-        if !self.closed[slot as usize] {
+        if !self.closed[slot.index()] {
             return;
         }
         if change > 0 {
@@ -208,9 +208,9 @@ impl Scores {
     /// at what the logical block has in the log. Where a page leaves the log for another place there, most scores stay
     /// as they are.
     pub(crate) fn enter_log(&mut self, of: Logged<'_>, from: Option<Ppn>, leaves_data: bool, to: Slot) {
-        let from = from.map_or(NONE, |ppn| of.slot_of(ppn.0));
+        let from = from.map_or(Slot::NONE, |ppn| of.slot_of(ppn.0));
         let before = self.term(of.data, of.log);
-        let after = self.term(of.data - u32::from(leaves_data), of.log + u32::from(from == NONE));
+        let after = self.term(of.data - u32::from(leaves_data), of.log + u32::from(from == Slot::NONE));
         let (mut in_from, mut in_to) = (0, 0);
         self.new_round();
         for slot in of.slots() {
@@ -224,27 +224,27 @@ impl Scores {
         if change != 0 {
             self.add(to, change);
         }
-        if from != NONE && from != to && in_from == 1 {
+        if from != Slot::NONE && from != to && in_from == 1 {
             self.add(from, -before);
         }
     }
 
     fn key(&self, slot: Slot) -> (i64, core::cmp::Reverse<u32>) {
-        (self.scores[slot as usize], core::cmp::Reverse(self.blocks[slot as usize]))
+        (self.scores[slot.index()], core::cmp::Reverse(self.blocks[slot.index()]))
     }
 
     #[inline]
     fn raise(&mut self, slot: Slot) {
-        let cluster = slot as usize / CLUSTER;
+        let cluster = slot.index() / CLUSTER;
         let best = self.best[cluster];
-        if best == NONE || self.key(slot) > self.key(best) {
+        if best == Slot::NONE || self.key(slot) > self.key(best) {
             self.best[cluster] = slot;
         }
     }
 
     #[inline]
     fn refresh_if_best(&mut self, slot: Slot) {
-        let cluster = slot as usize / CLUSTER;
+        let cluster = slot.index() / CLUSTER;
         if self.best[cluster] == slot {
             self.refresh(cluster);
         }
@@ -254,14 +254,14 @@ impl Scores {
         let first = cluster * CLUSTER;
         let range = first..(first + CLUSTER).min(self.scores.len());
         self.effort.refreshed += range.len() as u64;
-        let closed = range.filter(|&slot| self.closed[slot]).map(|slot| slot as Slot);
-        self.best[cluster] = closed.max_by_key(|&slot| self.key(slot)).unwrap_or(NONE);
+        let closed = range.filter(|&slot| self.closed[slot]).map(|slot| Slot(slot as u32));
+        self.best[cluster] = closed.max_by_key(|&slot| self.key(slot)).unwrap_or(Slot::NONE);
     }
 
     /// The closed log block of the largest score.
     pub(crate) fn best(&mut self) -> Option<Slot> {
         self.effort.compared += self.best.len() as u64;
-        self.best.iter().copied().filter(|&slot| slot != NONE).max_by_key(|&slot| self.key(slot))
+        self.best.iter().copied().filter(|&slot| slot != Slot::NONE).max_by_key(|&slot| self.key(slot))
     }
 
     /// Begins a round in which each slot is met once.
@@ -277,7 +277,7 @@ impl Scores {
     /// Whether a slot is met for the first time in this round.
     #[inline]
     fn is_first(&mut self, slot: Slot) -> bool {
-        core::mem::replace(&mut self.met[slot as usize], self.round) != self.round
+        core::mem::replace(&mut self.met[slot.index()], self.round) != self.round
     }
 
     /// Bytes of RAM: a score and a flag for each log block, the cluster maxima, and for each log page its logical block
@@ -305,12 +305,12 @@ impl Scores {
         self.closed.resize(count, false);
         self.blocks.resize(count, NONE);
         self.met.resize(count, 0);
-        self.best.resize(count.div_ceil(CLUSTER), NONE);
+        self.best.resize(count.div_ceil(CLUSTER), Slot::NONE);
         for (slot, entry) in slots.iter() {
-            self.blocks[slot as usize] = entry.block;
-            self.scores[slot as usize] = from.u64() as i64;
-            self.closed[slot as usize] = from.u8() == 1;
-            if self.closed[slot as usize] {
+            self.blocks[slot.index()] = entry.block;
+            self.scores[slot.index()] = from.u64() as i64;
+            self.closed[slot.index()] = from.u8() == 1;
+            if self.closed[slot.index()] {
                 self.raise(slot);
             }
         }
@@ -321,7 +321,7 @@ impl Scores {
     pub(crate) fn audit(&self, slots: &Slots, terms: impl Fn(Slot) -> i64) -> Result<(), String> {
         for (slot, entry) in slots.iter() {
             let terms = terms(slot);
-            let age = self.scores[slot as usize] - terms + self.erase_ns * UNIT - self.initial;
+            let age = self.scores[slot.index()] - terms + self.erase_ns * UNIT - self.initial;
             let whole = self.age_ns == 0 || age % (self.age_ns * UNIT) == 0;
             if age < 0 || !whole || (self.age_ns == 0 && age != 0) {
                 return Err(format!("the score of log block {} is off by {age}", entry.block));
@@ -330,9 +330,10 @@ impl Scores {
         for (cluster, &best) in self.best.iter().enumerate() {
             let first = cluster * CLUSTER;
             let closed = (first..(first + CLUSTER).min(self.scores.len())).filter(|&slot| self.closed[slot]);
-            let expected = closed.max_by_key(|&slot| self.key(slot as Slot)).map_or(NONE, |slot| slot as Slot);
+            let expected =
+                closed.map(|slot| Slot(slot as u32)).max_by_key(|&slot| self.key(slot)).unwrap_or(Slot::NONE);
             if best != expected {
-                return Err(format!("cluster {cluster} has its maximum in slot {expected}, and {best} is noted"));
+                return Err(format!("cluster {cluster} has its maximum in {expected:?}, and {best:?} is noted"));
             }
         }
         Ok(())

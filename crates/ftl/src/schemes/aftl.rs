@@ -41,7 +41,7 @@
 //! not, and takes no further page; all others are fine blocks, as far as the table holds their pages, and are merged
 //! otherwise before the host is served. Two blocks are kept free for recovery.
 
-use crate::hybrid::{Area, Content, Core, Hybrid, MERGE_COUNTERS, Strategy, log, log::Slot, parameters, rows::Rows};
+use crate::hybrid::{Area, Content, Core, Hybrid, MERGE_COUNTERS, Strategy, log::Slot, parameters, rows::Rows};
 use crate::{ConfigError, Error, Loader, Parameter, Saver, Scheme, Settings};
 use alloc::collections::BTreeMap;
 use alloc::vec;
@@ -349,7 +349,7 @@ impl Strategy for TwoLevels {
     }
 
     fn clean<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<bool, Error<F::Fault>> {
-        let fine = core.slots.emptiest(log::NONE).map(|(slot, _)| (slot, self.fine_cost(core, slot)));
+        let fine = core.slots.emptiest(Slot::NONE).map(|(slot, _)| (slot, self.fine_cost(core, slot)));
         let row = self.rows.iter().next().map(|(lbn, slot)| (lbn, self.row_cost(core, lbn, slot)));
         match (fine, row) {
             (Some((slot, cost)), row) if row.is_none_or(|(_, other)| cost <= other) => {

@@ -109,7 +109,7 @@ impl OneEach {
         }
         match self.policy {
             "random" => loop {
-                let slot = self.rng.below(u64::from(core.slots.capacity())) as Slot;
+                let slot = Slot(self.rng.below(u64::from(core.slots.capacity())) as u32);
                 if let Some(lbn) = self.rows.owner(slot) {
                     return Some(lbn);
                 }

@@ -212,15 +212,15 @@ impl Strategy for Rewriting {
     }
 
     fn save(&self, _: &Core, out: &mut Saver) {
-        let (slot, lbn) = self.moving.unwrap_or((u32::MAX, 0));
-        out.u32(slot);
+        let (slot, lbn) = self.moving.unwrap_or((Slot::NONE, 0));
+        out.u32(slot.0);
         out.u32(lbn);
         self.request.save(out);
     }
 
     fn load(&mut self, _: &Core, from: &mut Loader<'_>) {
-        let (slot, lbn) = (from.u32(), from.u32());
-        self.moving = (slot != u32::MAX).then_some((slot, lbn));
+        let (slot, lbn) = (Slot(from.u32()), from.u32());
+        self.moving = (slot != Slot::NONE).then_some((slot, lbn));
         self.request = Announced::load(from);
     }
 

@@ -282,16 +282,16 @@ impl Strategy for OneSequential {
     }
 
     fn save(&self, _: &Core, out: &mut Saver) {
-        let (slot, lbn) = self.sequential.unwrap_or((u32::MAX, 0));
-        out.u32(slot);
+        let (slot, lbn) = self.sequential.unwrap_or((Slot::NONE, 0));
+        out.u32(slot.0);
         out.u32(lbn);
         self.random.save(out);
         self.request.save(out);
     }
 
     fn load(&mut self, _: &Core, from: &mut Loader<'_>) {
-        let (slot, lbn) = (from.u32(), from.u32());
-        self.sequential = (slot != u32::MAX).then_some((slot, lbn));
+        let (slot, lbn) = (Slot(from.u32()), from.u32());
+        self.sequential = (slot != Slot::NONE).then_some((slot, lbn));
         self.random = Filling::load(from);
         self.request = Announced::load(from);
     }

@@ -153,7 +153,7 @@ impl Partitions {
     }
 
     fn stamp_of(&self, core: &Core, slot: Slot, offset: u32) -> usize {
-        (slot * core.p() + offset) as usize
+        (slot.0 * core.p() + offset) as usize
     }
 
     fn begin<F: Flash>(&mut self, core: &mut Core, flash: &mut F, partition: u8) -> Result<Slot, Error<F::Fault>> {
@@ -388,7 +388,7 @@ impl Strategy for Partitions {
         out.u32(self.sequential.len() as u32);
         for (&lbn, &(slot, used)) in &self.sequential {
             out.u32(lbn);
-            out.u32(slot);
+            out.u32(slot.0);
             out.u64(used);
         }
         self.filling.iter().for_each(|filling| filling.save(out));
@@ -400,7 +400,7 @@ impl Strategy for Partitions {
 
     fn load(&mut self, _: &Core, from: &mut Loader<'_>) {
         self.uses = from.u64();
-        self.sequential = (0..from.u32()).map(|_| (from.u32(), (from.u32(), from.u64()))).collect();
+        self.sequential = (0..from.u32()).map(|_| (from.u32(), (Slot(from.u32()), from.u64()))).collect();
         self.by_use = self.sequential.iter().map(|(&lbn, &(_, used))| (used, lbn)).collect();
         self.filling = [Filling::load(from), Filling::load(from)];
         self.request = Announced::load(from);

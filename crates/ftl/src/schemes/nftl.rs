@@ -41,8 +41,7 @@
 //! kept free, for recovery.
 
 use crate::hybrid::{
-    Area, Content, Core, Hybrid, MERGE_COUNTERS, Merge, Strategy, erase_obsolete, log::NONE, log::Slot, parameters,
-    rows::Queues,
+    Area, Content, Core, Hybrid, MERGE_COUNTERS, Merge, Strategy, erase_obsolete, log::Slot, parameters, rows::Queues,
 };
 use crate::{ConfigError, Error, Loader, Parameter, Saver, Scheme, Settings};
 use alloc::vec;
@@ -124,8 +123,8 @@ pub struct Chains {
 impl Chains {
     /// The replacement blocks of a logical block.
     fn chain(&self, lbn: u32) -> impl Iterator<Item = Slot> + '_ {
-        let some = |slot: Slot| (slot != NONE).then_some(slot);
-        core::iter::successors(some(self.first[lbn as usize]), move |&slot| some(self.next[slot as usize]))
+        let some = |slot: Slot| (slot != Slot::NONE).then_some(slot);
+        core::iter::successors(some(self.first[lbn as usize]), move |&slot| some(self.next[slot.index()]))
     }
 
     fn length(&self, lbn: u32) -> usize {
@@ -134,11 +133,11 @@ impl Chains {
 
     /// Gives a logical block these replacement blocks.
     fn set(&mut self, lbn: u32, slots: &[Slot]) {
-        let most = slots.iter().copied().max().map_or(0, |slot| slot as usize + 1);
-        self.next.resize(self.next.len().max(most), NONE);
-        self.first[lbn as usize] = slots.first().copied().unwrap_or(NONE);
+        let most = slots.iter().copied().max().map_or(0, |slot| slot.index() + 1);
+        self.next.resize(self.next.len().max(most), Slot::NONE);
+        self.first[lbn as usize] = slots.first().copied().unwrap_or(Slot::NONE);
         for (place, &slot) in slots.iter().enumerate() {
-            self.next[slot as usize] = slots.get(place + 1).copied().unwrap_or(NONE);
+            self.next[slot.index()] = slots.get(place + 1).copied().unwrap_or(Slot::NONE);
         }
         self.touch(lbn);
     }
@@ -199,8 +198,8 @@ impl Strategy for Chains {
             own_places,
             most: if own_places { settings.count(&REPLACEMENTS) as usize } else { 1 },
             fold_in_place: settings.switch(&FOLD_IN_PLACE),
-            first: vec![NONE; logical],
-            next: vec![NONE; core.slots.capacity() as usize],
+            first: vec![Slot::NONE; logical],
+            next: vec![Slot::NONE; core.slots.capacity() as usize],
             by_length: Queues::new(logical as u32, LONGEST as u32),
             folds: [0; LONGEST],
             forced: 0,
@@ -294,7 +293,7 @@ impl Strategy for Chains {
             out.u32(self.by_length.iter(queue).count() as u32);
             for lbn in self.by_length.iter(queue) {
                 out.u32(lbn);
-                self.chain(lbn).for_each(|slot| out.u32(slot));
+                self.chain(lbn).for_each(|slot| out.u32(slot.0));
             }
         }
     }
@@ -303,7 +302,7 @@ impl Strategy for Chains {
         for length in 1..=LONGEST {
             for _ in 0..from.u32() {
                 let lbn = from.u32();
-                let slots: Vec<Slot> = (0..length).map(|_| from.u32()).collect();
+                let slots: Vec<Slot> = (0..length).map(|_| Slot(from.u32())).collect();
                 self.set(lbn, &slots);
             }
         }

@@ -46,7 +46,7 @@
 //! erased, and ages are those of the order in which log blocks were begun.
 
 use crate::hybrid::{
-    self, Announced, Area, Content, Core, Filling, Hybrid, MERGE_COUNTERS, Strategy, log, log::Slot, parameters,
+    self, Announced, Area, Content, Core, Filling, Hybrid, MERGE_COUNTERS, Strategy, log::Slot, parameters,
     placement::Placement,
 };
 use crate::{ConfigError, Error, Loader, Parameter, Saver, Scheme, Settings, Value};
@@ -197,7 +197,7 @@ impl Techniques {
     fn end_entire<P: Placement, F: Flash>(&mut self, core: &mut Core<P>, flash: &mut F) -> Result<(), Error<F::Fault>> {
         let Some(Entire { slot, lbn, .. }) = self.entire else { return Ok(()) };
         let mut obsolete = |core: &mut Core<P>, flash: &mut F, block: Block, cause: Cause| {
-            self.obsolete(core, flash, (block, log::NONE), cause)
+            self.obsolete(core, flash, (block, Slot::NONE), cause)
         };
         core.merge_block(flash, slot, lbn, None, &mut obsolete)?;
         self.entire = None;
@@ -330,22 +330,22 @@ impl<P: Placement> Strategy<P> for Techniques {
     }
 
     fn save(&self, _: &Core<P>, out: &mut Saver) {
-        let entire = self.entire.unwrap_or(Entire { slot: log::NONE, lbn: 0, next: 0 });
-        out.u32(entire.slot);
+        let entire = self.entire.unwrap_or(Entire { slot: Slot::NONE, lbn: 0, next: 0 });
+        out.u32(entire.slot.0);
         out.u32(entire.lbn);
         out.u32(entire.next);
         self.filling.save(out);
         self.request.save(out);
         out.u32(self.reused.len() as u32);
-        self.reused.iter().for_each(|&slot| out.u32(slot));
+        self.reused.iter().for_each(|slot| out.u32(slot.0));
     }
 
     fn load(&mut self, _: &Core<P>, from: &mut Loader<'_>) {
-        let entire = Entire { slot: from.u32(), lbn: from.u32(), next: from.u32() };
-        self.entire = (entire.slot != log::NONE).then_some(entire);
+        let entire = Entire { slot: Slot(from.u32()), lbn: from.u32(), next: from.u32() };
+        self.entire = (entire.slot != Slot::NONE).then_some(entire);
         self.filling = Filling::load(from);
         self.request = Announced::load(from);
-        self.reused = (0..from.u32()).map(|_| from.u32()).collect();
+        self.reused = (0..from.u32()).map(|_| Slot(from.u32())).collect();
     }
 
     fn counters(&self, core: &Core<P>) -> Vec<(&'static str, u64)> {
