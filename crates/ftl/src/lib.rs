@@ -12,6 +12,7 @@ extern crate alloc;
 pub mod buffer;
 mod codec;
 pub mod demand;
+mod dependences;
 pub mod ecc_policy;
 pub mod gc;
 pub mod hybrid;
@@ -22,10 +23,11 @@ pub mod schemes;
 mod settings;
 
 pub use codec::{Loader, Saver};
+pub use dependences::without_effect;
 pub use scheme::{
     Build, BuildError, CacheCounters, ConfigError, Error, Ftl, Inspect, MountReport, Recipe, Scheme, Static,
 };
-pub use settings::{Dependence, Group, Parameter, Range, Settings, Value, without_effect};
+pub use settings::{Dependence, Group, Parameter, Range, Settings, Value};
 
 /// The examples of the README, as tests.
 #[cfg(doctest)]
