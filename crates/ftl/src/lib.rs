@@ -3,12 +3,13 @@
 //! A scheme is a file in [`schemes`] and a row in its table. It implements [`Ftl`], [`Build`] and [`Inspect`] against
 //! any [`flash::Flash`], knows only what it keeps in RAM (reported in bytes by [`Inspect::memory`]) and what it reads
 //! from flash, and can be rebuilt from flash alone. `parts/` holds what schemes share, `gc/` the victim policies,
-//! `ecc_policy/` who says how host pages are protected, `buffer/` the write buffers that can stand in front of any
-//! scheme.
+//! `blocks` the state of every block, on which both stand, `ecc_policy/` who says how host pages are protected,
+//! `buffer/` the write buffers that can stand in front of any scheme.
 #![no_std]
 
 extern crate alloc;
 
+pub mod blocks;
 pub mod buffer;
 mod codec;
 pub mod demand;
