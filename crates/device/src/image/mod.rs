@@ -17,7 +17,7 @@
 //! present one. A record never lies across two pages of the host's cache, so the kernel takes each of them whole or not
 //! at all. Therefore, whenever the process is killed, the file holds exactly the effect of the commands up to some
 //! point: what a power cut between two commands leaves, the mildest case of docs/fault-model.md. The harsher ones are
-//! made by [`flash::PowerCut`], through [`Damage`].
+//! made by [`flash::PowerCut`], through [`flash::Damage`].
 //!
 //! **Gathered, then settled.** Programs reach the file together, without giving up the prefix (`gather`).
 //! [`Image::settle`] says when: what was done before it survives the process. A [`crate::Disk`] settles before it
@@ -31,8 +31,8 @@
 //! two copies of the block table and of the header the sound one counts.
 //!
 //! **The host's failures.** If a write fails (a full disk, a broken one), the command has not happened, and the image
-//! refuses everything from then on ([`FaultKind::HostFailed`]) until it is loaded again: a scheme that went on would
-//! know less than the file.
+//! refuses everything from then on ([`flash::FaultKind::HostFailed`]) until it is loaded again: a scheme that went on
+//! would know less than the file.
 //!
 //! **Costs.** The file is sparse and costs what was written. RAM: 16 B a block, and 32 B for each page of a block that
 //! was touched and is not blank, with what the scheme keeps in its spare area; a mount reads the records of a block at

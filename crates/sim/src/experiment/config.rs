@@ -90,15 +90,15 @@ pub struct Config {
     pub warmup: u64,
     /// How long the workload is repeated. The source can be rewound, and there is no warm-up, unless it is served once.
     pub until: Until,
-    /// Whether to mount the device from flash afterwards and report what that takes ([`report::MOUNT`]).
+    /// Whether to mount the device from flash afterwards and report what that takes ([`crate::report::MOUNT`]).
     pub mount: bool,
     /// Length of an interval of the series in simulated time, ns; 0 for no series.
     pub series_ns: u64,
     /// How commands queue; `None`: they are placed as they are issued. Not in single-server
     /// mode.
     pub scheduling: Option<Scheduling>,
-    /// When requests arrive of each of several streams, which are told apart by [`Request::volume`]; empty if there is
-    /// only one, to which [`Config::host`] applies. Several are served once.
+    /// When requests arrive of each of several streams, which are told apart by [`crate::workload::Request::volume`];
+    /// empty if there is only one, to which [`Config::host`] applies. Several are served once.
     pub flows: Vec<HostModel>,
     /// The stream whose requests alone are served, if not all.
     pub only_flow: Option<u32>,
