@@ -7,132 +7,37 @@
 //! Where commands queue, and where several streams of requests share the device, a request's end is known only when
 //! time has passed to it, and which request comes next depends on ends. Those runs go request by request: `paced`.
 
+mod config;
 mod fill;
+mod medium;
+mod outcome;
 mod paced;
+mod requests;
+
+pub use config::{Config, Fill, Medium, PartialPages, Until};
+pub use medium::{BriefMedium, FullMedium};
 
 use crate::ecc::Overlap;
 use crate::host::{Arrivals, HostModel};
-use crate::latency::{Recorder, RequestTimes, Responses, Times, summaries};
-use crate::report::{self, Interval, RequestRecord, SchemeResult, ratio};
-use crate::summary::{Counts, Driven, parameters};
-use crate::workload::{Operation, Request, Source, WorkloadError};
+use crate::latency::{Recorder, RequestTimes, Responses};
+use crate::report::{self, RequestRecord, SchemeResult, ratio};
+use crate::summary::Counts;
+use crate::workload::{Request, Source, WorkloadError};
 use fill::{Live, Unfilled};
-use flash::device::Device;
-use flash::{
-    Brief, Busy, Cause, Clocked, Failing, FailurePlan, Flash, FlashFault, Full, Lpn, Mode, Nand, NoData, Op, Scheduler,
-    Scheduling, Tally, Timeline,
-};
+use flash::{Busy, Cause, Flash, FlashFault, Lpn, Op, Tally};
 use ftl::ecc_policy::POLICY;
 use ftl::schemes::{Registry, Visitor};
-use ftl::{BuildError, ConfigError, Error, Ftl, Inspect, Recipe, Scheme, Settings, buffer};
+use ftl::{BuildError, ConfigError, Error, Ftl, Inspect, Recipe, Scheme};
+use medium::Measured;
+use outcome::{Window, note_mount, stillborn};
 use paced::Paced;
+use requests::{Served, record};
 use std::time::Instant;
 
 /// For `wall_seconds`, which tells how fast the simulator was; no other number of a report depends on it.
 #[expect(clippy::disallowed_methods, reason = "tells how long the run took, decides nothing")]
 fn wall_clock() -> Instant {
     Instant::now()
-}
-
-/// How the device is filled before the workload begins.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fill {
-    /// Blank.
-    None,
-    /// Every page written once, in order.
-    Sequential,
-    /// Every page written once, in random order.
-    Random,
-    /// Filled in order, then overwritten at random until write amplification is steady by SNIA's five-round rule.
-    Steady,
-    /// By the workload itself, every request once: reads as writes, and writes of parts of pages as writes of whole
-    /// ones, as the released FlashSim warms up. Discards and flushes are what they are, in their places. The source can
-    /// be rewound, and there is one stream.
-    Trace,
-}
-
-impl Fill {
-    /// Names on the command line.
-    pub const NAMES: &'static [(&'static str, Fill)] = &[
-        ("none", Fill::None),
-        ("sequential", Fill::Sequential),
-        ("random", Fill::Random),
-        ("steady", Fill::Steady),
-        ("trace", Fill::Trace),
-    ];
-
-    /// The name on the command line.
-    pub fn name(self) -> &'static str {
-        Self::NAMES.iter().find(|(_, fill)| *fill == self).expect("every fill has a name").0
-    }
-}
-
-/// What a host write that covers only a part of a page costs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PartialPages {
-    /// The page is read first, if it holds anything.
-    ReadModifyWrite,
-    /// It is written as if whole, as FlashSim does.
-    Ignore,
-}
-
-/// How long the workload is repeated.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Until {
-    /// It is served once.
-    WorkloadEnds,
-    /// To the end of the iteration in which blocks have been erased so often on average, in the measured phase.
-    MeanErases(f64),
-    /// Until worn blocks leave no room. A block fails the first erase beyond the device's endurance.
-    EndOfLife,
-}
-
-/// What the medium keeps of each page.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Medium {
-    /// Kind and LPN: for measuring.
-    Brief,
-    /// Version and program number too: what a mount needs.
-    Recoverable,
-}
-
-/// Everything that a run depends on beside its workload.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// Name of the scheme.
-    pub scheme: String,
-    /// Its parameters, and those of the write buffer in front of it if there is one ([`ftl::buffer::add_to`]).
-    pub settings: Settings,
-    /// The device.
-    pub device: Device,
-    /// Seed of everything random in the run.
-    pub seed: u64,
-    /// How the device is filled first.
-    pub fill: Fill,
-    /// When requests arrive.
-    pub host: HostModel,
-    /// What partial pages cost.
-    pub partial: PartialPages,
-    /// What the medium keeps.
-    pub medium: Medium,
-    /// Requests served before measuring begins.
-    pub warmup: u64,
-    /// How long the workload is repeated. The source can be rewound, and there is no warm-up, unless it is served once.
-    pub until: Until,
-    /// Whether to mount the device from flash afterwards and report what that takes ([`report::MOUNT`]).
-    pub mount: bool,
-    /// Length of an interval of the series in simulated time, ns; 0 for no series.
-    pub series_ns: u64,
-    /// How commands queue; `None`: they are placed as they are issued. Not in single-server
-    /// mode.
-    pub scheduling: Option<Scheduling>,
-    /// When requests arrive of each of several streams, which are told apart by [`Request::volume`]; empty if there is
-    /// only one, to which [`Config::host`] applies. Several are served once.
-    pub flows: Vec<HostModel>,
-    /// The stream whose requests alone are served, if not all.
-    pub only_flow: Option<u32>,
-    /// How long nothing must have been under way before the scheme does background work, ns; `None`: it does none.
-    pub idle_ns: Option<u64>,
 }
 
 /// What a run tells while it goes on, and whether it shall.
@@ -231,99 +136,6 @@ pub fn run_from<T: Recipe<BriefMedium> + Recipe<FullMedium>>(
     .ok_or_else(unknown)?
 }
 
-impl Config {
-    /// Whether requests are served one by one, as time passes.
-    fn is_paced(&self) -> bool {
-        self.scheduling.is_some() || !self.flows.is_empty() || self.idle_ns.is_some()
-    }
-
-    /// Whether a write buffer stands in front of the scheme.
-    pub fn is_buffered(&self) -> bool {
-        self.settings.get(buffer::POLICY.name).is_some()
-    }
-}
-
-/// The chip of plain runs, in time: it keeps what measuring needs.
-pub type BriefMedium = Timeline<Nand<NoData, Brief>>;
-/// The chip of runs that wear it out or mount it, in time.
-pub type FullMedium = Timeline<Failing<Nand<NoData, Full>>>;
-
-/// A medium that runs are measured on.
-trait Measured: Flash<User = ()> + Clocked + Sized {
-    /// With a clock that stands still until it is reset.
-    fn new(config: &Config) -> Self;
-    fn reset(&mut self);
-    /// Commands queue from now on.
-    fn queue(&mut self, scheduling: Scheduling);
-    /// Commands queue no longer; what they queued in.
-    fn unqueue(&mut self) -> Option<Scheduler>;
-    /// When the last command ends that was placed as it was issued.
-    fn idle_at_ns(&self) -> u64;
-    /// Blocks that failed an erase.
-    fn worn_out(&self) -> u32;
-    /// Mounts the scheme from flash alone, if the medium keeps what that needs: the commands that it took.
-    fn mount<S: Recipe<Self>>(&mut self, recipe: &S, config: &Config) -> Option<Tally>;
-}
-
-impl Measured for BriefMedium {
-    fn new(config: &Config) -> Self {
-        let device = &config.device;
-        let mut timeline = Timeline::new(Nand::new(device.geometry), device.timing, device.server);
-        timeline.stop_clock();
-        timeline
-    }
-    fn reset(&mut self) {
-        Timeline::reset(self);
-    }
-    fn queue(&mut self, scheduling: Scheduling) {
-        Timeline::queue(self, scheduling);
-    }
-    fn unqueue(&mut self) -> Option<Scheduler> {
-        Timeline::unqueue(self)
-    }
-    fn idle_at_ns(&self) -> u64 {
-        Timeline::idle_at_ns(self)
-    }
-    fn worn_out(&self) -> u32 {
-        0
-    }
-    fn mount<S: Recipe<Self>>(&mut self, _: &S, _: &Config) -> Option<Tally> {
-        None
-    }
-}
-
-impl Measured for FullMedium {
-    fn new(config: &Config) -> Self {
-        let device = &config.device;
-        let endurance = device.endurance.filter(|_| config.until == Until::EndOfLife);
-        let plan = FailurePlan { endurance, ..FailurePlan::default() };
-        let chip = Failing::new(Nand::new(device.geometry), plan, config.seed);
-        let mut timeline = Timeline::new(chip, device.timing, device.server);
-        timeline.stop_clock();
-        timeline
-    }
-    fn reset(&mut self) {
-        Timeline::reset(self);
-    }
-    fn queue(&mut self, scheduling: Scheduling) {
-        Timeline::queue(self, scheduling);
-    }
-    fn unqueue(&mut self) -> Option<Scheduler> {
-        Timeline::unqueue(self)
-    }
-    fn idle_at_ns(&self) -> u64 {
-        Timeline::idle_at_ns(self)
-    }
-    fn worn_out(&self) -> u32 {
-        self.inner().grown_bad_count()
-    }
-    fn mount<S: Recipe<Self>>(&mut self, recipe: &S, config: &Config) -> Option<Tally> {
-        let before = self.tally().clone();
-        let mounted = recipe.mount(self, config.device.logical_pages, &config.settings);
-        mounted.is_ok().then(|| self.tally().since(&before))
-    }
-}
-
 struct Work<'a> {
     config: &'a Config,
     source: &'a mut dyn Source,
@@ -380,13 +192,6 @@ impl<F: Measured> Visitor<F> for Work<'_> {
     }
 }
 
-/// The outcome of a run that ended before the workload began.
-fn stillborn(config: &Config, row: &Scheme<'_>, ended: String) -> Outcome {
-    let (scheme, params) = (row.name.to_owned(), parameters(&config.settings));
-    let result = SchemeResult { scheme, params, ended, ..SchemeResult::default() };
-    Outcome { result, workload: report::Workload::default() }
-}
-
 /// Pages between looking at the clock, the stop flag and the progress bar.
 const BATCH: usize = 1024;
 
@@ -402,16 +207,6 @@ fn hint_ahead<F: Flash, S: Inspect<F>>(scheme: &S, pages: &[Lpn], i: usize) {
     if let Some(&lpn) = pages.get(i + NEAR) {
         scheme.hint_soon(lpn);
     }
-}
-
-/// The interval of the series in progress.
-struct Window {
-    length_ns: u64,
-    end_ns: u64,
-    response: Recorder,
-    programs: u64,
-    write_pages: u64,
-    done: Vec<Interval>,
 }
 
 struct Run<'a, F, S> {
@@ -477,13 +272,6 @@ struct Step<E: FlashFault> {
 struct Drained {
     pages: u64,
     ns: u64,
-}
-
-/// When a request was served.
-#[derive(Clone, Copy)]
-struct Served {
-    start_ns: u64,
-    end_ns: u64,
 }
 
 impl<'a, F: Measured, S: Inspect<F>> Run<'a, F, S> {
@@ -708,137 +496,6 @@ impl<'a, F: Measured, S: Inspect<F>> Run<'a, F, S> {
         }
     }
 
-    #[inline(always)]
-    fn request(&mut self, request: &Request) -> Result<Served, Error<F::Fault>> {
-        let arrival_ns = self.arrivals.next(request.arrival_ns);
-        let served = self.perform(request, arrival_ns)?;
-        self.arrivals.ends(served.end_ns);
-        if cfg!(debug_assertions) {
-            self.responses_ns += u128::from(served.end_ns - arrival_ns);
-        }
-        self.note_end(request.operation, Times { arrival_ns, start_ns: served.start_ns, end_ns: served.end_ns });
-        if matches!(request.operation, Operation::Read | Operation::Write) {
-            let mut of = self.responses.of(served.end_ns - arrival_ns);
-            self.flash.each_part(|waited, cause, ns| of.add(waited, cause, ns));
-        }
-        Ok(served)
-    }
-
-    /// The function of a request that arrives now. Its times, if commands are placed as they are issued.
-    #[inline(always)]
-    fn perform(&mut self, request: &Request, arrival_ns: u64) -> Result<Served, Error<F::Fault>> {
-        self.last_arrival_ns = arrival_ns;
-        self.flash.arrive(arrival_ns);
-        if self.window.as_ref().is_some_and(|window| arrival_ns >= window.end_ns) {
-            self.advance_window(arrival_ns);
-        }
-        let served = match request.operation {
-            Operation::Write => self.write(request)?,
-            Operation::Read => self.read(request)?,
-            Operation::Trim | Operation::Flush => self.control(request)?,
-        };
-        self.counts.requests += 1;
-        Ok(served)
-    }
-
-    /// A request of the measured phase, or so far of the warm-up, has its times.
-    #[inline(always)]
-    fn note_end(&mut self, operation: Operation, times: Times) {
-        self.last_end_ns = self.last_end_ns.max(times.end_ns);
-        match operation {
-            Operation::Write => self.writes.record(times),
-            Operation::Read => self.reads.record(times),
-            Operation::Trim | Operation::Flush => return,
-        }
-        if let Some(window) = &mut self.window {
-            window.response.record(times.end_ns - times.arrival_ns);
-        }
-    }
-
-    /// First and last page of an extent.
-    #[inline(always)]
-    fn cut(&self, request: &Request) -> (u64, u64) {
-        let end = request.offset + request.bytes;
-        let pages = (request.offset >> self.page_shift, (end - 1) >> self.page_shift);
-        assert!(pages.1 < self.logical_pages, "the workload was fitted to the device");
-        pages
-    }
-
-    #[inline(always)]
-    fn write(&mut self, request: &Request) -> Result<Served, Error<F::Fault>> {
-        let (first, last) = self.cut(request);
-        let mut served = Served { start_ns: u64::MAX, end_ns: 0 };
-        let end = request.offset + request.bytes;
-        self.scheme.request(Lpn(first as u32), (last - first + 1) as u32);
-        for page in first..=last {
-            let lpn = Lpn(page as u32);
-            if page > first {
-                self.scheme.hint(Lpn(page as u32 + 8));
-            }
-            self.flash.page_begin();
-            let partial = (page == first && request.offset & (self.page_bytes - 1) != 0)
-                || (page == last && end & (self.page_bytes - 1) != 0);
-            if partial && self.config.partial == PartialPages::ReadModifyWrite {
-                self.counts.partial_writes += 1;
-                self.scheme.read_to_modify(&mut self.flash, lpn)?;
-            }
-            self.scheme.write(&mut self.flash, lpn, &())?;
-            if let Some(overlap) = &mut self.overlap {
-                overlap.note(lpn, true);
-            }
-            let times = self.flash.page_end();
-            served = Served { start_ns: served.start_ns.min(times.start_ns), end_ns: served.end_ns.max(times.end_ns) };
-        }
-        self.counts.writes += 1;
-        self.counts.write_pages += last - first + 1;
-        if let Some(window) = &mut self.window {
-            window.write_pages += last - first + 1;
-        }
-        Ok(served)
-    }
-
-    #[inline(always)]
-    fn read(&mut self, request: &Request) -> Result<Served, Error<F::Fault>> {
-        let (first, last) = self.cut(request);
-        let mut served = Served { start_ns: u64::MAX, end_ns: 0 };
-        self.scheme.request(Lpn(first as u32), (last - first + 1) as u32);
-        for page in first..=last {
-            if page > first {
-                self.scheme.hint(Lpn(page as u32 + 8));
-            }
-            self.flash.page_begin();
-            let found = self.scheme.read(&mut self.flash, Lpn(page as u32))?;
-            self.counts.unmapped_reads += u64::from(found.is_none());
-            if let Some(overlap) = &mut self.overlap {
-                overlap.note(Lpn(page as u32), false);
-            }
-            let times = self.flash.page_end();
-            served = Served { start_ns: served.start_ns.min(times.start_ns), end_ns: served.end_ns.max(times.end_ns) };
-        }
-        self.counts.reads += 1;
-        self.counts.read_pages += last - first + 1;
-        Ok(served)
-    }
-
-    /// A trim discards the pages that lie in it whole; a flush makes everything durable.
-    #[cold]
-    fn control(&mut self, request: &Request) -> Result<Served, Error<F::Fault>> {
-        self.flash.page_begin();
-        if request.operation == Operation::Flush {
-            self.scheme.flush(&mut self.flash)?;
-            self.counts.flushes += 1;
-        } else {
-            let pages = fill::covered(request, self.page_bytes);
-            if !pages.is_empty() {
-                assert!(pages.end <= self.logical_pages, "the workload was fitted to the device");
-                self.scheme.trim(&mut self.flash, Lpn(pages.start as u32), (pages.end - pages.start) as u32)?;
-            }
-            self.counts.trims += 1;
-        }
-        let times = self.flash.page_end();
-        Ok(Served { start_ns: times.start_ns, end_ns: times.end_ns })
-    }
-
     /// The workload is over: what the write buffer still holds is written, so that no page is had for nothing. Its
     /// commands count; no response waits for them.
     fn drain(&mut self, observer: &mut dyn Observer) -> Result<(), Error<F::Fault>> {
@@ -854,128 +511,4 @@ impl<'a, F: Measured, S: Inspect<F>> Run<'a, F, S> {
         self.drained = Some(Drained { pages: self.flash.tally().get(Cause::Host, Op::Program) - programs, ns });
         Ok(())
     }
-
-    /// Commands issued since the tally was `before`, by kind.
-    fn commands_since(&self, before: &Tally) -> [u32; Op::ALL.len()] {
-        let commands = self.flash.tally().since(before);
-        std::array::from_fn(|op| commands.of(Op::ALL[op]) as u32)
-    }
-
-    #[cold]
-    fn advance_window(&mut self, now_ns: u64) {
-        while self.window.as_ref().is_some_and(|window| now_ns >= window.end_ns) {
-            self.close_window();
-            if let Some(window) = &mut self.window {
-                // Long silence is one interval without requests, not millions.
-                let behind = (now_ns - window.end_ns) / window.length_ns;
-                window.end_ns += window.length_ns * if behind > 1000 { behind } else { 1 };
-            }
-        }
-    }
-
-    fn close_window(&mut self) {
-        let Some(window) = &mut self.window else { return };
-        let programs = self.flash.tally().of(Op::Program);
-        let requests = window.response.count();
-        let rows = self.overlap.as_mut().map(Overlap::take_rows);
-        let [page_reads, page_writes] = rows.map_or_else(Default::default, |rows| rows.map(Vec::from));
-        window.done.push(Interval {
-            seconds: (window.end_ns - self.base_ns) as f64 * 1e-9,
-            requests,
-            iops: requests as f64 / (window.length_ns as f64 * 1e-9),
-            waf: ratio((programs - window.programs) as f64, window.write_pages as f64),
-            free_blocks: u64::from(self.scheme.free_blocks()),
-            mean_us: window.response.mean_us(),
-            p99_us: (requests > 0).then(|| window.response.quantile_us(0.99)),
-            page_reads,
-            page_writes,
-        });
-        window.programs = programs;
-        window.write_pages = 0;
-        window.response.clear();
-    }
-
-    fn finish(mut self, row: &Scheme<'_>, ended: String) -> (Outcome, F) {
-        let shares = self.check_conservation();
-        let tally = self.flash.tally().since(&self.base);
-        let driven = Driven {
-            row,
-            settings: &self.config.settings,
-            ended,
-            page_bytes: self.page_bytes,
-            pages_per_block: self.flash.geometry().pages_per_block,
-            tally: &tally,
-            command_ns: &|op, mode| self.flash.command_ns(op, mode),
-            memory: self.scheme.memory(),
-            cache: self.scheme.cache(),
-            counters: self.scheme.counters(),
-            erases: [self.scheme.erase_counts(), &self.base_erases],
-            counts: self.counts,
-        };
-        let mut result = driven.result();
-        [result.response_us, result.service_us, result.queue_us] = summaries(self.reads, self.writes);
-        result.response_by_cause = self.responses.summary();
-        let seconds = (self.last_end_ns.max(self.last_arrival_ns) - self.base_ns) as f64 * 1e-9;
-        result.extra.insert("simulated_seconds".to_owned(), seconds.into());
-        result.extra.insert(report::LIVE_SHARE.to_owned(), self.live_share.into());
-        result.extra.extend(shares);
-        if let (Some(paced), Some(_)) = (&self.paced, self.config.idle_ns) {
-            result.extra.insert(report::IDLE_STEPS.to_owned(), paced.idle_steps.into());
-        }
-        let flows = self.paced.take();
-        let flows = flows.map(|paced| paced.flow_results(&self.config.flows, self.base_ns));
-        result.flows = flows.unwrap_or_default();
-        if let Some(Drained { pages, ns }) = self.drained {
-            result.extra.insert("write_buffer_drain_pages".to_owned(), pages.into());
-            result.extra.insert("write_buffer_drain_seconds".to_owned(), (ns as f64 * 1e-9).into());
-        }
-        if self.config.host == HostModel::Open && self.config.flows.is_empty() && self.counts.requests > 0 {
-            let arrivals = (self.last_arrival_ns - self.base_ns) as f64 * 1e-9;
-            result.set_backlog(arrivals, seconds - arrivals, self.counts.requests);
-        }
-        result.until = self.iterated.map(|iterations| report::Until {
-            iterations,
-            host_bytes_written: self.counts.write_pages * self.page_bytes,
-            worn_out_blocks: (self.config.until == Until::EndOfLife).then(|| self.flash.worn_out().into()),
-        });
-        if let Some((ecc, overlap)) = result.ecc.as_mut().zip(self.overlap) {
-            overlap.describe(ecc);
-        }
-        result.series = self.window.map(|window| window.done).unwrap_or_default();
-        (Outcome { result, workload: self.counts.workload() }, self.flash)
-    }
-}
-
-fn record(request: &Request, arrival_ns: u64, times: Served, commands: [u32; Op::ALL.len()]) -> RequestRecord {
-    RequestRecord {
-        arrival_ns,
-        operation: request.operation,
-        offset: request.offset,
-        bytes: request.bytes,
-        queue_ns: times.start_ns - arrival_ns,
-        service_ns: times.end_ns - times.start_ns,
-        response_ns: times.end_ns - arrival_ns,
-        commands,
-    }
-}
-
-/// Power is cut after the run: what a mount from flash takes, one command after another, and what it would take to read
-/// the controller's state instead, had it been written to metadata pages before.
-fn note_mount<F: Measured, S: Recipe<F>>(
-    config: &Config,
-    recipe: &S,
-    flash: &mut F,
-    state_bytes: u64,
-    result: &mut SchemeResult,
-) {
-    let Some(tally) = flash.mount(recipe, config) else { return };
-    let seconds = |op: Op, count: u64| flash.command_ns(op, Mode::Normal) as f64 * count as f64 * 1e-9;
-    let scan: f64 = Op::ALL.iter().map(|&op| seconds(op, tally.of(op))).sum();
-    let state_reads = state_bytes.div_ceil(u64::from(config.device.geometry.page_bytes));
-    let whole = [tally.of(Op::OobRead), tally.of(Op::Read), tally.of(Op::Program), tally.of(Op::Erase), state_bytes];
-    for (key, value) in report::MOUNT.iter().zip(whole) {
-        result.extra.insert((*key).to_owned(), value.into());
-    }
-    result.extra.insert(report::MOUNT_SECONDS.to_owned(), scan.into());
-    result.extra.insert(report::STATE_SECONDS.to_owned(), seconds(Op::Read, state_reads).into());
 }

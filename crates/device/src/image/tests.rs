@@ -2,9 +2,15 @@
 
 use super::*;
 use flash::device::{CellTimes, Device, Features, PageTimes, Server, Timing};
-use flash::{BytesStore, Full, Lpn, Mode, Nand, Rng, Tvpn};
+use flash::{
+    AppendFace, BytesStore, Cause, Damage, EraseFace, Fault, FaultKind, Flash, Fragile, Full, Geometry, Kind, Lpn,
+    Mode, Nand, Oob, Payload, Rng, Tvpn,
+};
+use layout::{RECORD, UNIT};
 use proptest::prelude::*;
+use record::Page;
 use reliability::CodeSpec;
+use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
 
 type Chip = Nand<BytesStore, Full>;

@@ -4,7 +4,7 @@
 //! tie at zero, and the age since the block was last reclaimed.
 
 use super::{GcPolicy, GcRow, least_by, utilisation};
-use crate::parts::blocks::Blocks;
+use crate::blocks::Blocks;
 use alloc::boxed::Box;
 use core::ops::Range;
 use flash::Block;

@@ -5,7 +5,7 @@
 //! k)` is a reconstruction, with k = 10 unless `gc-wear-spread` says otherwise; `gc-lambda` fixes λ.
 
 use super::{GcPolicy, GcRow, least_by, utilisation};
-use crate::parts::blocks::Blocks;
+use crate::blocks::Blocks;
 use alloc::boxed::Box;
 use core::ops::Range;
 use flash::Block;

@@ -3,7 +3,7 @@
 //! With `u` the share of live pages: maximise `age · (1 − u) / 2u`; a block without live pages comes first.
 
 use super::{GcPolicy, GcRow, least_by, utilisation};
-use crate::parts::blocks::Blocks;
+use crate::blocks::Blocks;
 use alloc::boxed::Box;
 use core::ops::Range;
 use flash::Block;

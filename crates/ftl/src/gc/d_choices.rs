@@ -4,7 +4,7 @@
 //! this is random, with all blocks it is greedy.
 
 use super::{GcPolicy, GcRow, random};
-use crate::parts::blocks::Blocks;
+use crate::blocks::Blocks;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Range;

@@ -1,7 +1,7 @@
 //! FIFO: the block that was opened first, whatever it holds, and be it that no page of it is dead.
 
 use super::{GcPolicy, GcRow};
-use crate::parts::blocks::Blocks;
+use crate::blocks::Blocks;
 use alloc::boxed::Box;
 use core::ops::Range;
 use flash::Block;

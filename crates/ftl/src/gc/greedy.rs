@@ -1,7 +1,7 @@
 //! Greedy: the block with the fewest live pages, hence the cheapest to collect now.
 
 use super::{GcPolicy, GcRow};
-use crate::parts::blocks::Blocks;
+use crate::blocks::Blocks;
 use alloc::boxed::Box;
 use core::ops::Range;
 use flash::Block;

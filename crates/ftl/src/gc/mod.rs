@@ -11,7 +11,7 @@ mod fifo;
 mod greedy;
 mod random;
 
-use crate::parts::blocks::Blocks;
+use crate::blocks::Blocks;
 use crate::{Parameter, Settings};
 use alloc::boxed::Box;
 use core::fmt::Debug;
@@ -153,7 +153,7 @@ fn utilisation(blocks: &Blocks, block: u32) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parts::blocks::FreeOrder;
+    use crate::blocks::FreeOrder;
     use alloc::vec::Vec;
     use flash::{Geometry, Ppn};
 

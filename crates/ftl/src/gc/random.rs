@@ -1,7 +1,7 @@
 //! Random: any candidate, each as likely; of those that are dead enough first, if `gc-dead-share` asks for it.
 
 use super::{GcPolicy, GcRow};
-use crate::parts::blocks::Blocks;
+use crate::blocks::Blocks;
 use alloc::boxed::Box;
 use core::ops::Range;
 use flash::{Block, Rng};

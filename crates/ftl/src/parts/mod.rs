@@ -1,12 +1,10 @@
 //! What schemes share.
 
-pub mod blocks;
 pub mod cache;
 pub mod census;
 pub mod collector;
 pub mod copies;
 pub mod ecc;
-pub mod free_list;
 pub mod holdings;
 pub mod lanes;
 pub mod log_units;

@@ -203,7 +203,7 @@ impl Space {
 
     /// While mounting: block states, lanes and counters from a census. Stream `data` goes on with the newest data block
     /// of each die, stream `translation` (if the scheme has one) with the newest translation block. Live pages are not
-    /// known yet: call [`crate::parts::blocks::Blocks::revive`] for each afterwards.
+    /// known yet: call [`crate::blocks::Blocks::revive`] for each afterwards.
     pub fn adopt(&mut self, census: &Census, data: Stream, translation: Option<Stream>) {
         let g = *self.blocks.geometry();
         self.supply.adopt(census, |block| census.blocks[block.index()].is_some());

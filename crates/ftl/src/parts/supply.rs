@@ -9,7 +9,7 @@
 //! [`Space`]: super::space::Space
 //! [`Pool`]: super::pool::Pool
 
-use crate::parts::blocks::{Blocks, FoundState, FreeOrder};
+use crate::blocks::{Blocks, FoundState, FreeOrder};
 use crate::parts::census::Census;
 use crate::parts::wear::{self, Task, Wear, WearMode};
 use crate::{Error, Group, Loader, Parameter, Settings};

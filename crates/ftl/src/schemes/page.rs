@@ -418,11 +418,15 @@ impl Page {
         let g = *flash.geometry();
         let lane = Lane::of(die);
         while self.space.blocks.free_in(die) == 0 {
-            if let Some(block) = self.space.streams[HOST.index()].block(lane).filter(|_| self.gc != HOST) {
-                let next = g.pages_per_block - self.space.streams[HOST.index()].room(lane);
+            // A collection on another die may have opened a block here already: the one with more room is kept.
+            let room = |stream: Stream| self.space.streams[stream.index()].room(lane);
+            let (of_host, of_copies) = (room(HOST), room(self.gc));
+            let is_better = self.gc != HOST && of_host >= of_copies;
+            if let Some(block) = self.space.streams[HOST.index()].block(lane).filter(|_| is_better) {
                 self.space.streams[HOST.index()].clear(lane);
+                let next = g.pages_per_block - of_host;
                 if let Some(former) = self.space.streams[self.gc.index()].replace(&g, lane, block, next) {
-                    self.space.blocks.close(former);
+                    self.space.blocks.close_early(former, g.pages_per_block - of_copies);
                 }
             }
             let blocks = &self.space.blocks;

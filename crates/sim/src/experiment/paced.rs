@@ -2,8 +2,8 @@
 //!
 //! The host model says what arrives next, unless a request that is under way ends before: then its stream may have room
 //! for another, and the question is put again. So requests reach the scheme in the order of their arrivals, each when
-//! all that ends by then has ended ([`Scheduler`] says why that is right). If commands are placed as they are issued,
-//! ends are known beforehand and wait in the host model; if they queue, the medium is asked for the next.
+//! all that ends by then has ended ([`flash::Scheduler`] says why that is right). If commands are placed as they are
+//! issued, ends are known beforehand and wait in the host model; if they queue, the medium is asked for the next.
 
 use super::{Config, Measured, Observer, Run, RunError, Served, Step, record};
 use crate::host::{Flows, HostModel, Next};

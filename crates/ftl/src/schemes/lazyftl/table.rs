@@ -8,7 +8,7 @@
 //! the entries are found through an array by LPN: what is in the table, and the bytes that it reports, are the
 //! scheme's.
 
-use crate::parts::blocks::Blocks;
+use crate::blocks::Blocks;
 use crate::parts::lanes::Stream;
 use crate::{Loader, Saver};
 use alloc::vec;

@@ -5,14 +5,16 @@
 //! an invalidation is one bit and one decrement, without a branch. Opening a block sets all its live bits at once: a
 //! program then touches nothing here, and pages that are never programmed are killed when the block is closed early.
 
-use crate::parts::free_list::FreeList;
+pub mod free_list;
+
+pub use free_list::FreeOrder;
+
 use crate::{Loader, Saver};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 use flash::{Block, Die, Geometry, Ppn};
-
-pub use crate::parts::free_list::FreeOrder;
+use free_list::FreeList;
 
 /// Added to the live count of a block that is no candidate for collection.
 pub const OPEN: i16 = 1 << 14;

@@ -1,0 +1,209 @@
+//! The workload of a comparison: it is read once, the device is sized by it, and its requests are fitted to the device.
+
+use super::Experiment;
+use super::checks::check_times;
+use crate::args::{CompareArgs, Host, OutOfRange};
+use crate::commands::compare::Workload;
+use crate::error::CliError;
+use crate::feed::{BEHIND, Drain, Limited, Received, Recorder, Shared, broadcast};
+use crate::units;
+use crate::workload::{GENERATED_BYTES, Opened, Origin, Space, share_bytes};
+use flash::device::Device;
+use sim::host::HostModel;
+use sim::workload::adapt::{self, Adaptation, Fit, adapt};
+use sim::workload::profile::Profile;
+use std::sync::mpsc::sync_channel;
+use std::thread;
+
+/// The widest address span that is simulated as it is unless the user fixes a capacity.
+const WIDEST_BYTES: u64 = 64 << 30;
+
+/// Requests under way if the workload has no times.
+const DEPTH: u32 = 32;
+
+/// Where the requests of a workload come from that has so many bytes of the device.
+pub(super) fn origin(args: &CompareArgs, workload: &Workload, capacity_bytes: u64) -> Result<Origin, CliError> {
+    Ok(match workload {
+        Workload::Trace(path) => {
+            Origin::Trace { path: path.clone(), format: args.format.clone(), on_error: args.on_error }
+        }
+        Workload::Generated(spec) => Origin::generated(spec, capacity_bytes)?,
+        Workload::Flows(flows) => {
+            let each_bytes = share_bytes(capacity_bytes, flows.len());
+            let of = |(flow, _): &(Workload, _)| {
+                origin(args, flow, each_bytes).map_err(|error| {
+                    let share = format!("each of {} has {} of the device", flows.len(), units::bytes(each_bytes));
+                    let is_of_size = error.message().contains("capacity");
+                    error.within(if is_of_size { format!("--flow, {share}") } else { "--flow".to_owned() })
+                })
+            };
+            Origin::Flows(flows.iter().map(of).collect::<Result<_, _>>()?)
+        }
+    })
+}
+
+/// The requests of one seed, as every run gets them.
+pub(super) enum Feed {
+    /// In memory.
+    Shared(Shared),
+    /// Read again for each wave.
+    Streamed { profile: Box<Profile>, adaptation: Adaptation, seed: u64 },
+}
+
+/// A workload after its first reading.
+pub(super) struct Read {
+    pub(super) profile: Profile,
+    pub(super) kept: Option<Drain>,
+    pub(super) announcement: Option<String>,
+}
+
+/// What the device is and how the workload was fitted to it.
+pub(super) struct Fitted {
+    pub(super) device: Device,
+    pub(super) fit: Fit,
+    pub(super) sentence: String,
+}
+
+/// When requests arrive: as asked for, or as suits the workload.
+pub(super) fn model(asked: Option<Host>, timed: bool) -> HostModel {
+    match asked {
+        Some(Host::Open) => HostModel::Open,
+        Some(Host::Closed { depth }) => HostModel::Closed(depth),
+        None if timed => HostModel::Open,
+        None => HostModel::Closed(DEPTH),
+    }
+}
+
+impl Experiment<'_> {
+    /// The streams that share the device: what each is called, and when its requests arrive.
+    pub(super) fn flows(&self, read: &Read) -> Result<Vec<(String, HostModel)>, CliError> {
+        let (Workload::Flows(flows), Origin::Flows(origins)) = (&self.plan.workload, &self.origin) else {
+            return Ok(Vec::new());
+        };
+        if read.kept.is_none() {
+            let what = "together they do not fit in memory, where each waits for its turn; give shorter ones";
+            return Err(CliError::new(what).within("--flow"));
+        }
+        let of = |((_, own), origin): (&(Workload, Option<Host>), &Origin)| {
+            let each_bytes = share_bytes(self.spec.capacity().unwrap_or(GENERATED_BYTES), flows.len());
+            let timed = origin.open(self.args.seed, each_bytes)?.source.timed();
+            let host = own.or(self.args.host);
+            check_times(origin, host, timed).map_err(|error| error.within("--flow"))?;
+            Ok((origin.name(), model(host, timed)))
+        };
+        flows.iter().zip(origins).map(of).collect()
+    }
+
+    pub(super) fn open(&self, seed: u64) -> Result<Opened, CliError> {
+        self.origin.open(seed, self.spec.capacity().unwrap_or(GENERATED_BYTES))
+    }
+
+    /// Reads the workload once: its profile, and its requests if they fit in memory. Parsing and profiling go side by
+    /// side.
+    pub(super) fn read(&self, seed: u64) -> Result<Read, CliError> {
+        let Opened { mut source, announcement } = self.open(seed)?;
+        // Of one volume among several the limit counts its own requests only.
+        let limit = self.most().filter(|_| self.args.volumes.adapted() == adapt::Volumes::Concat);
+        let mut source = Limited::new(source.as_mut(), limit, self.stop);
+        thread::scope(|scope| {
+            let (sender, receiver) = sync_channel(BEHIND);
+            scope.spawn(move || broadcast(&mut source, &mut vec![sender]));
+            let mut recorder =
+                Recorder::new(Received::new(receiver, 1), self.limits.requests_in_memory, &self.progress);
+            let profile = Profile::of(&mut recorder, 4096)?;
+            Ok(Read { profile, kept: recorder.kept(), announcement })
+        })
+    }
+
+    /// Sizes the device and decides how addresses beyond it are treated.
+    pub(super) fn fit(&self, profile: &Profile) -> Result<Fitted, CliError> {
+        let place = self.origin.place();
+        let volumes = self.args.volumes.adapted();
+        let span = adapt::span_bytes(&place, &volumes, profile)?;
+        let asked = self.args.out_of_range;
+        let space = self.origin.space();
+        let (capacity, fit, sentence) = match (self.spec.capacity(), space) {
+            (Some(capacity), _) => {
+                let fit = asked.unwrap_or(OutOfRange::Error).fit();
+                (capacity, fit, self.beyond(&place, span, capacity, fit)?)
+            }
+            (None, Space::Device) => {
+                let sentence =
+                    format!("The device exports {}, which the generator uses.", units::bytes(GENERATED_BYTES));
+                (GENERATED_BYTES, Fit::Error, sentence)
+            }
+            (None, Space::Bytes(_) | Space::Requests) => {
+                let span = if let Space::Bytes(bytes) = space { span.max(bytes) } else { span };
+                self.sized(&place, span, profile)?
+            }
+        };
+        let device = self.spec.build(Some(capacity)).map_err(CliError::new)?;
+        Ok(Fitted { device, fit, sentence })
+    }
+
+    /// A device as large as the addresses, or if they are too far apart as the parts of them that are used.
+    fn sized(&self, place: &str, span: u64, profile: &Profile) -> Result<(u64, Fit, String), CliError> {
+        let rounded = |bytes: u64| bytes.next_power_of_two().max(self.least_bytes);
+        if span <= WIDEST_BYTES {
+            let capacity = rounded(span);
+            let sentence = format!(
+                "The device exports {}: the addresses' span of {}, rounded up to a power of two.",
+                units::bytes(capacity),
+                units::bytes(span)
+            );
+            return Ok((capacity, Fit::Error, sentence));
+        }
+        match self.args.out_of_range.unwrap_or(OutOfRange::Compact) {
+            OutOfRange::Compact => {
+                let used = adapt::used_bytes(place, &self.args.volumes.adapted(), profile)?;
+                let sentence = format!(
+                    "The addresses span {}; the {} of them in used extents of 1 MiB were moved together, in order, on \
+                     a device that exports {} (--out-of-range compact).",
+                    units::bytes(span),
+                    units::bytes(used),
+                    units::bytes(rounded(used))
+                );
+                Ok((rounded(used), Fit::Compact, sentence))
+            }
+            other => Ok((WIDEST_BYTES, other.fit(), self.beyond(place, span, WIDEST_BYTES, other.fit())?)),
+        }
+    }
+
+    /// What happens to addresses beyond a capacity.
+    fn beyond(&self, place: &str, span: u64, capacity: u64, fit: Fit) -> Result<String, CliError> {
+        let (span_text, capacity_text) = (units::bytes(span), units::bytes(capacity));
+        if span <= capacity {
+            return Ok(format!("The device exports {capacity_text}; the addresses span {span_text}."));
+        }
+        let how = match fit {
+            Fit::Error => {
+                return Err(CliError::new(format_args!(
+                    "{place}: the addresses span {span} bytes ({span_text}), the device exports {capacity} \
+                     ({capacity_text}); enlarge its capacity, or give --out-of-range fold, compact or scale"
+                )));
+            }
+            Fit::Fold => "addresses are taken modulo that (--out-of-range fold)",
+            Fit::Compact => "used extents of 1 MiB are moved together, in order (--out-of-range compact)",
+            Fit::Scale => "addresses are scaled down (--out-of-range scale)",
+        };
+        Ok(format!("The addresses span {span_text}, the device exports {capacity_text}: {how}."))
+    }
+
+    /// Fits a workload to the device; its requests are given up.
+    pub(super) fn feed(&self, read: &mut Read, fitted: &Fitted, seed: u64) -> Result<Feed, CliError> {
+        let device = &fitted.device;
+        let adaptation = Adaptation {
+            volumes: self.args.volumes.adapted(),
+            capacity_bytes: Some(u64::from(device.logical_pages) * u64::from(device.geometry.page_bytes)),
+            fit: fitted.fit,
+            time_factor: self.args.time_scale,
+            limit: self.most(),
+            tell_volumes: !self.flows.is_empty(),
+        };
+        let Some(kept) = read.kept.take() else {
+            return Ok(Feed::Streamed { profile: Box::new(read.profile.clone()), adaptation, seed });
+        };
+        let mut source = adapt(Box::new(kept), &self.origin.place(), &adaptation, &read.profile)?;
+        Ok(Feed::Shared(Shared::read(source.as_mut())?))
+    }
+}

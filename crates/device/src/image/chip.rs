@@ -1,0 +1,361 @@
+//! The commands of the chip, under the rules of NAND.
+
+use super::Image;
+use super::ecc::{Ecc, SPARE_CHECK};
+use super::layout::RECORD;
+use super::pages::Pages;
+use super::record::{Entry, Page, State};
+use super::standing::Standing;
+use flash::{Block, Cause, Chain, Fault, FaultKind, Flash, Geometry, Kind, Mode, Oob, Payload, Ppn, ProgramOrder};
+
+impl Image {
+    /// Insists that a page may be programmed now. A page whose record is damaged counts as one or the other, whichever
+    /// lets the scheme go on: it is the file that is at fault.
+    pub(super) fn take_page(&mut self, ppn: Ppn, mode: Mode) -> Result<(), Fault> {
+        let g = self.spec.device.geometry;
+        let (block, offset) = (g.block_of(ppn), g.offset_of(ppn));
+        let slc = mode == Mode::Slc;
+        assert!(!slc || g.bits_per_cell > 1, "a program in SLC mode of cells that hold one bit");
+        let flags = self.blocks[block.index()].flags;
+        let pages = self.pages(block)?;
+        let next = pages.next;
+        let in_order = match g.order {
+            ProgramOrder::Strict => {
+                offset >= next && (next..offset).all(|below| pages.at(below).state() == State::Damaged)
+            }
+            ProgramOrder::Ascending => offset >= next,
+            ProgramOrder::Any => true,
+        };
+        let reason = match flags {
+            flags if flags & Entry::BAD != 0 => "the block is bad",
+            flags if flags & Entry::UNSAFE != 0 => "the block's erase was cut short: erase it first",
+            _ if pages.slc && !slc => "the block is in SLC mode",
+            _ if slc && !pages.slc && next > 0 => "the block is not in SLC mode",
+            _ if slc && offset >= g.slc_pages() => "a block in SLC mode has no such page",
+            _ if pages.at(offset).state() == State::Programmed => "the page is not blank",
+            _ if !in_order => "the page is out of program order",
+            _ => return Ok(()),
+        };
+        panic!("program of page {offset} of block {block} (next is {next}): {reason}");
+    }
+
+    /// Bytes that a page's checksum covers.
+    pub(super) fn data_bytes(&self, page: Page) -> usize {
+        match page.kind {
+            Kind::Data | Kind::Log => self.buffer.len(),
+            Kind::Translation | Kind::Checkpoint | Kind::Trim => page.used(),
+            Kind::Dummy | Kind::Bad | Kind::Torn => 0,
+        }
+    }
+
+    /// Reads a page's data into the buffer; whether it is what was programmed, or could be made that again.
+    pub(super) fn fill(&mut self, ppn: Ppn, page: Page) -> Result<bool, Fault> {
+        let (bytes, at) = (self.data_bytes(page), self.layout.page(ppn));
+        if self.gather.holds(at..at + bytes as u64) {
+            self.settle()?;
+        }
+        let read = self.backing.read(at, &mut self.buffer[..bytes]);
+        self.host(read)?;
+        let sound = crc32fast::hash(&self.buffer[..bytes]) == page.check;
+        if sound { Ok(true) } else { self.correct(ppn, page) }
+    }
+
+    /// Corrects the data of a page in the buffer, if that can be.
+    #[cold]
+    fn correct(&mut self, ppn: Ppn, page: Page) -> Result<bool, Fault> {
+        self.settle()?;
+        let bytes = self.data_bytes(page);
+        let Some(ecc) = &mut self.ecc else { return Ok(false) };
+        let mut parities = vec![0; ecc.parity_bytes(bytes)];
+        let read = self.backing.read(self.layout.spare(ppn) + ecc.at() as u64, &mut parities);
+        let bits = ecc.correct(&mut self.buffer[..bytes], &mut parities);
+        self.host(read)?;
+        let sound = crc32fast::hash(&self.buffer[..bytes]) == page.check;
+        self.corrected_bits += if sound { bits } else { 0 };
+        Ok(sound)
+    }
+
+    /// The first `used` bytes of the buffer as words of metadata; what is missing is blank.
+    fn fill_words(&mut self, used: usize) {
+        self.words.clear();
+        let whole = used.next_multiple_of(4);
+        self.buffer[used..whole].fill(u8::MAX);
+        let bytes = self.buffer[..whole].as_chunks().0;
+        self.words.extend(bytes.iter().map(|&word| u32::from_le_bytes(word)));
+        self.words.resize(self.spec.device.geometry.entries_per_page() as usize, u32::MAX);
+    }
+
+    /// Words of metadata into the buffer; how many bytes they are, up to the last that is not blank.
+    fn pour_words(&mut self, words: &[u32]) -> usize {
+        let capacity = self.buffer.len() / 4;
+        assert!(words.len() <= capacity, "{} words of metadata do not fit a page of {capacity}", words.len());
+        for (to, word) in self.buffer.as_chunks_mut().0.iter_mut().zip(words) {
+            *to = word.to_le_bytes();
+        }
+        used_bytes(&self.buffer[..words.len() * 4])
+    }
+
+    /// Programs the first `bytes` of the buffer; the page's checksum is theirs.
+    fn program_buffer(&mut self, ppn: Ppn, page: Page, bytes: usize) -> Result<(), Fault> {
+        self.totals.programs += 1;
+        let buffer = std::mem::take(&mut self.buffer);
+        self.gather.data(self.layout.page(ppn), &buffer[..bytes]);
+        self.put_parity(ppn, &buffer[..bytes]);
+        self.buffer = buffer;
+        self.put_record(ppn, page)
+    }
+
+    /// Bytes behind those that a page holds are nothing until its record says so: a partial program is gathered as a
+    /// program is.
+    pub(super) fn append_bytes(&mut self, ppn: Ppn, at: u32, bytes: &[u8], mark: u16) -> Result<(), Fault> {
+        self.touch()?;
+        let g = self.spec.device.geometry;
+        let page = self.appendable(ppn)?;
+        assert!(mark != u16::MAX, "a mark of all ones is none");
+        let programs = u32::from(page.programs);
+        let nop = if page.mode == Mode::Slc { g.slc_nop } else { g.nop };
+        assert!(programs < nop, "page {ppn} was programmed {programs} times; NOP is {nop}");
+        let (used, at) = (page.used(), at as usize);
+        assert!(at + bytes.len() <= self.buffer.len(), "partial program of page {ppn} beyond its end");
+        assert!(used <= at, "partial program of page {ppn} from byte {at} on: byte {} is not blank", used - 1);
+        if self.ecc.is_some() {
+            // The parity of what is there already, corrected if need be, goes on with the new bytes.
+            self.fill(ppn, page)?;
+        }
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let new = &mut buffer[used..at + bytes.len()];
+        new[..at - used].fill(u8::MAX);
+        new[at - used..].copy_from_slice(bytes);
+        let length = used_bytes(new);
+        let new = &buffer[used..used + length];
+        // The checksum goes on from what it was: if the earlier bytes are not what was programmed, it stays wrong.
+        let mut check = crc32fast::Hasher::new_with_initial_len(page.check, used as u64);
+        check.update(new);
+        let page = Page { programs: page.programs + 1, mark, ..page };
+        let page = page.with_metadata(used + new.len(), check.finalize());
+        self.gather.data(self.layout.page(ppn) + used as u64, new);
+        self.put_parity(ppn, &buffer[..used + length]);
+        self.buffer = buffer;
+        self.put_record(ppn, page)
+    }
+
+    /// A page that a partial program may add to.
+    pub(super) fn appendable(&mut self, ppn: Ppn) -> Result<Page, Fault> {
+        let block = self.spec.device.geometry.block_of(ppn);
+        let flags = self.blocks[block.index()].flags;
+        assert!(flags & Entry::BAD == 0, "partial program into bad block {block}");
+        assert!(flags & Entry::UNSAFE == 0, "partial program into block {block}, whose erase was cut short");
+        let page = self.page(ppn)?;
+        let sound = page.state() == State::Programmed && page.is_metadata();
+        assert!(sound, "partial program of page {ppn}, which holds no metadata");
+        Ok(page)
+    }
+
+    pub(super) fn set_flag(&mut self, block: Block, flag: u32) -> Result<(), Fault> {
+        let entry = self.blocks[block.index()];
+        self.put_entry(block, Entry { flags: entry.flags | flag, ..entry })
+    }
+
+    /// Begins the next life of a block: later than any that its records name. When the host crashed, its disk may have
+    /// lost an erase and the first records after it, and taken later ones; their life must not come again.
+    pub(super) fn forget(&mut self, block: Block, erases: u32, flags: u32) -> Result<(), Fault> {
+        let mut newest = self.blocks[block.index()].generation;
+        if self.pages(block)?.unseen {
+            let g = self.spec.device.geometry;
+            let mut bytes = vec![0; g.pages_per_block as usize * RECORD as usize];
+            self.fetch(self.layout.block_records(block), &mut bytes)?;
+            for (offset, record) in (0..).zip(bytes.as_chunks().0) {
+                newest = newest.max(self.decode_record(record, g.page(block, offset), newest).1);
+            }
+        }
+        let generation = newest + 1;
+        self.put_entry(block, Entry { erases, generation, flags })?;
+        self.loaded[block.index()] = Some(Pages::default());
+        Ok(())
+    }
+}
+
+/// Bytes up to the last that is not blank.
+fn used_bytes(bytes: &[u8]) -> usize {
+    bytes.iter().rposition(|&byte| byte != u8::MAX).map_or(0, |last| last + 1)
+}
+
+impl Flash for Image {
+    type User = [u8];
+    type Fault = Fault;
+
+    #[inline]
+    fn geometry(&self) -> &Geometry {
+        &self.spec.device.geometry
+    }
+
+    fn read(&mut self, ppn: Ppn, cause: Cause) -> Result<(Oob, Payload<'_, [u8]>), Fault> {
+        self.usable()?;
+        self.looked_at = Some(ppn);
+        let page = self.page(ppn)?;
+        assert!(page.state() != State::Blank, "read of blank page {ppn}");
+        let mut oob = page.oob();
+        if page.state() == State::Damaged || !self.fill(ppn, page)? {
+            // Whoever mounts asks whether the page is whole; whoever reads wants its data.
+            if cause != Cause::Recovery {
+                return Err(Fault(FaultKind::Uncorrectable));
+            }
+            oob.kind = Kind::Torn;
+        }
+        let payload = match oob.kind {
+            Kind::Data | Kind::Log => Payload::User(&self.buffer[..]),
+            Kind::Translation | Kind::Checkpoint | Kind::Trim => {
+                self.fill_words(page.used());
+                Payload::Meta(&self.words)
+            }
+            Kind::Dummy | Kind::Bad | Kind::Torn => Payload::None,
+        };
+        Ok((oob, payload))
+    }
+
+    fn read_oob(&mut self, ppn: Ppn, _: Cause) -> Result<Option<Oob>, Fault> {
+        self.usable()?;
+        self.looked_at = Some(ppn);
+        let g = &self.spec.device.geometry;
+        if g.offset_of(ppn) == 0 && self.blocks[g.block_of(ppn).index()].flags & Entry::BAD != 0 {
+            return Ok(Some(Oob { kind: Kind::Bad, ..Page::BLANK.oob() }));
+        }
+        let page = self.page(ppn)?;
+        Ok((page.state() != State::Blank).then(|| page.oob()))
+    }
+
+    fn program(&mut self, ppn: Ppn, oob: Oob, data: Payload<'_, [u8]>, cause: Cause) -> Result<(), Fault> {
+        self.touch()?;
+        if oob.kind == Kind::Bad {
+            return self.set_flag(self.spec.device.geometry.block_of(ppn), Entry::BAD);
+        }
+        self.take_page(ppn, oob.mode)?;
+        self.put_own(ppn)?;
+        let page = Page::new(&oob);
+        match data {
+            Payload::User(user) => {
+                assert!(matches!(oob.kind, Kind::Data | Kind::Log), "host data in a page of kind {:?}", oob.kind);
+                assert_eq!(user.len(), self.buffer.len(), "a host page is programmed whole");
+                self.totals.programs += 1;
+                self.totals.host += u64::from(cause == Cause::Host);
+                #[cfg(test)]
+                if self.sparse_zeros && self.ecc.is_none() && user.iter().all(|&byte| byte == 0) {
+                    return self.put_record(ppn, Page { check: crc32fast::hash(user), ..page });
+                }
+                self.gather.data(self.layout.page(ppn), user);
+                self.put_parity(ppn, user);
+                self.put_record(ppn, Page { check: crc32fast::hash(user), ..page })
+            }
+            Payload::Meta(words) => {
+                let bytes = self.pour_words(words);
+                let check = crc32fast::hash(&self.buffer[..bytes]);
+                self.program_buffer(ppn, page.with_metadata(bytes, check), bytes)
+            }
+            Payload::None => {
+                assert!(oob.kind == Kind::Dummy, "a page of kind {:?} needs content", oob.kind);
+                self.put_record(ppn, page)
+            }
+        }
+    }
+
+    fn append(&mut self, ppn: Ppn, at: u32, bytes: &[u8], mark: u16, _: Cause) -> Result<(), Fault> {
+        self.append_bytes(ppn, at, bytes, mark)
+    }
+
+    fn copy(&mut self, from: Ppn, to: Ppn, _: Cause, edit: impl FnOnce(&mut Oob, &mut [u32])) -> Result<Oob, Fault> {
+        self.touch()?;
+        let source = self.page(from)?;
+        assert!(source.state() != State::Blank, "copy of blank page {from}");
+        assert!(source.state() == State::Damaged || source.kind != Kind::Torn, "copy of torn page {from}");
+        let sound = self.fill(from, source)?;
+        let mut oob = Oob { mark: 0, ..source.oob() };
+        match source.kind {
+            // Its checksum goes with it, right or wrong.
+            Kind::Data | Kind::Log => {
+                edit(&mut oob, &mut []);
+                self.take_page(to, oob.mode)?;
+                self.put_own(to)?;
+                let page = Page { check: source.check, ..Page::new(&oob) };
+                self.program_buffer(to, page, self.buffer.len())?;
+            }
+            _ if !sound || source.state() == State::Damaged => return Err(Fault(FaultKind::Uncorrectable)),
+            _ => {
+                self.fill_words(source.used());
+                let mut words = std::mem::take(&mut self.words);
+                edit(&mut oob, &mut words);
+                self.take_page(to, oob.mode)?;
+                self.put_own(to)?;
+                let bytes = self.pour_words(&words);
+                let check = crc32fast::hash(&self.buffer[..bytes]);
+                self.words = words;
+                self.program_buffer(to, Page::new(&oob).with_metadata(bytes, check), bytes)?;
+            }
+        }
+        Ok(oob)
+    }
+
+    fn erase(&mut self, block: Block, _: Cause) -> Result<(), Fault> {
+        self.touch()?;
+        let entry = self.blocks[block.index()];
+        assert!(entry.flags & Entry::BAD == 0, "erase of bad block {block}");
+        self.forget(block, entry.erases + 1, 0)
+    }
+
+    #[inline]
+    fn chain(&mut self, next: Chain) -> Chain {
+        next
+    }
+
+    /// A failure of the host shows at the command that this is asked for.
+    fn is_slc(&mut self, block: Block) -> bool {
+        self.pages(block).is_ok_and(|pages| pages.slc)
+    }
+
+    fn mode_of(&mut self, ppn: Ppn) -> Mode {
+        self.page(ppn).map_or(Mode::Normal, |page| page.mode)
+    }
+
+    /// The file remembers it, so that a scheme whose RAM is restored need not say it again.
+    fn reserve_spare(&mut self, bytes: u32) -> bool {
+        let before = self.standing.own;
+        if self.failed.is_some() || before == bytes {
+            return true;
+        }
+        assert!(before == 0, "{before} bytes of each spare area were reserved, now {bytes}");
+        let spare = self.spec.device.geometry.oob_bytes;
+        assert!(bytes + SPARE_CHECK <= spare, "{bytes} bytes and a checksum do not fit a spare area of {spare}");
+        if let Some(code) = self.spec.ecc {
+            let ecc = Ecc::new(code, &self.spec.device.geometry, bytes).unwrap_or_else(|why| panic!("{why}"));
+            self.ecc = Some(Box::new(ecc));
+        }
+        if self.stand(Standing { own: bytes, ..self.standing }).is_ok() {
+            self.loaded.fill(None);
+        }
+        true
+    }
+
+    fn stage_spare(&mut self, ppn: Ppn, bytes: &[u8]) {
+        let own = self.standing.own as usize;
+        assert!(
+            bytes.len() <= own || self.failed.is_some(),
+            "{} bytes in a spare area, {own} are reserved",
+            bytes.len()
+        );
+        self.staged = Some((ppn, bytes.to_vec()));
+    }
+
+    fn spare(&self, ppn: Ppn) -> &[u8] {
+        assert!(self.looked_at == Some(ppn), "bytes of the spare area of page {ppn}, which was not read");
+        let g = &self.spec.device.geometry;
+        let (offset, own) = (g.offset_of(ppn), self.standing.own as usize);
+        match &self.loaded[g.block_of(ppn).index()] {
+            Some(pages)
+                if !matches!(pages.at(offset).state(), State::Blank | State::Damaged)
+                    && pages.at(offset).kind != Kind::Torn =>
+            {
+                &pages.own[offset as usize * own..][..own]
+            }
+            _ => &[],
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! The chips that runs are measured on: one that keeps what measuring needs, and one that can wear out or be mounted.
+
+use super::{Config, Until};
+use flash::{Brief, Clocked, Failing, FailurePlan, Flash, Full, Nand, NoData, Scheduler, Scheduling, Tally, Timeline};
+use ftl::Recipe;
+
+/// The chip of plain runs, in time: it keeps what measuring needs.
+pub type BriefMedium = Timeline<Nand<NoData, Brief>>;
+/// The chip of runs that wear it out or mount it, in time.
+pub type FullMedium = Timeline<Failing<Nand<NoData, Full>>>;
+
+/// A medium that runs are measured on.
+pub(super) trait Measured: Flash<User = ()> + Clocked + Sized {
+    /// With a clock that stands still until it is reset.
+    fn new(config: &Config) -> Self;
+    fn reset(&mut self);
+    /// Commands queue from now on.
+    fn queue(&mut self, scheduling: Scheduling);
+    /// Commands queue no longer; what they queued in.
+    fn unqueue(&mut self) -> Option<Scheduler>;
+    /// When the last command ends that was placed as it was issued.
+    fn idle_at_ns(&self) -> u64;
+    /// Blocks that failed an erase.
+    fn worn_out(&self) -> u32;
+    /// Mounts the scheme from flash alone, if the medium keeps what that needs: the commands that it took.
+    fn mount<S: Recipe<Self>>(&mut self, recipe: &S, config: &Config) -> Option<Tally>;
+}
+
+impl Measured for BriefMedium {
+    fn new(config: &Config) -> Self {
+        let device = &config.device;
+        let mut timeline = Timeline::new(Nand::new(device.geometry), device.timing, device.server);
+        timeline.stop_clock();
+        timeline
+    }
+    fn reset(&mut self) {
+        Timeline::reset(self);
+    }
+    fn queue(&mut self, scheduling: Scheduling) {
+        Timeline::queue(self, scheduling);
+    }
+    fn unqueue(&mut self) -> Option<Scheduler> {
+        Timeline::unqueue(self)
+    }
+    fn idle_at_ns(&self) -> u64 {
+        Timeline::idle_at_ns(self)
+    }
+    fn worn_out(&self) -> u32 {
+        0
+    }
+    fn mount<S: Recipe<Self>>(&mut self, _: &S, _: &Config) -> Option<Tally> {
+        None
+    }
+}
+
+impl Measured for FullMedium {
+    fn new(config: &Config) -> Self {
+        let device = &config.device;
+        let endurance = device.endurance.filter(|_| config.until == Until::EndOfLife);
+        let plan = FailurePlan { endurance, ..FailurePlan::default() };
+        let chip = Failing::new(Nand::new(device.geometry), plan, config.seed);
+        let mut timeline = Timeline::new(chip, device.timing, device.server);
+        timeline.stop_clock();
+        timeline
+    }
+    fn reset(&mut self) {
+        Timeline::reset(self);
+    }
+    fn queue(&mut self, scheduling: Scheduling) {
+        Timeline::queue(self, scheduling);
+    }
+    fn unqueue(&mut self) -> Option<Scheduler> {
+        Timeline::unqueue(self)
+    }
+    fn idle_at_ns(&self) -> u64 {
+        Timeline::idle_at_ns(self)
+    }
+    fn worn_out(&self) -> u32 {
+        self.inner().grown_bad_count()
+    }
+    fn mount<S: Recipe<Self>>(&mut self, recipe: &S, config: &Config) -> Option<Tally> {
+        let before = self.tally().clone();
+        let mounted = recipe.mount(self, config.device.logical_pages, &config.settings);
+        mounted.is_ok().then(|| self.tally().since(&before))
+    }
+}
