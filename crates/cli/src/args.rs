@@ -256,7 +256,7 @@ pub struct CompareArgs {
     #[arg(long, value_name = "INTERVAL", value_parser = parse_interval_ns, help_heading = "Output")]
     pub series: Option<u64>,
 
-    /// Print also what every flash command was for
+    /// Print also what every flash command was for, and what responses went to
     #[arg(long, help_heading = "Output")]
     pub verbose: bool,
 }

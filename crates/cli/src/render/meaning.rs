@@ -185,8 +185,8 @@ mod tests {
         assert_eq!(
             speed,
             "page responds fastest, after 412 µs on average; dftl takes 4.38 times as long: of the 1.39 ms that it \
-             adds, it spends 933 µs waiting behind collecting data blocks, 278 µs reading and writing the host's pages \
-             and 180 µs loading translation pages for the request itself."
+             adds, it spends 933 µs waiting behind collecting data blocks, 278 µs on reading and writing the host's \
+             pages and 180 µs on loading translation pages for the request itself."
         );
         assert_eq!(
             wear,

@@ -70,7 +70,8 @@ pub(super) fn reasons(slower: &SchemeResult, faster: &SchemeResult) -> Option<St
     changes.sort_by(|a, b| b.us.abs().total_cmp(&a.us.abs()));
     let said = |sign: f64| {
         let large = changes.iter().filter(move |part| part.us * sign >= SMALL * adds).take(MOST);
-        large.map(|part| format!("{} {}", units::time_us(part.us.abs()), part.name())).collect::<Vec<_>>()
+        let on = |part: &Part<'_>| if part.waits { "" } else { "on " };
+        large.map(|part| format!("{} {}{}", units::time_us(part.us.abs()), on(part), part.name())).collect::<Vec<_>>()
     };
     let (more, less) = (joined(said(1.0))?, joined(said(-1.0)));
     let less = less.map_or_else(String::new, |less| format!("; it saves {less}"));
@@ -132,7 +133,7 @@ mod tests {
         assert_eq!(
             reasons(&dftl, &page).unwrap(),
             "of the 1.50 ms that it adds, it spends 1.39 ms waiting behind updating translation pages and 90.0 µs \
-             loading translation pages for the request itself"
+             on loading translation pages for the request itself"
         );
         // What is saved is said, also of a cause that the slower one does not have at all.
         let fast = with(&[("host", 200.0)], &[("merge_full", 900.0)]);
