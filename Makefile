@@ -21,7 +21,7 @@ help:
 	@echo 'make conformance   every scheme under about 100,000 power cuts'
 	@echo 'make soak          200 kills of a server under load for each scheme, 10^7 frames of BCH; a few minutes'
 	@echo 'make vectors       test vectors of the codes, from other implementations of them'
-	@echo 'make captures      traces of PostMark and others on ext4 into ../captures; needs root; SIZE=minute|full'
+	@echo 'make captures      records all traces of docs/recordings.md anew; needs root; SIZE=minute|full'
 	@echo 'make bench         throughput; takes minutes and wants an idle machine'
 
 .PHONY: test
@@ -40,11 +40,11 @@ tools:
 
 # Programs that served images are tested with. A test whose programs are missing says so and is skipped, so that this
 # may fail, for want of root or of a network.
-CLIENTS := fio libnbd-bin nbdkit qemu-utils e2fsprogs xfsprogs postmark sqlite3
+CLIENTS := fio fuse3 libnbd-bin nbdkit qemu-utils e2fsprogs xfsprogs postmark sqlite3
 
 .PHONY: clients
 clients:
-	@for program in fio nbdinfo nbdfuse nbdkit qemu-img mkfs.ext4 mkfs.xfs postmark sqlite3; do \
+	@for program in fio fusermount3 nbdinfo nbdfuse nbdkit qemu-img mkfs.ext4 mkfs.xfs postmark sqlite3; do \
 	  PATH=$$PATH:/usr/sbin:/sbin command -v $$program >/dev/null || missing=1; done; \
 	  [ -z "$$missing" ] || { apt-get update && apt-get install -y $(CLIENTS); } || \
 	  echo 'some of $(CLIENTS) could not be installed: tests that need them are skipped'
@@ -108,7 +108,7 @@ soak: tools
 .PHONY: captures
 captures:
 	cargo build --locked --release
-	scripts/captures.sh
+	python3 scripts/captures --install $(if $(filter full,$(SIZE)),,--into crates/recordings/data)
 
 .PHONY: bench
 bench: tools

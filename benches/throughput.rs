@@ -11,7 +11,7 @@ use flash::{Bus, Full, Nand, NoData, Op, Policy, Scheduling, Timeline};
 use ftl::schemes::{self, Visitor};
 use ftl::{Ftl, Recipe, Scheme};
 use sim::device::DeviceSpec;
-use sim::experiment::{Config, Fill, Medium, Observer, PartialPages, Until, run};
+use sim::experiment::{Config, Fill, Medium, Observer, PartialPages, run};
 use sim::host::HostModel;
 use sim::workload::generate::{Context, generate};
 use sim::workload::{Intake, Operation, Request, Source, WorkloadError};
@@ -105,22 +105,10 @@ fn config(scheme: &'static str, settings: &[(&str, &str)], device: Device) -> Co
         values.set(key, value).expect("the setting is valid");
     }
     Config {
-        scheme: row.name.to_owned(),
-        settings: values,
-        device,
-        seed: 1,
         fill: Fill::Steady,
         host: HostModel::Closed(32),
         partial: PartialPages::Ignore,
-        medium: Medium::Brief,
-        warmup: 0,
-        until: Until::WorkloadEnds,
-        mount: false,
-        series_ns: 0,
-        scheduling: None,
-        flows: Vec::new(),
-        only_flow: None,
-        idle_ns: None,
+        ..Config::new(row.name, values, device)
     }
 }
 

@@ -31,7 +31,7 @@ use std::str::FromStr;
         Runs published FTL schemes, written as real code against one flash interface, under block traces: what did \
         each flash command cost, and what was it for?",
     after_help = "Begin with:\n  \
-        ftlab compare                           three schemes on a model of an OLTP trace, in seconds\n  \
+        ftlab compare                           three schemes on a recorded mail server, in seconds\n  \
         ftlab compare my.trace.zst --verbose    your own trace; its format is recognised\n  \
         ftlab schemes dftl                      what a scheme does and which parameters it has\n\n\
         `ftlab COMMAND --help` explains each command with examples."
@@ -59,6 +59,8 @@ pub enum Command {
     Serve(ServeArgs),
     /// Look at, convert and make traces.
     Trace(TraceArgs),
+    /// List the recordings of real programs that are on board, or explain one.
+    Recordings(RecordingsArgs),
     /// Bit errors over a chip's life, and which codes bear them at which read latency.
     Reliability(ReliabilityArgs),
     /// List the schemes, or explain one.
@@ -70,7 +72,7 @@ pub enum Command {
 /// `ftlab compare`; also what an experiment file says.
 #[derive(Args, Clone, Debug, PartialEq)]
 #[command(after_help = "Examples:\n  \
-    ftlab compare\n      page, dftl and dftl-e on twin:financial1\n  \
+    ftlab compare\n      page, dftl and dftl-e on recording:postmark\n  \
     ftlab compare fin1.spc.zst --schemes page,dftl --cache 16KiB,64KiB,256KiB\n      \
     how much does the mapping cache matter? (page has none and runs once)\n  \
     ftlab compare --workload zipf:reads=0.3,requests=5M --gc greedy,cost-benefit --fill steady\n      \
@@ -84,12 +86,13 @@ pub enum Command {
     Lists cross: 2 schemes x 3 caches x 2 policies are 12 runs, spread over all cores. Counts take k, M, G; sizes \
     take KiB, MiB, GiB.")]
 pub struct CompareArgs {
-    /// Trace file; SPC, MSR, blktrace, blkparse, fio and others are recognised by content, .gz .zst .xz are read as
-    /// they are; a generated workload as for --workload if there is no such file [default: twin:financial1]
+    /// Trace file; SPC, MSR, blktrace, blkparse, fio and others are recognised by content, .gz .zst .xz .bz2 and tar
+    /// are read as they are; a workload as for --workload if there is no such file [default: recording:postmark]
     #[arg(value_name = "TRACE", conflicts_with = "workload", value_hint = ValueHint::FilePath)]
     pub trace: Option<PathBuf>,
 
-    /// Generated workload instead of a trace, as NAME[:key=value,…]: uniform, zipf, hotcold, sequential, twin:NAME
+    /// Workload that is on board instead of a trace: recording:NAME (`ftlab recordings` lists them), or a generated
+    /// one, as NAME[:key=value,…]: uniform, zipf, hotcold, sequential, twin:NAME
     #[arg(long, value_name = "SPEC", help_heading = "Workload")]
     pub workload: Option<String>,
 
@@ -431,6 +434,10 @@ pub struct ServeArgs {
     #[arg(long, value_name = "PATH", conflicts_with = "port", value_hint = ValueHint::FilePath)]
     pub socket: Option<PathBuf>,
 
+    /// Who may use that socket, in octal, as for chmod
+    #[arg(long, value_name = "MODE", default_value = "600", value_parser = parse_mode, requires = "socket")]
+    pub socket_mode: u32,
+
     /// Listen at a TCP port; 0 takes a free one
     #[arg(long, value_name = "N")]
     pub port: Option<u16>,
@@ -583,6 +590,18 @@ pub struct NameArgs {
     pub name: Option<String>,
 }
 
+/// `ftlab recordings`.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+#[command(after_help = "A recording is a workload wherever one is named: ftlab compare --workload recording:NAME")]
+pub struct RecordingsArgs {
+    /// Explain this one [default: list all]
+    pub name: Option<String>,
+
+    /// Write all of it as JSON too
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub json: Option<PathBuf>,
+}
+
 /// `ftlab trace`.
 #[derive(Args, Clone, Debug, PartialEq)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
@@ -600,7 +619,9 @@ pub enum TraceCommand {
     /// Print the first requests as ftlab understands them.
     Head(TraceHeadArgs),
     /// Write a trace in another format.
-    #[command(after_help = "Example: ftlab trace convert web.csv.gz web.spc.zst --to spc --limit 1M")]
+    #[command(after_help = "Examples:\n  \
+        ftlab trace convert web.csv.gz web.spc.zst --to spc --limit 1M\n  \
+        ftlab trace convert web.csv.gz web.parquet        a table for pandas, Polars and DuckDB")]
     Convert(TraceConvertArgs),
     /// Write a generated workload as a trace file.
     #[command(after_help = "Example: ftlab trace generate zipf:theta=0.99,requests=1M zipf.csv.zst --to msr")]
@@ -610,7 +631,7 @@ pub enum TraceCommand {
 /// How a trace is read.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct TraceReading {
-    /// Trace file
+    /// Trace file, or recording:NAME
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
 
@@ -662,9 +683,9 @@ pub struct TraceConvertArgs {
     #[arg(value_name = "OUTPUT", value_hint = ValueHint::FilePath)]
     pub output: PathBuf,
 
-    /// Format to write
+    /// Format to write [default: parquet, if OUTPUT ends so]
     #[arg(long, value_name = "F", value_parser = parse_name)]
-    pub to: String,
+    pub to: Option<String>,
 
     /// Stop after N requests [default: all]
     #[arg(long, value_name = "N", value_parser = parse_positive_count)]
@@ -1135,6 +1156,11 @@ fn parse_threads(text: &str) -> Result<usize, String> {
         .ok()
         .filter(|threads| (1..=1024).contains(threads))
         .ok_or_else(|| "a number of threads is 1 to 1024".to_owned())
+}
+
+fn parse_mode(text: &str) -> Result<u32, String> {
+    let mode = u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o777);
+    mode.ok_or_else(|| "a mode is 0 to 777 in octal: 600 for yourself, 660 for your group, 666 for all".to_owned())
 }
 
 fn parse_seed(text: &str) -> Result<u64, String> {

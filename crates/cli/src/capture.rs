@@ -174,14 +174,13 @@ mod tests {
     use super::*;
     use crate::open::open;
     use crate::testing::Directory;
-    use sim::workload::Source;
 
     fn read(path: &Path) -> Vec<Request> {
         let mut trace = open(path, &format::OpenOptions::default()).unwrap();
         let mut requests = Vec::new();
         while {
             let before = requests.len();
-            trace.fill(&mut requests, 4096).unwrap();
+            trace.source.fill(&mut requests, 4096).unwrap();
             requests.len() > before
         } {}
         requests

@@ -30,8 +30,18 @@ pub fn load(path: &Path) -> Result<CompareArgs, CliError> {
 /// # Errors
 /// As [`load`].
 pub fn parse(text: &str, name: &str, directory: &Path) -> Result<CompareArgs, CliError> {
-    let document = Document { text, name, directory, command: CompareArgs::augment_args(Command::new("run")) };
-    document.read()
+    let command = CompareArgs::augment_args(Command::new("run"));
+    Document { text, name: Some(name), directory, command }.read()
+}
+
+/// Reads keys and values that no file holds, written as one is: `KEY = VALUE`, a line each. Relative paths start from
+/// `directory`.
+///
+/// # Errors
+/// As [`load`]; they name the key.
+pub fn parse_keys(text: &str, directory: &Path) -> Result<CompareArgs, CliError> {
+    let command = CompareArgs::augment_args(Command::new("run"));
+    Document { text, name: None, directory, command }.read()
 }
 
 /// The keys that an experiment file may have: the flags of `compare`, and `trace`.
@@ -46,7 +56,8 @@ fn key_of(argument: &clap::Arg) -> String {
 
 struct Document<'a> {
     text: &'a str,
-    name: &'a str,
+    /// What the file is called; `None` if there is none.
+    name: Option<&'a str>,
     directory: &'a Path,
     command: Command,
 }
@@ -64,7 +75,8 @@ impl Document<'_> {
                 self.command.get_arguments().find(|argument| key_of(argument) == written).ok_or_else(|| {
                     let keys = keys();
                     let hint = crate::suggest::hint(written, keys.iter().map(String::as_str));
-                    self.fault(key.span(), format_args!("unknown key \"{written}\"{hint}"))
+                    let what = format!("unknown key \"{written}\"{hint}");
+                    if self.name.is_some() { self.fault(key.span(), what) } else { CliError::new(what) }
                 })?;
             let mut own = Vec::new();
             for value in self.values(written, argument, value)? {
@@ -167,8 +179,15 @@ impl Document<'_> {
     }
 
     fn fault(&self, span: Range<usize>, what: impl std::fmt::Display) -> CliError {
-        let line = 1 + self.text.bytes().take(span.start).filter(|&byte| byte == b'\n').count();
-        CliError::new(what).within(format_args!("{}:{line}", self.name))
+        let before = &self.text[..span.start.min(self.text.len())];
+        match self.name {
+            Some(name) => CliError::new(what).within(format_args!("{name}:{}", 1 + before.matches('\n').count())),
+            None => {
+                let start = before.rfind('\n').map_or(0, |end| end + 1);
+                let key = self.text[start..].split(['=', '\n']).next().unwrap_or_default().trim();
+                if key.is_empty() { CliError::new(what) } else { CliError::new(what).within(key) }
+            }
+        }
     }
 }
 
@@ -298,6 +317,19 @@ mod tests {
             assert!(message.starts_with(expected), "{text:?}: {message}");
             assert!(!message.contains('\n'));
         }
+    }
+
+    #[test]
+    fn faults_of_keys_that_no_file_holds_name_the_key() {
+        for (text, expected) in [
+            ("seed = 1\nchache = 3\n", "unknown key \"chache\"; did you mean \"cache\"?"),
+            ("seed = 1\nfill = \"stedy\"\n", "fill: invalid value 'stedy' for '--fill"),
+            ("seed = 1\ntrace = \"a\"\nworkload = \"zipf\"", "trace: the argument"),
+        ] {
+            let message = parse_keys(text, Path::new("/data")).unwrap_err().to_string();
+            assert!(message.starts_with(expected), "{text:?}: {message}");
+        }
+        assert_eq!(parse_keys("json = \"a\"", Path::new("/data")).unwrap().json.as_deref(), Some(Path::new("/data/a")));
     }
 
     #[test]

@@ -210,6 +210,42 @@ impl Source for Replay {
     }
 }
 
+/// Requests that can be made any number of times, as a source.
+pub(crate) struct Again<'a> {
+    make: Make<'a>,
+    source: Result<Box<dyn Source>, WorkloadError>,
+    nothing: Intake,
+}
+
+/// Makes a source.
+type Make<'a> = &'a (dyn Fn() -> Result<Box<dyn Source>, WorkloadError> + Send + Sync);
+
+impl<'a> Again<'a> {
+    /// What `make` makes.
+    pub(crate) fn new(make: Make<'a>) -> Again<'a> {
+        Again { make, source: make(), nothing: Intake::default() }
+    }
+}
+
+impl Source for Again<'_> {
+    fn fill(&mut self, batch: &mut Vec<Request>, limit: usize) -> Result<(), WorkloadError> {
+        self.source.as_mut().map_err(|error| error.clone())?.fill(batch, limit)
+    }
+
+    fn rewind(&mut self) -> bool {
+        self.source = (self.make)();
+        self.source.is_ok()
+    }
+
+    fn intake(&self) -> &Intake {
+        self.source.as_ref().map_or(&self.nothing, |source| source.intake())
+    }
+
+    fn timed(&self) -> bool {
+        self.source.as_ref().is_ok_and(|source| source.timed())
+    }
+}
+
 /// What a producer hands over: requests, or why there are no more.
 pub(crate) type Batch = Result<Part, WorkloadError>;
 

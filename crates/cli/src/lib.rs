@@ -19,6 +19,7 @@ pub mod per_request;
 pub mod progress;
 pub mod render;
 pub mod scheme_page;
+pub mod session;
 pub mod suggest;
 pub mod units;
 mod workload;

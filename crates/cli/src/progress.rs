@@ -4,8 +4,8 @@ use crate::error::CliError;
 use crate::units;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::io::IsTerminal;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A bar with rate and remaining time on standard error, if that is a terminal; silent otherwise. Clones share one bar,
 /// from any thread. It counts requests; while runs fill their devices it says so, and counts those pages beside.
@@ -15,6 +15,38 @@ pub struct Progress {
     label: Arc<str>,
     bounded: bool,
     filling: Arc<Filling>,
+    meter: Option<Arc<Meter>>,
+}
+
+/// How far a comparison is, for a program that asks now and then.
+#[derive(Debug, Default)]
+pub struct Meter {
+    bar: Mutex<Option<ProgressBar>>,
+    notes: Mutex<Vec<String>>,
+}
+
+/// What a [`Meter`] says.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Reading {
+    /// What is being done.
+    pub label: String,
+    /// Requests served.
+    pub done: u64,
+    /// Requests to be served, if that is known.
+    pub total: Option<u64>,
+}
+
+impl Meter {
+    /// How far it is; `None` before it began.
+    pub fn read(&self) -> Option<Reading> {
+        let bar = self.bar.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
+        Some(Reading { label: bar.message(), done: bar.position(), total: bar.length() })
+    }
+
+    /// What the user may want to know before it is over; forgotten then.
+    pub fn notes(&self) -> Vec<String> {
+        std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// Runs that are filling their devices, and the pages that were written so.
@@ -37,7 +69,12 @@ const PAGES_PER_MESSAGE: u64 = 1 << 18;
 impl Progress {
     /// A bar over `total` requests, or a counter if the number is not known beforehand.
     pub fn new(total: Option<u64>, label: impl Into<String>) -> Progress {
-        let target = if std::io::stderr().is_terminal() {
+        Progress::shown(total, label, None)
+    }
+
+    /// The same, on a meter if there is one, and then not on the terminal.
+    pub fn shown(total: Option<u64>, label: impl Into<String>, meter: Option<&Arc<Meter>>) -> Progress {
+        let target = if meter.is_none() && std::io::stderr().is_terminal() {
             ProgressDrawTarget::stderr_with_hz(8)
         } else {
             ProgressDrawTarget::hidden()
@@ -46,7 +83,18 @@ impl Progress {
         bar.set_style(style(if total.is_some() { BOUNDED } else { COUNTING }));
         let label: Arc<str> = label.into().into();
         bar.set_message(label.to_string());
-        Progress { bar, label, bounded: total.is_some(), filling: Arc::default() }
+        if let Some(meter) = meter {
+            *meter.bar.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.clone());
+        }
+        Progress { bar, label, bounded: total.is_some(), filling: Arc::default(), meter: meter.cloned() }
+    }
+
+    /// Says what the user may want to know before a long run is over: on standard error, or on the meter.
+    pub fn note(&self, text: &str) {
+        match &self.meter {
+            Some(meter) => meter.notes.lock().unwrap_or_else(PoisonError::into_inner).push(text.to_owned()),
+            None => note(text),
+        }
     }
 
     /// A run begins to fill its device.
@@ -128,7 +176,7 @@ fn style(template: &str) -> ProgressStyle {
 
 /// Says on standard error what the user may want to know before a long run is over.
 #[expect(clippy::print_stderr, reason = "beside the bar, which has no other stream")]
-pub fn note(text: &str) {
+fn note(text: &str) {
     eprintln!("note: {text}");
 }
 

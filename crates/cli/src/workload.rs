@@ -1,8 +1,10 @@
-//! Where the requests of a command come from: a trace file, a generator, or a twin of a trace file's beginning.
+//! Where the requests of a command come from: a trace file, a recording, a generator, or a twin of a trace's beginning.
 
 use crate::args::{OnError, OutOfRange, Volumes};
 use crate::error::CliError;
-use crate::open::open;
+use crate::open::{RECORDING, Trace, open, open_recording, recording};
+use crate::session::Given;
+use recordings::Recording;
 use sim::units;
 use sim::workload::adapt::Fit;
 use sim::workload::generate::{self, Context, Twin, TwinModel, fit, published};
@@ -27,6 +29,10 @@ pub(crate) enum Origin {
         /// What to do at malformed records.
         on_error: OnError,
     },
+    /// A recording that is on board.
+    Recording(&'static Recording),
+    /// Requests that were handed over, by their name.
+    Given(String, Given),
     /// A specification in the table of generators.
     Generated(String),
     /// A twin of the beginning of a trace file.
@@ -69,6 +75,9 @@ impl Origin {
         if name == TWIN_OF {
             return fitted(spec, rest);
         }
+        if let Some(recording) = recording(&format!("{name}:{rest}"))? {
+            return Ok(Origin::Recording(recording));
+        }
         let origin = Origin::Generated(spec.to_owned());
         // Anything wrong with a specification is found by making its source.
         origin.open(1, capacity_bytes)?;
@@ -79,7 +88,8 @@ impl Origin {
     pub(crate) fn name(&self) -> String {
         match self {
             Origin::Trace { path, .. } => path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
-            Origin::Generated(spec) | Origin::Fitted { spec, .. } => spec.clone(),
+            Origin::Recording(recording) => format!("{RECORDING}:{}", recording.name),
+            Origin::Generated(spec) | Origin::Fitted { spec, .. } | Origin::Given(spec, _) => spec.clone(),
             Origin::Flows(flows) => flows.iter().map(Origin::name).collect::<Vec<_>>().join(" + "),
         }
     }
@@ -88,7 +98,8 @@ impl Origin {
     pub(crate) fn place(&self) -> String {
         match self {
             Origin::Trace { path, .. } => path.display().to_string(),
-            Origin::Generated(spec) | Origin::Fitted { spec, .. } => spec.clone(),
+            Origin::Recording(_) => self.name(),
+            Origin::Generated(spec) | Origin::Fitted { spec, .. } | Origin::Given(spec, _) => spec.clone(),
             Origin::Flows(flows) => flows.iter().map(Origin::place).collect::<Vec<_>>().join(" + "),
         }
     }
@@ -96,7 +107,7 @@ impl Origin {
     /// Whether every seed gives another workload.
     pub(crate) fn is_seeded(&self) -> bool {
         match self {
-            Origin::Trace { .. } => false,
+            Origin::Trace { .. } | Origin::Recording(_) | Origin::Given(..) => false,
             Origin::Generated(_) | Origin::Fitted { .. } => true,
             Origin::Flows(flows) => flows.iter().any(Origin::is_seeded),
         }
@@ -110,10 +121,11 @@ impl Origin {
         let silent = |source| Opened { source, announcement: None };
         Ok(match self {
             Origin::Trace { path, format, on_error } => {
-                let trace = open(path, &reading(format.as_deref(), *on_error))?;
-                let announcement = Some(trace.announcement());
-                Opened { source: Box::new(trace), announcement }
+                let Trace { source, announcement } = open(path, &reading(format.as_deref(), *on_error))?;
+                Opened { source, announcement: Some(announcement) }
             }
+            Origin::Recording(recording) => silent(open_recording(recording, None)?.source),
+            Origin::Given(_, given) => silent(given.0.source()),
             Origin::Generated(spec) => silent(generate::generate(spec, &Context { capacity_bytes, seed })?),
             Origin::Fitted { model, requests, .. } => silent(Box::new(Twin::new(model, *requests, seed)?)),
             Origin::Flows(flows) => {
@@ -136,7 +148,8 @@ impl Origin {
     /// adapts to the device.
     pub(crate) fn space(&self) -> Space {
         match self {
-            Origin::Trace { .. } | Origin::Flows(_) => Space::Requests,
+            Origin::Trace { .. } | Origin::Given(..) | Origin::Flows(_) => Space::Requests,
+            Origin::Recording(recording) => Space::Recorded(recording.capacity_bytes),
             Origin::Fitted { model, .. } => Space::Bytes(model.span_bytes),
             Origin::Generated(spec) => match spec.split_once(':').unwrap_or((spec, "")) {
                 ("twin", rest) => {
@@ -163,6 +176,8 @@ pub(crate) fn share_bytes(capacity_bytes: u64, flows: usize) -> u64 {
 pub(crate) enum Space {
     /// Its requests alone: a trace.
     Requests,
+    /// It was recorded on a device of so many bytes.
+    Recorded(u64),
     /// It has one of so many bytes: a twin.
     Bytes(u64),
     /// It takes the device's: a generator.
@@ -220,7 +235,7 @@ fn fitted(spec: &str, rest: &str) -> Result<Origin, CliError> {
             return Err(fault(format!("{key}: 0 is out of range (allowed: at least 1)")));
         }
     }
-    let mut source = open(Path::new(file), &reading(None, OnError::Stop))?;
+    let mut source = open(Path::new(file), &reading(None, OnError::Stop))?.source;
     let mut first = Vec::new();
     while (first.len() as u64) < prefix {
         let (before, left) = (first.len(), prefix - first.len() as u64);

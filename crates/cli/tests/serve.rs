@@ -8,6 +8,8 @@ use device::nbd::protocol::{Command, FLAG_FUA, FLAG_NO_HOLE};
 use flash::Rng;
 use serde_json::Value;
 use served::{Bench, until};
+use sim::workload::format::OnError;
+use sim::workload::{Operation, Request, Source};
 
 const DEVICE: &str = "agrawal08:capacity=16MiB,page=4KiB,spare=25%,pages_per_block=16";
 
@@ -79,6 +81,21 @@ fn what_was_flushed_survives_a_kill() {
     }
     assert_eq!(read(&mut client, 4096, 17), b"durable by itself");
     served.stop();
+}
+
+/// After a kill without a flush it said that nothing had been written.
+#[test]
+fn info_after_a_kill_says_what_is_not_known() {
+    let bench = Bench::new("page", DEVICE);
+    let written = || {
+        let text = String::from_utf8(bench.ftlab("image info image").output().unwrap().stdout).unwrap();
+        text.lines().find(|line| line.contains("written: ")).unwrap().trim().to_owned()
+    };
+    assert_eq!(written(), "written: nothing yet");
+    let served = bench.serve("");
+    write(&mut served.client(), 0, 0, &[1; 4096]);
+    served.kill();
+    assert_eq!(written(), "written: not known: it was neither flushed nor shut down");
 }
 
 #[test]
@@ -213,27 +230,68 @@ fn work(client: &mut Client, seed: u64, requests: u32) {
 #[test]
 fn a_capture_brings_about_the_same_flash_commands_when_it_is_simulated() {
     for scheme in ["page", "dftl", "dftl-e", "lazyftl"] {
-        let bench = Bench::new(scheme, DEVICE);
-        let served = bench.serve("--capture clients.zst --json live.json");
-        work(&mut served.client(), 11, 6000);
-        served.stop();
-        let line = format!(
-            "compare clients.zst --schemes {scheme} --device {DEVICE} --fill none --rhythm spread \
+        captured_and_simulated(scheme, scheme, |client| work(client, 11, 6000));
+    }
+}
+
+/// The same of requests as programs make them, each recording under another scheme.
+#[test]
+fn recordings_bring_about_the_same_flash_commands_served_and_simulated() {
+    let recorded = [("postgres-ext4", "page"), ("sqlite-ext4", "dftl"), ("rocksdb-ext4", "dftl-e")];
+    for (name, scheme) in recorded {
+        let recording = recordings::by_name(name).unwrap();
+        let table = recording.table().unwrap();
+        let mut source = columnar::Table::of_bytes(name, table, OnError::Stop, Some(8000)).unwrap();
+        let mut requests = Vec::new();
+        source.fill(&mut requests, 8000).unwrap();
+        captured_and_simulated(name, scheme, |client| again(client, &requests));
+    }
+}
+
+/// Sends recorded requests, their addresses taken modulo the device.
+fn again(client: &mut Client, requests: &[Request]) {
+    let size = client.bytes();
+    for request in requests {
+        let bytes = request.bytes.min(1 << 20);
+        let offset = if bytes == 0 { 0 } else { request.offset % (size - bytes + 512) / 512 * 512 };
+        let (command, data) = match request.operation {
+            Operation::Read => (Command::Read, 0),
+            Operation::Write => (Command::Write, bytes),
+            Operation::Trim => (Command::Trim, 0),
+            Operation::Flush => (Command::Flush, 0),
+        };
+        let data = vec![request.offset as u8; data as usize];
+        assert_eq!(client.ask(command, 0, offset, bytes as u32, &data).unwrap().error, 0, "{request:?}");
+    }
+}
+
+/// Captures what a client does to a served image, and simulates the capture and the table that it converts to.
+fn captured_and_simulated(what: &str, scheme: &str, client: impl FnOnce(&mut Client)) {
+    let bench = Bench::new(scheme, DEVICE);
+    let served = bench.serve("--capture clients.zst --json live.json");
+    client(&mut served.client());
+    served.stop();
+    let run = |line: &str| {
+        let output = bench.ftlab(line).output().unwrap();
+        assert!(output.status.success(), "{what}: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    run("trace convert clients.zst clients.parquet");
+    for trace in ["clients.zst", "clients.parquet"] {
+        run(&format!(
+            "compare {trace} --schemes {scheme} --device {DEVICE} --fill none --rhythm spread \
              --set {scheme}.durable-trim=on --json simulated.json"
-        );
-        let output = bench.ftlab(&line).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        ));
         let (live, simulated) = (json(&bench.file("live.json")), json(&bench.file("simulated.json")));
         for key in ["requests", "reads", "writes", "read_pages", "write_pages"] {
-            assert_eq!(live["workload"][key], simulated["workload"][key], "{scheme}: {key}");
+            assert_eq!(live["workload"][key], simulated["workload"][key], "{what}, {trace}: {key}");
         }
         let (live, simulated) = (&live["results"][0], &simulated["results"][0]);
-        assert!(live["flash"]["erases"].as_u64().unwrap() > 0, "nothing was collected");
+        assert!(live["flash"]["erases"].as_u64().unwrap() > 0, "{what}: nothing was collected");
         for key in ["by_cause", "flash", "waf", "cache", "erase_count"] {
-            assert_eq!(live[key], simulated[key], "{scheme}: {key}");
+            assert_eq!(live[key], simulated[key], "{what}, {trace}: {key}");
         }
         for key in ["trims", "flushes", "partial_page_writes"] {
-            assert_eq!(live["extra"][key], simulated["extra"][key], "{scheme}: {key}");
+            assert_eq!(live["extra"][key], simulated["extra"][key], "{what}, {trace}: {key}");
         }
     }
 }

@@ -14,8 +14,22 @@ const EDGES: &[(&str, &[&str])] = &[
     ("ftlab-ftl", &["ftlab-flash"]),
     ("ftlab-reliability", &["ftlab-flash"]),
     ("ftlab-sim", &["ftlab-flash", "ftlab-ftl", "ftlab-reliability"]),
+    ("ftlab-columnar", &["ftlab-sim"]),
+    ("ftlab-recordings", &[]),
     ("ftlab-device", &["ftlab-flash", "ftlab-ftl", "ftlab-reliability"]),
-    ("ftlab", &["ftlab-flash", "ftlab-ftl", "ftlab-reliability", "ftlab-sim", "ftlab-device"]),
+    (
+        "ftlab",
+        &[
+            "ftlab-flash",
+            "ftlab-ftl",
+            "ftlab-reliability",
+            "ftlab-sim",
+            "ftlab-columnar",
+            "ftlab-recordings",
+            "ftlab-device",
+        ],
+    ),
+    ("ftlab-python", &["ftlab-flash", "ftlab-ftl", "ftlab-sim", "ftlab"]),
     ("ftlab-bare", &["ftlab-flash", "ftlab-ftl", "ftlab-reliability"]),
 ];
 

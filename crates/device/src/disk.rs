@@ -414,12 +414,14 @@ impl<M: Medium, S: Recipe<Timeline<M>>> Disk<M, S> {
         work: impl FnOnce(&mut S::Scheme, &mut Timeline<M>) -> Result<T, Error<Fault>>,
     ) -> Result<(T, u64), ExportError> {
         let Some(ftl) = &mut self.ftl else { return Err(ExportError::Io) };
-        let programs = self.flash.inner().image().totals().programs;
+        // A copy that came to nothing has left the scheme with a page less to program than the flash has.
+        let changes = |image: &Image| (image.totals().programs, image.stopped_changes);
+        let before = changes(self.flash.inner().image());
         self.flash.page_begin();
         match work(ftl, &mut self.flash) {
             Ok(result) => Ok((result, self.flash.page_end().end_ns)),
             Err(error) => {
-                let unchanged = reads && self.image().totals().programs == programs;
+                let unchanged = reads && changes(self.image()) == before;
                 Err(self.failed(error, unchanged))
             }
         }
@@ -429,12 +431,15 @@ impl<M: Medium, S: Recipe<Timeline<M>>> Disk<M, S> {
     /// done for it; a collection that meets one has stopped half way, and only the flash is sure to be right.
     #[cold]
     fn failed(&mut self, error: Error<Fault>, unchanged: bool) -> ExportError {
-        let Error::Flash(fault) = error else { return ExportError::NoSpace };
-        let uncorrectable = fault.kind() == FaultKind::Uncorrectable;
+        let (uncorrectable, why) = match error {
+            Error::Full => return ExportError::NoSpace,
+            Error::Corrupt => (true, error.to_string()),
+            Error::Flash(fault) => (fault.kind() == FaultKind::Uncorrectable, fault.to_string()),
+        };
         self.counts.uncorrectable += u64::from(uncorrectable);
         if !(uncorrectable && unchanged) {
             let cause = self.image().failure().map(|cause| format!(": {cause}")).unwrap_or_default();
-            self.failure = Some(format!("{fault}{cause}"));
+            self.failure = Some(format!("{why}{cause}"));
             self.ftl = None;
         }
         ExportError::Io

@@ -11,4 +11,4 @@ pub mod nbd;
 
 pub use disk::{AnyDisk, Counts, Disk, Medium, MountError, MountSummary, Mounted, mount, scheme_of};
 pub use export::{Done, Export, ExportError, Extent};
-pub use image::{Access, Image, ImageError, Life, Scrub, Spec, Totals};
+pub use image::{Access, Image, ImageError, Life, Scrub, Spec, Totals, Unsound};

@@ -281,6 +281,140 @@ fn a_socket_that_a_dead_server_left_is_taken_over_and_one_in_use_is_not() {
     assert_eq!(std::fs::read_to_string(&socket.0).unwrap(), "a file of somebody");
 }
 
+/// A connection in its transmission phase, without the small client's manners.
+fn raw(socket: &Socket) -> UnixStream {
+    let mut stream = UnixStream::connect(&socket.0).unwrap();
+    let option = [&3u32.to_be_bytes()[..], b"IHAVEOPT", &1u32.to_be_bytes(), &0u32.to_be_bytes()].concat();
+    stream.write_all(&option).unwrap();
+    stream.read_exact(&mut [0; 18 + 10]).unwrap();
+    stream
+}
+
+fn write_header(length: u32) -> [u8; 28] {
+    Request { flags: 0, command: Command::Write, cookie: 1, offset: 0, length }.encode()
+}
+
+/// Bytes of memory that this process has.
+#[cfg(target_os = "linux")]
+fn resident_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() << 10
+}
+
+/// Each such client took 64 MiB, and 60 of them ended a server that had 2.5 GB.
+#[cfg(target_os = "linux")]
+#[test]
+fn clients_that_promise_long_writes_and_send_little_take_little_memory() {
+    let socket = Socket::new();
+    let server = socket.serve(Memory::new(BYTES), Options::default());
+    let before = resident_bytes();
+    let promising: Vec<UnixStream> = (0..60)
+        .map(|_| {
+            let mut stream = raw(&socket);
+            stream.write_all(&[&write_header(MAX_PAYLOAD_BYTES)[..], b"x"].concat()).unwrap();
+            stream
+        })
+        .collect();
+    let mut client = socket.client();
+    let began = Instant::now();
+    for _ in 0..100 {
+        assert_eq!(client.ask(Command::Read, 0, 0, 4096, &[]).unwrap().data.len(), 4096);
+    }
+    assert!(began.elapsed() < Duration::from_secs(5));
+    // What other tests take meanwhile included.
+    let more = resident_bytes().saturating_sub(before);
+    assert!(more < 400 << 20, "{more} bytes more");
+    drop(promising);
+    server.stop().unwrap();
+}
+
+#[test]
+fn a_client_that_does_not_finish_its_handshake_is_left() {
+    let socket = Socket::new();
+    let patience = Duration::from_millis(300);
+    let server = socket.serve(Memory::new(BYTES), Options { patience, ..Options::default() });
+    let mut in_time = socket.client();
+    let began = Instant::now();
+    let mut slow = UnixStream::connect(&socket.0).unwrap();
+    slow.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    // A byte now and then: flags, and an option of which there is always more to come.
+    let dripping = slow.try_clone().unwrap();
+    let drip = std::thread::spawn(move || {
+        let bytes = [&3u32.to_be_bytes()[..], b"IHAVEOPT", &7u32.to_be_bytes(), &60_000u32.to_be_bytes()].concat();
+        let forever = bytes.into_iter().chain(std::iter::repeat(0));
+        for byte in forever.take_while(|_| began.elapsed() < Duration::from_secs(20)) {
+            if (&dripping).write_all(&[byte]).is_err() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    });
+    assert_eq!(in_time.ask(Command::Write, 0, 0, 4, b"time").unwrap().error, 0);
+    let mut heard = Vec::new();
+    // It is left with bytes on their way, which may count as a broken connection.
+    let _ = slow.read_to_end(&mut heard);
+    assert_eq!(heard.len(), 18, "nothing but the greeting");
+    assert!(began.elapsed() >= patience && began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+    drip.join().unwrap();
+    // Who has shaken hands may be silent for longer.
+    assert_eq!(in_time.ask(Command::Read, 0, 0, 4, &[]).unwrap().data, b"time");
+    server.stop().unwrap();
+}
+
+#[test]
+fn beyond_the_most_connections_a_client_is_turned_away() {
+    let socket = Socket::new();
+    let server = socket.serve(Memory::new(BYTES), Options { most_connections: 2, ..Options::default() });
+    let (first, mut second) = (socket.client(), socket.client());
+    let mut third = UnixStream::connect(&socket.0).unwrap();
+    assert!(matches!(third.read(&mut [0; 18]), Ok(0) | Err(_)), "not even a greeting");
+    assert_eq!(second.ask(Command::Flush, 0, 0, 0, &[]).unwrap().error, 0);
+    drop(first);
+    let began = Instant::now();
+    while Client::connect(&socket.0).is_err() {
+        assert!(began.elapsed() < Duration::from_secs(10), "the place of one that left is free");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    server.stop().unwrap();
+}
+
+#[test]
+fn who_has_much_under_way_holds_up_long_requests_alone() {
+    let socket = Socket::new();
+    let patience = Duration::from_millis(200);
+    let server = socket.serve(Memory::new(BYTES), Options { most_bytes: 1 << 20, patience, ..Options::default() });
+    let data = pattern(900_000, 3);
+    let mut slow = raw(&socket);
+    slow.write_all(&[&write_header(900_000)[..], &data[..800_000]].concat()).unwrap();
+    let mut client = socket.client();
+    let mut ask = |length| client.ask(Command::Read, 0, 0, length, &[]).unwrap();
+    let began = Instant::now();
+    while ask(BYTES as u32).error == 0 {
+        assert!(began.elapsed() < Duration::from_secs(10), "it has not all arrived yet");
+    }
+    assert_eq!((ask(BYTES as u32).error, ask(4096).error), (12, 0));
+    slow.write_all(&data[800_000..]).unwrap();
+    slow.read_exact(&mut [0; 16]).unwrap();
+    assert_eq!(ask(BYTES as u32).data[..900_000], data);
+    drop(slow);
+    server.stop().unwrap();
+}
+
+#[test]
+fn a_socket_is_its_owners_alone_unless_asked_otherwise() {
+    use std::os::unix::fs::PermissionsExt;
+    for (options, expected) in
+        [(Options::default(), 0o600), (Options { socket_mode: 0o666, ..Options::default() }, 0o666)]
+    {
+        let socket = Socket::new();
+        let server = socket.serve(Memory::new(BYTES), options);
+        assert_eq!(std::fs::metadata(&socket.0).unwrap().permissions().mode() & 0o777, expected);
+        socket.client();
+        server.stop().unwrap();
+    }
+}
+
 #[test]
 fn stopping_answers_what_was_begun_and_waits_for_nobody() {
     let socket = Socket::new();

@@ -43,6 +43,16 @@ address!(
     Tvpn
 );
 
+address!(
+    /// Logical block number: logical page number / pages per block.
+    Lbn
+);
+
+impl Lbn {
+    /// No logical block. No device has one of this number.
+    pub const NONE: Lbn = Lbn(u32::MAX);
+}
+
 impl Ppn {
     /// The absent page: an unmapped entry of a mapping table. No device has a page of this number.
     pub const NONE: Ppn = Ppn(u32::MAX);

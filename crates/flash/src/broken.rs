@@ -112,7 +112,7 @@ pub enum Rule {
 
 impl Rule {
     /// As the answer to a command.
-    pub(crate) const fn broken_by(self, command: Command, ppn: Ppn) -> Broken {
+    pub const fn broken_by(self, command: Command, ppn: Ppn) -> Broken {
         Broken { rule: self, command, ppn }
     }
 }
@@ -169,9 +169,12 @@ impl fmt::Display for Broken {
 impl core::error::Error for Broken {}
 
 /// What a chip does where a rule is broken.
+///
+/// # Panics
+/// Always, with the rule, the command and the page.
 #[cold]
 #[inline(never)]
 #[track_caller]
-pub(crate) fn refuse(broken: Broken) -> ! {
+pub fn refuse(broken: Broken) -> ! {
     panic!("{broken}")
 }

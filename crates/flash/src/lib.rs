@@ -24,8 +24,8 @@ mod scheduler;
 mod timeline;
 mod transcript;
 
-pub use address::{Block, Die, Lpn, Ppn, Tvpn};
-pub use broken::{Broken, Command, Rule};
+pub use address::{Block, Die, Lbn, Lpn, Ppn, Tvpn};
+pub use broken::{Broken, Command, Rule, refuse};
 pub use cause::{Cause, Op, Tally};
 pub use failing::{Failing, FailurePlan};
 pub use geometry::{Derived, Geometry, GeometryError, ProgramOrder};

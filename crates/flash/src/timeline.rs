@@ -284,22 +284,25 @@ impl<F: Flash> Timeline<F> {
         let wanted = self.wanted(number, &work);
         let (die, gaps, now_ns) = (&mut self.dies[number], &mut self.gaps[number], self.now_ns);
         let ready_ns = self.order.ready_ns(work.op, work.block, offset).max(now_ns);
-        gaps.forget(now_ns);
-        let (start, end) = match gaps.take(Wanted { from_ns: wanted.from_ns.max(ready_ns), ..wanted }) {
+        let wanted = Wanted { from_ns: wanted.from_ns.max(ready_ns), ..wanted };
+        // Most commands are too late for every gap.
+        let is_late = wanted.end_ns(wanted.from_ns) > die.gaps_end_ns;
+        let (start, end) = match if is_late { None } else { gaps.take(wanted, now_ns) } {
             Some((found, end)) => {
                 die.book_gap((found.gap_ns, end), work.cause, &mut self.die_diaries[number], now_ns);
+                die.gaps_end_ns = gaps.end_ns();
                 (found.start_ns, end)
             }
             None => {
-                let start = wanted.from_ns.max(die.free_ns);
-                gaps.push(die.free_ns.max(now_ns), start);
+                let (idle_ns, start) = (die.free_ns.max(now_ns), wanted.from_ns.max(die.free_ns));
+                if idle_ns < start {
+                    gaps.push((idle_ns, start), now_ns);
+                    die.gaps_end_ns = start;
+                }
                 die.book(wanted.end_ns(start), work.cause, &mut self.die_diaries[number], now_ns);
                 (start, die.free_ns)
             }
         };
-        // What is left before the command may be past.
-        gaps.forget(now_ns);
-        die.gaps_end_ns = gaps.end_ns();
         // Before this command there may be a gap, which a later one may take.
         if die.gaps_end_ns > now_ns {
             self.order.note((work.op, work.block, offset), end, now_ns);
@@ -440,12 +443,14 @@ impl<F: Flash> Timeline<F> {
         let ready_ns = |order: &Order, live: u64| {
             order.ready_ns(Op::Read, source, from_offset + live.trailing_zeros()).max(self.chain.from)
         };
-        gaps.forget(now_ns);
         let (from_ns, least_end_ns) = (ready_ns(&self.order, from.1), queued(backlog));
-        let found = gaps.find(Wanted { from_ns, length_ns: from.2 + x, least_end_ns });
+        let wanted = Wanted { from_ns, length_ns: from.2 + x, least_end_ns };
+        let is_late = wanted.end_ns(from_ns) > state.gaps_end_ns;
+        let found = if is_late { None } else { gaps.find(wanted, now_ns) };
         let behind_all = self.chain.from.max(state.free_ns);
         let (start, most_ns) = found.map_or((behind_all, u64::MAX), |found| (found.start_ns, found.end_ns));
-        let is_noted = gaps.end_ns() > now_ns || found.is_none() && start > state.free_ns.max(now_ns);
+        let idle_ns = state.free_ns.max(now_ns);
+        let is_noted = state.gaps_end_ns > now_ns || found.is_none() && start > idle_ns;
         let (mut live, mut end, mut run) = (from.1, start, 0);
         while run < count {
             let behind_read = queued(backlog);
@@ -474,18 +479,20 @@ impl<F: Flash> Timeline<F> {
             match found {
                 Some(found) => {
                     gaps.book(found, end);
+                    state.gaps_end_ns = gaps.end_ns();
                     state.book_gap((found.gap_ns, end), cause, diary, now_ns);
                 }
                 None => {
-                    gaps.push(state.free_ns.max(now_ns), start);
+                    if idle_ns < start {
+                        gaps.push((idle_ns, start), now_ns);
+                        state.gaps_end_ns = start;
+                    }
                     state.book(end, cause, diary, now_ns);
                 }
             }
             if shared {
                 self.channels[number].queue(backlog, cause, &mut self.channel_diaries[number], now_ns);
             }
-            gaps.forget(now_ns);
-            state.gaps_end_ns = gaps.end_ns();
             self.first_start_ns = self.first_start_ns.min(start);
             self.chain.end = self.chain.end.max(end);
         }

@@ -11,7 +11,7 @@ extern crate std;
 
 use alloc::{vec, vec::Vec};
 use flash::*;
-use ftl::schemes::{by_name, page::Page};
+use ftl::schemes::{Page, by_name};
 use ftl::{Build, Error, Ftl};
 
 /// Bytes of a spare area: kind, mode, mark, address, version, program number, sum of the data, sum of all that.

@@ -5,9 +5,9 @@
 //! an invalidation is one bit and one decrement, without a branch. Opening a block sets all its live bits at once: a
 //! program then touches nothing here, and pages that are never programmed are killed when the block is closed early.
 
-pub mod free_list;
+pub(crate) mod free_list;
 
-pub use free_list::FreeOrder;
+pub(crate) use free_list::FreeOrder;
 
 use crate::{Loader, Saver};
 use alloc::vec;
@@ -17,7 +17,7 @@ use flash::{Block, Die, Geometry, Ppn};
 use free_list::FreeList;
 
 /// Added to the live count of a block that is no candidate for collection.
-pub const OPEN: i16 = 1 << 14;
+pub(crate) const OPEN: i16 = 1 << 14;
 
 /// What a mount found a block to be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -95,7 +95,7 @@ impl Blocks {
         &self.geometry
     }
 
-    /// Live counts of all blocks, [`OPEN`] added for those that are no candidates.
+    /// Live counts of all blocks, 2^14 (`OPEN`) added for those that are no candidates.
     #[inline(always)]
     pub fn live_counts(&self) -> &[i16] {
         &self.live

@@ -5,6 +5,17 @@
 use alloc::vec::Vec;
 
 /// Writes state.
+///
+/// ```
+/// use ftl::{Loader, Saver};
+/// let mut out = Saver::default();
+/// out.u16(7);
+/// out.u32(9);
+/// assert_eq!(out.len(), 6);
+/// let bytes = out.finish();
+/// let mut from = Loader::new(&bytes);
+/// assert_eq!((from.u16(), from.u32(), from.is_done()), (7, 9, true));
+/// ```
 #[derive(Debug, Default)]
 pub struct Saver {
     bytes: Vec<u8>,

@@ -14,6 +14,15 @@ impl Dependence {
 }
 
 /// Why one of the parameters that the user has set does nothing beside the others, and what to do about it.
+///
+/// ```
+/// let mut settings = ftl::schemes::by_name("page").unwrap().settings();
+/// settings.set("wear-threshold", "3").unwrap();
+/// let told = ftl::without_effect(&settings, ["wear-threshold"]).unwrap();
+/// assert!(told.starts_with("wear-threshold has no effect with wear-levelling=off"));
+/// settings.set("wear-levelling", "swap").unwrap();
+/// assert_eq!(ftl::without_effect(&settings, ["wear-threshold"]), None);
+/// ```
 pub fn without_effect<'a>(settings: &Settings, set: impl IntoIterator<Item = &'a str>) -> Option<String> {
     set.into_iter().find_map(|name| Dependence::of(name)?.refusal(name, settings))
 }

@@ -2,33 +2,44 @@
 //!
 //! A scheme is a file in [`schemes`] and a row in its table. It implements [`Ftl`], [`Build`] and [`Inspect`] against
 //! any [`flash::Flash`], knows only what it keeps in RAM (reported in bytes by [`Inspect::memory`]) and what it reads
-//! from flash, and can be rebuilt from flash alone. `parts/` holds what schemes share, `gc/` the victim policies,
-//! `blocks` the state of every block, on which both stand, `ecc_policy/` who says how host pages are protected,
-//! `buffer/` the write buffers that can stand in front of any scheme.
+//! from flash, and can be rebuilt from flash alone. [`buffer`] has the write buffers that can stand in front of any
+//! scheme. Private are the parts that schemes are made of: `parts/` holds what they share, `gc/` the victim policies,
+//! `blocks` the state of every block, on which both stand, `ecc_policy/` who says how host pages are protected.
 #![no_std]
 
 extern crate alloc;
 
-pub mod blocks;
+mod blocks;
 pub mod buffer;
 mod codec;
-pub mod demand;
+mod demand;
 mod dependences;
-pub mod ecc_policy;
-pub mod gc;
-pub mod hybrid;
+mod ecc_policy;
+mod gc;
+mod hybrid;
 pub mod papers;
-pub mod parts;
+mod parts;
 mod scheme;
 pub mod schemes;
 mod settings;
 
+pub use blocks::Blocks;
 pub use codec::{Loader, Saver};
 pub use dependences::without_effect;
+pub use gc::{GcPolicy, GcRow, NAMES as GC_NAMES, Options as GcOptions, plug as plug_policy};
 pub use scheme::{
-    Build, BuildError, CacheCounters, ConfigError, Error, Ftl, Inspect, MountReport, Recipe, Scheme, Static,
+    Build, BuildError, Built, CacheCounters, ConfigError, Error, Ftl, Inspect, MountReport, Outcome, Recipe, Scheme,
+    Static,
 };
 pub use settings::{Dependence, Group, Parameter, Range, Settings, Value};
+
+/// Parameters that programs name, to set them or to see how they are set; all others they find in the rows of schemes.
+pub mod parameters {
+    pub use crate::demand::logged::LU;
+    pub use crate::ecc_policy::POLICY as ECC;
+    pub use crate::parts::collector::{GC_LOW, SPREAD};
+    pub use crate::parts::wear::WEAR_LEVELLING;
+}
 
 /// The examples of the README, as tests.
 #[cfg(doctest)]

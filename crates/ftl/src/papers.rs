@@ -111,6 +111,10 @@ pub fn named(text: &str) -> impl Iterator<Item = &'static Paper> {
 }
 
 /// A text with the name of each publication in place of its key.
+///
+/// ```
+/// assert_eq!(ftl::papers::cite("{dftl}, section 3.3; ftlab"), "DFTL, section 3.3; ftlab");
+/// ```
 pub fn cite(text: &str) -> String {
     let mut out = String::from(text);
     for paper in named(text) {
@@ -120,6 +124,11 @@ pub fn cite(text: &str) -> String {
 }
 
 /// As [`cite`]; the publication that the text begins with is given in full.
+///
+/// ```
+/// let text = "{dftl}, algorithm 1, after {fast}";
+/// assert_eq!(ftl::papers::introduce(text), "DFTL (Gupta, Kim, Urgaonkar, ASPLOS 2009), algorithm 1, after FAST");
+/// ```
 pub fn introduce(text: &str) -> String {
     match named(text).next().zip(text.strip_prefix('{').and_then(|rest| rest.split_once('}'))) {
         Some((paper, (_, rest))) => paper.full() + &cite(rest),

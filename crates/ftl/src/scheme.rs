@@ -14,6 +14,9 @@ pub enum Error<E> {
     Flash(E),
     /// No space can be made: every page holds live data, or too many blocks are bad.
     Full,
+    /// What flash holds contradicts itself, as after damage that no code corrects: the request is given up rather than
+    /// answered wrongly.
+    Corrupt,
 }
 
 impl<E> From<E> for Error<E> {
@@ -28,6 +31,7 @@ impl<E: FlashFault> fmt::Display for Error<E> {
         match self {
             Error::Flash(fault) => write!(f, "the flash failed: {:?}", fault.kind()),
             Error::Full => f.write_str("the device is full: no block can be freed"),
+            Error::Corrupt => f.write_str("the flash contradicts itself: a map names a page that it does not hold"),
         }
     }
 }
@@ -119,6 +123,12 @@ impl<E: FlashFault> fmt::Display for BuildError<E> {
 
 impl<E: FlashFault> core::error::Error for BuildError<E> {}
 
+/// What comes of an operation on a medium `F`.
+pub type Outcome<F, T = ()> = Result<T, Error<<F as Flash>::Fault>>;
+
+/// What comes of making a scheme on a medium `F`.
+pub type Built<F, T> = Result<T, BuildError<<F as Flash>::Fault>>;
+
 /// A flash translation layer over a medium: what a host asks of it.
 ///
 /// Pages are whole; the host model cuts requests and merges partial pages. Everything is synchronous: when a write
@@ -136,7 +146,7 @@ pub trait Ftl<F: Flash> {
     ///
     /// # Errors
     /// Power lost or uncorrectable.
-    fn read<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>>;
+    fn read<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Outcome<F, Option<&'f F::User>>;
 
     /// Whether a page holds anything, where the scheme's RAM alone tells: no flash is read, nothing is cached.
     fn is_mapped(&self, lpn: Lpn) -> Option<bool> {
@@ -148,7 +158,7 @@ pub trait Ftl<F: Flash> {
     ///
     /// # Errors
     /// As [`Ftl::read`].
-    fn read_to_modify<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
+    fn read_to_modify<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Outcome<F, Option<&'f F::User>> {
         self.read(flash, lpn)
     }
 
@@ -156,25 +166,25 @@ pub trait Ftl<F: Flash> {
     ///
     /// # Errors
     /// Power lost (the page is old or new), or full (the page is old).
-    fn write(&mut self, flash: &mut F, lpn: Lpn, data: &F::User) -> Result<(), Error<F::Fault>>;
+    fn write(&mut self, flash: &mut F, lpn: Lpn, data: &F::User) -> Outcome<F>;
 
     /// Discards `count` pages from `first`: they read as nothing.
     ///
     /// # Errors
     /// As [`Ftl::write`]; a part of the range may be discarded.
-    fn trim(&mut self, flash: &mut F, first: Lpn, count: u32) -> Result<(), Error<F::Fault>>;
+    fn trim(&mut self, flash: &mut F, first: Lpn, count: u32) -> Outcome<F>;
 
     /// Makes everything acknowledged so far durable.
     ///
     /// # Errors
     /// As [`Ftl::write`].
-    fn flush(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>>;
+    fn flush(&mut self, flash: &mut F) -> Outcome<F>;
 
     /// Does background work, at most about `copies` page copies of it; whether there is more.
     ///
     /// # Errors
     /// As [`Ftl::write`].
-    fn idle(&mut self, flash: &mut F, copies: u32) -> Result<bool, Error<F::Fault>>;
+    fn idle(&mut self, flash: &mut F, copies: u32) -> Outcome<F, bool>;
 }
 
 /// The three ways in which a scheme that is a Rust type comes to be. What is made otherwise, as by an object of another
@@ -184,17 +194,13 @@ pub trait Build<F: Flash>: Inspect<F> + Sized + Clone + Send + 'static {
     ///
     /// # Errors
     /// Settings that do not fit the device, or a failing medium.
-    fn format(flash: &mut F, logical_pages: u32, settings: &Settings) -> Result<Self, BuildError<F::Fault>>;
+    fn format(flash: &mut F, logical_pages: u32, settings: &Settings) -> Built<F, Self>;
 
     /// Rebuilds the scheme from flash alone, after power was cut at any point.
     ///
     /// # Errors
     /// As [`Build::format`].
-    fn mount(
-        flash: &mut F,
-        logical_pages: u32,
-        settings: &Settings,
-    ) -> Result<(Self, MountReport), BuildError<F::Fault>>;
+    fn mount(flash: &mut F, logical_pages: u32, settings: &Settings) -> Built<F, (Self, MountReport)>;
 
     /// The scheme from what [`Inspect::save`] wrote; counters start at zero.
     fn restore(geometry: &Geometry, logical_pages: u32, settings: &Settings, bytes: &[u8]) -> Self;
@@ -266,23 +272,13 @@ pub trait Recipe<F: Flash>: Clone + Send + 'static {
     ///
     /// # Errors
     /// As there.
-    fn format(
-        &self,
-        flash: &mut F,
-        logical_pages: u32,
-        settings: &Settings,
-    ) -> Result<Self::Scheme, BuildError<F::Fault>>;
+    fn format(&self, flash: &mut F, logical_pages: u32, settings: &Settings) -> Built<F, Self::Scheme>;
 
     /// See [`Build::mount`].
     ///
     /// # Errors
     /// As there.
-    fn mount(
-        &self,
-        flash: &mut F,
-        logical_pages: u32,
-        settings: &Settings,
-    ) -> Result<(Self::Scheme, MountReport), BuildError<F::Fault>>;
+    fn mount(&self, flash: &mut F, logical_pages: u32, settings: &Settings) -> Built<F, (Self::Scheme, MountReport)>;
 
     /// See [`Build::restore`].
     fn restore(&self, geometry: &Geometry, logical_pages: u32, settings: &Settings, bytes: &[u8]) -> Self::Scheme;
@@ -307,16 +303,11 @@ impl<S> Static<S> {
 impl<F: Flash, S: Build<F>> Recipe<F> for Static<S> {
     type Scheme = S;
 
-    fn format(&self, flash: &mut F, logical_pages: u32, settings: &Settings) -> Result<S, BuildError<F::Fault>> {
+    fn format(&self, flash: &mut F, logical_pages: u32, settings: &Settings) -> Built<F, S> {
         S::format(flash, logical_pages, settings)
     }
 
-    fn mount(
-        &self,
-        flash: &mut F,
-        logical_pages: u32,
-        settings: &Settings,
-    ) -> Result<(S, MountReport), BuildError<F::Fault>> {
+    fn mount(&self, flash: &mut F, logical_pages: u32, settings: &Settings) -> Built<F, (S, MountReport)> {
         S::mount(flash, logical_pages, settings)
     }
 

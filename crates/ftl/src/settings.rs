@@ -3,6 +3,7 @@
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::any::Any;
 use core::fmt;
 use core::ops::RangeInclusive;
 
@@ -139,6 +140,13 @@ impl Parameter {
     ///
     /// # Errors
     /// What is wrong with `text` and what is accepted.
+    ///
+    /// ```
+    /// use ftl::{Parameter, Value};
+    /// const SHARE: Parameter = Parameter::real("share", 0.5, 0.0..=1.0);
+    /// assert_eq!(SHARE.parse("0.25"), Ok(Value::Real(0.25)));
+    /// assert_eq!(SHARE.parse("2").unwrap_err(), "share = 2: must be 0 to 1");
+    /// ```
     pub fn parse(&self, text: &str) -> Result<Value, String> {
         let text = text.trim();
         let refuse = || format!("{} = {text}: must be {}", self.name, self.range);
@@ -167,14 +175,39 @@ impl Parameter {
     }
 }
 
+/// What a word stands for that a program added at run time. Two are equal if they are the same object.
+#[derive(Clone, Copy)]
+struct Added(&'static (dyn Any + Send + Sync));
+
+impl PartialEq for Added {
+    fn eq(&self, other: &Added) -> bool {
+        core::ptr::addr_eq(self.0, other.0)
+    }
+}
+
+impl fmt::Debug for Added {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("added at run time")
+    }
+}
+
 /// The values of all parameters in one run. A part reads its own when it is made, by their rows, into a struct of its
 /// own; nothing looks one up by name later.
+///
+/// ```
+/// let mut settings = ftl::schemes::by_name("dftl").unwrap().settings();
+/// settings.set("cache-bytes", "65536").unwrap();
+/// assert_eq!(settings.get("cache-bytes"), Some(ftl::Value::Count(65536)));
+/// assert!(settings.set("cache-byte", "1").unwrap_err().starts_with("no parameter cache-byte; there are cache-bytes"));
+/// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct Settings {
     /// What can be set.
     values: Vec<(&'static Parameter, Value)>,
     /// What the scheme has fixed.
     fixed: &'static [Parameter],
+    /// What words stand for that are in no table, by the parameter's name.
+    added: Vec<(&'static str, Added)>,
     /// What was read.
     #[cfg(test)]
     read: core::cell::RefCell<alloc::collections::BTreeSet<&'static str>>,
@@ -186,6 +219,7 @@ impl Settings {
         let mut settings = Settings {
             values: Vec::new(),
             fixed,
+            added: Vec::new(),
             #[cfg(test)]
             read: core::cell::RefCell::default(),
         };
@@ -220,6 +254,7 @@ impl Settings {
             return Err(format!("no parameter {name}; there are {}", names.join(", ")));
         };
         *value = row.parse(text)?;
+        self.added.retain(|(other, _)| *other != name);
         Ok(())
     }
 
@@ -230,6 +265,22 @@ impl Settings {
     pub fn put(&mut self, name: &str, value: Value) {
         let slot = self.values.iter_mut().find(|(row, _)| row.name == name);
         slot.unwrap_or_else(|| panic!("no parameter {name}")).1 = value;
+    }
+
+    /// Sets a parameter to a word that is in no table, and keeps what it stands for.
+    ///
+    /// # Panics
+    /// If there is no such parameter: a bug.
+    pub fn put_added(&mut self, name: &'static str, word: &'static str, meaning: &'static (dyn Any + Send + Sync)) {
+        self.put(name, Value::Word(word));
+        self.added.retain(|(other, _)| *other != name);
+        self.added.push((name, Added(meaning)));
+    }
+
+    /// What the word of a parameter stands for, if it is in no table.
+    pub fn added<T: Any>(&self, name: &str) -> Option<&'static T> {
+        let found = self.added.iter().find(|(other, _)| *other == name);
+        found.and_then(|(_, meaning)| meaning.0.downcast_ref())
     }
 
     /// Names and values of what can be set, in the order of the rows.

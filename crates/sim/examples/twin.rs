@@ -1,64 +1,60 @@
-//! Fits and validates twins: `zstd -dc TRACE | twin fit PREFIX` prints a model as JSON (`fit-merged`: a smaller one);
-//! `… | twin validate PREFIX LIMIT` builds a twin of the first PREFIX requests and holds it against the first LIMIT.
+//! Fits twins and lists the published ones: `twin fit TRACE PREFIX` prints a model of the first PREFIX requests of a
+//! trace file as JSON (`fit-merged`: a smaller one), `twin validate TRACE PREFIX LIMIT` builds a twin of the first
+//! PREFIX and holds it against the first LIMIT, `twin published NAME TRACE` holds a published twin against a trace
+//! (`validate-merged`: with the smaller model), and `twin document` prints the table of the published twins for
+//! `docs/twins.md`.
 //!
-//! `twin document` prints the table of the published twins for `docs/twins.md`.
-//!
-//! The standard input is SPC text (`asu,sector,bytes,r|w,seconds`), the simplest form that any trace can be brought to.
+//! A trace is a file in any format that ftlab reads. How far twins are off by what schemes make of them:
+//! `twin_validation`.
 #![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "a program that reads and prints")]
 
-use std::io::Read as _;
+use std::fs::File;
 
+use sim::workload::format::{OpenOptions, TraceFile};
 use sim::workload::generate::{Twin, fit, fit_merged, published, validate};
-use sim::workload::{Operation, Request};
+use sim::workload::{Request, Source as _};
 
-fn read() -> Result<Vec<Request>, Box<dyn std::error::Error>> {
-    let mut text = String::new();
-    std::io::stdin().read_to_string(&mut text)?;
-    let mut volumes: Vec<&str> = Vec::new();
-    let mut requests: Vec<Request> = Vec::new();
-    for line in text.lines() {
-        let fields: Vec<&str> = line.split(',').collect();
-        let [volume, sector, bytes, operation, seconds] = fields[..] else {
-            return Err(format!("not asu,sector,bytes,r|w,seconds: {line}").into());
-        };
-        let volume = volumes.iter().position(|v| *v == volume).unwrap_or_else(|| {
-            volumes.push(volume);
-            volumes.len() - 1
-        });
-        let operation = if operation.eq_ignore_ascii_case("r") { Operation::Read } else { Operation::Write };
-        let previous = requests.last().map_or(0, |r| r.arrival_ns);
-        let arrival_ns = ((seconds.parse::<f64>()? * 1e9) as u64).max(previous);
-        let (offset, bytes) = (sector.parse::<u64>()? * 512, bytes.parse::<u64>()?);
-        if bytes > 0 {
-            requests.push(Request { arrival_ns, offset, bytes, volume: volume as u32, operation });
+type Failure = Box<dyn std::error::Error>;
+
+/// The first `count` requests of a file, trims and flushes among them.
+fn read(path: &str, count: &str) -> Result<Vec<Request>, Failure> {
+    let options = OpenOptions { limit: Some(sim::units::parse_count(count)?), ..OpenOptions::default() };
+    let mut trace = TraceFile::from_reader(path, Box::new(File::open(path)?), &options)?;
+    let mut requests = Vec::new();
+    loop {
+        let before = requests.len();
+        trace.fill(&mut requests, 1 << 16)?;
+        if requests.len() == before {
+            return Ok(requests);
         }
     }
-    Ok(requests)
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> Result<(), Failure> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if arguments == ["document"] {
-        print!("{}", published::document());
-        return Ok(());
-    }
-    let requests = read()?;
-    let first = |count: &str| -> Result<&[Request], Box<dyn std::error::Error>> {
-        Ok(&requests[..requests.len().min(sim::units::parse_count(count)? as usize)])
-    };
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["fit", prefix] => println!("{}", serde_json::to_string(&fit(first(prefix)?)?)?),
-        ["fit-merged", prefix] => println!("{}", serde_json::to_string(&fit_merged(first(prefix)?)?)?),
-        ["validate" | "validate-merged", prefix, limit] => {
-            let real = first(limit)?;
+        ["document"] => print!("{}", published::document()),
+        ["fit", trace, prefix] => println!("{}", serde_json::to_string(&fit(&read(trace, prefix)?)?)?),
+        ["fit-merged", trace, prefix] => println!("{}", serde_json::to_string(&fit_merged(&read(trace, prefix)?)?)?),
+        ["validate" | "validate-merged", trace, prefix, limit] => {
+            let real = validate::flatten(&read(trace, limit)?);
             let fit = if arguments[0] == "validate" { fit } else { fit_merged };
-            let model = fit(first(prefix)?)?;
+            let prefix = sim::units::parse_count(prefix)? as usize;
+            let model = fit(&real[..real.len().min(prefix)])?;
             let twin = Twin::new(&model, real.len() as u64, 1)?.collect();
-            print!("{}", validate::compare(real, &twin, 4096));
+            print!("{}", validate::compare(&real, &twin, 4096));
+        }
+        ["published", name, trace] => {
+            let real = validate::flatten(&read(trace, "1M")?);
+            let model = published::find(name).ok_or("there is no such published twin")?.model();
+            let twin = Twin::new(&model, real.len() as u64, 1)?.collect();
+            print!("{}", validate::compare(&real, &twin, 4096));
         }
         _ => {
             return Err(
-                "usage: twin fit|fit-merged PREFIX | twin validate|validate-merged PREFIX LIMIT | twin document".into(),
+                "usage: twin fit|fit-merged TRACE PREFIX | twin validate|validate-merged TRACE PREFIX LIMIT | \
+                        twin published NAME TRACE | twin document"
+                    .into(),
             );
         }
     }

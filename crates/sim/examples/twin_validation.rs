@@ -1,13 +1,14 @@
-//! Holds twins against the traces they were fitted to, by what schemes make of both: hit ratios and write
-//! amplification.
+//! Holds twins against requests of their originals: by the statistics that the model is made of, and by the write
+//! amplification that `page` makes of both. The tables are those in `docs/twins.md`.
 //!
-//! A twin is fitted to the first 10,000 requests of a trace; both then go through `page` and `dftl` on one device. The
-//! table is the one in `docs/twins.md`:
+//! `cargo run --release -p ftlab-sim --example twin_validation -- prefix FILE...` fits a twin to the first 10,000
+//! requests of each trace and holds it against the rest. `… -- published` holds published twins against what there is
+//! of their originals in `$FTLAB_TRACES` or `../shared/traces` beside the workspace; what is missing is named and left
+//! out.
 //!
-//! `cargo run --release -p ftlab-sim --example twin_validation [-- REQUESTS]`
-//!
-//! Traces are looked for in `$FTLAB_TRACES`, and `../shared/traces` beside the workspace. What
-//! is missing is named and left out.
+//! The device is `agrawal08` with its own spare space, as large as the larger of the two footprints (1 MiB extents,
+//! compacted), filled in order; requests come one after the other, again and again until they have written the device
+//! twice.
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::print_stderr, reason = "a program of its own")]
 
 use std::fs::File;
@@ -15,50 +16,67 @@ use std::path::PathBuf;
 
 use ftl::schemes;
 use sim::device::DeviceSpec;
-use sim::experiment::{Config, Fill, Medium, Outcome, PartialPages, Unobserved, Until, run};
+use sim::experiment::{Config, Fill, Unobserved, run};
 use sim::host::HostModel;
 use sim::workload::adapt::{Adaptation, Fit, adapt};
 use sim::workload::format::{OpenOptions, TraceFile};
-use sim::workload::generate::{Twin, fit};
+use sim::workload::generate::validate::{HOTTEST, Profile as Statistics, measure};
+use sim::workload::generate::{Twin, fit, published};
 use sim::workload::profile::Profile;
 use sim::workload::{Intake, Operation, Request, Source, WorkloadError};
 
 const PREFIX: usize = 10_000;
-const TRACES: &[&str] = &[
-    "captured_postmark.msr.csv.zst",
-    "cloudphysics_2h.vscsi.zst",
-    "hplajw_1week.msr.csv.zst",
-    "alibaba_1h.alibaba.csv.zst",
+/// Requests of a trace that are looked at.
+const LIMIT: u64 = 300_000;
+/// How often the device is written over.
+const DEVICE_WRITES: u64 = 2;
+/// Published twins, what there is of their originals or of a recording of the same program, and how much of that is
+/// taken.
+const ORIGINALS: &[(&str, &str, u64)] = &[
+    ("financial1", "financial1_prefix10k.spc.zst", 10_000),
+    ("financial1-s2", "financial1_prefix10k.spc.zst", 10_000),
+    ("financial1-s3", "financial1_prefix10k.spc.zst", 10_000),
+    ("financial1-s4", "financial1_prefix10k.spc.zst", 10_000),
+    ("postmark", "captured_postmark.msr.csv.zst", 100_000),
+    ("largefile", "captured_largefile.msr.csv.zst", 10_000),
+    ("4vms", "captured_fourvms.msr.csv.zst", 20_000),
 ];
 
 type Failure = Box<dyn std::error::Error>;
 
-/// Requests in memory.
+/// Requests in memory, several times over.
 #[derive(Clone)]
 struct Requests {
-    left: std::vec::IntoIter<Request>,
+    requests: Vec<Request>,
+    at: usize,
+    left: u64,
     intake: Intake,
 }
 
 impl Requests {
-    fn new(requests: &[Request]) -> Requests {
+    fn new(requests: &[Request], times: u64) -> Requests {
         let intake = Intake { volumes: vec!["0".to_owned()], ..Intake::default() };
-        Requests { left: Vec::from(requests).into_iter(), intake }
+        Requests { requests: requests.to_vec(), at: 0, left: times * requests.len() as u64, intake }
     }
 }
 
 impl Source for Requests {
     fn fill(&mut self, batch: &mut Vec<Request>, limit: usize) -> Result<(), WorkloadError> {
-        let before = batch.len();
-        batch.extend(self.left.by_ref().take(limit));
-        self.intake.requests += (batch.len() - before) as u64;
+        let count = self.left.min(limit as u64);
+        for _ in 0..count {
+            // One after the other, whatever their times: none goes back.
+            batch.push(Request { arrival_ns: 0, ..self.requests[self.at] });
+            self.at = (self.at + 1) % self.requests.len();
+        }
+        self.left -= count;
+        self.intake.requests += count;
         Ok(())
     }
     fn intake(&self) -> &Intake {
         &self.intake
     }
     fn timed(&self) -> bool {
-        true
+        false
     }
 }
 
@@ -79,7 +97,7 @@ fn find(name: &str) -> Option<PathBuf> {
     Some(traces.join(name)).filter(|path| path.is_file())
 }
 
-/// The first `limit` reads and writes, volumes one after the other.
+/// The reads and writes among the first `limit` requests, volumes one after the other.
 fn read(path: &std::path::Path, limit: u64) -> Result<Vec<Request>, Failure> {
     let name = path.display().to_string();
     let open = || -> Result<TraceFile, Failure> {
@@ -92,84 +110,101 @@ fn read(path: &std::path::Path, limit: u64) -> Result<Vec<Request>, Failure> {
     Ok(requests)
 }
 
-fn put_through(scheme: &str, requests: &[Request], capacity: u64) -> Result<Outcome, Failure> {
-    let profile = Profile::of(&mut Requests::new(requests), 4096)?;
+/// Write amplification under `page` of requests that write something.
+fn amplification(requests: &[Request], capacity: u64) -> Result<Option<f64>, Failure> {
+    let written: u64 = requests.iter().filter(|r| r.operation == Operation::Write).map(|r| r.bytes).sum();
+    let times = (DEVICE_WRITES * capacity).div_ceil(written);
+    let profile = Profile::of(&mut Requests::new(requests, 1), 4096)?;
     let adaptation = Adaptation { capacity_bytes: Some(capacity), fit: Fit::Compact, ..Adaptation::default() };
-    let mut source = adapt(Box::new(Requests::new(requests)), "requests", &adaptation, &profile)?;
-    let row = schemes::by_name(scheme).ok_or("no such scheme")?;
+    let mut source = adapt(Box::new(Requests::new(requests, times)), "requests", &adaptation, &profile)?;
+    let row = schemes::by_name("page").ok_or("no such scheme")?;
     let config = Config {
-        scheme: row.name.to_owned(),
-        settings: row.settings(),
-        device: "agrawal08".parse::<DeviceSpec>()?.build(Some(capacity))?,
-        seed: 1,
         fill: Fill::Sequential,
         host: HostModel::Closed(1),
-        partial: PartialPages::ReadModifyWrite,
-        medium: Medium::Brief,
-        warmup: 0,
-        until: Until::WorkloadEnds,
-        mount: false,
-        series_ns: 0,
-        scheduling: None,
-        flows: Vec::new(),
-        only_flow: None,
-        idle_ns: None,
+        ..Config::new(row.name, row.settings(), "agrawal08".parse::<DeviceSpec>()?.build(Some(capacity))?)
     };
     let outcome = run(&config, &mut *source, &mut Unobserved)?;
     if !outcome.result.is_complete() {
-        return Err(format!("{scheme}: {}", outcome.result.ended).into());
+        return Err(outcome.result.ended.to_string().into());
     }
-    Ok(outcome)
+    Ok(outcome.result.waf)
 }
 
-/// Real and twin, and how far apart.
-fn cell(real: Option<f64>, twin: Option<f64>, relative: bool) -> String {
-    let (Some(real), Some(twin)) = (real, twin) else { return "-".to_owned() };
-    if relative {
-        format!("{real:.3} / {twin:.3} | {:+.1} %", 100.0 * (twin / real - 1.0))
-    } else {
-        format!("{:.1} / {:.1} | {:+.1}", 100.0 * real, 100.0 * twin, 100.0 * (twin - real))
+const HEADINGS: &str = "| original | requests | reads % | writes % on hottest 1, 5, 10 % | continuing 8, 32 % | \
+    simultaneous % | dispersion | first touches %, halves | overwrites | WAF | error % | |\n\
+    |---|---|---|---|---|---|---|---|---|---|---|---|";
+
+/// One line of the table: real / twin.
+fn line(name: &str, real: &[Request], twin: &[Request]) -> Result<(), Failure> {
+    let mut capacity = 0;
+    for requests in [real, twin] {
+        capacity = capacity.max(Profile::of(&mut Requests::new(requests, 1), 4096)?.used_extent_bytes());
     }
+    // Without writes on one side there is nothing to compare, and a few would take forever to fill a device.
+    let writes = |requests: &[Request]| requests.iter().any(|r| r.operation == Operation::Write);
+    let amplified = match writes(real) && writes(twin) {
+        true => [amplification(real, capacity)?, amplification(twin, capacity)?],
+        false => [None, None],
+    };
+    let [a, b] = [measure(real, 4096), measure(twin, 4096)];
+    let percents = |values: &[f64]| -> String {
+        values.iter().map(|value| format!("{:.0}", 100.0 * value)).collect::<Vec<_>>().join(", ")
+    };
+    let pair = |of: &dyn Fn(&Statistics) -> String| format!("{} / {}", of(&a), of(&b));
+    let hottest = |p: &Statistics| percents(&p.hottest[..HOTTEST.len()]);
+    let (waf, error, word) = match amplified {
+        [Some(real), Some(twin)] => {
+            let error = 100.0 * (twin / real - 1.0);
+            let word = if error.abs() > published::ROUGH_PERCENT { published::ROUGH } else { "" };
+            (format!("{real:.2} / {twin:.2}"), format!("{error:+.0}"), word)
+        }
+        _ => ("- / -".to_owned(), "-".to_owned(), ""),
+    };
+    println!(
+        "| {name} | {} | {} | {} | {} | {} | {} | {} | {} | {waf} | {error} | {word} |",
+        real.len(),
+        pair(&|p| percents(&[p.reads])),
+        pair(&hottest),
+        pair(&|p| percents(&p.continuing)),
+        pair(&|p| percents(&[p.simultaneous])),
+        pair(&|p| format!("{:.1}", p.dispersion)),
+        pair(&|p| percents(&p.first_touches)),
+        pair(&|p| format!("{:.1}", p.overwrites)),
+    );
+    Ok(())
 }
 
 fn main() -> Result<(), Failure> {
-    let limit = match std::env::args().nth(1) {
-        Some(count) => sim::units::parse_count(&count)?,
-        None => 300_000,
-    };
-    println!(
-        "| original | requests | device MiB | device writes real / twin | hit % real / twin | points | \
-         WAF dftl real / twin | error | WAF page real / twin | error |\n|---|---|---|---|---|---|---|---|---|---|"
-    );
-    for name in TRACES {
-        let Some(path) = find(name) else {
-            eprintln!("{name} is not among the traces: left out (FTLAB_TRACES names their directory)");
-            continue;
-        };
-        let real = read(&path, limit)?;
-        let model = fit(&real[..real.len().min(PREFIX)])?;
-        let twin = Twin::new(&model, real.len() as u64, 1)?.collect();
-        let mut capacity = 0;
-        for requests in [&real, &twin] {
-            capacity = capacity.max(Profile::of(&mut Requests::new(requests), 4096)?.used_extent_bytes());
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.split_first() {
+        Some((mode, files)) if mode == "prefix" && !files.is_empty() => {
+            println!("{HEADINGS}");
+            for file in files {
+                let path = PathBuf::from(file);
+                let real = read(&path, LIMIT)?;
+                if real.len() < 2 * PREFIX {
+                    eprintln!("{file} has {} reads and writes, too few: left out", real.len());
+                    continue;
+                }
+                let twin = Twin::new(&fit(&real[..PREFIX])?, real.len() as u64, 1)?.collect();
+                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                line(name.split('.').next().unwrap_or_default(), &real[PREFIX..], &twin[PREFIX..])?;
+            }
+            Ok(())
         }
-        let runs = |scheme| -> Result<[Outcome; 2], Failure> {
-            Ok([put_through(scheme, &real, capacity)?, put_through(scheme, &twin, capacity)?])
-        };
-        let ([real_dftl, twin_dftl], [real_page, twin_page]) = (runs("dftl")?, runs("page")?);
-        let hits = |outcome: &Outcome| outcome.result.cache.as_ref().and_then(|cache| cache.hit_ratio);
-        let volume = |outcome: &Outcome| (outcome.workload.write_pages << 12) as f64 / capacity as f64;
-        println!(
-            "| {} | {} | {} | {:.2} / {:.2} | {} | {} | {} |",
-            name.split('.').next().unwrap_or(name),
-            real.len(),
-            capacity >> 20,
-            volume(&real_page),
-            volume(&twin_page),
-            cell(hits(&real_dftl), hits(&twin_dftl), false),
-            cell(real_dftl.result.waf, twin_dftl.result.waf, true),
-            cell(real_page.result.waf, twin_page.result.waf, true),
-        );
+        Some((mode, [])) if mode == "published" => {
+            println!("{HEADINGS}");
+            for (name, original, limit) in ORIGINALS {
+                let Some(path) = find(original) else {
+                    eprintln!("{original} is not among the traces: left out (FTLAB_TRACES names their directory)");
+                    continue;
+                };
+                let real = read(&path, *limit)?;
+                let model = published::find(name).ok_or("there is no such twin")?.model();
+                line(name, &real, &Twin::new(&model, real.len() as u64, 1)?.collect())?;
+            }
+            Ok(())
+        }
+        _ => Err("usage: twin_validation prefix FILE... | twin_validation published".into()),
     }
-    Ok(())
 }

@@ -28,11 +28,12 @@ mod honesty;
 mod media;
 mod session;
 
-use bed::{Bed, Lay};
+use bed::Lay;
 use flash::{BytesStore, Cause, CutPoint, Failing, FailurePlan, Full, Geometry, Nand, PowerCut, Transcript};
-use ftl::buffer::{self, BufferRow};
-use ftl::ecc_policy::POLICY;
-use ftl::schemes::{self, Registry};
+use ftl::buffer::{self, Behind, BufferRow};
+use ftl::parameters::ECC;
+use ftl::schemes::{self, Registry, Visitor};
+use ftl::{Recipe, Scheme};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -43,14 +44,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, Once};
 
 /// The chip that schemes are checked on.
-type Chip = Nand<BytesStore, Full>;
+pub type Chip = Nand<BytesStore, Full>;
 
 /// The same, with blocks that can fail, power that can be cut, and what it was told if somebody wants to know. One type
 /// for all checks, because every scheme is compiled for it.
-type Bench = Transcript<PowerCut<Failing<Chip>>>;
+pub type Bench = Transcript<PowerCut<Failing<Chip>>>;
 
 /// A chip without faults, whose power holds until it is told otherwise.
-fn sound(geometry: Geometry) -> PowerCut<Failing<Chip>> {
+pub(crate) fn sound(geometry: Geometry) -> PowerCut<Failing<Chip>> {
     PowerCut::counting(Failing::new(Chip::new(geometry), FailurePlan::default(), 0))
 }
 
@@ -413,6 +414,10 @@ thread_local! {
     static PANICKED_AT: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
+/// What a scheme unwinds with that failed in code of its own, which is no panic: what happened, as a finding.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Raised(pub String);
+
 /// Runs `work`; a panic of the scheme or of the chip under it becomes a finding, and is not printed.
 fn guarded<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     static HOOK: Once = Once::new();
@@ -431,12 +436,40 @@ fn guarded<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     let result = panic::catch_unwind(AssertUnwindSafe(work));
     RUNNING.set(outer);
     result.unwrap_or_else(|panic| {
+        let panic = match panic.downcast::<Raised>() {
+            Ok(raised) => return Err(raised.0),
+            Err(panic) => panic,
+        };
         let text = match panic.downcast::<String>() {
             Ok(text) => *text,
             Err(panic) => panic.downcast_ref::<&str>().map_or("without a message", |text| text).to_string(),
         };
         Err(format!("panic at {}: {text}", PANICKED_AT.take()))
     })
+}
+
+/// The scheme that is checked.
+trait Subject: Sync {
+    /// Does something with its recipe.
+    fn visit<V: Visitor<Bench>>(&self, visitor: V) -> V::Output;
+}
+
+/// A scheme of the table.
+struct Named<'a>(&'a str);
+
+impl Subject for Named<'_> {
+    fn visit<V: Visitor<Bench>>(&self, visitor: V) -> V::Output {
+        Registry::BUILT_IN.visit_buffered(self.0, visitor).expect("the scheme has a row")
+    }
+}
+
+/// Another scheme.
+struct Own<'a, R>(&'a Scheme<'a>, &'a R);
+
+impl<R: Recipe<Bench> + Sync> Subject for Own<'_, R> {
+    fn visit<V: Visitor<Bench>>(&self, visitor: V) -> V::Output {
+        visitor.visit(self.0, &Behind(self.1.clone()))
+    }
 }
 
 /// The scheme's row, if it can be checked.
@@ -456,23 +489,20 @@ fn write_buffer(config: &CheckConfig) -> Result<Option<&'static BufferRow>, Chec
     buffer::by_name(name).map(Some).ok_or_else(unknown)
 }
 
-fn lay(config: &CheckConfig, seed: u64) -> Result<Bed, CheckError> {
-    Registry::BUILT_IN.visit_buffered(&config.scheme, Lay { config, seed }).expect("the scheme has a row")
-}
-
-fn check_seed(config: &CheckConfig, seed: u64, stop: &AtomicBool) -> Result<CheckReport, CheckError> {
-    let bed = lay(config, seed)?;
+fn check_seed(
+    subject: &impl Subject,
+    config: &CheckConfig,
+    seed: u64,
+    stop: &AtomicBool,
+) -> Result<CheckReport, CheckError> {
+    let bed = subject.visit(Lay { config, seed })?;
     let mut report = CheckReport::default();
-    let visit = Registry::BUILT_IN.visit_buffered(&config.scheme, cuts::CutEverywhere { config, bed: &bed, stop });
-    report.merge(visit.expect("the scheme has a row"));
+    report.merge(subject.visit(cuts::CutEverywhere { config, bed: &bed, stop }));
     if config.media {
-        let visit =
-            Registry::BUILT_IN.visit_buffered(&config.scheme, media::OnFailingMedia { config, bed: &bed, stop });
-        report.merge(visit.expect("the scheme has a row"));
+        report.merge(subject.visit(media::OnFailingMedia { config, bed: &bed, stop }));
     }
     if config.honesty {
-        let visit = Registry::BUILT_IN.visit_buffered(&config.scheme, honesty::Honest { config, bed: &bed, stop });
-        report.merge(visit.expect("the scheme has a row"));
+        report.merge(subject.visit(honesty::Honest { config, bed: &bed, stop }));
     }
     report.interrupted = stop.load(Ordering::Relaxed);
     report.seeds = u64::from(!report.interrupted);
@@ -486,6 +516,29 @@ fn check_seed(config: &CheckConfig, seed: u64, stop: &AtomicBool) -> Result<Chec
 /// A configuration that is wrong. What is wrong with the scheme is in the report.
 pub fn check(config: &CheckConfig, stop: &AtomicBool) -> Result<CheckReport, CheckError> {
     let row = row(config)?;
+    check_subject(&Named(row.name), row, config, stop)
+}
+
+/// Checks a scheme that is in no table: the one that `recipe` makes and `row` describes.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_recipe<R: Recipe<Bench> + Sync>(
+    row: &Scheme<'_>,
+    recipe: &R,
+    config: &CheckConfig,
+    stop: &AtomicBool,
+) -> Result<CheckReport, CheckError> {
+    write_buffer(config)?;
+    check_subject(&Own(row, recipe), row, config, stop)
+}
+
+fn check_subject(
+    subject: &impl Subject,
+    row: &Scheme<'_>,
+    config: &CheckConfig,
+    stop: &AtomicBool,
+) -> Result<CheckReport, CheckError> {
     let cores = || std::thread::available_parallelism().map_or(1, |count| count.get());
     let threads = if config.threads == 0 { cores() } else { config.threads };
     let next = AtomicU64::new(config.seeds.start);
@@ -499,7 +552,7 @@ pub fn check(config: &CheckConfig, stop: &AtomicBool) -> Result<CheckReport, Che
                     if seed >= config.seeds.end || stop.load(Ordering::Relaxed) {
                         break;
                     }
-                    let result = check_seed(config, seed, stop);
+                    let result = check_seed(subject, config, seed, stop);
                     done.lock().expect("no thread panics while it holds the lock").insert(seed, result);
                 }
             });
@@ -517,7 +570,7 @@ pub fn check(config: &CheckConfig, stop: &AtomicBool) -> Result<CheckReport, Che
     }
     if config.cuts != Cuts::Count(0) {
         // Rewrites for another code are a phase of the policy that orders them, where every seed has it.
-        let orders = |(name, value): &(String, String)| name == POLICY.name && value == "differentiated";
+        let orders = |(name, value): &(String, String)| name == ECC.name && value == "differentiated";
         let is_demanded = |phase: &Cause| match phase {
             Cause::WearLevelling => report.levelling > 0,
             Cause::EccRewrite => config.settings.iter().any(orders),
@@ -557,30 +610,43 @@ pub fn check(config: &CheckConfig, stop: &AtomicBool) -> Result<CheckReport, Che
 /// # Errors
 /// A configuration that is wrong, or a case that it does not have.
 pub fn replay(config: &CheckConfig, replay: &Replay) -> Result<Vec<String>, CheckError> {
-    row(config)?;
+    replay_subject(&Named(row(config)?.name), config, replay)
+}
+
+/// [`replay`] of a scheme that is in no table.
+///
+/// # Errors
+/// As there.
+pub fn replay_recipe<R: Recipe<Bench> + Sync>(
+    row: &Scheme<'_>,
+    recipe: &R,
+    config: &CheckConfig,
+    replay: &Replay,
+) -> Result<Vec<String>, CheckError> {
+    write_buffer(config)?;
+    replay_subject(&Own(row, recipe), config, replay)
+}
+
+fn replay_subject(subject: &impl Subject, config: &CheckConfig, replay: &Replay) -> Result<Vec<String>, CheckError> {
     let most =
         if replay.part == Part::Media { config.operations.saturating_mul(media::LONGER) } else { config.operations };
     if replay.operation >= most {
         let what = format!("case {replay}: there is no operation {} among {most}", replay.operation);
         return Err(CheckError(format!("{what} (as many as with --operations {})", config.operations)));
     }
-    let bed = lay(config, replay.seed)?;
+    let bed = subject.visit(Lay { config, seed: replay.seed })?;
     let mut lines = vec![format!("{} {replay}", config.scheme), bed.to_string()];
     let on = AtomicBool::new(false);
     let report = match replay.part {
         Part::Cuts => {
             let tell = cuts::Tell { bed: &bed, replay: *replay };
-            lines.extend(Registry::BUILT_IN.visit_buffered(&config.scheme, tell).expect("it has a row")?);
+            lines.extend(subject.visit(tell)?);
             return Ok(lines);
         }
-        Part::Media => {
-            Registry::BUILT_IN.visit_buffered(&config.scheme, media::OnFailingMedia { config, bed: &bed, stop: &on })
-        }
-        Part::Ram | Part::Metadata => {
-            Registry::BUILT_IN.visit_buffered(&config.scheme, honesty::Honest { config, bed: &bed, stop: &on })
-        }
+        Part::Media => subject.visit(media::OnFailingMedia { config, bed: &bed, stop: &on }),
+        Part::Ram | Part::Metadata => subject.visit(honesty::Honest { config, bed: &bed, stop: &on }),
     };
-    let failures = report.expect("the scheme has a row").failures;
+    let failures = report.failures;
     lines.extend(failures.iter().filter(|failure| failure.replay == replay.to_string()).map(|f| f.what.clone()));
     if lines.len() == 2 {
         lines.push("nothing went wrong".into());

@@ -25,13 +25,15 @@ use crate::summary::Counts;
 use crate::workload::{Request, Source, WorkloadError};
 use fill::{Live, Unfilled};
 use flash::{Busy, Cause, Flash, FlashFault, Lpn, Op, Tally};
-use ftl::ecc_policy::POLICY;
+use ftl::buffer::Behind;
+use ftl::parameters::ECC;
 use ftl::schemes::{Registry, Visitor};
 use ftl::{BuildError, ConfigError, Error, Ftl, Inspect, Recipe, Scheme};
 use medium::Measured;
 use outcome::{Window, note_mount, stillborn};
 use paced::Paced;
 use requests::{Served, record};
+use std::panic::{self, AssertUnwindSafe};
 use std::time::Instant;
 
 /// For `wall_seconds`, which tells how fast the simulator was; no other number of a report depends on it.
@@ -52,6 +54,12 @@ pub trait Observer {
     fn served(&mut self, requests: u64) -> bool {
         let _ = requests;
         true
+    }
+
+    /// Something panicked in the request of this number, counted from 1, the warm-up's included; the panic goes on
+    /// behind this call. Where requests queue it may be one of those under way.
+    fn broke(&mut self, request: u64) {
+        let _ = request;
     }
 
     /// Whether [`Observer::record`] wants every request of the measured phase.
@@ -87,6 +95,9 @@ pub enum RunError {
     /// The workload failed.
     #[error(transparent)]
     Workload(#[from] WorkloadError),
+    /// A scheme or a policy that a program brought along failed in its own code.
+    #[error("{0}")]
+    Foreign(String),
     /// The workload cannot be repeated: until the device is worn, or after it has filled it.
     #[error("{0}")]
     Endless(&'static str),
@@ -134,6 +145,28 @@ pub fn run_from<T: Recipe<BriefMedium> + Recipe<FullMedium>>(
         Medium::Brief => schemes.visit::<BriefMedium, _>(name, work),
     }
     .ok_or_else(unknown)?
+}
+
+/// Runs a scheme that is in no registry: the one that `recipe` makes and `row` describes. It is compiled for that
+/// alone.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_recipe<T: Recipe<BriefMedium> + Recipe<FullMedium>>(
+    row: &Scheme<'_>,
+    recipe: &T,
+    config: &Config,
+    source: &mut dyn Source,
+    observer: &mut dyn Observer,
+) -> Result<Outcome, RunError> {
+    let work = Work { config, source, observer };
+    let recipe = &Behind(recipe.clone());
+    let is_plain = config.medium == Medium::Brief && config.until != Until::EndOfLife && !config.mount;
+    if is_plain {
+        Visitor::<BriefMedium>::visit(work, row, recipe)
+    } else {
+        Visitor::<FullMedium>::visit(work, row, recipe)
+    }
 }
 
 struct Work<'a> {
@@ -277,7 +310,7 @@ struct Drained {
 impl<'a, F: Measured, S: Inspect<F>> Run<'a, F, S> {
     fn new(config: &'a Config, scheme: S, flash: F, live: Live) -> Self {
         let page_bytes = u64::from(config.device.geometry.page_bytes);
-        let is_coded = config.settings.get(POLICY.name).is_some_and(|policy| policy != POLICY.default);
+        let is_coded = config.settings.get(ECC.name).is_some_and(|policy| policy != ECC.default);
         let window = (config.series_ns > 0).then(|| Window {
             length_ns: config.series_ns,
             end_ns: config.series_ns,
@@ -333,10 +366,15 @@ impl<'a, F: Measured, S: Inspect<F>> Run<'a, F, S> {
                 left => BATCH.min(left as usize),
             };
             let records = records && served >= self.config.warmup;
-            let step = match self.paced.is_some() {
-                false => self.batch(source, limit, &mut requests, records, observer)?,
-                true => self.paced_batch(source, limit, records, served >= self.config.warmup, observer)?,
-            };
+            let before = self.counts.requests;
+            let step = panic::catch_unwind(AssertUnwindSafe(|| match self.paced.is_some() {
+                false => self.batch(source, limit, &mut requests, records, observer),
+                true => self.paced_batch(source, limit, records, served >= self.config.warmup, observer),
+            }));
+            let step = step.unwrap_or_else(|cause| {
+                observer.broke(served + self.counts.requests - before + 1);
+                panic::resume_unwind(cause)
+            })?;
             if step.taken == 0 {
                 if self.config.until == Until::WorkloadEnds || self.is_worn(served)? {
                     break;
@@ -357,7 +395,7 @@ impl<'a, F: Measured, S: Inspect<F>> Run<'a, F, S> {
                         report::END_OF_LIFE.to_owned()
                     }
                     Error::Full => format!("device full: {error}, at request {}", served + 1),
-                    Error::Flash(_) => format!("{error}, at request {}", served + 1),
+                    Error::Flash(_) | Error::Corrupt => format!("{error}, at request {}", served + 1),
                 };
                 break;
             }

@@ -8,6 +8,7 @@ pub mod check;
 pub mod device;
 pub mod ecc;
 pub mod experiment;
+pub mod hand;
 pub mod host;
 pub mod latency;
 pub mod oracle;

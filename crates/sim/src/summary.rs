@@ -5,8 +5,8 @@
 use crate::ecc::Ecc;
 use crate::report::{self, Cache, EraseCount, Merges, SchemeResult, WearLevelling, ratio};
 use flash::{Cause, Mode, Op, Tally};
-use ftl::parts::wear::WEAR_LEVELLING;
-use ftl::{CacheCounters, Scheme, Settings, Value, ecc_policy};
+use ftl::parameters::{ECC, WEAR_LEVELLING};
+use ftl::{CacheCounters, Scheme, Settings, Value};
 
 /// What the host asked for, after requests were cut at page borders.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -150,7 +150,7 @@ impl Driven<'_> {
                 });
             }
         }
-        if settings.get(ecc_policy::POLICY.name).is_some_and(|policy| policy != ecc_policy::POLICY.default) {
+        if settings.get(ECC.name).is_some_and(|policy| policy != ECC.default) {
             result.ecc = Some(Ecc::of(tally));
         }
         if let Some(cache) = cache {

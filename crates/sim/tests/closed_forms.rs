@@ -6,7 +6,7 @@
 
 mod support;
 
-use ftl::parts::collector::{GC_LOW, SPREAD};
+use ftl::parameters::{GC_LOW, SPREAD};
 use sim::experiment::{Config, Fill, Outcome};
 use sim::host::HostModel;
 use sim::workload::Operation;
@@ -389,7 +389,7 @@ fn lines_of_one_entry_are_dftl() {
 #[test]
 fn a_cache_of_the_whole_map_is_page_mapping() {
     for (shape, spread) in [(ONE_DIE, "off"), (ONE_DIE, "on"), (EIGHT_DIES, "off"), (EIGHT_DIES, "on")] {
-        for policy in ftl::gc::NAMES {
+        for policy in ftl::GC_NAMES {
             let device = format!("agrawal08:capacity=64MiB,{shape},spare=20%");
             let rhythm = format!("gc={policy} gc-spread={spread}");
             let page = config("page", &rhythm, &device);

@@ -41,24 +41,8 @@ fn request(arrival_us: u64, operation: Operation, offset: u64, bytes: u64) -> Re
 }
 
 fn config(scheme: &'static str, device: &str) -> Config {
-    Config {
-        scheme: scheme.to_owned(),
-        settings: schemes::by_name(scheme).unwrap().settings(),
-        device: device.parse::<DeviceSpec>().unwrap().build(None).unwrap(),
-        seed: 1,
-        fill: Fill::None,
-        host: HostModel::Open,
-        partial: PartialPages::ReadModifyWrite,
-        medium: Medium::Brief,
-        warmup: 0,
-        until: Until::WorkloadEnds,
-        mount: false,
-        series_ns: 0,
-        scheduling: None,
-        flows: Vec::new(),
-        only_flow: None,
-        idle_ns: None,
-    }
+    let device = device.parse::<DeviceSpec>().unwrap().build(None).unwrap();
+    Config::new(scheme, schemes::by_name(scheme).unwrap().settings(), device)
 }
 
 /// One die, no bus time: read 25, program 200, erase 1500 µs.
@@ -599,7 +583,7 @@ fn a_scheme_that_was_added_to_a_registry_runs_as_those_of_the_table() {
     let mut registry = Registry::default();
     let name = format!("page-{}", 2);
     let row = ftl::Scheme { name: &name, ..*schemes::by_name("page").unwrap() };
-    registry.add(row, ftl::Static::<schemes::page::Page>::NEW).unwrap();
+    registry.add(row, ftl::Static::<schemes::Page>::NEW).unwrap();
     let requests: Vec<Request> = (0..3000).map(|i| request(i * 300, Operation::Write, i % 700 * 4096, 4096)).collect();
     for change in [|_: &mut Config| {}, |config: &mut Config| config.medium = Medium::Recoverable] {
         let mut config = config("page", PLAIN);

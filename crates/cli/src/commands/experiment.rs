@@ -18,21 +18,24 @@ use super::Ended;
 use super::compare::{Known, Plan, Workload, deliver, plan};
 use crate::args::CompareArgs;
 use crate::error::CliError;
-use crate::progress::{Progress, note};
+use crate::progress::{Meter, Progress};
+use crate::session::{BuiltIn, Schemes, Session};
 use crate::workload::{GENERATED_BYTES, Origin};
 use checks::{check_of_use, check_schedulers, check_times};
 use device::least_bytes;
+use flash::device::Device;
+use ftl::Settings;
 use reading::{Fitted, Read, model, origin};
 use rounds::{Job, folded};
 use sim::device::DeviceSpec;
 use sim::experiment::Outcome;
 use sim::host::HostModel;
 use sim::report::{self, Report, RequestRecord};
-use sim::workload::Request;
 use sim::workload::profile::Profile;
+use sim::workload::{Request, Source};
 use std::io::Write;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 /// How much a comparison may take.
@@ -53,19 +56,54 @@ impl Default for Limits {
 /// # Errors
 /// The first thing that is wrong; no report is written then.
 pub fn compare(args: &CompareArgs, stop: &AtomicBool, stdout: &mut dyn Write) -> Result<Ended, CliError> {
-    let Some(report) = run(args, stop, &Limits::default())? else { return Ok(Ended::Interrupted) };
+    let Some(report) = run(args, &Session::new(stop))? else { return Ok(Ended::Interrupted) };
     deliver(&report, args, stdout)?;
     Ok(if stop.load(Ordering::Relaxed) { Ended::Interrupted } else { Ended::Done })
 }
 
-/// Runs what the flags ask for. `None` if `stop` was raised before the first run began.
+/// Runs what the flags ask for. `None` if the session was stopped before the first run began.
 ///
 /// # Errors
 /// The first thing that is wrong.
-pub fn run(args: &CompareArgs, stop: &AtomicBool, limits: &Limits) -> Result<Option<Report>, CliError> {
-    let plan = plan(args, &Known::tables())?;
-    plan.combinations.iter().try_for_each(check_of_use)?;
-    Ok(run_planned(args, plan, "running", stop, limits)?.map(|ran| ran.report))
+pub fn run(args: &CompareArgs, session: &Session<'_>) -> Result<Option<Report>, CliError> {
+    let plan = plan(args, &Known::of(session))?;
+    plan.combinations.iter().try_for_each(|combination| check_of_use(combination, session.schemes))?;
+    Ok(run_planned(args, plan, "running", session)?.map(|ran| ran.report))
+}
+
+/// The requests of a workload as it is read first, before they are fitted to a device; and what was recognised, of a
+/// trace.
+///
+/// # Errors
+/// The first thing that is wrong.
+pub fn open(args: &CompareArgs, session: &Session<'_>) -> Result<(Box<dyn Source>, Option<String>), CliError> {
+    let plan = plan(args, &Known::of(session))?;
+    let capacity = device_spec(args.device.as_deref())?.capacity().unwrap_or(GENERATED_BYTES);
+    let opened = origin(args, &plan.workload, capacity)?.open(args.seed, capacity)?;
+    Ok((opened.source, opened.announcement))
+}
+
+/// A device for a look at single requests, with pages enough for every scheme to collect: the one that is named, or one
+/// of 64 MiB.
+///
+/// # Errors
+/// Whatever is wrong with it.
+pub fn small_device(device: Option<&str>) -> Result<Device, CliError> {
+    let spec = device_spec(Some(device.unwrap_or("agrawal08:page=4KiB,capacity=64MiB,spare=20%")))?;
+    spec.build(Some(64 << 20)).map_err(CliError::new)
+}
+
+/// The one scheme that the flags name, and all of its parameters.
+///
+/// # Errors
+/// More than one, or the first thing that is wrong.
+pub fn settings_of(args: &CompareArgs) -> Result<(String, Settings), CliError> {
+    let plan = plan(args, &Known::of(&Session::new(&AtomicBool::new(false))))?;
+    let [combination] = &plan.combinations[..] else {
+        return Err(CliError::new(format_args!("a device has one scheme; {} were given", plan.combinations.len())));
+    };
+    check_of_use(combination, &BuiltIn)?;
+    settled(combination, args.seed, &BuiltIn).map(|settled| (settled.row.name.to_owned(), settled.settings))
 }
 
 /// What came of a plan.
@@ -76,8 +114,8 @@ pub(super) struct Ran {
     pub(super) requests: Vec<Vec<RequestRecord>>,
 }
 
-/// Runs a plan; of the flags those are heeded that are not in it. `label` stands before the progress. `None` if `stop`
-/// was raised before the first run began.
+/// Runs a plan; of the flags those are heeded that are not in it. `label` stands before the progress. `None` if
+/// the session was stopped before the first run began.
 ///
 /// # Errors
 /// The first thing that is wrong.
@@ -85,14 +123,14 @@ pub(super) fn run_planned(
     args: &CompareArgs,
     plan: Plan,
     label: &str,
-    stop: &AtomicBool,
-    limits: &Limits,
+    session: &Session<'_>,
 ) -> Result<Option<Ran>, CliError> {
     let spec = device_spec(args.device.as_deref())?;
     // A value out of its range is found before a long trace is read.
     let least_bytes = least_bytes(&spec.build(Some(GENERATED_BYTES)).map_err(CliError::new)?);
     let origin = origin(args, &plan.workload, spec.capacity().unwrap_or(GENERATED_BYTES))?;
-    let rows = plan.combinations.iter().map(|combination| settled(combination, args.seed)).collect::<Result<_, _>>()?;
+    let settle = |combination| settled(combination, args.seed, session.schemes);
+    let rows = plan.combinations.iter().map(settle).collect::<Result<_, _>>()?;
     // Told last, for there may be something wrong with the flow that is there.
     if matches!(&plan.workload, Workload::Flows(flows) if flows.len() == 1) {
         return Err(CliError::new("one flow is no several; give another, or --workload").within("--flow"));
@@ -105,12 +143,14 @@ pub(super) fn run_planned(
         origin,
         least_bytes,
         rows,
-        limits,
-        stop,
+        limits: session.limits,
+        stop: session.stop,
+        schemes: session.schemes,
+        meter: session.meter.clone(),
         label,
         flows: Vec::new(),
         kept: Mutex::new(vec![Vec::new(); combinations]),
-        progress: Progress::new(None, "reading"),
+        progress: Progress::shown(None, "reading", session.meter.as_ref()),
     };
     let report = experiment.run();
     experiment.progress.finish();
@@ -126,8 +166,12 @@ struct Experiment<'a> {
     /// The least capacity of a device that is sized by its workload.
     least_bytes: u64,
     rows: Vec<Settled>,
-    limits: &'a Limits,
+    limits: Limits,
     stop: &'a AtomicBool,
+    /// The schemes that there are.
+    schemes: &'a dyn Schemes,
+    /// Who wants to know how far it is.
+    meter: Option<Arc<Meter>>,
     /// What stands before the progress of the runs.
     label: &'a str,
     /// Streams that share the device, by name and host; none if there is one workload.
@@ -164,10 +208,11 @@ impl Experiment<'_> {
         let total = each * self.rows.len() as u64 * u64::from(args.repeat);
         self.progress.finish();
         if let Some(long) = self.wearing(&fitted.device) {
-            note(&long);
+            self.progress.note(&long);
         }
         // How often the workload will be repeated nobody knows.
-        self.progress = Progress::new(Some(total).filter(|_| args.until.is_none()), self.label);
+        let total = Some(total).filter(|_| args.until.is_none());
+        self.progress = Progress::shown(total, self.label, self.meter.as_ref());
         let threads = args.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
         // A trace is the same under every seed; a generator is not, so as many seeds at a time as keep the cores busy.
         let together = match self.origin.is_seeded() {
@@ -222,6 +267,6 @@ impl Experiment<'_> {
 
     /// Builds every combination once, so that the last does not fail after the first ran for an hour.
     fn try_on(&self, fitted: &Fitted) -> Result<(), CliError> {
-        self.rows.iter().try_for_each(|row| try_on(row, &fitted.device))
+        self.rows.iter().try_for_each(|row| try_on(row, &fitted.device, self.schemes))
     }
 }

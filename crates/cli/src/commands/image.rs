@@ -7,10 +7,10 @@ use crate::error::{CliError, io_reason};
 use crate::output;
 use crate::render::text::wrap;
 use crate::units;
-use device::{Access, AnyDisk, ExportError, Image, ImageError, MountError, Scrub, Spec};
+use device::{Access, AnyDisk, ExportError, Image, ImageError, MountError, Scrub, Spec, Unsound};
 use flash::device::Device;
-use flash::{Block, Brief, Mode, Nand, NoData, PowerCut, Ppn, Rng};
-use ftl::parts::collector::SPREAD;
+use flash::{Block, Brief, Mode, Nand, NoData, PowerCut, Rng};
+use ftl::parameters::SPREAD;
 use ftl::schemes::{self, SCHEMES, Visitor};
 use ftl::{BuildError, ConfigError, Recipe, Scheme, Settings, Value};
 use reliability::cells::{self, Age};
@@ -180,13 +180,17 @@ fn described(image: &Image) -> Result<String, CliError> {
     let (seeming, cost) = image.file_bytes().map_err(|cause| CliError::file("read", image.path(), &cause))?;
     let parameters: Vec<_> = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let totals = image.totals();
+    // The totals reach the file with a flush; a process that was killed may have written more.
+    let unclean = image.life() == device::Life::Dirty;
     let written = match totals.waf() {
         Some(waf) => format!(
-            "{} by the host, {} programmed: write amplification {}",
+            "{} by the host, {} programmed: write amplification {}{}",
             units::bytes(totals.host * page),
             units::bytes(totals.programs * page),
-            units::number(waf)
+            units::number(waf),
+            if unclean { "; as of the last flush" } else { "" }
         ),
+        None if unclean => "not known: it was neither flushed nor shut down".to_owned(),
         None => "nothing yet".to_owned(),
     };
     let lines = [
@@ -373,29 +377,10 @@ fn verify(args: &ImageInfoArgs) -> Result<(String, Ended), CliError> {
     if image.damaged_copies() > 0 {
         findings.push(format!("{} copies of header or block table are damaged", image.damaged_copies()));
     }
-    let scrub = image.scrub().map_err(|_| failed(&image))?;
-    let Scrub { pages, torn, bad_records, bad_data, corrected_bits } = &scrub;
-    for (what, pages) in [("record", bad_records), ("data", bad_data)] {
-        if !pages.is_empty() {
-            findings.push(format!("{} pages whose {what} is not what was written: {}", pages.len(), listed(pages)));
-        }
-    }
-    let mut lines = vec![(
-        "pages",
-        format!(
-            "{} programmed, {} torn by power cuts, {} damaged",
-            units::whole(*pages),
-            units::whole(*torn),
-            units::whole((bad_records.len() + bad_data.len()) as u64)
-        ),
-    )];
-    if *corrected_bits > 0 {
-        lines.push(("corrected", format!("{} wrong bits, by the code", units::whole(*corrected_bits))));
-    }
-    json.insert("corrected_bits".into(), json!(corrected_bits));
-    json.insert("programmed_pages".into(), json!(pages));
-    json.insert("torn_pages".into(), json!(torn));
-    json.insert("damaged_pages".into(), json!(bad_records.iter().chain(bad_data).map(|ppn| ppn.0).collect::<Vec<_>>()));
+    let mut scrub = image.scrub().map_err(|_| failed(&image))?;
+    let mut lines = Vec::new();
+    // What cannot be read; everything where nothing can be.
+    let mut unreadable: Vec<u64> = (0..u64::from(image.spec().device.logical_pages)).collect();
     // The medium that `serve` has, for which every scheme is compiled.
     match device::mount(PowerCut::counting(image).without_log(), false) {
         Err(error @ (MountError::UnknownScheme(_) | MountError::Settings(_))) => return Err(CliError::new(error)),
@@ -407,17 +392,39 @@ fn verify(args: &ImageInfoArgs) -> Result<(String, Ended), CliError> {
             }
             let read = read_all(&mut *disk)?;
             let lost = read.lost;
+            if read.ended.is_none() {
+                unreadable.clone_from(&lost);
+            }
             lines.push(("live", format!("{} pages hold data", units::whole(read.data))));
             json.insert("live_pages".into(), json!(read.data));
             json.insert("lost_pages".into(), json!(lost));
             if !lost.is_empty() {
-                let some: Vec<_> = lost.iter().take(LISTED).map(u64::to_string).collect();
-                let more = if lost.len() > LISTED { ", …" } else { "" };
-                findings.push(format!("{} logical pages are lost: {}{more}", lost.len(), some.join(", ")));
+                let pages = listed(lost.iter().map(ToString::to_string));
+                findings.push(format!("{} logical pages are lost: {pages}", lost.len()));
             }
             findings.extend(read.ended);
         }
     }
+    scrub.judge(&unreadable);
+    let damage = damage(&scrub, &unreadable);
+    findings.splice(0..0, damage);
+    let Scrub { pages, torn, bad_records, bad_data, corrected_bits, .. } = &scrub;
+    if *corrected_bits > 0 {
+        lines.insert(0, ("corrected", format!("{} wrong bits, by the code", units::whole(*corrected_bits))));
+    }
+    let damaged: Vec<u32> =
+        bad_records.iter().copied().chain(bad_data.iter().map(|page| page.ppn)).map(|p| p.0).collect();
+    let counts = format!(
+        "{} programmed, {} torn by power cuts, {} damaged",
+        units::whole(*pages),
+        units::whole(*torn),
+        units::whole(damaged.len() as u64)
+    );
+    lines.insert(0, ("pages", counts));
+    json.insert("corrected_bits".into(), json!(corrected_bits));
+    json.insert("programmed_pages".into(), json!(pages));
+    json.insert("torn_pages".into(), json!(torn));
+    json.insert("damaged_pages".into(), json!(damaged));
     lines.push(("verdict", if findings.is_empty() { "sound".to_owned() } else { "DAMAGED".to_owned() }));
     for (label, value) in lines {
         text += &wrap(&format!("{label}: {value}"), "  ");
@@ -431,9 +438,30 @@ fn verify(args: &ImageInfoArgs) -> Result<(String, Ended), CliError> {
     Ok((text, ended))
 }
 
-fn listed(pages: &[Ppn]) -> String {
-    let some: Vec<_> = pages.iter().take(LISTED).map(ToString::to_string).collect();
-    some.join(", ") + if pages.len() > LISTED { ", …" } else { "" }
+/// The damaged pages, and what each costs.
+fn damage(scrub: &Scrub, unreadable: &[u64]) -> Findings {
+    let Scrub { bad_records, bad_data, .. } = scrub;
+    let mut findings = Findings::new();
+    if !bad_records.is_empty() {
+        let pages = listed(bad_records.iter().map(ToString::to_string));
+        findings.push(format!("{} pages whose record is not what was written: {pages}", bad_records.len()));
+    }
+    if !bad_data.is_empty() {
+        let cost = |Unsound { ppn, lpn }: &Unsound| match lpn {
+            Some(lpn) if unreadable.contains(&u64::from(lpn.0)) => format!("{ppn} (logical page {lpn}, lost)"),
+            Some(lpn) => format!("{ppn} (an old version of logical page {lpn})"),
+            None => format!("{ppn} (metadata)"),
+        };
+        let pages = listed(bad_data.iter().map(cost));
+        findings.push(format!("{} pages whose data is not what was written: {pages}", bad_data.len()));
+    }
+    findings
+}
+
+/// The first of them.
+fn listed(all: impl ExactSizeIterator<Item = String>) -> String {
+    let more = if all.len() > LISTED { ", …" } else { "" };
+    all.take(LISTED).collect::<Vec<_>>().join(", ") + more
 }
 
 /// What a host would get.

@@ -4,8 +4,9 @@ mod check;
 pub mod compare;
 pub mod experiment;
 mod image;
-mod reliability;
-mod reproduce;
+pub mod recordings;
+pub mod reliability;
+pub mod reproduce;
 mod serve;
 mod tables;
 mod trace;
@@ -56,6 +57,10 @@ pub fn dispatch(command: Command, stdout: &mut dyn Write) -> Result<Ended, CliEr
         Command::Trace(args) => {
             progress::leave_nothing_at_interrupt()?;
             trace::trace(&args.command, stdout)
+        }
+        Command::Recordings(args) => {
+            progress::leave_nothing_at_interrupt()?;
+            recordings::recordings(&args, stdout)
         }
         Command::Reliability(args) => {
             progress::leave_nothing_at_interrupt()?;

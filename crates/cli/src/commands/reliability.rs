@@ -2,7 +2,7 @@
 //!
 //! Everything is refused before anything is printed: codes that do not exist or do not fit beside the page's metadata,
 //! ages at which the model says nothing, each with the sum that shows it. Results are computed once, as data
-//! ([`Findings`]), of which the tables and the JSON are two faces.
+//! (`Findings`), of which the tables and the JSON are two faces.
 
 use super::Ended;
 use super::experiment::{device_fields, device_spec};
@@ -58,13 +58,31 @@ pub(super) fn reliability(args: &ReliabilityArgs, stdout: &mut dyn Write) -> Res
     if let Some(path) = &args.derive_latencies {
         return derive(args, path, stdout);
     }
-    let findings = find(args)?;
+    let Answer { text, json } = computed(args)?;
     if let Some(path) = &args.json {
-        let mut text = serde_json::to_string_pretty(&findings.json()).map_err(CliError::new)?;
-        text.push('\n');
-        output::write_file(path, text.as_bytes())?;
+        output::write_file(path, json.as_bytes())?;
     }
-    crate::print(stdout, &findings.tables()).map(|()| Ended::Done)
+    crate::print(stdout, &text).map(|()| Ended::Done)
+}
+
+/// What is to be said about a part's errors.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Answer {
+    /// For people.
+    pub text: String,
+    /// The same as JSON.
+    pub json: String,
+}
+
+/// Computes what the arguments ask for. Writes no file.
+///
+/// # Errors
+/// A device without cells of two bits, a code that does not fit, an age beyond the model.
+pub fn computed(args: &ReliabilityArgs) -> Result<Answer, CliError> {
+    let findings = find(args)?;
+    let mut json = serde_json::to_string_pretty(&findings.json()).map_err(CliError::new)?;
+    json.push('\n');
+    Ok(Answer { text: findings.tables(), json })
 }
 
 fn find(args: &ReliabilityArgs) -> Result<Findings, CliError> {

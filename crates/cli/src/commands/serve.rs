@@ -67,7 +67,7 @@ pub(super) fn serve(args: &ServeArgs, stdout: &mut dyn Write) -> Result<Ended, C
     let capture = args.capture.as_deref().map(|path| Capture::create(path, &name)).transpose()?;
     let capacity = units::bytes(disk.bytes());
     let watched = Watched::new(disk, capture, emulate);
-    let options = Options { delayed: emulate, ..Options::default() };
+    let options = Options { delayed: emulate, socket_mode: args.socket_mode, ..Options::default() };
     let server = Server::start(&address, watched, options).map_err(|cause| refused(&address, &cause))?;
     let uri = uri(server.address());
     crate::print(stdout, &format!("serving {name} ({}, {capacity}) at {uri}\n", args.scheme))?;

@@ -3,13 +3,13 @@
 use super::Ended;
 use crate::args::{TraceCommand, TraceConvertArgs, TraceGenerateArgs, TraceHeadArgs, TraceInfoArgs, TraceReading};
 use crate::error::CliError;
-use crate::open::open;
+use crate::open::{Trace, formats, open};
 use crate::output::{self, Sink};
 use crate::render::text::{align, new_table, trimmed, wrap};
 use crate::units;
 use crate::workload::{GENERATED_BYTES, Origin, reading};
 use sim::workload::adapt::{Adaptation, adapt};
-use sim::workload::format::{self, Converted, FORMATS, TraceFile, convert};
+use sim::workload::format::{self, Converted, FORMATS, convert};
 use sim::workload::profile::Profile;
 use sim::workload::{Intake, Operation, Request, Source, WorkloadError};
 use std::fs;
@@ -30,39 +30,49 @@ pub(super) fn trace(command: &TraceCommand, stdout: &mut dyn Write) -> Result<En
     crate::print(stdout, &text).map(|()| Ended::Done)
 }
 
-fn opened(args: &TraceReading, limit: Option<u64>) -> Result<TraceFile, CliError> {
+fn opened(args: &TraceReading, limit: Option<u64>) -> Result<Trace, CliError> {
     let options = format::OpenOptions { limit, ..reading(args.format.as_deref(), args.on_error) };
-    known_format(args.format.as_deref(), |_| true)?;
+    args.format.as_deref().map_or(Ok(()), |name| known_format(name, formats()))?;
     Ok(open(&args.file, &options)?)
 }
 
-/// A format's name, if there is one, is in the table.
-fn known_format(name: Option<&str>, suits: impl Fn(&format::TraceFormat) -> bool) -> Result<(), CliError> {
-    let known = FORMATS.iter().filter(|format| suits(format)).map(|format| format.name);
-    match name {
-        Some(name) if !known.clone().any(|known| known == name) => Err(CliError::unknown("trace format", name, known)),
-        _ => Ok(()),
+/// A format's name is among those that are known.
+fn known_format(name: &str, known: impl Iterator<Item = &'static str> + Clone) -> Result<(), CliError> {
+    match known.clone().any(|known| known == name) {
+        true => Ok(()),
+        false => Err(CliError::unknown("trace format", name, known)),
     }
+}
+
+/// The format to write is one that can be written, and suits the file.
+fn check_target(to: &str, output: &Path) -> Result<(), CliError> {
+    let writable = FORMATS.iter().filter(|format| format.writable()).map(|format| format.name);
+    known_format(to, writable.chain([columnar::NAME])).map_err(|error| error.within("--to"))?;
+    let packed = output.extension().is_some_and(|extension| extension == "zst" || extension == "gz");
+    if to == columnar::NAME && packed {
+        let what = format_args!("{} would be compressed twice; let it end in .parquet", output.display());
+        return Err(CliError::new(what));
+    }
+    Ok(())
 }
 
 fn info(args: &TraceInfoArgs) -> Result<String, CliError> {
     if let Some(path) = &args.json {
         output::probe(path).map_err(|error| error.within("--json"))?;
     }
-    let mut trace = opened(&args.reading, args.limit)?;
-    let announcement = trace.announcement();
-    let profile = Profile::of(&mut trace, 4096)?;
+    let Trace { mut source, announcement } = opened(&args.reading, args.limit)?;
+    let profile = Profile::of(source.as_mut(), 4096)?;
     if let Some(path) = &args.json {
         let mut text = serde_json::to_string_pretty(&profile).map_err(CliError::new)?;
         text.push('\n');
         output::write_file(path, text.as_bytes())?;
     }
-    Ok(describe(&args.reading.file, &announcement, &profile))
+    Ok(wrap(&format!("{}: {announcement}", args.reading.file.display()), "  ") + &facts(&profile))
 }
 
 /// A profile for people.
-fn describe(file: &Path, announcement: &str, profile: &Profile) -> String {
-    let mut text = wrap(&format!("{}: {announcement}", file.display()), "  ");
+pub(super) fn facts(profile: &Profile) -> String {
+    let mut text = String::new();
     let amount = |amount: &sim::workload::profile::Amount| {
         format!("{} ({})", units::whole(amount.requests), units::bytes(amount.bytes))
     };
@@ -148,18 +158,18 @@ fn describe(file: &Path, announcement: &str, profile: &Profile) -> String {
 }
 
 fn head(args: &TraceHeadArgs) -> Result<String, CliError> {
-    let mut trace = opened(&args.reading, Some(args.limit))?;
+    let Trace { mut source, announcement } = opened(&args.reading, Some(args.limit))?;
     let mut requests = Vec::new();
     loop {
         let before = requests.len();
-        trace.fill(&mut requests, 4096)?;
+        source.fill(&mut requests, 4096)?;
         if requests.len() == before {
             break;
         }
     }
     let mut table = new_table();
     table.set_header(["operation\n", "volume\n", "arrival\nµs", "offset\nbytes", "size\nbytes"]);
-    let volumes = &trace.intake().volumes;
+    let volumes = &source.intake().volumes;
     for request in &requests {
         let operation = match request.operation {
             Operation::Read => "read",
@@ -176,41 +186,50 @@ fn head(args: &TraceHeadArgs) -> Result<String, CliError> {
         ]);
     }
     align(&mut table, 2);
-    Ok(wrap(&trace.announcement(), "  ") + "\n" + &trimmed(&table))
+    Ok(wrap(&announcement, "  ") + "\n" + &trimmed(&table))
 }
 
 fn converted(args: &TraceConvertArgs) -> Result<String, CliError> {
-    known_format(Some(&args.to), format::TraceFormat::writable).map_err(|error| error.within("--to"))?;
+    let to = match &args.to {
+        Some(to) => to.as_str(),
+        None if args.output.extension().is_some_and(|extension| extension == columnar::NAME) => columnar::NAME,
+        None => {
+            return Err(CliError::new(format_args!(
+                "say with --to in which format {} is to be",
+                args.output.display()
+            )));
+        }
+    };
+    check_target(to, &args.output)?;
     refuse_same(&args.reading.file, &args.output)?;
     output::probe(&args.output)?;
     let origin = args.reading.file.display().to_string();
-    let trace = opened(&args.reading, args.limit.filter(|_| args.volumes.is_none()))?;
-    let announcement = trace.announcement();
+    let Trace { source: trace, announcement } = opened(&args.reading, args.limit.filter(|_| args.volumes.is_none()))?;
     let mut source: Box<dyn Source> = match &args.volumes {
         Some(volumes) => {
-            let profile = Profile::of(&mut opened(&args.reading, None)?, 4096)?;
+            let profile = Profile::of(opened(&args.reading, None)?.source.as_mut(), 4096)?;
             let adaptation = Adaptation {
                 volumes: volumes.adapted(),
                 time_factor: args.time_scale,
                 limit: args.limit,
                 ..Adaptation::default()
             };
-            adapt(Box::new(trace), &origin, &adaptation, &profile)?
+            adapt(trace, &origin, &adaptation, &profile)?
         }
-        None => Box::new(Stretched { inner: Box::new(trace), factor: args.time_scale }),
+        None => Box::new(Stretched { inner: trace, factor: args.time_scale }),
     };
     let on_error = reading(None, args.reading.on_error).on_error;
-    let converted = write(source.as_mut(), &origin, &args.to, on_error, &args.output)?;
+    let converted = write(source.as_mut(), &origin, to, on_error, &args.output)?;
     let mut text = wrap(&format!("{origin}: {announcement}"), "  ");
     let intake = source.intake();
     if intake.skipped > 0 {
         text += &format!("{} malformed records were skipped\n", units::whole(intake.skipped));
     }
-    Ok(text + &summary(&converted, &args.to, &args.output))
+    Ok(text + &summary(&converted, to, &args.output))
 }
 
 fn generated(args: &TraceGenerateArgs) -> Result<String, CliError> {
-    known_format(Some(&args.to), format::TraceFormat::writable).map_err(|error| error.within("--to"))?;
+    check_target(&args.to, &args.output)?;
     let origin = Origin::generated(&args.workload, GENERATED_BYTES)?;
     output::probe(&args.output)?;
     let mut source = origin.open(args.seed, GENERATED_BYTES)?.source;
@@ -226,7 +245,11 @@ fn write(
     path: &Path,
 ) -> Result<Converted, CliError> {
     let mut sink = Sink::create(path)?;
-    let converted = convert(source, origin, to, on_error, &mut sink).map_err(|error| {
+    let converted = match to {
+        columnar::NAME => columnar::write(source, origin, on_error, &mut sink),
+        _ => convert(source, origin, to, on_error, &mut sink),
+    };
+    let converted = converted.map_err(|error| {
         // A disk that is full is the output's fault, not the origin's.
         match sink.failure() {
             Some(failure) => failure,

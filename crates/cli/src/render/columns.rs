@@ -49,7 +49,11 @@ pub(super) fn columns(results: &[SchemeResult]) -> Vec<Column> {
     }
     let erases: Value = |result| Some(result).filter(measured).map(|result| result.flash.erases as f64);
     let (erase_unit, erase_divisor) = if largest(erases) >= 1e6 { ("x1000", 1e3) } else { ("blocks", 1.0) };
-    let ram: Value = |result| Some(result).filter(measured).map(|result| result.sram_bytes as f64);
+    // A scheme that a program brought along reports nothing.
+    fn reported(result: &&SchemeResult) -> bool {
+        measured(result) && (result.sram_bytes > 0 || result.scheme == "null")
+    }
+    let ram: Value = |result| Some(result).filter(reported).map(|result| result.sram_bytes as f64);
     let mut columns: Vec<Column> = response
         .into_iter()
         .map(|(title, value)| Column {

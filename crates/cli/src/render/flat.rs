@@ -5,9 +5,12 @@ use sim::report::Report;
 use std::collections::BTreeMap;
 
 /// Columns in a stable order, and for each result the values it has.
-pub(super) struct Flat {
-    pub(super) columns: Vec<String>,
-    pub(super) rows: Vec<BTreeMap<String, Value>>,
+#[derive(Clone, PartialEq, Debug)]
+pub struct Flat {
+    /// Names of the columns.
+    pub columns: Vec<String>,
+    /// The rows, in the order of the report.
+    pub rows: Vec<BTreeMap<String, Value>>,
 }
 
 /// Path segments in the order in which readers expect them; others follow alphabetically.
@@ -89,7 +92,10 @@ const ORDER: &[&str] = &[
 impl Flat {
     /// Flattens a report. Series over time and flows do not fit into one row and are left to JSON; assumptions become
     /// one text.
-    pub(super) fn of(report: &Report) -> Result<Flat, serde_json::Error> {
+    ///
+    /// # Errors
+    /// A value that JSON cannot hold.
+    pub fn of(report: &Report) -> Result<Flat, serde_json::Error> {
         let mut common = BTreeMap::new();
         let head = Report { results: Vec::new(), assumptions: Vec::new(), ..report.clone() };
         flatten("", serde_json::to_value(head)?, &mut common);

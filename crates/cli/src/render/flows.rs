@@ -4,6 +4,7 @@ use super::rows::Rows;
 use super::words::labels;
 use crate::units;
 use sim::report::{FlowResult, Report};
+use sim::workload::generate::published;
 
 /// A row for each flow of each run; nothing if no run had several.
 pub(super) fn rows(report: &Report) -> Option<Rows> {
@@ -14,7 +15,8 @@ pub(super) fn rows(report: &Report) -> Option<Rows> {
         let row = move |(number, flow): (usize, &FlowResult)| {
             // What a flow is called in full stands among the assumptions.
             let name = flow.name.split([':', '.']).next().unwrap_or_default();
-            (format!("{label}: {} {name}", number + 1), cells(flow))
+            let word = published::word(&flow.name).map_or_else(String::new, |word| format!(" ({word})"));
+            (format!("{label}: {} {name}{word}", number + 1), cells(flow))
         };
         result.flows.iter().enumerate().map(row)
     });

@@ -62,6 +62,20 @@ pub fn render(report: &Report) -> String {
     page
 }
 
+/// The report in brief, for a page that has a style of its own: its sentences and the first table.
+pub fn brief(report: &Report) -> String {
+    let mut html = format!("<p><b>{}</b></p>\n", escape(&headline(report)));
+    if report.results.is_empty() {
+        html.push_str("<p>nothing was run</p>\n");
+        return html;
+    }
+    html.push_str(&summary(report));
+    for sentence in meaning(report) {
+        html.push_str(&format!("<p>{}</p>\n", escape(&sentence)));
+    }
+    html
+}
+
 /// Means over repeated runs with their confidence; empty without them.
 fn confidence(report: &Report) -> String {
     let Some(estimates) = estimates(report) else { return String::new() };

@@ -71,10 +71,13 @@ fn overload(complete: &[(&str, &SchemeResult)]) -> Option<String> {
     able.sort_by(|a, b| mean(a.1).total_cmp(&mean(b.1)));
     Some(match able.first() {
         Some(&(label, fastest)) => {
-            let others = if late.len() == 1 { "does" } else { "and others do" };
+            let late = match late.len() {
+                1 => format!("{worst} does not keep up and is"),
+                _ => format!("{worst} and others do not keep up; {worst} is"),
+            };
             format!(
-                "{label} responds after {} on average; {worst} {others} not keep up and is {how}: such responses \
-                 measure how long the trace is; {advice}.",
+                "{label} responds after {} on average; {late} {how}: such responses measure how long the trace is; \
+                 {advice}.",
                 units::time_us(mean(fastest))
             )
         }
@@ -271,6 +274,11 @@ mod tests {
              arrives, after 100 s: such responses measure how long the trace is; a closed loop (--host closed:32) or \
              arrivals 2 times as far apart (--time-scale) can be compared."
         );
+        report.results[2].set_backlog(100.0, 20.0, 1000);
+        let last = report.results[2].scheme.clone();
+        let [speed, _] = meaning(&report);
+        let worst = "; dftl and others do not keep up; dftl is 30.0 s behind when";
+        assert!(speed.contains(worst) && last != "dftl", "{speed}");
         for result in &mut report.results {
             result.set_backlog(100.0, 20.0, 1000);
         }

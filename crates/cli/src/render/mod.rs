@@ -8,7 +8,7 @@
 mod columns;
 pub mod csv;
 mod ecc;
-mod flat;
+pub mod flat;
 mod flows;
 pub mod html;
 pub mod json;
@@ -22,3 +22,5 @@ pub mod table;
 pub mod text;
 mod wear;
 mod words;
+
+pub use words::labels;

@@ -171,7 +171,7 @@ mod tests {
         println!("{text}");
         fits(&text);
         for expected in [
-            "twin:financial1: 500,000 requests (19 % reads) on agrawal08 of 4 GiB, seed 1",
+            "twin:financial1 (rough): 500,000 requests (19 % reads) on agrawal08 of 4 GiB, seed 1",
             "assumed: ",
             "µs",
             "KiB",

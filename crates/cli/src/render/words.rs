@@ -3,13 +3,14 @@
 use crate::units;
 use serde_json::Value;
 use sim::report::{Report, SchemeResult};
+use sim::workload::generate::published;
 
 /// The parameters of a write buffer: its policy, and its size. Those of the policy begin with the first, too.
 const BUFFER: &str = "buffer";
 const BUFFER_BYTES: &str = "buffer-bytes";
 
 /// What each result is called: its scheme, and of several runs of one scheme the parameters in which they differ.
-pub(super) fn labels(report: &Report) -> Vec<String> {
+pub fn labels(report: &Report) -> Vec<String> {
     let results = &report.results;
     results
         .iter()
@@ -94,8 +95,9 @@ pub(super) fn headline(report: &Report) -> String {
     let capacity = capacity.map_or_else(String::new, |bytes| format!(" of {}", units::bytes(bytes)));
     let reads = sim::report::ratio(100.0 * workload.reads as f64, workload.requests as f64)
         .map_or_else(String::new, |share| format!(" ({share:.0} % reads)"));
+    let word = published::word(&workload.name).map_or_else(String::new, |word| format!(" ({word})"));
     format!(
-        "{}: {} requests{reads} on {device}{capacity}, seed {}",
+        "{}{word}: {} requests{reads} on {device}{capacity}, seed {}",
         workload.name,
         units::whole(workload.requests),
         report.seed

@@ -156,6 +156,13 @@ fn names_and_values() {
             ("compare t.spc --volumes select=7", &["there is no volume `7`"]),
             ("trace convert t.spc b --to spk", &["unknown trace format \"spk\"; did you mean \"spc\"?"]),
             ("trace convert t.spc t.spc --to msr", &["t.spc is the trace itself"]),
+            ("trace convert t.spc b", &["say with --to in which format b is to be"]),
+            ("trace convert t.spc b.gz --to parquet", &["b.gz would be compressed twice; let it end in .parquet"]),
+            ("trace info t.spc --format parquet", &["t.spc: is not Parquet"]),
+            ("compare --workload recording:no-such", &["recording:no-such: unknown recording \"no-such\""]),
+            ("compare recording:no-such", &["unknown recording \"no-such\""]),
+            ("trace info recording:no-such", &["unknown recording \"no-such\""]),
+            ("recordings no-such", &["unknown recording \"no-such\""]),
             ("trace generate zipff b --to msr", &["did you mean `zipf`?"]),
         ],
     );

@@ -81,6 +81,78 @@ fn traces_are_described_shown_and_converted() {
     assert!(directory.ftlab(line).succeeded().stdout.contains("10 requests written"));
 }
 
+/// A trace keeps its requests as a table, in whatever row groups, and runs to the same report.
+#[test]
+fn tables_are_traces() {
+    let directory = Directory::new();
+    directory.file("t.spc", spc(3000));
+    let text = directory.ftlab("trace convert t.spc t.parquet").succeeded().stdout;
+    assert!(text.contains("3,000 requests written to t.parquet as parquet"), "{text}");
+    let text = directory.ftlab("trace info t.parquet").succeeded().stdout;
+    assert!(text.contains("t.parquet: parquet: a table of 3000 rows, times in column time_us"), "{text}");
+    assert!(text.contains("requests: 3,000") && text.contains("asu 1"), "{text}");
+    // The content tells, not the name.
+    fs::rename(directory.path().join("t.parquet"), directory.path().join("other.csv")).unwrap();
+    let rows = |name: &str| {
+        let line = format!("compare {name} --schemes page,dftl --csv {name}.rows");
+        directory.ftlab(&line).succeeded();
+        let text = fs::read_to_string(directory.path().join(format!("{name}.rows"))).unwrap();
+        let mut lines = csv::Reader::from_reader(text.as_bytes());
+        let header = lines.headers().unwrap().clone();
+        // What differs is the file: its name, its hash, what is said of its format, and how long the run took.
+        let same = |name: &str| !["workload", "wall_seconds", "assumptions"].iter().any(|word| name.contains(word));
+        let kept = |row: &csv::StringRecord| -> Vec<String> {
+            header.iter().zip(row).filter(|(name, _)| same(name)).map(|(_, value)| value.to_owned()).collect()
+        };
+        lines.records().map(|row| kept(&row.unwrap())).collect::<Vec<_>>()
+    };
+    let (text, table) = (rows("t.spc"), rows("other.csv"));
+    assert!(text.len() == 2 && text[0].len() > 20, "{text:?}");
+    assert_eq!(text, table);
+    let text = directory.ftlab("trace convert other.csv back.spc --to spc").succeeded().stdout;
+    assert!(text.contains("3,000 requests written"), "{text}");
+    directory.ftlab("trace generate zipf:requests=1k z.parquet --to parquet").succeeded();
+    directory.ftlab("compare --workload twin-of:z.parquet,requests=1k --schemes page").succeeded();
+}
+
+/// Recordings are workloads wherever one is named.
+#[test]
+fn recordings_are_workloads() {
+    let directory = Directory::new();
+    let text = directory.ftlab("recordings --json all.json").succeeded().stdout;
+    let all: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(directory.path().join("all.json")).unwrap()).unwrap();
+    for recording in all.as_array().unwrap() {
+        assert!(text.contains(recording["name"].as_str().unwrap()), "{text}");
+    }
+    // The one with the fewest requests, for the sake of time.
+    let requests = |one: &serde_json::Value| one["profile"]["requests"].as_u64().unwrap();
+    let one = all.as_array().unwrap().iter().min_by_key(|one| requests(one)).unwrap();
+    let (name, requests) = (one["name"].as_str().unwrap(), requests(one));
+    let text = directory.ftlab(&format!("recordings {name}")).succeeded().stdout;
+    assert!(text.contains(one["profile"]["sha256"].as_str().unwrap()), "{text}");
+    directory.ftlab(&format!("trace info recording:{name} --json info.json")).succeeded();
+    let info: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(directory.path().join("info.json")).unwrap()).unwrap();
+    assert_eq!(info["requests"], requests);
+    directory.ftlab(&format!("trace head recording:{name}")).succeeded();
+    directory.ftlab(&format!("trace convert recording:{name} own.iolog.zst --to fio3")).succeeded();
+    directory.file("run.toml", format!("workload = \"recording:{name}\"\nlimit = 1000\nschemes = [\"page\"]\n"));
+    for line in [
+        "run run.toml".to_owned(),
+        format!("compare recording:{name} --limit 1k --schemes page"),
+        format!("compare --workload recording:{name} --limit 1k --schemes page"),
+        format!("compare --flow recording:{name}@closed:1 --flow zipf:requests=1k --schemes page"),
+        format!("compare --workload twin-of:recording:{name},requests=1k --schemes page"),
+    ] {
+        let text = directory.ftlab(&line).succeeded().stdout;
+        assert!(text.contains(&format!("recording:{name}")), "{line}: {text}");
+    }
+    let text =
+        directory.ftlab(&format!("compare recording:{name} --limit 1k --schemes page --verbose")).succeeded().stdout;
+    assert!(text.contains("as the recorded one did"), "{text}");
+}
+
 #[cfg(unix)]
 #[test]
 fn an_interrupted_trace_leaves_no_file() {

@@ -3,6 +3,7 @@
 use crate::common::{Directory, spc};
 use ftlab_cli::args::{Command, Invocation, parse};
 use ftlab_cli::commands::experiment::{Limits, run};
+use ftlab_cli::session::Session;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -262,7 +263,9 @@ fn streamed_and_in_memory_runs_are_equal() {
     let trace = trace.display();
     let report = |line: &str, requests_in_memory: u64| {
         let Ok(Invocation::Command(Command::Compare(args))) = parse(line.split_whitespace()) else { panic!("{line}") };
-        let report = run(&args, &AtomicBool::new(false), &Limits { requests_in_memory }).unwrap().unwrap();
+        let stop = AtomicBool::new(false);
+        let session = Session { limits: Limits { requests_in_memory }, ..Session::new(&stop) };
+        let report = run(&args, &session).unwrap().unwrap();
         timeless(serde_json::to_value(report).unwrap())
     };
     for line in [
@@ -350,7 +353,7 @@ fn padding_is_said_where_there_is_some() {
 #[test]
 fn a_raised_flag_ends_before_the_first_run() {
     let Ok(Invocation::Command(Command::Compare(args))) = parse(["ftlab", "compare"]) else { panic!() };
-    assert_eq!(run(&args, &AtomicBool::new(true), &Limits::default()).unwrap(), None);
+    assert_eq!(run(&args, &Session::new(&AtomicBool::new(true))).unwrap(), None);
 }
 
 #[cfg(unix)]
@@ -440,7 +443,10 @@ fn workloads_of_all_kinds_find_a_device() {
         ("wide.spc --out-of-range scale --device agrawal08:capacity=128MiB", "--out-of-range scale"),
         ("--workload twin:financial2,requests=1k", "as in the twins' papers"),
         ("--workload uniform:requests=1k --fill none", "always under way (--host closed:32)"),
-        ("--workload twin-of:base.spc,prefix=1k,requests=2k", "twin-of:base.spc,prefix=1k,requests=2k: 2,000 requests"),
+        (
+            "--workload twin-of:base.spc,prefix=1k,requests=2k",
+            "twin-of:base.spc,prefix=1k,requests=2k (rough): 2,000 requests",
+        ),
         ("base.spc --warmup 1k --limit 500", "base.spc: 500 requests"),
         ("base.spc --volumes select=1 --host closed:4", "Of 2 volumes only 1 was run."),
     ] {
@@ -612,4 +618,52 @@ fn a_device_at_an_age_has_reads_of_its_own_and_a_lifetime() {
     let life = |result: &Value, key: &str| result["lifetime"][key].as_f64().unwrap();
     assert_eq!((life(&new, "retention_hours"), life(&worn, "retention_hours")), (0.0, 8760.0));
     assert!(life(&worn, "pe_cycles") > 3000.0 && life(&worn, "host_bytes") < life(&new, "host_bytes"), "{worn}");
+}
+
+#[test]
+fn requests_that_a_program_hands_over_run_as_those_of_a_file() {
+    use ftlab_cli::session::{Given, Requests};
+    use sim::workload::{Intake, Request, Source, WorkloadError};
+    #[derive(Clone)]
+    struct Kept(std::sync::Arc<(Vec<Request>, Intake)>, usize);
+    impl Requests for Kept {
+        fn source(&self) -> Box<dyn Source> {
+            Box::new(self.clone())
+        }
+    }
+    impl Source for Kept {
+        fn fill(&mut self, batch: &mut Vec<Request>, limit: usize) -> Result<(), WorkloadError> {
+            let rest = &self.0.0[self.1..];
+            batch.extend_from_slice(&rest[..limit.min(rest.len())]);
+            self.1 += limit.min(rest.len());
+            Ok(())
+        }
+        fn intake(&self) -> &Intake {
+            &self.0.1
+        }
+        fn timed(&self) -> bool {
+            true
+        }
+    }
+    let directory = Directory::new();
+    let trace = directory.file("t.spc", spc(20_000));
+    let stop = AtomicBool::new(false);
+    let report = |line: &str, session: &Session<'_>| {
+        let Ok(Invocation::Command(Command::Compare(args))) = parse(line.split_whitespace()) else { panic!("{line}") };
+        timeless(serde_json::to_value(run(&args, session).unwrap().unwrap()).unwrap())
+    };
+    let line = format!("ftlab compare {}", trace.display());
+    let Ok(Invocation::Command(Command::Compare(args))) = parse(line.split_whitespace()) else { panic!() };
+    let (mut source, _) = ftlab_cli::commands::experiment::open(&args, &Session::new(&stop)).unwrap();
+    let mut requests = Vec::new();
+    while source.fill(&mut requests, 1000).is_ok_and(|()| requests.len() < 20_000) {}
+    let kept = Kept(std::sync::Arc::new((requests, source.intake().clone())), 0);
+    let given = [("mine".to_owned(), Given(std::sync::Arc::new(kept)))].into();
+    let session = Session { given, ..Session::new(&stop) };
+    for flags in ["--threads 2 --warmup 1k", "--fill trace --schemes page", "--until mean-erases=2 --schemes page"] {
+        let file = report(&format!("ftlab compare {} {flags}", trace.display()), &Session::new(&stop));
+        let own = report(&format!("ftlab compare mine {flags}"), &session);
+        assert_eq!(own["results"], file["results"], "{flags}");
+        assert_eq!(own["workload"]["name"], "mine");
+    }
 }

@@ -6,7 +6,10 @@ use super::layout::RECORD;
 use super::pages::Pages;
 use super::record::{Entry, Page, State};
 use super::standing::Standing;
-use flash::{Block, Cause, Chain, Fault, FaultKind, Flash, Geometry, Kind, Mode, Oob, Payload, Ppn, ProgramOrder};
+use flash::{
+    Block, Cause, Chain, Command, Fault, FaultKind, Flash, Geometry, Kind, Mode, Oob, Payload, Ppn, ProgramOrder, Rule,
+    refuse,
+};
 
 impl Image {
     /// Insists that a page may be programmed now. A page whose record is damaged counts as one or the other, whichever
@@ -15,28 +18,32 @@ impl Image {
         let g = self.spec.device.geometry;
         let (block, offset) = (g.block_of(ppn), g.offset_of(ppn));
         let slc = mode == Mode::Slc;
-        assert!(!slc || g.bits_per_cell > 1, "a program in SLC mode of cells that hold one bit");
         let flags = self.blocks[block.index()].flags;
         let pages = self.pages(block)?;
         let next = pages.next;
         let in_order = match g.order {
             ProgramOrder::Strict => {
-                offset >= next && (next..offset).all(|below| pages.at(below).state() == State::Damaged)
+                offset >= next
+                    && (next..offset).all(|below| match pages.at(below).state() {
+                        State::Blank => pages.stored,
+                        state => state == State::Damaged,
+                    })
             }
             ProgramOrder::Ascending => offset >= next,
             ProgramOrder::Any => true,
         };
-        let reason = match flags {
-            flags if flags & Entry::BAD != 0 => "the block is bad",
-            flags if flags & Entry::UNSAFE != 0 => "the block's erase was cut short: erase it first",
-            _ if pages.slc && !slc => "the block is in SLC mode",
-            _ if slc && !pages.slc && next > 0 => "the block is not in SLC mode",
-            _ if slc && offset >= g.slc_pages() => "a block in SLC mode has no such page",
-            _ if pages.at(offset).state() == State::Programmed => "the page is not blank",
-            _ if !in_order => "the page is out of program order",
+        let rule = match flags {
+            _ if slc && g.bits_per_cell == 1 => Rule::OneBitCells,
+            flags if flags & Entry::BAD != 0 => Rule::BadBlock,
+            flags if flags & Entry::UNSAFE != 0 => Rule::EraseCutShort,
+            _ if pages.slc && !slc => Rule::InSlcMode,
+            _ if slc && !pages.slc && next > 0 => Rule::NotInSlcMode,
+            _ if slc && offset >= g.slc_pages() => Rule::BeyondSlcPages,
+            _ if pages.at(offset).state() == State::Programmed => Rule::NotBlank,
+            _ if !in_order => Rule::OutOfOrder { next },
             _ => return Ok(()),
         };
-        panic!("program of page {offset} of block {block} (next is {next}): {reason}");
+        refuse(rule.broken_by(Command::Program, ppn))
     }
 
     /// Bytes that a page's checksum covers.
@@ -86,9 +93,12 @@ impl Image {
     }
 
     /// Words of metadata into the buffer; how many bytes they are, up to the last that is not blank.
-    fn pour_words(&mut self, words: &[u32]) -> usize {
+    fn pour_words(&mut self, ppn: Ppn, words: &[u32]) -> usize {
         let capacity = self.buffer.len() / 4;
-        assert!(words.len() <= capacity, "{} words of metadata do not fit a page of {capacity}", words.len());
+        if words.len() > capacity {
+            let rule = Rule::TooManyWords { words: words.len() as u32, capacity: capacity as u32 };
+            refuse(rule.broken_by(Command::Program, ppn));
+        }
         for (to, word) in self.buffer.as_chunks_mut().0.iter_mut().zip(words) {
             *to = word.to_le_bytes();
         }
@@ -111,13 +121,20 @@ impl Image {
         self.touch()?;
         let g = self.spec.device.geometry;
         let page = self.appendable(ppn)?;
-        assert!(mark != u16::MAX, "a mark of all ones is none");
         let programs = u32::from(page.programs);
         let nop = if page.mode == Mode::Slc { g.slc_nop } else { g.nop };
-        assert!(programs < nop, "page {ppn} was programmed {programs} times; NOP is {nop}");
-        let (used, at) = (page.used(), at as usize);
-        assert!(at + bytes.len() <= self.buffer.len(), "partial program of page {ppn} beyond its end");
-        assert!(used <= at, "partial program of page {ppn} from byte {at} on: byte {} is not blank", used - 1);
+        let (used, from) = (page.used(), at);
+        let at = at as usize;
+        let rule = match () {
+            () if mark == u16::MAX => Some(Rule::BlankMark),
+            () if programs >= nop => Some(Rule::Nop { programs, nop }),
+            () if at + bytes.len() > self.buffer.len() => Some(Rule::BeyondPage),
+            () if used > at => Some(Rule::ByteNotBlank { at: from, byte: used as u32 - 1 }),
+            () => None,
+        };
+        if let Some(rule) = rule {
+            refuse(rule.broken_by(Command::Append, ppn));
+        }
         if self.ecc.is_some() {
             // The parity of what is there already, corrected if need be, goes on with the new bytes.
             self.fill(ppn, page)?;
@@ -143,12 +160,29 @@ impl Image {
     pub(super) fn appendable(&mut self, ppn: Ppn) -> Result<Page, Fault> {
         let block = self.spec.device.geometry.block_of(ppn);
         let flags = self.blocks[block.index()].flags;
-        assert!(flags & Entry::BAD == 0, "partial program into bad block {block}");
-        assert!(flags & Entry::UNSAFE == 0, "partial program into block {block}, whose erase was cut short");
         let page = self.page(ppn)?;
-        let sound = page.state() == State::Programmed && page.is_metadata();
-        assert!(sound, "partial program of page {ppn}, which holds no metadata");
-        Ok(page)
+        if page.state() == State::Damaged || page.state() == State::Blank && self.pages(block)?.stored {
+            self.stopped_changes += 1;
+            return Err(Fault(FaultKind::Uncorrectable));
+        }
+        let rule = match flags {
+            flags if flags & Entry::BAD != 0 => Rule::BadBlock,
+            flags if flags & Entry::UNSAFE != 0 => Rule::EraseCutShort,
+            _ if page.state() == State::Programmed && page.is_metadata() => return Ok(page),
+            _ => Rule::NoMetadata,
+        };
+        refuse(rule.broken_by(Command::Append, ppn))
+    }
+
+    /// A blank page is asked for what it holds: a bug of the scheme, unless damage may have zeroed its record.
+    #[cold]
+    fn refuse_blank(&mut self, command: Command, ppn: Ppn) -> Result<(), Fault> {
+        let block = self.spec.device.geometry.block_of(ppn);
+        if self.pages(block)?.stored {
+            self.stopped_changes += u64::from(command == Command::Copy);
+            return Err(Fault(FaultKind::Uncorrectable));
+        }
+        refuse(Rule::Blank.broken_by(command, ppn))
     }
 
     pub(super) fn set_flag(&mut self, block: Block, flag: u32) -> Result<(), Fault> {
@@ -193,7 +227,9 @@ impl Flash for Image {
         self.usable()?;
         self.looked_at = Some(ppn);
         let page = self.page(ppn)?;
-        assert!(page.state() != State::Blank, "read of blank page {ppn}");
+        if page.state() == State::Blank {
+            self.refuse_blank(Command::Read, ppn)?;
+        }
         let mut oob = page.oob();
         if page.state() == State::Damaged || !self.fill(ppn, page)? {
             // Whoever mounts asks whether the page is whole; whoever reads wants its data.
@@ -247,12 +283,14 @@ impl Flash for Image {
                 self.put_record(ppn, Page { check: crc32fast::hash(user), ..page })
             }
             Payload::Meta(words) => {
-                let bytes = self.pour_words(words);
+                let bytes = self.pour_words(ppn, words);
                 let check = crc32fast::hash(&self.buffer[..bytes]);
                 self.program_buffer(ppn, page.with_metadata(bytes, check), bytes)
             }
             Payload::None => {
-                assert!(oob.kind == Kind::Dummy, "a page of kind {:?} needs content", oob.kind);
+                if oob.kind != Kind::Dummy {
+                    refuse(Rule::NoContent(oob.kind).broken_by(Command::Program, ppn));
+                }
                 self.put_record(ppn, page)
             }
         }
@@ -265,8 +303,11 @@ impl Flash for Image {
     fn copy(&mut self, from: Ppn, to: Ppn, _: Cause, edit: impl FnOnce(&mut Oob, &mut [u32])) -> Result<Oob, Fault> {
         self.touch()?;
         let source = self.page(from)?;
-        assert!(source.state() != State::Blank, "copy of blank page {from}");
-        assert!(source.state() == State::Damaged || source.kind != Kind::Torn, "copy of torn page {from}");
+        match source.state() {
+            State::Blank => self.refuse_blank(Command::Copy, from)?,
+            State::Programmed if source.kind == Kind::Torn => refuse(Rule::Torn.broken_by(Command::Copy, from)),
+            _ => {}
+        }
         let sound = self.fill(from, source)?;
         let mut oob = Oob { mark: 0, ..source.oob() };
         match source.kind {
@@ -278,14 +319,17 @@ impl Flash for Image {
                 let page = Page { check: source.check, ..Page::new(&oob) };
                 self.program_buffer(to, page, self.buffer.len())?;
             }
-            _ if !sound || source.state() == State::Damaged => return Err(Fault(FaultKind::Uncorrectable)),
+            _ if !sound || source.state() == State::Damaged => {
+                self.stopped_changes += 1;
+                return Err(Fault(FaultKind::Uncorrectable));
+            }
             _ => {
                 self.fill_words(source.used());
                 let mut words = std::mem::take(&mut self.words);
                 edit(&mut oob, &mut words);
                 self.take_page(to, oob.mode)?;
                 self.put_own(to)?;
-                let bytes = self.pour_words(&words);
+                let bytes = self.pour_words(to, &words);
                 let check = crc32fast::hash(&self.buffer[..bytes]);
                 self.words = words;
                 self.program_buffer(to, Page::new(&oob).with_metadata(bytes, check), bytes)?;
@@ -297,7 +341,9 @@ impl Flash for Image {
     fn erase(&mut self, block: Block, _: Cause) -> Result<(), Fault> {
         self.touch()?;
         let entry = self.blocks[block.index()];
-        assert!(entry.flags & Entry::BAD == 0, "erase of bad block {block}");
+        if entry.flags & Entry::BAD != 0 {
+            refuse(Rule::BadBlock.broken_by(Command::Erase, self.spec.device.geometry.page(block, 0)));
+        }
         self.forget(block, entry.erases + 1, 0)
     }
 
@@ -321,7 +367,9 @@ impl Flash for Image {
         if self.failed.is_some() || before == bytes {
             return true;
         }
-        assert!(before == 0, "{before} bytes of each spare area were reserved, now {bytes}");
+        if before != 0 {
+            refuse(Rule::ReservedBefore { before, now: bytes }.broken_by(Command::Spare, Ppn(0)));
+        }
         let spare = self.spec.device.geometry.oob_bytes;
         assert!(bytes + SPARE_CHECK <= spare, "{bytes} bytes and a checksum do not fit a spare area of {spare}");
         if let Some(code) = self.spec.ecc {
@@ -335,17 +383,17 @@ impl Flash for Image {
     }
 
     fn stage_spare(&mut self, ppn: Ppn, bytes: &[u8]) {
-        let own = self.standing.own as usize;
-        assert!(
-            bytes.len() <= own || self.failed.is_some(),
-            "{} bytes in a spare area, {own} are reserved",
-            bytes.len()
-        );
+        let (length, reserved) = (bytes.len() as u32, self.standing.own);
+        if length > reserved && self.failed.is_none() {
+            refuse(Rule::NotReserved { bytes: length, reserved }.broken_by(Command::Spare, ppn));
+        }
         self.staged = Some((ppn, bytes.to_vec()));
     }
 
     fn spare(&self, ppn: Ppn) -> &[u8] {
-        assert!(self.looked_at == Some(ppn), "bytes of the spare area of page {ppn}, which was not read");
+        if self.looked_at != Some(ppn) {
+            refuse(Rule::NotRead.broken_by(Command::Spare, ppn));
+        }
         let g = &self.spec.device.geometry;
         let (offset, own) = (g.offset_of(ppn), self.standing.own as usize);
         match &self.loaded[g.block_of(ppn).index()] {

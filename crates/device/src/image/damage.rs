@@ -96,6 +96,7 @@ impl Fragile for Image {
 /// A failure of the host in one of these shows at the next command.
 impl Damage for Image {
     fn ruin(&mut self, ppn: Ppn) {
+        self.standing.interrupted = true;
         // Of a blank block it is not known which mode was meant; no page follows one that was ruined there.
         let slc = self.is_slc(self.spec.device.geometry.block_of(ppn));
         let mode = if slc { Mode::Slc } else { Mode::Normal };
@@ -105,6 +106,7 @@ impl Damage for Image {
 
     /// Changes the data itself, so that the checksum has to find it.
     fn spoil(&mut self, ppn: Ppn) {
+        self.standing.interrupted = true;
         let mut spoil = || {
             self.touch()?;
             let page = self.page(ppn)?;
@@ -129,6 +131,7 @@ impl Damage for Image {
     }
 
     fn tear_append(&mut self, ppn: Ppn, at: u32, bytes: &[u8], mark: u16, face: AppendFace, rng: &mut Rng) {
+        self.standing.interrupted = true;
         let Ok(page) = self.appendable(ppn) else { return };
         if let Some((left, mark)) = face.leave(bytes, mark, page.mark, rng) {
             let _ = self.append_bytes(ppn, at, &left, mark);

@@ -21,6 +21,9 @@ pub enum ImageError {
     /// There is a file already.
     #[error("{} exists already, and would be lost", .0.display())]
     Exists(PathBuf),
+    /// A directory, a pipe, a device.
+    #[error("{} is not a regular file, and an image is one", .0.display())]
+    NotAFile(PathBuf),
     /// Something else.
     #[error("{} is not an ftlab image", .0.display())]
     Foreign(PathBuf),

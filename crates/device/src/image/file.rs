@@ -106,7 +106,13 @@ impl Image {
     #[inline]
     pub(super) fn touch(&mut self) -> Result<(), Fault> {
         self.usable()?;
-        if self.standing.life == Life::Dirty { Ok(()) } else { self.stand(Standing::dirty(self.standing.own)) }
+        if self.standing.life == Life::Dirty { Ok(()) } else { self.stand_dirty() }
+    }
+
+    #[cold]
+    fn stand_dirty(&mut self) -> Result<(), Fault> {
+        let Standing { own, interrupted, .. } = self.standing;
+        self.stand(Standing { interrupted, ..Standing::dirty(own) })
     }
 
     pub(super) fn put_entry(&mut self, block: Block, entry: Entry) -> Result<(), Fault> {

@@ -66,7 +66,7 @@ pub(crate) mod tests;
 pub use error::ImageError;
 pub use header::Spec;
 pub use open::Access;
-pub use scrub::Scrub;
+pub use scrub::{Scrub, Unsound};
 pub use standing::{Life, Totals};
 
 use backing::Backing;
@@ -98,6 +98,10 @@ pub struct Image {
     /// Copies of header and table entries that are damaged while the other one is sound.
     damaged_copies: u64,
     failed: Option<io::Error>,
+    /// Copies and partial programs that came to nothing because their page cannot be corrected.
+    pub(crate) stopped_changes: u64,
+    /// There was something in the file when it was opened, and it may be damaged.
+    opened: bool,
     /// Programs that are not in the file yet.
     gather: Gather,
     /// What the next program puts into the spare area of its page.

@@ -5,7 +5,7 @@ use super::ecc::Ecc;
 use super::gather::Gather;
 use super::layout::{ENTRY, Layout, UNIT};
 use super::record::Entry;
-use super::standing::{Standing, Totals};
+use super::standing::{Life, Standing, Totals};
 use super::{Image, ImageError, Spec, header};
 use flash::Block;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -29,6 +29,9 @@ impl Image {
     pub fn create(path: &Path, spec: &Spec, replace: bool) -> Result<Image, ImageError> {
         let host = |cause| ImageError::Host { verb: "create", path: path.to_owned(), cause };
         let header = spec.encode().ok_or(ImageError::TooLong)?;
+        if replace && fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+            return Err(ImageError::NotAFile(path.to_owned()));
+        }
         let mut options = OpenOptions::new();
         options.read(true).write(true);
         let file = if replace { options.create(true).truncate(false) } else { options.create_new(true) }.open(path);
@@ -69,10 +72,11 @@ impl Image {
     /// The file is missing, in use, or no sound image: [`ImageError`].
     pub fn open(path: &Path, access: Access) -> Result<Image, ImageError> {
         let host = |cause| ImageError::Host { verb: "open", path: path.to_owned(), cause };
-        let file = OpenOptions::new().read(true).write(access == Access::Use).open(path).map_err(host)?;
-        if !file.metadata().map_err(host)?.is_file() {
-            return Err(ImageError::Foreign(path.to_owned()));
+        // Before it is opened: a pipe would wait for whoever writes to it.
+        if !fs::metadata(path).map_err(host)?.is_file() {
+            return Err(ImageError::NotAFile(path.to_owned()));
         }
+        let file = OpenOptions::new().read(true).write(access == Access::Use).open(path).map_err(host)?;
         lock(&file, path, access)?;
         Image::load(path, access, Backing::new(file, access == Access::Look))
     }
@@ -152,6 +156,8 @@ impl Image {
             blocks,
             damaged_copies,
             failed: None,
+            stopped_changes: 0,
+            opened: standing.life != Life::Fresh,
             gather: Gather::default(),
             staged: None,
             looked_at: None,

@@ -16,6 +16,8 @@ pub(super) struct Pages {
     pub(super) next: u32,
     /// The first page was blank, and the records above it were not looked at.
     pub(super) unseen: bool,
+    /// They are as an image that was opened had them: a record that damage zeroed looks like a blank page.
+    pub(super) stored: bool,
     /// They were programmed in SLC mode.
     pub(super) slc: bool,
 }
@@ -47,7 +49,7 @@ impl Image {
         let (first, of) = self.decode_record(first, g.page(block, 0), entry.generation);
         if strict && (first.state() == State::Blank || of < entry.generation) {
             // Nothing stands above a blank page, and most of the file may be a hole, which is slow to read.
-            self.loaded[block.index()] = Some(Pages { unseen: true, ..Pages::default() });
+            self.loaded[block.index()] = Some(Pages { unseen: true, stored: self.opened, ..Pages::default() });
             return Ok(());
         }
         self.fetch(at + head.len() as u64, tail)?;
@@ -56,7 +58,7 @@ impl Image {
         self.fetch(self.layout.spare(g.page(block, 0)), &mut spares)?;
         let records = bytes.as_chunks::<{ RECORD as usize }>().0;
         let count = records.len();
-        let mut pages = Pages::default();
+        let mut pages = Pages { stored: self.opened, ..Pages::default() };
         for (offset, record) in (0..).zip(records) {
             let ppn = g.page(block, offset);
             let (mut page, of) = self.decode_record(record, ppn, entry.generation);

@@ -33,10 +33,13 @@ pub(super) struct Standing {
     pub(super) form: u32,
     /// Bytes of its own that the scheme keeps in each spare area.
     pub(super) own: u32,
+    /// It was not always shut down cleanly: pages may have been torn.
+    pub(super) interrupted: bool,
 }
 
 impl Standing {
-    pub(super) const FRESH: Standing = Standing { life: Life::Fresh, bytes: 0, check: 0, form: 0, own: 0 };
+    pub(super) const FRESH: Standing =
+        Standing { life: Life::Fresh, bytes: 0, check: 0, form: 0, own: 0, interrupted: false };
 
     /// Of a flash that must be read.
     pub(super) const fn dirty(own: u32) -> Standing {
@@ -51,6 +54,7 @@ impl Standing {
     pub(super) fn encode(&self) -> [u8; 32] {
         let mut out = [0; 32];
         out[0] = self.life as u8;
+        out[1] = u8::from(self.interrupted);
         out[4..8].copy_from_slice(&Self::version().to_le_bytes());
         out[8..16].copy_from_slice(&self.bytes.to_le_bytes());
         out[16..20].copy_from_slice(&self.check.to_le_bytes());
@@ -65,7 +69,7 @@ impl Standing {
     pub(super) fn decode(bytes: &[u8; 32]) -> Standing {
         let word = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().expect("a standing is longer"));
         if word(28) != crc32fast::hash(&bytes[..28]) {
-            return Standing::dirty(0);
+            return Standing { interrupted: true, ..Standing::dirty(0) };
         }
         let life = match bytes[0] {
             0 => Life::Fresh,
@@ -73,10 +77,11 @@ impl Standing {
             _ => Life::Dirty,
         };
         if life == Life::Dirty {
-            return Standing::dirty(word(24));
+            // Of another version it may have been shut down all the same.
+            return Standing { interrupted: bytes[0] != 1 || bytes[1] != 0, ..Standing::dirty(word(24)) };
         }
         let long = u64::from_le_bytes(*bytes[8..].first_chunk().expect("a standing is longer"));
-        Standing { life, bytes: long, check: word(16), form: word(20), own: word(24) }
+        Standing { life, bytes: long, check: word(16), form: word(20), own: word(24), interrupted: bytes[1] != 0 }
     }
 }
 

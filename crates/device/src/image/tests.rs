@@ -72,6 +72,13 @@ pub(crate) fn place() -> (tempfile::TempDir, PathBuf) {
     (directory, path)
 }
 
+impl Image {
+    /// Where records, data, spare areas and the checkpoint begin in the file.
+    pub(crate) fn areas(&self) -> [u64; 4] {
+        [self.layout.records, self.layout.data, self.layout.spares, self.layout.end]
+    }
+}
+
 fn page_of(tag: u64) -> Vec<u8> {
     let mut rng = Rng::new(tag);
     (0..64).flat_map(|_| rng.bits().to_le_bytes()).collect()
@@ -520,8 +527,18 @@ fn damage_is_found_by_a_scrub_and_travels_with_copies() {
     image.write(at, &[0xee]).unwrap();
     image.reload().unwrap();
     assert_eq!(image.read_oob(Ppn(0), Cause::Recovery).unwrap().unwrap().kind, Kind::Torn);
-    let bad_data = vec![Ppn(1), Ppn(2), Ppn(4)];
-    assert_eq!(image.scrub().unwrap(), Scrub { pages: 4, bad_records: vec![Ppn(0)], bad_data, ..Scrub::default() });
+    let unsound = |ppn, lpn: Option<u32>| Unsound { ppn: Ppn(ppn), lpn: lpn.map(Lpn) };
+    // They may have been torn, for nobody shut the image down.
+    let maybe_torn = vec![unsound(1, Some(11)), unsound(2, None), unsound(4, Some(11))];
+    let mut scrub = image.scrub().unwrap();
+    let expected = Scrub { pages: 4, bad_records: vec![Ppn(0)], maybe_torn, ..Scrub::default() };
+    assert_eq!(scrub, expected);
+    // They were unless something is lost with them.
+    let mut sound = expected.clone();
+    sound.judge(&[]);
+    assert_eq!((sound.torn, sound.bad_data.len()), (3, 0));
+    scrub.judge(&[11]);
+    assert_eq!((scrub.torn, scrub.bad_data), (0, vec![unsound(1, Some(11)), unsound(2, None), unsound(4, Some(11))]));
 }
 
 /// Bits flip while programs, partial programs and copies go on: with a code nobody sees it, and the file is as it was.
@@ -542,7 +559,7 @@ fn with_a_code_a_few_flipped_bits_do_no_harm() {
             assert_eq!(look(&mut image).unwrap(), expected, "seed {seed}, round {round}");
         }
         let scrub = image.scrub().unwrap();
-        assert!(scrub.bad_data.is_empty() && scrub.bad_records.is_empty(), "{scrub:?}");
+        assert!(scrub.bad_data.is_empty() && scrub.maybe_torn.is_empty() && scrub.bad_records.is_empty(), "{scrub:?}");
         corrected += scrub.corrected_bits;
     }
     assert!(flipped > 50 && corrected > 10, "{flipped} flipped, {corrected} corrected at the end");
@@ -769,7 +786,7 @@ fn what_is_no_image_is_named_and_left_alone() {
     fs::write(&path, "an old love letter, longer than a magic").unwrap();
     let error = Image::open(&path, Access::Use).unwrap_err();
     assert_eq!(error.to_string(), format!("{} is not an ftlab image", path.display()));
-    assert!(matches!(Image::open(directory.path(), Access::Look), Err(ImageError::Foreign(_))));
+    assert!(matches!(Image::open(directory.path(), Access::Look), Err(ImageError::NotAFile(_))));
     let missing = Image::open(&directory.path().join("none"), Access::Use).unwrap_err();
     assert!(missing.to_string().starts_with("cannot open "), "{missing}");
     assert_eq!(fs::read_to_string(&path).unwrap(), "an old love letter, longer than a magic");
@@ -789,6 +806,21 @@ fn what_is_no_image_is_named_and_left_alone() {
     fs::write(&path, &bytes).unwrap();
     assert!(matches!(Image::open(&path, Access::Use), Err(ImageError::Damaged { .. })));
     assert_eq!(fs::read(&path).unwrap(), bytes);
+}
+
+/// `image verify` of a pipe waited for ever.
+#[test]
+fn a_pipe_is_refused_at_once() {
+    let (_directory, path) = place();
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let (says, hears) = std::sync::mpsc::channel();
+    let pipe = path.clone();
+    std::thread::spawn(move || says.send([Access::Look, Access::Use].map(|access| Image::open(&pipe, access).err())));
+    let errors = hears.recv_timeout(std::time::Duration::from_secs(20)).expect("it waits for a writer");
+    let expected = format!("{} is not a regular file, and an image is one", path.display());
+    assert_eq!(errors.map(|error| error.unwrap().to_string()), [expected.clone(), expected.clone()]);
+    let over = Image::create(&path, &spec(4, "page"), true).unwrap_err();
+    assert_eq!(over.to_string(), expected);
 }
 
 #[test]
@@ -871,7 +903,7 @@ mod strict {
     }
 
     #[test]
-    #[should_panic(expected = "whose erase was cut short")]
+    #[should_panic(expected = "partial program of page 0: the block's erase was cut short")]
     fn refuses_a_partial_program_into_a_block_that_is_half_erased() {
         let half = Step::HalfErase(Block(0), EraseFace::Intact, 1);
         apply(&mut image().1, &[Step::Metadata(Ppn(0), 1), half, Step::Append(Ppn(0), 100, 1)]);
@@ -891,13 +923,13 @@ mod strict {
     }
 
     #[test]
-    #[should_panic(expected = "read of blank page")]
+    #[should_panic(expected = "read of page 0: the page is blank")]
     fn refuses_to_read_a_blank_page() {
         let _ = image().1.read(Ppn(0), Cause::Host);
     }
 
     #[test]
-    #[should_panic(expected = "copy of torn page")]
+    #[should_panic(expected = "the page is torn")]
     fn refuses_to_copy_a_torn_page() {
         apply(&mut image().1, &[Step::Ruin(Ppn(0)), Step::Copy(Ppn(0), Ppn(4), 1)]);
     }

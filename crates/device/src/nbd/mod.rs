@@ -17,6 +17,7 @@
 pub mod client;
 mod delay;
 pub mod handshake;
+mod limits;
 pub mod protocol;
 pub mod server;
 pub mod statistics;

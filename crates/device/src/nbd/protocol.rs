@@ -114,6 +114,8 @@ pub enum ErrorNumber {
     NotPermitted = 1,
     /// EIO.
     Io = 5,
+    /// ENOMEM.
+    NoMemory = 12,
     /// EINVAL.
     Invalid = 22,
     /// ENOSPC.
@@ -223,27 +225,46 @@ impl Receiver {
     /// Memory of a receiver while no request needs more.
     pub const BUFFER_BYTES: usize = 256 << 10;
 
-    /// Where arriving bytes go: never empty, and long enough for the request that has begun.
+    /// Bytes of the request that has begun, as its header says; 0 if the header is not there yet.
+    fn begun_bytes(&self) -> usize {
+        match self.bytes().first_chunk().map(Request::parse) {
+            Some(Ok(request)) if request.payload_bytes() <= MAX_PAYLOAD_BYTES => {
+                REQUEST_BYTES + request.payload_bytes() as usize
+            }
+            _ => 0,
+        }
+    }
+
+    /// Memory that there will be once [`Receiver::space`] has made room. It grows with what has arrived, to at most
+    /// twice as much, and not with what a header promises: a client has to send the bytes that it wants kept.
+    pub fn memory(&self) -> usize {
+        let held = self.end - self.start;
+        if held < self.buffer.len() {
+            return self.buffer.len();
+        }
+        (2 * held).min(self.begun_bytes()).max(held + 1).next_multiple_of(Self::BUFFER_BYTES)
+    }
+
+    /// Where arriving bytes go: never empty.
     pub fn space(&mut self) -> &mut [u8] {
+        let room = self.memory();
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
         }
-        let begun = self.bytes().first_chunk().map(Request::parse);
-        let payload = match begun {
-            Some(Ok(request)) if request.payload_bytes() <= MAX_PAYLOAD_BYTES => request.payload_bytes(),
-            _ => 0,
-        };
-        let whole = REQUEST_BYTES + payload as usize;
-        if self.buffer.len() < self.start + whole || self.end == self.buffer.len() {
+        if self.end == self.buffer.len() || self.start + self.begun_bytes() > self.buffer.len() {
             self.buffer.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
-            // Room for the request and as much again, so that the next one need not be moved as a rule.
-            let room = if whole > self.buffer.len() { 2 * whole } else { self.end + 1 };
-            if room > self.buffer.len() {
-                self.buffer.resize(room.next_multiple_of(Self::BUFFER_BYTES), 0);
-            }
         }
+        self.buffer.resize(room, 0);
         &mut self.buffer[self.end..]
+    }
+
+    /// Gives memory back that long requests took, down to `bytes`, unless something is waiting in it.
+    pub fn shrink(&mut self, bytes: usize) {
+        if self.start == self.end && self.buffer.len() > bytes {
+            (self.start, self.end) = (0, 0);
+            self.buffer = vec![0; bytes.max(Self::BUFFER_BYTES)];
+        }
     }
 
     /// The first `bytes` bytes of the space have arrived.
@@ -323,12 +344,30 @@ impl Replies {
         self.end = 0;
     }
 
+    /// Memory that it takes, and with the data of one more read if `more` bytes are to be read.
+    pub fn memory(&self, more: usize) -> usize {
+        self.buffer.len().max(Self::rounded(self.end + CHUNK_BYTES + 8 + more))
+    }
+
+    /// Gives memory back that long replies took, if more than `bytes`; nothing may be waiting in it.
+    pub fn shrink(&mut self, bytes: usize) {
+        if self.end == 0 && self.buffer.len() > bytes {
+            self.buffer = Vec::new();
+        }
+    }
+
+    /// The memory for so many bytes. Short replies follow each other, a long one is sent at once.
+    fn rounded(bytes: usize) -> usize {
+        let step = Receiver::BUFFER_BYTES;
+        if bytes <= step { bytes.next_power_of_two() } else { bytes.next_multiple_of(step) }
+    }
+
     /// Room for `bytes` more bytes, of any content.
     fn reserve(&mut self, bytes: usize) -> &mut [u8] {
         let at = self.end;
         self.end += bytes;
         if self.buffer.len() < self.end {
-            self.buffer.resize(self.end.next_power_of_two(), 0);
+            self.buffer.resize(Self::rounded(self.end), 0);
         }
         &mut self.buffer[at..self.end]
     }
@@ -479,6 +518,34 @@ mod tests {
         }
         assert_eq!(taken, [(write(MAX_PAYLOAD_BYTES + 5), Vec::new()), (write(3), b"abc".to_vec())]);
         assert!(receiver.buffer.len() <= 2 * Receiver::BUFFER_BYTES, "what is skipped needs no memory");
+    }
+
+    /// A header that promised 32 MiB took 64 MiB at once: 60 clients of 29 bytes each took 3.2 GB.
+    #[test]
+    fn memory_grows_with_what_arrives_and_not_with_what_is_promised() {
+        let mut stream = write(MAX_PAYLOAD_BYTES).encode().to_vec();
+        stream.resize(REQUEST_BYTES + MAX_PAYLOAD_BYTES as usize, 0x25);
+        let mut receiver = Receiver::default();
+        let mut arrived = 0;
+        for most in std::iter::once(REQUEST_BYTES + 1).chain(std::iter::repeat(100_000)) {
+            let expected = receiver.memory();
+            let space = receiver.space();
+            let bytes = space.len().min(most).min(stream.len() - arrived);
+            space[..bytes].copy_from_slice(&stream[arrived..arrived + bytes]);
+            receiver.received(bytes);
+            arrived += bytes;
+            assert_eq!(receiver.buffer.len(), expected);
+            assert!(expected <= 2 * arrived + Receiver::BUFFER_BYTES, "{expected} bytes for {arrived}");
+            if arrived == stream.len() {
+                break;
+            }
+            receiver.shrink(0);
+            assert!(receiver.take().unwrap().is_none());
+        }
+        assert_eq!(receiver.take().unwrap().unwrap().1, &stream[REQUEST_BYTES..]);
+        assert!(receiver.buffer.len() <= stream.len() + Receiver::BUFFER_BYTES);
+        receiver.shrink(0);
+        assert_eq!(receiver.buffer.len(), Receiver::BUFFER_BYTES);
     }
 
     fn any_request() -> impl Strategy<Value = (Request, Vec<u8>)> {

@@ -7,11 +7,15 @@
 //! A connection ends when its client says so, vanishes, or breaks the protocol. Whatever of a request had not arrived
 //! by then was never given to the device.
 //!
+//! Clients are not trusted with the server's memory: how many there are, how long one takes to shake hands, and how
+//! many bytes they all have under way is bounded ([`Options`]).
+//!
 //! While nothing arrives, one more thread gives the device time for work of its own, in steps, and looks between two
 //! steps whether a request has come.
 
 use super::delay::Delay;
 use super::handshake::{Agreed, Handshake, Progress, Served};
+use super::limits::{Budget, Held};
 use super::protocol::{
     Command, ErrorNumber, FLAG_DF, FLAG_FUA, FLAG_NO_HOLE, FLAG_REQ_ONE, MAX_PAYLOAD_BYTES, Malformed, Receiver,
     Replies, Request,
@@ -19,10 +23,12 @@ use super::protocol::{
 use super::statistics::{Kind, Statistics};
 use crate::export::{Done, Export, ExportError, Extent};
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -45,6 +51,12 @@ const ZEROS: &[u8] = &[0; 64 << 10];
 /// How long a client that takes no replies may hold up a shutdown.
 const GRACE: Duration = Duration::from_secs(2);
 
+/// Clients that may wait to be accepted.
+const BACKLOG: i32 = 128;
+
+/// Memory that a connection keeps for its next long request.
+const KEPT_BYTES: usize = 4 << 20;
+
 /// Where a server listens.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Address {
@@ -61,11 +73,27 @@ pub struct Options {
     pub delayed: bool,
     /// Silence after which the device gets time for work of its own.
     pub idle_after: Duration,
+    /// Permissions of a Unix socket.
+    pub socket_mode: u32,
+    /// Most connections; a further one is closed at once.
+    pub most_connections: usize,
+    /// Most bytes that all connections together have under way: requests that are arriving and replies that are not
+    /// sent, beyond the first 256 KiB of each. Who needs more waits, for `patience` at most.
+    pub most_bytes: usize,
+    /// How long a client may take for its handshake, and how long a request waits for bytes that others have under way.
+    pub patience: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { delayed: false, idle_after: Duration::from_millis(5) }
+        Options {
+            delayed: false,
+            idle_after: Duration::from_millis(5),
+            socket_mode: 0o600,
+            most_connections: 1000,
+            most_bytes: 512 << 20,
+            patience: Duration::from_secs(10),
+        }
     }
 }
 
@@ -83,6 +111,14 @@ impl Stream {
             Stream::Unix(stream) => stream.shutdown(how),
             Stream::Tcp(stream) => stream.shutdown(how),
         };
+    }
+
+    /// Reads and writes that take longer fail; `None`: they may take for ever.
+    fn limit(&self, time: Option<Duration>) -> io::Result<()> {
+        match self {
+            Stream::Unix(stream) => stream.set_read_timeout(time).and_then(|()| stream.set_write_timeout(time)),
+            Stream::Tcp(stream) => stream.set_read_timeout(time).and_then(|()| stream.set_write_timeout(time)),
+        }
     }
 }
 
@@ -115,8 +151,8 @@ enum Listener {
 }
 
 impl Listener {
-    /// Listens at an address; a Unix socket comes with its file.
-    fn bind(address: &Address) -> io::Result<(Listener, Option<SocketFile>)> {
+    /// Listens at an address; a Unix socket comes with its file, which has this mode.
+    fn bind(address: &Address, mode: u32) -> io::Result<(Listener, Option<SocketFile>)> {
         match address {
             Address::Tcp(address) => {
                 let listener = TcpListener::bind(address)?;
@@ -124,15 +160,19 @@ impl Listener {
                 Ok((Listener::Tcp(listener), None))
             }
             Address::Unix(path) => {
-                let listener = match UnixListener::bind(path) {
+                let (socket, file) = match bind_unix(path) {
                     Err(error) if error.kind() == io::ErrorKind::AddrInUse && abandoned(path) => {
                         std::fs::remove_file(path)?;
-                        UnixListener::bind(path)?
+                        bind_unix(path)?
                     }
                     other => other?,
                 };
+                // Before anybody can connect.
+                std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
+                rustix::net::listen(&socket, BACKLOG)?;
+                let listener = UnixListener::from(socket);
                 listener.set_nonblocking(true)?;
-                Ok((Listener::Unix(listener), Some(SocketFile::at(path)?)))
+                Ok((Listener::Unix(listener), Some(file)))
             }
         }
     }
@@ -184,6 +224,14 @@ impl Drop for SocketFile {
     }
 }
 
+/// A Unix socket that has its file, and nobody can connect to yet.
+fn bind_unix(path: &Path) -> io::Result<(OwnedFd, SocketFile)> {
+    let socket = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None)?;
+    rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC)?;
+    rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok((socket, SocketFile::at(path)?))
+}
+
 /// Whether there is a socket that nobody listens at: a server that was killed leaves one behind.
 fn abandoned(path: &Path) -> bool {
     // The system refuses a connection to an ordinary file in the same way.
@@ -220,6 +268,7 @@ struct Shared<E> {
     woken: Condvar,
     connections: Mutex<Connections>,
     closed: Condvar,
+    budget: Budget,
 }
 
 /// Goes on after a panic of another thread: what these locks protect is whole at any moment.
@@ -248,7 +297,7 @@ impl<E: Export + 'static> Server<E> {
         // What the protocol allows for the preferred unit.
         let block_bytes = export.block_bytes().next_power_of_two().clamp(512, MAX_PAYLOAD_BYTES);
         let served = Served { bytes: export.bytes(), block_bytes };
-        let (listener, socket) = Listener::bind(address)?;
+        let (listener, socket) = Listener::bind(address, options.socket_mode)?;
         let address = match &listener {
             Listener::Tcp(listener) => Address::Tcp(listener.local_addr()?),
             Listener::Unix(..) => address.clone(),
@@ -266,6 +315,7 @@ impl<E: Export + 'static> Server<E> {
             woken: Condvar::new(),
             connections: Mutex::default(),
             closed: Condvar::new(),
+            budget: Budget::new(options.most_bytes, options.patience),
         });
         let named = |name: &str| thread::Builder::new().name(name.to_owned());
         let idling = Arc::clone(&shared);
@@ -374,6 +424,11 @@ impl<E: Export> Shared<E> {
         let dormant = lock(&self.dormant);
         self.woken.notify_all();
         drop(dormant);
+    }
+
+    /// Memory that a connection may keep for its next long request: none if others may want it.
+    fn kept_bytes(&self) -> usize {
+        if self.budget.is_scarce() { Receiver::BUFFER_BYTES } else { KEPT_BYTES }
     }
 
     /// A request has come.
@@ -559,6 +614,9 @@ impl<E: Export + 'static> Connection<E> {
     fn start(shared: &Arc<Shared<E>>, stream: Stream) {
         let stream = Arc::new(stream);
         let mut connections = lock(&shared.connections);
+        if connections.open.len() >= shared.options.most_connections {
+            return;
+        }
         let number = connections.number;
         connections.number += 1;
         connections.open.insert(number, Arc::clone(&stream));
@@ -569,10 +627,10 @@ impl<E: Export + 'static> Connection<E> {
     }
 
     fn serve(&self) {
-        let mut receiver = Receiver::default();
-        let Ok(agreed) = self.shake_hands(&mut receiver) else { return };
+        let mut incoming = Incoming { receiver: Receiver::default(), held: self.shared.budget.hold() };
+        let Ok(agreed) = self.shake_hands(&mut incoming) else { return };
         if !self.shared.options.delayed {
-            self.transmit(&mut receiver, agreed, None);
+            self.transmit(&mut incoming, agreed, None);
             return;
         }
         let delay = Delay::default();
@@ -585,24 +643,32 @@ impl<E: Export + 'static> Connection<E> {
             let _closed = delay.closed_when_dropped();
             let writer = thread::Builder::new().name(format!("replies {}", self.number));
             if writer.spawn_scoped(scope, write).is_ok() {
-                self.transmit(&mut receiver, agreed, Some(&delay));
+                self.transmit(&mut incoming, agreed, Some(&delay));
             }
         });
     }
 
-    fn shake_hands(&self, receiver: &mut Receiver) -> Result<Agreed, Over> {
+    fn shake_hands(&self, incoming: &mut Incoming<'_>) -> Result<Agreed, Over> {
+        let end = Instant::now() + self.shared.options.patience;
         let mut out = Vec::new();
         let mut handshake = Handshake::new(self.shared.served, &mut out);
         loop {
+            // All of it counts: a byte now and then does not keep a connection open.
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(Over);
+            }
+            self.stream.limit(Some(left))?;
             (&*self.stream).write_all(&out)?;
             out.clear();
-            self.receive(receiver)?;
-            while let (consumed @ 1.., progress) = handshake.step(receiver.bytes(), &mut out)? {
-                receiver.consume(consumed);
+            self.receive(incoming)?;
+            while let (consumed @ 1.., progress) = handshake.step(incoming.receiver.bytes(), &mut out)? {
+                incoming.receiver.consume(consumed);
                 match progress {
                     Progress::Waiting => {}
                     Progress::Transmission(agreed) => {
                         (&*self.stream).write_all(&out)?;
+                        self.stream.limit(None)?;
                         return Ok(agreed);
                     }
                     Progress::Close => {
@@ -615,7 +681,12 @@ impl<E: Export + 'static> Connection<E> {
     }
 
     /// Waits until something arrives.
-    fn receive(&self, receiver: &mut Receiver) -> Result<(), Over> {
+    fn receive(&self, incoming: &mut Incoming<'_>) -> Result<(), Over> {
+        let Incoming { receiver, held } = incoming;
+        receiver.shrink(self.shared.kept_bytes());
+        if !held.resize(receiver.memory().saturating_sub(Receiver::BUFFER_BYTES)) {
+            return Err(Over);
+        }
         let space = receiver.space();
         loop {
             match (&*self.stream).read(space) {
@@ -631,22 +702,30 @@ impl<E: Export + 'static> Connection<E> {
     }
 
     /// Serves requests until the connection is over.
-    fn transmit(&self, receiver: &mut Receiver, agreed: Agreed, delay: Option<&Delay>) {
-        let replies = Replies::new(agreed.structured);
-        let mut gathered = Gathered { connection: self, replies, count: 0, extents: Vec::new() };
+    fn transmit(&self, incoming: &mut Incoming<'_>, agreed: Agreed, delay: Option<&Delay>) {
+        let (replies, held) = (Replies::new(agreed.structured), self.shared.budget.hold());
+        let mut gathered = Gathered { connection: self, replies, held, count: 0, extents: Vec::new() };
         loop {
-            let served = gathered.serve_arrived(receiver, agreed, delay);
-            if served.and_then(|()| self.receive(receiver)).is_err() {
+            let served = gathered.serve_arrived(&mut incoming.receiver, agreed, delay);
+            if served.and_then(|()| self.receive(incoming)).is_err() {
                 return;
             }
         }
     }
 }
 
+/// What has arrived on a connection, and what it takes of the bytes that all may have under way.
+struct Incoming<'a> {
+    receiver: Receiver,
+    held: Held<'a>,
+}
+
 /// Replies of a connection that were not handed on.
 struct Gathered<'a, E: Export> {
     connection: &'a Connection<E>,
     replies: Replies,
+    /// What they take of the bytes that all may have under way.
+    held: Held<'a>,
     count: u64,
     extents: Vec<Extent>,
 }
@@ -665,7 +744,12 @@ impl<E: Export> Gathered<'_, E> {
             shared.in_flight.fetch_add(1, Ordering::Relaxed);
             let called = if delay.is_some() { Instant::now() } else { arrived };
             let taken = (&request, payload);
-            let wait = shared.execute(taken, agreed, arrived, &mut self.extents, &mut self.replies);
+            let wait = if self.make_room(&request) {
+                shared.execute(taken, agreed, arrived, &mut self.extents, &mut self.replies)
+            } else {
+                self.replies.fail(&request, ErrorNumber::NoMemory);
+                Duration::ZERO
+            };
             match delay {
                 Some(delay) => self.hold(delay, called + wait)?,
                 None if self.replies.bytes().len() >= GATHER_BYTES => self.send()?,
@@ -675,6 +759,22 @@ impl<E: Export> Gathered<'_, E> {
         Ok(self.send()?)
     }
 
+    /// Makes sure of the memory for a long read, whose reply is sent as soon as it is there.
+    fn make_room(&mut self, request: &Request) -> bool {
+        let long = request.command == Command::Read
+            && (GATHER_BYTES..=MAX_PAYLOAD_BYTES as usize).contains(&(request.length as usize));
+        let memory = if long { self.replies.memory(request.length as usize) } else { 0 };
+        !long || self.held.resize(memory.saturating_sub(GATHER_BYTES).max(self.held.bytes()))
+    }
+
+    /// Forgets what was handed on, and gives memory back that is not to be kept.
+    fn clear(&mut self) {
+        self.replies.clear();
+        self.replies.shrink(self.connection.shared.kept_bytes());
+        // No more than before, so that there is nothing to wait for.
+        let _ = self.held.resize(self.replies.memory(0).saturating_sub(GATHER_BYTES).min(self.held.bytes()));
+    }
+
     fn send(&mut self) -> io::Result<()> {
         if self.count == 0 {
             return Ok(());
@@ -682,14 +782,14 @@ impl<E: Export> Gathered<'_, E> {
         self.connection.shared.in_flight.fetch_sub(self.count, Ordering::Relaxed);
         self.count = 0;
         let sent = (&*self.connection.stream).write_all(self.replies.bytes());
-        self.replies.clear();
+        self.clear();
         sent
     }
 
     /// Hands the only reply on to the thread that holds it.
     fn hold(&mut self, delay: &Delay, at: Instant) -> io::Result<()> {
         delay.hold(at, self.replies.bytes())?;
-        self.replies.clear();
+        self.clear();
         self.count = 0;
         Ok(())
     }

@@ -83,7 +83,7 @@ impl Gaps {
 
     /// Gaps that have ended are of no use any more.
     #[inline(always)]
-    pub(super) fn forget(&mut self, now_ns: u64) {
+    fn forget(&mut self, now_ns: u64) {
         while let Some(chunk) = self.chunks.front_mut()
             && chunk.gaps.front().is_none_or(|gap| gap.end_ns <= now_ns)
         {
@@ -94,11 +94,9 @@ impl Gaps {
         }
     }
 
-    /// A gap behind all others, unless it is empty.
-    pub(super) fn push(&mut self, start_ns: u64, end_ns: u64) {
-        if start_ns >= end_ns {
-            return;
-        }
+    /// A gap behind all others, which is not empty.
+    pub(super) fn push(&mut self, (start_ns, end_ns): (u64, u64), now_ns: u64) {
+        self.forget(now_ns);
         let most = LEAST.max(self.chunks.len());
         if self.chunks.back().is_none_or(|chunk| chunk.gaps.len() >= most) {
             self.chunks.push_back(Chunk::default());
@@ -111,7 +109,8 @@ impl Gaps {
 
     /// The first gap that has the time.
     #[inline]
-    pub(super) fn find(&mut self, wanted: Wanted) -> Option<Found> {
+    pub(super) fn find(&mut self, wanted: Wanted, now_ns: u64) -> Option<Found> {
+        self.forget(now_ns);
         // What takes no time needs a gap all the same, and starts within it.
         let (from_ns, length_ns) = (wanted.from_ns, wanted.length_ns.max(1));
         let reach_ns = wanted.end_ns(from_ns).max(from_ns + length_ns);
@@ -132,8 +131,8 @@ impl Gaps {
 
     /// Takes the time from the first gap that has it: the gap as it was, and the end of the command.
     #[inline]
-    pub(super) fn take(&mut self, wanted: Wanted) -> Option<(Found, u64)> {
-        let found = self.find(wanted)?;
+    pub(super) fn take(&mut self, wanted: Wanted, now_ns: u64) -> Option<(Found, u64)> {
+        let found = self.find(wanted, now_ns)?;
         let end_ns = wanted.end_ns(found.start_ns);
         self.book(found, end_ns);
         Some((found, end_ns))
@@ -218,10 +217,11 @@ mod tests {
                 let from_ns = if round >= 200 && rng.chance(0.6) { free_ns + rng.below(90) } else { from_ns };
                 let least_end_ns = if rng.chance(0.3) { from_ns + rng.below(100) } else { 0 };
                 let wanted = Wanted { from_ns, length_ns: rng.below(long), least_end_ns };
-                gaps.forget(now_ns);
-                let booked = gaps.take(wanted).map(|(found, end)| (found.start_ns, end)).unwrap_or_else(|| {
+                let booked = gaps.take(wanted, now_ns).map(|(found, end)| (found.start_ns, end)).unwrap_or_else(|| {
                     let start = from_ns.max(free_ns);
-                    gaps.push(free_ns.max(now_ns), start);
+                    if free_ns.max(now_ns) < start {
+                        gaps.push((free_ns.max(now_ns), start), now_ns);
+                    }
                     free_ns = wanted.end_ns(start);
                     (start, free_ns)
                 });
@@ -241,12 +241,12 @@ mod tests {
     fn many_gaps_stand_in_about_as_many_chunks_as_each_holds() {
         let (mut gaps, count) = (Gaps::default(), 100_000);
         for i in 0..count {
-            gaps.push(10 * i, 10 * i + 9);
+            gaps.push((10 * i, 10 * i + 9), 0);
         }
         // Each is split once more, from within.
         for i in 0..count {
             let wanted = Wanted { from_ns: 10 * i + 4, length_ns: 1, least_end_ns: 0 };
-            let taken = gaps.take(wanted).map(|(found, end)| (found.start_ns, end));
+            let taken = gaps.take(wanted, 0).map(|(found, end)| (found.start_ns, end));
             assert_eq!(taken, Some((10 * i + 4, 10 * i + 5)));
         }
         let largest = gaps.chunks.iter().map(|chunk| chunk.gaps.len()).max().unwrap();

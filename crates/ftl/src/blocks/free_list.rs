@@ -17,7 +17,7 @@ pub enum FreeOrder {
 
 /// See the module's description.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum FreeList {
+pub(crate) enum FreeList {
     /// In the order of freeing.
     Fifo(VecDeque<u32>),
     /// By erase count and order of freeing; the number that the next block to come is given in it.
@@ -26,7 +26,7 @@ pub enum FreeList {
 
 impl FreeList {
     /// Without blocks.
-    pub fn new(order: FreeOrder) -> FreeList {
+    pub(crate) fn new(order: FreeOrder) -> FreeList {
         match order {
             FreeOrder::Fifo => FreeList::Fifo(VecDeque::new()),
             FreeOrder::LeastWorn => FreeList::LeastWorn(BTreeMap::new(), 0),
@@ -34,7 +34,7 @@ impl FreeList {
     }
 
     /// No block is free any more.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         match self {
             FreeList::Fifo(list) => list.clear(),
             FreeList::LeastWorn(list, next) => {
@@ -46,21 +46,16 @@ impl FreeList {
 
     /// How many blocks are free.
     #[inline(always)]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             FreeList::Fifo(list) => list.len(),
             FreeList::LeastWorn(list, _) => list.len(),
         }
     }
 
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// A block with so many erases becomes free.
     #[inline]
-    pub fn push(&mut self, block: u32, erases: u32) {
+    pub(crate) fn push(&mut self, block: u32, erases: u32) {
         match self {
             FreeList::Fifo(list) => list.push_back(block),
             FreeList::LeastWorn(list, next) => {
@@ -72,7 +67,7 @@ impl FreeList {
 
     /// Takes the block that is to be filled next.
     #[inline]
-    pub fn pop(&mut self) -> Option<u32> {
+    pub(crate) fn pop(&mut self) -> Option<u32> {
         match self {
             FreeList::Fifo(list) => list.pop_front(),
             FreeList::LeastWorn(list, _) => list.pop_first().map(|(_, block)| block),
@@ -80,7 +75,7 @@ impl FreeList {
     }
 
     /// Takes a certain block, with so many erases; whether it was free. Looks at the last ones that became free first.
-    pub fn take(&mut self, block: u32, erases: u32) -> bool {
+    pub(crate) fn take(&mut self, block: u32, erases: u32) -> bool {
         match self {
             FreeList::Fifo(list) => {
                 let place = list.iter().rposition(|&free| free == block);
@@ -95,7 +90,7 @@ impl FreeList {
     }
 
     /// The blocks in the order in which they are to be filled: pushed in this order into a new list they are the same.
-    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         let (fifo, sorted) = match self {
             FreeList::Fifo(list) => (Some(list), None),
             FreeList::LeastWorn(list, _) => (None, Some(list)),

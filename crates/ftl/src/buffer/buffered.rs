@@ -11,7 +11,7 @@
 
 use super::{BYTES, BufferPolicy, BufferRow, POLICY, Shape, Victim, by_name};
 use crate::{
-    BuildError, CacheCounters, ConfigError, Error, Ftl, Inspect, Loader, MountReport, Recipe, Saver, Settings,
+    Built, CacheCounters, ConfigError, Error, Ftl, Inspect, Loader, MountReport, Outcome, Recipe, Saver, Settings,
 };
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -177,7 +177,7 @@ impl<D: Store> Buffer<D> {
         scheme: &'f mut S,
         flash: &'f mut F,
         lpn: Lpn,
-    ) -> Result<Option<&'f D::User>, Error<F::Fault>> {
+    ) -> Outcome<F, Option<&'f D::User>> {
         let keep = self.policy.keeps_clean_pages()
             && match self.make_room(scheme, flash, lpn) {
                 Ok(()) => true,
@@ -209,7 +209,7 @@ impl<D: Store> Buffer<D> {
         scheme: &mut S,
         flash: &mut F,
         coming: Lpn,
-    ) -> Result<(), Error<F::Fault>> {
+    ) -> Outcome<F> {
         while self.free.is_empty() {
             let victim = self.policy.victim(Some(coming)).expect("a full buffer has a victim");
             self.evict(scheme, flash, victim)?;
@@ -223,7 +223,7 @@ impl<D: Store> Buffer<D> {
         scheme: &mut S,
         flash: &mut F,
         victim: Victim,
-    ) -> Result<(), Error<F::Fault>> {
+    ) -> Outcome<F> {
         match victim {
             Victim::Page(lpn) => {
                 if self.resident[&lpn.0].dirty {
@@ -259,7 +259,7 @@ impl<D: Store> Buffer<D> {
         flash: &mut F,
         lpns: Range<u32>,
         pad: bool,
-    ) -> Result<(), Error<F::Fault>> {
+    ) -> Outcome<F> {
         self.announced = 0..0;
         let mut list = core::mem::take(&mut self.list);
         list.clear();
@@ -300,7 +300,7 @@ impl<D: Store> Buffer<D> {
         batch: &mut Batch<'_, F>,
         lpns: Range<u32>,
         list: &mut Vec<(u32, Source)>,
-    ) -> Result<(), Error<F::Fault>> {
+    ) -> Outcome<F> {
         let mut told = lpns.start;
         for lpn in lpns.clone() {
             if self.resident.contains_key(&lpn) {
@@ -330,11 +330,7 @@ impl<D: Store> Buffer<D> {
     }
 
     /// Writes everything that is dirty.
-    fn drain<F: Flash<User = D::User>, S: Ftl<F>>(
-        &mut self,
-        scheme: &mut S,
-        flash: &mut F,
-    ) -> Result<(), Error<F::Fault>> {
+    fn drain<F: Flash<User = D::User>, S: Ftl<F>>(&mut self, scheme: &mut S, flash: &mut F) -> Outcome<F> {
         if !self.policy.keeps_clean_pages() {
             while let Some(victim) = self.policy.victim(None) {
                 self.evict(scheme, flash, victim)?;
@@ -461,7 +457,7 @@ impl<F: Flash, S: Ftl<F>> Ftl<F> for Buffered<S, <F::User as HostData>::Store> {
         }
     }
 
-    fn read<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
+    fn read<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Outcome<F, Option<&'f F::User>> {
         let Buffered { scheme, buffer: Some(buffer) } = self else { return self.scheme.read(flash, lpn) };
         buffer.counters.reads += 1;
         if let Some(frame) = buffer.frame(lpn) {
@@ -479,7 +475,7 @@ impl<F: Flash, S: Ftl<F>> Ftl<F> for Buffered<S, <F::User as HostData>::Store> {
         }
     }
 
-    fn read_to_modify<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
+    fn read_to_modify<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Outcome<F, Option<&'f F::User>> {
         let Buffered { scheme, buffer: Some(buffer) } = self else { return self.scheme.read_to_modify(flash, lpn) };
         let frame = buffer.frame(lpn);
         buffer.modifying = Some((lpn, frame.is_some()));
@@ -492,7 +488,7 @@ impl<F: Flash, S: Ftl<F>> Ftl<F> for Buffered<S, <F::User as HostData>::Store> {
         buffer.fetch(scheme, flash, lpn)
     }
 
-    fn write(&mut self, flash: &mut F, lpn: Lpn, data: &F::User) -> Result<(), Error<F::Fault>> {
+    fn write(&mut self, flash: &mut F, lpn: Lpn, data: &F::User) -> Outcome<F> {
         let Buffered { scheme, buffer: Some(buffer) } = self else { return self.scheme.write(flash, lpn, data) };
         let resident = buffer.resident.get_mut(&lpn.0);
         let hit = match buffer.modifying.take() {
@@ -515,7 +511,7 @@ impl<F: Flash, S: Ftl<F>> Ftl<F> for Buffered<S, <F::User as HostData>::Store> {
         Ok(())
     }
 
-    fn trim(&mut self, flash: &mut F, first: Lpn, count: u32) -> Result<(), Error<F::Fault>> {
+    fn trim(&mut self, flash: &mut F, first: Lpn, count: u32) -> Outcome<F> {
         self.scheme.trim(flash, first, count)?;
         if let Some(buffer) = &mut self.buffer {
             buffer.forget_all(first.0..first.0 + count);
@@ -523,14 +519,14 @@ impl<F: Flash, S: Ftl<F>> Ftl<F> for Buffered<S, <F::User as HostData>::Store> {
         Ok(())
     }
 
-    fn flush(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+    fn flush(&mut self, flash: &mut F) -> Outcome<F> {
         if let Some(buffer) = &mut self.buffer {
             buffer.drain(&mut self.scheme, flash)?;
         }
         self.scheme.flush(flash)
     }
 
-    fn idle(&mut self, flash: &mut F, copies: u32) -> Result<bool, Error<F::Fault>> {
+    fn idle(&mut self, flash: &mut F, copies: u32) -> Outcome<F, bool> {
         self.scheme.idle(flash, copies)
     }
 }
@@ -599,23 +595,13 @@ pub struct Behind<R>(pub R);
 impl<F: Flash, R: Recipe<F>> Recipe<F> for Behind<R> {
     type Scheme = Buffered<R::Scheme, <F::User as HostData>::Store>;
 
-    fn format(
-        &self,
-        flash: &mut F,
-        logical_pages: u32,
-        settings: &Settings,
-    ) -> Result<Self::Scheme, BuildError<F::Fault>> {
+    fn format(&self, flash: &mut F, logical_pages: u32, settings: &Settings) -> Built<F, Self::Scheme> {
         let buffer = Buffer::plan(flash.geometry(), logical_pages, settings)?;
         let scheme = self.0.format(flash, logical_pages, settings)?;
         Ok(Buffered { scheme, buffer })
     }
 
-    fn mount(
-        &self,
-        flash: &mut F,
-        logical_pages: u32,
-        settings: &Settings,
-    ) -> Result<(Self::Scheme, MountReport), BuildError<F::Fault>> {
+    fn mount(&self, flash: &mut F, logical_pages: u32, settings: &Settings) -> Built<F, (Self::Scheme, MountReport)> {
         let buffer = Buffer::plan(flash.geometry(), logical_pages, settings)?;
         let (scheme, report) = self.0.mount(flash, logical_pages, settings)?;
         Ok((Buffered { scheme, buffer }, report))

@@ -141,6 +141,23 @@ pub fn by_name(name: &str) -> Option<&'static BufferRow> {
 }
 
 /// Adds a buffer to a scheme's settings: its policy, its size, and the policy's parameters at their defaults.
+///
+/// ```
+/// use flash::{Geometry, Lpn, Nand, Tags};
+/// use ftl::buffer::{self, Behind};
+/// use ftl::schemes::{Page, by_name};
+/// use ftl::{Ftl, Inspect, Recipe, Static};
+///
+/// let geometry = Geometry { blocks_per_die: 32, pages_per_block: 16, ..Geometry::default() }.checked().unwrap();
+/// let mut settings = by_name("page").unwrap().settings();
+/// buffer::add_to(&mut settings, buffer::by_name("fab").unwrap(), 64 * u64::from(geometry.page_bytes));
+/// let mut chip: Nand<Tags> = Nand::new(geometry);
+/// let mut ftl = Behind(Static::<Page>::NEW).format(&mut chip, 384, &settings).unwrap();
+/// ftl.write(&mut chip, Lpn(5), &42).unwrap();
+/// assert_eq!(ftl.read(&mut chip, Lpn(5)).unwrap(), Some(&42));
+/// let counters = Inspect::<Nand<Tags>>::counters(&ftl);
+/// assert!(counters.contains(&("write_buffer_read_hits", 1)));
+/// ```
 pub fn add_to(settings: &mut Settings, row: &BufferRow, bytes: u64) {
     settings.extend(&[POLICY, BYTES]);
     settings.extend(row.parameters);

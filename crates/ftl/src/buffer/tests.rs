@@ -1,7 +1,7 @@
 //! The specification's examples, the invariants, and policies against the plainest form of their rules.
 
 use super::*;
-use crate::schemes::page::Page;
+use crate::schemes::Page;
 use crate::{Build, BuildError, Error, Ftl, Inspect, MountReport, Recipe, Static, schemes};
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::format;

@@ -6,10 +6,11 @@
 //! tells it what collections and discards did ([`Cache::absorb`], [`Cache::refresh`]).
 
 use super::map::{Map, MapStore};
-use crate::{ConfigError, Error, Loader, Saver, Settings};
+pub(crate) use crate::parts::cache::Entry;
+use crate::{ConfigError, Loader, Outcome, Saver, Settings};
 use alloc::vec::Vec;
 use core::fmt::Debug;
-use flash::{Flash, Geometry, Lpn, Ppn, Tvpn};
+use flash::{Cause, Flash, Geometry, Lpn, Ppn, Tvpn};
 
 /// What a cache is cut for.
 #[derive(Clone, Copy, Debug)]
@@ -44,9 +45,6 @@ impl Shape {
         first..self.logical_pages.min(first.saturating_add(self.page_entries))
     }
 }
-
-/// An entry that changed: LPN and new PPN.
-pub type Entry = (u32, u32);
 
 /// A mapping cache. An entry is *dirty* while its translation page does not hold it.
 pub trait Cache: Clone + Debug + Send + 'static {
@@ -100,7 +98,7 @@ pub trait Cache: Clone + Debug + Send + 'static {
         map: &mut Map<S>,
         slot: Self::Slot,
         lpn: Lpn,
-    ) -> Result<Self::Slot, Error<F::Fault>> {
+    ) -> Outcome<F, Self::Slot> {
         let _ = (flash, map);
         self.hit(slot, lpn);
         Ok(slot)
@@ -121,12 +119,7 @@ pub trait Cache: Clone + Debug + Send + 'static {
     ///
     /// # Errors
     /// Full; the medium's.
-    fn fetch<F: Flash, S: MapStore>(
-        &mut self,
-        flash: &mut F,
-        map: &mut Map<S>,
-        lpn: Lpn,
-    ) -> Result<Self::Slot, Error<F::Fault>>;
+    fn fetch<F: Flash, S: MapStore>(&mut self, flash: &mut F, map: &mut Map<S>, lpn: Lpn) -> Outcome<F, Self::Slot>;
 
     /// The entry in `slot` is about to become `ppn`: makes whatever room that takes. The entry stays where it is.
     ///
@@ -140,7 +133,7 @@ pub trait Cache: Clone + Debug + Send + 'static {
         slot: Self::Slot,
         lpn: Lpn,
         ppn: Ppn,
-    ) -> Result<(), Error<F::Fault>> {
+    ) -> Outcome<F> {
         let _ = (flash, map, slot, lpn, ppn);
         Ok(())
     }
@@ -154,9 +147,9 @@ pub trait Cache: Clone + Debug + Send + 'static {
     /// handed to [`Cache::refresh`].
     #[inline]
     fn absorb(&mut self, moves: &mut Vec<Entry>) {
-        moves.retain(|&(lpn, to)| match self.find(Lpn(lpn)) {
+        moves.retain(|&Entry { lpn, ppn }| match self.find(lpn) {
             Some(slot) => {
-                self.set(slot, Lpn(lpn), Ppn(to));
+                self.set(slot, lpn, ppn);
                 false
             }
             None => true,
@@ -184,7 +177,33 @@ pub trait Cache: Clone + Debug + Send + 'static {
     fn clean_page(&mut self, tvpn: Tvpn, out: &mut Vec<Entry>);
 
     /// Entries that were taken to be clean could not be written: those still cached with that value are dirty again.
-    fn soil(&mut self, entries: &[Entry]);
+    #[cold]
+    fn soil(&mut self, entries: &[Entry]) {
+        for &Entry { lpn, ppn } in entries {
+            if let Some(slot) = self.find(lpn).filter(|&slot| self.get(slot, lpn) == ppn) {
+                self.set(slot, lpn, ppn);
+            }
+        }
+    }
+
+    /// Writes entries that an eviction cleaned into their translation page; if that fails they are dirty again.
+    ///
+    /// # Errors
+    /// Full; the medium's.
+    fn write_evicted<F: Flash, S: MapStore>(
+        &mut self,
+        flash: &mut F,
+        map: &mut Map<S>,
+        tvpn: Tvpn,
+        entries: &[Entry],
+    ) -> Outcome<F> {
+        map.wrote_back(entries.len());
+        let written = map.update(flash, tvpn, entries, !self.has_dirty(tvpn), Cause::TranslationUpdate);
+        if written.is_err() {
+            self.soil(entries);
+        }
+        written
+    }
 
     /// The translation page says this now of an entry that is clean or not cached: if it is cached, it changes, or is
     /// dropped.

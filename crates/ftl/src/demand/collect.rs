@@ -4,6 +4,7 @@ use super::cache::{Cache, Entry};
 use super::map::{Map, MapStore};
 use super::{DATA, Demand, TRANSLATION};
 use crate::Error;
+use crate::Outcome;
 use crate::parts::collector::{Collects, Takes};
 use crate::parts::lanes::Lane;
 use crate::parts::space::{Space, lowest_bits};
@@ -31,7 +32,7 @@ impl<C: Cache, S: MapStore> Collects for Demand<C, S> {
         Takes { moved: (stream, live), told: (TRANSLATION, updates + untold + discards) }
     }
 
-    fn prepare<F: Flash>(&mut self, flash: &mut F, _: Block) -> Result<(), Error<F::Fault>> {
+    fn prepare<F: Flash>(&mut self, flash: &mut F, _: Block) -> Outcome<F> {
         // An erase may take the newest copy of a discarded page while older ones are left: its discard goes first.
         if self.map.durable_trim { self.write_discards(flash) } else { Ok(()) }
     }
@@ -43,7 +44,7 @@ impl<C: Cache, S: MapStore> Collects for Demand<C, S> {
         next: u32,
         limit: u32,
         cause: Option<Cause>,
-    ) -> Result<Option<u32>, Error<F::Fault>> {
+    ) -> Outcome<F, Option<u32>> {
         if self.map.space.is_translation(block) {
             return self.move_translation(flash, block, next, limit, cause);
         }
@@ -52,8 +53,8 @@ impl<C: Cache, S: MapStore> Collects for Demand<C, S> {
         self.map.counters.data_copies += if cause.is_none() { moves.len() as u64 } else { 0 };
         if !self.map.moves.is_empty() {
             // What is cached is told by the cache from now on.
-            let cached = moves.iter().filter(|&&(lpn, _)| self.cache.find(Lpn(lpn)).is_some());
-            cached.for_each(|&(lpn, _)| self.map.moves.remove(lpn));
+            let cached = moves.iter().filter(|entry| self.cache.find(entry.lpn).is_some());
+            cached.for_each(|entry| self.map.moves.remove(entry.lpn.0));
         }
         // Cached entries change in the cache alone; the others are written, a translation page at a time.
         self.cache.absorb(&mut moves);
@@ -70,17 +71,11 @@ impl<C: Cache, S: MapStore> Collects for Demand<C, S> {
         left.and(copied)
     }
 
-    fn tell<F: Flash>(
-        &mut self,
-        flash: &mut F,
-        block: Block,
-        limit: u32,
-        cause: Option<Cause>,
-    ) -> Result<bool, Error<F::Fault>> {
+    fn tell<F: Flash>(&mut self, flash: &mut F, block: Block, limit: u32, cause: Option<Cause>) -> Outcome<F, bool> {
         let die = flash.geometry().die_of(block);
         let cause = cause.unwrap_or(Cause::TranslationUpdate);
         let mut moves = core::mem::take(&mut self.moved);
-        moves.sort_unstable_by_key(|&(lpn, _)| lpn);
+        moves.sort_unstable_by_key(|entry| entry.lpn);
         let told = self.tell_all(flash, &moves, cause);
         moves.clear();
         for _ in 0..limit {
@@ -120,7 +115,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         mut next: u32,
         limit: u32,
         cause: Option<Cause>,
-    ) -> Result<Option<u32>, Error<F::Fault>> {
+    ) -> Outcome<F, Option<u32>> {
         let g = *flash.geometry();
         let mut left = limit;
         while let Some(offset) = self.map.space.blocks.next_live(block, next) {
@@ -139,24 +134,19 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
 
     /// A slice of a spread collection moved these pages, whose entries the cache did not take: the table takes them.
     /// What a cache holds and could not change must be written at once.
-    fn leave_for_later<F: Flash>(
-        &mut self,
-        flash: &mut F,
-        block: Block,
-        moves: &mut Vec<Entry>,
-    ) -> Result<(), Error<F::Fault>> {
+    fn leave_for_later<F: Flash>(&mut self, flash: &mut F, block: Block, moves: &mut Vec<Entry>) -> Outcome<F> {
         let die = flash.geometry().die_of(block);
-        moves.iter().for_each(|&(lpn, ppn)| self.map.moves.insert(lpn, Ppn(ppn), die));
+        moves.iter().for_each(|entry| self.map.moves.insert(entry.lpn.0, entry.ppn, die));
         if C::ABSORBS_ALL {
             return Ok(());
         }
         let cache = &self.cache;
-        moves.retain(|&(lpn, _)| cache.find(Lpn(lpn)).is_some());
+        moves.retain(|entry| cache.find(entry.lpn).is_some());
         flash.chain(Chain::AFTER);
-        while let Some((lpn, _)) = moves.pop() {
-            let (tvpn, _) = self.map.store.locate(lpn);
+        while let Some(Entry { lpn, .. }) = moves.pop() {
+            let (tvpn, _) = self.map.store.locate(lpn.0);
             let group: Vec<Entry> = self.map.moves_beside(tvpn, &[]).collect();
-            if group.iter().any(|&(moved, _)| moved == lpn) {
+            if group.iter().any(|moved| moved.lpn == lpn) {
                 self.write_moves(flash, tvpn, &group, Cause::TranslationUpdate)?;
             }
         }
@@ -164,15 +154,15 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
     }
 
     /// Writes the new places of moved pages, sorted by LPN, into their translation pages.
-    fn tell_all<F: Flash>(&mut self, flash: &mut F, moves: &[Entry], cause: Cause) -> Result<(), Error<F::Fault>> {
+    fn tell_all<F: Flash>(&mut self, flash: &mut F, moves: &[Entry], cause: Cause) -> Outcome<F> {
         let mut rest = moves;
-        while let Some(&(lpn, _)) = rest.first() {
-            let (tvpn, index) = self.map.store.locate(lpn);
-            let behind = lpn + (self.map.store.page_entries() - index as u32);
-            let group = rest.iter().position(|&(lpn, _)| lpn >= behind).unwrap_or(rest.len());
+        while let Some(Entry { lpn, .. }) = rest.first() {
+            let (tvpn, index) = self.map.store.locate(lpn.0);
+            let behind = lpn.0 + (self.map.store.page_entries() - index as u32);
+            let group = rest.iter().position(|entry| entry.lpn.0 >= behind).unwrap_or(rest.len());
             let (now, later) = rest.split_at(group);
-            if let Some(&(lpn, _)) = later.first() {
-                let (tvpn, index) = self.map.store.locate(lpn);
+            if let Some(next) = later.first() {
+                let (tvpn, index) = self.map.store.locate(next.lpn.0);
                 let at = self.map.store.at(tvpn);
                 if at != Ppn::NONE {
                     self.map.store.hint(&*flash, tvpn, index);
@@ -189,14 +179,8 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
     }
 
     /// Writes the new places of moved pages, sorted by LPN, into their translation page.
-    fn write_moves<F: Flash>(
-        &mut self,
-        flash: &mut F,
-        tvpn: Tvpn,
-        moves: &[Entry],
-        cause: Cause,
-    ) -> Result<(), Error<F::Fault>> {
-        let left = |cache: &C| !C::ABSORBS_ALL && moves.iter().any(|&(lpn, _)| cache.find(Lpn(lpn)).is_some());
+    fn write_moves<F: Flash>(&mut self, flash: &mut F, tvpn: Tvpn, moves: &[Entry], cause: Cause) -> Outcome<F> {
+        let left = |cache: &C| !C::ABSORBS_ALL && moves.iter().any(|entry| cache.find(entry.lpn).is_some());
         let stale = left(&self.cache);
         // What the page takes in place is little; written anew, it takes along what it can.
         let anew = self.gc_fold && !self.map.store.fits(flash, tvpn, moves.len(), cause)?;
@@ -207,9 +191,9 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         // A place that the cache had for a moved page gives way to the new one.
         let mut superseded = Vec::new();
         if stale {
-            let moved = |lpn: u32| moves.binary_search_by_key(&lpn, |&(lpn, _)| lpn).is_ok();
-            superseded.extend(entries.iter().copied().filter(|&(lpn, _)| moved(lpn)));
-            entries.retain(|&(lpn, _)| !moved(lpn));
+            let moved = |entry: &Entry| moves.binary_search_by_key(&entry.lpn, |moved| moved.lpn).is_ok();
+            superseded.extend(entries.iter().copied().filter(moved));
+            entries.retain(|entry| !moved(entry));
         }
         let folded = entries.len();
         entries.extend_from_slice(moves);
@@ -220,7 +204,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
                 self.cache.soil(&entries[..folded]);
                 self.cache.soil(&superseded);
             }
-            Ok(()) if stale => moves.iter().for_each(|&(lpn, ppn)| self.cache.refresh(Lpn(lpn), Ppn(ppn))),
+            Ok(()) if stale => moves.iter().for_each(|entry| self.cache.refresh(entry.lpn, entry.ppn)),
             Ok(()) => {}
         }
         entries.clear();
@@ -238,7 +222,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         (mut next, limit): (u32, u32),
         moves: &mut Vec<Entry>,
         cause: Cause,
-    ) -> Result<Option<u32>, Error<F::Fault>> {
+    ) -> Outcome<F, Option<u32>> {
         let g = *flash.geometry();
         let die = g.die_of(victim);
         let mut left = limit;
@@ -251,10 +235,10 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
             let begun = moves.len();
             let run = self.map.space.move_run(flash, DATA, die, from, cause, |_, lpn| {
                 cache.prefetch(Lpn(lpn));
-                moves.push((lpn, 0));
+                moves.push(Entry { lpn: Lpn(lpn), ppn: Ppn::NONE });
             })?;
-            for ((_, place), to) in moves[begun..].iter_mut().zip(run.to) {
-                *place = to;
+            for (entry, to) in moves[begun..].iter_mut().zip(run.to) {
+                entry.ppn = Ppn(to);
             }
             run.result?;
             next = first + 64 - run.moved.leading_zeros();
@@ -264,7 +248,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
     }
 
     /// Copies a translation page of a collected block; its new place.
-    fn copy_page<F: Flash>(&mut self, flash: &mut F, from: Ppn, cause: Cause) -> Result<(Ppn, Tvpn), Error<F::Fault>> {
+    fn copy_page<F: Flash>(&mut self, flash: &mut F, from: Ppn, cause: Cause) -> Outcome<F, (Ppn, Tvpn)> {
         let g = *flash.geometry();
         let die = g.die_of(g.block_of(from));
         let Map { space, store, .. } = &mut self.map;
@@ -292,13 +276,13 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
     /// A collection ends early, because programs failed and took the room for it: the copies whose entries could not be
     /// written die, and the pages that the translation pages still name live on.
     #[cold]
-    fn move_back<F: Flash>(&mut self, flash: &mut F, moves: &[Entry]) -> Result<(), Error<F::Fault>> {
-        for &(lpn, copy) in moves {
-            let before = match self.cache.find(Lpn(lpn)) {
-                Some(slot) => self.cache.get(slot, Lpn(lpn)),
-                None => self.stored(flash, lpn)?,
+    fn move_back<F: Flash>(&mut self, flash: &mut F, moves: &[Entry]) -> Outcome<F> {
+        for &Entry { lpn, ppn } in moves {
+            let before = match self.cache.find(lpn) {
+                Some(slot) => self.cache.get(slot, lpn),
+                None => self.stored(flash, lpn.0)?,
             };
-            self.map.space.blocks.kill(Ppn(copy));
+            self.map.space.blocks.kill(ppn);
             self.map.space.blocks.revive(before);
         }
         Ok(())
@@ -315,7 +299,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
     /// Does it: from here on evictions take what they need.
     #[cold]
     #[inline(never)]
-    pub(super) fn make_ready<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+    pub(super) fn make_ready<F: Flash>(&mut self, flash: &mut F) -> Outcome<F> {
         // A collection takes translation pages for complete.
         self.write_overdue(flash)?;
         self.release_converted();
@@ -324,7 +308,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
 
     /// Makes ready for what a read may evict; true if the device is full.
     #[cold]
-    pub(super) fn make_ready_to_read<F: Flash>(&mut self, flash: &mut F) -> Result<bool, Error<F::Fault>> {
+    pub(super) fn make_ready_to_read<F: Flash>(&mut self, flash: &mut F) -> Outcome<F, bool> {
         match self.make_ready(flash) {
             Ok(()) => Ok(false),
             Err(Error::Full) => Ok(true),

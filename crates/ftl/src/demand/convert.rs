@@ -15,6 +15,7 @@ use super::cache::{Cache, Entry};
 use super::map::MapStore;
 use super::{DATA, Demand, NO_BLOCK};
 use crate::Error;
+use crate::Outcome;
 use crate::parts::collector::Collects;
 use crate::parts::lanes::Lane;
 use crate::parts::space::Fate;
@@ -26,7 +27,7 @@ const MOST_COLLECTIONS: u32 = 4;
 impl<C: Cache, S: MapStore> Demand<C, S> {
     /// Carries out the conversion that a read asked for.
     #[inline(always)]
-    pub(super) fn convert_pending<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+    pub(super) fn convert_pending<F: Flash>(&mut self, flash: &mut F) -> Outcome<F> {
         if !C::CONVERTS || self.pending == NO_BLOCK {
             return Ok(());
         }
@@ -38,7 +39,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
     }
 
     #[cold]
-    fn convert<F: Flash>(&mut self, flash: &mut F, block: u32) -> Result<(), Error<F::Fault>> {
+    fn convert<F: Flash>(&mut self, flash: &mut F, block: u32) -> Outcome<F> {
         if !self.room_to_convert(flash)? {
             return Ok(());
         }
@@ -76,7 +77,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
     }
 
     /// Makes room for a block of copies and for a translation page; false if that is not to be had.
-    fn room_to_convert<F: Flash>(&mut self, flash: &mut F) -> Result<bool, Error<F::Fault>> {
+    fn room_to_convert<F: Flash>(&mut self, flash: &mut F) -> Outcome<F, bool> {
         self.release_converted();
         self.evacuate(flash)?;
         let die = self.map.space.richest_die();
@@ -113,13 +114,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
     }
 
     /// Copies the pages of a logical block, which lie at `places`, and tells the translation page and the cache.
-    fn put_in_order<F: Flash>(
-        &mut self,
-        flash: &mut F,
-        block: u32,
-        tvpn: Tvpn,
-        places: &[u32],
-    ) -> Result<(), Error<F::Fault>> {
+    fn put_in_order<F: Flash>(&mut self, flash: &mut F, block: u32, tvpn: Tvpn, places: &[u32]) -> Outcome<F> {
         let mut gc = Collection::on(flash);
         let Some(to) = self.copy_in_order(&mut *gc, places)? else { return Ok(()) };
         gc.then();
@@ -127,9 +122,9 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         let copies = || to.0..to.0 + places.len() as u32;
         let (mut cleaned, mut entries) = (core::mem::take(&mut self.entries), core::mem::take(&mut self.moved));
         self.cache.clean_page(tvpn, &mut cleaned);
-        let others = |&(lpn, _): &Entry| lpn.wrapping_sub(first) >= places.len() as u32;
+        let others = |entry: &Entry| entry.lpn.0.wrapping_sub(first) >= places.len() as u32;
         entries.extend(cleaned.iter().copied().filter(others));
-        entries.extend((first..).zip(copies()));
+        entries.extend((first..).zip(copies()).map(|(lpn, ppn)| Entry { lpn: Lpn(lpn), ppn: Ppn(ppn) }));
         let all = !self.cache.has_dirty(tvpn);
         let written = self.map.update(&mut *gc, tvpn, &entries, all, Cause::TranslationUpdate);
         if written.is_ok() {
@@ -146,7 +141,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
     }
 
     /// Copies pages into a block of their own; its first page, or none if that did not come about.
-    fn copy_in_order<F: Flash>(&mut self, flash: &mut F, places: &[u32]) -> Result<Option<Ppn>, Error<F::Fault>> {
+    fn copy_in_order<F: Flash>(&mut self, flash: &mut F, places: &[u32]) -> Outcome<F, Option<Ppn>> {
         let stream = self.converted;
         let space = &mut self.map.space;
         let lane = Lane::of(space.richest_die());

@@ -4,14 +4,14 @@
 use super::cache::{Cache, Entry, Shape};
 use super::map::{Batch, Map, MapStore};
 use crate::parts::cache::{MappingCache, OrderKind, Slot};
-use crate::{ConfigError, Error, Loader, Parameter, Saver, Settings};
+use crate::{ConfigError, Loader, Outcome, Parameter, Saver, Settings};
 use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::vec::Vec;
-use flash::{Cause, Flash, Lpn, Ppn, Tvpn};
+use flash::{Flash, Lpn, Ppn, Tvpn};
 
 /// `replacement`: which entry to evict.
-pub const REPLACEMENT: Parameter = Parameter::word("replacement", "slru", OrderKind::NAMES)
+pub(crate) const REPLACEMENT: Parameter = Parameter::word("replacement", "slru", OrderKind::NAMES)
     .text(
         "Which cached entry or line to evict. lru: the one unused for longest. slru: a second use protects, up to \
          four fifths of the cache. lfu: the one used least. real-ghost: FlashSim's two lists by uses. The last two \
@@ -20,7 +20,7 @@ pub const REPLACEMENT: Parameter = Parameter::word("replacement", "slru", OrderK
     .source("{dftl}, section 3.2 names segmented LRU; FlashSim has real-ghost");
 
 /// `line`: how many entries are cached together.
-pub const LINE: Parameter = Parameter::power("line", 32, 1..=8192)
+pub(crate) const LINE: Parameter = Parameter::power("line", 32, 1..=8192)
     .unit("entries")
     .text(
         "Entries of a cache line, loaded and evicted together. More serve neighbours and hold fewer lines. The paper \
@@ -29,7 +29,7 @@ pub const LINE: Parameter = Parameter::power("line", 32, 1..=8192)
     .source("{lsftl}, section IV");
 
 /// `entry-bits`: what a cached entry takes.
-pub const ENTRY_BITS: Parameter = Parameter::count("entry-bits", 64, 64..=128)
+pub(crate) const ENTRY_BITS: Parameter = Parameter::count("entry-bits", 64, 64..=128)
     .unit("bits")
     .text("RAM that a cached entry counts as. LPN and PPN take 32 each; SCFTL adds two flags. Fewer hold more entries.")
     .source("{dftl}, section 5.1, {lsftl}, section IV-A, {scftl}, section IV");
@@ -78,7 +78,7 @@ impl Options {
 
 impl Lines {
     /// Evicts the line that is next in the order, writing back what the store lets it.
-    fn evict<F: Flash, S: MapStore>(&mut self, flash: &mut F, map: &mut Map<S>) -> Result<(), Error<F::Fault>> {
+    fn evict<F: Flash, S: MapStore>(&mut self, flash: &mut F, map: &mut Map<S>) -> Outcome<F> {
         let (victim, tvpn) = self.lines.victim();
         if !self.lines.is_dirty(victim) {
             map.counters.clean_evictions += 1;
@@ -92,12 +92,8 @@ impl Lines {
             Batch::Victim => self.lines.clean_line(victim, &mut entries),
             Batch::UpTo(most) => self.clean_lines(victim, tvpn, most as usize, &mut entries),
         }
-        map.wrote_back(entries.len());
-        let all = !self.lines.has_dirty(tvpn);
-        let written = map.update(flash, tvpn, &entries, all, Cause::TranslationUpdate);
-        if written.is_err() {
-            self.soil(&entries);
-        } else {
+        let written = self.write_evicted(flash, map, tvpn, &entries);
+        if written.is_ok() {
             self.lines.remove(victim);
         }
         entries.clear();
@@ -182,12 +178,7 @@ impl Cache for Lines {
         self.lines.is_dirty(victim)
     }
 
-    fn fetch<F: Flash, S: MapStore>(
-        &mut self,
-        flash: &mut F,
-        map: &mut Map<S>,
-        lpn: Lpn,
-    ) -> Result<Slot, Error<F::Fault>> {
+    fn fetch<F: Flash, S: MapStore>(&mut self, flash: &mut F, map: &mut Map<S>, lpn: Lpn) -> Outcome<F, Slot> {
         if self.lines.is_full() {
             self.evict(flash, map)?;
         }
@@ -213,15 +204,6 @@ impl Cache for Lines {
         self.lines.clean_page(tvpn, out);
     }
 
-    #[cold]
-    fn soil(&mut self, entries: &[Entry]) {
-        for &(lpn, ppn) in entries {
-            if let Some(slot) = self.lines.find(Lpn(lpn)) {
-                self.lines.set(slot, Lpn(lpn), Ppn(ppn));
-            }
-        }
-    }
-
     fn refresh(&mut self, lpn: Lpn, ppn: Ppn) {
         if let Some(slot) = self.lines.find(lpn) {
             self.lines.set_clean(slot, lpn, ppn);
@@ -229,11 +211,11 @@ impl Cache for Lines {
     }
 
     fn restore(&mut self, group: &[Entry], entry: impl Fn(u32) -> u32) -> bool {
-        let lines: BTreeSet<u32> = group.iter().map(|&(lpn, _)| self.lines.first_of(Lpn(lpn))).collect();
+        let lines: BTreeSet<u32> = group.iter().map(|entry| self.lines.first_of(entry.lpn)).collect();
         if lines.len() as u32 > self.lines.room() {
             return false;
         }
-        for (lpn, ppn) in group.iter().map(|&(lpn, ppn)| (Lpn(lpn), Ppn(ppn))) {
+        for &Entry { lpn, ppn } in group {
             let first = self.lines.first_of(lpn);
             let load = |line: &mut [u32]| line.iter_mut().zip(first..).for_each(|(word, lpn)| *word = entry(lpn));
             let slot = self.lines.find(lpn).unwrap_or_else(|| self.lines.insert(lpn, load));

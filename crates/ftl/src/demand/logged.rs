@@ -15,7 +15,7 @@ use crate::parts::lanes::Stream;
 use crate::parts::log_units::{Flush, LogState, LogUnits, Scan};
 use crate::parts::space::Space;
 use crate::parts::translation::TranslationStore;
-use crate::{ConfigError, Error, Loader, Parameter, Saver, Settings};
+use crate::{ConfigError, Loader, Outcome, Parameter, Saver, Settings};
 use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::vec;
@@ -32,24 +32,24 @@ pub const LU: Parameter = Parameter::count("lu", 3, 0..=7)
     .source("{lsftl}, section IV-A");
 
 /// `log-share`: bytes of a log.
-pub const LOG_SHARE: Parameter = Parameter::real("log-share", 0.25, 0.05..=0.5)
+pub(crate) const LOG_SHARE: Parameter = Parameter::real("log-share", 0.25, 0.05..=0.5)
     .text("Share of a translation page that is its log area. More takes more updates, but the map needs more pages.")
     .source("{lsftl}, section III-A");
 
 /// `log-header`: bytes of a header.
-pub const LOG_HEADER: Parameter = Parameter::count("log-header", 4, 4..=64)
+pub(crate) const LOG_HEADER: Parameter = Parameter::count("log-header", 4, 4..=64)
     .unit("bytes")
     .text("Size of a log unit's header.")
     .source("{lsftl}, figure 4 is lost");
 
 /// `log-entry`: bytes of an entry.
-pub const LOG_ENTRY: Parameter = Parameter::count("log-entry", 6, 6..=64)
+pub(crate) const LOG_ENTRY: Parameter = Parameter::count("log-entry", 6, 6..=64)
     .unit("bytes")
     .text("Size of an entry of a log unit.")
     .source("{lsftl}, figure 4 is lost");
 
 /// `log-parity`: bytes of a parity.
-pub const LOG_PARITY: Parameter = Parameter::count("log-parity", 7, 0..=64)
+pub(crate) const LOG_PARITY: Parameter = Parameter::count("log-parity", 7, 0..=64)
     .unit("bytes")
     .text(
         "Parity of a log unit for each started 512 bytes. A BCH code that corrects 4 bits takes 7. With less a device \
@@ -58,7 +58,7 @@ pub const LOG_PARITY: Parameter = Parameter::count("log-parity", 7, 0..=64)
     .source("{lsftl}, figure 4 is lost");
 
 /// `counters`: where the state of each log is kept.
-pub const LOG_COUNTERS: Parameter = Parameter::word("counters", "directory", &["directory", "oob"])
+pub(crate) const LOG_COUNTERS: Parameter = Parameter::word("counters", "directory", &["directory", "oob"])
     .text(
         "Where it is kept how far each log is filled. directory: in RAM. oob: in the page's spare area, which costs a \
          reading of it before each update.",
@@ -93,7 +93,7 @@ impl From<&Settings> for Options {
 }
 
 /// The store's own counters, in the order of [`MapStore::counters`].
-pub const COUNTERS: &[(&str, &str)] = &[
+pub(crate) const COUNTERS: &[(&str, &str)] = &[
     ("log_appends", "updates appended to a log"),
     ("log_rewrites", "updates for which a translation page was written anew"),
     ("flush_within_quota", "write-backs within the quota (condition 1)"),
@@ -191,7 +191,7 @@ impl Logged {
             self.sorted.sort_unstable();
             &self.sorted
         };
-        self.units.encode(ordered.iter().map(|&(lpn, ppn)| (lpn - base, Ppn(ppn))), &mut self.bytes);
+        self.units.encode(ordered.iter().map(|&Entry { lpn, ppn }| (lpn.0 - base, ppn)), &mut self.bytes);
         let after = self.units.after(state, entries.len() as u32);
         // Where the directory counts, the spare area says nothing.
         let mark = if self.in_directory() { Some(0) } else { self.units.mark(after) };
@@ -364,7 +364,7 @@ impl MapStore for Logged {
         tvpn: Tvpn,
         entries: &[Entry],
         how: Update,
-    ) -> Result<(), Error<F::Fault>> {
+    ) -> Outcome<F> {
         let at = self.at(tvpn);
         if at != Ppn::NONE && !how.whole && !entries.is_empty() {
             let state = self.state(flash, tvpn, how.cause)?;
@@ -375,12 +375,7 @@ impl MapStore for Logged {
                 space.doom(at);
             }
         }
-        let base = tvpn.0 * self.units.entries();
-        self.edit(flash, space, tvpn, how, |words| {
-            for &(lpn, ppn) in entries {
-                words[(lpn - base) as usize] = ppn;
-            }
-        })
+        self.put_entries(flash, space, tvpn, entries, how)
     }
 
     fn edit<F: Flash>(
@@ -390,7 +385,7 @@ impl MapStore for Logged {
         tvpn: Tvpn,
         how: Update,
         mut edit: impl FnMut(&mut [u32]),
-    ) -> Result<(), Error<F::Fault>> {
+    ) -> Outcome<F> {
         self.counters.rewrites += 1;
         let entries = self.units.entries() as usize;
         let written_before = self.at(tvpn) != Ppn::NONE;
@@ -417,7 +412,7 @@ impl MapStore for Logged {
         tvpn: Tvpn,
         words: &[u32],
         how: Update,
-    ) -> Result<(), Error<F::Fault>> {
+    ) -> Outcome<F> {
         self.counters.rewrites += 1;
         self.pages.rewrite(flash, space, tvpn, words, how.all, how.cause)?;
         self.put(tvpn, LogState::default());

@@ -3,12 +3,12 @@
 use crate::parts::lanes::Stream;
 use crate::parts::space::Space;
 use crate::parts::translation::TranslationStore;
-use crate::{CacheCounters, ConfigError, Error, Loader, Saver, Settings};
+use crate::{CacheCounters, ConfigError, Loader, Outcome, Saver, Settings};
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::fmt::Debug;
 use core::ops::Range;
-use flash::{Cause, Flash, Geometry, Oob, Ppn, Tvpn};
+use flash::{Cause, Flash, Geometry, Lpn, Oob, Ppn, Tvpn};
 
 use super::cache::Entry;
 use super::moves::Moves;
@@ -119,7 +119,29 @@ pub trait MapStore: Clone + Debug + Send + 'static {
         tvpn: Tvpn,
         entries: &[Entry],
         how: Update,
-    ) -> Result<(), Error<F::Fault>>;
+    ) -> Outcome<F> {
+        self.put_entries(flash, space, tvpn, entries, how)
+    }
+
+    /// As [`MapStore::update`], but edits the entries in place.
+    ///
+    /// # Errors
+    /// Full; the medium's.
+    fn put_entries<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        space: &mut Space,
+        tvpn: Tvpn,
+        entries: &[Entry],
+        how: Update,
+    ) -> Outcome<F> {
+        let base = tvpn.0 * self.page_entries();
+        self.edit(flash, space, tvpn, how, |words| {
+            for &Entry { lpn, ppn } in entries {
+                words[(lpn.0 - base) as usize] = ppn.0;
+            }
+        })
+    }
 
     /// As [`MapStore::update`] with `whole`, but edits the entries in place.
     ///
@@ -132,7 +154,7 @@ pub trait MapStore: Clone + Debug + Send + 'static {
         tvpn: Tvpn,
         how: Update,
         edit: impl FnMut(&mut [u32]),
-    ) -> Result<(), Error<F::Fault>>;
+    ) -> Outcome<F>;
 
     /// Writes a translation page of which every entry is known, without reading it first.
     ///
@@ -145,7 +167,7 @@ pub trait MapStore: Clone + Debug + Send + 'static {
         tvpn: Tvpn,
         words: &[u32],
         how: Update,
-    ) -> Result<(), Error<F::Fault>>;
+    ) -> Outcome<F>;
 
     /// What the copy of a collected translation page changes in its words.
     fn compact(&self, tvpn: Tvpn, words: &mut [u32]) {
@@ -236,11 +258,7 @@ impl<S: MapStore> Map<S> {
     /// # Errors
     /// The medium's.
     #[inline]
-    pub fn read<'f, F: Flash>(
-        &mut self,
-        flash: &'f mut F,
-        tvpn: Tvpn,
-    ) -> Result<Option<TranslationPage<'f>>, Error<F::Fault>> {
+    pub fn read<'f, F: Flash>(&mut self, flash: &'f mut F, tvpn: Tvpn) -> Outcome<F, Option<TranslationPage<'f>>> {
         let at = self.store.at(tvpn);
         if at == Ppn::NONE {
             return Ok(None);
@@ -256,8 +274,8 @@ impl<S: MapStore> Map<S> {
         self.store.entries(page, first, out);
         if !self.moves.is_empty() {
             let base = self.lpns(page.oob.tvpn()).start + first as u32;
-            for (lpn, ppn) in self.moves.within(base..base + out.len() as u32) {
-                out[(lpn - base) as usize] = ppn;
+            for Entry { lpn, ppn } in self.moves.within(base..base + out.len() as u32) {
+                out[(lpn.0 - base) as usize] = ppn.0;
             }
         }
     }
@@ -271,8 +289,8 @@ impl<S: MapStore> Map<S> {
 
     /// What the translation page does not know of pages that spread collections have moved, but for these LPNs.
     pub fn moves_beside<'a>(&'a self, tvpn: Tvpn, entries: &'a [Entry]) -> impl Iterator<Item = Entry> + 'a {
-        let known = |lpn: u32| entries.iter().any(|&(other, _)| other == lpn);
-        self.moves.within(self.lpns(tvpn)).filter(move |&(lpn, _)| !known(lpn))
+        let known = |lpn: Lpn| entries.iter().any(|other| other.lpn == lpn);
+        self.moves.within(self.lpns(tvpn)).filter(move |entry| !known(entry.lpn))
     }
 
     /// The translation page knows of all moves.
@@ -287,7 +305,7 @@ impl<S: MapStore> Map<S> {
     /// # Errors
     /// The medium's.
     #[inline]
-    pub fn batch<F: Flash>(&mut self, flash: &mut F, tvpn: Tvpn, dirty: u32) -> Result<Batch, Error<F::Fault>> {
+    pub fn batch<F: Flash>(&mut self, flash: &mut F, tvpn: Tvpn, dirty: u32) -> Outcome<F, Batch> {
         // Discards survive only in a page of its own, with a watermark.
         if self.durable_trim && self.trimmed.contains(&tvpn.0) {
             return Ok(Batch::All);
@@ -307,7 +325,7 @@ impl<S: MapStore> Map<S> {
         entries: &[Entry],
         all: bool,
         cause: Cause,
-    ) -> Result<(), Error<F::Fault>> {
+    ) -> Outcome<F> {
         self.count_update(entries.len());
         let discards = all && !self.trimmed.is_empty() && self.trimmed.contains(&tvpn.0);
         let how = Update { cause, all, whole: discards && self.durable_trim };
@@ -345,7 +363,7 @@ impl<S: MapStore> Map<S> {
         words: &[u32],
         changed: usize,
         cause: Cause,
-    ) -> Result<(), Error<F::Fault>> {
+    ) -> Outcome<F> {
         self.count_update(changed);
         let how = Update { cause, all: true, whole: true };
         self.store.rewrite(flash, &mut self.space, tvpn, words, how)?;

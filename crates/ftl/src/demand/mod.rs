@@ -42,16 +42,16 @@
 //! Departures that all schemes of the family share: striping over dies; `net-gain` (the papers' rule is
 //! `victims = plain`); the watermark and everything else that lets them be mounted from flash (docs/recovery.md); TRIM.
 
-pub mod cache;
+pub(crate) mod cache;
 mod collect;
 mod convert;
-pub mod lines;
-pub mod logged;
-pub mod map;
+pub(crate) mod lines;
+pub(crate) mod logged;
+pub(crate) mod map;
 mod mount;
-pub mod moves;
-pub mod out_of_place;
-pub mod parameters;
+pub(crate) mod moves;
+pub(crate) mod out_of_place;
+pub(crate) mod parameters;
 #[cfg(test)]
 pub(crate) mod testing;
 
@@ -59,7 +59,9 @@ use crate::parts::collector::{self, Collects};
 use crate::parts::ecc::Ecc;
 use crate::parts::lanes::{Lane, Stream};
 use crate::parts::space::{Space, TranslationBlocks, more_spare};
-use crate::{Build, BuildError, CacheCounters, ConfigError, Error, Ftl, Inspect, Loader, MountReport, Saver, Settings};
+use crate::{
+    Build, Built, CacheCounters, ConfigError, Error, Ftl, Inspect, Loader, MountReport, Outcome, Saver, Settings,
+};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::String;
@@ -74,9 +76,9 @@ use moves::Moves;
 use parameters::Options;
 
 /// The write stream of data pages, the host's and the collected ones.
-pub const DATA: Stream = Stream(0);
+pub(crate) const DATA: Stream = Stream(0);
 /// The write stream of translation pages.
-pub const TRANSLATION: Stream = Stream(1);
+pub(crate) const TRANSLATION: Stream = Stream(1);
 
 /// No logical block.
 const NO_BLOCK: u32 = u32::MAX;
@@ -243,7 +245,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
 
     /// The cached entry of an LPN, loaded if need be (the DFTL paper, algorithm 1).
     #[inline]
-    fn translate<F: Flash>(&mut self, flash: &mut F, lpn: Lpn) -> Result<C::Slot, Error<F::Fault>> {
+    fn translate<F: Flash>(&mut self, flash: &mut F, lpn: Lpn) -> Outcome<F, C::Slot> {
         let counted = self.modifying != lpn.0;
         self.modifying = u32::MAX;
         self.map.counters.cache.accesses += u64::from(counted);
@@ -257,7 +259,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
     /// Looking up a page may evict and so write translation pages: tests for room as FlashSim does, if that is asked
     /// for.
     #[inline(always)]
-    fn prepare_eviction<F: Flash>(&mut self, flash: &mut F, lpn: Lpn) -> Result<(), Error<F::Fault>> {
+    fn prepare_eviction<F: Flash>(&mut self, flash: &mut F, lpn: Lpn) -> Outcome<F> {
         if self.gc_in_evictions
             && self.is_short(TRANSLATION)
             && self.cache.find(lpn).is_none()
@@ -270,7 +272,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
     }
 
     /// Writes all dirty entries of a translation page into it, also when there are none.
-    fn settle<F: Flash>(&mut self, flash: &mut F, tvpn: Tvpn, cause: Cause) -> Result<(), Error<F::Fault>> {
+    fn settle<F: Flash>(&mut self, flash: &mut F, tvpn: Tvpn, cause: Cause) -> Outcome<F> {
         let mut entries = core::mem::take(&mut self.entries);
         self.cache.clean_page(tvpn, &mut entries);
         let written = self.write_entries(flash, tvpn, &entries, cause);
@@ -280,13 +282,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
     }
 
     /// Writes entries into their translation page. They are clean in the cache already.
-    fn write_entries<F: Flash>(
-        &mut self,
-        flash: &mut F,
-        tvpn: Tvpn,
-        entries: &[Entry],
-        cause: Cause,
-    ) -> Result<(), Error<F::Fault>> {
+    fn write_entries<F: Flash>(&mut self, flash: &mut F, tvpn: Tvpn, entries: &[Entry], cause: Cause) -> Outcome<F> {
         let all = !self.cache.has_dirty(tvpn);
         let written = self.map.update(flash, tvpn, entries, all, cause);
         if written.is_err() {
@@ -297,19 +293,23 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
 
     /// Writes the entries that a mount could not write.
     #[cold]
-    fn write_overdue<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+    fn write_overdue<F: Flash>(&mut self, flash: &mut F) -> Outcome<F> {
         while let Some((&lpn, _)) = self.overdue.first_key_value() {
             let (tvpn, _) = self.map.store.locate(lpn);
-            let group: Vec<Entry> = self.overdue.range(self.shape.lpns(tvpn)).map(|(&lpn, &ppn)| (lpn, ppn)).collect();
+            let group: Vec<Entry> = self
+                .overdue
+                .range(self.shape.lpns(tvpn))
+                .map(|(&lpn, &ppn)| Entry { lpn: Lpn(lpn), ppn: Ppn(ppn) })
+                .collect();
             let all = !self.cache.has_dirty(tvpn);
             self.map.update(flash, tvpn, &group, all, Cause::Recovery)?;
-            group.iter().for_each(|(lpn, _)| _ = self.overdue.remove(lpn));
+            group.iter().for_each(|entry| _ = self.overdue.remove(&entry.lpn.0));
         }
         Ok(())
     }
 
     /// Writes the translation pages whose discarded entries are only in the cache.
-    fn write_discards<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+    fn write_discards<F: Flash>(&mut self, flash: &mut F) -> Outcome<F> {
         while let Some(&tvpn) = self.map.trimmed.first() {
             self.settle(flash, Tvpn(tvpn), Cause::TranslationUpdate)?;
         }
@@ -318,7 +318,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
 
     /// An entry, wherever it is, without changing the cache: a full device can still be read.
     #[cold]
-    fn look_up<F: Flash>(&mut self, flash: &mut F, lpn: Lpn) -> Result<Ppn, Error<F::Fault>> {
+    fn look_up<F: Flash>(&mut self, flash: &mut F, lpn: Lpn) -> Outcome<F, Ppn> {
         self.map.counters.cache.accesses += 1;
         if let Some(&ppn) = self.overdue.get(&lpn.0) {
             self.map.counters.cache.hits += 1;
@@ -332,7 +332,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
     }
 
     /// An entry as its translation page has it.
-    fn stored<F: Flash>(&mut self, flash: &mut F, lpn: u32) -> Result<Ppn, Error<F::Fault>> {
+    fn stored<F: Flash>(&mut self, flash: &mut F, lpn: u32) -> Outcome<F, Ppn> {
         let (tvpn, index) = self.map.store.locate(lpn);
         let mut entry = [Ppn::NONE.0];
         let at = self.map.store.at(tvpn);
@@ -364,7 +364,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
 
     /// Finds a page that is about to be read.
     #[inline(always)]
-    fn seek<F: Flash>(&mut self, flash: &mut F, lpn: Lpn) -> Result<Ppn, Error<F::Fault>> {
+    fn seek<F: Flash>(&mut self, flash: &mut F, lpn: Lpn) -> Outcome<F, Ppn> {
         self.convert_pending(flash)?;
         let full = self.needs_room() && self.make_ready_to_read(flash)?;
         if full {
@@ -387,7 +387,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
 
     /// Reads a page; the data lies on the medium.
     #[inline]
-    fn fetch<'f, F: Flash>(&mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
+    fn fetch<'f, F: Flash>(&mut self, flash: &'f mut F, lpn: Lpn) -> Outcome<F, Option<&'f F::User>> {
         let ppn = self.seek(flash, lpn)?;
         if ppn == Ppn::NONE {
             return Ok(None);
@@ -398,7 +398,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
 
     /// Reads a page that is read so often that it is rewritten if it was programmed with low cost (parts/ecc.rs).
     #[cold]
-    fn read_hot<'f, F: Flash>(&'f mut self, flash: &mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
+    fn read_hot<'f, F: Flash>(&'f mut self, flash: &mut F, lpn: Lpn) -> Outcome<F, Option<&'f F::User>> {
         let ppn = self.seek(flash, lpn)?;
         if ppn == Ppn::NONE {
             return Ok(None);
@@ -415,7 +415,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
     }
 
     /// Programs a page anew, beside the request that it was read for. Without room, it stays as it is.
-    fn rewrite<F: Flash>(&mut self, flash: &mut F, oob: Oob, data: &F::User) -> Result<(), Error<F::Fault>> {
+    fn rewrite<F: Flash>(&mut self, flash: &mut F, oob: Oob, data: &F::User) -> Outcome<F> {
         let mut beside = Collection::on(flash);
         if self.needs_room() && self.make_ready_to_read(&mut *beside)? {
             return Ok(());
@@ -430,7 +430,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
 
     /// Makes room for a host page, looks it up, programs it, and pays its share of spread collections.
     #[inline(always)]
-    fn put<F: Flash>(&mut self, flash: &mut F, oob: Oob, data: &F::User, cause: Cause) -> Result<(), Error<F::Fault>> {
+    fn put<F: Flash>(&mut self, flash: &mut F, oob: Oob, data: &F::User, cause: Cause) -> Outcome<F> {
         self.prepare_eviction(flash, oob.lpn())?;
         let mut lane = self.lane(oob.lpn());
         if self.map.space.streams[DATA.index()].room(lane) == 0 {
@@ -445,7 +445,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
     /// A lane of the host's stream with room, its next block opened if need be.
     #[cold]
     #[inline(never)]
-    fn next_block<F: Flash>(&mut self, flash: &mut F, lane: Lane) -> Result<Lane, Error<F::Fault>> {
+    fn next_block<F: Flash>(&mut self, flash: &mut F, lane: Lane) -> Outcome<F, Lane> {
         self.release_converted();
         self.refill_if_can(flash, DATA, lane)
     }
@@ -459,7 +459,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         mut oob: Oob,
         data: &F::User,
         cause: Cause,
-    ) -> Result<(), Error<F::Fault>> {
+    ) -> Outcome<F> {
         let lpn = oob.lpn();
         let to = loop {
             let space = &mut self.map.space;
@@ -503,12 +503,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
     }
 
     /// Whether any of these LPNs of a translation page is mapped; reads the page if the cache does not tell.
-    fn maps_any<F: Flash>(
-        &mut self,
-        flash: &mut F,
-        tvpn: Tvpn,
-        lpns: core::ops::Range<u32>,
-    ) -> Result<bool, Error<F::Fault>> {
+    fn maps_any<F: Flash>(&mut self, flash: &mut F, tvpn: Tvpn, lpns: core::ops::Range<u32>) -> Outcome<F, bool> {
         let cache = &self.cache;
         let cached = |lpn: u32| cache.find(Lpn(lpn)).map(|slot| cache.get(slot, Lpn(lpn)));
         if lpns.clone().any(|lpn| cached(lpn).is_some_and(|ppn| ppn != Ppn::NONE)) {
@@ -521,7 +516,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
     }
 
     /// Discards pages of one translation page.
-    fn trim_in_page<F: Flash>(&mut self, flash: &mut F, first: u32, count: u32) -> Result<(), Error<F::Fault>> {
+    fn trim_in_page<F: Flash>(&mut self, flash: &mut F, first: u32, count: u32) -> Outcome<F> {
         let (tvpn, _) = self.map.store.locate(first);
         let lpns = first..first + count;
         // A few pages go through the cache, as the paper's writes do; a long run changes its translation page at once,
@@ -568,8 +563,8 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         let how = Update { cause: Cause::TranslationUpdate, all: true, whole: true };
         let written = map.store.edit(flash, &mut map.space, tvpn, how, |words| {
             dead.clear();
-            for &(lpn, ppn) in &entries {
-                words[(lpn - base) as usize] = ppn;
+            for &Entry { lpn, ppn } in &entries {
+                words[(lpn.0 - base) as usize] = ppn.0;
             }
             for lpn in lpns.clone() {
                 let word = &mut words[(lpn - base) as usize];
@@ -598,7 +593,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
 }
 
 impl<F: Flash, C: Cache, S: MapStore> Build<F> for Demand<C, S> {
-    fn format(flash: &mut F, logical_pages: u32, settings: &Settings) -> Result<Self, BuildError<F::Fault>> {
+    fn format(flash: &mut F, logical_pages: u32, settings: &Settings) -> Built<F, Self> {
         let plan = Self::check(flash.geometry(), logical_pages, settings)?;
         let init_tps = plan.options.init_tps;
         let mut ftl = Self::blank(plan);
@@ -611,11 +606,7 @@ impl<F: Flash, C: Cache, S: MapStore> Build<F> for Demand<C, S> {
         Ok(ftl)
     }
 
-    fn mount(
-        flash: &mut F,
-        logical_pages: u32,
-        settings: &Settings,
-    ) -> Result<(Self, MountReport), BuildError<F::Fault>> {
+    fn mount(flash: &mut F, logical_pages: u32, settings: &Settings) -> Built<F, (Self, MountReport)> {
         Self::check(flash.geometry(), logical_pages, settings)?.store.check_mountable()?;
         Ok(Self::mount_on(flash, logical_pages, settings, BTreeSet::new())?)
     }
@@ -655,7 +646,7 @@ impl<F: Flash, C: Cache, S: MapStore> Ftl<F> for Demand<C, S> {
     }
 
     #[inline]
-    fn read<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
+    fn read<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Outcome<F, Option<&'f F::User>> {
         if self.map.space.ecc.as_mut().is_some_and(|ecc| ecc.was_read(lpn)) {
             return self.read_hot(flash, lpn);
         }
@@ -673,14 +664,14 @@ impl<F: Flash, C: Cache, S: MapStore> Ftl<F> for Demand<C, S> {
         }
     }
 
-    fn read_to_modify<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
+    fn read_to_modify<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Outcome<F, Option<&'f F::User>> {
         let data = self.fetch(flash, lpn)?;
         self.modifying = lpn.0;
         Ok(data)
     }
 
     #[inline]
-    fn write(&mut self, flash: &mut F, lpn: Lpn, data: &F::User) -> Result<(), Error<F::Fault>> {
+    fn write(&mut self, flash: &mut F, lpn: Lpn, data: &F::User) -> Outcome<F> {
         self.convert_pending(flash)?;
         if self.needs_room() {
             self.make_ready(flash)?;
@@ -692,7 +683,7 @@ impl<F: Flash, C: Cache, S: MapStore> Ftl<F> for Demand<C, S> {
         self.level_if_due(flash)
     }
 
-    fn trim(&mut self, flash: &mut F, first: Lpn, count: u32) -> Result<(), Error<F::Fault>> {
+    fn trim(&mut self, flash: &mut F, first: Lpn, count: u32) -> Outcome<F> {
         if !self.overdue.is_empty() {
             self.make_ready(flash)?;
         }
@@ -707,7 +698,7 @@ impl<F: Flash, C: Cache, S: MapStore> Ftl<F> for Demand<C, S> {
         Ok(())
     }
 
-    fn flush(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+    fn flush(&mut self, flash: &mut F) -> Outcome<F> {
         // With entries overdue nothing was written or discarded since the mount.
         if !self.map.durable_trim || !self.overdue.is_empty() {
             return Ok(());
@@ -718,7 +709,7 @@ impl<F: Flash, C: Cache, S: MapStore> Ftl<F> for Demand<C, S> {
         self.write_discards(flash)
     }
 
-    fn idle(&mut self, flash: &mut F, copies: u32) -> Result<bool, Error<F::Fault>> {
+    fn idle(&mut self, flash: &mut F, copies: u32) -> Outcome<F, bool> {
         if !self.overdue.is_empty() {
             return Ok(false);
         }

@@ -10,11 +10,11 @@ use super::map::{MapStore, TranslationPage};
 use super::{DATA, Demand, TRANSLATION};
 use crate::parts::census::Census;
 use crate::parts::collector::Collects;
-use crate::{Error, MountReport, Settings};
+use crate::{Error, MountReport, Outcome, Settings};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
 use alloc::vec::Vec;
-use flash::{Cause, Flash, Kind, Oob, Ppn, Tvpn};
+use flash::{Cause, Flash, Kind, Lpn, Oob, Ppn, Tvpn};
 
 impl<C: Cache, S: MapStore> Demand<C, S> {
     /// Rebuilds the scheme; the translation pages in `distrusted` are known to be damaged.
@@ -23,7 +23,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         logical_pages: u32,
         settings: &Settings,
         mut distrusted: BTreeSet<Ppn>,
-    ) -> Result<(Self, MountReport), Error<F::Fault>> {
+    ) -> Outcome<F, (Self, MountReport)> {
         let g = *flash.geometry();
         let plan = Self::plan(&g, logical_pages, settings).expect("the settings were accepted before");
         let mut ftl = Self::blank(plan);
@@ -88,7 +88,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
                 };
                 if let Some(ppn) = restored {
                     *entry = ppn.0;
-                    group.push((lpn, ppn.0));
+                    group.push(Entry { lpn: Lpn(lpn), ppn });
                 }
                 if *entry != Ppn::NONE.0 {
                     ftl.map.space.blocks.revive(Ppn(*entry));
@@ -100,12 +100,12 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
             }
             // A translation page's lost entries go into the cache as dirty ones, all or none of them.
             if ftl.cache.restore(&group, |lpn| words.get((lpn - first) as usize).copied().unwrap_or(u32::MAX)) {
-                if group.iter().any(|&(_, ppn)| Ppn(ppn) == Ppn::NONE) {
+                if group.iter().any(|entry| entry.ppn == Ppn::NONE) {
                     ftl.map.trimmed.insert(tvpn.0);
                 }
             } else {
                 // These do not fit, and are written once everything is known.
-                ftl.overdue.extend(group);
+                ftl.overdue.extend(group.iter().map(|entry| (entry.lpn.0, entry.ppn.0)));
             }
         }
         match ftl.write_overdue(flash) {

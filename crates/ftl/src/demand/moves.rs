@@ -12,7 +12,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
-use flash::{Die, Ppn};
+use flash::{Die, Lpn, Ppn};
 
 /// See the module's description.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ impl Moves {
 
     /// The entries of a range of LPNs, in order.
     pub fn within(&self, lpns: Range<u32>) -> impl Iterator<Item = Entry> + '_ {
-        self.pages.range(lpns).map(|(&lpn, &(ppn, _))| (lpn, ppn.0))
+        self.pages.range(lpns).map(|(&lpn, &(ppn, _))| Entry { lpn: Lpn(lpn), ppn })
     }
 
     /// A die's collection moved a page.

@@ -1,16 +1,15 @@
 //! Translation pages that are written out of place (the DFTL paper): every update is a read, a change and a program
 //! elsewhere.
 
-use super::cache::Entry;
 use super::map::{Batch, MapStore, TranslationPage, Update};
 use crate::parts::lanes::Stream;
 use crate::parts::space::Space;
 use crate::parts::translation::TranslationStore;
-use crate::{ConfigError, Error, Loader, Parameter, Saver, Settings};
+use crate::{ConfigError, Loader, Outcome, Parameter, Saver, Settings};
 use flash::{Flash, Geometry, Ppn, Tvpn};
 
 /// `batch-evict`: what an eviction writes back.
-pub const BATCH_EVICT: Parameter = Parameter::switch("batch-evict", true)
+pub(crate) const BATCH_EVICT: Parameter = Parameter::switch("batch-evict", true)
     .text(
         "An eviction writes back all dirty entries of its translation page. Off writes the victim's alone, as \
          FlashSim does, and updates pages more often.",
@@ -62,22 +61,6 @@ impl MapStore for OutOfPlace {
         Ok(if self.batch_evict { Batch::All } else { Batch::Victim })
     }
 
-    fn update<F: Flash>(
-        &mut self,
-        flash: &mut F,
-        space: &mut Space,
-        tvpn: Tvpn,
-        entries: &[Entry],
-        how: Update,
-    ) -> Result<(), Error<F::Fault>> {
-        let mask = self.pages.page_entries() - 1;
-        self.pages.update(flash, space, tvpn, how.all, how.cause, |words| {
-            for &(lpn, ppn) in entries {
-                words[(lpn & mask) as usize] = ppn;
-            }
-        })
-    }
-
     fn edit<F: Flash>(
         &mut self,
         flash: &mut F,
@@ -85,7 +68,7 @@ impl MapStore for OutOfPlace {
         tvpn: Tvpn,
         how: Update,
         edit: impl FnMut(&mut [u32]),
-    ) -> Result<(), Error<F::Fault>> {
+    ) -> Outcome<F> {
         self.pages.update(flash, space, tvpn, how.all, how.cause, edit)
     }
 
@@ -96,7 +79,7 @@ impl MapStore for OutOfPlace {
         tvpn: Tvpn,
         words: &[u32],
         how: Update,
-    ) -> Result<(), Error<F::Fault>> {
+    ) -> Outcome<F> {
         self.pages.rewrite(flash, space, tvpn, words, how.all, how.cause)
     }
 

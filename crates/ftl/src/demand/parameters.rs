@@ -4,13 +4,13 @@ use super::map::{Counters, UPDATE_SIZES};
 use crate::parts::collector::{self, GC_HIGH, SPREAD};
 use crate::parts::tombstones::{self, DURABLE_TRIM};
 use crate::parts::{space, supply};
-use crate::{Group, Parameter, Range, Settings, Value, ecc_policy, gc};
+use crate::{Group, Parameter, Range, Scheme, Settings, Value, ecc_policy, gc};
 use alloc::vec;
 use alloc::vec::Vec;
 use flash::Cause;
 
 /// `cache-bytes`: the RAM to be shared out.
-pub const CACHE_BYTES: Parameter = Parameter::count("cache-bytes", 0, 0..=1 << 40)
+pub(crate) const CACHE_BYTES: Parameter = Parameter::count("cache-bytes", 0, 0..=1 << 40)
     .unit("bytes")
     .text(
         "RAM for directory and cache together. More raises the hit ratio. 0 gives as much as a block map of the \
@@ -19,7 +19,7 @@ pub const CACHE_BYTES: Parameter = Parameter::count("cache-bytes", 0, 0..=1 << 4
     .source("{dftl}, section 5.1, {lsftl}");
 
 /// `gc-fold`: what updates for moved data take along.
-pub const GC_FOLD: Parameter = Parameter::switch("gc-fold", true)
+pub(crate) const GC_FOLD: Parameter = Parameter::switch("gc-fold", true)
     .text(
         "When a collection updates a translation page, write the cache's dirty entries of that page too. On saves \
          later updates.",
@@ -27,7 +27,7 @@ pub const GC_FOLD: Parameter = Parameter::switch("gc-fold", true)
     .source("ftlab; the papers are silent");
 
 /// `victims`: how data and translation blocks compete.
-pub const VICTIMS: Parameter = Parameter::word("victims", "net-gain", &["net-gain", "plain"])
+pub(crate) const VICTIMS: Parameter = Parameter::word("victims", "net-gain", &["net-gain", "plain"])
     .text(
         "How translation blocks compete with data blocks. net-gain: a translation block waits until it is half dead. \
          plain: one policy ranks both, which may collect translation blocks that are nearly full of live pages.",
@@ -35,7 +35,7 @@ pub const VICTIMS: Parameter = Parameter::word("victims", "net-gain", &["net-gai
     .source("plain {dftl}; net-gain ftlab");
 
 /// `init-tps`: whether formatting writes the map.
-pub const INIT_TPS: Parameter = Parameter::switch("init-tps", false)
+pub(crate) const INIT_TPS: Parameter = Parameter::switch("init-tps", false)
     .text(
         "Formatting writes every translation page. Off writes each page with its first entry, which leaves more free \
          blocks at the start.",
@@ -43,10 +43,10 @@ pub const INIT_TPS: Parameter = Parameter::switch("init-tps", false)
     .source("{flashsim}");
 
 /// `gc-low`: when to collect. Fewer could not take a collection's data and its translation pages.
-pub const GC_LOW: Parameter = Parameter { range: Range::Count(2, 1 << 20), ..collector::GC_LOW };
+pub(crate) const GC_LOW: Parameter = Parameter { range: Range::Count(2, 1 << 20), ..collector::GC_LOW };
 
 /// `gc-in-evictions`: when an eviction's update tests for room.
-pub const GC_IN_EVICTIONS: Parameter = Parameter::switch("gc-in-evictions", false)
+pub(crate) const GC_IN_EVICTIONS: Parameter = Parameter::switch("gc-in-evictions", false)
     .text(
         "An eviction that needs a new translation block collects first, inside the host's request. Off takes a free \
          block, and the next host page collects.",
@@ -54,7 +54,7 @@ pub const GC_IN_EVICTIONS: Parameter = Parameter::switch("gc-in-evictions", fals
     .source("{flashsim}");
 
 /// `stripe`: how host pages are dealt to the dies.
-pub const STRIPE: Parameter = Parameter::count("stripe", 1, 1..=4096)
+pub(crate) const STRIPE: Parameter = Parameter::count("stripe", 1, 1..=4096)
     .unit("pages")
     .text(
         "Consecutive pages that go to one die before the next die takes its turn. More make longer runs for caches \
@@ -63,11 +63,11 @@ pub const STRIPE: Parameter = Parameter::count("stripe", 1, 1..=4096)
     .source("ftlab; the papers have one die");
 
 /// `stripe` for caches that live on runs.
-pub const RUN_STRIPE: Parameter = STRIPE.at(Value::Count(4));
+pub(crate) const RUN_STRIPE: Parameter = STRIPE.at(Value::Count(4));
 
 /// `data-blocks`: how many data blocks a die has open, and that a page goes behind its predecessor if it can. For
 /// schemes that have the parameter.
-pub const DATA_BLOCKS: Parameter = Parameter::count("data-blocks", 1, 1..=64)
+pub(crate) const DATA_BLOCKS: Parameter = Parameter::count("data-blocks", 1, 1..=64)
     .unit("blocks")
     .text(
         "Data blocks open in each die. A page goes behind the page before it, if that page's entry is cached and the \
@@ -76,7 +76,7 @@ pub const DATA_BLOCKS: Parameter = Parameter::count("data-blocks", 1, 1..=64)
     .source("{scftl}, section II on CAST");
 
 /// `translation-mode`: how translation pages are programmed. For schemes that have the parameter.
-pub const TRANSLATION_MODE: Parameter = Parameter::word("translation-mode", "native", &["native", "slc"])
+pub(crate) const TRANSLATION_MODE: Parameter = Parameter::word("translation-mode", "native", &["native", "slc"])
     .text(
         "How translation pages are programmed. native: as all pages. slc: in SLC mode, on chips with several bits per \
          cell; such pages are faster and take partial programs, but a block holds fewer.",
@@ -84,7 +84,7 @@ pub const TRANSLATION_MODE: Parameter = Parameter::word("translation-mode", "nat
     .source("{lsftl}, section II-B");
 
 /// Map and collections of every scheme of the family: with the parts, all that such a scheme has beside its own.
-pub const PARTS: &[Group] = &[
+const PARTS: &[Group] = &[
     Group { title: "map on flash", rows: &[GC_FOLD, VICTIMS, INIT_TPS] },
     Group {
         title: "collection of blocks",
@@ -108,7 +108,7 @@ pub const PARTS: &[Group] = &[
 
 /// What the engine is told; caches and stores have options of their own.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub(crate) struct Options {
     /// `cache-bytes`.
     pub cache_bytes: u64,
     /// `gc-fold`.
@@ -149,7 +149,7 @@ impl From<&Settings> for Options {
 }
 
 /// Counters of the whole family; a scheme's row adds its own.
-pub const COUNTERS: &[(&str, &str)] = &[
+pub(crate) const COUNTERS: &[(&str, &str)] = &[
     ("clean_evictions", "evictions of lines without a dirty entry"),
     ("dirty_evictions", "evictions that had to update a translation page"),
     ("translation_loads", "translation pages read on misses"),
@@ -173,7 +173,7 @@ pub const COUNTERS: &[(&str, &str)] = &[
 ];
 
 /// Causes of changing commands of the whole family.
-pub const PHASES: &[Cause] = &[
+const PHASES: &[Cause] = &[
     Cause::Host,
     Cause::TranslationUpdate,
     Cause::TranslationGc,
@@ -182,6 +182,22 @@ pub const PHASES: &[Cause] = &[
     Cause::EccRewrite,
     Cause::Recovery,
 ];
+
+/// What the rows of the family have in common.
+pub(crate) const ROW: Scheme = Scheme {
+    name: "",
+    summary: "",
+    paper: "",
+    essay: "",
+    own: &[],
+    parts: PARTS,
+    fixed: &[],
+    counters: &[COUNTERS],
+    phases: PHASES,
+    has_cache: true,
+    keeps_data: true,
+    state_version: 2,
+};
 
 /// The values of [`COUNTERS`].
 pub(super) fn counters(c: &Counters) -> Vec<(&'static str, u64)> {

@@ -25,7 +25,7 @@ use alloc::vec::Vec;
 use flash::{Lpn, Mode};
 
 /// `ecc-history`: accesses remembered of each page.
-pub const HISTORY: Parameter = Parameter::count("ecc-history", 4, 1..=7)
+pub(crate) const HISTORY: Parameter = Parameter::count("ecc-history", 4, 1..=7)
     .unit("accesses")
     .text("Accesses that agcr remembers of each logical page. More follow changes later.")
     .source("ftlab; {ecc} is silent");

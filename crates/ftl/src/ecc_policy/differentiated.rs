@@ -18,7 +18,7 @@ use alloc::boxed::Box;
 use flash::{Lpn, Mode};
 
 /// `ecc-m`: m.
-pub const MARGIN: Parameter = Parameter::real("ecc-m", 1.0, -5.0..=5.0)
+pub(crate) const MARGIN: Parameter = Parameter::real("ecc-m", 1.0, -5.0..=5.0)
     .unit("hotness")
     .text(
         "Margin m. A page that is read and written is programmed at low cost if its writes are hotter than its reads \
@@ -27,7 +27,7 @@ pub const MARGIN: Parameter = Parameter::real("ecc-m", 1.0, -5.0..=5.0)
     .source("{ecc}, section IV.B");
 
 /// `ecc-n`: n.
-pub const REWRITE: Parameter = Parameter::real("ecc-n", 4.0, 0.0..=5.0)
+pub(crate) const REWRITE: Parameter = Parameter::real("ecc-n", 4.0, 0.0..=5.0)
     .unit("hotness")
     .text(
         "Threshold n. A page programmed at low cost is rewritten if its reads are hotter than this. Less speeds up \
@@ -36,7 +36,7 @@ pub const REWRITE: Parameter = Parameter::real("ecc-n", 4.0, 0.0..=5.0)
     .source("{ecc}, section IV.B");
 
 /// `ecc-write-only`: the rule for pages that are only written.
-pub const WRITE_ONLY: Parameter = Parameter::switch("ecc-write-only", true)
+pub(crate) const WRITE_ONLY: Parameter = Parameter::switch("ecc-write-only", true)
     .text("Pages that were only written are programmed at low cost. Off lets ecc-m decide about them too.")
     .source("{ecc}, section IV.B; the switch is ours");
 

@@ -23,9 +23,9 @@ mod differentiated;
 mod separator;
 mod uniform;
 
-pub use agcr::HISTORY;
-pub use differentiated::{MARGIN, REWRITE, WRITE_ONLY};
-pub use separator::{Access, BITS, DECAY, HASHES, NEXT_PAIR, PAIRS, Separator, Shape, WEIGHT};
+pub(crate) use agcr::HISTORY;
+pub(crate) use differentiated::{MARGIN, REWRITE, WRITE_ONLY};
+pub(crate) use separator::{BITS, DECAY, HASHES, NEXT_PAIR, PAIRS, Shape, WEIGHT};
 
 use crate::{Dependence, Group, Loader, Parameter, Saver, Settings};
 use alloc::boxed::Box;
@@ -41,7 +41,7 @@ pub const POLICY: Parameter = Parameter::word("ecc", "none", NAMES)
     .source("{ecc}");
 
 /// `ecc-fill`: what a policy makes of the fill.
-pub const FILL: Parameter = Parameter::word("ecc-fill", "unknown", &["unknown", "policy"])
+pub(crate) const FILL: Parameter = Parameter::word("ecc-fill", "unknown", &["unknown", "policy"])
     .text(
         "How the fill is programmed. unknown: as pages of which nothing is known. policy: as ordinary writes; the \
          policy sees pages that were never read, so it programs them at low cost.",
@@ -49,7 +49,7 @@ pub const FILL: Parameter = Parameter::word("ecc-fill", "unknown", &["unknown", 
     .source("ftlab; {ecc} is silent");
 
 /// Every parameter of every policy, for schemes that take one: the rows of [`Options`].
-pub const GROUP: Group = Group {
+pub(crate) const GROUP: Group = Group {
     title: "differentiated error correction",
     rows: &[POLICY, FILL, MARGIN, REWRITE, WRITE_ONLY, PAIRS, HASHES, BITS, WEIGHT, DECAY, NEXT_PAIR, HISTORY],
 };
@@ -88,7 +88,7 @@ impl From<&Settings> for Options {
 }
 
 /// What is read under which policy.
-pub const DEPENDENCES: [Dependence; 3] = [
+pub(crate) const DEPENDENCES: [Dependence; 3] = [
     Dependence {
         parameters: &[
             MARGIN.name,
@@ -152,13 +152,13 @@ pub struct EccRow {
 }
 
 /// All policies.
-pub const POLICIES: &[EccRow] = &[differentiated::ROW, uniform::BCH, uniform::LDPC, agcr::ROW];
+pub(crate) const POLICIES: &[EccRow] = &[differentiated::ROW, uniform::BCH, uniform::LDPC, agcr::ROW];
 
 /// Their names, for parameter ranges, after the word for no policy.
-pub const NAMES: &[&str] = &["none", "differentiated", "uniform-bch", "uniform-ldpc", "agcr"];
+pub(crate) const NAMES: &[&str] = &["none", "differentiated", "uniform-bch", "uniform-ldpc", "agcr"];
 
 /// The row of this name.
-pub fn by_name(name: &str) -> Option<&'static EccRow> {
+pub(crate) fn by_name(name: &str) -> Option<&'static EccRow> {
     POLICIES.iter().find(|row| row.name == name)
 }
 

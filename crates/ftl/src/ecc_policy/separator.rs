@@ -28,35 +28,35 @@ use alloc::vec::Vec;
 use flash::Lpn;
 
 /// `ecc-pairs`: V.
-pub const PAIRS: Parameter = Parameter::count("ecc-pairs", 4, 1..=16)
+pub(crate) const PAIRS: Parameter = Parameter::count("ecc-pairs", 4, 1..=16)
     .unit("pairs")
     .text("Pairs of Bloom filters that remember accesses (V). More tell shades of hotness apart and take more RAM.")
     .source("{ecc}, section IV.A");
 
 /// `ecc-hashes`: K.
-pub const HASHES: Parameter = Parameter::count("ecc-hashes", 2, 1..=8)
+pub(crate) const HASHES: Parameter = Parameter::count("ecc-hashes", 2, 1..=8)
     .text("Hash functions of each Bloom filter (K). More mistake fewer pages until the filter fills up.")
     .source("{ecc}, section IV.A");
 
 /// `ecc-bits`: M.
-pub const BITS: Parameter = Parameter::power("ecc-bits", 2048, 64..=1 << 24)
+pub(crate) const BITS: Parameter = Parameter::power("ecc-bits", 2048, 64..=1 << 24)
     .unit("bits")
     .text("Bits of each Bloom filter (M), in RAM. More mistake fewer pages.")
     .source("{ecc}, section IV.A");
 
 /// `ecc-weight`: the largest weight.
-pub const WEIGHT: Parameter = Parameter::real("ecc-weight", 2.0, 0.001..=1e6)
+pub(crate) const WEIGHT: Parameter = Parameter::real("ecc-weight", 2.0, 0.001..=1e6)
     .text("Weight of the pair cleared last. Those before it have evenly less: of four pairs 2, 1.5, 1 and 0.5.")
     .source("{ecc}, section IV.A");
 
 /// `ecc-decay`: the period of clearing.
-pub const DECAY: Parameter = Parameter::count("ecc-decay", 512, 1..=1 << 32)
+pub(crate) const DECAY: Parameter = Parameter::count("ecc-decay", 512, 1..=1 << 32)
     .unit("pages")
     .text("Page accesses of the host after which the oldest pair is cleared. Less forgets sooner.")
     .source("{ecc}, section IV.A, in requests");
 
 /// `ecc-next-pair`: what becomes of an access that its pair holds already.
-pub const NEXT_PAIR: Parameter = Parameter::switch("ecc-next-pair", true)
+pub(crate) const NEXT_PAIR: Parameter = Parameter::switch("ecc-next-pair", true)
     .text(
         "An access to a page that the pair in turn holds goes to the next pair that does not hold it. Off drops the \
          access, which makes hot pages look cooler.",
@@ -65,7 +65,7 @@ pub const NEXT_PAIR: Parameter = Parameter::switch("ecc-next-pair", true)
 
 /// What the host did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Access {
+pub(crate) enum Access {
     /// It read the page.
     Read = 0,
     /// It wrote it.
@@ -104,7 +104,7 @@ impl From<&Settings> for Shape {
 
 /// See the module's description.
 #[derive(Clone, Debug)]
-pub struct Separator {
+pub(crate) struct Separator {
     shape: Shape,
     /// The filters' words: of each pair the read filter, then the write filter.
     words: Vec<u64>,
@@ -127,7 +127,7 @@ fn hash(lpn: Lpn, number: usize) -> u64 {
 
 impl Separator {
     /// Empty filters; pair 0 counts as cleared first.
-    pub fn new(shape: Shape) -> Separator {
+    pub(crate) fn new(shape: Shape) -> Separator {
         Separator {
             words: vec![0; shape.pairs * 2 * (shape.bits / 64)],
             cleared: (0..shape.pairs as u8).collect(),
@@ -157,7 +157,7 @@ impl Separator {
     }
 
     /// The host reads or writes a page.
-    pub fn note(&mut self, access: Access, lpn: Lpn) {
+    pub(crate) fn note(&mut self, access: Access, lpn: Lpn) {
         if self.accesses == self.shape.decay {
             self.decay();
         }
@@ -184,19 +184,19 @@ impl Separator {
     }
 
     /// How hot a page is for an access.
-    pub fn hotness(&self, access: Access, lpn: Lpn) -> f64 {
+    pub(crate) fn hotness(&self, access: Access, lpn: Lpn) -> f64 {
         let step = self.shape.weight / self.shape.pairs as f64;
         let ranks = (1u32..).zip(&self.cleared).filter(|&(_, &pair)| self.holds(pair.into(), access, lpn));
         f64::from(ranks.map(|(rank, _)| rank).sum::<u32>()) * step
     }
 
     /// Controller RAM, bytes.
-    pub fn memory(&self) -> u64 {
+    pub(crate) fn memory(&self) -> u64 {
         self.words.len() as u64 * 8 + self.cleared.len() as u64 + 1 + 8
     }
 
     /// Writes the state.
-    pub fn save(&self, out: &mut Saver) {
+    pub(crate) fn save(&self, out: &mut Saver) {
         self.words.iter().for_each(|&word| out.u64(word));
         self.cleared.iter().for_each(|&pair| out.u8(pair));
         out.u8(self.next as u8);
@@ -204,7 +204,7 @@ impl Separator {
     }
 
     /// Reads it back.
-    pub fn load(&mut self, from: &mut Loader<'_>) {
+    pub(crate) fn load(&mut self, from: &mut Loader<'_>) {
         self.words.fill_with(|| from.u64());
         self.cleared.fill_with(|| from.u8());
         self.next = from.u8().into();

@@ -19,7 +19,7 @@ use core::ops::Range;
 use flash::{Block, Rng};
 
 /// `gc`: which block to collect.
-pub const POLICY: Parameter = Parameter::word("gc", "greedy", NAMES)
+pub(crate) const POLICY: Parameter = Parameter::word("gc", "greedy", NAMES)
     .text(
         "Policy that names the block to collect. It decides how many live pages are copied and how evenly blocks \
          wear.",
@@ -27,7 +27,7 @@ pub const POLICY: Parameter = Parameter::word("gc", "greedy", NAMES)
     .source("{rose}, section 2.3; MQSim");
 
 /// `gc-choices`: how many candidates d-choices draws.
-pub const CHOICES: Parameter = Parameter::count("gc-choices", 0, 0..=1 << 27)
+pub(crate) const CHOICES: Parameter = Parameter::count("gc-choices", 0, 0..=1 << 27)
     .unit("blocks")
     .text(
         "Candidates that d-choices draws. 1 is random, all blocks is greedy; more copy less and search longer. 0 \
@@ -36,7 +36,7 @@ pub const CHOICES: Parameter = Parameter::count("gc-choices", 0, 0..=1 << 27)
     .source("MQSim");
 
 /// `gc-lambda`: how CICL weighs wear.
-pub const LAMBDA: Parameter = Parameter::real("gc-lambda", 0.0, 0.0..=1.0)
+pub(crate) const LAMBDA: Parameter = Parameter::real("gc-lambda", 0.0, 0.0..=1.0)
     .text(
         "Weight of wear against live pages in cicl. 1 looks at wear alone. 0 stands for a weight that grows with the \
          spread of wear.",
@@ -44,7 +44,7 @@ pub const LAMBDA: Parameter = Parameter::real("gc-lambda", 0.0, 0.0..=1.0)
     .source("{rose}, section 2.3");
 
 /// `gc-wear-spread`: at which spread CICL's rule makes the weight one half.
-pub const WEAR_SPREAD: Parameter = Parameter::real("gc-wear-spread", 10.0, 0.001..=1e9)
+pub(crate) const WEAR_SPREAD: Parameter = Parameter::real("gc-wear-spread", 10.0, 0.001..=1e9)
     .unit("erases")
     .text(
         "Difference between the most and the least erased block at which cicl weighs wear by one half. Less evens out \
@@ -53,7 +53,7 @@ pub const WEAR_SPREAD: Parameter = Parameter::real("gc-wear-spread", 10.0, 0.001
     .source("reconstructed");
 
 /// `gc-dead-share`: what random looks at.
-pub const DEAD_SHARE: Parameter = Parameter::real("gc-dead-share", 0.0, 0.0..=1.0)
+pub(crate) const DEAD_SHARE: Parameter = Parameter::real("gc-dead-share", 0.0, 0.0..=1.0)
     .text(
         "Share of a block's pages that must be dead for random to take the block, while there is such a block. More \
          copies less.",
@@ -78,7 +78,10 @@ pub struct Options {
 impl From<&Settings> for Options {
     fn from(settings: &Settings) -> Options {
         Options {
-            policy: by_name(settings.word(&POLICY)).expect("the word was validated against the table"),
+            policy: settings
+                .added(POLICY.name)
+                .or_else(|| by_name(settings.word(&POLICY)))
+                .expect("the word was validated against the table"),
             choices: settings.count(&CHOICES),
             lambda: settings.real(&LAMBDA),
             wear_spread: settings.real(&WEAR_SPREAD),
@@ -117,14 +120,22 @@ pub struct GcRow {
 }
 
 /// All policies.
-pub const POLICIES: &[GcRow] =
+pub(crate) const POLICIES: &[GcRow] =
     &[greedy::ROW, cost_benefit::ROW, cat::ROW, cicl::ROW, fifo::ROW, random::ROW, d_choices::ROW];
 
 /// Their names, for parameter ranges.
 pub const NAMES: &[&str] = &["greedy", "cost-benefit", "cat", "cicl", "fifo", "random", "d-choices"];
 
+/// Has `gc` stand for a policy that is in no table, which a program brings along.
+///
+/// # Panics
+/// If the scheme of these settings has no parameter `gc`: a bug.
+pub fn plug(settings: &mut Settings, row: &'static GcRow) {
+    settings.put_added(POLICY.name, row.name, row);
+}
+
 /// The row of this name.
-pub fn by_name(name: &str) -> Option<&'static GcRow> {
+pub(crate) fn by_name(name: &str) -> Option<&'static GcRow> {
     POLICIES.iter().find(|row| row.name == name)
 }
 
@@ -227,6 +238,18 @@ mod tests {
             let g = *three().geometry();
             assert_eq!(policy.pick(&Blocks::new(g, FreeOrder::Fifo, true), 0..3), None, "{}", row.name);
         }
+    }
+
+    #[test]
+    fn a_policy_that_a_program_brings_along_is_made_as_one_of_the_table() {
+        static OWN: GcRow = GcRow { name: "own", summary: "as fifo", source: "this test", ..fifo::ROW };
+        let mut settings = Settings::defaults(PARAMETERS);
+        plug(&mut settings, &OWN);
+        assert_eq!(settings.get("gc"), Some(crate::Value::Word("own")));
+        let options = Options::from(&settings.clone());
+        assert_eq!((options.policy.make)(Rng::new(1), &options).pick(&three(), 0..3), Some(Block(2)));
+        settings.set("gc", "greedy").unwrap();
+        assert_eq!(Options::from(&settings).policy.name, "greedy");
     }
 
     #[test]

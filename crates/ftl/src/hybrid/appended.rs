@@ -24,16 +24,16 @@ use super::placement::{Held, Placement};
 use super::state::{Core, HOLE_IN_DATA};
 use crate::parts::holdings::Holdings;
 use crate::parts::spare_map::{BlockMap, Layout, MapCache, NULL, SpareArea};
-use crate::{ConfigError, Error, Loader, Parameter, Saver, Settings};
+use crate::{ConfigError, Loader, Outcome, Parameter, Saver, Settings};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
-use flash::{Block, Cause, Flash, Geometry, Kind, Lpn, Ppn, ProgramOrder};
+use flash::{Block, Cause, Flash, Geometry, Kind, Lbn, Lpn, Ppn, ProgramOrder};
 
 /// `log-style`: whether data blocks are appended to.
-pub const LOG_STYLE: Parameter = Parameter::switch("log-style", true)
+pub(crate) const LOG_STYLE: Parameter = Parameter::switch("log-style", true)
     .text(
         "Append to data blocks, with their page map in spare areas. Off gives each page its place and pads what lies \
          below it.",
@@ -41,7 +41,7 @@ pub const LOG_STYLE: Parameter = Parameter::switch("log-style", true)
     .source("{rose}, section 4.1; off: figure 4.1a");
 
 /// `group`: pages of a section of the map.
-pub const GROUP: Parameter = Parameter::count("group", 0, 0..=8192)
+pub(crate) const GROUP: Parameter = Parameter::count("group", 0, 0..=8192)
     .unit("pages")
     .text(
         "Pages in a section of the map (G). More take longer tables in each spare area; fewer make the directory \
@@ -50,13 +50,13 @@ pub const GROUP: Parameter = Parameter::count("group", 0, 0..=8192)
     .source("{rose}, table 4.1 and figure 4.2");
 
 /// `cache-maps`: maps in RAM.
-pub const CACHE_MAPS: Parameter = Parameter::count("cache-maps", 8, 0..=4096)
+pub(crate) const CACHE_MAPS: Parameter = Parameter::count("cache-maps", 8, 0..=4096)
     .unit("maps")
     .text("Maps of data blocks kept in RAM, those used last. Each saves up to two reads of spare areas.")
     .source("{rose}, section 4.2: 2 to 16");
 
 /// What is counted where data blocks are appended to.
-pub const COUNTERS: &[(&str, &str)] = &[
+pub(crate) const COUNTERS: &[(&str, &str)] = &[
     ("map_hits", "pages of data blocks found without reading a spare area"),
     ("map_misses", "pages that took the reading of one or two"),
     ("map_reads", "spare areas read for maps, merges included"),
@@ -128,7 +128,7 @@ impl Appended {
     }
 
     /// Whether a block was written as data, told by one of its pages.
-    fn is_data<F: Flash>(flash: &mut F, ppn: Ppn) -> Result<bool, Error<F::Fault>> {
+    fn is_data<F: Flash>(flash: &mut F, ppn: Ppn) -> Outcome<F, bool> {
         Ok(match flash.read_oob(ppn, Cause::Recovery)?.map(|oob| oob.kind) {
             Some(Kind::Trim) => flash.read(ppn, Cause::Recovery)?.1.meta()[0] == HOLE_IN_DATA,
             kind => kind == Some(Kind::Data),
@@ -137,7 +137,7 @@ impl Appended {
 
     /// The newest page of a block that can be a data block: the last one that is whole. `None` if a torn page lies
     /// below it.
-    fn head<F: Flash>(flash: &mut F, found: &Holdings, block: Block) -> Result<Option<u32>, Error<F::Fault>> {
+    fn head<F: Flash>(flash: &mut F, found: &Holdings, block: Block) -> Outcome<F, Option<u32>> {
         let g = *flash.geometry();
         let Some(seen) = found.census.blocks[block.index()] else { return Ok(None) };
         let mut head = None;
@@ -217,7 +217,7 @@ impl Placement for Appended {
     }
 
     #[inline]
-    fn find<F: Flash>(core: &mut Core<Self>, flash: &mut F, lpn: Lpn) -> Result<Option<Ppn>, Error<F::Fault>> {
+    fn find<F: Flash>(core: &mut Core<Self>, flash: &mut F, lpn: Lpn) -> Outcome<F, Option<Ppn>> {
         let (lbn, offset) = core.split(lpn);
         let Some(block) = core.data_block(lbn) else { return Ok(None) };
         if !core.place.log_style {
@@ -225,21 +225,21 @@ impl Placement for Appended {
         }
         let (g, place) = (&core.g, &mut core.place);
         let ppn_of = |page: u16| g.page(block, page.into());
-        let head = place.heads[lbn as usize];
-        let map = place.cache.find(flash, lbn, offset, head, ppn_of, Cause::TranslationLoad)?;
+        let head = place.heads[lbn.index()];
+        let map = place.cache.find(flash, lbn, offset, head, |page| Some(ppn_of(page)), Cause::TranslationLoad)?;
         let page = map.at(offset);
         place.cache.put(lbn, map);
         Ok((page != NULL).then(|| ppn_of(page)))
     }
 
-    fn load<F: Flash>(core: &mut Core<Self>, flash: &mut F, lbn: u32) -> Result<(), Error<F::Fault>> {
+    fn load<F: Flash>(core: &mut Core<Self>, flash: &mut F, lbn: Lbn) -> Outcome<F> {
         let Some(block) = core.data_block(lbn).filter(|_| core.place.log_style) else { return Ok(()) };
         let (g, place) = (&core.g, &mut core.place);
         let layout = *place.cache.layout();
         place.loaded = place.cache.get(lbn).cloned().unwrap_or_else(|| BlockMap::unknown(&layout));
-        let ppn_of = |page: u16| g.page(block, page.into());
-        let head = place.heads[lbn as usize];
-        let reads = place.loaded.fetch_all(&layout, flash, head, ppn_of, Cause::MergeFull)?;
+        let ppn_of = |page: u16| Some(g.page(block, page.into()));
+        let head = place.heads[lbn.index()];
+        let reads = place.loaded.fetch_all((&layout, lbn), flash, head, ppn_of, Cause::MergeFull)?;
         place.cache.reads += u64::from(reads);
         Ok(())
     }
@@ -249,7 +249,7 @@ impl Placement for Appended {
         (core.g.page(block, page), 1)
     }
 
-    fn stage<F: Flash>(core: &mut Core<Self>, flash: &mut F, lpn: Lpn, ppn: Ppn) -> Result<(), Error<F::Fault>> {
+    fn stage<F: Flash>(core: &mut Core<Self>, flash: &mut F, lpn: Lpn, ppn: Ppn) -> Outcome<F> {
         let ((lbn, offset), block, page) = (core.split(lpn), core.g.block_of(ppn), core.g.offset_of(ppn) as u16);
         let is_data = core.data_block(lbn) == Some(block);
         let (g, place) = (&core.g, &mut core.place);
@@ -258,8 +258,8 @@ impl Placement for Appended {
         }
         let layout = *place.cache.layout();
         if is_data {
-            let ppn_of = |page: u16| g.page(block, page.into());
-            let head = place.heads[lbn as usize];
+            let ppn_of = |page: u16| Some(g.page(block, page.into()));
+            let head = place.heads[lbn.index()];
             let mut map = place.cache.find(flash, lbn, offset, head, ppn_of, Cause::TranslationLoad)?;
             place.before = map.set(&layout, offset, page);
             flash.stage_spare(ppn, &layout.encode([].into_iter(), &map, offset, page));
@@ -278,19 +278,19 @@ impl Placement for Appended {
             return;
         }
         if done {
-            core.place.heads[lbn as usize] = core.g.offset_of(ppn) as u16;
+            core.place.heads[lbn.index()] = core.g.offset_of(ppn) as u16;
         } else {
             let (layout, before) = (*core.place.cache.layout(), core.place.before);
             core.place.cache.get_mut(lbn).into_iter().for_each(|map| map.undo(&layout, offset, before));
         }
     }
 
-    fn installed(core: &mut Core<Self>, lbn: u32) {
+    fn installed(core: &mut Core<Self>, lbn: Lbn) {
         let mut map = BlockMap::empty(core.place.cache.layout());
-        core.place.heads[lbn as usize] = NULL;
+        core.place.heads[lbn.index()] = NULL;
         if let Some(block) = core.data_block(lbn) {
             let end = core.written.end(block) as u16;
-            core.place.heads[lbn as usize] = end - 1;
+            core.place.heads[lbn.index()] = end - 1;
             core::mem::swap(&mut map, core.place.filling(block, end));
             core.place.filling.0 = NO_BLOCK;
         }
@@ -326,8 +326,8 @@ impl Placement for Appended {
         flash: &mut F,
         found: &Holdings,
         held: &Held,
-    ) -> Result<BTreeMap<u32, u32>, Error<F::Fault>> {
-        let mut chosen: BTreeMap<u32, (usize, u32, u16)> = BTreeMap::new();
+    ) -> Outcome<F, BTreeMap<Lbn, u32>> {
+        let mut chosen: BTreeMap<Lbn, (usize, u32, u16)> = BTreeMap::new();
         for (&block, pages) in held {
             if Self::is_data(flash, pages[0].1)?
                 && let Some(head) = Self::head(flash, found, Block(block))?
@@ -338,11 +338,11 @@ impl Placement for Appended {
                 *best = (*best).max((pages.len(), block, head as u16));
             }
         }
-        chosen.iter().for_each(|(&lbn, &(_, _, head))| core.place.heads[lbn as usize] = head);
+        chosen.iter().for_each(|(&lbn, &(_, _, head))| core.place.heads[lbn.index()] = head);
         Ok(chosen.into_iter().map(|(lbn, (_, block, _))| (lbn, block)).collect())
     }
 
-    fn audit<F: Flash>(core: &Core<Self>, flash: &mut F, lbn: u32) -> Result<Vec<Option<Ppn>>, String> {
+    fn audit<F: Flash>(core: &Core<Self>, flash: &mut F, lbn: Lbn) -> Result<Vec<Option<Ppn>>, String> {
         let place = &core.place;
         let layout = *place.cache.layout();
         let Some(block) = core.data_block(lbn) else { return Ok(vec![None; core.lpns(lbn).len()]) };
@@ -351,8 +351,9 @@ impl Placement for Appended {
         }
         let mut map = BlockMap::unknown(&layout);
         let ppn_of = |page: u16| core.g.page(block, page.into());
-        let fetched = map.fetch_all(&layout, flash, place.heads[lbn as usize], ppn_of, Cause::Recovery);
-        fetched.map_err(|fault| format!("{fault:?}"))?;
+        let head = place.heads[lbn.index()];
+        let fetched = map.fetch_all((&layout, lbn), flash, head, |page| Some(ppn_of(page)), Cause::Recovery);
+        fetched.map_err(|error| format!("{error}"))?;
         let cached = place.cache.get(lbn);
         let page = |(offset, lpn): (u32, u32)| {
             if cached.is_some_and(|cached| cached.has(&layout, offset) && cached.at(offset) != map.at(offset)) {

@@ -5,6 +5,7 @@
 //! Log blocks are closed, and may be cleaned, or held by somebody who fills them.
 
 use crate::{Loader, Saver};
+use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 use flash::{Block, Geometry, Lpn};
@@ -25,10 +26,10 @@ impl Slot {
 }
 
 /// No block, no page, no logical block.
-pub const NONE: u32 = u32::MAX;
+pub(crate) const NONE: u32 = u32::MAX;
 
 /// Live pages of a slot that is no candidate for cleaning.
-pub const HELD: u16 = u16::MAX;
+pub(crate) const HELD: u16 = u16::MAX;
 
 /// One log block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,7 +47,7 @@ pub struct LogBlock {
 const FREE: LogBlock = LogBlock { block: NONE, next: 0, begun: 0, class: 0 };
 
 /// Classes there may be.
-pub const CLASSES: usize = 4;
+pub(crate) const CLASSES: usize = 4;
 
 /// See the module's description.
 #[derive(Clone, Debug)]
@@ -57,6 +58,8 @@ pub struct Slots {
     of_block: Vec<Slot>,
     lpn_at: Vec<u32>,
     live: Vec<u16>,
+    /// The closed log blocks in the order in which they were begun.
+    closed: BTreeMap<u64, Slot>,
     /// Closed log blocks without a live page.
     dead: u32,
     begun: u64,
@@ -78,6 +81,7 @@ impl Slots {
             of_block: vec![Slot::NONE; g.block_count() as usize],
             lpn_at: vec![NONE; count as usize * g.pages_per_block as usize],
             live: vec![HELD; count as usize],
+            closed: BTreeMap::new(),
             dead: 0,
             begun: 0,
             counts: [0; CLASSES],
@@ -170,10 +174,10 @@ impl Slots {
 
     /// A log block is none any more.
     pub fn remove(&mut self, slot: Slot) {
+        self.hold(slot);
         let LogBlock { block, class, .. } = core::mem::replace(&mut self.entries[slot.index()], FREE);
         self.counts[usize::from(class)] -= 1;
         self.of_block[block as usize] = Slot::NONE;
-        self.hold(slot);
         self.free.push(slot);
     }
 
@@ -208,12 +212,16 @@ impl Slots {
         self.hold(slot);
         self.live[slot.index()] = live as u16;
         self.dead += u32::from(live == 0);
+        self.closed.insert(self.entries[slot.index()].begun, slot);
     }
 
     /// A log block is held and may not be cleaned.
     pub fn hold(&mut self, slot: Slot) {
         let live = core::mem::replace(&mut self.live[slot.index()], HELD);
         self.dead -= u32::from(live == 0);
+        if live != HELD {
+            self.closed.remove(&self.entries[slot.index()].begun);
+        }
     }
 
     /// Whether a log block may be cleaned.
@@ -242,7 +250,7 @@ impl Slots {
         if self.dead == 0 {
             return None;
         }
-        self.closed().filter(|&slot| self.live[slot.index()] == 0).min_by_key(|&slot| self.entries[slot.index()].begun)
+        self.closed().find(|&slot| self.live[slot.index()] == 0)
     }
 
     /// The closed log block with the fewest live pages, the oldest among equals, `but` aside; and how many.
@@ -262,12 +270,12 @@ impl Slots {
 
     /// The closed log block that was begun first.
     pub fn oldest(&self) -> Option<Slot> {
-        self.closed().min_by_key(|&slot| self.entries[slot.index()].begun)
+        self.closed().next()
     }
 
-    /// The closed log blocks.
-    pub fn closed(&self) -> impl Iterator<Item = Slot> + '_ {
-        (0..self.entries.len() as u32).map(Slot).filter(|&slot| self.live[slot.index()] != HELD)
+    /// The closed log blocks in the order in which they were begun.
+    pub fn closed(&self) -> impl DoubleEndedIterator<Item = Slot> + '_ {
+        self.closed.values().copied()
     }
 
     /// Bytes of RAM: a row for each slot, and what it holds: a logical block, or a page in each place.

@@ -9,28 +9,10 @@
 
 use super::log::{NONE, Slot};
 use super::placement::Placement;
-use super::state::{Content, Core, DENSE};
-use crate::Error;
+use super::state::{Core, DENSE, Write};
+use crate::Outcome;
 use alloc::vec::Vec;
-use flash::{Block, Cause, Collection, Flash, Kind, Lpn, Ppn};
-
-/// A page that the host writes while its logical block is being merged.
-#[derive(Debug)]
-pub struct NewPage<'a, U: ?Sized> {
-    /// Its place in the logical block.
-    pub offset: u32,
-    /// Its version.
-    pub version: u64,
-    /// What it holds.
-    pub content: Content<'a, U>,
-}
-
-impl<U: ?Sized> Clone for NewPage<'_, U> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<U: ?Sized> Copy for NewPage<'_, U> {}
+use flash::{Block, Cause, Collection, Flash, Kind, Lbn, Lpn, Ppn};
 
 /// How a log block of a single logical block was merged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,7 +44,7 @@ impl Source {
 
 impl<P: Placement> Core<P> {
     /// Whether every live page of a log block is in its own place in this logical block.
-    pub fn is_aligned(&self, slot: Slot, lbn: u32) -> bool {
+    pub fn is_aligned(&self, slot: Slot, lbn: Lbn) -> bool {
         let block = self.slots.block(slot);
         let mut at = self.pool.blocks.next_live(block, 0);
         while let Some(offset) = at {
@@ -78,10 +60,10 @@ impl<P: Placement> Core<P> {
     fn find_sources<F: Flash>(
         &mut self,
         flash: &mut F,
-        lbn: u32,
+        lbn: Lbn,
         target: Option<Block>,
         new: Option<u32>,
-    ) -> Result<(), Error<F::Fault>> {
+    ) -> Outcome<F> {
         P::load(self, flash, lbn)?;
         let mut sources = core::mem::take(&mut self.sources);
         sources.clear();
@@ -118,11 +100,11 @@ impl<P: Placement> Core<P> {
     fn fill<F: Flash>(
         &mut self,
         flash: &mut F,
-        lbn: u32,
+        lbn: Lbn,
         target: Block,
         cause: Cause,
-        new: Option<NewPage<'_, F::User>>,
-    ) -> Result<bool, Error<F::Fault>> {
+        new: Option<Write<'_, F>>,
+    ) -> Outcome<F, bool> {
         let first = self.lpns(lbn).start;
         for i in 0..self.sources.len() {
             let Source { offset, from, run } = self.sources[i];
@@ -133,9 +115,7 @@ impl<P: Placement> Core<P> {
             }
             let (to, lpn) = (self.g.page(target, page), Lpn(first + offset));
             let done = match new {
-                Some(new) if from == Ppn::NONE => {
-                    self.program(flash, to, (Kind::Data, lpn, new.version), new.content)?
-                }
+                Some(new) if from == Ppn::NONE => self.program(flash, to, Kind::Data, new)?,
                 _ if run == 1 => {
                     P::stage(self, flash, lpn, to)?;
                     let done = self.copy(flash, (from, to), Some(Kind::Data), cause)?;
@@ -160,7 +140,7 @@ impl<P: Placement> Core<P> {
         (from, run): (Ppn, u32),
         to: Ppn,
         cause: Cause,
-    ) -> Result<bool, Error<F::Fault>> {
+    ) -> Outcome<F, bool> {
         let bits = if run == u64::BITS { u64::MAX } else { (1 << run) - 1 };
         let program = self.pool.number();
         (1..run).for_each(|_| _ = self.pool.number());
@@ -171,7 +151,7 @@ impl<P: Placement> Core<P> {
 
     /// `target`, to which the sources were brought, is the data block now, or none is if there were none. The one
     /// before, if it was another.
-    fn install(&mut self, lbn: u32, target: Option<Block>) -> Option<Block> {
+    fn install(&mut self, lbn: Lbn, target: Option<Block>) -> Option<Block> {
         let old = self.data_block(lbn);
         let sources = core::mem::take(&mut self.sources);
         self.change_terms(lbn, |core| {
@@ -185,10 +165,10 @@ impl<P: Placement> Core<P> {
                     core.supersede(lpn);
                 } else if core.in_log(lpn).is_some_and(|ppn| Some(core.g.block_of(ppn)) == target) {
                     core.log_map[lpn.index()] = NONE;
-                    core.logged[lbn as usize] -= 1;
+                    core.logged[lbn.index()] -= 1;
                 }
             }
-            core.data[lbn as usize] = target.map_or(NONE, |target| target.0);
+            core.data[lbn.index()] = target.map_or(NONE, |target| target.0);
         });
         self.sources = sources;
         if let Some(slot) = target.and_then(|target| self.slots.of(target)) {
@@ -206,12 +186,12 @@ impl<P: Placement> Core<P> {
     pub fn full_merge<F: Flash>(
         &mut self,
         flash: &mut F,
-        lbn: u32,
+        lbn: Lbn,
         cause: Cause,
-        new: Option<NewPage<'_, F::User>>,
-    ) -> Result<Option<Block>, Error<F::Fault>> {
+        new: Option<Write<'_, F>>,
+    ) -> Outcome<F, Option<Block>> {
         self.merges.fulls += u64::from(cause != Cause::WearLevelling);
-        self.find_sources(flash, lbn, None, new.map(|new| new.offset))?;
+        self.find_sources(flash, lbn, None, new.map(|new| self.split(new.lpn).1))?;
         if self.sources.is_empty() {
             return Ok(self.install(lbn, None));
         }
@@ -238,10 +218,10 @@ impl<P: Placement> Core<P> {
         &mut self,
         flash: &mut F,
         slot: Slot,
-        lbn: u32,
-        new: Option<NewPage<'_, F::User>>,
-        obsolete: &mut impl FnMut(&mut Core<P>, &mut F, Block, Cause) -> Result<(), Error<F::Fault>>,
-    ) -> Result<Merge, Error<F::Fault>> {
+        lbn: Lbn,
+        new: Option<Write<'_, F>>,
+        obsolete: &mut impl FnMut(&mut Core<P>, &mut F, Block, Cause) -> Outcome<F>,
+    ) -> Outcome<F, Merge> {
         let target = self.slots.block(slot);
         let sound = !self.pool.doomed.contains(&target);
         let mut gc = Collection::on(flash);
@@ -250,7 +230,7 @@ impl<P: Placement> Core<P> {
             if has_all {
                 self.sources.clear();
             } else {
-                self.find_sources(&mut *gc, lbn, Some(target), new.map(|new| new.offset))?;
+                self.find_sources(&mut *gc, lbn, Some(target), new.map(|new| self.split(new.lpn).1))?;
             }
             let fits = |offset: u32| self.is_writable(target, offset);
             let switches = has_all || P::APPENDS && self.sources.is_empty();
@@ -287,8 +267,8 @@ impl<P: Placement> Core<P> {
         &mut self,
         flash: &mut F,
         victim: Slot,
-        obsolete: &mut impl FnMut(&mut Core<P>, &mut F, Block, Cause) -> Result<(), Error<F::Fault>>,
-    ) -> Result<(), Error<F::Fault>> {
+        obsolete: &mut impl FnMut(&mut Core<P>, &mut F, Block, Cause) -> Outcome<F>,
+    ) -> Outcome<F> {
         let lbns = self.logical_blocks_in(victim);
         self.merges.cleaned += 1;
         self.merges.dead += u64::from(lbns.is_empty());
@@ -310,12 +290,7 @@ impl<P: Placement> Core<P> {
     ///
     /// # Errors
     /// The medium's.
-    pub fn erase_log_block<F: Flash>(
-        &mut self,
-        flash: &mut F,
-        slot: Slot,
-        cause: Cause,
-    ) -> Result<(), Error<F::Fault>> {
+    pub fn erase_log_block<F: Flash>(&mut self, flash: &mut F, slot: Slot, cause: Cause) -> Outcome<F> {
         let block = self.remove_log_block(slot);
         if let Some(scores) = &mut self.scores {
             scores.erased();
@@ -329,12 +304,7 @@ impl<P: Placement> Core<P> {
     ///
     /// # Errors
     /// The medium's.
-    pub fn reuse<F: Flash>(
-        &mut self,
-        flash: &mut F,
-        obsolete: Block,
-        victim: Slot,
-    ) -> Result<Option<(Slot, u32)>, Error<F::Fault>> {
+    pub fn reuse<F: Flash>(&mut self, flash: &mut F, obsolete: Block, victim: Slot) -> Outcome<F, Option<(Slot, u32)>> {
         let from = self.next_writable(obsolete, 0);
         let blank = self.blank_pages(obsolete);
         let (Some(first), Some((source, live))) = (from, self.slots.emptiest(victim)) else { return Ok(None) };
@@ -367,12 +337,12 @@ impl<P: Placement> Core<P> {
     ///
     /// # Errors
     /// The medium's.
-    pub fn release_if_dead<F: Flash>(&mut self, flash: &mut F, lbn: u32) -> Result<(), Error<F::Fault>> {
+    pub fn release_if_dead<F: Flash>(&mut self, flash: &mut F, lbn: Lbn) -> Outcome<F> {
         let Some(block) = self.data_block(lbn) else { return Ok(()) };
         if self.pool.blocks.live_of(block) > 0 || self.is_blank(block) {
             return Ok(());
         }
-        self.change_terms(lbn, |core| core.data[lbn as usize] = NONE);
+        self.change_terms(lbn, |core| core.data[lbn.index()] = NONE);
         self.dispose(flash, block, Cause::DataGc)
     }
 
@@ -380,13 +350,13 @@ impl<P: Placement> Core<P> {
     ///
     /// # Errors
     /// Full, or the medium's.
-    pub fn tidy<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+    pub fn tidy<F: Flash>(&mut self, flash: &mut F) -> Outcome<F> {
         let mut erase = |core: &mut Self, flash: &mut F, block: Block, cause: Cause| core.dispose(flash, block, cause);
         while let Some(&block) = self.pool.doomed.last() {
             if let Some(slot) = self.slots.of(block) {
                 self.clean(flash, slot, &mut erase)?;
-            } else if let Some(lbn) = self.data.iter().position(|&data| data == block.0) {
-                if let Some(old) = self.full_merge(flash, lbn as u32, Cause::MergeFull, None)? {
+            } else if let Some(lbn) = self.lbn_of(block) {
+                if let Some(old) = self.full_merge(flash, lbn, Cause::MergeFull, None)? {
                     self.dispose(flash, old, Cause::MergeFull)?;
                 }
             } else {

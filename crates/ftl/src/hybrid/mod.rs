@@ -39,30 +39,30 @@
 //! in the log or in the data block, and is merged like any other. It costs what a write costs, and no map of discards
 //! is needed. Otherwise a discard is noted in RAM alone.
 
-pub mod appended;
-pub mod log;
+pub(crate) mod appended;
+pub(crate) mod log;
 mod merge;
 mod mount;
-pub mod pages;
-pub mod parameters;
-pub mod placement;
-pub mod rows;
-pub mod score;
-pub mod state;
+pub(crate) mod pages;
+pub(crate) mod parameters;
+pub(crate) mod placement;
+pub(crate) mod rows;
+pub(crate) mod score;
+pub(crate) mod state;
 #[cfg(test)]
 pub(crate) mod testing;
 mod wear;
 
-pub use merge::{Merge, NewPage};
-pub use state::{Area, Content, Core, MERGE_COUNTERS, Merges};
+pub(crate) use merge::Merge;
+pub(crate) use state::{Area, Content, Core, MERGE_COUNTERS, Merges, Write};
 
 use crate::parts::spare_map;
-use crate::{Build, BuildError, ConfigError, Error, Ftl, Inspect, Loader, MountReport, Saver, Settings};
+use crate::{Build, Built, ConfigError, Error, Ftl, Inspect, Loader, MountReport, Outcome, Saver, Settings};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Debug;
 use core::ops::Range;
-use flash::{Block, Cause, Flash, Geometry, Kind, Lpn, prefetch};
+use flash::{Block, Cause, Flash, Geometry, Kind, Lbn, Lpn, prefetch};
 use log::Slot;
 use placement::{InPlace, Placement};
 
@@ -86,14 +86,7 @@ pub trait Strategy<P: Placement = InPlace>: Sized + Clone + Debug + Send + 'stat
     ///
     /// # Errors
     /// As [`Ftl::write`].
-    fn write<F: Flash>(
-        &mut self,
-        core: &mut Core<P>,
-        flash: &mut F,
-        lpn: Lpn,
-        version: u64,
-        content: Content<'_, F::User>,
-    ) -> Result<(), Error<F::Fault>>;
+    fn write<F: Flash>(&mut self, core: &mut Core<P>, flash: &mut F, page: Write<'_, F>) -> Outcome<F>;
 
     /// The host reads a page.
     #[inline(always)]
@@ -105,7 +98,7 @@ pub trait Strategy<P: Placement = InPlace>: Sized + Clone + Debug + Send + 'stat
     ///
     /// # Errors
     /// As [`Ftl::write`].
-    fn interrupt<F: Flash>(&mut self, core: &mut Core<P>, flash: &mut F) -> Result<(), Error<F::Fault>> {
+    fn interrupt<F: Flash>(&mut self, core: &mut Core<P>, flash: &mut F) -> Outcome<F> {
         let _ = (core, flash);
         Ok(())
     }
@@ -125,7 +118,7 @@ pub trait Strategy<P: Placement = InPlace>: Sized + Clone + Debug + Send + 'stat
     ///
     /// # Errors
     /// As [`Ftl::write`].
-    fn settle<F: Flash>(&mut self, core: &mut Core<P>, flash: &mut F) -> Result<(), Error<F::Fault>> {
+    fn settle<F: Flash>(&mut self, core: &mut Core<P>, flash: &mut F) -> Outcome<F> {
         let _ = (core, flash);
         Ok(())
     }
@@ -134,7 +127,7 @@ pub trait Strategy<P: Placement = InPlace>: Sized + Clone + Debug + Send + 'stat
     ///
     /// # Errors
     /// As [`Ftl::write`].
-    fn clean<F: Flash>(&mut self, core: &mut Core<P>, flash: &mut F) -> Result<bool, Error<F::Fault>>;
+    fn clean<F: Flash>(&mut self, core: &mut Core<P>, flash: &mut F) -> Outcome<F, bool>;
 
     /// Log blocks that the strategy fills.
     fn held(&self) -> Vec<Slot>;
@@ -166,20 +159,18 @@ pub struct Hybrid<S, P = InPlace> {
 }
 
 /// The next victim by the policy of this name, among the closed log blocks.
-pub fn pick<P: Placement>(core: &mut Core<P>, policy: &str) -> Option<Slot> {
-    match core.slots.dead() {
-        Some(slot) if policy != "round-robin" => Some(slot),
-        _ => match &mut core.scores {
-            Some(scores) => scores.best(),
-            None => pick_among(core, policy, |_| true),
-        },
-    }
+pub(crate) fn pick<P: Placement>(core: &mut Core<P>, policy: &str) -> Option<Slot> {
+    let dead = if policy == "round-robin" { None } else { core.slots.dead() };
+    dead.or_else(|| match &mut core.scores {
+        Some(scores) => scores.best(),
+        None => pick_among(core, policy, |_| true),
+    })
 }
 
 /// The next victim by the policy of this name, among the closed log blocks of a kind.
-pub fn pick_among<P: Placement>(core: &Core<P>, policy: &str, of_kind: impl Fn(Slot) -> bool) -> Option<Slot> {
+pub(crate) fn pick_among<P: Placement>(core: &Core<P>, policy: &str, of_kind: impl Fn(Slot) -> bool) -> Option<Slot> {
     let (slots, blocks) = (&core.slots, &core.pool.blocks);
-    let closed = slots.closed().filter(|&slot| of_kind(slot));
+    let mut closed = slots.closed().filter(|&slot| of_kind(slot));
     let block = |slot: Slot| slots.block(slot);
     match (policy, &core.scores) {
         ("cat", _) => {
@@ -192,26 +183,26 @@ pub fn pick_among<P: Placement>(core: &Core<P>, policy: &str, of_kind: impl Fn(S
             scored.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))).map(|(_, _, slot)| slot)
         }
         (_, Some(scores)) => closed.max_by_key(|&slot| (scores.get(slot), core::cmp::Reverse(block(slot)))),
-        _ => closed.min_by_key(|&slot| slots.get(slot).begun),
+        _ => closed.next(),
     }
 }
 
 /// A log block that is being filled, if there is one.
 #[derive(Clone, Copy, Default, Debug)]
-pub struct Filling(pub Option<Slot>);
+pub(crate) struct Filling(pub Option<Slot>);
 
 impl Filling {
     /// Appends a page; false if another log block must be begun first. One that is full is closed.
     ///
     /// # Errors
     /// The medium's.
-    pub fn append<F: Flash, P: Placement>(
+    pub(crate) fn append<F: Flash, P: Placement>(
         &mut self,
         core: &mut Core<P>,
         flash: &mut F,
-        page: (Kind, Lpn, u64),
-        content: Content<'_, F::User>,
-    ) -> Result<bool, Error<F::Fault>> {
+        kind: Kind,
+        page: Write<'_, F>,
+    ) -> Outcome<F, bool> {
         let Some(slot) = self.0 else { return Ok(false) };
         let (block, next) = (core.slots.block(slot), core.slots.get(slot).next);
         let Some(offset) = core.next_writable(block, next) else {
@@ -219,7 +210,7 @@ impl Filling {
             self.0 = None;
             return Ok(false);
         };
-        if !core.append(flash, slot, offset, page, content)? {
+        if !core.append(flash, slot, offset, kind, page)? {
             self.0 = None;
             return Ok(false);
         }
@@ -231,12 +222,12 @@ impl Filling {
     }
 
     /// Saves which it is.
-    pub fn save(self, out: &mut Saver) {
+    pub(crate) fn save(self, out: &mut Saver) {
         out.u32(self.0.unwrap_or(Slot::NONE).0);
     }
 
     /// Loads what [`Filling::save`] saved.
-    pub fn load(from: &mut Loader<'_>) -> Filling {
+    pub(crate) fn load(from: &mut Loader<'_>) -> Filling {
         let slot = Slot(from.u32());
         Filling((slot != Slot::NONE).then_some(slot))
     }
@@ -244,40 +235,40 @@ impl Filling {
 
 /// What the host announced.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Announced {
+pub(crate) struct Announced {
     first: u32,
     end: u32,
 }
 
 impl Announced {
     /// A request.
-    pub fn new(first: Lpn, pages: u32) -> Announced {
+    pub(crate) fn new(first: Lpn, pages: u32) -> Announced {
         Announced { first: first.0, end: first.0.saturating_add(pages) }
     }
 
     /// Pages of the request that a page is of: one, if it was not announced.
-    pub fn pages(self, lpn: Lpn) -> u32 {
+    pub(crate) fn pages(self, lpn: Lpn) -> u32 {
         if self.contains(lpn) { self.end - self.first } else { 1 }
     }
 
     /// Whether a page is one of the request.
-    pub fn contains(self, lpn: Lpn) -> bool {
+    pub(crate) fn contains(self, lpn: Lpn) -> bool {
         (self.first..self.end).contains(&lpn.0)
     }
 
     /// Whether a range of pages was announced whole.
-    pub fn covers(self, lpns: &Range<u32>) -> bool {
+    pub(crate) fn covers(self, lpns: &Range<u32>) -> bool {
         self.first <= lpns.start && lpns.end <= self.end
     }
 
     /// Saves it.
-    pub fn save(self, out: &mut Saver) {
+    pub(crate) fn save(self, out: &mut Saver) {
         out.u32(self.first);
         out.u32(self.end);
     }
 
     /// Loads what [`Announced::save`] saved.
-    pub fn load(from: &mut Loader<'_>) -> Announced {
+    pub(crate) fn load(from: &mut Loader<'_>) -> Announced {
         Announced { first: from.u32(), end: from.u32() }
     }
 }
@@ -286,12 +277,12 @@ impl Announced {
 ///
 /// # Errors
 /// The medium's.
-pub fn erase_obsolete<F: Flash, P: Placement>(
+pub(crate) fn erase_obsolete<F: Flash, P: Placement>(
     core: &mut Core<P>,
     flash: &mut F,
     block: Block,
     cause: Cause,
-) -> Result<(), Error<F::Fault>> {
+) -> Outcome<F> {
     core.dispose(flash, block, cause)
 }
 
@@ -308,7 +299,7 @@ impl<P: Placement, S: Strategy<P>> Hybrid<S, P> {
         Ok(hybrid)
     }
 
-    fn mount_on<F: Flash>(mut self, flash: &mut F) -> Result<(Self, MountReport), Error<F::Fault>> {
+    fn mount_on<F: Flash>(mut self, flash: &mut F) -> Outcome<F, (Self, MountReport)> {
         let report = self.core.adopt(flash)?;
         self.strategy.adopt(&mut self.core);
         match self.clean_surplus(flash) {
@@ -319,14 +310,14 @@ impl<P: Placement, S: Strategy<P>> Hybrid<S, P> {
     }
 
     /// After a mount: leaves no more log blocks than there may be, each where the strategy wants it.
-    fn clean_surplus<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+    fn clean_surplus<F: Flash>(&mut self, flash: &mut F) -> Outcome<F> {
         self.strategy.settle(&mut self.core, flash)?;
         while self.core.slots.in_use() > self.core.log_limit() && self.strategy.clean(&mut self.core, flash)? {}
         Ok(())
     }
 
     /// Cleans the blocks that failed a program, if there are any.
-    fn tidy<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+    fn tidy<F: Flash>(&mut self, flash: &mut F) -> Outcome<F> {
         if self.core.pool.doomed.is_empty() {
             return Ok(());
         }
@@ -334,7 +325,7 @@ impl<P: Placement, S: Strategy<P>> Hybrid<S, P> {
         self.strategy.settle(&mut self.core, flash)
     }
 
-    fn discard<F: Flash>(&mut self, flash: &mut F, lpn: Lpn) -> Result<(), Error<F::Fault>> {
+    fn discard<F: Flash>(&mut self, flash: &mut F, lpn: Lpn) -> Outcome<F> {
         if !self.core.durable_trim {
             P::forget(&mut self.core, lpn);
             return Ok(());
@@ -344,22 +335,18 @@ impl<P: Placement, S: Strategy<P>> Hybrid<S, P> {
             return Ok(());
         }
         let version = self.core.next_version();
-        self.strategy.write(&mut self.core, flash, lpn, version, Content::Hole)
+        self.strategy.write(&mut self.core, flash, Write { lpn, version, content: Content::Hole })
     }
 }
 
 impl<F: Flash, P: Placement, S: Strategy<P>> Build<F> for Hybrid<S, P> {
-    fn format(flash: &mut F, logical_pages: u32, settings: &Settings) -> Result<Self, BuildError<F::Fault>> {
+    fn format(flash: &mut F, logical_pages: u32, settings: &Settings) -> Built<F, Self> {
         let mut hybrid = Self::on(flash, logical_pages, settings)?;
         hybrid.core.pool.exclude_bad(flash)?;
         Ok(hybrid)
     }
 
-    fn mount(
-        flash: &mut F,
-        logical_pages: u32,
-        settings: &Settings,
-    ) -> Result<(Self, MountReport), BuildError<F::Fault>> {
+    fn mount(flash: &mut F, logical_pages: u32, settings: &Settings) -> Built<F, (Self, MountReport)> {
         Ok(Self::on(flash, logical_pages, settings)?.mount_on(flash)?)
     }
 
@@ -381,7 +368,7 @@ impl<F: Flash, P: Placement, S: Strategy<P>> Ftl<F> for Hybrid<S, P> {
     }
 
     #[inline]
-    fn read<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
+    fn read<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Outcome<F, Option<&'f F::User>> {
         self.strategy.read(&self.core, lpn);
         let Some(ppn) = self.core.find(flash, lpn)? else { return Ok(None) };
         let (oob, data) = flash.read(ppn, Cause::Host)?;
@@ -393,17 +380,17 @@ impl<F: Flash, P: Placement, S: Strategy<P>> Ftl<F> for Hybrid<S, P> {
     }
 
     #[inline]
-    fn write(&mut self, flash: &mut F, lpn: Lpn, data: &F::User) -> Result<(), Error<F::Fault>> {
+    fn write(&mut self, flash: &mut F, lpn: Lpn, data: &F::User) -> Outcome<F> {
         if !self.core.pool.doomed.is_empty() {
             self.strategy.interrupt(&mut self.core, flash)?;
             self.tidy(flash)?;
         }
         let version = self.core.next_version();
-        self.strategy.write(&mut self.core, flash, lpn, version, Content::Data(data))?;
+        self.strategy.write(&mut self.core, flash, Write { lpn, version, content: Content::Data(data) })?;
         if self.strategy.is_midway() { Ok(()) } else { self.core.level(flash) }
     }
 
-    fn trim(&mut self, flash: &mut F, first: Lpn, count: u32) -> Result<(), Error<F::Fault>> {
+    fn trim(&mut self, flash: &mut F, first: Lpn, count: u32) -> Outcome<F> {
         self.strategy.interrupt(&mut self.core, flash)?;
         // Where blocks are appended to, the holes of a discard are pages like any other.
         self.strategy.request(&self.core, first, if P::APPENDS { 0 } else { count });
@@ -412,16 +399,16 @@ impl<F: Flash, P: Placement, S: Strategy<P>> Ftl<F> for Hybrid<S, P> {
         }
         if !P::APPENDS {
             let (from, to) = (self.core.split(first).0, self.core.split(Lpn(first.0 + count.max(1) - 1)).0);
-            (from..=to).try_for_each(|lbn| self.core.release_if_dead(flash, lbn))?;
+            (from.0..=to.0).try_for_each(|lbn| self.core.release_if_dead(flash, Lbn(lbn)))?;
         }
         self.strategy.settle(&mut self.core, flash)
     }
 
-    fn flush(&mut self, _: &mut F) -> Result<(), Error<F::Fault>> {
+    fn flush(&mut self, _: &mut F) -> Outcome<F> {
         Ok(())
     }
 
-    fn idle(&mut self, flash: &mut F, _: u32) -> Result<bool, Error<F::Fault>> {
+    fn idle(&mut self, flash: &mut F, _: u32) -> Outcome<F, bool> {
         self.strategy.interrupt(&mut self.core, flash)?;
         self.tidy(flash)?;
         if self.core.slots.in_use() < self.core.log_limit() {
@@ -441,7 +428,7 @@ impl<F: Flash, P: Placement, S: Strategy<P>> Inspect<F> for Hybrid<S, P> {
     #[inline(always)]
     fn hint_soon(&self, lpn: Lpn) {
         let (lbn, offset) = self.core.split(lpn);
-        if let Some(&block) = self.core.data.get(lbn as usize).filter(|&&block| block != log::NONE) {
+        if let Some(&block) = self.core.data.get(lbn.index()).filter(|&&block| block != log::NONE) {
             let ppn = self.core.g.page(Block(block), offset);
             self.core.pool.blocks.prefetch(ppn);
             self.core.written.prefetch(ppn);

@@ -21,7 +21,7 @@ use super::log::Slot;
 use super::placement::{Held, Placement};
 use super::state::Core;
 use crate::parts::holdings::Holdings;
-use crate::{Error, MountReport};
+use crate::{MountReport, Outcome};
 use alloc::vec::Vec;
 use flash::{Block, Flash, Lpn, Ppn, ProgramOrder};
 
@@ -30,7 +30,7 @@ impl<P: Placement> Core<P> {
     ///
     /// # Errors
     /// The medium's.
-    pub fn adopt<F: Flash>(&mut self, flash: &mut F) -> Result<MountReport, Error<F::Fault>> {
+    pub fn adopt<F: Flash>(&mut self, flash: &mut F) -> Outcome<F, MountReport> {
         let g = self.g;
         let in_order = P::APPENDS || g.order == ProgramOrder::Strict;
         let mut found = Holdings::take(flash, self.logical_pages(), 0, in_order)?;
@@ -48,7 +48,7 @@ impl<P: Placement> Core<P> {
         }
         held.keys().for_each(|&block| self.written.fill(Block(block), true));
         for (lbn, block) in P::data_blocks(self, flash, &found, &held)? {
-            self.data[lbn as usize] = block;
+            self.data[lbn.index()] = block;
             for (lpn, _) in held.remove(&block).into_iter().flatten() {
                 let (_, offset) = self.split(lpn);
                 self.pool.blocks.revive(g.page(Block(block), offset));

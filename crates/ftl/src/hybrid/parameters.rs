@@ -1,15 +1,15 @@
 //! Parameters that schemes of the family share.
 
 use crate::parts::{supply, tombstones};
-use crate::{Group, Parameter, Settings};
+use crate::{Group, Parameter, Scheme, Settings};
 use flash::Cause;
 
 /// Blocks kept free beside the log area: one that a merge goes to, and one more for a write of an entire block or a
 /// merge that was cut short.
-pub const RESERVE: u32 = 2;
+pub(crate) const RESERVE: u32 = 2;
 
 /// Causes of changing commands of the family.
-pub const PHASES: &[Cause] = &[
+const PHASES: &[Cause] = &[
     Cause::Host,
     Cause::DataGc,
     Cause::MergeSwitch,
@@ -21,7 +21,7 @@ pub const PHASES: &[Cause] = &[
 ];
 
 /// `log-blocks`: the size of the log area.
-pub const LOG_BLOCKS: Parameter = Parameter::count("log-blocks", 0, 0..=1 << 27)
+pub(crate) const LOG_BLOCKS: Parameter = Parameter::count("log-blocks", 0, 0..=1 << 27)
     .unit("blocks")
     .text(
         "Log blocks. More delay merges and need more spare space. 0 takes all blocks that the logical size leaves, \
@@ -30,10 +30,10 @@ pub const LOG_BLOCKS: Parameter = Parameter::count("log-blocks", 0, 0..=1 << 27)
     .source("{rose}: 2.5 % of all blocks, {dftl}: 3 %");
 
 /// The words of [`LOG_VICTIM`].
-pub const VICTIMS: &[&str] = &["round-robin", "cat", "cheapest", "maro"];
+pub(crate) const VICTIMS: &[&str] = &["round-robin", "cat", "cheapest", "maro"];
 
 /// `log-victim`; a scheme has a default of its own.
-pub const LOG_VICTIM: Parameter = Parameter::word("log-victim", "round-robin", VICTIMS)
+pub(crate) const LOG_VICTIM: Parameter = Parameter::word("log-victim", "round-robin", VICTIMS)
     .text(
         "Which log block to clean. round-robin: the oldest. cat: by live pages, age and wear. cheapest: the one \
          that is cheapest to merge. maro: as cheapest, but age counts too. All but round-robin take a log block \
@@ -42,7 +42,7 @@ pub const LOG_VICTIM: Parameter = Parameter::word("log-victim", "round-robin", V
     .source("{rose}, section 3.3 and figures 5.3, 5.4");
 
 /// `maro-age`: what an erase of a log block adds to the age of every other.
-pub const AGE_WEIGHT: Parameter = Parameter::real("maro-age", 1.0, 0.0..=1e6)
+pub(crate) const AGE_WEIGHT: Parameter = Parameter::real("maro-age", 1.0, 0.0..=1e6)
     .unit("us")
     .text(
         "Weight of age in maro, in microseconds of merging for each log block erased since a log block was begun. \
@@ -51,7 +51,7 @@ pub const AGE_WEIGHT: Parameter = Parameter::real("maro-age", 1.0, 0.0..=1e6)
     .source("{rose}, equation 2 (W_age)");
 
 /// `maro-alpha`: what a page in the log counts of a page in the data block.
-pub const ALPHA: Parameter = Parameter::real("maro-alpha", 0.5, 0.0..=1.0)
+pub(crate) const ALPHA: Parameter = Parameter::real("maro-alpha", 0.5, 0.0..=1.0)
     .text(
         "In maro, weight of a live page in the log against one in the data block, in steps of 0.01. Less prefers log \
          blocks whose logical blocks have many live pages in the log.",
@@ -59,19 +59,35 @@ pub const ALPHA: Parameter = Parameter::real("maro-alpha", 0.5, 0.0..=1.0)
     .source("{rose}, equation 3 (alpha)");
 
 /// `copy-us`: what a page copy costs in a score.
-pub const COPY_COST: Parameter = Parameter::real("copy-us", 351.0, 0.001..=1e6)
+pub(crate) const COPY_COST: Parameter = Parameter::real("copy-us", 351.0, 0.001..=1e6)
     .unit("us")
     .text("Cost of copying a page in a merge score. A scheme has no clock, so it cannot measure the cost.")
     .source("{rose}, table 5.1: 88 + 263");
 
 /// `erase-us`: what an erase costs in a score.
-pub const ERASE_COST: Parameter = Parameter::real("erase-us", 2000.0, 0.0..=1e7)
+pub(crate) const ERASE_COST: Parameter = Parameter::real("erase-us", 2000.0, 0.0..=1e7)
     .unit("us")
     .text("Cost of erasing a block in a merge score.")
     .source("{rose}, table 5.1");
 
 /// The parts of every scheme of the family.
-pub const PARTS: &[Group] = &[supply::GROUP, tombstones::GROUP];
+const PARTS: &[Group] = &[supply::GROUP, tombstones::GROUP];
+
+/// What the rows of the family have in common.
+pub(crate) const ROW: Scheme = Scheme {
+    name: "",
+    summary: "",
+    paper: "",
+    essay: "",
+    own: &[],
+    parts: PARTS,
+    fixed: &[],
+    counters: &[],
+    phases: PHASES,
+    has_cache: false,
+    keeps_data: true,
+    state_version: 1,
+};
 
 /// Which log block to clean.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -14,15 +14,15 @@ use super::log::Slot;
 use super::pages::PageBits;
 use super::state::{Core, MERGE_COUNTERS};
 use crate::parts::holdings::Holdings;
-use crate::{ConfigError, Error, Loader, Saver, Settings};
+use crate::{ConfigError, Loader, Outcome, Saver, Settings};
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt::Debug;
-use flash::{Block, Cause, Flash, Geometry, Kind, Lpn, Ppn};
+use flash::{Block, Cause, Flash, Geometry, Kind, Lbn, Lpn, Ppn};
 
 /// Pages that count at a mount: of each block that holds such, which they are and where they lie.
-pub type Held = BTreeMap<u32, Vec<(Lpn, Ppn)>>;
+pub(crate) type Held = BTreeMap<u32, Vec<(Lpn, Ppn)>>;
 
 /// See the module's description.
 pub trait Placement: Sized + Clone + Debug + Send + 'static {
@@ -49,13 +49,13 @@ pub trait Placement: Sized + Clone + Debug + Send + 'static {
     ///
     /// # Errors
     /// The medium's.
-    fn find<F: Flash>(core: &mut Core<Self>, flash: &mut F, lpn: Lpn) -> Result<Option<Ppn>, Error<F::Fault>>;
+    fn find<F: Flash>(core: &mut Core<Self>, flash: &mut F, lpn: Lpn) -> Outcome<F, Option<Ppn>>;
 
     /// Brings in what [`Placement::place`] has to know of a data block.
     ///
     /// # Errors
     /// The medium's.
-    fn load<F: Flash>(core: &mut Core<Self>, flash: &mut F, lbn: u32) -> Result<(), Error<F::Fault>>;
+    fn load<F: Flash>(core: &mut Core<Self>, flash: &mut F, lbn: Lbn) -> Outcome<F>;
 
     /// Where page `offset` lies in the data block that was loaded last, and counts; at most how many behind it follow
     /// it there, if they count as well, itself included.
@@ -66,13 +66,13 @@ pub trait Placement: Sized + Clone + Debug + Send + 'static {
     ///
     /// # Errors
     /// The medium's.
-    fn stage<F: Flash>(core: &mut Core<Self>, flash: &mut F, lpn: Lpn, ppn: Ppn) -> Result<(), Error<F::Fault>>;
+    fn stage<F: Flash>(core: &mut Core<Self>, flash: &mut F, lpn: Lpn, ppn: Ppn) -> Outcome<F>;
 
     /// It was programmed, or that failed.
     fn programmed(core: &mut Core<Self>, lpn: Lpn, ppn: Ppn, done: bool);
 
     /// A block that was filled is a logical block's data block now, or it has none.
-    fn installed(core: &mut Core<Self>, lbn: u32);
+    fn installed(core: &mut Core<Self>, lbn: Lbn);
 
     /// Whether a page holds anything, where RAM tells.
     fn is_mapped(core: &Core<Self>, lpn: Lpn) -> Option<bool>;
@@ -103,13 +103,13 @@ pub trait Placement: Sized + Clone + Debug + Send + 'static {
         flash: &mut F,
         found: &Holdings,
         held: &Held,
-    ) -> Result<BTreeMap<u32, u32>, Error<F::Fault>>;
+    ) -> Outcome<F, BTreeMap<Lbn, u32>>;
 
     /// For an audit: where each page of a logical block lies in its data block by what flash says.
     ///
     /// # Errors
     /// What flash says and RAM does not.
-    fn audit<F: Flash>(core: &Core<Self>, flash: &mut F, lbn: u32) -> Result<Vec<Option<Ppn>>, alloc::string::String>;
+    fn audit<F: Flash>(core: &Core<Self>, flash: &mut F, lbn: Lbn) -> Result<Vec<Option<Ppn>>, alloc::string::String>;
 
     /// Controller RAM, bytes.
     fn memory(core: &Core<Self>) -> Vec<(&'static str, u64)>;
@@ -144,12 +144,12 @@ impl Placement for InPlace {
     }
 
     #[inline(always)]
-    fn find<F: Flash>(core: &mut Core, _: &mut F, lpn: Lpn) -> Result<Option<Ppn>, Error<F::Fault>> {
+    fn find<F: Flash>(core: &mut Core, _: &mut F, lpn: Lpn) -> Outcome<F, Option<Ppn>> {
         Ok(core.in_data(lpn))
     }
 
     #[inline(always)]
-    fn load<F: Flash>(_: &mut Core, _: &mut F, _: u32) -> Result<(), Error<F::Fault>> {
+    fn load<F: Flash>(_: &mut Core, _: &mut F, _: Lbn) -> Outcome<F> {
         Ok(())
     }
 
@@ -160,7 +160,7 @@ impl Placement for InPlace {
     }
 
     #[inline(always)]
-    fn stage<F: Flash>(_: &mut Core, _: &mut F, _: Lpn, _: Ppn) -> Result<(), Error<F::Fault>> {
+    fn stage<F: Flash>(_: &mut Core, _: &mut F, _: Lpn, _: Ppn) -> Outcome<F> {
         Ok(())
     }
 
@@ -168,7 +168,7 @@ impl Placement for InPlace {
     fn programmed(_: &mut Core, _: Lpn, _: Ppn, _: bool) {}
 
     #[inline(always)]
-    fn installed(_: &mut Core, _: u32) {}
+    fn installed(_: &mut Core, _: Lbn) {}
 
     #[inline]
     fn is_mapped(core: &Core, lpn: Lpn) -> Option<bool> {
@@ -194,8 +194,8 @@ impl Placement for InPlace {
         _: &mut F,
         found: &Holdings,
         held: &Held,
-    ) -> Result<BTreeMap<u32, u32>, Error<F::Fault>> {
-        let mut chosen: BTreeMap<u32, (u32, usize, u32)> = BTreeMap::new();
+    ) -> Outcome<F, BTreeMap<Lbn, u32>> {
+        let mut chosen: BTreeMap<Lbn, (u32, usize, u32)> = BTreeMap::new();
         for (&block, pages) in held {
             let (lbn, _) = core.split(pages[0].0);
             if pages.iter().all(|&(lpn, ppn)| core.split(lpn) == (lbn, core.g.offset_of(ppn))) {
@@ -208,7 +208,7 @@ impl Placement for InPlace {
         Ok(chosen.into_iter().map(|(lbn, (_, _, block))| (lbn, block)).collect())
     }
 
-    fn audit<F: Flash>(core: &Core, _: &mut F, lbn: u32) -> Result<Vec<Option<Ppn>>, alloc::string::String> {
+    fn audit<F: Flash>(core: &Core, _: &mut F, lbn: Lbn) -> Result<Vec<Option<Ppn>>, alloc::string::String> {
         Ok(core.lpns(lbn).map(|lpn| core.in_data(Lpn(lpn))).collect())
     }
 
@@ -244,7 +244,7 @@ impl Core {
     }
 
     /// Whether all pages that `target` lacks of a logical block can be programmed in their places, ascending.
-    pub fn can_take_rest(&self, lbn: u32, target: Block) -> bool {
+    pub fn can_take_rest(&self, lbn: Lbn, target: Block) -> bool {
         let missing = |lpn: Lpn| self.lookup(lpn).is_some_and(|ppn| self.g.block_of(ppn) != target);
         self.lpns(lbn).map(Lpn).all(|lpn| !missing(lpn) || self.is_writable(target, self.split(lpn).1))
     }
@@ -260,7 +260,7 @@ impl Core {
         lpn: Lpn,
         kind: Kind,
         cause: Cause,
-    ) -> Result<bool, Error<F::Fault>> {
+    ) -> Outcome<F, bool> {
         let Some(from) = self.lookup(lpn) else { return Ok(true) };
         let to = self.g.page(self.slots.block(slot), offset);
         if !self.pad(flash, self.slots.block(slot), offset, cause)?
@@ -277,7 +277,7 @@ impl Core {
     ///
     /// # Errors
     /// Full, or the medium's.
-    pub fn move_in_place<F: Flash>(&mut self, flash: &mut F, lpn: Lpn, cause: Cause) -> Result<bool, Error<F::Fault>> {
+    pub fn move_in_place<F: Flash>(&mut self, flash: &mut F, lpn: Lpn, cause: Cause) -> Outcome<F, bool> {
         let (Some(from), (lbn, offset)) = (self.in_log(lpn), self.split(lpn)) else { return Ok(false) };
         let Some((block, _)) = self.room_for(flash, lbn, offset)? else { return Ok(false) };
         let to = self.g.page(block, offset);

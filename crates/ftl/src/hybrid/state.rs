@@ -12,12 +12,14 @@ use super::score::{Logged, Scores};
 use crate::parts::pool::Pool;
 use crate::parts::space::more_spare;
 use crate::parts::tombstones::DURABLE_TRIM;
-use crate::{ConfigError, Error, Loader, Saver, Settings};
+use crate::{ConfigError, Loader, Outcome, Saver, Settings};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
-use flash::{Block, Cause, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Mode, Oob, Payload, Ppn, ProgramOrder};
+use flash::{
+    Block, Cause, FaultKind, Flash, FlashFault, Geometry, Kind, Lbn, Lpn, Mode, Oob, Payload, Ppn, ProgramOrder,
+};
 
 /// What a logical page is to hold.
 #[derive(Debug)]
@@ -42,6 +44,24 @@ impl<U: ?Sized> Content<'_, U> {
         u64::from(matches!(self, Content::Data(_)))
     }
 }
+
+/// A page that the host writes.
+#[derive(Debug)]
+pub struct Write<'a, F: Flash> {
+    /// Which.
+    pub lpn: Lpn,
+    /// The number of this write.
+    pub version: u64,
+    /// What the page is to hold.
+    pub content: Content<'a, F::User>,
+}
+
+impl<F: Flash> Clone for Write<'_, F> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<F: Flash> Copy for Write<'_, F> {}
 
 /// What merges did.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -79,10 +99,10 @@ pub struct Merges {
 }
 
 /// From how many logical blocks on a log block counts as dense: the DFTL paper draws the line at 20.
-pub const DENSE: usize = 20;
+pub(crate) const DENSE: usize = 20;
 
 /// What of [`Merges`] is reported of pages in place, for the tables of counters.
-pub const MERGE_COUNTERS: &[(&str, &str)] = &[
+pub(crate) const MERGE_COUNTERS: &[(&str, &str)] = &[
     ("switch_merges", "log blocks that became data blocks as they were"),
     ("partial_merges", "log blocks that became data blocks once the missing pages were copied in"),
     ("full_merges", "logical blocks written anew into a free block"),
@@ -245,15 +265,20 @@ impl<P: Placement> Core<P> {
 
     /// Logical block and place in it.
     #[inline(always)]
-    pub fn split(&self, lpn: Lpn) -> (u32, u32) {
+    pub fn split(&self, lpn: Lpn) -> (Lbn, u32) {
         // A block has a power of two of pages.
         let p = self.g.pages_per_block;
-        (lpn.0 >> p.trailing_zeros(), lpn.0 & (p - 1))
+        (Lbn(lpn.0 >> p.trailing_zeros()), lpn.0 & (p - 1))
+    }
+
+    /// All logical blocks.
+    pub fn logical_blocks(&self) -> impl Iterator<Item = Lbn> + use<P> {
+        (0..self.data.len() as u32).map(Lbn)
     }
 
     /// The logical pages of a logical block.
-    pub fn lpns(&self, lbn: u32) -> core::ops::Range<u32> {
-        let first = lbn * self.p();
+    pub fn lpns(&self, lbn: Lbn) -> core::ops::Range<u32> {
+        let first = lbn.0 * self.p();
         first..(first + self.p()).min(self.logical_pages())
     }
 
@@ -264,10 +289,15 @@ impl<P: Placement> Core<P> {
         (ppn != NONE).then_some(Ppn(ppn))
     }
 
+    /// The logical block of a data block.
+    pub(super) fn lbn_of(&self, block: Block) -> Option<Lbn> {
+        self.logical_blocks().find(|lbn| self.data[lbn.index()] == block.0)
+    }
+
     /// The data block of a logical block.
     #[inline(always)]
-    pub fn data_block(&self, lbn: u32) -> Option<Block> {
-        let block = self.data[lbn as usize];
+    pub fn data_block(&self, lbn: Lbn) -> Option<Block> {
+        let block = self.data[lbn.index()];
         (block != NONE).then_some(Block(block))
     }
 
@@ -284,7 +314,7 @@ impl<P: Placement> Core<P> {
     /// # Errors
     /// The medium's.
     #[inline(always)]
-    pub fn find<F: Flash>(&mut self, flash: &mut F, lpn: Lpn) -> Result<Option<Ppn>, Error<F::Fault>> {
+    pub fn find<F: Flash>(&mut self, flash: &mut F, lpn: Lpn) -> Outcome<F, Option<Ppn>> {
         if self.place.is_discarded(lpn) {
             return Ok(None);
         }
@@ -306,7 +336,7 @@ impl<P: Placement> Core<P> {
     ///
     /// # Errors
     /// Full, or the medium's.
-    pub fn take_block<F: Flash>(&mut self, flash: &mut F) -> Result<Block, Error<F::Fault>> {
+    pub fn take_block<F: Flash>(&mut self, flash: &mut F) -> Outcome<F, Block> {
         let block = self.pool.take(flash)?;
         self.written.fill(block, false);
         Ok(block)
@@ -316,7 +346,7 @@ impl<P: Placement> Core<P> {
     ///
     /// # Errors
     /// The medium's.
-    pub fn dispose<F: Flash>(&mut self, flash: &mut F, block: Block, cause: Cause) -> Result<(), Error<F::Fault>> {
+    pub fn dispose<F: Flash>(&mut self, flash: &mut F, block: Block, cause: Cause) -> Outcome<F> {
         self.pool.dispose(flash, block, cause)?;
         if self.pool.blocks.is_free(block) {
             self.merges.used_pages += u64::from(self.written.count(block));
@@ -373,11 +403,7 @@ impl<P: Placement> Core<P> {
 
     /// Whether a program went well; its block is doomed if not.
     #[inline(always)]
-    pub(super) fn programmed<F: Flash>(
-        &mut self,
-        ppn: Ppn,
-        result: Result<(), F::Fault>,
-    ) -> Result<bool, Error<F::Fault>> {
+    pub(super) fn programmed<F: Flash>(&mut self, ppn: Ppn, result: Result<(), F::Fault>) -> Outcome<F, bool> {
         match result {
             Ok(()) => Ok(true),
             Err(fault) if fault.kind() == FaultKind::ProgramFailed => {
@@ -390,13 +416,7 @@ impl<P: Placement> Core<P> {
 
     /// Programs dummies up to page `end` of a block, if the chip's order asks for it. False if one failed: the block is
     /// doomed.
-    pub(super) fn pad<F: Flash>(
-        &mut self,
-        flash: &mut F,
-        block: Block,
-        end: u32,
-        cause: Cause,
-    ) -> Result<bool, Error<F::Fault>> {
+    pub(super) fn pad<F: Flash>(&mut self, flash: &mut F, block: Block, end: u32, cause: Cause) -> Outcome<F, bool> {
         if self.g.order != ProgramOrder::Strict {
             return Ok(true);
         }
@@ -420,9 +440,10 @@ impl<P: Placement> Core<P> {
         &mut self,
         flash: &mut F,
         ppn: Ppn,
-        (kind, lpn, version): (Kind, Lpn, u64),
-        content: Content<'_, F::User>,
-    ) -> Result<bool, Error<F::Fault>> {
+        kind: Kind,
+        page: Write<'_, F>,
+    ) -> Outcome<F, bool> {
+        let Write { lpn, version, content } = page;
         if kind == Kind::Data {
             P::stage(self, flash, lpn, ppn)?;
         }
@@ -454,7 +475,7 @@ impl<P: Placement> Core<P> {
         (from, to): (Ppn, Ppn),
         kind: Option<Kind>,
         cause: Cause,
-    ) -> Result<bool, Error<F::Fault>> {
+    ) -> Outcome<F, bool> {
         let program = self.pool.number();
         self.written.set(to);
         let edit = |oob: &mut Oob, words: &mut [u32]| {
@@ -474,22 +495,15 @@ impl<P: Placement> Core<P> {
     /// # Errors
     /// Full, or the medium's.
     #[inline]
-    pub fn write_to_data<F: Flash>(
-        &mut self,
-        flash: &mut F,
-        lpn: Lpn,
-        version: u64,
-        content: Content<'_, F::User>,
-    ) -> Result<bool, Error<F::Fault>> {
+    pub fn write_to_data<F: Flash>(&mut self, flash: &mut F, page: Write<'_, F>) -> Outcome<F, bool> {
+        let Write { lpn, content, .. } = page;
         let (lbn, offset) = self.split(lpn);
         if !P::APPENDS && self.in_log(lpn).is_some() {
             return Ok(false);
         }
-        let Some((block, page)) = self.room_for(flash, lbn, offset)? else { return Ok(false) };
-        let ppn = self.g.page(block, page);
-        if !self.pad(flash, block, page, Cause::Metadata)?
-            || !self.program(flash, ppn, (Kind::Data, lpn, version), content)?
-        {
+        let Some((block, at)) = self.room_for(flash, lbn, offset)? else { return Ok(false) };
+        let ppn = self.g.page(block, at);
+        if !self.pad(flash, block, at, Cause::Metadata)? || !self.program(flash, ppn, Kind::Data, page)? {
             return Ok(false);
         }
         self.merges.in_place += content.host_pages();
@@ -512,14 +526,13 @@ impl<P: Placement> Core<P> {
         flash: &mut F,
         slot: Slot,
         offset: u32,
-        (kind, lpn, version): (Kind, Lpn, u64),
-        content: Content<'_, F::User>,
-    ) -> Result<bool, Error<F::Fault>> {
+        kind: Kind,
+        page: Write<'_, F>,
+    ) -> Outcome<F, bool> {
+        let Write { lpn, content, .. } = page;
         let block = self.slots.block(slot);
         let ppn = self.g.page(block, offset);
-        if !self.pad(flash, block, offset, Cause::Metadata)?
-            || !self.program(flash, ppn, (kind, lpn, version), content)?
-        {
+        if !self.pad(flash, block, offset, Cause::Metadata)? || !self.program(flash, ppn, kind, page)? {
             self.close(slot);
             return Ok(false);
         }
@@ -546,14 +559,14 @@ impl<P: Placement> Core<P> {
     pub(super) fn room_for<F: Flash>(
         &mut self,
         flash: &mut F,
-        lbn: u32,
+        lbn: Lbn,
         offset: u32,
-    ) -> Result<Option<(Block, u32)>, Error<F::Fault>> {
+    ) -> Outcome<F, Option<(Block, u32)>> {
         let block = match self.data_block(lbn) {
             Some(block) => block,
             None => {
                 let block = self.take_block(flash)?;
-                self.data[lbn as usize] = block.0;
+                self.data[lbn.index()] = block.0;
                 block
             }
         };
@@ -569,7 +582,7 @@ impl<P: Placement> Core<P> {
         self.slots.put(slot, offset, lpn);
         self.pool.blocks.revive(ppn);
         self.log_map[lpn.index()] = ppn.0;
-        self.logged[lbn as usize] += 1;
+        self.logged[lbn.index()] += 1;
     }
 
     /// The live copy of a page dies, wherever it is.
@@ -578,7 +591,7 @@ impl<P: Placement> Core<P> {
         let (lbn, _) = self.split(lpn);
         if let Some(ppn) = self.in_log(lpn) {
             self.log_map[lpn.index()] = NONE;
-            self.logged[lbn as usize] -= 1;
+            self.logged[lbn.index()] -= 1;
             self.pool.blocks.kill(ppn);
             if let Some(slot) = self.slots.of(self.g.block_of(ppn)) {
                 self.slots.died(slot);
@@ -594,7 +607,7 @@ impl<P: Placement> Core<P> {
     ///
     /// # Errors
     /// Full, or the medium's.
-    pub fn begin_log_block<F: Flash>(&mut self, flash: &mut F) -> Result<Slot, Error<F::Fault>> {
+    pub fn begin_log_block<F: Flash>(&mut self, flash: &mut F) -> Outcome<F, Slot> {
         let block = self.take_block(flash)?;
         Ok(self.add_log_block(block))
     }
@@ -629,7 +642,7 @@ impl<P: Placement> Core<P> {
     /// Does what changes the live pages of a logical block, and keeps the scores of the log blocks that it has pages
     /// in.
     #[inline]
-    pub(super) fn change_terms<T>(&mut self, lbn: u32, change: impl FnOnce(&mut Self) -> T) -> T {
+    pub(super) fn change_terms<T>(&mut self, lbn: Lbn, change: impl FnOnce(&mut Self) -> T) -> T {
         if self.scores.is_none() {
             return change(self);
         }
@@ -650,28 +663,28 @@ impl<P: Placement> Core<P> {
     }
 
     /// Adds what merging a logical block costs to the scores of the log blocks that it has pages in, or takes it off.
-    fn add_terms(&mut self, lbn: u32, sign: i64) {
+    fn add_terms(&mut self, lbn: Lbn, sign: i64) {
         let Some(mut scores) = self.scores.take() else { return };
         scores.add_terms(self.logged(lbn), sign);
         self.scores = Some(scores);
     }
 
     /// What a logical block has in the log.
-    fn logged(&self, lbn: u32) -> Logged<'_> {
+    fn logged(&self, lbn: Lbn) -> Logged<'_> {
         let lpns = self.lpns(lbn);
         Logged {
             g: &self.g,
             slots: &self.slots,
             places: &self.log_map[lpns.start as usize..lpns.end as usize],
             data: self.data_block(lbn).map_or(0, |block| self.pool.blocks.live_of(block)),
-            log: u32::from(self.logged[lbn as usize]),
+            log: u32::from(self.logged[lbn.index()]),
         }
     }
 
     /// Logical blocks with a live page in a log block, in the order of their first such page.
-    pub fn logical_blocks_in(&self, slot: Slot) -> Vec<u32> {
+    pub fn logical_blocks_in(&self, slot: Slot) -> Vec<Lbn> {
         let block = self.slots.block(slot);
-        let mut found: Vec<u32> = Vec::new();
+        let mut found: Vec<Lbn> = Vec::new();
         let mut at = self.pool.blocks.next_live(block, 0);
         while let Some(offset) = at {
             let (lbn, _) = self.split(self.slots.lpn_at(slot, offset));
@@ -737,7 +750,7 @@ impl<P: Placement> Core<P> {
                 let lpn = self.slots.lpn_at(slot, offset);
                 self.log_map[lpn.index()] = self.g.page(block, offset).0;
                 let (lbn, _) = self.split(lpn);
-                self.logged[lbn as usize] += 1;
+                self.logged[lbn.index()] += 1;
                 at = self.pool.blocks.next_live(block, offset + 1);
             }
         }
@@ -745,7 +758,7 @@ impl<P: Placement> Core<P> {
 
     /// Recomputes all scores.
     pub(super) fn score_all(&mut self) {
-        for lbn in 0..self.data.len() as u32 {
+        for lbn in self.logical_blocks() {
             self.add_terms(lbn, 1);
         }
     }
@@ -759,7 +772,7 @@ impl<P: Placement> Core<P> {
     pub fn audit<F: Flash>(&self, flash: &mut F) -> Result<(), String> {
         let mut expected = vec![0u32; self.g.block_count() as usize];
         let mut logged = vec![0u16; self.data.len()];
-        for lbn in 0..self.data.len() as u32 {
+        for lbn in self.logical_blocks() {
             let places = P::audit(self, flash, lbn)?;
             for (lpn, in_data) in self.lpns(lbn).map(Lpn).zip(places) {
                 let (in_log, bit) = (self.in_log(lpn), self.live_bit(lpn));
@@ -772,7 +785,7 @@ impl<P: Placement> Core<P> {
                 if !oob.is_some_and(holds) {
                     return Err(format!("LPN {lpn} maps to page {ppn}, which holds {oob:?}"));
                 }
-                logged[lbn as usize] += u16::from(in_log.is_some());
+                logged[lbn.index()] += u16::from(in_log.is_some());
                 if let Some(bit) = in_log.or(bit) {
                     if !self.pool.blocks.is_live(bit) {
                         return Err(format!("LPN {lpn} maps to page {ppn}, which is dead"));

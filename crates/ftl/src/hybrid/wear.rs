@@ -13,8 +13,9 @@ use super::parameters::RESERVE;
 use super::placement::Placement;
 use super::state::Core;
 use crate::Error;
+use crate::Outcome;
 use alloc::vec::Vec;
-use flash::{Block, Cause, Collection, Flash, Kind};
+use flash::{Block, Cause, Collection, Flash, Kind, Lbn};
 
 impl<P: Placement> Core<P> {
     /// After an erase, when nothing is being merged: moves what wear levelling names.
@@ -22,12 +23,12 @@ impl<P: Placement> Core<P> {
     /// # Errors
     /// The medium's.
     #[inline]
-    pub fn level<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+    pub fn level<F: Flash>(&mut self, flash: &mut F) -> Outcome<F> {
         if self.pool.is_levelling_due() { self.level_now(flash) } else { Ok(()) }
     }
 
     #[cold]
-    fn level_now<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+    fn level_now<F: Flash>(&mut self, flash: &mut F) -> Outcome<F> {
         // A data block, or a log block that nobody fills.
         let slots = &self.slots;
         let task = self.pool.cold_among(|block| slots.of(block).is_none_or(|slot| slots.is_closed(slot)));
@@ -49,11 +50,11 @@ impl<P: Placement> Core<P> {
         }
     }
 
-    fn logical_block_of(&self, block: Block) -> u32 {
-        self.data.iter().position(|&data| data == block.0).expect("what is no log block is data") as u32
+    fn logical_block_of(&self, block: Block) -> Lbn {
+        self.lbn_of(block).expect("what is no log block is data")
     }
 
-    fn write_anew<F: Flash>(&mut self, flash: &mut F, cold: Block) -> Result<(), Error<F::Fault>> {
+    fn write_anew<F: Flash>(&mut self, flash: &mut F, cold: Block) -> Outcome<F> {
         let mut gc = Collection::on(flash);
         self.full_merge(&mut *gc, self.logical_block_of(cold), Cause::WearLevelling, None)?;
         gc.then();
@@ -61,7 +62,7 @@ impl<P: Placement> Core<P> {
     }
 
     /// What is live in a block goes to another, which takes over its part.
-    fn move_block<F: Flash>(&mut self, flash: &mut F, cold: Block) -> Result<(), Error<F::Fault>> {
+    fn move_block<F: Flash>(&mut self, flash: &mut F, cold: Block) -> Outcome<F> {
         let target = self.take_block(flash)?;
         let kind = P::APPENDS.then_some(Kind::Log);
         let mut gc = Collection::on(flash);
@@ -89,7 +90,7 @@ impl<P: Placement> Core<P> {
         match slot {
             None => {
                 let lbn = self.logical_block_of(from);
-                self.data[lbn as usize] = to.0;
+                self.data[lbn.index()] = to.0;
             }
             Some(slot) => {
                 // Its dead places are of no use any more, and it stays as old as it was.

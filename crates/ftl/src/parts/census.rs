@@ -17,7 +17,7 @@
 //! chip takes them in any order, blank pages lie between others: such blocks are read whole, and one that has no
 //! readable page is empty.
 
-use crate::Error;
+use crate::Outcome;
 use alloc::collections::BTreeSet;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -76,7 +76,7 @@ impl Census {
     ///
     /// # Errors
     /// The medium's.
-    pub fn take<F: Flash>(flash: &mut F, each: impl FnMut(&[(Ppn, Oob)])) -> Result<Census, Error<F::Fault>> {
+    pub fn take<F: Flash>(flash: &mut F, each: impl FnMut(&[(Ppn, Oob)])) -> Outcome<F, Census> {
         Census::scan(flash, true, each)
     }
 
@@ -84,11 +84,7 @@ impl Census {
     ///
     /// # Errors
     /// The medium's.
-    pub fn scan<F: Flash>(
-        flash: &mut F,
-        in_order: bool,
-        mut each: impl FnMut(&[(Ppn, Oob)]),
-    ) -> Result<Census, Error<F::Fault>> {
+    pub fn scan<F: Flash>(flash: &mut F, in_order: bool, mut each: impl FnMut(&[(Ppn, Oob)])) -> Outcome<F, Census> {
         let g = *flash.geometry();
         let mut census = Census { blocks: vec![None; g.block_count() as usize], ..Census::default() };
         let mut sound: Vec<(Ppn, Oob)> = Vec::with_capacity(g.pages_per_block as usize);
@@ -124,7 +120,7 @@ impl Census {
         block: Block,
         in_order: bool,
         sound: &mut Vec<(Ppn, Oob)>,
-    ) -> Result<(), Error<F::Fault>> {
+    ) -> Outcome<F> {
         let g = *flash.geometry();
         let mut found: Option<Found> = None;
         // In each epoch the page programmed last: it may have been in flight when power was cut.
@@ -209,7 +205,7 @@ impl Census {
     ///
     /// # Errors
     /// The medium's.
-    pub fn holds<F: Flash>(&self, flash: &mut F, ppn: Ppn, lpn: u32, watermark: u64) -> Result<bool, Error<F::Fault>> {
+    pub fn holds<F: Flash>(&self, flash: &mut F, ppn: Ppn, lpn: u32, watermark: u64) -> Outcome<F, bool> {
         let g = *flash.geometry();
         let Some(found) = self.blocks[g.block_of(ppn).index()] else { return Ok(false) };
         if g.offset_of(ppn) >= found.programmed || self.spoiled.contains(&ppn) {

@@ -52,7 +52,7 @@
 
 use crate::parts::lanes::{Lane, Stream};
 use crate::parts::space::{Fate, Space};
-use crate::{Error, Loader, Parameter, Saver, Settings};
+use crate::{Error, Loader, Outcome, Parameter, Saver, Settings};
 use alloc::vec;
 use alloc::vec::Vec;
 use flash::{Block, Cause, Chain, Collection, Die, Flash};
@@ -75,7 +75,7 @@ pub const GC_LOW: Parameter = Parameter::count("gc-low", 3, 1..=1 << 20)
     .source("{flashsim}");
 
 /// `gc-high`: when to stop.
-pub const GC_HIGH: Parameter = Parameter::count("gc-high", 0, 0..=1 << 20)
+pub(crate) const GC_HIGH: Parameter = Parameter::count("gc-high", 0, 0..=1 << 20)
     .unit("blocks")
     .text(
         "Collect until a die has so many free blocks. More make collections longer and rarer. 0 stands for gc-low + \
@@ -135,7 +135,7 @@ const IDLE: Progress = Progress { block: NO_BLOCK, next: 0, credit: 0, live: 0, 
 
 /// What emptying a block takes at the most, pages.
 #[derive(Clone, Copy, Debug)]
-pub struct Takes {
+pub(crate) struct Takes {
     /// The write stream that its pages move to, and how many.
     pub moved: (Stream, u32),
     /// The write stream of what is written about them, and how many pages that may be.
@@ -240,7 +240,7 @@ impl Collector {
 }
 
 /// A scheme whose blocks the collector empties. The first methods are the scheme's; the rest is the collector.
-pub trait Collects: Sized {
+pub(crate) trait Collects: Sized {
     /// The blocks.
     fn space(&self) -> &Space;
 
@@ -275,20 +275,14 @@ pub trait Collects: Sized {
         next: u32,
         limit: u32,
         cause: Option<Cause>,
-    ) -> Result<Option<u32>, Error<F::Fault>>;
+    ) -> Outcome<F, Option<u32>>;
 
     /// Writes up to `limit` pages of what must stand on flash before the block, which holds nothing live any more, is
     /// erased; whether all of it does.
     ///
     /// # Errors
     /// Full; the medium's.
-    fn tell<F: Flash>(
-        &mut self,
-        flash: &mut F,
-        block: Block,
-        limit: u32,
-        cause: Option<Cause>,
-    ) -> Result<bool, Error<F::Fault>>;
+    fn tell<F: Flash>(&mut self, flash: &mut F, block: Block, limit: u32, cause: Option<Cause>) -> Outcome<F, bool>;
 
     /// Pages that [`Collects::tell`] has still to write.
     fn untold(&self, die: Die) -> u32 {
@@ -303,7 +297,7 @@ pub trait Collects: Sized {
     ///
     /// # Errors
     /// Full; the medium's.
-    fn prepare<F: Flash>(&mut self, flash: &mut F, block: Block) -> Result<(), Error<F::Fault>> {
+    fn prepare<F: Flash>(&mut self, flash: &mut F, block: Block) -> Outcome<F> {
         let _ = (flash, block);
         Ok(())
     }
@@ -312,7 +306,7 @@ pub trait Collects: Sized {
     ///
     /// # Errors
     /// Full; the medium's.
-    fn reveal<F: Flash>(&mut self, flash: &mut F, die: Die) -> Result<bool, Error<F::Fault>> {
+    fn reveal<F: Flash>(&mut self, flash: &mut F, die: Die) -> Outcome<F, bool> {
         let _ = (flash, die);
         Ok(false)
     }
@@ -346,7 +340,7 @@ pub trait Collects: Sized {
     /// Full: a program failed, and the room for a collection is gone; the medium's.
     #[cold]
     #[inline(never)]
-    fn make_room<F: Flash>(&mut self, flash: &mut F, die: Die) -> Result<(), Error<F::Fault>> {
+    fn make_room<F: Flash>(&mut self, flash: &mut F, die: Die) -> Outcome<F> {
         if let Some(victim) = self.collector().victim(die)
             && self.space().blocks.free_in(die) <= self.needs(victim).max(self.collector().low - 1)
         {
@@ -383,7 +377,7 @@ pub trait Collects: Sized {
     /// Full; the medium's.
     #[cold]
     #[inline(never)]
-    fn refill<F: Flash>(&mut self, flash: &mut F, stream: Stream, lane: Lane) -> Result<Lane, Error<F::Fault>> {
+    fn refill<F: Flash>(&mut self, flash: &mut F, stream: Stream, lane: Lane) -> Outcome<F, Lane> {
         let lanes = self.space().streams[stream.index()].count() as u32;
         for lane in (lane.0..lanes).chain(0..lane.0).map(Lane) {
             let die = lane.die(flash.geometry());
@@ -404,7 +398,7 @@ pub trait Collects: Sized {
     ///
     /// # Errors
     /// Full; the medium's.
-    fn refill_if_can<F: Flash>(&mut self, flash: &mut F, stream: Stream, lane: Lane) -> Result<Lane, Error<F::Fault>> {
+    fn refill_if_can<F: Flash>(&mut self, flash: &mut F, stream: Stream, lane: Lane) -> Outcome<F, Lane> {
         match self.refill(flash, stream, lane) {
             Err(Error::Full) if self.space().blocks.free_total() > self.collector().kept => Ok(lane),
             refilled => refilled,
@@ -433,7 +427,7 @@ pub trait Collects: Sized {
     ///
     /// # Errors
     /// Full; the medium's.
-    fn catch_up<F: Flash>(&mut self, flash: &mut F, stream: Stream) -> Result<(), Error<F::Fault>> {
+    fn catch_up<F: Flash>(&mut self, flash: &mut F, stream: Stream) -> Outcome<F> {
         self.evacuate(flash)?;
         self.pay(flash)?;
         if self.is_short(stream) {
@@ -452,13 +446,13 @@ pub trait Collects: Sized {
     /// # Errors
     /// Full; the medium's.
     #[inline(always)]
-    fn secure<F: Flash>(&mut self, flash: &mut F, stream: Stream, pages: u32) -> Result<(), Error<F::Fault>> {
+    fn secure<F: Flash>(&mut self, flash: &mut F, stream: Stream, pages: u32) -> Outcome<F> {
         if self.collector().is_spread() { self.secure_room(flash, stream, pages) } else { Ok(()) }
     }
 
     /// As [`Collects::secure`], where collections are spread.
     #[inline(never)]
-    fn secure_room<F: Flash>(&mut self, flash: &mut F, stream: Stream, pages: u32) -> Result<(), Error<F::Fault>> {
+    fn secure_room<F: Flash>(&mut self, flash: &mut F, stream: Stream, pages: u32) -> Outcome<F> {
         let (turn, dies) = (self.space().streams[stream.index()].turn(), flash.geometry().die_count());
         for die in (turn.0..turn.0 + pages.min(dies)).map(|lane| Die(lane % dies)) {
             if let Some(victim) = self.collector().victim(die)
@@ -476,7 +470,7 @@ pub trait Collects: Sized {
     ///
     /// # Errors
     /// The medium's.
-    fn make_room_everywhere<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+    fn make_room_everywhere<F: Flash>(&mut self, flash: &mut F) -> Outcome<F> {
         let mut dies = (0..flash.geometry().die_count()).map(Die);
         match self.evacuate(flash).and_then(|()| dies.try_for_each(|die| self.make_room(flash, die))) {
             Err(Error::Full) => Ok(()),
@@ -557,13 +551,13 @@ pub trait Collects: Sized {
     /// # Errors
     /// The medium's.
     #[inline(always)]
-    fn pay<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+    fn pay<F: Flash>(&mut self, flash: &mut F) -> Outcome<F> {
         if self.collector().is_in_debt() { self.pay_debts(flash) } else { Ok(()) }
     }
 
     /// As [`Collects::pay`], with something to pay. What this writes about moved pages is paid for the next time.
     #[inline(never)]
-    fn pay_debts<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+    fn pay_debts<F: Flash>(&mut self, flash: &mut F) -> Outcome<F> {
         let debts = core::mem::take(&mut self.collector_mut().debts);
         debts.into_iter().try_for_each(|die| self.pay_on(flash, die))
     }
@@ -574,7 +568,7 @@ pub trait Collects: Sized {
     /// # Errors
     /// The medium's.
     #[inline]
-    fn pay_on<F: Flash>(&mut self, flash: &mut F, die: Die) -> Result<(), Error<F::Fault>> {
+    fn pay_on<F: Flash>(&mut self, flash: &mut F, die: Die) -> Outcome<F> {
         if self.collector().victim(die).is_none() {
             return Ok(());
         }
@@ -593,7 +587,7 @@ pub trait Collects: Sized {
     }
 
     /// Goes on with a die's collection for up to `pages` pages, and erases the victim when all is done.
-    fn slice<F: Flash>(&mut self, flash: &mut F, die: Die, pages: u32) -> Result<(), Error<F::Fault>> {
+    fn slice<F: Flash>(&mut self, flash: &mut F, die: Die, pages: u32) -> Outcome<F> {
         let Progress { block, next, slices, .. } = self.collector().progress[die.index()];
         let block = Block(block);
         self.at_home(flash, block, |this, flash| this.prepare(flash, block))?;
@@ -654,7 +648,7 @@ pub trait Collects: Sized {
     }
 
     /// Runs a die's spread collection to its end.
-    fn end_now<F: Flash>(&mut self, flash: &mut F, die: Die) -> Result<(), Error<F::Fault>> {
+    fn end_now<F: Flash>(&mut self, flash: &mut F, die: Die) -> Outcome<F> {
         let Progress { block, next, slices, .. } = self.collector().progress[die.index()];
         self.empty(flash, Block(block), (next, slices), Fate::Erase, None)
     }
@@ -663,13 +657,7 @@ pub trait Collects: Sized {
     ///
     /// # Errors
     /// Full; the medium's. What is left of the block is found again when there is room; a doomed one is still listed.
-    fn collect<F: Flash>(
-        &mut self,
-        flash: &mut F,
-        block: Block,
-        fate: Fate,
-        cause: Option<Cause>,
-    ) -> Result<(), Error<F::Fault>> {
+    fn collect<F: Flash>(&mut self, flash: &mut F, block: Block, fate: Fate, cause: Option<Cause>) -> Outcome<F> {
         self.collector_mut().forget(block);
         let candidate = self.space_mut().begin_collecting(block);
         let emptied = self.empty(flash, block, (0, Chain::COLLECTION), fate, cause);
@@ -687,7 +675,7 @@ pub trait Collects: Sized {
         (next, slices): (u32, Chain),
         fate: Fate,
         cause: Option<Cause>,
-    ) -> Result<(), Error<F::Fault>> {
+    ) -> Outcome<F> {
         self.at_home(flash, block, |this, flash| {
             this.prepare(flash, block)?;
             let mut gc = Collection::resume(flash, slices);
@@ -700,13 +688,7 @@ pub trait Collects: Sized {
     }
 
     /// Ends a block that holds nothing live.
-    fn finish<F: Flash>(
-        &mut self,
-        flash: &mut F,
-        block: Block,
-        fate: Fate,
-        cause: Option<Cause>,
-    ) -> Result<(), Error<F::Fault>> {
+    fn finish<F: Flash>(&mut self, flash: &mut F, block: Block, fate: Fate, cause: Option<Cause>) -> Outcome<F> {
         self.collector_mut().forget(block);
         if cause.is_none() {
             self.count_victim(block);
@@ -724,7 +706,7 @@ pub trait Collects: Sized {
     /// # Errors
     /// Full; the medium's.
     #[cold]
-    fn evacuate<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+    fn evacuate<F: Flash>(&mut self, flash: &mut F) -> Outcome<F> {
         while let Some(&block) = self.space().doomed.last() {
             self.collect(flash, block, Fate::Retire, None)?;
             self.space_mut().doomed.retain(|&doomed| doomed != block);
@@ -737,14 +719,14 @@ pub trait Collects: Sized {
     /// # Errors
     /// The medium's.
     #[inline(always)]
-    fn level_if_due<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+    fn level_if_due<F: Flash>(&mut self, flash: &mut F) -> Outcome<F> {
         if self.space().is_levelling_due() { self.level(flash) } else { Ok(()) }
     }
 
     /// As [`Collects::level_if_due`], after an erase.
     #[cold]
     #[inline(never)]
-    fn level<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+    fn level<F: Flash>(&mut self, flash: &mut F) -> Outcome<F> {
         let mut wear = self.space_mut().take_wear();
         let task = wear.task(|block| self.is_movable(block));
         self.space_mut().put_wear(wear);
@@ -773,7 +755,7 @@ pub trait Collects: Sized {
     ///
     /// # Errors
     /// Full; the medium's.
-    fn collect_ahead<F: Flash>(&mut self, flash: &mut F, copies: u32) -> Result<bool, Error<F::Fault>> {
+    fn collect_ahead<F: Flash>(&mut self, flash: &mut F, copies: u32) -> Outcome<F, bool> {
         self.evacuate(flash)?;
         let mut dies = (0..self.collector().progress.len() as u32).map(Die);
         if let Some(die) = dies.find(|&die| self.collector().victim(die).is_some()) {

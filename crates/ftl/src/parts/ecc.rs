@@ -15,7 +15,7 @@ use core::any::Any;
 use flash::{Cause, Flash, Geometry, HostData, Lpn, Mode, Oob, Ppn, Store, copy_each};
 
 /// What keeps a page of a medium's host data.
-pub type Kept<F> = <<F as Flash>::User as HostData>::Store;
+pub(crate) type Kept<F> = <<F as Flash>::User as HostData>::Store;
 
 /// See the module's description.
 #[derive(Debug)]

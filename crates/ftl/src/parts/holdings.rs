@@ -3,7 +3,7 @@
 
 use crate::parts::census::Census;
 use crate::parts::copies::{Copies, Copy};
-use crate::{Error, MountReport};
+use crate::{MountReport, Outcome};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -25,12 +25,7 @@ impl Holdings {
     ///
     /// # Errors
     /// The medium's.
-    pub fn take<F: Flash>(
-        flash: &mut F,
-        logical_pages: u32,
-        metadata: u32,
-        in_order: bool,
-    ) -> Result<Holdings, Error<F::Fault>> {
+    pub fn take<F: Flash>(flash: &mut F, logical_pages: u32, metadata: u32, in_order: bool) -> Outcome<F, Holdings> {
         let mut copies = Copies::new(*flash.geometry(), (logical_pages + metadata) as usize);
         let census = Census::scan(flash, in_order, |pages| {
             for (ppn, oob) in pages {

@@ -26,7 +26,7 @@
 //! sum is garbled in print and read here as that of the lines up to the one in question. Two things are added:
 //! condition 2 needs a unit to be left, and the order of the lines behind the victim is the caller's.
 
-pub mod bch;
+pub(crate) mod bch;
 
 use alloc::format;
 use alloc::string::String;
@@ -34,7 +34,7 @@ use alloc::vec::Vec;
 use flash::{Geometry, Ppn};
 
 /// An entry that maps to nothing, in a unit.
-pub const INVALID: u32 = 0xffff_fffe;
+pub(crate) const INVALID: u32 = 0xffff_fffe;
 
 /// Bytes of an entry that are used.
 const ENTRY: u32 = 6;
@@ -44,7 +44,7 @@ const MARKER: u16 = 0;
 
 /// How far a page's log is filled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct LogState {
+pub(crate) struct LogState {
     /// Bytes of it that are used.
     pub tail: u32,
     /// Units in it.
@@ -53,7 +53,7 @@ pub struct LogState {
 
 /// What a scan found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Scan {
+pub(crate) struct Scan {
     /// The sound units.
     pub state: LogState,
     /// Something follows them that is neither a unit nor blank: nothing may be appended any more.
@@ -62,7 +62,7 @@ pub struct Scan {
 
 /// What to do with the dirty lines of a translation page when one of them is evicted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Flush {
+pub(crate) enum Flush {
     /// Append the first of them, the victim's included, while they have no more entries than this: condition 1.
     WithinQuota(u32),
     /// Append the victim alone, although it is over the quota: condition 2.
@@ -73,7 +73,7 @@ pub enum Flush {
 
 /// Sizes and places of main area, log area and units. See the module's description.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct LogUnits {
+pub(crate) struct LogUnits {
     entries: u32,
     log_bytes: u32,
     header: u32,
@@ -88,7 +88,7 @@ impl LogUnits {
     ///
     /// # Errors
     /// Sizes with which no log works, by the parameter's meaning.
-    pub fn new(page_bytes: u32, share: f64, sizes: [u32; 3], threshold: u32) -> Result<LogUnits, String> {
+    pub(crate) fn new(page_bytes: u32, share: f64, sizes: [u32; 3], threshold: u32) -> Result<LogUnits, String> {
         let [header, entry, parity] = sizes;
         if !(share > 0.0 && share < 1.0) {
             return Err(format!("a log area of {share} of a page is none"));
@@ -111,49 +111,49 @@ impl LogUnits {
     }
 
     /// Entries of the main area: E.
-    pub fn entries(&self) -> u32 {
+    pub(crate) fn entries(&self) -> u32 {
         self.entries
     }
 
     /// The byte of the page at which the log area begins.
-    pub fn log_start(&self) -> u32 {
+    pub(crate) fn log_start(&self) -> u32 {
         self.entries * 4
     }
 
     /// Bytes of the log area.
-    pub fn log_bytes(&self) -> u32 {
+    pub(crate) fn log_bytes(&self) -> u32 {
         self.log_bytes
     }
 
     /// Whether a torn unit is told from a whole one for sure: then pages may be used after a power cut.
-    pub fn is_guarded(&self) -> bool {
+    pub(crate) fn is_guarded(&self) -> bool {
         self.parity >= bch::PARITY as u32
     }
 
     /// Bytes of a unit of `count` entries: the paper's Func.
-    pub fn unit_bytes(&self, count: u32) -> u32 {
+    pub(crate) fn unit_bytes(&self, count: u32) -> u32 {
         let content = self.header + self.entry * count;
         content + self.parity * content.div_ceil(bch::PIECE as u32)
     }
 
     /// The most entries whose unit fits into `bytes`.
-    pub fn capacity(&self, bytes: u32) -> u32 {
+    pub(crate) fn capacity(&self, bytes: u32) -> u32 {
         let without_parity = bytes.saturating_sub(self.header) / self.entry;
         (1..=without_parity).rev().find(|&count| self.unit_bytes(count) <= bytes).unwrap_or(0)
     }
 
     /// Whether a page in this state takes another unit of `count` entries (the LSFTL paper, the basic process).
-    pub fn fits(&self, state: LogState, count: u32) -> bool {
+    pub(crate) fn fits(&self, state: LogState, count: u32) -> bool {
         state.units < self.threshold && state.tail + self.unit_bytes(count) <= self.log_bytes
     }
 
     /// The state after a unit of `count` entries was appended.
-    pub fn after(&self, state: LogState, count: u32) -> LogState {
+    pub(crate) fn after(&self, state: LogState, count: u32) -> LogState {
         LogState { tail: state.tail + self.unit_bytes(count), units: state.units + 1 }
     }
 
     /// Bytes that a state takes in the translation directory: as many bits as the largest tail and count need.
-    pub fn state_bytes(&self) -> u32 {
+    pub(crate) fn state_bytes(&self) -> u32 {
         (self.tail_bits() + bits(self.threshold)).div_ceil(8)
     }
 
@@ -162,36 +162,36 @@ impl LogUnits {
     }
 
     /// A state as a number of [`LogUnits::state_bytes`] bytes.
-    pub fn pack(&self, state: LogState) -> u32 {
+    pub(crate) fn pack(&self, state: LogState) -> u32 {
         debug_assert!(state.units <= self.threshold && state.tail <= self.log_bytes);
         state.units << self.tail_bits() | state.tail
     }
 
     /// What [`LogUnits::pack`] was made of.
-    pub fn unpack(&self, packed: u32) -> LogState {
+    pub(crate) fn unpack(&self, packed: u32) -> LogState {
         LogState { tail: packed & ((1 << self.tail_bits()) - 1), units: packed >> self.tail_bits() }
     }
 
     /// A state as a mark of the spare area; an empty log's is 0. `None` if it does not fit.
-    pub fn mark(&self, state: LogState) -> Option<u16> {
+    pub(crate) fn mark(&self, state: LogState) -> Option<u16> {
         let mark = state.units.checked_shl(self.tail_bits())? | state.tail;
         u16::try_from(mark).ok().filter(|&mark| mark != u16::MAX)
     }
 
     /// What [`LogUnits::mark`] was made of.
-    pub fn of_mark(&self, mark: u16) -> LogState {
+    pub(crate) fn of_mark(&self, mark: u16) -> LogState {
         self.unpack(u32::from(mark))
     }
 
     /// The state of a log that takes no more units.
-    pub fn closed(&self, state: LogState) -> LogState {
+    pub(crate) fn closed(&self, state: LogState) -> LogState {
         LogState { tail: self.log_bytes, ..state }
     }
 
     // ---- flush-back --------------------------------------------------------------------------------------------
 
     /// Bytes that the next unit may take, so that units and bytes of the log run out together: equation 1.
-    pub fn quota(&self, state: LogState) -> u32 {
+    pub(crate) fn quota(&self, state: LogState) -> u32 {
         match self.threshold.saturating_sub(state.units) {
             0 => 0,
             left => (self.log_bytes - state.tail) / left,
@@ -200,7 +200,7 @@ impl LogUnits {
 
     /// What to do when a line with `victim` dirty entries is evicted: equation 2. Its sum runs over the page's dirty
     /// lines in the caller's order, the victim first, and ends at the first that the quota does not hold.
-    pub fn flush(&self, state: LogState, victim: u32) -> Flush {
+    pub(crate) fn flush(&self, state: LogState, victim: u32) -> Flush {
         let quota = self.quota(state);
         if self.unit_bytes(victim) <= quota {
             Flush::WithinQuota(self.capacity(quota))
@@ -215,7 +215,7 @@ impl LogUnits {
 
     /// A unit of entries, index and page, ascending by index; [`Ppn::NONE`] maps to nothing. It replaces what `out`
     /// holds.
-    pub fn encode(&self, entries: impl ExactSizeIterator<Item = (u32, Ppn)>, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, entries: impl ExactSizeIterator<Item = (u32, Ppn)>, out: &mut Vec<u8>) {
         let count = entries.len();
         assert!(count > 0, "a log unit without entries");
         out.clear();
@@ -241,13 +241,13 @@ impl LogUnits {
 
     /// The entries of the units of a page, from the oldest to the newest: where an index comes again, the later one
     /// counts.
-    pub fn replay(&self, words: &[u32], state: LogState, each: impl FnMut(u32, Ppn)) {
+    pub(crate) fn replay(&self, words: &[u32], state: LogState, each: impl FnMut(u32, Ppn)) {
         self.replay_from(&|word| words[word], state.units, each);
     }
 
     /// Brings the log into the main area, and leaves it blank: what a page is before it is written anew. Behind the
     /// state's tail it was blank.
-    pub fn fold(&self, words: &mut [u32], state: LogState) {
+    pub(crate) fn fold(&self, words: &mut [u32], state: LogState) {
         let entries = self.entries as usize;
         let (main, log) = words.split_at_mut(entries);
         self.replay_from(&|word| log[word - entries], state.units, |index, ppn| main[index as usize] = ppn.0);
@@ -258,7 +258,7 @@ impl LogUnits {
 
     /// An entry of a page, as its newest unit that has it says.
     #[inline]
-    pub fn entry(&self, words: &[u32], state: LogState, index: u32) -> Ppn {
+    pub(crate) fn entry(&self, words: &[u32], state: LogState, index: u32) -> Ppn {
         self.entry_from(&|word| words[word], state.units, index)
     }
 
@@ -306,19 +306,19 @@ impl LogUnits {
 
     /// As [`LogUnits::scan`], of a page whose state stands in its mark as well ([`LogUnits::mark`]). A partial program
     /// that was cut short may have left nothing but its mark.
-    pub fn scan_marked(&self, words: &[u32], mark: u16) -> Scan {
+    pub(crate) fn scan_marked(&self, words: &[u32], mark: u16) -> Scan {
         let Scan { state, torn } = self.scan(words);
         Scan { state, torn: torn || self.mark(state) != Some(mark) }
     }
 
     /// The state of a log of which nothing is known: [`LogUnits::closed`] if it is torn.
-    pub fn walk(&self, words: &[u32]) -> LogState {
+    pub(crate) fn walk(&self, words: &[u32]) -> LogState {
         let Scan { state, torn } = self.scan(words);
         if torn { self.closed(state) } else { state }
     }
 
     /// What the log of a page of which nothing is known holds.
-    pub fn scan(&self, words: &[u32]) -> Scan {
+    pub(crate) fn scan(&self, words: &[u32]) -> Scan {
         let mut state = LogState::default();
         while let Some(count) = self.sound_unit(words, self.log_start() + state.tail) {
             state = self.after(state, count);

@@ -15,7 +15,7 @@
 
 use crate::parts::holdings::Holdings;
 use crate::parts::pool::Pool;
-use crate::{Error, Loader, Saver};
+use crate::{Error, Loader, Outcome, Saver};
 use alloc::vec;
 use alloc::vec::Vec;
 use flash::{Block, Cause, FaultKind, Flash, FlashFault, Geometry, Oob, Payload, Ppn, Tvpn};
@@ -24,7 +24,7 @@ const NONE: u32 = u32::MAX;
 
 /// See the module's description.
 #[derive(Clone, Debug)]
-pub struct MapLog {
+pub(crate) struct MapLog {
     g: Geometry,
     /// Where each page lies.
     at: Vec<u32>,
@@ -40,33 +40,33 @@ pub struct MapLog {
 
 impl MapLog {
     /// Of `pages` pages, none written yet.
-    pub fn new(g: Geometry, pages: u32) -> MapLog {
+    pub(crate) fn new(g: Geometry, pages: u32) -> MapLog {
         let most = (pages + pages / 4).div_ceil(g.pages_per_block) + 1;
         MapLog { g, at: vec![NONE; pages as usize], blocks: Vec::new(), filling: None, most, victims: 0 }
     }
 
     /// Blocks that it takes at the most.
-    pub fn most_blocks(&self) -> u32 {
+    pub(crate) fn most_blocks(&self) -> u32 {
         self.most + 1
     }
 
     /// Free blocks that are to be left for it.
-    pub fn owed(&self) -> u32 {
+    pub(crate) fn owed(&self) -> u32 {
         self.most_blocks().saturating_sub(self.blocks.len() as u32)
     }
 
     /// Blocks that it has.
-    pub fn block_count(&self) -> u32 {
+    pub(crate) fn block_count(&self) -> u32 {
         self.blocks.len() as u32
     }
 
     /// Whether a block is one of them.
-    pub fn has(&self, block: Block) -> bool {
+    pub(crate) fn has(&self, block: Block) -> bool {
         self.blocks.contains(&block)
     }
 
     /// Where a page lies, if it was ever written.
-    pub fn page(&self, page: u32) -> Option<Ppn> {
+    pub(crate) fn page(&self, page: u32) -> Option<Ppn> {
         let ppn = self.at[page as usize];
         (ppn != NONE).then_some(Ppn(ppn))
     }
@@ -76,7 +76,7 @@ impl MapLog {
     ///
     /// # Errors
     /// Full, or the medium's; the page is what it was.
-    pub fn write<F: Flash>(
+    pub(crate) fn write<F: Flash>(
         &mut self,
         flash: &mut F,
         pool: &mut Pool,
@@ -84,7 +84,7 @@ impl MapLog {
         (words, new): (usize, bool),
         edit: impl Fn(&mut [u32]),
         cause: Cause,
-    ) -> Result<(), Error<F::Fault>> {
+    ) -> Outcome<F> {
         loop {
             if self.filling.is_none_or(|(_, next)| next == self.g.pages_per_block) {
                 self.make_room(flash, pool)?;
@@ -137,7 +137,7 @@ impl MapLog {
     }
 
     /// The next page of the block that is being filled, or the first of a new one.
-    fn next_page<F: Flash>(&mut self, flash: &mut F, pool: &mut Pool) -> Result<Ppn, Error<F::Fault>> {
+    fn next_page<F: Flash>(&mut self, flash: &mut F, pool: &mut Pool) -> Outcome<F, Ppn> {
         let (block, next) = match self.filling.filter(|&(_, next)| next < self.g.pages_per_block) {
             Some(filling) => filling,
             None => {
@@ -151,7 +151,7 @@ impl MapLog {
     }
 
     /// The newest block is full: collects if there are as many as there may be.
-    fn make_room<F: Flash>(&mut self, flash: &mut F, pool: &mut Pool) -> Result<(), Error<F::Fault>> {
+    fn make_room<F: Flash>(&mut self, flash: &mut F, pool: &mut Pool) -> Outcome<F> {
         self.filling = None;
         if (self.blocks.len() as u32) < self.most {
             return Ok(());
@@ -168,13 +168,13 @@ impl MapLog {
     ///
     /// # Errors
     /// Full, or the medium's; every page is where the map says.
-    pub fn collect<F: Flash>(
+    pub(crate) fn collect<F: Flash>(
         &mut self,
         flash: &mut F,
         pool: &mut Pool,
         block: Block,
         cause: Cause,
-    ) -> Result<(), Error<F::Fault>> {
+    ) -> Outcome<F> {
         self.filling = self.filling.filter(|&(filling, _)| filling != block);
         while let Some(offset) = pool.blocks.next_live(block, 0) {
             let (from, to) = (self.g.page(block, offset), self.next_page(flash, pool)?);
@@ -192,7 +192,7 @@ impl MapLog {
     }
 
     /// While mounting, after [`Pool::adopt`]: takes over what was found.
-    pub fn adopt(&mut self, pool: &mut Pool, found: &Holdings) {
+    pub(crate) fn adopt(&mut self, pool: &mut Pool, found: &Holdings) {
         for page in 0..self.at.len() as u32 {
             let Some(ppn) = found.metadata(page) else { continue };
             self.at[page as usize] = ppn.0;
@@ -207,12 +207,12 @@ impl MapLog {
     }
 
     /// Controller RAM, bytes.
-    pub fn memory(&self) -> u64 {
+    pub(crate) fn memory(&self) -> u64 {
         self.at.len() as u64 * 4 + 4 + u64::from(self.most_blocks().max(self.block_count())) * 4 + 8
     }
 
     /// Saves the state.
-    pub fn save(&self, out: &mut Saver) {
+    pub(crate) fn save(&self, out: &mut Saver) {
         self.at.iter().for_each(|&ppn| out.u32(ppn));
         out.u32(self.blocks.len() as u32);
         self.blocks.iter().for_each(|block| out.u32(block.0));
@@ -222,7 +222,7 @@ impl MapLog {
     }
 
     /// Loads what [`MapLog::save`] saved into a new one.
-    pub fn load(&mut self, from: &mut Loader<'_>) {
+    pub(crate) fn load(&mut self, from: &mut Loader<'_>) {
         self.at.iter_mut().for_each(|ppn| *ppn = from.u32());
         self.blocks = (0..from.u32()).map(|_| Block(from.u32())).collect();
         let (block, next) = (from.u32(), from.u32());

@@ -1,18 +1,18 @@
 //! What schemes share.
 
-pub mod cache;
-pub mod census;
-pub mod collector;
-pub mod copies;
-pub mod ecc;
-pub mod holdings;
-pub mod lanes;
-pub mod log_units;
-pub mod map_log;
-pub mod pool;
-pub mod space;
-pub mod spare_map;
-pub mod supply;
-pub mod tombstones;
-pub mod translation;
-pub mod wear;
+pub(crate) mod cache;
+pub(crate) mod census;
+pub(crate) mod collector;
+pub(crate) mod copies;
+pub(crate) mod ecc;
+pub(crate) mod holdings;
+pub(crate) mod lanes;
+pub(crate) mod log_units;
+pub(crate) mod map_log;
+pub(crate) mod pool;
+pub(crate) mod space;
+pub(crate) mod spare_map;
+pub(crate) mod supply;
+pub(crate) mod tombstones;
+pub(crate) mod translation;
+pub(crate) mod wear;

@@ -8,7 +8,7 @@
 use crate::parts::holdings::Holdings;
 use crate::parts::supply::{self, Supply};
 use crate::parts::wear::Task;
-use crate::{Error, Loader, Saver};
+use crate::{Error, Loader, Outcome, Saver};
 use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut};
 use flash::{Block, Cause, Die, Flash, Geometry};
@@ -46,7 +46,7 @@ impl Pool {
     ///
     /// # Errors
     /// The medium's.
-    pub fn erase_unneeded<F: Flash>(&mut self, flash: &mut F, found: &Holdings) -> Result<(), Error<F::Fault>> {
+    pub fn erase_unneeded<F: Flash>(&mut self, flash: &mut F, found: &Holdings) -> Outcome<F> {
         let used = found.blocks_in_use(self.blocks.geometry());
         for block in (0..used.len() as u32).map(Block) {
             if !used[block.index()] && found.census.blocks[block.index()].is_some() {
@@ -80,7 +80,7 @@ impl Pool {
     ///
     /// # Errors
     /// Full, or the medium's.
-    pub fn take<F: Flash>(&mut self, flash: &mut F) -> Result<Block, Error<F::Fault>> {
+    pub fn take<F: Flash>(&mut self, flash: &mut F) -> Outcome<F, Block> {
         if let Some((block, suspect)) = self.next.take().and_then(|next| self.blocks.open_block(next)) {
             self.blocks.discard_open(block);
             if !suspect || self.cleanse(flash, block)? {
@@ -111,7 +111,7 @@ impl Pool {
     ///
     /// # Errors
     /// The medium's.
-    pub fn dispose<F: Flash>(&mut self, flash: &mut F, block: Block, cause: Cause) -> Result<(), Error<F::Fault>> {
+    pub fn dispose<F: Flash>(&mut self, flash: &mut F, block: Block, cause: Cause) -> Outcome<F> {
         debug_assert_eq!(self.blocks.live_of(block), 0, "block {block} holds live pages");
         if let Some(place) = self.doomed.iter().position(|&doomed| doomed == block) {
             self.mark_bad(flash, block)?;

@@ -12,7 +12,7 @@ use crate::parts::ecc::Ecc;
 use crate::parts::lanes::{Lane, Lanes, Stream};
 use crate::parts::supply::{self, Supply};
 use crate::parts::wear::Wear;
-use crate::{Error, Group, Loader, Parameter, Saver, Settings};
+use crate::{Error, Group, Loader, Outcome, Parameter, Saver, Settings};
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
@@ -21,7 +21,7 @@ use core::ops::{Deref, DerefMut, Range};
 use flash::{Block, Cause, Die, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Mode, Ppn, Rng};
 
 /// The advice where a device has fewer than `blocks` blocks: the spare share with which it has as many.
-pub fn more_spare(g: &Geometry, logical_pages: u32, blocks: u64) -> String {
+pub(crate) fn more_spare(g: &Geometry, logical_pages: u32, blocks: u64) -> String {
     let pages = blocks * u64::from(g.pages_per_block);
     let share = 100.0 * (1.0 - f64::from(logical_pages) / pages as f64);
     // Rounded up to hundredths.
@@ -29,18 +29,18 @@ pub fn more_spare(g: &Geometry, logical_pages: u32, blocks: u64) -> String {
 }
 
 /// `seed`: the run's seed, forked for policies that draw.
-pub const SEED: Parameter = Parameter::count("seed", 1, 0..=u64::MAX)
+pub(crate) const SEED: Parameter = Parameter::count("seed", 1, 0..=u64::MAX)
     .text("Seed of policies that draw lots. The same seed gives the same run.")
     .source("ftlab");
 
 /// The rows of [`Options`] that are about collections, for a scheme whose `gc-low` is this one.
-pub const fn collection(gc_low: Parameter) -> [Parameter; 9] {
+pub(crate) const fn collection(gc_low: Parameter) -> [Parameter; 9] {
     use gc::{CHOICES, DEAD_SHARE, LAMBDA, WEAR_SPREAD};
     [gc::POLICY, gc_low, GC_HIGH, SPREAD, CHOICES, LAMBDA, WEAR_SPREAD, DEAD_SHARE, SEED]
 }
 
 /// Collections, where each die needs a single free block for them.
-pub const COLLECTION: Group = Group { title: "collection of blocks", rows: &collection(GC_LOW) };
+pub(crate) const COLLECTION: Group = Group { title: "collection of blocks", rows: &collection(GC_LOW) };
 
 /// How a space hands out blocks, and empties them.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +75,7 @@ pub enum Fate {
 }
 
 /// Pages that [`Space::move_run`] moves at the most: a word of live bits.
-pub const MOST_MOVED: usize = 64;
+pub(crate) const MOST_MOVED: usize = 64;
 
 /// What [`Space::move_run`] moved.
 #[derive(Clone, Debug)]
@@ -90,7 +90,7 @@ pub struct Run<E> {
 
 /// The `count` lowest set bits of a word.
 #[inline(always)]
-pub fn lowest_bits(bits: u64, count: u32) -> u64 {
+pub(crate) fn lowest_bits(bits: u64, count: u32) -> u64 {
     if count >= bits.count_ones() {
         return bits;
     }
@@ -239,7 +239,7 @@ impl Space {
     ///
     /// # Errors
     /// The medium's.
-    pub fn open<F: Flash>(&mut self, flash: &mut F, stream: Stream, lane: Lane) -> Result<bool, Error<F::Fault>> {
+    pub fn open<F: Flash>(&mut self, flash: &mut F, stream: Stream, lane: Lane) -> Outcome<F, bool> {
         loop {
             let g = *self.blocks.geometry();
             let die = lane.die(&g);
@@ -311,7 +311,7 @@ impl Space {
     /// # Errors
     /// Full if no block is free; the medium's.
     #[inline]
-    pub fn page_on<F: Flash>(&mut self, flash: &mut F, stream: Stream, lane: Lane) -> Result<Ppn, Error<F::Fault>> {
+    pub fn page_on<F: Flash>(&mut self, flash: &mut F, stream: Stream, lane: Lane) -> Outcome<F, Ppn> {
         match self.streams[stream.index()].take(lane) {
             Some(page) => Ok(page),
             None => {
@@ -327,12 +327,7 @@ impl Space {
     /// # Errors
     /// As [`Space::page_on`].
     #[inline]
-    pub fn run_on<F: Flash>(
-        &mut self,
-        flash: &mut F,
-        stream: Stream,
-        lane: Lane,
-    ) -> Result<(Lane, Range<u32>), Error<F::Fault>> {
+    pub fn run_on<F: Flash>(&mut self, flash: &mut F, stream: Stream, lane: Lane) -> Outcome<F, (Lane, Range<u32>)> {
         let has_room = self.streams[stream.index()].room(lane) > 0;
         let lane = if has_room { lane } else { self.lane_elsewhere(flash, stream, lane)? };
         Ok((lane, self.streams[stream.index()].run(lane)))
@@ -353,7 +348,7 @@ impl Space {
         (from, bits): (Ppn, u64),
         cause: Cause,
         mut moved: impl FnMut(usize, u32),
-    ) -> Result<Run<F::Fault>, Error<F::Fault>> {
+    ) -> Outcome<F, Run<F::Fault>> {
         let (lane, run) = self.run_on(flash, stream, Lane::of(die))?;
         let live = lowest_bits(bits, run.len() as u32);
         let to = Ppn(run.start);
@@ -386,7 +381,7 @@ impl Space {
     /// begin with the first die again.
     #[cold]
     #[inline(never)]
-    fn lane_elsewhere<F: Flash>(&mut self, flash: &mut F, stream: Stream, lane: Lane) -> Result<Lane, Error<F::Fault>> {
+    fn lane_elsewhere<F: Flash>(&mut self, flash: &mut F, stream: Stream, lane: Lane) -> Outcome<F, Lane> {
         // What a collection may take was reckoned with all that is open on its die: it is used up before anything is
         // opened while blocks are few.
         let die = lane.die(self.blocks.geometry());
@@ -463,13 +458,7 @@ impl Space {
     ///
     /// # Errors
     /// The medium's.
-    pub fn finish<F: Flash>(
-        &mut self,
-        flash: &mut F,
-        block: Block,
-        fate: Fate,
-        cause: Cause,
-    ) -> Result<(), Error<F::Fault>> {
+    pub fn finish<F: Flash>(&mut self, flash: &mut F, block: Block, fate: Fate, cause: Cause) -> Outcome<F> {
         if let Some(translation) = &mut self.translation {
             translation.closed.retain(|&closed| closed != block);
         }

@@ -19,18 +19,18 @@
 //!
 //! Entries are packed without gaps, the lowest bit first; the list of blocks and the two tables begin at whole bytes.
 
-use crate::{ConfigError, Loader, Parameter, Saver, Settings};
+use crate::{ConfigError, Error, Loader, Outcome, Parameter, Saver, Settings};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
-use flash::{Cause, Flash, Geometry, Lpn, Ppn};
+use flash::{Cause, Flash, Geometry, Kind, Lbn, Ppn};
 
 /// No place.
-pub const NULL: u16 = u16::MAX;
+pub(crate) const NULL: u16 = u16::MAX;
 
 /// `spare-layout`: what has to fit into a spare area beside the maps.
-pub const SPARE_LAYOUT: Parameter = Parameter::word("spare-layout", "recoverable", &["recoverable", "paper"])
+pub(crate) const SPARE_LAYOUT: Parameter = Parameter::word("spare-layout", "recoverable", &["recoverable", "paper"])
     .text(
         "What must fit into a spare area beside maps and error-correcting code. recoverable: bad mark, kind, LPN, \
          version, program number and checksum, which recovery needs. paper: what the paper counts.",
@@ -38,7 +38,7 @@ pub const SPARE_LAYOUT: Parameter = Parameter::word("spare-layout", "recoverable
     .source("{rose}, equation 13; ftlab");
 
 /// `spare-ecc`: bytes of the error-correcting code.
-pub const SPARE_ECC: Parameter = Parameter::count("spare-ecc", 0, 0..=1 << 16)
+pub(crate) const SPARE_ECC: Parameter = Parameter::count("spare-ecc", 0, 0..=1 << 16)
     .unit("bytes")
     .text(
         "Bytes of a spare area that the error-correcting code takes. More leave less for maps. For every 512 B of \
@@ -48,7 +48,7 @@ pub const SPARE_ECC: Parameter = Parameter::count("spare-ecc", 0, 0..=1 << 16)
 
 /// What has to fit into a spare area beside the maps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct SpareArea {
+pub(crate) struct SpareArea {
     /// `spare-layout`: whether the paper's own bytes are to fit, and not what recovery needs.
     pub as_in_paper: bool,
     /// `spare-ecc`.
@@ -73,11 +73,23 @@ impl SpareArea {
 }
 
 /// Bytes of a spare area that recovery needs: bad mark 1, kind 1, LPN 4, version 6, program number 6, checksum 2.
-pub const RECOVERABLE_BYTES: u32 = 20;
+pub(crate) const RECOVERABLE_BYTES: u32 = 20;
+
+/// Which of the blocks it is over which a logical block is spread, at most 64.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct BlockSlot(pub u8);
+
+impl BlockSlot {
+    /// As an array index.
+    #[inline(always)]
+    pub(crate) const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// The form of the tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Layout {
+pub(crate) struct Layout {
     /// Pages of a logical block, and of a block.
     pub pages: u32,
     /// Pages of a group: entries of a leaf.
@@ -123,32 +135,32 @@ fn get_bits(bytes: &[u8], at: usize, width: u32) -> u32 {
 
 impl Layout {
     /// Of logical blocks spread over up to `slots` blocks, for maps that are not in spare areas.
-    pub const fn whole(pages: u32, slots: u32) -> Layout {
+    pub(crate) const fn whole(pages: u32, slots: u32) -> Layout {
         Layout { pages, group: pages, slots, listed: 0, block_bits: 0 }
     }
 
     /// Of a logical block in one block, whose entries are page numbers.
-    pub const fn single(pages: u32, group: u32) -> Layout {
+    pub(crate) const fn single(pages: u32, group: u32) -> Layout {
         Layout { pages, group, slots: 1, listed: 0, block_bits: 0 }
     }
 
     /// Of logical blocks spread over up to `slots` of `blocks` blocks, which every page lists.
-    pub const fn spread(pages: u32, group: u32, slots: u32, blocks: u32) -> Layout {
+    pub(crate) const fn spread(pages: u32, group: u32, slots: u32, blocks: u32) -> Layout {
         Layout { pages, group, slots, listed: slots, block_bits: bits_for(blocks + 1) }
     }
 
     /// Groups of a logical block: entries of a directory.
-    pub const fn groups(&self) -> u32 {
+    pub(crate) const fn groups(&self) -> u32 {
         self.pages.div_ceil(self.group)
     }
 
     /// Bits of an entry.
-    pub const fn entry_bits(&self) -> u32 {
+    pub(crate) const fn entry_bits(&self) -> u32 {
         bits_for(self.slots) + bits_for(self.pages)
     }
 
     /// Bits of directory and leaf (the ROSE thesis, equation 12).
-    pub const fn map_bits(&self) -> u32 {
+    pub(crate) const fn map_bits(&self) -> u32 {
         (self.groups() + self.group) * self.entry_bits()
     }
 
@@ -157,26 +169,26 @@ impl Layout {
     }
 
     /// Bytes of everything.
-    pub const fn bytes(&self) -> u32 {
+    pub(crate) const fn bytes(&self) -> u32 {
         self.list_bytes() + self.map_bits().div_ceil(8)
     }
 
     /// The group of a page.
     #[inline(always)]
-    pub const fn group_of(&self, offset: u32) -> usize {
+    pub(crate) const fn group_of(&self, offset: u32) -> usize {
         (offset / self.group) as usize
     }
 
     /// A place as block and page.
     #[inline(always)]
-    pub const fn split(&self, place: u16) -> (usize, u32) {
-        (place as usize / self.pages as usize, place as u32 % self.pages)
+    pub(crate) const fn split(&self, place: u16) -> (BlockSlot, u32) {
+        (BlockSlot((place as u32 / self.pages) as u8), place as u32 % self.pages)
     }
 
     /// A block and a page as place.
     #[inline(always)]
-    pub const fn place(&self, slot: usize, page: u32) -> u16 {
-        (slot as u32 * self.pages + page) as u16
+    pub(crate) const fn place(&self, slot: BlockSlot, page: u32) -> u16 {
+        (slot.0 as u32 * self.pages + page) as u16
     }
 
     /// Whether a spare area holds this beside `paper` bytes of the paper's own, or what recovery needs, and the
@@ -184,7 +196,7 @@ impl Layout {
     ///
     /// # Errors
     /// The sum, if it is more than the spare area.
-    pub fn check(
+    pub(crate) fn check(
         &self,
         g: &Geometry,
         spare: &SpareArea,
@@ -223,7 +235,7 @@ impl Layout {
 
     /// What page `place`, which holds page `offset` of its logical block, takes along: the blocks of the list, and the
     /// tables of a map in which it stands already.
-    pub fn encode(&self, blocks: impl Iterator<Item = u32>, map: &BlockMap, offset: u32, place: u16) -> Vec<u8> {
+    pub(crate) fn encode(&self, blocks: impl Iterator<Item = u32>, map: &BlockMap, offset: u32, place: u16) -> Vec<u8> {
         let mut out = vec![0; self.bytes() as usize];
         let (list, tables) = out.split_at_mut(self.list_bytes() as usize);
         pack(list, self.block_bits, blocks);
@@ -236,9 +248,9 @@ impl Layout {
         out
     }
 
-    /// Block `i` of the list.
-    pub fn listed_block(&self, bytes: &[u8], i: usize) -> u32 {
-        get_bits(bytes, i * self.block_bits as usize, self.block_bits)
+    /// A block of the list.
+    pub(crate) fn listed_block(&self, bytes: &[u8], slot: BlockSlot) -> u32 {
+        get_bits(bytes, slot.index() * self.block_bits as usize, self.block_bits)
     }
 
     /// An entry of the tables; `own` if it may be that of the page at `place` itself.
@@ -251,7 +263,7 @@ impl Layout {
 
 /// What RAM knows of a logical block's map.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct BlockMap {
+pub(crate) struct BlockMap {
     directory: Vec<u16>,
     leaves: Vec<u16>,
     /// Leaves that are here.
@@ -264,7 +276,7 @@ pub struct BlockMap {
 
 impl BlockMap {
     /// Nothing known yet.
-    pub fn unknown(layout: &Layout) -> BlockMap {
+    pub(crate) fn unknown(layout: &Layout) -> BlockMap {
         BlockMap {
             directory: vec![NULL; layout.groups() as usize],
             leaves: vec![NULL; layout.pages as usize],
@@ -275,73 +287,74 @@ impl BlockMap {
     }
 
     /// With these places of all its pages.
-    pub fn of_places(layout: &Layout, places: impl Iterator<Item = u16>) -> BlockMap {
+    pub(crate) fn of_places(layout: &Layout, places: impl Iterator<Item = u16>) -> BlockMap {
         let mut map = BlockMap::empty(layout);
         map.leaves.iter_mut().zip(places).for_each(|(leaf, place)| *leaf = place);
         map
     }
 
     /// Known to be empty.
-    pub fn empty(layout: &Layout) -> BlockMap {
+    pub(crate) fn empty(layout: &Layout) -> BlockMap {
         BlockMap { known: true, loaded: vec![true; layout.groups() as usize], ..BlockMap::unknown(layout) }
     }
 
     /// Whether [`BlockMap::fetch`] of a page would read nothing.
-    pub fn has(&self, layout: &Layout, offset: u32) -> bool {
+    pub(crate) fn has(&self, layout: &Layout, offset: u32) -> bool {
         let group = layout.group_of(offset);
         self.known && (self.loaded[group] || self.directory[group] == NULL)
     }
 
     /// Where page `offset` lies, once it was fetched.
     #[inline]
-    pub fn at(&self, offset: u32) -> u16 {
+    pub(crate) fn at(&self, offset: u32) -> u16 {
         self.leaves[offset as usize]
     }
 
     /// Page `offset` is programmed at `place`, and so are its leaf and the directory. What stood there: where the page
     /// lay and its leaf.
-    pub fn set(&mut self, layout: &Layout, offset: u32, place: u16) -> (u16, u16) {
+    pub(crate) fn set(&mut self, layout: &Layout, offset: u32, place: u16) -> (u16, u16) {
         let page = core::mem::replace(&mut self.leaves[offset as usize], place);
         (page, core::mem::replace(&mut self.directory[layout.group_of(offset)], place))
     }
 
     /// It failed: what [`BlockMap::set`] returned stands again.
-    pub fn undo(&mut self, layout: &Layout, offset: u32, (page, leaf): (u16, u16)) {
+    pub(crate) fn undo(&mut self, layout: &Layout, offset: u32, (page, leaf): (u16, u16)) {
         self.leaves[offset as usize] = page;
         self.directory[layout.group_of(offset)] = leaf;
     }
 
     /// The places of all pages, once all was fetched.
-    pub fn places(&self) -> &[u16] {
+    pub(crate) fn places(&self) -> &[u16] {
         &self.leaves
     }
 
     /// Pages that lie somewhere, once all was fetched: offset and place.
-    pub fn pages(&self) -> impl Iterator<Item = (u32, u16)> + '_ {
+    pub(crate) fn pages(&self) -> impl Iterator<Item = (u32, u16)> + '_ {
         (0..).zip(self.leaves.iter().copied()).filter(|&(_, place)| place != NULL)
     }
 
     /// Brings in what is needed to know where page `offset` lies, and to program it anew: the directory from the newest
-    /// page, at place `head` (or [`NULL`]), and the leaf. How many spare areas were read: at most two.
+    /// page, at place `head` (or [`NULL`]), and the leaf. How many spare areas were read: at most two. `ppn_of` knows
+    /// which place is which page, and which places hold nothing.
     ///
     /// # Errors
-    /// The medium's.
-    pub fn fetch<F: Flash>(
+    /// The medium's; a place where there is no such page of logical block `lbn` is [`Error::Corrupt`].
+    pub(crate) fn fetch<F: Flash>(
         &mut self,
-        layout: &Layout,
+        (layout, lbn): (&Layout, Lbn),
         flash: &mut F,
         offset: u32,
         head: u16,
-        ppn_of: impl Fn(u16) -> Ppn,
+        ppn_of: impl Fn(u16) -> Option<Ppn>,
         cause: Cause,
-    ) -> Result<u32, F::Fault> {
+    ) -> Outcome<F, u32> {
         let mut reads = 0;
         if !self.known {
             if head == NULL {
                 *self = BlockMap::empty(layout);
                 return Ok(0);
             }
-            let (of, bytes) = look(layout, flash, ppn_of(head), cause)?;
+            let (of, bytes) = look((layout, lbn), flash, ppn_of(head), cause)?;
             for (group, entry) in self.directory.iter_mut().enumerate() {
                 *entry = layout.entry(bytes, group, head, group == layout.group_of(of));
             }
@@ -355,7 +368,10 @@ impl BlockMap {
             if place == NULL {
                 self.loaded[group] = true;
             } else {
-                let (of, bytes) = look(layout, flash, ppn_of(place), cause)?;
+                let (of, bytes) = look((layout, lbn), flash, ppn_of(place), cause)?;
+                if layout.group_of(of) != group {
+                    return Err(Error::Corrupt);
+                }
                 self.read_leaf(layout, bytes, of, place);
                 reads += 1;
             }
@@ -366,17 +382,17 @@ impl BlockMap {
     /// Brings in everything. How many spare areas were read.
     ///
     /// # Errors
-    /// The medium's.
-    pub fn fetch_all<F: Flash>(
+    /// As [`BlockMap::fetch`].
+    pub(crate) fn fetch_all<F: Flash>(
         &mut self,
-        layout: &Layout,
+        (layout, lbn): (&Layout, Lbn),
         flash: &mut F,
         head: u16,
-        ppn_of: impl Fn(u16) -> Ppn,
+        ppn_of: impl Fn(u16) -> Option<Ppn>,
         cause: Cause,
-    ) -> Result<u32, F::Fault> {
+    ) -> Outcome<F, u32> {
         let groups = (0..layout.groups()).map(|group| group * layout.group);
-        groups.map(|offset| self.fetch(layout, flash, offset, head, &ppn_of, cause)).sum()
+        groups.map(|offset| self.fetch((layout, lbn), flash, offset, head, &ppn_of, cause)).sum()
     }
 
     fn read_leaf(&mut self, layout: &Layout, bytes: &[u8], of: u32, place: u16) {
@@ -406,22 +422,31 @@ pub(crate) fn reserve<F: Flash>(flash: &mut F, bytes: u32) -> Result<(), ConfigE
     })
 }
 
-/// Reads a spare area: which page of its logical block it belongs to, and the tables.
-fn look<'f, F: Flash>(layout: &Layout, flash: &'f mut F, ppn: Ppn, cause: Cause) -> Result<(u32, &'f [u8]), F::Fault> {
-    let oob = flash.read_oob(ppn, cause)?;
-    let lpn = oob.map_or(Lpn(0), |oob| oob.lpn());
+/// Reads a spare area of a logical block: which page of it that belongs to, and the tables. Damage can have taken the
+/// page, or a mount that did not find it its block.
+fn look<'f, F: Flash>(
+    (layout, lbn): (&Layout, Lbn),
+    flash: &'f mut F,
+    ppn: Option<Ppn>,
+    cause: Cause,
+) -> Outcome<F, (u32, &'f [u8])> {
+    let ppn = ppn.ok_or(Error::Corrupt)?;
+    let oob = flash.read_oob(ppn, cause)?.ok_or(Error::Corrupt)?;
     let bytes = flash.spare(ppn);
-    assert!(!bytes.is_empty(), "page {ppn} is to hold a map, and its spare area is {oob:?}");
-    Ok((lpn.0 % layout.pages, bytes))
+    let holds = matches!(oob.kind, Kind::Data | Kind::Log | Kind::Trim) && oob.address / layout.pages == lbn.0;
+    if !holds || bytes.is_empty() {
+        return Err(Error::Corrupt);
+    }
+    Ok((oob.address % layout.pages, bytes))
 }
 
 /// The maps of the logical blocks used last.
 #[derive(Clone, Debug)]
-pub struct MapCache {
+pub(crate) struct MapCache {
     layout: Layout,
     capacity: usize,
     /// Logical block and map, the one used last at the end.
-    maps: Vec<(u32, BlockMap)>,
+    maps: Vec<(Lbn, BlockMap)>,
     /// Pages that were found without reading a spare area.
     pub hits: u64,
     /// Pages that were not.
@@ -432,19 +457,19 @@ pub struct MapCache {
 
 impl MapCache {
     /// Room for `capacity` maps.
-    pub fn new(layout: Layout, capacity: usize) -> MapCache {
+    pub(crate) fn new(layout: Layout, capacity: usize) -> MapCache {
         MapCache { layout, capacity, maps: Vec::with_capacity(capacity + 1), hits: 0, misses: 0, reads: 0 }
     }
 
     /// The form of the maps.
     #[inline(always)]
-    pub fn layout(&self) -> &Layout {
+    pub(crate) fn layout(&self) -> &Layout {
         &self.layout
     }
 
     /// Takes a map out, to be handed back; an unknown one if it is not here, and whether it was.
     #[inline]
-    pub fn take(&mut self, lbn: u32) -> (BlockMap, bool) {
+    pub(crate) fn take(&mut self, lbn: Lbn) -> (BlockMap, bool) {
         match self.maps.iter().rposition(|&(of, _)| of == lbn) {
             Some(at) => (self.maps.remove(at).1, true),
             None => (BlockMap::unknown(&self.layout), false),
@@ -453,7 +478,7 @@ impl MapCache {
 
     /// Puts a map in as that of the logical block used last.
     #[inline]
-    pub fn put(&mut self, lbn: u32, map: BlockMap) {
+    pub(crate) fn put(&mut self, lbn: Lbn, map: BlockMap) {
         if self.maps.len() == self.capacity {
             if self.capacity == 0 {
                 return;
@@ -465,7 +490,7 @@ impl MapCache {
 
     /// Puts a map in, and none out: as that used last, or as the one that is to leave first.
     #[inline]
-    pub fn keep(&mut self, lbn: u32, map: BlockMap, leaves_first: bool) {
+    pub(crate) fn keep(&mut self, lbn: Lbn, map: BlockMap, leaves_first: bool) {
         if leaves_first {
             self.maps.insert(0, (lbn, map));
         } else {
@@ -475,22 +500,22 @@ impl MapCache {
 
     /// The map used longest ago and its logical block, if there is no room for so many more.
     #[inline]
-    pub fn surplus(&self, room: usize) -> Option<(u32, &BlockMap)> {
+    pub(crate) fn surplus(&self, room: usize) -> Option<(Lbn, &BlockMap)> {
         self.maps.first().filter(|_| self.maps.len() + room > self.capacity).map(|(lbn, map)| (*lbn, map))
     }
 
     /// Drops it.
-    pub fn drop_oldest(&mut self) {
+    pub(crate) fn drop_oldest(&mut self) {
         self.maps.remove(0);
     }
 
     /// A map, if it is here.
-    pub fn get(&self, lbn: u32) -> Option<&BlockMap> {
+    pub(crate) fn get(&self, lbn: Lbn) -> Option<&BlockMap> {
         self.maps.iter().find(|&&(of, _)| of == lbn).map(|(_, map)| map)
     }
 
     /// The same, to be changed.
-    pub fn get_mut(&mut self, lbn: u32) -> Option<&mut BlockMap> {
+    pub(crate) fn get_mut(&mut self, lbn: Lbn) -> Option<&mut BlockMap> {
         self.maps.iter_mut().find(|&&mut (of, _)| of == lbn).map(|(_, map)| map)
     }
 
@@ -499,17 +524,17 @@ impl MapCache {
     /// # Errors
     /// The medium's.
     #[inline]
-    pub fn find<F: Flash>(
+    pub(crate) fn find<F: Flash>(
         &mut self,
         flash: &mut F,
-        lbn: u32,
+        lbn: Lbn,
         offset: u32,
         head: u16,
-        ppn_of: impl Fn(u16) -> Ppn,
+        ppn_of: impl Fn(u16) -> Option<Ppn>,
         cause: Cause,
-    ) -> Result<BlockMap, F::Fault> {
+    ) -> Outcome<F, BlockMap> {
         let (mut map, _) = self.take(lbn);
-        let reads = map.fetch(&self.layout, flash, offset, head, ppn_of, cause)?;
+        let reads = map.fetch((&self.layout, lbn), flash, offset, head, ppn_of, cause)?;
         self.reads += u64::from(reads);
         *(if reads == 0 { &mut self.hits } else { &mut self.misses }) += 1;
         Ok(map)
@@ -521,21 +546,21 @@ impl MapCache {
     }
 
     /// Bytes of RAM of `count` maps.
-    pub fn bytes_of(layout: &Layout, count: u64) -> u64 {
+    pub(crate) fn bytes_of(layout: &Layout, count: u64) -> u64 {
         let entries = u64::from(layout.pages + layout.groups());
         count * (4 + 1 + u64::from(layout.groups()).div_ceil(8) + entries * Self::entry_bytes(layout))
     }
 
     /// Bytes of RAM: of the maps that there is room for, or of more, where a full device holds more.
-    pub fn memory(&self) -> u64 {
+    pub(crate) fn memory(&self) -> u64 {
         2 + Self::bytes_of(&self.layout, self.capacity.max(self.maps.len()) as u64)
     }
 
     /// Saves the maps.
-    pub fn save(&self, out: &mut Saver) {
+    pub(crate) fn save(&self, out: &mut Saver) {
         out.u16(self.maps.len() as u16);
         for (lbn, map) in &self.maps {
-            out.u32(*lbn);
+            out.u32(lbn.0);
             out.u8(u8::from(map.known) | u8::from(map.dirty) << 1);
             for eight in map.loaded.chunks(8) {
                 out.u8(eight.iter().rev().fold(0, |byte, &loaded| byte << 1 | u8::from(loaded)));
@@ -547,11 +572,11 @@ impl MapCache {
     }
 
     /// Loads what [`MapCache::save`] saved into an empty cache.
-    pub fn load(&mut self, from: &mut Loader<'_>) {
+    pub(crate) fn load(&mut self, from: &mut Loader<'_>) {
         let layout = self.layout;
         self.maps = (0..from.u16())
             .map(|_| {
-                let lbn = from.u32();
+                let lbn = Lbn(from.u32());
                 let flags = from.u8();
                 let mut map = BlockMap { known: flags & 1 == 1, dirty: flags & 2 == 2, ..BlockMap::unknown(&layout) };
                 for eight in map.loaded.chunks_mut(8) {
@@ -574,7 +599,7 @@ impl MapCache {
 mod tests {
     use super::*;
     use alloc::string::ToString;
-    use flash::{Full, Nand, Oob, Payload, Tags, Transcript};
+    use flash::{Full, Lpn, Nand, Oob, Payload, Tags, Transcript};
 
     /// Groups that fit into `spare` bytes beside `record` bytes and the code, by equation 13.
     fn groups(pages: u32, spare: u32, record: u32, ecc: u32) -> Vec<u32> {
@@ -642,9 +667,9 @@ mod tests {
     }
 
     /// Programs page `offset` of a logical block at `place`, of block `place / pages`, with the tables of `map`.
-    fn put(chip: &mut Chip, layout: &Layout, map: &mut BlockMap, lbn: u32, offset: u32, place: u16) {
+    fn put(chip: &mut Chip, layout: &Layout, map: &mut BlockMap, lbn: Lbn, offset: u32, place: u16) {
         map.set(layout, offset, place);
-        let lpn = Lpn(lbn * layout.pages + offset);
+        let lpn = Lpn(lbn.0 * layout.pages + offset);
         let bytes = layout.encode((0..layout.listed).map(|slot| slot + 1), map, offset, place);
         chip.stage_spare(Ppn(place.into()), &bytes);
         chip.program(Ppn(place.into()), Oob::data(lpn, 1, 1), Payload::User(&1), Cause::Host).unwrap();
@@ -656,30 +681,38 @@ mod tests {
         let layout = Layout::single(64, 32);
         let mut chip = chip(64, &layout);
         let first = 7 * 64;
-        let ppn_of = |place: u16| Ppn(first + u32::from(place));
-        let (lbn, offset) = (874 / 64, 874 % 64);
-        assert_eq!((lbn, offset, layout.group_of(offset), offset % 32), (13, 42, 1, 10));
+        let at = |place: u16| Ppn(first + u32::from(place));
+        let ppn_of = |place: u16| Some(at(place));
+        let (lbn, offset) = (Lbn(874 / 64), 874 % 64);
+        assert_eq!((lbn, offset, layout.group_of(offset), offset % 32), (Lbn(13), 42, 1, 10));
         let mut map = BlockMap::empty(&layout);
         let program = |chip: &mut Chip, map: &mut BlockMap, offset: u32, place: u16| {
             map.set(&layout, offset, place);
-            chip.stage_spare(ppn_of(place), &layout.encode([].into_iter(), map, offset, place));
-            let oob = Oob::data(Lpn(lbn * 64 + offset), 1, 1);
-            chip.program(ppn_of(place), oob, Payload::User(&1), Cause::Host).unwrap();
+            chip.stage_spare(at(place), &layout.encode([].into_iter(), map, offset, place));
+            let oob = Oob::data(Lpn(lbn.0 * 64 + offset), 1, 1);
+            chip.program(at(place), oob, Payload::User(&1), Cause::Host).unwrap();
         };
         for (place, offset) in [(0, 5), (1, offset), (2, 6)] {
             program(&mut chip, &mut map, offset, place);
         }
         chip.take();
         let mut found = BlockMap::unknown(&layout);
-        assert_eq!(found.fetch(&layout, &mut chip, offset, 2, ppn_of, Cause::Host), Ok(2));
+        assert_eq!(found.fetch((&layout, lbn), &mut chip, offset, 2, ppn_of, Cause::Host), Ok(2));
         assert_eq!((&found.directory[..], found.at(offset)), (&[2, 1][..], 1));
         program(&mut chip, &mut found, offset, 3);
         assert_eq!((&found.directory[..], found.at(offset)), (&[2, 3][..], 3));
         assert_eq!(chip.take(), ["O 7.2 host", "O 7.1 host", "W 7.3 data 874 host"]);
         // Whoever looks next finds all of it.
         let mut again = BlockMap::unknown(&layout);
-        assert_eq!(again.fetch_all(&layout, &mut chip, 3, ppn_of, Cause::Host), Ok(2));
+        assert_eq!(again.fetch_all((&layout, lbn), &mut chip, 3, ppn_of, Cause::Host), Ok(2));
         assert_eq!((again.at(5), again.at(6), again.at(offset), again.at(7)), (0, 2, 3, NULL));
+        // A place without a page, one of another logical block, and one that is blank: no map, and no panic.
+        let mut ask = |lbn, ppn: Option<Ppn>| {
+            BlockMap::unknown(&layout).fetch((&layout, lbn), &mut chip, 5, 3, |_| ppn, Cause::Host)
+        };
+        for (lbn, ppn) in [(lbn, None), (Lbn(12), Some(at(3))), (lbn, Some(at(4)))] {
+            assert_eq!(ask(lbn, ppn), Err(Error::Corrupt));
+        }
     }
 
     #[test]
@@ -693,17 +726,18 @@ mod tests {
             let mut truth = vec![NULL; pages as usize];
             for place in 0..(slots * pages) as u16 {
                 let offset = rng.below(u64::from(pages)) as u32;
-                put(&mut chip, &layout, &mut map, 3, offset, place);
+                put(&mut chip, &layout, &mut map, Lbn(3), offset, place);
                 truth[offset as usize] = place;
                 let mut found = BlockMap::unknown(&layout);
                 let one = rng.below(u64::from(pages)) as u32;
-                let ppn_of = |place: u16| Ppn(place.into());
-                assert!(found.fetch(&layout, &mut chip, one, place, ppn_of, Cause::Host).unwrap() <= 2);
+                let (layout_of, ppn_of) = ((&layout, Lbn(3)), |place: u16| Some(Ppn(place.into())));
+                assert!(found.fetch(layout_of, &mut chip, one, place, ppn_of, Cause::Host).unwrap() <= 2);
                 assert_eq!(found.at(one), truth[one as usize]);
-                found.fetch_all(&layout, &mut chip, place, ppn_of, Cause::Host).unwrap();
+                found.fetch_all(layout_of, &mut chip, place, ppn_of, Cause::Host).unwrap();
                 assert_eq!(found.leaves, truth);
                 chip.read_oob(Ppn(place.into()), Cause::Host).unwrap();
-                let listed = (0..layout.listed as usize).map(|i| layout.listed_block(chip.spare(Ppn(place.into())), i));
+                let listed =
+                    (0..layout.listed as u8).map(|i| layout.listed_block(chip.spare(Ppn(place.into())), BlockSlot(i)));
                 assert!(listed.eq(1..=layout.listed));
             }
         }
@@ -717,11 +751,11 @@ mod tests {
             for lbn in 0..3 {
                 let mut map = BlockMap::empty(&layout);
                 map.set(&layout, 3, lbn as u16);
-                cache.put(lbn, map);
+                cache.put(Lbn(lbn), map);
             }
-            let (map, here) = cache.take(1);
+            let (map, here) = cache.take(Lbn(1));
             assert!(here && map.at(3) == 1 && map.at(4) == NULL);
-            cache.put(1, map);
+            cache.put(Lbn(1), map);
             let mut saver = Saver::default();
             cache.save(&mut saver);
             let bytes = saver.finish();
@@ -729,7 +763,7 @@ mod tests {
             let mut again = MapCache::new(layout, 2);
             again.load(&mut Loader::new(&bytes));
             assert_eq!(again.maps, cache.maps);
-            assert_eq!(again.maps.iter().map(|&(lbn, _)| lbn).collect::<Vec<_>>(), [2, 1]);
+            assert_eq!(again.maps.iter().map(|&(lbn, _)| lbn).collect::<Vec<_>>(), [Lbn(2), Lbn(1)]);
         }
     }
 }

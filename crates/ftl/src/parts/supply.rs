@@ -12,12 +12,12 @@
 use crate::blocks::{Blocks, FoundState, FreeOrder};
 use crate::parts::census::Census;
 use crate::parts::wear::{self, Task, Wear, WearMode};
-use crate::{Error, Group, Loader, Parameter, Settings};
+use crate::{Group, Loader, Outcome, Parameter, Settings};
 use alloc::vec::Vec;
 use flash::{Block, Cause, FaultKind, Flash, FlashFault, Geometry, Kind, Mode, Oob, Payload};
 
 /// `free-order`: which free block to fill next.
-pub const FREE_ORDER: Parameter = Parameter::word("free-order", "fifo", &["fifo", "least-worn"])
+pub(crate) const FREE_ORDER: Parameter = Parameter::word("free-order", "fifo", &["fifo", "least-worn"])
     .text(
         "Which free block to fill next. fifo: the one free for longest. least-worn: the least worn one, which evens \
          out wear among free blocks.",
@@ -25,7 +25,7 @@ pub const FREE_ORDER: Parameter = Parameter::word("free-order", "fifo", &["fifo"
     .source("{rose}, section 3.3");
 
 /// Free blocks, and wear levelling: the rows of [`Options`].
-pub const GROUP: Group = Group {
+pub(crate) const GROUP: Group = Group {
     title: "free blocks and wear levelling",
     rows: &[FREE_ORDER, wear::WEAR_LEVELLING, wear::WEAR_THRESHOLD, wear::BET_K, wear::BET_THRESHOLD],
 };
@@ -74,7 +74,7 @@ impl Supply {
     ///
     /// # Errors
     /// The medium's.
-    pub fn exclude_bad<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+    pub fn exclude_bad<F: Flash>(&mut self, flash: &mut F) -> Outcome<F> {
         let g = *flash.geometry();
         for block in (0..g.block_count()).map(Block) {
             if flash.read_oob(g.page(block, 0), Cause::Recovery)?.is_some_and(|oob| oob.kind == Kind::Bad) {
@@ -108,7 +108,7 @@ impl Supply {
 
     /// Erases a block that was opened or is nobody's, for its blankness is not to be trusted. False if that failed, and
     /// it is marked bad.
-    pub(super) fn cleanse<F: Flash>(&mut self, flash: &mut F, block: Block) -> Result<bool, Error<F::Fault>> {
+    pub(super) fn cleanse<F: Flash>(&mut self, flash: &mut F, block: Block) -> Outcome<F, bool> {
         match flash.erase(block, Cause::Recovery) {
             Ok(()) => {
                 self.blocks.count_erase(block);
@@ -124,7 +124,7 @@ impl Supply {
     }
 
     /// A block that holds nothing needed is erased and free again; if that fails it is marked bad.
-    pub(super) fn erase<F: Flash>(&mut self, flash: &mut F, block: Block, cause: Cause) -> Result<(), Error<F::Fault>> {
+    pub(super) fn erase<F: Flash>(&mut self, flash: &mut F, block: Block, cause: Cause) -> Outcome<F> {
         match flash.erase(block, cause) {
             Ok(()) => {
                 self.blocks.erased(block);
@@ -137,7 +137,7 @@ impl Supply {
     }
 
     /// Marks a block bad that holds nothing needed.
-    pub(super) fn mark_bad<F: Flash>(&mut self, flash: &mut F, block: Block) -> Result<(), Error<F::Fault>> {
+    pub(super) fn mark_bad<F: Flash>(&mut self, flash: &mut F, block: Block) -> Outcome<F> {
         let mark = Oob { kind: Kind::Bad, mode: Mode::Normal, address: 0, version: 0, program: 0, mark: 0 };
         flash.program(flash.geometry().page(block, 0), mark, Payload::None, Cause::Metadata)?;
         self.retire(block);

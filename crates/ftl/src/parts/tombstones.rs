@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use flash::Ppn;
 
 /// `durable-trim`: whether discards outlast a power cut.
-pub const DURABLE_TRIM: Parameter = Parameter::switch("durable-trim", false)
+pub(crate) const DURABLE_TRIM: Parameter = Parameter::switch("durable-trim", false)
     .text(
         "A discarded page stays discarded over a power cut, once it is flushed. On programs a record for it; off is \
          as in the papers.",
@@ -19,14 +19,14 @@ pub const DURABLE_TRIM: Parameter = Parameter::switch("durable-trim", false)
     .source("ftlab");
 
 /// Discards: every scheme that keeps data reads this row.
-pub const GROUP: Group = Group { title: "discards", rows: &[DURABLE_TRIM] };
+pub(crate) const GROUP: Group = Group { title: "discards", rows: &[DURABLE_TRIM] };
 
 /// Words of one record: first LPN, count, version (low, high).
-pub const RECORD_WORDS: usize = 4;
+pub(crate) const RECORD_WORDS: usize = 4;
 
 /// A trimmed range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Tombstone {
+pub(crate) struct Tombstone {
     /// First LPN.
     pub first: u32,
     /// LPNs.
@@ -41,18 +41,18 @@ impl Tombstone {
     }
 
     /// The LPNs.
-    pub fn lpns(self) -> core::ops::Range<u32> {
+    pub(crate) fn lpns(self) -> core::ops::Range<u32> {
         self.first..self.first + self.count
     }
 }
 
 /// Records as metadata words.
-pub fn encode(records: &[Tombstone]) -> Vec<u32> {
+pub(crate) fn encode(records: &[Tombstone]) -> Vec<u32> {
     records.iter().flat_map(|record| record.words()).collect()
 }
 
 /// The records of a trim page; blank words end them.
-pub fn decode(words: &[u32]) -> impl Iterator<Item = Tombstone> + '_ {
+pub(crate) fn decode(words: &[u32]) -> impl Iterator<Item = Tombstone> + '_ {
     words.chunks_exact(RECORD_WORDS).take_while(|words| words[1] != u32::MAX).map(|words| Tombstone {
         first: words[0],
         count: words[1],
@@ -62,7 +62,7 @@ pub fn decode(words: &[u32]) -> impl Iterator<Item = Tombstone> + '_ {
 
 /// Records waiting in RAM, and how many LPNs each trim page on flash stands for.
 #[derive(Clone, Debug, Default)]
-pub struct Tombstones {
+pub(crate) struct Tombstones {
     /// Not yet programmed.
     pub pending: Vec<Tombstone>,
     references: BTreeMap<u32, u32>,
@@ -70,12 +70,12 @@ pub struct Tombstones {
 
 impl Tombstones {
     /// `count` more map entries point at a trim page.
-    pub fn refer(&mut self, page: Ppn, count: u32) {
+    pub(crate) fn refer(&mut self, page: Ppn, count: u32) {
         *self.references.entry(page.0).or_insert(0) += count;
     }
 
     /// One map entry fewer points at a trim page; true if it was the last: the page is dead.
-    pub fn release(&mut self, page: Ppn) -> bool {
+    pub(crate) fn release(&mut self, page: Ppn) -> bool {
         let count = self.references.get_mut(&page.0).expect("a map entry pointed at a trim page that is not known");
         *count -= 1;
         let dead = *count == 0;
@@ -87,27 +87,27 @@ impl Tombstones {
 
     /// Whether a page is a trim page that entries point at.
     #[inline(always)]
-    pub fn is_trim_page(&self, page: Ppn) -> bool {
+    pub(crate) fn is_trim_page(&self, page: Ppn) -> bool {
         !self.references.is_empty() && self.references.contains_key(&page.0)
     }
 
     /// Whether there is any trim page that entries point at.
-    pub fn any_on_flash(&self) -> bool {
+    pub(crate) fn any_on_flash(&self) -> bool {
         !self.references.is_empty()
     }
 
     /// The trim pages on flash and the entries that point at each.
-    pub fn pages(&self) -> impl Iterator<Item = (Ppn, u32)> + '_ {
+    pub(crate) fn pages(&self) -> impl Iterator<Item = (Ppn, u32)> + '_ {
         self.references.iter().map(|(&page, &count)| (Ppn(page), count))
     }
 
     /// Controller RAM, bytes.
-    pub fn memory(&self) -> u64 {
+    pub(crate) fn memory(&self) -> u64 {
         8 + self.pending.len() as u64 * 16 + self.references.len() as u64 * 8
     }
 
     /// Saves the state.
-    pub fn save(&self, out: &mut Saver) {
+    pub(crate) fn save(&self, out: &mut Saver) {
         out.u32(self.pending.len() as u32);
         self.pending.iter().flat_map(|record| record.words()).for_each(|word| out.u32(word));
         out.u32(self.references.len() as u32);
@@ -118,7 +118,7 @@ impl Tombstones {
     }
 
     /// Loads what [`Tombstones::save`] saved.
-    pub fn load(from: &mut Loader<'_>) -> Tombstones {
+    pub(crate) fn load(from: &mut Loader<'_>) -> Tombstones {
         let pending = from.u32();
         let words: Vec<u32> = (0..pending * RECORD_WORDS as u32).map(|_| from.u32()).collect();
         let references = from.u32();

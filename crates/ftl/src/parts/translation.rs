@@ -7,7 +7,7 @@
 
 use crate::parts::lanes::{Lane, Stream};
 use crate::parts::space::Space;
-use crate::{Error, Loader, Saver};
+use crate::{Loader, Outcome, Saver};
 use alloc::vec;
 use alloc::vec::Vec;
 use flash::{Block, Cause, FaultKind, Flash, FlashFault, Oob, Payload, Ppn, Tvpn};
@@ -72,7 +72,7 @@ impl TranslationStore {
         now: bool,
         cause: Cause,
         mut edit: impl FnMut(&mut [u32]),
-    ) -> Result<(), Error<F::Fault>> {
+    ) -> Outcome<F> {
         let old = self.at(tvpn);
         let (stream, entries) = (self.stream, self.entries as usize);
         let mode = space.mode(stream);
@@ -111,7 +111,7 @@ impl TranslationStore {
         words: &[u32],
         now: bool,
         cause: Cause,
-    ) -> Result<(), Error<F::Fault>> {
+    ) -> Outcome<F> {
         let mode = space.mode(self.stream);
         let to = place(flash, space, self.stream, |flash, to, program| {
             let watermark = if now { program } else { 0 };
@@ -142,7 +142,7 @@ impl TranslationStore {
         block: Block,
         limit: u32,
         cause: Cause,
-    ) -> Result<u64, Error<F::Fault>> {
+    ) -> Outcome<F, u64> {
         let g = *flash.geometry();
         let die = g.die_of(block);
         let mut moved = 0;
@@ -194,7 +194,7 @@ fn place<F: Flash>(
     space: &mut Space,
     stream: Stream,
     mut write: impl FnMut(&mut F, Ppn, u64) -> Result<(), F::Fault>,
-) -> Result<Ppn, Error<F::Fault>> {
+) -> Outcome<F, Ppn> {
     loop {
         // A collection's updates stay on its die; the others go round.
         let home = space.collector.home;

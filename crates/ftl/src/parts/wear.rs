@@ -38,7 +38,7 @@ pub const WEAR_LEVELLING: Parameter = Parameter::word("wear-levelling", "off", &
     .source("swap: {envy} and {rose}, section 3.3; static: MQSim; bet: {bet}");
 
 /// `wear-threshold`: how far the wear of blocks may differ.
-pub const WEAR_THRESHOLD: Parameter = Parameter::count("wear-threshold", 0, 0..=1_000_000)
+pub(crate) const WEAR_THRESHOLD: Parameter = Parameter::count("wear-threshold", 0, 0..=1_000_000)
     .unit("erases")
     .text(
         "Difference in erases between the most and the least worn block at which swap and static act. Less evens out \
@@ -47,18 +47,15 @@ pub const WEAR_THRESHOLD: Parameter = Parameter::count("wear-threshold", 0, 0..=
     .source("{rose}, section 5.6; MQSim");
 
 /// `bet-k`: size of the sets of `bet`.
-pub const BET_K: Parameter = Parameter::count("bet-k", 0, 0..=16)
+pub(crate) const BET_K: Parameter = Parameter::count("bet-k", 0, 0..=16)
     .text("bet keeps one bit for each set of 2^k blocks. More takes less RAM and overlooks more cold blocks.")
     .source("{bet}");
 
 /// `bet-threshold`: when `bet` acts.
-pub const BET_THRESHOLD: Parameter = Parameter::count("bet-threshold", 100, 1..=1_000_000)
+pub(crate) const BET_THRESHOLD: Parameter = Parameter::count("bet-threshold", 100, 1..=1_000_000)
     .unit("erases")
     .text("Erases of a round, for each bit that is set, at which bet acts. Less evens out wear more and copies more.")
     .source("{bet}");
-
-/// The rows of [`Options`].
-pub const PARAMETERS: [Parameter; 4] = [WEAR_LEVELLING, WEAR_THRESHOLD, BET_K, BET_THRESHOLD];
 
 /// Which wear levelling it is to be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -90,7 +87,7 @@ impl From<&Settings> for Options {
 }
 
 /// What is read in which mode.
-pub const DEPENDENCES: [Dependence; 2] = [
+pub(crate) const DEPENDENCES: [Dependence; 2] = [
     Dependence { parameters: &[WEAR_THRESHOLD.name], on: WEAR_LEVELLING.name, words: &["swap", "static"] },
     Dependence { parameters: &[BET_K.name, BET_THRESHOLD.name], on: WEAR_LEVELLING.name, words: &["bet"] },
 ];
@@ -352,7 +349,7 @@ mod tests {
     use flash::Rng;
 
     fn options(pairs: &[(&str, &str)]) -> Options {
-        let mut settings = Settings::defaults(&PARAMETERS);
+        let mut settings = Settings::defaults(&[WEAR_LEVELLING, WEAR_THRESHOLD, BET_K, BET_THRESHOLD]);
         pairs.iter().for_each(|(name, value)| settings.set(name, value).unwrap());
         Options::from(&settings)
     }

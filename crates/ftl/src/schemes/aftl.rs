@@ -41,12 +41,12 @@
 //! not, and takes no further page; all others are fine blocks, as far as the table holds their pages, and are merged
 //! otherwise before the host is served. Two blocks are kept free for recovery.
 
-use crate::hybrid::{Area, Content, Core, Hybrid, MERGE_COUNTERS, Strategy, log::Slot, parameters, rows::Rows};
-use crate::{ConfigError, Error, Loader, Parameter, Saver, Scheme, Settings};
+use crate::hybrid::{Area, Core, Hybrid, MERGE_COUNTERS, Strategy, Write, log::Slot, parameters, rows::Rows};
+use crate::{ConfigError, Error, Loader, Outcome, Parameter, Saver, Scheme, Settings};
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
-use flash::{Cause, Collection, Flash, Kind, Lpn};
+use flash::{Cause, Collection, Flash, Kind, Lbn, Lpn};
 
 const FINE_ENTRIES: Parameter = Parameter::count("fine-entries", 1024, 0..=1 << 27)
     .unit("pages")
@@ -67,13 +67,8 @@ pub(super) static ROW: Scheme = Scheme {
     paper: "{aftl}; {rose}, section 2.2.3",
     essay: include_str!("aftl.rs"),
     own: &[parameters::LOG_BLOCKS, FINE_ENTRIES, parameters::COPY_COST, parameters::ERASE_COST],
-    parts: parameters::PARTS,
-    fixed: &[],
     counters: &[MERGE_COUNTERS, COUNTERS],
-    phases: parameters::PHASES,
-    has_cache: false,
-    keeps_data: true,
-    state_version: 1,
+    ..parameters::ROW
 };
 
 /// The scheme.
@@ -154,7 +149,7 @@ impl TwoLevels {
     }
 
     /// Erases the fine blocks in which nothing is live.
-    fn erase_dead<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<(), Error<F::Fault>> {
+    fn erase_dead<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Outcome<F> {
         while let Some(slot) = core.slots.dead() {
             core.erase_log_block(flash, slot, Cause::MergeFull)?;
             self.counters.erased += 1;
@@ -163,10 +158,10 @@ impl TwoLevels {
     }
 
     /// Brings everything that the log holds of a logical block back to its data block.
-    fn merge<F: Flash>(&mut self, core: &mut Core, flash: &mut F, lbn: u32) -> Result<(), Error<F::Fault>> {
+    fn merge<F: Flash>(&mut self, core: &mut Core, flash: &mut F, lbn: Lbn) -> Outcome<F> {
         self.rows.merge(core, flash, lbn)?;
         // The log block may have been dead while fine blocks held pages.
-        if core.logged[lbn as usize] > 0 {
+        if core.logged[lbn.index()] > 0 {
             let mut gc = Collection::on(flash);
             if let Some(old) = core.full_merge(&mut *gc, lbn, Cause::MergeFull, None)? {
                 gc.then();
@@ -179,7 +174,7 @@ impl TwoLevels {
 
     /// Makes the full log block of a row a fine block, or the data block if it holds all in order. False if it has more
     /// live pages than the table has entries.
-    fn convert<F: Flash>(&mut self, core: &mut Core, flash: &mut F, lbn: u32) -> Result<bool, Error<F::Fault>> {
+    fn convert<F: Flash>(&mut self, core: &mut Core, flash: &mut F, lbn: Lbn) -> Outcome<F, bool> {
         while let Some(slot) = self.rows.get(lbn) {
             let live = core.pool.blocks.live_of(core.slots.block(slot)) as usize;
             if live > self.entries {
@@ -200,7 +195,7 @@ impl TwoLevels {
     }
 
     /// Takes the page used longest ago out of the fine table and its block.
-    fn migrate<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<(), Error<F::Fault>> {
+    fn migrate<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Outcome<F> {
         let Some(lpn) = self.fine.first().map(Lpn) else { return Ok(()) };
         let (lbn, _) = core.split(lpn);
         self.counters.migrations += 1;
@@ -224,9 +219,9 @@ impl TwoLevels {
 
     /// What erasing a fine block would cost: merging every logical block that it has pages of.
     fn fine_cost(&self, core: &Core, slot: Slot) -> f64 {
-        let merge = |lbn: u32| {
+        let merge = |lbn: Lbn| {
             let data = core.data_block(lbn).map_or(0, |block| core.pool.blocks.live_of(block));
-            let copies = f64::from(data + u32::from(core.logged[lbn as usize]));
+            let copies = f64::from(data + u32::from(core.logged[lbn.index()]));
             let erases = 1.0 + f64::from(u8::from(self.rows.get(lbn).is_some()));
             copies * self.copy_us + erases * self.erase_us
         };
@@ -234,11 +229,11 @@ impl TwoLevels {
     }
 
     /// What merging a row would cost.
-    fn row_cost(&self, core: &Core, lbn: u32, slot: Slot) -> f64 {
+    fn row_cost(&self, core: &Core, lbn: Lbn, slot: Slot) -> f64 {
         let block = core.slots.block(slot);
         let held = core.pool.blocks.live_of(block);
         let live = core.data_block(lbn).map_or(0, |block| core.pool.blocks.live_of(block))
-            + u32::from(core.logged[lbn as usize]);
+            + u32::from(core.logged[lbn.index()]);
         let (copies, erases) = match held {
             0 => (0, 1.0),
             _ if core.is_aligned(slot, lbn) && core.can_take_rest(lbn, block) => (live - held, 1.0),
@@ -265,17 +260,11 @@ impl Strategy for TwoLevels {
     }
 
     #[inline]
-    fn write<F: Flash>(
-        &mut self,
-        core: &mut Core,
-        flash: &mut F,
-        lpn: Lpn,
-        version: u64,
-        content: Content<'_, F::User>,
-    ) -> Result<(), Error<F::Fault>> {
+    fn write<F: Flash>(&mut self, core: &mut Core, flash: &mut F, page: Write<'_, F>) -> Outcome<F> {
+        let Write { lpn, .. } = page;
         let (lbn, _) = core.split(lpn);
         loop {
-            if core.write_to_data(flash, lpn, version, content)? {
+            if core.write_to_data(flash, page)? {
                 return Ok(());
             }
             let Some(slot) = self.rows.get(lbn) else {
@@ -294,7 +283,7 @@ impl Strategy for TwoLevels {
                 }
                 continue;
             };
-            if core.append(flash, slot, offset, (Kind::Log, lpn, version), content)? {
+            if core.append(flash, slot, offset, Kind::Log, page)? {
                 self.rows.touch(lbn);
                 if self.fine.contains(lpn.0) {
                     self.fine.remove(lpn.0);
@@ -323,7 +312,7 @@ impl Strategy for TwoLevels {
         self.rows.adopt(core);
     }
 
-    fn settle<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<(), Error<F::Fault>> {
+    fn settle<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Outcome<F> {
         let is_fine = |lpn: Lpn| core.in_log(lpn).and_then(|ppn| core.slots.of(core.g.block_of(ppn)));
         let gone = |&lpn: &u32| !is_fine(Lpn(lpn)).is_some_and(|slot| core.slots.is_closed(slot));
         let gone: Vec<u32> = self.fine.used.keys().copied().filter(gone).collect();
@@ -331,8 +320,7 @@ impl Strategy for TwoLevels {
         self.rows.erase_dead(core, flash)?;
         self.erase_dead(core, flash)?;
         // The youngest first: what the table has no room for is the oldest.
-        let mut closed: Vec<Slot> = core.slots.closed().collect();
-        closed.sort_by_key(|&slot| core::cmp::Reverse(core.slots.get(slot).begun));
+        let closed: Vec<Slot> = core.slots.closed().rev().collect();
         for slot in closed {
             if !core.slots.is_closed(slot) {
                 continue;
@@ -348,7 +336,7 @@ impl Strategy for TwoLevels {
         Ok(())
     }
 
-    fn clean<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<bool, Error<F::Fault>> {
+    fn clean<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Outcome<F, bool> {
         let fine = core.slots.emptiest(Slot::NONE).map(|(slot, _)| (slot, self.fine_cost(core, slot)));
         let row = self.rows.iter().next().map(|(lbn, slot)| (lbn, self.row_cost(core, lbn, slot)));
         match (fine, row) {
@@ -399,7 +387,7 @@ impl Strategy for TwoLevels {
 
 impl TwoLevels {
     /// Merges every logical block that a fine block has pages of, and erases it.
-    fn clean_fine<F: Flash>(&mut self, core: &mut Core, flash: &mut F, slot: Slot) -> Result<(), Error<F::Fault>> {
+    fn clean_fine<F: Flash>(&mut self, core: &mut Core, flash: &mut F, slot: Slot) -> Outcome<F> {
         let lbns = core.logical_blocks_in(slot);
         core.merges.cleaned += 1;
         core.merges.density += lbns.len() as u64;

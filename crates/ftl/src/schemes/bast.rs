@@ -44,13 +44,13 @@
 //! only above all programmed ones, with padding where the chip wants it.
 
 use crate::hybrid::{
-    Area, Content, Core, Hybrid, MERGE_COUNTERS, Strategy, erase_obsolete, log::Slot, parameters, rows::Rows,
+    Area, Core, Hybrid, MERGE_COUNTERS, Strategy, Write, erase_obsolete, log::Slot, parameters, rows::Rows,
 };
 use crate::parts::space::SEED;
-use crate::{ConfigError, Error, Loader, Parameter, Saver, Scheme, Settings};
+use crate::{ConfigError, Error, Loader, Outcome, Parameter, Saver, Scheme, Settings};
 use alloc::vec;
 use alloc::vec::Vec;
-use flash::{Flash, Kind, Lpn, Rng};
+use flash::{Flash, Kind, Lbn, Rng};
 
 const VICTIM: Parameter = Parameter::word("log-victim", "lru", &["lru", "fifo", "random", "min-live"])
     .text(
@@ -78,13 +78,8 @@ pub(super) static ROW: Scheme = Scheme {
     paper: "{bast}; {rose}; {dftl}",
     essay: include_str!("bast.rs"),
     own: &[parameters::LOG_BLOCKS, VICTIM, FIRST_WRITE_TO_LOG, SEED],
-    parts: parameters::PARTS,
-    fixed: &[],
     counters: &[MERGE_COUNTERS, COUNTERS],
-    phases: parameters::PHASES,
-    has_cache: false,
-    keeps_data: true,
-    state_version: 1,
+    ..parameters::ROW
 };
 
 /// The scheme.
@@ -103,7 +98,7 @@ pub struct OneEach {
 
 impl OneEach {
     /// The logical block whose row goes.
-    fn victim(&mut self, core: &Core) -> Option<u32> {
+    fn victim(&mut self, core: &Core) -> Option<Lbn> {
         if self.rows.count() == 0 {
             return None;
         }
@@ -115,7 +110,7 @@ impl OneEach {
                 }
             },
             "min-live" => {
-                let key = |&(_, slot): &(u32, Slot)| {
+                let key = |&(_, slot): &(Lbn, Slot)| {
                     (core.pool.blocks.live_of(core.slots.block(slot)), core.slots.get(slot).begun)
                 };
                 self.rows.iter().min_by_key(key).map(|(lbn, _)| lbn)
@@ -143,17 +138,10 @@ impl Strategy for OneEach {
     }
 
     #[inline]
-    fn write<F: Flash>(
-        &mut self,
-        core: &mut Core,
-        flash: &mut F,
-        lpn: Lpn,
-        version: u64,
-        content: Content<'_, F::User>,
-    ) -> Result<(), Error<F::Fault>> {
-        let (lbn, _) = core.split(lpn);
+    fn write<F: Flash>(&mut self, core: &mut Core, flash: &mut F, page: Write<'_, F>) -> Outcome<F> {
+        let (lbn, _) = core.split(page.lpn);
         loop {
-            if !self.first_write_to_log && core.write_to_data(flash, lpn, version, content)? {
+            if !self.first_write_to_log && core.write_to_data(flash, page)? {
                 return Ok(());
             }
             let Some(slot) = self.rows.get(lbn) else {
@@ -169,7 +157,7 @@ impl Strategy for OneEach {
                 self.rows.merge(core, flash, lbn)?;
                 continue;
             };
-            if core.append(flash, slot, offset, (Kind::Log, lpn, version), content)? {
+            if core.append(flash, slot, offset, Kind::Log, page)? {
                 if self.policy == "lru" {
                     self.rows.touch(lbn);
                 }
@@ -183,14 +171,14 @@ impl Strategy for OneEach {
         self.rows.adopt(core);
     }
 
-    fn settle<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<(), Error<F::Fault>> {
+    fn settle<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Outcome<F> {
         while let Some(slot) = core.slots.oldest() {
             core.clean(flash, slot, &mut erase_obsolete)?;
         }
         self.rows.erase_dead(core, flash)
     }
 
-    fn clean<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<bool, Error<F::Fault>> {
+    fn clean<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Outcome<F, bool> {
         // A log block without a row is one that failed a program.
         if let Some(slot) = core.slots.oldest() {
             core.clean(flash, slot, &mut erase_obsolete)?;

@@ -40,11 +40,11 @@
 //! the pages that cause rewritings are log pages, and a rewriting is a partial merge, or a switch merge if no copy was
 //! left to make at its end.
 
-use crate::hybrid::{Announced, Area, Content, Core, Hybrid, MERGE_COUNTERS, Strategy, erase_obsolete, log::Slot};
-use crate::{ConfigError, Error, Loader, Parameter, Saver, Scheme, Settings};
+use crate::hybrid::{Announced, Area, Core, Hybrid, MERGE_COUNTERS, Strategy, Write, erase_obsolete, log::Slot};
+use crate::{ConfigError, Error, Loader, Outcome, Parameter, Saver, Scheme, Settings};
 use alloc::vec;
 use alloc::vec::Vec;
-use flash::{Cause, Collection, Flash, Kind, Lpn};
+use flash::{Cause, Collection, Flash, Kind, Lbn, Lpn};
 
 const REWRITE: Parameter = Parameter::word("rewrite", "request", &["request", "page"])
     .text(
@@ -62,13 +62,8 @@ pub(super) static ROW: Scheme = Scheme {
     paper: "baseline of the log-buffer schemes ({rose}, section 2.2, {dftl})",
     essay: include_str!("block.rs"),
     own: &[REWRITE],
-    parts: crate::hybrid::parameters::PARTS,
-    fixed: &[],
     counters: &[MERGE_COUNTERS, COUNTERS],
-    phases: crate::hybrid::parameters::PHASES,
-    has_cache: false,
-    keeps_data: true,
-    state_version: 1,
+    ..crate::hybrid::parameters::ROW
 };
 
 /// The scheme.
@@ -80,13 +75,13 @@ pub struct Rewriting {
     batches: bool,
     request: Announced,
     /// The block that a logical block is moving to.
-    moving: Option<(Slot, u32)>,
+    moving: Option<(Slot, Lbn)>,
     rewritings: u64,
 }
 
 impl Rewriting {
     /// Finishes a rewriting: what the new block lacks is copied in, and the old one is erased.
-    fn finish<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<(), Error<F::Fault>> {
+    fn finish<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Outcome<F> {
         if let Some((slot, lbn)) = self.moving {
             core.merge_block(flash, slot, lbn, None, &mut erase_obsolete)?;
             self.moving = None;
@@ -96,15 +91,8 @@ impl Rewriting {
 
     /// Writes a page to the block that its logical block is moving to, behind copies of the pages before it. False if a
     /// program failed.
-    fn go_on<F: Flash>(
-        &mut self,
-        core: &mut Core,
-        flash: &mut F,
-        slot: Slot,
-        (lpn, version): (Lpn, u64),
-        content: Content<'_, F::User>,
-    ) -> Result<bool, Error<F::Fault>> {
-        let (lbn, offset) = core.split(lpn);
+    fn go_on<F: Flash>(&mut self, core: &mut Core, flash: &mut F, slot: Slot, page: Write<'_, F>) -> Outcome<F, bool> {
+        let (lbn, offset) = core.split(page.lpn);
         let (first, from) = (core.lpns(lbn).start, core.written.end(core.slots.block(slot)));
         let mut gc = Collection::on(flash);
         for before in from..offset {
@@ -114,7 +102,7 @@ impl Rewriting {
             }
         }
         drop(gc);
-        core.append(flash, slot, offset, (Kind::Data, lpn, version), content)
+        core.append(flash, slot, offset, Kind::Data, page)
     }
 
     /// Whether the next page of the announced request goes to the same logical block.
@@ -140,15 +128,8 @@ impl Strategy for Rewriting {
     }
 
     #[inline]
-    fn write<F: Flash>(
-        &mut self,
-        core: &mut Core,
-        flash: &mut F,
-        lpn: Lpn,
-        version: u64,
-        content: Content<'_, F::User>,
-    ) -> Result<(), Error<F::Fault>> {
-        let (lbn, offset) = core.split(lpn);
+    fn write<F: Flash>(&mut self, core: &mut Core, flash: &mut F, page: Write<'_, F>) -> Outcome<F> {
+        let (lbn, offset) = core.split(page.lpn);
         loop {
             let mut to = None;
             if let Some((slot, owner)) = self.moving {
@@ -160,7 +141,7 @@ impl Strategy for Rewriting {
             }
             let slot = match to {
                 Some(slot) => slot,
-                None if core.write_to_data(flash, lpn, version, content)? => return Ok(()),
+                None if core.write_to_data(flash, page)? => return Ok(()),
                 None => {
                     if core.slots.in_use() >= core.log_limit() {
                         return Err(Error::Full);
@@ -171,14 +152,14 @@ impl Strategy for Rewriting {
                     slot
                 }
             };
-            if self.go_on(core, flash, slot, (lpn, version), content)? {
+            if self.go_on(core, flash, slot, page)? {
                 break;
             }
             // What the block holds that failed is copied on at once, for there is no second one.
             self.moving = None;
             core.tidy(flash)?;
         }
-        if self.goes_on(core, lpn) {
+        if self.goes_on(core, page.lpn) {
             return Ok(());
         }
         match self.finish(core, flash) {
@@ -188,16 +169,16 @@ impl Strategy for Rewriting {
         }
     }
 
-    fn interrupt<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<(), Error<F::Fault>> {
+    fn interrupt<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Outcome<F> {
         self.finish(core, flash)
     }
 
-    fn settle<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<(), Error<F::Fault>> {
+    fn settle<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Outcome<F> {
         while self.clean(core, flash)? {}
         Ok(())
     }
 
-    fn clean<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<bool, Error<F::Fault>> {
+    fn clean<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Outcome<F, bool> {
         let Some(slot) = core.slots.oldest() else { return Ok(false) };
         core.clean(flash, slot, &mut erase_obsolete)?;
         Ok(true)
@@ -212,14 +193,14 @@ impl Strategy for Rewriting {
     }
 
     fn save(&self, _: &Core, out: &mut Saver) {
-        let (slot, lbn) = self.moving.unwrap_or((Slot::NONE, 0));
+        let (slot, lbn) = self.moving.unwrap_or((Slot::NONE, Lbn(0)));
         out.u32(slot.0);
-        out.u32(lbn);
+        out.u32(lbn.0);
         self.request.save(out);
     }
 
     fn load(&mut self, _: &Core, from: &mut Loader<'_>) {
-        let (slot, lbn) = (Slot(from.u32()), from.u32());
+        let (slot, lbn) = (Slot(from.u32()), Lbn(from.u32()));
         self.moving = (slot != Slot::NONE).then_some((slot, lbn));
         self.request = Announced::load(from);
     }

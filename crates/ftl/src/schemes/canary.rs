@@ -4,7 +4,7 @@
 //! pages back.
 
 use super::page::{Page, ROW as PAGE};
-use crate::{Build, BuildError, Error, Ftl, Inspect, MountReport, Scheme, Settings};
+use crate::{Build, Built, Ftl, Inspect, MountReport, Outcome, Scheme, Settings};
 use alloc::string::String;
 use alloc::vec::Vec;
 use flash::{Flash, Geometry, Lpn};
@@ -22,10 +22,10 @@ pub(super) static ROW: Scheme = Scheme {
 pub struct Canary(Page);
 
 impl<F: Flash> Build<F> for Canary {
-    fn format(flash: &mut F, pages: u32, settings: &Settings) -> Result<Self, BuildError<F::Fault>> {
+    fn format(flash: &mut F, pages: u32, settings: &Settings) -> Built<F, Self> {
         Page::format(flash, pages, settings).map(Canary)
     }
-    fn mount(flash: &mut F, pages: u32, settings: &Settings) -> Result<(Self, MountReport), BuildError<F::Fault>> {
+    fn mount(flash: &mut F, pages: u32, settings: &Settings) -> Built<F, (Self, MountReport)> {
         Page::mount(flash, pages, settings).map(|(page, report)| (Canary(page), report))
     }
     fn restore(geometry: &Geometry, pages: u32, settings: &Settings, bytes: &[u8]) -> Self {
@@ -34,22 +34,22 @@ impl<F: Flash> Build<F> for Canary {
 }
 
 impl<F: Flash> Ftl<F> for Canary {
-    fn read<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
+    fn read<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Outcome<F, Option<&'f F::User>> {
         self.0.read(flash, lpn)
     }
     fn is_mapped(&self, lpn: Lpn) -> Option<bool> {
         Ftl::<F>::is_mapped(&self.0, lpn)
     }
-    fn write(&mut self, flash: &mut F, lpn: Lpn, data: &F::User) -> Result<(), Error<F::Fault>> {
+    fn write(&mut self, flash: &mut F, lpn: Lpn, data: &F::User) -> Outcome<F> {
         self.0.write(flash, lpn, data)
     }
-    fn trim(&mut self, flash: &mut F, first: Lpn, count: u32) -> Result<(), Error<F::Fault>> {
+    fn trim(&mut self, flash: &mut F, first: Lpn, count: u32) -> Outcome<F> {
         self.0.trim(flash, first, count)
     }
-    fn flush(&mut self, _: &mut F) -> Result<(), Error<F::Fault>> {
+    fn flush(&mut self, _: &mut F) -> Outcome<F> {
         Ok(())
     }
-    fn idle(&mut self, flash: &mut F, copies: u32) -> Result<bool, Error<F::Fault>> {
+    fn idle(&mut self, flash: &mut F, copies: u32) -> Outcome<F, bool> {
         self.0.idle(flash, copies)
     }
 }

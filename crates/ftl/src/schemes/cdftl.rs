@@ -41,9 +41,9 @@ mod cache;
 use crate::Scheme;
 use crate::demand::Demand;
 use crate::demand::out_of_place::{BATCH_EVICT, OutOfPlace};
-use crate::demand::parameters::{self, CACHE_BYTES, DATA_BLOCKS, PARTS, STRIPE};
+use crate::demand::parameters::{self, CACHE_BYTES, DATA_BLOCKS, STRIPE};
 
-pub use cache::{INSTALL, SECOND_LEVEL, Slot, TwoLevels};
+pub(super) use cache::{INSTALL, SECOND_LEVEL, TwoLevels};
 
 /// The row of `cdftl`.
 pub(super) static ROW: Scheme = Scheme {
@@ -52,13 +52,9 @@ pub(super) static ROW: Scheme = Scheme {
     paper: "{cdftl}; {scftl} compares with it",
     essay: include_str!("cdftl.rs"),
     own: &[CACHE_BYTES, SECOND_LEVEL, INSTALL, STRIPE],
-    parts: PARTS,
     fixed: &[BATCH_EVICT, DATA_BLOCKS],
     counters: &[parameters::COUNTERS, cache::COUNTERS],
-    phases: parameters::PHASES,
-    has_cache: true,
-    keeps_data: true,
-    state_version: 2,
+    ..parameters::ROW
 };
 
 /// The scheme: two levels over translation pages that are written out of place.

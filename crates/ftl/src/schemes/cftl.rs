@@ -43,10 +43,10 @@ use crate::demand::Demand;
 use crate::demand::cache::{Cache, Entry, Shape};
 use crate::demand::map::{Map, MapStore, TranslationPage};
 use crate::demand::out_of_place::{BATCH_EVICT, OutOfPlace};
-use crate::demand::parameters::{self, CACHE_BYTES, DATA_BLOCKS, PARTS, RUN_STRIPE};
+use crate::demand::parameters::{self, CACHE_BYTES, DATA_BLOCKS, RUN_STRIPE};
 use crate::parts::cache::{self, MappingCache, OrderKind};
 use crate::schemes::scftl::{ADAPT, REPLACEMENT, RUN_BITS, Runs, SPATIAL, THRESHOLD, runs};
-use crate::{ConfigError, Error, Loader, Parameter, Saver, Scheme, Settings, Value};
+use crate::{ConfigError, Loader, Outcome, Parameter, Saver, Scheme, Settings, Value};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -92,7 +92,6 @@ pub(super) static ROW: Scheme = Scheme {
     paper: "{cftl}",
     essay: include_str!("cftl.rs"),
     own: &[CACHE_BYTES, CONVERT, COLD_WRITES, READ_THRESHOLD, BLOCK_SHARE, RUN_BITS, BATCH_EVICT, RUN_STRIPE],
-    parts: PARTS,
     fixed: &[
         REPLACEMENT.at(Value::Word("lru")),
         THRESHOLD.at(Value::Count(0)),
@@ -111,9 +110,7 @@ pub(super) static ROW: Scheme = Scheme {
         Cause::EccRewrite,
         Cause::Recovery,
     ],
-    has_cache: true,
-    keeps_data: true,
-    state_version: 2,
+    ..parameters::ROW
 };
 
 /// The scheme: runs and blocks over translation pages that are written out of place.
@@ -365,12 +362,7 @@ impl Cache for Convertible {
         matches!(slot, Slot::Page(slot) if self.pages.is_dirty(slot, lpn))
     }
 
-    fn fetch<F: Flash, S: MapStore>(
-        &mut self,
-        flash: &mut F,
-        map: &mut Map<S>,
-        lpn: Lpn,
-    ) -> Result<Slot, Error<F::Fault>> {
+    fn fetch<F: Flash, S: MapStore>(&mut self, flash: &mut F, map: &mut Map<S>, lpn: Lpn) -> Outcome<F, Slot> {
         let Convertible { shape, pages, blocks, run_bits, places, .. } = self;
         let Some(blocks) = blocks else { return pages.fetch(flash, map, lpn).map(Slot::Page) };
         let block = blocks.of(lpn);
@@ -400,7 +392,7 @@ impl Cache for Convertible {
         slot: Slot,
         lpn: Lpn,
         ppn: Ppn,
-    ) -> Result<(), Error<F::Fault>> {
+    ) -> Outcome<F> {
         match slot {
             Slot::Page(slot) => self.pages.prepare(flash, map, slot, lpn, ppn),
             // The run around the entry, and what is left of it on both sides.
@@ -430,7 +422,7 @@ impl Cache for Convertible {
 
     fn absorb(&mut self, moves: &mut Vec<Entry>) {
         if let Some(blocks) = &mut self.blocks {
-            moves.iter().for_each(|&(lpn, _)| blocks.forget(Lpn(lpn)));
+            moves.iter().for_each(|entry| blocks.forget(entry.lpn));
         }
         self.pages.absorb(moves);
     }

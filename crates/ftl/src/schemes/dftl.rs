@@ -41,7 +41,7 @@
 use crate::demand::Demand;
 use crate::demand::lines::{ENTRY_BITS, LINE, Lines, REPLACEMENT};
 use crate::demand::out_of_place::{BATCH_EVICT, OutOfPlace};
-use crate::demand::parameters::{self, CACHE_BYTES, DATA_BLOCKS, PARTS, STRIPE};
+use crate::demand::parameters::{self, CACHE_BYTES, DATA_BLOCKS, STRIPE};
 use crate::{Scheme, Value};
 
 /// The row of `dftl`.
@@ -51,13 +51,9 @@ pub(super) static ROW: Scheme = Scheme {
     paper: "{dftl}",
     essay: include_str!("dftl.rs"),
     own: &[CACHE_BYTES, REPLACEMENT, ENTRY_BITS, BATCH_EVICT, STRIPE],
-    parts: PARTS,
     fixed: &[LINE.at(Value::Count(1)), DATA_BLOCKS],
-    counters: &[parameters::COUNTERS],
-    phases: parameters::PHASES,
-    has_cache: true,
-    keeps_data: true,
     state_version: 3,
+    ..parameters::ROW
 };
 
 /// The row of `dftl-e`.

@@ -40,13 +40,13 @@
 //! chip wants it.
 
 use crate::hybrid::{
-    self, Announced, Area, Content, Core, Filling, Hybrid, MERGE_COUNTERS, Merge, NewPage, Strategy, erase_obsolete,
-    log::Slot, parameters,
+    self, Announced, Area, Core, Filling, Hybrid, MERGE_COUNTERS, Merge, Strategy, Write, erase_obsolete, log::Slot,
+    parameters,
 };
-use crate::{ConfigError, Error, Loader, Parameter, Saver, Scheme, Settings};
+use crate::{ConfigError, Error, Loader, Outcome, Parameter, Saver, Scheme, Settings};
 use alloc::vec;
 use alloc::vec::Vec;
-use flash::{Flash, Kind, Lpn};
+use flash::{Flash, Kind, Lbn, Lpn};
 
 const SEQUENTIAL: Parameter = Parameter::word("sequential", "first-page", &["first-page", "large", "both", "none"])
     .text(
@@ -94,13 +94,8 @@ pub(super) static ROW: Scheme = Scheme {
         parameters::COPY_COST,
         parameters::ERASE_COST,
     ],
-    parts: parameters::PARTS,
-    fixed: &[],
     counters: &[MERGE_COUNTERS, COUNTERS],
-    phases: parameters::PHASES,
-    has_cache: false,
-    keeps_data: true,
-    state_version: 1,
+    ..parameters::ROW
 };
 
 /// The scheme.
@@ -123,7 +118,7 @@ pub struct OneSequential {
     large_pages: u32,
     request: Announced,
     /// The sequential log block and its logical block.
-    sequential: Option<(Slot, u32)>,
+    sequential: Option<(Slot, Lbn)>,
     random: Filling,
     counters: Counters,
 }
@@ -166,12 +161,7 @@ impl OneSequential {
         }
     }
 
-    fn merge_sequential<F: Flash>(
-        &mut self,
-        core: &mut Core,
-        flash: &mut F,
-        new: Option<NewPage<'_, F::User>>,
-    ) -> Result<(), Error<F::Fault>> {
+    fn merge_sequential<F: Flash>(&mut self, core: &mut Core, flash: &mut F, new: Option<Write<'_, F>>) -> Outcome<F> {
         let Some((slot, lbn)) = self.sequential else { return Ok(()) };
         let merge = core.merge_block(flash, slot, lbn, new, &mut erase_obsolete)?;
         self.sequential = None;
@@ -180,7 +170,7 @@ impl OneSequential {
         Ok(())
     }
 
-    fn make_room<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<(), Error<F::Fault>> {
+    fn make_room<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Outcome<F> {
         while core.slots.in_use() >= core.log_limit() {
             if !self.clean(core, flash)? {
                 return Err(Error::Full);
@@ -218,26 +208,19 @@ impl Strategy for OneSequential {
     }
 
     #[inline]
-    fn write<F: Flash>(
-        &mut self,
-        core: &mut Core,
-        flash: &mut F,
-        lpn: Lpn,
-        version: u64,
-        content: Content<'_, F::User>,
-    ) -> Result<(), Error<F::Fault>> {
-        if core.write_to_data(flash, lpn, version, content)? {
+    fn write<F: Flash>(&mut self, core: &mut Core, flash: &mut F, page: Write<'_, F>) -> Outcome<F> {
+        if core.write_to_data(flash, page)? {
             return Ok(());
         }
-        let (lbn, offset) = core.split(lpn);
-        let mut way = self.way(core, lpn);
+        let (lbn, offset) = core.split(page.lpn);
+        let mut way = self.way(core, page.lpn);
         if let Way::IntoMerge = way {
-            return self.merge_sequential(core, flash, Some(NewPage { offset, version, content }));
+            return self.merge_sequential(core, flash, Some(page));
         }
         if let Way::NewSequential = way {
             self.merge_sequential(core, flash, None)?;
             // What the logical block had in the log may be in its data block now, and the place blank.
-            if core.write_to_data(flash, lpn, version, content)? {
+            if core.write_to_data(flash, page)? {
                 return Ok(());
             }
             self.make_room(core, flash)?;
@@ -245,13 +228,13 @@ impl Strategy for OneSequential {
             way = Way::Sequential;
         }
         if let (Way::Sequential, Some((slot, _))) = (way, self.sequential) {
-            if core.append(flash, slot, offset, (Kind::Log, lpn, version), content)? {
+            if core.append(flash, slot, offset, Kind::Log, page)? {
                 self.counters.pages += 1;
                 return Ok(());
             }
             self.sequential = None;
         }
-        while !self.random.append(core, flash, (Kind::Log, lpn, version), content)? {
+        while !self.random.append(core, flash, Kind::Log, page)? {
             if self.random.0.is_none() {
                 self.make_room(core, flash)?;
                 self.random.0 = Some(core.begin_log_block(flash)?);
@@ -260,7 +243,7 @@ impl Strategy for OneSequential {
         Ok(())
     }
 
-    fn clean<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<bool, Error<F::Fault>> {
+    fn clean<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Outcome<F, bool> {
         let Some(victim) = hybrid::pick(core, self.policy) else {
             let any = self.sequential.is_some();
             self.merge_sequential(core, flash, None)?;
@@ -282,15 +265,15 @@ impl Strategy for OneSequential {
     }
 
     fn save(&self, _: &Core, out: &mut Saver) {
-        let (slot, lbn) = self.sequential.unwrap_or((Slot::NONE, 0));
+        let (slot, lbn) = self.sequential.unwrap_or((Slot::NONE, Lbn(0)));
         out.u32(slot.0);
-        out.u32(lbn);
+        out.u32(lbn.0);
         self.random.save(out);
         self.request.save(out);
     }
 
     fn load(&mut self, _: &Core, from: &mut Loader<'_>) {
-        let (slot, lbn) = (Slot(from.u32()), from.u32());
+        let (slot, lbn) = (Slot(from.u32()), Lbn(from.u32()));
         self.sequential = (slot != Slot::NONE).then_some((slot, lbn));
         self.random = Filling::load(from);
         self.request = Announced::load(from);

@@ -52,7 +52,7 @@
 
 use crate::hybrid::Hybrid;
 use crate::hybrid::appended::{Appended, CACHE_MAPS, COUNTERS, GROUP, LOG_STYLE};
-use crate::hybrid::parameters::{AGE_WEIGHT, ALPHA, COPY_COST, ERASE_COST, LOG_BLOCKS, LOG_VICTIM, PARTS};
+use crate::hybrid::parameters::{self, AGE_WEIGHT, ALPHA, COPY_COST, ERASE_COST, LOG_BLOCKS, LOG_VICTIM};
 use crate::parts::spare_map::{SPARE_ECC, SPARE_LAYOUT};
 use crate::schemes::rose::{EBW, FPR, Techniques};
 use crate::{Scheme, Value};
@@ -65,7 +65,6 @@ pub(super) static ROW: Scheme = Scheme {
     paper: "{rose}, chapter 4: HybridLog",
     essay: include_str!("hybridlog.rs"),
     own: &[LOG_STYLE, GROUP, CACHE_MAPS, LOG_BLOCKS, SPARE_LAYOUT, SPARE_ECC],
-    parts: PARTS,
     fixed: &[
         EBW.at(Value::Switch(false)),
         FPR.at(Value::Switch(false)),
@@ -77,9 +76,8 @@ pub(super) static ROW: Scheme = Scheme {
     ],
     counters: &[COUNTERS],
     phases: &[Cause::Host, Cause::MergeFull, Cause::WearLevelling, Cause::Metadata, Cause::Recovery],
-    has_cache: false,
-    keeps_data: true,
     state_version: 2,
+    ..parameters::ROW
 };
 
 /// The scheme: ROSE's strategy over data blocks that are appended to, with none of its techniques.

@@ -35,15 +35,15 @@
 //! window is empty. Two blocks are kept free.
 
 use crate::hybrid::{
-    self, Announced, Area, Content, Core, Filling, Hybrid, MERGE_COUNTERS, Merge, Strategy, erase_obsolete, log::Slot,
+    self, Announced, Area, Core, Filling, Hybrid, MERGE_COUNTERS, Merge, Strategy, Write, erase_obsolete, log::Slot,
     parameters,
 };
 use crate::schemes::fast::{SEQUENTIAL_BYTES, large_pages};
-use crate::{ConfigError, Error, Loader, Parameter, Saver, Scheme, Settings, Value};
+use crate::{ConfigError, Error, Loader, Outcome, Parameter, Saver, Scheme, Settings, Value};
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
-use flash::{Flash, Kind, Lpn};
+use flash::{Flash, Kind, Lbn, Lpn};
 
 const SEQUENTIAL_SHARE: Parameter = Parameter::real("sequential-share", 0.125, 0.0..=0.9)
     .text(
@@ -93,13 +93,8 @@ pub(super) static ROW: Scheme = Scheme {
         parameters::COPY_COST,
         parameters::ERASE_COST,
     ],
-    parts: parameters::PARTS,
-    fixed: &[],
     counters: &[MERGE_COUNTERS, COUNTERS],
-    phases: parameters::PHASES,
-    has_cache: false,
-    keeps_data: true,
-    state_version: 1,
+    ..parameters::ROW
 };
 
 /// The scheme.
@@ -129,9 +124,9 @@ pub struct Partitions {
     large_pages: u32,
     request: Announced,
     /// The sequential log block of a logical block, and when it was used last.
-    sequential: BTreeMap<u32, (Slot, u64)>,
+    sequential: BTreeMap<Lbn, (Slot, u64)>,
     /// The logical blocks in the order of those uses: a firmware's list.
-    by_use: BTreeMap<u64, u32>,
+    by_use: BTreeMap<u64, Lbn>,
     uses: u64,
     /// By partition.
     filling: [Filling; 2],
@@ -156,7 +151,7 @@ impl Partitions {
         (slot.0 * core.p() + offset) as usize
     }
 
-    fn begin<F: Flash>(&mut self, core: &mut Core, flash: &mut F, partition: u8) -> Result<Slot, Error<F::Fault>> {
+    fn begin<F: Flash>(&mut self, core: &mut Core, flash: &mut F, partition: u8) -> Outcome<F, Slot> {
         let slot = core.begin_log_block(flash)?;
         let slots = core.slots.capacity() as usize;
         self.stamps.resize(slots * core.p() as usize, 0);
@@ -173,18 +168,13 @@ impl Partitions {
         stamp > 0 && u64::from(self.writes.wrapping_sub(stamp)) <= window
     }
 
-    fn drop_sequential(&mut self, lbn: u32) {
+    fn drop_sequential(&mut self, lbn: Lbn) {
         if let Some((_, used)) = self.sequential.remove(&lbn) {
             self.by_use.remove(&used);
         }
     }
 
-    fn merge_sequential<F: Flash>(
-        &mut self,
-        core: &mut Core,
-        flash: &mut F,
-        lbn: u32,
-    ) -> Result<bool, Error<F::Fault>> {
+    fn merge_sequential<F: Flash>(&mut self, core: &mut Core, flash: &mut F, lbn: Lbn) -> Outcome<F, bool> {
         let Some(&(slot, _)) = self.sequential.get(&lbn) else { return Ok(false) };
         let merge = core.merge_block(flash, slot, lbn, None, &mut erase_obsolete)?;
         self.drop_sequential(lbn);
@@ -193,18 +183,13 @@ impl Partitions {
         Ok(true)
     }
 
-    fn merge_least_used<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<bool, Error<F::Fault>> {
+    fn merge_least_used<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Outcome<F, bool> {
         let oldest = self.by_use.first_key_value().map(|(_, &lbn)| lbn);
         oldest.map_or(Ok(false), |lbn| self.merge_sequential(core, flash, lbn))
     }
 
     /// Cleans a random log block: a dead one, else the policy's of a partition. False if it has none.
-    fn clean_random<F: Flash>(
-        &mut self,
-        core: &mut Core,
-        flash: &mut F,
-        partition: u8,
-    ) -> Result<bool, Error<F::Fault>> {
+    fn clean_random<F: Flash>(&mut self, core: &mut Core, flash: &mut F, partition: u8) -> Outcome<F, bool> {
         let of = |slot: Slot| core.slots.class(slot) == partition;
         let Some(victim) = core.slots.dead().or_else(|| hybrid::pick_among(core, self.policy, of)) else {
             return Ok(false);
@@ -217,7 +202,7 @@ impl Partitions {
     }
 
     /// Makes room for a log block of a partition.
-    fn make_room<F: Flash>(&mut self, core: &mut Core, flash: &mut F, partition: u8) -> Result<(), Error<F::Fault>> {
+    fn make_room<F: Flash>(&mut self, core: &mut Core, flash: &mut F, partition: u8) -> Outcome<F> {
         if core.log_limit() < 3 {
             return Err(Error::Full);
         }
@@ -239,21 +224,15 @@ impl Partitions {
     }
 
     /// Writes a page to the sequential log block of its logical block. False if the block failed.
-    fn write_sequential<F: Flash>(
-        &mut self,
-        core: &mut Core,
-        flash: &mut F,
-        (lpn, version): (Lpn, u64),
-        content: Content<'_, F::User>,
-    ) -> Result<bool, Error<F::Fault>> {
-        let (lbn, offset) = core.split(lpn);
+    fn write_sequential<F: Flash>(&mut self, core: &mut Core, flash: &mut F, page: Write<'_, F>) -> Outcome<F, bool> {
+        let (lbn, offset) = core.split(page.lpn);
         let writable = |core: &Core, slot: Slot| core.is_writable(core.slots.block(slot), offset);
         let slot = match self.sequential.get(&lbn) {
             Some(&(slot, _)) if writable(core, slot) => slot,
             _ => {
                 self.merge_sequential(core, flash, lbn)?;
                 self.make_room(core, flash, SEQUENTIAL)?;
-                if core.write_to_data(flash, lpn, version, content)? {
+                if core.write_to_data(flash, page)? {
                     return Ok(true);
                 }
                 self.begin(core, flash, SEQUENTIAL)?
@@ -263,7 +242,7 @@ impl Partitions {
         self.uses += 1;
         self.sequential.insert(lbn, (slot, self.uses));
         self.by_use.insert(self.uses, lbn);
-        if !core.append(flash, slot, offset, (Kind::Log, lpn, version), content)? {
+        if !core.append(flash, slot, offset, Kind::Log, page)? {
             self.drop_sequential(lbn);
             core.slots.set_class(slot, COLD);
             return Ok(false);
@@ -280,19 +259,13 @@ impl Partitions {
         (core.slots.is_closed(slot) && core.pool.blocks.live_of(core.slots.block(slot)) == 1).then_some(slot)
     }
 
-    fn write_random<F: Flash>(
-        &mut self,
-        core: &mut Core,
-        flash: &mut F,
-        (lpn, version): (Lpn, u64),
-        content: Content<'_, F::User>,
-    ) -> Result<(), Error<F::Fault>> {
-        let partition = if self.is_hot(core, lpn) { HOT } else { COLD };
+    fn write_random<F: Flash>(&mut self, core: &mut Core, flash: &mut F, page: Write<'_, F>) -> Outcome<F> {
+        let partition = if self.is_hot(core, page.lpn) { HOT } else { COLD };
         let mut dying = None;
         loop {
             let slot = self.filling[partition as usize].0;
             let offset = slot.and_then(|slot| core.next_writable(core.slots.block(slot), core.slots.get(slot).next));
-            if self.filling[partition as usize].append(core, flash, (Kind::Log, lpn, version), content)? {
+            if self.filling[partition as usize].append(core, flash, Kind::Log, page)? {
                 if let (Some(slot), Some(offset)) = (slot, offset) {
                     // 0 says that a page was not written by chance.
                     self.writes = self.writes.wrapping_add(1).max(1);
@@ -306,7 +279,7 @@ impl Partitions {
             if self.filling[partition as usize].0.is_some() {
                 continue;
             }
-            dying = self.dies_with(core, lpn);
+            dying = self.dies_with(core, page.lpn);
             if dying.is_none() {
                 self.make_room(core, flash, partition)?;
             }
@@ -347,24 +320,17 @@ impl Strategy for Partitions {
     }
 
     #[inline]
-    fn write<F: Flash>(
-        &mut self,
-        core: &mut Core,
-        flash: &mut F,
-        lpn: Lpn,
-        version: u64,
-        content: Content<'_, F::User>,
-    ) -> Result<(), Error<F::Fault>> {
-        if core.write_to_data(flash, lpn, version, content)? {
+    fn write<F: Flash>(&mut self, core: &mut Core, flash: &mut F, page: Write<'_, F>) -> Outcome<F> {
+        if core.write_to_data(flash, page)? {
             return Ok(());
         }
-        if self.request.pages(lpn) >= self.large_pages && self.write_sequential(core, flash, (lpn, version), content)? {
+        if self.request.pages(page.lpn) >= self.large_pages && self.write_sequential(core, flash, page)? {
             return Ok(());
         }
-        self.write_random(core, flash, (lpn, version), content)
+        self.write_random(core, flash, page)
     }
 
-    fn clean<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<bool, Error<F::Fault>> {
+    fn clean<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Outcome<F, bool> {
         Ok(self.clean_random(core, flash, COLD)?
             || self.clean_random(core, flash, HOT)?
             || self.merge_least_used(core, flash)?)
@@ -387,7 +353,7 @@ impl Strategy for Partitions {
         out.u64(self.uses);
         out.u32(self.sequential.len() as u32);
         for (&lbn, &(slot, used)) in &self.sequential {
-            out.u32(lbn);
+            out.u32(lbn.0);
             out.u32(slot.0);
             out.u64(used);
         }
@@ -400,7 +366,7 @@ impl Strategy for Partitions {
 
     fn load(&mut self, _: &Core, from: &mut Loader<'_>) {
         self.uses = from.u64();
-        self.sequential = (0..from.u32()).map(|_| (from.u32(), (Slot(from.u32()), from.u64()))).collect();
+        self.sequential = (0..from.u32()).map(|_| (Lbn(from.u32()), (Slot(from.u32()), from.u64()))).collect();
         self.by_use = self.sequential.iter().map(|(&lbn, &(_, used))| (used, lbn)).collect();
         self.filling = [Filling::load(from), Filling::load(from)];
         self.request = Announced::load(from);

@@ -48,7 +48,7 @@ use super::scftl;
 use crate::demand::Demand;
 use crate::demand::lines::{ENTRY_BITS, LINE, Lines, REPLACEMENT};
 use crate::demand::logged::{self, LOG_COUNTERS, LOG_ENTRY, LOG_HEADER, LOG_PARITY, LOG_SHARE, LU, Logged};
-use crate::demand::parameters::{self, CACHE_BYTES, DATA_BLOCKS, PARTS, RUN_STRIPE, STRIPE, TRANSLATION_MODE};
+use crate::demand::parameters::{self, CACHE_BYTES, DATA_BLOCKS, RUN_STRIPE, STRIPE, TRANSLATION_MODE};
 use crate::{Scheme, Value};
 
 /// The row of `lsftl`.
@@ -69,13 +69,9 @@ pub(super) static ROW: Scheme = Scheme {
         TRANSLATION_MODE,
         STRIPE,
     ],
-    parts: PARTS,
     fixed: &[LINE.at(Value::Count(1)), ENTRY_BITS.at(Value::Count(0)), DATA_BLOCKS],
     counters: &[parameters::COUNTERS, logged::COUNTERS],
-    phases: parameters::PHASES,
-    has_cache: true,
-    keeps_data: true,
-    state_version: 2,
+    ..parameters::ROW
 };
 
 /// The row of `lsftl-e`.

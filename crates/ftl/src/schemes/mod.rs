@@ -2,38 +2,67 @@
 //!
 //! Adding a scheme is a file here and a line in the `schemes!` call below.
 
-pub mod aftl;
-pub mod bast;
-pub mod block;
-pub mod cdftl;
-pub mod cftl;
-pub mod dftl;
-pub mod fast;
-pub mod hybridlog;
-pub mod last;
-pub mod lazyftl;
-pub mod lsftl;
-pub mod nftl;
-pub mod null;
-pub mod page;
-pub mod rose;
-pub mod rose_log;
-pub mod scftl;
-pub mod sftl;
-pub mod superblock;
-pub mod tpftl;
+mod aftl;
+mod bast;
+mod block;
+mod cdftl;
+mod cftl;
+mod dftl;
+mod fast;
+mod hybridlog;
+mod last;
+mod lazyftl;
+mod lsftl;
+mod nftl;
+mod null;
+mod page;
+mod rose;
+mod rose_log;
+mod scftl;
+mod sftl;
+mod superblock;
+mod tpftl;
 
 mod registry;
 
 #[cfg(feature = "canary")]
-pub mod canary;
+mod canary;
 
 use crate::{Recipe, Scheme, Static};
 use flash::Flash;
-pub use registry::Registry;
+
+#[cfg(feature = "canary")]
+pub use canary::Canary;
+pub use {
+    aftl::Aftl, bast::Bast, block::BlockMap, cdftl::Cdftl, cftl::Cftl, dftl::Dftl, fast::Fast, hybridlog::HybridLog,
+    last::Last, lazyftl::LazyFtl, lsftl::Lsftl, lsftl::ScftlLog, nftl::Nftl, null::Null, page::Page,
+    registry::Registry, rose::Rose, rose_log::RoseLog, scftl::Scftl, sftl::Sftl, superblock::Superblock, tpftl::Tpftl,
+};
 
 /// Something to do with a scheme that is chosen at run time: the type is known inside [`Visitor::visit`], so that a
 /// whole run is compiled for its scheme and one choice pays for all of it.
+///
+/// ```
+/// use flash::{Geometry, Nand};
+/// use ftl::schemes::{self, Visitor};
+/// use ftl::{Inspect, Recipe, Scheme};
+///
+/// /// The RAM of a scheme, bytes.
+/// struct Memory;
+/// impl Visitor<Nand> for Memory {
+///     type Output = u64;
+///     fn visit<S: Recipe<Nand>>(self, row: &Scheme<'_>, recipe: &S) -> u64 {
+///         let g = Geometry { blocks_per_die: 64, pages_per_block: 16, ..Geometry::default() };
+///         let mut chip = Nand::new(g.checked().unwrap());
+///         let scheme = recipe.format(&mut chip, 768, &row.settings()).unwrap();
+///         scheme.memory().iter().map(|&(_, bytes)| bytes).sum()
+///     }
+/// }
+///
+/// let [page, fast] = ["page", "fast"].map(|name| schemes::visit(name, Memory).unwrap());
+/// assert!(page > 768 * 4 && page > fast, "a map of pages is larger than one of blocks");
+/// assert!(schemes::visit("no-such-scheme", Memory).is_none());
+/// ```
 pub trait Visitor<F: Flash> {
     /// What comes of it.
     type Output;

@@ -41,12 +41,12 @@
 //! kept free, for recovery.
 
 use crate::hybrid::{
-    Area, Content, Core, Hybrid, MERGE_COUNTERS, Merge, Strategy, erase_obsolete, log::Slot, parameters, rows::Queues,
+    Area, Core, Hybrid, MERGE_COUNTERS, Merge, Strategy, Write, erase_obsolete, log::Slot, parameters, rows::Queues,
 };
-use crate::{ConfigError, Error, Loader, Parameter, Saver, Scheme, Settings};
+use crate::{ConfigError, Error, Loader, Outcome, Parameter, Saver, Scheme, Settings};
 use alloc::vec;
 use alloc::vec::Vec;
-use flash::{Cause, Collection, Flash, Kind, Lpn};
+use flash::{Cause, Collection, Flash, Kind, Lbn};
 
 /// The longest chain that may be asked for.
 const LONGEST: usize = 8;
@@ -92,13 +92,8 @@ pub(super) static ROW: Scheme = Scheme {
     paper: "{nftl} and US patent 5937425, 1999; cited by {scftl}, {rose} and {dftl}",
     essay: include_str!("nftl.rs"),
     own: &[parameters::LOG_BLOCKS, MODE, REPLACEMENTS, FOLD_IN_PLACE],
-    parts: parameters::PARTS,
-    fixed: &[],
     counters: &[MERGE_COUNTERS, COUNTERS],
-    phases: parameters::PHASES,
-    has_cache: false,
-    keeps_data: true,
-    state_version: 1,
+    ..parameters::ROW
 };
 
 /// The scheme.
@@ -122,27 +117,27 @@ pub struct Chains {
 
 impl Chains {
     /// The replacement blocks of a logical block.
-    fn chain(&self, lbn: u32) -> impl Iterator<Item = Slot> + '_ {
+    fn chain(&self, lbn: Lbn) -> impl Iterator<Item = Slot> + '_ {
         let some = |slot: Slot| (slot != Slot::NONE).then_some(slot);
-        core::iter::successors(some(self.first[lbn as usize]), move |&slot| some(self.next[slot.index()]))
+        core::iter::successors(some(self.first[lbn.index()]), move |&slot| some(self.next[slot.index()]))
     }
 
-    fn length(&self, lbn: u32) -> usize {
+    fn length(&self, lbn: Lbn) -> usize {
         self.chain(lbn).count()
     }
 
     /// Gives a logical block these replacement blocks.
-    fn set(&mut self, lbn: u32, slots: &[Slot]) {
+    fn set(&mut self, lbn: Lbn, slots: &[Slot]) {
         let most = slots.iter().copied().max().map_or(0, |slot| slot.index() + 1);
         self.next.resize(self.next.len().max(most), Slot::NONE);
-        self.first[lbn as usize] = slots.first().copied().unwrap_or(Slot::NONE);
+        self.first[lbn.index()] = slots.first().copied().unwrap_or(Slot::NONE);
         for (place, &slot) in slots.iter().enumerate() {
             self.next[slot.index()] = slots.get(place + 1).copied().unwrap_or(Slot::NONE);
         }
         self.touch(lbn);
     }
 
-    fn touch(&mut self, lbn: u32) {
+    fn touch(&mut self, lbn: Lbn) {
         match self.length(lbn) {
             0 => self.by_length.remove(lbn),
             length => self.by_length.push(length as u32 - 1, lbn),
@@ -160,13 +155,13 @@ impl Chains {
     }
 
     /// Brings the pages of a chain into one block.
-    fn fold<F: Flash>(&mut self, core: &mut Core, flash: &mut F, lbn: u32) -> Result<(), Error<F::Fault>> {
+    fn fold<F: Flash>(&mut self, core: &mut Core, flash: &mut F, lbn: Lbn) -> Outcome<F> {
         let slots: Vec<Slot> = self.chain(lbn).collect();
         let Some(&last) = slots.last() else { return Ok(()) };
         let mut gc = Collection::on(flash);
         let mut cause = Cause::MergeFull;
         let mut rest = &slots[..];
-        if core.logged[lbn as usize] == 0 {
+        if core.logged[lbn.index()] == 0 {
             // Discards have left nothing in the chain.
         } else if self.fold_in_place {
             cause = match core.merge_block(&mut *gc, last, lbn, None, &mut erase_obsolete)? {
@@ -207,23 +202,16 @@ impl Strategy for Chains {
     }
 
     #[inline]
-    fn write<F: Flash>(
-        &mut self,
-        core: &mut Core,
-        flash: &mut F,
-        lpn: Lpn,
-        version: u64,
-        content: Content<'_, F::User>,
-    ) -> Result<(), Error<F::Fault>> {
-        let (lbn, offset) = core.split(lpn);
+    fn write<F: Flash>(&mut self, core: &mut Core, flash: &mut F, page: Write<'_, F>) -> Outcome<F> {
+        let (lbn, offset) = core.split(page.lpn);
         loop {
-            if core.write_to_data(flash, lpn, version, content)? {
+            if core.write_to_data(flash, page)? {
                 self.touch(lbn);
                 return Ok(());
             }
             let taker = self.chain(lbn).find_map(|slot| Some((slot, self.place(core, slot, offset)?)));
             if let Some((slot, at)) = taker {
-                if core.append(flash, slot, at, (Kind::Log, lpn, version), content)? {
+                if core.append(flash, slot, at, Kind::Log, page)? {
                     self.touch(lbn);
                     return Ok(());
                 }
@@ -244,8 +232,7 @@ impl Strategy for Chains {
     }
 
     fn adopt(&mut self, core: &mut Core) {
-        let mut found: Vec<Slot> = core.slots.closed().collect();
-        found.sort_by_key(|&slot| core.slots.get(slot).begun);
+        let found: Vec<Slot> = core.slots.closed().collect();
         for slot in found {
             let [lbn] = core.logical_blocks_in(slot)[..] else { continue };
             let fits = !self.own_places || core.is_aligned(slot, lbn);
@@ -257,16 +244,16 @@ impl Strategy for Chains {
         }
     }
 
-    fn settle<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<(), Error<F::Fault>> {
+    fn settle<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Outcome<F> {
         while let Some(slot) = core.slots.oldest() {
             core.clean(flash, slot, &mut erase_obsolete)?;
         }
         let chains = (0..LONGEST as u32).flat_map(|queue| self.by_length.iter(queue));
-        let dead: Vec<u32> = chains.filter(|&lbn| core.logged[lbn as usize] == 0).collect();
+        let dead: Vec<Lbn> = chains.filter(|&lbn| core.logged[lbn.index()] == 0).collect();
         dead.into_iter().try_for_each(|lbn| self.fold(core, flash, lbn))
     }
 
-    fn clean<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Result<bool, Error<F::Fault>> {
+    fn clean<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Outcome<F, bool> {
         // A block without a chain is one that failed a program.
         if let Some(slot) = core.slots.oldest() {
             core.clean(flash, slot, &mut erase_obsolete)?;
@@ -292,7 +279,7 @@ impl Strategy for Chains {
         for queue in 0..LONGEST as u32 {
             out.u32(self.by_length.iter(queue).count() as u32);
             for lbn in self.by_length.iter(queue) {
-                out.u32(lbn);
+                out.u32(lbn.0);
                 self.chain(lbn).for_each(|slot| out.u32(slot.0));
             }
         }
@@ -301,7 +288,7 @@ impl Strategy for Chains {
     fn load(&mut self, _: &Core, from: &mut Loader<'_>) {
         for length in 1..=LONGEST {
             for _ in 0..from.u32() {
-                let lbn = from.u32();
+                let lbn = Lbn(from.u32());
                 let slots: Vec<Slot> = (0..length).map(|_| Slot(from.u32())).collect();
                 self.set(lbn, &slots);
             }

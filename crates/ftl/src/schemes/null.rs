@@ -1,6 +1,6 @@
 //! `null`: does nothing. What a run costs with it is what the harness costs.
 
-use crate::{Build, BuildError, Error, Ftl, Inspect, MountReport, Scheme, Settings};
+use crate::{Build, Built, Ftl, Inspect, MountReport, Outcome, Scheme, Settings};
 use alloc::string::String;
 use alloc::vec::Vec;
 use flash::{Flash, Geometry, Lpn};
@@ -26,10 +26,10 @@ pub(super) static ROW: Scheme = Scheme {
 pub struct Null;
 
 impl<F: Flash> Build<F> for Null {
-    fn format(_: &mut F, _: u32, _: &Settings) -> Result<Self, BuildError<F::Fault>> {
+    fn format(_: &mut F, _: u32, _: &Settings) -> Built<F, Self> {
         Ok(Null)
     }
-    fn mount(_: &mut F, _: u32, _: &Settings) -> Result<(Self, MountReport), BuildError<F::Fault>> {
+    fn mount(_: &mut F, _: u32, _: &Settings) -> Built<F, (Self, MountReport)> {
         Ok((Null, MountReport::default()))
     }
     fn restore(_: &Geometry, _: u32, _: &Settings, _: &[u8]) -> Self {
@@ -39,20 +39,20 @@ impl<F: Flash> Build<F> for Null {
 
 impl<F: Flash> Ftl<F> for Null {
     #[inline]
-    fn read<'f>(&mut self, _: &'f mut F, _: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
+    fn read<'f>(&mut self, _: &'f mut F, _: Lpn) -> Outcome<F, Option<&'f F::User>> {
         Ok(None)
     }
     #[inline]
-    fn write(&mut self, _: &mut F, _: Lpn, _: &F::User) -> Result<(), Error<F::Fault>> {
+    fn write(&mut self, _: &mut F, _: Lpn, _: &F::User) -> Outcome<F> {
         Ok(())
     }
-    fn trim(&mut self, _: &mut F, _: Lpn, _: u32) -> Result<(), Error<F::Fault>> {
+    fn trim(&mut self, _: &mut F, _: Lpn, _: u32) -> Outcome<F> {
         Ok(())
     }
-    fn flush(&mut self, _: &mut F) -> Result<(), Error<F::Fault>> {
+    fn flush(&mut self, _: &mut F) -> Outcome<F> {
         Ok(())
     }
-    fn idle(&mut self, _: &mut F, _: u32) -> Result<bool, Error<F::Fault>> {
+    fn idle(&mut self, _: &mut F, _: u32) -> Outcome<F, bool> {
         Ok(false)
     }
 }

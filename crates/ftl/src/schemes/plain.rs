@@ -1,7 +1,7 @@
 //! Schemes on a chip that has the seven calls that a chip must have, and nothing else.
 
 use super::{SCHEMES, Visitor, visit};
-use crate::{BuildError, Ftl, Inspect, Recipe, Scheme};
+use crate::{BuildError, Built, Ftl, Inspect, Recipe, Scheme};
 use alloc::vec::Vec;
 use flash::{Block, Cause, Flash, Full, Geometry, Lpn, Nand, Oob, Payload, Ppn, Rng, Tags};
 
@@ -48,7 +48,7 @@ fn chip() -> Nand<Tags, Full> {
 /// Writes a device, mounts it, and says what its pages hold and how often its blocks were erased.
 struct Run<F>(F);
 impl<F: Flash<User = u64>> Visitor<F> for Run<F> {
-    type Output = Result<(Vec<Option<u64>>, Vec<u32>), BuildError<F::Fault>>;
+    type Output = Built<F, (Vec<Option<u64>>, Vec<u32>)>;
     fn visit<S: Recipe<F>>(self, row: &Scheme<'_>, recipe: &S) -> Self::Output {
         let (Run(mut flash), pages) = (self, 160);
         let settings = row.settings();

@@ -8,7 +8,7 @@
 use super::{SCHEMES, Visitor, by_name, visit};
 use crate::buffer::Behind;
 use crate::schemes::null::Null;
-use crate::{BuildError, MountReport, Recipe, Scheme, Settings};
+use crate::{Built, MountReport, Recipe, Scheme, Settings};
 use alloc::vec::Vec;
 use core::convert::Infallible;
 use flash::{Flash, Geometry};
@@ -16,7 +16,7 @@ use flash::{Flash, Geometry};
 /// See the module's description. [`Registry::BUILT_IN`] has the schemes of this crate alone.
 ///
 /// ```
-/// use ftl::schemes::{Registry, by_name, page::Page};
+/// use ftl::schemes::{Page, Registry, by_name};
 /// use ftl::{Scheme, Static};
 ///
 /// let name = format!("page-{}", 2);
@@ -96,11 +96,11 @@ impl<'a, T> Registry<'a, T> {
 impl<F: Flash> Recipe<F> for Infallible {
     type Scheme = Null;
 
-    fn format(&self, _: &mut F, _: u32, _: &Settings) -> Result<Null, BuildError<F::Fault>> {
+    fn format(&self, _: &mut F, _: u32, _: &Settings) -> Built<F, Null> {
         match *self {}
     }
 
-    fn mount(&self, _: &mut F, _: u32, _: &Settings) -> Result<(Null, MountReport), BuildError<F::Fault>> {
+    fn mount(&self, _: &mut F, _: u32, _: &Settings) -> Built<F, (Null, MountReport)> {
         match *self {}
     }
 
@@ -112,7 +112,7 @@ impl<F: Flash> Recipe<F> for Infallible {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schemes::page::Page;
+    use crate::schemes::Page;
     use crate::{Build, Ftl, Inspect, Settings};
     use alloc::format;
     use alloc::string::String;
@@ -124,15 +124,10 @@ mod tests {
 
     impl<F: Flash> Recipe<F> for Smaller {
         type Scheme = Page;
-        fn format(&self, flash: &mut F, pages: u32, settings: &Settings) -> Result<Page, BuildError<F::Fault>> {
+        fn format(&self, flash: &mut F, pages: u32, settings: &Settings) -> Built<F, Page> {
             Page::format(flash, pages - self.0, settings)
         }
-        fn mount(
-            &self,
-            flash: &mut F,
-            pages: u32,
-            settings: &Settings,
-        ) -> Result<(Page, MountReport), BuildError<F::Fault>> {
+        fn mount(&self, flash: &mut F, pages: u32, settings: &Settings) -> Built<F, (Page, MountReport)> {
             Page::mount(flash, pages - self.0, settings)
         }
         fn restore(&self, geometry: &Geometry, pages: u32, settings: &Settings, bytes: &[u8]) -> Page {

@@ -46,14 +46,14 @@
 //! erased, and ages are those of the order in which log blocks were begun.
 
 use crate::hybrid::{
-    self, Announced, Area, Content, Core, Filling, Hybrid, MERGE_COUNTERS, Strategy, log::Slot, parameters,
+    self, Announced, Area, Core, Filling, Hybrid, MERGE_COUNTERS, Strategy, Write, log::Slot, parameters,
     placement::Placement,
 };
-use crate::{ConfigError, Error, Loader, Parameter, Saver, Scheme, Settings, Value};
+use crate::{ConfigError, Error, Loader, Outcome, Parameter, Saver, Scheme, Settings, Value};
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
-use flash::{Block, Cause, Flash, Kind, Lpn};
+use flash::{Block, Cause, Flash, Kind, Lbn, Lpn};
 
 pub(super) const EBW: Parameter = Parameter::switch("ebw", true)
     .text(
@@ -98,8 +98,6 @@ pub(super) static ROW: Scheme = Scheme {
         parameters::COPY_COST,
         parameters::ERASE_COST,
     ],
-    parts: parameters::PARTS,
-    fixed: &[],
     counters: &[MERGE_COUNTERS, COUNTERS],
     phases: &[
         Cause::Host,
@@ -112,9 +110,7 @@ pub(super) static ROW: Scheme = Scheme {
         Cause::Metadata,
         Cause::Recovery,
     ],
-    has_cache: false,
-    keeps_data: true,
-    state_version: 1,
+    ..parameters::ROW
 };
 
 /// The scheme.
@@ -135,7 +131,7 @@ struct Counters {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Entire {
     slot: Slot,
-    lbn: u32,
+    lbn: Lbn,
     next: u32,
 }
 
@@ -163,7 +159,7 @@ impl Techniques {
         flash: &mut F,
         (block, victim): (Block, Slot),
         cause: Cause,
-    ) -> Result<(), Error<F::Fault>> {
+    ) -> Outcome<F> {
         self.counters.obsolete += 1;
         let blank = core.blank_pages(block);
         if self.fpr
@@ -180,7 +176,7 @@ impl Techniques {
     }
 
     /// Whether a page begins a logical block that is to be written whole.
-    fn begins_entire<P: Placement>(&self, core: &Core<P>, lpn: Lpn) -> Option<u32> {
+    fn begins_entire<P: Placement>(&self, core: &Core<P>, lpn: Lpn) -> Option<Lbn> {
         let (lbn, offset) = core.split(lpn);
         if !self.ebw || offset != 0 {
             return None;
@@ -188,13 +184,13 @@ impl Techniques {
         let lpns = core.lpns(lbn);
         let whole = self.request.covers(&lpns) && lpns.len() as u32 == core.p();
         // With nothing of it written yet its data block takes it as it is.
-        let logged = !P::APPENDS && core.logged[lbn as usize] > 0;
+        let logged = !P::APPENDS && core.logged[lbn.index()] > 0;
         let used = logged || core.data_block(lbn).is_some_and(|block| !core.is_blank(block));
         let has_room = !P::APPENDS || core.pool.free() >= parameters::RESERVE;
         (whole && used && has_room).then_some(lbn)
     }
 
-    fn end_entire<P: Placement, F: Flash>(&mut self, core: &mut Core<P>, flash: &mut F) -> Result<(), Error<F::Fault>> {
+    fn end_entire<P: Placement, F: Flash>(&mut self, core: &mut Core<P>, flash: &mut F) -> Outcome<F> {
         let Some(Entire { slot, lbn, .. }) = self.entire else { return Ok(()) };
         let mut obsolete = |core: &mut Core<P>, flash: &mut F, block: Block, cause: Cause| {
             self.obsolete(core, flash, (block, Slot::NONE), cause)
@@ -209,16 +205,15 @@ impl Techniques {
         &mut self,
         core: &mut Core<P>,
         flash: &mut F,
-        (lpn, version): (Lpn, u64),
-        content: Content<'_, F::User>,
-    ) -> Result<bool, Error<F::Fault>> {
+        page: Write<'_, F>,
+    ) -> Outcome<F, bool> {
         let Some(Entire { slot, next, lbn }) = self.entire else { return Ok(false) };
-        if !core.append(flash, slot, next, (Kind::Data, lpn, version), content)? {
+        if !core.append(flash, slot, next, Kind::Data, page)? {
             self.entire = None;
             return Ok(false);
         }
-        core.merges.logged -= content.host_pages();
-        self.counters.pages += content.host_pages();
+        core.merges.logged -= page.content.host_pages();
+        self.counters.pages += page.content.host_pages();
         self.entire = Some(Entire { slot, next: next + 1, lbn });
         if next + 1 == core.p() {
             self.counters.blocks += 1;
@@ -227,7 +222,7 @@ impl Techniques {
         Ok(true)
     }
 
-    fn make_room<P: Placement, F: Flash>(&mut self, core: &mut Core<P>, flash: &mut F) -> Result<(), Error<F::Fault>> {
+    fn make_room<P: Placement, F: Flash>(&mut self, core: &mut Core<P>, flash: &mut F) -> Outcome<F> {
         while self.reused.is_empty() && core.slots.in_use() >= core.log_limit() {
             if !self.clean(core, flash)? {
                 return Err(Error::Full);
@@ -262,31 +257,22 @@ impl<P: Placement> Strategy<P> for Techniques {
     }
 
     #[inline]
-    fn write<F: Flash>(
-        &mut self,
-        core: &mut Core<P>,
-        flash: &mut F,
-        lpn: Lpn,
-        version: u64,
-        content: Content<'_, F::User>,
-    ) -> Result<(), Error<F::Fault>> {
+    fn write<F: Flash>(&mut self, core: &mut Core<P>, flash: &mut F, page: Write<'_, F>) -> Outcome<F> {
         match self.entire {
-            Some(Entire { lbn, next, .. }) if core.split(lpn) == (lbn, next) => {}
+            Some(Entire { lbn, next, .. }) if core.split(page.lpn) == (lbn, next) => {}
             Some(_) => self.interrupt(core, flash)?,
             None => {}
         }
         if self.entire.is_none()
-            && let Some(lbn) = self.begins_entire(core, lpn)
+            && let Some(lbn) = self.begins_entire(core, page.lpn)
         {
             // A log block beyond the area, until it is whole.
             self.entire = Some(Entire { slot: core.begin_log_block(flash)?, lbn, next: 0 });
         }
-        if self.write_entire(core, flash, (lpn, version), content)?
-            || core.write_to_data(flash, lpn, version, content)?
-        {
+        if self.write_entire(core, flash, page)? || core.write_to_data(flash, page)? {
             return Ok(());
         }
-        while !self.filling.append(core, flash, (Kind::Log, lpn, version), content)? {
+        while !self.filling.append(core, flash, Kind::Log, page)? {
             if self.filling.0.is_none() {
                 self.make_room(core, flash)?;
                 self.filling.0 = match self.reused.pop_front() {
@@ -294,7 +280,7 @@ impl<P: Placement> Strategy<P> for Techniques {
                     None => Some(core.begin_log_block(flash)?),
                 };
                 // Cleaning may have merged the page's own logical block, and left room for it there.
-                if P::APPENDS && core.write_to_data(flash, lpn, version, content)? {
+                if P::APPENDS && core.write_to_data(flash, page)? {
                     return Ok(());
                 }
             }
@@ -302,7 +288,7 @@ impl<P: Placement> Strategy<P> for Techniques {
         Ok(())
     }
 
-    fn interrupt<F: Flash>(&mut self, core: &mut Core<P>, flash: &mut F) -> Result<(), Error<F::Fault>> {
+    fn interrupt<F: Flash>(&mut self, core: &mut Core<P>, flash: &mut F) -> Outcome<F> {
         self.counters.broken_off += u64::from(self.entire.is_some());
         self.end_entire(core, flash)
     }
@@ -311,7 +297,7 @@ impl<P: Placement> Strategy<P> for Techniques {
         P::APPENDS && self.entire.is_some()
     }
 
-    fn clean<F: Flash>(&mut self, core: &mut Core<P>, flash: &mut F) -> Result<bool, Error<F::Fault>> {
+    fn clean<F: Flash>(&mut self, core: &mut Core<P>, flash: &mut F) -> Outcome<F, bool> {
         let Some(victim) = hybrid::pick(core, self.policy) else { return Ok(false) };
         let mut obsolete = |core: &mut Core<P>, flash: &mut F, block: Block, cause: Cause| {
             self.obsolete(core, flash, (block, victim), cause)
@@ -330,9 +316,9 @@ impl<P: Placement> Strategy<P> for Techniques {
     }
 
     fn save(&self, _: &Core<P>, out: &mut Saver) {
-        let entire = self.entire.unwrap_or(Entire { slot: Slot::NONE, lbn: 0, next: 0 });
+        let entire = self.entire.unwrap_or(Entire { slot: Slot::NONE, lbn: Lbn(0), next: 0 });
         out.u32(entire.slot.0);
-        out.u32(entire.lbn);
+        out.u32(entire.lbn.0);
         out.u32(entire.next);
         self.filling.save(out);
         self.request.save(out);
@@ -341,7 +327,7 @@ impl<P: Placement> Strategy<P> for Techniques {
     }
 
     fn load(&mut self, _: &Core<P>, from: &mut Loader<'_>) {
-        let entire = Entire { slot: Slot(from.u32()), lbn: from.u32(), next: from.u32() };
+        let entire = Entire { slot: Slot(from.u32()), lbn: Lbn(from.u32()), next: from.u32() };
         self.entire = (entire.slot != Slot::NONE).then_some(entire);
         self.filling = Filling::load(from);
         self.request = Announced::load(from);

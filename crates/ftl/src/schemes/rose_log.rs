@@ -79,7 +79,6 @@ pub(super) static ROW: Scheme = Scheme {
         SPARE_LAYOUT,
         SPARE_ECC,
     ],
-    parts: parameters::PARTS,
     fixed: &[appended::LOG_STYLE],
     counters: &[appended::COUNTERS, rose::COUNTERS],
     phases: &[
@@ -92,9 +91,8 @@ pub(super) static ROW: Scheme = Scheme {
         Cause::Metadata,
         Cause::Recovery,
     ],
-    has_cache: false,
-    keeps_data: true,
     state_version: 2,
+    ..parameters::ROW
 };
 
 /// The scheme: `hybridlog`, whose strategy has the techniques if its settings name them.

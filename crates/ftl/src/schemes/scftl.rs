@@ -54,11 +54,11 @@
 use crate::Scheme;
 use crate::demand::Demand;
 use crate::demand::out_of_place::{BATCH_EVICT, OutOfPlace};
-use crate::demand::parameters::{self, CACHE_BYTES, DATA_BLOCKS, PARTS, RUN_STRIPE, STRIPE};
+use crate::demand::parameters::{self, CACHE_BYTES, DATA_BLOCKS, RUN_STRIPE, STRIPE};
 use crate::{Parameter, Value};
 
-pub mod runs;
-pub use runs::Runs;
+pub(super) mod runs;
+pub(super) use runs::Runs;
 
 /// The row of `scftl`.
 pub(super) static ROW: Scheme = Scheme {
@@ -67,13 +67,9 @@ pub(super) static ROW: Scheme = Scheme {
     paper: "{scftl}",
     essay: include_str!("scftl.rs"),
     own: &[CACHE_BYTES, REPLACEMENT, THRESHOLD, SPATIAL, RUN_BITS, BATCH_EVICT, RUN_STRIPE],
-    parts: PARTS,
     fixed: &[ADAPT.at(Value::Switch(false)), DATA_BLOCKS],
     counters: &[parameters::COUNTERS, COUNTERS],
-    phases: parameters::PHASES,
-    has_cache: true,
-    keeps_data: true,
-    state_version: 2,
+    ..parameters::ROW
 };
 
 /// The row of `scftl-a`.

@@ -47,9 +47,9 @@ mod runs;
 use crate::Scheme;
 use crate::demand::Demand;
 use crate::demand::out_of_place::{BATCH_EVICT, OutOfPlace};
-use crate::demand::parameters::{self, CACHE_BYTES, DATA_BLOCKS, PARTS, RUN_STRIPE};
+use crate::demand::parameters::{self, CACHE_BYTES, DATA_BLOCKS, RUN_STRIPE};
 
-pub use cache::{BUFFER_SHARE, CompressedPages, Slot, THRESHOLD};
+pub(super) use cache::{BUFFER_SHARE, CompressedPages, THRESHOLD};
 
 /// The row of `sftl`.
 pub(super) static ROW: Scheme = Scheme {
@@ -58,13 +58,9 @@ pub(super) static ROW: Scheme = Scheme {
     paper: "{sftl}; {scftl} names it",
     essay: include_str!("sftl.rs"),
     own: &[CACHE_BYTES, BUFFER_SHARE, THRESHOLD, RUN_STRIPE],
-    parts: PARTS,
     fixed: &[BATCH_EVICT, DATA_BLOCKS],
     counters: &[parameters::COUNTERS, cache::COUNTERS],
-    phases: parameters::PHASES,
-    has_cache: true,
-    keeps_data: true,
-    state_version: 2,
+    ..parameters::ROW
 };
 
 /// The scheme: compressed pages over translation pages that are written out of place.

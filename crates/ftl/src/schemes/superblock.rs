@@ -52,8 +52,8 @@
 //! so that block holds nothing, and its erase gives it back. Such a round ends with a block more, and a page takes one
 //! of them; after a mount, or where blocks went bad, perhaps more. Where programs fail a round may take longer, up to 2
 //! K collections, after which the device is full. Were there no superblock with h > N, more than one block would be
-//! free and no update block in use. A map in which a live page of the victim is missing is a corrupt one, and stops the
-//! scheme: to go on would lose the page.
+//! free and no update block in use. A map in which a live page of the victim is missing is a corrupt one, and the
+//! request is given up: to go on would lose the page.
 //!
 //! What a round costs is what the space allows: with nothing to spare a block is copied for each page that goes to
 //! another superblock than the one before.
@@ -81,21 +81,25 @@
 use crate::parts::map_log::MapLog;
 use crate::parts::pool::Pool;
 use crate::parts::space::more_spare;
-use crate::parts::spare_map::{BlockMap, Layout, MapCache, NULL, SPARE_ECC, SPARE_LAYOUT};
+use crate::parts::spare_map::BlockSlot;
+use crate::parts::spare_map::{Layout, MapCache, NULL, SPARE_ECC, SPARE_LAYOUT};
 use crate::parts::supply;
 use crate::parts::tombstones::{self, DURABLE_TRIM};
-use crate::{Build, BuildError, ConfigError, Error, Ftl, Inspect, Loader, MountReport, Parameter};
-use crate::{Saver, Scheme, Settings, Value};
+use crate::{Build, Built, ConfigError, Error, Ftl, Loader, MountReport, Outcome, Parameter};
+use crate::{Scheme, Settings, Value};
 use alloc::collections::BTreeSet;
 use alloc::format;
-use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
-use flash::{Block, Cause, Collection, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Oob, Payload, Ppn};
+use flash::{Block, Cause, Flash, Geometry, Kind, Lbn, Lpn, Ppn};
 
+mod blocks;
+mod collection;
+mod inspect;
 mod levelling;
 mod maps;
 mod mount;
+mod pages;
 
 /// The row.
 pub(super) static ROW: Scheme = Scheme {
@@ -200,16 +204,28 @@ pub(super) const CACHE_MAPS: Parameter = Parameter::count("cache-maps", 16, 0..=
 /// No block.
 const NONE: u32 = u32::MAX;
 /// No block is being filled.
-const CLOSED: u8 = u8::MAX;
+const CLOSED: BlockSlot = BlockSlot(u8::MAX);
 /// Blocks that a device has beyond its logical ones: one for collections, one to begin a collection with.
 const RESERVE: u32 = 2;
 /// Bytes of a spare area in the ROSE thesis's sum beside the list and the tables: LPN, bad mark, and one more.
 const PAPER_BYTES: u32 = 6;
 
+/// Number of a superblock.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Super(u32);
+
+impl Super {
+    /// As an array index.
+    #[inline(always)]
+    const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// The block that a superblock fills.
 #[derive(Clone, Copy, Debug)]
 struct Open {
-    slot: u8,
+    slot: BlockSlot,
     next: u16,
 }
 
@@ -249,7 +265,7 @@ pub struct Superblock {
     /// When each superblock was written to last; empty if nobody asks.
     written: Vec<u64>,
     /// Superblocks with more blocks than logical blocks: found again from the others.
-    rich: BTreeSet<u32>,
+    rich: BTreeSet<Super>,
     /// Blocks that superblocks have beyond their logical ones: found again, too.
     beyond: u32,
     /// How many there may be.
@@ -341,344 +357,90 @@ impl Superblock {
         })
     }
 
-    // ---- addresses ---------------------------------------------------------------------------------------------
-
     /// Logical block and the page's place in it.
     #[inline(always)]
-    fn split(&self, lpn: Lpn) -> (u32, u32) {
-        (lpn.0 / self.g.pages_per_block, lpn.0 % self.g.pages_per_block)
+    fn split(&self, lpn: Lpn) -> (Lbn, u32) {
+        (Lbn(lpn.0 / self.g.pages_per_block), lpn.0 % self.g.pages_per_block)
+    }
+
+    /// The superblock of a logical block.
+    #[inline(always)]
+    fn super_of(&self, lbn: Lbn) -> Super {
+        Super(lbn.0 / self.n)
+    }
+
+    /// All superblocks.
+    fn all(&self) -> impl Iterator<Item = Super> + use<> {
+        (0..self.open.len() as u32).map(Super)
     }
 
     /// The logical blocks of a superblock.
-    fn lbns(&self, s: usize) -> core::ops::Range<u32> {
-        let first = s as u32 * self.n;
-        first..(first + self.n).min(self.logical_blocks)
+    fn lbns(&self, s: Super) -> impl ExactSizeIterator<Item = Lbn> + Clone + use<> {
+        let first = s.0 * self.n;
+        (first..(first + self.n).min(self.logical_blocks)).map(Lbn)
     }
 
     /// The blocks of a superblock, by slot.
     #[inline(always)]
-    fn slots(&self, s: usize) -> &[u32] {
-        &self.blocks[s * self.k..][..self.k]
+    fn slots(&self, s: Super) -> &[u32] {
+        &self.blocks[s.index() * self.k..][..self.k]
     }
 
-    fn held(&self, s: usize) -> usize {
+    /// The block in a slot that is not empty.
+    #[inline(always)]
+    fn block(&self, s: Super, slot: BlockSlot) -> Block {
+        Block(self.slots(s)[slot.index()])
+    }
+
+    fn block_mut(&mut self, s: Super, slot: BlockSlot) -> &mut u32 {
+        &mut self.blocks[s.index() * self.k + slot.index()]
+    }
+
+    /// The first slot whose block is such.
+    fn slot(&self, s: Super, is_such: impl Fn(u32) -> bool) -> Option<BlockSlot> {
+        self.slots(s).iter().position(|&block| is_such(block)).map(|slot| BlockSlot(slot as u8))
+    }
+
+    fn held(&self, s: Super) -> usize {
         self.slots(s).iter().filter(|&&block| block != NONE).count()
     }
 
-    fn live(&self, s: usize) -> u32 {
+    fn live(&self, s: Super) -> u32 {
         let held = self.slots(s).iter().filter(|&&block| block != NONE);
         held.map(|&block| self.pool.blocks.live_of(Block(block))).sum()
     }
 
+    /// The live page at a place of a map. Where flash is damaged, a map may name a page that the mount did not find.
     #[inline(always)]
-    fn ppn(&self, s: usize, place: u16) -> Ppn {
+    fn live_page(&self, s: Super, place: u16) -> Option<Ppn> {
+        let layout = self.cache.layout();
+        live_page(&self.g, &self.pool, layout, self.slots(s), place)
+    }
+
+    #[inline(always)]
+    fn ppn(&self, s: Super, place: u16) -> Ppn {
         let (slot, page) = self.cache.layout().split(place);
-        self.g.page(Block(self.slots(s)[slot]), page)
-    }
-
-    // ---- blocks ------------------------------------------------------------------------------------------------
-
-    /// The blocks of a superblock were `before` many, and are others now.
-    fn note_blocks(&mut self, s: usize, before: usize) {
-        let (held, own) = (self.held(s), self.lbns(s).len());
-        self.counters.most = self.counters.most.max(held as u64);
-        self.beyond += held.saturating_sub(own) as u32;
-        self.beyond -= before.saturating_sub(own) as u32;
-        if held > own {
-            self.rich.insert(s as u32)
-        } else {
-            self.rich.remove(&(s as u32))
-        };
-    }
-
-    /// Free blocks, those aside that are left for map pages.
-    fn free(&self) -> u32 {
-        self.pool.free().saturating_sub(self.log.as_ref().map_or(0, MapLog::owed))
-    }
-
-    /// Gives a superblock a free block to fill.
-    fn open_block<F: Flash>(&mut self, flash: &mut F, s: usize) -> Result<(), Error<F::Fault>> {
-        let slot = self.slots(s).iter().position(|&block| block == NONE).ok_or(Error::Full)?;
-        let (block, held) = (self.pool.take(flash)?, self.held(s));
-        self.blocks[s * self.k + slot] = block.0;
-        self.open[s] = Open { slot: slot as u8, next: 0 };
-        self.note_blocks(s, held);
-        Ok(())
-    }
-
-    /// Ends a block in which nothing is live.
-    fn release<F: Flash>(&mut self, flash: &mut F, s: usize, slot: usize, cause: Cause) -> Result<(), Error<F::Fault>> {
-        let (block, held) = (Block(self.slots(s)[slot]), self.held(s));
-        if usize::from(self.open[s].slot) == slot {
-            self.open[s] = SEALED;
-        }
-        self.pool.dispose(flash, block, cause)?;
-        self.blocks[s * self.k + slot] = NONE;
-        self.note_blocks(s, held);
-        Ok(())
-    }
-
-    /// Whether the block that a superblock fills has a page left.
-    #[inline(always)]
-    fn has_room(&self, s: usize) -> bool {
-        self.open[s].slot != CLOSED && u32::from(self.open[s].next) < self.g.pages_per_block
-    }
-
-    /// Makes room for a host page.
-    fn make_room<F: Flash>(&mut self, flash: &mut F, s: usize) -> Result<(), Error<F::Fault>> {
-        if self.has_room(s) {
-            return Ok(());
-        }
-        self.open[s] = SEALED;
-        let live = |block: u32| self.pool.blocks.live_of(Block(block));
-        if let Some(slot) = self.slots(s).iter().position(|&block| block != NONE && live(block) == 0) {
-            self.collect(flash, s, slot, Cause::DataGc)?;
-        }
-        while self.is_short(s) {
-            let other = self.richest().ok_or(Error::Full)?;
-            self.give_back(flash, other)?;
-        }
-        if self.has_room(s) {
-            return Ok(());
-        }
-        if self.may_grow(s) {
-            return self.open_block(flash, s);
-        }
-        let victim = self.victim(s).ok_or(Error::Full)?;
-        self.collect(flash, s, victim, Cause::DataGc)?;
-        if self.has_room(s) { Ok(()) } else { self.open_block(flash, s) }
-    }
-
-    /// Whether a superblock may have another block: one is set apart for collections.
-    fn may_grow(&self, s: usize) -> bool {
-        self.held(s) + 1 < self.k
-    }
-
-    /// Whether some superblock must give a block back before this one takes another.
-    fn is_short(&self, s: usize) -> bool {
-        let beyond = self.held(s) >= self.lbns(s).len() && self.may_grow(s);
-        self.free() < RESERVE || (beyond && self.beyond >= self.most_beyond)
-    }
-
-    /// The superblock that is to give a block back.
-    fn richest(&self) -> Option<usize> {
-        let order = |&&s: &&u32| match self.written.get(s as usize) {
-            Some(&written) => written,
-            None => {
-                let beyond = self.held(s as usize) - self.lbns(s as usize).len();
-                (u64::from(self.live(s as usize)) << 32) / beyond as u64
-            }
-        };
-        self.rich.iter().min_by_key(order).map(|&s| s as usize)
-    }
-
-    /// Has a superblock with more blocks than logical ones give one back, by at most as many collections as it has
-    /// blocks; where programs fail, twice as many.
-    fn give_back<F: Flash>(&mut self, flash: &mut F, s: usize) -> Result<(), Error<F::Fault>> {
-        self.counters.reclaims += 1;
-        let held = self.held(s);
-        for _ in 0..2 * self.k {
-            let victim = self.victim(s).ok_or(Error::Full)?;
-            self.collect(flash, s, victim, Cause::DataGc)?;
-            if self.held(s) < held {
-                return Ok(());
-            }
-        }
-        Err(Error::Full)
-    }
-
-    /// The block of a superblock with the fewest live pages, if it has a dead one; that which is being filled only if
-    /// there is no other.
-    fn victim(&self, s: usize) -> Option<usize> {
-        let filled = usize::from(self.open[s].slot);
-        let candidates = self.slots(s).iter().enumerate().filter(|&(_, &block)| block != NONE);
-        let candidates =
-            candidates.map(|(slot, &block)| (slot == filled, self.pool.blocks.live_of(Block(block)), slot));
-        let (_, _, slot) = candidates.filter(|&(_, live, _)| live < self.g.pages_per_block).min()?;
-        Some(slot)
-    }
-
-    /// Copies the live pages of a block to where its superblock writes, and erases it.
-    fn collect<F: Flash>(&mut self, flash: &mut F, s: usize, slot: usize, cause: Cause) -> Result<(), Error<F::Fault>> {
-        if usize::from(self.open[s].slot) == slot {
-            self.open[s] = SEALED;
-        }
-        let live = self.pool.blocks.live_of(Block(self.slots(s)[slot]));
-        if cause == Cause::DataGc {
-            self.counters.victims += 1;
-            self.counters.dead += u64::from(live == 0);
-        }
-        let mut gc = Collection::on(flash);
-        if live > 0 {
-            let mut maps = self.all_maps(&mut *gc, s, cause)?;
-            let moved = self.move_out(&mut *gc, s, slot, &mut maps, cause);
-            gc.then();
-            self.take_in(&mut *gc, s, maps, cause)?;
-            moved?;
-        }
-        gc.then();
-        self.release(&mut *gc, s, slot, cause)
-    }
-
-    fn move_out<F: Flash>(
-        &mut self,
-        flash: &mut F,
-        s: usize,
-        slot: usize,
-        maps: &mut [BlockMap],
-        cause: Cause,
-    ) -> Result<(), Error<F::Fault>> {
-        let layout = *self.cache.layout();
-        let mut pages: Vec<(u32, usize, u32)> = Vec::new();
-        for (i, map) in maps.iter().enumerate() {
-            let here = map.pages().map(|(offset, place)| (layout.split(place), offset));
-            pages.extend(here.filter(|&((of, _), _)| of == slot).map(|((_, page), offset)| (page, i, offset)));
-        }
-        pages.sort_unstable();
-        let block = Block(self.slots(s)[slot]);
-        let live = self.pool.blocks.live_of(block);
-        assert_eq!(pages.len(), live as usize, "pages of block {block} in the maps of superblock {s}, and live ones");
-        let first = self.lbns(s).start;
-        for (page, i, offset) in pages {
-            let from = self.g.page(block, page);
-            self.append(flash, first + i as u32, offset, &mut maps[i], |flash, to, program| {
-                flash.copy(from, to, cause, |oob, _| oob.program = program).map(|_| ())
-            })?;
-            self.counters.copies += u64::from(cause == Cause::DataGc);
-        }
-        Ok(())
-    }
-
-    /// Programs a page where its superblock writes, with its maps if they go along. `map` has its leaf.
-    fn append<F: Flash>(
-        &mut self,
-        flash: &mut F,
-        lbn: u32,
-        offset: u32,
-        map: &mut BlockMap,
-        mut program: impl FnMut(&mut F, Ppn, u64) -> Result<(), F::Fault>,
-    ) -> Result<(), Error<F::Fault>> {
-        let (s, layout) = ((lbn / self.n) as usize, *self.cache.layout());
-        loop {
-            if !self.has_room(s) {
-                self.open_block(flash, s)?;
-            }
-            let Open { slot, next } = self.open[s];
-            self.open[s].next += 1;
-            let place = layout.place(slot.into(), next.into());
-            let before = map.set(&layout, offset, place);
-            let to = self.ppn(s, place);
-            if self.log.is_none() {
-                let listed = self.slots(s).iter().map(|&block| block.min(self.g.block_count()));
-                flash.stage_spare(to, &layout.encode(listed, map, offset, place));
-            }
-            match program(flash, to, self.pool.number()) {
-                Ok(()) => {
-                    if before.0 != NULL {
-                        let old = self.ppn(s, before.0);
-                        self.pool.blocks.kill(old);
-                    }
-                    self.pool.blocks.revive(to);
-                    match self.heads.get_mut(lbn as usize) {
-                        Some(head) => *head = place,
-                        None => map.dirty = true,
-                    }
-                    return Ok(());
-                }
-                Err(fault) => {
-                    map.undo(&layout, offset, before);
-                    if fault.kind() != FaultKind::ProgramFailed {
-                        return Err(fault.into());
-                    }
-                    self.pool.fail(self.g.block_of(to));
-                    self.open[s] = SEALED;
-                }
-            }
-        }
-    }
-
-    /// Moves what blocks hold that failed a program, and marks them bad.
-    fn tidy<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
-        while let Some(&block) = self.pool.doomed.last() {
-            if let Some(log) = self.log.as_mut().filter(|log| log.has(block)) {
-                log.collect(flash, &mut self.pool, block, Cause::TranslationGc)?;
-                continue;
-            }
-            let at = self.blocks.iter().position(|&other| other == block.0).expect("it has a slot until it is marked");
-            self.collect(flash, at / self.k, at % self.k, Cause::DataGc)?;
-        }
-        Ok(())
-    }
-
-    /// Writes a page: data, or nothing where it is discarded durably.
-    fn put<F: Flash>(&mut self, flash: &mut F, lpn: Lpn, data: Option<&F::User>) -> Result<(), Error<F::Fault>> {
-        if !self.pool.doomed.is_empty() {
-            self.tidy(flash)?;
-        }
-        if self.pool.is_levelling_due() {
-            self.level(flash)?;
-        }
-        let (lbn, offset) = self.split(lpn);
-        let s = (lbn / self.n) as usize;
-        self.pool.blocks.clock += 1;
-        self.version += 1;
-        self.make_room(flash, s)?;
-        self.place_for(flash, lbn)?;
-        let mut map = self.find(flash, lbn, offset)?;
-        let oob = Oob::data(lpn, self.version, 0);
-        let result = self.append(flash, lbn, offset, &mut map, |flash, to, program| match data {
-            Some(data) => flash.program(to, Oob { program, ..oob }, Payload::User(data), Cause::Host),
-            None => {
-                let oob = Oob { kind: Kind::Trim, program, ..oob };
-                flash.program(to, oob, Payload::Meta(&[]), Cause::Metadata)
-            }
-        });
-        self.cache.keep(lbn, map, false);
-        result?;
-        self.shrink_if_possible(flash, Cause::TranslationUpdate)?;
-        if let Some(written) = self.written.get_mut(s) {
-            *written = self.pool.blocks.clock;
-        }
-        if !self.discarded.is_empty() {
-            self.discarded.remove(&lpn.0);
-        }
-        Ok(())
-    }
-
-    /// Where a page lies.
-    #[inline]
-    fn look_up<F: Flash>(&mut self, flash: &mut F, lpn: Lpn) -> Result<Option<Ppn>, Error<F::Fault>> {
-        let (lbn, offset) = self.split(lpn);
-        if self.is_unwritten(lbn) || (!self.discarded.is_empty() && self.discarded.contains(&lpn.0)) {
-            return Ok(None);
-        }
-        let kept = match self.place_for(flash, lbn) {
-            Err(Error::Full) => false,
-            made => made.map(|()| true)?,
-        };
-        let map = self.find(flash, lbn, offset)?;
-        let place = map.at(offset);
-        if kept {
-            self.cache.keep(lbn, map, false);
-            self.shrink_if_possible(flash, Cause::TranslationUpdate)?;
-        }
-        Ok((place != NULL).then(|| self.ppn((lbn / self.n) as usize, place)))
+        self.g.page(self.block(s, slot), page)
     }
 }
 
+/// The live page at a place of a superblock with these blocks in its slots.
+#[inline(always)]
+fn live_page(g: &Geometry, pool: &Pool, layout: &Layout, slots: &[u32], place: u16) -> Option<Ppn> {
+    let (slot, page) = layout.split(place);
+    let block = slots.get(slot.index()).copied().filter(|&block| block != NONE)?;
+    Some(g.page(Block(block), page)).filter(|&ppn| pool.blocks.is_live(ppn))
+}
+
 impl<F: Flash> Build<F> for Superblock {
-    fn format(flash: &mut F, logical_pages: u32, settings: &Settings) -> Result<Self, BuildError<F::Fault>> {
+    fn format(flash: &mut F, logical_pages: u32, settings: &Settings) -> Built<F, Self> {
         let mut superblock = Self::blank(*flash.geometry(), logical_pages, settings)?;
         superblock.reserve_spare(flash)?;
         superblock.pool.exclude_bad(flash)?;
         Ok(superblock)
     }
 
-    fn mount(
-        flash: &mut F,
-        logical_pages: u32,
-        settings: &Settings,
-    ) -> Result<(Self, MountReport), BuildError<F::Fault>> {
+    fn mount(flash: &mut F, logical_pages: u32, settings: &Settings) -> Built<F, (Self, MountReport)> {
         let superblock = Self::blank(*flash.geometry(), logical_pages, settings)?;
         superblock.reserve_spare(flash)?;
         Ok(superblock.mount_on(flash)?)
@@ -689,7 +451,7 @@ impl<F: Flash> Build<F> for Superblock {
         let mut superblock = blank.expect("the settings fitted when it was saved");
         let mut from = Loader::new(bytes);
         superblock.blocks.iter_mut().for_each(|block| *block = from.u32());
-        superblock.open.iter_mut().for_each(|open| *open = Open { slot: from.u8(), next: from.u16() });
+        superblock.open.iter_mut().for_each(|open| *open = Open { slot: BlockSlot(from.u8()), next: from.u16() });
         superblock.heads.iter_mut().for_each(|head| *head = from.u16());
         superblock.written.iter_mut().for_each(|written| *written = from.u64());
         superblock.cache.load(&mut from);
@@ -697,7 +459,7 @@ impl<F: Flash> Build<F> for Superblock {
         superblock.log.iter_mut().for_each(|log| log.load(&mut from));
         superblock.pool.load(&mut from);
         superblock.version = from.u64();
-        (0..superblock.open.len()).for_each(|s| superblock.note_blocks(s, 0));
+        superblock.all().for_each(|s| superblock.note_blocks(s, 0));
         superblock.counters = Counters::default();
         debug_assert!(from.is_done());
         superblock
@@ -706,9 +468,12 @@ impl<F: Flash> Build<F> for Superblock {
 
 impl<F: Flash> Ftl<F> for Superblock {
     #[inline]
-    fn read<'f>(&mut self, flash: &'f mut F, lpn: Lpn) -> Result<Option<&'f F::User>, Error<F::Fault>> {
+    fn read<'f>(&mut self, flash: &'f mut F, lpn: Lpn) -> Outcome<F, Option<&'f F::User>> {
         let Some(ppn) = self.look_up(flash, lpn)? else { return Ok(None) };
         let (oob, data) = flash.read(ppn, Cause::Host)?;
+        if oob.address != lpn.0 {
+            return Err(Error::Corrupt);
+        }
         Ok(if oob.kind == Kind::Trim { None } else { Some(data.user()) })
     }
 
@@ -718,11 +483,11 @@ impl<F: Flash> Ftl<F> for Superblock {
     }
 
     #[inline]
-    fn write(&mut self, flash: &mut F, lpn: Lpn, data: &F::User) -> Result<(), Error<F::Fault>> {
+    fn write(&mut self, flash: &mut F, lpn: Lpn, data: &F::User) -> Outcome<F> {
         self.put(flash, lpn, Some(data))
     }
 
-    fn trim(&mut self, flash: &mut F, first: Lpn, count: u32) -> Result<(), Error<F::Fault>> {
+    fn trim(&mut self, flash: &mut F, first: Lpn, count: u32) -> Outcome<F> {
         for lpn in (first.0..first.0 + count).map(Lpn) {
             if self.is_unwritten(self.split(lpn).0) {
                 continue;
@@ -739,123 +504,13 @@ impl<F: Flash> Ftl<F> for Superblock {
         Ok(())
     }
 
-    fn flush(&mut self, _: &mut F) -> Result<(), Error<F::Fault>> {
+    fn flush(&mut self, _: &mut F) -> Outcome<F> {
         Ok(())
     }
 
-    fn idle(&mut self, flash: &mut F, _: u32) -> Result<bool, Error<F::Fault>> {
+    fn idle(&mut self, flash: &mut F, _: u32) -> Outcome<F, bool> {
         self.tidy(flash)?;
         Ok(false)
-    }
-}
-
-impl<F: Flash> Inspect<F> for Superblock {
-    fn memory(&self) -> Vec<(&'static str, u64)> {
-        let superblocks = self.open.len() as u64;
-        let mut out = vec![
-            ("blocks of superblocks", superblocks * (self.k as u64 * 4 + 3)),
-            ("newest pages of logical blocks", self.heads.len() as u64 * 2),
-            ("recency of superblocks", self.written.len() as u64 * 8),
-            ("cached maps", self.cache.memory()),
-            ("discarded pages", 4 + self.discarded.len() as u64 * 4),
-        ];
-        out.extend(self.log.as_ref().map(|log| ("map pages", log.memory())));
-        out.extend(self.pool.memory());
-        out.push(("version", 8));
-        out
-    }
-
-    fn counters(&self) -> Vec<(&'static str, u64)> {
-        let Counters { victims, dead, copies, reclaims, most, reads, writes } = self.counters;
-        let map_victims = self.log.as_ref().map_or(0, |log| log.victims);
-        vec![
-            ("map_hits", self.cache.hits),
-            ("map_misses", self.cache.misses),
-            ("map_reads", self.cache.reads + reads),
-            ("map_writes", writes),
-            ("map_victims", map_victims),
-            ("gc_victims", victims),
-            ("gc_dead", dead),
-            ("gc_copies", copies),
-            ("reclaims", reclaims),
-            ("most_blocks", most),
-        ]
-    }
-
-    fn reset_counters(&mut self) {
-        self.counters = Counters::default();
-        (self.cache.hits, self.cache.misses, self.cache.reads) = (0, 0, 0);
-        self.log.iter_mut().for_each(|log| log.victims = 0);
-    }
-
-    fn erase_counts(&self) -> &[u32] {
-        self.pool.blocks.erase_counts()
-    }
-
-    fn free_blocks(&self) -> u32 {
-        self.pool.free()
-    }
-
-    fn audit(&self, flash: &mut F) -> Result<(), String> {
-        let layout = *self.cache.layout();
-        let mut expected = vec![0; self.g.block_count() as usize];
-        for ppn in self.log.iter().flat_map(|log| (0..self.open.len() as u32).filter_map(|s| log.page(s))) {
-            expected[self.g.block_of(ppn).index()] += 1;
-        }
-        for lbn in 0..self.logical_blocks {
-            let s = (lbn / self.n) as usize;
-            let stored = self.stored_map(flash, lbn).map_err(|fault| format!("{fault:?}"))?;
-            // A dirty map is what RAM says.
-            let map = self.cache.get(lbn).filter(|cached| cached.dirty).unwrap_or(&stored);
-            for (offset, place) in map.pages() {
-                let (lpn, ppn) = (lbn * self.g.pages_per_block + offset, self.ppn(s, place));
-                let oob = flash.read_oob(ppn, Cause::Recovery).map_err(|fault| format!("{fault:?}"))?;
-                if !oob.is_some_and(|oob| oob.address == lpn && matches!(oob.kind, Kind::Data | Kind::Trim)) {
-                    return Err(format!("LPN {lpn} maps to page {ppn}, which holds {oob:?}"));
-                }
-                if !self.pool.blocks.is_live(ppn) {
-                    return Err(format!("LPN {lpn} maps to page {ppn}, which is dead"));
-                }
-                expected[self.g.block_of(ppn).index()] += 1;
-                if self.cache.get(lbn).is_some_and(|cached| cached.has(&layout, offset) && cached.at(offset) != place) {
-                    return Err(format!("the cached map of LPN {lpn} is not what its spare areas say"));
-                }
-            }
-        }
-        for (block, &live) in expected.iter().enumerate() {
-            let counted = self.pool.blocks.live_of(Block(block as u32));
-            if counted != live {
-                return Err(format!("block {block} counts {counted} live pages, but {live} are mapped"));
-            }
-        }
-        let mut held: Vec<u32> = self.blocks.iter().copied().filter(|&block| block != NONE).collect();
-        let in_slots = held.len();
-        held.sort_unstable();
-        held.dedup();
-        let of_log = self.log.as_ref().map_or(0, MapLog::block_count);
-        let accounted = held.len() as u32 + of_log + self.pool.free() + self.pool.blocks.bad_count();
-        if held.len() != in_slots || accounted != self.g.block_count() {
-            return Err(format!("{in_slots} slots hold {} blocks; {accounted} are accounted for", held.len()));
-        }
-        Ok(())
-    }
-
-    fn save(&self) -> Vec<u8> {
-        let mut out = Saver::default();
-        self.blocks.iter().for_each(|&block| out.u32(block));
-        for open in &self.open {
-            out.u8(open.slot);
-            out.u16(open.next);
-        }
-        self.heads.iter().for_each(|&head| out.u16(head));
-        self.written.iter().for_each(|&written| out.u64(written));
-        self.cache.save(&mut out);
-        out.u32(self.discarded.len() as u32);
-        self.discarded.iter().for_each(|&lpn| out.u32(lpn));
-        self.log.iter().for_each(|log| log.save(&mut out));
-        self.pool.save(&mut out);
-        out.u64(self.version);
-        out.finish()
     }
 }
 

@@ -45,13 +45,13 @@ use crate::demand::Demand;
 use crate::demand::cache::{self, Cache, Shape};
 use crate::demand::map::{Batch, Map, MapStore};
 use crate::demand::out_of_place::{BATCH_EVICT, OutOfPlace};
-use crate::demand::parameters::{self, CACHE_BYTES, DATA_BLOCKS, PARTS, STRIPE};
-use crate::{ConfigError, Error, Loader, Parameter, Saver, Scheme, Settings};
+use crate::demand::parameters::{self, CACHE_BYTES, DATA_BLOCKS, STRIPE};
+use crate::{ConfigError, Loader, Outcome, Parameter, Saver, Scheme, Settings};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
-use flash::{Cause, Flash, Lpn, Ppn, Tvpn};
+use flash::{Flash, Lpn, Ppn, Tvpn};
 use hotness::{Coldest, Heat};
 
 const PREFETCH_REQUEST: Parameter = Parameter::switch("prefetch-request", true)
@@ -117,13 +117,9 @@ pub(super) static ROW: Scheme = Scheme {
         NODE_BYTES,
         STRIPE,
     ],
-    parts: PARTS,
     fixed: &[DATA_BLOCKS],
     counters: &[parameters::COUNTERS, COUNTERS],
-    phases: parameters::PHASES,
-    has_cache: true,
-    keeps_data: true,
-    state_version: 2,
+    ..parameters::ROW
 };
 
 /// The scheme: a two-level cache over translation pages that are written out of place.
@@ -427,12 +423,7 @@ impl TwoLevel {
     }
 
     /// Evicts an entry of a translation page.
-    fn evict<F: Flash, S: MapStore>(
-        &mut self,
-        flash: &mut F,
-        map: &mut Map<S>,
-        page: u32,
-    ) -> Result<(), Error<F::Fault>> {
+    fn evict<F: Flash, S: MapStore>(&mut self, flash: &mut F, map: &mut Map<S>, page: u32) -> Outcome<F> {
         let victim = self.victim(page);
         if !self.entries[victim as usize].dirty {
             map.counters.clean_evictions += 1;
@@ -457,12 +448,8 @@ impl TwoLevel {
                 }
             }
         }
-        map.wrote_back(entries.len());
-        let all = !self.has_dirty(tvpn);
-        let written = map.update(flash, tvpn, &entries, all, Cause::TranslationUpdate);
-        if written.is_err() {
-            self.soil(&entries);
-        } else {
+        let written = self.write_evicted(flash, map, tvpn, &entries);
+        if written.is_ok() {
             self.remove(victim);
         }
         entries.clear();
@@ -473,7 +460,7 @@ impl TwoLevel {
     fn clean(&mut self, slot: u32, out: &mut Vec<cache::Entry>) {
         let Entry { lpn, ppn, .. } = self.entries[slot as usize];
         self.set_dirty(slot, false);
-        out.push((lpn, ppn));
+        out.push(cache::Entry { lpn: Lpn(lpn), ppn: Ppn(ppn) });
     }
 
     /// The LPNs to be loaded beside `lpn`, that is behind it in its translation page, and how many of them because of
@@ -502,7 +489,7 @@ impl TwoLevel {
         map: &mut Map<S>,
         page: u32,
         ahead: usize,
-    ) -> Result<usize, Error<F::Fault>> {
+    ) -> Outcome<F, usize> {
         if self.taken + self.cost(page, 1 + ahead) <= self.budget {
             return Ok(ahead);
         }
@@ -626,12 +613,7 @@ impl Cache for TwoLevel {
         self.entries[slot.0 as usize].dirty
     }
 
-    fn fetch<F: Flash, S: MapStore>(
-        &mut self,
-        flash: &mut F,
-        map: &mut Map<S>,
-        lpn: Lpn,
-    ) -> Result<Slot, Error<F::Fault>> {
+    fn fetch<F: Flash, S: MapStore>(&mut self, flash: &mut F, map: &mut Map<S>, lpn: Lpn) -> Outcome<F, Slot> {
         let (tvpn, index) = map.store.locate(lpn.0);
         let mut ahead = core::mem::take(&mut self.ahead);
         ahead.clear();
@@ -685,16 +667,7 @@ impl Cache for TwoLevel {
                 bits &= bits - 1;
                 let entry = &mut self.entries[self.index[lpn as usize] as usize];
                 entry.dirty = false;
-                out.push((lpn, entry.ppn));
-            }
-        }
-    }
-
-    #[cold]
-    fn soil(&mut self, entries: &[cache::Entry]) {
-        for &(lpn, ppn) in entries {
-            if let Some(slot) = self.find(Lpn(lpn)).filter(|&slot| self.get(slot, Lpn(lpn)) == Ppn(ppn)) {
-                self.set_dirty(slot.0, true);
+                out.push(cache::Entry { lpn: Lpn(lpn), ppn: Ppn(entry.ppn) });
             }
         }
     }
@@ -707,12 +680,12 @@ impl Cache for TwoLevel {
     }
 
     fn restore(&mut self, group: &[cache::Entry], _: impl Fn(u32) -> u32) -> bool {
-        let Some(&(first, _)) = group.first() else { return true };
-        if self.taken + self.cost(self.shape.tvpn(first).0, group.len()) > self.budget {
+        let Some(first) = group.first() else { return true };
+        if self.taken + self.cost(self.shape.tvpn(first.lpn.0).0, group.len()) > self.budget {
             return false;
         }
-        for &(lpn, ppn) in group {
-            let slot = self.insert(lpn, ppn, self.tick, false);
+        for entry in group {
+            let slot = self.insert(entry.lpn.0, entry.ppn.0, self.tick, false);
             self.set_dirty(slot, true);
         }
         true

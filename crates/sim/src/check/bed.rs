@@ -10,7 +10,7 @@
 use super::{Bench, CheckConfig, CheckError, sound, write_buffer};
 use flash::{Fault, Geometry, Lpn, ProgramOrder, Rng};
 use ftl::buffer::{self, BufferRow};
-use ftl::demand::logged::LU;
+use ftl::parameters::LU;
 use ftl::schemes::Visitor;
 use ftl::{BuildError, Dependence, Error, Range, Recipe, Scheme, Settings, Value};
 use std::fmt;
@@ -301,6 +301,9 @@ impl Visitor<Bench> for Lay<'_> {
                 Err(BuildError::Device(Error::Flash(Fault(fault)))) => {
                     return Err(CheckError(format!("formatting a sound device failed: {fault:?}")));
                 }
+                Err(BuildError::Device(error @ Error::Corrupt)) => {
+                    return Err(CheckError(format!("formatting a sound device failed: {error}")));
+                }
                 Err(BuildError::Config(refusal)) if refusal.key == "nop" && g.nop == 1 => {
                     g.nop = programs;
                     continue;
@@ -425,7 +428,7 @@ fn add_buffer(settings: &mut Settings, row: &BufferRow, g: &Geometry, rng: &mut 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ftl::schemes::{self, page::Page};
+    use ftl::schemes::{self, Page};
 
     /// Single pages are the rule, so that collections have work; yet whole blocks come, for schemes that treat them in
     /// a way of their own, and requests of which the end never comes.

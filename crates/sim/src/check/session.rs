@@ -33,6 +33,7 @@ impl From<Error<Fault>> for Stop {
         match error {
             Error::Full => Stop::Full,
             Error::Flash(Fault(FaultKind::PowerLost)) => Stop::PowerLost,
+            Error::Corrupt => Stop::Wrong(error.to_string()),
             Error::Flash(fault) => Stop::Wrong(format!("a sound page was lost: {fault}")),
         }
     }

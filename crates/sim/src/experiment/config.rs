@@ -107,6 +107,29 @@ pub struct Config {
 }
 
 impl Config {
+    /// A scheme with its settings on a blank device: one open host that does whole requests at their arrivals, from a
+    /// workload that is served once, measured from its first request on.
+    pub fn new(scheme: &str, settings: Settings, device: Device) -> Config {
+        Config {
+            scheme: scheme.to_owned(),
+            settings,
+            device,
+            seed: 1,
+            fill: Fill::None,
+            host: HostModel::Open,
+            partial: PartialPages::ReadModifyWrite,
+            medium: Medium::Brief,
+            warmup: 0,
+            until: Until::WorkloadEnds,
+            mount: false,
+            series_ns: 0,
+            scheduling: None,
+            flows: Vec::new(),
+            only_flow: None,
+            idle_ns: None,
+        }
+    }
+
     /// Whether requests are served one by one, as time passes.
     pub(super) fn is_paced(&self) -> bool {
         self.scheduling.is_some() || !self.flows.is_empty() || self.idle_ns.is_some()

@@ -9,6 +9,42 @@ pub type BriefMedium = Timeline<Nand<NoData, Brief>>;
 /// The chip of runs that wear it out or mount it, in time.
 pub type FullMedium = Timeline<Failing<Nand<NoData, Full>>>;
 
+/// A chip that runs are measured on.
+pub(super) trait Measurable: Flash<User = ()> + Sized {
+    fn new(config: &Config) -> Self;
+    /// Blocks that failed an erase.
+    fn worn_out(&self) -> u32 {
+        0
+    }
+    /// Mounts the scheme from flash alone, if the chip keeps what that needs: the commands that it took.
+    fn mount<S: Recipe<Timeline<Self>>>(_: &mut Timeline<Self>, _: &S, _: &Config) -> Option<Tally> {
+        None
+    }
+}
+
+impl Measurable for Nand<NoData, Brief> {
+    fn new(config: &Config) -> Self {
+        Nand::new(config.device.geometry)
+    }
+}
+
+impl Measurable for Failing<Nand<NoData, Full>> {
+    fn new(config: &Config) -> Self {
+        let device = &config.device;
+        let endurance = device.endurance.filter(|_| config.until == Until::EndOfLife);
+        let plan = FailurePlan { endurance, ..FailurePlan::default() };
+        Failing::new(Nand::new(device.geometry), plan, config.seed)
+    }
+    fn worn_out(&self) -> u32 {
+        self.grown_bad_count()
+    }
+    fn mount<S: Recipe<Timeline<Self>>>(timeline: &mut Timeline<Self>, recipe: &S, config: &Config) -> Option<Tally> {
+        let before = timeline.tally().clone();
+        let mounted = recipe.mount(timeline, config.device.logical_pages, &config.settings);
+        mounted.is_ok().then(|| timeline.tally().since(&before))
+    }
+}
+
 /// A medium that runs are measured on.
 pub(super) trait Measured: Flash<User = ()> + Clocked + Sized {
     /// With a clock that stands still until it is reset.
@@ -26,10 +62,9 @@ pub(super) trait Measured: Flash<User = ()> + Clocked + Sized {
     fn mount<S: Recipe<Self>>(&mut self, recipe: &S, config: &Config) -> Option<Tally>;
 }
 
-impl Measured for BriefMedium {
+impl<C: Measurable> Measured for Timeline<C> {
     fn new(config: &Config) -> Self {
-        let device = &config.device;
-        let mut timeline = Timeline::new(Nand::new(device.geometry), device.timing, device.server);
+        let mut timeline = Timeline::new(C::new(config), config.device.timing, config.device.server);
         timeline.stop_clock();
         timeline
     }
@@ -46,41 +81,9 @@ impl Measured for BriefMedium {
         Timeline::idle_at_ns(self)
     }
     fn worn_out(&self) -> u32 {
-        0
-    }
-    fn mount<S: Recipe<Self>>(&mut self, _: &S, _: &Config) -> Option<Tally> {
-        None
-    }
-}
-
-impl Measured for FullMedium {
-    fn new(config: &Config) -> Self {
-        let device = &config.device;
-        let endurance = device.endurance.filter(|_| config.until == Until::EndOfLife);
-        let plan = FailurePlan { endurance, ..FailurePlan::default() };
-        let chip = Failing::new(Nand::new(device.geometry), plan, config.seed);
-        let mut timeline = Timeline::new(chip, device.timing, device.server);
-        timeline.stop_clock();
-        timeline
-    }
-    fn reset(&mut self) {
-        Timeline::reset(self);
-    }
-    fn queue(&mut self, scheduling: Scheduling) {
-        Timeline::queue(self, scheduling);
-    }
-    fn unqueue(&mut self) -> Option<Scheduler> {
-        Timeline::unqueue(self)
-    }
-    fn idle_at_ns(&self) -> u64 {
-        Timeline::idle_at_ns(self)
-    }
-    fn worn_out(&self) -> u32 {
-        self.inner().grown_bad_count()
+        self.inner().worn_out()
     }
     fn mount<S: Recipe<Self>>(&mut self, recipe: &S, config: &Config) -> Option<Tally> {
-        let before = self.tally().clone();
-        let mounted = recipe.mount(self, config.device.logical_pages, &config.settings);
-        mounted.is_ok().then(|| self.tally().since(&before))
+        C::mount(self, recipe, config)
     }
 }

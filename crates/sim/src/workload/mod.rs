@@ -4,6 +4,7 @@
 //! trace of any length is streamed and never held whole.
 
 pub mod adapt;
+pub mod character;
 pub mod format;
 pub mod generate;
 pub mod merge;

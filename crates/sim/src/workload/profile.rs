@@ -3,8 +3,7 @@
 //! Footprints are kept as bitmaps of 4 KiB units within extents of 1 MiB; an extent that no request touches costs
 //! nothing. Requests are counted as they come; a request that is not aligned touches every unit it overlaps.
 
-use std::collections::{BTreeMap, HashMap};
-
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::{Intake, Operation, Source, WorkloadError};
@@ -122,7 +121,8 @@ impl Profile {
         let mut profile = Self { page_bytes, ..Self::default() };
         let mut ends: Vec<Option<u64>> = Vec::new();
         let mut extents: Extents = Extents::default();
-        let mut classes: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+        // Reads and writes of each power of two of pages.
+        let mut classes = [(0, 0); u64::BITS as usize];
         let mut batch = Vec::new();
         loop {
             batch.clear();
@@ -155,7 +155,7 @@ impl Profile {
                     volume.sequential += u64::from(ends[index] == Some(request.offset));
                     ends[index] = Some(end);
                     let pages = (end - 1) / page_bytes - request.offset / page_bytes + 1;
-                    let class = classes.entry(pages.next_power_of_two().trailing_zeros()).or_default();
+                    let class = &mut classes[pages.next_power_of_two().trailing_zeros() as usize];
                     *(if written { &mut class.1 } else { &mut class.0 }) += 1;
                     extents.touch(
                         request.volume,
@@ -166,11 +166,9 @@ impl Profile {
                 }
             }
         }
-        let largest = classes.last_key_value().map_or(0, |(&class, _)| class + 1);
-        for class in 0..largest {
-            let (reads, writes) = classes.get(&class).copied().unwrap_or_default();
-            profile.sizes.push(SizeClass { pages_max: 1 << class, reads, writes });
-        }
+        let used = classes.iter().rposition(|&class| class != (0, 0)).map_or(0, |largest| largest + 1);
+        let size = |(class, &(reads, writes))| SizeClass { pages_max: 1u64 << class, reads, writes };
+        profile.sizes = classes[..used].iter().enumerate().map(size).collect();
         profile.timed = source.timed();
         profile.span_bytes = profile.volumes.iter().map(|volume| volume.span_bytes).max().unwrap_or(0);
         profile.sequential = profile.volumes.iter().map(|volume| volume.sequential).sum();
@@ -241,7 +239,7 @@ fn ratio(part: u64, whole: u64) -> f64 {
 /// The touched extents, found by volume and number.
 #[derive(Default)]
 struct Extents {
-    slots: HashMap<(u32, u64), usize>,
+    slots: FxHashMap<(u32, u64), usize>,
     touched: Vec<Touched>,
     last: Option<((u32, u64), usize)>,
 }
@@ -255,13 +253,9 @@ impl Extents {
             let words = if written { &mut self.touched[slot].written } else { &mut self.touched[slot].read };
             let from = first.max(extent * UNITS) % UNITS;
             let to = last.min(extent * UNITS + UNITS - 1) % UNITS;
-            for (word, bits) in words.iter_mut().enumerate() {
-                let base = word as u64 * 64;
-                if to < base || from >= base + 64 {
-                    continue;
-                }
-                let (low, high) = (from.max(base) - base, to.min(base + 63) - base);
-                *bits |= u64::MAX << low & u64::MAX >> (63 - high);
+            for word in from / 64..=to / 64 {
+                let (low, high) = (from.max(word * 64) % 64, to.min(word * 64 + 63) % 64);
+                words[word as usize] |= u64::MAX << low & u64::MAX >> (63 - high);
             }
         }
     }

@@ -4,7 +4,7 @@
 use flash::Rng;
 use ftl::schemes;
 use sim::device::DeviceSpec;
-use sim::experiment::{Config, Fill, Medium, Outcome, PartialPages, Unobserved, Until, run};
+use sim::experiment::{Config, Fill, Outcome, PartialPages, Unobserved, run};
 use sim::host::HostModel;
 use sim::workload::generate::{Context, generate};
 use sim::workload::{Intake, Operation, Request, Source, WorkloadError};
@@ -16,23 +16,12 @@ pub fn config(scheme: &str, settings: &str, device: &str) -> Config {
     for (key, value) in settings.split_whitespace().map(|pair| pair.split_once('=').unwrap()) {
         values.set(key, value).unwrap();
     }
+    let device = device.parse::<DeviceSpec>().unwrap().build(None).unwrap();
     Config {
-        scheme: row.name.to_owned(),
-        settings: values,
-        device: device.parse::<DeviceSpec>().unwrap().build(None).unwrap(),
-        seed: 1,
         fill: Fill::Sequential,
         host: HostModel::Closed(1),
         partial: PartialPages::Ignore,
-        medium: Medium::Brief,
-        warmup: 0,
-        until: Until::WorkloadEnds,
-        mount: false,
-        series_ns: 0,
-        scheduling: None,
-        flows: Vec::new(),
-        only_flow: None,
-        idle_ns: None,
+        ..Config::new(row.name, values, device)
     }
 }
 

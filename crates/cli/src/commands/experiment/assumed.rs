@@ -5,9 +5,12 @@ use super::{Experiment, Fitted, Read, Settled, settled};
 use crate::args::{self, Fill, OnError, OutOfRange, Partial, Scheduler, Volumes};
 use crate::commands::compare::{CACHE, SPREAD};
 use crate::units;
+use crate::workload::Origin;
 use clap::ValueEnum;
 use flash::device::{Device, PageTimes};
-use ftl::{Value, ecc_policy};
+use ftl::Value;
+use ftl::parameters::ECC;
+use recordings::Recording;
 use sim::host::HostModel;
 use sim::report::{Fields, LIVE_SHARE, Report, SchemeResult};
 
@@ -28,6 +31,12 @@ impl Experiment<'_> {
         if let Some(announcement) = &read.announcement {
             let how = if args.format.is_some() { "read as told" } else { "recognised by content" };
             all.push(format!("Trace format {announcement} ({how})."));
+        }
+        if let Origin::Recording(recording) = &self.origin {
+            let Recording { name, program, file_system, date, .. } = recording;
+            all.push(format!(
+                "The workload is {program} on {file_system}, recorded on {date}; ftlab recordings {name} explains it."
+            ));
         }
         if let Some((line, why)) = &profile.first_skipped {
             all.push(match profile.skipped {
@@ -137,7 +146,7 @@ impl Experiment<'_> {
     /// How collections are dealt over time, and which schemes have no choice in it.
     fn rhythms(&self) -> Vec<String> {
         let mut named: [Vec<&str>; 3] = Default::default();
-        for row in self.plan.combinations.iter().filter_map(|one| settled(one, self.args.seed).ok()) {
+        for row in self.plan.combinations.iter().filter_map(|one| settled(one, self.args.seed, self.schemes).ok()) {
             let spread = row.settings.get(SPREAD).map(|spread| spread == Value::Switch(true));
             let names = &mut named[spread.map_or(2, usize::from)];
             if !names.contains(&row.row.name) {
@@ -188,8 +197,7 @@ impl Experiment<'_> {
         if [t.low_cost, t.medium].iter().any(|&times| times != normal) {
             return None;
         }
-        let policy =
-            |row: &Settled| row.settings.get(ecc_policy::POLICY.name).filter(|&word| word != Value::Word("none"));
+        let policy = |row: &Settled| row.settings.get(ECC.name).filter(|&word| word != Value::Word("none"));
         let mut schemes: Vec<&str> =
             self.rows.iter().filter(|row| policy(row).is_some()).map(|row| row.row.name).collect();
         schemes.dedup();

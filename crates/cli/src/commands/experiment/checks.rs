@@ -5,6 +5,7 @@ use super::{Experiment, Read};
 use crate::args::{self, Host, Scheduler};
 use crate::commands::compare::{Combination, Plan};
 use crate::error::CliError;
+use crate::session::Schemes;
 use crate::workload::{Origin, Space};
 use flash::device::{Device, MultiPlane, Overrides, Server};
 
@@ -59,8 +60,8 @@ pub(super) fn check_schedulers(plan: &Plan, overrides: &Overrides, device: &Devi
 }
 
 /// Whether every parameter that is set has an effect beside the others.
-pub(super) fn check_of_use(combination: &Combination) -> Result<(), CliError> {
-    let Settled { row, settings, .. } = settled(combination, 1)?;
+pub(super) fn check_of_use(combination: &Combination, schemes: &dyn Schemes) -> Result<(), CliError> {
+    let Settled { row, settings, .. } = settled(combination, 1, schemes)?;
     let set = combination.settings.keys().map(String::as_str);
     match ftl::without_effect(&settings, set) {
         Some(what) => Err(CliError::new(what).within(format_args!("--set {}", row.name))),
@@ -97,7 +98,7 @@ impl Experiment<'_> {
         if args.warmup > 0 {
             return refuse("the requests of a warm-up would be repeated too; leave --warmup out");
         }
-        if read.kept.is_none() {
+        if !read.in_memory {
             return refuse("the workload does not fit in memory, from where it is repeated; give --limit");
         }
         if self.rows.iter().any(|row| !row.row.keeps_data) {

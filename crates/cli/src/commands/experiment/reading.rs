@@ -12,6 +12,7 @@ use flash::device::Device;
 use sim::host::HostModel;
 use sim::workload::adapt::{self, Adaptation, Fit, adapt};
 use sim::workload::profile::Profile;
+use sim::workload::{Source, WorkloadError};
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
@@ -27,6 +28,7 @@ pub(super) fn origin(args: &CompareArgs, workload: &Workload, capacity_bytes: u6
         Workload::Trace(path) => {
             Origin::Trace { path: path.clone(), format: args.format.clone(), on_error: args.on_error }
         }
+        Workload::Given(name, given) => Origin::Given(name.clone(), given.clone()),
         Workload::Generated(spec) => Origin::generated(spec, capacity_bytes)?,
         Workload::Flows(flows) => {
             let each_bytes = share_bytes(capacity_bytes, flows.len());
@@ -44,8 +46,10 @@ pub(super) fn origin(args: &CompareArgs, workload: &Workload, capacity_bytes: u6
 
 /// The requests of one seed, as every run gets them.
 pub(super) enum Feed {
-    /// In memory.
+    /// In memory, as every run takes them.
     Shared(Shared),
+    /// In memory, as they were handed over: every run adapts them for itself.
+    Given(Box<dyn Fn() -> Result<Box<dyn Source>, WorkloadError> + Send + Sync>),
     /// Read again for each wave.
     Streamed { profile: Box<Profile>, adaptation: Adaptation, seed: u64 },
 }
@@ -54,6 +58,8 @@ pub(super) enum Feed {
 pub(super) struct Read {
     pub(super) profile: Profile,
     pub(super) kept: Option<Drain>,
+    /// Whether the requests can be had again without reading the workload again.
+    pub(super) in_memory: bool,
     pub(super) announcement: Option<String>,
 }
 
@@ -80,7 +86,7 @@ impl Experiment<'_> {
         let (Workload::Flows(flows), Origin::Flows(origins)) = (&self.plan.workload, &self.origin) else {
             return Ok(Vec::new());
         };
-        if read.kept.is_none() {
+        if !read.in_memory {
             let what = "together they do not fit in memory, where each waits for its turn; give shorter ones";
             return Err(CliError::new(what).within("--flow"));
         }
@@ -105,13 +111,18 @@ impl Experiment<'_> {
         // Of one volume among several the limit counts its own requests only.
         let limit = self.most().filter(|_| self.args.volumes.adapted() == adapt::Volumes::Concat);
         let mut source = Limited::new(source.as_mut(), limit, self.stop);
+        if let Origin::Given(..) = self.origin {
+            let profile = Profile::of(&mut source, 4096)?;
+            return Ok(Read { profile, kept: None, in_memory: true, announcement });
+        }
         thread::scope(|scope| {
             let (sender, receiver) = sync_channel(BEHIND);
             scope.spawn(move || broadcast(&mut source, &mut vec![sender]));
             let mut recorder =
                 Recorder::new(Received::new(receiver, 1), self.limits.requests_in_memory, &self.progress);
             let profile = Profile::of(&mut recorder, 4096)?;
-            Ok(Read { profile, kept: recorder.kept(), announcement })
+            let kept = recorder.kept();
+            Ok(Read { profile, in_memory: kept.is_some(), kept, announcement })
         })
     }
 
@@ -132,7 +143,14 @@ impl Experiment<'_> {
                     format!("The device exports {}, which the generator uses.", units::bytes(GENERATED_BYTES));
                 (GENERATED_BYTES, Fit::Error, sentence)
             }
-            (None, Space::Bytes(_) | Space::Requests) => {
+            // As large as then, so that blocks are collected as they were.
+            (None, Space::Recorded(bytes)) if span <= bytes.max(self.least_bytes) => {
+                let capacity = bytes.max(self.least_bytes);
+                let how =
+                    if capacity == bytes { "as the recorded one did" } else { "the least that all schemes can use" };
+                (capacity, Fit::Error, format!("The device exports {}, {how}.", units::bytes(capacity)))
+            }
+            (None, Space::Bytes(_) | Space::Recorded(_) | Space::Requests) => {
                 let span = if let Space::Bytes(bytes) = space { span.max(bytes) } else { span };
                 self.sized(&place, span, profile)?
             }
@@ -200,6 +218,13 @@ impl Experiment<'_> {
             limit: self.most(),
             tell_volumes: !self.flows.is_empty(),
         };
+        if let Origin::Given(name, given) = &self.origin {
+            let (name, given, profile) = (name.clone(), given.clone(), read.profile.clone());
+            let open = move || adapt(given.0.source(), &name, &adaptation, &profile);
+            // What is wrong with the adaptation is said here, and by no run.
+            open()?;
+            return Ok(Feed::Given(Box::new(open)));
+        }
         let Some(kept) = read.kept.take() else {
             return Ok(Feed::Streamed { profile: Box::new(read.profile.clone()), adaptation, seed });
         };

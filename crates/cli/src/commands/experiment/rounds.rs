@@ -5,7 +5,7 @@ use super::reading::{Feed, Fitted};
 use super::settled::{Settled, json_value};
 use crate::args::{self, Fill, Partial, Scheduler};
 use crate::error::CliError;
-use crate::feed::{BEHIND, Received, Shared, broadcast};
+use crate::feed::{Again, BEHIND, Received, broadcast};
 use crate::per_request::PerRequest;
 use crate::progress::{self, Progress};
 use clap::ValueEnum;
@@ -142,22 +142,23 @@ impl Experiment<'_> {
             failure: Mutex::new(None),
             failed: AtomicBool::new(false),
         };
-        let shared: Vec<(usize, &Shared)> = jobs
-            .iter()
-            .enumerate()
-            .filter_map(
-                |(index, job)| if let Feed::Shared(feed) = &feeds[job.feed] { Some((index, feed)) } else { None },
-            )
-            .collect();
+        let in_memory = |index: &usize| !matches!(feeds[jobs[*index].feed], Feed::Streamed { .. });
+        let shared: Vec<usize> = (0..jobs.len()).filter(in_memory).collect();
         let next = AtomicUsize::new(0);
         thread::scope(|scope| {
             for _ in 0..threads.min(shared.len()) {
                 scope.spawn(|| {
-                    while let Some(&(index, feed)) = shared.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    while let Some(&index) = shared.get(next.fetch_add(1, Ordering::Relaxed)) {
                         if self.stopped() || state.failed.load(Ordering::Relaxed) {
                             break;
                         }
-                        self.job(index, &jobs[index], &config(&jobs[index]), &mut feed.replay(), &state);
+                        let job = &jobs[index];
+                        let run = |source: &mut dyn Source| self.job(index, job, &config(job), source, &state);
+                        match &feeds[job.feed] {
+                            Feed::Shared(feed) => run(&mut feed.replay()),
+                            Feed::Given(open) => run(&mut Again::new(open.as_ref())),
+                            Feed::Streamed { .. } => {}
+                        }
                     }
                 });
             }
@@ -237,7 +238,7 @@ impl Experiment<'_> {
             kept: keeps.then(Vec::new),
             failure: None,
         };
-        let mut outcome = experiment::run(config, source, &mut watch).map_err(run_error)?;
+        let mut outcome = self.schemes.run(config, source, &mut watch).map_err(run_error)?;
         outcome.result.scheduler = scheduler_name(config);
         outcome.result.lifetime = self.spec.ageing.lifetime(&config.device, &outcome.workload, &outcome.result);
         if let Some(error) = watch.failure {
@@ -256,7 +257,7 @@ impl Experiment<'_> {
             // The warm-up is of all flows; each by itself is measured whole.
             let config = Config { only_flow: Some(number as u32), warmup: 0, mount: false, ..config.clone() };
             source.rewind();
-            let run = experiment::run(&config, source, &mut alone).map_err(run_error)?.result;
+            let run = self.schemes.run(&config, source, &mut alone).map_err(run_error)?.result;
             let flow = &mut outcome.result.flows[number];
             (flow.name, flow.host) = (name.clone(), host.to_string());
             let by_itself = run.flows[number].response_us.as_ref().filter(|_| run.is_complete());

@@ -3,8 +3,9 @@
 use super::rounds::run_error;
 use crate::commands::compare::{CACHE, Combination};
 use crate::error::CliError;
+use crate::session::Schemes;
 use flash::device::Device;
-use ftl::{Scheme, Settings, Value, buffer};
+use ftl::{Scheme, Settings, Value, buffer, plug_policy};
 use sim::experiment::{self, Config, Medium, PartialPages, Unobserved, Until};
 use sim::host::HostModel;
 use sim::workload::{Intake, Request, Source, WorkloadError};
@@ -18,9 +19,14 @@ pub(in crate::commands) struct Settled {
     pub(super) seeded: bool,
 }
 
-pub(in crate::commands) fn settled(combination: &Combination, seed: u64) -> Result<Settled, CliError> {
-    let unknown = || CliError::unknown("scheme", &combination.scheme, ftl::schemes::SCHEMES.iter().map(|row| row.name));
-    let row = ftl::schemes::by_name(&combination.scheme).ok_or_else(unknown)?;
+pub(in crate::commands) fn settled(
+    combination: &Combination,
+    seed: u64,
+    schemes: &dyn Schemes,
+) -> Result<Settled, CliError> {
+    let rows = schemes.rows();
+    let unknown = || CliError::unknown("scheme", &combination.scheme, rows.iter().map(|row| row.name));
+    let row = *rows.iter().find(|row| row.name == combination.scheme).ok_or_else(unknown)?;
     let mut settings = row.settings();
     let mut set = |name: &str, text: &str, flag: String| {
         settings.set(name, text).map_err(|what| CliError::new(what).within(flag))
@@ -34,7 +40,10 @@ pub(in crate::commands) fn settled(combination: &Combination, seed: u64) -> Resu
         set(CACHE, &bytes.to_string(), "--cache".to_owned())?;
     }
     if let Some(policy) = &combination.gc {
-        set("gc", policy, "--gc".to_owned())?;
+        match schemes.policies().into_iter().find(|added| added.name == *policy) {
+            Some(added) => plug_policy(&mut settings, added),
+            None => set("gc", policy, "--gc".to_owned())?,
+        }
     }
     if let Some((policy, bytes)) = &combination.buffer {
         let buffer = buffer::by_name(policy).expect("a plan names write buffers of the table");
@@ -55,7 +64,11 @@ pub(in crate::commands) fn settled(combination: &Combination, seed: u64) -> Resu
 ///
 /// # Errors
 /// What does not fit.
-pub(in crate::commands) fn try_on(Settled { row, settings, .. }: &Settled, device: &Device) -> Result<(), CliError> {
+pub(in crate::commands) fn try_on(
+    Settled { row, settings, .. }: &Settled,
+    device: &Device,
+    schemes: &dyn Schemes,
+) -> Result<(), CliError> {
     let config = Config {
         scheme: row.name.to_owned(),
         settings: settings.clone(),
@@ -74,7 +87,7 @@ pub(in crate::commands) fn try_on(Settled { row, settings, .. }: &Settled, devic
         only_flow: None,
         idle_ns: None,
     };
-    experiment::run(&config, &mut Nothing(Intake::default()), &mut Unobserved).map(drop).map_err(run_error)
+    schemes.run(&config, &mut Nothing(Intake::default()), &mut Unobserved).map(drop).map_err(run_error)
 }
 
 pub(in crate::commands) fn json_value(value: Value) -> serde_json::Value {

@@ -104,7 +104,7 @@ fn finding(index: usize, row: &Row, of: Option<&String>, ground: &Ground) -> Fin
         row: index,
         of: of.cloned(),
         workload: ground.workload.clone(),
-        from: ground.kind.word().to_owned(),
+        from: ground.kind.word_for(&ground.source),
         source: ground.source.clone(),
         deviation: deviation(row, published.as_ref(), measured.as_ref().ok()),
         published,

@@ -5,14 +5,16 @@
 use super::file::{Configuration, Experiment, Varied, Workload};
 use crate::args::{CompareArgs, Fill, Scheduler};
 use crate::commands::compare::{Combination, Plan, Workload as Requests};
-use crate::commands::experiment::{Limits, Ran, Settled, device_spec, run_planned, settled, try_on};
+use crate::commands::experiment::{Ran, Settled, device_spec, run_planned, settled, try_on};
 use crate::error::CliError;
+use crate::session::{BuiltIn, Session};
 use clap::ValueEnum;
 use flash::device::Device;
 use sim::report::{RequestRecord, SchemeResult};
+use sim::workload::generate::published;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 /// The seed of everything random.
 pub(super) const SEED: u64 = 1;
@@ -44,6 +46,14 @@ impl Kind {
             Kind::Similar => "other trace",
             Kind::Twin => "twin",
             Kind::Generator => "generator",
+        }
+    }
+
+    /// The same for one source: a twin that does not predict write amplification says so.
+    pub(super) fn word_for(self, source: &str) -> String {
+        match published::word(source) {
+            Some(rough) if self == Kind::Twin => format!("{rough} {}", self.word()),
+            _ => self.word().to_owned(),
         }
     }
 }
@@ -113,7 +123,7 @@ impl Shelf {
 /// A name in lower case without the ending of a compression.
 fn plain(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
-    [".gz", ".zst", ".xz"].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name).to_owned()
+    [".gz", ".zst", ".xz", ".bz2"].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name).to_owned()
 }
 
 /// What came of a configuration.
@@ -169,7 +179,7 @@ pub(super) struct Amount {
 /// Runs configurations, each once.
 pub(super) struct Lab<'a> {
     amount: Amount,
-    stop: &'a AtomicBool,
+    session: &'a Session<'a>,
     done: BTreeMap<String, Outcome>,
     /// What each source came to, by its name.
     pub(super) served: BTreeMap<String, Served>,
@@ -188,13 +198,13 @@ pub(super) struct At<'a> {
 
 impl<'a> Lab<'a> {
     /// A laboratory in which nothing was run yet.
-    pub(super) fn new(amount: Amount, stop: &'a AtomicBool) -> Lab<'a> {
-        Lab { amount, stop, done: BTreeMap::new(), served: BTreeMap::new() }
+    pub(super) fn new(amount: Amount, session: &'a Session<'a>) -> Lab<'a> {
+        Lab { amount, session, done: BTreeMap::new(), served: BTreeMap::new() }
     }
 
     /// Whether the user wants no more.
     pub(super) fn stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.session.stop.load(Ordering::Relaxed)
     }
 
     /// The outcomes of some configurations, in their order.
@@ -315,7 +325,7 @@ impl<'a> Lab<'a> {
         };
         let label = format!("{}/{}, {}", paper.name, experiment.name, at.workload.name);
         let plan = Plan { workload, partial: paper.partial, combinations, keep };
-        let Some(ran) = run_planned(&args, plan, &label, self.stop, &Limits::default())? else { return Ok(None) };
+        let Some(ran) = run_planned(&args, plan, &label, self.session)? else { return Ok(None) };
         let served = self.served.entry(at.found.name.clone()).or_default();
         served.requests = served.requests.max(ran.report.workload.requests);
         served.sha256.clone_from(&ran.report.workload.sha256);
@@ -330,7 +340,8 @@ impl<'a> Lab<'a> {
 /// A specification that makes at least so many requests.
 fn long_enough(spec: &str, requests: Option<u64>) -> String {
     match requests {
-        Some(requests) if !spec.contains("requests=") => {
+        // A recording is as long as it is; what is beyond the limit is not read.
+        Some(requests) if !spec.contains("requests=") && !spec.starts_with("recording:") => {
             format!("{spec}{}requests={requests}", if spec.contains(':') { ',' } else { ':' })
         }
         _ => spec.to_owned(),
@@ -392,9 +403,9 @@ fn buildable(
         buffer_settings: BTreeMap::new(),
         per_request: None,
     };
-    let row: Settled = settled(&combination, SEED)?;
+    let row: Settled = settled(&combination, SEED, &BuiltIn)?;
     let built: Device = device_spec(Some(device))?.build(None).map_err(CliError::new)?;
-    try_on(&row, &built)?;
+    try_on(&row, &built, &BuiltIn)?;
     Ok(combination)
 }
 
@@ -450,5 +461,6 @@ mod tests {
         assert_eq!(long_enough("zipf", Some(5)), "zipf:requests=5");
         assert_eq!(long_enough("zipf:requests=9", Some(5)), "zipf:requests=9");
         assert_eq!(long_enough("zipf", None), "zipf");
+        assert_eq!(long_enough("recording:x", Some(5)), "recording:x");
     }
 }

@@ -1,7 +1,7 @@
 //! `ftlab reproduce`: published figures beside measured ones.
 //!
 //! The files under `experiments/` say what was published and how to measure it ([`file`]); the runs are those of
-//! `compare` ([`lab`]); what comes of them is set beside the published figures ([`finding`]) and printed ([`render`]).
+//! `compare` (`lab`); what comes of them is set beside the published figures (`finding`) and printed (`render`).
 //! No number of a paper stands in code. What ran on a twin is called a twin's, whatever it says.
 
 mod file;
@@ -14,6 +14,7 @@ use super::Ended;
 use crate::args::ReproduceArgs;
 use crate::error::CliError;
 use crate::output;
+use crate::session::Session;
 use file::{Experiment, Paper, Varied};
 use finding::{Finding, Ground, findings};
 use lab::{Amount, At, Lab, Shelf};
@@ -142,10 +143,41 @@ struct Window {
 /// # Errors
 /// The first thing that is wrong with files or flags; it is found before anything runs.
 pub(super) fn reproduce(args: &ReproduceArgs, stop: &AtomicBool, stdout: &mut dyn Write) -> Result<Ended, CliError> {
+    let reproduced = reproduced(args, &Session::new(stop), &mut |text| crate::print(stdout, text))?;
+    if let (Some(path), Some(json)) = (&args.json, &reproduced.json) {
+        output::write_file(path, json)?;
+    }
+    if let (Some(path), Some(csv)) = (&args.csv, &reproduced.csv) {
+        output::write_file(path, csv)?;
+    }
+    Ok(if reproduced.interrupted { Ended::Interrupted } else { Ended::Done })
+}
+
+/// What came of the experiments that were asked for.
+#[derive(Debug)]
+pub struct Answer {
+    /// Everything, as `--json` has it; `None` after `--list`.
+    pub json: Option<Vec<u8>>,
+    /// One line per figure, as `--csv` has it; `None` after `--list`.
+    pub csv: Option<Vec<u8>>,
+    /// Whether it was stopped before the end.
+    pub interrupted: bool,
+}
+
+/// Runs what is asked for; every text for the terminal is handed over as soon as it is there. Writes no file.
+///
+/// # Errors
+/// The first thing that is wrong with files or flags; it is found before anything runs.
+pub fn reproduced(
+    args: &ReproduceArgs,
+    session: &Session<'_>,
+    tell: &mut dyn FnMut(&str) -> Result<(), CliError>,
+) -> Result<Answer, CliError> {
     let files = args.experiments.as_deref().map_or_else(|| Ok(shipped()), from)?;
     let experiments = chosen(&files, args.paper.as_deref())?;
     if args.list {
-        return crate::print(stdout, &render::list(&experiments)).map(|()| Ended::Done);
+        tell(&render::list(&experiments))?;
+        return Ok(Answer { json: None, csv: None, interrupted: false });
     }
     let given = args.traces.clone().into_iter().chain(std::env::var_os(TRACES).map(PathBuf::from));
     let shelf = Shelf::open(&given.collect::<Vec<_>>())?;
@@ -153,7 +185,7 @@ pub(super) fn reproduce(args: &ReproduceArgs, stop: &AtomicBool, stdout: &mut dy
         output::probe(path)?;
     }
     let amount = Amount { requests: args.requests, quick: args.quick, threads: args.threads };
-    let mut lab = Lab::new(amount, stop);
+    let mut lab = Lab::new(amount, session);
     let mut done = Vec::new();
     let mut paper = None;
     for experiment in experiments {
@@ -161,20 +193,18 @@ pub(super) fn reproduce(args: &ReproduceArgs, stop: &AtomicBool, stdout: &mut dy
             break;
         }
         if paper.as_ref() != Some(&experiment.paper.name) {
-            crate::print(stdout, &render::paper(&experiment.paper))?;
+            tell(&render::paper(&experiment.paper))?;
             paper = Some(experiment.paper.name.clone());
         }
         let reproduced = run(experiment, &shelf, &mut lab)?;
-        crate::print(stdout, &render::terminal(&reproduced, &lab.served))?;
+        tell(&render::terminal(&reproduced, &lab.served))?;
         done.push(reproduced);
     }
-    if let Some(path) = &args.json {
-        output::write_file(path, &render::json(&done, &lab.served)?)?;
-    }
-    if let Some(path) = &args.csv {
-        output::write_file(path, &render::csv(&done)?)?;
-    }
-    Ok(if lab.stopped() { Ended::Interrupted } else { Ended::Done })
+    Ok(Answer {
+        json: Some(render::json(&done, &lab.served)?),
+        csv: Some(render::csv(&done)?),
+        interrupted: lab.stopped(),
+    })
 }
 
 fn run(experiment: Experiment, shelf: &Shelf, lab: &mut Lab<'_>) -> Result<Reproduced, CliError> {

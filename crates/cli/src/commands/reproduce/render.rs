@@ -69,7 +69,7 @@ fn ran_on(workload: &str, done: &Reproduced, sources: &Sources) -> String {
         .iter()
         .map(|ground| {
             let requests = sources.get(&ground.source).map_or(0, |served| served.requests);
-            format!("{} ({}, {} requests)", ground.source, ground.kind.word(), units::whole(requests))
+            format!("{} ({}, {} requests)", ground.source, ground.kind.word_for(&ground.source), units::whole(requests))
         })
         .collect();
     let mut text = match used.is_empty() {
@@ -389,7 +389,7 @@ fn experiment(done: &Reproduced, sources: &Sources) -> Value {
             let missing = done.missing.iter().find(|(name, _)| *name == ground.workload).map(|(_, names)| names);
             json!({
                 "workload": ground.workload,
-                "ran_on": ground.kind.word(),
+                "ran_on": ground.kind.word_for(&ground.source),
                 "source": ground.source,
                 "requests": served.requests,
                 "sha256": served.sha256,

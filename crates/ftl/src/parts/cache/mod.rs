@@ -10,13 +10,22 @@
 mod order;
 mod pages;
 
-pub use order::{Order, OrderKind};
-pub use pages::PageCache;
+pub(crate) use order::{Order, OrderKind};
+pub(crate) use pages::PageCache;
 
 use crate::{Loader, Saver};
 use alloc::vec;
 use alloc::vec::Vec;
 use flash::{Lpn, Ppn, Tvpn};
+
+/// An entry of the map: where a page lies.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Entry {
+    /// The logical page.
+    pub lpn: Lpn,
+    /// Its page on flash; [`Ppn::NONE`] if it has none.
+    pub ppn: Ppn,
+}
 
 const NONE: u32 = u32::MAX;
 
@@ -39,7 +48,7 @@ impl Slot {
 
 /// See the module's description.
 #[derive(Clone, Debug)]
-pub struct MappingCache {
+pub(crate) struct MappingCache {
     line_shift: u32,
     /// Lines of a translation page.
     page_lines: u32,
@@ -63,7 +72,13 @@ pub struct MappingCache {
 impl MappingCache {
     /// Room for `capacity` lines of `line_entries` entries (a power of two that divides a translation page's
     /// `page_entries`), over a map of `logical_pages`.
-    pub fn new(logical_pages: u32, page_entries: u32, line_entries: u32, capacity: u32, order: OrderKind) -> Self {
+    pub(crate) fn new(
+        logical_pages: u32,
+        page_entries: u32,
+        line_entries: u32,
+        capacity: u32,
+        order: OrderKind,
+    ) -> Self {
         assert!(line_entries.is_power_of_two() && page_entries.is_multiple_of(line_entries) && capacity > 0);
         let line_shift = line_entries.trailing_zeros();
         let words = (line_entries as usize).div_ceil(64);
@@ -87,7 +102,7 @@ impl MappingCache {
 
     /// The line's slot, if it is cached.
     #[inline(always)]
-    pub fn find(&self, lpn: Lpn) -> Option<Slot> {
+    pub(crate) fn find(&self, lpn: Lpn) -> Option<Slot> {
         let slot = self.index[(lpn.0 >> self.line_shift) as usize];
         (slot != NONE).then_some(Slot(slot))
     }
@@ -100,7 +115,7 @@ impl MappingCache {
 
     /// Tells the replacement order of a hit.
     #[inline(always)]
-    pub fn hit(&mut self, slot: Slot) {
+    pub(crate) fn hit(&mut self, slot: Slot) {
         self.order.hit(slot.0);
     }
 
@@ -113,13 +128,13 @@ impl MappingCache {
 
     /// An entry of a cached line; [`Ppn::NONE`] if it maps nothing.
     #[inline(always)]
-    pub fn get(&self, slot: Slot, lpn: Lpn) -> Ppn {
+    pub(crate) fn get(&self, slot: Slot, lpn: Lpn) -> Ppn {
         Ppn(self.entries[self.place(slot, lpn).0])
     }
 
     /// Changes an entry of a cached line and makes it dirty.
     #[inline]
-    pub fn set(&mut self, slot: Slot, lpn: Lpn, ppn: Ppn) {
+    pub(crate) fn set(&mut self, slot: Slot, lpn: Lpn, ppn: Ppn) {
         let (entry, word, bit) = self.place(slot, lpn);
         self.entries[entry] = ppn.0;
         if self.dirty[word] & bit == 0 {
@@ -131,7 +146,7 @@ impl MappingCache {
     }
 
     /// Sets an entry of a cached line to what its translation page says now: clean.
-    pub fn set_clean(&mut self, slot: Slot, lpn: Lpn, ppn: Ppn) {
+    pub(crate) fn set_clean(&mut self, slot: Slot, lpn: Lpn, ppn: Ppn) {
         let (entry, word, bit) = self.place(slot, lpn);
         self.entries[entry] = ppn.0;
         if self.dirty[word] & bit != 0 {
@@ -144,89 +159,89 @@ impl MappingCache {
 
     /// Whether a line has dirty entries.
     #[inline(always)]
-    pub fn is_dirty(&self, slot: Slot) -> bool {
+    pub(crate) fn is_dirty(&self, slot: Slot) -> bool {
         let first = slot.0 as usize * self.words;
         self.dirty[first..first + self.words].iter().any(|&word| word != 0)
     }
 
     /// Whether an entry of a cached line is dirty.
-    pub fn is_entry_dirty(&self, slot: Slot, lpn: Lpn) -> bool {
+    pub(crate) fn is_entry_dirty(&self, slot: Slot, lpn: Lpn) -> bool {
         let (_, word, bit) = self.place(slot, lpn);
         self.dirty[word] & bit != 0
     }
 
     /// The first LPN of the line that an LPN is in.
     #[inline(always)]
-    pub fn first_of(&self, lpn: Lpn) -> u32 {
+    pub(crate) fn first_of(&self, lpn: Lpn) -> u32 {
         lpn.0 >> self.line_shift << self.line_shift
     }
 
     /// Dirty entries of a line.
-    pub fn dirty_in(&self, slot: Slot) -> u32 {
+    pub(crate) fn dirty_in(&self, slot: Slot) -> u32 {
         let first = slot.0 as usize * self.words;
         self.dirty[first..first + self.words].iter().map(|word| word.count_ones()).sum()
     }
 
     /// The lines of a translation page that have dirty entries, in no particular order.
-    pub fn dirty_lines(&self, tvpn: Tvpn) -> impl Iterator<Item = Slot> + '_ {
+    pub(crate) fn dirty_lines(&self, tvpn: Tvpn) -> impl Iterator<Item = Slot> + '_ {
         let next = |slot: u32| (slot != NONE).then_some(slot);
         core::iter::successors(next(self.dirty_head[tvpn.index()]), move |&slot| next(self.dirty_next[slot as usize]))
             .map(Slot)
     }
 
     /// The lines that are cached, in no particular order.
-    pub fn lines(&self) -> impl Iterator<Item = Slot> + '_ {
+    pub(crate) fn lines(&self) -> impl Iterator<Item = Slot> + '_ {
         (0..self.capacity).filter(|&slot| self.line[slot as usize] != NONE).map(Slot)
     }
 
     /// Sorts lines by when they will be replaced, the next first.
-    pub fn sort_by_use(&self, lines: &mut [Slot]) {
+    pub(crate) fn sort_by_use(&self, lines: &mut [Slot]) {
         lines.sort_unstable_by_key(|slot| self.order.standing(slot.0));
     }
 
     /// Whether a translation page has dirty entries in the cache.
     #[inline(always)]
-    pub fn has_dirty(&self, tvpn: Tvpn) -> bool {
+    pub(crate) fn has_dirty(&self, tvpn: Tvpn) -> bool {
         self.dirty_head[tvpn.index()] != NONE
     }
 
     /// The least recently used line of an LRU order that is not set aside.
     #[inline(always)]
-    pub fn oldest(&self) -> Option<Slot> {
+    pub(crate) fn oldest(&self) -> Option<Slot> {
         self.order.oldest().map(Slot)
     }
 
     /// Sets the oldest line aside ([`Order::set_aside`]).
-    pub fn set_aside(&mut self, slot: Slot) {
+    pub(crate) fn set_aside(&mut self, slot: Slot) {
         self.order.set_aside(slot.0);
     }
 
     /// Whether any line is set aside.
     #[inline(always)]
-    pub fn any_aside(&self) -> bool {
+    pub(crate) fn any_aside(&self) -> bool {
         self.order.any_aside()
     }
 
     /// Whether a line is set aside.
     #[inline(always)]
-    pub fn is_aside(&self, slot: Slot) -> bool {
+    pub(crate) fn is_aside(&self, slot: Slot) -> bool {
         self.order.is_aside(slot.0)
     }
 
     /// When a line was last used, on the clock of a replacement order that goes by recency.
     #[inline(always)]
-    pub fn last_use(&self, slot: Slot) -> u64 {
+    pub(crate) fn last_use(&self, slot: Slot) -> u64 {
         self.order.standing(slot.0).2
     }
 
     /// The first LPN of a cached line.
-    pub fn lpn_of(&self, slot: Slot) -> u32 {
+    pub(crate) fn lpn_of(&self, slot: Slot) -> u32 {
         self.line[slot.0 as usize] << self.line_shift
     }
 
     /// The translation page of a line.
     #[inline(always)]
-    pub fn tvpn_of(&self, slot: Slot) -> Tvpn {
+    pub(crate) fn tvpn_of(&self, slot: Slot) -> Tvpn {
         let (line, lines) = (self.line[slot.0 as usize], self.page_lines);
         Tvpn(if lines.is_power_of_two() { line >> lines.trailing_zeros() } else { line / lines })
     }
@@ -256,8 +271,8 @@ impl MappingCache {
         }
     }
 
-    /// Appends the dirty entries of a line to `out`, as (LPN, PPN), and makes them clean.
-    pub fn clean_line(&mut self, slot: Slot, out: &mut Vec<(u32, u32)>) {
+    /// Appends the dirty entries of a line to `out` and makes them clean.
+    pub(crate) fn clean_line(&mut self, slot: Slot, out: &mut Vec<Entry>) {
         if !self.is_dirty(slot) {
             return;
         }
@@ -269,42 +284,43 @@ impl MappingCache {
             while bits != 0 {
                 let within = word as u32 * 64 + bits.trailing_zeros();
                 bits &= bits - 1;
-                out.push((base + within, self.entries[((slot.0 << self.line_shift) + within) as usize]));
+                let ppn = Ppn(self.entries[((slot.0 << self.line_shift) + within) as usize]);
+                out.push(Entry { lpn: Lpn(base + within), ppn });
             }
         }
     }
 
-    /// Appends all dirty entries of a translation page to `out`, as (LPN, PPN), and makes them clean.
-    pub fn clean_page(&mut self, tvpn: Tvpn, out: &mut Vec<(u32, u32)>) {
+    /// Appends all dirty entries of a translation page to `out` and makes them clean.
+    pub(crate) fn clean_page(&mut self, tvpn: Tvpn, out: &mut Vec<Entry>) {
         while self.has_dirty(tvpn) {
             self.clean_line(Slot(self.dirty_head[tvpn.index()]), out);
         }
     }
 
     /// Lines that fit in all.
-    pub fn capacity(&self) -> u32 {
+    pub(crate) fn capacity(&self) -> u32 {
         self.capacity
     }
 
     /// Whether a line must be evicted before another fits.
     #[inline(always)]
-    pub fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.empty.is_empty()
     }
 
     /// Lines that fit without evicting.
-    pub fn room(&self) -> u32 {
+    pub(crate) fn room(&self) -> u32 {
         self.empty.len() as u32
     }
 
     /// The line to be replaced next, and its translation page.
-    pub fn victim(&mut self) -> (Slot, Tvpn) {
+    pub(crate) fn victim(&mut self) -> (Slot, Tvpn) {
         let slot = Slot(self.order.victim());
         (slot, self.tvpn_of(slot))
     }
 
     /// Drops a clean line.
-    pub fn remove(&mut self, slot: Slot) {
+    pub(crate) fn remove(&mut self, slot: Slot) {
         debug_assert!(!self.is_dirty(slot), "a dirty line is dropped");
         self.order.remove(slot.0);
         self.index[self.line[slot.0 as usize] as usize] = NONE;
@@ -317,7 +333,7 @@ impl MappingCache {
     /// # Panics
     /// If the cache is full or holds the line: bugs.
     #[inline]
-    pub fn insert(&mut self, lpn: Lpn, load: impl FnOnce(&mut [u32])) -> Slot {
+    pub(crate) fn insert(&mut self, lpn: Lpn, load: impl FnOnce(&mut [u32])) -> Slot {
         let slot = self.empty.pop().expect("there is room in the cache");
         let line = lpn.0 >> self.line_shift;
         debug_assert_eq!(self.index[line as usize], NONE);
@@ -331,19 +347,19 @@ impl MappingCache {
 
     /// Bytes of a cache of `lines` lines: LPN and PPN for each single entry; otherwise a tag, the PPNs and the dirty
     /// bits of each line; and what the replacement order keeps beside the order itself.
-    pub fn bytes(lines: u64, line_entries: u32, order: OrderKind) -> u64 {
+    pub(crate) fn bytes(lines: u64, line_entries: u32, order: OrderKind) -> u64 {
         let line =
             if line_entries == 1 { 8 } else { 4 + 4 * u64::from(line_entries) + u64::from(line_entries).div_ceil(8) };
         lines * (line + order.bytes_per_line())
     }
 
     /// Controller RAM, bytes.
-    pub fn memory(&self) -> u64 {
+    pub(crate) fn memory(&self) -> u64 {
         Self::bytes(u64::from(self.capacity), 1 << self.line_shift, self.order.kind())
     }
 
     /// Saves the lines in replacement order, so that the order itself takes no bytes.
-    pub fn save(&self, out: &mut Saver) {
+    pub(crate) fn save(&self, out: &mut Saver) {
         let segments = self.order.segments();
         for segment in &segments {
             out.u32(segment.len() as u32);
@@ -364,7 +380,7 @@ impl MappingCache {
     }
 
     /// Loads what [`MappingCache::save`] saved into a new, empty cache.
-    pub fn load(&mut self, from: &mut Loader<'_>) {
+    pub(crate) fn load(&mut self, from: &mut Loader<'_>) {
         self.order.set_loading(true);
         let lengths: Vec<u32> = (0..self.order.segments().len()).map(|_| from.u32()).collect();
         for (segment, &length) in lengths.iter().enumerate() {
@@ -405,7 +421,7 @@ mod tests {
             let mut flushed = Vec::new();
             cache.clean_page(Tvpn(0), &mut flushed);
             flushed.sort_unstable();
-            assert_eq!(flushed, [(0, 0), (4, 4)]);
+            assert_eq!(flushed, [0, 4].map(|number| Entry { lpn: Lpn(number), ppn: Ppn(number) }));
             assert!(!cache.has_dirty(Tvpn(0)));
         }
     }

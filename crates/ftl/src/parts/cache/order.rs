@@ -67,7 +67,7 @@ type Rank = (u32, u64, u32);
 
 /// See the module's description.
 #[derive(Clone, Debug)]
-pub struct Order {
+pub(crate) struct Order {
     kind: OrderKind,
     next: Vec<u32>,
     previous: Vec<u32>,
@@ -86,7 +86,7 @@ pub struct Order {
 
 impl Order {
     /// Over `slots` slots, none in use.
-    pub fn new(kind: OrderKind, slots: usize) -> Order {
+    pub(crate) fn new(kind: OrderKind, slots: usize) -> Order {
         let counts = matches!(kind, OrderKind::Lfu | OrderKind::RealGhost);
         let (lists, counted) = if counts { (0, slots) } else { (slots, 0) };
         Order {
@@ -105,7 +105,7 @@ impl Order {
     }
 
     /// Which order this is.
-    pub fn kind(&self) -> OrderKind {
+    pub(crate) fn kind(&self) -> OrderKind {
         self.kind
     }
 
@@ -155,7 +155,7 @@ impl Order {
 
     /// A new line.
     #[inline]
-    pub fn insert(&mut self, slot: u32) {
+    pub(crate) fn insert(&mut self, slot: u32) {
         match self.kind {
             OrderKind::Lru | OrderKind::SegmentedLru => self.push(slot, 0),
             OrderKind::Lfu | OrderKind::RealGhost => {
@@ -181,7 +181,7 @@ impl Order {
 
     /// A line was used.
     #[inline]
-    pub fn hit(&mut self, slot: u32) {
+    pub(crate) fn hit(&mut self, slot: u32) {
         match self.kind {
             OrderKind::Lru => {
                 if self.lists[0].head != slot {
@@ -221,7 +221,7 @@ impl Order {
     ///
     /// # Panics
     /// If there is no line: a bug.
-    pub fn victim(&self) -> u32 {
+    pub(crate) fn victim(&self) -> u32 {
         match self.kind {
             OrderKind::Lru | OrderKind::SegmentedLru => {
                 let slot = if self.lists[0].length > 0 { self.lists[0].tail } else { self.lists[1].tail };
@@ -236,20 +236,20 @@ impl Order {
     }
 
     /// The slots of an LRU order, the least recently used first.
-    pub fn from_oldest(&self) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn oldest_first(&self) -> impl Iterator<Item = u32> + '_ {
         let some = |slot: u32| (slot != NONE).then_some(slot);
         core::iter::successors(some(self.lists[0].tail), move |&slot| some(self.previous[slot as usize]))
     }
 
     /// The least recently used line of an LRU order that is not set aside.
     #[inline]
-    pub fn oldest(&self) -> Option<u32> {
+    pub(crate) fn oldest(&self) -> Option<u32> {
         (self.lists[0].length > 0).then_some(self.lists[0].tail)
     }
 
     /// Sets aside what [`Order::oldest`] is, until it is used again. What was set aside last is the most recent of
     /// those, and all of them are older than the others.
-    pub fn set_aside(&mut self, slot: u32) {
+    pub(crate) fn set_aside(&mut self, slot: u32) {
         debug_assert!(self.kind == OrderKind::Lru && self.oldest() == Some(slot), "only the oldest is set aside");
         let stamp = self.stamp[slot as usize];
         self.detach(slot);
@@ -259,18 +259,18 @@ impl Order {
 
     /// Whether any line is set aside.
     #[inline(always)]
-    pub fn any_aside(&self) -> bool {
+    pub(crate) fn any_aside(&self) -> bool {
         self.lists[1].length > 0
     }
 
     /// Whether a line is set aside.
     #[inline(always)]
-    pub fn is_aside(&self, slot: u32) -> bool {
+    pub(crate) fn is_aside(&self, slot: u32) -> bool {
         self.segment[slot as usize] == 1
     }
 
     /// Where a line stands: the less, the sooner it is replaced.
-    pub fn standing(&self, slot: u32) -> (u8, u32, u64) {
+    pub(crate) fn standing(&self, slot: u32) -> (u8, u32, u64) {
         let (segment, stamp) = (self.segment[slot as usize], self.stamp[slot as usize]);
         match self.kind {
             OrderKind::Lru => (1 - segment, 0, stamp),
@@ -281,7 +281,7 @@ impl Order {
 
     /// A line is dropped.
     #[inline]
-    pub fn remove(&mut self, slot: u32) {
+    pub(crate) fn remove(&mut self, slot: u32) {
         match self.kind {
             OrderKind::Lru | OrderKind::SegmentedLru => self.detach(slot),
             OrderKind::Lfu | OrderKind::RealGhost => self.leave(slot),
@@ -290,7 +290,7 @@ impl Order {
 
     /// The slots of each segment in the order in which inserting them again restores this order. Orders that count
     /// uses have all in the first, by recency, so that times of use need not be stored.
-    pub fn segments(&self) -> [Vec<u32>; 2] {
+    pub(crate) fn segments(&self) -> [Vec<u32>; 2] {
         match self.kind {
             OrderKind::Lru | OrderKind::SegmentedLru => [0, 1].map(|segment| {
                 let tail = self.lists[segment].tail;
@@ -309,7 +309,7 @@ impl Order {
     }
 
     /// Saves what a line needs beside its place: its uses, and which list it is in.
-    pub fn save_line(&self, slot: u32, out: &mut Saver) {
+    pub(crate) fn save_line(&self, slot: u32, out: &mut Saver) {
         if self.kind.bytes_per_line() > 0 {
             let uses = self.uses[slot as usize].min(u32::MAX >> 1);
             out.u32(uses | u32::from(self.segment[slot as usize]) << 31);
@@ -317,12 +317,12 @@ impl Order {
     }
 
     /// Begins and ends putting saved lines back.
-    pub fn set_loading(&mut self, loading: bool) {
+    pub(crate) fn set_loading(&mut self, loading: bool) {
         self.loading = loading;
     }
 
     /// Moves a line that was just inserted to its segment, with what [`Order::save_line`] saved.
-    pub fn load_line(&mut self, slot: u32, segment: usize, from: &mut Loader<'_>) {
+    pub(crate) fn load_line(&mut self, slot: u32, segment: usize, from: &mut Loader<'_>) {
         match self.kind {
             OrderKind::Lru | OrderKind::SegmentedLru => {
                 self.detach(slot);

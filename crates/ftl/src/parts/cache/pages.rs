@@ -1,6 +1,8 @@
 //! Whole translation pages in a mapping cache, with a dirty bit for each entry, replaced least recently used first.
 
-use super::{DIRTY, NONE, Order, OrderKind, UNMAPPED};
+use super::{
+    Entry, {DIRTY, NONE, Order, OrderKind, UNMAPPED},
+};
 use crate::{Loader, Saver};
 use alloc::format;
 use alloc::string::String;
@@ -10,7 +12,7 @@ use flash::{Lpn, Ppn, Tvpn};
 
 /// See the module's description.
 #[derive(Clone, Debug)]
-pub struct PageCache {
+pub(crate) struct PageCache {
     page_entries: u32,
     /// Slot of each translation page.
     index: Vec<u32>,
@@ -27,7 +29,7 @@ pub struct PageCache {
 
 impl PageCache {
     /// Room for `capacity` pages of `page_entries` entries, over a map of `logical_pages`.
-    pub fn new(logical_pages: u32, page_entries: u32, capacity: u32) -> Self {
+    pub(crate) fn new(logical_pages: u32, page_entries: u32, capacity: u32) -> Self {
         let (slots, entries) = (capacity as usize, page_entries as usize);
         let words = entries.div_ceil(64);
         PageCache {
@@ -45,26 +47,26 @@ impl PageCache {
     }
 
     /// How many pages there is room for.
-    pub fn capacity(&self) -> u32 {
+    pub(crate) fn capacity(&self) -> u32 {
         self.tvpn.len() as u32
     }
 
     /// The slot of a translation page, if it is cached.
     #[inline(always)]
-    pub fn find(&self, tvpn: Tvpn) -> Option<u32> {
+    pub(crate) fn find(&self, tvpn: Tvpn) -> Option<u32> {
         let slot = self.index[tvpn.index()];
         (slot != NONE).then_some(slot)
     }
 
     /// The translation page in a slot.
     #[inline(always)]
-    pub fn tvpn_of(&self, slot: u32) -> Tvpn {
+    pub(crate) fn tvpn_of(&self, slot: u32) -> Tvpn {
         Tvpn(self.tvpn[slot as usize])
     }
 
     /// Asks for an entry, if its page is cached, for it will be looked up soon.
     #[inline(always)]
-    pub fn prefetch(&self, tvpn: Tvpn, lpn: Lpn) {
+    pub(crate) fn prefetch(&self, tvpn: Tvpn, lpn: Lpn) {
         // A hint may reach beyond the map.
         if let Some(&slot) = self.index.get(tvpn.index())
             && slot != NONE
@@ -74,13 +76,13 @@ impl PageCache {
     }
 
     /// Whether a page must be evicted before another fits.
-    pub fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.empty.is_empty()
     }
 
     /// A page was used.
     #[inline]
-    pub fn hit(&mut self, slot: u32) {
+    pub(crate) fn hit(&mut self, slot: u32) {
         self.order.hit(slot);
     }
 
@@ -88,12 +90,12 @@ impl PageCache {
     ///
     /// # Panics
     /// If there is none: a bug.
-    pub fn victim(&self) -> u32 {
+    pub(crate) fn victim(&self) -> u32 {
         self.order.victim()
     }
 
     /// The pages that are cached, the next to be replaced first.
-    pub fn by_use(&self) -> Vec<u32> {
+    pub(crate) fn by_use(&self) -> Vec<u32> {
         self.order.segments().concat()
     }
 
@@ -106,19 +108,19 @@ impl PageCache {
 
     /// An entry of a cached page; [`Ppn::NONE`] if it maps nothing.
     #[inline(always)]
-    pub fn get(&self, slot: u32, lpn: Lpn) -> Ppn {
+    pub(crate) fn get(&self, slot: u32, lpn: Lpn) -> Ppn {
         Ppn(self.entries[self.place(slot, lpn).0])
     }
 
     /// Whether an entry of a cached page is dirty.
-    pub fn is_entry_dirty(&self, slot: u32, lpn: Lpn) -> bool {
+    pub(crate) fn is_entry_dirty(&self, slot: u32, lpn: Lpn) -> bool {
         let (_, word, bit) = self.place(slot, lpn);
         self.dirty[word] & bit != 0
     }
 
     /// Changes an entry; it is dirty.
     #[inline]
-    pub fn set(&mut self, slot: u32, lpn: Lpn, ppn: Ppn) {
+    pub(crate) fn set(&mut self, slot: u32, lpn: Lpn, ppn: Ppn) {
         let (entry, word, bit) = self.place(slot, lpn);
         self.entries[entry] = ppn.0;
         self.changed[slot as usize] += u32::from(self.dirty[word] & bit == 0);
@@ -126,7 +128,7 @@ impl PageCache {
     }
 
     /// Sets an entry to what its translation page says now: clean.
-    pub fn set_clean(&mut self, slot: u32, lpn: Lpn, ppn: Ppn) {
+    pub(crate) fn set_clean(&mut self, slot: u32, lpn: Lpn, ppn: Ppn) {
         let (entry, word, bit) = self.place(slot, lpn);
         self.entries[entry] = ppn.0;
         self.changed[slot as usize] -= u32::from(self.dirty[word] & bit != 0);
@@ -135,44 +137,44 @@ impl PageCache {
 
     /// Dirty entries of a page.
     #[inline(always)]
-    pub fn changed(&self, slot: u32) -> u32 {
+    pub(crate) fn changed(&self, slot: u32) -> u32 {
         self.changed[slot as usize]
     }
 
     /// All entries of a page.
     #[inline(always)]
-    pub fn entries(&self, slot: u32) -> &[u32] {
+    pub(crate) fn entries(&self, slot: u32) -> &[u32] {
         let entries = self.page_entries as usize;
         &self.entries[slot as usize * entries..][..entries]
     }
 
     /// The dirty bits of a page, the first entry's lowest.
-    pub fn dirty_bits(&self, slot: u32) -> &[u64] {
+    pub(crate) fn dirty_bits(&self, slot: u32) -> &[u64] {
         &self.dirty[slot as usize * self.words..][..self.words]
     }
 
     /// A page was written: its entries are clean.
-    pub fn clean(&mut self, slot: u32) {
+    pub(crate) fn clean(&mut self, slot: u32) {
         self.dirty[slot as usize * self.words..][..self.words].fill(0);
         self.changed[slot as usize] = 0;
     }
 
-    /// Appends the dirty entries of a page to `out`, as (LPN, PPN), and makes them clean.
-    pub fn clean_into(&mut self, slot: u32, out: &mut Vec<(u32, u32)>) {
+    /// Appends the dirty entries of a page to `out` and makes them clean.
+    pub(crate) fn clean_into(&mut self, slot: u32, out: &mut Vec<Entry>) {
         let first = self.tvpn[slot as usize] * self.page_entries;
         for word in 0..self.words {
             let mut bits = self.dirty[slot as usize * self.words + word];
             while bits != 0 {
-                let lpn = first + word as u32 * 64 + bits.trailing_zeros();
+                let lpn = Lpn(first + word as u32 * 64 + bits.trailing_zeros());
                 bits &= bits - 1;
-                out.push((lpn, self.get(slot, Lpn(lpn)).0));
+                out.push(Entry { lpn, ppn: self.get(slot, lpn) });
             }
         }
         self.clean(slot);
     }
 
     /// Drops a clean page.
-    pub fn remove(&mut self, slot: u32) {
+    pub(crate) fn remove(&mut self, slot: u32) {
         debug_assert_eq!(self.changed(slot), 0, "a dirty page is dropped");
         self.order.remove(slot);
         let tvpn = core::mem::replace(&mut self.tvpn[slot as usize], NONE);
@@ -185,7 +187,7 @@ impl PageCache {
     /// # Panics
     /// If the cache is full or holds the page: bugs.
     #[inline]
-    pub fn insert(&mut self, tvpn: Tvpn, load: impl FnOnce(&mut [u32])) -> u32 {
+    pub(crate) fn insert(&mut self, tvpn: Tvpn, load: impl FnOnce(&mut [u32])) -> u32 {
         let slot = self.empty.pop().expect("there is room in the cache");
         debug_assert_eq!(self.index[tvpn.index()], NONE);
         self.index[tvpn.index()] = slot;
@@ -200,7 +202,7 @@ impl PageCache {
     ///
     /// # Errors
     /// What does not.
-    pub fn audit(&self) -> Result<(), String> {
+    pub(crate) fn audit(&self) -> Result<(), String> {
         for (slot, &tvpn) in self.tvpn.iter().enumerate() {
             let dirty: u32 = self.dirty_bits(slot as u32).iter().map(|word| word.count_ones()).sum();
             if dirty != self.changed[slot] || tvpn != NONE && self.index[tvpn as usize] != slot as u32 {
@@ -215,7 +217,7 @@ impl PageCache {
     }
 
     /// Saves a page's entries in four bytes each.
-    pub fn save(&self, slot: u32, out: &mut Saver) {
+    pub(crate) fn save(&self, slot: u32, out: &mut Saver) {
         let bits = self.dirty_bits(slot);
         for (within, &entry) in self.entries(slot).iter().enumerate() {
             let dirty = if bits[within / 64] >> (within % 64) & 1 == 1 { DIRTY } else { 0 };
@@ -224,7 +226,7 @@ impl PageCache {
     }
 
     /// Takes in a page that [`PageCache::save`] saved.
-    pub fn load(&mut self, tvpn: Tvpn, from: &mut Loader<'_>) -> u32 {
+    pub(crate) fn load(&mut self, tvpn: Tvpn, from: &mut Loader<'_>) -> u32 {
         let packed: Vec<u32> = (0..self.page_entries).map(|_| from.u32()).collect();
         let slot = self.insert(tvpn, |entries| {
             for (entry, &word) in entries.iter_mut().zip(&packed) {

@@ -9,9 +9,9 @@
 //! bits at a time by tables. Generator and tables are computed when the crate is compiled.
 
 /// Bytes of message that one parity covers.
-pub const PIECE: usize = 512;
+pub(crate) const PIECE: usize = 512;
 /// Bytes that a parity takes: 52 bits, and four zeros.
-pub const PARITY: usize = 7;
+pub(crate) const PARITY: usize = 7;
 
 /// Degree of the field over GF(2).
 const FIELD: u32 = 13;
@@ -99,7 +99,7 @@ static TABLES: [[u64; 256]; STEP] = {
 };
 
 /// The parity of at most [`PIECE`] bytes.
-pub fn parity(message: &[u8]) -> [u8; PARITY] {
+pub(crate) fn parity(message: &[u8]) -> [u8; PARITY] {
     let mut register = 0u64;
     let steps = message.chunks_exact(STEP);
     let rest = steps.remainder();

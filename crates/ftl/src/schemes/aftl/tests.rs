@@ -127,7 +127,7 @@ fn a_mount_makes_fine_blocks_of_older_log_blocks() {
     }
     let (mut aftl, _) = <Aftl as Build<Nand<Tags, Full>>>::mount(&mut flash, 8, &settings).unwrap();
     aftl.audit(&mut flash).unwrap();
-    let rows: Vec<u32> = aftl.strategy.rows.iter().map(|(lbn, _)| lbn).collect();
+    let rows: Vec<u32> = aftl.strategy.rows.iter().map(|(lbn, _)| lbn.0).collect();
     // The youngest log block of each logical block is its log block; what the older one holds is in the table.
     assert_eq!(rows, [0, 1]);
     assert_eq!(aftl.strategy.fine.by_use.values().copied().collect::<Vec<_>>(), [0, 1]);

@@ -4,7 +4,7 @@ use super::*;
 use crate::hybrid::testing::{Chip, formatted, settings, small, tally, torture, write_each, write_request};
 use crate::{Build, Ftl, Inspect};
 use alloc::string::String;
-use flash::{Block, Cause, Full, Geometry, Nand, Oob, Payload, ProgramOrder, Tags};
+use flash::{Block, Cause, Full, Geometry, Lpn, Nand, Oob, Payload, ProgramOrder, Tags};
 
 fn bast(blocks: u32, pages: u32, pairs: &[(&str, &str)]) -> (Chip, Bast) {
     formatted(small(blocks), pages, &settings(&ROW, pairs))
@@ -87,7 +87,7 @@ fn the_victim_is_chosen_as_log_victim_says() {
         write_request(&mut flash, &mut bast, 0, 20);
         write_each(&mut flash, &mut bast, &[0, 1, 5, 4, 9, 13, 12, 2]);
         write_each(&mut flash, &mut bast, &[16]);
-        let left: Vec<u32> = (0..4).filter(|&lbn| bast.strategy.rows.get(lbn).is_none()).collect();
+        let left: Vec<u32> = (0..4).filter(|&lbn| bast.strategy.rows.get(Lbn(lbn)).is_none()).collect();
         assert_eq!(left, [expected], "{policy}");
     }
     let victims = |seed: &str| {

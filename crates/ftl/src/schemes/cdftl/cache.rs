@@ -13,7 +13,7 @@
 use crate::demand::cache::{Cache, Entry, Shape};
 use crate::demand::map::{Batch, Map, MapStore};
 use crate::parts::cache::{self, MappingCache, OrderKind, PageCache};
-use crate::{ConfigError, Error, Loader, Parameter, Saver, Settings};
+use crate::{ConfigError, Loader, Outcome, Parameter, Saver, Settings};
 use alloc::collections::BinaryHeap;
 use alloc::collections::binary_heap::PeekMut;
 use alloc::format;
@@ -24,7 +24,7 @@ use core::cmp::Reverse;
 use flash::{Cause, Flash, Lpn, Ppn, Tvpn};
 
 /// `second-level`: how many translation pages the second level holds.
-pub const SECOND_LEVEL: Parameter = Parameter::count("second-level", 2, 1..=1 << 20)
+pub(crate) const SECOND_LEVEL: Parameter = Parameter::count("second-level", 2, 1..=1 << 20)
     .unit("pages")
     .text(
         "Translation pages that the second level holds. More serve neighbours of recent pages; fewer leave more \
@@ -33,7 +33,7 @@ pub const SECOND_LEVEL: Parameter = Parameter::count("second-level", 2, 1..=1 <<
     .source("{scftl}, section IV: 16 KB, which is 2 pages of 8 KB");
 
 /// `install`: what happens to an entry that the second level does not cover.
-pub const INSTALL: Parameter = Parameter::switch("install", false)
+pub(crate) const INSTALL: Parameter = Parameter::switch("install", false)
     .text(
         "A dirty entry leaves the first level by loading its translation page into the second. Off updates the page \
          on flash.",
@@ -173,14 +173,14 @@ impl TwoLevels {
     fn merge(&mut self, tvpn: Tvpn, page: u32) {
         let mut entries = core::mem::take(&mut self.entries);
         self.first.clean_page(tvpn, &mut entries);
-        for (lpn, ppn) in entries.drain(..) {
-            self.second.set(page, Lpn(lpn), Ppn(ppn));
+        for Entry { lpn, ppn } in entries.drain(..) {
+            self.second.set(page, lpn, ppn);
         }
         self.entries = entries;
     }
 
     /// Makes room for an entry in the first level.
-    fn vacate<F: Flash, S: MapStore>(&mut self, flash: &mut F, map: &mut Map<S>) -> Result<(), Error<F::Fault>> {
+    fn vacate<F: Flash, S: MapStore>(&mut self, flash: &mut F, map: &mut Map<S>) -> Outcome<F> {
         if !self.first.is_full() {
             return Ok(());
         }
@@ -215,8 +215,8 @@ impl TwoLevels {
     fn copy_down(&mut self, slot: cache::Slot, page: u32) {
         let mut entries = core::mem::take(&mut self.entries);
         self.first.clean_line(slot, &mut entries);
-        for (lpn, ppn) in entries.drain(..) {
-            self.second.set(page, Lpn(lpn), Ppn(ppn));
+        for Entry { lpn, ppn } in entries.drain(..) {
+            self.second.set(page, lpn, ppn);
         }
         self.entries = entries;
     }
@@ -229,7 +229,7 @@ impl TwoLevels {
         map: &mut Map<S>,
         oldest: cache::Slot,
         tvpn: Tvpn,
-    ) -> Result<(), Error<F::Fault>> {
+    ) -> Outcome<F> {
         let batch = map.batch(flash, tvpn, 1)?;
         let mut slots = core::mem::take(&mut self.slots);
         match batch {
@@ -259,12 +259,7 @@ impl TwoLevels {
     }
 
     /// Loads a translation page that is not there into the second level.
-    fn load<F: Flash, S: MapStore>(
-        &mut self,
-        flash: &mut F,
-        map: &mut Map<S>,
-        tvpn: Tvpn,
-    ) -> Result<u32, Error<F::Fault>> {
+    fn load<F: Flash, S: MapStore>(&mut self, flash: &mut F, map: &mut Map<S>, tvpn: Tvpn) -> Outcome<F, u32> {
         if self.second.is_full() {
             self.evict_page(flash, map)?;
         }
@@ -277,7 +272,7 @@ impl TwoLevels {
     }
 
     /// Evicts the second level's least recently used page. It is complete, so that writing it takes no read.
-    fn evict_page<F: Flash, S: MapStore>(&mut self, flash: &mut F, map: &mut Map<S>) -> Result<(), Error<F::Fault>> {
+    fn evict_page<F: Flash, S: MapStore>(&mut self, flash: &mut F, map: &mut Map<S>) -> Outcome<F> {
         let page = self.second.victim();
         let tvpn = self.second.tvpn_of(page);
         if self.second.changed(page) == 0 {
@@ -302,7 +297,7 @@ impl TwoLevels {
         map: &mut Map<S>,
         page: u32,
         lpn: Lpn,
-    ) -> Result<Slot, Error<F::Fault>> {
+    ) -> Outcome<F, Slot> {
         // Making room may take the page away again, but not what it says.
         let ppn = self.second.get(page, lpn);
         self.vacate(flash, map)?;
@@ -312,9 +307,9 @@ impl TwoLevels {
     /// Takes lost entries into the first level, all or, if they do not fit, none.
     fn restore_first(&mut self, group: &[Entry]) -> bool {
         let fits = group.len() <= self.first.room() as usize;
-        for &(lpn, ppn) in group.iter().filter(|_| fits) {
-            let slot = self.insert(Lpn(lpn), Ppn(ppn));
-            self.first.set(slot, Lpn(lpn), Ppn(ppn));
+        for &Entry { lpn, ppn } in group.iter().filter(|_| fits) {
+            let slot = self.insert(lpn, ppn);
+            self.first.set(slot, lpn, ppn);
         }
         fits
     }
@@ -382,7 +377,7 @@ impl Cache for TwoLevels {
         map: &mut Map<S>,
         slot: Slot,
         lpn: Lpn,
-    ) -> Result<Slot, Error<F::Fault>> {
+    ) -> Outcome<F, Slot> {
         self.hit(slot, lpn);
         let Slot::Second(page) = slot else { return Ok(slot) };
         self.counters.second_hits += 1;
@@ -406,12 +401,7 @@ impl Cache for TwoLevels {
         self.second.find(self.shape.tvpn(lpn.0)).is_some_and(|page| self.second.is_entry_dirty(page, lpn))
     }
 
-    fn fetch<F: Flash, S: MapStore>(
-        &mut self,
-        flash: &mut F,
-        map: &mut Map<S>,
-        lpn: Lpn,
-    ) -> Result<Slot, Error<F::Fault>> {
+    fn fetch<F: Flash, S: MapStore>(&mut self, flash: &mut F, map: &mut Map<S>, lpn: Lpn) -> Outcome<F, Slot> {
         let page = self.load(flash, map, self.shape.tvpn(lpn.0))?;
         self.copy_up(flash, map, page, lpn)
     }
@@ -441,7 +431,7 @@ impl Cache for TwoLevels {
 
     #[cold]
     fn soil(&mut self, entries: &[Entry]) {
-        for (lpn, ppn) in entries.iter().map(|&(lpn, ppn)| (Lpn(lpn), Ppn(ppn))) {
+        for &Entry { lpn, ppn } in entries {
             if let Some(page) = self.second.find(self.shape.tvpn(lpn.0)) {
                 self.second.set(page, lpn, ppn);
             } else if let Some(slot) = self.first.find(lpn) {
@@ -474,13 +464,11 @@ impl Cache for TwoLevels {
             }
             self.second.remove(page);
         }
-        let tvpn = self.shape.tvpn(group[0].0);
+        let tvpn = self.shape.tvpn(group[0].lpn.0);
         let first = self.shape.lpns(tvpn).start;
         let load = |entries: &mut [u32]| entries.iter_mut().zip(first..).for_each(|(word, lpn)| *word = entry(lpn));
         let page = self.second.insert(tvpn, load);
-        for &(lpn, ppn) in group {
-            self.second.set(page, Lpn(lpn), Ppn(ppn));
-        }
+        group.iter().for_each(|entry| self.second.set(page, entry.lpn, entry.ppn));
         true
     }
 

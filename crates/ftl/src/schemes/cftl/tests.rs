@@ -1,6 +1,7 @@
 //! The specification's worked example command for command, conversions step by step, and what holds whatever happens.
 
 use super::*;
+use crate::Error;
 use crate::schemes::dftl;
 use crate::{Build, Ftl, Inspect};
 use alloc::string::ToString;

@@ -165,7 +165,7 @@ fn a_cache_of_the_whole_map_is_page_mapping() {
         .flatten()
     {
         let pairs = [("gc", *gc), ("gc-spread", spread)];
-        let mapped = commands::<crate::schemes::page::Page>(page, &pairs, dies);
+        let mapped = commands::<crate::schemes::Page>(page, &pairs, dies);
         assert!(mapped.iter().filter(|line| line.ends_with("data_gc")).count() > 2_000, "{gc}");
         let cached = commands::<Dftl>(&ROW, &[&pairs[..], &[("cache-bytes", "32768")]].concat(), dies);
         let differ = mapped.iter().zip(&cached).position(|(page, dftl)| page != dftl);

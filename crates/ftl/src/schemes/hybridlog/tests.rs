@@ -79,7 +79,7 @@ fn figure_4_1_with_data_blocks_written_like_logs() {
     // MD' and MT' of the last page of D0: pages 1 and 3; page 3 of the group 1, whose other page lies nowhere.
     let layout = Layout::single(4, 2);
     let mut map = BlockMap::unknown(&layout);
-    map.fetch_all(&layout, &mut flash, 3, |place| Ppn(place.into()), Cause::Host).unwrap();
+    map.fetch_all((&layout, flash::Lbn(0)), &mut flash, 3, |place| Some(Ppn(place.into())), Cause::Host).unwrap();
     assert_eq!([0, 1, 2, 3].map(|offset| map.at(offset)), [1, NULL, NULL, 3]);
     assert_eq!(flash.take(), ["O 0.3 host", "O 0.1 host"]);
     assert_eq!([counter(&hybridlog, "dummy_pages"), counter(&hybridlog, "collisions_with_room")], [0, 0]);

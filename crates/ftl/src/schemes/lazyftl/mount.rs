@@ -8,7 +8,7 @@
 use super::{COLD, HOST, LazyFtl, MAPPING, Plan, UPDATED};
 use crate::parts::census::Census;
 use crate::parts::collector::Collects;
-use crate::{Error, MountReport, Settings};
+use crate::{Error, MountReport, Outcome, Settings};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -22,7 +22,7 @@ impl LazyFtl {
         settings: &Settings,
         plan: &Plan,
         mut distrusted: BTreeSet<Ppn>,
-    ) -> Result<(LazyFtl, MountReport), Error<F::Fault>> {
+    ) -> Outcome<F, (LazyFtl, MountReport)> {
         let g = *flash.geometry();
         let mut lazy = LazyFtl::blank(g, logical_pages, settings, plan);
         let pages = lazy.store.count() as usize;
@@ -132,7 +132,7 @@ impl LazyFtl {
     }
 
     /// Makes room, and brings the areas back to their quotas.
-    fn regain<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+    fn regain<F: Flash>(&mut self, flash: &mut F) -> Outcome<F> {
         self.make_room_everywhere(flash)?;
         for area in [COLD, UPDATED] {
             while self.table.is_over(area)

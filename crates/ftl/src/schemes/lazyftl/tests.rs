@@ -1,6 +1,8 @@
 //! The specification's worked example, command for command; its invariants and its limits; and what broke once.
 
 use super::*;
+use crate::Error;
+use crate::Inspect;
 use crate::parts::space::Fate;
 use alloc::string::ToString;
 use flash::{Brief, Failing, FailurePlan, Full, Nand, NoData, Rng, Tags, Transcript};

@@ -4,7 +4,7 @@ use super::*;
 use crate::hybrid::testing::{Chip, formatted, settings, small, tally, torture, write_each, write_request};
 use crate::{Ftl, Inspect};
 use alloc::string::ToString;
-use flash::{Geometry, ProgramOrder};
+use flash::{Geometry, Lpn, ProgramOrder};
 
 fn nftl(blocks: u32, pages: u32, pairs: &[(&str, &str)]) -> (Chip, Nftl) {
     formatted(small(blocks), pages, &settings(&ROW, pairs))
@@ -81,7 +81,7 @@ fn the_longest_chain_makes_room() {
     write_request(&mut flash, &mut nftl, 0, 12);
     write_each(&mut flash, &mut nftl, &[0, 4, 4, 0, 5]);
     assert_eq!(tally(&write_each(&mut flash, &mut nftl, &[8])), (1, 3, 2));
-    let lengths: Vec<usize> = (0..3).map(|lbn| nftl.strategy.length(lbn)).collect();
+    let lengths: Vec<usize> = (0..3).map(|lbn| nftl.strategy.length(Lbn(lbn))).collect();
     assert_eq!((lengths, nftl.strategy.forced), (vec![0, 2, 1], 1));
 }
 

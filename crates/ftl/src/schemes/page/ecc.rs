@@ -5,29 +5,21 @@
 
 use super::Page;
 use crate::Error;
+use crate::Outcome;
 use crate::parts::collector::Collects;
 use flash::{Cause, Collection, Flash, Lpn, Mode, Oob, Payload, Ppn, Store};
 
 impl Page {
     /// Writes a page in the mode that the policy names.
     #[inline(never)]
-    pub(super) fn write_as_told<F: Flash>(
-        &mut self,
-        flash: &mut F,
-        lpn: Lpn,
-        data: &F::User,
-    ) -> Result<(), Error<F::Fault>> {
+    pub(super) fn write_as_told<F: Flash>(&mut self, flash: &mut F, lpn: Lpn, data: &F::User) -> Outcome<F> {
         let mode = self.space.host_mode(lpn);
         self.write_in(flash, lpn, data, mode)
     }
 
     /// Reads a mapped page that is read so often that it is rewritten if it was programmed with low cost.
     #[cold]
-    pub(super) fn read_hot<'f, F: Flash>(
-        &'f mut self,
-        flash: &mut F,
-        lpn: Lpn,
-    ) -> Result<&'f F::User, Error<F::Fault>> {
+    pub(super) fn read_hot<'f, F: Flash>(&'f mut self, flash: &mut F, lpn: Lpn) -> Outcome<F, &'f F::User> {
         let (oob, data) = flash.read(Ppn(self.map[lpn.index()]), Cause::Host)?;
         let held = self.space.ecc().hold::<F>(data.user());
         let rewritten = if oob.mode == Mode::LowCost && self.space.doomed.is_empty() {
@@ -40,7 +32,7 @@ impl Page {
     }
 
     /// Programs a page anew, beside the request that it was read for. Without room, it stays as it is.
-    fn rewrite<F: Flash>(&mut self, flash: &mut F, oob: Oob, data: &F::User) -> Result<(), Error<F::Fault>> {
+    fn rewrite<F: Flash>(&mut self, flash: &mut F, oob: Oob, data: &F::User) -> Outcome<F> {
         let mut beside = Collection::on(flash);
         let put = match self.put(&mut *beside, oob, Payload::User(data), Cause::EccRewrite) {
             Ok((to, lane)) => {

@@ -3,7 +3,7 @@
 use super::{NONE, TRIMMED};
 use crate::parts::census::Census;
 use crate::parts::tombstones;
-use crate::{Error, MountReport};
+use crate::{MountReport, Outcome};
 use alloc::vec;
 use alloc::vec::Vec;
 use flash::{Block, Cause, Flash, Kind, Oob, Ppn, prefetch};
@@ -29,7 +29,7 @@ impl Survey {
     ///
     /// # Errors
     /// The medium's.
-    pub(super) fn take<F: Flash>(flash: &mut F, logical_pages: u32) -> Result<Survey, Error<F::Fault>> {
+    pub(super) fn take<F: Flash>(flash: &mut F, logical_pages: u32) -> Outcome<F, Survey> {
         let mut trims: Vec<Ppn> = Vec::new();
         let mut map = vec![NONE; logical_pages as usize];
         let mut best = vec![(0, 0); logical_pages as usize];
@@ -62,7 +62,7 @@ impl Survey {
     }
 
     /// Finds the newest sound copy of every page among the blocks in the census.
-    pub(super) fn settle<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+    pub(super) fn settle<F: Flash>(&mut self, flash: &mut F) -> Outcome<F> {
         let g = *flash.geometry();
         self.map.fill(NONE);
         self.best.fill((0, 0));
@@ -79,7 +79,7 @@ impl Survey {
     }
 
     /// Discards what sound trim pages say.
-    fn heed_tombstones<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+    fn heed_tombstones<F: Flash>(&mut self, flash: &mut F) -> Outcome<F> {
         let Survey { census, trims, map, best, version } = self;
         let g = *flash.geometry();
         let known = |ppn: Ppn| census.blocks[g.block_of(ppn).index()].is_some() && !census.spoiled.contains(&ppn);

@@ -179,7 +179,7 @@ fn a_cleaning_costs_what_the_formula_says() {
                 expected.2 = lbns.len() + 1;
                 for &lbn in &lbns {
                     let data = core.data_block(lbn).map_or(0, |block| core.pool.blocks.live_of(block));
-                    expected.1 += data as usize + usize::from(core.logged[lbn as usize]);
+                    expected.1 += data as usize + usize::from(core.logged[lbn.index()]);
                 }
                 cleanings += 1;
             }

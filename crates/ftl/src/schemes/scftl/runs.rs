@@ -8,7 +8,7 @@
 use crate::demand::cache::{Cache, Entry, Shape};
 use crate::demand::map::{Map, MapStore, TranslationPage};
 use crate::parts::cache::{Order, OrderKind};
-use crate::{ConfigError, Error, Loader, Saver, Settings};
+use crate::{ConfigError, Loader, Outcome, Saver, Settings};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
@@ -275,7 +275,10 @@ impl Runs {
     fn clean(&mut self, slot: u32, out: &mut Vec<Entry>) {
         let (tag, first) = (self.tag[slot as usize], self.first[slot as usize]);
         // An unmapped entry is alone in its block.
-        out.extend((0..u32::from(self.length[slot as usize])).map(|k| (tag + k, first.saturating_add(k))));
+        out.extend(
+            (0..u32::from(self.length[slot as usize]))
+                .map(|k| Entry { lpn: Lpn(tag + k), ppn: Ppn(first.saturating_add(k)) }),
+        );
         self.unchain(slot);
     }
 
@@ -519,7 +522,7 @@ impl Runs {
         lpn: Lpn,
         within: Range<u32>,
         taken: impl FnOnce(&Self, &Map<S>, TranslationPage<'_>) -> bool,
-    ) -> Result<Option<u32>, Error<F::Fault>> {
+    ) -> Outcome<F, Option<u32>> {
         if self.free == 0 {
             self.evict(flash, map, Fetching::Normal, NONE)?;
         }
@@ -578,7 +581,7 @@ impl Runs {
         flash: &mut F,
         map: &mut Map<S>,
         blocks: u32,
-    ) -> Result<(), Error<F::Fault>> {
+    ) -> Outcome<F> {
         while self.free < blocks {
             self.evict(flash, map, Fetching::Normal, NONE)?;
         }
@@ -697,12 +700,7 @@ impl Cache for Runs {
     }
 
     #[inline]
-    fn fetch<F: Flash, S: MapStore>(
-        &mut self,
-        flash: &mut F,
-        map: &mut Map<S>,
-        lpn: Lpn,
-    ) -> Result<u32, Error<F::Fault>> {
+    fn fetch<F: Flash, S: MapStore>(&mut self, flash: &mut F, map: &mut Map<S>, lpn: Lpn) -> Outcome<F, u32> {
         let fetched = self.fetch_unless(flash, map, lpn, 0..self.shape.logical_pages, |_, _, _| false)?;
         Ok(fetched.expect("nobody else took it"))
     }
@@ -714,7 +712,7 @@ impl Cache for Runs {
         slot: u32,
         lpn: Lpn,
         ppn: Ppn,
-    ) -> Result<(), Error<F::Fault>> {
+    ) -> Outcome<F> {
         while self.free < self.wanted(slot, lpn.0, ppn.0) {
             let evicted = self.evict(flash, map, Fetching::Normal, slot)?;
             assert!(evicted, "every block but one is a victim");
@@ -729,15 +727,15 @@ impl Cache for Runs {
 
     fn absorb(&mut self, moves: &mut Vec<Entry>) {
         // In order of LPN, so that a run that moved as a whole is one again.
-        moves.sort_unstable_by_key(|&(lpn, _)| lpn);
-        moves.retain(|&(lpn, to)| {
-            let Some(slot) = self.find(Lpn(lpn)) else { return true };
-            while self.free < self.wanted(slot, lpn, to) {
+        moves.sort_unstable_by_key(|entry| entry.lpn);
+        moves.retain(|&Entry { lpn, ppn }| {
+            let Some(slot) = self.find(lpn) else { return true };
+            while self.free < self.wanted(slot, lpn.0, ppn.0) {
                 let Some(victim) = self.victim(Fetching::Clean, slot) else { return true };
                 self.pass(victim);
                 self.drop_block(victim);
             }
-            self.change(slot, lpn, to, false);
+            self.change(slot, lpn.0, ppn.0, false);
             false
         });
     }
@@ -756,10 +754,8 @@ impl Cache for Runs {
 
     #[cold]
     fn soil(&mut self, entries: &[Entry]) {
-        for &(lpn, ppn) in entries {
-            if let Some(slot) = self.find(Lpn(lpn))
-                && self.get(slot, Lpn(lpn)) == Ppn(ppn)
-            {
+        for &Entry { lpn, ppn } in entries {
+            if let Some(slot) = self.find(lpn).filter(|&slot| self.get(slot, lpn) == ppn) {
                 self.modify(slot);
             }
         }
@@ -783,11 +779,13 @@ impl Cache for Runs {
     }
 
     fn restore(&mut self, group: &[Entry], _: impl Fn(u32) -> u32) -> bool {
-        let goes_on = |&[(lpn, ppn), next]: &[Entry; 2]| ppn != NONE && next == (lpn + 1, ppn + 1);
         let mut runs: Vec<(u32, u32, u32)> = Vec::new();
-        for (i, &(lpn, ppn)) in group.iter().enumerate() {
+        for &Entry { lpn: Lpn(lpn), ppn: Ppn(ppn) } in group {
+            let goes_on = |tag, length, first| {
+                length < self.most && first != NONE && (tag + length, first + length) == (lpn, ppn)
+            };
             match runs.last_mut() {
-                Some((_, length, _)) if *length < self.most && goes_on(&[group[i - 1], (lpn, ppn)]) => *length += 1,
+                Some((tag, length, first)) if goes_on(*tag, *length, *first) => *length += 1,
                 _ => runs.push((lpn, 1, ppn)),
             }
         }
@@ -859,7 +857,7 @@ impl Cache for Runs {
 
     fn save(&self, out: &mut Saver) {
         let lru = self.replacement == Replacement::Lru;
-        let slots: Vec<u32> = if lru { self.order.from_oldest().collect() } else { (0..self.capacity).collect() };
+        let slots: Vec<u32> = if lru { self.order.oldest_first().collect() } else { (0..self.capacity).collect() };
         out.u32(slots.len() as u32);
         for slot in slots {
             if !has(&self.valid, slot) {

@@ -8,7 +8,7 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
-use flash::{Lpn, Tvpn};
+use flash::{Lpn, Ppn, Tvpn};
 
 /// Bytes of an entry: LPN and PPN.
 pub(super) const ENTRY_BYTES: u64 = 8;
@@ -50,12 +50,12 @@ impl Buffer {
     /// Where an entry stands in its group.
     #[inline(always)]
     pub(super) fn find(&self, tvpn: Tvpn, lpn: Lpn) -> Option<u32> {
-        self.group(tvpn).iter().position(|&(held, _)| held == lpn.0).map(|at| at as u32)
+        self.group(tvpn).iter().position(|held| held.lpn == lpn).map(|at| at as u32)
     }
 
     /// Changes an entry.
-    pub(super) fn set(&mut self, tvpn: Tvpn, at: u32, ppn: u32) {
-        self.groups[tvpn.index()][at as usize].1 = ppn;
+    pub(super) fn set(&mut self, tvpn: Tvpn, at: u32, ppn: Ppn) {
+        self.groups[tvpn.index()][at as usize].ppn = ppn;
     }
 
     /// Takes in entries of one translation page that are not here.
@@ -89,7 +89,7 @@ impl Buffer {
             if is_cached(tvpn) {
                 return Err(format!("translation page {tvpn} is cached, and entries of it are in the dirty buffer"));
             }
-            let lpns: BTreeSet<u32> = group.iter().map(|&(lpn, _)| lpn).collect();
+            let lpns: BTreeSet<u32> = group.iter().map(|entry| entry.lpn.0).collect();
             if lpns.len() != group.len() || lpns.iter().any(|&lpn| self.shape.tvpn(lpn) != tvpn) {
                 return Err(format!("the dirty buffer holds {group:?} of translation page {tvpn}"));
             }
@@ -110,16 +110,16 @@ impl Buffer {
 
     pub(super) fn save(&self, out: &mut Saver) {
         out.u32(self.held as u32);
-        for &(lpn, ppn) in self.groups.iter().flatten() {
-            out.u32(lpn);
-            out.u32(ppn);
+        for &Entry { lpn, ppn } in self.groups.iter().flatten() {
+            out.u32(lpn.0);
+            out.u32(ppn.0);
         }
     }
 
     pub(super) fn load(&mut self, from: &mut Loader<'_>) {
         for _ in 0..from.u32() {
-            let entry = (from.u32(), from.u32());
-            self.put(self.shape.tvpn(entry.0), &[entry]);
+            let entry = Entry { lpn: Lpn(from.u32()), ppn: Ppn(from.u32()) };
+            self.put(self.shape.tvpn(entry.lpn.0), &[entry]);
         }
     }
 }

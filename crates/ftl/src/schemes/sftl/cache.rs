@@ -8,7 +8,7 @@ use super::runs::{self, Runs};
 use crate::demand::cache::{Cache, Entry, Shape};
 use crate::demand::map::{Map, MapStore};
 use crate::parts::cache::PageCache;
-use crate::{ConfigError, Error, Loader, Parameter, Saver, Settings};
+use crate::{ConfigError, Loader, Outcome, Parameter, Saver, Settings};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
@@ -16,13 +16,13 @@ use alloc::vec::Vec;
 use flash::{Cause, Flash, Lpn, Ppn, Tvpn};
 
 /// `buffer-share`: how the cache is divided.
-pub const BUFFER_SHARE: Parameter = Parameter::count("buffer-share", 10, 0..=50)
+pub(crate) const BUFFER_SHARE: Parameter = Parameter::count("buffer-share", 10, 0..=50)
     .unit("%")
     .text("Share of the cache that is the dirty buffer. More delays write-backs and leaves less for pages.")
     .source("ftlab; the paper has a buffer, its share is a reconstruction");
 
 /// `threshold`: which dirty pages are not written.
-pub const THRESHOLD: Parameter = Parameter::count("threshold", 16, 0..=1 << 18)
+pub(crate) const THRESHOLD: Parameter = Parameter::count("threshold", 16, 0..=1 << 18)
     .unit("entries")
     .text(
         "An evicted page with at most so many dirty entries leaves them in the dirty buffer. More fills the buffer \
@@ -175,12 +175,7 @@ impl CompressedPages {
     }
 
     /// Evicts the least recently used page, while `loading` is being loaded.
-    fn evict<F: Flash, S: MapStore>(
-        &mut self,
-        flash: &mut F,
-        map: &mut Map<S>,
-        loading: Option<Tvpn>,
-    ) -> Result<(), Error<F::Fault>> {
+    fn evict<F: Flash, S: MapStore>(&mut self, flash: &mut F, map: &mut Map<S>, loading: Option<Tvpn>) -> Outcome<F> {
         let page = self.pages.victim();
         let changed = self.pages.changed(page) as usize;
         // A full buffer makes room if the write that this takes frees more of it than the page's own would save.
@@ -207,12 +202,7 @@ impl CompressedPages {
     }
 
     /// Updates a translation page with its entries in the dirty buffer.
-    fn flush<F: Flash, S: MapStore>(
-        &mut self,
-        flash: &mut F,
-        map: &mut Map<S>,
-        tvpn: Tvpn,
-    ) -> Result<(), Error<F::Fault>> {
+    fn flush<F: Flash, S: MapStore>(&mut self, flash: &mut F, map: &mut Map<S>, tvpn: Tvpn) -> Outcome<F> {
         self.counters.flushes += 1;
         map.wrote_back(self.buffer.group(tvpn).len());
         map.update(flash, tvpn, self.buffer.group(tvpn), true, Cause::TranslationUpdate)?;
@@ -299,7 +289,7 @@ impl Cache for CompressedPages {
     fn get(&self, slot: Slot, lpn: Lpn) -> Ppn {
         match slot {
             Slot::Page(page) => self.pages.get(page, lpn),
-            Slot::Buffered(at) => Ppn(self.buffer.group(self.shape.tvpn(lpn.0))[at as usize].1),
+            Slot::Buffered(at) => self.buffer.group(self.shape.tvpn(lpn.0))[at as usize].ppn,
         }
     }
 
@@ -310,20 +300,15 @@ impl Cache for CompressedPages {
         }
     }
 
-    fn fetch<F: Flash, S: MapStore>(
-        &mut self,
-        flash: &mut F,
-        map: &mut Map<S>,
-        lpn: Lpn,
-    ) -> Result<Slot, Error<F::Fault>> {
+    fn fetch<F: Flash, S: MapStore>(&mut self, flash: &mut F, map: &mut Map<S>, lpn: Lpn) -> Outcome<F, Slot> {
         let tvpn = self.shape.tvpn(lpn.0);
         let page = match map.read(flash, tvpn)? {
             None => self.pages.insert(tvpn, |entries| entries.fill(Ppn::NONE.0)),
             Some(page) => self.pages.insert(tvpn, |entries| map.entries(page, 0, entries)),
         };
         // What the dirty buffer has of it counts for the size, but stays there until there is room.
-        for &(lpn, ppn) in self.buffer.group(tvpn) {
-            self.pages.set_clean(page, Lpn(lpn), Ppn(ppn));
+        for &Entry { lpn, ppn } in self.buffer.group(tvpn) {
+            self.pages.set_clean(page, lpn, ppn);
         }
         let runs = runs::count(self.pages.entries(page));
         let size = self.size(runs);
@@ -336,8 +321,8 @@ impl Cache for CompressedPages {
         self.runs[page as usize] = runs;
         self.used += size;
         self.buffer.take(tvpn, &mut self.entries);
-        for (lpn, ppn) in self.entries.drain(..) {
-            self.pages.set(page, Lpn(lpn), Ppn(ppn));
+        for Entry { lpn, ppn } in self.entries.drain(..) {
+            self.pages.set(page, lpn, ppn);
         }
         self.counters.loaded += 1;
         self.counters.loaded_bytes += size;
@@ -353,7 +338,7 @@ impl Cache for CompressedPages {
         slot: Slot,
         lpn: Lpn,
         ppn: Ppn,
-    ) -> Result<(), Error<F::Fault>> {
+    ) -> Outcome<F> {
         let Slot::Page(page) = slot else { return Ok(()) };
         // The page was used just now: others go first, and alone it fits.
         while self.used_with(page, lpn, ppn) > self.budget {
@@ -370,21 +355,18 @@ impl Cache for CompressedPages {
                 self.resize(page, lpn, ppn);
                 self.pages.set(page, lpn, ppn);
             }
-            Slot::Buffered(at) => self.buffer.set(self.shape.tvpn(lpn.0), at, ppn.0),
+            Slot::Buffered(at) => self.buffer.set(self.shape.tvpn(lpn.0), at, ppn),
         }
     }
 
     fn absorb(&mut self, moves: &mut Vec<Entry>) {
-        moves.retain(|&(lpn, to)| {
-            let (lpn, to) = (Lpn(lpn), Ppn(to));
-            match self.find(lpn) {
-                Some(Slot::Page(page)) if !self.fits(page, lpn, to) => true,
-                Some(slot) => {
-                    self.set(slot, lpn, to);
-                    false
-                }
-                None => true,
+        moves.retain(|&Entry { lpn, ppn }| match self.find(lpn) {
+            Some(Slot::Page(page)) if !self.fits(page, lpn, ppn) => true,
+            Some(slot) => {
+                self.set(slot, lpn, ppn);
+                false
             }
+            None => true,
         });
     }
 
@@ -406,11 +388,11 @@ impl Cache for CompressedPages {
     /// What the dirty buffer gave away goes back into it.
     #[cold]
     fn soil(&mut self, entries: &[Entry]) {
-        for &(lpn, ppn) in entries {
-            let tvpn = self.shape.tvpn(lpn);
+        for &entry in entries {
+            let tvpn = self.shape.tvpn(entry.lpn.0);
             match self.pages.find(tvpn) {
-                Some(page) => self.pages.set(page, Lpn(lpn), Ppn(ppn)),
-                None => self.buffer.put(tvpn, &[(lpn, ppn)]),
+                Some(page) => self.pages.set(page, entry.lpn, entry.ppn),
+                None => self.buffer.put(tvpn, &[entry]),
             }
         }
     }
@@ -429,7 +411,7 @@ impl Cache for CompressedPages {
 
     /// As a page if it fits, else in the dirty buffer if they may go there.
     fn restore(&mut self, group: &[Entry], entry: impl Fn(u32) -> u32) -> bool {
-        let tvpn = self.shape.tvpn(group[0].0);
+        let tvpn = self.shape.tvpn(group[0].lpn.0);
         if !self.pages.is_full() {
             let first = self.shape.lpns(tvpn).start;
             let load = |entries: &mut [u32]| entries.iter_mut().zip(first..).for_each(|(word, lpn)| *word = entry(lpn));
@@ -438,7 +420,7 @@ impl Cache for CompressedPages {
             if self.used + self.size(runs) <= self.budget {
                 self.runs[page as usize] = runs;
                 self.used += self.size(runs);
-                group.iter().for_each(|&(lpn, ppn)| self.pages.set(page, Lpn(lpn), Ppn(ppn)));
+                group.iter().for_each(|entry| self.pages.set(page, entry.lpn, entry.ppn));
                 return true;
             }
             self.pages.remove(page);

@@ -130,6 +130,11 @@ fn shape(pages: u32) -> Shape {
     Shape { logical_pages: pages * 128, page_entries: geometry.entries_per_page(), geometry }
 }
 
+/// Entries, each an LPN and its PPN.
+fn changed<const N: usize>(entries: [(u32, u32); N]) -> [Entry; N] {
+    entries.map(|(lpn, ppn)| Entry { lpn: Lpn(lpn), ppn: Ppn(ppn) })
+}
+
 /// A translation page and the PPNs of its entries.
 type Content = (u32, fn(u32) -> u32);
 
@@ -139,7 +144,7 @@ fn with_pages(bytes: u64, pages: &[Content]) -> CompressedPages {
     let mut cache = CompressedPages::new(&shape(8), &(&settings).into(), bytes);
     for &(tvpn, entry) in pages {
         let lpn = tvpn * 128 + 5;
-        assert!(cache.restore(&[(lpn, entry(lpn))], entry), "page {tvpn} does not fit");
+        assert!(cache.restore(&changed([(lpn, entry(lpn))]), entry), "page {tvpn} does not fit");
     }
     cache.audit().unwrap();
     cache
@@ -153,8 +158,8 @@ fn pages_take_what_their_runs_take() {
     for (bytes, fits) in [(520 + 88, 2), (520 + 87, 1), (520 + 44, 1), (520 + 43, 0)] {
         let settings = set(&ROW, &[("buffer-share", "0")]);
         let mut cache = CompressedPages::new(&shape(8), &(&settings).into(), bytes);
-        assert!(cache.restore(&[(0, scattered(0))], scattered));
-        let fitting = (1..4).filter(|tvpn| cache.restore(&[(tvpn * 128, run(tvpn * 128))], run)).count();
+        assert!(cache.restore(&changed([(0, scattered(0))]), scattered));
+        let fitting = (1..4).filter(|tvpn| cache.restore(&changed([(tvpn * 128, run(tvpn * 128))]), run)).count();
         assert_eq!(fitting, fits, "{bytes} bytes");
         cache.audit().unwrap();
     }
@@ -173,10 +178,10 @@ fn a_collection_leaves_what_does_not_fit() {
         out.len() as u64
     };
     assert!(used(&cache) <= cache.memory());
-    let mut moves: Vec<Entry> = [(128 + 20, 77), (128 + 60, 99), (512, 12)].to_vec();
+    let mut moves = changed([(128 + 20, 77), (128 + 60, 99), (512, 12)]).to_vec();
     cache.absorb(&mut moves);
     cache.audit().unwrap();
-    let cached: Vec<u32> = moves.iter().map(|&(lpn, _)| lpn).collect();
+    let cached: Vec<u32> = moves.iter().map(|entry| entry.lpn.0).collect();
     assert!(cached.contains(&512), "what is not cached is left: {moves:?}");
     // Whatever was left still says what it said, and what was taken says the new.
     for (lpn, to) in [(148, 77), (188, 99)] {
@@ -199,10 +204,10 @@ fn saved_pages_and_entries_come_back_in_the_bytes_reported() {
     let settings = set(&ROW, &[]);
     let mut cache = CompressedPages::new(&shape(8), &(&settings).into(), 1400);
     let mixed = |lpn: u32| if lpn.is_multiple_of(7) { u32::MAX } else { 1000 + lpn };
-    assert!(cache.restore(&[(3, 1003), (14, u32::MAX)], mixed));
-    assert!(cache.restore(&[(130, 1260)], |lpn| 1000 + 2 * lpn));
+    assert!(cache.restore(&changed([(3, 1003), (14, u32::MAX)]), mixed));
+    assert!(cache.restore(&changed([(130, 1260)]), |lpn| 1000 + 2 * lpn));
     // No page more, but a group for the dirty buffer.
-    assert!(cache.restore(&[(260, 5), (270, u32::MAX)], |lpn| 1000 + 2 * lpn));
+    assert!(cache.restore(&changed([(260, 5), (270, u32::MAX)]), |lpn| 1000 + 2 * lpn));
     cache.audit().unwrap();
     let mut out = Saver::default();
     cache.save(&mut out);

@@ -7,13 +7,14 @@
 
 use super::Superblock;
 use crate::Error;
+use crate::Outcome;
 use flash::{Cause, Flash, Kind};
 
 impl Superblock {
     /// A block was erased: moves what is in the block that wear levelling names, if it names one.
     #[cold]
     #[inline(never)]
-    pub(super) fn level<F: Flash>(&mut self, flash: &mut F) -> Result<(), Error<F::Fault>> {
+    pub(super) fn level<F: Flash>(&mut self, flash: &mut F) -> Outcome<F> {
         let task = self.pool.cold_among(|_| true);
         let Some(task) = task.filter(|task| self.pool.can_take(task) && self.free() > 0) else { return Ok(()) };
         let page = self.pool.blocks.next_live(task.cold, 0).expect("a cold block holds live pages");
@@ -23,8 +24,8 @@ impl Superblock {
         let moved = match (&mut self.log, oob.kind) {
             (Some(log), Kind::Translation) => log.collect(flash, &mut self.pool, task.cold, Cause::WearLevelling),
             _ => {
-                let s = (self.split(oob.lpn()).0 / self.n) as usize;
-                let slot = self.slots(s).iter().position(|&block| block == task.cold.0);
+                let s = self.super_of(self.split(oob.lpn()).0);
+                let slot = self.slot(s, |block| block == task.cold.0);
                 self.collect(flash, s, slot.expect("its superblock has it"), Cause::WearLevelling)
             }
         };

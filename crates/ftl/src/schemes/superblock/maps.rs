@@ -11,13 +11,13 @@
 //! room for: a collection that programs failed in leaves such, and a mount may find such. Other maps are then read
 //! without being kept.
 
-use super::Superblock;
+use super::{Super, Superblock, live_page};
 use crate::parts::map_log::MapLog;
 use crate::parts::spare_map::{BlockMap, Layout, NULL, reserve};
-use crate::{ConfigError, Error};
+use crate::{ConfigError, Error, Outcome};
 use alloc::format;
 use alloc::vec::Vec;
-use flash::{Block, Cause, Flash, Geometry};
+use flash::{Cause, Flash, Geometry, Lbn, Payload, Ppn};
 
 /// Entry `i` of a map page: two bytes, two to a word.
 pub(super) fn place_at(words: &[u32], i: usize) -> u16 {
@@ -74,13 +74,13 @@ impl Superblock {
 
     /// Whether nothing of a logical block was ever written, where RAM tells.
     #[inline]
-    pub(super) fn is_unwritten(&self, lbn: u32) -> bool {
-        self.heads.get(lbn as usize) == Some(&NULL)
+    pub(super) fn is_unwritten(&self, lbn: Lbn) -> bool {
+        self.heads.get(lbn.index()) == Some(&NULL)
     }
 
     /// The entries of a logical block in a map page.
-    pub(super) fn entries(&self, lbn: u32) -> core::ops::Range<usize> {
-        let first = (lbn % self.n * self.g.pages_per_block) as usize;
+    pub(super) fn entries(&self, lbn: Lbn) -> core::ops::Range<usize> {
+        let first = (lbn.0 % self.n * self.g.pages_per_block) as usize;
         first..first + self.g.pages_per_block as usize
     }
 
@@ -91,21 +91,18 @@ impl Superblock {
 
     /// Takes the map of a page's logical block out of RAM, or reads what is needed of it.
     #[inline]
-    pub(super) fn find<F: Flash>(&mut self, flash: &mut F, lbn: u32, offset: u32) -> Result<BlockMap, Error<F::Fault>> {
+    pub(super) fn find<F: Flash>(&mut self, flash: &mut F, lbn: Lbn, offset: u32) -> Outcome<F, BlockMap> {
         if self.log.is_some() {
             return self.find_in_page(flash, lbn);
         }
-        let Superblock { g, cache, blocks, heads, n, k, .. } = self;
-        let slots = &blocks[(lbn / *n) as usize * *k..][..*k];
+        let Superblock { g, pool, cache, blocks, heads, n, k, .. } = self;
+        let slots = &blocks[(lbn.0 / *n) as usize * *k..][..*k];
         let layout = *cache.layout();
-        let ppn_of = |place| {
-            let (slot, page) = layout.split(place);
-            g.page(Block(slots[slot]), page)
-        };
-        Ok(cache.find(flash, lbn, offset, heads[lbn as usize], ppn_of, Cause::TranslationLoad)?)
+        let ppn_of = |place| live_page(g, pool, &layout, slots, place);
+        cache.find(flash, lbn, offset, heads[lbn.index()], ppn_of, Cause::TranslationLoad)
     }
 
-    fn find_in_page<F: Flash>(&mut self, flash: &mut F, lbn: u32) -> Result<BlockMap, Error<F::Fault>> {
+    fn find_in_page<F: Flash>(&mut self, flash: &mut F, lbn: Lbn) -> Outcome<F, BlockMap> {
         if let (map, true) = self.cache.take(lbn) {
             self.cache.hits += 1;
             return Ok(map);
@@ -117,32 +114,28 @@ impl Superblock {
     }
 
     /// A map as its map page has it, and how many were read.
-    fn page_map<F: Flash>(&self, flash: &mut F, lbn: u32, cause: Cause) -> Result<(BlockMap, u64), F::Fault> {
+    fn page_map<F: Flash>(&self, flash: &mut F, lbn: Lbn, cause: Cause) -> Outcome<F, (BlockMap, u64)> {
         let layout = self.cache.layout();
-        let page = self.log.as_ref().and_then(|log| log.page(lbn / self.n));
+        let page = self.log.as_ref().and_then(|log| log.page(self.super_of(lbn).0));
         let Some(ppn) = page else { return Ok((BlockMap::empty(layout), 0)) };
-        let words = flash.read(ppn, cause)?.1.meta();
+        let words = words_of(flash, ppn, cause)?;
         Ok((BlockMap::of_places(layout, self.entries(lbn).map(|i| place_at(words, i))), 1))
     }
 
     /// A map as flash has it.
-    pub(super) fn stored_map<F: Flash>(&self, flash: &mut F, lbn: u32) -> Result<BlockMap, F::Fault> {
+    pub(super) fn stored_map<F: Flash>(&self, flash: &mut F, lbn: Lbn) -> Outcome<F, BlockMap> {
         if self.log.is_some() {
             return Ok(self.page_map(flash, lbn, Cause::Recovery)?.0);
         }
-        let (s, layout) = ((lbn / self.n) as usize, self.cache.layout());
+        let (s, layout) = (self.super_of(lbn), self.cache.layout());
         let mut map = BlockMap::unknown(layout);
-        map.fetch_all(layout, flash, self.heads[lbn as usize], |place| self.ppn(s, place), Cause::Recovery)?;
+        let ppn_of = |place| self.live_page(s, place);
+        map.fetch_all((layout, lbn), flash, self.heads[lbn.index()], ppn_of, Cause::Recovery)?;
         Ok(map)
     }
 
     /// The maps of all logical blocks of a superblock, for a collection.
-    pub(super) fn all_maps<F: Flash>(
-        &mut self,
-        flash: &mut F,
-        s: usize,
-        cause: Cause,
-    ) -> Result<Vec<BlockMap>, Error<F::Fault>> {
+    pub(super) fn all_maps<F: Flash>(&mut self, flash: &mut F, s: Super, cause: Cause) -> Outcome<F, Vec<BlockMap>> {
         let layout = *self.cache.layout();
         let mut maps: Vec<BlockMap> = Vec::with_capacity(self.n as usize);
         let mut words: Option<Vec<u32>> = None;
@@ -151,15 +144,15 @@ impl Superblock {
             let map = match (&self.log, cached) {
                 (None, cached) => {
                     let mut map = cached.unwrap_or_else(|| BlockMap::unknown(&layout));
-                    let head = self.heads[lbn as usize];
-                    let reads = map.fetch_all(&layout, flash, head, |place| self.ppn(s, place), cause)?;
+                    let head = self.heads[lbn.index()];
+                    let reads = map.fetch_all((&layout, lbn), flash, head, |place| self.live_page(s, place), cause)?;
                     self.counters.reads += u64::from(reads);
                     map
                 }
                 (Some(_), Some(map)) => map,
                 (Some(log), None) => {
-                    if let (None, Some(ppn)) = (&words, log.page(s as u32)) {
-                        words = Some(flash.read(ppn, cause_of_maps(cause))?.1.meta().to_vec());
+                    if let (None, Some(ppn)) = (&words, log.page(s.0)) {
+                        words = Some(words_of(flash, ppn, cause_of_maps(cause))?.to_vec());
                         self.counters.reads += 1;
                     }
                     let entries = self.entries(lbn);
@@ -178,10 +171,10 @@ impl Superblock {
     pub(super) fn take_in<F: Flash>(
         &mut self,
         flash: &mut F,
-        s: usize,
+        s: Super,
         maps: Vec<BlockMap>,
         cause: Cause,
-    ) -> Result<(), Error<F::Fault>> {
+    ) -> Outcome<F> {
         let mut changed = false;
         for (lbn, map) in self.lbns(s).zip(maps) {
             match self.cache.get_mut(lbn) {
@@ -201,7 +194,7 @@ impl Superblock {
 
     /// Makes a place for a map, if it is not in RAM.
     #[inline]
-    pub(super) fn place_for<F: Flash>(&mut self, flash: &mut F, lbn: u32) -> Result<(), Error<F::Fault>> {
+    pub(super) fn place_for<F: Flash>(&mut self, flash: &mut F, lbn: Lbn) -> Outcome<F> {
         if self.log.is_some() && self.cache.get(lbn).is_none() {
             self.shrink(flash, 1, Cause::TranslationUpdate)?;
         }
@@ -210,10 +203,10 @@ impl Superblock {
 
     /// Lets the maps used longest ago leave RAM, until there is room for so many.
     #[inline]
-    pub(super) fn shrink<F: Flash>(&mut self, flash: &mut F, room: usize, cause: Cause) -> Result<(), Error<F::Fault>> {
+    pub(super) fn shrink<F: Flash>(&mut self, flash: &mut F, room: usize, cause: Cause) -> Outcome<F> {
         while let Some((lbn, map)) = self.cache.surplus(room) {
             if map.dirty {
-                self.write_maps(flash, (lbn / self.n) as usize, cause)?;
+                self.write_maps(flash, self.super_of(lbn), cause)?;
             }
             self.cache.drop_oldest();
         }
@@ -223,7 +216,7 @@ impl Superblock {
     /// The same, behind a request that was served. A device that cannot write a map page keeps the map in RAM: what
     /// needs the room hears that the device is full.
     #[inline]
-    pub(super) fn shrink_if_possible<F: Flash>(&mut self, flash: &mut F, cause: Cause) -> Result<(), Error<F::Fault>> {
+    pub(super) fn shrink_if_possible<F: Flash>(&mut self, flash: &mut F, cause: Cause) -> Outcome<F> {
         match self.shrink(flash, 0, cause) {
             Err(Error::Full) => Ok(()),
             shrunk => shrunk,
@@ -231,13 +224,13 @@ impl Superblock {
     }
 
     /// Writes the map page of a superblock.
-    fn write_maps<F: Flash>(&mut self, flash: &mut F, s: usize, cause: Cause) -> Result<(), Error<F::Fault>> {
+    fn write_maps<F: Flash>(&mut self, flash: &mut F, s: Super, cause: Cause) -> Outcome<F> {
         let lbns = self.lbns(s);
         let first = map_words(self.n, self.g.pages_per_block);
         let entries: Vec<usize> = lbns.clone().map(|lbn| self.entries(lbn).start).collect();
         let Superblock { log, cache, pool, blocks, k, .. } = self;
         let log: &mut MapLog = log.as_mut().expect("a map is dirty only where there are map pages");
-        let slots = &blocks[s * *k..][..*k];
+        let slots = &blocks[s.index() * *k..][..*k];
         let new = lbns.clone().all(|lbn| cache.get(lbn).is_some());
         let edit = |words: &mut [u32]| {
             for (lbn, &first) in lbns.clone().zip(&entries) {
@@ -247,7 +240,7 @@ impl Superblock {
             }
             words[first..first + slots.len()].copy_from_slice(slots);
         };
-        log.write(flash, pool, s as u32, (first + slots.len(), new), edit, cause)?;
+        log.write(flash, pool, s.0, (first + slots.len(), new), edit, cause)?;
         for lbn in lbns {
             if let Some(map) = cache.get_mut(lbn) {
                 map.dirty = false;
@@ -255,6 +248,14 @@ impl Superblock {
         }
         self.counters.writes += 1;
         Ok(())
+    }
+}
+
+/// Reads a map page. Where it is torn or damaged there is none.
+pub(super) fn words_of<F: Flash>(flash: &mut F, ppn: Ppn, cause: Cause) -> Outcome<F, &[u32]> {
+    match flash.read(ppn, cause)?.1 {
+        Payload::Meta(words) => Ok(words),
+        _ => Err(Error::Corrupt),
     }
 }
 

@@ -10,20 +10,21 @@
 //! were changed in RAM alone, or name copies that were given up, become dirty maps again, which leave for flash as
 //! there is room for no more, and stay if the device is full.
 
-use super::maps::place_at;
-use super::{CLOSED, NONE, Superblock};
+use super::maps::{place_at, words_of};
+use super::{CLOSED, NONE, Super, Superblock};
 use crate::parts::holdings::Holdings;
+use crate::parts::spare_map::BlockSlot;
 use crate::parts::spare_map::{BlockMap, NULL};
-use crate::{Error, MountReport};
+use crate::{Error, MountReport, Outcome};
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
-use flash::{Block, Cause, Flash, Lpn, Ppn};
+use flash::{Block, Cause, Flash, Lbn, Lpn, Ppn};
 
 impl Superblock {
     /// The pages of a logical block.
-    fn lpns(&self, lbn: u32) -> core::ops::Range<u32> {
-        let first = lbn * self.g.pages_per_block;
+    fn lpns(&self, lbn: Lbn) -> core::ops::Range<u32> {
+        let first = lbn.0 * self.g.pages_per_block;
         first..(first + self.g.pages_per_block).min(self.logical_pages)
     }
 
@@ -32,15 +33,18 @@ impl Superblock {
         &self,
         flash: &mut F,
         pages: impl Iterator<Item = Ppn>,
-        slot_of: &mut [u8],
-    ) -> Result<(), Error<F::Fault>> {
+        slot_of: &mut [BlockSlot],
+    ) -> Outcome<F> {
         for ppn in pages {
             let block = self.g.block_of(ppn);
             if slot_of[block.index()] == CLOSED {
                 flash.read_oob(ppn, Cause::Recovery)?;
-                let listed = |slot: &usize| self.cache.layout().listed_block(flash.spare(ppn), *slot);
-                let own = (0..self.k).find(|slot| listed(slot) == block.0);
-                slot_of[block.index()] = own.unwrap_or_else(|| panic!("page {ppn} does not list its own block")) as u8;
+                if flash.spare(ppn).is_empty() {
+                    return Err(Error::Corrupt);
+                }
+                let listed = |slot: &BlockSlot| self.cache.layout().listed_block(flash.spare(ppn), *slot);
+                let own = (0..self.k as u8).map(BlockSlot).find(|slot| listed(slot) == block.0);
+                slot_of[block.index()] = own.ok_or(Error::Corrupt)?;
             }
         }
         Ok(())
@@ -49,19 +53,22 @@ impl Superblock {
     /// Whether the maps in spare areas say of a superblock what was found. They may not if a block was given up: where
     /// the erase of the block that its pages were copied from had begun, earlier copies may be left, and these are not
     /// what the maps name.
-    fn maps_agree<F: Flash>(&self, flash: &mut F, found: &Holdings, s: usize) -> Result<bool, Error<F::Fault>> {
+    fn maps_agree<F: Flash>(&self, flash: &mut F, found: &Holdings, s: Super) -> Outcome<F, bool> {
         let layout = *self.cache.layout();
-        let mut slot_of: Vec<u8> = vec![CLOSED; self.g.block_count() as usize];
+        let mut slot_of: Vec<BlockSlot> = vec![CLOSED; self.g.block_count() as usize];
         let pages = || self.lbns(s).flat_map(|lbn| self.lpns(lbn)).filter_map(|lpn| found.page(Lpn(lpn)));
         self.find_slots(flash, pages(), &mut slot_of)?;
-        let place_of = |ppn| layout.place(slot_of[self.g.block_of(ppn).index()].into(), self.g.offset_of(ppn));
+        let place_of = |ppn| layout.place(slot_of[self.g.block_of(ppn).index()], self.g.offset_of(ppn));
         let places: BTreeMap<u16, Ppn> = pages().map(|ppn| (place_of(ppn), ppn)).collect();
         for lbn in self.lbns(s) {
             let Some(head) = found.head(self.lpns(lbn)) else { continue };
             let mut map = BlockMap::unknown(&layout);
-            // A page that holds nothing that counts is not read: the map that names it is wrong.
-            let ppn_of = |place: u16| places.get(&place).copied().unwrap_or(head);
-            map.fetch_all(&layout, flash, place_of(head), ppn_of, Cause::Recovery)?;
+            // A page that holds nothing that counts is not there: the map that names it is wrong.
+            let ppn_of = |place: u16| places.get(&place).copied();
+            match map.fetch_all((&layout, lbn), flash, place_of(head), ppn_of, Cause::Recovery) {
+                Err(Error::Corrupt) => return Ok(false),
+                fetched => fetched?,
+            };
             let said = |lpn: u32| Some(map.at(lpn % layout.pages)).filter(|&place| place != NULL);
             if self.lpns(lbn).any(|lpn| found.page(Lpn(lpn)).map(place_of) != said(lpn)) {
                 return Ok(false);
@@ -70,12 +77,12 @@ impl Superblock {
         Ok(true)
     }
 
-    pub(super) fn mount_on<F: Flash>(mut self, flash: &mut F) -> Result<(Self, MountReport), Error<F::Fault>> {
+    pub(super) fn mount_on<F: Flash>(mut self, flash: &mut F) -> Outcome<F, (Self, MountReport)> {
         let map_pages = self.log.as_ref().map_or(0, |_| self.open.len() as u32);
         let mut found = Holdings::take(flash, self.logical_pages, map_pages, true)?;
         for block in found.settle() {
             let Some(given_up) = found.copies.give_up(block) else { continue };
-            let s = (self.split(Lpn(given_up.first_page())).0 / self.n) as usize;
+            let s = self.super_of(self.split(Lpn(given_up.first_page())).0);
             if self.log.is_none() && !self.maps_agree(flash, &found, s)? {
                 found.copies.take_back(given_up);
             }
@@ -91,42 +98,48 @@ impl Superblock {
         } else {
             self.mount_spare(flash, &found)?;
         }
-        (0..self.open.len()).for_each(|s| self.note_blocks(s, 0));
+        self.all().for_each(|s| self.note_blocks(s, 0));
         Ok((self, report))
     }
 
-    fn mount_spare<F: Flash>(&mut self, flash: &mut F, found: &Holdings) -> Result<(), Error<F::Fault>> {
+    fn mount_spare<F: Flash>(&mut self, flash: &mut F, found: &Holdings) -> Outcome<F> {
         let (g, layout) = (self.g, *self.cache.layout());
-        let mut slot_of: Vec<u8> = vec![CLOSED; g.block_count() as usize];
+        let mut slot_of: Vec<BlockSlot> = vec![CLOSED; g.block_count() as usize];
         self.find_slots(flash, found.pages().map(|(_, ppn)| ppn), &mut slot_of)?;
         for (lpn, ppn) in found.pages() {
-            let (block, s) = (g.block_of(ppn), (self.split(lpn).0 / self.n) as usize);
+            let (block, s) = (g.block_of(ppn), self.super_of(self.split(lpn).0));
             let slot = slot_of[block.index()];
-            let held = &mut self.blocks[s * self.k + usize::from(slot)];
-            assert!([NONE, block.0].contains(held), "blocks {held} and {block} are both in slot {slot} of group {s}");
+            let held = self.block_mut(s, slot);
+            if ![NONE, block.0].contains(held) {
+                return Err(Error::Corrupt);
+            }
             *held = block.0;
         }
-        for lbn in 0..self.logical_blocks {
+        for lbn in (0..self.logical_blocks).map(Lbn) {
             if let Some(ppn) = found.head(self.lpns(lbn)) {
                 let slot = slot_of[g.block_of(ppn).index()];
-                self.heads[lbn as usize] = layout.place(slot.into(), g.offset_of(ppn));
+                self.heads[lbn.index()] = layout.place(slot, g.offset_of(ppn));
             }
         }
         Ok(())
     }
 
     /// How many entries were not in map pages.
-    fn mount_pages<F: Flash>(&mut self, flash: &mut F, found: &Holdings) -> Result<u64, Error<F::Fault>> {
+    fn mount_pages<F: Flash>(&mut self, flash: &mut F, found: &Holdings) -> Outcome<F, u64> {
         let (g, layout) = (self.g, *self.cache.layout());
         let mut restored = 0;
-        for s in 0..self.open.len() {
+        for s in self.all() {
             let pages = || self.lbns(s).flat_map(|lbn| self.lpns(lbn)).filter_map(|lpn| found.page(Lpn(lpn)));
             let mut left: Vec<Block> = pages().map(|ppn| g.block_of(ppn)).collect();
             left.sort_unstable();
             left.dedup();
             // Not what was found, but where it is now: writing others may have moved it.
-            let words = match self.log.as_ref().and_then(|log| log.page(s as u32)) {
-                Some(ppn) => flash.read(ppn, Cause::Recovery)?.1.meta().to_vec(),
+            let words = match self.log.as_ref().and_then(|log| log.page(s.0)) {
+                Some(ppn) => match words_of(flash, ppn, Cause::Recovery) {
+                    // All that it said is found without it.
+                    Err(Error::Corrupt) => Vec::new(),
+                    words => words?.to_vec(),
+                },
                 None => Vec::new(),
             };
             let mut slots = vec![NONE; self.k];
@@ -139,13 +152,13 @@ impl Superblock {
             }
             for block in left {
                 let free = slots.iter_mut().find(|slot| **slot == NONE);
-                *free.expect("a superblock has no more blocks than slots") = block.0;
+                *free.ok_or(Error::Corrupt)? = block.0;
             }
             let place_of = |ppn| {
                 let slot = slots.iter().position(|&block| block == g.block_of(ppn).0);
-                layout.place(slot.expect("just put there"), g.offset_of(ppn))
+                layout.place(BlockSlot(slot.expect("just put there") as u8), g.offset_of(ppn))
             };
-            let mut changed: Vec<(u32, BlockMap)> = Vec::new();
+            let mut changed: Vec<(Lbn, BlockMap)> = Vec::new();
             for lbn in self.lbns(s) {
                 let mut truth = vec![NULL; g.pages_per_block as usize];
                 for (place, lpn) in truth.iter_mut().zip(self.lpns(lbn)) {
@@ -161,7 +174,7 @@ impl Superblock {
                     changed.push((lbn, map));
                 }
             }
-            self.blocks[s * self.k..][..self.k].copy_from_slice(&slots);
+            self.blocks[s.index() * self.k..][..self.k].copy_from_slice(&slots);
             for (lbn, map) in changed {
                 self.cache.keep(lbn, map, false);
             }

@@ -5,6 +5,10 @@
 //! of RWBS tell the operation: a leading `F` asks for a flush before, then `R`, `W`, or `D` for a discard (as an
 //! *action*, `D` means issued). An `F` after the operation is FUA and changes nothing for a log of requests. Events
 //! without an extent, other actions, and the summary blkparse appends are ignored.
+//!
+//! With a format of its own (`-f`), blkparse leaves out what it calls the header, or parts of it: device, CPU, sequence
+//! number, process. Such lines are read if time, action, operation, address and size are there, in this order; the `+`
+//! may be missing too.
 
 use super::field::{Blanks, Extent, Malformed, Parsed, Record, decimal, whole};
 use super::{Example, Head, Parser, TextParser, TraceFormat, Volumes};
@@ -63,6 +67,12 @@ impl<'a> Event<'a> {
         if !line.first().is_some_and(u8::is_ascii_digit) && SUMMARY.iter().any(|start| line.starts_with(start)) {
             return Ok(None);
         }
+        Self::whole(line).or_else(|why| Self::bare(line).ok_or(why)).map(Some)
+    }
+
+    /// A line as blkparse writes it by default.
+    #[inline]
+    fn whole(line: &'a [u8]) -> Result<Self, Malformed> {
         let mut fields = Blanks::new(line);
         let device = fields.text();
         let numbers =
@@ -78,7 +88,40 @@ impl<'a> Event<'a> {
         if action.is_empty() {
             return Err(Malformed::field("action", "a letter", action));
         }
-        Ok(Some(Self { device, seconds, action, rwbs, rest: fields }))
+        Ok(Self { device, seconds, action, rwbs, rest: fields })
+    }
+
+    /// A line without parts of its header: `[maj,min] [cpu] [seq] secs.nanosecs [pid] ACTION RWBS sector [+] sectors`.
+    #[cold]
+    fn bare(line: &'a [u8]) -> Option<Self> {
+        let number = |field: &[u8]| !field.is_empty() && field.iter().all(u8::is_ascii_digit);
+        let mut fields = Blanks::new(line);
+        let mut field = fields.text();
+        let mut device = &b"device"[..];
+        if let Some(comma) = field.iter().position(|&byte| byte == b',') {
+            if !number(&field[..comma]) || !number(&field[comma + 1..]) {
+                return None;
+            }
+            (device, field) = (field, fields.text());
+        }
+        // CPU and sequence number.
+        for _ in 0..2 {
+            if number(field) {
+                field = fields.text();
+            }
+        }
+        let seconds = field;
+        if !seconds.contains(&b'.') || decimal(seconds, 9, "time").is_err() {
+            return None;
+        }
+        let mut action = fields.text();
+        if number(action) {
+            action = fields.text();
+        }
+        let rwbs = fields.text();
+        let letters = |field: &[u8]| !field.is_empty() && field.iter().all(u8::is_ascii_uppercase);
+        let known = action.len() <= 2 && (letters(action) || action == b"m") && letters(rwbs);
+        known.then_some(Self { device, seconds, action, rwbs, rest: fields })
     }
 
     /// What is asked: whether a flush comes first, and the extent, if any.
@@ -103,11 +146,11 @@ impl<'a> Event<'a> {
             return Ok((true, None));
         }
         let sector = whole(address, "address")?;
-        match rest.text() {
-            b"+" => {}
+        let count = match rest.text() {
+            b"+" => rest.whole("size")?,
+            size if size.first().is_some_and(u8::is_ascii_digit) => whole(size, "size")?,
             other => return Err(Malformed::field("sign between address and size", "`+`", other)),
-        }
-        let count = rest.whole("size")?;
+        };
         if flush && count == 0 {
             return Ok((true, None));
         }
@@ -199,6 +242,44 @@ Skips: 0 forward (0 -   0.0%)
         assert_eq!((got.len(), got[0].2), (1, 4096));
         let (got, _) = requests("8,0 0 1 1.0 9 C R 0 + 8 [0]\n8,0 0 1 1.0 9 I R 0 + 16 [a]\n", "blkparse");
         assert_eq!((got.len(), got[0].2), (1, 4096));
+    }
+
+    #[test]
+    fn without_parts_of_the_header() {
+        let whole = "  8,16   3   5   0.000020000  4000  Q   R 1000000 + 256 [java]\n\
+                     \x20 8,16   3   6   0.000021000  4000  D   R 1000000 + 256 [java]\n\
+                     \x20 8,16   3   7   0.001500000  4000  Q  WS 8 + 8 [java]\n";
+        let (rows, intake) = requests(whole, "blkparse");
+        assert_eq!((rows.len(), &intake.volumes[0][..]), (2, "8,16"));
+        // Which of device, CPU, sequence number, process and sign are left out; the names of processes go with the
+        // sign.
+        for left_out in 1..32_u32 {
+            let text: String = whole
+                .lines()
+                .map(|line| {
+                    let fields: Vec<&str> = line.split_whitespace().collect();
+                    let kept = |place: u32, index: usize| (left_out >> place & 1 == 0).then_some(fields[index]);
+                    let line = [
+                        kept(0, 0),
+                        kept(1, 1),
+                        kept(2, 2),
+                        Some(fields[3]),
+                        kept(3, 4),
+                        Some(fields[5]),
+                        Some(fields[6]),
+                        Some(fields[7]),
+                        kept(4, 8),
+                        Some(fields[9]),
+                        kept(4, 10),
+                    ];
+                    line.into_iter().flatten().collect::<Vec<_>>().join(" ") + "\n"
+                })
+                .collect();
+            let (got, seen) = requests(&text, "blkparse");
+            assert_eq!(got, rows, "{text}");
+            assert_eq!(seen.volumes, [if left_out & 1 == 0 { "8,16" } else { "device" }], "{text}");
+            assert_eq!(seen.ignored, 1);
+        }
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! One action is taken, as for its text: queued if the head of the trace has one, else issued, else completed.
 //! Notifications reuse the numbers of the actions and are told apart by their category bit. blktrace writes a file per
-//! CPU; each is in time order, their plain concatenation is not: merge them with `blkparse -i dev -d merged` first.
+//! CPU; each is in time order, their plain concatenation is not: pack them into one tar archive, whose files are merged
+//! by time, or merge them with `blkparse -i dev -d merged`.
 
 use super::field::{Extent, Malformed, Parsed, Record};
 use super::{BinaryParser, Example, Head, Parser, TraceFormat, Volumes};
@@ -106,6 +107,11 @@ impl Event {
     }
 }
 
+/// Bytes (which may be more than are there) and time of the record at the start of `bytes`, if it is one.
+pub(super) fn measure(bytes: &[u8]) -> Option<(usize, u64)> {
+    Event::parse(bytes).map(|event| (RECORD_BYTES + usize::from(event.payload_bytes), event.time_ns))
+}
+
 /// The whole records at the start of some bytes.
 struct Events<'a> {
     rest: &'a [u8],
@@ -147,22 +153,31 @@ impl BinaryParser for Blktrace {
         }
     }
 
-    fn note(&self) -> Option<String> {
+    fn note(&self, merged: bool) -> Option<String> {
         let name = match self.action {
             QUEUE => "queue",
             ISSUE => "issue",
             _ => "complete",
         };
-        Some(format!("taking the {name} events; per-CPU files must be merged first (blkparse -d)"))
+        let merge =
+            if merged { "" } else { "; per-CPU files must be merged first (blkparse -d, or all in one tar archive)" };
+        Some(format!("taking the {name} events{merge}"))
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::testing::{error_of, requests_of};
     use super::*;
 
-    fn record(big: bool, time_ns: u64, sector: u64, bytes: u32, code: u32, payload: &[u8]) -> Vec<u8> {
+    pub(in super::super) fn record(
+        big: bool,
+        time_ns: u64,
+        sector: u64,
+        bytes: u32,
+        code: u32,
+        payload: &[u8],
+    ) -> Vec<u8> {
         let mut record = Vec::new();
         let mut put = |value: u64, size: usize| match big {
             false => record.extend_from_slice(&value.to_le_bytes()[..size]),

@@ -99,7 +99,7 @@ impl BinaryParser for Vscsi {
         Ok(extent.at(time_ns, volumes.number(0, "vscsi")?))
     }
 
-    fn note(&self) -> Option<String> {
+    fn note(&self, _: bool) -> Option<String> {
         Some(format!("version {}", if self.version == Version::One { 1 } else { 2 }))
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
 
+use bzip2::bufread::MultiBzDecoder;
 use flate2::bufread::MultiGzDecoder;
 use liblzma::bufread::XzDecoder;
 use sha2::{Digest, Sha256};
@@ -28,15 +29,19 @@ enum Decoder {
     Gz(Box<MultiGzDecoder<BufReader<Stored>>>),
     Zst(zstd::Decoder<'static, BufReader<Stored>>),
     Xz(XzDecoder<BufReader<Stored>>),
+    Bz(MultiBzDecoder<BufReader<Stored>>),
 }
 
 /// A decompressed stream that knows the hash of what it was stored as.
 pub(super) struct Input {
     decoder: Decoder,
+    /// What this was unpacked from.
+    outer: Option<Box<Input>>,
 }
 
 impl Input {
-    /// Recognises gzip, Zstandard and xz by their first bytes; anything else is passed as it is. `None`: no byte.
+    /// Recognises gzip, Zstandard, xz and bzip2 by their first bytes; anything else is passed as it is. `None`: no
+    /// byte.
     pub(super) fn new(mut reader: Box<dyn Read + Send>) -> io::Result<Option<Self>> {
         let mut magic = Vec::new();
         reader.by_ref().take(6).read_to_end(&mut magic)?;
@@ -46,6 +51,7 @@ impl Input {
         let gz = magic.starts_with(&[0x1f, 0x8b]);
         let zst = magic.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]);
         let xz = magic.starts_with(&[0xfd, b'7', b'z', b'X', b'Z', 0]);
+        let bz = magic.starts_with(b"BZh") && matches!(magic.get(3), Some(b'1'..=b'9'));
         let stored = Stored { inner: Cursor::new(magic).chain(reader), hash: Sha256::new() };
         let buffered = |stored| BufReader::with_capacity(STORED_BYTES, stored);
         let decoder = if gz {
@@ -56,24 +62,35 @@ impl Input {
             Decoder::Zst(decoder)
         } else if xz {
             Decoder::Xz(XzDecoder::new_multi_decoder(buffered(stored)))
+        } else if bz {
+            Decoder::Bz(MultiBzDecoder::new(buffered(stored)))
         } else {
             Decoder::Plain(stored)
         };
-        Ok(Some(Self { decoder }))
+        Ok(Some(Self { decoder, outer: None }))
+    }
+
+    /// This, known to have been unpacked from `outer`: compression and hash are those of the file as stored.
+    pub(super) fn within(self, outer: Input) -> Self {
+        Self { outer: Some(Box::new(outer)), ..self }
     }
 
     /// The compression's name, if any.
     pub(super) fn compression(&self) -> Option<&'static str> {
         match self.decoder {
-            Decoder::Plain(_) => None,
+            Decoder::Plain(_) => self.outer.as_ref().and_then(|outer| outer.compression()),
             Decoder::Gz(_) => Some("gzip"),
             Decoder::Zst(_) => Some("zstd"),
             Decoder::Xz(_) => Some("xz"),
+            Decoder::Bz(_) => Some("bzip2"),
         }
     }
 
     /// SHA-256 over all stored bytes, in hexadecimal; reads what the decoder left over.
     pub(super) fn sha256(&mut self) -> io::Result<String> {
+        if let Some(outer) = &mut self.outer {
+            return outer.sha256();
+        }
         fn drain(reader: &mut BufReader<Stored>) -> io::Result<&mut Stored> {
             while !reader.fill_buf()?.is_empty() {
                 reader.consume(reader.buffer().len());
@@ -85,6 +102,7 @@ impl Input {
             Decoder::Gz(decoder) => drain(decoder.get_mut())?,
             Decoder::Zst(decoder) => drain(decoder.get_mut())?,
             Decoder::Xz(decoder) => drain(decoder.get_mut())?,
+            Decoder::Bz(decoder) => drain(decoder.get_mut())?,
         };
         let mut text = String::with_capacity(64);
         for byte in stored.hash.finalize_reset() {
@@ -102,6 +120,7 @@ impl Read for Input {
             Decoder::Gz(decoder) => decoder.read(buffer),
             Decoder::Zst(decoder) => decoder.read(buffer),
             Decoder::Xz(decoder) => decoder.read(buffer),
+            Decoder::Bz(decoder) => decoder.read(buffer),
         }
     }
 }

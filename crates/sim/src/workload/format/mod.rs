@@ -1,13 +1,15 @@
 //! Trace formats: one file each, one row each in [`FORMATS`].
 //!
-//! A trace is recognised by its content, never by its file's name: each row's check runs over all complete lines (or
-//! records) of the first 64 KiB after decompression, and the checks are disjoint. What was recognised, with its units
-//! and choices, is announced in one line by [`TraceFile::announcement`], so that nobody has to guess what was read.
+//! A trace is recognised ([`detect`]) by its content, never by its file's name: each row's check runs over all complete
+//! lines (or records) of the first 64 KiB after decompression, and the checks are disjoint. What was recognised, with
+//! its units and choices, is announced in one line by [`TraceFile::announcement`], so that nobody has to guess what was
+//! read.
 //!
 //! Text formats turn one line into one request, binary formats one record; the reader ([`TraceFile`]) does what is
 //! common: refilling, line numbers, malformed records, times relative to the first request, disorder, volumes, hash.
 
 mod alibaba;
+mod archive;
 mod blkparse;
 mod blktrace;
 mod cloudphysics;
@@ -20,7 +22,9 @@ mod fiu;
 mod input;
 mod mqsim;
 mod msr;
+mod octf;
 mod reader;
+mod recognise;
 mod spc;
 mod systor17;
 mod tencent;
@@ -33,10 +37,13 @@ mod tests;
 
 use std::fmt;
 
+use crate::workload::Operation;
+
 pub use encode::{Converted, Encode, convert};
 pub use reader::TraceFile;
+pub use recognise::detect;
 
-use field::{Malformed, Parsed};
+use field::{Extent, Malformed, Parsed};
 use volumes::Volumes;
 
 /// A trace format that describes itself.
@@ -98,6 +105,7 @@ pub static FORMATS: &[TraceFormat] = &[
     tencent::FORMAT,
     systor17::FORMAT,
     cloudphysics::FORMAT,
+    octf::FORMAT,
     fiu::FORMAT,
 ];
 
@@ -106,22 +114,16 @@ pub fn by_name(name: &str) -> Option<&'static TraceFormat> {
     FORMATS.iter().find(|format| format.name == name)
 }
 
-/// The formats whose check accepts these first bytes: one if recognised, none if not.
-pub fn detect<'a>(head: &'a Head<'_>) -> impl Iterator<Item = &'static TraceFormat> + use<'a> {
-    FORMATS.iter().filter(move |format| (format.detect)(head))
-}
-
-/// The format whose only fault in most of these lines is a number that is too large, an address above all: not
-/// recognised, for no record of it can be read, but meant.
-fn nearly(head: &Head<'_>) -> Option<&'static TraceFormat> {
-    let mut meant = FORMATS.iter().filter(|format| match (format.parser)(head) {
-        Parser::Text(mut parser) => {
-            let mut volumes = Volumes::default();
-            head.mostly(|line| parser.line(line, &mut volumes).is_err_and(|malformed| malformed.is_of_size()))
-        }
-        Parser::Binary(_) => false,
-    });
-    meant.next().filter(|_| meant.next().is_none())
+/// Whether a request can be meant: why not, for whoever reads traces that are neither text nor a run of records.
+///
+/// # Errors
+/// A size of 0, an end beyond 2^63, a read or write above 4 GiB.
+#[inline]
+pub fn sound(operation: Operation, offset: u64, bytes: u64) -> Result<(), String> {
+    match Extent::new(operation, offset, bytes) {
+        Ok(_) => Ok(()),
+        Err(Malformed(why)) => Err(why.into_owned()),
+    }
 }
 
 /// What to do about malformed records.
@@ -215,8 +217,8 @@ pub(crate) trait BinaryParser: Send {
     /// `record` is as long as [`BinaryParser::bytes`] said.
     fn record(&mut self, record: &[u8], volumes: &mut Volumes) -> Result<Parsed, Malformed>;
 
-    /// A choice made from the head, for the announcement.
-    fn note(&self) -> Option<String> {
+    /// A choice made from the head, for the announcement. `merged`: what is read has the files of all CPUs, by time.
+    fn note(&self, _merged: bool) -> Option<String> {
         None
     }
 }

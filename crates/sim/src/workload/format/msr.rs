@@ -2,8 +2,12 @@
 //!
 //! `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`, no header. Time stamps are Windows FILETIME: ticks of
 //! 100 ns since 1601. One file per volume as published; files that hold several are told apart by host and disk.
+//!
+//! Copies in circulation differ: some begin with a line of column names, lack the response time, have white space
+//! around fields, `R` and `W` for the type, or semicolons, tabs or blanks between fields. All these are read, the
+//! published form fastest.
 
-use super::field::{Commas, Extent, Malformed, Parsed, nanoseconds};
+use super::field::{Commas, Extent, Malformed, Parsed, nanoseconds, whole};
 use super::{Example, Head, Parser, TextParser, TraceFormat, Volumes};
 use crate::workload::Operation;
 
@@ -21,30 +25,70 @@ pub(super) const FORMAT: TraceFormat = TraceFormat {
 struct Msr;
 
 impl TextParser for Msr {
+    #[inline]
     fn line(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Parsed, Malformed> {
-        let mut fields = Commas::new(line);
-        let time_ns = nanoseconds(fields.whole("time stamp")?, 100)?;
-        // Host and disk together are the volume's key; they stand side by side, so the key is a slice of the line.
-        let from_host = fields.rest();
-        let (host, disk) = (fields.text(), fields.text());
-        let key = from_host.get(..host.len() + 1 + disk.len()).unwrap_or_default();
-        if disk.is_empty() || !disk.iter().all(u8::is_ascii_digit) {
-            return Err(Malformed::field("disk number", "a whole number", disk));
-        }
-        let operation = match fields.text() {
-            b"Read" => Operation::Read,
-            b"Write" => Operation::Write,
-            other if other.eq_ignore_ascii_case(b"read") => Operation::Read,
-            other if other.eq_ignore_ascii_case(b"write") => Operation::Write,
-            other => return Err(Malformed::field("type", "Read or Write", other)),
-        };
-        let offset = fields.whole("offset")?;
-        let bytes = fields.whole("size")?;
-        fields.whole("response time")?;
-        fields.end()?;
-        let extent = Extent::new(operation, offset, bytes)?;
-        Ok(extent.at(time_ns, volumes.text(key, |key| key.replacen(',', ".", 1))?))
+        published(line, volumes).or_else(|why| variant(line, volumes, why))
     }
+}
+
+/// A line as published.
+#[inline]
+fn published(line: &[u8], volumes: &mut Volumes) -> Result<Parsed, Malformed> {
+    let mut fields = Commas::new(line);
+    let time_ns = nanoseconds(fields.whole("time stamp")?, 100)?;
+    // Host and disk together are the volume's key; they stand side by side, so the key is a slice of the line.
+    let from_host = fields.rest();
+    let (host, disk) = (fields.text(), fields.text());
+    let key = from_host.get(..host.len() + 1 + disk.len()).unwrap_or_default();
+    if disk.is_empty() || !disk.iter().all(u8::is_ascii_digit) {
+        return Err(Malformed::field("disk number", "a whole number", disk));
+    }
+    let operation = match fields.text() {
+        b"Read" => Operation::Read,
+        b"Write" => Operation::Write,
+        other if other.eq_ignore_ascii_case(b"read") => Operation::Read,
+        other if other.eq_ignore_ascii_case(b"write") => Operation::Write,
+        other => return Err(Malformed::field("type", "Read or Write", other)),
+    };
+    let offset = fields.whole("offset")?;
+    let bytes = fields.whole("size")?;
+    fields.whole("response time")?;
+    fields.end()?;
+    let extent = Extent::new(operation, offset, bytes)?;
+    Ok(extent.at(time_ns, volumes.text(key, |key| key.replacen(',', ".", 1))?))
+}
+
+/// A line of a copy that was changed on its way; `why` is what is wrong with it as published.
+#[cold]
+fn variant(line: &[u8], volumes: &mut Volumes, why: Malformed) -> Result<Parsed, Malformed> {
+    let line = line.trim_ascii();
+    let separator = [b',', b';', b'\t'].into_iter().find(|separator| line.contains(separator));
+    let fields: Vec<&[u8]> = match separator {
+        Some(separator) => line.split(|&byte| byte == separator).map(<[u8]>::trim_ascii).collect(),
+        None => line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).collect(),
+    };
+    let Some((&[time, host, disk, kind, offset, size], response)) = fields.split_first_chunk() else {
+        return Err(why);
+    };
+    // Column names, whatever they are called exactly.
+    if time.eq_ignore_ascii_case(b"timestamp") && host.to_ascii_lowercase().starts_with(b"host") {
+        return Ok(Parsed::Ignored);
+    }
+    let operation = match kind {
+        kind if kind.eq_ignore_ascii_case(b"read") || kind.eq_ignore_ascii_case(b"r") => Operation::Read,
+        kind if kind.eq_ignore_ascii_case(b"write") || kind.eq_ignore_ascii_case(b"w") => Operation::Write,
+        _ => return Err(why),
+    };
+    whole(disk, "disk number")?;
+    let time_ns = nanoseconds(whole(time, "time stamp")?, 100)?;
+    match response {
+        [] | [b""] => {}
+        [response] => drop(whole(response, "response time")?),
+        _ => return Err(why),
+    }
+    let extent = Extent::new(operation, whole(offset, "offset")?, whole(size, "size")?)?;
+    let key = [host, b",", disk].concat();
+    Ok(extent.at(time_ns, volumes.text(&key, |key| key.replacen(',', ".", 1))?))
 }
 
 #[cfg(test)]
@@ -65,17 +109,44 @@ mod tests {
     }
 
     #[test]
+    fn copies_in_circulation() {
+        let published = "128166372000001000,host,0,Write,2147483648,20480,450\n\
+                         128166372000001000,host,1,Read,512,100,0\n128166372000001001,host,0,Read,0,1,9\n";
+        let (rows, intake) = requests(published, "msr");
+        let header = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n";
+        let without: String = published.lines().map(|line| format!("{}\n", line.rsplit_once(',').unwrap().0)).collect();
+        let mut variants = vec![
+            format!("{header}{published}"),
+            without.clone(),
+            format!("timestamp,hostname,disk,type,offset,size\r\n{without}"),
+            without.replace('\n', ",\n"),
+            published.replace(',', ", "),
+            published.replace("Read", "R").replace("Write", "w"),
+        ];
+        variants.extend([";", "\t", " ", "  "].map(|separator| format!("{header}{published}").replace(',', separator)));
+        for text in variants {
+            let (got, seen) = requests(&text, "msr");
+            assert_eq!(got, rows, "{text}");
+            assert_eq!((&seen.volumes, seen.skipped), (&intake.volumes, 0), "{text}");
+        }
+        // One record under its column names is enough.
+        let first = published.lines().next().unwrap();
+        assert_eq!(requests(&format!("{header}{first}"), "msr").0.len(), 1);
+    }
+
+    #[test]
     fn malformed() {
         for line in [
             "128166372000001000,host,0,Trim,0,512,1",
             "128166372000001000,host,0,Read,0,0,1",
             "128166372000001000,host,x,Read,0,512,1",
-            "128166372000001000,host,0,Read,0,512",
+            "128166372000001000,host,0,Read,0",
+            "128166372000001000;host;0;Read;0;512;x",
+            "128166372000001000 host 0 Fetch 0 512 1",
             "128166372000001000,host,0,Read,0,512,1,9",
             "928166372011600556,host,0,Read,0,512,1",
             "128166372000001000",
             "1,a",
-            "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime",
         ] {
             only_error(line, "msr");
         }

@@ -5,7 +5,8 @@ use std::io::{self, Read};
 
 use super::field::{Malformed, Parsed, Record, quote};
 use super::input::Input;
-use super::{FORMATS, Head, OnError, OpenOptions, Parser, TraceFormat, Volumes, by_name, detect, nearly};
+use super::recognise::{names, only, recognise};
+use super::{Head, OnError, OpenOptions, Parser, TraceFormat, Volumes, archive, by_name};
 use crate::workload::{Intake, Operation, Request, Source, WorkloadError};
 
 /// Decompressed bytes held at once; also the longest line or record.
@@ -31,6 +32,10 @@ pub struct TraceFile {
     name: String,
     format: &'static TraceFormat,
     asked: bool,
+    /// What the content is, if it is clearly another format than the one asked for.
+    looks_like: Option<&'static TraceFormat>,
+    /// What was taken from an archive, and whether that was merged.
+    archive: Option<(String, bool)>,
     on_error: OnError,
     /// Requests that may still be yielded.
     left: u64,
@@ -81,51 +86,52 @@ impl TraceFile {
         let empty = || fault("the file is empty".to_owned(), "check how it was copied");
         let mut input = Input::new(reader).map_err(unreadable)?.ok_or_else(empty)?;
         let mut buffer = vec![0; BUFFER_BYTES];
-        let mut end = 0;
-        let mut exhausted = false;
-        while end < HEAD_BYTES && !exhausted {
-            match input.read(&mut buffer[end..]) {
-                Ok(count) => (end, exhausted) = (end + count, count == 0),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(stream_error(name, 0, &input, &error)),
-            }
-        }
+        let (mut end, mut exhausted) =
+            read_head(&mut input, &mut buffer).map_err(|error| stream_error(name, 0, &input, &error))?;
         if end == 0 {
             return Err(fault("nothing is left after decompression".to_owned(), "check how it was compressed"));
         }
-        let head = Head::new(&buffer[..end.min(HEAD_BYTES)], exhausted && end <= HEAD_BYTES);
+        let mut intake = Intake::default();
+        let mut unpacked = None;
+        if archive::is_tar(&buffer[..end]) {
+            let stored = io::Cursor::new(buffer[..end].to_vec()).chain(&mut input);
+            let lenient = options.on_error == OnError::Skip;
+            let found = archive::unpack(stored, archive::UNPACKED_BYTES_MAX, lenient)
+                .map_err(|found| fault(found.what, found.fix))?;
+            // What follows the end mark belongs to the file, too, and to its hash.
+            io::copy(&mut input, &mut io::sink()).map_err(|error| stream_error(name, 0, &input, &error))?;
+            intake.skipped = found.damage.len() as u64;
+            intake.first_skipped = found.damage.into_iter().next().map(|what| (0, what));
+            unpacked = Some((found.note, found.merged));
+            let nothing =
+                || fault("there is nothing in the files of the tar archive".to_owned(), "check how it was made");
+            input = Input::new(found.stream).map_err(unreadable)?.ok_or_else(nothing)?.within(input);
+            (end, exhausted) =
+                read_head(&mut input, &mut buffer).map_err(|error| stream_error(name, 0, &input, &error))?;
+        }
+        // Editors put this mark before text.
+        let start = if buffer[..end].starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+        let head = Head::new(&buffer[start..end.min(HEAD_BYTES)], exhausted && end <= HEAD_BYTES);
         if head.bytes().trim_ascii().is_empty() {
             return Err(fault("there is nothing but white space".to_owned(), "check how it was made"));
         }
         let format = match asked {
             Some(format) => format,
-            None => {
-                let mut candidates = detect(&head);
-                // The reader of a format that is nearly met says in which line it is not, and why.
-                match (candidates.next().or_else(|| nearly(&head)), candidates.next()) {
-                    (Some(format), None) => format,
-                    (None, _) => {
-                        let start = head.bytes().split(|&byte| byte == b'\n').next().unwrap_or_default();
-                        let what = format!("the format is not recognised; it starts with {}", quote(start));
-                        return Err(fault(what, &format!("name it with --format, one of {}", names())));
-                    }
-                    (Some(one), Some(other)) => {
-                        let what = format!("this can be {} as well as {}", one.name, other.name);
-                        return Err(fault(what, "say which with --format"));
-                    }
-                }
-            }
+            None => recognise(&head).map_err(|found| fault(found.what, &found.fix))?,
         };
+        let looks_like = only(&head).filter(|other| other.name != format.name);
         let parser = (format.parser)(&head);
         Ok(Self {
             name: name.to_owned(),
             format,
             asked: asked.is_some(),
+            looks_like,
+            archive: unpacked,
             on_error: options.on_error,
             left: options.limit.unwrap_or(u64::MAX),
             input,
             buffer,
-            start: 0,
+            start,
             end,
             exhausted,
             parser,
@@ -136,7 +142,7 @@ impl TraceFile {
             ready: VecDeque::new(),
             finished: false,
             failure: None,
-            intake: Intake::default(),
+            intake,
         })
     }
 
@@ -150,9 +156,12 @@ impl TraceFile {
         let mut text = format!("{}: {}, {}", self.format.name, self.format.summary, self.format.units);
         let note = match &self.parser {
             Parser::Text(parser) => parser.note(),
-            Parser::Binary(parser) => parser.note(),
+            Parser::Binary(parser) => parser.note(self.archive.as_ref().is_some_and(|archive| archive.1)),
         };
-        for more in note.into_iter().chain(self.input.compression().map(|name| format!("{name}-compressed"))) {
+        let looks_like = self.looks_like.map(|other| format!("its content looks like {}", other.name));
+        let archive = self.archive.as_ref().map(|archive| archive.0.clone());
+        let compression = self.input.compression().map(|name| format!("{name}-compressed"));
+        for more in [note, looks_like, archive, compression].into_iter().flatten() {
             text.push_str("; ");
             text.push_str(&more);
         }
@@ -201,7 +210,9 @@ impl TraceFile {
                 origin: self.name.clone(),
                 line: self.record + 1,
                 what: format!("no line end within {} KiB", BUFFER_BYTES >> 10),
-                fix: "this is not a text trace; name its format with --format".to_owned(),
+                fix: self
+                    .advice()
+                    .unwrap_or_else(|| "this is not a text trace; name its format with --format".to_owned()),
             });
         }
         match self.input.read(&mut self.buffer[self.end..]) {
@@ -215,16 +226,21 @@ impl TraceFile {
         }
     }
 
+    /// What to do about a format that was asked for and of which nothing could be read.
+    fn advice(&self) -> Option<String> {
+        let other = self.looks_like.filter(|_| self.asked && self.found == 0)?.name;
+        Some(format!("this looks like {other}: leave --format out or say --format {other}"))
+    }
+
     #[cold]
     fn malformed(&mut self, why: Malformed) -> Result<(), WorkloadError> {
         let Malformed(what) = why;
         if self.on_error == OnError::Stop {
-            let fix = match self.asked && self.found == 0 {
-                true => "leave out --format to let the content decide, or skip such records with --on-error skip",
-                false => "mend the record, or skip such records with --on-error skip",
-            };
             let what = format!("no valid {} record: {what}", self.format.name);
-            return Err(WorkloadError { origin: self.name.clone(), line: self.record, what, fix: fix.to_owned() });
+            let fix = self
+                .advice()
+                .unwrap_or_else(|| "mend the record, or skip such records with --on-error skip".to_owned());
+            return Err(WorkloadError { origin: self.name.clone(), line: self.record, what, fix });
         }
         self.intake.skipped += 1;
         if self.intake.first_skipped.is_none() {
@@ -305,7 +321,9 @@ impl TraceFile {
                         "all {} {} records are malformed; record {line}: {why}",
                         self.intake.skipped, self.format.name
                     ),
-                    &format!("name the right format with --format, one of {}", names()),
+                    &self
+                        .advice()
+                        .unwrap_or_else(|| format!("name the right format with --format, one of {}", names())),
                 ),
                 None => fault(format!("none of the {} records is a request", self.record), "check what was traced"),
             });
@@ -434,8 +452,17 @@ impl Clock {
     }
 }
 
-fn names() -> String {
-    FORMATS.iter().map(|format| format.name).collect::<Vec<_>>().join(", ")
+/// Fills the buffer with at least [`HEAD_BYTES`], or all there is: how much, and whether it is all.
+fn read_head(input: &mut Input, buffer: &mut [u8]) -> io::Result<(usize, bool)> {
+    let (mut end, mut exhausted) = (0, false);
+    while end < HEAD_BYTES && !exhausted {
+        match input.read(&mut buffer[end..]) {
+            Ok(count) => (end, exhausted) = (end + count, count == 0),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((end, exhausted))
 }
 
 fn stream_error(name: &str, line: u64, input: &Input, error: &io::Error) -> WorkloadError {

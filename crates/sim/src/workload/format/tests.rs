@@ -40,9 +40,15 @@ fn xz(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
+fn bz2(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
 type Compress = fn(&[u8]) -> Vec<u8>;
 
-const COMPRESSIONS: [(&str, Compress); 3] = [("gzip", gz), ("zstd", zst), ("xz", xz)];
+const COMPRESSIONS: [(&str, Compress); 4] = [("gzip", gz), ("zstd", zst), ("xz", xz), ("bzip2", bz2)];
 
 #[test]
 fn the_table_describes_itself() {

@@ -12,19 +12,29 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::pages::Pages;
 use super::twin::{
-    AGE_GROUPS, Class, LAGS, PAGE_BYTES, REGION_BYTES, SIZE_TABLES, Side, SizeShare, TwinModel, age_group, key_page,
+    AGE_GROUPS, Class, FOLLOWS, LAGS, PAGE_BYTES, REGION_BYTES, SIZE_TABLES, Side, SizeShare, Twin, TwinModel,
+    age_group, key_page, short_gaps,
 };
-use super::validate::flatten;
+use super::validate::{dispersion, flatten, hottest};
 use crate::workload::{Operation, Request, WorkloadError};
 
 /// Sizes kept exactly per operation and class; the rest is pooled per octave.
 const MODES: usize = 12;
+
+/// Requests drawn at most in search of a parameter that has no closed form.
+const SIMULATED: usize = 50_000;
+
+/// Phases of long gaps at least over the requests fitted to.
+const LONG_PHASES: f64 = 50.0;
 
 /// Observations of one operation.
 #[derive(Default)]
 struct Seen {
     count: u64,
     continued: u64,
+    /// Continuations to new pages, and after how many requests each continuation came.
+    continued_new: u64,
+    continued_at: Vec<u32>,
     lags: [u64; LAGS],
     /// Per age group of the reuse before: how often it could be followed, and was.
     follows: [(u64, u64); AGE_GROUPS],
@@ -72,7 +82,7 @@ fn fit_tables(requests: &[Request], merged: bool) -> Result<TwinModel, WorkloadE
     let mut last = Pages::default();
     let mut regions = Pages::default();
     let mut seen = [Seen::default(), Seen::default()];
-    let mut ends = [VecDeque::new(), VecDeque::new()];
+    let mut ends: VecDeque<u64> = VecDeque::new();
     // Position, kind of last touch and age group of what the latest request of each operation reused.
     let mut last_source: [Option<(u64, bool, usize)>; 2] = [None; 2];
     let (mut same, mut previous) = (0u64, None);
@@ -84,17 +94,20 @@ fn fit_tables(requests: &[Request], merged: bool) -> Result<TwinModel, WorkloadE
         side.count += 1;
         let first = r.offset / PAGE_BYTES;
         let toucher = last.get(key_page(r.offset, r.bytes)).map(|touch| (u64::from(touch >> 1), touch & 1 == 1));
-        let lag =
-            ends[write].iter().position(|&(end, source)| end == r.offset && toucher.is_none_or(|(by, _)| by == source));
+        let lag = ends.iter().position(|&end| end == r.offset);
         let class = if let Some(lag) = lag {
             side.continued += 1;
+            // Within the page that the run ended in, a run goes on whether that is new or not.
+            if key_page(r.offset, r.bytes) != r.offset.saturating_sub(1) / PAGE_BYTES {
+                side.continued_new += u64::from(toucher.is_none());
+                side.continued_at.push(index as u32);
+            }
             side.lags[lag] += 1;
-            ends[write].remove(lag);
             Class::Continue
         } else {
             let follows = match (toucher, last_source[write]) {
                 (Some((by, written)), Some((source, source_written, _))) => {
-                    written == source_written && by > source && by <= source + LAGS as u64
+                    written == source_written && by > source && by <= source + FOLLOWS as u64
                 }
                 _ => false,
             };
@@ -122,10 +135,8 @@ fn fit_tables(requests: &[Request], merged: bool) -> Result<TwinModel, WorkloadE
         };
         let age = toucher.map_or(0, |(by, _)| index as u64 - by);
         *side.sizes[class.size_table(age)].entry(r.bytes).or_insert(0) += 1;
-        if class != Class::Reuse {
-            ends[write].push_front((r.offset + r.bytes, index as u64));
-            ends[write].truncate(LAGS);
-        }
+        ends.push_front(r.offset + r.bytes);
+        ends.truncate(LAGS);
         for page in first..=(r.offset + r.bytes - 1) / PAGE_BYTES {
             last.set(page, (index as u32) << 1 | write as u32);
         }
@@ -138,9 +149,6 @@ fn fit_tables(requests: &[Request], merged: bool) -> Result<TwinModel, WorkloadE
     let chance = reads * reads + (1.0 - reads) * (1.0 - reads);
     let agree = same as f64 / (count - 1.0);
     let persistence = if chance < 1.0 { ((agree - chance) / (1.0 - chance)).clamp(0.0, 0.999) } else { 0.0 };
-    let gaps: Vec<f64> = requests.windows(2).map(|w| (w[1].arrival_ns - w[0].arrival_ns) as f64).collect();
-    let gap_mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
-    let gap_square = gaps.iter().map(|g| g * g).sum::<f64>() / gaps.len() as f64;
     let end = requests.iter().map(|r| r.offset + r.bytes).max().expect("there are at least 100");
     // An operation seen too rarely borrows everything from the other.
     let sides = seen.map(|side| (side.count >= 50).then(|| side.fit(requests.len() as u64, merged)));
@@ -149,16 +157,98 @@ fn fit_tables(requests: &[Request], merged: bool) -> Result<TwinModel, WorkloadE
         [Some(only), None] | [None, Some(only)] => [only.clone(), only],
         [None, None] => unreachable!("at least 100 requests are reads or writes"),
     };
-    Ok(TwinModel {
+    let mut model = TwinModel {
         span_bytes: end.next_multiple_of(1 << 20),
         reads: rounded(reads),
         persistence: rounded(persistence),
         read,
         write,
-        gap_ns_mean: rounded(gap_mean),
-        gap_variation_squared: rounded(if gap_mean > 0.0 { gap_square / gap_mean / gap_mean - 1.0 } else { 0.0 }),
+        gap_ns_mean: 0.0,
+        gap_variation_squared: 0.0,
+        simultaneous: 0.0,
+        gap_persistence: 0.0,
+        loyalty: 0.0,
         sequential_strict: false,
-    })
+    };
+    fit_arrivals(&mut model, &requests);
+    fit_loyalty(&mut model, &requests)?;
+    Ok(model)
+}
+
+/// Gaps of 0 are counted; mean and variation are those of the others. How gaps follow each other has no closed form:
+/// the persistence is the one at which as many arrivals as the trace has are as dispersed over seconds as they are
+/// there.
+fn fit_arrivals(model: &mut TwinModel, requests: &[Request]) {
+    let gaps: Vec<f64> = requests.windows(2).map(|w| (w[1].arrival_ns - w[0].arrival_ns) as f64).collect();
+    let count = gaps.len() as f64;
+    let others = gaps.iter().filter(|&&gap| gap > 0.0).count() as f64;
+    if others == 0.0 {
+        return;
+    }
+    let sum: f64 = gaps.iter().sum();
+    let square = gaps.iter().map(|gap| gap * gap).sum::<f64>() / others;
+    model.gap_ns_mean = rounded(sum / count);
+    model.simultaneous = rounded(1.0 - others / count).max(0.0);
+    model.gap_variation_squared = rounded((square / (sum / others).powi(2) - 1.0).max(0.0));
+    if model.gap_variation_squared <= 1.0 {
+        return;
+    }
+    let requests = &requests[..requests.len().min(SIMULATED)];
+    let target = dispersion(requests.iter().map(|r| r.arrival_ns));
+    // Phases of long gaps, half of all time, are many enough, else the mean would be a matter of luck.
+    let long = (1.0 - short_gaps(model.gap_variation_squared)) * (1.0 - model.simultaneous) * requests.len() as f64;
+    let most = (1.0 - LONG_PHASES / long).max(0.0);
+    let (mut low, mut high) = (0.0, 1.0);
+    for _ in 0..12 {
+        let middle: f64 = (low + high) / 2.0;
+        // Finer towards 1, for long bursts need gaps that nearly always persist.
+        model.gap_persistence = rounded(most * (1.0 - (1.0 - middle).powi(3)));
+        if simulated_dispersion(model, requests.len()) < target { low = middle } else { high = middle }
+    }
+    model.gap_persistence = rounded(most * (1.0 - (1.0 - low).powi(3)));
+}
+
+/// Mean over a few seeds.
+fn simulated_dispersion(model: &TwinModel, requests: usize) -> f64 {
+    let once = |seed| {
+        let gaps = Twin::new(model, 0, seed).expect("fitted models can be drawn from").gaps_ns(requests);
+        let mut now_ns = 0.0;
+        let arrivals = gaps.into_iter().map(move |gap| {
+            now_ns += gap;
+            now_ns as u64
+        });
+        dispersion(arrivals)
+    };
+    (0..8).map(once).sum::<f64>() / 8.0
+}
+
+/// The share of loyal reuses, too, is found by drawing: the one at which the writes are as concentrated on the hottest
+/// pages as they are in the trace.
+fn fit_loyalty(model: &mut TwinModel, requests: &[Request]) -> Result<(), WorkloadError> {
+    let requests = &requests[..requests.len().min(SIMULATED)];
+    let target = hottest(writes(requests));
+    let mut best = (f64::INFINITY, 0.0);
+    for tenth in 0..=10 {
+        model.loyalty = f64::from(tenth) / 10.0;
+        let drawn = hottest(writes(&Twin::new(model, requests.len() as u64, 1)?.collect()));
+        let error = drawn.iter().zip(target).map(|(drawn, target)| (drawn - target).abs()).sum();
+        if error < best.0 {
+            best = (error, model.loyalty);
+        }
+    }
+    model.loyalty = best.1;
+    Ok(())
+}
+
+/// How often each page that is written is.
+fn writes(requests: &[Request]) -> Vec<u32> {
+    let mut counts = BTreeMap::new();
+    for r in requests.iter().filter(|r| r.operation == Operation::Write) {
+        for page in r.offset / PAGE_BYTES..=(r.offset + r.bytes - 1) / PAGE_BYTES {
+            *counts.entry(page).or_insert(0) += 1;
+        }
+    }
+    counts.into_values().collect()
 }
 
 /// To five significant digits: more would be noise, and models are kept as text.
@@ -187,16 +277,21 @@ impl Seen {
             });
         }
         let (reuse, reuse_tail) = hazards(&self.lives, requests);
-        Side {
+        let mut side = Side {
             sizes: tables,
             continues: share(self.continued, self.count),
+            continues_new: 1.0,
             lags: self.lags.map(|n| share(n, self.continued)).to_vec(),
             follows: self.follows.map(|(chances, follows)| share(follows, chances)).to_vec(),
             reuse,
             reuse_tail,
             near: share(self.fresh_near, self.fresh),
             alignment: self.aligned.map(|n| share(n, self.fresh)).to_vec(),
-        }
+        };
+        // As many continuations go to new pages, expected, as there were.
+        let expected: f64 = self.continued_at.iter().map(|&at| side.survival(f64::from(at))).sum();
+        side.continues_new = if expected > 0.0 { rounded(self.continued_new as f64 / expected) } else { 0.0 };
+        side
     }
 }
 

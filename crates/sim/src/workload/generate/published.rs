@@ -13,6 +13,12 @@ use super::twin::{Twin, TwinModel};
 use super::{Context, Generator, SpecSource};
 use crate::workload::WorkloadError;
 
+/// The word that stands with a twin that does not predict write amplification, or of which that is not known.
+pub const ROUGH: &str = "rough";
+
+/// A twin is [`ROUGH`] if its write amplification under `page` is further than this from its original's, percent.
+pub const ROUGH_PERCENT: f64 = 25.0;
+
 /// How far a number can be trusted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Label {
@@ -72,6 +78,9 @@ pub struct Published {
     pub gap_ms: Option<Sourced>,
     /// Where the structure is from.
     pub base: Base,
+    /// How far its write amplification under `page` is from that of its original's requests, as far as there are any,
+    /// percent (`docs/twins.md`; `crates/sim/examples/twin_validation.rs`). `None`: not known.
+    pub amplification_percent: Option<f64>,
 }
 
 /// A base model and its standing.
@@ -113,6 +122,7 @@ const NOTHING: Published = Published {
     sequential_percent: None,
     gap_ms: None,
     base: FINANCIAL1,
+    amplification_percent: None,
 };
 
 const LSFTL: &str = "the LSFTL paper, Table II";
@@ -127,6 +137,7 @@ const FINANCIAL1_S0: Published = Published {
     reads_percent: published(19.41, LSFTL),
     mean_kib: published(6.87, LSFTL),
     span_gib: published(4.0, LSFTL),
+    amplification_percent: Some(102.0),
     ..NOTHING
 };
 
@@ -141,6 +152,7 @@ pub const TWINS: &[Published] = &[
         reads_percent: derived(23.12, "the ROSE thesis, Table 5.2: 30,517,409 / 7.44 = 4.10 M writes of 5.33 M"),
         write_sectors: published(7.44, ROSE),
         span_gib: assumed(16.67, ECC),
+        amplification_percent: Some(45.0),
         ..NOTHING
     },
     Published {
@@ -150,6 +162,7 @@ pub const TWINS: &[Published] = &[
         reads_percent: published(23.16, ECC),
         mean_kib: published(15.15, ECC),
         span_gib: published(16.67, ECC),
+        amplification_percent: Some(183.0),
         ..NOTHING
     },
     Published {
@@ -160,6 +173,7 @@ pub const TWINS: &[Published] = &[
         span_gib: assumed(4.0, "the LSFTL paper's Financial1; the DFTL paper says only \"active region\""),
         sequential_percent: published(2.0, DFTL),
         gap_ms: published(133.50, DFTL),
+        amplification_percent: Some(31.0),
         ..NOTHING
     },
     Published {
@@ -261,6 +275,7 @@ pub const TWINS: &[Published] = &[
         reads_percent: assumed(52.0, "captured_postmark"),
         write_sectors: published(6.68, ROSE),
         base: POSTMARK,
+        amplification_percent: Some(0.0),
         ..NOTHING
     },
     Published {
@@ -270,6 +285,7 @@ pub const TWINS: &[Published] = &[
         reads_percent: assumed(0.0, "captured_largefile"),
         write_sectors: published(748.61, ROSE),
         base: LARGEFILE,
+        amplification_percent: Some(23.0),
         ..NOTHING
     },
     Published {
@@ -283,11 +299,17 @@ pub const TWINS: &[Published] = &[
         write_sectors: published(35.39, ROSE),
         span_gib: assumed(80.0, "the thesis's device"),
         base: FOURVMS,
+        amplification_percent: Some(0.0),
         ..NOTHING
     },
 ];
 
 impl Published {
+    /// Whether it is not known to predict write amplification within [`ROUGH_PERCENT`].
+    pub fn is_rough(&self) -> bool {
+        self.amplification_percent.is_none_or(|error| error.abs() > ROUGH_PERCENT)
+    }
+
     /// The model: the base with every statistic of this row in place of the fitted one.
     pub fn model(&self) -> TwinModel {
         let mut model: TwinModel = serde_json::from_str(self.base.json).expect("fitted models are checked by a test");
@@ -321,6 +343,9 @@ impl Published {
         if let Some(ms) = value(self.gap_ms) {
             model.gap_ns_mean = ms * 1e6;
         }
+        if let (Some(requests), Some(_)) = (value(self.requests), value(self.span_gib)) {
+            model.bound_first_touches(requests as u64);
+        }
         model
     }
 }
@@ -345,8 +370,28 @@ pub fn document() -> String {
         }
         let label = format!("{:?}", twin.base.label).to_lowercase();
         text += &format!("| {} | all else | | {} | {label} |\n", twin.name, twin.base.trace);
+        let word = if twin.is_rough() { ROUGH } else { "" };
+        let known = twin.amplification_percent.map_or("not known".to_owned(), |error| format!("{error:+.0}"));
+        text += &format!("| {} | WAF, error % | {known} | requests of the original | {word} |\n", twin.name);
     }
     text
+}
+
+/// The word that stands beside a workload's name wherever results are shown: [`ROUGH`] for a twin that does not predict
+/// write amplification, or of which nobody knows whether it does, as of a twin of one's own file; `None` for all else.
+pub fn word(spec: &str) -> Option<&'static str> {
+    let (generator, rest) = spec.split_once(':').unwrap_or((spec, ""));
+    let rough = match generator {
+        "twin" => {
+            let first = rest.split(',').next().unwrap_or_default();
+            let named = rest.split(',').find_map(|item| item.strip_prefix("of="));
+            let name = named.unwrap_or(if first.is_empty() || first.contains('=') { "financial1" } else { first });
+            find(name).is_some_and(Published::is_rough)
+        }
+        "twin-of" => true,
+        _ => false,
+    };
+    rough.then_some(ROUGH)
 }
 
 /// The twin called `name`.
@@ -411,6 +456,39 @@ mod tests {
         }
         let page = include_str!("../../../../../docs/twins.md");
         assert!(page.contains(&document()), "refresh docs/twins.md with `cargo run --example twin -- document`");
+    }
+
+    #[test]
+    fn rough_twins_say_so() {
+        for spec in ["twin", "twin:", "twin:financial1", "twin:requests=5,of=tpch", "twin-of:a.spc"] {
+            assert_eq!(word(spec), Some(ROUGH), "{spec}");
+        }
+        for spec in
+            ["twin:4vms,requests=5", "twin:of=largefile", "zipf:theta=0.9", "fin1.spc", "twin:nonsense", "uniform"]
+        {
+            assert_eq!(word(spec), None, "{spec}");
+        }
+        let near = Published { amplification_percent: Some(-24.0), ..NOTHING };
+        assert!(!near.is_rough() && Published { amplification_percent: Some(-26.0), ..NOTHING }.is_rough());
+    }
+
+    #[test]
+    fn first_touches_are_bounded_by_the_room_there_is() {
+        let mut model = find("financial1").unwrap().model();
+        model.span_bytes = 256 << 20;
+        let (pages, requests) = (model.span_bytes >> 12, 300_000);
+        let touched = |model: &TwinModel, requests| measure(&Twin::new(model, requests, 3).unwrap().collect(), 4096);
+        let free = touched(&model, requests);
+        assert!(free.touched_pages as f64 > 0.97 * pages as f64, "without a bound it fills up: {}", free.touched_pages);
+        model.bound_first_touches(requests);
+        let bounded = touched(&model, requests);
+        let share = bounded.touched_pages as f64 / pages as f64;
+        assert!((0.5..0.97).contains(&share), "{share} of the room after all requests");
+        let half = touched(&model, requests / 2).touched_pages as f64 / pages as f64;
+        assert!((0.3..0.9 * share).contains(&half), "{half} of the room after half of them");
+        let before = model.clone();
+        model.bound_first_touches(requests / 4);
+        assert_eq!(model, before, "what fits stays as it is");
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! A twin draws one request after the other. First the operation, which tends to repeat the one before. Then one of
 //! three classes decides where the request goes:
 //!
-//! * **continue**: on from the end of one of the last [`LAGS`] requests of its operation to new pages, into new pages;
+//! * **continue**: on from the end of one of the last [`LAGS`] requests, so that as many streams run side by side as in
+//!   the original; into new pages or over old ones, the former less and less often, as with fresh requests;
 //! * **reuse**: to an extent last touched `age` requests ago. The age follows a distribution over octaves that is
 //!   fitted per operation, separately for pages last read and pages last written, so that reads of fresh writes and
 //!   overwrites of what was just read come out as often as they should. A reuse may *follow* the previous one, that
@@ -13,9 +14,15 @@
 //! There is no share of reuse among the parameters: ages are drawn without a limit, and an age before the beginning
 //! means a fresh page. A young twin therefore touches mostly new pages and an old one mostly known ones, as traces do.
 //!
+//! Ages alone make no hot pages: each reuse would draw anew, whatever the page did before. An extent therefore
+//! remembers how often it was touched, and a share of reuses (`loyalty`) takes, of the extents about the drawn age, the
+//! one that was touched most often.
+//!
 //! The history is a ring of extents with two bitmaps of those not touched since, last read and last written. Drawing
-//! costs a few table look-ups and a short scan of a bitmap, whatever the length. Gaps between arrivals are
-//! two-phase hyperexponential (gamma-like mixtures of fixed and exponential below variation 1), each by itself.
+//! costs a few table look-ups and a short scan of a bitmap, whatever the length. A share of requests arrives together
+//! with the one before. The other gaps are two-phase hyperexponential (gamma-like mixtures of fixed and exponential
+//! below variation 1); short gaps follow short ones and long ones long ones, so that bursts are as long as they should
+//! be.
 //!
 //! How models are made from traces: [`super::fit`]; the published ones: [`super::published`]; how far off they are:
 //! `docs/twins.md`.
@@ -26,8 +33,10 @@ use serde::{Deserialize, Serialize};
 use super::size::Alias;
 use crate::workload::{Intake, Operation, Request, Source, WorkloadError};
 
-/// How many requests back a continuation looks, per operation.
-pub const LAGS: usize = 8;
+/// How many requests back a continuation looks.
+pub const LAGS: usize = 32;
+/// How far back, of those, a reuse follows another.
+pub(super) const FOLLOWS: usize = 8;
 /// Granularity of reuse.
 pub const PAGE_BYTES: u64 = 4096;
 /// Granularity of popularity for fresh pages.
@@ -36,6 +45,8 @@ pub const REGION_BYTES: u64 = 1 << 20;
 const HISTORY: u64 = 1 << 22;
 /// Live extents considered on each side of the drawn age in search of one of the drawn size.
 const CANDIDATES: usize = 12;
+/// The same in search of the one touched most often.
+const LOYAL_CANDIDATES: usize = 32;
 /// Words of 64 extents scanned on each side before the search gives up.
 const WORDS: u64 = 512;
 
@@ -96,8 +107,10 @@ pub struct Side {
     /// Size distributions: of continuations, of fresh requests, and of reuses after up to 15, 255, 4095, 65,535
     /// requests and beyond. The last given stands for the rest, so one is enough.
     pub sizes: Vec<Vec<SizeShare>>,
-    /// Share of requests that continue one of the last [`LAGS`] of the same operation.
+    /// Share of requests that begin where one of the last [`LAGS`] requests ended.
     pub continues: f64,
+    /// How often a continuation goes to new pages, as a multiple of how often a request that is no continuation does.
+    pub continues_new: f64,
     /// Weight of continuing the last, the last but one, … request.
     pub lags: Vec<f64>,
     /// Probability that, after a reuse, the next request that is no continuation follows it; by the age of that reuse,
@@ -129,12 +142,23 @@ pub struct TwinModel {
     pub write: Side,
     /// Mean gap between arrivals, nanoseconds; 0: no times.
     pub gap_ns_mean: f64,
-    /// Squared coefficient of variation of the gaps.
+    /// Squared coefficient of variation of the gaps that are not 0.
     pub gap_variation_squared: f64,
+    /// Share of requests that arrive together with the one before.
+    pub simultaneous: f64,
+    /// Probability that a gap is of the phase (short or long) of the gap before instead of being drawn anew.
+    pub gap_persistence: f64,
+    /// Share of reuses that take, of the extents about the drawn age, the one touched most often.
+    pub loyalty: f64,
     /// A continuation goes on from the request immediately before, whatever its operation, rather than from one of the
     /// same operation. Set where only a strict sequential share is published.
     #[serde(default)]
     pub sequential_strict: bool,
+}
+
+/// The share of short gaps if the squared variation of gaps is `square`, above 1.
+pub(super) fn short_gaps(square: f64) -> f64 {
+    0.5 * (1.0 + ((square - 1.0) / (square + 1.0)).sqrt())
 }
 
 fn weight(sizes: &[SizeShare]) -> f64 {
@@ -146,6 +170,20 @@ impl Side {
     pub fn bytes_mean(&self) -> f64 {
         let mean = |sizes: &Vec<SizeShare>| sizes.iter().map(|s| s.bytes as f64 * s.share).sum::<f64>() / weight(sizes);
         self.sizes.iter().map(mean).sum::<f64>() / self.sizes.len() as f64
+    }
+
+    /// The probability that a request that is no continuation is for a page not touched within `age` requests.
+    pub(super) fn survival(&self, age: f64) -> f64 {
+        let octaves = age.max(1.0).log2().min(f64::from(HISTORY.ilog2()));
+        let hazard = |octave: usize| self.reuse.get(octave).unwrap_or(&self.reuse_tail).iter().sum::<f64>();
+        let whole = octaves as usize;
+        let sum: f64 = (0..whole).map(hazard).sum::<f64>() + octaves.fract() * hazard(whole);
+        (-sum).exp()
+    }
+
+    /// The probability that a continuation after `age` requests goes to new pages.
+    pub(super) fn continues_to_new(&self, age: f64) -> f64 {
+        (self.continues_new * self.survival(age)).min(1.0)
     }
 
     /// Replaces the size distributions by one of mean `bytes`: their average, with the shares multiplied by a power of
@@ -197,13 +235,60 @@ impl Side {
 }
 
 impl TwinModel {
+    /// Pages that `requests` requests touch, expected, if new pages never ran out.
+    fn pages_touched(&self, requests: f64) -> f64 {
+        let pages = |side: &Side| {
+            // Octave by octave: the middle of each stands for it.
+            let (mut from, mut new) = (0.0, 0.0);
+            while from < requests {
+                let to = (2.0 * from).max(1.0).min(requests);
+                let at = (from + to) / 2.0;
+                let share = side.continues * side.continues_to_new(at) + (1.0 - side.continues) * side.survival(at);
+                new += (to - from) * share;
+                from = to;
+            }
+            new * (side.bytes_mean() / PAGE_BYTES as f64).max(1.0)
+        };
+        self.reads * pages(&self.read) + (1.0 - self.reads) * pages(&self.write)
+    }
+
+    /// Bounds the rate of first touches over `requests` requests by the room there is: raises the hazards of reuse at
+    /// ages that the fit has not seen until the pages touched fit into the span. A model for which they fit stays as it
+    /// is.
+    pub fn bound_first_touches(&mut self, requests: u64) {
+        let room = (self.span_bytes / PAGE_BYTES) as f64;
+        let bounded = |model: &TwinModel, factor: f64| {
+            let mut model = model.clone();
+            for side in [&mut model.read, &mut model.write] {
+                // Where nothing was reused late, all that is known of late reuse is that there must be some.
+                side.reuse_tail = side.reuse_tail.map(|hazard| hazard.max(1e-3) * factor);
+            }
+            model
+        };
+        if self.pages_touched(requests as f64) <= room {
+            return;
+        }
+        let (mut low, mut high) = (0.0f64, 14.0);
+        for _ in 0..60 {
+            let middle = (low + high) / 2.0;
+            let fits = bounded(self, middle.exp2()).pages_touched(requests as f64) <= room;
+            if fits { high = middle } else { low = middle }
+        }
+        *self = bounded(self, high.exp2());
+    }
+
     /// Whether the model can be drawn from: what is wrong, if not.
     ///
     /// # Errors
     /// Shares outside 0 to 1, empty or negative distributions, a span smaller than the largest request.
     pub fn check(&self) -> Result<(), WorkloadError> {
         let fail = |what: String| Err(WorkloadError { origin: "twin".to_owned(), line: 0, what, fix: String::new() });
-        let shares = [("reads", self.reads), ("persistence", self.persistence)];
+        let shares = [
+            ("reads", self.reads),
+            ("persistence", self.persistence),
+            ("gap persistence", self.gap_persistence),
+            ("loyalty", self.loyalty),
+        ];
         let sides = [("read", &self.read), ("write", &self.write)];
         let side_shares = sides.iter().flat_map(|(_, side)| [("continues", side.continues), ("near", side.near)]);
         for (name, share) in shares.into_iter().chain(side_shares) {
@@ -214,6 +299,9 @@ impl TwinModel {
         let usable = |x: &f64| x.is_finite() && *x >= 0.0;
         if !usable(&self.gap_ns_mean) || !usable(&self.gap_variation_squared) {
             return fail("the gaps need a finite mean and variation".to_owned());
+        }
+        if !(0.0..1.0).contains(&self.simultaneous) {
+            return fail(format!("simultaneous: {} is not a share below 1", self.simultaneous));
         }
         for (name, side) in sides {
             for sizes in &side.sizes {
@@ -233,7 +321,8 @@ impl TwinModel {
             if side.lags.len() > LAGS || side.alignment.len() != 4 || side.reuse.len() > 40 {
                 return fail(format!("{name}: at most {LAGS} lags, exactly 4 alignments, at most 40 octaves"));
             }
-            let mut numbers = side.lags.iter().chain(&side.alignment).chain(&side.reuse_tail);
+            let mut numbers =
+                side.lags.iter().chain(&side.alignment).chain(&side.reuse_tail).chain([&side.continues_new]);
             if !numbers.all(usable) || !side.reuse.iter().flatten().all(usable) {
                 return fail(format!("{name}: weights and hazards are at least 0"));
             }
@@ -246,6 +335,8 @@ impl TwinModel {
 struct Tables {
     sizes: Vec<(Alias, Vec<u64>)>,
     continues: f64,
+    /// The probability that a continuation goes to new pages, per octave of requests so far.
+    continues_new: Vec<f64>,
     lags: Alias,
     follows: Vec<f64>,
     /// Columns: age octave times two plus last touch; the last column is "never".
@@ -285,6 +376,7 @@ impl Tables {
         Tables {
             sizes: side.sizes.iter().map(sizes).collect(),
             continues: side.continues,
+            continues_new: (0..=octaves).map(|octave| side.continues_to_new((octave as f64 + 0.5).exp2())).collect(),
             lags: alias_or_last(&side.lags, LAGS),
             follows: side.follows.clone(),
             ages: Alias::new(&cells),
@@ -304,6 +396,19 @@ impl Tables {
 struct Extent {
     offset: u64,
     bytes: u64,
+    /// How often it was touched before.
+    touches: u32,
+}
+
+impl Extent {
+    fn new(offset: u64, bytes: u64) -> Extent {
+        Extent { offset, bytes, touches: 0 }
+    }
+
+    /// Once more than `old`, perhaps another part of it.
+    fn again(offset: u64, bytes: u64, old: Extent) -> Extent {
+        Extent { offset, bytes, touches: old.touches + 1 }
+    }
 }
 
 /// The last extents in order of time, and which of them are still the latest touch of their pages.
@@ -382,25 +487,29 @@ impl History {
         None
     }
 
-    /// The live position nearest to `target` whose extent has `bytes`; failing that, the nearest.
-    fn nearest(&self, write: bool, target: u64, bytes: u64) -> Option<u64> {
-        let mut best: Option<(bool, u64, u64)> = None;
+    /// The live position nearest to `target` whose extent has `bytes`; failing that, the nearest. `loyal`: of those
+    /// about the target the one touched most often.
+    fn nearest(&self, write: bool, target: u64, bytes: u64, loyal: bool) -> Option<u64> {
+        let mut best: Option<((u32, bool, u64), u64)> = None;
+        let candidates = if loyal { LOYAL_CANDIDATES } else { CANDIDATES };
         for down in [true, false] {
             let mut from = if down { Some(target) } else { Some(target + 1) };
-            for _ in 0..CANDIDATES {
+            for _ in 0..candidates {
                 let Some(position) = from.filter(|&p| p < self.length) else { break };
                 let Some(position) = self.next_live(write, position, down) else { break };
-                let candidate = (self.at(position).bytes != bytes, position.abs_diff(target), position);
-                if best.is_none_or(|b| candidate < b) {
-                    best = Some(candidate);
+                let extent = self.at(position);
+                let coldness = if loyal { u32::MAX - extent.touches } else { 0 };
+                let rank = (coldness, extent.bytes != bytes, position.abs_diff(target));
+                if best.is_none_or(|(least, _)| rank < least) {
+                    best = Some((rank, position));
                 }
-                if !candidate.0 {
+                if !loyal && !rank.1 {
                     break;
                 }
                 from = if down { position.checked_sub(1) } else { Some(position + 1) };
             }
         }
-        best.map(|b| b.2)
+        best.map(|(_, position)| position)
     }
 }
 
@@ -415,16 +524,22 @@ pub struct Twin {
     size_rng: Rng,
     arrival_rng: Rng,
     previous: Option<bool>,
-    ends: [[Option<u64>; LAGS]; 2],
+    /// Where the last requests ended, the latest first; `None` where another has gone on.
+    ends: [Option<u64>; LAGS],
     /// Position and kind of last touch of what the latest request reused, if it was a reuse.
     last_source: [Option<(u64, bool)>; 2],
     /// Where the latest reuse ended.
     reused_end: [u64; 2],
     history: History,
-    /// One bit per page ever touched.
-    touched: Vec<u64>,
+    /// For each page one more than the request that touched it last, modulo 2^32; 0 for a page never touched.
+    latest: Vec<u32>,
+    loyalty: f64,
     gap_ns_mean: f64,
     gap_variation_squared: f64,
+    simultaneous: f64,
+    gap_persistence: f64,
+    /// Whether the latest gap was a short one.
+    short_gap: Option<bool>,
     now_ns: f64,
     /// Where the request before ended, if continuations are strict.
     strict_end: Option<Option<u64>>,
@@ -449,13 +564,17 @@ impl Twin {
             size_rng: rng.fork("twin size"),
             arrival_rng: rng.fork("twin arrival"),
             previous: None,
-            ends: [[None; LAGS]; 2],
+            ends: [None; LAGS],
             last_source: [None; 2],
             reused_end: [0; 2],
             history: History::new(),
-            touched: vec![0; (model.span_bytes / PAGE_BYTES / 64 + 1) as usize],
+            latest: vec![0; (model.span_bytes / PAGE_BYTES + 1) as usize],
+            loyalty: model.loyalty,
             gap_ns_mean: model.gap_ns_mean,
             gap_variation_squared: model.gap_variation_squared,
+            simultaneous: model.simultaneous,
+            gap_persistence: model.gap_persistence,
+            short_gap: None,
             now_ns: 0.0,
             strict_end: model.sequential_strict.then_some(None),
             intake: Intake::default(),
@@ -468,47 +587,76 @@ impl Twin {
     }
 
     fn is_new(&self, extent: Extent) -> bool {
-        let page = key_page(extent.offset, extent.bytes);
-        self.touched[(page / 64) as usize] >> (page % 64) & 1 == 0
+        self.latest[key_page(extent.offset, extent.bytes) as usize] == 0
+    }
+
+    /// Which request touched a page last, if it is remembered.
+    fn toucher(&self, page: u64) -> Option<u64> {
+        let next = self.history.length + 1;
+        // Requests since, modulo 2^32; the history is shorter than that.
+        let age = u64::from((next as u32).wrapping_sub(self.latest[page as usize]));
+        (self.latest[page as usize] != 0 && age <= HISTORY.min(self.history.length)).then(|| next - age - 1)
     }
 
     fn next_gap_ns(&mut self) -> f64 {
         let square = self.gap_variation_squared;
         let rng = &mut self.arrival_rng;
+        if rng.chance(self.simultaneous) {
+            return 0.0;
+        }
+        let mean = self.gap_ns_mean / (1.0 - self.simultaneous);
         if square <= 1.0 {
             // A fixed part and an exponential part whose deviation is the whole deviation.
             let exponential = square.sqrt();
-            return self.gap_ns_mean * (1.0 - exponential - exponential * (1.0 - rng.unit()).ln());
+            return mean * (1.0 - exponential - exponential * (1.0 - rng.unit()).ln());
         }
         // Two phases of equal total time ("balanced means"): a short one with probability p, a long one else.
-        let p = 0.5 * (1.0 + ((square - 1.0) / (square + 1.0)).sqrt());
-        let phase = if rng.chance(p) { p } else { 1.0 - p };
-        -(1.0 - rng.unit()).ln() * self.gap_ns_mean / (2.0 * phase)
+        let p = short_gaps(square);
+        let short = match self.short_gap {
+            Some(short) if rng.chance(self.gap_persistence) => short,
+            _ => rng.chance(p),
+        };
+        self.short_gap = Some(short);
+        let phase = if short { p } else { 1.0 - p };
+        -(1.0 - rng.unit()).ln() * mean / (2.0 * phase)
     }
 
-    /// A continuation of a recent request, unless there is none or it would run into old pages.
-    fn continuation(&mut self, side: usize) -> Option<Extent> {
+    /// So many gaps, for fitting.
+    pub(super) fn gaps_ns(&mut self, count: usize) -> Vec<f64> {
+        (0..count).map(|_| self.next_gap_ns()).collect()
+    }
+
+    /// A continuation of a recent request; `None` if none can go on into pages of the kind that is called for, and
+    /// whether that was new pages.
+    fn continuation(&mut self, side: usize) -> Result<Extent, bool> {
         let tables = &self.tables[side];
-        let drawn = tables.lags.draw(&mut self.rng);
         let bytes = tables.size(Class::Continue, 0, &mut self.size_rng);
         if let Some(end) = self.strict_end {
-            let offset = end.filter(|end| end + bytes <= self.span_bytes)?;
-            return Some(Extent { offset, bytes });
+            let end = end.filter(|end| end + bytes <= self.span_bytes);
+            return end.map(|offset| self.extent(offset, bytes)).ok_or(true);
         }
-        // The drawn run if it can go on, else the most recent that can.
-        for lag in std::iter::once(drawn).chain(0..LAGS) {
-            let Some(offset) = self.ends[side][lag] else { continue };
-            let extent = Extent { offset, bytes };
-            let fits = offset + bytes <= self.span_bytes;
-            // Within the page that the run ended in, it goes on as well.
-            if fits && (key_page(offset, bytes) == (offset - 1) / PAGE_BYTES || self.is_new(extent)) {
-                // The run moves to the front; its old end is no longer one.
-                self.ends[side][lag..].rotate_left(1);
-                self.ends[side][LAGS - 1] = None;
-                return Some(extent);
+        let octave = (self.history.length.max(1).ilog2() as usize).min(tables.continues_new.len() - 1);
+        let new = self.rng.chance(tables.continues_new[octave]);
+        let drawn = tables.lags.draw(&mut self.rng);
+        // The drawn run if it can go on so, else the next older that can.
+        for lag in (drawn..LAGS).chain(0..drawn) {
+            let Some(offset) = self.ends[lag].filter(|end| end + bytes <= self.span_bytes) else { continue };
+            // Within the page that the run ended in, it goes on either way.
+            let same = key_page(offset, bytes) == (offset - 1) / PAGE_BYTES;
+            if same || self.is_new(Extent::new(offset, bytes)) == new {
+                self.ends[lag] = None;
+                return Ok(self.extent(offset, bytes));
             }
         }
-        None
+        Err(new)
+    }
+
+    /// An extent at a place that no age was drawn for.
+    fn extent(&self, offset: u64, bytes: u64) -> Extent {
+        match self.toucher(key_page(offset, bytes)) {
+            Some(position) => Extent::again(offset, bytes, self.history.at(position)),
+            None => Extent::new(offset, bytes),
+        }
     }
 
     /// The extent touched next after the source of the previous reuse.
@@ -518,7 +666,7 @@ impl Twin {
         if !self.rng.chance(self.tables[side].follows[group]) {
             return None;
         }
-        let mut candidates = source + 1..(source + 1 + LAGS as u64).min(self.history.length);
+        let mut candidates = source + 1..(source + 1 + FOLLOWS as u64).min(self.history.length);
         let live = |&p: &u64| p >= self.history.oldest() && self.history.is_live(p, written);
         let position = candidates.find(live)?;
         let extent = self.history.at(position);
@@ -530,7 +678,7 @@ impl Twin {
         let source = self.history.at(source);
         let adjacent = source.offset + source.bytes == extent.offset;
         let offset = if adjacent { self.reused_end[side] } else { extent.offset };
-        let extent = Extent { offset: offset.min(self.span_bytes - bytes), bytes };
+        let extent = Extent::again(offset.min(self.span_bytes - bytes), bytes, extent);
         self.reused_end[side] = extent.offset + extent.bytes;
         Some(extent)
     }
@@ -546,7 +694,8 @@ impl Twin {
         let target = self.history.length.checked_sub(age).filter(|&t| t >= self.history.oldest())?;
         let bytes = tables.size(Class::Reuse, age, &mut self.size_rng);
         let written = cell % 2 == 1;
-        let position = self.history.nearest(written, target, bytes)?;
+        let loyal = self.rng.chance(self.loyalty);
+        let position = self.history.nearest(written, target, bytes, loyal)?;
         let old = self.history.at(position);
         self.last_source[side] = Some((position, written));
         if old.bytes >= 2 * bytes && old.bytes > PAGE_BYTES {
@@ -554,12 +703,12 @@ impl Twin {
             let step = PAGE_BYTES.min(bytes.next_power_of_two());
             let offset = old.offset + self.rng.below((old.bytes - bytes) / step + 1) * step;
             self.reused_end[side] = offset + bytes;
-            return Some(Extent { offset, bytes });
+            return Some(Extent::again(offset, bytes, old));
         }
         self.history.retire(position);
         let offset = old.offset.min(self.span_bytes - bytes);
         self.reused_end[side] = offset + bytes;
-        Some(Extent { offset, bytes })
+        Some(Extent::again(offset, bytes, old))
     }
 
     /// A page never touched, or any if none is found.
@@ -585,11 +734,11 @@ impl Twin {
                 offset |= unit;
             }
             offset = offset.min(room / 512 * 512);
-            if self.is_new(Extent { offset, bytes }) {
+            if self.is_new(Extent::new(offset, bytes)) {
                 break;
             }
         }
-        Extent { offset, bytes }
+        self.extent(offset, bytes)
     }
 
     fn request(&mut self) -> Request {
@@ -599,24 +748,30 @@ impl Twin {
         };
         self.previous = Some(write);
         let side = usize::from(write);
-        let (extent, reused) = if self.rng.chance(self.tables[side].continues) {
-            (self.continuation(side).unwrap_or_else(|| self.fresh(side)), false)
-        } else {
-            match self.follow(side).or_else(|| self.reuse(side)) {
-                Some(extent) => (extent, true),
-                None => (self.fresh(side), false),
-            }
+        let continued = match self.rng.chance(self.tables[side].continues) {
+            true => self.continuation(side),
+            false => Err(false),
         };
-        if !reused {
-            // Runs go on from new data; a run over old data is a reuse that follows another.
-            self.ends[side].rotate_right(1);
-            self.ends[side][0] = Some(extent.offset + extent.bytes);
-        }
+        let extent = match continued {
+            Ok(extent) => extent,
+            Err(true) => self.fresh(side),
+            Err(false) => self.follow(side).or_else(|| self.reuse(side)).unwrap_or_else(|| self.fresh(side)),
+        };
+        self.ends.rotate_right(1);
+        self.ends[0] = Some(extent.offset + extent.bytes);
         if let Some(end) = &mut self.strict_end {
             *end = Some(extent.offset + extent.bytes);
         }
         for page in extent.offset / PAGE_BYTES..=(extent.offset + extent.bytes - 1) / PAGE_BYTES {
-            self.touched[(page / 64) as usize] |= 1 << (page % 64);
+            // What was touched here before is superseded if this covers its middle.
+            if let Some(position) = self.toucher(page) {
+                let old = self.history.at(position);
+                if key_page(old.offset, old.bytes) == page {
+                    self.history.retire(position);
+                }
+            }
+            let number = (self.history.length + 1) as u32;
+            self.latest[page as usize] = if number == 0 { 1 } else { number };
         }
         self.history.push(extent, write);
         let arrival_ns = self.now_ns as u64;
@@ -680,6 +835,48 @@ mod tests {
         assert!(validation.hit_ratio_error() < 0.01, "{validation}");
     }
 
+    /// Six streams side by side over a hot set and a cold one, in bursts of three, ten seconds busy and ten idle.
+    fn busy() -> Vec<Request> {
+        let mut rng = Rng::new(4);
+        let mut ends = [0_u64; 6];
+        let request = |index: u64| {
+            let stream = rng.below(6) as usize;
+            let offset = match rng.below(10) {
+                0..=4 => {
+                    ends[stream] += 8192;
+                    ((stream as u64) << 26) + ends[stream] - 8192
+                }
+                5..=7 => (1 << 30) + rng.below(20) * 65_536,
+                _ => (1 << 30) + (20 + rng.below(2000)) * 65_536,
+            };
+            // 300 bursts of three in each busy phase.
+            let (phase, place) = (index / 900, index % 900);
+            let arrival_ns = phase * 20_000_000_000 + place / 3 * 33_000_000;
+            Request { arrival_ns, offset, bytes: 8192, volume: 0, operation: Operation::Write }
+        };
+        (0..20_000).map(request).collect()
+    }
+
+    #[test]
+    fn streams_hot_pages_and_bursts_are_met() {
+        let real = busy();
+        let twin = Twin::new(&fit(&real).unwrap(), real.len() as u64, 1).unwrap().collect();
+        let validation = compare(&real, &twin, PAGE_BYTES);
+        let (real, twin) = (&validation.real, &validation.twin);
+        for (real, twin) in real.continuing.iter().zip(twin.continuing) {
+            assert!((real - twin).abs() < 0.08, "{validation}");
+        }
+        assert!((real.sequential - twin.sequential).abs() < 0.05, "{validation}");
+        for (real, twin) in real.hottest.iter().zip(twin.hottest) {
+            assert!((real - twin).abs() < 0.08, "{validation}");
+        }
+        assert!((real.simultaneous - twin.simultaneous).abs() < 0.02, "{validation}");
+        assert!((0.5..2.0).contains(&(twin.dispersion / real.dispersion)), "{validation}");
+        for (real, twin) in real.first_touches.iter().zip(twin.first_touches) {
+            assert!((real - twin).abs() < 0.1, "{validation}");
+        }
+    }
+
     #[test]
     fn models_survive_as_text_and_seeds_decide() {
         let real = original("hotcold:requests=5k,reads=0.5,size=4KiB*0.5+32KiB*0.5");
@@ -708,6 +905,10 @@ mod tests {
         broken(|m| m.read.near = f64::NAN);
         broken(|m| m.read.follows = vec![2.0; 5]);
         broken(|m| m.gap_ns_mean = f64::INFINITY);
+        broken(|m| m.simultaneous = 1.0);
+        broken(|m| m.loyalty = -0.5);
+        broken(|m| m.gap_persistence = 1.5);
+        broken(|m| m.write.continues_new = f64::NAN);
         assert!(fit(&original("uniform:requests=99")).is_err());
     }
 
@@ -724,16 +925,18 @@ mod tests {
     fn the_nearest_live_extent_of_the_size_is_found() {
         let mut history = History::new();
         for i in 0..200 {
-            history.push(Extent { offset: i, bytes: if i % 10 == 0 { 8 } else { 4 } }, i % 2 == 0);
+            let bytes = if i % 10 == 0 { 8 } else { 4 };
+            history.push(Extent { offset: i, bytes, touches: (i / 50) as u32 }, i % 2 == 0);
         }
-        assert_eq!(history.nearest(true, 101, 8), Some(100));
-        assert_eq!(history.nearest(false, 101, 4), Some(101));
+        assert_eq!(history.nearest(true, 101, 8, false), Some(100));
+        assert_eq!(history.nearest(false, 101, 4, false), Some(101));
         history.retire(100);
-        assert_eq!(history.nearest(true, 101, 8), Some(110), "9 after beats 11 before");
-        assert_eq!(history.nearest(false, 101, 64), Some(101), "no such size: the nearest");
+        assert_eq!(history.nearest(true, 101, 8, false), Some(110), "9 after beats 11 before");
+        assert_eq!(history.nearest(false, 101, 64, false), Some(101), "no such size: the nearest");
+        assert_eq!(history.nearest(false, 101, 4, true), Some(151), "touched most often, and in reach");
         for i in 0..200 {
             history.retire(i);
         }
-        assert_eq!(history.nearest(true, 101, 8), None);
+        assert_eq!(history.nearest(true, 101, 8, false), None);
     }
 }

@@ -3,13 +3,24 @@
 //! The mapping-cache hit ratios are exact for LRU at every size at once (Mattson et al. 1970): the stack distance of an
 //! access is the number of distinct pages since the last access to its page, counted in a Fenwick tree over time.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
 use super::pages::Pages;
+use super::twin::key_page;
 use crate::workload::{Operation, Request};
 
 /// Cache sizes, in entries of one page, at which hit ratios are taken.
 pub const CACHE_ENTRIES: [u64; 5] = [256, 1024, 8192, 65_536, 262_144];
+
+/// Shares of the written pages, hottest first, whose shares of the page writes are taken.
+pub const HOTTEST: [f64; 3] = [0.01, 0.05, 0.1];
+
+/// Among the ends of so many requests before, the beginning of a request is looked for.
+pub const WINDOWS: [usize; 2] = [8, 32];
+
+/// The span of time in which arrivals are counted, nanoseconds.
+const SLOT_NS: u64 = 1_000_000_000;
 
 /// Statistics of a run of requests. Trims and flushes are left out.
 #[derive(Clone, PartialEq, Debug)]
@@ -36,6 +47,16 @@ pub struct Profile {
     pub gap_ns_mean: f64,
     /// Coefficient of variation of the gaps: 1 if Poisson, more if bursty.
     pub gap_variation: f64,
+    /// Share of the page writes that go to the hottest of the written pages, for each of [`HOTTEST`].
+    pub hottest: [f64; HOTTEST.len()],
+    /// Share of requests that begin where one of so many requests before ended, for each of [`WINDOWS`].
+    pub continuing: [f64; WINDOWS.len()],
+    /// Share of requests that arrive together with the one before.
+    pub simultaneous: f64,
+    /// Variance over mean of the arrivals in a second: 1 if Poisson.
+    pub dispersion: f64,
+    /// Share of requests whose middle page was never touched before: among the first half, among the second.
+    pub first_touches: [f64; 2],
 }
 
 /// Puts the volumes one after the other, each on a whole number of MiB, so that equal offsets on two volumes stay
@@ -55,6 +76,36 @@ pub fn flatten(requests: &[Request]) -> Vec<Request> {
         base += size;
     }
     extents().map(|r| Request { offset: r.offset + ends[r.volume as usize], volume: 0, ..*r }).collect()
+}
+
+/// Share of all writes that go to the hottest pages, by how often each was written.
+pub(super) fn hottest(mut writes: Vec<u32>) -> [f64; HOTTEST.len()] {
+    writes.sort_unstable_by(|a, b| b.cmp(a));
+    let total: u64 = writes.iter().map(|&count| u64::from(count)).sum();
+    HOTTEST.map(|share| {
+        let pages = ((writes.len() as f64 * share).round() as usize).clamp(1, writes.len().max(1));
+        let hot: u64 = writes.iter().take(pages).map(|&count| u64::from(count)).sum();
+        if total == 0 { 0.0 } else { hot as f64 / total as f64 }
+    })
+}
+
+/// Variance over mean of the numbers of arrivals in whole seconds; 0 below two seconds.
+pub(super) fn dispersion(arrivals_ns: impl Iterator<Item = u64>) -> f64 {
+    let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+    let (mut first, mut last) = (None, 0);
+    for arrival_ns in arrivals_ns {
+        let slot = (arrival_ns - *first.get_or_insert(arrival_ns)) / SLOT_NS;
+        *counts.entry(slot).or_insert(0) += 1;
+        last = slot;
+    }
+    // The last second is not whole.
+    counts.remove(&last);
+    if last < 2 {
+        return 0.0;
+    }
+    let mean = counts.values().sum::<u64>() as f64 / last as f64;
+    let square = counts.values().map(|&count| (count * count) as f64).sum::<f64>() / last as f64;
+    if mean > 0.0 { (square - mean * mean) / mean } else { 0.0 }
 }
 
 /// Counts of marked times, with prefix sums (Fenwick 1994).
@@ -98,6 +149,9 @@ pub fn measure(requests: &[Request], page_bytes: u64) -> Profile {
     let mut bytes = [(0u64, 0u64); 2];
     let (mut sequential, mut end) = (0u64, None);
     let (mut gap_sum, mut gap_square) = (0.0, 0.0);
+    let mut ends: VecDeque<u64> = VecDeque::new();
+    let (mut continuing, mut simultaneous, mut first_touches) = ([0u64; WINDOWS.len()], 0u64, [0u64; 2]);
+    let mut writes: Vec<u32> = Vec::new();
     for (index, r) in requests.iter().enumerate() {
         let write = r.operation == Operation::Write;
         bytes[usize::from(write)].0 += 1;
@@ -108,7 +162,17 @@ pub fn measure(requests: &[Request], page_bytes: u64) -> Profile {
             let gap = (r.arrival_ns - requests[index - 1].arrival_ns) as f64;
             gap_sum += gap;
             gap_square += gap * gap;
+            simultaneous += u64::from(gap == 0.0);
         }
+        if let Some(place) = ends.iter().position(|&end| end == r.offset) {
+            for (count, window) in continuing.iter_mut().zip(WINDOWS) {
+                *count += u64::from(place < window);
+            }
+        }
+        ends.push_front(r.offset + r.bytes);
+        ends.truncate(WINDOWS[WINDOWS.len() - 1]);
+        let middle = key_page(r.offset, r.bytes) * super::twin::PAGE_BYTES / page_bytes;
+        first_touches[usize::from(2 * index >= requests.len())] += u64::from(last.get(middle).is_none());
         for page in pages_of(r) {
             match last.set(page, time as u32) {
                 Some(before) => {
@@ -125,7 +189,13 @@ pub fn measure(requests: &[Request], page_bytes: u64) -> Profile {
             time += 1;
             if write {
                 page_writes += 1;
-                written_count += u64::from(written.set(page, 0).is_none());
+                let number = written.get(page).unwrap_or(writes.len() as u32);
+                if number as usize == writes.len() {
+                    written.set(page, number);
+                    writes.push(0);
+                    written_count += 1;
+                }
+                writes[number as usize] += 1;
             }
         }
         for (place, quarters) in [1, 2, 4].into_iter().enumerate() {
@@ -150,6 +220,11 @@ pub fn measure(requests: &[Request], page_bytes: u64) -> Profile {
         overwrites: page_writes as f64 / written_count.max(1) as f64,
         gap_ns_mean: gap_mean,
         gap_variation: if gap_mean > 0.0 { (gap_square / gaps / gap_mean.powi(2) - 1.0).max(0.0).sqrt() } else { 0.0 },
+        hottest: hottest(writes),
+        continuing: continuing.map(|n| n as f64 / count),
+        simultaneous: simultaneous as f64 / gaps,
+        dispersion: dispersion(requests.iter().map(|r| r.arrival_ns)),
+        first_touches: first_touches.map(|n| 2.0 * n as f64 / count),
     }
 }
 
@@ -194,6 +269,17 @@ impl Validation {
             values.push(("overwrites".to_owned(), p.overwrites));
             values.push(("mean gap ms".to_owned(), p.gap_ns_mean / 1e6));
             values.push(("gap variation".to_owned(), p.gap_variation));
+            for (share, pages) in p.hottest.iter().zip(HOTTEST) {
+                values.push((format!("writes % on hottest {} %", pages * 100.0), share * 100.0));
+            }
+            for (share, window) in p.continuing.iter().zip(WINDOWS) {
+                values.push((format!("continuing one of {window} %"), share * 100.0));
+            }
+            values.push(("simultaneous %".to_owned(), p.simultaneous * 100.0));
+            values.push(("dispersion in 1 s".to_owned(), p.dispersion));
+            for (share, half) in p.first_touches.iter().zip(["first", "second"]) {
+                values.push((format!("first touches %, {half} half"), share * 100.0));
+            }
             values
         };
         list(&self.real).into_iter().zip(list(&self.twin)).map(|((name, real), (_, twin))| (name, real, twin)).collect()
@@ -253,5 +339,21 @@ mod tests {
         assert_eq!((profile.reads, profile.sequential, profile.overwrites), (0.2, 0.2, 4.0 / 3.0));
         assert_eq!(profile.hit_ratios[0], 1.0 / 6.0);
         assert_eq!((profile.gap_ns_mean, profile.gap_variation), (1.0, 0.0));
+        assert_eq!((profile.hottest, profile.continuing), ([0.5; 3], [0.2; 2]));
+        assert_eq!((profile.simultaneous, profile.dispersion), (0.0, 0.0));
+        // Of five requests the first three are of the first half; the third touches its page again.
+        assert_eq!(profile.first_touches, [0.8, 0.8]);
+    }
+
+    #[test]
+    fn arrivals_together_and_by_the_second() {
+        const S: u64 = SLOT_NS;
+        // Counts 4, 0, 2 and an unfinished second: mean 2, variance 8/3.
+        let at = [0, 0, 0, S - 1, 2 * S, 2 * S, 3 * S];
+        let requests: Vec<_> = at.iter().map(|&at| write(0, at)).collect();
+        let profile = measure(&requests, 4096);
+        assert_eq!(profile.simultaneous, 0.5);
+        assert!((profile.dispersion - 4.0 / 3.0).abs() < 1e-12, "{}", profile.dispersion);
+        assert_eq!(hottest(vec![1, 90, 9]), [0.9; 3]);
     }
 }

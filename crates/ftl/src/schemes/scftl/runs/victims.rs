@@ -1,11 +1,11 @@
 //! Which blocks of SCFTL's cache go, in which order, and what is written back with them (the SCFTL paper, Table I).
 
 use super::{Fetching, NONE, Replacement, Runs, has};
-use crate::Error;
+use crate::Outcome;
 use crate::demand::cache::Cache;
 use crate::demand::map::{Batch, Map, MapStore};
 use alloc::vec::Vec;
-use flash::{Cause, Flash};
+use flash::Flash;
 
 impl Runs {
     /// The blocks of a class, as a word of 64.
@@ -53,7 +53,7 @@ impl Runs {
     pub(super) fn victim(&self, fetching: Fetching, except: u32) -> Option<u32> {
         if fetching == Fetching::Clean && self.replacement == Replacement::Lru {
             let clean = |&slot: &u32| slot != except && !has(&self.modified, slot);
-            return self.order.from_oldest().find(clean);
+            return self.order.oldest_first().find(clean);
         }
         if fetching == Fetching::Clean {
             let clean = |accessed: bool| {
@@ -65,7 +65,7 @@ impl Runs {
             return self.first_of_class(clean(false), except).or_else(|| self.first_of_class(clean(true), except));
         }
         match self.replacement {
-            Replacement::Lru => self.order.from_oldest().find(|slot| *slot != except && !self.fresh.contains(slot)),
+            Replacement::Lru => self.order.oldest_first().find(|slot| *slot != except && !self.fresh.contains(slot)),
             Replacement::Nru => {
                 [1, 4].into_iter().find_map(|c| self.first_of_class(|word| self.class(c, word), except))
             }
@@ -90,7 +90,7 @@ impl Runs {
         map: &mut Map<S>,
         fetching: Fetching,
         except: u32,
-    ) -> Result<bool, Error<F::Fault>> {
+    ) -> Outcome<F, bool> {
         let Some(victim) = self.victim(fetching, except) else { return Ok(false) };
         let [a, m, h] = [&self.accessed, &self.modified, &self.heavy].map(|set| has(set, victim));
         self.counters.victims[if m { if h { 1 } else { 2 } } else { 0 } + if a { 3 } else { 0 }] += 1;
@@ -105,12 +105,7 @@ impl Runs {
     }
 
     /// Writes a modified block back, with what else of its translation page the store takes along.
-    fn write_back<F: Flash, S: MapStore>(
-        &mut self,
-        flash: &mut F,
-        map: &mut Map<S>,
-        victim: u32,
-    ) -> Result<(), Error<F::Fault>> {
+    fn write_back<F: Flash, S: MapStore>(&mut self, flash: &mut F, map: &mut Map<S>, victim: u32) -> Outcome<F> {
         let tvpn = self.tvpn_of(victim);
         let batch = map.batch(flash, tvpn, u32::from(self.length[victim as usize]))?;
         let mut entries = core::mem::take(&mut self.entries);
@@ -141,11 +136,7 @@ impl Runs {
                 self.recount(tvpn);
             }
         }
-        map.wrote_back(entries.len());
-        let written = map.update(flash, tvpn, &entries, !self.has_dirty(tvpn), Cause::TranslationUpdate);
-        if written.is_err() {
-            self.soil(&entries);
-        }
+        let written = self.write_evicted(flash, map, tvpn, &entries);
         entries.clear();
         self.entries = entries;
         written

@@ -1,0 +1,289 @@
+//! Tables written and read back, tables of other programs, and tables that are none.
+
+use super::*;
+use parquet::basic::{LogicalType, Repetition, Type as Physical};
+use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type};
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::Type;
+use proptest::prelude::*;
+use sim::workload::format::{Converted, OnError};
+use sim::workload::{Intake, Operation, Request, Source, WorkloadError};
+use std::sync::Arc;
+
+struct Listed {
+    requests: Vec<Request>,
+    at: usize,
+    intake: Intake,
+}
+
+impl Source for Listed {
+    fn fill(&mut self, batch: &mut Vec<Request>, limit: usize) -> Result<(), WorkloadError> {
+        let rest = &self.requests[self.at..];
+        let take = rest.len().min(limit);
+        batch.extend_from_slice(&rest[..take]);
+        self.at += take;
+        Ok(())
+    }
+
+    fn intake(&self) -> &Intake {
+        &self.intake
+    }
+
+    fn timed(&self) -> bool {
+        true
+    }
+}
+
+fn listed(requests: Vec<Request>, volumes: &[&str]) -> Listed {
+    let volumes = volumes.iter().map(|&name| name.to_owned()).collect();
+    Listed { requests, at: 0, intake: Intake { volumes, ..Intake::default() } }
+}
+
+fn request(arrival_ns: u64, operation: Operation, offset: u64, bytes: u64, volume: u32) -> Request {
+    Request { arrival_ns, offset, bytes, volume, operation }
+}
+
+fn written(requests: Vec<Request>, volumes: &[&str]) -> (Vec<u8>, Converted) {
+    let mut bytes = Vec::new();
+    let converted = write(&mut listed(requests, volumes), "test", OnError::Stop, &mut bytes).unwrap();
+    (bytes, converted)
+}
+
+fn drained(bytes: &[u8], on_error: OnError) -> Result<(Vec<Request>, Intake), WorkloadError> {
+    let mut table = Table::of_bytes("t.parquet", bytes.to_vec(), on_error, None)?;
+    let mut all = Vec::new();
+    loop {
+        let before = all.len();
+        // An odd limit, so that the ends of batches fall everywhere.
+        table.fill(&mut all, 7)?;
+        if all.len() == before {
+            return Ok((all, table.intake().clone()));
+        }
+    }
+}
+
+#[test]
+fn what_is_written_is_read_back() {
+    use Operation::{Flush, Read, Trim, Write};
+    let requests = vec![
+        request(0, Write, 0, 4096, 0),
+        request(1_000, Flush, 0, 0, 0),
+        request(1_000, Read, 4096, 512, 0),
+        request(9_000_000, Trim, 1 << 40, 1 << 36, 0),
+    ];
+    let (bytes, converted) = written(requests.clone(), &["sda"]);
+    assert_eq!((converted.requests, converted.times_cut), (4, 0));
+    assert!(is_table(&bytes) && !is_table(b"fio version 3 iolog"));
+    let (back, intake) = drained(&bytes, OnError::Stop).unwrap();
+    assert_eq!(back, requests);
+    assert_eq!(intake.volumes, ["sda"]);
+    assert_eq!(intake.sha256.map(|hash| hash.len()), Some(64));
+    let table = Table::of_bytes("t", bytes, OnError::Stop, Some(2)).unwrap();
+    assert_eq!(table.announcement(), "parquet: a table of 4 rows, times in column time_us, offsets and sizes in bytes");
+}
+
+#[test]
+fn a_limit_ends_the_reading_without_a_hash() {
+    let requests = (0..100).map(|n| request(n, Operation::Read, n * 512, 512, 0)).collect();
+    let (bytes, _) = written(requests, &["sda"]);
+    let mut table = Table::of_bytes("t", bytes, OnError::Stop, Some(30)).unwrap();
+    let mut all = Vec::new();
+    table.fill(&mut all, 1000).unwrap();
+    table.fill(&mut all, 1000).unwrap();
+    assert_eq!((all.len(), table.intake().sha256.is_some()), (30, false));
+}
+
+#[test]
+fn several_volumes_keep_their_names() {
+    let requests = vec![
+        request(5, Operation::Write, 0, 512, 1),
+        request(5, Operation::Write, 0, 512, 0),
+        request(7, Operation::Write, 0, 512, 1),
+    ];
+    let (bytes, _) = written(requests, &["asu 3", "mail"]);
+    let (back, intake) = drained(&bytes, OnError::Stop).unwrap();
+    // Volumes are numbered in order of first appearance, arrivals from the first.
+    assert_eq!(back.iter().map(|request| request.volume).collect::<Vec<_>>(), [0, 1, 0]);
+    assert_eq!(back.iter().map(|request| request.arrival_ns).collect::<Vec<_>>(), [0, 0, 2]);
+    assert_eq!(intake.volumes, ["mail", "asu 3"]);
+}
+
+#[test]
+fn what_63_bits_cannot_hold_is_refused() {
+    let requests = vec![request(0, Operation::Write, 0, 512, 0), request(1, Operation::Trim, 1 << 63, 512, 0)];
+    let mut bytes = Vec::new();
+    let error = write(&mut listed(requests.clone(), &[]), "made up", OnError::Stop, &mut bytes).unwrap_err();
+    assert!(error.to_string().starts_with("made up: request 2 cannot be expressed in parquet"), "{error}");
+    let converted = write(&mut listed(requests, &[]), "made up", OnError::Skip, &mut bytes).unwrap();
+    assert_eq!((converted.requests, converted.refused), (1, 1));
+    assert_eq!(converted.first_refused.map(|(number, _)| number), Some(2));
+}
+
+/// A column of a table as another program might have made it.
+enum Made {
+    Long(&'static str, Vec<Option<i64>>),
+    Unsigned(&'static str, Vec<Option<i32>>),
+    Double(&'static str, Vec<Option<f64>>),
+    Text(&'static str, Vec<Option<&'static str>>),
+}
+
+fn table(columns: &[Made]) -> Vec<u8> {
+    let field = |name: &str, physical, logical| {
+        let builder = Type::primitive_type_builder(name, physical).with_repetition(Repetition::OPTIONAL);
+        Arc::new(builder.with_logical_type(logical).build().unwrap())
+    };
+    let fields = columns.iter().map(|column| match column {
+        Made::Long(name, _) => field(name, Physical::INT64, None),
+        Made::Unsigned(name, _) => field(name, Physical::INT32, Some(LogicalType::integer(32, false))),
+        Made::Double(name, _) => field(name, Physical::DOUBLE, None),
+        Made::Text(name, _) => field(name, Physical::BYTE_ARRAY, Some(LogicalType::String)),
+    });
+    let schema = Type::group_type_builder("schema").with_fields(fields.collect()).build().unwrap();
+    let properties = Arc::new(WriterProperties::builder().build());
+    let mut writer = SerializedFileWriter::new(Vec::new(), Arc::new(schema), properties).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    for column in columns {
+        let mut to = group.next_column().unwrap().unwrap();
+        fn levels<T>(values: &[Option<T>]) -> Vec<i16> {
+            values.iter().map(|value| i16::from(value.is_some())).collect()
+        }
+        match column {
+            Made::Long(_, values) => {
+                let given: Vec<_> = values.iter().copied().flatten().collect();
+                to.typed::<Int64Type>().write_batch(&given, Some(&levels(values)), None).unwrap();
+            }
+            Made::Unsigned(_, values) => {
+                let given: Vec<_> = values.iter().copied().flatten().collect();
+                to.typed::<Int32Type>().write_batch(&given, Some(&levels(values)), None).unwrap();
+            }
+            Made::Double(_, values) => {
+                let given: Vec<_> = values.iter().copied().flatten().collect();
+                to.typed::<DoubleType>().write_batch(&given, Some(&levels(values)), None).unwrap();
+            }
+            Made::Text(_, values) => {
+                let given: Vec<_> = values.iter().copied().flatten().map(ByteArray::from).collect();
+                to.typed::<ByteArrayType>().write_batch(&given, Some(&levels(values)), None).unwrap();
+            }
+        }
+        to.close().unwrap();
+    }
+    group.close().unwrap();
+    writer.into_inner().unwrap()
+}
+
+#[test]
+fn tables_of_other_programs() {
+    let bytes = table(&[
+        Made::Text("comment", vec![None, Some("x"), None, None]),
+        Made::Text("op", vec![Some("W"), Some("flush"), Some("Discard"), Some("read")]),
+        Made::Unsigned("bytes", vec![Some(4096), None, Some(u32::MAX.cast_signed()), Some(1)]),
+        Made::Double("time_s", vec![Some(10.5), Some(10.5), Some(10.4), Some(11.0)]),
+        Made::Long("offset", vec![Some(0), None, Some(4096), Some(8192)]),
+        Made::Long("volume", vec![Some(7), Some(7), Some(-2), Some(7)]),
+    ]);
+    let (back, intake) = drained(&bytes, OnError::Stop).unwrap();
+    let expected = [
+        request(0, Operation::Write, 0, 4096, 0),
+        request(0, Operation::Flush, 0, 0, 0),
+        request(0, Operation::Trim, 4096, u64::from(u32::MAX), 1),
+        request(500_000_000, Operation::Read, 8192, 1, 0),
+    ];
+    assert_eq!(back, expected);
+    assert_eq!(intake.volumes, ["volume 7", "volume -2"]);
+    assert_eq!((intake.out_of_order, intake.worst_disorder_ns), (1, 100_000_000));
+}
+
+fn plain(op: &'static str, offset: Option<i64>, bytes: Option<i64>) -> Vec<u8> {
+    table(&[
+        Made::Long("offset", vec![Some(0), offset]),
+        Made::Long("bytes", vec![Some(512), bytes]),
+        Made::Text("op", vec![Some("read"), Some(op)]),
+    ])
+}
+
+#[test]
+fn malformed_rows_are_named() {
+    for (bytes, why) in [
+        (plain("reed", Some(0), Some(512)), "the op is \"reed\", not read, write, trim or flush"),
+        (plain("read", None, Some(512)), "the offset is missing"),
+        (plain("read", Some(0), None), "the size is missing"),
+        (plain("read", Some(0), Some(0)), "the size is 0"),
+        (plain("read", Some(-1), Some(512)), "the offset is -1, not a whole number from 0 to 2^63"),
+        (plain("write", Some(0), Some(5 << 30)), "a single read or write above 4 GiB"),
+        (plain("trim", Some(i64::MAX), Some(2)), "the extent ends beyond 2^63 bytes"),
+    ] {
+        let error = drained(&bytes, OnError::Stop).unwrap_err();
+        assert_eq!((error.line, error.what.as_str()), (2, format!("no valid row of a trace: {why}").as_str()));
+        let (back, intake) = drained(&bytes, OnError::Skip).unwrap();
+        assert_eq!((back.len(), intake.skipped, intake.first_skipped), (1, 1, Some((2, why.to_owned()))));
+    }
+    let untimed = Table::of_bytes("t", plain("read", Some(0), Some(1)), OnError::Stop, None).unwrap();
+    assert!(!untimed.timed() && untimed.announcement().contains("untimed"));
+}
+
+#[test]
+fn other_tables_are_no_traces() {
+    let error = |columns: &[Made]| Table::of_bytes("t.parquet", table(columns), OnError::Stop, None).err().unwrap();
+    let long = |name| Made::Long(name, vec![Some(1)]);
+    let text = |name| Made::Text(name, vec![Some("read")]);
+    let missing = error(&[long("lba"), long("bytes"), text("op")]).to_string();
+    assert!(
+        missing.starts_with("t.parquet: there is no column offset; there are lba, bytes, op (a trace"),
+        "{missing}"
+    );
+    let typed = error(&[text("offset"), long("bytes"), text("op")]).to_string();
+    assert!(typed.contains("the column offset is of type BYTE_ARRAY, not whole numbers"), "{typed}");
+    let double = Made::Double("time_us", vec![Some(0.5)]);
+    let typed = error(&[double, long("offset"), long("bytes"), text("op")]).to_string();
+    assert!(typed.contains("time_us is of type DOUBLE, not whole numbers"), "{typed}");
+    let twice = error(&[long("time_us"), long("time_ns"), long("offset"), long("bytes"), text("op")]).to_string();
+    assert!(twice.contains("there are two times, time_ns and time_us"), "{twice}");
+    let empty = table(&[Made::Long("offset", vec![]), Made::Long("bytes", vec![]), Made::Text("op", vec![])]);
+    let error = drained(&empty, OnError::Stop).unwrap_err().to_string();
+    assert_eq!(error, "t.parquet: the table has no rows (check how it was made)");
+    let error = Table::of_bytes("t.parquet", &b"PAR1 and no more"[..], OnError::Stop, None).err().unwrap();
+    assert!(error.to_string().starts_with("t.parquet: cannot be read: "), "{error}");
+}
+
+/// A file with any byte changed, or cut anywhere, is read otherwise or refused; nothing panics or waits.
+#[test]
+fn damage_is_an_error_at_worst() {
+    let requests = |n: u64| request(n * 10, Operation::Write, n % 50 * 4096, 4096, u32::from(n.is_multiple_of(2)));
+    let (bytes, _) = written((0..400).map(requests).collect(), &["a", "b"]);
+    let mut errors = 0;
+    for at in 0..bytes.len() {
+        for change in [0x01, 0x80, 0xff] {
+            let mut changed = bytes.clone();
+            changed[at] ^= change;
+            errors += usize::from(drained(&changed, OnError::Stop).is_err());
+        }
+        assert!(drained(&bytes[..at], OnError::Stop).is_err());
+    }
+    assert!(errors > bytes.len() / 4, "{errors} of {}", bytes.len());
+}
+
+proptest! {
+    #[test]
+    fn any_requests_come_back(
+        rows in prop::collection::vec((0..1_u64 << 40, 0..4_u8, 0..1_u64 << 50, 1..1_u64 << 32, 0..3_u32), 1..300),
+    ) {
+        let mut requests: Vec<_> = rows.iter().map(|&(time, operation, offset, bytes, volume)| match operation {
+            0 => request(time, Operation::Read, offset, bytes, volume),
+            1 => request(time, Operation::Write, offset, bytes, volume),
+            2 => request(time, Operation::Trim, offset, bytes, volume),
+            _ => request(time, Operation::Flush, 0, 0, volume),
+        }).collect();
+        requests.sort_by_key(|request| request.arrival_ns);
+        let first_ns = requests[0].arrival_ns;
+        let names = ["a", "b", "c"];
+        let (bytes, _) = written(requests.clone(), &names);
+        let (back, intake) = drained(&bytes, OnError::Stop).unwrap();
+        prop_assert_eq!(back.len(), requests.len());
+        for (got, put) in back.iter().zip(&requests) {
+            prop_assert_eq!(got.arrival_ns, put.arrival_ns - first_ns);
+            prop_assert_eq!((got.operation, got.offset, got.bytes), (put.operation, put.offset, put.bytes));
+            prop_assert_eq!(intake.volumes[got.volume as usize].as_str(), names[put.volume as usize]);
+        }
+    }
+}

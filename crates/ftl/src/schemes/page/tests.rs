@@ -1,0 +1,178 @@
+//! Worked examples of `page`, and what holds where power is cut or data are bad.
+
+use super::*;
+use crate::Error;
+use crate::Inspect;
+use alloc::string::String;
+use flash::{Brief, CutPoint, Fault, FaultKind, Full, Nand, NoData, PowerCut, Tags, Transcript};
+
+fn settings(pairs: &[(&str, &str)]) -> Settings {
+    let mut settings = ROW.settings();
+    for (name, value) in pairs {
+        settings.set(name, value).unwrap();
+    }
+    settings
+}
+
+/// Four blocks of four pages, eight logical pages; the specification's thirteen writes.
+fn example(pairs: &[(&str, &str)]) -> Vec<String> {
+    let g = Geometry { blocks_per_die: 4, pages_per_block: 4, ..Geometry::default() }.checked().unwrap();
+    let mut flash = Transcript::new(Nand::<NoData, Brief>::new(g));
+    let mut page = Page::format(&mut flash, 8, &settings(pairs)).unwrap();
+    flash.take();
+    for lpn in [0, 1, 2, 3, 0, 1, 4, 5, 4, 5, 6, 7] {
+        page.write(&mut flash, Lpn(lpn), &()).unwrap();
+    }
+    flash.take();
+    page.write(&mut flash, Lpn(0), &()).unwrap();
+    page.audit(&mut flash).unwrap();
+    let mut lines = flash.take();
+    lines.retain(|line| !line.starts_with('O'));
+    lines
+}
+
+#[test]
+fn worked_example_of_the_specification() {
+    // The example stops collecting when gc-low blocks are free, which is gc-high = 1 here.
+    let lines = example(&[("gc-low", "1"), ("gc-high", "1"), ("gc-spread", "off")]);
+    let expected = [
+        "R 0.2 data_gc",
+        "W 3.0 data 2 data_gc",
+        "R 0.3 data_gc",
+        "W 3.1 data 3 data_gc",
+        "E 0 data_gc",
+        "W 3.2 data 0 host",
+    ];
+    assert_eq!(lines, expected);
+}
+
+#[test]
+fn worked_example_when_collection_goes_on_above_gc_low() {
+    // The rule "until more than gc-low are free" takes a second victim, B1 with its two live pages.
+    let lines = example(&[("gc-low", "1"), ("gc-spread", "off")]);
+    let expected = [
+        "R 0.2 data_gc",
+        "W 3.0 data 2 data_gc",
+        "R 0.3 data_gc",
+        "W 3.1 data 3 data_gc",
+        "E 0 data_gc",
+        "R 1.0 data_gc",
+        "W 3.2 data 0 data_gc",
+        "R 1.1 data_gc",
+        "W 3.3 data 1 data_gc",
+        "E 1 data_gc",
+        "W 0.0 data 0 host",
+    ];
+    assert_eq!(lines, expected);
+}
+
+/// Consecutive and scattered pages over four dies: in turn whatever they are, or each to the die of its remainder.
+#[test]
+fn pages_go_round_the_dies_in_turn_or_by_address() {
+    let g = Geometry { dies: 4, blocks_per_die: 8, pages_per_block: 4, ..Geometry::default() }.checked().unwrap();
+    for (by, expected) in [("turn", [0, 1, 2, 3, 0, 1]), ("address", [0, 1, 2, 1, 1, 3])] {
+        let mut flash = Nand::<NoData, Brief>::new(g);
+        let mut page = Page::format(&mut flash, 32, &settings(&[("stripe-by", by)])).unwrap();
+        let dies = [0, 1, 2, 5, 9, 7].map(|lpn| {
+            page.write(&mut flash, Lpn(lpn), &()).unwrap();
+            g.die_of(g.block_of(Ppn(page.map[lpn as usize]))).index()
+        });
+        assert_eq!(dies, expected, "{by}");
+        for time in 0..2000 {
+            page.write(&mut flash, Lpn(time * 7 % 32), &()).unwrap();
+        }
+        page.audit(&mut flash).unwrap();
+    }
+}
+
+#[test]
+fn a_device_without_enough_spare_space_is_refused_with_the_minimum() {
+    let g = Geometry { blocks_per_die: 4, pages_per_block: 4, ..Geometry::default() }.checked().unwrap();
+    let mut flash = Nand::<NoData, Brief>::new(g);
+    let error = Page::format(&mut flash, 12, &settings(&[])).unwrap_err().config().unwrap();
+    assert_eq!(error.key, "spare");
+    assert!(error.what.contains("need 7 blocks"), "{error}");
+}
+
+/// A device of `blocks` blocks of four pages that can be mounted, whose power can be cut, and its scheme.
+fn device(blocks: u32, pages: u32, settings: &Settings) -> (PowerCut<Nand<Tags, Full>>, Page) {
+    let g = Geometry { blocks_per_die: blocks, pages_per_block: 4, page_bytes: 512, ..Geometry::default() };
+    let mut flash = PowerCut::counting(Nand::new(g.checked().unwrap()));
+    let page = Page::format(&mut flash, pages, settings).unwrap();
+    (flash, page)
+}
+
+fn remount(flash: &mut PowerCut<Nand<Tags, Full>>, pages: u32, settings: &Settings) -> Page {
+    flash.restart();
+    Page::mount(flash, pages, settings).unwrap().0
+}
+
+/// What broke: a discarded page came back with its last but one content after a power cut. Why: the collection of
+/// the block with its newest copy erased that copy while the tombstone was still in RAM, and an older copy was left
+/// on flash. Since then pending tombstones are programmed before any erase.
+#[test]
+fn a_discard_holds_though_the_newest_copy_is_erased_before_the_flush() {
+    let settings = settings(&[("durable-trim", "on"), ("gc-spread", "off")]);
+    let (mut flash, mut page) = device(6, 8, &settings);
+    let put = |flash: &mut PowerCut<_>, page: &mut Page, lpn| page.write(flash, Lpn(lpn), &u64::from(lpn)).unwrap();
+    for lpn in [0, 1, 2, 3, 0, 4, 4, 4] {
+        put(&mut flash, &mut page, lpn);
+    }
+    page.trim(&mut flash, Lpn(0), 1).unwrap();
+    while page.space.blocks.erase_counts()[1] == 0 {
+        put(&mut flash, &mut page, 4);
+    }
+    assert_eq!(page.space.blocks.erase_counts()[0], 0, "the older copy is still there");
+    let mut page = remount(&mut flash, 8, &settings);
+    assert_eq!(page.read(&mut flash, Lpn(0)).unwrap(), None);
+}
+
+/// What broke: a page whose spare area was sound and whose data was not came back as the newest version at the
+/// second mount after the cut. Why: only the newest pages of a die were read whole, and the first mount had
+/// programmed others since, or the page that was to supersede it had been discarded and erased. Since then every
+/// mount begins a new epoch of program numbers, which tells such pages for as long as they exist.
+#[test]
+fn a_page_with_bad_data_is_known_at_every_later_mount() {
+    for durable in ["on", "off"] {
+        let settings = settings(&[("durable-trim", durable)]);
+        let (mut flash, mut page) = device(8, 8, &settings);
+        page.write(&mut flash, Lpn(0), &1).unwrap();
+        flash.arm(CutPoint { command: 0, face: 2 }, 1);
+        page.write(&mut flash, Lpn(0), &2).unwrap_err();
+        for mount in 0..5 {
+            let mut page = remount(&mut flash, 8, &settings);
+            assert_eq!(page.read(&mut flash, Lpn(0)).unwrap(), Some(&1), "mount {mount}");
+            page.write(&mut flash, Lpn(1 + mount), &9).unwrap();
+        }
+        remount(&mut flash, 8, &settings).trim(&mut flash, Lpn(0), 1).unwrap();
+        let value = remount(&mut flash, 8, &settings).read(&mut flash, Lpn(0)).unwrap().copied();
+        assert!([None, Some(1)].contains(&value), "{value:?}");
+    }
+}
+
+/// What broke: the device was full for ever after a few cuts in a row. Why: each took pages of the one block that a
+/// die keeps for its collections, host pages followed into it after the mount, and then no collection had room.
+/// Since then a mount gives up an interrupted collection's block and collects before it takes host writes.
+#[test]
+fn collections_keep_their_room_over_any_number_of_cuts() {
+    for (spread, streams, face) in [("off", "1", 1), ("off", "1", 2), ("off", "2", 1), ("on", "1", 2), ("on", "2", 3)] {
+        let settings = settings(&[("gc-low", "2"), ("gc-spread", spread), ("streams", streams)]);
+        let (mut flash, mut page) = device(11, 24, &settings);
+        let mut lpn = 0;
+        for round in 0..200u64 {
+            flash.arm(CutPoint { command: 3 + round % 4, face }, round);
+            let end = (0..10).try_for_each(|_| {
+                lpn = (lpn + 7) % 24;
+                page.write(&mut flash, Lpn(lpn), &round)
+            });
+            match end {
+                Ok(()) | Err(Error::Flash(Fault(FaultKind::PowerLost))) => {}
+                end => panic!("spread {spread}, {streams} streams, face {face}, round {round}: {end:?}"),
+            }
+            flash.arm(CutPoint { command: round % 3, face }, round);
+            let _ = Page::mount(&mut flash, 24, &settings);
+            page = remount(&mut flash, 24, &settings);
+            page.audit(&mut flash).unwrap();
+        }
+    }
+}

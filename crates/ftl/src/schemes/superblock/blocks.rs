@@ -1,0 +1,130 @@
+//! The blocks of a superblock: how many it may have, which gives one back, and which is collected.
+
+use super::{CLOSED, NONE, Open, RESERVE, SEALED, Super, Superblock};
+use crate::Error;
+use crate::Outcome;
+use crate::parts::map_log::MapLog;
+use crate::parts::spare_map::BlockSlot;
+use flash::{Block, Cause, Flash};
+
+impl Superblock {
+    /// The blocks of a superblock were `before` many, and are others now.
+    pub(super) fn note_blocks(&mut self, s: Super, before: usize) {
+        let (held, own) = (self.held(s), self.lbns(s).len());
+        self.counters.most = self.counters.most.max(held as u64);
+        self.beyond += held.saturating_sub(own) as u32;
+        self.beyond -= before.saturating_sub(own) as u32;
+        if held > own {
+            self.rich.insert(s)
+        } else {
+            self.rich.remove(&s)
+        };
+    }
+
+    /// Free blocks, those aside that are left for map pages.
+    pub(super) fn free(&self) -> u32 {
+        self.pool.free().saturating_sub(self.log.as_ref().map_or(0, MapLog::owed))
+    }
+
+    /// Gives a superblock a free block to fill.
+    pub(super) fn open_block<F: Flash>(&mut self, flash: &mut F, s: Super) -> Outcome<F> {
+        let slot = self.slot(s, |block| block == NONE).ok_or(Error::Full)?;
+        let (block, held) = (self.pool.take(flash)?, self.held(s));
+        *self.block_mut(s, slot) = block.0;
+        self.open[s.index()] = Open { slot, next: 0 };
+        self.note_blocks(s, held);
+        Ok(())
+    }
+
+    /// Ends a block in which nothing is live.
+    pub(super) fn release<F: Flash>(&mut self, flash: &mut F, s: Super, slot: BlockSlot, cause: Cause) -> Outcome<F> {
+        let (block, held) = (self.block(s, slot), self.held(s));
+        if self.open[s.index()].slot == slot {
+            self.open[s.index()] = SEALED;
+        }
+        self.pool.dispose(flash, block, cause)?;
+        *self.block_mut(s, slot) = NONE;
+        self.note_blocks(s, held);
+        Ok(())
+    }
+
+    /// Whether the block that a superblock fills has a page left.
+    #[inline(always)]
+    pub(super) fn has_room(&self, s: Super) -> bool {
+        self.open[s.index()].slot != CLOSED && u32::from(self.open[s.index()].next) < self.g.pages_per_block
+    }
+
+    /// Makes room for a host page.
+    pub(super) fn make_room<F: Flash>(&mut self, flash: &mut F, s: Super) -> Outcome<F> {
+        if self.has_room(s) {
+            return Ok(());
+        }
+        self.open[s.index()] = SEALED;
+        let is_dead = |block: u32| block != NONE && self.pool.blocks.live_of(Block(block)) == 0;
+        if let Some(slot) = self.slot(s, is_dead) {
+            self.collect(flash, s, slot, Cause::DataGc)?;
+        }
+        while self.is_short(s) {
+            let other = self.richest().ok_or(Error::Full)?;
+            self.give_back(flash, other)?;
+        }
+        if self.has_room(s) {
+            return Ok(());
+        }
+        if self.may_grow(s) {
+            return self.open_block(flash, s);
+        }
+        let victim = self.victim(s).ok_or(Error::Full)?;
+        self.collect(flash, s, victim, Cause::DataGc)?;
+        if self.has_room(s) { Ok(()) } else { self.open_block(flash, s) }
+    }
+
+    /// Whether a superblock may have another block: one is set apart for collections.
+    pub(super) fn may_grow(&self, s: Super) -> bool {
+        self.held(s) + 1 < self.k
+    }
+
+    /// Whether some superblock must give a block back before this one takes another.
+    pub(super) fn is_short(&self, s: Super) -> bool {
+        let beyond = self.held(s) >= self.lbns(s).len() && self.may_grow(s);
+        self.free() < RESERVE || (beyond && self.beyond >= self.most_beyond)
+    }
+
+    /// The superblock that is to give a block back.
+    pub(super) fn richest(&self) -> Option<Super> {
+        let order = |s: &Super| match self.written.get(s.index()) {
+            Some(&written) => written,
+            None => {
+                let beyond = self.held(*s) - self.lbns(*s).len();
+                (u64::from(self.live(*s)) << 32) / beyond as u64
+            }
+        };
+        self.rich.iter().copied().min_by_key(order)
+    }
+
+    /// Has a superblock with more blocks than logical ones give one back, by at most as many collections as it has
+    /// blocks; where programs fail, twice as many.
+    pub(super) fn give_back<F: Flash>(&mut self, flash: &mut F, s: Super) -> Outcome<F> {
+        self.counters.reclaims += 1;
+        let held = self.held(s);
+        for _ in 0..2 * self.k {
+            let victim = self.victim(s).ok_or(Error::Full)?;
+            self.collect(flash, s, victim, Cause::DataGc)?;
+            if self.held(s) < held {
+                return Ok(());
+            }
+        }
+        Err(Error::Full)
+    }
+
+    /// The block of a superblock with the fewest live pages, if it has a dead one; that which is being filled only if
+    /// there is no other.
+    pub(super) fn victim(&self, s: Super) -> Option<BlockSlot> {
+        let filled = self.open[s.index()].slot;
+        let candidates = (0..).map(BlockSlot).zip(self.slots(s)).filter(|&(_, &block)| block != NONE);
+        let candidates =
+            candidates.map(|(slot, &block)| (slot == filled, self.pool.blocks.live_of(Block(block)), slot));
+        let (_, _, slot) = candidates.filter(|&(_, live, _)| live < self.g.pages_per_block).min()?;
+        Some(slot)
+    }
+}
