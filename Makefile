@@ -22,10 +22,12 @@ help:
 	@echo 'make soak          200 kills of a server under load for each scheme, 10^7 frames of BCH; a few minutes'
 	@echo 'make vectors       test vectors of the codes, from other implementations of them'
 	@echo 'make captures      records all traces of docs/recordings.md anew; needs root; SIZE=minute|full'
+	@echo 'make python        the Python package: wheel, stubs, and its tests in a fresh environment'
+	@echo 'make wheel         the optimised wheel, in target/wheels'
 	@echo 'make bench         throughput; takes minutes and wants an idle machine'
 
 .PHONY: test
-test: fmt clippy no-std unit docs e2e conformance
+test: fmt clippy no-std unit docs e2e conformance python
 
 # The schemes against every medium of the simulator take minutes to compile, so they are linted here and not run.
 .PHONY: quick
@@ -109,6 +111,37 @@ soak: tools
 captures:
 	cargo build --locked --release
 	python3 scripts/captures --install $(if $(filter full,$(SIZE)),,--into crates/recordings/data)
+
+# maturin builds into the same target directory, with the settings of pyproject.toml. An environment is made anew for the
+# tests, so that they find what the wheel brings and nothing else.
+MATURIN := target/venv/bin/maturin
+WHEEL_TESTS := pytest duckdb
+PYTHON_PROFILE ?= release
+
+.PHONY: python-tools
+python-tools: tools
+	@test -x target/venv/bin/python3 || python3 -m venv target/venv
+	@$(MATURIN) --version >/dev/null 2>&1 || target/venv/bin/pip install --quiet 'maturin>=1.16,<2'
+
+.PHONY: wheel
+wheel: python-tools
+	$(MATURIN) build --release --strip --out target/wheels
+
+.PHONY: python
+python: python-tools
+	rm -rf target/wheels target/venv-wheel
+	$(MATURIN) build --profile $(PYTHON_PROFILE) --out target/wheels
+	$(MATURIN) generate-stubs --profile dev --out target/stubs
+	@diff -uBw python/ftlab/_native.pyi target/stubs/ftlab/_native.pyi || \
+	  { echo 'python/ftlab/_native.pyi is stale: make stubs'; exit 1; }
+	python3 -m venv target/venv-wheel
+	target/venv-wheel/bin/pip install --quiet "$$(ls target/wheels/*.whl)[all]" $(WHEEL_TESTS)
+	FTLAB=$(CURDIR)/target/$(PYTHON_PROFILE:dev=debug)/ftlab target/venv-wheel/bin/pytest -q
+
+.PHONY: stubs
+stubs: python-tools
+	$(MATURIN) generate-stubs --profile dev --out target/stubs
+	cp target/stubs/ftlab/_native.pyi python/ftlab/_native.pyi
 
 .PHONY: bench
 bench: tools
