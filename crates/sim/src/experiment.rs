@@ -425,15 +425,8 @@ impl<'a, F: Measured, S: Inspect<F>> Run<'a, F, S> {
             // A run that ended in its first iteration has not seen how long that is.
             taken += self.paced.as_ref().map_or(0, |paced| paced.flows.at_hand());
             let mut rest = Vec::with_capacity(BATCH);
-            loop {
-                rest.clear();
-                if requests == 0 {
-                    source.fill(&mut rest, BATCH)?;
-                }
+            while requests == 0 && source.refill(&mut rest, BATCH)? {
                 taken += rest.len() as u64;
-                if rest.is_empty() {
-                    break;
-                }
             }
             let requests = if requests == 0 { taken } else { requests };
             self.iterated = ratio((served - before) as f64, requests as f64).map(|part| whole as f64 + part);

@@ -176,12 +176,7 @@ fn replay<F: Measured, S: Inspect<F>>(
     let mut live = Live::blank(config);
     let page_bytes = live.page_bytes;
     let mut batch: Vec<Request> = Vec::with_capacity(BATCH);
-    loop {
-        batch.clear();
-        source.fill(&mut batch, BATCH)?;
-        if batch.is_empty() {
-            break;
-        }
+    while source.refill(&mut batch, BATCH)? {
         let firsts: Vec<Lpn> = batch.iter().map(|request| Lpn((request.offset / page_bytes) as u32)).collect();
         let mut written = 0;
         for (i, request) in batch.iter_mut().enumerate() {

@@ -57,12 +57,7 @@ impl Character {
         let mut arrivals = Arrivals::default();
         let mut stack = Stack::default();
         let mut batch = Vec::new();
-        loop {
-            batch.clear();
-            source.fill(&mut batch, 4096)?;
-            if batch.is_empty() {
-                break;
-            }
+        while source.refill(&mut batch, 4096)? {
             for request in &batch {
                 arrivals.count(request.arrival_ns);
                 if matches!(request.operation, Operation::Read | Operation::Write) && request.bytes > 0 {

@@ -70,6 +70,16 @@ pub trait Source: Send {
     /// The first unreadable record, unless errors are skipped; I/O errors.
     fn fill(&mut self, batch: &mut Vec<Request>, limit: usize) -> Result<(), WorkloadError>;
 
+    /// Puts the next requests, up to `limit`, in place of what `batch` holds; false at the end.
+    ///
+    /// # Errors
+    /// Those of [`Source::fill`].
+    fn refill(&mut self, batch: &mut Vec<Request>, limit: usize) -> Result<bool, WorkloadError> {
+        batch.clear();
+        self.fill(batch, limit)?;
+        Ok(!batch.is_empty())
+    }
+
     /// Goes back to the first request; false if that cannot be had again.
     fn rewind(&mut self) -> bool {
         false

@@ -124,12 +124,7 @@ impl Profile {
         // Reads and writes of each power of two of pages.
         let mut classes = [(0, 0); u64::BITS as usize];
         let mut batch = Vec::new();
-        loop {
-            batch.clear();
-            source.fill(&mut batch, 4096)?;
-            if batch.is_empty() {
-                break;
-            }
+        while source.refill(&mut batch, 4096)? {
             for request in &batch {
                 let index = request.volume as usize;
                 if profile.volumes.len() <= index {

@@ -11,7 +11,7 @@ use crate::progress::{self, Progress};
 use clap::ValueEnum;
 use flash::{Bus, Scheduling};
 use ftl::Value;
-use sim::experiment::{self, Config, Medium, Observer, Outcome, PartialPages, RunError, Until};
+use sim::experiment::{self, Config, Observer, Outcome, PartialPages, RunError, Until};
 use sim::host::HostModel;
 use sim::report::{self, RequestRecord, SchemeResult};
 use sim::workload::Source;
@@ -97,9 +97,6 @@ impl Experiment<'_> {
             settings.put("seed", Value::Count(seed));
         }
         Config {
-            scheme: row.name.to_owned(),
-            settings,
-            device: fitted.device.clone(),
             seed,
             fill: match args.fill {
                 Fill::None => experiment::Fill::None,
@@ -113,7 +110,6 @@ impl Experiment<'_> {
                 Partial::Rmw => PartialPages::ReadModifyWrite,
                 Partial::Ignore => PartialPages::Ignore,
             },
-            medium: Medium::Brief,
             warmup: args.warmup,
             until: self.until(),
             mount: args.mount_cost,
@@ -124,8 +120,8 @@ impl Experiment<'_> {
                 features: fitted.device.features,
             }),
             flows: self.flows.iter().map(|&(_, host)| host).collect(),
-            only_flow: None,
             idle_ns: args.idle_gc,
+            ..Config::new(row.name, settings, fitted.device.clone())
         }
     }
 

@@ -6,8 +6,7 @@ use crate::error::CliError;
 use crate::session::Schemes;
 use flash::device::Device;
 use ftl::{Scheme, Settings, Value, buffer, plug_policy};
-use sim::experiment::{self, Config, Medium, PartialPages, Unobserved, Until};
-use sim::host::HostModel;
+use sim::experiment::{Config, PartialPages, Unobserved};
 use sim::workload::{Intake, Request, Source, WorkloadError};
 
 /// A combination's row and its parameters, all of them.
@@ -69,24 +68,7 @@ pub(in crate::commands) fn try_on(
     device: &Device,
     schemes: &dyn Schemes,
 ) -> Result<(), CliError> {
-    let config = Config {
-        scheme: row.name.to_owned(),
-        settings: settings.clone(),
-        device: device.clone(),
-        seed: 1,
-        fill: experiment::Fill::None,
-        host: HostModel::Open,
-        partial: PartialPages::Ignore,
-        medium: Medium::Brief,
-        warmup: 0,
-        until: Until::WorkloadEnds,
-        mount: false,
-        series_ns: 0,
-        scheduling: None,
-        flows: Vec::new(),
-        only_flow: None,
-        idle_ns: None,
-    };
+    let config = Config { partial: PartialPages::Ignore, ..Config::new(row.name, settings.clone(), device.clone()) };
     schemes.run(&config, &mut Nothing(Intake::default()), &mut Unobserved).map(drop).map_err(run_error)
 }
 

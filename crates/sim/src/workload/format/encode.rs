@@ -64,12 +64,7 @@ pub fn convert(
     let (mut batch, mut text) = (Vec::new(), Vec::new());
     encoder.start(&mut text);
     let mut number = 0;
-    loop {
-        batch.clear();
-        source.fill(&mut batch, 4096)?;
-        if batch.is_empty() {
-            break;
-        }
+    while source.refill(&mut batch, 4096)? {
         let volumes = &source.intake().volumes;
         for request in &batch {
             number += 1;
