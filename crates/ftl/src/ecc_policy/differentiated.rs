@@ -9,8 +9,8 @@
 //!
 //! The last two classes meet copies of collections only, for a host write is noted before it is judged. The paper does
 //! not name the fourth, and the filters forget a page within some thousand accesses, so that most copies are of it:
-//! what it gets decides more than the other three do. A read notes itself, and a page programmed with low cost whose reads are then hotter than n is
-//! rewritten in normal mode. Both comparisons are strict, as "exceeds" says.
+//! what it gets decides more than the other three do. A read notes itself, and a page programmed with low cost whose
+//! reads are then hotter than n is rewritten in normal mode. Both comparisons are strict, as "exceeds" says.
 
 use super::separator::{Access, Separator};
 use super::{EccPolicy, EccRow, Options};

@@ -26,9 +26,9 @@
 //! The ROSE thesis fixes which requests are sequential: those of 8 KiB or more (`sequential-bytes`), counted in what
 //! the host asks for (`sequential-unit = bytes`). It sends a request to sequential log blocks for its size alone, so
 //! that one whose place there is taken merges that log block and begins another (`sequential-other = merge`; `rw` does
-//! what `fast` does), and one whose logical block has none begins one wherever it starts (`sequential-start = any`). The
-//! DFTL paper notes that a stream must begin with the first page of a logical block for a switch merge to come of it:
-//! `first` begins no log block otherwise.
+//! what `fast` does), and one whose logical block has none begins one wherever it starts (`sequential-start = any`).
+//! The DFTL paper notes that a stream must begin with the first page of a logical block for a switch merge to come of
+//! it: `first` begins no log block otherwise.
 //!
 //! What the papers leave open, or are not at hand for: a page is hot if its last version went to a random log block
 //! within as many random writes as the hot partition has pages (`hot-window`). Hot log blocks are at most `hot-share`
@@ -37,9 +37,9 @@
 //!
 //! Partitions that adapt (`adapt-partitions`) are a reconstruction, and off. Each time that as many random log blocks
 //! have been cleaned as the hot partition may have, four at least, its limit moves by one. It falls if most of the hot
-//! ones among them held live pages: what was called hot was not rewritten in time. It rises if most of the hot ones were
-//! dead and most of the cold ones were not: pages in the cold partition cost merges that they might be spared. With
-//! `hot-window = 0` the window follows the limit.
+//! ones among them held live pages: what was called hot was not rewritten in time. It rises if most of the hot ones
+//! were dead and most of the cold ones were not: pages in the cold partition cost merges that they might be spared.
+//! With `hot-window = 0` the window follows the limit.
 //!
 //! # Departures
 //!
