@@ -45,7 +45,9 @@ use crate::demand::map::{Map, MapStore, TranslationPage};
 use crate::demand::out_of_place::{BATCH_EVICT, OutOfPlace};
 use crate::demand::parameters::{self, CACHE_BYTES, DATA_BLOCKS, RUN_STRIPE};
 use crate::parts::cache::{self, MappingCache, OrderKind};
-use crate::schemes::scftl::{ADAPT, REPLACEMENT, RUN_BITS, Runs, SPATIAL, THRESHOLD, runs};
+use crate::schemes::scftl::{
+    ADAPT, AGEING, MC_UNIT, REPLACEMENT, RUN_BITS, Runs, SPATIAL, SPATIAL_COUNTS, THRESHOLD, runs,
+};
 use crate::{ConfigError, Loader, Outcome, Parameter, Saver, Scheme, Settings, Value};
 use alloc::format;
 use alloc::string::String;
@@ -96,6 +98,9 @@ pub(super) static ROW: Scheme = Scheme {
         REPLACEMENT.at(Value::Word("lru")),
         THRESHOLD.at(Value::Count(0)),
         SPATIAL.at(Value::Count(1)),
+        MC_UNIT,
+        AGEING,
+        SPATIAL_COUNTS,
         ADAPT.at(Value::Switch(false)),
         DATA_BLOCKS,
     ],
