@@ -61,8 +61,8 @@ fn worked_example() {
     assert_eq!((count(&cdftl, "first_level_dropped"), count(&cdftl, "second_level_flushed")), (1, 1));
 }
 
-/// The first level holds entries 0 (dirty, its page gone) and 128 (clean), the second level page 2. A fourth entry drives
-/// out 0, which costs an update, or 128, which costs nothing, as far as the search goes.
+/// The first level holds entries 0 (dirty, its page gone) and 128 (clean), the second level page 2. A fourth entry
+/// drives out 0, which costs an update, or 128, which costs nothing, as far as the search goes.
 #[test]
 fn the_search_for_a_victim_goes_as_far_as_its_window() {
     for (window, update, gone) in [("1", true, 0), ("2", false, 128), ("0", false, 128)] {
