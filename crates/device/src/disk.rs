@@ -475,6 +475,7 @@ impl<M: Medium, S: Recipe<Timeline<M>>> Disk<M, S> {
         let pages = (offset + bytes).div_ceil(self.page_bytes) - first;
         if let Some(ftl) = self.ftl.as_mut().filter(|_| bytes > 0) {
             ftl.request(Lpn(first as u32), pages as u32);
+            ftl.request_bytes(bytes);
         }
     }
 

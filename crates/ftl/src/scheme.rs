@@ -142,6 +142,13 @@ pub trait Ftl<F: Flash> {
         let _ = (first, pages);
     }
 
+    /// Of the pages announced last the host asks for so many bytes; unless it says so, for all. Whoever hands requests
+    /// down in whole pages, such as a write buffer, says nothing.
+    #[inline(always)]
+    fn request_bytes(&mut self, bytes: u64) {
+        let _ = bytes;
+    }
+
     /// Reads a page: `None` if it holds nothing (reads as zeros). The data lies on the medium, or in the scheme's RAM.
     ///
     /// # Errors

@@ -88,6 +88,20 @@ fn partial_pages_are_read_first_unless_told_otherwise() {
     assert_eq!(outcome.result.cache.unwrap().accesses, 4);
 }
 
+/// 6 KiB that touch two pages of 4 KiB: less than 8 KiB for who counts bytes, and no less for who counts pages.
+#[test]
+fn schemes_are_told_the_bytes_of_a_request() {
+    for (scheme, rule) in [("last", None), ("fast", Some(("sequential", "large")))] {
+        for (unit, expected) in [("bytes", 0), ("pages", 2)] {
+            let mut config = Config { fill: Fill::Sequential, ..config(scheme, PLAIN) };
+            rule.into_iter().for_each(|(name, value)| config.settings.set(name, value).unwrap());
+            config.settings.set("sequential-unit", unit).unwrap();
+            let result = run_list(&config, vec![request(0, Operation::Write, 8 * 4096 + 2048, 6144)]).result;
+            assert_eq!(result.extra["sequential_pages"], expected, "{scheme}, {unit}");
+        }
+    }
+}
+
 #[test]
 fn causes_partition_the_time() {
     let mut rng = Rng::new(3);

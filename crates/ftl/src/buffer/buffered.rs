@@ -457,6 +457,12 @@ impl<F: Flash, S: Ftl<F>> Ftl<F> for Buffered<S, <F::User as HostData>::Store> {
         }
     }
 
+    fn request_bytes(&mut self, bytes: u64) {
+        if self.buffer.is_none() {
+            self.scheme.request_bytes(bytes);
+        }
+    }
+
     fn read<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Outcome<F, Option<&'f F::User>> {
         let Buffered { scheme, buffer: Some(buffer) } = self else { return self.scheme.read(flash, lpn) };
         buffer.counters.reads += 1;

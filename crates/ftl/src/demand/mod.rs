@@ -643,6 +643,9 @@ impl<F: Flash, C: Cache, S: MapStore> Ftl<F> for Demand<C, S> {
     #[inline(always)]
     fn request(&mut self, first: Lpn, pages: u32) {
         self.cache.request(first, pages);
+        if let Some(ecc) = &mut self.map.space.ecc {
+            ecc.request(first, pages);
+        }
     }
 
     #[inline]

@@ -196,7 +196,7 @@ pub(crate) const ROW: Scheme = Scheme {
     phases: PHASES,
     has_cache: true,
     keeps_data: true,
-    state_version: 2,
+    state_version: 3,
 };
 
 /// The values of [`COUNTERS`].

@@ -58,11 +58,22 @@ impl Agcr {
         let full = u16::from(self.full);
         *history = if longer < 2 * full { longer as u8 } else { (longer & (full - 1) | full) as u8 };
     }
+
+    fn judge(&self, lpn: Lpn) -> Mode {
+        let history = self.histories[lpn.index()];
+        let accesses = u8::BITS - 1 - history.leading_zeros();
+        match (accesses, history.count_ones() - 1) {
+            (0, _) => Mode::Medium,
+            (_, 0) => Mode::Normal,
+            (accesses, writes) if writes == accesses => Mode::LowCost,
+            _ => Mode::Medium,
+        }
+    }
 }
 
 impl EccPolicy for Agcr {
     fn written(&mut self, lpn: Lpn) -> Mode {
-        let mode = self.copied(lpn);
+        let mode = self.judge(lpn);
         self.note(lpn, true);
         mode
     }
@@ -72,15 +83,8 @@ impl EccPolicy for Agcr {
         false
     }
 
-    fn copied(&self, lpn: Lpn) -> Mode {
-        let history = self.histories[lpn.index()];
-        let accesses = u8::BITS - 1 - history.leading_zeros();
-        match (accesses, history.count_ones() - 1) {
-            (0, _) => Mode::Medium,
-            (_, 0) => Mode::Normal,
-            (accesses, writes) if writes == accesses => Mode::LowCost,
-            _ => Mode::Medium,
-        }
+    fn copied(&self, lpn: Lpn, _: Mode) -> Mode {
+        self.judge(lpn)
     }
 
     fn unknown(&self) -> Mode {
@@ -118,7 +122,7 @@ mod tests {
                 assert!(!agcr.was_read(x));
             }
         }
-        agcr.copied(x)
+        agcr.judge(x)
     }
 
     #[test]

@@ -5,11 +5,12 @@
 //! | write-only | 0 | > 0 | low cost |
 //! | overlapped | > 0 | > 0 | low cost if writes − reads > m, else normal |
 //! | read-only | > 0 | 0 | normal |
-//! | neither | 0 | 0 | normal |
+//! | neither | 0 | 0 | normal, as it is, or low cost: `ecc-unknown` |
 //!
-//! The last two classes meet copies of collections only, for a host write is noted before it is judged. (The paper does
-//! not name the fourth.) A read notes itself, and a page programmed with low cost whose reads are then hotter than n is
-//! rewritten in normal mode. Both comparisons are strict, as "exceeds" says.
+//! The last two classes meet copies of collections only, for a host write is noted before it is judged. The paper does
+//! not name the fourth, and the filters forget a page within some thousand accesses, so that most copies are of it:
+//! what it gets decides more than the other three do. A read notes itself, and a page programmed with low cost whose
+//! reads are then hotter than n is rewritten in normal mode. Both comparisons are strict, as "exceeds" says.
 
 use super::separator::{Access, Separator};
 use super::{EccPolicy, EccRow, Options};
@@ -40,6 +41,15 @@ pub(crate) const WRITE_ONLY: Parameter = Parameter::switch("ecc-write-only", tru
     .text("Pages that were only written are programmed at low cost. Off lets ecc-m decide about them too.")
     .source("{ecc}, section IV.B; the switch is ours");
 
+/// `ecc-unknown`: the class that the paper does not name.
+pub(crate) const UNKNOWN: Parameter = Parameter::word("ecc-unknown", "normal", &["normal", "keep", "low-cost"])
+    .text(
+        "How a page is programmed that was neither read nor written lately: when a collection copies it, and in the \
+         fill. normal: with BCH, which favours later reads and makes collections slow. keep: as it was; the fill is \
+         normal. low-cost: with LDPC, which makes collections fast and later reads slow.",
+    )
+    .source("ftlab; {ecc}, section IV.B, names three classes and not this one");
+
 pub(super) const ROW: EccRow = EccRow {
     name: "differentiated",
     summary: "pages that are written more than read with low cost and LDPC, the others in normal mode with BCH",
@@ -53,19 +63,24 @@ struct Differentiated {
     margin: f64,
     rewrite: f64,
     write_only: bool,
+    unknown: Option<Mode>,
 }
 
 impl Differentiated {
     fn new(options: &Options) -> Differentiated {
-        let &Options { margin, rewrite, write_only, separator, .. } = options;
-        Differentiated { separator: Separator::new(separator), margin, rewrite, write_only }
+        let &Options { margin, rewrite, write_only, unknown, separator, .. } = options;
+        Differentiated { separator: Separator::new(separator), margin, rewrite, write_only, unknown }
     }
 }
 
 impl EccPolicy for Differentiated {
+    fn request(&mut self, first: Lpn, pages: u32) {
+        self.separator.announce(first, pages);
+    }
+
     fn written(&mut self, lpn: Lpn) -> Mode {
         self.separator.note(Access::Write, lpn);
-        self.copied(lpn)
+        self.copied(lpn, Mode::Normal)
     }
 
     fn was_read(&mut self, lpn: Lpn) -> bool {
@@ -73,14 +88,17 @@ impl EccPolicy for Differentiated {
         self.separator.hotness(Access::Read, lpn) > self.rewrite
     }
 
-    fn copied(&self, lpn: Lpn) -> Mode {
+    fn copied(&self, lpn: Lpn, now: Mode) -> Mode {
         let [read, write] = [Access::Read, Access::Write].map(|access| self.separator.hotness(access, lpn));
+        if read == 0.0 && write == 0.0 {
+            return self.unknown.unwrap_or(now);
+        }
         let write_only = self.write_only && read == 0.0;
         if write > 0.0 && (write_only || write - read > self.margin) { Mode::LowCost } else { Mode::Normal }
     }
 
     fn unknown(&self) -> Mode {
-        Mode::Normal
+        self.unknown.unwrap_or(Mode::Normal)
     }
 
     fn rewrites(&self) -> bool {
@@ -133,13 +151,51 @@ mod tests {
     #[test]
     fn the_four_classes_and_the_margin() {
         let mut policy = policy(&[("ecc-m", "1")]);
-        assert_eq!(policy.copied(X), Mode::Normal, "neither");
+        assert_eq!(policy.copied(X, Mode::LowCost), Mode::Normal, "neither");
         policy.was_read(X);
-        assert_eq!(policy.copied(X), Mode::Normal, "read-only");
+        assert_eq!(policy.copied(X, Mode::LowCost), Mode::Normal, "read-only");
         // Reads 0.5; writes 1.0, 2.5, 4.5: the second is hotter by 2, the first by 0.5.
         assert_eq!([policy.written(X), policy.written(X)], [Mode::Normal, Mode::LowCost]);
         assert_eq!(policy.written(Lpn(5)), Mode::LowCost, "write-only");
-        assert_eq!(policy.copied(Lpn(5)), Mode::LowCost);
+        assert_eq!(policy.copied(Lpn(5), Mode::Normal), Mode::LowCost);
+    }
+
+    /// Of a page that nothing is known of, and of one that was read and one that was written: what their copies are.
+    #[test]
+    fn the_class_without_a_name_is_as_the_user_says() {
+        use Mode::{LowCost, Normal};
+        for (word, fill, copies) in
+            [("normal", Normal, [Normal; 2]), ("keep", Normal, [Normal, LowCost]), ("low-cost", LowCost, [LowCost; 2])]
+        {
+            let mut policy = policy(&[("ecc-unknown", word)]);
+            assert_eq!(policy.unknown(), fill, "{word}");
+            assert_eq!([Normal, LowCost].map(|now| policy.copied(X, now)), copies, "{word}");
+            policy.was_read(X);
+            policy.written(Lpn(5));
+            assert_eq!([Normal, LowCost].map(|now| policy.copied(X, now)), [Normal; 2], "{word}: read-only");
+            assert_eq!([Normal, LowCost].map(|now| policy.copied(Lpn(5), now)), [LowCost; 2], "{word}: write-only");
+        }
+    }
+
+    /// A request of four pages is four accesses and one request: with a period of two the third page clears the first
+    /// pair, or the third request does.
+    #[test]
+    fn filters_forget_by_requests_or_by_pages() {
+        for (by, held) in [("pages", [0.0, 0.5, 1.0, 1.5]), ("requests", [0.5, 1.0, 1.5, 2.0])] {
+            let mut policy = policy(&[("ecc-decay", "2"), ("ecc-decay-by", by), ("ecc-pairs", "4")]);
+            policy.request(Lpn(0), 4);
+            (0..4).for_each(|lpn| _ = policy.written(Lpn(lpn)));
+            let hot = |policy: &Differentiated, lpn| policy.separator.hotness(Access::Write, Lpn(lpn));
+            assert_eq!([0, 1, 2, 3].map(|lpn| hot(&policy, lpn)), held, "{by}");
+            if by == "requests" {
+                policy.request(Lpn(1), 1);
+                policy.was_read(Lpn(1));
+                assert_eq!(hot(&policy, 0), 0.5, "the second request");
+                // Not announced: a request of its own, the third.
+                policy.was_read(Lpn(3));
+                assert_eq!([0, 1, 2, 3].map(|lpn| hot(&policy, lpn)), [0.0, 0.5, 1.0, 1.5], "the third");
+            }
+        }
     }
 
     #[test]

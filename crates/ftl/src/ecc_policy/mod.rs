@@ -9,7 +9,7 @@
 //! ```text
 //!   host write ──▶ written(LPN) ──▶ mode of the program
 //!   host read  ──▶ was_read(LPN) ─▶ if the page turns out to be a low-cost one: rewrite it?
-//!   collection ──▶ copied(LPN) ───▶ mode of the copy
+//!   collection ──▶ copied(LPN, mode) ─▶ mode of the copy
 //! ```
 //!
 //! A policy is pure logic over LPNs. Which mode a page has stands in its spare area and nowhere else, so that a mount
@@ -24,8 +24,8 @@ mod separator;
 mod uniform;
 
 pub(crate) use agcr::HISTORY;
-pub(crate) use differentiated::{MARGIN, REWRITE, WRITE_ONLY};
-pub(crate) use separator::{BITS, DECAY, HASHES, NEXT_PAIR, PAIRS, Shape, WEIGHT};
+pub(crate) use differentiated::{MARGIN, REWRITE, UNKNOWN, WRITE_ONLY};
+pub(crate) use separator::{BITS, DECAY, DECAY_BY, HASHES, NEXT_PAIR, PAIRS, Shape, WEIGHT};
 
 use crate::{Dependence, Group, Loader, Parameter, Saver, Settings};
 use alloc::boxed::Box;
@@ -51,7 +51,10 @@ pub(crate) const FILL: Parameter = Parameter::word("ecc-fill", "unknown", &["unk
 /// Every parameter of every policy, for schemes that take one: the rows of [`Options`].
 pub(crate) const GROUP: Group = Group {
     title: "differentiated error correction",
-    rows: &[POLICY, FILL, MARGIN, REWRITE, WRITE_ONLY, PAIRS, HASHES, BITS, WEIGHT, DECAY, NEXT_PAIR, HISTORY],
+    rows: &[
+        POLICY, FILL, MARGIN, REWRITE, WRITE_ONLY, UNKNOWN, PAIRS, HASHES, BITS, WEIGHT, DECAY, DECAY_BY, NEXT_PAIR,
+        HISTORY,
+    ],
 };
 
 /// A policy, and what the policies are told.
@@ -67,6 +70,8 @@ pub struct Options {
     pub rewrite: f64,
     /// `ecc-write-only`.
     pub write_only: bool,
+    /// `ecc-unknown`: the mode of a page neither read nor written lately; `None` leaves it as it is.
+    pub unknown: Option<Mode>,
     /// `ecc-pairs` to `ecc-next-pair`.
     pub separator: Shape,
     /// `ecc-history`.
@@ -81,6 +86,11 @@ impl From<&Settings> for Options {
             margin: settings.real(&MARGIN),
             rewrite: settings.real(&REWRITE),
             write_only: settings.switch(&WRITE_ONLY),
+            unknown: match settings.word(&UNKNOWN) {
+                "keep" => None,
+                "low-cost" => Some(Mode::LowCost),
+                _ => Some(Mode::Normal),
+            },
             separator: settings.into(),
             history: settings.small(&HISTORY),
         }
@@ -94,11 +104,13 @@ pub(crate) const DEPENDENCES: [Dependence; 3] = [
             MARGIN.name,
             REWRITE.name,
             WRITE_ONLY.name,
+            UNKNOWN.name,
             PAIRS.name,
             HASHES.name,
             BITS.name,
             WEIGHT.name,
             DECAY.name,
+            DECAY_BY.name,
             NEXT_PAIR.name,
         ],
         on: POLICY.name,
@@ -110,12 +122,16 @@ pub(crate) const DEPENDENCES: [Dependence; 3] = [
 
 /// Decides about the mode of each host page. Only accesses of the host teach it anything.
 pub trait EccPolicy: Debug {
+    /// The host announces a request; its pages follow.
+    fn request(&mut self, first: Lpn, pages: u32) {
+        let _ = (first, pages);
+    }
     /// The host writes a page: the mode to program it in.
     fn written(&mut self, lpn: Lpn) -> Mode;
     /// The host reads a page: whether it is to be rewritten in normal mode, if it has been programmed with low cost.
     fn was_read(&mut self, lpn: Lpn) -> bool;
-    /// A page is copied: the mode of the copy.
-    fn copied(&self, lpn: Lpn) -> Mode;
+    /// A page of this mode is copied: the mode of the copy.
+    fn copied(&self, lpn: Lpn, now: Mode) -> Mode;
     /// The mode of a page of which nothing is known.
     fn unknown(&self) -> Mode;
     /// Whether [`EccPolicy::was_read`] ever asks for a rewrite, for which a page is held in RAM.
@@ -203,7 +219,8 @@ mod tests {
                     loaded.load(&mut Loader::new(&bytes));
                     let mut other = policy.clone();
                     for lpn in (0..600).map(|i| Lpn(i * 7 % 64)) {
-                        assert_eq!(loaded.copied(lpn), other.copied(lpn), "{}", row.name);
+                        let now = Mode::Normal;
+                        assert_eq!(loaded.copied(lpn, now), other.copied(lpn, now), "{}", row.name);
                         assert_eq!(loaded.was_read(lpn), other.was_read(lpn), "{}", row.name);
                         assert_eq!(loaded.written(Lpn(lpn.0 / 2)), other.written(Lpn(lpn.0 / 2)), "{}", row.name);
                     }

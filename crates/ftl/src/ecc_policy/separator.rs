@@ -8,7 +8,7 @@
 //!   weight       2          ½          1          1½          by how recently the pair was cleared
 //! ```
 //!
-//! Every `decay` accesses the pair that was cleared longest ago is cleared, and has the largest weight from then on.
+//! Every `decay` requests the pair that was cleared longest ago is cleared, and has the largest weight from then on.
 //! With 4 pairs, hotness is a multiple of ½ from 0 to 5. There are false positives, as in any Bloom filter, and no
 //! false negatives: a page is held by the pair that took it until that is cleared.
 //!
@@ -17,14 +17,17 @@
 //! - Age is the order in which pairs were *cleared*. (Taken literally, "latest updated" would rotate with each access.)
 //! - A pair that holds the page already passes the access on to the next one, so that repeated accesses count
 //!   (`ecc-next-pair`). The pointer goes to the pair behind the one used; if all hold the page, a step on.
-//! - The unit is a page of a request, in the order of its pages.
+//! - An access is a page of a request, in the order of its pages, for each page is to be judged. The paper counts the
+//!   period in requests; `ecc-decay-by` says so or counts these accesses. A page that no request has announced is a
+//!   request of its own, and a write buffer's requests are the runs that it hands down.
 //! - A decay comes before the access that follows the period, so that each access is seen by its own decision.
 //!
-//! RAM: 2·V·M bits (2 KiB), a byte for each pair's age, the pointer and the count.
+//! RAM: 2·V·M bits (2 KiB), a byte for each pair's age, the pointer, the count, and the request under way.
 
 use crate::{Loader, Parameter, Saver, Settings};
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::Range;
 use flash::Lpn;
 
 /// `ecc-pairs`: V.
@@ -51,9 +54,21 @@ pub(crate) const WEIGHT: Parameter = Parameter::real("ecc-weight", 2.0, 0.001..=
 
 /// `ecc-decay`: the period of clearing.
 pub(crate) const DECAY: Parameter = Parameter::count("ecc-decay", 512, 1..=1 << 32)
-    .unit("pages")
-    .text("Page accesses of the host after which the oldest pair is cleared. Less forgets sooner.")
-    .source("{ecc}, section IV.A, in requests");
+    .unit("accesses")
+    .text(
+        "Accesses of the host after which the oldest pair is cleared, in the unit of ecc-decay-by. Less forgets \
+         sooner, so that more pages are of the class of ecc-unknown; more fills the filters.",
+    )
+    .source("{ecc}, section IV.A");
+
+/// `ecc-decay-by`: the unit of the period.
+pub(crate) const DECAY_BY: Parameter = Parameter::word("ecc-decay-by", "requests", &["requests", "pages"])
+    .text(
+        "What ecc-decay counts. requests: those of the host, of any size, so that large ones fill the filters further \
+         before they are cleared. pages: the pages of its requests, so that filters are equally full whatever the \
+         size.",
+    )
+    .source("{ecc}, section IV.A: \"512 requests\"; pages: ftlab");
 
 /// `ecc-next-pair`: what becomes of an access that its pair holds already.
 pub(crate) const NEXT_PAIR: Parameter = Parameter::switch("ecc-next-pair", true)
@@ -83,8 +98,10 @@ pub struct Shape {
     pub bits: usize,
     /// Weight of the pair cleared last.
     pub weight: f64,
-    /// Accesses after which the oldest pair is cleared.
+    /// Requests or accesses after which the oldest pair is cleared.
     pub decay: u64,
+    /// Whether these are requests.
+    pub by_requests: bool,
     /// Whether an access passes on to a pair that does not hold the page.
     pub next_pair: bool,
 }
@@ -97,6 +114,7 @@ impl From<&Settings> for Shape {
             bits: settings.count(&BITS) as usize,
             weight: settings.real(&WEIGHT),
             decay: settings.count(&DECAY),
+            by_requests: settings.word(&DECAY_BY) == "requests",
             next_pair: settings.switch(&NEXT_PAIR),
         }
     }
@@ -112,8 +130,11 @@ pub(crate) struct Separator {
     cleared: Vec<u8>,
     /// The pair in turn.
     next: usize,
-    /// Accesses since the last decay.
+    /// Requests or accesses since the last decay.
     accesses: u64,
+    /// The pages announced last, and whether one of them was counted as that request.
+    request: Range<u32>,
+    begun: bool,
 }
 
 /// The position that hash function `number` gives a page, before it is cut to the filter's size: the finalizer of
@@ -133,6 +154,8 @@ impl Separator {
             cleared: (0..shape.pairs as u8).collect(),
             next: 0,
             accesses: 0,
+            request: 0..0,
+            begun: false,
             shape,
         }
     }
@@ -156,12 +179,22 @@ impl Separator {
         self.places(lpn).all(|(word, bit)| self.words[filter + word] & bit != 0)
     }
 
+    /// The host announces a request.
+    pub(crate) fn announce(&mut self, first: Lpn, pages: u32) {
+        self.request = first.0..first.0.saturating_add(pages);
+        self.begun = false;
+    }
+
     /// The host reads or writes a page.
     pub(crate) fn note(&mut self, access: Access, lpn: Lpn) {
-        if self.accesses == self.shape.decay {
-            self.decay();
+        let announced = self.request.contains(&lpn.0);
+        if !(self.shape.by_requests && announced && self.begun) {
+            if self.accesses == self.shape.decay {
+                self.decay();
+            }
+            self.accesses += 1;
+            self.begun |= announced;
         }
-        self.accesses += 1;
         let pairs = self.shape.pairs;
         let tries = if self.shape.next_pair { pairs } else { 1 };
         let used = (0..tries).map(|i| (self.next + i) % pairs).find(|&pair| !self.holds(pair, access, lpn));
@@ -192,7 +225,7 @@ impl Separator {
 
     /// Controller RAM, bytes.
     pub(crate) fn memory(&self) -> u64 {
-        self.words.len() as u64 * 8 + self.cleared.len() as u64 + 1 + 8
+        self.words.len() as u64 * 8 + self.cleared.len() as u64 + 1 + 8 + 8 + 1
     }
 
     /// Writes the state.
@@ -201,6 +234,9 @@ impl Separator {
         self.cleared.iter().for_each(|&pair| out.u8(pair));
         out.u8(self.next as u8);
         out.u64(self.accesses);
+        out.u32(self.request.start);
+        out.u32(self.request.end);
+        out.u8(u8::from(self.begun));
     }
 
     /// Reads it back.
@@ -209,6 +245,8 @@ impl Separator {
         self.cleared.fill_with(|| from.u8());
         self.next = from.u8().into();
         self.accesses = from.u64();
+        self.request = from.u32()..from.u32();
+        self.begun = from.u8() == 1;
     }
 }
 
@@ -218,7 +256,8 @@ mod tests {
     use alloc::collections::BTreeMap;
     use flash::Rng;
 
-    const PAPER: Shape = Shape { pairs: 4, hashes: 2, bits: 2048, weight: 2.0, decay: 512, next_pair: true };
+    const PAPER: Shape =
+        Shape { pairs: 4, hashes: 2, bits: 2048, weight: 2.0, decay: 512, by_requests: true, next_pair: true };
 
     /// The specification's example, step by step: reads and writes of one page from fresh filters on.
     #[test]

@@ -32,7 +32,7 @@ impl EccPolicy for Uniform {
     fn was_read(&mut self, _: Lpn) -> bool {
         false
     }
-    fn copied(&self, _: Lpn) -> Mode {
+    fn copied(&self, _: Lpn, _: Mode) -> Mode {
         self.0
     }
     fn unknown(&self) -> Mode {

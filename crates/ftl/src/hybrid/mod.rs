@@ -40,6 +40,7 @@
 //! is needed. Otherwise a discard is noted in RAM alone.
 
 pub(crate) mod appended;
+pub(crate) mod large;
 pub(crate) mod log;
 mod merge;
 mod mount;
@@ -80,6 +81,11 @@ pub trait Strategy<P: Placement = InPlace>: Sized + Clone + Debug + Send + 'stat
     /// The host announces a request.
     fn request(&mut self, core: &Core<P>, first: Lpn, pages: u32) {
         let _ = (core, first, pages);
+    }
+
+    /// Of the request announced last the host asks for so many bytes.
+    fn request_bytes(&mut self, bytes: u64) {
+        let _ = bytes;
     }
 
     /// Writes a page.
@@ -246,11 +252,6 @@ impl Announced {
         Announced { first: first.0, end: first.0.saturating_add(pages) }
     }
 
-    /// Pages of the request that a page is of: one, if it was not announced.
-    pub(crate) fn pages(self, lpn: Lpn) -> u32 {
-        if self.contains(lpn) { self.end - self.first } else { 1 }
-    }
-
     /// Whether a page is one of the request.
     pub(crate) fn contains(self, lpn: Lpn) -> bool {
         (self.first..self.end).contains(&lpn.0)
@@ -365,6 +366,11 @@ impl<F: Flash, P: Placement, S: Strategy<P>> Ftl<F> for Hybrid<S, P> {
     #[inline]
     fn request(&mut self, first: Lpn, pages: u32) {
         self.strategy.request(&self.core, first, pages);
+    }
+
+    #[inline]
+    fn request_bytes(&mut self, bytes: u64) {
+        self.strategy.request_bytes(bytes);
     }
 
     #[inline]

@@ -1,7 +1,8 @@
 //! Parameters that schemes of the family share.
 
 use crate::parts::{supply, tombstones};
-use crate::{Group, Parameter, Scheme, Settings};
+use crate::{ConfigError, Group, Parameter, Scheme, Settings};
+use alloc::format;
 use flash::Cause;
 
 /// Blocks kept free beside the log area: one that a merge goes to, and one more for a write of an entire block or a
@@ -43,12 +44,24 @@ pub(crate) const LOG_VICTIM: Parameter = Parameter::word("log-victim", "round-ro
 
 /// `maro-age`: what an erase of a log block adds to the age of every other.
 pub(crate) const AGE_WEIGHT: Parameter = Parameter::real("maro-age", 1.0, 0.0..=1e6)
-    .unit("us")
+    .unit("of maro-age-unit")
     .text(
-        "Weight of age in maro, in microseconds of merging for each log block erased since a log block was begun. \
-         More cleans old log blocks sooner and copies more for it; 0 looks at merge cost alone.",
+        "Weight of age in maro: so much merging, in maro-age-unit, for each log block erased since a log block was \
+         begun; at most a second. More cleans old log blocks sooner and copies more for it; 0 looks at merge cost \
+         alone.",
     )
     .source("{rose}, equation 2 (W_age)");
+
+/// `maro-age-unit`: what `maro-age` is counted in.
+pub(crate) const AGE_UNIT: Parameter = Parameter::word("maro-age-unit", "us", &["us", "ms", "copy", "erase"])
+    .text(
+        "Unit of maro-age. us, ms: micro- and milliseconds. copy, erase: what a score takes for copying a page \
+         (copy-us) and erasing a block (erase-us). A larger unit makes the same weight count for more.",
+    )
+    .source("ftlab; {rose} sets W_age to 1 and names no unit (us: that of its table 5.1)");
+
+/// The largest weight of age, in microseconds: with it a score is a 64-bit number for ten million erases of log blocks.
+const MOST_AGE_US: f64 = 1e6;
 
 /// `maro-alpha`: what a page in the log counts of a page in the data block.
 pub(crate) const ALPHA: Parameter = Parameter::real("maro-alpha", 0.5, 0.0..=1.0)
@@ -94,7 +107,7 @@ pub(crate) const ROW: Scheme = Scheme {
 pub struct Victims {
     /// `log-victim`.
     pub policy: &'static str,
-    /// `maro-age`.
+    /// `maro-age`, in microseconds whatever its unit.
     pub age_us: f64,
     /// `maro-alpha`.
     pub alpha: f64,
@@ -104,11 +117,34 @@ pub struct Victims {
     pub erase_us: f64,
 }
 
+impl Victims {
+    /// Refuses a weight of age that scores have no room for.
+    ///
+    /// # Errors
+    /// `maro-age` is more than a second.
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        if self.policy != "maro" || self.age_us <= MOST_AGE_US {
+            return Ok(());
+        }
+        Err(ConfigError {
+            key: AGE_WEIGHT.name,
+            what: format!("a weight of {} us for each erase is more than a second", self.age_us),
+            fix: format!("lower maro-age, or take a smaller {}", AGE_UNIT.name),
+        })
+    }
+}
+
 impl From<&Settings> for Victims {
     fn from(settings: &Settings) -> Victims {
+        let unit_us = match settings.word(&AGE_UNIT) {
+            "ms" => 1000.0,
+            "copy" => settings.real(&COPY_COST),
+            "erase" => settings.real(&ERASE_COST),
+            _ => 1.0,
+        };
         Victims {
             policy: settings.word(&LOG_VICTIM),
-            age_us: settings.real(&AGE_WEIGHT),
+            age_us: settings.real(&AGE_WEIGHT) * unit_us,
             alpha: settings.real(&ALPHA),
             copy_us: settings.real(&COPY_COST),
             erase_us: settings.real(&ERASE_COST),

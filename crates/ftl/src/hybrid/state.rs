@@ -205,6 +205,7 @@ impl<P: Placement> Core<P> {
     pub fn new(g: Geometry, logical_pages: u32, settings: &Settings, area: Area) -> Result<Core<P>, ConfigError> {
         let Area { least, most, own_places, log_blocks: asked, victims } = area;
         let place = P::new(&g, logical_pages, settings)?;
+        victims.map_or(Ok(()), |victims| victims.check())?;
         let logical_blocks = logical_pages.div_ceil(g.pages_per_block);
         let kept = logical_blocks + parameters::RESERVE;
         if g.block_count() < kept + least {

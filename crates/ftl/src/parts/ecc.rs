@@ -54,6 +54,11 @@ impl Ecc {
         self.filling = filling && !self.judges_fill;
     }
 
+    /// The host announces a request.
+    pub fn request(&mut self, first: Lpn, pages: u32) {
+        self.policy.request(first, pages);
+    }
+
     /// The host writes a page: the mode to program it in.
     #[inline(never)]
     pub fn written(&mut self, lpn: Lpn) -> Mode {
@@ -77,7 +82,7 @@ impl Ecc {
         moved: impl FnMut(u32, Ppn),
     ) -> (u32, Result<(), F::Fault>) {
         let judge = |oob: &mut Oob| {
-            oob.mode = if self.filling { self.policy.unknown() } else { self.policy.copied(oob.lpn()) };
+            oob.mode = if self.filling { self.policy.unknown() } else { self.policy.copied(oob.lpn(), oob.mode) };
         };
         copy_each(flash, (from, live), (to, program), cause, judge, moved)
     }

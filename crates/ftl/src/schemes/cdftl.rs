@@ -31,7 +31,8 @@
 //! # Departures
 //!
 //! The conference paper is not at hand: which entry leaves the first level (the least recently used of those that need
-//! no flash command, over the whole level, else the least recently used of all), that its update takes all dirty
+//! no flash command, over the whole level or over the `victim-window` used longest ago, else the least recently used of
+//! all), that its update takes all dirty
 //! entries of its page along, and that it does not pass through the second level (`install`) are reconstructions. A
 //! collected translation page is copied as it is on flash, also if the second level has newer entries. Otherwise those
 //! of the engine (striping over dies, `victims = net-gain`, watermarks, TRIM).
@@ -43,7 +44,7 @@ use crate::demand::Demand;
 use crate::demand::out_of_place::{BATCH_EVICT, OutOfPlace};
 use crate::demand::parameters::{self, CACHE_BYTES, DATA_BLOCKS, STRIPE};
 
-pub(super) use cache::{INSTALL, SECOND_LEVEL, TwoLevels};
+pub(super) use cache::{INSTALL, SECOND_LEVEL, TwoLevels, WINDOW};
 
 /// The row of `cdftl`.
 pub(super) static ROW: Scheme = Scheme {
@@ -51,7 +52,7 @@ pub(super) static ROW: Scheme = Scheme {
     summary: "page map on flash, cached on two levels: entries and whole translation pages",
     paper: "{cdftl}; {scftl} compares with it",
     essay: include_str!("cdftl.rs"),
-    own: &[CACHE_BYTES, SECOND_LEVEL, INSTALL, STRIPE],
+    own: &[CACHE_BYTES, SECOND_LEVEL, INSTALL, WINDOW, STRIPE],
     fixed: &[BATCH_EVICT, DATA_BLOCKS],
     counters: &[parameters::COUNTERS, cache::COUNTERS],
     ..parameters::ROW

@@ -7,6 +7,11 @@
 //! all. A write goes to a new page as ever, and its logical block is mapped by pages again, without a copy. Entries of
 //! the page cache have a consecutive field, so that pages written one behind another share one.
 //!
+//! *This is a reconstruction.* The paper is not at hand. Of summaries, and of the abstract of its later version (2016),
+//! we know the two mappings, the consecutive field, and that hot data are found by several Bloom filters and the caches
+//! are divided adaptively. What finds the blocks to convert, its window and its threshold, and the division of the
+//! cache are ours: figures of `cftl` speak of this scheme and not of the paper's.
+//!
 //! ```text
 //!            ┌─▶ page cache (CPMT)   {LPN 40, PPN 812, 3 more, dirty} … │ miss in both: read the translation page,
 //!  LPN ──────┤                                                          │ take the whole block if its entries name
@@ -32,8 +37,8 @@
 //!
 //! # Departures
 //!
-//! The paper is known to us by summaries: the detector, its window and its threshold are our choice (it has counters or
-//! Bloom filters), as are the LRU order of both caches and that a conversion is given up if space is short. With
+//! Beside the reconstruction (above): the LRU order of both caches, and that a conversion is given up if space is
+//! short. With
 //! several dies, `stripe` consecutive pages stay on one die; otherwise there would be no runs. Logical blocks that do
 //! not fit a translation page are not converted. `convert = off` gives all RAM to the page cache.
 
@@ -45,7 +50,9 @@ use crate::demand::map::{Map, MapStore, TranslationPage};
 use crate::demand::out_of_place::{BATCH_EVICT, OutOfPlace};
 use crate::demand::parameters::{self, CACHE_BYTES, DATA_BLOCKS, RUN_STRIPE};
 use crate::parts::cache::{self, MappingCache, OrderKind};
-use crate::schemes::scftl::{ADAPT, REPLACEMENT, RUN_BITS, Runs, SPATIAL, THRESHOLD, runs};
+use crate::schemes::scftl::{
+    ADAPT, AGEING, MC_UNIT, REPLACEMENT, RUN_BITS, Runs, SPATIAL, SPATIAL_COUNTS, THRESHOLD, runs,
+};
 use crate::{ConfigError, Loader, Outcome, Parameter, Saver, Scheme, Settings, Value};
 use alloc::format;
 use alloc::string::String;
@@ -71,7 +78,7 @@ const COLD_WRITES: Parameter = Parameter::count("cold-writes", 0, 0..=(u32::MAX 
 const READ_THRESHOLD: Parameter = Parameter::count("read-threshold", 4, 1..=63)
     .unit("reads")
     .text("A logical block is converted only if its pages were read so often since it was written. More converts less.")
-    .source("{cftl}: read-intensive");
+    .source("reconstructed; summaries of {cftl} say read-intensive");
 
 const BLOCK_SHARE: Parameter = Parameter::real("block-share", 0.25, 0.01..=0.9)
     .text("Share of the cache that holds entries of blocks; the rest holds runs of pages.")
@@ -88,14 +95,17 @@ const COUNTERS: &[(&str, &str)] = &[
 /// The row.
 pub(super) static ROW: Scheme = Scheme {
     name: "cftl",
-    summary: "page map on flash, cached by runs where it is written and by blocks where it is read",
-    paper: "{cftl}",
+    summary: "page map on flash, cached by runs where it is written and by blocks where it is read (reconstructed)",
+    paper: "{cftl}, reconstructed from summaries: what converts blocks, and when, is ftlab's",
     essay: include_str!("cftl.rs"),
     own: &[CACHE_BYTES, CONVERT, COLD_WRITES, READ_THRESHOLD, BLOCK_SHARE, RUN_BITS, BATCH_EVICT, RUN_STRIPE],
     fixed: &[
         REPLACEMENT.at(Value::Word("lru")),
         THRESHOLD.at(Value::Count(0)),
         SPATIAL.at(Value::Count(1)),
+        MC_UNIT,
+        AGEING,
+        SPATIAL_COUNTS,
         ADAPT.at(Value::Switch(false)),
         DATA_BLOCKS,
     ],

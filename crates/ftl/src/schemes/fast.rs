@@ -39,9 +39,9 @@
 //! With `order = strict` or `ascending` a page goes to its place only above all programmed ones, with padding where the
 //! chip wants it.
 
+use crate::hybrid::large::{Large, SEQUENTIAL_BYTES, SEQUENTIAL_UNIT};
 use crate::hybrid::{
-    self, Announced, Area, Core, Filling, Hybrid, MERGE_COUNTERS, Merge, Strategy, Write, erase_obsolete, log::Slot,
-    parameters,
+    self, Area, Core, Filling, Hybrid, MERGE_COUNTERS, Merge, Strategy, Write, erase_obsolete, log::Slot, parameters,
 };
 use crate::{ConfigError, Error, Loader, Outcome, Parameter, Saver, Scheme, Settings};
 use alloc::vec;
@@ -54,15 +54,6 @@ const SEQUENTIAL: Parameter = Parameter::word("sequential", "first-page", &["fir
          it. large: pages of large requests. both: both conditions. none: no write.",
     )
     .source("{rose}, section 3.2 and figure 5.1");
-
-/// `sequential-bytes`: which requests are large.
-pub(super) const SEQUENTIAL_BYTES: Parameter = Parameter::count("sequential-bytes", 8192, 1..=1 << 40)
-    .unit("bytes")
-    .text(
-        "Requests of at least so many bytes, in whole pages, are sequential where size decides. More sends fewer \
-         writes to sequential log blocks.",
-    )
-    .source("{rose}, section 5.1");
 
 const SW_OTHER: Parameter = Parameter::word("sw-other", "rw", &["rw", "psu"])
     .text(
@@ -88,13 +79,16 @@ pub(super) static ROW: Scheme = Scheme {
         parameters::LOG_VICTIM,
         SEQUENTIAL,
         SEQUENTIAL_BYTES,
+        SEQUENTIAL_UNIT,
         SW_OTHER,
         parameters::AGE_WEIGHT,
+        parameters::AGE_UNIT,
         parameters::ALPHA,
         parameters::COPY_COST,
         parameters::ERASE_COST,
     ],
     counters: &[MERGE_COUNTERS, COUNTERS],
+    state_version: 2,
     ..parameters::ROW
 };
 
@@ -115,8 +109,7 @@ pub struct OneSequential {
     by_place: bool,
     by_size: bool,
     merge_out_of_turn: bool,
-    large_pages: u32,
-    request: Announced,
+    request: Large,
     /// The sequential log block and its logical block.
     sequential: Option<(Slot, Lbn)>,
     random: Filling,
@@ -138,7 +131,7 @@ enum Way {
 impl OneSequential {
     fn way(&self, core: &Core, lpn: Lpn) -> Way {
         let (lbn, offset) = core.split(lpn);
-        let large = self.request.pages(lpn) >= self.large_pages;
+        let large = self.request.has(lpn);
         if !(self.by_place || self.by_size) || (self.by_size && !large) {
             return Way::Random;
         }
@@ -195,8 +188,7 @@ impl Strategy for OneSequential {
             by_place: matches!(rule, "first-page" | "both"),
             by_size: matches!(rule, "large" | "both"),
             merge_out_of_turn: settings.word(&SW_OTHER) == "psu",
-            large_pages: large_pages(core, settings),
-            request: Announced::default(),
+            request: Large::new(&core.g, settings),
             sequential: None,
             random: Filling::default(),
             counters: Counters::default(),
@@ -204,7 +196,11 @@ impl Strategy for OneSequential {
     }
 
     fn request(&mut self, _: &Core, first: Lpn, pages: u32) {
-        self.request = Announced::new(first, pages);
+        self.request.announce(first, pages);
+    }
+
+    fn request_bytes(&mut self, bytes: u64) {
+        self.request.narrow(bytes);
     }
 
     #[inline]
@@ -261,7 +257,7 @@ impl Strategy for OneSequential {
     }
 
     fn memory(&self, _: &Core) -> Vec<(&'static str, u64)> {
-        vec![("open log blocks", 20)]
+        vec![("open log blocks", 12 + Large::BYTES)]
     }
 
     fn save(&self, _: &Core, out: &mut Saver) {
@@ -276,7 +272,7 @@ impl Strategy for OneSequential {
         let (slot, lbn) = (Slot(from.u32()), Lbn(from.u32()));
         self.sequential = (slot != Slot::NONE).then_some((slot, lbn));
         self.random = Filling::load(from);
-        self.request = Announced::load(from);
+        self.request.load(from);
     }
 
     fn counters(&self, _: &Core) -> Vec<(&'static str, u64)> {
@@ -287,12 +283,6 @@ impl Strategy for OneSequential {
     fn reset_counters(&mut self) {
         self.counters = Counters::default();
     }
-}
-
-/// Pages of the smallest request that counts as sequential.
-pub(super) fn large_pages(core: &Core, settings: &Settings) -> u32 {
-    let page = u64::from(core.g.page_bytes);
-    settings.count(&SEQUENTIAL_BYTES).div_ceil(page).min(u64::from(u32::MAX)) as u32
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@
 
 use crate::hybrid::Hybrid;
 use crate::hybrid::appended::{Appended, CACHE_MAPS, COUNTERS, GROUP, LOG_STYLE};
-use crate::hybrid::parameters::{self, AGE_WEIGHT, ALPHA, COPY_COST, ERASE_COST, LOG_BLOCKS, LOG_VICTIM};
+use crate::hybrid::parameters::{self, AGE_UNIT, AGE_WEIGHT, ALPHA, COPY_COST, ERASE_COST, LOG_BLOCKS, LOG_VICTIM};
 use crate::parts::spare_map::{SPARE_ECC, SPARE_LAYOUT};
 use crate::schemes::rose::{EBW, FPR, Techniques};
 use crate::{Scheme, Value};
@@ -70,6 +70,7 @@ pub(super) static ROW: Scheme = Scheme {
         FPR.at(Value::Switch(false)),
         LOG_VICTIM,
         AGE_WEIGHT,
+        AGE_UNIT,
         ALPHA,
         COPY_COST,
         ERASE_COST,

@@ -23,10 +23,23 @@
 //!
 //! # Choices
 //!
+//! The ROSE thesis fixes which requests are sequential: those of 8 KiB or more (`sequential-bytes`), counted in what
+//! the host asks for (`sequential-unit = bytes`). It sends a request to sequential log blocks for its size alone, so
+//! that one whose place there is taken merges that log block and begins another (`sequential-other = merge`; `rw` does
+//! what `fast` does), and one whose logical block has none begins one wherever it starts (`sequential-start = any`).
+//! The DFTL paper notes that a stream must begin with the first page of a logical block for a switch merge to come of
+//! it: `first` begins no log block otherwise.
+//!
 //! What the papers leave open, or are not at hand for: a page is hot if its last version went to a random log block
 //! within as many random writes as the hot partition has pages (`hot-window`). Hot log blocks are at most `hot-share`
 //! of the random ones; a partition at its limit cleans a dead log block of either, else the cheapest of its own, and an
-//! area that is full cleans cold ones before hot ones. Ages play no part in `cheapest`. The limits do not adapt.
+//! area that is full cleans cold ones before hot ones. Ages play no part in `cheapest`.
+//!
+//! Partitions that adapt (`adapt-partitions`) are a reconstruction, and off. Each time that as many random log blocks
+//! have been cleaned as the hot partition may have, four at least, its limit moves by one. It falls if most of the hot
+//! ones among them held live pages: what was called hot was not rewritten in time. It rises if most of the hot ones
+//! were dead and most of the cold ones were not: pages in the cold partition cost merges that they might be spared.
+//! With `hot-window = 0` the window follows the limit.
 //!
 //! # Departures
 //!
@@ -34,11 +47,10 @@
 //! erased after it and not before, for recovery. After a mount every log block found is cold and closed, and the hot
 //! window is empty. Two blocks are kept free.
 
+use crate::hybrid::large::{Large, SEQUENTIAL_BYTES, SEQUENTIAL_UNIT};
 use crate::hybrid::{
-    self, Announced, Area, Core, Filling, Hybrid, MERGE_COUNTERS, Merge, Strategy, Write, erase_obsolete, log::Slot,
-    parameters,
+    self, Area, Core, Filling, Hybrid, MERGE_COUNTERS, Merge, Strategy, Write, erase_obsolete, log::Slot, parameters,
 };
-use crate::schemes::fast::{SEQUENTIAL_BYTES, large_pages};
 use crate::{ConfigError, Error, Loader, Outcome, Parameter, Saver, Scheme, Settings, Value};
 use alloc::collections::BTreeMap;
 use alloc::vec;
@@ -67,12 +79,38 @@ const HOT_WINDOW: Parameter = Parameter::count("hot-window", 0, 0..=(u32::MAX as
     )
     .source("reconstructed");
 
+const SEQUENTIAL_OTHER: Parameter = Parameter::word("sequential-other", "merge", &["merge", "rw"])
+    .text(
+        "What becomes of a page of a large request if its place in the sequential log block of its logical block is \
+         taken. merge: that log block is merged and another begun, which keeps the request together and costs a merge \
+         of what may be half empty. rw: the page goes to the random log blocks, which costs nothing now and a full \
+         merge of the sequential one later.",
+    )
+    .source("merge: {rose}, section 3.2 (size alone decides); rw: ftlab, after {fast}");
+
+const SEQUENTIAL_START: Parameter = Parameter::word("sequential-start", "any", &["any", "first"])
+    .text(
+        "With which page of its logical block a sequential log block may begin. any: with that of a large request. \
+         first: with the first one alone, so that fewer are begun and more of them end in a switch merge; other pages \
+         of large requests go to the random log blocks until then.",
+    )
+    .source("any: {rose}, section 3.2 (size alone decides); first: {dftl}, section 2, on what a switch merge takes");
+
+const ADAPT_PARTITIONS: Parameter = Parameter::switch("adapt-partitions", false)
+    .text(
+        "The limit of the hot partition follows what cleaning finds: down by a log block where hot ones still hold \
+         live pages, up where they are dead and cold ones are not. On saves setting hot-share for a workload, and \
+         costs merges while it searches.",
+    )
+    .source("reconstructed");
+
 const COUNTERS: &[(&str, &str)] = &[
     ("sequential_pages", "host pages written to sequential log blocks"),
     ("sequential_merges", "sequential log blocks merged"),
     ("mispredictions", "of these, such that were not full"),
     ("hot_pages", "host pages written to hot log blocks"),
     ("cold_pages", "host pages written to cold log blocks"),
+    ("partition_moves", "times that the limit of the hot partition moved by a log block"),
 ];
 
 /// The row.
@@ -85,15 +123,21 @@ pub(super) static ROW: Scheme = Scheme {
         parameters::LOG_BLOCKS,
         parameters::LOG_VICTIM.at(Value::Word("cheapest")),
         SEQUENTIAL_BYTES,
+        SEQUENTIAL_UNIT,
+        SEQUENTIAL_OTHER,
+        SEQUENTIAL_START,
         SEQUENTIAL_SHARE,
         HOT_SHARE,
         HOT_WINDOW,
+        ADAPT_PARTITIONS,
         parameters::AGE_WEIGHT,
+        parameters::AGE_UNIT,
         parameters::ALPHA,
         parameters::COPY_COST,
         parameters::ERASE_COST,
     ],
     counters: &[MERGE_COUNTERS, COUNTERS],
+    state_version: 2,
     ..parameters::ROW
 };
 
@@ -107,7 +151,18 @@ struct Counters {
     mispredictions: u64,
     hot: u64,
     cold: u64,
+    moves: u64,
 }
+
+/// Random log blocks cleaned since the partitions were last looked at: cold, hot; and those of them that were dead.
+#[derive(Clone, Copy, Default, Debug)]
+struct Cleaned {
+    all: [u32; 2],
+    dead: [u32; 2],
+}
+
+/// The fewest log blocks that partitions are judged by.
+const LEAST_CLEANED: u32 = 4;
 
 /// Whether a random log block is hot.
 const COLD: u8 = 0;
@@ -121,8 +176,13 @@ pub struct Partitions {
     sequential_share: f64,
     hot_share: f64,
     window: u64,
-    large_pages: u32,
-    request: Announced,
+    request: Large,
+    merges_taken: bool,
+    begins_anywhere: bool,
+    adapts: bool,
+    /// How far the limit of the hot partition has moved.
+    moved: i32,
+    cleaned: Cleaned,
     /// The sequential log block of a logical block, and when it was used last.
     sequential: BTreeMap<Lbn, (Slot, u64)>,
     /// The logical blocks in the order of those uses: a firmware's list.
@@ -142,7 +202,8 @@ impl Partitions {
         let all = core.log_limit();
         let sequential = ((f64::from(all) * self.sequential_share) as u32).clamp(1, all.saturating_sub(2).max(1));
         let random = all.saturating_sub(sequential);
-        let hot = ((f64::from(random) * self.hot_share) as u32).clamp(1, random.saturating_sub(1).max(1));
+        let share = (f64::from(random) * self.hot_share) as u32;
+        let hot = share.saturating_add_signed(self.moved).clamp(1, random.saturating_sub(1).max(1));
         // Where bad blocks leave fewer than three nothing is begun any more; which pages are hot is asked still.
         [random.saturating_sub(hot), hot, sequential]
     }
@@ -188,6 +249,29 @@ impl Partitions {
         oldest.map_or(Ok(false), |lbn| self.merge_sequential(core, flash, lbn))
     }
 
+    /// A random log block is about to be cleaned.
+    fn note_cleaned(&mut self, core: &Core, slot: Slot) {
+        let partition = usize::from(core.slots.class(slot));
+        if !self.adapts || partition > usize::from(HOT) {
+            return;
+        }
+        self.cleaned.all[partition] += 1;
+        self.cleaned.dead[partition] += u32::from(core.pool.blocks.live_of(core.slots.block(slot)) == 0);
+        let [cold_limit, hot_limit, _] = self.limits(core);
+        let Cleaned { all: [cold, hot], dead: [cold_dead, hot_dead] } = self.cleaned;
+        if cold + hot < hot_limit.max(LEAST_CLEANED) {
+            return;
+        }
+        self.cleaned = Cleaned::default();
+        let change = if 2 * hot_dead < hot && hot_limit > 1 {
+            -1
+        } else {
+            i32::from(2 * hot_dead > hot && 2 * cold_dead < cold && cold_limit > 1)
+        };
+        self.moved += change;
+        self.counters.moves += u64::from(change != 0);
+    }
+
     /// Cleans a random log block: a dead one, else the policy's of a partition. False if it has none.
     fn clean_random<F: Flash>(&mut self, core: &mut Core, flash: &mut F, partition: u8) -> Outcome<F, bool> {
         let of = |slot: Slot| core.slots.class(slot) == partition;
@@ -197,6 +281,7 @@ impl Partitions {
         for lbn in core.logical_blocks_in(victim) {
             self.merge_sequential(core, flash, lbn)?;
         }
+        self.note_cleaned(core, victim);
         core.clean(flash, victim, &mut erase_obsolete)?;
         Ok(true)
     }
@@ -223,12 +308,15 @@ impl Partitions {
         Ok(())
     }
 
-    /// Writes a page to the sequential log block of its logical block. False if the block failed.
+    /// Writes a page to the sequential log block of its logical block. False if it is to go to a random one: by the
+    /// rules, or since the block failed.
     fn write_sequential<F: Flash>(&mut self, core: &mut Core, flash: &mut F, page: Write<'_, F>) -> Outcome<F, bool> {
         let (lbn, offset) = core.split(page.lpn);
         let writable = |core: &Core, slot: Slot| core.is_writable(core.slots.block(slot), offset);
         let slot = match self.sequential.get(&lbn) {
             Some(&(slot, _)) if writable(core, slot) => slot,
+            Some(_) if !self.merges_taken => return Ok(false),
+            _ if offset > 0 && !self.begins_anywhere => return Ok(false),
             _ => {
                 self.merge_sequential(core, flash, lbn)?;
                 self.make_room(core, flash, SEQUENTIAL)?;
@@ -286,7 +374,10 @@ impl Partitions {
             self.filling[partition as usize].0 = Some(self.begin(core, flash, partition)?);
         }
         match dying {
-            Some(slot) if core.slots.is_closed(slot) => core.clean(flash, slot, &mut erase_obsolete),
+            Some(slot) if core.slots.is_closed(slot) => {
+                self.note_cleaned(core, slot);
+                core.clean(flash, slot, &mut erase_obsolete)
+            }
             _ => Ok(()),
         }
     }
@@ -303,8 +394,12 @@ impl Strategy for Partitions {
             sequential_share: settings.real(&SEQUENTIAL_SHARE),
             hot_share: settings.real(&HOT_SHARE),
             window: settings.count(&HOT_WINDOW),
-            large_pages: large_pages(core, settings),
-            request: Announced::default(),
+            request: Large::new(&core.g, settings),
+            merges_taken: settings.word(&SEQUENTIAL_OTHER) == "merge",
+            begins_anywhere: settings.word(&SEQUENTIAL_START) == "any",
+            adapts: settings.switch(&ADAPT_PARTITIONS),
+            moved: 0,
+            cleaned: Cleaned::default(),
             sequential: BTreeMap::new(),
             by_use: BTreeMap::new(),
             uses: 0,
@@ -316,7 +411,11 @@ impl Strategy for Partitions {
     }
 
     fn request(&mut self, _: &Core, first: Lpn, pages: u32) {
-        self.request = Announced::new(first, pages);
+        self.request.announce(first, pages);
+    }
+
+    fn request_bytes(&mut self, bytes: u64) {
+        self.request.narrow(bytes);
     }
 
     #[inline]
@@ -324,7 +423,7 @@ impl Strategy for Partitions {
         if core.write_to_data(flash, page)? {
             return Ok(());
         }
-        if self.request.pages(page.lpn) >= self.large_pages && self.write_sequential(core, flash, page)? {
+        if self.request.has(page.lpn) && self.write_sequential(core, flash, page)? {
             return Ok(());
         }
         self.write_random(core, flash, page)
@@ -343,10 +442,14 @@ impl Strategy for Partitions {
 
     fn memory(&self, core: &Core) -> Vec<(&'static str, u64)> {
         let slots = u64::from(core.slots.capacity());
-        vec![
-            ("sequential log blocks", 20 + self.sequential.len() as u64 * 16),
+        let mut out = vec![
+            ("sequential log blocks", 12 + Large::BYTES + self.sequential.len() as u64 * 16),
             ("hot window", slots * u64::from(core.p()) * 4 + 24),
-        ]
+        ];
+        if self.adapts {
+            out.push(("what cleaning found", 20));
+        }
+        out
     }
 
     fn save(&self, _: &Core, out: &mut Saver) {
@@ -359,6 +462,10 @@ impl Strategy for Partitions {
         }
         self.filling.iter().for_each(|filling| filling.save(out));
         self.request.save(out);
+        if self.adapts {
+            out.u32(self.moved as u32);
+            self.cleaned.all.iter().chain(&self.cleaned.dead).for_each(|&count| out.u32(count));
+        }
         out.u32(self.writes);
         out.u32(self.stamps.len() as u32);
         self.stamps.iter().for_each(|&stamp| out.u32(stamp));
@@ -369,14 +476,19 @@ impl Strategy for Partitions {
         self.sequential = (0..from.u32()).map(|_| (Lbn(from.u32()), (Slot(from.u32()), from.u64()))).collect();
         self.by_use = self.sequential.iter().map(|(&lbn, &(_, used))| (used, lbn)).collect();
         self.filling = [Filling::load(from), Filling::load(from)];
-        self.request = Announced::load(from);
+        self.request.load(from);
+        if self.adapts {
+            self.moved = from.u32() as i32;
+            let Cleaned { all, dead } = &mut self.cleaned;
+            all.iter_mut().chain(dead).for_each(|count| *count = from.u32());
+        }
         self.writes = from.u32();
         self.stamps = (0..from.u32()).map(|_| from.u32()).collect();
     }
 
     fn counters(&self, _: &Core) -> Vec<(&'static str, u64)> {
-        let Counters { sequential, merges, mispredictions, hot, cold } = self.counters;
-        let values = [sequential, merges, mispredictions, hot, cold];
+        let Counters { sequential, merges, mispredictions, hot, cold, moves } = self.counters;
+        let values = [sequential, merges, mispredictions, hot, cold, moves];
         COUNTERS.iter().map(|&(name, _)| name).zip(values).collect()
     }
 
@@ -385,5 +497,7 @@ impl Strategy for Partitions {
     }
 }
 
+#[cfg(test)]
+mod model;
 #[cfg(test)]
 mod tests;

@@ -84,7 +84,7 @@ pub(super) static ROW: Scheme = Scheme {
     phases: &[Cause::Host, Cause::DataGc, Cause::WearLevelling, Cause::EccRewrite, Cause::Metadata, Cause::Recovery],
     has_cache: false,
     keeps_data: true,
-    state_version: 2,
+    state_version: 3,
 };
 
 /// `streams`: write streams.
@@ -206,6 +206,13 @@ impl<F: Flash> Build<F> for Page {
 }
 
 impl<F: Flash> Ftl<F> for Page {
+    #[inline(always)]
+    fn request(&mut self, first: Lpn, pages: u32) {
+        if let Some(ecc) = &mut self.space.ecc {
+            ecc.request(first, pages);
+        }
+    }
+
     #[inline]
     fn read<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Outcome<F, Option<&'f F::User>> {
         let entry = self.map[lpn.index()];

@@ -34,10 +34,11 @@
 //!
 //! `ebw`, `fpr` and `log-victim` switch the techniques one by one. dpc in equation 3 is taken as the live *log* pages
 //! of a logical block (their number is what is copied), not the dead pages of its data block. Age counts erases of log
-//! blocks since a log block was begun, and costs are in microseconds: with `maro-age` 1 an erase of any log block
-//! weighs as much as a microsecond of merging. Reused blocks are filled before erased ones, the first reused first. A
-//! request that is broken off in the middle of a logical block is completed by copies, as a partial merge. The same
-//! strategy over data blocks that are appended to is `rose-log`, and `hybridlog` if it has none of the techniques.
+//! blocks since a log block was begun. The thesis sets its weight to 1 and names no unit: here an erase of any log
+//! block weighs as much as a microsecond of merging, the unit of its costs, or as much as `maro-age-unit` says. Reused
+//! blocks are filled before erased ones, the first reused first. A request that is broken off in the middle of a
+//! logical block is completed by copies, as a partial merge. The same strategy over data blocks that are appended to is
+//! `rose-log`, and `hybridlog` if it has none of the techniques.
 //!
 //! # Departures
 //!
@@ -94,6 +95,7 @@ pub(super) static ROW: Scheme = Scheme {
         FPR,
         parameters::LOG_VICTIM.at(Value::Word("maro")),
         parameters::AGE_WEIGHT,
+        parameters::AGE_UNIT,
         parameters::ALPHA,
         parameters::COPY_COST,
         parameters::ERASE_COST,

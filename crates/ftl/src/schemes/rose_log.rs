@@ -71,6 +71,7 @@ pub(super) static ROW: Scheme = Scheme {
         rose::FPR,
         parameters::LOG_VICTIM.at(Value::Word("maro")),
         parameters::AGE_WEIGHT,
+        parameters::AGE_UNIT,
         parameters::ALPHA,
         parameters::COPY_COST,
         parameters::ERASE_COST,

@@ -17,10 +17,10 @@
 //! modified neighbour in both addresses joins it, so that sequential writes grow one block.
 //!
 //! **D-NRU** (Table I). Victims are taken by class: not recently accessed before accessed; within that, unmodified,
-//! then modified ones whose translation page has at least `2^threshold-bits − 1` modified blocks (its MC), so that a
+//! then modified ones whose translation page has at least `2^threshold-bits − 1` modified entries (its MC), so that a
 //! write-back is worth its program, then the other modified ones. The last are never given up for a spatial fetch.
 //! Within a class the first from a pointer that moves past each victim. If all blocks have been accessed, all but the
-//! one just used lose the flag.
+//! one just used lose the flag (`nru-ageing`).
 //!
 //! `cast` (Xu, Li and Xu 2012, as the SCFTL paper describes it) caches runs too, replaces them LRU, and instead of
 //! prefetching makes runs: it keeps several data blocks open and writes a page behind its predecessor where it can.
@@ -42,8 +42,9 @@
 //!
 //! # Departures
 //!
-//! The paper fetches followers until so many entries are cached; here unmapped and cached ones count too, so that the
-//! reach is fixed. It leaves open: the spatial size (`spatial`, 16), the ageing of accessed flags (as in NRU), in which
+//! MC counts modified entries, as the paper says (`mc-unit`); followers are fetched until so many entries were brought
+//! in, those that are unmapped or cached aside (`spatial-counts`). The paper leaves open: the spatial size (`spatial`,
+//! 16), the ageing of accessed flags (`nru-ageing`: three readings), in which
 //! direction a run that is longer than a block is taken (forward first), whether a write miss fetches neighbours too
 //! (it does), and collection: moved pages change in the cache, by splits if need be, but a collection gives up only
 //! unmodified blocks for that; where there are none, the translation page is written with all its modified entries.
@@ -66,7 +67,18 @@ pub(super) static ROW: Scheme = Scheme {
     summary: "runs of entries, spatial prefetch, replacement that spares translation pages",
     paper: "{scftl}",
     essay: include_str!("scftl.rs"),
-    own: &[CACHE_BYTES, REPLACEMENT, THRESHOLD, SPATIAL, RUN_BITS, BATCH_EVICT, RUN_STRIPE],
+    own: &[
+        CACHE_BYTES,
+        REPLACEMENT,
+        THRESHOLD,
+        MC_UNIT,
+        AGEING,
+        SPATIAL,
+        SPATIAL_COUNTS,
+        RUN_BITS,
+        BATCH_EVICT,
+        RUN_STRIPE,
+    ],
     fixed: &[ADAPT.at(Value::Switch(false)), DATA_BLOCKS],
     counters: &[parameters::COUNTERS, COUNTERS],
     ..parameters::ROW
@@ -77,7 +89,19 @@ pub(super) static ROW_ADAPTIVE: Scheme = Scheme {
     name: "scftl-a",
     summary: "scftl that prefetches as much as is used",
     paper: "{scftl}, section V: outlook",
-    own: &[CACHE_BYTES, REPLACEMENT, THRESHOLD, MOST_SPATIAL, ADAPT, RUN_BITS, BATCH_EVICT, RUN_STRIPE],
+    own: &[
+        CACHE_BYTES,
+        REPLACEMENT,
+        THRESHOLD,
+        MC_UNIT,
+        AGEING,
+        MOST_SPATIAL,
+        SPATIAL_COUNTS,
+        ADAPT,
+        RUN_BITS,
+        BATCH_EVICT,
+        RUN_STRIPE,
+    ],
     fixed: &[DATA_BLOCKS],
     ..ROW
 };
@@ -92,6 +116,9 @@ pub(super) static ROW_CAST: Scheme = Scheme {
         REPLACEMENT.at(Value::Word("lru")),
         THRESHOLD.at(Value::Count(0)),
         SPATIAL.at(Value::Count(1)),
+        MC_UNIT,
+        AGEING,
+        SPATIAL_COUNTS,
         ADAPT.at(Value::Switch(false)),
         STRIPE,
     ],
@@ -111,10 +138,35 @@ pub(super) const REPLACEMENT: Parameter = Parameter::word("replacement", "d-nru"
 pub(super) const THRESHOLD: Parameter = Parameter::count("threshold-bits", 3, 1..=8)
     .unit("bits")
     .text(
-        "Bits of the count of modified blocks of each translation page, in RAM (the n of D-NRU-n). Writing a page \
-         back pays once they are all ones. More waits for more changes.",
+        "Bits of the count of what is modified of each translation page, in RAM (the n of D-NRU-n; mc-unit says what \
+         it counts). Writing a page back pays once they are all ones. More waits for more changes.",
     )
     .source("{scftl}, section IV, Table III");
+
+pub(super) const MC_UNIT: Parameter = Parameter::word("mc-unit", "entries", &["entries", "blocks"])
+    .text(
+        "What the count of a translation page (MC) counts. entries: modified entries, which a run has many of, so \
+         that runs reach the threshold sooner and are victims sooner. blocks: modified blocks of the cache, so that a \
+         page with few and long runs is spared for longer. With run-bits 0 they are the same.",
+    )
+    .source("{scftl}, section III-B: \"the number of modified mapping entries\"; blocks: ftlab");
+
+pub(super) const AGEING: Parameter = Parameter::word("nru-ageing", "access", &["access", "eviction", "pointer"])
+    .text(
+        "When blocks lose the accessed flag (nru and d-nru). access: at the use that would leave no block without it, \
+         all others; a block without is always at hand. eviction: when a victim is sought and none is without it, all, \
+         after the victim was chosen among the classes of accessed ones. pointer: each block that the pointer passes, \
+         so that flags are young and say less.",
+    )
+    .source("{scftl}, section III-B: \"very similar to NRU\" (of the UltraSPARC T2's manual), and no more");
+
+pub(super) const SPATIAL_COUNTS: Parameter = Parameter::word("spatial-counts", "fetched", &["fetched", "span"])
+    .text(
+        "Which entries count for spatial. fetched: those that a reading brings in, so that it goes on behind such as \
+         are cached or map nothing, up to the end of the translation page. span: all from the one asked for on, which \
+         keeps the reach short and brings in fewer.",
+    )
+    .source("{scftl}, section III-B: limits what \"can be cached in each translation page read\"; span: ftlab");
 
 pub(super) const SPATIAL: Parameter = Parameter::count("spatial", 16, 1..=1024)
     .unit("entries")

@@ -17,12 +17,12 @@
 //!
 //! # Structures
 //!
-//! RAM: for each superblock the K blocks, 4 B each, and the block that it fills with its next page, 3 B; for each
-//! logical block 2 B; the last time that each superblock was written to (`reclaim = lru`), 8 B; `cache-maps` maps of
-//! logical blocks. Flash: every page carries the list of the K blocks, a directory of its logical block and the leaf of
-//! its group. With 64 pages in a block, leaves of 8 and 655,360 blocks these are 38 B; the ROSE thesis counts 44 B with
-//! LPN, mark and a byte more, of 64, and 56 B with 128 pages, which leaves too little for an error-correcting code.
-//! `spare-layout` and `spare-ecc` say what has to fit; a device with less is refused.
+//! RAM: for each superblock the K blocks, 4 B each, and the blocks that it fills, with their next pages, 3 B each; for
+//! each logical block 2 B; the last time that each superblock was written to (`reclaim = lru`), 8 B; `cache-maps` maps
+//! of logical blocks. Flash: every page carries the list of the K blocks, a directory of its logical block and the leaf
+//! of its group. With 64 pages in a block, leaves of 8 and 655,360 blocks these are 38 B; the ROSE thesis counts 44 B
+//! with LPN, mark and a byte more, of 64, and 56 B with 128 pages, which leaves too little for an error-correcting
+//! code. `spare-layout` and `spare-ecc` say what has to fit; a device with less is refused.
 //!
 //! With `maps = pages` spare areas hold no maps, and there may be more than 8 slots. A map page for each superblock,
 //! in a small log (superblock/maps.rs), has the maps of its logical blocks. RAM knows where each lies, 4 B, in place of
@@ -50,7 +50,15 @@
 //! when it is full: so each of the h blocks is a victim once at the most. When there is no victim but the block being
 //! filled, the others are full of live pages, and there are N of them, for there are no more pages and no fewer blocks:
 //! so that block holds nothing, and its erase gives it back. Such a round ends with a block more, and a page takes one
-//! of them; after a mount, or where blocks went bad, perhaps more. Where programs fail a round may take longer, up to 2
+//! of them; after a mount, or where blocks went bad, perhaps more.
+//!
+//! With hot and cold apart (`hot-cold`) two blocks are being filled, and copies go to the second alone. As victims the
+//! host's comes behind all others, and the second last. Again each of the h blocks is a victim once at the most, for
+//! what is filled on the way takes live pages alone; and where the second is the only victim left, the others are full
+//! of live pages, and it holds nothing. A superblock of K − 1 blocks collects until it has fewer, so that the host gets
+//! a block of its own: when all were victims it has N at the most, and K ≥ N + 2.
+//!
+//! Where programs fail a round may take longer, up to 2
 //! K collections, after which the device is full. Were there no superblock with h > N, more than one block would be
 //! free and no update block in use. A map in which a live page of the victim is missing is a corrupt one, and the
 //! request is given up: to go on would lose the page.
@@ -74,9 +82,10 @@
 //! # Departures
 //!
 //! Of the original (Kang et al. 2006) we know the description in the ROSE thesis and its byte counts; how the maps are
-//! packed follows from these. Hot and cold pages are not separated. The original limits a superblock to 8 blocks; here
-//! one of these is set apart for collections. Map pages are ours. An erased block goes to the list of free blocks,
-//! whoever had it. Wear levelling is that of the other schemes (superblock/levelling.rs).
+//! packed follows from these. The DFTL paper says that it separates hot and cold data within a superblock, and not how:
+//! that what collections keep counts as cold is a reconstruction (`hot-cold`). The original limits a superblock to 8
+//! blocks; here one of these is set apart for collections. Map pages are ours. An erased block goes to the list of free
+//! blocks, whoever had it. Wear levelling is that of the other schemes (superblock/levelling.rs).
 
 use crate::parts::map_log::MapLog;
 use crate::parts::pool::Pool;
@@ -114,6 +123,7 @@ pub(super) static ROW: Scheme = Scheme {
         LEAF,
         UPDATE_BLOCKS,
         RECLAIM,
+        HOT_COLD,
         CACHE_MAPS,
         SPARE_LAYOUT.at(Value::Word("paper")),
         SPARE_ECC,
@@ -143,7 +153,7 @@ pub(super) static ROW: Scheme = Scheme {
     ],
     has_cache: false,
     keeps_data: true,
-    state_version: 2,
+    state_version: 3,
 };
 
 /// `logical-blocks`.
@@ -192,6 +202,15 @@ const RECLAIM: Parameter = Parameter::word("reclaim", "lru", &["lru", "greedy"])
     )
     .source("ftlab");
 
+/// `hot-cold`.
+const HOT_COLD: Parameter = Parameter::switch("hot-cold", true)
+    .text(
+        "What collections keep goes to blocks of its own, apart from what the host writes. On lets blocks die whole \
+         where few pages are rewritten often and blocks are to spare; it takes a block more of each superblock, which \
+         costs collections and erases where there are few. Off fills one block with both.",
+    )
+    .source("{dftl}, section 2: hot and cold data are separated within the superblock; how is reconstructed");
+
 /// `cache-maps`: maps of logical blocks in RAM.
 pub(super) const CACHE_MAPS: Parameter = Parameter::count("cache-maps", 16, 0..=4096)
     .unit("maps")
@@ -231,6 +250,15 @@ struct Open {
 
 const SEALED: Open = Open { slot: CLOSED, next: 0 };
 
+/// What a block is filled with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stream {
+    /// What the host writes.
+    Host,
+    /// What collections keep; the same block if hot and cold are not apart.
+    Kept,
+}
+
 #[derive(Clone, Copy, Default, Debug)]
 struct Counters {
     victims: u64,
@@ -258,6 +286,8 @@ pub struct Superblock {
     /// The block in each slot of each superblock.
     blocks: Vec<u32>,
     open: Vec<Open>,
+    /// The block that each superblock fills with what collections keep; empty if that is the same.
+    kept: Vec<Open>,
     /// Where the newest page of each logical block lies; empty with map pages.
     heads: Vec<u16>,
     /// The map pages, if maps are not in spare areas.
@@ -343,6 +373,7 @@ impl Superblock {
             pool: Pool::new(g, &settings.into(), false),
             blocks: vec![NONE; superblocks * k],
             open: vec![SEALED; superblocks],
+            kept: vec![SEALED; if settings.switch(&HOT_COLD) { superblocks } else { 0 }],
             heads: vec![NULL; if log.is_some() { 0 } else { logical_blocks as usize }],
             log,
             written: vec![0; if settings.word(&RECLAIM) == "lru" { superblocks } else { 0 }],
@@ -451,7 +482,8 @@ impl<F: Flash> Build<F> for Superblock {
         let mut superblock = blank.expect("the settings fitted when it was saved");
         let mut from = Loader::new(bytes);
         superblock.blocks.iter_mut().for_each(|block| *block = from.u32());
-        superblock.open.iter_mut().for_each(|open| *open = Open { slot: BlockSlot(from.u8()), next: from.u16() });
+        let filled = superblock.open.iter_mut().chain(&mut superblock.kept);
+        filled.for_each(|open| *open = Open { slot: BlockSlot(from.u8()), next: from.u16() });
         superblock.heads.iter_mut().for_each(|head| *head = from.u16());
         superblock.written.iter_mut().for_each(|written| *written = from.u64());
         superblock.cache.load(&mut from);

@@ -395,6 +395,9 @@ fn vary(row: &Scheme, seed: u64, rng: &mut Rng) -> Settings {
             ("bet-k", _) => Value::Count(rng.below(3)),
             ("logical-blocks", _) => Value::Count(1 + rng.below(6)),
             ("slots", _) => Value::Count(3 + rng.below(8)),
+            ("victim-window", _) => Value::Count(rng.below(6)),
+            // So few requests as a seed has must do.
+            ("ecc-decay", _) => Value::Count(1 + rng.below(64)),
             ("update-blocks", _) => Value::Count(rng.below(4)),
             // So few reads as a seed has must do.
             ("ecc-n", _) => Value::Real(rng.below(3) as f64),

@@ -188,6 +188,7 @@ fn replay<F: Measured, S: Inspect<F>>(
                     assert!(pages.end <= live.pages, "the workload was fitted to the device");
                     written += pages.end - pages.start;
                     scheme.request(Lpn(pages.start as u32), (pages.end - pages.start) as u32);
+                    scheme.request_bytes(request.bytes);
                     for page in pages {
                         scheme.write(flash, Lpn(page as u32), &())?;
                     }

@@ -79,6 +79,7 @@ impl<F: Measured, S: Inspect<F>> Run<'_, F, S> {
         let mut served = Served { start_ns: u64::MAX, end_ns: 0 };
         let end = request.offset + request.bytes;
         self.scheme.request(Lpn(first as u32), (last - first + 1) as u32);
+        self.scheme.request_bytes(request.bytes);
         for page in first..=last {
             let lpn = Lpn(page as u32);
             if page > first {
@@ -111,6 +112,7 @@ impl<F: Measured, S: Inspect<F>> Run<'_, F, S> {
         let (first, last) = self.cut(request);
         let mut served = Served { start_ns: u64::MAX, end_ns: 0 };
         self.scheme.request(Lpn(first as u32), (last - first + 1) as u32);
+        self.scheme.request_bytes(request.bytes);
         for page in first..=last {
             if page > first {
                 self.scheme.hint(Lpn(page as u32 + 8));

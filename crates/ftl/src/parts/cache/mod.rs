@@ -211,6 +211,11 @@ impl MappingCache {
         self.order.oldest().map(Slot)
     }
 
+    /// The lines of an LRU order of which none was ever set aside, the least recently used first.
+    pub(crate) fn oldest_first(&self) -> impl Iterator<Item = Slot> + '_ {
+        self.order.oldest_first().map(Slot)
+    }
+
     /// Sets the oldest line aside ([`Order::set_aside`]).
     pub(crate) fn set_aside(&mut self, slot: Slot) {
         self.order.set_aside(slot.0);

@@ -9,6 +9,7 @@
 //! aside, so that it is met once. All that are set aside are older than all others; where one of them becomes droppable
 //! it enters a heap by time of use, which is asked first. Every droppable entry that is set aside has one place in the
 //! heap, under the time of its last use or an earlier one; what has become wrong there is put right when it comes up.
+//! Where only a few are looked at (`victim-window`) they are looked at each time, and nothing is set aside.
 
 use crate::demand::cache::{Cache, Entry, Shape};
 use crate::demand::map::{Batch, Map, MapStore};
@@ -39,6 +40,16 @@ pub(crate) const INSTALL: Parameter = Parameter::switch("install", false)
          on flash.",
     )
     .source("ftlab; the paper is believed to do so, {scftl} is silent");
+
+/// `victim-window`: how far the search for an entry that needs no flash command goes.
+pub(crate) const WINDOW: Parameter = Parameter::count("victim-window", 0, 0..=1 << 28)
+    .unit("entries")
+    .text(
+        "Least recently used entries of the first level among which one is looked for that leaves it without a flash \
+         command. 1: plain LRU. More save updates of translation pages, drive out entries that were used later, and \
+         take longer to search. 0: the whole level.",
+    )
+    .source("ftlab; {cdftl} is not at hand, {scftl} is silent");
 
 /// Counters of the two levels.
 pub(super) const COUNTERS: &[(&str, &str)] = &[
@@ -80,6 +91,8 @@ pub struct TwoLevels {
     queued: Vec<bool>,
     second: PageCache,
     install: bool,
+    /// Entries looked at for a victim; `None` looks at all.
+    window: Option<usize>,
     counters: Counters,
     /// Scratch space; empty between calls.
     entries: Vec<Entry>,
@@ -96,11 +109,17 @@ pub struct Options {
     pub second_level: u64,
     /// `install`.
     pub install: bool,
+    /// `victim-window`; 0 for the whole level.
+    pub window: u64,
 }
 
 impl From<&Settings> for Options {
     fn from(settings: &Settings) -> Options {
-        Options { second_level: settings.count(&SECOND_LEVEL), install: settings.switch(&INSTALL) }
+        Options {
+            second_level: settings.count(&SECOND_LEVEL),
+            install: settings.switch(&INSTALL),
+            window: settings.count(&WINDOW),
+        }
     }
 }
 
@@ -144,8 +163,12 @@ impl TwoLevels {
         self.slots = slots;
     }
 
-    /// The least recently used droppable entry.
+    /// The least recently used droppable entry of those that are looked at.
     fn droppable(&mut self) -> Option<cache::Slot> {
+        if let Some(window) = self.window {
+            let mut oldest = self.first.oldest_first().take(window);
+            return oldest.find(|&slot| is_droppable(&self.first, &self.second, slot));
+        }
         while let Some(mut top) = self.freed.peek_mut() {
             let Reverse((used, slot)) = *top;
             let now = self.first.last_use(slot);
@@ -342,6 +365,7 @@ impl Cache for TwoLevels {
             queued: vec![false; entries as usize],
             second: PageCache::new(shape.logical_pages, shape.page_entries, pages as u32),
             install: options.install,
+            window: (options.window > 0).then_some(options.window as usize),
             counters: Counters::default(),
             entries: Vec::new(),
             slots: Vec::new(),

@@ -61,6 +61,35 @@ fn worked_example() {
     assert_eq!((count(&cdftl, "first_level_dropped"), count(&cdftl, "second_level_flushed")), (1, 1));
 }
 
+/// The first level holds entries 0 (dirty, its page gone) and 128 (clean), the second level page 2. A fourth entry
+/// drives out 0, which costs an update, or 128, which costs nothing, as far as the search goes.
+#[test]
+fn the_search_for_a_victim_goes_as_far_as_its_window() {
+    for (window, update, gone) in [("1", true, 0), ("2", false, 128), ("0", false, 128)] {
+        let mut flash = Transcript::new(Nand::<NoData, Brief>::new(geometry(60)));
+        let cache = bytes(3, 1, 3);
+        let pairs =
+            [("cache-bytes", cache.as_str()), ("second-level", "1"), ("init-tps", "on"), ("victim-window", window)];
+        let mut cdftl = Cdftl::format(&mut flash, 384, &settings(&pairs)).unwrap();
+        cdftl.write(&mut flash, Lpn(0), &()).unwrap();
+        cdftl.read(&mut flash, Lpn(128)).unwrap();
+        cdftl.read(&mut flash, Lpn(256)).unwrap();
+        flash.take();
+        cdftl.read(&mut flash, Lpn(257)).unwrap();
+        let lines: Vec<String> = flash.take().into_iter().filter(|line| !line.starts_with('O')).collect();
+        assert_eq!(lines.iter().any(|line| line.ends_with("translation_update")), update, "{window}: {lines:?}");
+        assert_eq!(count(&cdftl, "first_level_flushed"), u64::from(update), "{window}");
+        cdftl.audit(&mut flash).unwrap();
+        flash.take();
+        // The one that stayed takes no look at its page, and the one that went does.
+        for lpn in [128 - gone, gone] {
+            cdftl.read(&mut flash, Lpn(lpn)).unwrap();
+            let loads = flash.take().iter().any(|line| line.ends_with("translation_load"));
+            assert_eq!(loads, lpn == gone, "{window}: LPN {lpn}");
+        }
+    }
+}
+
 /// A dirty entry whose translation page is gone from the second level, and nothing else to evict.
 #[test]
 fn an_entry_without_its_page_is_written_or_has_the_page_installed() {
@@ -168,10 +197,15 @@ fn a_second_level_of_the_whole_map_misses_once_a_page() {
 #[test]
 fn mounts_with_what_the_levels_held() {
     for (second, entries) in [(1, 1), (1, 12), (2, 40)] {
-        for install in ["off", "on"] {
+        for (install, window) in [("off", "0"), ("on", "0"), ("off", "1"), ("on", "3")] {
             let mut flash = Nand::<Tags, Full>::new(geometry(60));
             let (cache, second) = (bytes(3, second, entries), second.to_string());
-            let pairs = [("cache-bytes", cache.as_str()), ("second-level", &second), ("install", install)];
+            let pairs = [
+                ("cache-bytes", cache.as_str()),
+                ("second-level", &second),
+                ("install", install),
+                ("victim-window", window),
+            ];
             let settings = settings(&pairs);
             let mut cdftl = Cdftl::format(&mut flash, 300, &settings).unwrap();
             let mut rng = Rng::new(7);

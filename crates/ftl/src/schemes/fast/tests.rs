@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::hybrid::testing::{formatted, settings, small, tally, torture, write_each, write_request};
-use flash::{Geometry, ProgramOrder};
+use flash::{Full, Geometry, Nand, ProgramOrder, Tags};
 
 /// The ROSE thesis, figure 3.2a. The figure is lost; that pages 3 and 7 were never written is inferred from the count
 /// of copies.
@@ -90,5 +90,55 @@ fn data_survives_everything_in_every_variant() {
                 torture::<Fast>(&ROW, &pairs, g, 38, 600);
             }
         }
+    }
+}
+
+/// A log block that is dear to merge and old, against one that is cheap and young: after how many erases age wins.
+///
+/// The old one has pages of two logical blocks: 8 copies and 3 erases. The young one, page 8 alone, and the youngest,
+/// page 9 alone, take 4 copies and 2 erases each: 4 · 351 + 2000 = 3404 us less. `erases` log blocks were erased
+/// between the old one's beginning and the young one's.
+#[test]
+fn the_weight_of_age_is_in_its_unit() {
+    for (unit, weight, wins_at) in [
+        // It would take 3405 erases.
+        ("us", "1", None),
+        ("us", "567.5", Some(6)),
+        ("ms", "1", Some(4)),
+        ("copy", "1", Some(10)),
+        ("erase", "1", Some(2)),
+    ] {
+        for erases in 0..12 {
+            let pairs = [
+                ("sequential", "none"),
+                ("log-victim", "maro"),
+                ("log-blocks", "3"),
+                ("maro-alpha", "1"),
+                ("maro-age", weight),
+                ("maro-age-unit", unit),
+            ];
+            let (mut flash, mut fast) = formatted::<Fast>(small(8), 12, &settings(&ROW, &pairs));
+            write_request(&mut flash, &mut fast, 0, 12);
+            write_each(&mut flash, &mut fast, &[0, 4, 1, 5]);
+            (0..erases + 2).for_each(|_| _ = write_each(&mut flash, &mut fast, &[8; 4]));
+            let (_, _, dead) = tally(&write_each(&mut flash, &mut fast, &[9; 4]));
+            assert_eq!(dead, 1, "only what dies was erased until now");
+            let lines = write_each(&mut flash, &mut fast, &[10]);
+            let old_went = tally(&lines) == (1, 8, 3);
+            assert!(old_went || tally(&lines) == (1, 4, 2), "{lines:?}");
+            assert_eq!(old_went, wins_at.is_some_and(|least| erases >= least), "{weight} {unit}, {erases} erases");
+        }
+    }
+}
+
+/// Scores have room for a second for each erase, and no more.
+#[test]
+fn a_weight_of_age_beyond_a_second_is_refused() {
+    for (unit, weight, refused) in [("ms", "1000", false), ("ms", "1001", true), ("erase", "1000000", true)] {
+        let pairs = [("log-victim", "maro"), ("maro-age", weight), ("maro-age-unit", unit)];
+        let made =
+            <Fast as crate::Build<Nand<Tags, Full>>>::format(&mut Nand::new(small(8)), 12, &settings(&ROW, &pairs));
+        let told = made.err().and_then(crate::BuildError::config);
+        assert_eq!(told.as_ref().map(|told| told.key), refused.then_some("maro-age"), "{weight} {unit}: {told:?}");
     }
 }

@@ -44,6 +44,17 @@ pub enum Replacement {
     Lru,
 }
 
+/// When accessed flags are taken away (NRU's ageing).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ageing {
+    /// The use that would leave no block without the flag takes it from all others.
+    Access,
+    /// A search for a victim that finds no block without the flag takes it from all.
+    Eviction,
+    /// The pointer takes it from the blocks that it passes.
+    Pointer,
+}
+
 /// What a victim makes room for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fetching {
@@ -83,14 +94,19 @@ fn put(set: &mut [u64], slot: u32, value: bool) {
 pub struct Runs {
     shape: Shape,
     replacement: Replacement,
+    ageing: Ageing,
     /// Longest run.
     most: u32,
     run_bits: u32,
     /// MC counts up to this.
     threshold: u8,
     threshold_bits: u32,
+    /// MC counts entries, and not blocks.
+    counts_entries: bool,
     /// Entries cached by one reading of a translation page.
     spatial: u32,
+    /// Only entries that are brought in count there.
+    counts_fetched: bool,
     /// The most that this may become, and what was learnt for it since the last decision: prefetched blocks that were
     /// used, and that were not. Not adapting if `None`.
     adapt: Option<(u32, u32, u32)>,
@@ -114,7 +130,8 @@ pub struct Runs {
     unaccessed: u32,
     pointer: u32,
     order: Order,
-    /// Modified blocks of each translation page, chained, and their number as the scheme counts it (MC).
+    /// Modified blocks of each translation page, chained, and the number of them or of their entries as the scheme
+    /// counts it (MC).
     dirty_head: Vec<u32>,
     dirty_next: Vec<u32>,
     dirty_previous: Vec<u32>,
@@ -134,8 +151,14 @@ pub struct Options {
     pub replacement: Replacement,
     /// `threshold-bits`; 0 counts nothing.
     pub threshold_bits: u32,
+    /// `mc-unit`: whether MC counts entries, and not blocks.
+    pub counts_entries: bool,
+    /// `nru-ageing`.
+    pub ageing: Ageing,
     /// `spatial`.
     pub spatial: u32,
+    /// `spatial-counts`: whether only entries that are brought in count.
+    pub counts_fetched: bool,
     /// `adapt`.
     pub adapt: bool,
     /// `run-bits`.
@@ -152,7 +175,14 @@ impl From<&Settings> for Options {
         Options {
             replacement,
             threshold_bits: settings.small(&super::THRESHOLD),
+            counts_entries: settings.word(&super::MC_UNIT) == "entries",
+            ageing: match settings.word(&super::AGEING) {
+                "eviction" => Ageing::Eviction,
+                "pointer" => Ageing::Pointer,
+                _ => Ageing::Access,
+            },
             spatial: settings.small(&super::SPATIAL),
+            counts_fetched: settings.word(&super::SPATIAL_COUNTS) == "fetched",
             adapt: settings.switch(&super::ADAPT),
             run_bits: settings.small(&super::RUN_BITS),
         }
@@ -190,7 +220,7 @@ impl Runs {
         self.unaccessed = if value { self.unaccessed - 1 } else { self.unaccessed + 1 };
     }
 
-    /// A use: sets the accessed flag; if no block is left without it, all others lose it.
+    /// A use: sets the accessed flag. Where uses age, all others lose it if no block is left without.
     #[inline]
     fn touch(&mut self, slot: u32) {
         if self.replacement == Replacement::Lru {
@@ -198,15 +228,21 @@ impl Runs {
             return;
         }
         self.set_accessed(slot, true);
-        if self.unaccessed == 0 {
+        if self.unaccessed == 0 && self.ageing == Ageing::Access {
             self.accessed.fill(0);
             put(&mut self.accessed, slot, true);
             self.unaccessed = self.capacity - self.free - 1;
         }
     }
 
-    /// Makes a block modified. The count of its translation page stops at the threshold.
+    /// Makes a block modified, all of its entries.
     fn modify(&mut self, slot: u32) {
+        let entries = u32::from(self.length[slot as usize]);
+        self.modify_part(slot, entries);
+    }
+
+    /// Makes a block modified, so many of whose entries were not before.
+    fn modify_part(&mut self, slot: u32, entries: u32) {
         if has(&self.modified, slot) {
             return;
         }
@@ -218,17 +254,22 @@ impl Runs {
         if head != NONE {
             self.dirty_previous[head as usize] = slot;
         }
-        if self.threshold == 0 {
-            return;
-        }
-        let count = &mut self.modified_count[tvpn.index()];
-        if *count == self.threshold {
+        if self.threshold > 0 && self.modified_count[tvpn.index()] == self.threshold {
             put(&mut self.heavy, slot, true);
         } else {
-            *count += 1;
-            if *count == self.threshold {
-                self.mark_heavy(tvpn, true);
-            }
+            self.count(tvpn, if self.counts_entries { entries } else { 1 });
+        }
+    }
+
+    /// A translation page has so much more that is modified. The count stops at the threshold.
+    fn count(&mut self, tvpn: Tvpn, more: u32) {
+        let count = &mut self.modified_count[tvpn.index()];
+        if *count == self.threshold {
+            return;
+        }
+        *count = (u32::from(*count) + more).min(self.threshold.into()) as u8;
+        if *count == self.threshold {
+            self.mark_heavy(tvpn, true);
         }
     }
 
@@ -259,12 +300,13 @@ impl Runs {
 
     /// After blocks of a translation page were written back, or merged away: its count, if it may have become too high.
     fn recount(&mut self, tvpn: Tvpn) {
-        let mut count = 0;
+        let (mut count, most) = (0, u32::from(self.threshold));
         let mut slot = self.dirty_head[tvpn.index()];
-        while slot != NONE && count < self.threshold {
-            count += 1;
+        while slot != NONE && count < most {
+            count += if self.counts_entries { self.length[slot as usize].into() } else { 1 };
             slot = self.dirty_next[slot as usize];
         }
+        let count = count.min(most) as u8;
         let before = core::mem::replace(&mut self.modified_count[tvpn.index()], count);
         if before == self.threshold && count < self.threshold {
             self.mark_heavy(tvpn, false);
@@ -405,12 +447,15 @@ impl Runs {
                 None => {
                     let tail = self.insert(tail.0, tail.1, tail.2, accessed);
                     if modified {
-                        self.modify(tail);
+                        self.modify_part(tail, 0);
                     }
                 }
             }
         }
         self.counters.splits += u64::from(place.is_none());
+        if self.counts_entries && !modified && (left.is_some() || right.is_some()) {
+            self.count(self.shape.tvpn(lpn), 1);
+        }
         match (left, right) {
             (None, None) => {
                 let slot = match place {
@@ -420,7 +465,7 @@ impl Runs {
                     }
                     None => self.insert(lpn, 1, ppn, accessed),
                 };
-                self.modify(slot);
+                self.modify_part(slot, u32::from(!modified));
                 self.use_if(slot, touched);
             }
             (Some(into), _) => {
@@ -489,9 +534,10 @@ impl Runs {
             }
         }
         self.planned.push((start, stop - start, at(start)));
-        let last = end.min(stop + self.spatial.saturating_sub(stop - start));
+        let mut left = self.spatial.saturating_sub(stop - start);
+        let last = if self.counts_fetched { end } else { end.min(stop + left) };
         let mut next = stop;
-        while next < last {
+        while next < last && left > 0 {
             if at(next) == NONE || !absent(next) {
                 next += 1;
                 continue;
@@ -499,7 +545,7 @@ impl Runs {
             let begun = next;
             next += 1;
             while next < last
-                && next - begun < self.most
+                && next - begun < self.most.min(left)
                 && at(next) != NONE
                 && at(next) == at(begun) + (next - begun)
                 && absent(next)
@@ -507,6 +553,9 @@ impl Runs {
                 next += 1;
             }
             self.planned.push((begun, next - begun, at(begun)));
+            if self.counts_fetched {
+                left -= next - begun;
+            }
         }
     }
 
@@ -529,7 +578,9 @@ impl Runs {
         let tvpn = self.shape.tvpn(lpn.0);
         let page = self.shape.lpns(tvpn);
         let from = page.start.max(within.start).max((lpn.0 + 1).saturating_sub(self.most));
-        let end = page.end.min(within.end).min(lpn.0 + self.most.max(self.spatial));
+        let end = page.end.min(within.end);
+        let end =
+            if self.counts_fetched && self.spatial > 1 { end } else { end.min(lpn.0 + self.most.max(self.spatial)) };
         let Some(read) = map.read(flash, tvpn)? else { return Ok(Some(self.insert(lpn.0, 1, NONE, true))) };
         if taken(self, map, read) {
             return Ok(None);
@@ -622,7 +673,8 @@ impl Cache for Runs {
     }
 
     fn new(shape: &Shape, options: &Options, bytes: u64) -> Self {
-        let &Options { replacement, threshold_bits, spatial, adapt, run_bits } = options;
+        let &Options { replacement, threshold_bits, counts_entries, ageing, spatial, counts_fetched, adapt, run_bits } =
+            options;
         let bits = options.block_bits();
         let all = u64::from(shape.logical_pages).max(LEAST_BLOCKS);
         let capacity = (((bytes - options.counter_bytes(shape)) * 8) / bits).min(all) as u32;
@@ -631,11 +683,14 @@ impl Cache for Runs {
         let mut runs = Runs {
             shape: *shape,
             replacement,
+            ageing,
             most: 1 << run_bits,
             run_bits,
             threshold: ((1u32 << threshold_bits) - 1) as u8,
             threshold_bits,
+            counts_entries,
             spatial,
+            counts_fetched,
             adapt: adapt.then_some((spatial.max(LEAST_ADAPTED), 0, 0)),
             capacity,
             index: vec![NONE; shape.logical_pages as usize],
@@ -849,7 +904,19 @@ impl Cache for Runs {
         let pages = self.dirty_head.iter().zip(&self.modified_count).enumerate();
         for (tvpn, (&head, &count)) in pages {
             if self.threshold > 0 && (head == NONE) != (count == 0) {
-                return Err(format!("translation page {tvpn} counts {count} modified blocks, the first is {head}"));
+                return Err(format!("translation page {tvpn} counts {count} as modified, the first block is {head}"));
+            }
+            let mut entries = 0;
+            let mut slot = head;
+            while slot != NONE {
+                entries += u32::from(self.length[slot as usize]);
+                slot = self.dirty_next[slot as usize];
+            }
+            let exact = entries.min(self.threshold.into());
+            if self.counts_entries && u32::from(count) != exact {
+                return Err(format!(
+                    "translation page {tvpn} counts {count} modified entries, and there are {entries}"
+                ));
             }
         }
         Ok(())

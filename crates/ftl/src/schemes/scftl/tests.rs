@@ -128,10 +128,17 @@ fn ram_is_the_papers_sum() {
 #[test]
 fn random_runs_keep_every_invariant() {
     for (i, policy) in ["d-nru", "nru", "lru"].into_iter().enumerate() {
-        for (row, spatial, run_bits) in [(&ROW, "16", "5"), (&ROW, "1", "2"), (&ROW_ADAPTIVE, "32", "3")] {
+        let variants = [(&ROW, "16", "5"), (&ROW, "1", "2"), (&ROW_ADAPTIVE, "32", "3")];
+        for (j, (row, spatial, run_bits)) in variants.into_iter().enumerate() {
             let bytes = if i == 0 { "120" } else { "400" };
             let pairs = [("cache-bytes", bytes), ("replacement", policy), ("spatial", spatial), ("run-bits", run_bits)];
-            let settings = settings(row, &[&pairs[..], &[("threshold-bits", "2"), ("stripe", "8")]].concat());
+            let readings = [
+                ("mc-unit", ["entries", "blocks"][(i + j) % 2]),
+                ("nru-ageing", ["access", "eviction", "pointer"][(i + j) % 3]),
+                ("spatial-counts", ["fetched", "span"][j % 2]),
+            ];
+            let settings =
+                settings(row, &[&pairs[..], &readings, &[("threshold-bits", "2"), ("stripe", "8")]].concat());
             let plan = FailurePlan { program_rate: 0.0005, ..FailurePlan::default() };
             let mut flash = Failing::new(Nand::<Tags, Full>::new(geometry(200)), plan, 7);
             let pages = 700;

@@ -1,6 +1,6 @@
 //! The blocks of a superblock: how many it may have, which gives one back, and which is collected.
 
-use super::{CLOSED, NONE, Open, RESERVE, SEALED, Super, Superblock};
+use super::{CLOSED, NONE, Open, RESERVE, SEALED, Stream, Super, Superblock};
 use crate::Error;
 use crate::Outcome;
 use crate::parts::map_log::MapLog;
@@ -26,12 +26,31 @@ impl Superblock {
         self.pool.free().saturating_sub(self.log.as_ref().map_or(0, MapLog::owed))
     }
 
+    /// The block that a superblock fills with these pages.
+    #[inline(always)]
+    pub(super) fn filled(&mut self, s: Super, stream: Stream) -> &mut Open {
+        match self.kept.get_mut(s.index()) {
+            Some(kept) if stream == Stream::Kept => kept,
+            _ => &mut self.open[s.index()],
+        }
+    }
+
+    /// A block that a superblock fills, if it is that, takes no further page.
+    pub(super) fn seal(&mut self, s: Super, slot: BlockSlot) {
+        for stream in [Stream::Host, Stream::Kept] {
+            let filled = self.filled(s, stream);
+            if filled.slot == slot {
+                *filled = SEALED;
+            }
+        }
+    }
+
     /// Gives a superblock a free block to fill.
-    pub(super) fn open_block<F: Flash>(&mut self, flash: &mut F, s: Super) -> Outcome<F> {
+    pub(super) fn open_block<F: Flash>(&mut self, flash: &mut F, s: Super, stream: Stream) -> Outcome<F> {
         let slot = self.slot(s, |block| block == NONE).ok_or(Error::Full)?;
         let (block, held) = (self.pool.take(flash)?, self.held(s));
         *self.block_mut(s, slot) = block.0;
-        self.open[s.index()] = Open { slot, next: 0 };
+        *self.filled(s, stream) = Open { slot, next: 0 };
         self.note_blocks(s, held);
         Ok(())
     }
@@ -39,24 +58,23 @@ impl Superblock {
     /// Ends a block in which nothing is live.
     pub(super) fn release<F: Flash>(&mut self, flash: &mut F, s: Super, slot: BlockSlot, cause: Cause) -> Outcome<F> {
         let (block, held) = (self.block(s, slot), self.held(s));
-        if self.open[s.index()].slot == slot {
-            self.open[s.index()] = SEALED;
-        }
+        self.seal(s, slot);
         self.pool.dispose(flash, block, cause)?;
         *self.block_mut(s, slot) = NONE;
         self.note_blocks(s, held);
         Ok(())
     }
 
-    /// Whether the block that a superblock fills has a page left.
+    /// Whether the block that a superblock fills with these pages has one left.
     #[inline(always)]
-    pub(super) fn has_room(&self, s: Super) -> bool {
-        self.open[s.index()].slot != CLOSED && u32::from(self.open[s.index()].next) < self.g.pages_per_block
+    pub(super) fn has_room(&mut self, s: Super, stream: Stream) -> bool {
+        let Open { slot, next } = *self.filled(s, stream);
+        slot != CLOSED && u32::from(next) < self.g.pages_per_block
     }
 
     /// Makes room for a host page.
     pub(super) fn make_room<F: Flash>(&mut self, flash: &mut F, s: Super) -> Outcome<F> {
-        if self.has_room(s) {
+        if self.has_room(s, Stream::Host) {
             return Ok(());
         }
         self.open[s.index()] = SEALED;
@@ -68,15 +86,24 @@ impl Superblock {
             let other = self.richest().ok_or(Error::Full)?;
             self.give_back(flash, other)?;
         }
-        if self.has_room(s) {
+        if self.has_room(s, Stream::Host) {
             return Ok(());
         }
         if self.may_grow(s) {
-            return self.open_block(flash, s);
+            return self.open_block(flash, s, Stream::Host);
         }
-        let victim = self.victim(s).ok_or(Error::Full)?;
-        self.collect(flash, s, victim, Cause::DataGc)?;
-        if self.has_room(s) { Ok(()) } else { self.open_block(flash, s) }
+        for _ in 0..2 * self.k {
+            let victim = self.victim(s).ok_or(Error::Full)?;
+            self.collect(flash, s, victim, Cause::DataGc)?;
+            if self.has_room(s, Stream::Host) {
+                return Ok(());
+            }
+            // What was kept has a block of its own, which is to leave one for the host.
+            if self.kept.is_empty() || self.may_grow(s) {
+                return self.open_block(flash, s, Stream::Host);
+            }
+        }
+        Err(Error::Full)
     }
 
     /// Whether a superblock may have another block: one is set apart for collections.
@@ -117,13 +144,13 @@ impl Superblock {
         Err(Error::Full)
     }
 
-    /// The block of a superblock with the fewest live pages, if it has a dead one; that which is being filled only if
-    /// there is no other.
+    /// The block of a superblock with the fewest live pages, if it has a dead one; the one that the host fills only if
+    /// there is no other, and the one with what was kept last of all.
     pub(super) fn victim(&self, s: Super) -> Option<BlockSlot> {
-        let filled = self.open[s.index()].slot;
+        let kept = self.kept.get(s.index()).map_or(CLOSED, |kept| kept.slot);
+        let rank = |slot| 2 * u32::from(slot == kept) + u32::from(slot == self.open[s.index()].slot);
         let candidates = (0..).map(BlockSlot).zip(self.slots(s)).filter(|&(_, &block)| block != NONE);
-        let candidates =
-            candidates.map(|(slot, &block)| (slot == filled, self.pool.blocks.live_of(Block(block)), slot));
+        let candidates = candidates.map(|(slot, &block)| (rank(slot), self.pool.blocks.live_of(Block(block)), slot));
         let (_, _, slot) = candidates.filter(|&(_, live, _)| live < self.g.pages_per_block).min()?;
         Some(slot)
     }

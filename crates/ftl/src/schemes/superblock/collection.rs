@@ -1,6 +1,6 @@
 //! Collecting a block of a superblock: its live pages go where the superblock writes.
 
-use super::{SEALED, Super, Superblock};
+use super::{Stream, Super, Superblock};
 use crate::parts::spare_map::{BlockMap, BlockSlot};
 use crate::{Error, Outcome};
 use alloc::vec::Vec;
@@ -9,9 +9,7 @@ use flash::{Cause, Collection, Flash, Lbn};
 impl Superblock {
     /// Copies the live pages of a block to where its superblock writes, and erases it.
     pub(super) fn collect<F: Flash>(&mut self, flash: &mut F, s: Super, slot: BlockSlot, cause: Cause) -> Outcome<F> {
-        if self.open[s.index()].slot == slot {
-            self.open[s.index()] = SEALED;
-        }
+        self.seal(s, slot);
         let live = self.pool.blocks.live_of(self.block(s, slot));
         if cause == Cause::DataGc {
             self.counters.victims += 1;
@@ -54,7 +52,8 @@ impl Superblock {
         let first = s.0 * self.n;
         for (page, i, offset) in pages {
             let from = self.g.page(block, page);
-            self.append(flash, Lbn(first + i as u32), offset, &mut maps[i], |flash, to, program| {
+            let page = (Lbn(first + i as u32), offset);
+            self.append(flash, page, &mut maps[i], Stream::Kept, |flash, to, program| {
                 flash.copy(from, to, cause, |oob, _| oob.program = program).map(|_| ())
             })?;
             self.counters.copies += u64::from(cause == Cause::DataGc);

@@ -12,7 +12,7 @@ impl<F: Flash> Inspect<F> for Superblock {
     fn memory(&self) -> Vec<(&'static str, u64)> {
         let superblocks = self.open.len() as u64;
         let mut out = vec![
-            ("blocks of superblocks", superblocks * (self.k as u64 * 4 + 3)),
+            ("blocks of superblocks", superblocks * (self.k as u64 * 4 + 3) + self.kept.len() as u64 * 3),
             ("newest pages of logical blocks", self.heads.len() as u64 * 2),
             ("recency of superblocks", self.written.len() as u64 * 8),
             ("cached maps", self.cache.memory()),
@@ -104,7 +104,7 @@ impl<F: Flash> Inspect<F> for Superblock {
     fn save(&self) -> Vec<u8> {
         let mut out = Saver::default();
         self.blocks.iter().for_each(|&block| out.u32(block));
-        for open in &self.open {
+        for open in self.open.iter().chain(&self.kept) {
             out.u8(open.slot.0);
             out.u16(open.next);
         }

@@ -1,6 +1,6 @@
 //! Writing and finding a page of `superblock`: its place, its map, and what a failed program takes back.
 
-use super::{Open, SEALED, Superblock};
+use super::{Open, SEALED, Stream, Superblock};
 use crate::Error;
 use crate::Outcome;
 use crate::parts::spare_map::{BlockMap, NULL};
@@ -11,18 +11,19 @@ impl Superblock {
     pub(super) fn append<F: Flash>(
         &mut self,
         flash: &mut F,
-        lbn: Lbn,
-        offset: u32,
+        (lbn, offset): (Lbn, u32),
         map: &mut BlockMap,
+        stream: Stream,
         mut program: impl FnMut(&mut F, Ppn, u64) -> Result<(), F::Fault>,
     ) -> Outcome<F> {
         let (s, layout) = (self.super_of(lbn), *self.cache.layout());
         loop {
-            if !self.has_room(s) {
-                self.open_block(flash, s)?;
+            if !self.has_room(s, stream) {
+                self.open_block(flash, s, stream)?;
             }
-            let Open { slot, next } = self.open[s.index()];
-            self.open[s.index()].next += 1;
+            let filled = self.filled(s, stream);
+            let Open { slot, next } = *filled;
+            filled.next += 1;
             let place = layout.place(slot, next.into());
             let before = map.set(&layout, offset, place);
             let to = self.ppn(s, place);
@@ -49,7 +50,7 @@ impl Superblock {
                         return Err(fault.into());
                     }
                     self.pool.fail(self.g.block_of(to));
-                    self.open[s.index()] = SEALED;
+                    *self.filled(s, stream) = SEALED;
                 }
             }
         }
@@ -71,7 +72,7 @@ impl Superblock {
         self.place_for(flash, lbn)?;
         let mut map = self.find(flash, lbn, offset)?;
         let oob = Oob::data(lpn, self.version, 0);
-        let result = self.append(flash, lbn, offset, &mut map, |flash, to, program| match data {
+        let result = self.append(flash, (lbn, offset), &mut map, Stream::Host, |flash, to, program| match data {
             Some(data) => flash.program(to, Oob { program, ..oob }, Payload::User(data), Cause::Host),
             None => {
                 let oob = Oob { kind: Kind::Trim, program, ..oob };

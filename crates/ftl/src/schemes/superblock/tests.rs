@@ -74,7 +74,7 @@ fn without_a_cache_a_page_takes_two_spare_reads_and_with_one_none() {
 /// Two logical blocks in three blocks: one has to be emptied, copies keep the maps of both right.
 #[test]
 fn a_collection_copies_the_emptiest_block_to_where_the_superblock_writes() {
-    let settings = settings(&[("logical-blocks", "2"), ("slots", "4"), ("cache-maps", "0")]);
+    let settings = settings(&[("logical-blocks", "2"), ("slots", "4"), ("cache-maps", "0"), ("hot-cold", "off")]);
     let (mut flash, mut superblock) = device(5, 8, &settings);
     for lpn in [0, 1, 4, 5, 2, 3, 6, 7, 0, 4, 0, 4] {
         write(&mut flash, &mut superblock, lpn);
@@ -95,6 +95,68 @@ fn a_collection_copies_the_emptiest_block_to_where_the_superblock_writes() {
     for lpn in 0..8 {
         assert_eq!(superblock.read(&mut flash, Lpn(lpn)).unwrap(), Some(&u64::from(lpn)));
     }
+}
+
+/// Two logical blocks in four blocks, two live pages in each. What a collection keeps and what the host writes share a
+/// block, or have one each: then the superblock collects until it has a block to spare.
+#[test]
+fn what_is_kept_lies_apart_from_what_is_written() {
+    let together = [
+        "R 0.2 data_gc",
+        "W 4.0 data 2 data_gc",
+        "R 0.3 data_gc",
+        "W 4.1 data 3 data_gc",
+        "E 0 data_gc",
+        "W 4.2 data 0 host",
+        "W 4.3 data 0 host",
+    ];
+    let apart = [
+        "R 0.2 data_gc",
+        "W 4.0 data 2 data_gc",
+        "R 0.3 data_gc",
+        "W 4.1 data 3 data_gc",
+        "E 0 data_gc",
+        "R 1.2 data_gc",
+        "W 4.2 data 6 data_gc",
+        "R 1.3 data_gc",
+        "W 4.3 data 7 data_gc",
+        "E 1 data_gc",
+        "W 5.0 data 0 host",
+        "W 5.1 data 0 host",
+    ];
+    for (hot_cold, expected) in [("off", &together[..]), ("on", &apart[..])] {
+        let settings = settings(&[("logical-blocks", "2"), ("slots", "5"), ("hot-cold", hot_cold)]);
+        let (mut flash, mut superblock) = device(8, 8, &settings);
+        for lpn in [0, 1, 2, 3, 4, 5, 6, 7, 0, 4, 1, 5, 0, 4, 0, 4] {
+            write(&mut flash, &mut superblock, lpn);
+        }
+        let mut lines = write(&mut flash, &mut superblock, 0);
+        lines.extend(write(&mut flash, &mut superblock, 0));
+        let changes: Vec<&str> = lines.iter().map(String::as_str).filter(|line| !line.starts_with('O')).collect();
+        assert_eq!(changes, expected, "{hot_cold}");
+        superblock.audit(&mut flash).unwrap();
+    }
+}
+
+/// A page in ten takes nine tenths of the writes: kept apart, less is copied; the little device has blocks for both.
+#[test]
+fn apart_less_is_copied_where_few_pages_are_hot() {
+    let copies = |hot_cold: &str| {
+        let g = Geometry { blocks_per_die: 60, pages_per_block: 16, page_bytes: 512, ..Geometry::default() };
+        let settings = settings(&[("hot-cold", hot_cold), ("maps", "pages")]);
+        let mut flash = Nand::<Tags, Full>::new(g.checked().unwrap());
+        let mut superblock = Superblock::format(&mut flash, 32 * 16, &settings).unwrap();
+        let mut rng = Rng::new(3);
+        for tag in 0..30_000u64 {
+            let among = if rng.chance(0.9) { 51 } else { 512 };
+            let lpn = rng.below(among) as u32 * 10 % 511;
+            superblock.write(&mut flash, Lpn(lpn), &tag).unwrap();
+        }
+        <Superblock as Inspect<Nand<Tags, Full>>>::audit(&superblock, &mut flash).unwrap();
+        superblock.counters.copies
+    };
+    let (apart, together) = (copies("on"), copies("off"));
+    assert!(apart * 10 < together * 9, "{apart} copies apart, {together} together");
 }
 
 /// One logical block in a superblock, one map in RAM: a map that was changed is written when another takes its place,
@@ -132,7 +194,7 @@ fn maps_in_pages_are_written_when_they_leave_ram() {
 /// it once and writes it once.
 #[test]
 fn a_map_page_has_the_maps_of_all_logical_blocks_of_a_superblock() {
-    let pairs = [("logical-blocks", "2"), ("slots", "4"), ("maps", "pages"), ("cache-maps", "1")];
+    let pairs = [("logical-blocks", "2"), ("slots", "4"), ("maps", "pages"), ("cache-maps", "1"), ("hot-cold", "off")];
     let (mut flash, mut superblock) = device(8, 8, &settings(&pairs));
     let mut lines = Vec::new();
     for lpn in [0, 1, 4, 5, 2] {
@@ -170,7 +232,7 @@ fn a_map_page_has_the_maps_of_all_logical_blocks_of_a_superblock() {
 
 #[test]
 fn with_all_update_blocks_in_use_the_superblock_written_longest_ago_gives_one_back() {
-    let pairs = [("logical-blocks", "1"), ("slots", "4"), ("update-blocks", "1")];
+    let pairs = [("logical-blocks", "1"), ("slots", "4"), ("update-blocks", "1"), ("hot-cold", "off")];
     let (mut flash, mut superblock) = device(10, 8, &settings(&pairs));
     for lpn in [0, 1, 2, 3, 4, 5, 6, 7] {
         write(&mut flash, &mut superblock, lpn);
@@ -317,6 +379,7 @@ fn data_survives_everything_in_every_variant() {
                     ("update-blocks", budget),
                     ("cache-maps", maps_in_ram),
                     ("logical-blocks", n),
+                    ("hot-cold", if (mode == "off" || mode == "static") == (n == "3") { "on" } else { "off" }),
                     ("durable-trim", "on"),
                 ];
                 torture::<Superblock>(&ROW, &pairs, g.checked().unwrap(), 150, 800);

@@ -1,6 +1,6 @@
 //! Which blocks of SCFTL's cache go, in which order, and what is written back with them (the SCFTL paper, Table I).
 
-use super::{Fetching, NONE, Replacement, Runs, has};
+use super::{Ageing, Fetching, NONE, Replacement, Runs, has};
 use crate::Outcome;
 use crate::demand::cache::Cache;
 use crate::demand::map::{Batch, Map, MapStore};
@@ -76,10 +76,39 @@ impl Runs {
         }
     }
 
-    /// Moves the pointer past a victim. LRU has none: which block has which number does not matter to it.
+    /// Moves the pointer past a victim, and ages flags where that is when they age. LRU has neither: which block has
+    /// which number does not matter to it.
     pub(super) fn pass(&mut self, victim: u32) {
-        if self.replacement != Replacement::Lru {
-            self.pointer = (victim + 1) % self.capacity;
+        if self.replacement == Replacement::Lru {
+            return;
+        }
+        match self.ageing {
+            Ageing::Access => {}
+            Ageing::Eviction if self.unaccessed > 0 => {}
+            Ageing::Eviction => {
+                self.accessed.fill(0);
+                self.unaccessed = self.capacity - self.free;
+            }
+            Ageing::Pointer => {
+                let passed = (victim + self.capacity - self.pointer) % self.capacity;
+                let end = self.pointer + passed + 1;
+                self.forget_uses(self.pointer, end.min(self.capacity));
+                self.forget_uses(0, end.saturating_sub(self.capacity));
+            }
+        }
+        self.pointer = (victim + 1) % self.capacity;
+    }
+
+    /// Blocks of these numbers lose the accessed flag.
+    fn forget_uses(&mut self, from: u32, to: u32) {
+        let mut at = from;
+        while at < to {
+            let (word, within) = ((at / 64) as usize, at % 64);
+            let end = to.min(at - within + 64);
+            let passed = u64::MAX << within & u64::MAX >> (63 - (end - 1) % 64);
+            self.unaccessed += (self.accessed[word] & passed).count_ones();
+            self.accessed[word] &= !passed;
+            at = end;
         }
     }
 
