@@ -351,7 +351,11 @@ pub struct ReproduceArgs {
     #[arg(long)]
     pub list: bool,
 
-    /// Run the first 20,000 requests of each workload only
+    /// Print the papers' headline claims with what has become of them, as a Markdown table
+    #[arg(long, conflicts_with = "list")]
+    pub summary: bool,
+
+    /// Run what the files call quick: short workloads, nothing varied, nothing that ends by wear
     #[arg(long, conflicts_with = "requests")]
     pub quick: bool,
 
@@ -370,6 +374,10 @@ pub struct ReproduceArgs {
     /// Write one line per figure as CSV
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub csv: Option<PathBuf>,
+
+    /// Write a page to look at: figures, and published points over measured lines
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
 }
 
 /// `ftlab check`.

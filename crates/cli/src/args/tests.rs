@@ -162,11 +162,13 @@ fn what_to_reproduce() {
         traces: Some("traces".into()),
         experiments: None,
         list: false,
+        summary: false,
         quick: true,
         requests: None,
         threads: Some(2),
         json: Some("a".into()),
         csv: None,
+        html: None,
     };
     let line = "reproduce lsftl/table-1 --traces traces --quick --threads 2 --json a";
     assert_eq!(command(line), Command::Reproduce(expected));

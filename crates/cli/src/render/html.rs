@@ -25,12 +25,7 @@ pub fn write(report: &Report, path: &Path) -> Result<(), CliError> {
 
 /// The page as text.
 pub fn render(report: &Report) -> String {
-    let title = escape(&headline(report));
-    let mut page = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>ftlab: {title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n"
-    );
+    let mut page = String::new();
     for sentence in meaning(report) {
         page.push_str(&format!("<p>{}</p>\n", escape(&sentence)));
     }
@@ -58,8 +53,18 @@ pub fn render(report: &Report) -> String {
         page.push_str(&section("Over simulated time", &(series(report) + &ecc::picture(report))));
     }
     page.push_str(&section("How to run it again", &provenance(report)));
-    page.push_str("</main>\n</body>\n</html>\n");
-    page
+    self::page(&headline(report), &page)
+}
+
+/// A whole page of this style.
+pub(crate) fn page(title: &str, body: &str) -> String {
+    let title = escape(title);
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>ftlab: {title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n\
+         {body}</main>\n</body>\n</html>\n"
+    )
 }
 
 /// The report in brief, for a page that has a style of its own: its sentences and the first table.
@@ -288,7 +293,7 @@ fn percentiles(report: &Report) -> String {
             let latency = result.response_us.as_ref()?;
             let values = [latency.p50, latency.p95, latency.p99, latency.p999, latency.p9999];
             let points = marks.iter().zip(values).map(|(&(_, share), value)| (position(share), value));
-            Some(Line { label, points: points.filter(|&(_, value)| value > 0.0).collect() })
+            Some(Line { label, points: points.filter(|&(_, value)| value > 0.0).collect(), published: Vec::new() })
         })
         .collect();
     let ticks: Vec<(f64, String)> = marks.iter().map(|&(name, share)| (position(share), name.to_owned())).collect();
@@ -350,7 +355,11 @@ fn series(report: &Report) -> String {
         let lines: Vec<Line> = labels
             .iter()
             .zip(&report.results)
-            .map(|(label, result)| Line { label: label.clone(), points: thinned(&result.series, value) })
+            .map(|(label, result)| Line {
+                label: label.clone(),
+                points: thinned(&result.series, value),
+                published: Vec::new(),
+            })
             .collect();
         if lines.iter().any(|line| line.points.len() > 1) {
             let svg =
@@ -373,7 +382,7 @@ fn erases(report: &Report) -> String {
             (bin.to as f64, 100.0 * below as f64 / blocks)
         });
         let first = histogram.first().map(|bin| (bin.from as f64, 0.0));
-        Line { label: label.clone(), points: first.into_iter().chain(points).collect() }
+        Line { label: label.clone(), points: first.into_iter().chain(points).collect(), published: Vec::new() }
     };
     let lines: Vec<Line> = labels.iter().zip(&report.results).map(line).collect();
     let most = lines.iter().flat_map(|line| line.points.last()).map(|&(erases, _)| erases).fold(0.0, f64::max);
@@ -464,6 +473,9 @@ summary{cursor:pointer;margin:.6rem 0}
 .l4{stroke:var(--k4)}.l5{stroke:var(--k5)}.l6{stroke:var(--k6)}.l7{stroke:var(--k7)}
 .p0,.plot .t0{fill:var(--k0)}.p1,.plot .t1{fill:var(--k1)}.p2,.plot .t2{fill:var(--k2)}.p3,.plot .t3{fill:var(--k3)}
 .p4,.plot .t4{fill:var(--k4)}.p5,.plot .t5{fill:var(--k5)}.p6,.plot .t6{fill:var(--k6)}.p7,.plot .t7{fill:var(--k7)}
+.q{fill:var(--bg);stroke-width:2}
+.q0{stroke:var(--k0)}.q1{stroke:var(--k1)}.q2{stroke:var(--k2)}.q3{stroke:var(--k3)}
+.q4{stroke:var(--k4)}.q5{stroke:var(--k5)}.q6{stroke:var(--k6)}.q7{stroke:var(--k7)}
 .light{fill-opacity:.45}
 .c0{fill:#8a9199}.c1{fill:#7fb8e6}.c2{fill:#2f7fc1}.c3{fill:#174f86}.c4{fill:#d9682c}.c5{fill:#8fc99a}.c6{fill:#4ba35c}
 .c7{fill:#23713a}.c8{fill:#b58bd0}.c9{fill:#d0a11d}.c10{fill:#c2366b}.c11{fill:#0b8a8f}.c12{fill:#7a4b2a}.c13{fill:#555}

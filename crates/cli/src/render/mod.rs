@@ -17,7 +17,7 @@ mod mount;
 pub mod parquet;
 mod response;
 mod rows;
-mod svg;
+pub(crate) mod svg;
 pub mod table;
 pub mod text;
 mod wear;

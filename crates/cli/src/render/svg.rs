@@ -4,15 +4,17 @@ use crate::units;
 use std::fmt::Write as _;
 
 /// Width of the plots in SVG units; the page scales them.
-pub(super) const WIDTH: f64 = 900.0;
+pub(crate) const WIDTH: f64 = 900.0;
 
 /// One of the lines of a plot: its name and its points, x and y in the plot's own units.
-pub(super) struct Line {
-    pub(super) label: String,
-    pub(super) points: Vec<(f64, f64)>,
+pub(crate) struct Line {
+    pub(crate) label: String,
+    pub(crate) points: Vec<(f64, f64)>,
+    /// Points that somebody published for it, drawn as diamonds.
+    pub(crate) published: Vec<(f64, f64)>,
 }
 
-pub(super) fn legend(labels: &[String]) -> String {
+pub(crate) fn legend(labels: &[String]) -> String {
     let mut html = "<ul class=\"legend\">".to_owned();
     for (index, label) in labels.iter().enumerate() {
         let _ = write!(
@@ -31,7 +33,7 @@ pub(super) fn legend(labels: &[String]) -> String {
 
 /// How values become heights.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Axis {
+pub(crate) enum Axis {
     /// From 0.
     Linear,
     /// Logarithmic; the values are microseconds.
@@ -43,6 +45,14 @@ impl Axis {
         match self {
             Axis::Linear => value,
             Axis::LogTime => value.log10(),
+        }
+    }
+
+    /// A value in words.
+    fn text(self, value: f64) -> String {
+        match self {
+            Axis::Linear => tick(value),
+            Axis::LogTime => units::time_us(value),
         }
     }
 
@@ -68,7 +78,7 @@ impl Axis {
 }
 
 /// A round number without idle zeros: `20`, `0.5`, `1,500`.
-pub(super) fn tick(value: f64) -> String {
+pub(crate) fn tick(value: f64) -> String {
     let text = units::number(value);
     if text.contains('.') && !text.contains('e') {
         text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -78,7 +88,7 @@ pub(super) fn tick(value: f64) -> String {
 }
 
 /// A power of ten of microseconds: `100 µs`, `1 ms`.
-pub(super) fn tick_time(us: f64) -> String {
+pub(crate) fn tick_time(us: f64) -> String {
     match us {
         _ if us < 0.5 => format!("{} ns", (us * 1e3).round()),
         _ if us < 500.0 => format!("{} µs", us.round()),
@@ -88,7 +98,7 @@ pub(super) fn tick_time(us: f64) -> String {
 }
 
 /// 1, 2 or 5 times a power of ten, at least `size`.
-pub(super) fn nice_step(size: f64) -> f64 {
+pub(crate) fn nice_step(size: f64) -> f64 {
     if size <= 0.0 || !size.is_finite() {
         return 1.0;
     }
@@ -101,7 +111,7 @@ pub(super) fn nice_step(size: f64) -> f64 {
 }
 
 /// A line plot; `named` writes each line's label at its end.
-pub(super) fn plot(
+pub(crate) fn plot(
     title: &str,
     lines: &[Line],
     ticks: &[(f64, String)],
@@ -113,9 +123,11 @@ pub(super) fn plot(
     let (left, top, bottom) = (76.0, 12.0, 30.0);
     let right = if named { label_width(&labels) + 8.0 } else { 24.0 };
     let usable = |point: &&(f64, f64)| axis == Axis::Linear || point.1 > 0.0;
-    let values = lines.iter().flat_map(|line| line.points.iter().filter(usable)).map(|&(_, value)| value);
+    let all = |line: &'_ Line| line.points.iter().chain(&line.published).copied().collect::<Vec<_>>();
+    let all: Vec<(f64, f64)> = lines.iter().flat_map(all).collect();
+    let values = all.iter().filter(usable).map(|&(_, value)| value);
     let (low, high, marks) = axis.scale(values);
-    let ends = ticks.iter().map(|&(x, _)| x).chain(lines.iter().flat_map(|line| line.points.iter().map(|&(x, _)| x)));
+    let ends = ticks.iter().map(|&(x, _)| x).chain(all.iter().map(|&(x, _)| x));
     let (first, last) = ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), x| (a.min(x), b.max(x)));
     let across = |x: f64| left + (x - first) / (last - first).max(1e-12) * (WIDTH - left - right);
     let up = |mapped: f64| height - bottom - (mapped - low) / (high - low).max(1e-12) * (height - top - bottom);
@@ -144,6 +156,17 @@ pub(super) fn plot(
     for (index, line) in lines.iter().enumerate() {
         let points: Vec<(f64, f64)> =
             line.points.iter().filter(usable).map(|&(x, value)| (across(x), up(axis.map(value)))).collect();
+        for (x, value) in line.published.iter().filter(usable) {
+            let _ = write!(
+                svg,
+                "<path class=\"q q{}\" d=\"M{:.1} {:.1}l6 6l-6 6l-6 -6z\"><title>{}, published: {}</title></path>",
+                index % 8,
+                across(*x),
+                up(axis.map(*value)) - 6.0,
+                escape(&line.label),
+                axis.text(*value)
+            );
+        }
         let Some(&(_, end)) = points.last() else { continue };
         ends.push((index, end));
         let path: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1} {y:.1}")).collect();
@@ -162,7 +185,7 @@ pub(super) fn plot(
                     "<circle class=\"p{}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\"><title>{}: {}</title></circle>",
                     index % 8,
                     escape(&line.label),
-                    units::time_us(*value)
+                    axis.text(*value)
                 );
             }
         }
@@ -187,22 +210,22 @@ pub(super) fn plot(
     svg
 }
 
-pub(super) fn figure(svg: &str, caption: &str) -> String {
+pub(crate) fn figure(svg: &str, caption: &str) -> String {
     format!("<div class=\"scroll\">{svg}</div>\n{caption}")
 }
 
-pub(super) fn open_svg(height: f64, title: &str) -> String {
+pub(crate) fn open_svg(height: f64, title: &str) -> String {
     let title = escape(title);
     format!("<svg class=\"plot\" viewBox=\"0 0 {WIDTH} {height:.0}\" role=\"img\" aria-label=\"{title}\">\n")
 }
 
 /// Room for the longest label at the font size of the plots.
-pub(super) fn label_width(labels: &[String]) -> f64 {
+pub(crate) fn label_width(labels: &[String]) -> f64 {
     let longest = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
     (16.0 + 7.2 * longest as f64).clamp(60.0, 330.0)
 }
 
-pub(super) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\'', "&#39;")
 }
 
@@ -215,6 +238,16 @@ mod tests {
         for (value, text) in [(20.0, "20"), (0.5, "0.5"), (0.0, "0"), (100.0, "100"), (1500.0, "1,500"), (2.5, "2.5")] {
             assert_eq!(tick(value), text);
         }
+    }
+
+    #[test]
+    fn published_points_are_drawn_within_the_scale() {
+        let line = Line { label: "a".into(), points: vec![(0.0, 1.0), (1.0, 2.0)], published: vec![(1.0, 40.0)] };
+        let ticks = [(0.0, "x".to_owned()), (1.0, "y".to_owned())];
+        let svg = plot("t", &[line], &ticks, Axis::Linear, 200.0, true);
+        assert_eq!(svg.matches("class=\"q q0\"").count(), 1);
+        assert!(svg.contains("<title>a, published: 40</title>") && svg.contains("<title>a: 2</title>"), "{svg}");
+        assert!(svg.contains(">40</text>"), "the axis reaches the published point: {svg}");
     }
 
     #[test]

@@ -18,6 +18,32 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use toml::{Spanned, Value};
 
+/// A count as it is written in a workload: `"500k"`.
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+#[serde(try_from = "String")]
+pub(super) struct Count(pub(super) u64);
+
+impl TryFrom<String> for Count {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Count, String> {
+        parse_count(&text).map(Count).map_err(|error| error.to_string())
+    }
+}
+
+/// An end as it is written in a workload: `"mean-erases=2"`.
+#[derive(Deserialize, Clone, Copy, PartialEq, Debug)]
+#[serde(try_from = "String")]
+pub(super) struct End(pub(super) Until);
+
+impl TryFrom<String> for End {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<End, String> {
+        text.parse().map(End)
+    }
+}
+
 /// Parameters by name.
 pub(super) type Set = BTreeMap<String, Spanned<Value>>;
 
@@ -28,6 +54,7 @@ struct PaperFile {
     title: String,
     device: Spanned<String>,
     requests: Option<Spanned<String>>,
+    quick: Option<Count>,
     fill: Option<Spanned<String>>,
     host: Option<Spanned<String>>,
     partial: Option<Spanned<String>>,
@@ -51,6 +78,8 @@ pub(super) struct Paper {
     pub(super) device: String,
     /// Requests of a workload that is made, not read.
     pub(super) requests: Option<u64>,
+    /// Requests of every workload with `--quick`, if its own file or the workload says no other number.
+    pub(super) quick: Option<u64>,
     /// State of the device at the start.
     pub(super) fill: Fill,
     /// When requests arrive.
@@ -80,12 +109,19 @@ pub(super) struct Workload {
     /// Names of recordings of something like it.
     #[serde(default)]
     pub(super) similar: Vec<String>,
+    /// Names of recordings of something like it that ship with the program.
+    #[serde(default)]
+    pub(super) recordings: Vec<Spanned<String>>,
     /// The twin that stands in.
     pub(super) twin: Option<String>,
     /// The generator that makes it, if it never was a trace.
     pub(super) generator: Option<String>,
     /// The device, if not the paper's.
     pub(super) device: Option<String>,
+    /// Requests with `--quick`.
+    pub(super) quick: Option<Count>,
+    /// How long it is repeated, if not as the experiment says.
+    pub(super) until: Option<End>,
     /// Parameters of the schemes that have them.
     #[serde(default)]
     pub(super) set: Set,
@@ -101,6 +137,7 @@ struct ExperimentFile {
     workloads: Option<Vec<Spanned<String>>>,
     device: Option<Spanned<String>>,
     requests: Option<Spanned<String>>,
+    quick: Option<Count>,
     fill: Option<Spanned<String>>,
     until: Option<Spanned<String>>,
     #[serde(default = "once")]
@@ -114,6 +151,8 @@ struct ExperimentFile {
     row: Vec<RowFile>,
     #[serde(default)]
     sensitivity: Vec<SensitivityFile>,
+    #[serde(default)]
+    curve: Vec<CurveFile>,
     microscope: Option<Microscope>,
 }
 
@@ -136,6 +175,8 @@ pub(super) struct Experiment {
     pub(super) until: Option<Until>,
     /// Runs under different seeds.
     pub(super) repeat: u32,
+    /// Requests of every workload with `--quick`, if the experiment has a number of its own.
+    pub(super) quick: Option<u64>,
     /// The paper, with what the experiment changes of its set-up.
     pub(super) paper: Paper,
     /// The workloads, in order.
@@ -146,6 +187,8 @@ pub(super) struct Experiment {
     pub(super) rows: Vec<Row>,
     /// What the rows owe to a choice that the paper does not state.
     pub(super) sensitivities: Vec<Sensitivity>,
+    /// What is drawn of its figures.
+    pub(super) curves: Vec<Curve>,
     /// Some requests looked at one by one.
     pub(super) microscope: Option<Microscope>,
     set: Set,
@@ -193,6 +236,7 @@ struct RowFile {
     of: Spanned<Value>,
     against: Option<Spanned<String>>,
     whole: Option<Spanned<String>>,
+    exercised_by: Option<Spanned<String>>,
     unit: Option<Spanned<String>>,
     published: Option<Spanned<Value>>,
     lost: Option<String>,
@@ -274,6 +318,8 @@ pub(super) struct Row {
     pub(super) against: Option<String>,
     /// The measure of which it is a share.
     pub(super) whole: Option<String>,
+    /// The measure that is zero if the run did not come to what the row is about.
+    pub(super) exercised_by: Option<String>,
     /// One of [`UNITS`].
     pub(super) unit: &'static str,
     /// What every workload shares, or each has of its own under its name; that of their mean under [`MEAN`].
@@ -300,8 +346,53 @@ struct SensitivityFile {
     #[serde(default)]
     fill: bool,
     values: Vec<Spanned<Value>>,
+    requests: Option<Count>,
     workloads: Option<Vec<Spanned<String>>>,
     rows: Option<Vec<Spanned<String>>>,
+}
+
+#[derive(Deserialize, Clone, Debug)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct CurveFile {
+    title: String,
+    x: String,
+    along: Spanned<String>,
+    at: Vec<(Spanned<String>, String)>,
+    #[serde(default)]
+    log: bool,
+    rows: Option<Vec<Spanned<String>>>,
+}
+
+/// What the points of a line differ in.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Along {
+    /// The workload.
+    Workload,
+    /// The configuration.
+    Configuration,
+    /// The row.
+    Row,
+    /// The experiment, among those of the paper.
+    Experiment,
+    /// The value of a sensitivity: what it varies.
+    Varied(String),
+}
+
+/// Figures as points of lines.
+#[derive(Clone, Debug)]
+pub(super) struct Curve {
+    /// What is drawn.
+    pub(super) title: String,
+    /// What stands below the points, with its unit.
+    pub(super) x: String,
+    /// What the points differ in.
+    pub(super) along: Along,
+    /// The points from left to right: what it is among those, and how it is labelled.
+    pub(super) at: Vec<(String, String)>,
+    /// Whether heights, which are times then, are logarithmic.
+    pub(super) log: bool,
+    /// Labels of the rows whose figures are the heights.
+    pub(super) rows: Vec<String>,
 }
 
 /// What is varied.
@@ -334,6 +425,8 @@ pub(super) struct Sensitivity {
     pub(super) varied: Varied,
     /// What it becomes.
     pub(super) values: Vec<String>,
+    /// Requests of every workload, if fewer than else.
+    pub(super) requests: Option<u64>,
     /// Names of its workloads.
     pub(super) workloads: Vec<String>,
     /// Labels of its rows.
@@ -358,21 +451,30 @@ pub(super) struct Microscope {
 }
 
 /// A file's text with its name, for messages.
-struct Text<'a> {
-    name: &'a str,
-    text: &'a str,
+pub(super) struct Text<'a> {
+    pub(super) name: &'a str,
+    pub(super) text: &'a str,
 }
 
 impl Text<'_> {
+    /// Every recording that is named is on board.
+    fn recorded(&self, workloads: &[Workload]) -> Result<(), CliError> {
+        for name in workloads.iter().flat_map(|workload| &workload.recordings) {
+            let spec = format!("{}:{}", crate::open::RECORDING, name.get_ref());
+            crate::open::recording(&spec).map_err(|error| self.fault(name.span(), error.what))?;
+        }
+        Ok(())
+    }
+
     fn line(&self, at: usize) -> usize {
         1 + self.text.bytes().take(at).filter(|&byte| byte == b'\n').count()
     }
 
-    fn fault(&self, span: Range<usize>, what: impl std::fmt::Display) -> CliError {
+    pub(super) fn fault(&self, span: Range<usize>, what: impl std::fmt::Display) -> CliError {
         CliError::new(what).within(format_args!("{}:{}", self.name, self.line(span.start)))
     }
 
-    fn parse<T: DeserializeOwned>(&self) -> Result<T, CliError> {
+    pub(super) fn parse<T: DeserializeOwned>(&self) -> Result<T, CliError> {
         toml::from_str(self.text).map_err(|error| {
             let span = error.span().unwrap_or(0..0);
             self.fault(span, unknown_key(error.message()).unwrap_or_else(|| error.message().trim().to_owned()))
@@ -402,7 +504,7 @@ impl Text<'_> {
     }
 
     /// A name among known ones.
-    fn known<'n>(
+    pub(super) fn known<'n>(
         &self,
         what: &str,
         name: &'n Spanned<String>,
@@ -490,10 +592,12 @@ impl Paper {
         for set in std::iter::once(&read.set).chain(read.workload.iter().map(|workload| &workload.set)) {
             text.shared_parameters(&all, set)?;
         }
+        text.recorded(&read.workload)?;
         Ok(Paper {
             name: name.to_owned(),
             device: text.device(&read.device)?,
             requests: text.count(read.requests.as_ref())?,
+            quick: read.quick.map(|Count(requests)| requests),
             fill: text.word(read.fill.as_ref(), Fill::Sequential)?,
             host: host.transpose()?,
             partial: text.word(read.partial.as_ref(), Partial::Ignore)?,
@@ -514,6 +618,7 @@ impl Experiment {
     pub(super) fn read(paper: &Paper, name: &str, file: &str, text: &str) -> Result<Experiment, CliError> {
         let text = Text { name: file, text };
         let read: ExperimentFile = text.parse()?;
+        text.recorded(&read.workload)?;
         let own = |name: &str| read.workload.iter().any(|workload| workload.name == name);
         let mut workloads: Vec<Workload> =
             paper.workloads.iter().filter(|workload| !own(&workload.name)).cloned().collect();
@@ -533,6 +638,9 @@ impl Experiment {
         let rows = read.row.into_iter().map(|row| text.row(row, &chosen, &configurations));
         let rows = rows.collect::<Result<Vec<Row>, CliError>>()?;
         let sensitivities = read.sensitivity.into_iter().map(|one| text.sensitivity(one, &chosen, &rows, &schemes));
+        let sensitivities = sensitivities.collect::<Result<Vec<Sensitivity>, CliError>>()?;
+        let curves = read.curve.into_iter().map(|one| text.curve(one, &chosen, &configurations, &rows, &sensitivities));
+        let curves = curves.collect::<Result<Vec<Curve>, CliError>>()?;
         if let Some(microscope) = &read.microscope {
             text.known("workload", &microscope.workload, &chosen)?;
             for name in &microscope.of {
@@ -554,7 +662,9 @@ impl Experiment {
             says: read.says,
             until: until.transpose()?,
             repeat: read.repeat.max(1),
-            sensitivities: sensitivities.collect::<Result<_, _>>()?,
+            quick: read.quick.map(|Count(requests)| requests),
+            sensitivities,
+            curves,
             paper,
             workloads,
             configurations: read.configuration,
@@ -588,6 +698,11 @@ impl Experiment {
         settings
     }
 
+    /// `paper/experiment`, as it is asked for.
+    pub(super) fn title(&self) -> String {
+        format!("{}/{}", self.paper.name, self.name)
+    }
+
     /// The configuration of this name.
     pub(super) fn configuration(&self, name: &str) -> Option<&Configuration> {
         self.configurations.iter().find(|configuration| configuration.name == name)
@@ -611,7 +726,7 @@ impl Text<'_> {
                 return Err(self.fault(read.of.span(), CliError::unknown("configuration", name, known)));
             }
         }
-        for name in std::iter::once(&read.measure).chain(&read.whole) {
+        for name in std::iter::once(&read.measure).chain(&read.whole).chain(&read.exercised_by) {
             measure::check(name.get_ref()).map_err(|error| self.fault(name.span(), error))?;
         }
         let needs = |what: &str, given: bool, needed: bool| match (given, needed) {
@@ -643,6 +758,7 @@ impl Text<'_> {
             of,
             against: read.against.map(Spanned::into_inner),
             whole: read.whole.map(Spanned::into_inner),
+            exercised_by: read.exercised_by.map(Spanned::into_inner),
             unit,
             mean: read.mean || published.contains_key(MEAN),
             published,
@@ -727,9 +843,69 @@ impl Text<'_> {
         Ok(Sensitivity {
             varied,
             values,
+            requests: read.requests.map(|Count(requests)| requests),
             workloads: self.chosen("workload", read.workloads.as_ref(), workloads)?,
             rows: self.chosen("row", read.rows.as_ref(), &labels)?,
             label: read.label,
         })
+    }
+
+    fn curve(
+        &self,
+        read: CurveFile,
+        workloads: &[String],
+        configurations: &[String],
+        rows: &[Row],
+        sensitivities: &[Sensitivity],
+    ) -> Result<Curve, CliError> {
+        let labels: Vec<String> = rows.iter().map(|row| row.label.clone()).collect();
+        let rows_drawn = self.chosen("row", read.rows.as_ref(), &labels)?;
+        let all = |what: &str, known: &[String]| -> Result<(), CliError> {
+            read.at.iter().try_for_each(|(name, _)| self.known(what, name, known).map(|_| ()))
+        };
+        let along = match read.along.get_ref().as_str() {
+            "workload" => all("workload", workloads).map(|()| Along::Workload)?,
+            "configuration" => all("configuration", configurations).map(|()| Along::Configuration)?,
+            "row" => all("row", &labels).map(|()| Along::Row)?,
+            // Which other experiments the paper has is not known here.
+            "experiment" => Along::Experiment,
+            varied => {
+                let named = sensitivities.iter().filter(|one| one.varied.name() == varied);
+                let values: Vec<String> = named.flat_map(|one| one.values.clone()).collect();
+                if values.is_empty() {
+                    let fixed = ["workload", "configuration", "row", "experiment"].into_iter();
+                    let known = fixed.chain(sensitivities.iter().map(|one| one.varied.name()));
+                    return Err(self.fault(read.along.span(), CliError::unknown("direction", varied, known)));
+                }
+                all("value", &values)?;
+                Along::Varied(varied.to_owned())
+            }
+        };
+        let drawn = |label: &String| match along {
+            Along::Row => read.at.iter().any(|(name, _)| name.get_ref() == label),
+            _ => rows_drawn.contains(label),
+        };
+        if let Some(row) = rows.iter().find(|row| read.log && drawn(&row.label) && microseconds(row).is_none()) {
+            let what = format_args!("log = true draws times; the unit of {:?} is none", row.label);
+            return Err(self.fault(read.along.span(), what));
+        }
+        Ok(Curve {
+            title: read.title,
+            x: read.x,
+            along,
+            at: read.at.into_iter().map(|(name, label)| (name.into_inner(), label)).collect(),
+            log: read.log,
+            rows: rows_drawn,
+        })
+    }
+}
+
+/// How many microseconds a row's unit has, if it is a unit of time.
+pub(super) fn microseconds(row: &Row) -> Option<f64> {
+    match (row.relation, row.unit) {
+        (Relation::Value, "µs") => Some(1.0),
+        (Relation::Value, "ms") => Some(1e3),
+        (Relation::Value, "s") => Some(1e6),
+        _ => None,
     }
 }

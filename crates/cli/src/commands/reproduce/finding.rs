@@ -2,7 +2,7 @@
 //! that was published holds.
 
 use super::file::{Experiment, MEAN, Published, Relation, Row, UNITS};
-use super::lab::{Kind, Outcome};
+use super::lab::{Kind, Outcome, Served};
 use super::measure::{self, Measured};
 use crate::units;
 use std::collections::BTreeMap;
@@ -18,6 +18,8 @@ pub(super) struct Ground {
     pub(super) kind: Kind,
     /// The source's name.
     pub(super) source: String,
+    /// What the source came to.
+    pub(super) served: Served,
     /// Outcomes by the configuration's name.
     pub(super) outcomes: BTreeMap<String, Outcome>,
 }
@@ -50,10 +52,23 @@ pub(super) struct Finding {
     pub(super) measured: Result<Found, String>,
     /// Measured less published, in points where the unit is a percentage, else in percent; 0 within a range.
     pub(super) deviation: Option<f64>,
-    /// Whether sign or order of what was published hold.
-    pub(super) holds: Option<bool>,
+    /// Whether the sign of what was published holds.
+    pub(super) sign: Option<bool>,
+    /// Whether its place among the other published figures of its kind holds.
+    pub(super) order: Option<bool>,
+    /// Whether the run came to what the row is about, where the row names a measure that tells.
+    pub(super) exercised: bool,
     /// Whether response times here only tell how long the workload is (docs/metrics.md, overloaded).
     pub(super) overloaded: bool,
+}
+
+impl Finding {
+    /// Whether all of sign and order that can be judged hold; nothing where the run did not come to the matter.
+    pub(super) fn holds(&self) -> Option<bool> {
+        let mut judged = self.sign.into_iter().chain(self.order).filter(|_| self.exercised).peekable();
+        judged.peek()?;
+        Some(judged.all(|holds| holds))
+    }
 }
 
 /// All findings of an experiment.
@@ -83,9 +98,9 @@ pub(super) fn findings(experiment: &Experiment, grounds: &[Ground]) -> Vec<Findi
             all.extend(own);
         }
     }
-    let holds: Vec<Option<bool>> = all.iter().map(|one| holds(experiment, one, &all)).collect();
-    for (finding, holds) in all.iter_mut().zip(holds) {
-        finding.holds = holds;
+    let judged: Vec<_> = all.iter().map(|one| judged(experiment, one, &all)).collect();
+    for (finding, (sign, order)) in all.iter_mut().zip(judged) {
+        (finding.sign, finding.order) = (sign, order);
     }
     all
 }
@@ -100,16 +115,20 @@ fn finding(index: usize, row: &Row, of: Option<&String>, ground: &Ground) -> Fin
     let of_this = row.of.iter().filter(|name| of.is_none_or(|of| of == *name)).chain(&row.against);
     let overloaded = about_time
         && of_this.filter_map(|name| ground.outcomes.get(name)?.result()).any(sim::report::SchemeResult::is_overloaded);
+    // A counter that a run does not have is one that never counted.
+    let happened = |measure: &str| of.and_then(|name| taken(name, measure, ground).ok()).is_some_and(|m| m.value > 0.0);
     Finding {
         row: index,
         of: of.cloned(),
+        exercised: row.exercised_by.as_deref().is_none_or(happened),
         workload: ground.workload.clone(),
         from: ground.kind.word_for(&ground.source),
         source: ground.source.clone(),
         deviation: deviation(row, published.as_ref(), measured.as_ref().ok()),
         published,
         measured,
-        holds: None,
+        sign: None,
+        order: None,
         overloaded,
     }
 }
@@ -144,7 +163,9 @@ fn mean(index: usize, row: &Row, of: Option<&String>, parts: &[&Finding]) -> Fin
         deviation: deviation(row, published.as_ref(), found.as_ref().ok()),
         published,
         measured: found,
-        holds: None,
+        sign: None,
+        order: None,
+        exercised: measured.iter().any(|part| part.exercised),
         overloaded: measured.iter().any(|part| part.overloaded),
     }
 }
@@ -154,7 +175,7 @@ fn factor(unit: &str) -> f64 {
 }
 
 /// A measure of a configuration, or why there is none.
-fn taken(name: &str, measure: &str, ground: &Ground) -> Result<Measured, String> {
+pub(super) fn taken(name: &str, measure: &str, ground: &Ground) -> Result<Measured, String> {
     let outcome = ground.outcomes.get(name).ok_or_else(|| "not run".to_owned())?;
     let result = outcome.result().ok_or_else(|| format!("{name}: {}", outcome.why().unwrap_or("not run")))?;
     measure::value(result, measure).ok_or_else(|| format!("{name} has no {measure} here"))
@@ -222,17 +243,14 @@ fn deviation(row: &Row, published: Option<&Published>, measured: Option<&Found>)
     }
 }
 
-/// The one number that stands for what was published, for its sign.
-fn middle(published: &Published) -> Option<f64> {
+/// Whether a value lies on the published side of what would be no difference. A range may reach to that, and a value
+/// within it is on its side; a range about it says that there is hardly a difference, and only what is within agrees.
+fn sign(published: &Published, value: f64, zero: f64) -> Option<bool> {
     match *published {
-        Published::Number(number) => Some(number),
-        Published::Range(low, high) => match (low.is_finite(), high.is_finite()) {
-            (true, true) => Some((low + high) / 2.0),
-            // Of an open range the end that is known tells the sign.
-            (true, false) => Some(low),
-            (false, true) => Some(high),
-            (false, false) => None,
-        },
+        Published::Number(number) => (number != zero).then_some((value < zero) == (number < zero)),
+        Published::Range(low, high) if (low..=high).contains(&value) => Some(true),
+        Published::Range(low, high) if low < zero && zero < high => Some(false),
+        Published::Range(low, _) => Some((value > zero) == (low >= zero)),
         Published::Name(_) => None,
     }
 }
@@ -248,23 +266,23 @@ fn is_below(one: &Published, other: &Published) -> Option<bool> {
     if high < other_low { Some(true) } else { (low > other_high).then_some(false) }
 }
 
-fn holds(experiment: &Experiment, finding: &Finding, all: &[Finding]) -> Option<bool> {
+/// Sign and order. The choice of a configuration is an order.
+fn judged(experiment: &Experiment, finding: &Finding, all: &[Finding]) -> (Option<bool>, Option<bool>) {
     let row = &experiment.rows[finding.row];
-    let (published, measured) = (finding.published.as_ref()?, finding.measured.as_ref().ok()?);
-    let value = match (measured, published) {
-        (Found::Name(name), Published::Name(expected)) => return Some(name == expected),
-        (Found::Number(number), _) => number.value,
-        (Found::Name(_), _) => return None,
+    let (Some(published), Ok(measured)) = (finding.published.as_ref(), finding.measured.as_ref()) else {
+        return (None, None);
     };
-    let expected = middle(published)?;
-    // A range may reach to no difference at all, which then has the right sign.
-    let inside = matches!(published, Published::Range(low, high) if (*low..=*high).contains(&value));
-    let sign = match row.relation {
-        Relation::Change | Relation::Difference | Relation::Ratio if inside => Some(true),
-        Relation::Change | Relation::Difference if expected != 0.0 => Some((value < 0.0) == (expected < 0.0)),
-        Relation::Ratio if expected != 1.0 => Some((value < 1.0) == (expected < 1.0)),
+    let value = match (measured, published) {
+        (Found::Name(name), Published::Name(expected)) => return (None, Some(name == expected)),
+        (Found::Number(number), _) => number.value,
+        (Found::Name(_), _) => return (None, None),
+    };
+    let zero = match row.relation {
+        Relation::Change | Relation::Difference => Some(0.0),
+        Relation::Ratio => Some(1.0),
         _ => None,
     };
+    let sign = zero.and_then(|zero| sign(published, value, zero));
     // Its place among the figures of one kind: the same measure of other configurations.
     let kind = |row: &Row| {
         let Row { relation, measure, whole, against, unit, .. } = row.clone();
@@ -275,12 +293,12 @@ fn holds(experiment: &Experiment, finding: &Finding, all: &[Finding]) -> Option<
             && (other.row, &other.of) != (finding.row, &finding.of)
             && kind(&experiment.rows[other.row]) == kind(row)
     });
-    let orders = peers.filter_map(|other| match &other.measured {
+    let mut orders = peers.filter_map(|other| match &other.measured {
         Ok(Found::Number(number)) => Some((value < number.value) == is_below(published, other.published.as_ref()?)?),
         _ => None,
     });
-    let judged: Vec<bool> = sign.into_iter().chain(orders).collect();
-    (!judged.is_empty()).then(|| judged.iter().all(|&holds| holds))
+    let order = orders.next().map(|first| first && orders.all(|holds| holds));
+    (sign, order)
 }
 
 /// A published value as it is printed.
@@ -334,6 +352,7 @@ mod tests {
             index: 0,
             kind: Kind::Twin,
             source: format!("twin:{workload}"),
+            served: Served::default(),
             outcomes: BTreeMap::from([
                 ("page".into(), ran(result("page", 100.0 * slower, 2.0, 0.0))),
                 ("dftl".into(), ran(result("dftl", 150.0 * slower, 2.0, 0.25))),
@@ -358,30 +377,30 @@ mod tests {
     #[test]
     fn relations() {
         let value = of("measure = 'cache.hit_ratio'\nof = 'dftl'\nunit = '%'\npublished = { A = 70 }");
-        assert_eq!((number(&value[0]), value[0].deviation, value[0].holds), (75.0, Some(5.0), None));
+        assert_eq!((number(&value[0]), value[0].deviation, value[0].holds()), (75.0, Some(5.0), None));
         assert_eq!((value[1].published.is_none(), value[1].deviation), (true, None));
         let change =
             of("measure = 'response_us.mean'\nrelation = 'change'\nof = 'dftl'\nagainst = 'page'\npublished = 40");
-        assert_eq!((number(&change[0]), change[0].deviation, change[0].holds), (50.0, Some(10.0), Some(true)));
+        assert_eq!((number(&change[0]), change[0].deviation, change[0].holds()), (50.0, Some(10.0), Some(true)));
         assert_eq!(number(&change[1]), 50.0);
         let wrong =
             of("measure = 'response_us.mean'\nrelation = 'change'\nof = 'dftl'\nagainst = 'page'\npublished = -40");
-        assert_eq!((wrong[0].deviation, wrong[0].holds), (Some(90.0), Some(false)));
+        assert_eq!((wrong[0].deviation, wrong[0].holds()), (Some(90.0), Some(false)));
         let ratio =
             of("measure = 'response_us.mean'\nrelation = 'ratio'\nof = 'small'\nagainst = 'page'\npublished = 2");
-        assert_eq!((number(&ratio[0]), ratio[0].deviation, ratio[0].holds), (3.0, Some(50.0), Some(true)));
+        assert_eq!((number(&ratio[0]), ratio[0].deviation, ratio[0].holds()), (3.0, Some(50.0), Some(true)));
         let points = of("measure = 'cache.hit_ratio'\nrelation = 'difference'\nof = 'small'\nagainst = 'dftl'\n\
                          published = [-inf, -20]");
-        assert_eq!((number(&points[0]), points[0].deviation, points[0].holds), (-25.0, Some(0.0), Some(true)));
+        assert_eq!((number(&points[0]), points[0].deviation, points[0].holds()), (-25.0, Some(0.0), Some(true)));
         let share = of("measure = 'by_cause.translation_load.us'\nrelation = 'share'\nwhole = 'tp_us'\nof = 'dftl'\n\
                         published = [0, 10]");
         let (load, all) = (250_000.0 * 25.0, 250_000.0 * 25.0 + 125_000.0 * 225.0 + 31_250.0 * 225.0 + 1953.0 * 1500.0);
         assert!((number(&share[0]) - 100.0 * load / all).abs() < 1e-9);
         assert!((share[0].deviation.unwrap() - (100.0 * load / all - 10.0)).abs() < 1e-9, "from the nearer end");
         let least = of("measure = 'response_us.mean'\nrelation = 'least'\nof = ['small', 'dftl']\npublished = 'dftl'");
-        assert_eq!((least[0].measured.clone(), least[0].holds), (Ok(Found::Name("dftl".into())), Some(true)));
+        assert_eq!((least[0].measured.clone(), least[0].holds()), (Ok(Found::Name("dftl".into())), Some(true)));
         let most = of("measure = 'response_us.mean'\nrelation = 'most'\nof = ['small', 'dftl']\npublished = 'dftl'");
-        assert_eq!((most[0].measured.clone(), most[0].holds), (Ok(Found::Name("small".into())), Some(false)));
+        assert_eq!((most[0].measured.clone(), most[0].holds()), (Ok(Found::Name("small".into())), Some(false)));
     }
 
     #[test]
@@ -409,7 +428,7 @@ mod tests {
             )
         };
         let holds = |small| -> Vec<Option<bool>> {
-            findings(&experiment(&rows(small)), &grounds()).iter().map(|finding| finding.holds).collect()
+            findings(&experiment(&rows(small)), &grounds()).iter().map(|finding| finding.holds()).collect()
         };
         assert_eq!(holds(40), [Some(true); 4]);
         assert_eq!(holds(20), [Some(false); 4]);
@@ -426,7 +445,7 @@ mod tests {
         };
         let holds = |dftl, small| -> Vec<Option<bool>> {
             let experiment = experiment(&(row("dftl", dftl) + &row("small", small)));
-            findings(&experiment, &grounds()).iter().map(|finding| finding.holds).collect()
+            findings(&experiment, &grounds()).iter().map(|finding| finding.holds()).collect()
         };
         assert_eq!(holds("50", "200"), [Some(true); 4]);
         assert_eq!(holds("80", "60"), [Some(false); 4], "both slower than page, but in another order");
@@ -434,6 +453,32 @@ mod tests {
         assert_eq!(holds("[-10, 300]", "[-300, 210]"), [Some(true); 4], "within ranges that overlap");
         assert_eq!(holds("[220, 300]", "[0, 210]"), [Some(false); 4], "one range is above the other");
         assert_eq!(holds("[-90, 0]", "[-90, 0]"), [Some(false); 4], "outside, and of another sign");
+        assert_eq!(
+            holds("[-1, 5]", "[-90, 500]")[0],
+            Some(false),
+            "hardly a difference was published, and there is one"
+        );
+    }
+
+    #[test]
+    fn the_sign_of_a_range() {
+        let of = |low, high, value| sign(&Published::Range(low, high), value, 1.0).unwrap();
+        assert!(of(1.0, f64::INFINITY, 1.0) && of(1.0, f64::INFINITY, 7.0) && !of(1.0, f64::INFINITY, 0.9));
+        assert!(of(0.0, 1.0, 0.3) && !of(0.0, 1.0, 1.1));
+        assert!(of(1.3, 18.8, 30.0) && of(1.3, 18.8, 1.1) && !of(1.3, 18.8, 0.9));
+        assert!(of(0.9, 1.2, 1.1) && !of(0.9, 1.2, 1.3) && !of(0.9, 1.2, 0.8));
+        assert_eq!(sign(&Published::Number(1.0), 2.0, 1.0), None, "no difference has no sign");
+    }
+
+    #[test]
+    fn a_row_tells_whether_its_run_came_to_the_matter() {
+        let row = "measure = 'response_us.mean'\nrelation = 'change'\nof = ['dftl', 'page']\nagainst = 'page'\n\
+                   published = 50\nexercised-by = 'by_cause.translation_update.programs'";
+        let found = of(row);
+        let of = |name: &str| found.iter().find(|one| one.of.as_deref() == Some(name)).unwrap();
+        assert_eq!((of("dftl").exercised, of("dftl").sign), (true, Some(true)));
+        // page has no translation pages.
+        assert_eq!((of("page").exercised, of("page").holds()), (false, None));
     }
 
     #[test]

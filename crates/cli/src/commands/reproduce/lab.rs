@@ -2,11 +2,12 @@
 //!
 //! A run is a plan of `compare`, so that there is one runner. What several tables of a paper share is run once.
 
-use super::file::{Configuration, Experiment, Varied, Workload};
-use crate::args::{CompareArgs, Fill, Scheduler};
+use super::file::{Configuration, Count, End, Experiment, Varied, Workload};
+use crate::args::{CompareArgs, Fill, Scheduler, Until};
 use crate::commands::compare::{Combination, Plan, Workload as Requests};
 use crate::commands::experiment::{Ran, Settled, device_spec, run_planned, settled, try_on};
 use crate::error::CliError;
+use crate::open::RECORDING;
 use crate::session::{BuiltIn, Session};
 use clap::ValueEnum;
 use flash::device::Device;
@@ -19,7 +20,7 @@ use std::sync::atomic::Ordering;
 /// The seed of everything random.
 pub(super) const SEED: u64 = 1;
 
-/// Requests of a made workload with `--quick`, and the most of a trace.
+/// The most requests of a workload with `--quick` where the files say no number.
 const QUICK: u64 = 20_000;
 
 /// What a figure that ran on a source is worth.
@@ -31,6 +32,8 @@ pub(super) enum Kind {
     Excerpt,
     /// A real recording of something else.
     Similar,
+    /// A recording of something else that ships with the program.
+    Recording,
     /// A statistical imitation (docs/twins.md).
     Twin,
     /// A synthetic workload, as in the paper.
@@ -44,6 +47,7 @@ impl Kind {
             Kind::Trace => "trace",
             Kind::Excerpt => "excerpt",
             Kind::Similar => "other trace",
+            Kind::Recording => "recording",
             Kind::Twin => "twin",
             Kind::Generator => "generator",
         }
@@ -116,6 +120,12 @@ impl Shelf {
             made(Kind::Generator, &workload.generator).into_iter().chain(made(Kind::Twin, &workload.twin)).collect();
         sources.extend(found(Kind::Excerpt, &workload.excerpts));
         sources.extend(found(Kind::Similar, &workload.similar));
+        let shipped = |name: &toml::Spanned<String>| Found {
+            kind: Kind::Recording,
+            name: format!("{RECORDING}:{}", name.get_ref()),
+            path: None,
+        };
+        sources.extend(workload.recordings.iter().map(shipped));
         (sources, workload.traces.clone())
     }
 }
@@ -181,8 +191,8 @@ pub(super) struct Lab<'a> {
     amount: Amount,
     session: &'a Session<'a>,
     done: BTreeMap<String, Outcome>,
-    /// What each source came to, by its name.
-    pub(super) served: BTreeMap<String, Served>,
+    /// What each source came to, by source, limit and device.
+    served: BTreeMap<String, Served>,
 }
 
 /// A place in an experiment: which requests, and what is varied.
@@ -194,6 +204,8 @@ pub(super) struct At<'a> {
     pub(super) found: &'a Found,
     /// What is varied, and what it becomes.
     pub(super) varied: Option<(&'a Varied, &'a str)>,
+    /// Requests at the most, if the place has a limit of its own.
+    pub(super) requests: Option<u64>,
 }
 
 impl<'a> Lab<'a> {
@@ -272,7 +284,7 @@ impl<'a> Lab<'a> {
     fn key(&self, experiment: &Experiment, configuration: &Configuration, at: At<'_>) -> String {
         let settings = experiment.settings(configuration, at.workload, parameter(at));
         let device = device_of(experiment, configuration, at);
-        let (scheme, limit) = (configuration.scheme(), self.limit(experiment, at.found));
+        let (scheme, limit) = (configuration.scheme(), self.limit(experiment, at));
         let buffer = configuration.buffer().ok().flatten();
         format!(
             "{} {:?} {device} {} {:?} {limit:?} {:?} x{} {scheme} {settings:?} {buffer:?}",
@@ -280,18 +292,32 @@ impl<'a> Lab<'a> {
             at.found,
             fill(experiment, at).name(),
             experiment.paper.host,
-            experiment.until,
+            until(experiment, at),
             experiment.repeat
         )
     }
 
+    /// What a source came to under a configuration that was run; nothing, if it was not.
+    pub(super) fn served(&self, experiment: &Experiment, configuration: &Configuration, at: At<'_>) -> Served {
+        let key = self.source_key(experiment, &device_of(experiment, configuration, at), at);
+        self.served.get(&key).cloned().unwrap_or_default()
+    }
+
+    fn source_key(&self, experiment: &Experiment, device: &str, at: At<'_>) -> String {
+        format!("{:?} {:?} {device}", at.found, self.limit(experiment, at))
+    }
+
     /// Requests to run, if not all there are.
-    fn limit(&self, experiment: &Experiment, found: &Found) -> Option<u64> {
-        let made = matches!(found.kind, Kind::Twin | Kind::Generator);
-        let usual = experiment.paper.requests.filter(|_| made);
+    fn limit(&self, experiment: &Experiment, at: At<'_>) -> Option<u64> {
+        let made = matches!(at.found.kind, Kind::Twin | Kind::Generator);
+        let usual = experiment.paper.requests.filter(|_| made).into_iter().chain(at.requests).min();
         match (self.amount.requests, self.amount.quick) {
             (Some(requests), _) => Some(requests),
-            (None, true) => Some(usual.unwrap_or(u64::MAX).min(QUICK)),
+            (None, true) => {
+                let own = at.workload.quick.map(|Count(requests)| requests);
+                let quick = experiment.quick.or(own).or(experiment.paper.quick).unwrap_or(QUICK);
+                Some(usual.unwrap_or(u64::MAX).min(quick))
+            }
             (None, false) => usual,
         }
     }
@@ -305,7 +331,8 @@ impl<'a> Lab<'a> {
         keep: bool,
     ) -> Result<Option<Ran>, CliError> {
         let paper = &experiment.paper;
-        let limit = self.limit(experiment, at.found);
+        let limit = self.limit(experiment, at);
+        let key = self.source_key(experiment, &device, at);
         let args = CompareArgs {
             device: Some(device),
             fill: fill(experiment, at),
@@ -313,7 +340,7 @@ impl<'a> Lab<'a> {
             partial: Some(paper.partial),
             out_of_range: Some(paper.out_of_range),
             seed: SEED,
-            until: experiment.until,
+            until: until(experiment, at),
             repeat: experiment.repeat,
             threads: self.amount.threads,
             limit,
@@ -326,7 +353,7 @@ impl<'a> Lab<'a> {
         let label = format!("{}/{}, {}", paper.name, experiment.name, at.workload.name);
         let plan = Plan { workload, partial: paper.partial, combinations, keep };
         let Some(ran) = run_planned(&args, plan, &label, self.session)? else { return Ok(None) };
-        let served = self.served.entry(at.found.name.clone()).or_default();
+        let served = self.served.entry(key).or_default();
         served.requests = served.requests.max(ran.report.workload.requests);
         served.sha256.clone_from(&ran.report.workload.sha256);
         let moved = ran.report.assumptions.iter().find(|sentence| sentence.contains("--out-of-range"));
@@ -353,6 +380,11 @@ fn parameter(at: At<'_>) -> Option<(&str, &str)> {
         Some((Varied::Parameter(name), value)) => Some((name, value)),
         _ => None,
     }
+}
+
+/// How long the workload is repeated.
+fn until(experiment: &Experiment, at: At<'_>) -> Option<Until> {
+    at.workload.until.map(|End(until)| until).or(experiment.until)
 }
 
 /// The device's state at the start.
@@ -421,8 +453,11 @@ mod tests {
             excerpts: vec!["financial1_prefix10k.spc".into()],
             similar: vec!["hplajw_1week.msr.csv".into()],
             twin: Some("twin:financial1-s0".into()),
+            recordings: vec![toml::Spanned::new(0..0, "redis".into())],
             generator: None,
             device: None,
+            quick: None,
+            until: None,
             set: BTreeMap::new(),
         }
     }
@@ -436,12 +471,13 @@ mod tests {
         let directory = Directory::new();
         let put = |name: &str| std::fs::write(directory.join(name), "").unwrap();
         let shelf = || Shelf::open(&[directory.join("")]).unwrap();
-        assert_eq!(words(&Shelf::default()), ["twin twin:financial1-s0"]);
+        let recorded = "recording recording:redis";
+        assert_eq!(words(&Shelf::default()), ["twin twin:financial1-s0", recorded]);
         assert_eq!(Shelf::default().sources(&workload()).1, ["Financial1.spc"]);
         put("financial1_prefix10k.spc.zst");
         put("HPLAJW_1week.msr.csv.gz");
         let beside = ["excerpt financial1_prefix10k.spc.zst", "other trace HPLAJW_1week.msr.csv.gz"];
-        assert_eq!(words(&shelf()), ["twin twin:financial1-s0", beside[0], beside[1]]);
+        assert_eq!(words(&shelf()), ["twin twin:financial1-s0", beside[0], beside[1], recorded]);
         put("financial1.spc.xz");
         assert_eq!(words(&shelf()), ["trace financial1.spc.xz"]);
         assert!(shelf().sources(&workload()).1.is_empty());

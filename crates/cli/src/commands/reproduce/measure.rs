@@ -28,6 +28,9 @@ const DERIVED: &[(&str, Derive)] = &[
     ("miss_ratio", |result| Some(1.0 - number(result, "cache.hit_ratio")?)),
     ("tp_us", |result| sum(result, TRANSLATION, &["us"])),
     ("translation_ops", |result| sum(result, TRANSLATION, &["reads", "programs", "partial_programs"])),
+    ("translation_reads", |result| sum(result, TRANSLATION, &["reads"])),
+    ("translation_writes", |result| sum(result, TRANSLATION, &["programs", "partial_programs"])),
+    ("host_pages", |result| sum(result, &["host"], &["reads", "programs"])),
     ("extra_ops", |result| {
         let all = ["reads", "programs", "partial_programs"].iter().map(|op| number(result, &format!("flash.{op}")));
         Some(all.sum::<Option<f64>>()? - sum(result, &["host"], &["reads", "programs", "partial_programs"])?)
@@ -146,6 +149,9 @@ mod tests {
         let gc = 62_500.0 * 225.0 + (500_000 / 128) as f64 * 1500.0;
         assert_eq!(of("tp_us"), Some(load + update + gc));
         assert_eq!(of("translation_ops"), Some(500_000.0 + 2.0 * 250_000.0 + 2.0 * 62_500.0));
+        assert_eq!(of("translation_reads"), Some(500_000.0 + 250_000.0 + 62_500.0));
+        assert_eq!(of("translation_writes"), Some(250_000.0 + 62_500.0));
+        assert_eq!(of("host_pages"), Some(of("by_cause.host.reads").unwrap() + of("by_cause.host.programs").unwrap()));
         // Data collection copies as many pages as the host writes: write amplification is 2.
         assert_eq!(of("extra_ops"), Some(of("translation_ops").unwrap() + 2.0 * 800_000.0));
         assert_eq!(of("by_cause.swap.us"), Some(0.0), "a cause without commands");

@@ -1,13 +1,16 @@
 //! `ftlab reproduce`: published figures beside measured ones.
 //!
 //! The files under `experiments/` say what was published and how to measure it ([`file`]); the runs are those of
-//! `compare` (`lab`); what comes of them is set beside the published figures (`finding`) and printed (`render`).
+//! `compare` (`lab`); what comes of them is set beside the published figures (`finding`) and printed (`render`), drawn
+//! (`page`), or told by the papers' headline claims (`claim`).
 //! No number of a paper stands in code. What ran on a twin is called a twin's, whatever it says.
 
+mod claim;
 mod file;
 mod finding;
 mod lab;
 mod measure;
+mod page;
 mod render;
 
 use super::Ended;
@@ -15,10 +18,12 @@ use crate::args::ReproduceArgs;
 use crate::error::CliError;
 use crate::output;
 use crate::session::Session;
+use claim::Claim;
 use file::{Experiment, Paper, Varied};
 use finding::{Finding, Ground, findings};
 use lab::{Amount, At, Lab, Shelf};
 use sim::report::RequestRecord;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -93,8 +98,8 @@ fn chosen(files: &[File], asked: Option<&str>) -> Result<Vec<Experiment>, CliErr
     let mut experiments: Vec<Experiment> = Vec::new();
     for paper in papers.into_iter().filter(|one| paper.is_none_or(|paper| paper == *one)) {
         let (setup, others): (Vec<&File>, Vec<&File>) =
-            files.iter().filter(|file| file.paper == paper).partition(|file| file.name == SETUP);
-        let Some(setup) = setup.first() else {
+            files.iter().filter(|file| file.paper == paper).partition(|file| claim::is_apart(file));
+        let Some(setup) = setup.iter().find(|file| file.name == SETUP) else {
             return Err(CliError::new(format_args!("the paper {paper} has no file {SETUP}.toml")));
         };
         let names: Vec<&str> = others.iter().map(|file| file.name.as_str()).collect();
@@ -150,6 +155,9 @@ pub(super) fn reproduce(args: &ReproduceArgs, stop: &AtomicBool, stdout: &mut dy
     if let (Some(path), Some(csv)) = (&args.csv, &reproduced.csv) {
         output::write_file(path, csv)?;
     }
+    if let (Some(path), Some(html)) = (&args.html, &reproduced.html) {
+        output::write_file(path, html.as_bytes())?;
+    }
     Ok(if reproduced.interrupted { Ended::Interrupted } else { Ended::Done })
 }
 
@@ -160,6 +168,8 @@ pub struct Answer {
     pub json: Option<Vec<u8>>,
     /// One line per figure, as `--csv` has it; `None` after `--list`.
     pub csv: Option<Vec<u8>>,
+    /// The page of `--html`, if it is asked for.
+    pub html: Option<String>,
     /// Whether it was stopped before the end.
     pub interrupted: bool,
 }
@@ -174,14 +184,30 @@ pub fn reproduced(
     tell: &mut dyn FnMut(&str) -> Result<(), CliError>,
 ) -> Result<Answer, CliError> {
     let files = args.experiments.as_deref().map_or_else(|| Ok(shipped()), from)?;
-    let experiments = chosen(&files, args.paper.as_deref())?;
+    let mut experiments = chosen(&files, args.paper.as_deref())?;
+    let claims = claims(&files, &experiments)?;
     if args.list {
         tell(&render::list(&experiments))?;
-        return Ok(Answer { json: None, csv: None, interrupted: false });
+        return Ok(Answer { json: None, csv: None, html: None, interrupted: false });
+    }
+    if args.summary {
+        experiments = claim::needed(experiments, &claims);
+    }
+    let mut left_out: Vec<Experiment> = Vec::new();
+    if args.quick {
+        for experiment in &mut experiments {
+            experiment.sensitivities.clear();
+        }
+        let by_wear = |one: &Experiment| one.until.is_some();
+        // Who names an experiment wants it, though there is nothing to hold it against.
+        let named = args.paper.as_ref().is_some_and(|asked| asked.contains('/'));
+        let silent = |one: &Experiment| !named && one.rows.iter().all(|row| row.published.is_empty());
+        let (out, kept) = experiments.into_iter().partition(|one| by_wear(one) || silent(one));
+        (left_out, experiments) = (out, kept);
     }
     let given = args.traces.clone().into_iter().chain(std::env::var_os(TRACES).map(PathBuf::from));
     let shelf = Shelf::open(&given.collect::<Vec<_>>())?;
-    for path in args.json.iter().chain(&args.csv) {
+    for path in args.json.iter().chain(&args.csv).chain(&args.html) {
         output::probe(path)?;
     }
     let amount = Amount { requests: args.requests, quick: args.quick, threads: args.threads };
@@ -192,19 +218,52 @@ pub fn reproduced(
         if lab.stopped() {
             break;
         }
-        if paper.as_ref() != Some(&experiment.paper.name) {
+        if paper.as_ref() != Some(&experiment.paper.name) && !args.summary {
             tell(&render::paper(&experiment.paper))?;
             paper = Some(experiment.paper.name.clone());
         }
         let reproduced = run(experiment, &shelf, &mut lab)?;
-        tell(&render::terminal(&reproduced, &lab.served))?;
+        if !args.summary {
+            tell(&render::terminal(&reproduced))?;
+        }
         done.push(reproduced);
     }
+    if args.summary {
+        tell(&claim::summary(&claims, &done, &command(args)))?;
+    }
+    if !left_out.is_empty() {
+        tell(&render::left_out(&left_out))?;
+    }
+    let told = args.summary.then(|| claim::json(&claims, &done));
     Ok(Answer {
-        json: Some(render::json(&done, &lab.served)?),
+        json: Some(render::json(&done, told)?),
+        html: args.html.as_ref().map(|_| page::page(&done)),
         csv: Some(render::csv(&done)?),
         interrupted: lab.stopped(),
     })
+}
+
+/// The claims that rest on some of the experiments.
+fn claims(files: &[File], experiments: &[Experiment]) -> Result<Vec<Claim>, CliError> {
+    let papers: BTreeSet<&str> = experiments.iter().map(|one| one.paper.name.as_str()).collect();
+    let mut all = Vec::new();
+    for paper in papers {
+        let claims = claim::claims(files, paper, &chosen(files, Some(paper))?)?;
+        all.extend(claim::of(claims, experiments));
+    }
+    Ok(all)
+}
+
+/// The command that the summary is of. Where traces lie is nobody else's business.
+fn command(args: &ReproduceArgs) -> String {
+    let mut words = vec!["ftlab reproduce".to_owned()];
+    words.extend(args.paper.clone());
+    words.push("--summary".to_owned());
+    words.extend(args.quick.then(|| "--quick".to_owned()));
+    words.extend(args.requests.map(|requests| format!("--requests {requests}")));
+    words.extend(args.experiments.as_ref().map(|_| "--experiments DIR".to_owned()));
+    words.extend(args.traces.as_ref().map(|_| "--traces DIR".to_owned()));
+    words.join(" ")
 }
 
 fn run(experiment: Experiment, shelf: &Shelf, lab: &mut Lab<'_>) -> Result<Reproduced, CliError> {
@@ -222,7 +281,7 @@ fn run(experiment: Experiment, shelf: &Shelf, lab: &mut Lab<'_>) -> Result<Repro
         all.iter().filter(|name| used.contains(name)).cloned().collect()
     };
     let rows: Vec<&file::Row> = experiment.rows.iter().collect();
-    let grounds = grounds(&experiment, shelf, lab, &used(&rows), None, &|_| true)?;
+    let grounds = grounds(&experiment, shelf, lab, &used(&rows), Change::none(), &|_| true)?;
     let found = findings(&experiment, &grounds);
     let mut varied = Vec::new();
     for sensitivity in &experiment.sensitivities {
@@ -230,7 +289,7 @@ fn run(experiment: Experiment, shelf: &Shelf, lab: &mut Lab<'_>) -> Result<Repro
             experiment.rows.iter().filter(|row| sensitivity.rows.contains(&row.label)).collect();
         let mut by_value = Vec::new();
         for value in &sensitivity.values {
-            let change = Some((&sensitivity.varied, value.as_str()));
+            let change = Change { varied: Some((&sensitivity.varied, value.as_str())), requests: sensitivity.requests };
             let among = |name: &str| sensitivity.workloads.iter().any(|workload| workload == name);
             let grounds = self::grounds(&experiment, shelf, lab, &used(&rows), change, &among)?;
             let all = findings(&experiment, &grounds);
@@ -247,29 +306,46 @@ fn run(experiment: Experiment, shelf: &Shelf, lab: &mut Lab<'_>) -> Result<Repro
     Ok(Reproduced { grounds, missing, findings: found, varied, windows, experiment })
 }
 
+/// How a sensitivity differs from the experiment.
+#[derive(Clone, Copy)]
+struct Change<'a> {
+    varied: Option<(&'a Varied, &'a str)>,
+    requests: Option<u64>,
+}
+
+impl Change<'_> {
+    fn none() -> Change<'static> {
+        Change { varied: None, requests: None }
+    }
+}
+
 /// Every source of the workloads with the outcomes of some configurations.
 fn grounds(
     experiment: &Experiment,
     shelf: &Shelf,
     lab: &mut Lab<'_>,
     names: &[String],
-    varied: Option<(&Varied, &str)>,
+    change: Change<'_>,
     among: &dyn Fn(&str) -> bool,
 ) -> Result<Vec<Ground>, CliError> {
     let configurations: Vec<_> = names.iter().filter_map(|name| experiment.configuration(name)).collect();
     let mut grounds = Vec::new();
     for workload in experiment.workloads.iter().filter(|workload| among(&workload.name)) {
         let (mut sources, _) = shelf.sources(workload);
-        if varied.is_some() {
+        if change.varied.is_some() {
             sources.truncate(1);
         }
         for (index, found) in sources.iter().enumerate() {
-            let outcomes = lab.outcomes(experiment, &configurations, At { workload, found, varied })?;
+            let at = At { workload, found, varied: change.varied, requests: change.requests };
+            let outcomes = lab.outcomes(experiment, &configurations, at)?;
+            let came_to = configurations.iter().map(|one| lab.served(experiment, one, at));
+            let served = came_to.max_by_key(|served| served.requests).unwrap_or_default();
             grounds.push(Ground {
                 workload: workload.name.clone(),
                 index,
                 kind: found.kind,
                 source: found.name.clone(),
+                served,
                 outcomes: names.iter().cloned().zip(outcomes).collect(),
             });
         }
@@ -288,7 +364,7 @@ fn windows(experiment: &Experiment, shelf: &Shelf, lab: &mut Lab<'_>) -> Result<
     let mut from = None;
     for name in &microscope.of {
         let Some(configuration) = experiment.configuration(name.get_ref()) else { continue };
-        let all = lab.requests(experiment, configuration, At { workload, found, varied: None })?;
+        let all = lab.requests(experiment, configuration, At { workload, found, varied: None, requests: None })?;
         let requests = all.and_then(|all| {
             // Where the first configuration collects, the others are looked at too.
             let at = *from.get_or_insert_with(|| first(&all, microscope));

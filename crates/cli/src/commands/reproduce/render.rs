@@ -2,7 +2,7 @@
 
 use super::file::{Experiment, Paper, Published, Row};
 use super::finding::{Finding, Found, Ground, in_points, published_text, suffix};
-use super::lab::{Outcome, SEED, Served};
+use super::lab::{Outcome, SEED};
 use super::{Reproduced, Window};
 use crate::error::CliError;
 use crate::render::text::{align, new_table, trimmed, wrap};
@@ -10,10 +10,7 @@ use crate::units;
 use flash::Op;
 use serde_json::{Value, json};
 use sim::report::RequestRecord;
-use std::collections::BTreeMap;
-
-/// What each source came to, by its name.
-type Sources = BTreeMap<String, Served>;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Erases that a request caused.
 pub(super) fn erases(record: &RequestRecord) -> u32 {
@@ -31,6 +28,14 @@ pub(super) fn list(experiments: &[Experiment]) -> String {
     trimmed(&table)
 }
 
+/// What `--quick` does not run.
+pub(super) fn left_out(experiments: &[Experiment]) -> String {
+    let names: Vec<String> = experiments.iter().map(Experiment::title).collect();
+    let what = "--quick leaves out what is repeated until the device is worn, which a short one would not be, and what \
+                has no published figure to be held against";
+    format!("\n{}", wrap(&format!("{what} ({}).", names.join(", ")), "  "))
+}
+
 /// What stands above a paper's experiments.
 pub(super) fn paper(paper: &Paper) -> String {
     let mut text = wrap(&format!("{}: {}", paper.name, paper.title), "  ");
@@ -41,13 +46,13 @@ pub(super) fn paper(paper: &Paper) -> String {
 }
 
 /// An experiment's tables.
-pub(super) fn terminal(done: &Reproduced, sources: &Sources) -> String {
+pub(super) fn terminal(done: &Reproduced) -> String {
     let experiment = &done.experiment;
     let name = format!("{}/{}", experiment.paper.name, experiment.name);
     let mut text = format!("\n{}", wrap(&format!("{name}: {} ({})", experiment.title, experiment.source), "  "));
     text += &wrap(&format!("The paper: {}", experiment.says), "  ");
     for workload in &experiment.workloads {
-        text += &wrap(&ran_on(workload.name.as_str(), done, sources), "  ");
+        text += &wrap(&ran_on(workload.name.as_str(), done), "  ");
     }
     if !done.findings.is_empty() {
         text += &format!("\n{}", figures(experiment, &done.findings));
@@ -63,12 +68,12 @@ pub(super) fn terminal(done: &Reproduced, sources: &Sources) -> String {
 }
 
 /// What a workload ran on, and what was looked for in vain.
-fn ran_on(workload: &str, done: &Reproduced, sources: &Sources) -> String {
+pub(super) fn ran_on(workload: &str, done: &Reproduced) -> String {
     let grounds: Vec<&Ground> = done.grounds.iter().filter(|ground| ground.workload == workload).collect();
     let used: Vec<String> = grounds
         .iter()
         .map(|ground| {
-            let requests = sources.get(&ground.source).map_or(0, |served| served.requests);
+            let requests = ground.served.requests;
             format!("{} ({}, {} requests)", ground.source, ground.kind.word_for(&ground.source), units::whole(requests))
         })
         .collect();
@@ -80,24 +85,25 @@ fn ran_on(workload: &str, done: &Reproduced, sources: &Sources) -> String {
         let was = if names.len() == 1 { "was" } else { "were" };
         text += &format!("; {} {was} not found", names.join(", "));
     }
-    let moved = grounds.iter().find_map(|ground| sources.get(&ground.source)?.addresses.clone());
+    let moved = grounds.iter().find_map(|ground| ground.served.addresses.clone());
     moved.map_or(text.clone() + ".", |sentence| format!("{text}. {sentence}"))
 }
 
 /// A row's label with the configuration where the row has several.
-fn label(row: &Row, finding: &Finding) -> String {
+pub(super) fn label(row: &Row, finding: &Finding) -> String {
     match &finding.of {
         Some(of) if row.of.len() > 1 => format!("{}, {of}", row.label),
         _ => row.label.clone(),
     }
 }
 
-fn measured_text(finding: &Finding, unit: &str) -> String {
+pub(super) fn measured_text(finding: &Finding, unit: &str) -> String {
     match &finding.measured {
         Ok(Found::Number(number)) => {
             let width = number.half_width_99.map(|width| format!(" ± {}", units::number(width))).unwrap_or_default();
             let mark = if finding.overloaded { "!" } else { "" };
-            format!("{}{width}{}{mark}", units::number(number.value), suffix(unit))
+            let idle = if finding.exercised { "" } else { ", not exercised" };
+            format!("{}{width}{}{mark}{idle}", units::number(number.value), suffix(unit))
         }
         Ok(Found::Name(name)) => name.clone(),
         Err(_) => "-".to_owned(),
@@ -114,7 +120,7 @@ fn deviation_text(deviation: f64, unit: &str) -> String {
     if in_points(unit) { format!("{sign}{number} pts") } else { format!("{sign}{number} %") }
 }
 
-fn holds_text(holds: Option<bool>) -> &'static str {
+pub(super) fn holds_text(holds: Option<bool>) -> &'static str {
     match holds {
         Some(true) => "yes",
         Some(false) => "NO",
@@ -122,11 +128,10 @@ fn holds_text(holds: Option<bool>) -> &'static str {
     }
 }
 
-fn figures(experiment: &Experiment, findings: &[Finding]) -> String {
-    let mut table = new_table();
-    table.set_header(["figure", "workload", "ran on", "published", "measured", "deviation", "holds"]);
+/// A line of cells for each finding; a label stands where it changes.
+pub(super) fn cells(experiment: &Experiment, findings: &[Finding]) -> Vec<Vec<String>> {
     let mut last = String::new();
-    for finding in findings {
+    let line = |finding: &Finding| {
         let row = &experiment.rows[finding.row];
         let label = label(row, finding);
         let shown = if label == last { String::new() } else { label.clone() };
@@ -136,18 +141,42 @@ fn figures(experiment: &Experiment, findings: &[Finding]) -> String {
             (None, Some(_)) => "lost".to_owned(),
             (None, None) => "-".to_owned(),
         };
-        table.add_row([
+        vec![
             shown,
             finding.workload.clone(),
             finding.from.clone(),
             published,
             measured_text(finding, row.unit),
             finding.deviation.map_or_else(|| "-".to_owned(), |deviation| deviation_text(deviation, row.unit)),
-            holds_text(finding.holds).to_owned(),
-        ]);
-    }
+            holds_text(finding.holds()).to_owned(),
+        ]
+    };
+    findings.iter().map(line).collect()
+}
+
+fn figures(experiment: &Experiment, findings: &[Finding]) -> String {
+    let mut table = new_table();
+    table.set_header(["figure", "workload", "ran on", "published", "measured", "deviation", "holds"]);
+    table.add_rows(cells(experiment, findings));
     align(&mut table, 3);
     trimmed(&table)
+}
+
+/// The same for rows by values of what is varied: a cell for each value.
+pub(super) fn value_cells(experiment: &Experiment, by_value: &[Vec<Finding>]) -> Vec<Vec<String>> {
+    let mut last = String::new();
+    let mut lines = Vec::new();
+    for (index, finding) in by_value.first().into_iter().flatten().enumerate() {
+        let row = &experiment.rows[finding.row];
+        let values =
+            by_value.iter().map(|all| all.get(index).map_or_else(String::new, |one| measured_text(one, row.unit)));
+        let label = label(row, finding);
+        let shown = if label == last { String::new() } else { label.clone() };
+        last = label;
+        let head = [shown, finding.workload.clone(), finding.from.clone()];
+        lines.push(head.into_iter().chain(values).collect());
+    }
+    lines
 }
 
 /// Rows by values of what is varied.
@@ -155,17 +184,7 @@ fn sensitive(experiment: &Experiment, values: &[String], by_value: &[Vec<Finding
     let mut table = new_table();
     let texts = ["figure", "workload", "ran on"].map(str::to_owned);
     table.set_header(texts.into_iter().chain(values.iter().cloned()));
-    let mut last = String::new();
-    for (index, finding) in by_value.first().into_iter().flatten().enumerate() {
-        let row = &experiment.rows[finding.row];
-        let cells =
-            by_value.iter().map(|all| all.get(index).map_or_else(String::new, |one| measured_text(one, row.unit)));
-        let label = label(row, finding);
-        let shown = if label == last { String::new() } else { label.clone() };
-        last = label;
-        let head = [shown, finding.workload.clone(), finding.from.clone()];
-        table.add_row(head.into_iter().chain(cells));
-    }
+    table.add_rows(value_cells(experiment, by_value));
     align(&mut table, 3);
     trimmed(&table)
 }
@@ -251,10 +270,16 @@ fn notes(done: &Reproduced) -> String {
             add(format!("nothing was collected under {workload} ({source}) by {}: too few writes", idle.join(", ")));
         }
     }
+    if done.findings.iter().any(|finding| !finding.exercised) {
+        let by = |finding: &Finding| rows[finding.row].exercised_by.clone().filter(|_| !finding.exercised);
+        let measures: BTreeSet<String> = done.findings.iter().filter_map(by).collect();
+        let measures: Vec<String> = measures.into_iter().collect();
+        add(format!("not exercised: the run ended with {} at 0, so the figure says nothing", measures.join(", ")));
+    }
     if done.findings.iter().any(|finding| finding.overloaded) {
         add("! the device did not keep up with the arrivals: such a time grows with the length of the run".to_owned());
     }
-    let judged: Vec<bool> = done.findings.iter().filter_map(|finding| finding.holds).collect();
+    let judged: Vec<bool> = done.findings.iter().filter_map(Finding::holds).collect();
     if !judged.is_empty() {
         let holding = judged.iter().filter(|&&holds| holds).count();
         add(format!("The published sign or order holds in {holding} of {} figures that have one.", judged.len()));
@@ -351,34 +376,37 @@ fn record(experiment: &Experiment, varied: &str, finding: &Finding) -> Vec<Strin
         measured,
         number(width),
         number(finding.deviation),
-        finding.holds.map(|holds| holds.to_string()).unwrap_or_default(),
+        finding.holds().map(|holds| holds.to_string()).unwrap_or_default(),
         finding.overloaded.to_string(),
         why,
     ]
 }
 
 /// Everything: findings, the requests under the microscope, and the results that they rest on.
-pub(super) fn json(done: &[Reproduced], sources: &Sources) -> Result<Vec<u8>, CliError> {
-    let experiments: Vec<Value> = done.iter().map(|one| experiment(one, sources)).collect();
-    let all = json!({
+pub(super) fn json(done: &[Reproduced], claims: Option<Vec<Value>>) -> Result<Vec<u8>, CliError> {
+    let experiments: Vec<Value> = done.iter().map(experiment).collect();
+    let mut all = json!({
         "schema": 1,
         "ftlab": env!("CARGO_PKG_VERSION"),
         "seed": SEED,
         "experiments": experiments,
     });
+    if let Some(claims) = claims {
+        all["claims"] = Value::Array(claims);
+    }
     let mut text = serde_json::to_vec_pretty(&all).map_err(CliError::new)?;
     text.push(b'\n');
     Ok(text)
 }
 
-fn experiment(done: &Reproduced, sources: &Sources) -> Value {
+fn experiment(done: &Reproduced) -> Value {
     let experiment = &done.experiment;
     let paper = &experiment.paper;
     let workloads: Vec<Value> = done
         .grounds
         .iter()
         .map(|ground| {
-            let served = sources.get(&ground.source).cloned().unwrap_or_default();
+            let served = &ground.served;
             let outcomes: BTreeMap<&String, Value> = ground
                 .outcomes
                 .iter()
@@ -449,7 +477,10 @@ fn figure(experiment: &Experiment, varied: &str, finding: &Finding) -> Value {
         "not_measured": why,
         "half_width_99": width,
         "deviation": finding.deviation,
-        "holds": finding.holds,
+        "holds": finding.holds(),
+        "sign": finding.sign,
+        "order": finding.order,
+        "exercised": finding.exercised,
         "overloaded": finding.overloaded,
         "note": row.note,
     })

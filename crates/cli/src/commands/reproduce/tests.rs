@@ -13,13 +13,21 @@ const EXPERIMENT: &str = "title = 'Table 9'\nsource = 'section 1'\nsays = 'dftl 
                           { name = 'dftl', set = { cache-bytes = '1KiB' } },\n  \
                           { name = 'unheard' },\n]\n";
 
+const CLAIMS: &str = "[[claim]]\nname = 'costs'\nsays = 'dftl costs something'\nexperiment = 'table-9'\n\
+                      workloads = ['Zipf', 'mean']\nrow = 'T_PC'\nof = 'dftl'\nsee = 'small.md'\n\n\
+                      [[claim]]\nname = 'backwards'\nsays = 'dftl answers before page'\nexperiment = 'table-9'\n\
+                      workloads = ['Zipf']\norder = ['dftl', 'page']\nmeasure = 'response_us.mean'\nunit = 'ms'\n\
+                      cause = 'It was never so.'\ncauses = { excerpt = 'Too short.' }\nsee = 'small.md'\n";
+
 const ROWS: &str = "[[row]]\nlabel = 'T_PC'\nmeasure = 'response_us.mean'\nrelation = 'change'\n\
                     of = ['dftl', 'unheard']\n\
                     against = 'page'\npublished = { Zipf = 80.0, mean = 80.0 }\n\n\
                     [[row]]\nlabel = 'erases'\nmeasure = 'flash.erases'\nunit = 'blocks'\nof = 'dftl'\n\
                     lost = 'the figure is not in the text'\n\n\
                     [[sensitivity]]\nlabel = 'spare space'\ndevice-key = 'spare'\nvalues = ['20%', '30%']\n\
-                    rows = ['T_PC']\n\n\
+                    rows = ['T_PC']\nrequests = '2k'\n\n\
+                    [[curve]]\ntitle = 'T_PC as space grows'\nx = 'spare space'\nalong = 'spare'\n\
+                    rows = ['T_PC']\nat = [['20%', 'a fifth'], ['30%', '3/10']]\n\n\
                     [microscope]\nworkload = 'Zipf'\nof = ['dftl', 'page']\nfrom = 100\nrequests = 20\n\
                     collection = true\n";
 
@@ -39,6 +47,7 @@ fn every_shipped_experiment_can_be_read() {
         assert!(!experiment.rows.is_empty() || experiment.microscope.is_some(), "{place} measures nothing");
         // All its sources are there, or are files.
         for workload in &experiment.workloads {
+            assert!(workload.recordings.is_empty() || experiment.until.is_none(), "{place}: recordings are short");
             for spec in workload.twin.iter().chain(&workload.generator) {
                 crate::workload::Origin::generated(spec, crate::workload::GENERATED_BYTES)
                     .unwrap_or_else(|error| panic!("{place}: {error}"));
@@ -108,11 +117,16 @@ fn mistakes_name_file_line_and_remedy() {
         ("unit = 'blocks'", "unit = 'block'", "p/e.toml:20: unknown unit \"block\"; did you mean \"blocks\"?"),
         ("rows = ['T_PC']", "rows = ['T_PX']", "p/e.toml:28: unknown row \"T_PX\"; did you mean \"T_PC\"?"),
         ("device-key = 'spare'", "fill = true", "p/e.toml:27: unknown word \"20%\"; known are none, sequential"),
+        ("requests = '2k'", "requests = '2x'", "p/e.toml:29: "),
+        ("along = 'spare'", "along = 'spar'", "p/e.toml:34: unknown direction \"spar\"; did you mean \"spare\"?"),
+        ("'20%', 'a fifth'", "'25%', 'a quarter'", "p/e.toml:36: unknown value \"25%\""),
+        ("along = 'spare'\n", "along = 'spare'\nlog = true\n", "p/e.toml:34: log = true draws times; the unit of"),
+        ("unit = 'blocks'", "unit = 'blocks'\nexercised-by = 'swap'", "p/e.toml:21: unknown measure \"swap\""),
         ("device-key = 'spare'\n", "", "p/e.toml:26: a sensitivity has one of device-key, parameter, and fill"),
         (
             "workload = 'Zipf'\nof",
             "workload = 'Zip'\nof",
-            "p/e.toml:31: unknown workload \"Zip\"; did you mean \"Zipf\"?",
+            "p/e.toml:39: unknown workload \"Zip\"; did you mean \"Zipf\"?",
         ),
         ("source = 'section 1'\n", "", "p/e.toml:1: missing field `source`"),
         ("label = 'T_PC'", "label = ", "p/e.toml:10: "),
@@ -157,6 +171,7 @@ fn tree() -> Directory {
     fs::create_dir(directory.join("traces")).unwrap();
     fs::write(directory.join("experiments/small/paper.toml"), PAPER).unwrap();
     fs::write(directory.join("experiments/small/table-9.toml"), format!("{EXPERIMENT}{ROWS}")).unwrap();
+    fs::write(directory.join("experiments/small/claims.toml"), CLAIMS).unwrap();
     let line = |i: u64| format!("0,{},4096,w,{}.0\n", i * 7919 % 4096 * 8, i);
     fs::write(directory.join("traces/part.spc"), (0..500).map(line).collect::<String>()).unwrap();
     directory
@@ -168,11 +183,13 @@ fn args(directory: &Directory) -> ReproduceArgs {
         traces: None,
         experiments: Some(directory.join("experiments")),
         list: false,
+        summary: false,
         quick: false,
         requests: None,
         threads: Some(2),
         json: Some(directory.join("all.json")),
         csv: Some(directory.join("all.csv")),
+        html: Some(directory.join("all.html")),
     }
 }
 
@@ -220,8 +237,6 @@ fn a_small_reproduction_end_to_end() {
     assert!(why.starts_with("unheard: unknown scheme \"unheard\"; known are null, page, dftl"), "{why}");
     assert_eq!((figures[6]["published"].is_null(), figures[6]["lost"].is_string()), (true, true));
     assert_eq!(figures[6]["measured"].as_f64(), ground["results"]["dftl"]["flash"]["erases"].as_f64());
-    let same = figures.iter().find(|figure| figure["varied"] == "spare=20%").unwrap();
-    assert_eq!(same["measured"], figures[0]["measured"], "as in the paper's set-up");
     let windows = experiment["microscope"].as_array().unwrap();
     let window = windows[0]["requests"].as_array().unwrap();
     assert_eq!(window.len(), 20);
@@ -233,6 +248,148 @@ fn a_small_reproduction_end_to_end() {
     assert_eq!(lines.len(), figures.len());
     assert_eq!((&lines[0][3], &lines[0][11], &lines[6][11]), ("T_PC", "80", "lost"));
     assert_eq!(lines[0][14].parse::<f64>().ok(), figures[0]["measured"].as_f64());
+}
+
+#[test]
+fn a_page_draws_what_was_measured() {
+    let directory = tree();
+    let mut stdout = Vec::new();
+    let args = ReproduceArgs { requests: Some(500), json: None, csv: None, ..args(&directory) };
+    reproduce(&args, &AtomicBool::new(false), &mut stdout).unwrap();
+    let page = fs::read_to_string(directory.join("all.html")).unwrap();
+    assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
+    for expected in ["<h3>T_PC as space grows</h3>", ">a fifth</text>", ">3/10</text>", "Below: spare space."] {
+        assert!(page.contains(expected), "{expected}");
+    }
+    // Two measured points and two published ones under the generator, and two of the mean; unheard has only those.
+    let line = |label: &str| page.matches(&format!("<title>{label}: ")).count();
+    assert_eq!(line("T_PC, dftl, Zipf, zipf:theta=0.9"), 2, "{page}");
+    let published = |label: &str| page.matches(&format!("<title>{label}, published: 80</title>")).count();
+    assert_eq!(published("T_PC, dftl, Zipf, zipf:theta=0.9"), 2, "{page}");
+    assert_eq!(page.matches('<').count(), page.matches('>').count());
+}
+
+#[test]
+fn claims_are_told_line_by_line() {
+    let directory = tree();
+    let mut stdout = Vec::new();
+    let traces = Some(directory.join("traces"));
+    let args = ReproduceArgs { summary: true, requests: Some(400), traces, csv: None, html: None, ..args(&directory) };
+    reproduce(&args, &AtomicBool::new(false), &mut stdout).unwrap();
+    let text = String::from_utf8(stdout).unwrap();
+    println!("{text}");
+    let command = "`ftlab reproduce small --summary --requests 400 --experiments DIR --traces DIR`";
+    assert!(text.starts_with(&format!("ftlab {}, seed 1: {command}\n\n| claim |", env!("CARGO_PKG_VERSION"))));
+    let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("| small/")).collect();
+    // Generator, excerpt and mean of the first; generator and excerpt of the second.
+    assert_eq!(lines.len(), 5);
+    let starts = [
+        "| small/costs: dftl costs something | 80.0 % | Zipf: generator zipf:",
+        "| small/costs, as above | 80.0 % | Zipf: excerpt part.spc, 400 requests |",
+    ];
+    assert!(starts.iter().zip(&lines).all(|(start, line)| line.starts_with(start)), "{lines:?}");
+    assert!(lines[0].contains(", 400 requests | T_PC, dftl: ") && lines[0].ends_with("| yes | - |  |"), "{}", lines[0]);
+    assert!(lines[3].contains("| dftl < page | Zipf: generator zipf:") && lines[3].contains("| page "), "{}", lines[3]);
+    assert!(lines[3].ends_with("| - | NO | It was never so. [figures](reproduce/small.md) |"), "{}", lines[3]);
+    assert!(lines[4].ends_with("| - | NO | Too short. [figures](reproduce/small.md) |"), "{}", lines[4]);
+    assert!(text.contains("\nSign and order hold in 3 of 5 lines that have one.\n"), "{text}");
+    let json: serde_json::Value = serde_json::from_slice(&fs::read(directory.join("all.json")).unwrap()).unwrap();
+    assert_eq!(json["claims"].as_array().unwrap().len(), 5);
+    assert_eq!(json["claims"][3]["cause"], "It was never so.");
+    assert!(json["claims"][0]["cause"].is_null());
+}
+
+#[test]
+fn mistakes_in_claims_name_file_line_and_remedy() {
+    let read = |claims: &str| {
+        let directory = tree();
+        let files = from(&directory.join("experiments")).unwrap();
+        let mut files: Vec<File> = files.into_iter().filter(|file| file.name != claim::CLAIMS).collect();
+        let place = "small/claims.toml".to_owned();
+        files.push(File { paper: "small".into(), name: claim::CLAIMS.into(), place, text: claims.to_owned() });
+        super::claims(&files, &chosen(&files, None).unwrap()).map(|claims| claims.len())
+    };
+    assert_eq!(read(CLAIMS).unwrap(), 2);
+    for (old, new, expected) in [
+        ("'table-9'", "'table-8'", "small/claims.toml:4: unknown experiment \"table-8\"; did you mean \"table-9\"?"),
+        ("'Zipf', 'mean'", "'Zip'", "small/claims.toml:5: unknown workload \"Zip\"; did you mean \"Zipf\"?"),
+        ("row = 'T_PC'", "row = 'T_PX'", "small/claims.toml:6: unknown row \"T_PX\"; did you mean \"T_PC\"?"),
+        (
+            "row = 'T_PC'\nof = 'dftl'\n",
+            "",
+            "small/claims.toml:2: a claim has either row, with of where it has several,",
+        ),
+        ("['dftl', 'page']", "['dftl', 'pag']", "small/claims.toml:15: unknown configuration \"pag\"; did you mean"),
+        ("name = 'backwards'", "name = 'costs'", "small/claims.toml:11: a second claim \"costs\""),
+        ("cause =", "couse =", "small/claims.toml:18: unknown key \"couse\"; did you mean \"cause\"?"),
+    ] {
+        assert!(CLAIMS.contains(old), "{old}");
+        let error = read(&CLAIMS.replacen(old, new, 1)).unwrap_err().to_string();
+        assert!(error.starts_with(expected), "{new}: {error}");
+    }
+}
+
+/// The page has a line for each claim and no other, so that a claim cannot be added or dropped behind its back, and
+/// what a claim refers to is there.
+#[test]
+fn the_page_of_claims_is_that_of_the_files() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let page = fs::read_to_string(docs.join("reproduce.md")).unwrap();
+    let files = shipped();
+    let claims = claims(&files, &chosen(&files, None).unwrap()).unwrap();
+    let filed: BTreeSet<String> = claims.iter().map(Claim::title).collect();
+    let is_claim = |cell: &str| filed.iter().any(|title| title.split('/').next() == cell.split('/').next());
+    let told: BTreeSet<String> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("| ")?.split([':', ',']).next().map(str::to_owned))
+        .filter(|cell| cell.contains('/') && !cell.contains(' ') && is_claim(cell))
+        .collect();
+    assert_eq!(told, filed, "docs/reproduce.md and experiments/*/claims.toml: run ftlab reproduce --summary again");
+    assert!(page.contains(&format!("ftlab {}, seed 1: `ftlab reproduce ", env!("CARGO_PKG_VERSION"))));
+    for claim in &claims {
+        let (file, section) = claim.see().split_once('#').unwrap_or((claim.see(), ""));
+        let text = fs::read_to_string(docs.join("reproduce").join(file)).unwrap_or_else(|e| panic!("{file}: {e}"));
+        let anchor = |heading: &str| -> String {
+            let word = |c: char| c.is_alphanumeric() || "-_ ".contains(c);
+            heading.to_lowercase().chars().filter(|&c| word(c)).map(|c| if c == ' ' { '-' } else { c }).collect()
+        };
+        let mut headings =
+            text.lines().filter_map(|line| line.strip_prefix("## ").or_else(|| line.strip_prefix("### ")));
+        assert!(section.is_empty() || headings.any(|heading| anchor(heading) == section), "{}", claim.see());
+    }
+}
+
+#[test]
+fn quick_runs_what_the_files_call_quick_and_varies_nothing() {
+    let directory = tree();
+    let paper = PAPER.replacen("requests =", "quick = '1200'\nrequests =", 1);
+    fs::write(directory.join("experiments/small/paper.toml"), paper).unwrap();
+    let silent = format!("{EXPERIMENT}{ROWS}").replace("published = { Zipf = 80.0, mean = 80.0 }", "lost = 'gone'");
+    fs::write(directory.join("experiments/small/table-11.toml"), silent).unwrap();
+    let worn = format!("until = 'mean-erases=1'\n{EXPERIMENT}{ROWS}");
+    fs::write(directory.join("experiments/small/table-10.toml"), worn).unwrap();
+    let mut stdout = Vec::new();
+    let args = ReproduceArgs { quick: true, csv: None, html: None, ..args(&directory) };
+    reproduce(&args, &AtomicBool::new(false), &mut stdout).unwrap();
+    let text = String::from_utf8(stdout).unwrap().replace("\n  ", " ");
+    assert!(text.contains("(generator, 1,200 requests)") && !text.contains("spare space:"), "{text}");
+    assert!(
+        text.contains("--quick leaves out what is repeated") && text.contains("(small/table-10, small/table-11)"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_sensitivity_may_be_shorter_than_its_experiment() {
+    let directory = tree();
+    reproduce(&args(&directory), &AtomicBool::new(false), &mut Vec::new()).unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&fs::read(directory.join("all.json")).unwrap()).unwrap();
+    let figures = json["experiments"][0]["figures"].as_array().unwrap();
+    let of = |varied: &str| {
+        let own = |one: &&serde_json::Value| one["varied"] == varied && one["configuration"] == "dftl";
+        figures.iter().find(own).unwrap()["measured"].as_f64().unwrap()
+    };
+    assert_ne!(of("spare=20%"), of(""), "2,000 requests and 3,000");
 }
 
 #[test]
