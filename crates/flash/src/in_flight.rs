@@ -14,13 +14,15 @@
 //! - the first command of a request follows the requests acknowledged before it was accepted: all but the last
 //!   `depth - 1`.
 //!
-//! A flush that is complete waits for everything. Where a set is closed under the order on each die, it is one number a
+//! A flush that is complete waits for everything. A controller may also keep an order of its own
+//! ([`InFlight::begin`]): erases, and programs of metadata, follow every program that was issued before them, on
+//! whichever die. Where a set is closed under the order on each die, it is one number a
 //! die: so many of the die's commands were carried out. So points in time are vectors of such numbers ([`Clock`]).
 
 use crate::medium::Enter;
 use crate::{
-    Block, Cause, Chain, CutPoint, Damage, Die, Fault, Flash, Fragile, Geometry, HostData, Mode, Oob, Op, Payload,
-    PowerCut, Ppn, Rng, Store,
+    Block, Cause, Chain, CutPoint, Damage, Die, Fault, Flash, Fragile, Geometry, HostData, Kind, Mode, Oob, Op,
+    Payload, PowerCut, Ppn, Rng, Store,
 };
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -114,6 +116,8 @@ struct Log<F, S> {
     base: F,
     /// Requests that the host has out at once.
     depth: usize,
+    /// Whether erases and programs of metadata follow all programs issued before them.
+    ordered: bool,
     chain: Chain,
     /// Chains of other runs of the clock say nothing.
     epoch: u32,
@@ -176,6 +180,10 @@ impl<F, S> Log<F, S> {
         if let Some(&programmed) = reads.and_then(|ppn| self.programmed.get(&ppn)) {
             follows = follows.and(programmed);
         }
+        let is_host_page = |oob: &Oob| matches!(oob.kind, Kind::Data | Kind::Log);
+        if self.ordered && !matches!(&what, What::Program { oob, .. } if is_host_page(oob)) {
+            follows = self.ends.iter().fold(follows, |all, &end| all.and(end));
+        }
         let number = self.issued.get(lane);
         self.issued = self.issued.with(lane, number + 1);
         let end = follows.and(self.ends[lane]).with(lane, number + 1);
@@ -217,16 +225,18 @@ where
         &mut self.inner
     }
 
-    /// From now on a host has up to `depth` requests out at once.
+    /// From now on a host has up to `depth` requests out at once. `ordered`: the controller lets erases, and programs
+    /// of what is no host page, follow every program issued before them.
     ///
     /// # Panics
     /// If it is to have none.
-    pub fn begin(&mut self, depth: usize) {
+    pub fn begin(&mut self, depth: usize, ordered: bool) {
         assert!(depth > 0, "a host without requests");
         let epoch = self.log.as_ref().map_or(1, |log| log.epoch + 1);
         self.log = Some(Log {
             base: self.inner.clone(),
             depth,
+            ordered,
             chain: Chain::of_page(0),
             epoch,
             commands: VecDeque::new(),
@@ -282,8 +292,8 @@ where
 
     /// A flush is complete: nothing is under way.
     pub fn drain(&mut self) {
-        if let Some(depth) = self.log.as_ref().map(|log| log.depth) {
-            self.begin(depth);
+        if let Some((depth, ordered)) = self.log.as_ref().map(|log| (log.depth, log.ordered)) {
+            self.begin(depth, ordered);
         }
     }
 
@@ -485,7 +495,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Batch, Collection, Full, Kind, Lpn, Nand, Tags};
+    use crate::{Batch, Collection, Full, Lpn, Nand, Tags};
     use alloc::vec::Vec;
 
     type Chip = InFlight<Nand<Tags, Full>, Tags>;
@@ -515,7 +525,7 @@ mod tests {
         let mut seen = Vec::new();
         for seed in 0..400 {
             let mut chip = chip();
-            chip.begin(depth);
+            chip.begin(depth, false);
             work(&mut chip);
             chip.lose_power(&mut Rng::new(seed));
             let found = pages.iter().map(|&page| is_whole(&mut chip, page)).collect();
@@ -601,6 +611,34 @@ mod tests {
     }
 
     #[test]
+    fn a_controller_may_let_erases_follow_every_program() {
+        for (ordered, may_lose) in [(true, &[NO][..]), (false, &[NO, YES][..])] {
+            let mut seen = Vec::new();
+            for seed in 0..400 {
+                let mut chip = chip();
+                put(&mut chip, 16);
+                chip.begin(8, ordered);
+                chip.request_begin();
+                chip.page_begin();
+                put(&mut chip, 0);
+                chip.page_end();
+                chip.request_begin();
+                chip.page_begin();
+                let Ok(()) = chip.erase(Block(4), Cause::DataGc);
+                chip.page_end();
+                chip.lose_power(&mut Rng::new(seed));
+                // Whether the old page is gone although the new one is not there.
+                let lost = !is_whole(&mut chip, 0) && !is_whole(&mut chip, 16);
+                if !seen.contains(&lost) {
+                    seen.push(lost);
+                }
+            }
+            seen.sort();
+            assert_eq!(seen, may_lose);
+        }
+    }
+
+    #[test]
     fn a_copy_follows_the_program_of_its_source_and_a_slice_the_slices_before() {
         let copied = outcomes(&[0, 16], 4, |chip| {
             chip.request_begin();
@@ -634,7 +672,7 @@ mod tests {
     #[test]
     fn what_is_old_is_done_and_the_rest_ends_as_if_nothing_had_been_in_doubt() {
         let mut chip = chip();
-        chip.begin(2);
+        chip.begin(2, false);
         for page in 0..12 {
             chip.request_begin();
             chip.page_begin();
