@@ -18,8 +18,10 @@ help:
 	@echo 'make unit          tests of all crates, of the README and of the tree itself'
 	@echo 'make docs          documentation of the crates, warnings are errors, and target/schemes, a page per scheme'
 	@echo 'make e2e           the optimised program runs its default comparison'
-	@echo 'make conformance   every scheme under about 100,000 power cuts'
-	@echo 'make soak          200 kills of a server under load for each scheme, 10^7 frames of BCH; a few minutes'
+	@echo 'make conformance   every scheme under about 100,000 power cuts, cases that failed once, and fresh seeds'
+	@echo 'make mutants       how many planted bugs the checker catches; an hour'
+	@echo 'make soak          power cuts on ever new seeds for MINUTES=60, totals kept in target/soak.json; then 200 kills'
+	@echo '                   of a server under load for each scheme, 10^7 frames of BCH; a few minutes'
 	@echo 'make vectors       test vectors of the codes, from other implementations of them'
 	@echo 'make captures      records all traces of docs/recordings.md anew; needs root; SIZE=minute|full'
 	@echo 'make python        the Python package: wheel, stubs, and its tests in a fresh environment'
@@ -102,9 +104,19 @@ conformance: tools
 	@# Runs of another length are other runs on failing media.
 	for scheme in $(CHECKED); do \
 	  target/release/ftlab check --scheme $$scheme --operations 200 --cuts 500 || exit 1; done
+	scripts/checks target/release/ftlab replay
+	scripts/checks target/release/ftlab fresh $(CHECKED)
+
+# One build has every planted bug in it, and results are kept: what is asked again was changed.
+.PHONY: mutants
+mutants: tools
+	mutants/run --jobs $(JOBS)
 
 .PHONY: soak
+MINUTES ?= 60
 soak: tools
+	cargo build --locked --release
+	scripts/checks target/release/ftlab soak $(MINUTES) $(CHECKED)
 	FTLAB_SOAK=200 cargo test --locked -p ftlab --test soak --test codes -- --nocapture
 
 .PHONY: captures

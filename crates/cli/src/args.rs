@@ -11,12 +11,14 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use flash::Policy;
 use reliability::CodeSpec;
 use reliability::cells::Retention;
-use sim::check::Replay;
+use sim::check::{Faults, Replay};
 use sim::units::{UnitError, parse_bytes, parse_count, parse_duration_ns};
 use std::ffi::OsString;
 use std::net::IpAddr;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::SystemTime;
 
 /// The whole command line.
 #[derive(Parser, Clone, Debug, PartialEq)]
@@ -385,6 +387,8 @@ pub struct ReproduceArgs {
 #[command(after_help = "Examples:\n  \
     ftlab check                                       all schemes, 80,000 cuts and those that follow\n  \
     ftlab check --scheme dftl --seeds 200 --cuts 1M   one scheme, longer\n  \
+    ftlab check --scheme page --faults flight         several commands under way when power fails\n  \
+    ftlab check --seeds fresh:4                       seeds that nobody has seen\n  \
     ftlab check --scheme dftl --replay 7:123.2.1      a failure that an earlier run printed\n\n\
     Exits with 1 if a scheme fails.")]
 pub struct CheckArgs {
@@ -392,9 +396,19 @@ pub struct CheckArgs {
     #[arg(long, value_name = "NAME|all", default_value = "all", value_parser = parse_name)]
     pub scheme: String,
 
-    /// Seeds per scheme, from 0; each is a small device and a run of its own
-    #[arg(long, value_name = "N", default_value = "32", value_parser = parse_positive_count, conflicts_with = "replay")]
-    pub seeds: u64,
+    /// Seeds per scheme, each a small device and a run of its own: N from 0, those from A up to B, or N that follow
+    /// from the date, which are printed
+    #[arg(long, value_name = "N|A..B|fresh:N", default_value = "32", conflicts_with = "replay")]
+    pub seeds: Seeds,
+
+    /// Classes of faults [default: what the scheme promises to survive]: all, or some of cut, nested, unstable, flight,
+    /// unordered, failing, intermittent, unreadable, with commas
+    #[arg(long, value_name = "all|LIST")]
+    pub faults: Option<Faults>,
+
+    /// Stop at the first seed that fails
+    #[arg(long, conflicts_with = "replay")]
+    pub fail_fast: bool,
 
     /// Power cuts per scheme: at every command in every way, or at about N, evenly drawn
     #[arg(long, value_name = "all|N", default_value = "80000", conflicts_with = "replay")]
@@ -1058,6 +1072,46 @@ impl FromStr for Volumes {
             None if text == "concat" => Ok(Volumes::Concat),
             Some(("select", volume)) if !volume.is_empty() => Ok(Volumes::Select(volume.to_owned())),
             _ => Err("write concat, or select=N with a volume's number or name".to_owned()),
+        }
+    }
+}
+
+/// The seeds of a check.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Seeds {
+    /// These.
+    These(u64, u64),
+    /// So many that follow from the date.
+    Fresh(u64),
+}
+
+impl FromStr for Seeds {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(count) = text.strip_prefix("fresh:") {
+            return parse_positive_count(count).map(Seeds::Fresh);
+        }
+        let Some((first, end)) = text.split_once("..") else {
+            return parse_positive_count(text).map(|count| Seeds::These(0, count));
+        };
+        match (first.parse(), end.parse()) {
+            (Ok(first), Ok(end)) if first < end => Ok(Seeds::These(first, end)),
+            _ => Err("write a number of seeds, A..B with A below B, or fresh:N".into()),
+        }
+    }
+}
+
+impl Seeds {
+    /// The seeds. Fresh ones begin at a thousand times the seconds since 1970.
+    pub fn range(self, now: SystemTime) -> Range<u64> {
+        match self {
+            Seeds::These(first, end) => first..end,
+            Seeds::Fresh(count) => {
+                let seconds = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+                let first = seconds.saturating_mul(1000);
+                first..first.saturating_add(count)
+            }
         }
     }
 }

@@ -2,12 +2,14 @@
 //!
 //! A failed program leaves its page torn, a failed partial program what it was to add; a failed erase leaves its block
 //! as it was. Either way the block is a grown bad block: every later program or erase of it fails too, until the scheme
-//! retires it with a bad-block mark.
+//! retires it with a bad-block mark. Failures may also pass ([`FailurePlan::passing`]), and host pages may be lost
+//! without any command that failed ([`FailurePlan::unreadable_rate`]).
 
 use crate::{
-    AppendFace, Block, Cause, Chain, Damage, Fault, FaultKind, Flash, Fragile, Geometry, Kind, Mode, Oob, Payload, Ppn,
-    Rng,
+    AppendFace, Block, Cause, Chain, Damage, EraseFace, Fault, FaultKind, Flash, Fragile, Geometry, Kind, Mode, Oob,
+    Payload, Ppn, Rng,
 };
+use alloc::collections::BTreeSet;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -28,6 +30,13 @@ pub struct FailurePlan {
     pub erase_rate: f64,
     /// Erases that a block endures: every later one fails.
     pub endurance: Option<u32>,
+    /// Share of the failures, scheduled or drawn, that pass: the command fails and the block works as before.
+    pub passing: f64,
+    /// Whether a failed erase leaves its block as one that power cut short ([`EraseFace`]); else as it was.
+    pub half_erased: bool,
+    /// Probability that a host page cannot be read back, from its program to the erase of its block: reads and copies of
+    /// it are uncorrectable. Its spare area reads.
+    pub unreadable_rate: f64,
 }
 
 /// The decorator. See the module's description.
@@ -41,6 +50,8 @@ pub struct Failing<F> {
     grown_bad: Vec<bool>,
     /// Erases of each block, if they wear it out.
     worn: Vec<u32>,
+    /// Host pages that cannot be read.
+    unreadable: BTreeSet<Ppn>,
 }
 
 impl<F: Fragile> Failing<F>
@@ -59,7 +70,8 @@ where
         }
         let rng = rng.fork("failures");
         let worn = vec![0; if plan.endurance.is_some() { blocks as usize } else { 0 }];
-        Failing { inner, plan, rng, programs: 0, erases: 0, grown_bad: vec![false; blocks as usize], worn }
+        let (grown_bad, unreadable) = (vec![false; blocks as usize], BTreeSet::new());
+        Failing { inner, plan, rng, programs: 0, erases: 0, grown_bad, worn, unreadable }
     }
 
     /// The wrapped medium.
@@ -89,8 +101,30 @@ where
         let fails = self.grown_bad[block]
             || self.plan.program_schedule.binary_search(&number).is_ok()
             || (self.plan.program_rate > 0.0 && self.rng.chance(self.plan.program_rate));
-        self.grown_bad[block] |= fails;
+        self.grown_bad[block] |= fails && !self.passes();
         fails
+    }
+
+    /// Whether a failure passes.
+    fn passes(&mut self) -> bool {
+        self.plan.passing > 0.0 && self.rng.chance(self.plan.passing)
+    }
+
+    /// Host pages that cannot be read now.
+    pub fn unreadable_count(&self) -> usize {
+        self.unreadable.len()
+    }
+
+    /// A page was programmed: whether it can be read is decided now.
+    fn programmed(&mut self, ppn: Ppn, kind: Kind) {
+        if self.plan.unreadable_rate > 0.0 && matches!(kind, Kind::Data | Kind::Log) {
+            let is_lost = self.rng.chance(self.plan.unreadable_rate);
+            is_lost.then(|| self.unreadable.insert(ppn));
+        }
+    }
+
+    fn check_readable(&self, ppn: Ppn) -> Result<(), Fault> {
+        if self.unreadable.contains(&ppn) { Err(Fault(FaultKind::Uncorrectable)) } else { Ok(()) }
     }
 
     fn erase_fails(&mut self, block: Block) -> bool {
@@ -100,7 +134,12 @@ where
             || self.plan.erase_schedule.binary_search(&number).is_ok()
             || (self.plan.erase_rate > 0.0 && self.rng.chance(self.plan.erase_rate))
             || self.plan.endurance.is_some_and(|endurance| self.worn[block.index()] >= endurance);
-        self.grown_bad[block.index()] |= fails;
+        let was_bad = self.grown_bad[block.index()];
+        self.grown_bad[block.index()] |= fails && !self.passes();
+        if fails && !was_bad && self.plan.half_erased {
+            let face = EraseFace::ALL[self.rng.below(4) as usize];
+            self.inner.chip().half_erase(block, face, &mut self.rng);
+        }
         if let Some(erases) = self.worn.get_mut(block.index()) {
             *erases += u32::from(!fails);
         }
@@ -120,6 +159,7 @@ where
     }
 
     fn read(&mut self, ppn: Ppn, cause: Cause) -> Result<(Oob, Payload<'_, F::User>), Fault> {
+        self.check_readable(ppn)?;
         Ok(self.inner.read(ppn, cause)?)
     }
 
@@ -132,7 +172,9 @@ where
             self.inner.chip().ruin(ppn);
             return Err(Fault(FaultKind::ProgramFailed));
         }
-        Ok(self.inner.program(ppn, oob, data, cause)?)
+        self.inner.program(ppn, oob, data, cause)?;
+        self.programmed(ppn, oob.kind);
+        Ok(())
     }
 
     fn append(&mut self, ppn: Ppn, at: u32, bytes: &[u8], mark: u16, cause: Cause) -> Result<(), Fault> {
@@ -150,18 +192,24 @@ where
         cause: Cause,
         edit: impl FnOnce(&mut Oob, &mut [u32]),
     ) -> Result<Oob, Fault> {
+        self.check_readable(from)?;
         if self.program_fails(to) {
             self.inner.chip().ruin(to);
             return Err(Fault(FaultKind::ProgramFailed));
         }
-        Ok(self.inner.copy(from, to, cause, edit)?)
+        let oob = self.inner.copy(from, to, cause, edit)?;
+        self.programmed(to, oob.kind);
+        Ok(oob)
     }
 
     fn erase(&mut self, block: Block, cause: Cause) -> Result<(), Fault> {
         if self.erase_fails(block) {
             return Err(Fault(FaultKind::EraseFailed));
         }
-        Ok(self.inner.erase(block, cause)?)
+        self.inner.erase(block, cause)?;
+        let g = self.inner.geometry();
+        self.unreadable.retain(|&ppn| g.block_of(ppn) != block);
+        Ok(())
     }
 
     #[inline(always)]
@@ -206,7 +254,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Brief, Lpn, Nand, NoData};
+    use crate::{Brief, Full, Lpn, Nand, NoData};
 
     fn chip(plan: FailurePlan) -> Failing<Nand<NoData, Brief>> {
         let g = Geometry { blocks_per_die: 64, pages_per_block: 4, ..Geometry::default() }.checked().unwrap();
@@ -236,6 +284,44 @@ mod tests {
         assert_eq!(chip.erase(Block(5), Cause::DataGc).unwrap_err().0, FaultKind::EraseFailed);
         assert!(chip.erase(Block(6), Cause::DataGc).is_ok());
         assert_eq!(chip.grown_bad_count(), 1);
+    }
+
+    #[test]
+    fn a_failure_that_passes_leaves_a_block_that_works() {
+        let plan = FailurePlan {
+            program_schedule: vec![1],
+            erase_schedule: vec![0],
+            passing: 1.0,
+            half_erased: true,
+            ..FailurePlan::default()
+        };
+        let g = Geometry { blocks_per_die: 64, pages_per_block: 4, ..Geometry::default() }.checked().unwrap();
+        let mut chip = Failing::new(Nand::<NoData, Full>::new(g), plan, 1);
+        let put = |chip: &mut Failing<_>, ppn: u32| {
+            chip.program(Ppn(ppn), Oob::data(Lpn(0), 0, 0), Payload::User(&()), Cause::Host)
+        };
+        put(&mut chip, 0).unwrap();
+        assert_eq!(put(&mut chip, 1).unwrap_err().0, FaultKind::ProgramFailed);
+        put(&mut chip, 2).unwrap();
+        assert_eq!(chip.erase(Block(0), Cause::DataGc).unwrap_err().0, FaultKind::EraseFailed);
+        chip.erase(Block(0), Cause::DataGc).unwrap();
+        put(&mut chip, 0).unwrap();
+        assert_eq!(chip.grown_bad_count(), 0);
+    }
+
+    #[test]
+    fn a_page_that_cannot_be_read_is_so_until_its_block_is_erased() {
+        let mut chip = chip(FailurePlan { unreadable_rate: 1.0, ..FailurePlan::default() });
+        chip.program(Ppn(0), Oob::data(Lpn(3), 0, 0), Payload::User(&()), Cause::Host).unwrap();
+        let uncorrectable = Some(FaultKind::Uncorrectable);
+        assert_eq!(chip.read(Ppn(0), Cause::Host).err().map(|fault| fault.0), uncorrectable);
+        let copied = chip.copy(Ppn(0), Ppn(4), Cause::DataGc, |_, _| {});
+        assert_eq!(copied.err().map(|fault| fault.0), uncorrectable);
+        assert_eq!(chip.read_oob(Ppn(4), Cause::Host).unwrap(), None, "nothing was programmed");
+        assert!(chip.read_oob(Ppn(0), Cause::Host).unwrap().is_some_and(|oob| oob.address == 3));
+        assert_eq!(chip.unreadable_count(), 1);
+        chip.erase(Block(0), Cause::DataGc).unwrap();
+        assert_eq!(chip.unreadable_count(), 0);
     }
 
     #[test]

@@ -3,12 +3,14 @@
 //! Commands that change the flash (program, partial program, copy, erase) are numbered from 0. [`PowerCut`] either
 //! counts them, or fails at one of them in one of its faces (docs/fault-model.md): before it, inside it in every way
 //! that a torn command can look, or after it but before the scheme is told. From then on every call answers power lost,
-//! and the medium inside is what a mount finds.
+//! and the medium inside is what a mount finds. What a cut command left may also be *unstable*
+//! ([`PowerCut::leave_unstable`]): then it reads otherwise each time, until its block is erased.
 
 use crate::{
-    AppendFace, Block, Cause, Chain, Damage, EraseFace, Fault, FaultKind, Flash, Fragile, Geometry, Mode, Oob, Op,
-    Payload, Ppn, ProgramFace, Rng,
+    AppendFace, Block, Cause, Chain, Damage, EraseFace, Fault, FaultKind, Flash, Fragile, Geometry, Kind, Mode, Oob,
+    Op, Payload, Ppn, ProgramFace, Rng,
 };
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 /// Where power fails.
@@ -42,6 +44,30 @@ pub struct CutReport {
     pub op: Op,
 }
 
+/// What cut commands left between two states.
+#[derive(Clone, Debug, Default)]
+struct Unstable {
+    /// Whether the next cut leaves such.
+    coming: bool,
+    /// Pages whose program was cut short: the data never reads, the spare area now and then.
+    pages: BTreeSet<Ppn>,
+    /// Blocks whose erase was cut short: each page is old, garbage or blank.
+    blocks: BTreeSet<Block>,
+    /// The page that was read last, if it did not show what the chip holds.
+    hidden: Option<Ppn>,
+}
+
+/// How a page shows itself.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Look {
+    AsIs,
+    Torn,
+    Blank,
+}
+
+/// A page that reads as garbage.
+const TORN: Oob = Oob { kind: Kind::Torn, mode: Mode::Normal, address: 0, version: 0, program: 0, mark: 0 };
+
 /// The decorator. See the module's description.
 #[derive(Clone, Debug)]
 pub struct PowerCut<F> {
@@ -53,6 +79,7 @@ pub struct PowerCut<F> {
     seen: Option<Vec<CutReport>>,
     limit: u64,
     lost: bool,
+    unstable: Unstable,
 }
 
 impl<F: Fragile> PowerCut<F>
@@ -62,7 +89,8 @@ where
     /// Power holds; commands are counted.
     pub fn counting(inner: F) -> Self {
         let seen = Some(Vec::new());
-        PowerCut { inner, armed: None, rng: Rng::new(0), count: 0, seen, limit: u64::MAX, lost: false }
+        let unstable = Unstable::default();
+        PowerCut { inner, armed: None, rng: Rng::new(0), count: 0, seen, limit: u64::MAX, lost: false, unstable }
     }
 
     /// Commands are counted but not remembered: for a device that is used for long. [`PowerCut::seen`] stays empty.
@@ -92,6 +120,46 @@ where
         self.count = 0;
         if let Some(seen) = &mut self.seen {
             seen.clear();
+        }
+    }
+
+    /// Whether what later cuts leave is unstable. A page that [`ProgramFace::Garbage`] or [`ProgramFace::BadData`] tells
+    /// of never has sound data; its spare area reads or not, each time anew. In a block that an [`EraseFace`] tells of,
+    /// each page that held something is as it was, garbage or blank, each time anew. The spare area of a page is drawn
+    /// when it is read, and again when the page is read whole.
+    pub fn leave_unstable(&mut self, unstable: bool) {
+        self.unstable.coming = unstable;
+    }
+
+    /// Pages and blocks that read otherwise each time.
+    pub fn unstable(&self) -> usize {
+        self.unstable.pages.len() + self.unstable.blocks.len()
+    }
+
+    /// How a page shows itself this time.
+    fn look(&mut self, ppn: Ppn) -> Look {
+        if self.unstable.pages.is_empty() && self.unstable.blocks.is_empty() {
+            return Look::AsIs;
+        }
+        let block = self.inner.geometry().block_of(ppn);
+        let draws = if self.unstable.blocks.contains(&block) {
+            3
+        } else if self.unstable.pages.contains(&ppn) {
+            2
+        } else {
+            1
+        };
+        let look = [Look::AsIs, Look::Torn, Look::Blank][self.rng.below(draws) as usize];
+        self.unstable.hidden = (look != Look::AsIs).then_some(ppn);
+        look
+    }
+
+    /// A block that was erased, or marked as bad, is stable.
+    fn settle(&mut self, block: Block) {
+        if !self.unstable.pages.is_empty() || !self.unstable.blocks.is_empty() {
+            let g = *self.inner.geometry();
+            self.unstable.blocks.remove(&block);
+            self.unstable.pages.retain(|&ppn| g.block_of(ppn) != block);
         }
     }
 
@@ -148,6 +216,11 @@ where
     fn tear(&mut self, ppn: Ppn, face: u8, run: impl FnOnce(&mut F) -> Result<(), F::Fault>) -> Result<(), Fault> {
         match ProgramFace::ALL[usize::from(face)] {
             ProgramFace::Blank => self.inner.stage_spare(ppn, &[]),
+            ProgramFace::Garbage | ProgramFace::BadData if self.unstable.coming => {
+                run(&mut self.inner)?;
+                self.inner.chip().spoil(ppn);
+                self.unstable.pages.insert(ppn);
+            }
             ProgramFace::Garbage => self.inner.chip().ruin(ppn),
             ProgramFace::BadData => {
                 run(&mut self.inner)?;
@@ -172,20 +245,34 @@ where
 
     fn read(&mut self, ppn: Ppn, cause: Cause) -> Result<(Oob, Payload<'_, F::User>), Fault> {
         self.powered()?;
+        if self.look(ppn) != Look::AsIs {
+            // The chip's rules for reads hold all the same.
+            self.inner.read(ppn, cause)?;
+            return Ok((TORN, Payload::None));
+        }
         Ok(self.inner.read(ppn, cause)?)
     }
 
     fn read_oob(&mut self, ppn: Ppn, cause: Cause) -> Result<Option<Oob>, Fault> {
         self.powered()?;
-        Ok(self.inner.read_oob(ppn, cause)?)
+        let look = self.look(ppn);
+        let found = self.inner.read_oob(ppn, cause)?;
+        Ok(match look {
+            Look::AsIs => found,
+            Look::Torn => found.map(|_| TORN),
+            Look::Blank => None,
+        })
     }
 
     fn program(&mut self, ppn: Ppn, oob: Oob, data: Payload<'_, F::User>, cause: Cause) -> Result<(), Fault> {
         self.powered()?;
+        if oob.kind == Kind::Bad {
+            self.settle(self.inner.geometry().block_of(ppn));
+        }
         match self.meet(cause, Op::Program) {
             None => Ok(self.inner.program(ppn, oob, data, cause)?),
             // A bad-block mark is one bit: it is there or not.
-            Some(face) if oob.kind == crate::Kind::Bad => {
+            Some(face) if oob.kind == Kind::Bad => {
                 if face % 2 == 1 {
                     self.inner.program(ppn, oob, data, cause)?;
                 }
@@ -220,6 +307,9 @@ where
         edit: impl FnOnce(&mut Oob, &mut [u32]),
     ) -> Result<Oob, Fault> {
         self.powered()?;
+        if self.look(from) != Look::AsIs {
+            return Err(Fault(FaultKind::Uncorrectable));
+        }
         match self.meet(cause, Op::Program) {
             None => Ok(self.inner.copy(from, to, cause, edit)?),
             Some(face) => {
@@ -232,14 +322,25 @@ where
     fn erase(&mut self, block: Block, cause: Cause) -> Result<(), Fault> {
         self.powered()?;
         match self.meet(cause, Op::Erase) {
-            None => Ok(self.inner.erase(block, cause)?),
+            None => {
+                self.inner.erase(block, cause)?;
+                self.settle(block);
+                Ok(())
+            }
             Some(0) => Err(Self::LOST),
+            Some(1..=4) if self.unstable.coming => {
+                self.inner.chip().half_erase(block, EraseFace::Intact, &mut self.rng);
+                self.unstable.blocks.insert(block);
+                Err(Self::LOST)
+            }
             Some(face @ 1..=4) => {
+                self.settle(block);
                 self.inner.chip().half_erase(block, EraseFace::ALL[usize::from(face) - 1], &mut self.rng);
                 Err(Self::LOST)
             }
             Some(_) => {
                 self.inner.erase(block, cause)?;
+                self.settle(block);
                 Err(Self::LOST)
             }
         }
@@ -268,7 +369,7 @@ where
     }
 
     fn spare(&self, ppn: Ppn) -> &[u8] {
-        self.inner.spare(ppn)
+        if self.unstable.hidden == Some(ppn) { &[] } else { self.inner.spare(ppn) }
     }
 }
 
@@ -314,6 +415,55 @@ mod tests {
         let expected =
             [None, Some((Kind::Torn, Kind::Torn)), Some((Kind::Data, Kind::Torn)), Some((Kind::Data, Kind::Data))];
         assert_eq!(faces, expected);
+    }
+
+    #[test]
+    fn an_unstable_page_never_has_sound_data_and_its_spare_area_now_and_then() {
+        for face in 0..4 {
+            let g = Geometry { blocks_per_die: 4, pages_per_block: 4, ..Geometry::default() }.checked().unwrap();
+            let mut p = PowerCut::armed(Nand::<Tags, Full>::new(g), CutPoint { command: 1, face }, 1);
+            p.leave_unstable(true);
+            for i in 0..2u32 {
+                let _ = p.program(Ppn(i), Oob::data(Lpn(i), 1, 1), Payload::User(&7), Cause::Host);
+            }
+            p.restart();
+            let kinds: Vec<_> =
+                (0..40).map(|_| p.read_oob(Ppn(1), Cause::Recovery).unwrap().map(|oob| oob.kind)).collect();
+            let seen = |kind| kinds.contains(&kind);
+            let expected = match face {
+                0 => [true, false, false],
+                1 | 2 => [false, true, true],
+                _ => [false, false, true],
+            };
+            assert_eq!([seen(None), seen(Some(Kind::Torn)), seen(Some(Kind::Data))], expected, "face {face}");
+            if face != 0 {
+                let whole = (0..40).all(|_| p.read(Ppn(1), Cause::Recovery).unwrap().0.kind == Kind::Data);
+                assert_eq!(whole, face == 3);
+            }
+            assert_eq!(p.read(Ppn(0), Cause::Host).unwrap().0.kind, Kind::Data, "the other page is not touched");
+            assert_eq!(p.unstable(), usize::from(face == 1 || face == 2));
+            p.erase(Block(0), Cause::DataGc).unwrap();
+            assert_eq!((p.unstable(), p.read_oob(Ppn(1), Cause::Recovery).unwrap()), (0, None));
+        }
+    }
+
+    #[test]
+    fn pages_of_an_unstable_block_are_old_garbage_or_blank_each_time() {
+        let g = Geometry { blocks_per_die: 4, pages_per_block: 4, ..Geometry::default() }.checked().unwrap();
+        let mut p = PowerCut::armed(Nand::<Tags, Full>::new(g), CutPoint { command: 2, face: 4 }, 1);
+        p.leave_unstable(true);
+        for i in 0..2u32 {
+            p.program(Ppn(i), Oob::data(Lpn(i), 1, 1), Payload::User(&7), Cause::Host).unwrap();
+        }
+        p.erase(Block(0), Cause::DataGc).unwrap_err();
+        p.restart();
+        for page in 0..2 {
+            let looks: Vec<_> =
+                (0..60).map(|_| p.read_oob(Ppn(page), Cause::Recovery).unwrap().map(|oob| oob.kind)).collect();
+            assert!([None, Some(Kind::Torn), Some(Kind::Data)].iter().all(|look| looks.contains(look)), "{looks:?}");
+        }
+        p.erase(Block(0), Cause::DataGc).unwrap();
+        assert_eq!(p.read_oob(Ppn(0), Cause::Recovery).unwrap(), None);
     }
 
     #[test]

@@ -9,8 +9,9 @@ use cli::progress::Meter;
 use cli::session::Session;
 use pyo3::prelude::*;
 use serde_json::json;
-use sim::check::{self as checker, CheckConfig, CheckReport};
+use sim::check::{self as checker, CheckConfig, CheckReport, FaultClass, Faults};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// The command that these words ask for.
 fn command(py: Python<'_>, words: Vec<String>) -> PyResult<Command> {
@@ -57,7 +58,7 @@ pub(crate) fn reliability(py: Python<'_>, words: Vec<String>) -> PyResult<(Strin
 fn config(args: &CheckArgs, is_own: bool) -> CheckConfig {
     let all = CheckConfig::new(&args.scheme);
     CheckConfig {
-        seeds: 0..args.seeds,
+        seeds: args.seeds.range(SystemTime::now()),
         operations: args.operations,
         cuts: match args.cuts {
             Cuts::All => checker::Cuts::All,
@@ -66,11 +67,15 @@ fn config(args: &CheckArgs, is_own: bool) -> CheckConfig {
         buffer: args.buffer.clone(),
         settings: args.set.clone(),
         threads: if is_own { 1 } else { args.threads.unwrap_or(0) },
-        media: !is_own,
+        faults: args.faults.unwrap_or(if is_own { CUTS } else { all.faults }),
+        fail_fast: args.fail_fast,
         honesty: !is_own,
         ..all
     }
 }
+
+/// What a scheme that is written in Python is checked for.
+const CUTS: Faults = Faults::NONE.with(FaultClass::Cut).with(FaultClass::Nested);
 
 /// A check's report as JSON.
 fn told(report: &CheckReport) -> String {

@@ -9,7 +9,8 @@
 //!    the device, reads everything twice, audits, goes on for some operations, and mounts once more. Behind a sample of
 //!    these cuts it cuts again, at every command of the mount and of the first operations after it, and many times in a
 //!    row;
-//! 3. runs the operations on media whose blocks are or go bad, until no space is left;
+//! 3. runs the operations on media whose blocks are or go bad, until no space is left, on media that fail now and then,
+//!    and on media that do not give a page back;
 //! 4. tests two claims: that the RAM which the scheme reports holds its whole state, and that the metadata which it
 //!    keeps on flash is what it works from.
 //!
@@ -24,12 +25,14 @@
 mod bed;
 mod content;
 mod cuts;
+mod faults;
 mod honesty;
 mod media;
 mod session;
 
 use bed::Lay;
-use flash::{BytesStore, Cause, CutPoint, Failing, FailurePlan, Full, Geometry, Nand, PowerCut, Transcript};
+pub use faults::{FaultClass, Faults, LOSES, NOBODY};
+use flash::{BytesStore, Cause, CutPoint, Failing, FailurePlan, Full, Geometry, InFlight, Nand, PowerCut, Transcript};
 use ftl::buffer::{self, Behind, BufferRow};
 use ftl::parameters::ECC;
 use ftl::schemes::{self, Registry, Visitor};
@@ -46,13 +49,13 @@ use std::sync::{Mutex, Once};
 /// The chip that schemes are checked on.
 pub type Chip = Nand<BytesStore, Full>;
 
-/// The same, with blocks that can fail, power that can be cut, and what it was told if somebody wants to know. One type
-/// for all checks, because every scheme is compiled for it.
-pub type Bench = Transcript<PowerCut<Failing<Chip>>>;
+/// The same, with commands that can be under way together, blocks that can fail, power that can be cut, and what it was
+/// told if somebody wants to know. One type for all checks, because every scheme is compiled for it.
+pub type Bench = Transcript<PowerCut<Failing<InFlight<Chip, BytesStore>>>>;
 
 /// A chip without faults, whose power holds until it is told otherwise.
-pub(crate) fn sound(geometry: Geometry) -> PowerCut<Failing<Chip>> {
-    PowerCut::counting(Failing::new(Chip::new(geometry), FailurePlan::default(), 0))
+pub(crate) fn sound(geometry: Geometry) -> PowerCut<Failing<InFlight<Chip, BytesStore>>> {
+    PowerCut::counting(Failing::new(InFlight::new(Chip::new(geometry)), FailurePlan::default(), 0))
 }
 
 /// Failures after which a seed is given up: they are mostly the same one.
@@ -88,10 +91,12 @@ pub struct CheckConfig {
     pub cuts: Cuts,
     /// One in so many of them is followed by cuts at every command of its recovery; 0: none.
     pub second_level: u64,
-    /// Whether to run on failing media too.
-    pub media: bool,
+    /// The classes of faults.
+    pub faults: Faults,
     /// Whether to test what the scheme claims of its RAM and of its metadata.
     pub honesty: bool,
+    /// Whether to stop at the first seed that fails.
+    pub fail_fast: bool,
     /// Threads; 0: one for each core.
     pub threads: usize,
 }
@@ -109,8 +114,9 @@ impl CheckConfig {
             logical_pages: None,
             cuts: Cuts::Count(80_000),
             second_level: 50,
-            media: true,
+            faults: Faults::promised(scheme),
             honesty: true,
+            fail_fast: false,
             threads: 0,
         }
     }
@@ -133,8 +139,16 @@ impl std::error::Error for CheckError {}
 pub enum Part {
     /// Operations and power cuts.
     Cuts,
+    /// Power cuts with several commands under way, of a controller that lets erases and metadata wait.
+    Flight,
+    /// The same without that.
+    Unordered,
     /// Failing media.
     Media,
+    /// Media that fail now and then.
+    Intermittent,
+    /// Media that do not give pages back.
+    Unreadable,
     /// Saving and restoring RAM.
     Ram,
     /// Flipping bits of metadata.
@@ -142,14 +156,32 @@ pub enum Part {
 }
 
 impl Part {
-    const NAMED: [(Part, &'static str); 3] =
-        [(Part::Media, "media."), (Part::Ram, "ram."), (Part::Metadata, "metadata.")];
+    const NAMED: [(Part, &'static str); 7] = [
+        (Part::Flight, "flight."),
+        (Part::Unordered, "unordered."),
+        (Part::Media, "media."),
+        (Part::Intermittent, "intermittent."),
+        (Part::Unreadable, "unreadable."),
+        (Part::Ram, "ram."),
+        (Part::Metadata, "metadata."),
+    ];
+
+    /// Whether power is cut in it.
+    const fn has_cuts(self) -> bool {
+        matches!(self, Part::Cuts) || self.is_in_flight()
+    }
+
+    /// Whether several commands are under way then.
+    const fn is_in_flight(self) -> bool {
+        matches!(self, Part::Flight | Part::Unordered)
+    }
 }
 
 /// One case of a check. As text `SEED:CUT`, for example `7:123.2.1/4.0`: seed 7, operation 123, its changing command 2
 /// in face 1, then changing command 4 of the recovery in face 0, or `/storm`, many more in a row; `7:123` is operation
-/// 123 without a cut, and `7:media.123` operation 123 on a failing medium. Commands, operations and faces count from 0;
-/// the faces of a program and of an erase are in docs/fault-model.md.
+/// 123 without a cut, `7:media.123` operation 123 on a failing medium, and `7:flight.123.2.1` a cut before changing
+/// command 2 while others are under way, of which a lot decides that is drawn for the second time. Commands, operations
+/// and faces count from 0; the faces of a program and of an erase are in docs/fault-model.md.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Replay {
     /// The seed.
@@ -214,7 +246,7 @@ impl FromStr for Replay {
             } else if let Some(second) = second {
                 replay.second = Some(point(second)?);
             }
-            let possible = replay.part == Part::Cuts || replay.first.is_none();
+            let possible = replay.part.has_cuts() || replay.first.is_none();
             (possible && (second.is_none() || replay.first.is_some())).then_some(replay)
         };
         read().ok_or_else(|| {
@@ -250,6 +282,14 @@ pub struct MediaReport {
     pub full: u64,
     /// Blocks that went bad on the way.
     pub grown_bad: u64,
+    /// Operations done while programs and erases failed now and then.
+    pub intermittent: u64,
+    /// Operations done while pages could not be read.
+    pub unreadable: u64,
+    /// Reads that ended in an error, as they should.
+    pub errors: u64,
+    /// Writes, discards, flushes and idle times that ended in one.
+    pub refused: u64,
 }
 
 /// What became of the two claims.
@@ -288,6 +328,10 @@ pub struct CheckReport {
     pub cuts: u64,
     /// Cuts during a recovery from one of those.
     pub second_level_cuts: u64,
+    /// Of those of the first level, such with several commands under way.
+    pub flight_cuts: u64,
+    /// Commands that were not carried out, or in part, at those.
+    pub in_doubt: u64,
     /// All cuts by the cause of the command that was cut: the phases.
     pub by_cause: BTreeMap<Cause, u64>,
     /// All cuts by what the command left behind.
@@ -326,6 +370,8 @@ impl CheckReport {
         self.operations += other.operations;
         self.cuts += other.cuts;
         self.second_level_cuts += other.second_level_cuts;
+        self.flight_cuts += other.flight_cuts;
+        self.in_doubt += other.in_doubt;
         for (cause, count) in other.by_cause {
             *self.by_cause.entry(cause).or_insert(0) += count;
         }
@@ -338,6 +384,10 @@ impl CheckReport {
         self.media.operations += other.media.operations;
         self.media.full += other.media.full;
         self.media.grown_bad += other.media.grown_bad;
+        self.media.intermittent += other.media.intermittent;
+        self.media.unreadable += other.media.unreadable;
+        self.media.errors += other.media.errors;
+        self.media.refused += other.media.refused;
         self.honesty.restores += other.honesty.restores;
         let slacks = [self.honesty.slack_per_mille, other.honesty.slack_per_mille];
         self.honesty.slack_per_mille = slacks.into_iter().flatten().min();
@@ -381,11 +431,23 @@ impl fmt::Display for CheckReport {
         for (face, count) in &self.by_face {
             writeln!(f, "  left   {face:<20} {count:>10}")?;
         }
-        let MediaReport { operations, full, grown_bad } = self.media;
+        if self.flight_cuts > 0 {
+            writeln!(f, "  in flight: {} of the cuts, with {} commands in doubt", self.flight_cuts, self.in_doubt)?;
+        }
+        let MediaReport { operations, full, grown_bad, intermittent, unreadable, errors, refused } = self.media;
         if operations > 0 {
             writeln!(
                 f,
                 "  failing media: {operations} operations, {grown_bad} blocks went bad, {full} devices filled up"
+            )?;
+        }
+        if intermittent > 0 {
+            writeln!(f, "  media that fail now and then: {intermittent} operations")?;
+        }
+        if unreadable > 0 {
+            writeln!(
+                f,
+                "  unreadable pages: {unreadable} operations, {errors} reads ended in an error, and {refused} writes"
             )?;
         }
         let HonestyReport { restores, slack_per_mille, metadata_pages, flips, noticed, spare_flips, spare_noticed } =
@@ -497,9 +559,16 @@ fn check_seed(
 ) -> Result<CheckReport, CheckError> {
     let bed = subject.visit(Lay { config, seed })?;
     let mut report = CheckReport::default();
-    report.merge(subject.visit(cuts::CutEverywhere { config, bed: &bed, stop }));
-    if config.media {
-        report.merge(subject.visit(media::OnFailingMedia { config, bed: &bed, stop }));
+    report.merge(subject.visit(cuts::CutEverywhere { config, bed: &bed, stop, part: Part::Cuts }));
+    for (class, part) in [(FaultClass::Flight, Part::Flight), (FaultClass::Unordered, Part::Unordered)] {
+        if config.faults.contain(class) && bed.geometry.die_count() > 1 {
+            report.merge(subject.visit(cuts::CutEverywhere { config, bed: &bed, stop, part }));
+        }
+    }
+    for (class, part) in media::PARTS {
+        if config.faults.contain(class) {
+            report.merge(subject.visit(media::OnFailingMedia { config, bed: &bed, stop, part }));
+        }
     }
     if config.honesty {
         report.merge(subject.visit(honesty::Honest { config, bed: &bed, stop }));
@@ -542,6 +611,7 @@ fn check_subject(
     let cores = || std::thread::available_parallelism().map_or(1, |count| count.get());
     let threads = if config.threads == 0 { cores() } else { config.threads };
     let next = AtomicU64::new(config.seeds.start);
+    let failed = AtomicBool::new(false);
     let done = Mutex::new(BTreeMap::new());
     #[expect(clippy::disallowed_methods, reason = "seeds are independent; results do not depend on the threads")]
     std::thread::scope(|scope| {
@@ -549,10 +619,14 @@ fn check_subject(
             scope.spawn(|| {
                 loop {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= config.seeds.end || stop.load(Ordering::Relaxed) {
+                    let enough = config.fail_fast && failed.load(Ordering::Relaxed);
+                    if seed >= config.seeds.end || enough || stop.load(Ordering::Relaxed) {
                         break;
                     }
                     let result = check_seed(subject, config, seed, stop);
+                    if result.as_ref().is_ok_and(|report| !report.passed()) {
+                        failed.store(true, Ordering::Relaxed);
+                    }
                     done.lock().expect("no thread panics while it holds the lock").insert(seed, result);
                 }
             });
@@ -568,7 +642,7 @@ fn check_subject(
     if report.interrupted {
         return Ok(report);
     }
-    if config.cuts != Cuts::Count(0) {
+    if config.faults.contain(FaultClass::Cut) && config.cuts != Cuts::Count(0) {
         // Rewrites for another code are a phase of the policy that orders them, where every seed has it.
         let orders = |(name, value): &(String, String)| name == ECC.name && value == "differentiated";
         let is_demanded = |phase: &Cause| match phase {
@@ -628,8 +702,8 @@ pub fn replay_recipe<R: Recipe<Bench> + Sync>(
 }
 
 fn replay_subject(subject: &impl Subject, config: &CheckConfig, replay: &Replay) -> Result<Vec<String>, CheckError> {
-    let most =
-        if replay.part == Part::Media { config.operations.saturating_mul(media::LONGER) } else { config.operations };
+    let is_long = media::PARTS.iter().any(|&(_, part)| part == replay.part);
+    let most = if is_long { config.operations.saturating_mul(media::LONGER) } else { config.operations };
     if replay.operation >= most {
         let what = format!("case {replay}: there is no operation {} among {most}", replay.operation);
         return Err(CheckError(format!("{what} (as many as with --operations {})", config.operations)));
@@ -638,12 +712,14 @@ fn replay_subject(subject: &impl Subject, config: &CheckConfig, replay: &Replay)
     let mut lines = vec![format!("{} {replay}", config.scheme), bed.to_string()];
     let on = AtomicBool::new(false);
     let report = match replay.part {
-        Part::Cuts => {
-            let tell = cuts::Tell { bed: &bed, replay: *replay };
+        Part::Cuts | Part::Flight | Part::Unordered => {
+            let tell = cuts::Tell { bed: &bed, replay: *replay, faults: config.faults };
             lines.extend(subject.visit(tell)?);
             return Ok(lines);
         }
-        Part::Media => subject.visit(media::OnFailingMedia { config, bed: &bed, stop: &on }),
+        part @ (Part::Media | Part::Intermittent | Part::Unreadable) => {
+            subject.visit(media::OnFailingMedia { config, bed: &bed, stop: &on, part })
+        }
         Part::Ram | Part::Metadata => subject.visit(honesty::Honest { config, bed: &bed, stop: &on }),
     };
     let failures = report.failures;

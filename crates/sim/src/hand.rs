@@ -360,7 +360,7 @@ impl Hand {
 
     /// Every page, in order. Looking at them is no command.
     pub fn pages(&self) -> Vec<Page> {
-        let mut chip = self.bench.inner().inner().inner().clone();
+        let mut chip = self.bench.inner().inner().inner().inner().clone();
         let mut pages = Vec::with_capacity(self.causes.len());
         // The newest page of each address: its place, by kind of content.
         let mut newest: BTreeMap<(bool, u32), (u64, u64, usize)> = BTreeMap::new();

@@ -3,8 +3,11 @@
 use flash::{Cause, CutPoint};
 use ftl::{buffer, schemes};
 use proptest::prelude::*;
-use sim::check::{CheckConfig, CheckError, CheckReport, Cuts, Part, Replay, check, replay};
+use sim::check::{CheckConfig, CheckError, CheckReport, Cuts, FaultClass, Faults, Part, Replay, check, replay};
 use std::sync::atomic::AtomicBool;
+
+/// Cuts alone.
+const CUTS: Faults = Faults::NONE.with(FaultClass::Cut);
 
 /// A few seeds of every scheme's test, fewer cuts.
 fn brief(scheme: &str) -> CheckConfig {
@@ -257,7 +260,7 @@ fn a_check_that_is_stopped_says_so_and_complains_of_nothing() {
 fn a_phase_without_a_cut_fails_the_check() {
     // A single seed with durable discards switched off programs no tombstone: the phase is not met.
     let settings = set(&[("durable-trim", "off")]);
-    let config = CheckConfig { settings, seeds: 0..1, media: false, honesty: false, ..brief("page") };
+    let config = CheckConfig { settings, seeds: 0..1, faults: CUTS, honesty: false, ..brief("page") };
     let report = checked(&config).unwrap();
     let what = "no command of phase metadata was cut: the check proves nothing about it";
     assert!(report.failures.iter().any(|failure| failure.what == what), "{report}");
@@ -275,9 +278,41 @@ fn a_wrong_configuration_is_an_error_with_a_fix() {
     assert!(error(config).starts_with("no parameter gc-lo; there are streams, stripe-by, gc, gc-low"));
 }
 
+/// The table of docs/fault-model.md says what is checked by default, and the other way round.
+#[test]
+fn the_table_of_schemes_and_classes_is_what_is_checked() {
+    let text = include_str!("../../../docs/fault-model.md");
+    let table: Vec<Vec<&str>> = text
+        .lines()
+        .skip_while(|line| !line.starts_with("| scheme |"))
+        .take_while(|line| line.starts_with('|'))
+        .map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
+        .collect();
+    let classes: Vec<&str> = FaultClass::ALL.map(FaultClass::name).to_vec();
+    assert_eq!(table[0][1..], classes);
+    let rows: Vec<&str> = table[2..].iter().map(|cells| cells[0].trim_matches('`')).collect();
+    let checked = schemes::SCHEMES.iter().filter(|row| row.keeps_data && row.name != "canary");
+    assert_eq!(rows, checked.map(|row| row.name).collect::<Vec<_>>());
+    for cells in &table[2..] {
+        let promised = Faults::promised(cells[0].trim_matches('`'));
+        for (class, cell) in FaultClass::ALL.into_iter().zip(&cells[1..]) {
+            assert_eq!(promised.contain(class), cell.starts_with("survives"), "{}, {}", cells[0], class.name());
+        }
+    }
+}
+
 #[test]
 fn replays_as_text() {
-    for text in ["7:123", "7:123.2.1", "7:123.2.1/4.0", "7:123.2.1/storm", "7:media.5", "0:ram.0", "9:metadata.12"] {
+    for text in [
+        "7:123",
+        "7:123.2.1",
+        "7:123.2.1/4.0",
+        "7:123.2.1/storm",
+        "7:media.5",
+        "7:flight.5.2.3",
+        "0:ram.0",
+        "9:metadata.12",
+    ] {
         assert_eq!(text.parse::<Replay>().unwrap().to_string(), text);
     }
     for text in ["", "7", "7:", "7:1.2", "7:1/2.3", "7:media.1.2.3", "x:1", "7:1.2.3/4", "7:1/storm"] {

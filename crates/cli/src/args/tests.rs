@@ -135,7 +135,9 @@ fn the_other_commands() {
 fn what_to_check() {
     let defaults = CheckArgs {
         scheme: "all".into(),
-        seeds: 32,
+        seeds: Seeds::These(0, 32),
+        faults: None,
+        fail_fast: false,
         cuts: Cuts::Number(80_000),
         buffer: None,
         set: vec![],
@@ -147,12 +149,28 @@ fn what_to_check() {
     let replay = Some("7:123.2.1/storm".parse().unwrap());
     let expected = CheckArgs { scheme: "dftl".into(), replay, ..defaults.clone() };
     assert_eq!(command("check --scheme dftl --replay 7:123.2.1/storm"), Command::Check(expected));
-    let expected = CheckArgs { cuts: Cuts::All, seeds: 3, threads: Some(2), ..defaults.clone() };
+    let expected = CheckArgs { cuts: Cuts::All, seeds: Seeds::These(0, 3), threads: Some(2), ..defaults.clone() };
     assert_eq!(command("check --cuts all --seeds 3 --threads 2"), Command::Check(expected));
+    let faults = Some("cut,flight".parse().unwrap());
+    let expected = CheckArgs { seeds: Seeds::Fresh(4), faults, fail_fast: true, ..defaults.clone() };
+    assert_eq!(command("check --seeds fresh:4 --faults cut,flight --fail-fast"), Command::Check(expected));
+    let expected = CheckArgs { seeds: Seeds::These(32, 64), ..defaults.clone() };
+    assert_eq!(command("check --seeds 32..64"), Command::Check(expected));
     let expected = CheckArgs { buffer: Some("fab".into()), ..defaults.clone() };
     assert_eq!(command("check --buffer fab"), Command::Check(expected));
     let set = vec![("ecc".to_owned(), "differentiated".to_owned()), ("ecc-n".to_owned(), "2".to_owned())];
     assert_eq!(command("check --set ecc=differentiated --set ecc-n=2"), Command::Check(CheckArgs { set, ..defaults }));
+}
+
+#[test]
+fn fresh_seeds_follow_from_the_date() {
+    let at = |seconds| std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+    let seeds: Seeds = "fresh:3".parse().unwrap();
+    assert_eq!((seeds.range(at(7)), seeds.range(at(8))), (7_000..7_003, 8_000..8_003));
+    assert_eq!("5..9".parse::<Seeds>().unwrap().range(at(7)), 5..9);
+    for wrong in ["9..5", "5..5", "fresh:0", "fresh:", "0", "..", "a..b"] {
+        wrong.parse::<Seeds>().unwrap_err();
+    }
 }
 
 #[test]

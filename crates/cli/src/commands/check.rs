@@ -1,12 +1,13 @@
 //! `ftlab check`: every scheme under power cuts, on failing media, and held to its claims.
 
 use super::Ended;
-use crate::args::{CheckArgs, Cuts};
+use crate::args::{CheckArgs, Cuts, Seeds};
 use crate::error::CliError;
 use ftl::schemes::{SCHEMES, by_name};
-use sim::check::{self, CheckConfig};
+use sim::check::{self, CheckConfig, Faults};
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
 
 /// Checks the schemes, or shows one case again. Stopped, it prints what was checked until then.
 ///
@@ -17,8 +18,14 @@ pub(super) fn check(args: &CheckArgs, stop: &AtomicBool, stdout: &mut dyn Write)
     if let Some(name) = args.buffer.as_deref().filter(|name| ftl::buffer::by_name(name).is_none()) {
         return Err(CliError::unknown("write buffer", name, ftl::buffer::NAMES.iter().copied()).within("--buffer"));
     }
+    let seeds = args.seeds.range(SystemTime::now());
+    if let Seeds::Fresh(_) = args.seeds {
+        crate::print(stdout, &format!("fresh seeds: --seeds {}..{}\n", seeds.start, seeds.end))?;
+    }
     let config = |scheme: &str| CheckConfig {
-        seeds: 0..args.seeds,
+        seeds: seeds.clone(),
+        faults: args.faults.unwrap_or(Faults::promised(scheme)),
+        fail_fast: args.fail_fast,
         operations: args.operations,
         cuts: match args.cuts {
             Cuts::All => check::Cuts::All,
@@ -50,7 +57,8 @@ pub(super) fn check(args: &CheckArgs, stop: &AtomicBool, stdout: &mut dyn Write)
             let (replay, operations) = (&failure.replay, args.operations);
             let buffer = args.buffer.as_ref().map(|name| format!(" --buffer {name}")).unwrap_or_default();
             let set: String = args.set.iter().map(|(name, value)| format!(" --set {name}={value}")).collect();
-            let line = format!("ftlab check --scheme {scheme}{buffer}{set} --operations {operations}");
+            let faults = args.faults.map(|faults| format!(" --faults {faults}")).unwrap_or_default();
+            let line = format!("ftlab check --scheme {scheme}{buffer}{set}{faults} --operations {operations}");
             text += &format!("  {line} --replay {replay}\n");
         }
         crate::print(stdout, &text)?;

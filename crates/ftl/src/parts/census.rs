@@ -10,8 +10,9 @@
 //!    one page in each block.
 //! 2. *Which block does a lane go on with?* The newest of its die and class: a block whose erase was cut short never
 //!    is, because schemes keep the newest block out of collection, also when it is full.
-//! 3. *Which block is empty?* One whose first page is blank or garbage: the first page is torn only in a block that was
-//!    just opened, or by an erase, after which nothing in the block is needed. Empty blocks are erased before use.
+//! 3. *Which block is empty?* One whose first page is blank or garbage, or which has no sound page: the first page is
+//!    torn only in a block that was just opened, or by an erase, after which nothing in the block is needed. Empty
+//!    blocks are erased before use.
 //!
 //! Blocks are filled from their first page on, and read up to the first blank one. Where pages have places, and the
 //! chip takes them in any order, blank pages lie between others: such blocks are read whole, and one that has no
@@ -164,6 +165,11 @@ impl Census {
         }
         if self.spoiled.len() > spoiled_before {
             sound.retain(|(ppn, _)| !self.spoiled.contains(ppn));
+        }
+        // Nothing in it is sound: no lane goes on with it. Its first page may read as garbage another time, and then
+        // the block counts as empty, whatever was programmed behind that page meanwhile.
+        if in_order && sound.is_empty() {
+            found = None;
         }
         if let Some(found) = &mut found {
             found.data = sound.iter().filter(|(_, oob)| oob.kind == Kind::Data).count() as u32;

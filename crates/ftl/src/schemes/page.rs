@@ -254,6 +254,10 @@ impl<F: Flash> Ftl<F> for Page {
             }
             return Ok(());
         }
+        // Only a failure leaves so many, and a burial takes one page for all of them.
+        if self.tombstones.pending.len() >= self.records_per_page() {
+            self.write_tombstones(flash, Cause::Metadata)?;
+        }
         let mut changed = false;
         for lpn in first.index()..first.index() + count as usize {
             if self.map[lpn] < TRIMMED {

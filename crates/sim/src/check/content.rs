@@ -3,7 +3,8 @@
 //! The oracle deals in tags. A page is given bytes of which every word follows from the tag and from its place, so that
 //! nothing but the whole of a page that was once written reads back as a tag.
 
-use flash::{Fault, Flash};
+use super::{Bench, Chip};
+use flash::{BytesStore, Fault, Flash, InFlight};
 
 /// Word `place` of the page of a tag. The first is the tag itself.
 #[inline]
@@ -30,9 +31,16 @@ pub(super) fn tag_of(page: &[u8]) -> Option<u64> {
     (difference == 0 && rest.is_empty()).then_some(tag)
 }
 
-/// A medium of the checks carries bytes, and has the wide error.
-pub(super) trait Medium: Flash<Fault = Fault, User = [u8]> + Clone {}
-impl<F: Flash<Fault = Fault, User = [u8]> + Clone> Medium for F {}
+/// A medium of the checks carries bytes, has the wide error, and may have several commands under way.
+pub(super) trait Medium: Flash<Fault = Fault, User = [u8]> + Clone {
+    fn in_flight(&mut self) -> &mut InFlight<Chip, BytesStore>;
+}
+
+impl Medium for Bench {
+    fn in_flight(&mut self) -> &mut InFlight<Chip, BytesStore> {
+        self.inner_mut().inner_mut().inner_mut()
+    }
+}
 
 #[cfg(test)]
 mod tests {

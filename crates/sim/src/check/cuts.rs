@@ -1,9 +1,12 @@
 //! Operations, and power cuts at their commands.
 
 use super::bed::{Bed, Operation};
-use super::content::tag_of;
+use super::content::{Medium, tag_of};
 use super::session::{Session, Stop};
-use super::{Bench, CheckConfig, CheckError, CheckReport, Chip, Cuts, FAILURES_PER_SEED, Part, Replay, guarded, sound};
+use super::{
+    Bench, CheckConfig, CheckError, CheckReport, Chip, Cuts, FAILURES_PER_SEED, FaultClass, Faults, Part, Replay,
+    guarded, sound,
+};
 use crate::oracle::Tag;
 use flash::{Cause, CutPoint, CutReport, EraseFace, Flash, Lpn, Op, Payload, ProgramFace, Rng};
 use ftl::schemes::Visitor;
@@ -16,6 +19,12 @@ const AUDIT_EVERY: usize = 16;
 const SECOND_WINDOW: usize = 6;
 /// Cuts in a row of a storm.
 const STORM: usize = 24;
+/// Requests that the host has out at once, where several commands are under way.
+const DEPTHS: [usize; 3] = [1, 8, 32];
+/// One cut with several commands under way for so many others.
+const FLIGHT_SHARE: u64 = 8;
+/// Lots that are drawn at each command for what of those is carried out.
+const LOTS: u8 = 4;
 /// Programs and erases between two cuts that no scheme needs on devices this small.
 const COMMAND_LIMIT: u64 = 100_000;
 
@@ -96,18 +105,22 @@ fn on_flash(chip: &Chip, lpn: Lpn) -> Vec<String> {
 /// A place to cut, and all that follows from it.
 struct Case<'a> {
     bed: &'a Bed,
+    part: Part,
+    faults: Faults,
     operation: u32,
     first: CutPoint,
     second: Option<CutPoint>,
     storm: bool,
     story: Story,
+    /// Commands that were not carried out, beside the one that was cut.
+    in_doubt: usize,
 }
 
 impl Case<'_> {
     fn replay(&self) -> Replay {
         let Case { operation, first, storm, .. } = *self;
         let second = self.second.filter(|_| !storm);
-        Replay { seed: self.bed.seed, part: Part::Cuts, operation, first: Some(first), second, storm }
+        Replay { seed: self.bed.seed, part: self.part, operation, first: Some(first), second, storm }
     }
 
     /// Randomness of what follows the cut: garbage, operations. The same for every second cut behind a first one.
@@ -125,11 +138,25 @@ impl Case<'_> {
     ) -> Result<Session<'s, S, Bench>, String> {
         let mut session = start.clone();
         session.work = Default::default();
-        session.flash.inner_mut().arm(self.first, self.rng("first garbage").bits());
+        // With several commands under way the face is the number of the lot, and the command is not issued any more.
+        let point = if self.part.is_in_flight() { CutPoint { face: 0, ..self.first } } else { self.first };
+        session.flash.inner_mut().leave_unstable(self.is_unstable());
+        session.flash.inner_mut().arm(point, self.rng("first garbage").bits());
         self.story.say(|| format!("operation {}: {operation}", self.operation));
         let end = session.step(operation);
         self.lose_power(&mut session, end)?;
+        if self.part.is_in_flight() {
+            let under_way = session.flash.in_flight().in_doubt();
+            self.in_doubt = session.flash.in_flight().lose_power(&mut self.rng("in flight"));
+            let lost = self.in_doubt;
+            self.story.say(|| format!("of the last {under_way} commands {lost} were not carried out, or in part"));
+        }
         Ok(session)
+    }
+
+    /// Whether what is cut reads otherwise each time: in one case of four.
+    fn is_unstable(&self) -> bool {
+        self.faults.contain(FaultClass::Unstable) && self.part == Part::Cuts && self.rng("unstable").below(4) == 0
     }
 
     /// After a run that was to end in a cut: the report of it, and power back.
@@ -216,11 +243,12 @@ impl Case<'_> {
 }
 
 /// The places of a run at which power can be cut, by operation.
-fn places(seen: &[Vec<CutReport>]) -> impl Iterator<Item = (u32, CutPoint, CutReport)> + '_ {
-    seen.iter().enumerate().flat_map(|(operation, seen)| {
+fn places(seen: &[Vec<CutReport>], part: Part) -> impl Iterator<Item = (u32, CutPoint, CutReport)> + '_ {
+    seen.iter().enumerate().flat_map(move |(operation, seen)| {
         seen.iter().enumerate().flat_map(move |(command, &report)| {
             let command = command as u64;
-            (0..CutPoint::faces(report.op)).map(move |face| (operation as u32, CutPoint { command, face }, report))
+            let faces = if part.is_in_flight() { LOTS } else { CutPoint::faces(report.op) };
+            (0..faces).map(move |face| (operation as u32, CutPoint { command, face }, report))
         })
     })
 }
@@ -268,13 +296,22 @@ fn dry_run<S: Recipe<Bench>>(
 }
 
 /// A formatted and filled device, whose commands are written down if they are to be told.
-fn begin<'a, S: Recipe<Bench>>(bed: &'a Bed, recipe: &'a S, told: bool) -> Result<Session<'a, S, Bench>, String> {
+fn begin<'a, S: Recipe<Bench>>(
+    bed: &'a Bed,
+    recipe: &'a S,
+    told: bool,
+    part: Part,
+) -> Result<Session<'a, S, Bench>, String> {
     let power = sound(bed.geometry);
     let mut flash = if told { Bench::new(power) } else { Bench::silent(power) };
     flash.inner_mut().set_limit(COMMAND_LIMIT);
     let mut session = Session::format(bed, recipe, flash).map_err(Stop::text)?;
     session.fill().map_err(Stop::text)?;
     session.flash.take();
+    if part.is_in_flight() {
+        let depth = DEPTHS[Rng::new(bed.seed).fork("depth").below(DEPTHS.len() as u64) as usize];
+        session.flash.in_flight().begin(depth, part == Part::Flight);
+    }
     Ok(session)
 }
 
@@ -283,17 +320,18 @@ pub(super) struct CutEverywhere<'a> {
     pub(super) config: &'a CheckConfig,
     pub(super) bed: &'a Bed,
     pub(super) stop: &'a AtomicBool,
+    /// One command after another, or several under way.
+    pub(super) part: Part,
 }
 
 impl Visitor<Bench> for CutEverywhere<'_> {
     type Output = CheckReport;
 
     fn visit<S: Recipe<Bench>>(self, _: &Scheme<'_>, recipe: &S) -> CheckReport {
-        let CutEverywhere { config, bed, stop } = self;
+        let CutEverywhere { config, bed, stop, part } = self;
         let mut report = CheckReport::default();
-        let at_once =
-            Replay { seed: bed.seed, part: Part::Cuts, operation: 0, first: None, second: None, storm: false };
-        let mut session = match guarded(|| begin(bed, recipe, false)) {
+        let at_once = Replay { seed: bed.seed, part, operation: 0, first: None, second: None, storm: false };
+        let mut session = match guarded(|| begin(bed, recipe, false, part)) {
             Ok(session) => session,
             Err(what) => {
                 report.fail(at_once, format!("while the device was filled: {what}"));
@@ -302,19 +340,32 @@ impl Visitor<Bench> for CutEverywhere<'_> {
         };
         let operations: Vec<Operation> = bed.operations("operations").take(config.operations as usize).collect();
         let seen = dry_run(&session, &operations, stop, &mut report);
-        if !report.passed() || config.cuts == Cuts::Count(0) {
+        let has_cuts = part.is_in_flight() || config.faults.contain(FaultClass::Cut);
+        if !report.passed() || config.cuts == Cuts::Count(0) || !has_cuts {
             return report;
         }
-        let mut lot = Lot::new(config, bed, places(&seen).count() as u64);
-        let mut points = places(&seen).peekable();
+        let mut lot = Lot::new(config, bed, part, places(&seen, part).count() as u64);
+        let mut points = places(&seen, part).peekable();
         for (number, operation) in operations.iter().enumerate() {
             let number = number as u32;
             while let Some((_, first, command)) = points.next_if(|&(of, ..)| of == number) {
-                if !lot.draw() && report.by_cause.contains_key(&command.cause) {
+                if !lot.draw() && (part.is_in_flight() || report.by_cause.contains_key(&command.cause)) {
                     continue;
                 }
-                let deep = config.second_level > 0 && lot.rng.below(config.second_level) == 0;
-                cut_here(&session, operation, number, (first, command), deep, stop, &mut report);
+                let nested = config.faults.contain(FaultClass::Nested) && config.second_level > 0;
+                let deep = nested && lot.rng.below(config.second_level) == 0;
+                let case = Case {
+                    bed,
+                    part,
+                    faults: config.faults,
+                    operation: number,
+                    first,
+                    second: None,
+                    storm: false,
+                    story: Story(None),
+                    in_doubt: 0,
+                };
+                cut_here(&session, operation, case, command, deep, stop, &mut report);
                 if stop.load(Ordering::Relaxed) || report.failures.len() >= FAILURES_PER_SEED {
                     return report;
                 }
@@ -337,13 +388,15 @@ struct Lot {
 }
 
 impl Lot {
-    fn new(config: &CheckConfig, bed: &Bed, places: u64) -> Lot {
+    fn new(config: &CheckConfig, bed: &Bed, part: Part, places: u64) -> Lot {
         let seeds = (config.seeds.end - config.seeds.start).max(1);
+        let share = if part.is_in_flight() { FLIGHT_SHARE } else { 1 };
         let wanted = match config.cuts {
             Cuts::All => places,
-            Cuts::Count(count) => count.div_ceil(seeds).min(places),
+            Cuts::Count(count) => count.div_ceil(seeds * share).min(places),
         };
-        Lot { wanted, left: places, rng: Rng::new(bed.seed).fork("cuts") }
+        let purpose = if part.is_in_flight() { "cuts in flight" } else { "cuts" };
+        Lot { wanted, left: places, rng: Rng::new(bed.seed).fork(purpose) }
     }
 
     fn draw(&mut self) -> bool {
@@ -358,18 +411,22 @@ impl Lot {
 fn cut_here<S: Recipe<Bench>>(
     start: &Session<'_, S, Bench>,
     operation: &Operation,
-    number: u32,
-    (first, command): (CutPoint, CutReport),
+    mut case: Case<'_>,
+    command: CutReport,
     deep: bool,
     stop: &AtomicBool,
     report: &mut CheckReport,
 ) {
-    count(report, command, first.face);
     report.cuts += 1;
-    let mut case = Case { bed: start.bed, operation: number, first, second: None, storm: false, story: Story(None) };
+    if case.part.is_in_flight() {
+        report.flight_cuts += 1;
+    } else {
+        count(report, command, case.first.face, &case);
+    }
     let mut image = None;
     let result = guarded(|| {
         let mut session = case.cut(start, operation)?;
+        report.in_doubt += case.in_doubt as u64;
         if deep {
             image = Some(session.clone());
         }
@@ -399,11 +456,11 @@ fn cut_here<S: Recipe<Bench>>(
         report.fail(case.replay(), what);
     }
     case.storm = false;
-    for (_, second, command) in places(&seen) {
+    for (_, second, command) in places(&seen, Part::Cuts) {
         if stop.load(Ordering::Relaxed) {
             return;
         }
-        count(report, command, second.face);
+        count(report, command, second.face, &case);
         report.second_level_cuts += 1;
         case.second = Some(second);
         let result = guarded(|| {
@@ -454,7 +511,7 @@ fn storm<S: Recipe<Bench>>(
             end => {
                 let command = session.flash.inner_mut().seen().last().copied();
                 case.lose_power(session, end)?;
-                count(report, command.expect("power is lost at a command"), point.face);
+                count(report, command.expect("power is lost at a command"), point.face, case);
                 report.second_level_cuts += 1;
             }
         }
@@ -463,23 +520,30 @@ fn storm<S: Recipe<Bench>>(
 }
 
 /// Counts a cut by phase and face.
-fn count(report: &mut CheckReport, command: CutReport, face: u8) {
+fn count(report: &mut CheckReport, command: CutReport, face: u8, case: &Case<'_>) {
     *report.by_cause.entry(command.cause).or_insert(0) += 1;
-    *report.by_face.entry(face_name(command.op, face)).or_insert(0) += 1;
+    let left = match (command.op, face) {
+        (Op::Program, 1 | 2) if case.is_unstable() => "page unstable",
+        (Op::Erase, 1..=4) if case.is_unstable() => "block unstable",
+        (op, face) => face_name(op, face),
+    };
+    *report.by_face.entry(left).or_insert(0) += 1;
 }
 
 /// The visitor that tells one case.
 pub(super) struct Tell<'a> {
     pub(super) bed: &'a Bed,
     pub(super) replay: Replay,
+    pub(super) faults: Faults,
 }
 
 impl Visitor<Bench> for Tell<'_> {
     type Output = Result<Vec<String>, CheckError>;
 
     fn visit<S: Recipe<Bench>>(self, _: &Scheme<'_>, recipe: &S) -> Self::Output {
-        let Tell { bed, replay } = self;
-        let mut session = guarded(|| begin(bed, recipe, true)).map_err(CheckError)?;
+        let Tell { bed, replay, faults } = self;
+        let part = replay.part;
+        let mut session = guarded(|| begin(bed, recipe, true, part)).map_err(CheckError)?;
         let mut operations = bed.operations("operations");
         let mut run_up = Vec::new();
         for number in 0..replay.operation {
@@ -497,16 +561,28 @@ impl Visitor<Bench> for Tell<'_> {
             let mut dry = session.clone();
             guarded(|| dry.step(&operation).map_err(Stop::text)).map_err(CheckError)?;
             let seen = dry.flash.inner_mut().seen();
-            let faces = seen.get(command as usize).map(|seen| CutPoint::faces(seen.op));
+            let lots = part.is_in_flight().then_some(LOTS);
+            let faces = seen.get(command as usize).map(|seen| lots.unwrap_or(CutPoint::faces(seen.op)));
             if faces.is_none_or(|faces| face >= faces) {
                 let there = faces.map_or(format!("{} changing commands", seen.len()), |faces| format!("{faces} faces"));
                 return Err(CheckError(format!("case {replay}: there are {there} to choose from, counted from 0")));
             }
         }
         let end = if let Some(first) = replay.first {
-            let mut case = Case { bed, operation: replay.operation, first, second: None, storm: replay.storm, story };
+            let operation = &operation;
+            let mut case = Case {
+                bed,
+                part,
+                faults,
+                operation: replay.operation,
+                first,
+                second: None,
+                storm: replay.storm,
+                story,
+                in_doubt: 0,
+            };
             let end = guarded(|| {
-                let mut cut = case.cut(&session, &operation)?;
+                let mut cut = case.cut(&session, operation)?;
                 case.second = replay.second;
                 let mut result = match replay.second {
                     None if replay.storm => storm(&mut case, &mut cut, &mut CheckReport::default()),
@@ -514,7 +590,7 @@ impl Visitor<Bench> for Tell<'_> {
                     Some(second) => cut_again(&mut case, &mut cut, second),
                 };
                 if let Err(what) = &mut result {
-                    add_copies(what, &mut case.story, cut.flash.inner().inner().inner());
+                    add_copies(what, &mut case.story, cut.flash.in_flight().inner());
                 }
                 result
             });
@@ -529,7 +605,7 @@ impl Visitor<Bench> for Tell<'_> {
                 session.read_all().and_then(|()| session.audit()).map_err(Stop::text)
             });
             if let Err(what) = &end {
-                add_copies(what, &mut story, session.flash.inner().inner().inner());
+                add_copies(what, &mut story, session.flash.in_flight().inner());
             }
             end
         };

@@ -139,7 +139,7 @@ fn flip<S: Recipe<Bench>>(
     rng: &mut Rng,
     report: &mut CheckReport,
 ) -> Result<(), String> {
-    let mut chip = session.flash.inner().inner().inner().clone();
+    let mut chip = session.flash.inner().inner().inner().inner().clone();
     let (mut pages, mut spares) = (Vec::new(), Vec::new());
     for ppn in (0..chip.geometry().page_count()).map(Ppn) {
         match chip.read_oob(ppn, Cause::Recovery) {
@@ -157,7 +157,7 @@ fn flip<S: Recipe<Bench>>(
     }
     let with = |change: &dyn Fn(&mut Chip)| {
         let mut other = session.clone();
-        change(other.flash.inner_mut().inner_mut().inner_mut());
+        change(other.flash.inner_mut().inner_mut().inner_mut().inner_mut());
         outcome(&other, ahead)
     };
     // The newest pages are the likeliest to be in use; dead ones cost two runs and count for nothing.

@@ -1,13 +1,15 @@
 //! Operations on media whose blocks are or go bad.
 //!
 //! Nothing acknowledged may be lost. A device that has lost too many blocks says that it is full, and then every page
-//! must still be readable, however often it refuses, and also once it was mounted again.
+//! must still be readable, however often it refuses, and also once it was mounted again. Three media: blocks that fail
+//! for good; programs and erases that fail now and then, some or all of them leaving a block that works; host pages
+//! that cannot be read back. Of these last ones a read is an error, and never an earlier version.
 
 use super::bed::{Action, Bed};
 use super::content::Medium;
 use super::session::{Session, Stop};
-use super::{Bench, CheckConfig, CheckReport, Chip, Part, Replay, guarded};
-use flash::{Block, Failing, FailurePlan, PowerCut, Rng};
+use super::{Bench, CheckConfig, CheckReport, Chip, FaultClass, Part, Replay, guarded};
+use flash::{Block, Failing, FailurePlan, InFlight, PowerCut, Rng};
 use ftl::schemes::Visitor;
 use ftl::{Recipe, Scheme};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,14 +19,38 @@ pub(super) const LONGER: u32 = 4;
 /// Operations after the first that a full device refuses.
 const INSISTENCE: usize = 32;
 
+/// The media, by the class of their faults.
+pub(super) const PARTS: [(FaultClass, Part); 3] = [
+    (FaultClass::Failing, Part::Media),
+    (FaultClass::Intermittent, Part::Intermittent),
+    (FaultClass::Unreadable, Part::Unreadable),
+];
+
 /// The visitor.
 pub(super) struct OnFailingMedia<'a> {
     pub(super) config: &'a CheckConfig,
     pub(super) bed: &'a Bed,
     pub(super) stop: &'a AtomicBool,
+    pub(super) part: Part,
 }
 
-fn plan(bed: &Bed) -> FailurePlan {
+fn plan(bed: &Bed, part: Part) -> FailurePlan {
+    let mut lot = Rng::new(bed.seed).fork("failures that pass");
+    match part {
+        Part::Intermittent => FailurePlan {
+            program_rate: 0.01 * lot.unit(),
+            erase_rate: 0.04 * lot.unit(),
+            passing: if lot.chance(0.5) { 1.0 } else { 0.5 },
+            half_erased: true,
+            ..FailurePlan::default()
+        },
+        Part::Unreadable => FailurePlan { unreadable_rate: 0.01 * lot.unit(), ..FailurePlan::default() },
+        _ => lasting(bed),
+    }
+}
+
+/// Failures for good.
+fn lasting(bed: &Bed) -> FailurePlan {
     let mut rng = Rng::new(bed.seed).fork("failure plan");
     let mut schedule = |count: u64, until: u64| {
         let mut numbers: Vec<u64> = (0..count).map(|_| rng.below(until)).collect();
@@ -47,7 +73,7 @@ fn plan(bed: &Bed) -> FailurePlan {
         program_rate: rate,
         erase_schedule,
         erase_rate: rate * 4.0,
-        endurance: None,
+        ..FailurePlan::default()
     }
 }
 
@@ -55,7 +81,7 @@ impl Visitor<Bench> for OnFailingMedia<'_> {
     type Output = CheckReport;
 
     fn visit<S: Recipe<Bench>>(self, _: &Scheme<'_>, recipe: &S) -> CheckReport {
-        let OnFailingMedia { config, bed, stop } = self;
+        let OnFailingMedia { config, bed, stop, part } = self;
         let mut report = CheckReport::default();
         // Room for blocks that go bad.
         let pages = (bed.logical_pages - bed.logical_pages / 6).max(bed.least_pages());
@@ -65,7 +91,7 @@ impl Visitor<Bench> for OnFailingMedia<'_> {
         let mut full = false;
         let mut session = None;
         let result = guarded(|| {
-            let medium = Failing::new(Chip::new(bed.geometry), plan(bed), bed.seed);
+            let medium = Failing::new(InFlight::new(Chip::new(bed.geometry)), plan(bed, part), bed.seed);
             let powered = PowerCut::counting(medium).without_log();
             match Session::<'_, S, _>::format(bed, recipe, Bench::silent(powered)) {
                 Ok(formatted) => session = Some(formatted),
@@ -73,7 +99,8 @@ impl Visitor<Bench> for OnFailingMedia<'_> {
                 Err(stop) => return Err(stop.text()),
             }
             let Some(session) = &mut session else { return Ok(()) };
-            let end = run(session, config.operations * LONGER, stop, &mut number);
+            session.unreadable = part == Part::Unreadable;
+            let end = run(session, config.operations.saturating_mul(LONGER), stop, &mut number);
             full = end == Err(Stop::Full);
             if full {
                 insist(session).map_err(Stop::text)?;
@@ -82,7 +109,7 @@ impl Visitor<Bench> for OnFailingMedia<'_> {
             }
             let compare = |session: &mut Session<'_, S, _>| session.read_all().and_then(|()| session.audit());
             compare(session).map_err(Stop::text)?;
-            if full {
+            if full && part != Part::Unreadable {
                 session.oracle.power_cut();
                 session.mount().and_then(|()| compare(session)).map_err(Stop::text)?;
                 insist(session).and_then(|()| compare(session)).map_err(Stop::text)?;
@@ -90,20 +117,20 @@ impl Visitor<Bench> for OnFailingMedia<'_> {
             Ok(())
         });
         if let Some(session) = session {
-            report.media.operations += session.work.operations;
+            let operations = match part {
+                Part::Intermittent => &mut report.media.intermittent,
+                Part::Unreadable => &mut report.media.unreadable,
+                _ => &mut report.media.operations,
+            };
+            *operations += session.work.operations;
+            report.media.errors += session.work.errors;
+            report.media.refused += session.work.refused;
             report.media.grown_bad += u64::from(session.flash.inner().inner().grown_bad_count());
             report.add_work(session.work);
         }
         report.media.full += u64::from(full);
         if let Err(what) = result {
-            let replay = Replay {
-                seed: bed.seed,
-                part: Part::Media,
-                operation: number,
-                first: None,
-                second: None,
-                storm: false,
-            };
+            let replay = Replay { seed: bed.seed, part, operation: number, first: None, second: None, storm: false };
             report.fail(replay, what);
         }
         report
@@ -139,7 +166,8 @@ fn run<S: Recipe<Bench>>(
             session.read_all()?;
             session.audit()?;
         }
-        if number.is_multiple_of((operations / 4).max(1)) && operation.action != Action::Flush {
+        let mounts = !session.unreadable && operation.action != Action::Flush;
+        if mounts && number.is_multiple_of((operations / 4).max(1)) {
             session.oracle.power_cut();
             session.mount()?;
             session.read_all()?;

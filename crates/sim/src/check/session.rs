@@ -57,6 +57,9 @@ pub(super) struct Work {
     pub(super) mounts: u64,
     pub(super) audits: u64,
     pub(super) reads: u64,
+    /// Reads that ended in an error, and what else did, where pages cannot be read.
+    pub(super) errors: u64,
+    pub(super) refused: u64,
 }
 
 /// See the module's description.
@@ -68,13 +71,15 @@ pub(super) struct Session<'a, S: Recipe<F>, F: Medium> {
     pub(super) flash: F,
     pub(super) oracle: Oracle,
     pub(super) work: Work,
+    /// Whether the medium does not give every page back.
+    pub(super) unreadable: bool,
 }
 
 impl<S: Recipe<F>, F: Medium> Clone for Session<'_, S, F> {
     fn clone(&self) -> Self {
-        let Session { bed, recipe, ftl, flash, oracle, work } = self;
+        let Session { bed, recipe, ftl, flash, oracle, work, unreadable } = self;
         let (ftl, flash, oracle) = (ftl.clone(), flash.clone(), oracle.clone());
-        Session { bed, recipe, ftl, flash, oracle, work: *work }
+        Session { bed, recipe, ftl, flash, oracle, work: *work, unreadable: *unreadable }
     }
 }
 
@@ -84,7 +89,7 @@ impl<'a, S: Recipe<F>, F: Medium> Session<'a, S, F> {
         let ftl = recipe.format(&mut flash, bed.logical_pages, &bed.settings)?;
         let promise = if bed.durable_trim() { TrimPromise::Durable } else { TrimPromise::Loose };
         let oracle = Oracle::new(bed.logical_pages, promise);
-        Ok(Session { bed, recipe, ftl: Some(ftl), flash, oracle, work: Work::default() })
+        Ok(Session { bed, recipe, ftl: Some(ftl), flash, oracle, work: Work::default(), unreadable: false })
     }
 
     /// Writes the first pages, as many as the seed says.
@@ -128,16 +133,45 @@ impl<'a, S: Recipe<F>, F: Medium> Session<'a, S, F> {
         match result {
             Ok(()) => self.oracle.acknowledge(),
             Err(Error::Full) => self.oracle.refuse(),
+            Err(error) if self.is_unreadable(&error) => {
+                self.oracle.fail();
+                self.work.refused += 1;
+                return Ok(());
+            }
             Err(_) => {}
         }
         Ok(result?)
     }
 
+    /// Whether an error says that a page cannot be read, on a medium where that may be.
+    fn is_unreadable(&self, error: &Error<Fault>) -> bool {
+        self.unreadable && *error == Error::Flash(Fault(FaultKind::Uncorrectable))
+    }
+
+    /// What has no effect on any page's content may fail on such a medium too.
+    fn pass(&mut self, result: Result<(), Error<Fault>>) -> Result<bool, Stop> {
+        match result {
+            Err(error) if self.is_unreadable(&error) => {
+                self.work.refused += 1;
+                Ok(false)
+            }
+            result => Ok(result.map(|()| true)?),
+        }
+    }
+
+    /// Does something for a page, or for the whole device, as a chain of commands of its own.
+    fn chained<T>(&mut self, work: impl FnOnce(&mut S::Scheme, &mut F) -> T) -> T {
+        let (ftl, flash) = self.parts();
+        flash.in_flight().page_begin();
+        let result = work(ftl, flash);
+        flash.in_flight().page_end();
+        result
+    }
+
     fn write(&mut self, lpn: Lpn) -> Result<(), Stop> {
         let tag = self.oracle.begin_write(lpn);
         let page = page_of(tag, self.bed.geometry.page_bytes as usize);
-        let (ftl, flash) = self.parts();
-        let result = ftl.write(flash, lpn, &page);
+        let result = self.chained(|ftl, flash| ftl.write(flash, lpn, &page));
         self.settle(result)
     }
 
@@ -145,6 +179,7 @@ impl<'a, S: Recipe<F>, F: Medium> Session<'a, S, F> {
     /// request that was broken off, the scheme hears of it from what comes next.
     pub(super) fn step(&mut self, operation: &Operation) -> Result<(), Stop> {
         self.work.operations += 1;
+        self.flash.in_flight().request_begin();
         match operation.action {
             Action::Write(request, written) => {
                 self.announce(request);
@@ -157,19 +192,20 @@ impl<'a, S: Recipe<F>, F: Medium> Session<'a, S, F> {
             }
             Action::Trim(request) => {
                 self.oracle.begin_trim(request.first, request.pages);
-                let (ftl, flash) = self.parts();
-                let result = ftl.trim(flash, request.first, request.pages);
+                let result = self.chained(|ftl, flash| ftl.trim(flash, request.first, request.pages));
                 self.settle(result)?;
                 request.all().try_for_each(|lpn| self.read(lpn))?;
             }
             Action::Flush => {
-                let (ftl, flash) = self.parts();
-                ftl.flush(flash)?;
-                self.oracle.flush();
+                let result = self.chained(|ftl, flash| ftl.flush(flash));
+                if self.pass(result)? {
+                    self.flash.in_flight().drain();
+                    self.oracle.flush();
+                }
             }
             Action::Idle(copies) => {
-                let (ftl, flash) = self.parts();
-                ftl.idle(flash, copies)?;
+                let result = self.chained(|ftl, flash| ftl.idle(flash, copies));
+                self.pass(result.map(|_| ()))?;
             }
         }
         self.read(operation.probe)
@@ -178,8 +214,13 @@ impl<'a, S: Recipe<F>, F: Medium> Session<'a, S, F> {
     /// Reads a page and holds the value to the oracle.
     pub(super) fn read(&mut self, lpn: Lpn) -> Result<(), Stop> {
         self.work.reads += 1;
-        let (ftl, flash) = self.parts();
-        let value = match ftl.read(flash, lpn)?.map(tag_of) {
+        let value = self.chained(|ftl, flash| ftl.read(flash, lpn).map(|data| data.map(tag_of)));
+        // Never an earlier version instead: what is read in place of an error is held to the oracle as ever.
+        if value.as_ref().is_err_and(|error| self.is_unreadable(error)) {
+            self.work.errors += 1;
+            return Ok(());
+        }
+        let value = match value? {
             None => None,
             Some(Some(tag)) => Some(tag),
             Some(None) => return Err(Stop::Wrong(format!("LPN {lpn} reads as bytes that nobody wrote as a page"))),

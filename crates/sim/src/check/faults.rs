@@ -1,0 +1,175 @@
+//! The classes of faults that a check can inject, and which of them a scheme does not promise to survive.
+//!
+//! docs/fault-model.md says of each class what it is, where it is known from, and what is promised under it. Its table
+//! of schemes and classes is [`LOSES`] in other words, and a test holds the two together.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A class of faults.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum FaultClass {
+    /// Power fails at a command.
+    Cut,
+    /// Power fails again during the recovery, and many times in a row.
+    Nested,
+    /// What a cut command left reads otherwise each time.
+    Unstable,
+    /// Several commands are under way when power fails; erases and programs of metadata follow all programs before
+    /// them.
+    Flight,
+    /// As [`FaultClass::Flight`], with no order but what schemes state and the dies keep.
+    Unordered,
+    /// Programs and erases fail, and their blocks for good; blocks are bad from the factory.
+    Failing,
+    /// Programs and erases fail now and then, and the block works again.
+    Intermittent,
+    /// Host pages cannot be read.
+    Unreadable,
+}
+
+impl FaultClass {
+    /// Every class, in the order of the discriminants.
+    pub const ALL: [FaultClass; 8] = [
+        FaultClass::Cut,
+        FaultClass::Nested,
+        FaultClass::Unstable,
+        FaultClass::Flight,
+        FaultClass::Unordered,
+        FaultClass::Failing,
+        FaultClass::Intermittent,
+        FaultClass::Unreadable,
+    ];
+
+    /// The word on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            FaultClass::Cut => "cut",
+            FaultClass::Nested => "nested",
+            FaultClass::Unstable => "unstable",
+            FaultClass::Flight => "flight",
+            FaultClass::Unordered => "unordered",
+            FaultClass::Failing => "failing",
+            FaultClass::Intermittent => "intermittent",
+            FaultClass::Unreadable => "unreadable",
+        }
+    }
+}
+
+/// A set of classes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Faults(u16);
+
+impl Faults {
+    /// None: a check of operations and of the two claims alone.
+    pub const NONE: Faults = Faults(0);
+    /// Every class.
+    pub const ALL: Faults = Faults((1 << FaultClass::ALL.len()) - 1);
+
+    /// What a scheme promises to survive, and is checked for unless somebody asks for something else.
+    pub fn promised(scheme: &str) -> Faults {
+        let is_lost = |class: &FaultClass| {
+            NOBODY.contains(class) || LOSES.iter().any(|&(name, lost)| name == scheme && lost == *class)
+        };
+        FaultClass::ALL.into_iter().filter(is_lost).fold(Faults::ALL, Faults::without)
+    }
+
+    /// Whether a class is among them.
+    pub const fn contain(self, class: FaultClass) -> bool {
+        self.0 & 1 << class as u8 != 0
+    }
+
+    /// These and another.
+    #[must_use]
+    pub const fn with(self, class: FaultClass) -> Faults {
+        Faults(self.0 | 1 << class as u8)
+    }
+
+    /// These but one.
+    #[must_use]
+    pub const fn without(self, class: FaultClass) -> Faults {
+        Faults(self.0 & !(1 << class as u8))
+    }
+
+    /// The classes.
+    pub fn classes(self) -> impl Iterator<Item = FaultClass> {
+        FaultClass::ALL.into_iter().filter(move |&class| self.contain(class))
+    }
+}
+
+impl fmt::Display for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.classes().map(FaultClass::name).collect();
+        f.write_str(&names.join(","))
+    }
+}
+
+impl FromStr for Faults {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Faults, String> {
+        if text == "all" {
+            return Ok(Faults::ALL);
+        }
+        text.split(',').try_fold(Faults::NONE, |faults, word| {
+            let class = FaultClass::ALL.into_iter().find(|class| class.name() == word.trim());
+            let class = class.ok_or_else(|| {
+                let names = FaultClass::ALL.map(FaultClass::name).join(", ");
+                format!("no class of faults {word:?}; write all, or some of {names}, with commas between them")
+            })?;
+            Ok(faults.with(class))
+        })
+    }
+}
+
+/// Classes that no scheme promises to survive, though some may.
+pub const NOBODY: &[FaultClass] = &[FaultClass::Unstable, FaultClass::Unordered];
+
+/// Schemes that lose acknowledged data under another class of faults, or give up. They are not checked for it by
+/// default; `ftlab check --faults all` shows what happens.
+pub const LOSES: &[(&str, FaultClass)] = &[
+    ("cdftl", FaultClass::Unreadable),
+    ("scftl", FaultClass::Unreadable),
+    ("scftl-a", FaultClass::Unreadable),
+    ("cast", FaultClass::Unreadable),
+    ("scftl-log", FaultClass::Unreadable),
+    ("block", FaultClass::Unreadable),
+    ("nftl", FaultClass::Unreadable),
+    ("bast", FaultClass::Unreadable),
+    ("aftl", FaultClass::Unreadable),
+    ("fast", FaultClass::Unreadable),
+    ("last", FaultClass::Unreadable),
+    ("rose", FaultClass::Unreadable),
+    ("superblock", FaultClass::Flight),
+    ("superblock", FaultClass::Unreadable),
+    ("hybridlog", FaultClass::Unreadable),
+    ("rose-log", FaultClass::Unreadable),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_of_classes_survive_their_text() {
+        for bits in 1..=Faults::ALL.0 {
+            assert_eq!(Faults(bits).to_string().parse(), Ok(Faults(bits)));
+        }
+        assert_eq!("all".parse(), Ok(Faults::ALL));
+        assert_eq!("cut, failing".parse(), Ok(Faults::NONE.with(FaultClass::Cut).with(FaultClass::Failing)));
+        let error = "cut,paired".parse::<Faults>().unwrap_err();
+        assert!(error.starts_with("no class of faults \"paired\"; write all, or some of cut, nested"), "{error}");
+    }
+
+    #[test]
+    fn what_is_lost_is_lost_by_schemes_that_there_are() {
+        for (scheme, class) in LOSES {
+            assert!(ftl::schemes::by_name(scheme).is_some(), "{scheme}");
+            assert!(!Faults::promised(scheme).contain(*class));
+        }
+        assert!(LOSES.iter().all(|(_, class)| !NOBODY.contains(class)), "said twice");
+        let others = Faults::promised("no such scheme");
+        assert!(FaultClass::ALL.iter().all(|class| others.contain(*class) != NOBODY.contains(class)));
+    }
+}
