@@ -20,6 +20,7 @@ help:
 	@echo 'make e2e           the optimised program runs its default comparison'
 	@echo 'make conformance   every scheme under about 100,000 power cuts'
 	@echo 'make soak          200 kills of a server under load for each scheme, 10^7 frames of BCH; a few minutes'
+	@echo 'make fuzz          every fuzz target for TIME seconds (60), with coverage guidance'
 	@echo 'make vectors       test vectors of the codes, from other implementations of them'
 	@echo 'make captures      records all traces of docs/recordings.md anew; needs root; SIZE=minute|full'
 	@echo 'make python        the Python package: wheel, stubs, and its tests in a fresh environment'
@@ -106,6 +107,13 @@ conformance: tools
 .PHONY: soak
 soak: tools
 	FTLAB_SOAK=200 cargo test --locked -p ftlab --test soak --test codes -- --nocapture
+
+# A workspace of its own, so that nothing else builds it: libFuzzer is C++.
+TIME ?= 60
+
+.PHONY: fuzz
+fuzz: tools
+	scripts/fuzz $(TIME)
 
 .PHONY: captures
 captures:
