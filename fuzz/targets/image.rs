@@ -35,7 +35,12 @@ fn base(scheme: &'static str, clean: bool) -> Base {
         spare: Some(0.6),
         page: Some(BYTES as u32),
         pages_per_block: Some(4),
-        oob: Some(64),
+        oob: Some(128),
+        channels: Some(1),
+        chips: Some(1),
+        dies: Some(1),
+        planes: Some(1),
+        nop: Some(4),
         ..Overrides::default()
     };
     let device = by_name("agrawal08").unwrap().build(&overrides).unwrap();
