@@ -22,6 +22,7 @@ help:
 	@echo 'make mutants       how many planted bugs the checker catches; an hour'
 	@echo 'make soak          power cuts on ever new seeds for MINUTES=60, totals kept in target/soak.json; then 200 kills'
 	@echo '                   of a server under load for each scheme, 10^7 frames of BCH; a few minutes'
+	@echo 'make fuzz          every fuzz target for TIME seconds (60), with coverage guidance'
 	@echo 'make vectors       test vectors of the codes, from other implementations of them'
 	@echo 'make captures      records all traces of docs/recordings.md anew; needs root; SIZE=minute|full'
 	@echo 'make python        the Python package: wheel, stubs, and its tests in a fresh environment'
@@ -118,6 +119,13 @@ soak: tools
 	cargo build --locked --release
 	scripts/checks target/release/ftlab soak $(MINUTES) $(CHECKED)
 	FTLAB_SOAK=200 cargo test --locked -p ftlab --test soak --test codes -- --nocapture
+
+# A workspace of its own, so that nothing else builds it: libFuzzer is C++.
+TIME ?= 60
+
+.PHONY: fuzz
+fuzz: tools
+	scripts/fuzz $(TIME)
 
 .PHONY: captures
 captures:

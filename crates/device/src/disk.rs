@@ -12,9 +12,13 @@
 //! What a request did is in the file before it is answered ([`Image::settle`]); until then its programs are gathered,
 //! so that a large write is a few writes of the file. A flush is the scheme's flush, and then the host's disk. When
 //! power is lost or the host's file fails, the request is answered with an I/O error, what the scheme had in RAM is
-//! dropped, and a later request mounts the device afresh, from the file. So it is if a collection meets a page that
-//! cannot be corrected. A clean shutdown ([`AnyDisk::close`]) leaves the scheme's RAM in the image, and the next mount
-//! need not read the flash.
+//! dropped, and a later request mounts the device afresh, from the file. So it is if a collection or a write meets a
+//! page of metadata that cannot be corrected: a mount does without it, and the write is tried once more then.
+//!
+//! Schemes may write when they read, for they make room in their caches. While the host's disk takes nothing, a device
+//! that is read keeps such writes in RAM, beside the file, and forgets them before the next change
+//! ([`Counts::rescues`]): what was acknowledged can be read under any scheme. A clean shutdown ([`AnyDisk::close`])
+//! leaves the scheme's RAM in the image, and the next mount need not read the flash.
 //!
 //! The timeline is told when requests arrive in real time. Without emulated timing it only counts; with it, [`Done`]
 //! says when the simulated device would have answered.
@@ -30,6 +34,9 @@ use std::time::Instant;
 /// Page copies of background work at a time.
 const IDLE_COPIES: u32 = 16;
 
+/// Bytes that are kept in RAM while the host's file takes no changes; with more the device is mounted afresh.
+const MOST_BESIDE: u64 = 64 << 20;
+
 /// An image, perhaps with decorators around it.
 pub trait Medium: Flash<User = [u8], Fault = Fault> + Send + 'static {
     /// The image inside.
@@ -41,6 +48,11 @@ pub trait Medium: Flash<User = [u8], Fault = Fault> + Send + 'static {
     /// # Errors
     /// The file cannot be read.
     fn power_up(&mut self) -> Result<(), ImageError>;
+    /// Power is back, and the host's disk may take nothing: the file is read, and changes are kept beside it.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    fn rescue(&mut self) -> Result<(), ImageError>;
 }
 
 impl Medium for Image {
@@ -51,7 +63,10 @@ impl Medium for Image {
         self
     }
     fn power_up(&mut self) -> Result<(), ImageError> {
-        if self.failure().is_some() { self.reload() } else { Ok(()) }
+        if self.failure().is_some() || self.is_beside() { self.reload() } else { Ok(()) }
+    }
+    fn rescue(&mut self) -> Result<(), ImageError> {
+        self.reload_beside()
     }
 }
 
@@ -67,6 +82,12 @@ impl<M: Medium + Fragile> Medium for PowerCut<M> {
             self.restart();
         }
         self.inner_mut().power_up()
+    }
+    fn rescue(&mut self) -> Result<(), ImageError> {
+        if self.lost() {
+            self.restart();
+        }
+        self.inner_mut().rescue()
     }
 }
 
@@ -143,7 +164,18 @@ impl fmt::Display for MountSummary {
                  entries restored, {programs} pages programmed, {erases} blocks erased, {} bad blocks",
                 found.torn, found.restored, found.bad_blocks
             ),
+        }?;
+        if found.unreadable > 0 {
+            let pages = found.unreadable;
+            let s = if pages == 1 { "" } else { "s" };
+            write!(f, "; {pages} page{s} unreadable: as many logical pages may be stale, or discards undone")?;
         }
+        if found.lost_discards > 0 {
+            let pages = found.lost_discards;
+            let s = if pages == 1 { "" } else { "s" };
+            write!(f, "; {pages} page{s} of discards unreadable: what was discarded there may be back")?;
+        }
+        Ok(())
     }
 }
 
@@ -172,6 +204,8 @@ pub struct Counts {
     pub uncorrectable: u64,
     /// Mounts after power was lost or the host's file failed.
     pub remounts: u64,
+    /// Of these while the host's file took no changes, to be read.
+    pub rescues: u64,
 }
 
 /// A mounted disk whose scheme was chosen at run time.
@@ -232,6 +266,10 @@ pub struct Disk<M: Medium, S: Recipe<Timeline<M>>> {
     zeros: Vec<u8>,
     /// Whether something was written or discarded since the mount.
     changed: bool,
+    /// Changes are kept beside the file, which takes none.
+    rescued: bool,
+    /// Whether a page of metadata that could not be corrected was the last failure.
+    damaged: bool,
     counts: Counts,
     mounted: MountSummary,
     failure: Option<String>,
@@ -349,6 +387,8 @@ impl<M: Medium, S: Recipe<Timeline<M>>> Disk<M, S> {
             page: vec![0; page_bytes],
             zeros: vec![0; page_bytes],
             changed: false,
+            rescued: false,
+            damaged: false,
             counts: Counts::default(),
             mounted,
             failure: None,
@@ -389,7 +429,12 @@ impl<M: Medium, S: Recipe<Timeline<M>>> Disk<M, S> {
 
     #[cold]
     fn remount(&mut self) -> Result<(), ExportError> {
-        let powered = self.flash.inner_mut().power_up().map_err(MountError::Image);
+        let medium = self.flash.inner_mut();
+        let powered = if self.rescued { medium.rescue() } else { medium.power_up() }.map_err(MountError::Image);
+        // What RAM knew has led to a page that cannot be corrected: the flash says what there is without it.
+        if std::mem::take(&mut self.damaged) && medium.image_mut().distrust_checkpoint().is_err() {
+            return Err(ExportError::Io);
+        }
         let started =
             powered.and_then(|()| start(&mut self.flash, (self.row, &self.recipe), self.logical_pages, &self.settings));
         match started {
@@ -397,12 +442,36 @@ impl<M: Medium, S: Recipe<Timeline<M>>> Disk<M, S> {
                 self.ftl = Some(ftl);
                 self.mounted = mounted;
                 self.counts.remounts += 1;
+                self.counts.rescues += u64::from(self.rescued);
                 Ok(())
             }
             Err(error) => {
                 self.failure = Some(error.to_string());
                 Err(ExportError::Io)
             }
+        }
+    }
+
+    /// Before a request that changes something: it goes to the file, or fails.
+    fn leave_rescue(&mut self) {
+        if self.rescued {
+            self.rescued = false;
+            self.ftl = None;
+        }
+    }
+
+    /// Has a request that changes nothing carried out, once more with changes beside the file if that takes none.
+    fn reading<T>(&mut self, mut work: impl FnMut(&mut Self) -> Result<T, ExportError>) -> Result<T, ExportError> {
+        if self.rescued && self.image().bytes_beside() > MOST_BESIDE {
+            self.ftl = None;
+        }
+        match work(self) {
+            Err(ExportError::Io) if !self.rescued && self.image().failure().is_some() => {
+                self.rescued = true;
+                self.ftl = None;
+                work(self)
+            }
+            result => result,
         }
     }
 
@@ -437,6 +506,7 @@ impl<M: Medium, S: Recipe<Timeline<M>>> Disk<M, S> {
             Error::Flash(fault) => (fault.kind() == FaultKind::Uncorrectable, fault.to_string()),
         };
         self.counts.uncorrectable += u64::from(uncorrectable);
+        self.damaged = uncorrectable;
         if !(uncorrectable && unchanged) {
             let cause = self.image().failure().map(|cause| format!(": {cause}")).unwrap_or_default();
             self.failure = Some(format!("{why}{cause}"));
@@ -479,6 +549,28 @@ impl<M: Medium, S: Recipe<Timeline<M>>> Disk<M, S> {
         }
     }
 
+    /// Reads.
+    fn get(&mut self, offset: u64, out: &mut [u8]) -> Result<Done, ExportError> {
+        let now_ns = self.arrive(offset, out.len() as u64)?;
+        let mut last_ns = 0;
+        self.counts.reads += 1;
+        self.counts.read_bytes += out.len() as u64;
+        self.announce(offset, out.len() as u64);
+        for part in self.parts(offset, out.len() as u64) {
+            let out = &mut out[part.in_range..part.in_range + part.bytes];
+            let ((), end_ns) = self.page(true, |ftl, flash| {
+                match ftl.read(flash, part.lpn)? {
+                    Some(data) => out.copy_from_slice(&data[part.in_page..part.in_page + part.bytes]),
+                    None => out.fill(0),
+                }
+                Ok(())
+            })?;
+            last_ns = last_ns.max(end_ns);
+            self.counts.read_pages += 1;
+        }
+        self.done(now_ns, last_ns)
+    }
+
     /// Writes `data`, or zeros.
     fn put(&mut self, offset: u64, bytes: u64, data: Option<&[u8]>) -> Result<u64, ExportError> {
         let mut end_ns = 0;
@@ -493,17 +585,23 @@ impl<M: Medium, S: Recipe<Timeline<M>>> Disk<M, S> {
                 Some(data) => &data[part.in_range..part.in_range + part.bytes],
                 None => &zeros[..part.bytes],
             };
-            let written = self.page(!part.whole, |ftl, flash| {
-                if part.whole {
-                    return ftl.write(flash, part.lpn, source);
-                }
-                match ftl.read_to_modify(flash, part.lpn)? {
-                    Some(old) => page.copy_from_slice(old),
-                    None => page.fill(0),
-                }
-                page[part.in_page..part.in_page + part.bytes].copy_from_slice(source);
-                ftl.write(flash, part.lpn, &page)
-            });
+            let mut write = |disk: &mut Self| {
+                disk.page(!part.whole, |ftl, flash| {
+                    if part.whole {
+                        return ftl.write(flash, part.lpn, source);
+                    }
+                    match ftl.read_to_modify(flash, part.lpn)? {
+                        Some(old) => page.copy_from_slice(old),
+                        None => page.fill(0),
+                    }
+                    page[part.in_page..part.in_page + part.bytes].copy_from_slice(source);
+                    ftl.write(flash, part.lpn, &page)
+                })
+            };
+            let mut written = write(self);
+            if written.is_err() && self.ftl.is_none() && self.damaged {
+                written = self.remount().and_then(|()| write(self));
+            }
             self.zeros = zeros;
             self.page = page;
             end_ns = end_ns.max(written?.1);
@@ -547,33 +645,18 @@ impl<M: Medium, S: Recipe<Timeline<M>>> Export for Disk<M, S> {
     }
 
     fn read(&mut self, offset: u64, out: &mut [u8]) -> Result<Done, ExportError> {
-        let now_ns = self.arrive(offset, out.len() as u64)?;
-        let mut last_ns = 0;
-        self.counts.reads += 1;
-        self.counts.read_bytes += out.len() as u64;
-        self.announce(offset, out.len() as u64);
-        for part in self.parts(offset, out.len() as u64) {
-            let out = &mut out[part.in_range..part.in_range + part.bytes];
-            let ((), end_ns) = self.page(true, |ftl, flash| {
-                match ftl.read(flash, part.lpn)? {
-                    Some(data) => out.copy_from_slice(&data[part.in_page..part.in_page + part.bytes]),
-                    None => out.fill(0),
-                }
-                Ok(())
-            })?;
-            last_ns = last_ns.max(end_ns);
-            self.counts.read_pages += 1;
-        }
-        self.done(now_ns, last_ns)
+        self.reading(|disk| disk.get(offset, out))
     }
 
     fn write(&mut self, offset: u64, data: &[u8]) -> Result<Done, ExportError> {
+        self.leave_rescue();
         let now_ns = self.arrive(offset, data.len() as u64)?;
         let end_ns = self.put(offset, data.len() as u64, Some(data))?;
         self.done(now_ns, end_ns)
     }
 
     fn trim(&mut self, offset: u64, bytes: u64) -> Result<Done, ExportError> {
+        self.leave_rescue();
         let now_ns = self.arrive(offset, bytes)?;
         let end_ns = self.discard(offset, bytes)?;
         self.done(now_ns, end_ns)
@@ -581,6 +664,7 @@ impl<M: Medium, S: Recipe<Timeline<M>>> Export for Disk<M, S> {
 
     /// Whole pages are discarded if discards are durable, else written; pages in part are written.
     fn zero(&mut self, offset: u64, bytes: u64) -> Result<Done, ExportError> {
+        self.leave_rescue();
         let now_ns = self.arrive(offset, bytes)?;
         let size = self.page_bytes;
         let (first, last) = (offset.next_multiple_of(size), (offset + bytes) / size * size);
@@ -598,6 +682,7 @@ impl<M: Medium, S: Recipe<Timeline<M>>> Export for Disk<M, S> {
     }
 
     fn flush(&mut self) -> Result<Done, ExportError> {
+        self.leave_rescue();
         let now_ns = self.arrive(0, 0)?;
         self.counts.flushes += 1;
         let ((), end_ns) = self.page(false, |ftl, flash| ftl.flush(flash))?;
@@ -607,7 +692,7 @@ impl<M: Medium, S: Recipe<Timeline<M>>> Export for Disk<M, S> {
     }
 
     fn extents(&mut self, offset: u64, bytes: u64, out: &mut Vec<Extent>) -> Result<(), ExportError> {
-        self.arrive(offset, bytes)?;
+        self.reading(|disk| disk.arrive(offset, bytes))?;
         let Some(ftl) = &self.ftl else { return Err(ExportError::Io) };
         for part in self.parts(offset, bytes) {
             // Where the scheme would have to read flash to know, data is the safe answer.
@@ -622,7 +707,7 @@ impl<M: Medium, S: Recipe<Timeline<M>>> Export for Disk<M, S> {
 
     fn idle(&mut self) -> bool {
         // A device that was lost stays so until somebody asks for something.
-        if self.ftl.is_none() || self.arrive(0, 0).is_err() {
+        if self.ftl.is_none() || self.rescued || self.arrive(0, 0).is_err() {
             return false;
         }
         let more = self.page(false, |ftl, flash| ftl.idle(flash, IDLE_COPIES)).is_ok_and(|(more, _)| more);

@@ -41,6 +41,51 @@ pub mod parameters {
     pub use crate::parts::wear::WEAR_LEVELLING;
 }
 
+/// What fuzz targets look at.
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing {
+    use crate::parts::log_units::LogUnits;
+    use alloc::vec::Vec;
+    use flash::Ppn;
+
+    /// A page of a translation page with a log, of any content: what a scan takes for sound can be read, entry by entry
+    /// as in a row, and another unit can be appended.
+    ///
+    /// # Panics
+    /// If that does not hold.
+    pub fn log_units(data: &[u8]) {
+        let Some((&choice, bytes)) = data.split_first() else { return };
+        let sizes = [[4, 6, 7], [4, 6, 0], [16, 8, 13], [4, 6, 3]][usize::from(choice & 3)];
+        let share = [0.25, 0.5, 0.1, 0.9][usize::from(choice >> 2 & 3)];
+        let layout = LogUnits::new(512, share, sizes, 1 + u32::from(choice >> 4)).expect("the sizes are sound");
+        let mut page = [u8::MAX; 512];
+        let log = layout.log_start() as usize;
+        let count = bytes.len().min(512 - log);
+        page[log..log + count].copy_from_slice(&bytes[..count]);
+        if choice & 1 == 0 && count > 8 {
+            // A sound unit in front, so that not only the first can be one.
+            let mut unit = Vec::new();
+            let entry = u32::from(bytes[0]) % layout.entries();
+            layout.encode([(entry, Ppn(7))].into_iter(), &mut unit);
+            let end = (log + unit.len() + count).min(512);
+            page[log..log + unit.len()].copy_from_slice(&unit);
+            page[log + unit.len()..end].copy_from_slice(&bytes[..end - log - unit.len()]);
+        }
+        let words: Vec<u32> = page.as_chunks().0.iter().map(|&word| u32::from_le_bytes(word)).collect();
+        let scan = layout.scan(&words);
+        assert!(scan.state.tail <= layout.log_bytes(), "{scan:?}");
+        let mut replayed: Vec<Ppn> = words[..layout.entries() as usize].iter().map(|&word| Ppn(word)).collect();
+        layout.replay(&words, scan.state, |index, ppn| replayed[index as usize] = ppn);
+        for (index, &ppn) in (0..).zip(&replayed) {
+            assert_eq!(layout.entry(&words, scan.state, index), ppn, "entry {index}");
+        }
+        assert_eq!(layout.unpack(layout.pack(layout.closed(scan.state))), layout.closed(scan.state));
+        if let Some(mark) = layout.mark(scan.state) {
+            assert_eq!(layout.scan_marked(&words, mark), scan);
+        }
+    }
+}
+
 /// The examples of the README, as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

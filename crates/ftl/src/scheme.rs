@@ -75,6 +75,11 @@ pub struct MountReport {
     pub pages: u64,
     /// Pages found torn.
     pub torn: u64,
+    /// Pages whose spare area cannot be read, which no power cut explains: of each the newest version of a logical page
+    /// may have been there, or a record of discards, and something older have come back.
+    pub unreadable: u64,
+    /// Pages of records of discards that cannot be read: what they discarded may have come back.
+    pub lost_discards: u64,
     /// Mapping entries that no translation page held yet.
     pub restored: u64,
     /// Blocks found bad.

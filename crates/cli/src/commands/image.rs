@@ -214,7 +214,7 @@ fn described(image: &Image) -> Result<String, CliError> {
         ("bad blocks", units::whole(image.bad_blocks().count() as u64)),
         ("file", format!("{}, of which {} are on the disk", units::bytes(seeming), units::bytes(cost))),
     ];
-    let mut text = wrap(&format!("{}: an image of format {}", image.path().display(), image.spec().format()), "  ");
+    let mut text = wrap(&format!("{}: an image of format {}", image.path().display(), image.format()), "  ");
     for (label, value) in lines {
         text += &wrap(&format!("{label}: {value}"), "  ");
     }

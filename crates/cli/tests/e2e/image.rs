@@ -9,7 +9,7 @@ const CREATE: &str = "image create ssd.img --device agrawal08:capacity=512MiB,sp
 fn an_image_is_made_described_and_verified() {
     let directory = Directory::new();
     let text = directory.ftlab(CREATE).succeeded().stdout;
-    assert!(text.starts_with("ssd.img: an image of format 1\ndevice: agrawal08, 512 MiB exported\n"), "{text}");
+    assert!(text.starts_with("ssd.img: an image of format 2\ndevice: agrawal08, 512 MiB exported\n"), "{text}");
     assert!(text.contains("scheme: dftl with ") && text.contains("durable-trim=on"), "{text}");
     let before = fs::read(directory.path().join("ssd.img")).unwrap();
     assert_eq!(directory.ftlab("image info ssd.img --json info.json").succeeded().stdout, text);

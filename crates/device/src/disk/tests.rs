@@ -7,6 +7,9 @@ use flash::{CutPoint, Geometry, Rng};
 use std::fs;
 use std::path::Path;
 
+mod damage;
+mod host;
+
 const SCHEMES: [&str; 4] = ["page", "dftl", "dftl-e", "lazyftl"];
 
 /// A small image of a scheme, discards durable.
@@ -180,6 +183,10 @@ fn killed_between_any_two_writes_to_the_file_it_loses_nothing() {
                         break;
                     }
                     expected.clone_from(&in_flight);
+                    if disk.counts().rescues > 0 {
+                        // A read has met the failure, and was answered all the same.
+                        break;
+                    }
                 },
             }
             disk = open(&path);
@@ -344,7 +351,7 @@ fn altered_data_is_an_error_and_never_other_data() {
         let mut disk = open(&path);
         let mut out = [0; 512];
         let result = disk.read(33 * 512, &mut out);
-        assert!(result == Err(ExportError::Io) || out == [0; 512], "{scheme}: {result:?}");
+        assert_eq!(result, Err(ExportError::Io), "{scheme}: collections have taken along that it is lost");
         // Written again, it is well again.
         disk.write(33 * 512, &[7; 512]).unwrap();
         disk.read(33 * 512, &mut out).unwrap();
@@ -500,107 +507,6 @@ fn any_changed_byte_leaves_a_device_that_reads_what_was_written_or_says_so() {
         }
     }
     assert!(errors > 50, "{errors}");
-}
-
-/// One flipped bit of one record made every read of a `superblock` panic, for a map led to a page that was none.
-#[test]
-fn flipped_bits_anywhere_give_the_data_or_an_error() {
-    let superblock = |maps: &str| {
-        let mut spec = small("superblock");
-        let settings = [("maps", maps), ("leaf", "2"), ("cache-maps", "1")];
-        spec.settings.extend(settings.map(|(name, value)| (name.into(), value.into())));
-        spec.device.geometry.oob_bytes = 64;
-        spec
-    };
-    let mut errors = 0;
-    for spec in [small("page"), small("dftl"), superblock("spare"), superblock("pages")] {
-        for clean in [true, false] {
-            let (directory, path) = place();
-            let mut disk = mount(Image::create(&path, &spec, false).unwrap(), false).unwrap();
-            let page_of = |lpn: u64, round: u64| {
-                let mut page = vec![round as u8; 512];
-                page[..16].copy_from_slice(&(u128::from(lpn) << 64 | u128::from(round)).to_le_bytes());
-                page
-            };
-            let mut rng = Rng::new(11);
-            let mut rounds = [0; 80];
-            for round in 1..500 {
-                let lpn = rng.below(80);
-                disk.write(lpn * 512, &page_of(lpn, round)).unwrap();
-                rounds[lpn as usize] = round;
-            }
-            let [records, data, spares, end] = disk.image().areas();
-            if clean {
-                disk.close().unwrap();
-            } else {
-                drop(disk);
-            }
-            let whole = fs::read(&path).unwrap();
-            let size = whole.len() as u64;
-            // The header and the state with the block table; twice the records, which say most.
-            let areas =
-                [records..data, data..spares, spares..end, end..size, 0..8192, 8192..records, records..data, 0..size];
-            let changed = directory.path().join("changed.img");
-            for case in 0..64 {
-                let area = &areas[case % areas.len()];
-                let mut bytes = whole.clone();
-                for _ in 0..[1, 1, 2, 5, 20, 100][case / areas.len() % 6] {
-                    if area.is_empty() {
-                        break;
-                    }
-                    let at = area.start + rng.below(area.end - area.start);
-                    bytes[at as usize] ^= 1 << rng.below(8);
-                }
-                if case % 7 == 0 {
-                    // A page is gone without a trace.
-                    let page = rng.below((data - records) / 64);
-                    for (start, size) in [(records, 64), (data, 512)] {
-                        bytes[(start + page * size) as usize..][..size as usize].fill(0);
-                    }
-                }
-                fs::write(&changed, &bytes).unwrap();
-                let context = format!("{} clean {clean}, case {case}", spec.scheme);
-                let Ok(image) = Image::open(&changed, Access::Use) else { continue };
-                let Ok(mut disk) = mount(image, false) else { continue };
-                // It may say that an invariant does not hold.
-                let _ = disk.audit();
-                let mut out = vec![0; 512];
-                for lpn in 0..80 {
-                    if disk.read(lpn * 512, &mut out).is_err() {
-                        errors += 1;
-                        continue;
-                    }
-                    let newest = rounds[lpn as usize];
-                    let known = |round| if round == 0 { out == [0; 512] } else { out == page_of(lpn, round) };
-                    if disk.mounted().how == Mounted::Checkpoint {
-                        assert!(known(newest), "{context}: page {lpn}");
-                    } else {
-                        // Of a page whose record is damaged an earlier version may come back.
-                        assert!((0..=newest).any(known), "{context}: page {lpn}");
-                    }
-                }
-                let mut written = [false; 80];
-                for _ in 0..200 {
-                    let lpn = rng.below(80);
-                    written[lpn as usize] |= disk.write(lpn * 512, &page_of(lpn, 1000)).is_ok();
-                }
-                let _ = disk.audit();
-                for lpn in 0..80 {
-                    if disk.read(lpn * 512, &mut out).is_err() {
-                        continue;
-                    }
-                    let newest = rounds[lpn as usize];
-                    let known = |round| if round == 0 { out == [0; 512] } else { out == page_of(lpn, round) };
-                    // Of this page in any case; the newest while nothing but RAM was asked where it lies.
-                    let from_ram = disk.mounted().how == Mounted::Checkpoint;
-                    let older = !(from_ram && written[lpn as usize]) && (0..=newest).any(known);
-                    assert!(known(1000) || older, "{context}: page {lpn} after writes");
-                }
-                let _ = disk.close();
-            }
-        }
-    }
-    assert!(errors > 100, "{errors}");
 }
 
 #[test]

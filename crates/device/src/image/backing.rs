@@ -9,6 +9,10 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 /// Bytes of a changed piece.
 const PIECE: u64 = 4096;
 
+/// What a disk has been given since it was last told to be durable: place, and bytes before and after.
+#[cfg(test)]
+pub(crate) type Journal = std::sync::Arc<std::sync::Mutex<Vec<(u64, Vec<u8>, Vec<u8>)>>>;
+
 /// See the module's description.
 #[derive(Debug)]
 pub(super) struct Backing {
@@ -18,6 +22,15 @@ pub(super) struct Backing {
     /// Writes after which the host fails: what a test of full disks and of kills needs.
     #[cfg(test)]
     pub(super) writes_left: u64,
+    /// The host's disk takes nothing, however often the file is opened.
+    #[cfg(test)]
+    pub(super) full: std::sync::Arc<std::sync::atomic::AtomicBool>,
+    /// For a test of crashes of the host.
+    #[cfg(test)]
+    pub(super) journal: Option<Journal>,
+    /// Reads after which the host's disk fails to read, once.
+    #[cfg(test)]
+    pub(super) reads_left: std::cell::Cell<u64>,
 }
 
 impl Backing {
@@ -30,12 +43,26 @@ impl Backing {
             beside: beside.then(BTreeMap::new),
             #[cfg(test)]
             writes_left: u64::MAX,
+            #[cfg(test)]
+            full: std::sync::Arc::default(),
+            #[cfg(test)]
+            journal: None,
+            #[cfg(test)]
+            reads_left: u64::MAX.into(),
         }
     }
 
     /// The same file again, without what stands beside it.
     pub(super) fn again(&self, beside: bool) -> io::Result<Backing> {
-        Ok(Backing::new(self.file.try_clone()?, beside))
+        let again = Backing::new(self.file.try_clone()?, beside);
+        #[cfg(test)]
+        let again = Backing { full: self.full.clone(), journal: self.journal.clone(), ..again };
+        Ok(again)
+    }
+
+    /// Bytes of changed pieces, if changes are kept beside the file.
+    pub(super) fn bytes_beside(&self) -> Option<u64> {
+        self.beside.as_ref().map(|pieces| pieces.len() as u64 * PIECE)
     }
 
     /// Bytes that the file seems to have, and bytes that it takes on the disk.
@@ -49,6 +76,12 @@ impl Backing {
     }
 
     pub(super) fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        #[cfg(test)]
+        {
+            let left = self.reads_left.get().checked_sub(1);
+            self.reads_left.set(left.unwrap_or(u64::MAX));
+            left.ok_or_else(|| io::Error::from_raw_os_error(5))?;
+        }
         self.file.read_exact_at(out, offset)?;
         let Some(beside) = &self.beside else { return Ok(()) };
         let end = offset + out.len() as u64;
@@ -65,6 +98,17 @@ impl Backing {
         #[cfg(test)]
         {
             self.writes_left = self.writes_left.checked_sub(1).ok_or(io::ErrorKind::StorageFull)?;
+        }
+        #[cfg(test)]
+        if self.beside.is_none() && self.full.load(std::sync::atomic::Ordering::Relaxed) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        #[cfg(test)]
+        if let (Some(journal), None) = (&self.journal, &self.beside) {
+            // What lies beyond the end of the file is zeros until it is longer.
+            let mut before = vec![0; data.len()];
+            read_up_to(&self.file, offset, &mut before)?;
+            journal.lock().unwrap().push((offset, before, data.to_vec()));
         }
         let Some(beside) = &mut self.beside else { return self.file.write_all_at(data, offset) };
         let end = offset + data.len() as u64;
@@ -87,6 +131,12 @@ impl Backing {
 
     /// Makes everything written durable.
     pub(super) fn sync(&self) -> io::Result<()> {
+        #[cfg(test)]
+        if let Some(journal) = &self.journal {
+            // Nothing else is to survive, so that the real disk need not be asked.
+            journal.lock().unwrap().clear();
+            return Ok(());
+        }
         if self.beside.is_some() { Ok(()) } else { self.file.sync_data() }
     }
 

@@ -57,6 +57,9 @@ impl Image {
 
     /// Reads a page's data into the buffer; whether it is what was programmed, or could be made that again.
     pub(super) fn fill(&mut self, ppn: Ppn, page: Page) -> Result<bool, Fault> {
+        if page.is_lost() {
+            return Ok(false);
+        }
         let (bytes, at) = (self.data_bytes(page), self.layout.page(ppn));
         if self.gather.holds(at..at + bytes as u64) {
             self.settle()?;
@@ -72,7 +75,7 @@ impl Image {
     fn correct(&mut self, ppn: Ppn, page: Page) -> Result<bool, Fault> {
         self.settle()?;
         let bytes = self.data_bytes(page);
-        let Some(ecc) = &mut self.ecc else { return Ok(false) };
+        let Some(ecc) = self.ecc.as_mut().filter(|ecc| ecc.protects_data()) else { return Ok(false) };
         let mut parities = vec![0; ecc.parity_bytes(bytes)];
         let read = self.backing.read(self.layout.spare(ppn) + ecc.at() as u64, &mut parities);
         let bits = ecc.correct(&mut self.buffer[..bytes], &mut parities);
@@ -135,7 +138,7 @@ impl Image {
         if let Some(rule) = rule {
             refuse(rule.broken_by(Command::Append, ppn));
         }
-        if self.ecc.is_some() {
+        if self.protects_data() {
             // The parity of what is there already, corrected if need be, goes on with the new bytes.
             self.fill(ppn, page)?;
         }
@@ -156,12 +159,17 @@ impl Image {
         self.put_record(ppn, page)
     }
 
+    fn protects_data(&self) -> bool {
+        self.ecc.as_ref().is_some_and(|ecc| ecc.protects_data())
+    }
+
     /// A page that a partial program may add to.
     pub(super) fn appendable(&mut self, ppn: Ppn) -> Result<Page, Fault> {
         let block = self.spec.device.geometry.block_of(ppn);
         let flags = self.blocks[block.index()].flags;
         let page = self.page(ppn)?;
-        if page.state() == State::Damaged || page.state() == State::Blank && self.pages(block)?.stored {
+        let blank = page.state() == State::Blank && self.pages(block)?.stored;
+        if page.state() == State::Damaged || page.is_lost() || blank {
             self.stopped_changes += 1;
             return Err(Fault(FaultKind::Uncorrectable));
         }
@@ -236,6 +244,9 @@ impl Flash for Image {
             if cause != Cause::Recovery {
                 return Err(Fault(FaultKind::Uncorrectable));
             }
+            if page.is_lost() {
+                return Ok((oob, Payload::None));
+            }
             oob.kind = Kind::Torn;
         }
         let payload = match oob.kind {
@@ -275,7 +286,7 @@ impl Flash for Image {
                 self.totals.programs += 1;
                 self.totals.host += u64::from(cause == Cause::Host);
                 #[cfg(test)]
-                if self.sparse_zeros && self.ecc.is_none() && user.iter().all(|&byte| byte == 0) {
+                if self.sparse_zeros && !self.protects_data() && user.iter().all(|&byte| byte == 0) {
                     return self.put_record(ppn, Page { check: crc32fast::hash(user), ..page });
                 }
                 self.gather.data(self.layout.page(ppn), user);
@@ -311,7 +322,17 @@ impl Flash for Image {
         let sound = self.fill(from, source)?;
         let mut oob = Oob { mark: 0, ..source.oob() };
         match source.kind {
-            // Its checksum goes with it, right or wrong.
+            Kind::Data | Kind::Log | Kind::Trim if !sound && source.state() != State::Damaged => {
+                self.words.clear();
+                if source.kind == Kind::Trim {
+                    self.words.resize(self.spec.device.geometry.entries_per_page() as usize, u32::MAX);
+                }
+                edit(&mut oob, &mut self.words);
+                self.take_page(to, oob.mode)?;
+                self.put_own(to)?;
+                self.totals.programs += 1;
+                self.put_record(to, Page::new(&oob).lost())?;
+            }
             Kind::Data | Kind::Log => {
                 edit(&mut oob, &mut []);
                 self.take_page(to, oob.mode)?;
@@ -372,9 +393,9 @@ impl Flash for Image {
         }
         let spare = self.spec.device.geometry.oob_bytes;
         assert!(bytes + SPARE_CHECK <= spare, "{bytes} bytes and a checksum do not fit a spare area of {spare}");
-        if let Some(code) = self.spec.ecc {
-            let ecc = Ecc::new(code, &self.spec.device.geometry, bytes).unwrap_or_else(|why| panic!("{why}"));
-            self.ecc = Some(Box::new(ecc));
+        if self.format > 1 {
+            let ecc = Ecc::new(self.spec.ecc, &self.spec.device.geometry, bytes);
+            self.ecc = Some(Box::new(ecc.unwrap_or_else(|why| panic!("{why}"))));
         }
         if self.stand(Standing { own: bytes, ..self.standing }).is_ok() {
             self.loaded.fill(None);

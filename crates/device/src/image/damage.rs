@@ -42,7 +42,7 @@ impl Image {
             }
             let data = self.data_bytes(page);
             let kept = if self.standing.own == 0 { 0 } else { (self.standing.own + SPARE_CHECK) as usize };
-            let spare = self.ecc.as_ref().map_or(kept, |ecc| ecc.at() + ecc.parity_bytes(data));
+            let spare = self.ecc.as_ref().map_or(kept, |ecc| kept.max(ecc.at() + ecc.parity_bytes(data)));
             let rate = rate(ppn, page.mode);
             for (at, bytes) in [
                 (self.layout.page(ppn), data),
@@ -112,6 +112,7 @@ impl Damage for Image {
             let page = self.page(ppn)?;
             self.settle()?;
             match self.data_bytes(page) {
+                _ if page.is_lost() => Ok(()),
                 0 => self.put_record(ppn, Page { check: !page.check, ..page }),
                 bytes => {
                     // With the parity, which alone may be enough to bring back a few bytes.

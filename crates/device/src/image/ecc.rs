@@ -1,8 +1,11 @@
 //! The error-correcting codes of an image: what a controller keeps beside the data so that flipped bits do no harm.
 //!
-//! Data are protected in *frames*, each with the parity of the image's code ([`CodeSpec`], the one of
-//! `ftlab reliability`), which decodes from bits: a file knows no more of a cell. What the scheme keeps in the spare
-//! area, and its checksum, have a small BCH code of their own, and so have records, whose parity lies in them.
+//! Records have a small BCH code, whose parity lies in them, in every image of format 2: a spare area says whose page
+//! it is and how new, and without it an older version would be taken for the newest. What the scheme keeps in the spare
+//! area, and its checksum, have such a code of their own, where there is room for its parity.
+//!
+//! Data are protected if the image is given a code ([`CodeSpec`], the one of `ftlab reliability`), in *frames*, each
+//! with its parity. The code decodes from bits: a file knows no more of a cell.
 //!
 //! ```text
 //!   spare area   scheme's bytes │ checksum │ their parity │ parity of frame 0 │ frame 1 │ …
@@ -24,7 +27,9 @@ use super::layout::RECORD;
 use super::record::Page;
 use flash::{Geometry, Ppn, Rng};
 use reliability::{Bch, Code, CodeSpec};
+use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes of the checksum behind what a scheme keeps in a spare area.
 pub(super) const SPARE_CHECK: u32 = 4;
@@ -41,17 +46,23 @@ impl Spec {
     /// # Errors
     /// There is no such code, or it does not fit: the sum, and what to do.
     pub fn check_ecc(&self, own: u32) -> Result<(), String> {
-        self.ecc.map_or(Ok(()), |code| Ecc::new(code, &self.device.geometry, own).map(drop))
+        Ecc::new(self.ecc, &self.device.geometry, own).map(drop)
     }
 }
 
 /// The codes with their tables, for one image.
 #[derive(Debug)]
 pub(super) struct Ecc {
-    pages: Code,
-    /// Of what the scheme keeps in a spare area and its checksum, if it keeps anything.
-    kept: Option<Bch>,
-    records: Bch,
+    /// Of the data, if the image has a code for them.
+    pages: Option<Frames>,
+    /// Of what the scheme keeps in a spare area and its checksum, if it keeps anything and there is room.
+    kept: Option<Arc<Bch>>,
+    records: Arc<Bch>,
+}
+
+#[derive(Debug)]
+struct Frames {
+    code: Code,
     /// A frame as its code sees it; what the page has no data for is zero.
     frame: Vec<u8>,
     parity: Vec<u8>,
@@ -62,16 +73,21 @@ impl Ecc {
     ///
     /// # Errors
     /// There is no such code, or it does not fit: the sum, and what to do.
-    pub(super) fn new(code: CodeSpec, g: &Geometry, own: u32) -> Result<Ecc, String> {
-        let (page, spare, data) = (g.page_bytes as usize, g.oob_bytes as usize, code.data_bytes());
+    pub(super) fn new(code: Option<CodeSpec>, g: &Geometry, own: u32) -> Result<Ecc, String> {
+        let (page, spare) = (g.page_bytes as usize, g.oob_bytes as usize);
+        let records = small_code(CONTENT + 4).expect("50 bytes and 12 errors fit GF(2^9)");
+        let kept = if own == 0 { 0 } else { (own + SPARE_CHECK) as usize };
+        let kept_code = (kept > 0).then(|| small_code(kept)).transpose()?;
+        let kept_parity = kept_code.as_ref().map_or(0, |code| code.parity_bytes());
+        let Some(code) = code else {
+            let kept = kept_code.filter(|_| kept + kept_parity <= spare);
+            return Ok(Ecc { pages: None, kept, records });
+        };
+        let data = code.data_bytes();
         let pages = code.build().map_err(|error| format!("{code}: {error}"))?;
         if !page.is_multiple_of(data) {
             return Err(format!("{code}: frames of {data} B do not fill a page of {page} B; take a divisor"));
         }
-        let kept = if own == 0 { 0 } else { (own + SPARE_CHECK) as usize };
-        let kept_code =
-            (kept > 0).then(|| Bch::new(kept, CORRECTABLE)).transpose().map_err(|error| error.to_string())?;
-        let kept_parity = kept_code.as_ref().map_or(0, Bch::parity_bytes);
         let (frames, each) = (page / data, pages.parity_bytes());
         let sum = kept + kept_parity + frames * each;
         if sum > spare {
@@ -89,13 +105,13 @@ impl Ecc {
                  B; take {weaker}a device with more (oob={sum})"
             ));
         }
-        Ok(Ecc {
-            pages,
-            kept: kept_code,
-            records: Bch::new(CONTENT + 4, CORRECTABLE).expect("50 bytes and 12 errors fit GF(2^9)"),
-            frame: vec![0; data],
-            parity: Vec::new(),
-        })
+        let pages = Frames { code: pages, frame: vec![0; data], parity: Vec::new() };
+        Ok(Ecc { pages: Some(pages), kept: kept_code, records })
+    }
+
+    /// Whether the data of pages have parities.
+    pub(super) fn protects_data(&self) -> bool {
+        self.pages.is_some()
     }
 
     /// Where the parities of the frames begin in a spare area.
@@ -105,38 +121,23 @@ impl Ecc {
 
     /// Bytes of parity of a page with so many bytes of data.
     pub(super) fn parity_bytes(&self, data: usize) -> usize {
-        data.div_ceil(self.frame.len()) * self.pages.parity_bytes()
+        self.pages.as_ref().map_or(0, |pages| pages.parity_bytes(data))
     }
 
     /// The parities of a page's data.
     pub(super) fn protect(&mut self, data: &[u8]) -> &[u8] {
-        self.parity.resize(self.parity_bytes(data.len()), 0);
-        let parities = self.parity.chunks_exact_mut(self.pages.parity_bytes());
-        for (part, parity) in data.chunks(self.frame.len()).zip(parities) {
-            load(&mut self.frame, part);
-            self.pages.encode_into(&self.frame, parity);
-        }
-        &self.parity
+        self.pages.as_mut().map_or(&[], |pages| pages.protect(data))
     }
 
     /// Corrects what can be corrected of a page's data, frame by frame. How many bits were wrong.
     pub(super) fn correct(&mut self, data: &mut [u8], parities: &mut [u8]) -> u64 {
-        let mut bits = 0;
-        let parities = parities.chunks_exact_mut(self.pages.parity_bytes());
-        for (part, parity) in data.chunks_mut(self.frame.len()).zip(parities) {
-            load(&mut self.frame, part);
-            if let Ok(corrected) = self.pages.decode(&mut self.frame, parity) {
-                part.copy_from_slice(&self.frame[..part.len()]);
-                bits += u64::from(corrected.bits);
-            }
-        }
-        bits
+        self.pages.as_mut().map_or(0, |pages| pages.correct(data, parities))
     }
 
     /// Appends its parity to what a scheme keeps in a spare area.
     pub(super) fn protect_kept(&self, kept: &mut Vec<u8>) {
         let Some(code) = &self.kept else { return };
-        kept.resize(self.at(), 0);
+        kept.resize(code.data_bytes() + code.parity_bytes(), 0);
         let (kept, parity) = kept.split_at_mut(code.data_bytes());
         code.encode(kept, parity);
     }
@@ -170,6 +171,48 @@ impl Ecc {
         bare[RECORD_PARITY.end..].copy_from_slice(&sound[CONTENT..]);
         let bits = if Page::is_sound(&bare, ppn) { corrected.bits } else { 0 };
         (bare, u64::from(bits))
+    }
+}
+
+/// The code of so many bytes of a spare area. Its tables take longer to make than an image to open, and few sizes
+/// occur.
+fn small_code(bytes: usize) -> Result<Arc<Bch>, String> {
+    static MADE: Mutex<BTreeMap<usize, Arc<Bch>>> = Mutex::new(BTreeMap::new());
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(code) = made.get(&bytes) {
+        return Ok(Arc::clone(code));
+    }
+    let code = Arc::new(Bch::new(bytes, CORRECTABLE).map_err(|error| error.to_string())?);
+    made.insert(bytes, Arc::clone(&code));
+    Ok(code)
+}
+
+impl Frames {
+    fn parity_bytes(&self, data: usize) -> usize {
+        data.div_ceil(self.frame.len()) * self.code.parity_bytes()
+    }
+
+    fn protect(&mut self, data: &[u8]) -> &[u8] {
+        self.parity.resize(self.parity_bytes(data.len()), 0);
+        let parities = self.parity.chunks_exact_mut(self.code.parity_bytes());
+        for (part, parity) in data.chunks(self.frame.len()).zip(parities) {
+            load(&mut self.frame, part);
+            self.code.encode_into(&self.frame, parity);
+        }
+        &self.parity
+    }
+
+    fn correct(&mut self, data: &mut [u8], parities: &mut [u8]) -> u64 {
+        let mut bits = 0;
+        let parities = parities.chunks_exact_mut(self.code.parity_bytes());
+        for (part, parity) in data.chunks_mut(self.frame.len()).zip(parities) {
+            load(&mut self.frame, part);
+            if let Ok(corrected) = self.code.decode(&mut self.frame, parity) {
+                part.copy_from_slice(&self.frame[..part.len()]);
+                bits += u64::from(corrected.bits);
+            }
+        }
+        bits
     }
 }
 
@@ -215,7 +258,7 @@ mod tests {
 
     fn ecc(code: &str, page_bytes: u32, oob_bytes: u32, own: u32) -> Result<Ecc, String> {
         let g = Geometry { page_bytes, oob_bytes, ..Geometry::default() };
-        Ecc::new(code.parse().unwrap(), &g, own)
+        Ecc::new(Some(code.parse().unwrap()), &g, own)
     }
 
     fn noise(bytes: usize, seed: u64) -> Vec<u8> {

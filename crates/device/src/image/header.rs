@@ -10,8 +10,8 @@ use reliability::CodeSpec;
 
 /// What every image begins with.
 const MAGIC: &[u8; 16] = b"ftlab image\r\n\x1a\n\0";
-/// The latest version of the format that this code reads and writes. Images without an error-correcting code are
-/// written as version 1, which earlier programs can read.
+/// The version of the format that this code writes, and the latest that it reads. In version 1 records have no
+/// error-correcting code, and no more have data.
 pub(super) const VERSION: u32 = 2;
 const HEAD: usize = 28;
 
@@ -42,11 +42,6 @@ pub(super) enum Fault {
 }
 
 impl Spec {
-    /// The version of the format that such an image has.
-    pub fn format(&self) -> u32 {
-        if self.ecc.is_some() { VERSION } else { 1 }
-    }
-
     fn text(&self) -> String {
         // What chips can do where commands queue is not kept: a served image places them as they are issued.
         let Device { name, geometry: g, timing: t, server, logical_pages, spare, endurance, features: _ } =
@@ -181,12 +176,12 @@ impl Spec {
         Some(Spec { device, scheme: get("scheme")?.to_owned(), settings, ecc: None })
     }
 
-    /// One copy, [`UNIT`] bytes; `None` if the text does not fit.
-    pub(super) fn encode(&self) -> Option<Vec<u8>> {
+    /// One copy for an image of a format, [`UNIT`] bytes; `None` if the text does not fit.
+    pub(super) fn encode(&self, format: u32) -> Option<Vec<u8>> {
         let text = self.text();
         let mut out = Vec::with_capacity(UNIT as usize);
         out.extend(MAGIC);
-        out.extend(self.format().to_le_bytes());
+        out.extend(format.to_le_bytes());
         out.extend((text.len() as u32).to_le_bytes());
         out.extend([0; 4]);
         out.extend(text.as_bytes());
@@ -198,14 +193,15 @@ impl Spec {
         })
     }
 
-    /// Reads one copy.
-    pub(super) fn decode(bytes: &[u8]) -> Result<Spec, Fault> {
+    /// Reads one copy; the format with it.
+    pub(super) fn decode(bytes: &[u8]) -> Result<(Spec, u32), Fault> {
         let word = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().expect("a header is longer"));
         if bytes.len() < HEAD || &bytes[..16] != MAGIC {
             return Err(Fault::Foreign);
         }
         // A later format may put anything behind its version: nothing of it is judged.
-        match word(16) {
+        let format = word(16);
+        match format {
             0 => return Err(Fault::Damaged),
             version if version > VERSION => return Err(Fault::Newer(version)),
             _ => {}
@@ -220,7 +216,10 @@ impl Spec {
         let text = std::str::from_utf8(&bytes[HEAD..length]).map_err(|_| Fault::Damaged)?;
         let code = text.lines().find_map(|line| line.strip_prefix("ecc="));
         let ecc = code.map(|code| code.parse().map_err(|_| Fault::Code(code.to_owned()))).transpose()?;
-        Ok(Spec { ecc, ..Spec::read(text).ok_or(Fault::Damaged)? })
+        if ecc.is_some() && format == 1 {
+            return Err(Fault::Damaged);
+        }
+        Ok((Spec { ecc, ..Spec::read(text).ok_or(Fault::Damaged)? }, format))
     }
 }
 
@@ -247,20 +246,20 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let bytes = spec().encode().unwrap();
+        let bytes = spec().encode(VERSION).unwrap();
         assert_eq!(bytes.len(), UNIT as usize);
-        assert_eq!(Spec::decode(&bytes), Ok(spec()));
+        assert_eq!(Spec::decode(&bytes), Ok((spec(), 2)));
+        assert_eq!(Spec::decode(&spec().encode(1).unwrap()), Ok((spec(), 1)));
         assert!(String::from_utf8_lossy(&bytes).contains("\nscheme=dftl\ndevice=agrawal08\n"));
     }
 
     #[test]
-    fn an_image_with_a_code_is_of_the_second_format() {
-        assert_eq!(spec().encode().unwrap()[16], 1);
+    fn a_code_is_read_as_it_was_written() {
         for code in ["bch:t=8,data=512", "ldpc:parity=192,data=4096"] {
             let spec = Spec { ecc: Some(code.parse().unwrap()), ..spec() };
-            let bytes = spec.encode().unwrap();
+            let bytes = spec.encode(VERSION).unwrap();
             assert!(String::from_utf8_lossy(&bytes).contains(&format!("\necc={code}\n")));
-            assert_eq!((bytes[16], Spec::decode(&bytes)), (2, Ok(spec)));
+            assert_eq!((bytes[16], Spec::decode(&bytes)), (2, Ok((spec, 2))));
         }
     }
 
@@ -270,7 +269,7 @@ mod tests {
         let device = by_name("mlc-mt29f64g08cbaaa").unwrap().build(&overrides).unwrap();
         assert_ne!(device.timing.slc, device.timing.cells(Mode::Normal));
         let spec = Spec { device, ..spec() };
-        assert_eq!(Spec::decode(&spec.encode().unwrap()), Ok(spec));
+        assert_eq!(Spec::decode(&spec.encode(VERSION).unwrap()), Ok((spec, 2)));
     }
 
     #[test]
@@ -278,14 +277,14 @@ mod tests {
         let overrides = Overrides { capacity: Some(1 << 30), medium_read_us: Some(80.0), ..Overrides::default() };
         let device = by_name("ecc-paper").unwrap().build(&overrides).unwrap();
         let spec = Spec { device, ..spec() };
-        let bytes = spec.encode().unwrap();
+        let bytes = spec.encode(VERSION).unwrap();
         assert!(String::from_utf8_lossy(&bytes).contains("\nlow_cost_read_ns=140000\nlow_cost_program_ns=650000\n"));
-        assert_eq!(Spec::decode(&bytes), Ok(spec));
+        assert_eq!(Spec::decode(&bytes), Ok((spec, 2)));
     }
 
     #[test]
     fn a_later_format_is_told_from_a_foreign_file() {
-        let mut bytes = spec().encode().unwrap();
+        let mut bytes = spec().encode(VERSION).unwrap();
         bytes[16] = 3;
         bytes[100] ^= 1;
         assert_eq!(Spec::decode(&bytes), Err(Fault::Newer(3)));
@@ -295,7 +294,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_changed_byte_is_found(at in 0..UNIT as usize, change in 1..=255u8) {
-            let mut bytes = spec().encode().unwrap();
+            let mut bytes = spec().encode(VERSION).unwrap();
             bytes[at] ^= change;
             prop_assert!(Spec::decode(&bytes).is_err());
         }

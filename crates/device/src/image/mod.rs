@@ -26,9 +26,9 @@
 //!
 //! **Never silently wrong.** Every record, entry and page of data has a checksum. A page whose data is not what was
 //! programmed reads as torn while a device is mounted (a mount asks which pages are whole) and is uncorrectable
-//! afterwards. A copy takes a host page's checksum along without looking, as a chip's copy-back does, so that damage
-//! stays known wherever the page moves and a collection does not stop at it. A damaged record is a torn page; of the
-//! two copies of the block table and of the header the sound one counts.
+//! afterwards. A copy of a host page that cannot be corrected is a page that says so: it has the address and the
+//! version and is *lost*. So a collection does not stop at it, and no older version takes its place. A damaged record
+//! is a torn page; of the two copies of the block table and of the header the sound one counts.
 //!
 //! **The host's failures.** If a write fails (a full disk, a broken one), the command has not happened, and the image
 //! refuses everything from then on ([`flash::FaultKind::HostFailed`]) until it is loaded again: a scheme that went on
@@ -38,9 +38,9 @@
 //! was touched and is not blank, with what the scheme keeps in its spare area; a mount reads the records of a block at
 //! once.
 //!
-//! **Bit errors.** With an error-correcting code (`ecc`) each page has its parity in what the scheme leaves of the
-//! spare area, each record in 14 of its bytes. Without one a flipped bit costs the page, as above. [`Image::age`] flips
-//! bits.
+//! **Bit errors.** Each record has parity in 14 of its bytes, but in images of format 1. With an error-correcting code
+//! (`ecc`) each page has its own in what the scheme leaves of the spare area. Without one a flipped bit costs the page,
+//! as above. [`Image::age`] flips bits.
 //!
 //! Rejected: punching holes to erase (slow, and not atomic),
 //! memory mapping (needs `unsafe`, and a full disk becomes a signal), records of 32 B (too small for both the checks
@@ -87,6 +87,7 @@ pub struct Image {
     access: Access,
     backing: Backing,
     spec: Spec,
+    format: u32,
     layout: Layout,
     standing: Standing,
     totals: Totals,
@@ -130,6 +131,11 @@ impl Image {
         &self.spec
     }
 
+    /// The version of the file's format.
+    pub fn format(&self) -> u32 {
+        self.format
+    }
+
     /// What the file knows of the scheme's state.
     pub fn life(&self) -> Life {
         self.standing.life
@@ -165,12 +171,40 @@ impl Image {
         self.failed.as_ref()
     }
 
+    /// Bytes of changes that are kept beside the file.
+    pub(crate) fn bytes_beside(&self) -> u64 {
+        self.backing.bytes_beside().unwrap_or(0)
+    }
+
+    /// Whether changes are kept beside a file that takes some otherwise.
+    pub(crate) fn is_beside(&self) -> bool {
+        self.access == Access::Use && self.backing.bytes_beside().is_some()
+    }
+
     /// Bytes that the file seems to have, and bytes that it takes on the host's disk.
     ///
     /// # Errors
     /// The host's.
     pub fn file_bytes(&self) -> io::Result<(u64, u64)> {
         self.backing.bytes_and_cost()
+    }
+
+    /// From now on the host's disk takes nothing, or something again.
+    #[cfg(test)]
+    pub(crate) fn fill_disk(&self, full: bool) {
+        self.backing.full.store(full, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    /// Keeps what the host's disk was given since it was last made durable.
+    #[cfg(test)]
+    pub(crate) fn keep_journal(&mut self) -> backing::Journal {
+        self.backing.journal.get_or_insert_default().clone()
+    }
+
+    /// The host's disk fails to read, once, after so many more reads.
+    #[cfg(test)]
+    pub(crate) fn fail_to_read_after(&self, reads: u64) {
+        self.backing.reads_left.set(reads);
     }
 
     /// The host will fail after so many more writes: a full disk, or a kill between two of them.

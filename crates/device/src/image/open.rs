@@ -28,7 +28,7 @@ impl Image {
     /// The file exists, is in use, or the host refuses.
     pub fn create(path: &Path, spec: &Spec, replace: bool) -> Result<Image, ImageError> {
         let host = |cause| ImageError::Host { verb: "create", path: path.to_owned(), cause };
-        let header = spec.encode().ok_or(ImageError::TooLong)?;
+        let header = spec.encode(header::VERSION).ok_or(ImageError::TooLong)?;
         if replace && fs::metadata(path).is_ok_and(|found| !found.is_file()) {
             return Err(ImageError::NotAFile(path.to_owned()));
         }
@@ -92,11 +92,11 @@ impl Image {
             backing.read(start, &mut copy).map(|()| header::Spec::decode(&copy))
         });
         let [first, second] = copies;
-        let spec = match (first.map_err(host)?, second.map_err(host)?) {
-            (Ok(spec), Ok(_)) => spec,
-            (Ok(spec), Err(_)) | (Err(_), Ok(spec)) => {
+        let (spec, format) = match (first.map_err(host)?, second.map_err(host)?) {
+            (Ok(read), Ok(_)) => read,
+            (Ok(read), Err(_)) | (Err(_), Ok(read)) => {
                 damaged_copies += 1;
-                spec
+                read
             }
             (Err(header::Fault::Newer(found)), _) | (_, Err(header::Fault::Newer(found))) => {
                 return Err(ImageError::Newer { path: path.to_owned(), found });
@@ -140,15 +140,16 @@ impl Image {
             });
         }
         let standing = Standing::decode(&standing);
-        let ecc = match spec.ecc {
-            Some(code) => Some(Box::new(Ecc::new(code, &g, standing.own).map_err(damaged)?)),
-            None => None,
+        let ecc = match format {
+            1 => None,
+            _ => Some(Box::new(Ecc::new(spec.ecc, &g, standing.own).map_err(damaged)?)),
         };
         Ok(Image {
             path: path.to_owned(),
             access,
             backing,
             layout,
+            format,
             standing,
             totals,
             stored_totals: totals,
@@ -176,8 +177,20 @@ impl Image {
     /// # Errors
     /// As [`Image::open`]; the image keeps refusing then.
     pub fn reload(&mut self) -> Result<(), ImageError> {
+        self.load_again(self.access == Access::Look)
+    }
+
+    /// The same while the file takes no changes: they are kept in RAM, beside it, until [`Image::reload`].
+    ///
+    /// # Errors
+    /// As [`Image::open`]; the image keeps refusing then.
+    pub fn reload_beside(&mut self) -> Result<(), ImageError> {
+        self.load_again(true)
+    }
+
+    fn load_again(&mut self, beside: bool) -> Result<(), ImageError> {
         let host = |cause| ImageError::Host { verb: "open", path: self.path.clone(), cause };
-        let backing = self.backing.again(self.access == Access::Look).map_err(host)?;
+        let backing = self.backing.again(beside).map_err(host)?;
         *self = Image::load(&self.path, self.access, backing)?;
         Ok(())
     }

@@ -9,7 +9,8 @@ use flash::{Block, Kind, Mode, Oob, Ppn};
 pub(super) struct Page {
     pub(super) kind: Kind,
     pub(super) mode: Mode,
-    /// Programs since the erase; 0 in a page that is blank or damaged.
+    /// Programs since the erase; 0 in a page that is blank or damaged, [`Page::LOST`] in one that a copy took along
+    /// although its data could not be corrected.
     pub(super) programs: u8,
     /// Bytes of metadata up to the last that is not blank, little-endian.
     pub(super) used: [u8; 3],
@@ -49,6 +50,18 @@ impl Page {
     pub(super) fn new(oob: &Oob) -> Page {
         let Oob { kind, mode, address, version, program, mark } = *oob;
         Page { kind, mode, programs: 1, mark, address, version, program, ..Page::BLANK }
+    }
+
+    /// What [`Page::programs`] says of a page without data: NOP limits are far below.
+    pub(super) const LOST: u8 = u8::MAX;
+
+    /// The page keeps its place and its version, so that no older one is taken for it, and holds nothing.
+    pub(super) fn lost(self) -> Page {
+        Page { programs: Self::LOST, used: [0; 3], check: 0, ..self }
+    }
+
+    pub(super) fn is_lost(&self) -> bool {
+        self.programs == Self::LOST
     }
 
     pub(super) fn oob(&self) -> Oob {

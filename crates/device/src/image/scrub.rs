@@ -68,7 +68,8 @@ impl Image {
                 (State::Damaged, _) => scrub.bad_records.push(ppn),
                 (State::Programmed, Kind::Torn) => scrub.torn += 1,
                 (State::Programmed, _) if !self.fill(ppn, page)? => {
-                    let found = if self.standing.interrupted { &mut scrub.maybe_torn } else { &mut scrub.bad_data };
+                    let may_be = self.standing.interrupted && !page.is_lost();
+                    let found = if may_be { &mut scrub.maybe_torn } else { &mut scrub.bad_data };
                     found.push(Unsound { ppn, lpn: held(page) });
                 }
                 _ => {}

@@ -65,6 +65,16 @@ pub(crate) fn spec_with_code(blocks: u32, scheme: &str, code: &str) -> Spec {
     Spec { ecc: Some(code), ..spec }
 }
 
+/// Makes a new image one of format 1, whose records have no error-correcting code.
+pub(crate) fn make_format_1(path: &Path) {
+    let spec = Image::open(path, Access::Look).unwrap().spec().clone();
+    let file = OpenOptions::new().write(true).open(path).unwrap();
+    for copy in Layout::HEADERS {
+        file.write_all_at(&spec.encode(1).unwrap(), copy).unwrap();
+    }
+    assert_eq!(Image::open(path, Access::Look).unwrap().format(), 1);
+}
+
 /// A directory and the path of an image in it.
 pub(crate) fn place() -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
@@ -524,19 +534,24 @@ fn damage_is_found_by_a_scrub_and_travels_with_copies() {
     assert_eq!(Step::Copy(Ppn(2), Ppn(5), 12).apply(&mut image).unwrap_err().0, FaultKind::Uncorrectable);
     // A record that is damaged, too.
     let at = image.layout.record(Ppn(0)) + 9;
-    image.write(at, &[0xee]).unwrap();
+    image.write(at, &[0xee; 16]).unwrap();
     image.reload().unwrap();
     assert_eq!(image.read_oob(Ppn(0), Cause::Recovery).unwrap().unwrap().kind, Kind::Torn);
     let unsound = |ppn, lpn: Option<u32>| Unsound { ppn: Ppn(ppn), lpn: lpn.map(Lpn) };
-    // They may have been torn, for nobody shut the image down.
-    let maybe_torn = vec![unsound(1, Some(11)), unsound(2, None), unsound(4, Some(11))];
+    // A mount finds the copy in its place, whose data nobody can read.
+    let (oob, content) = image.read(Ppn(4), Cause::Recovery).unwrap();
+    assert!((oob.kind, oob.lpn()) == (Kind::Data, Lpn(11)) && matches!(content, Payload::None));
+    // The others may have been torn, for nobody shut the image down.
+    let maybe_torn = vec![unsound(1, Some(11)), unsound(2, None)];
+    let lost = vec![unsound(4, Some(11))];
     let mut scrub = image.scrub().unwrap();
-    let expected = Scrub { pages: 4, bad_records: vec![Ppn(0)], maybe_torn, ..Scrub::default() };
+    let expected =
+        Scrub { pages: 4, bad_records: vec![Ppn(0)], bad_data: lost.clone(), maybe_torn, ..Scrub::default() };
     assert_eq!(scrub, expected);
     // They were unless something is lost with them.
     let mut sound = expected.clone();
     sound.judge(&[]);
-    assert_eq!((sound.torn, sound.bad_data.len()), (3, 0));
+    assert_eq!((sound.torn, &sound.bad_data), (2, &lost), "a collection has met it");
     scrub.judge(&[11]);
     assert_eq!((scrub.torn, scrub.bad_data), (0, vec![unsound(1, Some(11)), unsound(2, None), unsound(4, Some(11))]));
 }

@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn who_wants_more_than_is_left_waits_for_others_and_not_for_ever() {
-        let budget = Budget::new(100, Duration::from_millis(50));
+        let budget = Budget::new(100, Duration::from_millis(500));
         let (mut one, mut other) = (budget.hold(), budget.hold());
         assert!(one.resize(40) && !budget.is_scarce() && other.resize(60) && budget.is_scarce());
         assert!(!one.resize(41), "nothing is left");

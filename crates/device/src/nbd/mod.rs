@@ -7,7 +7,7 @@
 //! ```text
 //!  bytes ─▶ Receiver ─▶ Handshake (options) ─┐            protocol and handshake: no input or output, so that
 //!                  └──▶ Request, payload ────┼─▶ Export   arbitrary bytes in arbitrary pieces can be thrown at them
-//!  bytes ◀─ Replies ◀────────────────────────┘            server: sockets, threads, the device behind a mutex
+//!  bytes ◀─ Replies ◀────────────────────────┘            server: sockets, threads, the device by turns      
 //! ```
 //!
 //! One thread serves one connection and carries its requests out itself: what a socket delivered in one read is
@@ -21,5 +21,6 @@ mod limits;
 pub mod protocol;
 pub mod server;
 pub mod statistics;
+mod turns;
 
 pub use server::{Address, Options, Server};

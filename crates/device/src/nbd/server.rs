@@ -1,8 +1,12 @@
 //! Sockets and threads: who listens, who executes, who stops whom.
 //!
-//! The device is behind one mutex. A connection's thread takes it for each request, so that connections take turns and
-//! the device sees requests one at a time. Since all share one device, a flush on one connection covers what was
-//! answered on any other, which is what CAN_MULTI_CONN promises.
+//! Connections take turns with the device, in the order in which they ask for it (`turns`), and the device sees
+//! requests one at a time. Since all share one device, a flush on one connection covers what was answered on any other,
+//! which is what CAN_MULTI_CONN promises.
+//!
+//! A turn is a request, or a slice of a long one: [`SLICE_BYTES`] of data, [`HOLE_BYTES`] of discards. So a short
+//! request waits for one slice of each other connection at most, however long their requests are. Each slice is whole
+//! to the others; a long request need not be, and the protocol does not ask for it.
 //!
 //! A connection ends when its client says so, vanishes, or breaks the protocol. Whatever of a request had not arrived
 //! by then was never given to the device.
@@ -21,6 +25,7 @@ use super::protocol::{
     Replies, Request,
 };
 use super::statistics::{Kind, Statistics};
+use super::turns::Turns;
 use crate::export::{Done, Export, ExportError, Extent};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
@@ -44,6 +49,12 @@ const MOST_EXTENTS: usize = 4096;
 
 /// Bytes of the device that are looked at in a row for extents.
 const EXTENT_STEP_BYTES: u64 = 64 << 20;
+
+/// Bytes of a long read or write that are carried out in one turn.
+pub const SLICE_BYTES: u64 = 1 << 20;
+
+/// Bytes of a long discard, or of a long range of zeros that may be a hole, that are carried out in one turn.
+pub const HOLE_BYTES: u64 = 16 << 20;
 
 /// Bytes of zeros that are written in a row where no hole may be made.
 const ZEROS: &[u8] = &[0; 64 << 10];
@@ -239,12 +250,6 @@ fn abandoned(path: &Path) -> bool {
         && UnixStream::connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
 }
 
-#[derive(Debug)]
-struct Device<E> {
-    export: E,
-    statistics: Statistics,
-}
-
 #[derive(Debug, Default)]
 struct Connections {
     number: u64,
@@ -257,7 +262,12 @@ struct Shared<E> {
     served: Served,
     options: Options,
     /// Taken out when the server has stopped.
-    device: Mutex<Option<Device<E>>>,
+    device: Mutex<Option<E>>,
+    /// Who takes the device next.
+    turns: Turns,
+    /// Bytes of a slice with data, and of one without: whole blocks.
+    slices: (u64, u64),
+    statistics: Mutex<Statistics>,
     /// Requests that have come so far: how the idler knows that one has.
     arrivals: AtomicU64,
     in_flight: AtomicU64,
@@ -306,7 +316,14 @@ impl<E: Export + 'static> Server<E> {
         let shared = Arc::new(Shared {
             served,
             options,
-            device: Mutex::new(Some(Device { export, statistics: Statistics::default() })),
+            slices: {
+                let block = u64::from(export.block_bytes()).max(1);
+                let whole = |bytes: u64| bytes.next_multiple_of(block);
+                (whole(SLICE_BYTES), whole(HOLE_BYTES))
+            },
+            device: Mutex::new(Some(export)),
+            turns: Turns::default(),
+            statistics: Mutex::default(),
             arrivals: AtomicU64::new(0),
             in_flight: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
@@ -332,13 +349,10 @@ impl<E: Export + 'static> Server<E> {
 
     /// What was served since the last call.
     pub fn statistics(&self) -> Statistics {
-        let mut statistics = Statistics::default();
-        if let Ok(mut device) = self.shared.device.lock()
-            && let Some(device) = device.as_mut()
-        {
-            statistics = device.statistics.clone();
-            device.statistics.clear();
-        }
+        let mut gathered = lock(&self.shared.statistics);
+        let mut statistics = gathered.clone();
+        gathered.clear();
+        drop(gathered);
         statistics.in_flight = self.shared.in_flight.load(Ordering::Relaxed);
         statistics.connections = lock(&self.shared.connections).open.len();
         statistics
@@ -346,7 +360,7 @@ impl<E: Export + 'static> Server<E> {
 
     /// Looks at the device between two requests; `None` if a request panicked.
     pub fn with<T>(&self, look: impl FnOnce(&mut E) -> T) -> Option<T> {
-        Some(look(&mut self.shared.device.lock().ok()?.as_mut()?.export))
+        Some(look(self.shared.device.lock().ok()?.as_mut()?))
     }
 
     /// A request panicked. All that follow are answered with an input/output error.
@@ -371,8 +385,7 @@ impl<E: Export + 'static> Server<E> {
         }
         shared.wake_idler();
         let _ = self.idler.join();
-        let device = shared.device.lock().ok()?.take()?;
-        Some(device.export)
+        shared.device.lock().ok()?.take()
     }
 }
 
@@ -403,12 +416,14 @@ impl<E: Export> Shared<E> {
             thread::sleep(self.options.idle_after);
             let mut more = true;
             while more && arrivals() == seen && !stopping() {
+                let turn = self.turns.wait();
                 let Ok(mut device) = self.device.lock() else { return };
                 match device.as_mut() {
-                    // A request that came while this thread waited for the lock has come first.
-                    Some(device) if arrivals() == seen => more = device.export.idle(),
+                    // A request that came while this thread waited for its turn has come first.
+                    Some(export) if arrivals() == seen => more = export.idle(),
                     _ => break,
                 }
+                drop((device, turn));
             }
             if !more {
                 let dormant = lock(&self.dormant);
@@ -477,11 +492,7 @@ impl<E: Export> Shared<E> {
             None => Kind::of(request.command),
             Some(error) => {
                 replies.fail(request, error);
-                if let Ok(mut device) = self.device.lock()
-                    && let Some(device) = device.as_mut()
-                {
-                    device.statistics.refused += 1;
-                }
+                lock(&self.statistics).refused += 1;
                 return Duration::ZERO;
             }
         };
@@ -491,92 +502,136 @@ impl<E: Export> Shared<E> {
             return Duration::ZERO;
         }
         self.arrived();
-        let Ok(mut device) = self.device.lock() else {
-            replies.fail(request, ErrorNumber::Io);
-            return Duration::ZERO;
-        };
-        let Some(device) = device.as_mut() else {
-            replies.fail(request, ErrorNumber::Shutdown);
-            return Duration::ZERO;
-        };
-        let result = carry_out(&mut device.export, request, payload, extents, replies);
-        let wait = match result {
-            Ok(done) => Duration::from_nanos(done.after_ns),
-            Err(error) => {
-                replies.fail(request, error.into());
-                Duration::ZERO
-            }
-        };
-        device.statistics.record(kind, request.length, result.is_err(), arrived.elapsed() + wait);
-        wait
-    }
-}
-
-/// Has the device do what is asked; the reply is gathered if it succeeds.
-fn carry_out<E: Export>(
-    export: &mut E,
-    request: &Request,
-    payload: &[u8],
-    extents: &mut Vec<Extent>,
-    replies: &mut Replies,
-) -> Result<Done, ExportError> {
-    let (offset, bytes) = (request.offset, u64::from(request.length));
-    let mut done = match request.command {
-        Command::Read => return replies.data(request, |out| export.read(offset, out)),
-        Command::BlockStatus => {
-            extents_of(export, request, extents)?;
-            replies.extents(request, extents);
-            return Ok(Done::default());
+        let began = Instant::now();
+        let mut slices = Slices { shared: self, began, wait: Duration::ZERO };
+        let result = slices.carry_out(request, payload, extents, replies);
+        let wait = slices.wait;
+        if let Err(error) = result {
+            replies.fail(request, error);
         }
-        Command::Write => export.write(offset, payload)?,
-        Command::Trim => export.trim(offset, bytes)?,
-        Command::WriteZeroes if request.flags & FLAG_NO_HOLE == 0 => export.zero(offset, bytes)?,
-        Command::WriteZeroes => {
-            let mut done = Done::default();
-            let mut at = 0;
-            while at < bytes {
-                let step = (bytes - at).min(ZEROS.len() as u64);
-                done = later(done, export.write(offset + at, &ZEROS[..step as usize])?);
-                at += step;
-            }
-            done
+        lock(&self.statistics).record(kind, request.length, result.is_err(), arrived.elapsed() + wait);
+        if result.is_err() { Duration::ZERO } else { wait }
+    }
+}
+
+/// A request that is carried out, turn by turn.
+struct Slices<'a, E> {
+    shared: &'a Shared<E>,
+    began: Instant,
+    /// How long after `began` the device is done with it.
+    wait: Duration,
+}
+
+impl<E: Export> Slices<'_, E> {
+    /// One turn with the device.
+    fn turn<T>(&mut self, work: impl FnOnce(&mut E) -> Result<T, ExportError>) -> Result<T, ErrorNumber> {
+        let turn = self.shared.turns.wait();
+        let mut device = self.shared.device.lock().map_err(|_| ErrorNumber::Io)?;
+        let result = work(device.as_mut().ok_or(ErrorNumber::Shutdown)?);
+        drop((device, turn));
+        Ok(result?)
+    }
+
+    /// One turn; the device says when it is done.
+    fn slice(&mut self, work: impl FnOnce(&mut E) -> Result<Done, ExportError>) -> Result<(), ErrorNumber> {
+        let began = self.began;
+        let (since, done) = self.turn(|export| {
+            let since = began.elapsed();
+            Ok((since, work(export)?))
+        })?;
+        if done.after_ns > 0 {
+            self.wait = self.wait.max(since + Duration::from_nanos(done.after_ns));
         }
-        Command::Flush => export.flush()?,
-        Command::Disconnect | Command::Unknown(_) => return Err(ExportError::Invalid),
-    };
-    if request.flags & FLAG_FUA != 0 && request.command != Command::Flush {
-        done = later(done, export.flush()?);
+        Ok(())
     }
-    replies.succeed(request);
-    Ok(done)
-}
 
-fn later(one: Done, other: Done) -> Done {
-    Done { after_ns: one.after_ns.max(other.after_ns) }
-}
-
-/// The extents of a range from its beginning, as many as one answer holds, neighbours of one state joined.
-fn extents_of<E: Export>(export: &mut E, request: &Request, found: &mut Vec<Extent>) -> Result<(), ExportError> {
-    let most = if request.flags & FLAG_REQ_ONE != 0 { 1 } else { MOST_EXTENTS };
-    let end = request.offset + u64::from(request.length);
-    let mut at = request.offset;
-    found.clear();
-    // One more than is wanted shows where the last one ends.
-    while at < end && found.len() <= most {
-        let step = (end - at).min(EXTENT_STEP_BYTES);
-        let before = found.len();
-        export.extents(at, step, found)?;
-        let covered: u64 = found[before..].iter().map(|extent| extent.bytes).sum();
-        assert_eq!(covered, step, "the extents cover the range");
-        found.dedup_by(|next, first| {
-            let joined = next.hole == first.hole;
-            first.bytes += if joined { next.bytes } else { 0 };
-            joined
-        });
-        at += step;
+    /// The range in slices of at most so many bytes, which begin where a multiple of that does.
+    fn each(
+        &mut self,
+        request: &Request,
+        most: u64,
+        mut work: impl FnMut(&mut E, u64, u64) -> Result<Done, ExportError>,
+    ) -> Result<(), ErrorNumber> {
+        let (mut at, end) = (request.offset, request.offset + u64::from(request.length));
+        while at < end {
+            let next = end.min((at / most + 1) * most);
+            self.slice(|export| work(export, at, next - at))?;
+            at = next;
+        }
+        Ok(())
     }
-    found.truncate(most);
-    Ok(())
+
+    /// Has the device do what is asked; the reply is gathered if it succeeds.
+    fn carry_out(
+        &mut self,
+        request: &Request,
+        payload: &[u8],
+        extents: &mut Vec<Extent>,
+        replies: &mut Replies,
+    ) -> Result<(), ErrorNumber> {
+        let (data, holes) = self.shared.slices;
+        let part = |at: u64, bytes: u64| {
+            let from = (at - request.offset) as usize;
+            from..from + bytes as usize
+        };
+        match request.command {
+            Command::Read => {
+                return replies.data(request, |out| {
+                    self.each(request, data, |export, at, bytes| export.read(at, &mut out[part(at, bytes)]))
+                });
+            }
+            Command::BlockStatus => {
+                self.extents_of(request, extents)?;
+                replies.extents(request, extents);
+                return Ok(());
+            }
+            Command::Write => {
+                self.each(request, data, |export, at, bytes| export.write(at, &payload[part(at, bytes)]))?;
+            }
+            Command::Trim => self.each(request, holes, E::trim)?,
+            Command::WriteZeroes if request.flags & FLAG_NO_HOLE == 0 => self.each(request, holes, E::zero)?,
+            Command::WriteZeroes => self.each(request, data, |export, at, bytes| {
+                let mut done = Done::default();
+                for from in (at..at + bytes).step_by(ZEROS.len()) {
+                    let step = (at + bytes - from).min(ZEROS.len() as u64);
+                    let written = export.write(from, &ZEROS[..step as usize])?;
+                    done = Done { after_ns: done.after_ns.max(written.after_ns) };
+                }
+                Ok(done)
+            })?,
+            Command::Flush => self.slice(E::flush)?,
+            Command::Disconnect | Command::Unknown(_) => return Err(ErrorNumber::Invalid),
+        }
+        if request.flags & FLAG_FUA != 0 && request.command != Command::Flush {
+            self.slice(E::flush)?;
+        }
+        replies.succeed(request);
+        Ok(())
+    }
+
+    /// The extents of a range from its beginning, as many as one answer holds, neighbours of one state joined.
+    fn extents_of(&mut self, request: &Request, found: &mut Vec<Extent>) -> Result<(), ErrorNumber> {
+        let most = if request.flags & FLAG_REQ_ONE != 0 { 1 } else { MOST_EXTENTS };
+        let end = request.offset + u64::from(request.length);
+        let mut at = request.offset;
+        found.clear();
+        // One more than is wanted shows where the last one ends.
+        while at < end && found.len() <= most {
+            let step = (end - at).min(EXTENT_STEP_BYTES);
+            let before = found.len();
+            self.turn(|export| export.extents(at, step, found))?;
+            let covered: u64 = found[before..].iter().map(|extent| extent.bytes).sum();
+            assert_eq!(covered, step, "the extents cover the range");
+            found.dedup_by(|next, first| {
+                let joined = next.hole == first.hole;
+                first.bytes += if joined { next.bytes } else { 0 };
+                joined
+            });
+            at += step;
+        }
+        found.truncate(most);
+        Ok(())
+    }
 }
 
 /// One client.

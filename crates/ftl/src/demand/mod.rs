@@ -55,6 +55,7 @@ pub(crate) mod parameters;
 #[cfg(test)]
 pub(crate) mod testing;
 
+use crate::parts;
 use crate::parts::collector::{self, Collects};
 use crate::parts::ecc::Ecc;
 use crate::parts::lanes::{Lane, Stream};
@@ -392,8 +393,8 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         if ppn == Ppn::NONE {
             return Ok(None);
         }
-        let (_, data) = flash.read(ppn, Cause::Host)?;
-        Ok(Some(data.user()))
+        let (oob, data) = flash.read(ppn, Cause::Host)?;
+        Ok(Some(parts::data_of(lpn, oob, data)?))
     }
 
     /// Reads a page that is read so often that it is rewritten if it was programmed with low cost (parts/ecc.rs).
@@ -404,7 +405,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
             return Ok(None);
         }
         let (oob, data) = flash.read(ppn, Cause::Host)?;
-        let held = self.map.space.ecc().hold::<F>(data.user());
+        let held = self.map.space.ecc().hold::<F>(parts::data_of(lpn, oob, data)?);
         let rewritten = if oob.mode == Mode::LowCost && self.map.space.doomed.is_empty() {
             self.rewrite(flash, Oob { mode: Mode::Normal, ..oob }, held.get(0))
         } else {

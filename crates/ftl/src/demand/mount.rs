@@ -8,7 +8,7 @@
 use super::cache::{Cache, Entry};
 use super::map::{MapStore, TranslationPage};
 use super::{DATA, Demand, TRANSLATION};
-use crate::parts::census::Census;
+use crate::parts::census::{Census, Health};
 use crate::parts::collector::Collects;
 use crate::{Error, MountReport, Outcome, Settings};
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -33,7 +33,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         // Data pages programmed after their translation page's watermark: the entries that were lost with the cache,
         // and those that changed the page afterwards without moving the watermark.
         let mut lost: BTreeMap<u32, (u64, u64, Ppn)> = BTreeMap::new();
-        let census = Census::take(flash, |found| {
+        let census = Census::take(flash, |found, health| {
             for &(ppn, oob) in found {
                 match oob.kind {
                     Kind::Translation if oob.tvpn().index() < pages && !distrusted.contains(&ppn) => {
@@ -45,7 +45,8 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
                     Kind::Data if oob.address < logical_pages => {
                         let page = newest[ftl.map.store.locate(oob.address).0.index()];
                         if oob.program >= page.map_or(0, |(_, oob)| oob.version) {
-                            let rank = (oob.version, oob.program, ppn);
+                            // What cannot be read gives way to any sound copy of its version.
+                            let rank = (oob.version, if health == Health::Sound { oob.program } else { 0 }, ppn);
                             lost.entry(oob.address).and_modify(|best| *best = rank.max(*best)).or_insert(rank);
                         }
                     }
@@ -55,8 +56,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         })?;
         ftl.map.space.adopt(&census, DATA, Some(TRANSLATION));
         ftl.version = census.max_version;
-        let mut report =
-            MountReport { pages: census.pages, torn: census.torn, restored: 0, bad_blocks: census.bad.len() as u64 };
+        let mut report = census.report();
         let mut words = vec![Ppn::NONE.0; ftl.shape.page_entries as usize];
         for (tvpn, page) in newest.iter().enumerate().map(|(t, page)| (Tvpn(t as u32), *page)) {
             let range = ftl.shape.lpns(tvpn);

@@ -30,7 +30,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
-use flash::{Block, Cause, Flash, Geometry, Kind, Lbn, Lpn, Ppn, ProgramOrder};
+use flash::{Block, Cause, Flash, Geometry, Kind, Lbn, Lpn, Payload, Ppn, ProgramOrder};
 
 /// `log-style`: whether data blocks are appended to.
 pub(crate) const LOG_STYLE: Parameter = Parameter::switch("log-style", true)
@@ -130,7 +130,11 @@ impl Appended {
     /// Whether a block was written as data, told by one of its pages.
     fn is_data<F: Flash>(flash: &mut F, ppn: Ppn) -> Outcome<F, bool> {
         Ok(match flash.read_oob(ppn, Cause::Recovery)?.map(|oob| oob.kind) {
-            Some(Kind::Trim) => flash.read(ppn, Cause::Recovery)?.1.meta()[0] == HOLE_IN_DATA,
+            // One that is damaged may be in either sort of block, and a log block can be any.
+            Some(Kind::Trim) => match flash.read(ppn, Cause::Recovery)?.1 {
+                Payload::Meta(words) => words[0] == HOLE_IN_DATA,
+                _ => false,
+            },
             kind => kind == Some(Kind::Data),
         })
     }

@@ -7,19 +7,27 @@
 //!    not. Such a page was the last one programmed in its block when power was cut, and stays what it was when the
 //!    block is filled further. Every mount begins a new *epoch*, the upper bits of the program number, so that the
 //!    candidates can be told for ever: in each block the page programmed last in each epoch. They are read whole, about
-//!    one page in each block.
+//!    one page in each block. Of those with bad data only the ones that no sound page of their die and epoch follows
+//!    are torn. The others were whole once and have been damaged since: they stay what they are, so that reading them
+//!    is an error, and no older version takes their place ([`Health::Unreadable`]).
 //! 2. *Which block does a lane go on with?* The newest of its die and class: a block whose erase was cut short never
 //!    is, because schemes keep the newest block out of collection, also when it is full.
-//! 3. *Which block is empty?* One whose first page is blank or garbage, or which has no sound page: the first page is
-//!    torn only in a block that was just opened, or by an erase, after which nothing in the block is needed. Empty
-//!    blocks are erased before use.
+//! 3. *Which block is empty?* One whose first page is blank, or which has no readable page. Empty blocks are erased
+//!    before use. (A first page that is garbage may be the work of an erase, after which nothing in the block is
+//!    needed; what else reads there has equal or newer versions elsewhere then. It may be damage as well, and then the
+//!    rest of the block is needed.)
+//!
+//! A spare area that is garbage where no power cut leaves one is damage: whose page it was nobody knows any more, and
+//! an older version comes back without an error. [`Census::unreadable`] counts them. A cut explains one such page at
+//! the end of what its block took in an epoch, one on each die in each epoch, and any in a block whose erase was cut
+//! short.
 //!
 //! Blocks are filled from their first page on, and read up to the first blank one. Where pages have places, and the
 //! chip takes them in any order, blank pages lie between others: such blocks are read whole, and one that has no
 //! readable page is empty.
 
-use crate::Outcome;
-use alloc::collections::BTreeSet;
+use crate::{MountReport, Outcome};
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -52,6 +60,16 @@ pub struct Found {
     pub newest: bool,
 }
 
+/// What can be had of pages that a census found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Health {
+    /// All of it, as far as is known: of most pages the spare area alone was read.
+    Sound,
+    /// The spare area alone: the data of a page of the host or of discards that was whole once cannot be corrected. Any
+    /// sound copy of the same version counts before it, and no older version does.
+    Unreadable,
+}
+
 /// See the module's description.
 #[derive(Clone, Debug, Default)]
 pub struct Census {
@@ -59,8 +77,10 @@ pub struct Census {
     pub blocks: Vec<Option<Found>>,
     /// Bad blocks.
     pub bad: Vec<Block>,
-    /// Pages whose spare area is sound and whose data is not.
+    /// Torn pages whose spare area is sound.
     pub spoiled: BTreeSet<Ppn>,
+    /// Pages of the host, and of discards, whose spare area is sound and whose data is damaged.
+    pub damaged: BTreeSet<Ppn>,
     /// The largest version seen.
     pub max_version: u64,
     /// The largest program number seen.
@@ -69,15 +89,48 @@ pub struct Census {
     pub pages: u64,
     /// Pages found torn, of either sort.
     pub torn: u64,
+    /// Pages whose spare area is garbage, which no power cut explains: of each the address is lost, and with it perhaps
+    /// the newest version of a logical page.
+    pub unreadable: u64,
+    /// The last program number of a page that is not torn, by die and epoch.
+    last_whole: BTreeMap<(Die, u64), u64>,
+    /// Dies and epochs at whose end a torn page was found.
+    ends: BTreeSet<(Die, u64)>,
+    /// Pages of the host, and of discards, with bad data, until it is known whether they are torn or damaged.
+    doubtful: Vec<(Ppn, Oob)>,
+}
+
+/// Garbage among the pages of a block.
+#[derive(Debug, Default)]
+struct Garbage {
+    pages: u64,
+    /// Of these up to the last readable page.
+    before: u64,
+    /// The epoch of that page.
+    epoch: Option<u64>,
+    /// Epochs behind whose last page in the block garbage follows; `None` if it begins with garbage.
+    ends: Vec<Option<u64>>,
+}
+
+impl Garbage {
+    /// A readable page of an epoch follows, or the end of the block.
+    fn reaches(&mut self, epoch: u64) {
+        let since = self.pages - self.before;
+        if since > 0 && self.epoch != Some(epoch) {
+            self.ends.push(self.epoch);
+        }
+        (self.before, self.epoch) = (self.pages, Some(epoch));
+    }
 }
 
 impl Census {
     /// Reads the device. `each` is handed the sound pages of each block, in order; the translation blocks come first,
-    /// so that whoever keeps a map on flash knows the watermarks when the data pages come.
+    /// so that whoever keeps a map on flash knows the watermarks when the data pages come. Last come those of which the
+    /// spare area alone can be read.
     ///
     /// # Errors
     /// The medium's.
-    pub fn take<F: Flash>(flash: &mut F, each: impl FnMut(&[(Ppn, Oob)])) -> Outcome<F, Census> {
+    pub fn take<F: Flash>(flash: &mut F, each: impl FnMut(&[(Ppn, Oob)], Health)) -> Outcome<F, Census> {
         Census::scan(flash, true, each)
     }
 
@@ -85,27 +138,38 @@ impl Census {
     ///
     /// # Errors
     /// The medium's.
-    pub fn scan<F: Flash>(flash: &mut F, in_order: bool, mut each: impl FnMut(&[(Ppn, Oob)])) -> Outcome<F, Census> {
+    pub fn scan<F: Flash>(
+        flash: &mut F,
+        in_order: bool,
+        mut each: impl FnMut(&[(Ppn, Oob)], Health),
+    ) -> Outcome<F, Census> {
         let g = *flash.geometry();
         let mut census = Census { blocks: vec![None; g.block_count() as usize], ..Census::default() };
         let mut sound: Vec<(Ppn, Oob)> = Vec::with_capacity(g.pages_per_block as usize);
         let mut others: Vec<Block> = Vec::new();
+        let mut apart: Vec<Vec<(Ppn, Oob)>> = Vec::new();
         for block in (0..g.block_count()).map(Block) {
             match flash.read_oob(g.page(block, 0), Cause::Recovery)?.map(|oob| oob.kind) {
                 Some(Kind::Bad) => census.bad.push(block),
                 None if in_order => {}
-                Some(Kind::Torn) if in_order => census.torn += 1,
                 Some(Kind::Translation) => {
                     census.examine(flash, block, in_order, &mut sound)?;
-                    each(&sound);
+                    each(&sound, Health::Sound);
                 }
+                // Rarely, and then the rest of the block says what it is.
+                Some(Kind::Torn) if census.examine(flash, block, in_order, &mut sound)? == Some(Kind::Translation) => {
+                    each(&sound, Health::Sound);
+                }
+                Some(Kind::Torn) => apart.push(core::mem::take(&mut sound)),
                 _ => others.push(block),
             }
         }
         for block in others {
             census.examine(flash, block, in_order, &mut sound)?;
-            each(&sound);
+            each(&sound, Health::Sound);
         }
+        apart.iter().for_each(|sound| each(sound, Health::Sound));
+        each(&census.tell_damage(&g), Health::Unreadable);
         for die in (0..g.die_count()).map(Die) {
             for translation in [false, true] {
                 census.mark_newest(&g, die, translation);
@@ -114,68 +178,157 @@ impl Census {
         Ok(census)
     }
 
-    /// Reads the spare areas of a block, and the suspects whole; `sound` is what is left.
+    /// Reads the spare areas of a block, and the suspects whole; `sound` is what is left. The kind of the first
+    /// readable page, if there is one.
     fn examine<F: Flash>(
         &mut self,
         flash: &mut F,
         block: Block,
         in_order: bool,
         sound: &mut Vec<(Ppn, Oob)>,
-    ) -> Outcome<F> {
+    ) -> Outcome<F, Option<Kind>> {
         let g = *flash.geometry();
         let mut found: Option<Found> = None;
         // In each epoch the page programmed last: it may have been in flight when power was cut.
-        let mut suspects: Vec<(u64, Ppn)> = Vec::new();
+        let mut suspects: Vec<(u64, Ppn, Oob)> = Vec::new();
+        let mut garbage = Garbage::default();
         sound.clear();
+        let mut end = g.pages_per_block;
         for offset in 0..g.pages_per_block {
             let ppn = g.page(block, offset);
-            let Some(oob) = flash.read_oob(ppn, Cause::Recovery)? else { if in_order { break } else { continue } };
+            let Some(oob) = flash.read_oob(ppn, Cause::Recovery)? else {
+                if in_order {
+                    end = offset;
+                    break;
+                }
+                continue;
+            };
+            self.pages += 1;
+            if oob.kind == Kind::Torn {
+                garbage.pages += 1;
+                if let Some(found) = &mut found {
+                    (found.whole, found.programmed) = (false, offset + 1);
+                }
+                continue;
+            }
             let found = found.get_or_insert(Found {
                 kind: oob.kind,
                 programmed: 0,
                 data: 0,
                 first_program: u64::MAX,
                 last_program: 0,
-                whole: true,
+                whole: garbage.pages == 0,
                 newest: false,
             });
             found.programmed = offset + 1;
-            self.pages += 1;
-            if oob.kind == Kind::Torn {
-                self.torn += 1;
-                found.whole = false;
-                continue;
-            }
             found.first_program = found.first_program.min(oob.program);
             found.last_program = found.last_program.max(oob.program);
-            match suspects.iter_mut().rev().find(|(program, _)| epoch(*program) == epoch(oob.program)) {
-                Some(last) => *last = (*last).max((oob.program, ppn)),
-                None => suspects.push((oob.program, ppn)),
+            garbage.reaches(epoch(oob.program));
+            match suspects.iter_mut().rev().find(|(program, ..)| epoch(*program) == epoch(oob.program)) {
+                Some(last) if last.0 > oob.program => {}
+                Some(last) => *last = (oob.program, ppn, oob),
+                None => suspects.push((oob.program, ppn, oob)),
             }
             self.max_version = self.max_version.max(oob.version);
             self.max_program = self.max_program.max(oob.program);
             sound.push((ppn, oob));
         }
+        self.count_garbage(flash, block, garbage, in_order, end)?;
         let spoiled_before = self.spoiled.len();
-        for (_, ppn) in suspects {
+        for (_, ppn, oob) in suspects {
             if flash.read(ppn, Cause::Recovery)?.0.kind == Kind::Torn {
                 self.torn += 1;
                 self.spoiled.insert(ppn);
+                if matches!(oob.kind, Kind::Data | Kind::Log | Kind::Trim) {
+                    self.doubtful.push((ppn, oob));
+                }
             }
         }
         if self.spoiled.len() > spoiled_before {
             sound.retain(|(ppn, _)| !self.spoiled.contains(ppn));
         }
-        // Nothing in it is sound: no lane goes on with it. Its first page may read as garbage another time, and then
-        // the block counts as empty, whatever was programmed behind that page meanwhile.
-        if in_order && sound.is_empty() {
-            found = None;
+        let die = g.die_of(block);
+        let mut last = (0, 0);
+        for program in sound.iter().map(|(_, oob)| oob.program) {
+            if epoch(program) != last.0 {
+                self.note_whole(die, last);
+                last = (epoch(program), 0);
+            }
+            last.1 = program.max(last.1);
         }
+        self.note_whole(die, last);
         if let Some(found) = &mut found {
             found.data = sound.iter().filter(|(_, oob)| oob.kind == Kind::Data).count() as u32;
         }
         self.blocks[block.index()] = found;
+        Ok(found.map(|found| found.kind))
+    }
+
+    /// Of a die and an epoch this is the last whole page of a block.
+    fn note_whole(&mut self, die: Die, (epoch, program): (u64, u64)) {
+        let last = self.last_whole.entry((die, epoch)).or_default();
+        *last = program.max(*last);
+    }
+
+    /// Pages of a block whose spare area is garbage: which of them power cuts explain. The first `end` pages of the
+    /// block were looked at.
+    fn count_garbage<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        block: Block,
+        mut garbage: Garbage,
+        in_order: bool,
+        end: u32,
+    ) -> Outcome<F> {
+        if garbage.pages == 0 {
+            return Ok(());
+        }
+        let g = *flash.geometry();
+        garbage.reaches(u64::MAX);
+        self.torn += garbage.pages;
+        let mut explained = 0;
+        for epoch in garbage.ends {
+            // Of a block that begins with garbage it is not known in which epoch that was.
+            explained += u64::from(epoch.is_none_or(|epoch| self.ends.insert((g.die_of(block), epoch))));
+        }
+        let mut unreadable = garbage.pages - explained;
+        if unreadable > 0 && in_order {
+            // Nothing stands above a blank page but what an erase has left.
+            let mut half_erased = garbage.pages == u64::from(g.pages_per_block);
+            for offset in end..g.pages_per_block {
+                half_erased |= flash.read_oob(g.page(block, offset), Cause::Recovery)?.is_some();
+            }
+            unreadable *= u64::from(!half_erased);
+        }
+        self.torn -= unreadable;
+        self.unreadable += unreadable;
         Ok(())
+    }
+
+    /// All blocks were examined: which of the doubtful pages are not torn, but damaged. A program that failed and its
+    /// repetition, in flight when power was cut, may both have bad data: a page is torn if no whole one follows it.
+    fn tell_damage(&mut self, g: &Geometry) -> Vec<(Ppn, Oob)> {
+        let mut damaged = core::mem::take(&mut self.doubtful);
+        damaged.retain(|(ppn, oob)| {
+            let of = (g.die_of(g.block_of(*ppn)), epoch(oob.program));
+            self.last_whole.get(&of).is_some_and(|&last| last > oob.program)
+        });
+        for (ppn, oob) in &damaged {
+            self.torn -= 1;
+            self.spoiled.remove(ppn);
+            self.damaged.insert(*ppn);
+            if let Some(found) = &mut self.blocks[g.block_of(*ppn).index()] {
+                found.data += u32::from(oob.kind == Kind::Data);
+            }
+        }
+        damaged
+    }
+
+    /// What a mount reports of it.
+    pub fn report(&self) -> MountReport {
+        let Census { pages, torn, bad, unreadable, .. } = self;
+        let (pages, torn, unreadable) = (*pages, *torn, *unreadable);
+        MountReport { pages, torn, unreadable, bad_blocks: bad.len() as u64, ..MountReport::default() }
     }
 
     /// The first program number of the epoch that begins with this mount.
@@ -228,8 +381,92 @@ impl Census {
     pub fn drop_block(&mut self, block: Block, g: &Geometry) {
         let Some(dropped) = self.blocks[block.index()].take() else { return };
         self.spoiled.retain(|&ppn| g.block_of(ppn) != block);
+        self.damaged.retain(|&ppn| g.block_of(ppn) != block);
         if dropped.newest {
             self.mark_newest(g, g.die_of(block), dropped.kind == Kind::Translation);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flash::{Fragile, Full, Lpn, Nand, NoData, Payload};
+
+    type Chip = Nand<NoData, Full>;
+
+    /// Two dies of four blocks of four pages, of which these are programmed in this order: LPN and program number are
+    /// their place in the list.
+    fn chip(programs: &[(u32, u64)]) -> Chip {
+        let g = Geometry { channels: 2, blocks_per_die: 4, pages_per_block: 4, ..Geometry::default() };
+        let mut chip = Nand::new(g.checked().unwrap());
+        for (number, &(ppn, epoch)) in (1..).zip(programs) {
+            let oob = Oob::data(Lpn(number), number.into(), epoch << EPOCH_SHIFT | u64::from(number));
+            let Ok(()) = chip.program(Ppn(ppn), oob, Payload::User(&()), Cause::Host);
+        }
+        chip
+    }
+
+    fn take(chip: &mut Chip) -> (Census, Vec<u32>, Vec<u32>) {
+        let (mut sound, mut unreadable) = (Vec::new(), Vec::new());
+        let census = Census::take(chip, |pages, health| {
+            let found = if health == Health::Sound { &mut sound } else { &mut unreadable };
+            found.extend(pages.iter().map(|(ppn, _)| ppn.0));
+        });
+        let Ok(census) = census else { panic!() };
+        (census, sound, unreadable)
+    }
+
+    /// Any page that was the last of its block was taken for torn, and the version before it for the newest.
+    #[test]
+    fn what_a_whole_page_of_its_die_follows_is_damaged_and_not_torn() {
+        // Block 0 is filled, and block 1 begun; block 4 is on the other die.
+        let mut chip = chip(&[(0, 0), (1, 0), (2, 0), (16, 0), (3, 0), (4, 0), (17, 0)]);
+        for ppn in [3, 4, 17] {
+            chip.chip().spoil(Ppn(ppn));
+        }
+        let (census, sound, unreadable) = take(&mut chip);
+        // Nothing follows pages 4 and 17 on their dies. Page 3 is followed by one that is torn, and by no whole one.
+        assert_eq!((census.torn, census.damaged.len(), unreadable), (3, 0, Vec::new()));
+        assert_eq!(sound, [0, 1, 2, 16]);
+        let Ok(()) = chip.program(Ppn(5), Oob::data(Lpn(9), 9, 9), Payload::User(&()), Cause::Host);
+        let (census, sound, unreadable) = take(&mut chip);
+        assert_eq!((census.torn, census.spoiled.len(), unreadable), (1, 1, vec![3]));
+        assert!(census.damaged.contains(&Ppn(3)) && census.spoiled.contains(&Ppn(17)));
+        assert_eq!((sound, census.unreadable), (vec![0, 1, 2, 4, 5, 16], 0), "page 4 is no suspect any more");
+    }
+
+    /// A block whose first page was garbage counted as empty, with all that it held.
+    #[test]
+    fn garbage_that_no_power_cut_leaves_is_counted() {
+        let programs = [(0, 0), (1, 0), (2, 0), (3, 0), (4, 0), (5, 1), (6, 1)];
+        for (ruined, torn, unreadable) in [
+            // The page that was to follow page 6: in flight at the last cut.
+            (vec![7], 1, 0),
+            // At the end of what its block took; nothing else of die and epoch was.
+            (vec![3], 1, 0),
+            (vec![3, 7], 2, 0),
+            (vec![1], 0, 1),
+            (vec![2, 3], 1, 1),
+            (vec![0], 1, 0),
+            (vec![0, 2], 1, 1),
+            (vec![5], 1, 0),
+        ] {
+            let mut chip = self::chip(&[]);
+            for (number, &(ppn, epoch)) in (1..).zip(&programs) {
+                let oob = Oob::data(Lpn(number), number.into(), epoch << EPOCH_SHIFT | u64::from(number));
+                if ruined.contains(&ppn) {
+                    chip.chip().ruin(Ppn(ppn));
+                } else {
+                    let Ok(()) = chip.program(Ppn(ppn), oob, Payload::User(&()), Cause::Host);
+                }
+            }
+            if ruined.contains(&7) {
+                chip.chip().ruin(Ppn(7));
+            }
+            let (census, sound, _) = take(&mut chip);
+            assert_eq!((census.torn, census.unreadable), (torn, unreadable), "{ruined:?}");
+            assert!((0..7).all(|ppn| sound.contains(&ppn) != ruined.contains(&ppn)), "{ruined:?}: {sound:?}");
         }
     }
 }

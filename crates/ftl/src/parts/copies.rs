@@ -84,6 +84,13 @@ impl Copies {
         }
     }
 
+    /// A copy was found that cannot be read, when all others were: it counts if there is none of its version.
+    pub fn consider_damaged(&mut self, page: usize, ppn: Ppn, oob: &Oob) {
+        if self.newest.get(page).is_some_and(|newest| newest.copy == MISSING || oob.version > newest.version) {
+            self.consider(page, ppn, oob);
+        }
+    }
+
     /// All were considered: the blocks that hold something that counts, the one begun last first, for copies are newer
     /// than what they are of. `begun` is the program number of a block's first page.
     pub fn settle(&mut self, begun: impl Fn(Block) -> u64) -> Vec<Block> {

@@ -1,7 +1,7 @@
 //! What a mount finds of a scheme whose blocks hold host pages alone, or numbered pages of metadata: the census of its
 //! blocks, and which copy of each page counts (`parts/copies.rs`).
 
-use crate::parts::census::Census;
+use crate::parts::census::{Census, Health};
 use crate::parts::copies::{Copies, Copy};
 use crate::{MountReport, Outcome};
 use alloc::vec;
@@ -27,14 +27,17 @@ impl Holdings {
     /// The medium's.
     pub fn take<F: Flash>(flash: &mut F, logical_pages: u32, metadata: u32, in_order: bool) -> Outcome<F, Holdings> {
         let mut copies = Copies::new(*flash.geometry(), (logical_pages + metadata) as usize);
-        let census = Census::scan(flash, in_order, |pages| {
+        let census = Census::scan(flash, in_order, |pages, health| {
             for (ppn, oob) in pages {
                 let address = match oob.kind {
                     Kind::Data | Kind::Log | Kind::Trim if oob.address < logical_pages => oob.address,
                     Kind::Translation => logical_pages + oob.address,
                     _ => continue,
                 };
-                copies.consider(address as usize, *ppn, oob);
+                match health {
+                    Health::Sound => copies.consider(address as usize, *ppn, oob),
+                    Health::Unreadable => copies.consider_damaged(address as usize, *ppn, oob),
+                }
             }
         })?;
         Ok(Holdings { census, copies, logical_pages })
@@ -77,7 +80,6 @@ impl Holdings {
 
     /// What a mount reports of it.
     pub fn report(&self) -> MountReport {
-        let Census { pages, torn, bad, .. } = &self.census;
-        MountReport { pages: *pages, torn: *torn, restored: 0, bad_blocks: bad.len() as u64 }
+        self.census.report()
     }
 }

@@ -320,7 +320,10 @@ impl LogUnits {
     /// What the log of a page of which nothing is known holds.
     pub(crate) fn scan(&self, words: &[u32]) -> Scan {
         let mut state = LogState::default();
-        while let Some(count) = self.sound_unit(words, self.log_start() + state.tail) {
+        // More than a page is to hold nobody has written.
+        while state.units < self.threshold
+            && let Some(count) = self.sound_unit(words, self.log_start() + state.tail)
+        {
             state = self.after(state, count);
         }
         let behind = self.log_start() + state.tail..self.log_start() + self.log_bytes;

@@ -1,5 +1,8 @@
 //! What schemes share.
 
+use crate::Error;
+use flash::{Lpn, Oob, Payload};
+
 pub(crate) mod cache;
 pub(crate) mod census;
 pub(crate) mod collector;
@@ -16,3 +19,13 @@ pub(crate) mod supply;
 pub(crate) mod tombstones;
 pub(crate) mod translation;
 pub(crate) mod wear;
+
+/// The data of a page to which a map on flash has led. After a crash of the host a map may be there and what it names
+/// not, but another page in its place.
+#[inline(always)]
+pub(crate) fn data_of<U: ?Sized, E>(lpn: Lpn, oob: Oob, content: Payload<'_, U>) -> Result<&U, Error<E>> {
+    match content {
+        Payload::User(data) if oob.address == lpn.0 => Ok(data),
+        _ => Err(Error::Corrupt),
+    }
+}

@@ -699,7 +699,7 @@ mod tests {
         audit(&loaded, &[&live[..], &more[..]].concat());
 
         let mut mounted = space(&chip);
-        let census = Census::take(&mut chip, |_| ()).unwrap();
+        let census = Census::take(&mut chip, |_, _| ()).unwrap();
         mounted.adopt(&census, DATA, Some(TRANSLATION));
         live.iter().for_each(|&ppn| mounted.blocks.revive(ppn));
         audit(&mounted, &live);

@@ -64,6 +64,7 @@
 //!   drop the copy; the two are told apart by the time of a spare-area read.
 
 use crate::demand::parameters::{GC_LOW, VICTIMS};
+use crate::parts;
 use crate::parts::cache::{MappingCache, OrderKind};
 use crate::parts::collector::{self, Collects};
 use crate::parts::lanes::Stream;
@@ -341,8 +342,8 @@ impl<F: Flash> Ftl<F> for LazyFtl {
     #[inline]
     fn read<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Outcome<F, Option<&'f F::User>> {
         let Some(ppn) = self.translate(flash, lpn)? else { return Ok(None) };
-        let (_, data) = flash.read(ppn, Cause::Host)?;
-        Ok(Some(data.user()))
+        let (oob, data) = flash.read(ppn, Cause::Host)?;
+        Ok(Some(parts::data_of(lpn, oob, data)?))
     }
 
     fn is_mapped(&self, lpn: Lpn) -> Option<bool> {
@@ -360,8 +361,8 @@ impl<F: Flash> Ftl<F> for LazyFtl {
         let found = self.translate(flash, lpn)?;
         self.modifying = lpn.0;
         let Some(ppn) = found else { return Ok(None) };
-        let (_, data) = flash.read(ppn, Cause::Host)?;
-        Ok(Some(data.user()))
+        let (oob, data) = flash.read(ppn, Cause::Host)?;
+        Ok(Some(parts::data_of(lpn, oob, data)?))
     }
 
     #[inline]

@@ -6,7 +6,7 @@
 //! back. The invalid flags are not needed: what a mapping page names and a newer page replaces is dead from the start.
 
 use super::{COLD, HOST, LazyFtl, MAPPING, Plan, UPDATED};
-use crate::parts::census::Census;
+use crate::parts::census::{Census, Health};
 use crate::parts::collector::Collects;
 use crate::{Error, MountReport, Outcome, Settings};
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -30,7 +30,7 @@ impl LazyFtl {
         let mut newest: Vec<Option<(Ppn, Oob)>> = vec![None; pages];
         // Data pages programmed after their mapping page's watermark, the newest of each LPN.
         let mut lost: BTreeMap<u32, (u64, u64, Ppn)> = BTreeMap::new();
-        let census = Census::take(flash, |found| {
+        let census = Census::take(flash, |found, health| {
             for &(ppn, oob) in found {
                 match oob.kind {
                     Kind::Translation if oob.tvpn().index() < pages && !distrusted.contains(&ppn) => {
@@ -42,7 +42,8 @@ impl LazyFtl {
                     Kind::Data if oob.address < logical_pages => {
                         let page = newest[lazy.store.locate(oob.address).0.index()];
                         if oob.program >= page.map_or(0, |(_, oob)| oob.version) {
-                            let rank = (oob.version, oob.program, ppn);
+                            // What cannot be read gives way to any sound copy of its version.
+                            let rank = (oob.version, if health == Health::Sound { oob.program } else { 0 }, ppn);
                             lost.entry(oob.address).and_modify(|best| *best = rank.max(*best)).or_insert(rank);
                         }
                     }
@@ -51,8 +52,7 @@ impl LazyFtl {
             }
         })?;
         lazy.adopt(&census);
-        let mut report =
-            MountReport { pages: census.pages, torn: census.torn, restored: 0, bad_blocks: census.bad.len() as u64 };
+        let mut report = census.report();
         lazy.rejoin(&census, &lost);
         for (tvpn, page) in newest.iter().enumerate().map(|(t, page)| (Tvpn(t as u32), *page)) {
             let first = tvpn.0 * g.entries_per_page();

@@ -1,7 +1,7 @@
 //! What a mount of `page` finds: of every logical page the newest sound copy, or the record that discards it.
 
 use super::{NONE, TRIMMED};
-use crate::parts::census::Census;
+use crate::parts::census::{Census, Health};
 use crate::parts::tombstones;
 use crate::{MountReport, Outcome};
 use alloc::vec;
@@ -22,6 +22,8 @@ pub(super) struct Survey {
     pub(super) best: Vec<Rank>,
     /// The largest version given.
     pub(super) version: u64,
+    /// Pages of records of discards that cannot be read.
+    lost_discards: u64,
 }
 
 impl Survey {
@@ -33,27 +35,28 @@ impl Survey {
         let mut trims: Vec<Ppn> = Vec::new();
         let mut map = vec![NONE; logical_pages as usize];
         let mut best = vec![(0, 0); logical_pages as usize];
-        let census = Census::take(flash, |pages| {
+        let census = Census::take(flash, |pages, health| {
             for (_, oob) in pages {
                 prefetch(&best, oob.address as usize);
                 prefetch(&map, oob.address as usize);
             }
             for &(ppn, oob) in pages {
-                Self::consider(&mut map, &mut best, ppn, oob);
+                Self::consider(&mut map, &mut best, ppn, oob, health);
                 if oob.kind == Kind::Trim {
                     trims.push(ppn);
                 }
             }
         })?;
         let version = census.max_version;
-        let mut survey = Survey { census, trims, map, best, version };
+        let mut survey = Survey { census, trims, map, best, version, lost_discards: 0 };
         survey.heed_tombstones(flash)?;
         Ok(survey)
     }
 
     #[inline]
-    fn consider(map: &mut [u32], best: &mut [Rank], ppn: Ppn, oob: Oob) {
-        let rank = (oob.version, oob.program);
+    fn consider(map: &mut [u32], best: &mut [Rank], ppn: Ppn, oob: Oob, health: Health) {
+        // What cannot be read gives way to any sound copy of its version.
+        let rank = (oob.version, if health == Health::Sound { oob.program } else { 0 });
         let lpn = oob.address as usize;
         if oob.kind == Kind::Data && lpn < best.len() && rank > best[lpn] {
             best[lpn] = rank;
@@ -71,7 +74,9 @@ impl Survey {
             for ppn in (0..programmed).map(|offset| g.page(block, offset)) {
                 let oob = flash.read_oob(ppn, Cause::Recovery)?;
                 if let Some(oob) = oob.filter(|_| !self.census.spoiled.contains(&ppn)) {
-                    Self::consider(&mut self.map, &mut self.best, ppn, oob);
+                    let damaged = self.census.damaged.contains(&ppn);
+                    let health = if damaged { Health::Unreadable } else { Health::Sound };
+                    Self::consider(&mut self.map, &mut self.best, ppn, oob, health);
                 }
             }
         }
@@ -80,12 +85,14 @@ impl Survey {
 
     /// Discards what sound trim pages say.
     fn heed_tombstones<F: Flash>(&mut self, flash: &mut F) -> Outcome<F> {
-        let Survey { census, trims, map, best, version } = self;
+        let Survey { census, trims, map, best, version, lost_discards } = self;
+        *lost_discards = 0;
         let g = *flash.geometry();
         let known = |ppn: Ppn| census.blocks[g.block_of(ppn).index()].is_some() && !census.spoiled.contains(&ppn);
         for &ppn in trims.iter().filter(|&&ppn| known(ppn)) {
             let (oob, content) = flash.read(ppn, Cause::Recovery)?;
             if oob.kind != Kind::Trim {
+                *lost_discards += 1;
                 continue;
             }
             for record in tombstones::decode(content.meta()) {
@@ -107,7 +114,6 @@ impl Survey {
 
     /// What a mount reports of it.
     pub(super) fn report(&self) -> MountReport {
-        let Census { pages, torn, bad, .. } = &self.census;
-        MountReport { pages: *pages, torn: *torn, restored: 0, bad_blocks: bad.len() as u64 }
+        MountReport { lost_discards: self.lost_discards, ..self.census.report() }
     }
 }

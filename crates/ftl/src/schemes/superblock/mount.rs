@@ -99,6 +99,9 @@ impl Superblock {
             self.mount_spare(flash, &found)?;
         }
         self.all().for_each(|s| self.note_blocks(s, 0));
+        if self.log.is_none() && found.census.unreadable + found.census.torn > 0 {
+            self.mend(flash, &found)?;
+        }
         Ok((self, report))
     }
 
@@ -122,6 +125,71 @@ impl Superblock {
             }
         }
         Ok(())
+    }
+
+    /// Where damage has taken a part of a map, one page of each of its leaves is copied, and takes along what was found.
+    /// A map for which this was begun is not what was found before it is done, so that a mount after a cut does it
+    /// again. Without room for all of it the map stays as it is.
+    fn mend<F: Flash>(&mut self, flash: &mut F, found: &Holdings) -> Outcome<F> {
+        let layout = *self.cache.layout();
+        for s in self.all() {
+            let mut mended = false;
+            for lbn in self.lbns(s).filter(|lbn| found.head(self.lpns(*lbn)).is_some()).collect::<Vec<_>>() {
+                let truth = self.places_found(found, lbn);
+                match self.stored_map(flash, lbn) {
+                    Ok(map) if map.places() == truth => continue,
+                    Ok(_) | Err(Error::Corrupt) => {}
+                    Err(error) => return Err(error),
+                }
+                if self.room(s) < layout.groups() {
+                    let no_slot = self.slot(s, |block| block == NONE).is_none();
+                    if no_slot || self.pool.blocks.free_total() == 0 {
+                        continue;
+                    }
+                    self.open_block(flash, s)?;
+                }
+                let mut map = BlockMap::of_places(&layout, truth.iter().copied());
+                let offsets: Vec<u32> =
+                    (0..).zip(&truth).filter(|&(_, &at)| at != NULL).map(|(page, _)| page).collect();
+                for leaf in offsets.chunk_by(|&one, &other| layout.group_of(one) == layout.group_of(other)) {
+                    let from = self.ppn(s, map.at(leaf[0]));
+                    self.append(flash, lbn, leaf[0], &mut map, |flash, to, program| {
+                        flash.copy(from, to, Cause::Recovery, |oob, _| oob.program = program).map(|_| ())
+                    })?;
+                }
+                mended = true;
+            }
+            // What that took is given back, if the block that was opened has room for what lives in another one.
+            while mended && self.pool.blocks.free_total() < super::RESERVE {
+                let open = self.open[s.index()].slot;
+                let fits = |slot: &BlockSlot| self.pool.blocks.live_of(self.block(s, *slot)) <= self.room(s);
+                let Some(victim) = self.victim(s).filter(|slot| *slot != open && fits(slot)) else { break };
+                match self.collect(flash, s, victim, Cause::Recovery) {
+                    Err(Error::Corrupt) => break,
+                    collected => collected?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Pages left in the block that a superblock fills.
+    fn room(&self, s: Super) -> u32 {
+        if self.has_room(s) { self.g.pages_per_block - u32::from(self.open[s.index()].next) } else { 0 }
+    }
+
+    /// Where the pages of a logical block were found.
+    fn places_found(&self, found: &Holdings, lbn: Lbn) -> Vec<u16> {
+        let s = self.super_of(lbn);
+        let place_of = |ppn: Ppn| {
+            let slot = self.slot(s, |block| block == self.g.block_of(ppn).0).expect("each page found has its block");
+            self.cache.layout().place(slot, self.g.offset_of(ppn))
+        };
+        let mut places = vec![NULL; self.g.pages_per_block as usize];
+        for (place, lpn) in places.iter_mut().zip(self.lpns(lbn)) {
+            *place = found.page(Lpn(lpn)).map_or(NULL, place_of);
+        }
+        places
     }
 
     /// How many entries were not in map pages.

@@ -12,6 +12,10 @@ use crate::workload::{Intake, Operation, Request, Source, WorkloadError};
 /// Decompressed bytes held at once; also the longest line or record.
 const BUFFER_BYTES: usize = 256 << 10;
 
+/// Decompressed bytes in a row without a request: no trace has that many, and a few kilobytes of compressed newlines
+/// unfold to any number.
+const BARREN_BYTES: u64 = 64 << 20;
+
 /// Decompressed bytes the formats' checks see.
 const HEAD_BYTES: usize = 64 << 10;
 
@@ -50,6 +54,8 @@ pub struct TraceFile {
     clock: Clock,
     /// Lines or records consumed.
     record: u64,
+    /// Bytes since the last request.
+    barren: u64,
     /// Requests found, yielded or not.
     found: u64,
     /// Requests found that no batch had room for.
@@ -138,6 +144,7 @@ impl TraceFile {
             volumes: Volumes::default(),
             clock: Clock::default(),
             record: 0,
+            barren: 0,
             found: 0,
             ready: VecDeque::new(),
             finished: false,
@@ -249,6 +256,20 @@ impl TraceFile {
         Ok(())
     }
 
+    /// So many bytes held no request.
+    fn skip(&mut self, bytes: usize) -> Result<(), WorkloadError> {
+        self.barren += bytes as u64;
+        if self.barren <= BARREN_BYTES {
+            return Ok(());
+        }
+        Err(WorkloadError {
+            origin: self.name.clone(),
+            line: self.record,
+            what: format!("{} MiB in a row hold no request", BARREN_BYTES >> 20),
+            fix: self.advice().unwrap_or_else(|| "check how it was made; cut out what is no trace".to_owned()),
+        })
+    }
+
     /// Reads records until the batch has `target` requests or the trace ends.
     fn read(&mut self, batch: &mut Vec<Request>, target: usize) -> Result<(), WorkloadError> {
         while batch.len() < target && !self.finished {
@@ -273,14 +294,17 @@ impl TraceFile {
                 Ok(Parsed::FlushFirst(record)) => (record, true),
                 Ok(Parsed::Ignored) => {
                     self.intake.ignored += 1;
+                    self.skip(end - start)?;
                     continue;
                 }
                 Err(why) => {
                     self.malformed(why)?;
+                    self.skip(end - start)?;
                     continue;
                 }
             };
             self.found += 1;
+            self.barren = 0;
             if !flush_first && self.clock.follows(record.time_ns) {
                 // The common case: in time order, no leap, room in the batch (nothing is ready while there is).
                 batch.push(self.clock.request(&record));

@@ -393,3 +393,29 @@ fn real_traces_are_recognised_and_counted() {
         }
     }
 }
+
+/// 8 GiB of newlines in 256 KiB kept `ftlab trace info` busy for 100 s.
+#[test]
+fn a_bomb_of_newlines_ends_at_a_limit_that_is_said() {
+    let format = by_name("msr").unwrap();
+    let line = example(format);
+    let mut encoder = zstd::Encoder::new(Vec::new(), 3).unwrap();
+    encoder.write_all(&line).unwrap();
+    let newlines = vec![b'\n'; 1 << 20];
+    // Half of the limit, a request, and four times the limit.
+    (0..32).for_each(|_| encoder.write_all(&newlines).unwrap());
+    encoder.write_all(&line).unwrap();
+    (0..256).for_each(|_| encoder.write_all(&newlines).unwrap());
+    let bomb = encoder.finish().unwrap();
+    assert!(bomb.len() < 100 << 10, "{} bytes", bomb.len());
+    let mut trace = open(&bomb, &OpenOptions::default()).unwrap();
+    let mut batch = Vec::new();
+    let error = loop {
+        match trace.fill(&mut batch, 1 << 10) {
+            Ok(()) => assert!(batch.len() < 1000, "it never ends"),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.what, "64 MiB in a row hold no request");
+    assert!(error.line > 96 << 20 && error.line < 97 << 20, "{error}");
+}

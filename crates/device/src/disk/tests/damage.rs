@@ -1,0 +1,335 @@
+//! Images that somebody damages: what is read is the data, or an error, or what a mount has said beforehand.
+
+use super::*;
+use crate::image::tests::make_format_1;
+use std::ops::Range;
+
+/// Pages that the host sees.
+const PAGES: u64 = 80;
+
+/// A small image of a scheme on the smallest device that it takes, and the disk on it.
+fn smallest(scheme: &str, path: &Path, format: u32) -> Box<dyn AnyDisk> {
+    let mut why = String::new();
+    for blocks in [32, 48, 64, 96, 128, 256] {
+        let mut spec = spec(blocks, scheme);
+        spec.device.logical_pages = PAGES as u32;
+        spec.device.geometry.oob_bytes = 128;
+        let row = schemes::by_name(scheme).unwrap();
+        let mut settings = row.settings();
+        let mut set = |name: &str, text: &str| {
+            if settings.get(name).is_some() {
+                settings.set(name, text).unwrap();
+                spec.settings.push((name.into(), text.into()));
+            }
+        };
+        set("durable-trim", "on");
+        for (name, text) in [("leaf", "2"), ("cache-maps", "1"), ("lu", "2")] {
+            set(name, text);
+        }
+        let image = Image::create(path, &spec, true).unwrap();
+        let image = match format {
+            1 => {
+                drop(image);
+                make_format_1(path);
+                Image::open(path, Access::Use).unwrap()
+            }
+            _ => image,
+        };
+        match mount(image, false) {
+            Ok(disk) => return disk,
+            Err(MountError::Config(error)) => why = error.to_string(),
+            Err(error) => panic!("{scheme}: {error}"),
+        }
+    }
+    panic!("{scheme} takes none of these devices: {why}")
+}
+
+fn page_of(lpn: u64, round: u64) -> Vec<u8> {
+    let mut page = vec![round as u8; 512];
+    page[..16].copy_from_slice(&(u128::from(lpn) << 64 | u128::from(round)).to_le_bytes());
+    page
+}
+
+/// What became of damaged images.
+#[derive(Default, Debug)]
+struct Tally {
+    images: u64,
+    /// Not opened, or not mounted.
+    refused: u64,
+    /// Pages read after the mount, of these with an I/O error, and of these as an older version or zeros.
+    read: u64,
+    errors: u64,
+    stale: u64,
+    /// Images in which a mount said that pages may be stale, or that it took some for torn.
+    said: u64,
+    corrected_bits: u64,
+}
+
+/// One image, written at random, and then damaged again and again.
+struct Damaged<'a> {
+    scheme: &'a str,
+    format: u32,
+    whole: Vec<u8>,
+    /// The newest round that each page was written in.
+    rounds: Vec<u64>,
+    areas: Vec<Range<u64>>,
+    path: std::path::PathBuf,
+    _directory: tempfile::TempDir,
+}
+
+impl Damaged<'_> {
+    fn new(scheme: &str, format: u32, clean: bool) -> Damaged<'_> {
+        let (directory, path) = place();
+        let mut disk = smallest(scheme, &path, format);
+        let mut rng = Rng::new(11);
+        let mut rounds = vec![0; PAGES as usize];
+        for round in 1..500 {
+            let lpn = rng.below(PAGES);
+            disk.write(lpn * 512, &page_of(lpn, round)).unwrap();
+            rounds[lpn as usize] = round;
+            if round == 250 {
+                // Two epochs.
+                drop(disk);
+                disk = open(&path);
+            }
+        }
+        let [records, data, spares, end] = disk.image().areas();
+        if clean {
+            disk.close().unwrap();
+        } else {
+            drop(disk);
+        }
+        let whole = fs::read(&path).unwrap();
+        let size = whole.len() as u64;
+        // The header and the state with the block table; twice the records, which say most.
+        let areas =
+            vec![records..data, data..spares, spares..end, end..size, 0..8192, 8192..records, records..data, 0..size];
+        Damaged { scheme, format, whole, rounds, areas, path, _directory: directory }
+    }
+
+    fn known(&self, lpn: u64, round: u64, out: &[u8]) -> bool {
+        if round == 0 { out == [0; 512] } else { out == page_of(lpn, round) }
+    }
+
+    /// Flips bits, and looks.
+    fn case(&self, case: usize, rng: &mut Rng, tally: &mut Tally) {
+        let area = &self.areas[case % self.areas.len()];
+        let mut bytes = self.whole.clone();
+        let flips = [1, 1, 2, 5, 20, 100][case / self.areas.len() % 6];
+        for _ in 0..flips {
+            if !area.is_empty() {
+                let at = area.start + rng.below(area.end - area.start);
+                bytes[at as usize] ^= 1 << rng.below(8);
+            }
+        }
+        fs::write(&self.path, &bytes).unwrap();
+        tally.images += 1;
+        let context = format!("{} format {} case {case}", self.scheme, self.format);
+        let Ok(image) = Image::open(&self.path, Access::Use) else { return tally.refused += 1 };
+        let Ok(mut disk) = mount(image, false) else { return tally.refused += 1 };
+        let mut old = Old { is: vec![false; PAGES as usize], was: 0, allowed: 0, mounts: u64::MAX };
+        self.look(&mut *disk, &mut old, &self.rounds, &context);
+        let mut failed = vec![false; PAGES as usize];
+        for lpn in 0..PAGES {
+            failed[lpn as usize] = disk.read(lpn * 512, &mut [0; 512]).is_err();
+        }
+        tally.read += PAGES;
+        tally.errors += failed.iter().filter(|&&failed| failed).count() as u64;
+        tally.stale += old.was as u64;
+        tally.said += u64::from(said(&*disk) > 0);
+        // It may say that an invariant does not hold.
+        let _ = disk.audit();
+        // Collections meet what is damaged. Half of the pages are not written again.
+        let mut rounds = self.rounds.clone();
+        for round in 1000..1300 {
+            let lpn = rng.below(PAGES / 2) * 2;
+            match disk.write(lpn * 512, &page_of(lpn, round)) {
+                Ok(_) => {
+                    rounds[lpn as usize] = round;
+                    failed[lpn as usize] = false;
+                }
+                Err(ExportError::NoSpace) => {}
+                // What the write has met is known now, and it does not stop the next one.
+                Err(_) => {
+                    let again = disk.write(lpn * 512, &page_of(lpn, round));
+                    if again.is_ok() {
+                        rounds[lpn as usize] = round;
+                        failed[lpn as usize] = false;
+                    }
+                    let why = (disk.failure(), disk.mounted(), disk.free_blocks());
+                    assert_ne!(again.err(), Some(ExportError::Io), "{context}: page {lpn} cannot be written: {why:?}");
+                }
+            }
+        }
+        self.look(&mut *disk, &mut old, &rounds, &context);
+        // A kill, and all is found by what stands on flash.
+        tally.corrected_bits += disk.image().corrected_bits();
+        drop(disk);
+        let Ok(image) = Image::open(&self.path, Access::Use) else { panic!("{context}") };
+        let mut disk = match mount(image, false) {
+            Ok(disk) => disk,
+            Err(error) => panic!("{context}: {error}"),
+        };
+        old.mounts = u64::MAX;
+        self.look(&mut *disk, &mut old, &rounds, &context);
+        let mut out = vec![0; 512];
+        for lpn in (0..PAGES).filter(|&lpn| failed[lpn as usize]) {
+            let read = disk.read(lpn * 512, &mut out);
+            let is_newest = self.known(lpn, rounds[lpn as usize], &out);
+            assert!(read.is_err() || is_newest || old.is[lpn as usize], "{context}: page {lpn} was lost and is back");
+        }
+        let _ = disk.close();
+    }
+
+    /// Every page is what it was, or an error, or one of as many older versions as the mount has said that there may
+    /// be.
+    fn look(&self, disk: &mut dyn AnyDisk, old: &mut Old, rounds: &[u64], context: &str) {
+        let mut out = vec![0; 512];
+        for lpn in 0..PAGES {
+            if disk.read(lpn * 512, &mut out).is_err() || self.known(lpn, rounds[lpn as usize], &out) {
+                continue;
+            }
+            let known = (0..=self.rounds[lpn as usize]).any(|round| self.known(lpn, round, &out));
+            assert!(known && rounds[lpn as usize] < 1000, "{context}: page {lpn} is nothing that was written");
+            old.was += u64::from(!std::mem::replace(&mut old.is[lpn as usize], true));
+        }
+        let mounts = disk.counts().remounts;
+        if std::mem::replace(&mut old.mounts, mounts) != mounts {
+            old.allowed += said(disk);
+        }
+        let Old { was, allowed, .. } = *old;
+        assert!(was <= allowed, "{context}: {was} pages are stale, {allowed} were said, {:?}", disk.mounted());
+    }
+}
+
+/// Pages that read as older versions, and how many may.
+struct Old {
+    is: Vec<bool>,
+    was: u64,
+    allowed: u64,
+    /// Mounts when it was last looked.
+    mounts: u64,
+}
+
+/// Logical pages that a mount says may be stale: those that it took for torn among them.
+fn said(disk: &dyn AnyDisk) -> u64 {
+    let found = disk.mounted().found;
+    found.torn + found.unreadable
+}
+
+/// One flipped bit of one record made every read of a `superblock` panic, for a map led to a page that was none; and a
+/// page whose record or data was damaged read as an older version, or as zeros, and nobody was told.
+///
+/// `FTLAB_DAMAGED_IMAGES=10000` does it with so many images, of all schemes.
+#[test]
+fn flipped_bits_anywhere_give_the_data_or_an_error_or_what_was_said() {
+    let wanted = std::env::var("FTLAB_DAMAGED_IMAGES").ok().map(|count| count.parse::<usize>().unwrap());
+    let few = ["page", "dftl", "fast", "superblock", "hybridlog", "lsftl"];
+    let all = schemes::SCHEMES.iter().filter(|row| row.keeps_data).map(|row| row.name);
+    let names: Vec<&str> = if wanted.is_some() { all.collect() } else { few.to_vec() };
+    let each = wanted.map_or(48, |wanted| wanted.div_ceil(names.len() * 3));
+    let mut sum = Tally::default();
+    for &scheme in &names {
+        for (format, clean) in [(2, false), (2, true), (1, false)] {
+            let image = Damaged::new(scheme, format, clean);
+            let mut rng = Rng::new(5).fork(scheme);
+            let mut tally = Tally::default();
+            for case in 0..each {
+                image.case(case, &mut rng, &mut tally);
+            }
+            println!("{scheme} format {format} clean {clean}: {tally:?}");
+            sum.images += tally.images;
+            sum.errors += tally.errors;
+            sum.stale += tally.stale;
+            sum.corrected_bits += tally.corrected_bits;
+            if format == 2 {
+                // Of a record nothing is lost, and of data the page that was programmed last alone.
+                assert!(tally.stale <= tally.said, "{scheme}: {tally:?}");
+            }
+        }
+    }
+    println!("{sum:?}");
+    assert!(sum.errors > 50 && sum.stale > 0 && sum.corrected_bits > 100, "{sum:?}");
+}
+
+/// 39 damaged records of a `page` image made zeros of an acknowledged page.
+#[test]
+fn records_survive_bits_that_flip_and_what_does_not_is_counted() {
+    for format in [2, 1] {
+        let (_directory, path) = place();
+        let mut disk = smallest("page", &path, format);
+        for round in 1..6 {
+            for lpn in 0..PAGES {
+                disk.write(lpn * 512, &page_of(lpn, round)).unwrap();
+            }
+        }
+        let [records, data, ..] = disk.image().areas();
+        drop(disk);
+        let mut bytes = fs::read(&path).unwrap();
+        let mut rng = Rng::new(2);
+        for _ in 0..39 {
+            let record = records + rng.below((data - records) / 64) * 64;
+            bytes[(record + rng.below(64)) as usize] ^= 1 << rng.below(8);
+        }
+        fs::write(&path, &bytes).unwrap();
+        let mut disk = open(&path);
+        let mut out = vec![0; 512];
+        let mut stale = 0;
+        for lpn in 0..PAGES {
+            disk.read(lpn * 512, &mut out).unwrap();
+            stale += u64::from(out != page_of(lpn, 5));
+        }
+        let found = disk.mounted().found;
+        if format == 2 {
+            assert_eq!((stale, found.unreadable, found.torn), (0, 0, 0));
+            assert!(disk.image().corrected_bits() > 20);
+        } else {
+            assert!(stale > 0 && stale <= found.unreadable + found.torn, "{stale} stale, {found:?}");
+            let said = format!("; {} pages unreadable: as many logical pages may be stale", found.unreadable);
+            assert!(disk.mounted().to_string().contains(&said), "{}", disk.mounted());
+        }
+    }
+}
+
+/// `lsftl` makes room in its cache when it reads, and could not read 197 of 6,010 acknowledged pages.
+#[test]
+fn with_a_full_host_disk_every_scheme_reads_what_was_acknowledged() {
+    let mut rescues = 0;
+    for row in schemes::SCHEMES.iter().filter(|row| row.keeps_data) {
+        let (_directory, path) = place();
+        let mut disk = smallest(row.name, &path, 2);
+        let mut rng = Rng::new(3);
+        let mut rounds = vec![0; PAGES as usize];
+        for round in 1..300 {
+            let lpn = rng.below(PAGES);
+            disk.write(lpn * 512, &page_of(lpn, round)).unwrap();
+            rounds[lpn as usize] = round;
+        }
+        let mut out = vec![0; 512];
+        for full in [true, false, true] {
+            disk.image().fill_disk(full);
+            for _ in 0..400 {
+                let lpn = rng.below(PAGES);
+                let round = rounds[lpn as usize];
+                disk.read(lpn * 512, &mut out).unwrap();
+                assert!(out == if round == 0 { vec![0; 512] } else { page_of(lpn, round) }, "{} {full}", row.name);
+                if rng.chance(0.05) {
+                    let written = disk.write(lpn * 512, &page_of(lpn, round + 1000));
+                    assert_eq!(written.is_err(), full, "{}", row.name);
+                    rounds[lpn as usize] += if full { 0 } else { 1000 };
+                }
+            }
+        }
+        rescues += disk.counts().rescues;
+        disk.image().fill_disk(false);
+        disk.close().unwrap();
+        let mut disk = open(&path);
+        assert_eq!(disk.mounted().how, Mounted::Checkpoint);
+        for lpn in 0..PAGES {
+            disk.read(lpn * 512, &mut out).unwrap();
+            let round = rounds[lpn as usize];
+            assert!(out == if round == 0 { vec![0; 512] } else { page_of(lpn, round) }, "{}", row.name);
+        }
+    }
+    assert!(rescues > 0, "no scheme wrote when it read");
+}
