@@ -93,7 +93,7 @@ e2e: tools
 	cargo run --locked --release -- compare
 
 .PHONY: conformance
-CHECKED := page dftl dftl-e tpftl cftl lsftl lsftl-e cdftl sftl scftl scftl-a cast scftl-log lazyftl \
+CHECKED := simple page dftl dftl-e tpftl cftl lsftl lsftl-e cdftl sftl scftl scftl-a cast scftl-log lazyftl \
 	block nftl bast aftl fast last rose superblock hybridlog rose-log
 
 conformance: tools
