@@ -27,6 +27,7 @@ mod cuts;
 mod honesty;
 mod media;
 mod session;
+pub mod step;
 
 use bed::Lay;
 use flash::{BytesStore, Cause, CutPoint, Failing, FailurePlan, Full, Geometry, Nand, PowerCut, Transcript};

@@ -46,15 +46,15 @@ pub(crate) const AGE_WEIGHT: Parameter = Parameter::real("maro-age", 1.0, 0.0..=
     .unit("us")
     .text(
         "Weight of age in maro, in microseconds of merging for each log block erased since a log block was begun. \
-         More cleans old log blocks sooner and copies more for it; 0 looks at merge cost alone.",
+         Larger values clean old log blocks sooner and copy more pages for it; 0 looks at merge cost alone.",
     )
     .source("{rose}, equation 2 (W_age)");
 
 /// `maro-alpha`: what a page in the log counts of a page in the data block.
 pub(crate) const ALPHA: Parameter = Parameter::real("maro-alpha", 0.5, 0.0..=1.0)
     .text(
-        "In maro, weight of a live page in the log against one in the data block, in steps of 0.01. Less prefers log \
-         blocks whose logical blocks have many live pages in the log.",
+        "In maro, weight of a live page in the log against one in the data block, in steps of 0.01. Smaller values \
+         prefer log blocks whose logical blocks have many live pages in the log.",
     )
     .source("{rose}, equation 3 (alpha)");
 
