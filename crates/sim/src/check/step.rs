@@ -236,10 +236,10 @@ impl<S: Recipe<Bench>> Told<'_, S> {
         let seen = self.flash.inner().seen().to_vec();
         match (done, cut) {
             (Ok(()), None) => Ok(()),
-            (Ok(()), Some(_)) => {
-                let count = seen.len();
-                Err(CheckError(format!("{step}: power cannot fail there, for it has {count} programs and erases")))
-            }
+            (Ok(()), Some(CutPoint { command, .. })) => Err(CheckError(match seen.len() {
+                0 => format!("cut:{command}: {step} does not change the flash"),
+                count => format!("cut:{command}: the last command of {step} that changes the flash is {}", count - 1),
+            })),
             (Err(Error::Full), _) => {
                 self.say("  refused: the device is full".into());
                 Ok(())
@@ -471,8 +471,9 @@ mod tests {
         assert_eq!(refused("page", "write:99"), "write LPN 99: the last logical page is 7");
         let words = "cut:0.1 write:0 read:0";
         assert_eq!(refused("page", words), "read LPN 0: power has failed; mount comes first");
+        assert_eq!(refused("page", "cut:0 read:0"), "cut:0: read LPN 0 does not change the flash");
         let words = "cut:5 write:0";
-        assert_eq!(refused("page", words), "write LPN 0: power cannot fail there, for it has 1 programs and erases");
+        assert_eq!(refused("page", words), "cut:5: the last command of write LPN 0 that changes the flash is 0");
         for word in ["", "write", "write:", "write:3-1", "write:x", "cut:1.x", "flush:1", "idle:-1", "mount:2"] {
             let error = parse(word).unwrap_err().0;
             assert!(error.contains("not a step; there are write:PAGES"), "{error}");
