@@ -27,10 +27,11 @@ help:
 	@echo 'make captures      records all traces of docs/recordings.md anew; needs root; SIZE=minute|full'
 	@echo 'make python        the Python package: wheel, stubs, and its tests in a fresh environment'
 	@echo 'make wheel         the optimised wheel, in target/wheels'
+	@echo 'make site          the documentation as a site in target/site, to be read without a network'
 	@echo 'make bench         throughput; takes minutes and wants an idle machine'
 
 .PHONY: test
-test: fmt clippy no-std unit docs e2e conformance python
+test: fmt clippy no-std unit docs e2e conformance python site
 
 # The schemes against every medium of the simulator take minutes to compile, so they are linted here and not run.
 .PHONY: quick
@@ -96,7 +97,7 @@ e2e: tools
 	cargo run --locked --release -- compare
 
 .PHONY: conformance
-CHECKED := page dftl dftl-e tpftl cftl lsftl lsftl-e cdftl sftl scftl scftl-a cast scftl-log lazyftl \
+CHECKED := simple page dftl dftl-e tpftl cftl lsftl lsftl-e cdftl sftl scftl scftl-a cast scftl-log lazyftl \
 	block nftl bast aftl fast last rose superblock hybridlog rose-log
 
 conformance: tools
@@ -162,6 +163,26 @@ python: python-tools
 stubs: python-tools
 	$(MATURIN) generate-stubs --profile dev --out target/stubs
 	cp target/stubs/ftlab/_native.pyi python/ftlab/_native.pyi
+
+# mkdocs 2 drops the plugins that the theme needs. The theme would fetch the worker that searches pages opened as files
+# from a server; the site brings it along.
+SITE := 'mkdocs-material==9.8.1' 'mkdocs<2'
+WORKER := iframe-worker-1.0.4
+WORKER_SHA256 := e8e412dbcfea9b7e31b5ffa288d7b6035915e714c542f4176a0cdbe262fc9609
+
+.PHONY: site-tools
+site-tools:
+	@test -x target/venv-site/bin/python3 || python3 -m venv target/venv-site
+	@target/venv-site/bin/pip install --quiet $(SITE)
+	@test -f target/$(WORKER).tgz || command -v npm >/dev/null || { apt-get update && apt-get install -y npm; }
+	@test -f target/$(WORKER).tgz || (cd target && npm pack --silent $(subst worker-,worker@,$(WORKER)))
+	@tar -xzOf target/$(WORKER).tgz package/shim/index.js > target/iframe-worker.js
+	@echo '$(WORKER_SHA256)  target/iframe-worker.js' | sha256sum --check --quiet
+
+.PHONY: site
+site: tools site-tools
+	cargo build --locked --release
+	target/venv-site/bin/python3 scripts/site.py target/release/ftlab target
 
 .PHONY: bench
 bench: tools

@@ -33,7 +33,7 @@ def run(code, names):
             exec(compiled, names)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/start.md", "docs/python.md"])
 def test_fences(page, monkeypatch, tmp_path):
     pytest.importorskip("polars")
     monkeypatch.chdir(tmp_path)

@@ -20,6 +20,11 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::SystemTime;
 
+mod reference;
+mod step;
+pub use reference::ReferenceArgs;
+pub use step::{StepArgs, Steps};
+
 /// The whole command line.
 #[derive(Parser, Clone, Debug, PartialEq)]
 #[command(
@@ -55,6 +60,8 @@ pub enum Command {
     Reproduce(ReproduceArgs),
     /// Check that schemes lose nothing: cut the power at flash commands, fail blocks, audit.
     Check(CheckArgs),
+    /// Watch a scheme on a tiny device: every flash command, and what the blocks hold.
+    Step(StepArgs),
     /// Make and examine images: SSDs in a file.
     Image(ImageArgs),
     /// Serve an image as a block device (NBD) that file systems and virtual machines can use.
@@ -69,6 +76,8 @@ pub enum Command {
     Schemes(SchemesArgs),
     /// List the devices, or explain one.
     Devices(NameArgs),
+    /// Write the reference as Markdown pages: schemes, policies, devices, trace formats, recordings, commands.
+    Reference(ReferenceArgs),
 }
 
 /// `ftlab compare`; also what an experiment file says.
@@ -134,9 +143,9 @@ pub struct CompareArgs {
     #[arg(long, value_name = "SCHEME.PARAM=VALUE", help_heading = "Schemes")]
     pub set: Vec<Setting>,
 
-    /// State of the device at the start: empty; every page written once, in order or at random; overwritten until
-    /// the write amplification stays steady over five rounds; or as the workload leaves it if every request, reads
-    /// too, is served once as a write
+    /// State of the device at the start. none: empty; sequential, random: every page was written once; steady: pages
+    /// were overwritten until write amplification stayed steady over five rounds; trace: every request of the workload,
+    /// reads too, was served once as a write
     #[arg(long, value_enum, default_value_t = Fill::Sequential, hide_possible_values = true,
           value_name = "none|sequential|random|steady|trace", help_heading = "Device")]
     pub fill: Fill,
@@ -146,9 +155,9 @@ pub struct CompareArgs {
     #[arg(long, value_name = "open|closed:QD", help_heading = "Workload")]
     pub host: Option<Host>,
 
-    /// How flash commands queue, comma-separated; each is one run of every scheme: placed as they are issued (fcfs), or
-    /// by events in order (in-order), the host's reads first (read-first), or these also before programs and erases
-    /// that have begun (suspend, if the device can) [default: fcfs]
+    /// How flash commands queue, comma-separated; each is one run of every scheme. fcfs: a command is placed when the
+    /// scheme issues it; in-order: commands queue, the oldest goes first; read-first: reads that the host waits for go
+    /// first; suspend: such reads also interrupt programs and erases, if the device can [default: fcfs]
     #[arg(
         long,
         value_name = "fcfs|in-order|read-first|suspend",
@@ -161,14 +170,14 @@ pub struct CompareArgs {
     )]
     pub scheduler: Vec<Scheduler>,
 
-    /// Let schemes collect in the background when nothing has been under way for so long, such as 1ms [default: they
-    /// collect only when they must]
+    /// Let schemes collect in the background once no request has been under way for this long, such as 1ms [default:
+    /// schemes collect only when they must]
     #[arg(long, value_name = "PAUSE", value_parser = parse_pause_ns, help_heading = "Device")]
     pub idle_gc: Option<u64>,
 
-    /// One of several streams of requests that share the device (repeatable): a trace file or a generated workload,
-    /// each with addresses of its own, and optionally its host, as in zipf:reads=1@closed:8 or web.csv@open; reported
-    /// with its slowdown
+    /// One of several streams of requests that share the device (repeatable): a trace file or a generated workload with
+    /// addresses of its own, and optionally its host, as in zipf:reads=1@closed:8 or web.csv@open. The report has each
+    /// stream's slowdown
     #[arg(long, value_name = "SPEC[@HOST]", conflicts_with_all = ["trace", "workload"], help_heading = "Workload")]
     pub flow: Vec<String>,
 
@@ -184,13 +193,13 @@ pub struct CompareArgs {
     #[arg(long, value_name = "N", value_parser = parse_positive_count, help_heading = "Workload")]
     pub limit: Option<u64>,
 
-    /// Repeat the workload, whole, until every block was erased N times on average; or until worn blocks leave the
-    /// device no room, where a block endures so many erases as the device's key `endurance` says [default: run it once]
+    /// Repeat the whole workload until blocks were erased N times on average; or until worn blocks leave the device no
+    /// room. The device's key `endurance` says how many erases a block endures [default: run it once]
     #[arg(long, value_name = "mean-erases=N|end-of-life", help_heading = "Workload")]
     pub until: Option<Until>,
 
-    /// Cut the power after the workload, mount the device from flash alone, and report what that takes, and what it
-    /// would take to read the controller's state from metadata pages instead
+    /// Cut the power after the workload, mount the device from flash alone, and report the commands and the time of the
+    /// mount, beside the time of reading the controller's state from metadata pages instead
     #[arg(long, help_heading = "Workload")]
     pub mount_cost: bool,
 
@@ -207,8 +216,9 @@ pub struct CompareArgs {
           help_heading = "Trace")]
     pub on_error: OnError,
 
-    /// Requests beyond the device's capacity: an error; folded back (modulo); used extents moved together; or all
-    /// addresses scaled down [default: the device is made as large as the trace, or, beyond 64 GiB, compact]
+    /// What becomes of requests beyond the device's capacity. error: the run is refused; fold: addresses are taken
+    /// modulo the capacity; compact: used extents are moved together; scale: all addresses are scaled down [default:
+    /// the device is made as large as the trace, or, beyond 64 GiB, compact]
     #[arg(
         long,
         value_enum,
@@ -261,7 +271,7 @@ pub struct CompareArgs {
     #[arg(long, value_name = "INTERVAL", value_parser = parse_interval_ns, help_heading = "Output")]
     pub series: Option<u64>,
 
-    /// Print also what every flash command was for, and what responses went to
+    /// Print also what every flash command was for, and what requests waited for
     #[arg(long, help_heading = "Output")]
     pub verbose: bool,
 }

@@ -3,7 +3,7 @@
 //! Whoever reads the source, `ftlab schemes NAME` or the page reads the same words. An essay is Markdown already; what
 //! every one of them must say is in [`PARTS`], and a test holds them to it.
 
-use ftl::papers::{cite, introduce};
+use ftl::papers::{cite, references};
 use ftl::{Group, Parameter, Scheme};
 
 /// What the essay of a scheme that keeps data must contain: what a part begins with, and what it is about.
@@ -29,7 +29,9 @@ pub fn lacking(essay: &str) -> Vec<&'static str> {
 
 /// The page.
 pub fn markdown(row: &Scheme) -> String {
-    let mut page = format!("# {}\n\n{}.\n\nPaper: {}.\n\n", row.name, capital(row.summary), introduce(row.paper));
+    let mut page = format!("# {}\n\n{}.\n\nPaper: {}.\n", row.name, capital(row.summary), cite(row.paper));
+    page += &references(row.paper).map(|reference| format!("\n- {}.", capital(&reference))).collect::<String>();
+    page += if page.ends_with('\n') { "\n" } else { "\n\n" };
     // The page's own heading is the highest.
     page += &essay(row)
         .lines()
@@ -43,8 +45,7 @@ pub fn markdown(row: &Scheme) -> String {
         let own = Group { title: "Its own", rows: row.own };
         for Group { title, rows } in core::iter::once(&own).chain(row.parts) {
             page += &format!("\n### {}\n\n", capital(title));
-            page += "| parameter | meaning | default | allowed | source |\n|---|---|---|---|---|\n";
-            page += &rows.iter().map(parameter).collect::<String>();
+            page += &parameter_table(rows);
         }
     }
     if !row.counters.is_empty() {
@@ -64,6 +65,12 @@ pub fn markdown(row: &Scheme) -> String {
     page
 }
 
+/// Parameters as a table.
+pub fn parameter_table(rows: &[Parameter]) -> String {
+    let head = "| parameter | meaning | default | allowed | source |\n|---|---|---|---|---|\n";
+    rows.iter().fold(head.to_owned(), |table, row| table + &parameter(row))
+}
+
 fn parameter(row: &Parameter) -> String {
     let default = format!("{} {}", row.default, row.unit);
     let (name, meaning, default) = (row.name, cell(row.text), default.trim_end());
@@ -71,11 +78,12 @@ fn parameter(row: &Parameter) -> String {
 }
 
 /// A text that does not end its cell.
-fn cell(text: &str) -> String {
+pub fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
-fn capital(text: &str) -> String {
+/// A text with a capital at its head.
+pub fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
@@ -100,6 +108,11 @@ mod tests {
         let row = ftl::schemes::by_name("dftl").unwrap();
         let page = markdown(row);
         assert!(page.starts_with("# dftl\n\nPage map on flash"), "{page}");
+        let title = ftl::papers::by_key("dftl").unwrap().title;
+        let opening = &format!(
+            "\n\nPaper: DFTL.\n\n- DFTL. Gupta, Kim, Urgaonkar: {title}. ASPLOS 2009.\n\n`dftl` and `dftl-e`: "
+        );
+        assert!(page.contains(opening), "{page}");
         assert!(page.contains("\n## Structures\n") && !page.contains("//!") && !page.contains("use super"), "{page}");
         for parameter in row.parameters() {
             assert!(page.contains(&format!("| `{}` |", parameter.name)), "{}", parameter.name);

@@ -72,7 +72,9 @@ fn missing<'a>(expected: &'a [String], output: &str) -> Option<&'a str> {
 fn examples_do_what_they_show() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
     let mut pages: Vec<PathBuf> = vec![root.join("README.md")];
-    pages.extend(fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path()));
+    for directory in ["docs", "docs/tutorial"] {
+        pages.extend(fs::read_dir(root.join(directory)).unwrap().map(|entry| entry.unwrap().path()));
+    }
     pages.retain(|page| page.extension().is_some_and(|extension| extension == "md"));
     pages.sort();
 

@@ -26,7 +26,8 @@ mod settings;
 pub use blocks::Blocks;
 pub use codec::{Loader, Saver};
 pub use dependences::without_effect;
-pub use gc::{GcPolicy, GcRow, NAMES as GC_NAMES, Options as GcOptions, plug as plug_policy};
+pub use ecc_policy::described as ecc_policies;
+pub use gc::{GcPolicy, GcRow, NAMES as GC_NAMES, Options as GcOptions, POLICIES as GC_POLICIES, plug as plug_policy};
 pub use scheme::{
     Build, BuildError, Built, CacheCounters, ConfigError, Error, Ftl, Inspect, MountReport, Outcome, Recipe, Scheme,
     Static,

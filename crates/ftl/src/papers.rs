@@ -40,6 +40,19 @@ impl Paper {
         }
         text + ")"
     }
+
+    /// Authors, title, venue and year, as a list of references has them; a fact that is unknown is left out.
+    ///
+    /// ```
+    /// let bet = ftl::papers::by_key("bet").unwrap().reference();
+    /// let title = "Endurance Enhancement of Flash-Memory Storage Systems: An Efficient Static Wear Leveling Design";
+    /// assert_eq!(bet, format!("Chang, Hsieh, Kuo: {title}. DAC 2007"));
+    /// ```
+    pub fn reference(&self) -> String {
+        let Paper { authors, title, venue, year, .. } = self;
+        let place = if venue.is_empty() { String::new() } else { format!(". {venue} {year}") };
+        format!("{authors}: {title}{place}")
+    }
 }
 
 /// All publications, by key.
@@ -108,6 +121,12 @@ pub fn by_key(key: &str) -> Option<&'static Paper> {
 /// The publications that a text names, in its order.
 pub fn named(text: &str) -> impl Iterator<Item = &'static Paper> {
     text.split('{').skip(1).filter_map(|rest| by_key(rest.split_once('}')?.0))
+}
+
+/// The publications that a text names, each once, as `NAME. AUTHORS: TITLE. VENUE YEAR`.
+pub fn references(text: &str) -> impl Iterator<Item = String> {
+    let first = |&(place, paper): &(usize, &'static Paper)| named(text).position(|other| other == paper) == Some(place);
+    named(text).enumerate().filter(first).map(|(_, paper)| format!("{}. {}", paper.name, paper.reference()))
 }
 
 /// A text with the name of each publication in place of its key.

@@ -3,8 +3,7 @@
 //!
 //! `cargo run --release -p ftlab-sim --example twin_validation -- prefix FILE...` fits a twin to the first 10,000
 //! requests of each trace and holds it against the rest. `… -- published` holds published twins against what there is
-//! of their originals in `$FTLAB_TRACES` or `../shared/traces` beside the workspace; what is missing is named and left
-//! out.
+//! of their originals in `$FTLAB_TRACES` or beside the workspace; what is missing is named and left out.
 //!
 //! The device is `agrawal08` with its own spare space, as large as the larger of the two footprints (1 MiB extents,
 //! compacted), filled in order; requests come one after the other, again and again until they have written the device

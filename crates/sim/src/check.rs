@@ -29,6 +29,7 @@ mod faults;
 mod honesty;
 mod media;
 mod session;
+pub mod step;
 
 use bed::Lay;
 pub use faults::{FaultClass, Faults, LOSES, NOBODY};

@@ -12,6 +12,7 @@ use support::{config, generated};
 
 /// Schemes with a scheme's variants that take other paths: name, scheme, settings.
 const RUNS: &[(&str, &str, &str)] = &[
+    ("simple", "simple", ""),
     ("page", "page", ""),
     ("page fifo, collections at once, two streams", "page", "gc=fifo gc-spread=off streams=2"),
     ("dftl", "dftl", "cache-bytes=4096"),

@@ -5,9 +5,11 @@ pub mod compare;
 pub mod experiment;
 mod image;
 pub mod recordings;
+mod reference;
 pub mod reliability;
 pub mod reproduce;
 mod serve;
+mod step;
 mod tables;
 mod trace;
 
@@ -52,6 +54,7 @@ pub fn dispatch(command: Command, stdout: &mut dyn Write) -> Result<Ended, CliEr
         }
         Command::Reproduce(args) => reproduce::reproduce(&args, progress::interrupt_flag()?.as_ref(), stdout),
         Command::Check(args) => check::check(&args, progress::interrupt_flag()?.as_ref(), stdout),
+        Command::Step(args) => step::step(&args, stdout),
         Command::Image(args) => image::image(&args.command, stdout),
         Command::Serve(args) => serve::serve(&args, stdout),
         Command::Trace(args) => {
@@ -67,6 +70,7 @@ pub fn dispatch(command: Command, stdout: &mut dyn Write) -> Result<Ended, CliEr
             reliability::reliability(&args, stdout)
         }
         Command::Schemes(args) => tables::schemes(&args, stdout),
+        Command::Reference(args) => reference::reference(&args, stdout),
         Command::Devices(args) => tables::devices(args.name.as_deref(), stdout),
     }
 }

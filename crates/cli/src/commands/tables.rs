@@ -9,7 +9,7 @@ use crate::render::text::{WIDTH, align, new_table, trimmed, wrap};
 use crate::scheme_page;
 use flash::device::PRESETS;
 use ftl::buffer::{BufferRow, COUNTERS, POLICIES};
-use ftl::papers::{cite, introduce};
+use ftl::papers::{cite, introduce, references};
 use ftl::schemes::SCHEMES;
 use ftl::{Parameter, Scheme};
 use std::io::Write;
@@ -115,7 +115,8 @@ fn counters<'a>(rows: impl Iterator<Item = &'a (&'a str, &'a str)>) -> String {
 
 fn explain_buffer(row: &BufferRow) -> String {
     let mut text = wrap(&format!("{}: {}", row.name, row.summary), "  ");
-    text += &wrap(&format!("paper: {}", introduce(row.paper)), "  ");
+    text += &wrap(&format!("paper: {}", cite(row.paper)), "  ");
+    text += &references(row.paper).map(|reference| wrap(&reference, "  ")).collect::<String>();
     text += &wrap(&format!("Put it in front of the schemes with --buffer {}:SIZE, such as 1MiB.", row.name), "");
     if !row.parameters.is_empty() {
         text += &parameters(row.parameters);
@@ -127,7 +128,8 @@ fn explain_buffer(row: &BufferRow) -> String {
 /// A scheme, with the parameters that are its own; with `all`, those of its parts too, and its counters.
 fn explain_scheme(row: &Scheme, all: bool) -> String {
     let mut text = wrap(&format!("{}: {}", row.name, row.summary), "  ");
-    text += &wrap(&format!("paper: {}", introduce(row.paper)), "  ");
+    text += &wrap(&format!("paper: {}", cite(row.paper)), "  ");
+    text += &references(row.paper).map(|reference| wrap(&reference, "  ")).collect::<String>();
     text += if row.own.is_empty() { "\nIt has no parameters of its own.\n" } else { "" };
     text += &parameters(row.own);
     text += if row.parts.is_empty() || all { "" } else { "\n" };
@@ -202,8 +204,8 @@ mod tests {
     use super::*;
     use crate::testing::Directory;
 
-    /// Lines of a scheme without `--all`, at the most.
-    const SCREEN: usize = 50;
+    /// Lines of a scheme without `--all`, at the most, the publications that it opens with among them.
+    const SCREEN: usize = 56;
 
     fn fits(text: &str) {
         for line in text.lines() {

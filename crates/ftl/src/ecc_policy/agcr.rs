@@ -27,7 +27,7 @@ use flash::{Lpn, Mode};
 /// `ecc-history`: accesses remembered of each page.
 pub(crate) const HISTORY: Parameter = Parameter::count("ecc-history", 4, 1..=7)
     .unit("accesses")
-    .text("Accesses that agcr remembers of each logical page. More follow changes later.")
+    .text("Accesses that agcr remembers of each logical page. A longer history follows a change of behaviour later.")
     .source("ftlab; {ecc} is silent");
 
 pub(super) const ROW: EccRow = EccRow {

@@ -23,7 +23,8 @@ pub(crate) const MARGIN: Parameter = Parameter::real("ecc-m", 1.0, -5.0..=5.0)
     .unit("hotness")
     .text(
         "Margin m. A page that is read and written is programmed at low cost if its writes are hotter than its reads \
-         by more than this. More favours reads, less favours writes.",
+         by more than m. Larger values program fewer pages at low cost, which speeds up reads; smaller values \
+         speed up writes.",
     )
     .source("{ecc}, section IV.B");
 
@@ -31,8 +32,8 @@ pub(crate) const MARGIN: Parameter = Parameter::real("ecc-m", 1.0, -5.0..=5.0)
 pub(crate) const REWRITE: Parameter = Parameter::real("ecc-n", 4.0, 0.0..=5.0)
     .unit("hotness")
     .text(
-        "Threshold n. A page programmed at low cost is rewritten if its reads are hotter than this. Less speeds up \
-         reads and costs rewrites; 5 never rewrites.",
+        "Threshold n. A page programmed at low cost is rewritten in normal mode if its reads are hotter than n. \
+         Smaller values speed up reads and cost rewrites; 5 never rewrites.",
     )
     .source("{ecc}, section IV.B");
 

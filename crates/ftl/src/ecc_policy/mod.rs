@@ -173,6 +173,11 @@ pub(crate) const POLICIES: &[EccRow] = &[differentiated::ROW, uniform::BCH, unif
 /// Their names, for parameter ranges, after the word for no policy.
 pub(crate) const NAMES: &[&str] = &["none", "differentiated", "uniform-bch", "uniform-ldpc", "agcr"];
 
+/// Name, summary and source of each policy.
+pub fn described() -> impl Iterator<Item = [&'static str; 3]> {
+    POLICIES.iter().map(|row| [row.name, row.summary, row.source])
+}
+
 /// The row of this name.
 pub(crate) fn by_name(name: &str) -> Option<&'static EccRow> {
     POLICIES.iter().find(|row| row.name == name)

@@ -33,23 +33,31 @@ use flash::Lpn;
 /// `ecc-pairs`: V.
 pub(crate) const PAIRS: Parameter = Parameter::count("ecc-pairs", 4, 1..=16)
     .unit("pairs")
-    .text("Pairs of Bloom filters that remember accesses (V). More tell shades of hotness apart and take more RAM.")
+    .text(
+        "Pairs of Bloom filters that remember accesses (V). More pairs tell shades of hotness apart and take more RAM.",
+    )
     .source("{ecc}, section IV.A");
 
 /// `ecc-hashes`: K.
 pub(crate) const HASHES: Parameter = Parameter::count("ecc-hashes", 2, 1..=8)
-    .text("Hash functions of each Bloom filter (K). More mistake fewer pages until the filter fills up.")
+    .text(
+        "Hash functions of each Bloom filter (K). With more of them fewer pages are taken for others, until the \
+         filter fills up.",
+    )
     .source("{ecc}, section IV.A");
 
 /// `ecc-bits`: M.
 pub(crate) const BITS: Parameter = Parameter::power("ecc-bits", 2048, 64..=1 << 24)
     .unit("bits")
-    .text("Bits of each Bloom filter (M), in RAM. More mistake fewer pages.")
+    .text("Bits of each Bloom filter (M), in RAM. In a larger filter fewer pages are taken for others.")
     .source("{ecc}, section IV.A");
 
 /// `ecc-weight`: the largest weight.
 pub(crate) const WEIGHT: Parameter = Parameter::real("ecc-weight", 2.0, 0.001..=1e6)
-    .text("Weight of the pair cleared last. Those before it have evenly less: of four pairs 2, 1.5, 1 and 0.5.")
+    .text(
+        "Weight of the pair that was cleared last. The weights of the earlier pairs fall evenly: four pairs have 2, \
+         1.5, 1 and 0.5.",
+    )
     .source("{ecc}, section IV.A");
 
 /// `ecc-decay`: the period of clearing.

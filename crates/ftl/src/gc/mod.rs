@@ -120,7 +120,7 @@ pub struct GcRow {
 }
 
 /// All policies.
-pub(crate) const POLICIES: &[GcRow] =
+pub const POLICIES: &[GcRow] =
     &[greedy::ROW, cost_benefit::ROW, cat::ROW, cicl::ROW, fifo::ROW, random::ROW, d_choices::ROW];
 
 /// Their names, for parameter ranges.

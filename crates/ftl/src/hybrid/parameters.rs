@@ -66,8 +66,8 @@ const MOST_AGE_US: f64 = 1e6;
 /// `maro-alpha`: what a page in the log counts of a page in the data block.
 pub(crate) const ALPHA: Parameter = Parameter::real("maro-alpha", 0.5, 0.0..=1.0)
     .text(
-        "In maro, weight of a live page in the log against one in the data block, in steps of 0.01. Less prefers log \
-         blocks whose logical blocks have many live pages in the log.",
+        "In maro, weight of a live page in the log against one in the data block, in steps of 0.01. Smaller values \
+         prefer log blocks whose logical blocks have many live pages in the log.",
     )
     .source("{rose}, equation 3 (alpha)");
 

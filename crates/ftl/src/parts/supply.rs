@@ -86,7 +86,7 @@ impl Supply {
 
     /// While mounting: takes over what each block is. Those in use are closed, with no live page yet; all others are
     /// erased before their first use.
-    pub(super) fn adopt(&mut self, census: &Census, in_use: impl Fn(Block) -> bool) {
+    pub(crate) fn adopt(&mut self, census: &Census, in_use: impl Fn(Block) -> bool) {
         census.bad.iter().for_each(|&block| self.retire(block));
         let g = *self.blocks.geometry();
         let bad: Vec<bool> = (0..g.block_count()).map(|block| self.blocks.is_bad(Block(block))).collect();
@@ -108,7 +108,7 @@ impl Supply {
 
     /// Erases a block that was opened or is nobody's, for its blankness is not to be trusted. False if that failed, and
     /// it is marked bad.
-    pub(super) fn cleanse<F: Flash>(&mut self, flash: &mut F, block: Block) -> Outcome<F, bool> {
+    pub(crate) fn cleanse<F: Flash>(&mut self, flash: &mut F, block: Block) -> Outcome<F, bool> {
         match flash.erase(block, Cause::Recovery) {
             Ok(()) => {
                 self.blocks.count_erase(block);
@@ -124,7 +124,7 @@ impl Supply {
     }
 
     /// A block that holds nothing needed is erased and free again; if that fails it is marked bad.
-    pub(super) fn erase<F: Flash>(&mut self, flash: &mut F, block: Block, cause: Cause) -> Outcome<F> {
+    pub(crate) fn erase<F: Flash>(&mut self, flash: &mut F, block: Block, cause: Cause) -> Outcome<F> {
         match flash.erase(block, cause) {
             Ok(()) => {
                 self.blocks.erased(block);
@@ -137,7 +137,7 @@ impl Supply {
     }
 
     /// Marks a block bad that holds nothing needed.
-    pub(super) fn mark_bad<F: Flash>(&mut self, flash: &mut F, block: Block) -> Outcome<F> {
+    pub(crate) fn mark_bad<F: Flash>(&mut self, flash: &mut F, block: Block) -> Outcome<F> {
         let mark = Oob { kind: Kind::Bad, mode: Mode::Normal, address: 0, version: 0, program: 0, mark: 0 };
         flash.program(flash.geometry().page(block, 0), mark, Payload::None, Cause::Metadata)?;
         self.retire(block);

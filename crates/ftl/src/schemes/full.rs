@@ -127,6 +127,7 @@ fn schemes_with_a_log_area() {
 /// finds and which do not fit into the cache, could not be written.
 #[test]
 fn schemes_with_a_page_map() {
+    survives("simple", &[]);
     survives("page", &[]);
     let caches = [
         ("dftl", "256"),

@@ -20,6 +20,7 @@ mod rose;
 mod rose_log;
 mod scftl;
 mod sftl;
+mod simple;
 mod superblock;
 mod tpftl;
 
@@ -36,7 +37,8 @@ pub use canary::Canary;
 pub use {
     aftl::Aftl, bast::Bast, block::BlockMap, cdftl::Cdftl, cftl::Cftl, dftl::Dftl, fast::Fast, hybridlog::HybridLog,
     last::Last, lazyftl::LazyFtl, lsftl::Lsftl, lsftl::ScftlLog, nftl::Nftl, null::Null, page::Page,
-    registry::Registry, rose::Rose, rose_log::RoseLog, scftl::Scftl, sftl::Sftl, superblock::Superblock, tpftl::Tpftl,
+    registry::Registry, rose::Rose, rose_log::RoseLog, scftl::Scftl, sftl::Sftl, simple::Simple,
+    superblock::Superblock, tpftl::Tpftl,
 };
 
 /// Something to do with a scheme that is chosen at run time: the type is known inside [`Visitor::visit`], so that a
@@ -87,6 +89,7 @@ macro_rules! schemes {
 
 schemes! {
     null::Null => null::ROW,
+    simple::Simple => simple::ROW,
     page::Page => page::ROW,
     dftl::Dftl => dftl::ROW,
     dftl::Dftl => dftl::ROW_E,

@@ -57,7 +57,7 @@ impl Story {
 }
 
 /// What a cut command of this kind leaves behind.
-fn face_name(op: Op, face: u8) -> &'static str {
+pub(super) fn face_name(op: Op, face: u8) -> &'static str {
     let face = usize::from(face);
     match op {
         Op::Program => match ProgramFace::ALL[face] {

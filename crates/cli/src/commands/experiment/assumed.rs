@@ -102,7 +102,8 @@ impl Experiment<'_> {
         }
         if !self.flows.is_empty() {
             all.push(
-                "A flow's slowdown is its mean response in that of the same flow with the device to itself.".to_owned(),
+                "A flow's slowdown is its mean response beside the other flows, divided by its mean response alone."
+                    .to_owned(),
             );
         }
         all.extend(

@@ -152,7 +152,7 @@ fn a_page_with_bad_data_is_known_at_every_later_mount() {
 
 /// What broke: a flushed page was gone at the second mount after a cut. Why: the cut had torn the first page of a
 /// block, in a state that reads otherwise each time. The first mount could read its spare area, and a lane went on
-/// behind it; the second could not, and took the block for empty. Since then a block without a sound page is empty.
+/// behind it; the second could not, and took the block for empty. Since then the other pages of such a block count.
 #[test]
 fn no_lane_goes_on_behind_a_first_page_whose_data_is_bad() {
     let settings = settings(&[]);
