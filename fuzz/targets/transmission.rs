@@ -1,5 +1,5 @@
-//! Requests of the NBD protocol over a socket, to a server over memory: what it answers is what a model answers, or an
-//! error, and it is there afterwards. The bytes are a script: a mutated header, or commands that are well formed.
+//! Requests of the NBD protocol as they arrive, in pieces of any size: each is parsed, its payload is whole, and memory grows
+//! with what has arrived. The bytes are those that a client sends.
 #![no_main]
 
 use device::nbd::protocol::{Command, Receiver, Request};

@@ -34,7 +34,7 @@
 //! One block is open at a time, so dies do not work side by side as under `page`. Discards change RAM alone: a power
 //! cut may bring an older version back. On one die of sound flash this scheme issues the commands that `page` issues.
 
-use crate::parts::census::Census;
+use crate::parts::census::{Census, Health};
 use crate::parts::collector::{GC_HIGH, GC_LOW};
 use crate::parts::space::more_spare;
 use crate::parts::supply::{self, Supply};
@@ -189,10 +189,11 @@ impl<F: Flash> Build<F> for Simple {
 
     fn mount(flash: &mut F, logical_pages: u32, settings: &Settings) -> Built<F, (Self, MountReport)> {
         let mut simple = Simple::blank(*flash.geometry(), logical_pages, settings)?;
-        let mut best = vec![(0, Reverse(0)); logical_pages as usize];
-        let census = Census::take(flash, |pages| {
+        let mut best = vec![(0, false, Reverse(0)); logical_pages as usize];
+        let census = Census::take(flash, |pages, health| {
             for (ppn, oob) in pages.iter().filter(|(_, oob)| oob.address < logical_pages) {
-                let (lpn, rank) = (oob.lpn().index(), (oob.version, Reverse(oob.program)));
+                // What cannot be read gives way to any sound copy of its version.
+                let (lpn, rank) = (oob.lpn().index(), (oob.version, health == Health::Sound, Reverse(oob.program)));
                 if rank > best[lpn] {
                     (best[lpn], simple.map[lpn]) = (rank, ppn.0);
                 }
@@ -201,8 +202,7 @@ impl<F: Flash> Build<F> for Simple {
         simple.version = census.max_version;
         simple.supply.adopt(&census, |block| census.blocks[block.index()].is_some());
         simple.map.iter().filter(|&&page| page != NONE).for_each(|&page| simple.supply.blocks.revive(Ppn(page)));
-        let Census { pages, torn, bad, .. } = census;
-        Ok((simple, MountReport { pages, torn, restored: 0, bad_blocks: bad.len() as u64 }))
+        Ok((simple, census.report()))
     }
 
     fn restore(geometry: &Geometry, logical_pages: u32, settings: &Settings, bytes: &[u8]) -> Self {

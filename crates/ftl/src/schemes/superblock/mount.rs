@@ -11,10 +11,10 @@
 //! there is room for no more, and stay if the device is full.
 
 use super::maps::{place_at, words_of};
-use super::{CLOSED, NONE, Super, Superblock};
+use super::{CLOSED, NONE, Stream, Super, Superblock};
 use crate::parts::holdings::Holdings;
-use crate::parts::spare_map::BlockSlot;
-use crate::parts::spare_map::{BlockMap, NULL};
+
+use crate::parts::spare_map::{BlockMap, BlockSlot, NULL};
 use crate::{Error, MountReport, Outcome};
 use alloc::collections::BTreeMap;
 use alloc::vec;
@@ -146,14 +146,15 @@ impl Superblock {
                     if no_slot || self.pool.blocks.free_total() == 0 {
                         continue;
                     }
-                    self.open_block(flash, s)?;
+                    self.open_block(flash, s, Stream::Kept)?;
                 }
                 let mut map = BlockMap::of_places(&layout, truth.iter().copied());
                 let offsets: Vec<u32> =
                     (0..).zip(&truth).filter(|&(_, &at)| at != NULL).map(|(page, _)| page).collect();
                 for leaf in offsets.chunk_by(|&one, &other| layout.group_of(one) == layout.group_of(other)) {
                     let from = self.ppn(s, map.at(leaf[0]));
-                    self.append(flash, lbn, leaf[0], &mut map, |flash, to, program| {
+                    let page = (lbn, leaf[0]);
+                    self.append(flash, page, &mut map, Stream::Kept, |flash, to, program| {
                         flash.copy(from, to, Cause::Recovery, |oob, _| oob.program = program).map(|_| ())
                     })?;
                 }
@@ -161,9 +162,9 @@ impl Superblock {
             }
             // What that took is given back, if the block that was opened has room for what lives in another one.
             while mended && self.pool.blocks.free_total() < super::RESERVE {
-                let open = self.open[s.index()].slot;
-                let fits = |slot: &BlockSlot| self.pool.blocks.live_of(self.block(s, *slot)) <= self.room(s);
-                let Some(victim) = self.victim(s).filter(|slot| *slot != open && fits(slot)) else { break };
+                let (room, filled) = (self.room(s), [Stream::Host, Stream::Kept].map(|of| self.filled(s, of).slot));
+                let fits = |slot: &BlockSlot| self.pool.blocks.live_of(self.block(s, *slot)) <= room;
+                let Some(victim) = self.victim(s).filter(|slot| !filled.contains(slot) && fits(slot)) else { break };
                 match self.collect(flash, s, victim, Cause::Recovery) {
                     Err(Error::Corrupt) => break,
                     collected => collected?,
@@ -173,9 +174,10 @@ impl Superblock {
         Ok(())
     }
 
-    /// Pages left in the block that a superblock fills.
-    fn room(&self, s: Super) -> u32 {
-        if self.has_room(s) { self.g.pages_per_block - u32::from(self.open[s.index()].next) } else { 0 }
+    /// Pages left in the block that a superblock fills with what it keeps.
+    fn room(&mut self, s: Super) -> u32 {
+        let next = u32::from(self.filled(s, Stream::Kept).next);
+        if self.has_room(s, Stream::Kept) { self.g.pages_per_block - next } else { 0 }
     }
 
     /// Where the pages of a logical block were found.
