@@ -34,8 +34,8 @@ pub struct FailurePlan {
     pub passing: f64,
     /// Whether a failed erase leaves its block as one that power cut short ([`EraseFace`]); else as it was.
     pub half_erased: bool,
-    /// Probability that a host page cannot be read back, from its program to the erase of its block: reads and copies of
-    /// it are uncorrectable. Its spare area reads.
+    /// Probability that a host page cannot be read back, from its program to the erase of its block: reads and copies
+    /// of it are uncorrectable. Its spare area reads.
     pub unreadable_rate: f64,
 }
 

@@ -269,7 +269,7 @@ fn a_phase_without_a_cut_fails_the_check() {
 #[test]
 fn a_wrong_configuration_is_an_error_with_a_fix() {
     let error = |config: CheckConfig| checked(&config).unwrap_err().to_string();
-    assert!(error(CheckConfig::new("pgae")).starts_with("no scheme pgae; there are null, page"));
+    assert!(error(CheckConfig::new("pgae")).starts_with("no scheme pgae; there are null, simple, page"));
     assert_eq!(error(CheckConfig::new("null")), "null keeps no data: nothing to check");
     let config = CheckConfig { buffer: Some("lru".into()), ..brief("page") };
     assert_eq!(error(config), "no write buffer lru; there are fab, bplru, cflru");

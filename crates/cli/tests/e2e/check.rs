@@ -22,8 +22,8 @@ fn a_write_buffer_is_checked_with_its_scheme() {
 fn an_interrupted_check_tells_what_it_checked() {
     let directory = Directory::new();
     let text = directory.interrupted("check --cuts all --operations 10000").stdout;
-    assert!(text.starts_with("page: interrupted; held so far over "), "{text}");
-    assert!(text.contains("\ndftl: not checked\ndftl-e: not checked\n"), "{text}");
+    assert!(text.starts_with("simple: interrupted; held so far over "), "{text}");
+    assert!(text.contains("\npage: not checked\ndftl: not checked\n"), "{text}");
 }
 
 #[test]

@@ -566,9 +566,9 @@ fn emulated_timing_delays_answers_and_plain_serving_does_not() {
 
 /// Scheme, version, and length and checksum of what it saves.
 const PINNED: [(&str, u32, usize, u32); 4] = [
-    ("page", 2, 720, 3_194_741_431),
-    ("dftl", 3, 444, 1_821_892_968),
-    ("dftl-e", 3, 568, 1_436_428_143),
+    ("page", 3, 720, 3_194_741_431),
+    ("dftl", 4, 444, 1_821_892_968),
+    ("dftl-e", 4, 568, 1_436_428_143),
     ("lazyftl", 2, 489, 2_375_195_622),
 ];
 

@@ -124,28 +124,12 @@ impl FromStr for Faults {
 }
 
 /// Classes that no scheme promises to survive, though some may.
-pub const NOBODY: &[FaultClass] = &[FaultClass::Unstable, FaultClass::Unordered];
+pub const NOBODY: &[FaultClass] =
+    &[FaultClass::Unstable, FaultClass::Unordered, FaultClass::Intermittent, FaultClass::Unreadable];
 
 /// Schemes that lose acknowledged data under another class of faults, or give up. They are not checked for it by
 /// default; `ftlab check --faults all` shows what happens.
-pub const LOSES: &[(&str, FaultClass)] = &[
-    ("cdftl", FaultClass::Unreadable),
-    ("scftl", FaultClass::Unreadable),
-    ("scftl-a", FaultClass::Unreadable),
-    ("cast", FaultClass::Unreadable),
-    ("scftl-log", FaultClass::Unreadable),
-    ("block", FaultClass::Unreadable),
-    ("nftl", FaultClass::Unreadable),
-    ("bast", FaultClass::Unreadable),
-    ("aftl", FaultClass::Unreadable),
-    ("fast", FaultClass::Unreadable),
-    ("last", FaultClass::Unreadable),
-    ("rose", FaultClass::Unreadable),
-    ("superblock", FaultClass::Flight),
-    ("superblock", FaultClass::Unreadable),
-    ("hybridlog", FaultClass::Unreadable),
-    ("rose-log", FaultClass::Unreadable),
-];
+pub const LOSES: &[(&str, FaultClass)] = &[("superblock", FaultClass::Flight)];
 
 #[cfg(test)]
 mod tests {

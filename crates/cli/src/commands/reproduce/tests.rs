@@ -234,7 +234,7 @@ fn a_small_reproduction_end_to_end() {
     assert_eq!(figures[1]["ran_on"], "excerpt");
     assert_eq!(figures[2]["measured"], figures[0]["measured"], "the mean is over first sources");
     let why = figures[3]["not_measured"].as_str().unwrap();
-    assert!(why.starts_with("unheard: unknown scheme \"unheard\"; known are null, page, dftl"), "{why}");
+    assert!(why.starts_with("unheard: unknown scheme \"unheard\"; known are null, simple, page, dftl"), "{why}");
     assert_eq!((figures[6]["published"].is_null(), figures[6]["lost"].is_string()), (true, true));
     assert_eq!(figures[6]["measured"].as_f64(), ground["results"]["dftl"]["flash"]["erases"].as_f64());
     let windows = experiment["microscope"].as_array().unwrap();

@@ -127,9 +127,9 @@ impl Superblock {
         Ok(())
     }
 
-    /// Where damage has taken a part of a map, one page of each of its leaves is copied, and takes along what was found.
-    /// A map for which this was begun is not what was found before it is done, so that a mount after a cut does it
-    /// again. Without room for all of it the map stays as it is.
+    /// Where damage has taken a part of a map, one page of each of its leaves is copied, and takes along what was
+    /// found. A map for which this was begun is not what was found before it is done, so that a mount after a cut does
+    /// it again. Without room for all of it the map stays as it is.
     fn mend<F: Flash>(&mut self, flash: &mut F, found: &Holdings) -> Outcome<F> {
         let layout = *self.cache.layout();
         for s in self.all() {
