@@ -3,8 +3,8 @@
 //! Everything in ftlab meets at one trait, [`Flash`]: schemes sit above it, media below it. This crate holds the
 //! trait with its contract, the addresses and the geometry, the strict in-memory chip [`Nand`], and the decorators
 //! that turn a plain medium into one that keeps time ([`Timeline`]), loses power ([`PowerCut`]), with several commands
-//! under way ([`InFlight`]), or wears out ([`Failing`]). It has no clock, file, thread, environment or randomness of its
-//! own, and needs only `alloc`.
+//! under way ([`InFlight`]), or wears out ([`Failing`]). It has no clock, file, thread, environment or randomness of
+//! its own, and needs only `alloc`.
 #![no_std]
 
 extern crate alloc;

@@ -124,9 +124,9 @@ where
     }
 
     /// Whether what later cuts leave is unstable. A page that [`ProgramFace::Garbage`] or [`ProgramFace::BadData`]
-    /// tells of never has sound data; its spare area reads or not, each time anew. In a block that an [`EraseFace`] tells
-    /// of, each page that held something is as it was, garbage or blank, each time anew. The spare area of a page is
-    /// drawn when it is read, and again when the page is read whole.
+    /// tells of never has sound data; its spare area reads or not, each time anew. In a block that an [`EraseFace`]
+    /// tells of, each page that held something is as it was, garbage or blank, each time anew. The spare area of a
+    /// page is drawn when it is read, and again when the page is read whole.
     pub fn leave_unstable(&mut self, unstable: bool) {
         self.unstable.coming = unstable;
     }
