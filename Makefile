@@ -6,6 +6,10 @@ export CARGO_BUILD_JOBS = $(JOBS)
 export RUST_TEST_THREADS = $(JOBS)
 export CARGO_TERM_COLOR ?= auto
 
+# The program with the features that its dependencies have in the Python package too: maturin then finds all but the
+# package itself built.
+RELEASE := cargo build --locked --release -p ftlab -p ftlab-python --bin ftlab
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -91,18 +95,20 @@ unit: tools clients oracles
 .PHONY: docs
 docs: tools
 	RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps
-	cargo run --locked --release -- schemes --markdown target/schemes
+	$(RELEASE)
+	target/release/ftlab schemes --markdown target/schemes
 
 .PHONY: e2e
 e2e: tools
-	cargo run --locked --release -- compare
+	$(RELEASE)
+	target/release/ftlab compare
 
 .PHONY: conformance
 CHECKED := simple page dftl dftl-e tpftl cftl lsftl lsftl-e cdftl sftl scftl scftl-a cast scftl-log lazyftl \
 	block nftl bast aftl fast last rose superblock hybridlog rose-log
 
 conformance: tools
-	cargo build --locked --release
+	$(RELEASE)
 	for scheme in $(CHECKED); do target/release/ftlab check --scheme $$scheme --cuts 24000 || exit 1; done
 	@# Runs of another length are other runs on failing media.
 	for scheme in $(CHECKED); do \
@@ -112,7 +118,7 @@ conformance: tools
 # What nobody has seen may fail, so it is asked for, and not a part of `make test`.
 .PHONY: fresh
 fresh: tools
-	cargo build --locked --release
+	$(RELEASE)
 	scripts/checks target/release/ftlab fresh $(CHECKED)
 
 # One build has every planted bug in it, and results are kept: what is asked again was changed.
@@ -123,7 +129,7 @@ mutants: tools
 .PHONY: soak
 MINUTES ?= 60
 soak: tools
-	cargo build --locked --release
+	$(RELEASE)
 	scripts/checks target/release/ftlab soak $(MINUTES) $(CHECKED)
 	FTLAB_SOAK=200 cargo test --locked -p ftlab --test soak --test codes -- --nocapture
 
@@ -136,7 +142,7 @@ fuzz: tools
 
 .PHONY: captures
 captures:
-	cargo build --locked --release
+	$(RELEASE)
 	python3 scripts/captures --install $(if $(filter full,$(SIZE)),,--into crates/recordings/data)
 
 # maturin builds into the same target directory, with the settings of pyproject.toml. An environment is made anew for the
@@ -158,7 +164,7 @@ wheel: python-tools
 python: python-tools
 	rm -rf target/wheels target/venv-wheel
 	$(MATURIN) build --profile $(PYTHON_PROFILE) --out target/wheels
-	$(MATURIN) generate-stubs --profile dev --out target/stubs
+	$(MATURIN) generate-stubs --profile $(PYTHON_PROFILE) --out target/stubs
 	@diff -uBw python/ftlab/_native.pyi target/stubs/ftlab/_native.pyi || \
 	  { echo 'python/ftlab/_native.pyi is stale: make stubs'; exit 1; }
 	python3 -m venv target/venv-wheel
@@ -187,7 +193,7 @@ site-tools:
 
 .PHONY: site
 site: tools site-tools
-	cargo build --locked --release
+	$(RELEASE)
 	target/venv-site/bin/python3 scripts/site.py target/release/ftlab target
 
 .PHONY: bench

@@ -113,61 +113,25 @@ fn differentiated_error_correction_holds() {
     }
 }
 
-/// A seed that failed once.
+/// A seed that failed once, on failing media.
 struct Once {
     scheme: &'static str,
     seed: u64,
     operations: u32,
-    /// All cuts, or failing media alone.
-    part: Part,
     settings: &'static [(&'static str, &'static str)],
     /// What broke, and why.
     why: &'static str,
 }
 
-const ONCE: Once =
-    Once { scheme: "", seed: 0, operations: 400, part: Part::Cuts, settings: &[("wear-levelling", "off")], why: "" };
-
-/// Seeds that failed once.
-///
-/// What the four with cuts are worth: their devices, settings and mixes are those that failed, but the operations were
-/// of single pages then and are other ones now. They do not show what broke any more. Unit tests of `page` do, for its
-/// three; `tpftl` has none. Every cut is made on them because such devices are hard, not because it once failed here.
-///
-/// Those on failing media fail without the repair, and have unit tests too, for what a seed draws may change: then the
-/// device may not fill up, and the test says so.
+/// Seeds that failed once and fail without the repair. Each has a unit test too, for what a seed draws may change: then
+/// the device may not fill up, and the test says so. Cases that were cut are kept in `cases/`.
 const FAILED_ONCE: &[Once] = &[
-    Once {
-        scheme: "page",
-        seed: 23,
-        why: "full for ever: a spread collection opened the last free block and host pages followed into it",
-        ..ONCE
-    },
-    Once {
-        scheme: "page",
-        seed: 35,
-        why: "a page with bad data came back once other pages were newer on its die (durable-trim off)",
-        ..ONCE
-    },
-    Once {
-        scheme: "page",
-        seed: 37,
-        why: "full for ever: of two equal tombstones the one in the victim counted, so that it never became empty",
-        ..ONCE
-    },
     Once {
         scheme: "page",
         seed: 17,
         operations: 400,
-        part: Part::Media,
         settings: &[],
         why: "a mount took the block that copies were going to for full: its blank pages counted as live (streams 2)",
-    },
-    Once {
-        scheme: "tpftl",
-        seed: 8,
-        why: "full: each of many cuts left a block behind that a collection had just opened (streams 2)",
-        ..ONCE
     },
     Once { seed: 12, ..FULL_OF_MAPS },
     Once { seed: 330, ..FULL_OF_MAPS },
@@ -180,37 +144,34 @@ const FAILED_ONCE: &[Once] = &[
     Once {
         scheme: "rose",
         seed: 104,
-        part: Part::Media,
+        operations: 400,
         settings: &[],
         why: "a full device could not be mounted: a log block was one too many, and no block was free to clean it with",
-        ..ONCE
     },
 ];
 
 const FULL_OF_MAPS: Once = Once {
     scheme: "superblock",
+    seed: 0,
     operations: 200,
-    part: Part::Media,
     settings: &[],
     why: "a full device refused reads: more changed maps were in RAM than there was room for (maps=pages)",
-    ..ONCE
 };
 
 #[test]
 fn seeds_that_failed_once_hold() {
-    for &Once { scheme, seed, operations, part, settings, why } in FAILED_ONCE {
-        let on_media = part == Part::Media;
+    for &Once { scheme, seed, operations, settings, why } in FAILED_ONCE {
         let config = CheckConfig {
             seeds: seed..seed + 1,
             operations,
             settings: set(settings),
-            cuts: if on_media { Cuts::Count(0) } else { Cuts::All },
-            honesty: !on_media,
+            cuts: Cuts::Count(0),
+            honesty: false,
             ..CheckConfig::new(scheme)
         };
         let report = checked(&config).unwrap();
         assert!(report.failures.iter().all(|failure| failure.replay.is_empty()), "{why}: {report}");
-        assert!(!on_media || report.media.full == 1, "{scheme} {seed} does not fill up any more: {report}");
+        assert!(report.media.full == 1, "{scheme} {seed} does not fill up any more: {report}");
     }
 }
 
