@@ -342,7 +342,8 @@ pub struct RunArgs {
 #[command(after_help = "Examples:\n  \
     ftlab reproduce --list                          papers and their tables and figures\n  \
     ftlab reproduce dftl                            all of a paper\n  \
-    ftlab reproduce lsftl/table-1 --quick           one table, in seconds, with few requests\n  \
+    ftlab reproduce lsftl/table-1 --quick           one table, on shorter workloads\n  \
+    ftlab reproduce --summary --quick               each paper's headlines, a line each\n  \
     ftlab reproduce lsftl --traces ~/traces         on the whole traces, where they are found\n\n\
     Traces are looked for under their well-known names (Financial1.spc, hm_0.csv, …), compressed or not, in DIR and in \
     the directory that FTLAB_TRACES names. Without them twins stand in, and every figure says what it ran on.")]

@@ -149,7 +149,8 @@ impl Parameter {
     /// ```
     pub fn parse(&self, text: &str) -> Result<Value, String> {
         let text = text.trim();
-        let refuse = || format!("{} = {text}: must be {}", self.name, self.range);
+        let one_of = if matches!(self.range, Range::Words(_)) { "one of " } else { "" };
+        let refuse = || format!("{} = {text}: must be {one_of}{}", self.name, self.range);
         match self.range {
             Range::Count(low, high) => {
                 let n = text.parse::<u64>().map_err(|_| refuse())?;

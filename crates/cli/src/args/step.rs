@@ -15,12 +15,14 @@ fn parse_steps(word: &str) -> Result<Steps, String> {
 /// `ftlab step`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 #[command(after_help = "Steps:\n  \
-    write:PAGES read:PAGES discard:PAGES    7 is one page, 0-7 one request of eight pages, 3,5,0-1 three requests\n  \
-    flush idle:COPIES                       what a host may ask beside that\n  \
-    cut:COMMAND[.FACE]                      power fails at this program or erase of the next step, from 0;\n  \
-    \u{20}                                       FACE says what is left of it (docs/fault-model.md)\n  \
-    mount                                   power is back: the scheme is rebuilt from flash alone\n  \
-    show                                    what every block holds\n\n\
+    write:PAGES, read:PAGES, discard:PAGES   7 is one page, 0-7 one request of eight pages,\n  \
+    \u{20}                                        3,5,0-1 three requests\n  \
+    flush, idle:COPIES                       what a host may ask beside that\n  \
+    cut:COMMAND[.FACE]                       power fails at this program or erase of the next\n  \
+    \u{20}                                        step, from 0; FACE says what is left of it\n  \
+    \u{20}                                        (docs/fault-model.md)\n  \
+    mount                                    power is back: the scheme is rebuilt from flash\n  \
+    show                                     what every block holds\n\n\
     Examples:\n  \
     ftlab step simple write:0 write:0 show\n      two programs, and a dead page\n  \
     ftlab step simple --setup write:0-7 cut:0.1 write:3 show mount read:3\n      \

@@ -29,7 +29,7 @@ fn names_and_values() {
             ("compare t.spc --device no.toml", &["cannot read no.toml: no such file"]),
             ("compare t.spc --set dftl.gc-lo=4", &["unknown parameter of dftl \"gc-lo\"; did you mean \"gc-low\"?"]),
             ("compare t.spc --gc gredy", &["unknown policy \"gredy\"; did you mean \"greedy\"?"]),
-            ("compare t.spc --set page.gc=gredy", &["gc = gredy: must be greedy, cost-benefit"]),
+            ("compare t.spc --set page.gc=gredy", &["gc = gredy: must be one of greedy, cost-benefit"]),
             ("compare t.spc --set dftl.gc-low=1", &["gc-low = 1: must be 2 to 1048576"]),
             ("compare t.spc --device agrawal08:spare=95%", &["spare = 0.95", "1% to 90%"]),
             ("compare t.spc --device agrawal08:spare=x", &["spare", "not understood", "1% to 90%"]),
@@ -67,7 +67,10 @@ fn names_and_values() {
                  agrawal08:capacity=64MiB,spare=1%,channels=1",
                 &["cannot be built on this device: spare", "a log area of at least 3", "nowhere to go"],
             ),
-            ("compare t.spc --set page.wear-levelling=hot", &["wear-levelling = hot: must be off, swap, static, bet"]),
+            (
+                "compare t.spc --set page.wear-levelling=hot",
+                &["wear-levelling = hot: must be one of off, swap, static, bet"],
+            ),
             ("compare t.spc --scheduler fifo", &["--scheduler", "fifo"]),
             (
                 "compare t.spc --scheduler suspend",
