@@ -237,7 +237,10 @@ fn lines(claim: &Claim, done: &Reproduced) -> Vec<Line> {
                         .collect();
                     let (measured, order) = match &values {
                         Ok(values) => {
-                            (by_size(names, values, unit), Some(values.windows(2).all(|pair| pair[0] < pair[1])))
+                            // Of equal ones nothing is told.
+                            let differ = values.windows(2).any(|pair| pair[0] != pair[1]);
+                            let order = differ.then(|| values.windows(2).all(|pair| pair[0] < pair[1]));
+                            (by_size(names, values, unit), order)
                         }
                         Err(why) => (format!("not measured: {why}"), None),
                     };

@@ -5,6 +5,7 @@ use super::file::{Experiment, MEAN, Published, Relation, Row, UNITS};
 use super::lab::{Kind, Outcome, Served};
 use super::measure::{self, Measured};
 use crate::units;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// The outcomes of an experiment's configurations under one source.
@@ -212,17 +213,18 @@ fn related(row: &Row, name: &str, ground: &Ground) -> Result<Measured, String> {
     }
 }
 
-/// The configuration with the least or most of the measure; of equal ones the first.
+/// The configurations with the least or most of the measure, as a rule one; none, if there is nothing to choose.
 fn chosen(row: &Row, ground: &Ground) -> Result<String, String> {
-    let mut best: Option<(f64, &String)> = None;
-    for name in &row.of {
-        let value = taken(name, &row.measure, ground)?.value;
-        let better = |than: f64| if row.relation == Relation::Least { value < than } else { value > than };
-        if best.is_none_or(|(than, _)| better(than)) {
-            best = Some((value, name));
-        }
+    let sign = if row.relation == Relation::Least { 1.0 } else { -1.0 };
+    let value = |name: &String| taken(name, &row.measure, ground).map(|measured| sign * measured.value);
+    let values: Vec<f64> = row.of.iter().map(value).collect::<Result<_, String>>()?;
+    let best = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let names: Vec<&str> =
+        row.of.iter().zip(&values).filter(|(_, value)| **value == best).map(|(name, _)| name.as_str()).collect();
+    match names.len() == values.len() && names.len() > 1 {
+        true => Err(format!("{} is {} for all", row.measure, units::number(sign * best))),
+        false => Ok(names.join(" = ")),
     }
-    best.map(|(_, name)| name.clone()).ok_or_else(|| "no configuration".to_owned())
 }
 
 /// Whether deviations of this unit are differences.
@@ -246,11 +248,12 @@ fn deviation(row: &Row, published: Option<&Published>, measured: Option<&Found>)
 /// Whether a value lies on the published side of what would be no difference. A range may reach to that, and a value
 /// within it is on its side; a range about it says that there is hardly a difference, and only what is within agrees.
 fn sign(published: &Published, value: f64, zero: f64) -> Option<bool> {
+    let measured = value.partial_cmp(&zero);
     match *published {
-        Published::Number(number) => (number != zero).then_some((value < zero) == (number < zero)),
+        Published::Number(number) => (number != zero).then(|| measured == number.partial_cmp(&zero)),
         Published::Range(low, high) if (low..=high).contains(&value) => Some(true),
         Published::Range(low, high) if low < zero && zero < high => Some(false),
-        Published::Range(low, _) => Some((value > zero) == (low >= zero)),
+        Published::Range(low, _) => Some(measured == Some(if low < zero { Ordering::Less } else { Ordering::Greater })),
         Published::Name(_) => None,
     }
 }
@@ -399,6 +402,9 @@ mod tests {
         assert!((share[0].deviation.unwrap() - (100.0 * load / all - 10.0)).abs() < 1e-9, "from the nearer end");
         let least = of("measure = 'response_us.mean'\nrelation = 'least'\nof = ['small', 'dftl']\npublished = 'dftl'");
         assert_eq!((least[0].measured.clone(), least[0].holds()), (Ok(Found::Name("dftl".into())), Some(true)));
+        let row = "measure = 'by_cause.host.programs'\nrelation = 'least'\npublished = 'dftl'\n";
+        let equal = of(&format!("{row}of = ['small', 'dftl']"));
+        assert_eq!(equal[0].measured, Err("by_cause.host.programs is 800,000 for all".into()));
         let most = of("measure = 'response_us.mean'\nrelation = 'most'\nof = ['small', 'dftl']\npublished = 'dftl'");
         assert_eq!((most[0].measured.clone(), most[0].holds()), (Ok(Found::Name("small".into())), Some(false)));
     }
@@ -468,6 +474,9 @@ mod tests {
         assert!(of(1.3, 18.8, 30.0) && of(1.3, 18.8, 1.1) && !of(1.3, 18.8, 0.9));
         assert!(of(0.9, 1.2, 1.1) && !of(0.9, 1.2, 1.3) && !of(0.9, 1.2, 0.8));
         assert_eq!(sign(&Published::Number(1.0), 2.0, 1.0), None, "no difference has no sign");
+        assert!(!of(1.3, 18.8, 1.0) && !of(0.2, 0.9, 1.0), "where a difference was published, none is none");
+        assert_eq!(sign(&Published::Number(-40.0), 0.0, 0.0), Some(false));
+        assert_eq!(sign(&Published::Number(40.0), 0.0, 0.0), Some(false));
     }
 
     #[test]

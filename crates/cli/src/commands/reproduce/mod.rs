@@ -201,7 +201,7 @@ pub fn reproduced(
         let by_wear = |one: &Experiment| one.until.is_some();
         // Who names an experiment wants it, though there is nothing to hold it against.
         let named = args.paper.as_ref().is_some_and(|asked| asked.contains('/'));
-        let silent = |one: &Experiment| !named && one.rows.iter().all(|row| row.published.is_empty());
+        let silent = |one: &Experiment| !named && !args.summary && one.rows.iter().all(|row| row.published.is_empty());
         let (out, kept) = experiments.into_iter().partition(|one| by_wear(one) || silent(one));
         (left_out, experiments) = (out, kept);
     }
@@ -230,13 +230,14 @@ pub fn reproduced(
     }
     if args.summary {
         tell(&claim::summary(&claims, &done, &command(args)))?;
+    } else if done.len() > 1 {
+        tell(&render::balance(&done))?;
     }
     if !left_out.is_empty() {
         tell(&render::left_out(&left_out))?;
     }
-    let told = args.summary.then(|| claim::json(&claims, &done));
     Ok(Answer {
-        json: Some(render::json(&done, told)?),
+        json: Some(render::json(&done, claim::json(&claims, &done))?),
         html: args.html.as_ref().map(|_| page::page(&done)),
         csv: Some(render::csv(&done)?),
         interrupted: lab.stopped(),

@@ -279,15 +279,35 @@ fn notes(done: &Reproduced) -> String {
     if done.findings.iter().any(|finding| finding.overloaded) {
         add("! the device did not keep up with the arrivals: such a time grows with the length of the run".to_owned());
     }
-    let judged: Vec<bool> = done.findings.iter().filter_map(Finding::holds).collect();
-    if !judged.is_empty() {
-        let holding = judged.iter().filter(|&&holds| holds).count();
-        add(format!("The published sign or order holds in {holding} of {} figures that have one.", judged.len()));
+    if let (holding, of @ 1..) = holding([done]) {
+        add(format!("The published sign or order holds in {holding} of {of} figures that have one."));
     }
     match lines.is_empty() {
         true => String::new(),
         false => format!("\n{}", lines.iter().map(|line| wrap(line, "  ")).collect::<String>()),
     }
+}
+
+/// In how many figures the published sign or order holds, and how many have one.
+fn holding<'a>(done: impl IntoIterator<Item = &'a Reproduced>) -> (usize, usize) {
+    let judged = done.into_iter().flat_map(|one| one.findings.iter().filter_map(Finding::holds));
+    judged.fold((0, 0), |(holding, of), holds| (holding + usize::from(holds), of + 1))
+}
+
+/// What stands below all experiments: how many figures hold, paper by paper.
+pub(super) fn balance(done: &[Reproduced]) -> String {
+    let (all, of) = holding(done);
+    let papers: BTreeSet<&str> = done.iter().map(|one| one.experiment.paper.name.as_str()).collect();
+    let one_by_one = papers.iter().map(|paper| {
+        let (own, of) = holding(done.iter().filter(|one| one.experiment.paper.name == *paper));
+        format!("{paper} {own} of {of}")
+    });
+    let text = format!("In all, the published sign or order holds in {all} of {of} figures that have one");
+    let by_paper = match papers.len() {
+        0 | 1 => ".".to_owned(),
+        _ => format!(": {}.", one_by_one.collect::<Vec<_>>().join(", ")),
+    };
+    format!("\n{}", wrap(&(text + &by_paper), "  "))
 }
 
 /// One line for each figure.
@@ -383,17 +403,15 @@ fn record(experiment: &Experiment, varied: &str, finding: &Finding) -> Vec<Strin
 }
 
 /// Everything: findings, the requests under the microscope, and the results that they rest on.
-pub(super) fn json(done: &[Reproduced], claims: Option<Vec<Value>>) -> Result<Vec<u8>, CliError> {
+pub(super) fn json(done: &[Reproduced], claims: Vec<Value>) -> Result<Vec<u8>, CliError> {
     let experiments: Vec<Value> = done.iter().map(experiment).collect();
-    let mut all = json!({
+    let all = json!({
         "schema": 1,
         "ftlab": env!("CARGO_PKG_VERSION"),
         "seed": SEED,
         "experiments": experiments,
+        "claims": claims,
     });
-    if let Some(claims) = claims {
-        all["claims"] = Value::Array(claims);
-    }
     let mut text = serde_json::to_vec_pretty(&all).map_err(CliError::new)?;
     text.push(b'\n');
     Ok(text)

@@ -251,6 +251,21 @@ fn a_small_reproduction_end_to_end() {
 }
 
 #[test]
+fn several_experiments_end_in_their_balance() {
+    let directory = tree();
+    let other = format!("{EXPERIMENT}{}", ROWS.replace("Zipf = 80.0, mean = 80.0", "Zipf = -80.0"));
+    fs::write(directory.join("experiments/small/table-10.toml"), other.replace("Table 9", "Table 10")).unwrap();
+    let mut stdout = Vec::new();
+    let args = ReproduceArgs { quick: true, requests: Some(500), csv: None, html: None, ..args(&directory) };
+    reproduce(&args, &AtomicBool::new(false), &mut stdout).unwrap();
+    let text = String::from_utf8(stdout).unwrap();
+    // The generator's figure and the mean of table 9; the generator's of table 10, against its sign.
+    assert!(text.ends_with("\nIn all, the published sign or order holds in 2 of 3 figures that have one.\n"), "{text}");
+    let json: serde_json::Value = serde_json::from_slice(&fs::read(directory.join("all.json")).unwrap()).unwrap();
+    assert_eq!(json["claims"].as_array().unwrap().len(), 3, "headlines are told whatever was printed");
+}
+
+#[test]
 fn a_page_draws_what_was_measured() {
     let directory = tree();
     let mut stdout = Vec::new();
