@@ -371,8 +371,12 @@ pub trait Flash {
     ///
     /// `from` counts as dead afterwards: a measuring medium may move its buffer, and reading it again is then a bug.
     ///
+    /// A host page whose data cannot be corrected, but whose spare area reads, is copied as *lost*: the copy has the
+    /// spare area and no data, and reading it is uncorrectable until its block is erased, over any mount. So no block
+    /// with such a page is stuck, and no older version takes its place. Only its LPN's next write or discard ends that.
+    ///
     /// # Errors
-    /// As [`Flash::read`] and [`Flash::program`]; `from` is then untouched.
+    /// As [`Flash::program`]; of a metadata page as [`Flash::read`] too. `from` is then untouched.
     fn copy(
         &mut self,
         from: Ppn,
