@@ -551,8 +551,8 @@ impl<'a, F: Flash> Collection<'a, F> {
         slice
     }
 
-    /// Leaves the scope. The outer one goes on when everything in this one has ended, and in the slices before it: for a
-    /// scheme that must have on flash what the collection gains before it uses that up.
+    /// Leaves the scope. The outer one goes on when everything in this one has ended, and in the slices before it: for
+    /// a scheme that must have on flash what the collection gains before it uses that up.
     pub fn wait(self) {
         let slice = self.flash.chain(self.outer);
         self.flash.chain(slice.awaited());
