@@ -34,8 +34,8 @@ pub struct FailurePlan {
     pub passing: f64,
     /// Whether a failed erase leaves its block as one that power cut short ([`EraseFace`]); else as it was.
     pub half_erased: bool,
-    /// Probability that a host page cannot be read back, from its program to the erase of its block: reads and copies
-    /// of it are uncorrectable. Its spare area reads.
+    /// Probability that a host page cannot be read back, from its program to the erase of its block: reads of it are
+    /// uncorrectable, and a copy of it is lost as well ([`Flash::copy`]). Its spare area reads.
     pub unreadable_rate: f64,
 }
 
@@ -192,13 +192,16 @@ where
         cause: Cause,
         edit: impl FnOnce(&mut Oob, &mut [u32]),
     ) -> Result<Oob, Fault> {
-        self.check_readable(from)?;
         if self.program_fails(to) {
             self.inner.chip().ruin(to);
             return Err(Fault(FaultKind::ProgramFailed));
         }
         let oob = self.inner.copy(from, to, cause, edit)?;
-        self.programmed(to, oob.kind);
+        if self.unreadable.contains(&from) {
+            self.unreadable.insert(to);
+        } else {
+            self.programmed(to, oob.kind);
+        }
         Ok(oob)
     }
 
@@ -315,12 +318,15 @@ mod tests {
         chip.program(Ppn(0), Oob::data(Lpn(3), 0, 0), Payload::User(&()), Cause::Host).unwrap();
         let uncorrectable = Some(FaultKind::Uncorrectable);
         assert_eq!(chip.read(Ppn(0), Cause::Host).err().map(|fault| fault.0), uncorrectable);
-        let copied = chip.copy(Ppn(0), Ppn(4), Cause::DataGc, |_, _| {});
-        assert_eq!(copied.err().map(|fault| fault.0), uncorrectable);
-        assert_eq!(chip.read_oob(Ppn(4), Cause::Host).unwrap(), None, "nothing was programmed");
-        assert!(chip.read_oob(Ppn(0), Cause::Host).unwrap().is_some_and(|oob| oob.address == 3));
-        assert_eq!(chip.unreadable_count(), 1);
+        // A copy takes along that it is lost, whatever becomes of the block that it was in.
+        chip.plan.unreadable_rate = 0.0;
+        let copied = chip.copy(Ppn(0), Ppn(4), Cause::DataGc, |_, _| {}).unwrap();
+        assert_eq!((copied.kind, copied.address), (Kind::Data, 3));
         chip.erase(Block(0), Cause::DataGc).unwrap();
+        assert_eq!(chip.read(Ppn(4), Cause::Host).err().map(|fault| fault.0), uncorrectable);
+        assert_eq!(chip.read_oob(Ppn(4), Cause::Host).unwrap(), Some(copied));
+        assert_eq!(chip.unreadable_count(), 1);
+        chip.erase(Block(1), Cause::DataGc).unwrap();
         assert_eq!(chip.unreadable_count(), 0);
     }
 

@@ -289,8 +289,6 @@ pub struct MediaReport {
     pub unreadable: u64,
     /// Reads that ended in an error, as they should.
     pub errors: u64,
-    /// Writes, discards, flushes and idle times that ended in one.
-    pub refused: u64,
 }
 
 /// What became of the two claims.
@@ -388,7 +386,6 @@ impl CheckReport {
         self.media.intermittent += other.media.intermittent;
         self.media.unreadable += other.media.unreadable;
         self.media.errors += other.media.errors;
-        self.media.refused += other.media.refused;
         self.honesty.restores += other.honesty.restores;
         let slacks = [self.honesty.slack_per_mille, other.honesty.slack_per_mille];
         self.honesty.slack_per_mille = slacks.into_iter().flatten().min();
@@ -435,7 +432,7 @@ impl fmt::Display for CheckReport {
         if self.flight_cuts > 0 {
             writeln!(f, "  in flight: {} of the cuts, with {} commands in doubt", self.flight_cuts, self.in_doubt)?;
         }
-        let MediaReport { operations, full, grown_bad, intermittent, unreadable, errors, refused } = self.media;
+        let MediaReport { operations, full, grown_bad, intermittent, unreadable, errors } = self.media;
         if operations > 0 {
             writeln!(
                 f,
@@ -446,10 +443,7 @@ impl fmt::Display for CheckReport {
             writeln!(f, "  media that fail now and then: {intermittent} operations")?;
         }
         if unreadable > 0 {
-            writeln!(
-                f,
-                "  unreadable pages: {unreadable} operations, {errors} reads ended in an error, and {refused} writes"
-            )?;
+            writeln!(f, "  unreadable pages: {unreadable} operations, {errors} reads ended in an error")?;
         }
         let HonestyReport { restores, slack_per_mille, metadata_pages, flips, noticed, spare_flips, spare_noticed } =
             self.honesty;

@@ -43,8 +43,6 @@ enum Known {
     Exactly,
     /// That, or nothing: a discard of it was refused half way.
     PerhapsDiscarded,
-    /// That, or the change that came last: a write or a discard of it ended in an error.
-    PerhapsChanged,
     /// Power was cut: whatever the contract allows.
     AfterCut,
 }
@@ -202,18 +200,6 @@ impl Oracle {
         }
     }
 
-    /// What began ended in an error: of each of its pages it has happened, or it has not.
-    pub fn fail(&mut self) {
-        let first = self.since.len() - self.in_flight;
-        self.in_flight = 0;
-        for &(lpn, version) in &self.since[first..] {
-            let was = self.current[lpn as usize];
-            if self.known[lpn as usize] == Known::Exactly && was.value() != version.value() {
-                self.known[lpn as usize] = Known::PerhapsChanged;
-            }
-        }
-    }
-
     /// A flush completed: everything acknowledged so far is durable.
     pub fn flush(&mut self) {
         debug_assert_eq!(self.in_flight, 0, "a flush comes after what it makes durable");
@@ -249,21 +235,12 @@ impl Oracle {
         std::iter::once(self.flushed[lpn.index()]).chain(since)
     }
 
-    /// What a page may have been changed to since it was known exactly: the changes since its present value.
-    fn changes(&self, lpn: Lpn) -> impl Iterator<Item = Version> + '_ {
-        let current = self.current[lpn.index()];
-        let of_it = self.since.iter().filter(move |(of, _)| *of == lpn.0).map(|&(_, version)| version);
-        let known = of_it.clone().filter(|&version| version == current).count();
-        of_it.skip_while(move |&version| known > 0 && version != current)
-    }
-
     /// Whether a read of `lpn` may return `value`.
     pub fn allows(&self, lpn: Lpn, value: Option<u64>) -> bool {
         let current = self.current[lpn.index()].value();
         match self.known[lpn.index()] {
             Known::Exactly => value == current,
             Known::PerhapsDiscarded => value == current || value.is_none(),
-            Known::PerhapsChanged => value == current || self.changes(lpn).any(|change| change.value() == value),
             Known::AfterCut => self.states(lpn).any(|version| match (version, value) {
                 (Version::Loose(bound), Some(tag)) => {
                     lpn_of(tag) == lpn.0 && number_of(tag) < bound && !self.unacknowledged.contains(&tag)
@@ -285,10 +262,6 @@ impl Oracle {
         match self.known[lpn.index()] {
             Known::Exactly => add(current),
             Known::PerhapsDiscarded => [current, None].into_iter().for_each(add),
-            Known::PerhapsChanged => {
-                add(current);
-                self.changes(lpn).for_each(|change| add(change.value()));
-            }
             Known::AfterCut => {
                 self.states(lpn).for_each(|version| add(version.value()));
                 allowed.older_than = self
@@ -316,13 +289,6 @@ impl Oracle {
                 if value != self.current[i].value() {
                     let discarded = self.states(lpn).last();
                     self.current[i] = discarded.unwrap_or(Version::Nothing);
-                }
-            }
-            Known::PerhapsChanged => {
-                self.known[i] = Known::Exactly;
-                let change = self.changes(lpn).find(|change| change.value() == value);
-                if value != self.current[i].value() {
-                    self.current[i] = change.unwrap_or(Version::Nothing);
                 }
             }
             Known::AfterCut => {
@@ -492,24 +458,6 @@ mod tests {
         assert_eq!(values(&oracle, A), [old, None]);
         oracle.observe(A, None).unwrap();
         assert_eq!(values(&oracle, A), [None]);
-    }
-
-    #[test]
-    fn of_a_write_that_ended_in_an_error_the_old_or_the_new_is_right_and_then_what_was_read() {
-        for new_is_read in [false, true] {
-            let mut oracle = Oracle::new(2, TrimPromise::Durable);
-            let older = write(&mut oracle, A);
-            let old = write(&mut oracle, A);
-            let failed = Some(oracle.begin_write(A));
-            oracle.fail();
-            assert_eq!(values(&oracle, A), [old, failed]);
-            assert!(!oracle.allows(A, older) && !oracle.allows(A, None));
-            let read = if new_is_read { failed } else { old };
-            oracle.observe(A, read).unwrap();
-            assert_eq!(values(&oracle, A), [read]);
-            let newest = write(&mut oracle, A);
-            assert_eq!(values(&oracle, A), [newest]);
-        }
     }
 
     #[test]

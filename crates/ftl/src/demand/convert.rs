@@ -18,7 +18,6 @@ use crate::Error;
 use crate::Outcome;
 use crate::parts::collector::Collects;
 use crate::parts::lanes::Lane;
-use crate::parts::space::Fate;
 use flash::{Block, Cause, Collection, FaultKind, Flash, FlashFault, Lpn, Ppn, Tvpn};
 
 /// Blocks that are collected for a conversion, at the most.
@@ -87,7 +86,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
                 return Ok(true);
             }
             let Some(victim) = self.choose(die, false) else { return Ok(false) };
-            self.collect(flash, victim, Fate::Erase, None)?;
+            self.collect(flash, victim, None)?;
         }
         Ok(self.map.space.blocks.free_in(die) >= wanted)
     }

@@ -371,10 +371,10 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         if full {
             return self.look_up(flash, lpn);
         }
-        self.prepare_eviction(flash, lpn)?;
-        self.secure(flash, TRANSLATION, self.cache.most_updates())?;
-        let slot = match self.translate(flash, lpn) {
-            // Programs failed and took the room for what had to leave the cache.
+        let most = self.cache.most_updates();
+        let ready = self.prepare_eviction(flash, lpn).and_then(|()| self.secure(flash, TRANSLATION, most));
+        let slot = match ready.and_then(|()| self.translate(flash, lpn)) {
+            // Programs failed and took the room for what had to leave the cache, or for a collection.
             Err(Error::Full) => return self.look_up(flash, lpn),
             slot => slot?,
         };

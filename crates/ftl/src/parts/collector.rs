@@ -51,7 +51,7 @@
 //! In idle time blocks are collected that are at least half dead.
 
 use crate::parts::lanes::{Lane, Stream};
-use crate::parts::space::{Fate, Space};
+use crate::parts::space::Space;
 use crate::{Error, Loader, Outcome, Parameter, Saver, Settings};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -361,7 +361,7 @@ pub(crate) trait Collects: Sized {
             if self.begin(die, victim) {
                 return Ok(());
             }
-            self.collect(flash, victim, Fate::Erase, None)?;
+            self.collect(flash, victim, None)?;
             self.level_if_due(flash)?;
             if self.space().blocks.free_in(die) >= self.collector().high {
                 return Ok(());
@@ -616,7 +616,7 @@ pub(crate) trait Collects: Sized {
             }
             if empty && this.tell(&mut *gc, block, limit, None)? {
                 gc.then();
-                this.finish(&mut *gc, block, Fate::Erase, None)?;
+                this.finish(&mut *gc, block, None)?;
             } else {
                 this.collector_mut().progress[die.index()].slices = gc.pause();
             }
@@ -650,17 +650,17 @@ pub(crate) trait Collects: Sized {
     /// Runs a die's spread collection to its end.
     fn end_now<F: Flash>(&mut self, flash: &mut F, die: Die) -> Outcome<F> {
         let Progress { block, next, slices, .. } = self.collector().progress[die.index()];
-        self.empty(flash, Block(block), (next, slices), Fate::Erase, None)
+        self.empty(flash, Block(block), (next, slices), None)
     }
 
     /// Empties a block and ends it. `cause`: what for, if not to make room.
     ///
     /// # Errors
     /// Full; the medium's. What is left of the block is found again when there is room; a doomed one is still listed.
-    fn collect<F: Flash>(&mut self, flash: &mut F, block: Block, fate: Fate, cause: Option<Cause>) -> Outcome<F> {
+    fn collect<F: Flash>(&mut self, flash: &mut F, block: Block, cause: Option<Cause>) -> Outcome<F> {
         self.collector_mut().forget(block);
         let candidate = self.space_mut().begin_collecting(block);
-        let emptied = self.empty(flash, block, (0, Chain::COLLECTION), fate, cause);
+        let emptied = self.empty(flash, block, (0, Chain::COLLECTION), cause);
         if emptied.is_err() && candidate {
             self.space_mut().blocks.stop_collecting(block);
         }
@@ -673,7 +673,6 @@ pub(crate) trait Collects: Sized {
         flash: &mut F,
         block: Block,
         (next, slices): (u32, Chain),
-        fate: Fate,
         cause: Option<Cause>,
     ) -> Outcome<F> {
         self.at_home(flash, block, |this, flash| {
@@ -683,12 +682,12 @@ pub(crate) trait Collects: Sized {
             gc.then();
             this.tell(&mut *gc, block, u32::MAX, cause)?;
             gc.then();
-            this.finish(&mut *gc, block, fate, cause)
+            this.finish(&mut *gc, block, cause)
         })
     }
 
     /// Ends a block that holds nothing live.
-    fn finish<F: Flash>(&mut self, flash: &mut F, block: Block, fate: Fate, cause: Option<Cause>) -> Outcome<F> {
+    fn finish<F: Flash>(&mut self, flash: &mut F, block: Block, cause: Option<Cause>) -> Outcome<F> {
         self.collector_mut().forget(block);
         if cause.is_none() {
             self.count_victim(block);
@@ -696,7 +695,7 @@ pub(crate) trait Collects: Sized {
         self.leave(block);
         let translation = self.space().is_translation(block);
         let cause = cause.unwrap_or(if translation { Cause::TranslationGc } else { Cause::DataGc });
-        self.space_mut().finish(flash, block, fate, cause)
+        self.space_mut().finish(flash, block, cause)
     }
 
     // ---- failing blocks, wear levelling, idle time -----------------------------------------------------------------
@@ -708,8 +707,7 @@ pub(crate) trait Collects: Sized {
     #[cold]
     fn evacuate<F: Flash>(&mut self, flash: &mut F) -> Outcome<F> {
         while let Some(&block) = self.space().doomed.last() {
-            self.collect(flash, block, Fate::Retire, None)?;
-            self.space_mut().doomed.retain(|&doomed| doomed != block);
+            self.collect(flash, block, None)?;
         }
         Ok(())
     }
@@ -732,7 +730,7 @@ pub(crate) trait Collects: Sized {
         self.space_mut().put_wear(wear);
         let Some(task) = task.filter(|task| self.space().can_take(task)) else { return Ok(()) };
         self.space_mut().open_next(task.worn);
-        let moved = self.collect(flash, task.cold, Fate::Erase, Some(Cause::WearLevelling));
+        let moved = self.collect(flash, task.cold, Some(Cause::WearLevelling));
         self.space_mut().open_next(None);
         match moved {
             // Programs failed and took the room. Nobody needs the move now.
@@ -775,7 +773,7 @@ pub(crate) trait Collects: Sized {
         if self.begin(die, victim) {
             self.slice(flash, die, copies)?;
         } else {
-            self.collect(flash, victim, Fate::Erase, None)?;
+            self.collect(flash, victim, None)?;
         }
         Ok(true)
     }

@@ -65,15 +65,6 @@ impl From<&Settings> for Options {
 /// Free blocks of a die at or below which open blocks are used up before another is opened.
 const SCARCE: u32 = 3;
 
-/// What becomes of a block once it holds nothing.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fate {
-    /// It is erased and free again.
-    Erase,
-    /// It failed a program: it is marked bad.
-    Retire,
-}
-
 /// Pages that [`Space::move_run`] moves at the most: a word of live bits.
 pub(crate) const MOST_MOVED: usize = 64;
 
@@ -454,18 +445,21 @@ impl Space {
         self.doomed.push(block);
     }
 
-    /// Ends a block that holds nothing live: erases it, or marks it bad if it failed.
+    /// Ends a block that holds nothing live: erases it, or marks it bad if a program of it failed. Whoever chose it as
+    /// a victim need not have known of that: a partial program of a page in it may have failed since.
     ///
     /// # Errors
     /// The medium's.
-    pub fn finish<F: Flash>(&mut self, flash: &mut F, block: Block, fate: Fate, cause: Cause) -> Outcome<F> {
+    pub fn finish<F: Flash>(&mut self, flash: &mut F, block: Block, cause: Cause) -> Outcome<F> {
         if let Some(translation) = &mut self.translation {
             translation.closed.retain(|&closed| closed != block);
         }
-        match fate {
-            Fate::Erase => self.erase(flash, block, cause),
-            Fate::Retire => self.mark_bad(flash, block),
-        }
+        let Some(place) = self.doomed.iter().position(|&doomed| doomed == block) else {
+            return self.erase(flash, block, cause);
+        };
+        self.mark_bad(flash, block)?;
+        self.doomed.remove(place);
+        Ok(())
     }
 
     /// Wear levelling, to be asked what it wants, and then put back.
@@ -675,7 +669,7 @@ mod tests {
             });
             assert_eq!(space.blocks.next_live(victim, 0), None, "pages that are never programmed are dead");
             let free = space.blocks.free_total();
-            space.finish(&mut chip, victim, Fate::Erase, Cause::TranslationGc).unwrap();
+            space.finish(&mut chip, victim, Cause::TranslationGc).unwrap();
             assert_eq!(space.blocks.free_total(), free + 1);
             // Whose pages are next is no matter to the block any more.
             let again = (0..6 * 8).map(|lpn| put(&mut space, &mut chip, DATA, Die(0), lpn));

@@ -124,7 +124,6 @@ impl Visitor<Bench> for OnFailingMedia<'_> {
             };
             *operations += session.work.operations;
             report.media.errors += session.work.errors;
-            report.media.refused += session.work.refused;
             report.media.grown_bad += u64::from(session.flash.inner().inner().grown_bad_count());
             report.add_work(session.work);
         }

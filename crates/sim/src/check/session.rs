@@ -57,9 +57,8 @@ pub(super) struct Work {
     pub(super) mounts: u64,
     pub(super) audits: u64,
     pub(super) reads: u64,
-    /// Reads that ended in an error, and what else did, where pages cannot be read.
+    /// Reads that ended in an error, where pages cannot be read.
     pub(super) errors: u64,
-    pub(super) refused: u64,
 }
 
 /// See the module's description.
@@ -133,11 +132,6 @@ impl<'a, S: Recipe<F>, F: Medium> Session<'a, S, F> {
         match result {
             Ok(()) => self.oracle.acknowledge(),
             Err(Error::Full) => self.oracle.refuse(),
-            Err(error) if self.is_unreadable(&error) => {
-                self.oracle.fail();
-                self.work.refused += 1;
-                return Ok(());
-            }
             Err(_) => {}
         }
         Ok(result?)
@@ -146,17 +140,6 @@ impl<'a, S: Recipe<F>, F: Medium> Session<'a, S, F> {
     /// Whether an error says that a page cannot be read, on a medium where that may be.
     fn is_unreadable(&self, error: &Error<Fault>) -> bool {
         self.unreadable && *error == Error::Flash(Fault(FaultKind::Uncorrectable))
-    }
-
-    /// What has no effect on any page's content may fail on such a medium too.
-    fn pass(&mut self, result: Result<(), Error<Fault>>) -> Result<bool, Stop> {
-        match result {
-            Err(error) if self.is_unreadable(&error) => {
-                self.work.refused += 1;
-                Ok(false)
-            }
-            result => Ok(result.map(|()| true)?),
-        }
     }
 
     /// Does something for a page, or for the whole device, as a chain of commands of its own.
@@ -198,14 +181,12 @@ impl<'a, S: Recipe<F>, F: Medium> Session<'a, S, F> {
             }
             Action::Flush => {
                 let result = self.chained(|ftl, flash| ftl.flush(flash));
-                if self.pass(result)? {
-                    self.flash.in_flight().drain();
-                    self.oracle.flush();
-                }
+                result?;
+                self.flash.in_flight().drain();
+                self.oracle.flush();
             }
             Action::Idle(copies) => {
-                let result = self.chained(|ftl, flash| ftl.idle(flash, copies));
-                self.pass(result.map(|_| ()))?;
+                self.chained(|ftl, flash| ftl.idle(flash, copies))?;
             }
         }
         self.read(operation.probe)

@@ -3,7 +3,6 @@
 use super::*;
 use crate::Error;
 use crate::Inspect;
-use crate::parts::space::Fate;
 use alloc::string::ToString;
 use flash::{Brief, Failing, FailurePlan, Full, Nand, NoData, Rng, Tags, Transcript};
 
@@ -65,7 +64,7 @@ fn stale_pages_stay_live_until_a_collection_or_a_convert_meets_them() {
     assert_eq!(lazy.space.blocks.live_of(Block(0)), 4, "nobody has looked");
     let mut collected = lazy.clone();
     flash.take();
-    collected.collect(&mut flash, Block(0), Fate::Erase, None).unwrap();
+    collected.collect(&mut flash, Block(0), None).unwrap();
     let expected = [
         "O 0.0 data_gc",
         "O 0.1 data_gc",

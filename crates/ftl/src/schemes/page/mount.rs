@@ -4,7 +4,6 @@ use super::survey::Survey;
 use super::{HOST, NONE, Page, TRIMMED};
 use crate::parts::collector::Collects;
 use crate::parts::lanes::{Lane, Stream};
-use crate::parts::space::Fate;
 use crate::{Error, MountReport, Outcome, Settings};
 use flash::{Block, Cause, Die, FaultKind, Flash, FlashFault, Ppn};
 
@@ -29,7 +28,7 @@ impl Page {
             let blocks = &self.space.blocks;
             let candidates = blocks.range(die).filter(|&block| blocks.is_candidate(block)).map(Block);
             let Some(victim) = candidates.min_by_key(|&block| blocks.live_of(block)) else { return Ok(()) };
-            match self.collect(flash, victim, Fate::Erase, None) {
+            match self.collect(flash, victim, None) {
                 // The device can still be read, and says that it is full when it is written.
                 Err(Error::Full) => return Ok(()),
                 collected => collected?,
@@ -41,7 +40,7 @@ impl Page {
     /// While mounting, on a die without a free block: the collection that power interrupted had opened the last one. If
     /// every page in it has a twin of the same version elsewhere, it is erased, and the collection starts afresh with
     /// all the room that it needs, however often that happens.
-    pub(super) fn start_afresh<F: Flash>(flash: &mut F, survey: &mut Survey, die: Die) -> Outcome<F> {
+    pub(super) fn start_afresh<F: Flash>(&mut self, flash: &mut F, survey: &mut Survey, die: Die) -> Outcome<F> {
         let g = *flash.geometry();
         let mut used = g.blocks_of(die).filter(|&block| !survey.census.bad.contains(&Block(block)));
         if used.any(|block| survey.census.blocks[block as usize].is_none()) {
@@ -57,7 +56,11 @@ impl Page {
         }
         match flash.erase(newest, Cause::Recovery) {
             Ok(()) => *survey = rest,
-            Err(fault) if fault.kind() == FaultKind::EraseFailed => {}
+            // Whatever the erase has left in it, nothing of that is needed.
+            Err(fault) if fault.kind() == FaultKind::EraseFailed => {
+                self.space.mark_bad(flash, newest)?;
+                *survey = rest;
+            }
             Err(fault) => return Err(fault.into()),
         }
         Ok(())
@@ -73,7 +76,7 @@ impl Page {
         let mut survey = Survey::take(flash, logical_pages)?;
         let report = survey.report();
         for die in (0..g.die_count()).map(Die) {
-            Self::start_afresh(flash, &mut survey, die)?;
+            page.start_afresh(flash, &mut survey, die)?;
         }
         let Survey { census, map, version, .. } = survey;
         page.map = map;
