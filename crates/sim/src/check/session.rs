@@ -207,6 +207,11 @@ impl<'a, S: Recipe<F>, F: Medium> Session<'a, S, F> {
                 let result = self.chained(|ftl, flash| ftl.idle(flash, copies));
                 self.pass(result.map(|_| ()))?;
             }
+            Action::Restart => {
+                self.flash.in_flight().drain();
+                self.oracle.power_cut();
+                self.mount()?;
+            }
         }
         self.read(operation.probe)
     }
