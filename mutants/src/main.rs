@@ -19,8 +19,6 @@ fn main() -> ExitCode {
         eprintln!("usage: mutants SCHEME[+BUFFER] [A..B [CUTS [FAULTS [CASE]]]]");
         return ExitCode::from(2);
     };
-    let mutant = std::env::var("FTLAB_MUTANT").map_or(0, |number| number.parse().expect("the number of a mutant"));
-    flash::MUTANT.store(mutant, std::sync::atomic::Ordering::Relaxed);
     let (scheme, buffer) = scheme.split_once('+').map_or((&scheme[..], None), |(name, of)| (name, Some(of.to_owned())));
     let mut config = CheckConfig { threads: 1, fail_fast: true, buffer, ..CheckConfig::new(scheme) };
     if let Some((first, end)) = words.get(1).and_then(|word| word.split_once("..")) {

@@ -74,6 +74,7 @@ fn every_command_does_what_it_says() {
     assert_eq!((statistics.requests(), statistics.latency_ns.len()), (10, 10));
     assert_eq!((statistics.connections, statistics.refused), (1, 0));
     let memory = server.stop().unwrap();
+    assert_eq!(memory.flushes, 3, "a write and zeros that are to be durable, and a flush");
     assert_eq!(memory.data[3000..4096], [0; 1096]);
     assert_eq!(memory.data[12_288..13_000], data[9288..]);
 }

@@ -226,8 +226,8 @@ pub enum ProgramFace {
 pub enum AppendFace {
     /// All of it is garbage.
     Garbage,
-    /// A part is right, garbage follows, and perhaps nothing in the end. The mark is the new one, the old one or
-    /// garbage.
+    /// A part is right, garbage follows, and perhaps nothing in the end; or all is right but one to four bits that are
+    /// still blank. The mark is the new one, the old one or garbage.
     Partly,
 }
 
@@ -270,7 +270,13 @@ impl AppendFace {
             at if at < touched => byte | rng.bits() as u8,
             _ => u8::MAX,
         });
-        let left: Vec<u8> = left.collect();
+        let mut left: Vec<u8> = left.collect();
+        if self == AppendFace::Partly && length > 0 && rng.below(4) == 0 {
+            left.copy_from_slice(bytes);
+            for _ in 0..1 + rng.below(4) {
+                left[rng.below(length) as usize] |= 1 << rng.below(8);
+            }
+        }
         let seen = match (self, rng.below(3)) {
             _ if mark == old => old,
             (AppendFace::Partly, 0) => mark,

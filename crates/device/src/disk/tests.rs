@@ -525,6 +525,52 @@ fn holes_are_known_where_ram_tells() {
 }
 
 #[test]
+fn where_ram_does_not_tell_there_are_no_holes() {
+    let (_directory, path) = place();
+    let mut disk = create(&path, "dftl");
+    assert!((0..80).all(|page| disk.write(page * 512, &[1; 512]).is_ok()));
+    let mut extents = Vec::new();
+    disk.extents(0, 80 * 512, &mut extents).unwrap();
+    assert_eq!(extents, [Extent { bytes: 80 * 512, hole: false }]);
+}
+
+/// The scheme's RAM is as it was left, and a map that it leads to is not: a write has the device mounted by scan, where
+/// data pages say the same, and is carried out.
+#[test]
+fn a_write_that_meets_a_damaged_map_is_tried_once_more() {
+    let (_directory, path) = place();
+    let mut disk = create(&path, "dftl");
+    assert!((0..80).all(|page| disk.write(page * 512, &[page as u8 + 1; 512]).is_ok()));
+    disk.close().unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    let is_host = |page: &[u8]| page[0] > 0 && page[0] <= 80 && page.iter().all(|&byte| byte == page[0]);
+    let first = bytes.windows(512).position(is_host).unwrap();
+    let last = bytes.windows(512).rposition(is_host).unwrap();
+    let maps = bytes[first..last].chunks_mut(512).filter(|page| !is_host(page));
+    assert!(maps.map(|page| page[100] ^= 1).count() > 0);
+    fs::write(&path, &bytes).unwrap();
+    let mut disk = open(&path);
+    assert!((0..80).rev().all(|page| disk.write(page * 512, &[9; 512]).is_ok()));
+    assert!(disk.counts().remounts > 0, "no write met a damaged map");
+    assert_eq!(contents(&mut *disk), [9; 80 * 512]);
+}
+
+/// A discard that is not durable lets the old content come back after a kill; zeros that were answered must not.
+#[test]
+fn zeros_outlive_a_kill_where_discards_do_not() {
+    let (_directory, path) = place();
+    let mut spec = small("page");
+    spec.settings.retain(|(name, _)| name != "durable-trim");
+    spec.settings.push(("durable-trim".into(), "off".into()));
+    let mut disk = mount(Image::create(&path, &spec, false).unwrap(), false).unwrap();
+    disk.write(0, &[7; 4 * 512]).unwrap();
+    disk.zero(512, 2 * 512).unwrap();
+    drop(disk);
+    let expected = [[7; 512], [0; 512], [0; 512], [7; 512]].concat();
+    assert_eq!(contents(&mut *open(&path))[..4 * 512], expected);
+}
+
+#[test]
 fn what_is_not_on_the_device_is_invalid() {
     let (_directory, path) = place();
     let mut disk = create(&path, "page");

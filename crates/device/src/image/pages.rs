@@ -207,3 +207,17 @@ fn spare_decode(spare: &[u8], bytes: usize, ppn: Ppn, generation: u32) -> Option
     let (own, check) = spare.split_at(bytes);
     check.starts_with(&spare_check(own, ppn, generation).to_le_bytes()).then_some(own)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// After a crash of the host the record of a new life may be there and the spare area still be that of the former.
+    #[test]
+    fn a_spare_area_is_of_one_page_and_one_life() {
+        let spare = spare_encode(&[1, 2, 3], Ppn(5), 7);
+        assert_eq!(spare_decode(&spare, 3, Ppn(5), 7), Some(&[1, 2, 3][..]));
+        assert_eq!(spare_decode(&spare, 3, Ppn(5), 8), None);
+        assert_eq!(spare_decode(&spare, 3, Ppn(6), 7), None);
+    }
+}

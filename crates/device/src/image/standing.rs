@@ -116,3 +116,20 @@ impl Totals {
         if sound { Totals { host: long(0), programs: long(8) } } else { Totals::default() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Saved RAM has no other check of what wrote it than the version.
+    #[test]
+    fn a_checkpoint_of_another_version_is_none() {
+        let clean = Standing { life: Life::Clean, bytes: 7, check: 1, form: 2, own: 3, interrupted: false };
+        let mut bytes = clean.encode();
+        assert_eq!(Standing::decode(&bytes), clean);
+        bytes[4] ^= 1;
+        let crc = crc32fast::hash(&bytes[..28]);
+        bytes[28..].copy_from_slice(&crc.to_le_bytes());
+        assert_eq!(Standing::decode(&bytes), Standing::dirty(3));
+    }
+}

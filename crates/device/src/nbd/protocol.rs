@@ -448,6 +448,40 @@ mod tests {
         Request { flags: 0, command: Command::Write, cookie: 7, offset: 4096, length }
     }
 
+    #[test]
+    fn a_write_is_handed_out_with_its_last_byte_and_not_before() {
+        let mut receiver = Receiver::default();
+        let message = [&write(2000).encode()[..], &[7; 2000]].concat();
+        for &byte in &message[..message.len() - 1] {
+            receiver.space()[0] = byte;
+            receiver.received(1);
+            assert_eq!(receiver.take(), Ok(None));
+        }
+        receiver.space()[0] = 7;
+        receiver.received(1);
+        assert_eq!(receiver.take(), Ok(Some((write(2000), &[7; 2000][..]))));
+    }
+
+    /// Whoever promises 32 MiB has to send them before they are kept.
+    #[test]
+    fn memory_grows_with_what_has_arrived() {
+        let mut receiver = Receiver::default();
+        let mut arrived = 0_usize;
+        while arrived < 5 << 20 {
+            let room = (2 * arrived + 1).next_multiple_of(Receiver::BUFFER_BYTES);
+            assert!(receiver.memory() <= room, "{} bytes for {arrived}", receiver.memory());
+            let space = receiver.space();
+            let header = write(MAX_PAYLOAD_BYTES).encode();
+            if arrived == 0 {
+                space[..REQUEST_BYTES].copy_from_slice(&header);
+            }
+            let bytes = space.len();
+            receiver.received(bytes);
+            arrived += bytes;
+            assert_eq!(receiver.take(), Ok(None));
+        }
+    }
+
     /// The bytes of the protocol description, by hand.
     #[test]
     fn a_request_and_its_replies_byte_by_byte() {
@@ -526,7 +560,7 @@ mod tests {
         let mut stream = write(MAX_PAYLOAD_BYTES).encode().to_vec();
         stream.resize(REQUEST_BYTES + MAX_PAYLOAD_BYTES as usize, 0x25);
         let mut receiver = Receiver::default();
-        let mut arrived = 0;
+        let mut arrived = 0_usize;
         for most in std::iter::once(REQUEST_BYTES + 1).chain(std::iter::repeat(100_000)) {
             let expected = receiver.memory();
             let space = receiver.space();

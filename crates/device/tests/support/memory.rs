@@ -10,6 +10,8 @@ pub struct Memory {
     pub written: Vec<bool>,
     /// How long each reply is held.
     pub delay_ns: u64,
+    /// Flushes so far.
+    pub flushes: u64,
 }
 
 impl std::fmt::Debug for Memory {
@@ -22,7 +24,12 @@ impl Memory {
     pub const BLOCK_BYTES: usize = 4096;
 
     pub fn new(bytes: usize) -> Memory {
-        Memory { data: vec![0; bytes], written: vec![false; bytes.div_ceil(Self::BLOCK_BYTES)], delay_ns: 0 }
+        Memory {
+            data: vec![0; bytes],
+            written: vec![false; bytes.div_ceil(Self::BLOCK_BYTES)],
+            delay_ns: 0,
+            flushes: 0,
+        }
     }
 
     fn done(&self) -> Result<Done, ExportError> {
@@ -66,6 +73,7 @@ impl Export for Memory {
     }
 
     fn flush(&mut self) -> Result<Done, ExportError> {
+        self.flushes += 1;
         self.done()
     }
 

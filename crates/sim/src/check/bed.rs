@@ -55,6 +55,8 @@ pub(super) struct Mix {
     trims: f64,
     flushes: f64,
     idles: f64,
+    /// Power goes off between two operations, and comes back.
+    restarts: f64,
     /// Pages written before the operations begin.
     pub(super) fill: u32,
     /// Pages of a request of those.
@@ -96,6 +98,8 @@ pub(super) enum Action {
     Trim(Request),
     Flush,
     Idle(u32),
+    /// Power goes off, and the device is mounted.
+    Restart,
 }
 
 /// An operation: an action, and another page that is read after it.
@@ -116,6 +120,7 @@ impl fmt::Display for Operation {
             Action::Trim(request) => write!(f, "discard {request}"),
             Action::Flush => f.write_str("flush"),
             Action::Idle(copies) => write!(f, "idle for {copies} copies"),
+            Action::Restart => f.write_str("power off and on"),
         }?;
         write!(f, ", then read LPN {}", self.probe)
     }
@@ -159,6 +164,22 @@ impl Bed {
 }
 
 impl Mix {
+    /// The same without power cuts between operations.
+    pub(super) fn on(self) -> Mix {
+        Mix { restarts: 0.0, ..self }
+    }
+
+    /// What the host may ask for instead once power is back: in three cases of eight nearly as many discards as writes,
+    /// the same few pages over and over, or nothing but writes everywhere.
+    pub(super) fn after_a_cut(self, rng: &mut Rng) -> Mix {
+        match rng.below(8) {
+            0 => Mix { trims: 0.3, flushes: 0.15, ..self },
+            1 => Mix { hot: self.hot.min(3), hot_share: 0.9, trims: 0.1, ..self },
+            2 => Mix { hot: 0, reads: 0.0, trims: 0.0, flushes: 0.01, ..self },
+            _ => self,
+        }
+    }
+
     /// The same mix on a device of `pages` logical pages.
     pub(super) fn within(self, pages: u32) -> Mix {
         Mix { hot: self.hot.min(pages), fill: self.fill.min(pages), ..self }
@@ -216,7 +237,7 @@ impl Iterator for Operations {
     type Item = Operation;
 
     fn next(&mut self) -> Option<Operation> {
-        let Mix { reads, trims, flushes, idles, .. } = self.mix;
+        let Mix { reads, trims, flushes, idles, restarts, .. } = self.mix;
         let probe = Lpn(self.rng.below(u64::from(self.pages)) as u32);
         let mut draw = self.rng.unit();
         let mut is = |share: f64| {
@@ -231,6 +252,8 @@ impl Iterator for Operations {
             Action::Flush
         } else if is(idles) {
             Action::Idle(1 + self.rng.below(8) as u32)
+        } else if is(restarts) {
+            Action::Restart
         } else {
             let request = self.request();
             let breaks_off = request.pages > 1 && self.rng.chance(0.15);
@@ -357,7 +380,11 @@ impl Visitor<Bench> for Lay<'_> {
         let (share, part) = if has_log { (0.6, 3) } else { (0.25, 8) };
         let pages = if logical_pages.is_none() && rng.chance(share) { pages - pages / part } else { pages };
         let mut rng = root.fork("mix");
-        let trims = if rng.chance(0.2) { 0.0 } else { 0.02 + 0.06 * rng.unit() };
+        let trims = match rng.below(5) {
+            0 => 0.0,
+            1 => 0.1 + 0.2 * rng.unit(),
+            _ => 0.02 + 0.06 * rng.unit(),
+        };
         let mix = Mix {
             hot: if rng.chance(0.3) { 0 } else { (pages / 5).max(1) },
             hot_share: 0.8,
@@ -365,6 +392,7 @@ impl Visitor<Bench> for Lay<'_> {
             trims,
             flushes: 0.02 + 0.13 * rng.unit(),
             idles: if rng.chance(0.5) { 0.0 } else { 0.06 },
+            restarts: if rng.chance(0.5) { 0.0 } else { 0.02 },
             fill: match rng.below(4) {
                 0 => 0,
                 1 => pages / 2,

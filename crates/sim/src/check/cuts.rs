@@ -1,6 +1,6 @@
 //! Operations, and power cuts at their commands.
 
-use super::bed::{Bed, Operation};
+use super::bed::{Action, Bed, Operation};
 use super::content::{Medium, tag_of};
 use super::session::{Session, Stop};
 use super::{
@@ -112,6 +112,8 @@ struct Case<'a> {
     second: Option<CutPoint>,
     storm: bool,
     story: Story,
+    /// The operation that was cut.
+    cut_short: Option<Operation>,
     /// Commands that were not carried out, beside the one that was cut.
     in_doubt: usize,
 }
@@ -138,6 +140,7 @@ impl Case<'_> {
     ) -> Result<Session<'s, S, Bench>, String> {
         let mut session = start.clone();
         session.work = Default::default();
+        self.cut_short = Some(*operation);
         // With several commands under way the face is the number of the lot, and the command is not issued any more.
         let point = if self.part.is_in_flight() { CutPoint { face: 0, ..self.first } } else { self.first };
         session.flash.inner_mut().leave_unstable(self.is_unstable());
@@ -196,7 +199,8 @@ impl Case<'_> {
         self.mount(session)?;
         session.read_all()?;
         session.flash.take();
-        for operation in self.operations("window").take(SECOND_WINDOW) {
+        // Power goes off there anyway.
+        for operation in self.operations("window").filter(|of| of.action != Action::Restart).take(SECOND_WINDOW) {
             self.story.say(|| operation.to_string());
             let result = session.step(&operation);
             self.story.hear(&mut session.flash);
@@ -205,9 +209,20 @@ impl Case<'_> {
         Ok(())
     }
 
-    fn operations(&self, purpose: &str) -> super::bed::Operations {
+    /// What the host asks for once power is back. In one case of four that begins with what was cut short, or with a
+    /// write of what was to be discarded: who gives numbers that were given before gives them to the same pages then.
+    fn operations(&self, purpose: &str) -> impl Iterator<Item = Operation> + use<> {
         let seed = self.rng(purpose).bits();
-        Bed { seed, ..self.bed.clone() }.operations("after a cut")
+        let mix = self.bed.mix.after_a_cut(&mut self.rng("mix"));
+        let mut rng = self.rng("again");
+        let again = self.cut_short.filter(|_| rng.below(4) == 0).and_then(|operation| match operation.action {
+            Action::Write(request, _) => Some(Action::Write(request, request.pages)),
+            Action::Trim(request) if rng.chance(0.5) => Some(Action::Write(request, request.pages)),
+            action @ Action::Trim(_) => Some(action),
+            _ => None,
+        });
+        let again = again.map(|action| Operation { action, ..self.cut_short.expect("it is done again") });
+        again.into_iter().chain(Bed { seed, mix, ..self.bed.clone() }.operations("after a cut"))
     }
 
     /// Mounts, compares, goes on, mounts again, compares.
@@ -224,7 +239,8 @@ impl Case<'_> {
         session.read_all()?;
         session.audit()?;
         session.flash.take();
-        let count = 20 + self.rng("length").below(101) as usize;
+        let mut length = self.rng("length");
+        let count = if length.below(4) == 0 { length.below(9) } else { 20 + length.below(101) } as usize;
         for operation in self.operations("after").take(count) {
             self.story.say(|| operation.to_string());
             session.step(&operation)?;
@@ -353,7 +369,6 @@ impl Visitor<Bench> for CutEverywhere<'_> {
                     continue;
                 }
                 let nested = config.faults.contain(FaultClass::Nested) && config.second_level > 0;
-                let deep = nested && lot.rng.below(config.second_level) == 0;
                 let case = Case {
                     bed,
                     part,
@@ -363,8 +378,11 @@ impl Visitor<Bench> for CutEverywhere<'_> {
                     second: None,
                     storm: false,
                     story: Story(None),
+                    cut_short: None,
                     in_doubt: 0,
                 };
+                // By the case alone: a check of more cuts makes all those of one of fewer.
+                let deep = nested && case.rng("deep").below(config.second_level) == 0;
                 cut_here(&session, operation, case, command, deep, stop, &mut report);
                 if stop.load(Ordering::Relaxed) || report.failures.len() >= FAILURES_PER_SEED {
                     return report;
@@ -579,6 +597,7 @@ impl Visitor<Bench> for Tell<'_> {
                 second: None,
                 storm: replay.storm,
                 story,
+                cut_short: None,
                 in_doubt: 0,
             };
             let end = guarded(|| {

@@ -33,6 +33,7 @@ impl Visitor<Bench> for Honest<'_> {
     fn visit<S: Recipe<Bench>>(self, _: &Scheme<'_>, recipe: &S) -> CheckReport {
         let Honest { config, bed, stop } = self;
         let mut report = CheckReport::default();
+        let bed = &Bed { mix: bed.mix.on(), ..bed.clone() };
         let operations: Vec<Operation> = bed.operations("honesty").take(config.operations as usize + EVERY).collect();
         let mut at = Replay { seed: bed.seed, part: Part::Ram, operation: 0, first: None, second: None, storm: false };
         let mut rng = Rng::new(bed.seed).fork("honesty");

@@ -16,6 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How many times as many operations as a run with cuts.
 pub(super) const LONGER: u32 = 4;
+/// Runs on each medium, with failures of their own.
+const RUNS: u64 = 6;
 /// Operations after the first that a full device refuses.
 const INSISTENCE: usize = 32;
 
@@ -34,8 +36,10 @@ pub(super) struct OnFailingMedia<'a> {
     pub(super) part: Part,
 }
 
-fn plan(bed: &Bed, part: Part) -> FailurePlan {
-    let mut lot = Rng::new(bed.seed).fork("failures that pass");
+/// What fails on the medium in a run. Of blocks that fail for good each run has another kind.
+fn plan(bed: &Bed, part: Part, run: u64) -> FailurePlan {
+    let lots = bed.seed ^ run.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut lot = Rng::new(lots).fork("failures that pass");
     match part {
         Part::Intermittent => FailurePlan {
             program_rate: 0.01 * lot.unit(),
@@ -45,13 +49,13 @@ fn plan(bed: &Bed, part: Part) -> FailurePlan {
             ..FailurePlan::default()
         },
         Part::Unreadable => FailurePlan { unreadable_rate: 0.01 * lot.unit(), ..FailurePlan::default() },
-        _ => lasting(bed),
+        _ => lasting(bed, lots, (bed.seed + run) % 3),
     }
 }
 
-/// Failures for good.
-fn lasting(bed: &Bed) -> FailurePlan {
-    let mut rng = Rng::new(bed.seed).fork("failure plan");
+/// Failures for good: two programs, two erases, or some of either.
+fn lasting(bed: &Bed, lots: u64, kind: u64) -> FailurePlan {
+    let mut rng = Rng::new(lots).fork("failure plan");
     let mut schedule = |count: u64, until: u64| {
         let mut numbers: Vec<u64> = (0..count).map(|_| rng.below(until)).collect();
         numbers.sort_unstable();
@@ -59,12 +63,12 @@ fn lasting(bed: &Bed) -> FailurePlan {
         numbers
     };
     let pages = u64::from(bed.geometry.page_count());
-    let (program_schedule, erase_schedule) = match bed.seed % 3 {
+    let (program_schedule, erase_schedule) = match kind {
         0 => (schedule(2, 6 * pages), Vec::new()),
         1 => (Vec::new(), schedule(2, pages)),
         _ => (Vec::new(), Vec::new()),
     };
-    let rate = if bed.seed % 3 == 2 { 0.001 + 0.004 * rng.unit() } else { 0.0 };
+    let rate = if kind == 2 { 0.001 + 0.004 * rng.unit() } else { 0.0 };
     let factory_bad = vec![Block(rng.below(u64::from(bed.geometry.block_count())) as u32)];
     FailurePlan {
         factory_bad,
@@ -86,53 +90,70 @@ impl Visitor<Bench> for OnFailingMedia<'_> {
         // Room for blocks that go bad.
         let pages = (bed.logical_pages - bed.logical_pages / 6).max(bed.least_pages());
         let bed = &Bed { logical_pages: pages, ..bed.clone() };
-        let bed = &Bed { mix: bed.mix.within(bed.logical_pages), ..bed.clone() };
-        let mut number = 0;
-        let mut full = false;
-        let mut session = None;
-        let result = guarded(|| {
-            let medium = Failing::new(InFlight::new(Chip::new(bed.geometry)), plan(bed, part), bed.seed);
-            let powered = PowerCut::counting(medium).without_log();
-            match Session::<'_, S, _>::format(bed, recipe, Bench::silent(powered)) {
-                Ok(formatted) => session = Some(formatted),
-                Err(Stop::Full) => full = true,
-                Err(stop) => return Err(stop.text()),
-            }
-            let Some(session) = &mut session else { return Ok(()) };
-            session.unreadable = part == Part::Unreadable;
-            let end = run(session, config.operations.saturating_mul(LONGER), stop, &mut number);
-            full = end == Err(Stop::Full);
-            if full {
-                insist(session).map_err(Stop::text)?;
-            } else {
-                end.map_err(Stop::text)?;
-            }
-            let compare = |session: &mut Session<'_, S, _>| session.read_all().and_then(|()| session.audit());
-            compare(session).map_err(Stop::text)?;
-            if full && part != Part::Unreadable {
-                session.oracle.power_cut();
-                session.mount().and_then(|()| compare(session)).map_err(Stop::text)?;
-                insist(session).and_then(|()| compare(session)).map_err(Stop::text)?;
-            }
-            Ok(())
-        });
-        if let Some(session) = session {
-            let operations = match part {
-                Part::Intermittent => &mut report.media.intermittent,
-                Part::Unreadable => &mut report.media.unreadable,
-                _ => &mut report.media.operations,
-            };
-            *operations += session.work.operations;
-            report.media.errors += session.work.errors;
-            report.media.grown_bad += u64::from(session.flash.inner().inner().grown_bad_count());
-            report.add_work(session.work);
-        }
-        report.media.full += u64::from(full);
-        if let Err(what) = result {
-            let replay = Replay { seed: bed.seed, part, operation: number, first: None, second: None, storm: false };
-            report.fail(replay, what);
+        let mix = bed.mix.within(bed.logical_pages);
+        let bed = &Bed { mix: if part == Part::Unreadable { mix.on() } else { mix }, ..bed.clone() };
+        for run in 0..RUNS {
+            on_medium(recipe, config, bed, part, run, stop, &mut report);
         }
         report
+    }
+}
+
+/// One run.
+fn on_medium<S: Recipe<Bench>>(
+    recipe: &S,
+    config: &CheckConfig,
+    bed: &Bed,
+    part: Part,
+    which: u64,
+    stop: &AtomicBool,
+    report: &mut CheckReport,
+) {
+    let mut number = 0;
+    let mut full = false;
+    let mut session = None;
+    let result = guarded(|| {
+        let medium =
+            Failing::new(InFlight::new(Chip::new(bed.geometry)), plan(bed, part, which), bed.seed ^ which << 32);
+        let powered = PowerCut::counting(medium).without_log();
+        match Session::<'_, S, _>::format(bed, recipe, Bench::silent(powered)) {
+            Ok(formatted) => session = Some(formatted),
+            Err(Stop::Full) => full = true,
+            Err(stop) => return Err(stop.text()),
+        }
+        let Some(session) = &mut session else { return Ok(()) };
+        session.unreadable = part == Part::Unreadable;
+        let end = run(session, config.operations.saturating_mul(LONGER), stop, &mut number);
+        full = end == Err(Stop::Full);
+        if full {
+            insist(session).map_err(Stop::text)?;
+        } else {
+            end.map_err(Stop::text)?;
+        }
+        let compare = |session: &mut Session<'_, S, _>| session.read_all().and_then(|()| session.audit());
+        compare(session).map_err(Stop::text)?;
+        if full && part != Part::Unreadable {
+            session.oracle.power_cut();
+            session.mount().and_then(|()| compare(session)).map_err(Stop::text)?;
+            insist(session).and_then(|()| compare(session)).map_err(Stop::text)?;
+        }
+        Ok(())
+    });
+    if let Some(session) = session {
+        let operations = match part {
+            Part::Intermittent => &mut report.media.intermittent,
+            Part::Unreadable => &mut report.media.unreadable,
+            _ => &mut report.media.operations,
+        };
+        *operations += session.work.operations;
+        report.media.errors += session.work.errors;
+        report.media.grown_bad += u64::from(session.flash.inner().inner().grown_bad_count());
+        report.add_work(session.work);
+    }
+    report.media.full += u64::from(full);
+    if let Err(what) = result {
+        let replay = Replay { seed: bed.seed, part, operation: number, first: None, second: None, storm: false };
+        report.fail(replay, what);
     }
 }
 

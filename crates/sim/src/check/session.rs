@@ -188,6 +188,11 @@ impl<'a, S: Recipe<F>, F: Medium> Session<'a, S, F> {
             Action::Idle(copies) => {
                 self.chained(|ftl, flash| ftl.idle(flash, copies))?;
             }
+            Action::Restart => {
+                self.flash.in_flight().drain();
+                self.oracle.power_cut();
+                self.mount()?;
+            }
         }
         self.read(operation.probe)
     }
