@@ -481,7 +481,8 @@ mod tests {
                 numbers.push(run.pool.wear_state.as_ref().unwrap().number);
             }
             assert!(most > 0, "a free block has forgotten an erase now and then");
-            assert!(numbers.is_sorted() && numbers[399] > 150, "{numbers:?}");
+            // A number comes again if nothing of an unfinished checkpoint is left.
+            assert!(numbers[399] > 150, "{numbers:?}");
         }
     }
 
