@@ -286,10 +286,10 @@ def replay(words: SupportsGetItem[int, str], own: Foreign | None) -> list[str]:
     One case of a check again, told line by line.
     """
 
-def reproduce(words: SupportsGetItem[int, str], tell: Any | None) -> tuple[str, str | None, Any | None]:
+def reproduce(words: SupportsGetItem[int, str], page: bool, tell: Any | None) -> tuple[str, str | None, str | None, Any | None]:
     """
-    What `ftlab reproduce` with these words finds: the text for people, the JSON if there is any, and the exception that
-    ended it early, if one did.
+    What `ftlab reproduce` with these words finds: the text for people, the JSON if there is any, the page if it is
+    wanted, and the exception that ended it early, if one did. The page is written too, if the words name a file.
     """
 
 def schemes() -> str:

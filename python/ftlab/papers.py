@@ -12,16 +12,18 @@ from ftlab.progress import Progress, Tell
 
 
 class Reproduction:
-    """What a reproduction found: ``data`` as the JSON of ``ftlab reproduce`` has it.
+    """What a reproduction found: ``data`` as the JSON of ``ftlab reproduce`` has it, ``page`` as its ``--html``, if that
+    was asked for.
 
     >>> import ftlab
     >>> ftlab.Reproduction("nothing", {}).data
     {}
     """
 
-    def __init__(self, text: str, data: dict[str, Any]) -> None:
+    def __init__(self, text: str, data: dict[str, Any], page: str | None = None) -> None:
         self.text = text
         self.data = data
+        self.page = page
 
     def __repr__(self) -> str:
         return self.text.rstrip("\n")
@@ -36,19 +38,24 @@ def reproduce(
     requests: int | str | None = None,
     threads: int | None = None,
     list: bool = False,
+    summary: bool = False,
+    html: bool | str | os.PathLike[str] = False,
     progress: bool | Tell | None = None,
 ) -> Reproduction:
     """Measures what a paper published, or one of its tables and figures: ``ftlab reproduce``. ``list`` only names them.
+    ``summary`` tells what has become of the papers' headline claims instead, as a Markdown table. ``html`` makes the page
+    with published points over measured lines: ``True`` for ``Reproduction.page`` alone, a path for a file too.
 
     >>> import ftlab
     >>> "dftl" in ftlab.reproduce(list=True).text
     True
     """
     flags = {"traces": traces, "experiments": experiments, "quick": quick, "requests": requests, "threads": threads}
-    words = ["reproduce", *([paper] if paper else []), *_keys.words(flags | {"list": list})]
+    flags |= {"list": list, "summary": summary, "html": None if isinstance(html, bool) else html}
+    words = ["reproduce", *([paper] if paper else []), *_keys.words(flags)]
     with Progress(progress) as bar:
-        text, told, interrupted = _native.reproduce(words, bar.tell)
-    found = Reproduction(text, json.loads(told) if told else {})
+        text, told, page, interrupted = _native.reproduce(words, html is not False, bar.tell)
+    found = Reproduction(text, json.loads(told) if told else {}, page)
     if isinstance(interrupted, KeyboardInterrupt):
         raise Interrupted(found) from interrupted
     if interrupted is not None:

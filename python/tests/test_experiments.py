@@ -296,6 +296,31 @@ def test_reproduce(tmp_path):
         ftlab.reproduce("dtfl")
 
 
+def test_reproduce_tells_claims_and_makes_a_page(tmp_path):
+    paper = tmp_path / "experiments" / "small"
+    paper.mkdir(parents=True)
+    (paper / "paper.toml").write_text(
+        'title = "A small paper"\ndevice = "scftl-paper:capacity=64MiB"\nrequests = "300"\n'
+        '[[workload]]\nname = "random"\ngenerator = "uniform:reads=0.5"\n'
+    )
+    (paper / "figure-1.toml").write_text(
+        'title = "Figure 1"\nsource = "nowhere"\nsays = "Nothing."\nconfiguration = [{ name = "page" }]\n'
+        '[[row]]\nlabel = "mean"\nmeasure = "response_us.mean"\nunit = "ms"\nof = "page"\npublished = { random = 1 }\n'
+    )
+    (paper / "claims.toml").write_text(
+        '[[claim]]\nname = "quick"\nsays = "Pages are quick"\nexperiment = "figure-1"\nworkloads = ["random"]\n'
+        'row = "mean"\nsee = "small.md#quick"\n'
+    )
+    files = tmp_path / "experiments"
+    file = tmp_path / "small.html"
+    found = ftlab.reproduce("small", experiments=files, html=file)
+    assert found.data["experiments"] and "A small paper" in found.text
+    assert found.page.startswith("<!doctype html>") and file.read_text() == found.page
+    found = ftlab.reproduce("small", experiments=files, summary=True, html=True)
+    assert "| small/quick: Pages are quick |" in found.text and "Figure 1" in found.page
+    assert ftlab.reproduce("small", experiments=files).page is None
+
+
 def test_reliability():
     found = ftlab.reliability(pe_cycles=[0, 3000], retention=["0", "1y"], code="bch:t=24,data=1024")
     rows = found.results.to_dicts()

@@ -363,6 +363,11 @@ impl Blocks {
         self.free_total += 1;
     }
 
+    /// While mounting, before [`Blocks::found`]: erases of blocks before it, as far as they are known.
+    pub fn add_erases(&mut self, before: &[u32]) {
+        self.erases.iter_mut().zip(before).for_each(|(erases, before)| *erases += before);
+    }
+
     /// An erase outside a collection: only counted.
     pub fn count_erase(&mut self, block: Block) {
         self.erases[block.index()] += 1;

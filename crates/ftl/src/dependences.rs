@@ -1,14 +1,14 @@
 //! Parameters that are read only beside certain words of another one: which these are, over all parts and policies,
 //! and what a user is told who has set one in vain.
 
-use crate::parts::wear;
+use crate::parts::{wear, wear_state};
 use crate::{Dependence, Settings, ecc_policy};
 use alloc::string::String;
 
 impl Dependence {
     /// What a parameter depends on, if on anything.
     pub fn of(name: &str) -> Option<&'static Dependence> {
-        let rows: [&'static [Dependence]; 2] = [&wear::DEPENDENCES, &ecc_policy::DEPENDENCES];
+        let rows: [&'static [Dependence]; 3] = [&wear::DEPENDENCES, &wear_state::DEPENDENCES, &ecc_policy::DEPENDENCES];
         rows.into_iter().flatten().find(|row| row.parameters.contains(&name))
     }
 }
@@ -46,6 +46,7 @@ mod tests {
             (&[("wear-levelling", "bet"), ("wear-threshold", "2")], "set wear-levelling to swap or static"),
             (&[("ecc", "agcr"), ("ecc-m", "1")], "ecc-m has no effect with ecc=agcr"),
             (&[("ecc", "differentiated"), ("ecc-history", "3")], "set ecc to agcr"),
+            (&[("wear-checkpoint", "9")], "set wear-state to on"),
             (&[("ecc-fill", "policy")], "ecc-fill has no effect with ecc=none"),
         ] {
             let what = told(pairs).unwrap_or_else(|| panic!("{pairs:?}"));
@@ -61,13 +62,14 @@ mod tests {
         }
         // Every parameter and word of a row exists.
         let parameter = |name: &str| page.parameter(name);
-        for row in [&wear::DEPENDENCES[..], &ecc_policy::DEPENDENCES].into_iter().flatten() {
+        for row in [&wear::DEPENDENCES[..], &wear_state::DEPENDENCES, &ecc_policy::DEPENDENCES].into_iter().flatten() {
             assert!(row.parameters.iter().all(|name| parameter(name).is_some()), "{row:?}");
             let Range::Words(words) = parameter(row.on).unwrap().range else { panic!("{row:?}") };
             assert!(row.words.iter().all(|word| words.contains(word)), "{row:?}");
         }
         for name in page.parameters().map(|parameter| parameter.name) {
-            let depends = name.starts_with("bet-") || name.starts_with("ecc-") || name == "wear-threshold";
+            let alone = ["wear-threshold", "wear-checkpoint"].contains(&name);
+            let depends = name.starts_with("bet-") || name.starts_with("ecc-") || alone;
             assert_eq!(Dependence::of(name).is_some(), depends, "{name}");
         }
     }

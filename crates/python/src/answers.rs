@@ -3,6 +3,7 @@
 use crate::errors;
 use crate::job;
 use crate::scheme::{Foreign, take_raised};
+use cli::CliError;
 use cli::args::{self, CheckArgs, Command, Cuts, Invocation};
 use cli::commands::{reliability as part, reproduce as papers};
 use cli::progress::Meter;
@@ -22,27 +23,33 @@ fn command(py: Python<'_>, words: Vec<String>) -> PyResult<Command> {
     }
 }
 
-/// What `ftlab reproduce` with these words finds: the text for people, the JSON if there is any, and the exception that
-/// ended it early, if one did.
+/// What [`reproduce`] found: text, JSON, page, and the exception that ended it early.
+type Reproduced = (String, Option<String>, Option<String>, Option<Py<PyAny>>);
+
+/// What `ftlab reproduce` with these words finds: the text for people, the JSON if there is any, the page if it is
+/// wanted, and the exception that ended it early, if one did. The page is written too, if the words name a file.
 #[pyfunction]
 pub(crate) fn reproduce(
     py: Python<'_>,
     words: Vec<String>,
+    page: bool,
     tell: Option<Bound<'_, PyAny>>,
-) -> PyResult<(String, Option<String>, Option<Py<PyAny>>)> {
+) -> PyResult<Reproduced> {
     let Command::Reproduce(args) = command(py, words)? else { return Err(errors::bug(py, "not reproduce")) };
     let meter = Arc::new(Meter::default());
     let mut text = String::new();
     let done = job::run(py, &meter, tell.as_ref(), |stop| {
         let session = Session { meter: Some(Arc::clone(&meter)), ..Session::new(stop) };
-        papers::reproduced(&args, &session, &mut |part| {
+        let answer = papers::reproduced(&args, page, &session, &mut |part| {
             text.push_str(part);
             Ok(())
-        })
+        })?;
+        papers::write(&args, &answer)?;
+        Ok::<_, CliError>(answer)
     })?;
     let answer = done.value.map_err(|error| errors::input(py, error))?;
     let json = answer.json.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    Ok((text, json, done.interrupted.map(|exception| exception.into_value(py).into_any())))
+    Ok((text, json, answer.html, done.interrupted.map(|exception| exception.into_value(py).into_any())))
 }
 
 /// What `ftlab reliability` with these words finds: the text for people and the JSON.

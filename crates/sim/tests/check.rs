@@ -97,6 +97,20 @@ fn wear_levelling_holds_in_every_mode() {
     }
 }
 
+/// Erase counts are on flash in every family, beside maps in spare areas too: mounts find them, and power is cut while
+/// checkpoints of them are written.
+#[test]
+fn erase_counts_survive_in_every_family() {
+    for scheme in ["page", "dftl", "lsftl", "lazyftl", "block", "bast", "fast", "superblock", "hybridlog"] {
+        let settings = set(&[("wear-state", "on"), ("wear-checkpoint", "3"), ("wear-levelling", "swap")]);
+        let report = checked(&CheckConfig { settings, ..brief(scheme) }).unwrap();
+        assert!(report.passed(), "{report}");
+        assert_eq!(report.wear_kept, report.seeds);
+        let cuts = report.by_cause.get(&Cause::Metadata).copied().unwrap_or(0);
+        assert!(cuts > 50, "{scheme}: {cuts} cuts of checkpoints: {report}");
+    }
+}
+
 /// Pages are rewritten all the time, and power is cut while they are; copies of collections change their mode.
 #[test]
 fn differentiated_error_correction_holds() {

@@ -254,7 +254,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         let Map { space, store, .. } = &mut self.map;
         loop {
             let to = space.page_on(flash, TRANSLATION, Lane::of(die))?;
-            let (program, mode) = (space.number(), space.mode(TRANSLATION));
+            let (program, mode) = (space.number_for(flash, to), space.mode(TRANSLATION));
             let copied = flash.copy(from, to, cause, |oob, words| {
                 oob.program = program;
                 oob.mode = mode;

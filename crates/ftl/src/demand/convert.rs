@@ -151,7 +151,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         let first = Ppn(space.streams[stream.index()].run(lane).start);
         for (&from, to) in places.iter().zip((first.0..).map(Ppn)) {
             space.streams[stream.index()].take_until(lane, to.0 + 1);
-            let program = space.number();
+            let program = space.number_for(flash, to);
             let copied = flash.copy(Ppn(from), to, Cause::MergeFull, |oob, _| oob.program = program);
             let Err(fault) = copied else { continue };
             if fault.kind() == FaultKind::ProgramFailed {

@@ -60,6 +60,7 @@ use crate::parts::collector::{self, Collects};
 use crate::parts::ecc::Ecc;
 use crate::parts::lanes::{Lane, Stream};
 use crate::parts::space::{Space, TranslationBlocks, more_spare};
+use crate::parts::wear_state;
 use crate::{
     Build, Built, CacheCounters, ConfigError, Error, Ftl, Inspect, Loader, MountReport, Outcome, Saver, Settings,
 };
@@ -181,7 +182,8 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         let live = blocks(logical_pages, u64::from(g.pages_per_block)) + blocks(translation, held);
         let streams = 1 + u64::from(data_blocks);
         let low = space.collector.low.max(plan.kept());
-        let free = (collector::Options { low, ..space.collector }.kept() + 1) * u64::from(dies);
+        let apart = u64::from(space.supply.wear_state.blocks_of_die(g));
+        let free = (collector::Options { low, ..space.collector }.kept() + 1 + apart) * u64::from(dies);
         let kept = free + streams * u64::from(dies);
         if u64::from(g.block_count()) < live + kept {
             return Err(ConfigError {
@@ -470,7 +472,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
                 return Err(error);
             }
             let space = &mut self.map.space;
-            oob.program = space.number();
+            oob.program = space.number_for(flash, to);
             match flash.program(to, oob, Payload::User(data), cause) {
                 Ok(()) => break to,
                 Err(fault) if fault.kind() == FaultKind::ProgramFailed => space.abandon(to),
@@ -597,6 +599,7 @@ impl<F: Flash, C: Cache, S: MapStore> Build<F> for Demand<C, S> {
     fn format(flash: &mut F, logical_pages: u32, settings: &Settings) -> Built<F, Self> {
         let plan = Self::check(flash.geometry(), logical_pages, settings)?;
         let init_tps = plan.options.init_tps;
+        wear_state::Options::from(settings).reserve(flash, 0)?;
         let mut ftl = Self::blank(plan);
         ftl.map.space.exclude_bad(flash)?;
         if init_tps {
@@ -609,6 +612,7 @@ impl<F: Flash, C: Cache, S: MapStore> Build<F> for Demand<C, S> {
 
     fn mount(flash: &mut F, logical_pages: u32, settings: &Settings) -> Built<F, (Self, MountReport)> {
         Self::check(flash.geometry(), logical_pages, settings)?.store.check_mountable()?;
+        wear_state::Options::from(settings).reserve(flash, 0)?;
         Ok(Self::mount_on(flash, logical_pages, settings, BTreeSet::new())?)
     }
 

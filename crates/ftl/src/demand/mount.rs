@@ -33,7 +33,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         // Data pages programmed after their translation page's watermark: the entries that were lost with the cache,
         // and those that changed the page afterwards without moving the watermark.
         let mut lost: BTreeMap<u32, (u64, u64, Ppn)> = BTreeMap::new();
-        let census = Census::take(flash, |found, health| {
+        let census = Census::take(flash, ftl.map.space.own_bytes(), |found, health| {
             for &(ppn, oob) in found {
                 match oob.kind {
                     Kind::Translation if oob.tvpn().index() < pages && !distrusted.contains(&ppn) => {

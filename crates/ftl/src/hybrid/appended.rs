@@ -266,12 +266,13 @@ impl Placement for Appended {
             let head = place.heads[lbn.index()];
             let mut map = place.cache.find(flash, lbn, offset, head, ppn_of, Cause::TranslationLoad)?;
             place.before = map.set(&layout, offset, page);
-            flash.stage_spare(ppn, &layout.encode([].into_iter(), &map, offset, page));
+            core.pool.stage_spare(flash, ppn, layout.encode([].into_iter(), &map, offset, page));
             place.cache.put(lbn, map);
         } else {
             let map = place.filling(block, page);
             map.set(&layout, offset, page);
-            flash.stage_spare(ppn, &layout.encode([].into_iter(), map, offset, page));
+            let own = layout.encode([].into_iter(), map, offset, page);
+            core.pool.stage_spare(flash, ppn, own);
         }
         Ok(())
     }

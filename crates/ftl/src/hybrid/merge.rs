@@ -142,8 +142,8 @@ impl<P: Placement> Core<P> {
         cause: Cause,
     ) -> Outcome<F, bool> {
         let bits = if run == u64::BITS { u64::MAX } else { (1 << run) - 1 };
-        let program = self.pool.number();
-        (1..run).for_each(|_| _ = self.pool.number());
+        let program = self.pool.number_for(flash, to);
+        self.pool.program += u64::from(run) - 1;
         let (copied, result) = flash.copy_run(from, bits, to, program, cause, |_, _| {});
         (0..copied).for_each(|page| self.written.set(Ppn(to.0 + page)));
         self.programmed::<F>(to, result)

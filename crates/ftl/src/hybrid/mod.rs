@@ -57,7 +57,7 @@ mod wear;
 pub(crate) use merge::Merge;
 pub(crate) use state::{Area, Content, Core, MERGE_COUNTERS, Merges, Write};
 
-use crate::parts::spare_map;
+use crate::parts::wear_state;
 use crate::{Build, Built, ConfigError, Error, Ftl, Inspect, Loader, MountReport, Outcome, Saver, Settings};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -296,7 +296,7 @@ impl<P: Placement, S: Strategy<P>> Hybrid<S, P> {
 
     fn on<F: Flash>(flash: &mut F, logical_pages: u32, settings: &Settings) -> Result<Self, ConfigError> {
         let hybrid = Self::blank(*flash.geometry(), logical_pages, settings)?;
-        spare_map::reserve(flash, hybrid.core.place.spare_bytes())?;
+        wear_state::Options::from(settings).reserve(flash, hybrid.core.place.spare_bytes())?;
         Ok(hybrid)
     }
 

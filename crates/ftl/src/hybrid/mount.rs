@@ -33,7 +33,7 @@ impl<P: Placement> Core<P> {
     pub fn adopt<F: Flash>(&mut self, flash: &mut F) -> Outcome<F, MountReport> {
         let g = self.g;
         let in_order = P::APPENDS || g.order == ProgramOrder::Strict;
-        let mut found = Holdings::take(flash, self.logical_pages(), 0, in_order)?;
+        let mut found = Holdings::take(flash, self.pool.own_bytes(), self.logical_pages(), 0, in_order)?;
         for block in found.settle() {
             found.copies.give_up(block);
         }

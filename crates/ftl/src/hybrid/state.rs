@@ -11,6 +11,7 @@ use super::placement::{InPlace, Placement};
 use super::score::{Logged, Scores};
 use crate::parts::pool::Pool;
 use crate::parts::space::more_spare;
+use crate::parts::supply;
 use crate::parts::tombstones::DURABLE_TRIM;
 use crate::{ConfigError, Loader, Outcome, Saver, Settings};
 use alloc::format;
@@ -210,7 +211,8 @@ impl<P: Placement> Core<P> {
         let place = P::new(&g, logical_pages, settings)?;
         victims.map_or(Ok(()), |victims| victims.check())?;
         let logical_blocks = logical_pages.div_ceil(g.pages_per_block);
-        let kept = logical_blocks + parameters::RESERVE;
+        let supply = supply::Options::from(settings);
+        let kept = logical_blocks + parameters::RESERVE + supply.wear_state.blocks(&g);
         if g.block_count() < kept + least {
             return Err(ConfigError {
                 key: "spare",
@@ -236,10 +238,12 @@ impl<P: Placement> Core<P> {
         }
         let most = most.min(if asked == 0 { g.block_count() - kept } else { asked });
         let slots = Slots::new(&g, most + 1, own_places);
+        let mut pool = Pool::new(g, &supply, victims.is_some_and(|victims| victims.policy == "cat"));
+        pool.keep_own(place.spare_bytes());
         Ok(Core {
             g,
             place,
-            pool: Pool::new(g, &settings.into(), victims.is_some_and(|victims| victims.policy == "cat")),
+            pool,
             written: PageBits::new(&g),
             data: vec![NONE; logical_blocks as usize],
             log_map: vec![NONE; logical_pages as usize],
@@ -427,7 +431,7 @@ impl<P: Placement> Core<P> {
         }
         for offset in self.written.end(block)..end {
             let ppn = self.g.page(block, offset);
-            let program = self.pool.number();
+            let program = self.pool.number_for(flash, ppn);
             let oob = Oob { kind: Kind::Dummy, mode: Mode::Normal, address: 0, version: 0, program, mark: 0 };
             self.written.set(ppn);
             let result = flash.program(ppn, oob, Payload::None, cause);
@@ -452,7 +456,7 @@ impl<P: Placement> Core<P> {
         if kind == Kind::Data {
             P::stage(self, flash, lpn, ppn)?;
         }
-        let program = self.pool.number();
+        let program = self.pool.number_for(flash, ppn);
         let oob = Oob { kind, ..Oob::data(lpn, version, program) };
         self.written.set(ppn);
         let result = match content {
@@ -481,7 +485,7 @@ impl<P: Placement> Core<P> {
         kind: Option<Kind>,
         cause: Cause,
     ) -> Outcome<F, bool> {
-        let program = self.pool.number();
+        let program = self.pool.number_for(flash, to);
         self.written.set(to);
         let edit = |oob: &mut Oob, words: &mut [u32]| {
             oob.program = program;

@@ -22,16 +22,20 @@
 //! the end of what its block took in an epoch, one on each die in each epoch, and any in a block whose erase was cut
 //! short.
 //!
+//! Where erase counts are kept on flash (`parts/wear_state.rs`) the census finds them too, in the spare areas that it
+//! reads anyway and in the last checkpoint that was finished. Blocks of checkpoints are empty for everybody else.
+//!
 //! Blocks are filled from their first page on, and read up to the first blank one. Where pages have places, and the
 //! chip takes them in any order, blank pages lie between others: such blocks are read whole, and one that has no
 //! readable page is empty.
 
+use crate::parts::wear_state::{self, Shape};
 use crate::{MountReport, Outcome};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
-use flash::{Block, Cause, Die, Flash, Geometry, Kind, Oob, Ppn};
+use flash::{Block, Cause, Die, FaultKind, Flash, FlashFault, Geometry, Kind, Oob, Ppn};
 
 /// Where the epoch begins in a program number: below it there is room for 10^12 programs between two mounts.
 const EPOCH_SHIFT: u32 = 40;
@@ -92,6 +96,18 @@ pub struct Census {
     /// Pages whose spare area is garbage, which no power cut explains: of each the address is lost, and with it perhaps
     /// the newest version of a logical page.
     pub unreadable: u64,
+    /// Erase counts of all blocks, as far as flash tells; empty where none are kept there.
+    pub erases: Vec<u32>,
+    /// Of these, what the last finished checkpoint does not have.
+    pub erases_since: u64,
+    /// Readable pages of checkpoints: the number of the checkpoint, and which of its pages it is.
+    pub checkpoints: Vec<(u64, u32, Ppn)>,
+    /// The blocks that hold the last finished one.
+    finished_in: Vec<Block>,
+    /// Blocks that are kept for them: nobody else's, though they look empty.
+    pub area: Vec<Block>,
+    /// Bytes of the scheme's own in front of an erase count in a spare area, if counts are there.
+    own_bytes: Option<u32>,
     /// The last program number of a page that is not torn, by die and epoch.
     last_whole: BTreeMap<(Die, u64), u64>,
     /// Dies and epochs at whose end a torn page was found.
@@ -124,14 +140,19 @@ impl Garbage {
 }
 
 impl Census {
-    /// Reads the device. `each` is handed the sound pages of each block, in order; the translation blocks come first,
+    /// Reads the device. Where it keeps erase counts, `own_bytes` are those of the scheme's own in front of a count in
+    /// a spare area. `each` is handed the sound pages of each block, in order; the translation blocks come first,
     /// so that whoever keeps a map on flash knows the watermarks when the data pages come. Last come those of which the
     /// spare area alone can be read.
     ///
     /// # Errors
     /// The medium's.
-    pub fn take<F: Flash>(flash: &mut F, each: impl FnMut(&[(Ppn, Oob)], Health)) -> Outcome<F, Census> {
-        Census::scan(flash, true, each)
+    pub fn take<F: Flash>(
+        flash: &mut F,
+        own_bytes: Option<u32>,
+        each: impl FnMut(&[(Ppn, Oob)], Health),
+    ) -> Outcome<F, Census> {
+        Census::scan(flash, own_bytes, true, each)
     }
 
     /// As [`Census::take`]; blocks are filled from their first page on if they are `in_order`.
@@ -140,11 +161,14 @@ impl Census {
     /// The medium's.
     pub fn scan<F: Flash>(
         flash: &mut F,
+        own_bytes: Option<u32>,
         in_order: bool,
         mut each: impl FnMut(&[(Ppn, Oob)], Health),
     ) -> Outcome<F, Census> {
         let g = *flash.geometry();
-        let mut census = Census { blocks: vec![None; g.block_count() as usize], ..Census::default() };
+        let blocks = g.block_count() as usize;
+        let erases = if own_bytes.is_some() { vec![0; blocks] } else { Vec::new() };
+        let mut census = Census { blocks: vec![None; blocks], erases, own_bytes, ..Census::default() };
         let mut sound: Vec<(Ppn, Oob)> = Vec::with_capacity(g.pages_per_block as usize);
         let mut others: Vec<Block> = Vec::new();
         let mut apart: Vec<Vec<(Ppn, Oob)>> = Vec::new();
@@ -175,7 +199,47 @@ impl Census {
                 census.mark_newest(&g, die, translation);
             }
         }
+        if own_bytes.is_some() {
+            census.read_checkpoint(flash)?;
+        }
         Ok(census)
+    }
+
+    /// Takes over the counts of the last checkpoint of which every page can be read.
+    fn read_checkpoint<F: Flash>(&mut self, flash: &mut F) -> Outcome<F> {
+        let shape = Shape::of(flash.geometry());
+        let words = flash.geometry().entries_per_page() as usize;
+        self.checkpoints.sort_unstable_by_key(|&(number, index, _)| (core::cmp::Reverse(number), index));
+        let mut told = vec![0; self.erases.len()];
+        for pages in self.checkpoints.chunk_by(|one, other| one.0 == other.0) {
+            // A page may be there twice: one whose program failed was written again.
+            let is_whole = (0..shape.pages).all(|index| pages.iter().any(|&(_, of, _)| of == index));
+            if !is_whole {
+                continue;
+            }
+            for &(_, index, ppn) in pages {
+                let (oob, content) = match flash.read(ppn, Cause::Recovery) {
+                    Ok(page) => page,
+                    Err(fault) if fault.kind() == FaultKind::Uncorrectable => continue,
+                    Err(fault) => return Err(fault.into()),
+                };
+                if oob.kind != Kind::Checkpoint {
+                    continue;
+                }
+                let counts = told.iter_mut().skip(index as usize * words).zip(content.meta());
+                counts.filter(|(_, count)| **count != u32::MAX).for_each(|(told, &count)| *told = count.max(*told));
+            }
+            let g = flash.geometry();
+            self.finished_in = pages.iter().map(|&(_, _, ppn)| g.block_of(ppn)).collect();
+            break;
+        }
+        let is_empty = |block: &Block| self.blocks[block.index()].is_none() && !self.bad.contains(block);
+        self.area = wear_state::area(flash.geometry()).filter(is_empty).collect();
+        for (count, told) in self.erases.iter_mut().zip(told) {
+            self.erases_since += u64::from(count.saturating_sub(told));
+            *count = told.max(*count);
+        }
+        Ok(())
     }
 
     /// Reads the spare areas of a block, and the suspects whole; `sound` is what is left. The kind of the first
@@ -204,6 +268,10 @@ impl Census {
                 continue;
             };
             self.pages += 1;
+            if let Some(own) = self.own_bytes {
+                let count = wear_state::count_in(flash.spare(ppn), own);
+                self.erases[block.index()] = count.max(self.erases[block.index()]);
+            }
             if oob.kind == Kind::Torn {
                 garbage.pages += 1;
                 if let Some(found) = &mut found {
@@ -229,7 +297,9 @@ impl Census {
                 Some(last) => *last = (oob.program, ppn, oob),
                 None => suspects.push((oob.program, ppn, oob)),
             }
-            self.max_version = self.max_version.max(oob.version);
+            if oob.kind != Kind::Checkpoint {
+                self.max_version = self.max_version.max(oob.version);
+            }
             self.max_program = self.max_program.max(oob.program);
             sound.push((ppn, oob));
         }
@@ -259,6 +329,11 @@ impl Census {
         self.note_whole(die, last);
         if let Some(found) = &mut found {
             found.data = sound.iter().filter(|(_, oob)| oob.kind == Kind::Data).count() as u32;
+        }
+        if found.is_some_and(|found| found.kind == Kind::Checkpoint) {
+            self.checkpoints.extend(sound.iter().map(|&(ppn, oob)| (oob.version, oob.address, ppn)));
+            sound.clear();
+            return Ok(Some(Kind::Checkpoint));
         }
         self.blocks[block.index()] = found;
         Ok(found.map(|found| found.kind))
@@ -329,6 +404,23 @@ impl Census {
         let Census { pages, torn, bad, unreadable, .. } = self;
         let (pages, torn, unreadable) = (*pages, *torn, *unreadable);
         MountReport { pages, torn, unreadable, bad_blocks: bad.len() as u64, ..MountReport::default() }
+    }
+
+    /// The largest number of a checkpoint, finished or not.
+    pub fn last_checkpoint(&self) -> u64 {
+        self.checkpoints.iter().map(|&(number, ..)| number).max().unwrap_or(0)
+    }
+
+    /// The blocks for checkpoints: those of the last finished one come last but for the first, behind which the next
+    /// checkpoint is written.
+    pub fn area_in_turn(&self) -> Vec<Block> {
+        let mut area = self.area.clone();
+        let has_finished = |block: &Block| self.finished_in.contains(block);
+        area.sort_by_key(has_finished);
+        // The block that was filled last stands first.
+        let filled = area.len().min(1);
+        area.rotate_right(filled);
+        area
     }
 
     /// The first program number of the epoch that begins with this mount.
@@ -409,7 +501,7 @@ mod tests {
 
     fn take(chip: &mut Chip) -> (Census, Vec<u32>, Vec<u32>) {
         let (mut sound, mut unreadable) = (Vec::new(), Vec::new());
-        let census = Census::take(chip, |pages, health| {
+        let census = Census::take(chip, None, |pages, health| {
             let found = if health == Health::Sound { &mut sound } else { &mut unreadable };
             found.extend(pages.iter().map(|(ppn, _)| ppn.0));
         });

@@ -20,14 +20,21 @@ pub struct Holdings {
 }
 
 impl Holdings {
-    /// Reads the device; blocks are filled from their first page on if they are `in_order`. Of a page of metadata with
+    /// Reads the device, `own_bytes` as [`Census::take`] has it; blocks are filled from their first page on if they are
+    /// `in_order`. Of a page of metadata with
     /// `address` the newest watermark counts.
     ///
     /// # Errors
     /// The medium's.
-    pub fn take<F: Flash>(flash: &mut F, logical_pages: u32, metadata: u32, in_order: bool) -> Outcome<F, Holdings> {
+    pub fn take<F: Flash>(
+        flash: &mut F,
+        own_bytes: Option<u32>,
+        logical_pages: u32,
+        metadata: u32,
+        in_order: bool,
+    ) -> Outcome<F, Holdings> {
         let mut copies = Copies::new(*flash.geometry(), (logical_pages + metadata) as usize);
-        let census = Census::scan(flash, in_order, |pages, health| {
+        let census = Census::scan(flash, own_bytes, in_order, |pages, health| {
             for (ppn, oob) in pages {
                 let address = match oob.kind {
                     Kind::Data | Kind::Log | Kind::Trim if oob.address < logical_pages => oob.address,

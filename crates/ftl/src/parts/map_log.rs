@@ -90,7 +90,7 @@ impl MapLog {
                 self.make_room(flash, pool)?;
             }
             let to = self.next_page(flash, pool)?;
-            let number = pool.number();
+            let number = pool.number_for(flash, to);
             let before = self.page(page);
             let result = match before.filter(|_| !new) {
                 Some(from) => {
@@ -178,7 +178,7 @@ impl MapLog {
         self.filling = self.filling.filter(|&(filling, _)| filling != block);
         while let Some(offset) = pool.blocks.next_live(block, 0) {
             let (from, to) = (self.g.page(block, offset), self.next_page(flash, pool)?);
-            let (number, mut page) = (pool.number(), NONE);
+            let (number, mut page) = (pool.number_for(flash, to), NONE);
             let edit = |oob: &mut Oob, _: &mut [u32]| (oob.program, page) = (number, oob.address);
             let result = flash.copy(from, to, cause, edit).map(|_| ());
             if result.is_ok() {

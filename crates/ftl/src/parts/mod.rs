@@ -19,6 +19,7 @@ pub(crate) mod supply;
 pub(crate) mod tombstones;
 pub(crate) mod translation;
 pub(crate) mod wear;
+pub(crate) mod wear_state;
 
 /// The data of a page to which a map on flash has led. After a crash of the host a map may be there and what it names
 /// not, but another page in its place.

@@ -143,7 +143,7 @@ impl Pool {
         out.u32(self.turn);
         out.u32(self.doomed.len() as u32);
         self.doomed.iter().for_each(|block| out.u32(block.0));
-        self.wear.save(out);
+        self.save_wear(out);
     }
 
     /// Loads what [`Pool::save`] saved, into a pool whose blocks are all free.

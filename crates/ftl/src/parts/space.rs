@@ -343,6 +343,7 @@ impl Space {
         let (lane, run) = self.run_on(flash, stream, Lane::of(die))?;
         let live = lowest_bits(bits, run.len() as u32);
         let to = Ppn(run.start);
+        self.tell_wear(flash, to);
         let (program, moved) = (self.program, |lpn, to: Ppn| moved((to.0 - run.start) as usize, lpn));
         let (count, result) = match &self.ecc {
             None => flash.copy_run(from, live, to, program, cause, moved),
@@ -553,7 +554,7 @@ impl Space {
         }
         out.u64(self.program);
         self.collector.save(out);
-        self.wear.save(out);
+        self.save_wear(out);
         if let Some(ecc) = &self.ecc {
             ecc.save(out);
         }
@@ -615,7 +616,7 @@ mod tests {
     /// Programs a page of a stream on a die.
     fn put(space: &mut Space, chip: &mut Nand<NoData, Full>, stream: Stream, die: Die, address: u32) -> Ppn {
         let to = space.page_on(chip, stream, Lane::of(die)).unwrap();
-        let (program, mode) = (space.number(), space.mode(stream));
+        let (program, mode) = (space.number_for(chip, to), space.mode(stream));
         let result = match stream {
             DATA => {
                 let oob = Oob { mode, ..Oob::data(Lpn(address), program, program) };
@@ -693,7 +694,7 @@ mod tests {
         audit(&loaded, &[&live[..], &more[..]].concat());
 
         let mut mounted = space(&chip);
-        let census = Census::take(&mut chip, |_, _| ()).unwrap();
+        let census = Census::take(&mut chip, None, |_, _| ()).unwrap();
         mounted.adopt(&census, DATA, Some(TRANSLATION));
         live.iter().for_each(|&ppn| mounted.blocks.revive(ppn));
         audit(&mounted, &live);

@@ -19,6 +19,7 @@
 //!
 //! Entries are packed without gaps, the lowest bit first; the list of blocks and the two tables begin at whole bytes.
 
+use crate::parts::wear_state;
 use crate::{ConfigError, Error, Loader, Outcome, Parameter, Saver, Settings};
 use alloc::format;
 use alloc::string::String;
@@ -53,12 +54,15 @@ pub(crate) struct SpareArea {
     pub as_in_paper: bool,
     /// `spare-ecc`.
     pub ecc_bytes: u32,
+    /// Bytes of an erase count, if one is there.
+    pub count_bytes: u32,
 }
 
 impl From<&Settings> for SpareArea {
     fn from(settings: &Settings) -> SpareArea {
         let as_in_paper = settings.word(&SPARE_LAYOUT) == "paper";
-        SpareArea { as_in_paper, ecc_bytes: settings.small(&SPARE_ECC) }
+        let count_bytes = if wear_state::Options::from(settings).on { wear_state::COUNT_BYTES } else { 0 };
+        SpareArea { as_in_paper, ecc_bytes: settings.small(&SPARE_ECC), count_bytes }
     }
 }
 
@@ -209,6 +213,7 @@ impl Layout {
         } else {
             (RECOVERABLE_BYTES, "bad mark, kind, LPN, version, program number and checksum")
         };
+        let (record, counted) = (record + spare.count_bytes, if spare.count_bytes > 0 { ", erase count" } else { "" });
         let ecc = spare.ecc_on(g);
         let sum = record + self.bytes() + ecc;
         if sum <= g.oob_bytes && u64::from(self.slots) * u64::from(self.pages) < u64::from(NULL) {
@@ -217,8 +222,8 @@ impl Layout {
         Err(ConfigError {
             key,
             what: format!(
-                "{record} B ({what}), {} B of maps ({} entries of {} bits{}) and {ecc} B of error-correcting code are \
-                 {sum} B, and a spare area has {}",
+                "{record} B ({what}{counted}), {} B of maps ({} entries of {} bits{}) and {ecc} B of error-correcting \
+                 code are {sum} B, and a spare area has {}",
                 self.bytes(),
                 self.groups() + self.group,
                 self.entry_bits(),
@@ -637,7 +642,12 @@ mod tests {
 
     #[test]
     fn a_refusal_shows_the_sum() {
-        let mut spare = SpareArea::from(&Settings::defaults(&[SPARE_LAYOUT, SPARE_ECC]));
+        let mut spare = SpareArea::from(&Settings::defaults(&[
+            SPARE_LAYOUT,
+            SPARE_ECC,
+            wear_state::WEAR_STATE,
+            wear_state::WEAR_CHECKPOINT,
+        ]));
         let g = Geometry { page_bytes: 2048, oob_bytes: 64, ..Geometry::default() }.checked().unwrap();
         assert_eq!(check(g, Layout::single(64, 32), &spare), Ok(()));
         let error = check(g, Layout::single(64, 1), &spare).unwrap_err();

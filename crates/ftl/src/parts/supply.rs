@@ -1,6 +1,9 @@
 //! The supply of blocks: which are free, what number the next program gets, how a block ends, and what wear levelling
 //! hears of it.
 //!
+//! The supply also keeps erase counts on flash, where that is wanted (`parts/wear_state.rs`): it sees every erase and
+//! every program.
+//!
 //! A block is opened, and erased first if its blankness is not to be trusted. It ends by an erase, or by a bad-block
 //! mark: at once if the erase fails, for it holds nothing, and once it was emptied if a program of its failed. Which
 //! block is opened when, and which one is emptied, is for those to say who have a supply: [`Space`] fills blocks in
@@ -12,9 +15,11 @@
 use crate::blocks::{Blocks, FoundState, FreeOrder};
 use crate::parts::census::Census;
 use crate::parts::wear::{self, Task, Wear, WearMode};
-use crate::{Group, Loader, Outcome, Parameter, Settings};
+use crate::parts::wear_state::{self, WEAR_CHECKPOINT, WEAR_STATE, WearState};
+use crate::{Group, Loader, Outcome, Parameter, Saver, Settings};
+use alloc::boxed::Box;
 use alloc::vec::Vec;
-use flash::{Block, Cause, FaultKind, Flash, FlashFault, Geometry, Kind, Mode, Oob, Payload};
+use flash::{Block, Cause, FaultKind, Flash, FlashFault, Geometry, Kind, Mode, Oob, Payload, Ppn};
 
 /// `free-order`: which free block to fill next.
 pub(crate) const FREE_ORDER: Parameter = Parameter::word("free-order", "fifo", &["fifo", "least-worn"])
@@ -27,7 +32,15 @@ pub(crate) const FREE_ORDER: Parameter = Parameter::word("free-order", "fifo", &
 /// Free blocks, and wear levelling: the rows of [`Options`].
 pub(crate) const GROUP: Group = Group {
     title: "free blocks and wear levelling",
-    rows: &[FREE_ORDER, wear::WEAR_LEVELLING, wear::WEAR_THRESHOLD, wear::BET_K, wear::BET_THRESHOLD],
+    rows: &[
+        FREE_ORDER,
+        wear::WEAR_LEVELLING,
+        wear::WEAR_THRESHOLD,
+        wear::BET_K,
+        wear::BET_THRESHOLD,
+        WEAR_STATE,
+        WEAR_CHECKPOINT,
+    ],
 };
 
 /// How a supply hands blocks out.
@@ -37,6 +50,8 @@ pub struct Options {
     pub free_order: FreeOrder,
     /// Wear levelling.
     pub wear: wear::Options,
+    /// What of wear is kept on flash.
+    pub wear_state: wear_state::Options,
 }
 
 impl From<&Settings> for Options {
@@ -45,7 +60,7 @@ impl From<&Settings> for Options {
             "least-worn" => FreeOrder::LeastWorn,
             _ => FreeOrder::Fifo,
         };
-        Options { free_order, wear: settings.into() }
+        Options { free_order, wear: settings.into(), wear_state: settings.into() }
     }
 }
 
@@ -61,13 +76,31 @@ pub struct Supply {
     pub(super) wear: Wear,
     /// While a cold block is being moved: the block that is to be opened next, if it is free.
     pub(super) next: Option<Block>,
+    /// Erase counts on flash, if they are kept there.
+    pub(super) wear_state: Option<Box<WearState>>,
 }
 
 impl Supply {
     /// All blocks free. `ages` keeps what policies by age need.
     pub fn new(g: Geometry, options: &Options, ages: bool) -> Supply {
         let blocks = Blocks::new(g, options.free_order, ages);
-        Supply { blocks, program: 1, doomed: Vec::new(), wear: Wear::new(&options.wear, g.block_count()), next: None }
+        let wear = Wear::new(&options.wear, g.block_count());
+        let state = options.wear_state.on.then(|| Box::new(WearState::new(&g, &options.wear_state)));
+        Supply { blocks, program: 1, doomed: Vec::new(), wear, next: None, wear_state: state }
+    }
+
+    /// The scheme keeps so many bytes of its own in every spare area.
+    pub fn keep_own(&mut self, bytes: u32) {
+        self.wear_state.iter_mut().for_each(|state| state.keep_own(bytes));
+    }
+
+    /// Page `to` is about to be programmed, and takes these bytes of the scheme's own along in its spare area. The next
+    /// call is [`Supply::number_for`] that page.
+    pub fn stage_spare<F: Flash>(&mut self, flash: &mut F, to: Ppn, own: Vec<u8>) {
+        match &mut self.wear_state {
+            Some(state) => state.stage(own),
+            None => flash.stage_spare(to, &own),
+        }
     }
 
     /// Takes factory-bad blocks out of service on a fresh device.
@@ -81,7 +114,21 @@ impl Supply {
                 self.retire(block);
             }
         }
+        let area = wear_state::area(&g).filter(|&block| !self.blocks.is_bad(block)).collect();
+        self.hold(area);
         Ok(())
+    }
+
+    /// Takes blocks out of service for checkpoints, if erase counts are kept on flash.
+    fn hold(&mut self, area: Vec<Block>) {
+        let Some(state) = &mut self.wear_state else { return };
+        for &block in &area {
+            if self.blocks.open_block(block).is_some() {
+                self.blocks.discard_open(block);
+            }
+            self.wear.retired(block, self.blocks.erase_counts()[block.index()]);
+        }
+        state.hold(area, self.blocks.geometry());
     }
 
     /// While mounting: takes over what each block is. Those in use are closed, with no live page yet; all others are
@@ -89,6 +136,7 @@ impl Supply {
     pub(crate) fn adopt(&mut self, census: &Census, in_use: impl Fn(Block) -> bool) {
         census.bad.iter().for_each(|&block| self.retire(block));
         let g = *self.blocks.geometry();
+        self.blocks.add_erases(&census.erases);
         let bad: Vec<bool> = (0..g.block_count()).map(|block| self.blocks.is_bad(Block(block))).collect();
         self.blocks.found(|block| match in_use(block) {
             _ if bad[block.index()] => FoundState::Bad,
@@ -97,13 +145,34 @@ impl Supply {
         });
         self.blocks.suspect_free();
         self.program = census.next_program();
+        if let Some(state) = &mut self.wear_state {
+            state.found(census);
+            let held = |block| self.blocks.is_bad(block) || census.area.contains(&block);
+            self.wear.know(self.blocks.erase_counts(), held);
+            self.hold(census.area_in_turn());
+        }
     }
 
-    /// The number of the next program.
+    /// Bytes of the scheme's own in front of an erase count in spare areas, if counts are there: for a census.
+    pub fn own_bytes(&self) -> Option<u32> {
+        self.wear_state.as_ref().map(|state| state.own_bytes())
+    }
+
+    /// The number of the next program, which is that of page `to`.
     #[inline(always)]
-    pub fn number(&mut self) -> u64 {
+    pub fn number_for<F: Flash>(&mut self, flash: &mut F, to: Ppn) -> u64 {
+        self.tell_wear(flash, to);
         self.program += 1;
         self.program - 1
+    }
+
+    /// Page `to` is the next to be programmed: has its spare area hold what is to stand there.
+    #[inline(always)]
+    pub fn tell_wear<F: Flash>(&mut self, flash: &mut F, to: Ppn) {
+        if let Some(state) = &mut self.wear_state {
+            let block = self.blocks.geometry().block_of(to);
+            state.tell(flash, to, block, self.blocks.erase_counts()[block.index()]);
+        }
     }
 
     /// Erases a block that was opened or is nobody's, for its blankness is not to be trusted. False if that failed, and
@@ -113,6 +182,7 @@ impl Supply {
             Ok(()) => {
                 self.blocks.count_erase(block);
                 self.note_erase(block, Cause::Recovery);
+                self.checkpoint_if_due(flash)?;
                 Ok(true)
             }
             Err(fault) if fault.kind() == FaultKind::EraseFailed => {
@@ -129,7 +199,7 @@ impl Supply {
             Ok(()) => {
                 self.blocks.erased(block);
                 self.note_erase(block, cause);
-                Ok(())
+                self.checkpoint_if_due(flash)
             }
             Err(fault) if fault.kind() == FaultKind::EraseFailed => self.mark_bad(flash, block),
             Err(fault) => Err(fault.into()),
@@ -151,6 +221,14 @@ impl Supply {
 
     fn note_erase(&mut self, block: Block, cause: Cause) {
         self.wear.erased(block, self.blocks.erase_counts()[block.index()], cause);
+        if let Some(state) = &mut self.wear_state {
+            state.erased(block);
+        }
+    }
+
+    #[inline(always)]
+    fn checkpoint_if_due<F: Flash>(&mut self, flash: &mut F) -> Outcome<F> {
+        if self.wear_state.as_ref().is_some_and(|state| state.is_due()) { self.checkpoint(flash) } else { Ok(()) }
     }
 
     /// Whether wear levelling is to be asked what it wants.
@@ -171,8 +249,9 @@ impl Supply {
     }
 
     /// Controller RAM of wear levelling, bytes, if there is any.
-    pub(super) fn wear_memory(&self) -> Option<(&'static str, u64)> {
-        (self.wear.mode() != WearMode::Off).then(|| ("wear levelling", self.wear.memory()))
+    pub(super) fn wear_memory(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let levelling = (self.wear.mode() != WearMode::Off).then(|| ("wear levelling", self.wear.memory()));
+        levelling.into_iter().chain(self.wear_state.as_ref().map(|state| ("wear state", state.memory())))
     }
 
     /// Loads the states of the blocks.
@@ -180,8 +259,22 @@ impl Supply {
         self.blocks.load(from);
     }
 
+    /// Saves what wear levelling knows.
+    pub(super) fn save_wear(&self, out: &mut Saver) {
+        if let Some(state) = &self.wear_state {
+            state.save(out);
+        }
+        self.wear.save(out);
+    }
+
     /// Loads what wear levelling saved, once the states of the blocks are there.
     pub(super) fn load_wear(&mut self, from: &mut Loader<'_>) {
-        self.wear.load(self.blocks.erase_counts(), |block| self.blocks.is_bad(block), from);
+        let mut area: &[Block] = &[];
+        if let Some(state) = &mut self.wear_state {
+            state.load(from);
+            area = &state.area;
+        }
+        let held = |block| self.blocks.is_bad(block) || area.contains(&block);
+        self.wear.load(self.blocks.erase_counts(), held, from);
     }
 }

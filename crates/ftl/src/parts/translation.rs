@@ -151,7 +151,7 @@ impl TranslationStore {
         {
             let from = g.page(block, offset);
             let to = space.page_on(flash, self.stream, Lane::of(die))?;
-            let program = space.number();
+            let program = space.number_for(flash, to);
             match flash.copy(from, to, cause, |oob, _| oob.program = program) {
                 Ok(oob) => {
                     self.directory[oob.tvpn().index()] = to;
@@ -203,7 +203,7 @@ fn place<F: Flash>(
         if home.is_none() {
             space.streams[stream.index()].advance();
         }
-        let program = space.number();
+        let program = space.number_for(flash, to);
         match write(flash, to, program) {
             Ok(()) => {
                 let die = lane.die(space.blocks.geometry());

@@ -240,6 +240,14 @@ impl Wear {
         wear
     }
 
+    /// While mounting: how often each block was erased, where flash tells. Those that are out of service do not count.
+    pub fn know(&mut self, erases: &[u32], is_out: impl Fn(Block) -> bool) {
+        if matches!(self.mode, WearMode::Swap | WearMode::Static) {
+            let counts = erases.iter().zip(0..).filter(|&(_, block)| !is_out(Block(block)));
+            self.order = counts.map(|(&count, block)| (count, place(Block(block)))).collect();
+        }
+    }
+
     /// Which form it is.
     #[inline(always)]
     pub fn mode(&self) -> WearMode {
@@ -322,8 +330,9 @@ impl Wear {
         }
     }
 
-    /// Loads what [`Wear::save`] saved into a new one; `erases` are the counts of all blocks.
-    pub fn load(&mut self, erases: &[u32], is_bad: impl Fn(Block) -> bool, from: &mut Loader<'_>) {
+    /// Loads what [`Wear::save`] saved into a new one; `erases` are the counts of all blocks, of which some are out of
+    /// service.
+    pub fn load(&mut self, erases: &[u32], is_out: impl Fn(Block) -> bool, from: &mut Loader<'_>) {
         if self.mode == WearMode::Off {
             return;
         }
@@ -336,10 +345,8 @@ impl Wear {
                 self.bet.bits[byte / 8] |= u64::from(from.u8()) << (byte % 8 * 8);
             }
             self.bet.set = self.bet.bits.iter().map(|word| word.count_ones()).sum();
-        } else {
-            let counts = erases.iter().zip(0..).filter(|&(_, block)| !is_bad(Block(block)));
-            self.order = counts.map(|(&count, block)| (count, place(Block(block)))).collect();
         }
+        self.know(erases, is_out);
     }
 }
 

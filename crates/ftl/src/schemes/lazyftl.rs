@@ -72,6 +72,7 @@ use crate::parts::space::{self, MOST_MOVED, Space, TranslationBlocks};
 use crate::parts::supply;
 use crate::parts::tombstones::{self, DURABLE_TRIM};
 use crate::parts::translation::TranslationStore;
+use crate::parts::wear_state;
 use crate::{
     Build, Built, CacheCounters, ConfigError, Ftl, Group, Loader, MountReport, Outcome, Parameter, Scheme, Settings,
 };
@@ -264,7 +265,8 @@ impl LazyFtl {
         let dies = g.die_count();
         let mapping = logical_pages.div_ceil(g.entries_per_page());
         let live = (u64::from(logical_pages) + u64::from(mapping)).div_ceil(u64::from(g.pages_per_block));
-        let kept = (collector::Options::from(settings).kept() + 3) * u64::from(dies);
+        let apart = wear_state::Options::from(settings).blocks_of_die(g);
+        let kept = (collector::Options::from(settings).kept() + 3 + u64::from(apart)) * u64::from(dies);
         if u64::from(g.block_count()) < live + kept {
             return Err(ConfigError {
                 key: "spare",
@@ -311,6 +313,7 @@ impl<F: Flash> Build<F> for LazyFtl {
     fn format(flash: &mut F, logical_pages: u32, settings: &Settings) -> Built<F, Self> {
         let g = *flash.geometry();
         let plan = Self::check(&g, logical_pages, settings)?;
+        wear_state::Options::from(settings).reserve(flash, 0)?;
         let mut lazy = LazyFtl::blank(g, logical_pages, settings, &plan);
         lazy.space.exclude_bad(flash)?;
         Ok(lazy)
@@ -318,6 +321,7 @@ impl<F: Flash> Build<F> for LazyFtl {
 
     fn mount(flash: &mut F, logical_pages: u32, settings: &Settings) -> Built<F, (Self, MountReport)> {
         let plan = Self::check(flash.geometry(), logical_pages, settings)?;
+        wear_state::Options::from(settings).reserve(flash, 0)?;
         Ok(Self::mount_on(flash, logical_pages, settings, &plan, BTreeSet::new())?)
     }
 
@@ -382,7 +386,7 @@ impl<F: Flash> Ftl<F> for LazyFtl {
                 Some((to, _)) => to,
                 None => self.next_page(flash)?,
             };
-            let oob = Oob::data(lpn, self.version, self.space.number());
+            let oob = Oob::data(lpn, self.version, self.space.number_for(flash, to));
             match flash.program(to, oob, Payload::User(data), Cause::Host) {
                 Ok(()) => break to,
                 Err(fault) if fault.kind() == FaultKind::ProgramFailed => self.space.abandon(to),

@@ -48,6 +48,7 @@ use crate::parts::lanes::Stream;
 use crate::parts::space::{self, MOST_MOVED, Space};
 use crate::parts::supply;
 use crate::parts::tombstones::{self, DURABLE_TRIM, Tombstone, Tombstones};
+use crate::parts::wear_state;
 use crate::{Build, Built, ConfigError, Ftl, Loader, MountReport, Outcome, Parameter};
 use crate::{Scheme, Settings};
 use alloc::format;
@@ -157,7 +158,8 @@ impl Page {
     }
 
     fn check(g: &Geometry, logical_pages: u32, settings: &Settings) -> Result<(), ConfigError> {
-        let kept = collector::Options::from(settings).kept() + settings.count(&STREAMS);
+        let apart = wear_state::Options::from(settings).blocks_of_die(g);
+        let kept = collector::Options::from(settings).kept() + settings.count(&STREAMS) + u64::from(apart);
         let dies = u64::from(g.die_count());
         let usable = u64::from(g.blocks_per_die).saturating_sub(kept) * dies * u64::from(g.pages_per_block);
         if usable >= u64::from(logical_pages) {
@@ -183,6 +185,7 @@ impl<F: Flash> Build<F> for Page {
     fn format(flash: &mut F, logical_pages: u32, settings: &Settings) -> Built<F, Self> {
         let g = *flash.geometry();
         Self::check(&g, logical_pages, settings)?;
+        wear_state::Options::from(settings).reserve(flash, 0)?;
         let mut page = Page::blank(g, logical_pages, settings);
         page.space.exclude_bad(flash)?;
         Ok(page)
@@ -190,6 +193,7 @@ impl<F: Flash> Build<F> for Page {
 
     fn mount(flash: &mut F, logical_pages: u32, settings: &Settings) -> Built<F, (Self, MountReport)> {
         Self::check(flash.geometry(), logical_pages, settings)?;
+        wear_state::Options::from(settings).reserve(flash, 0)?;
         Ok(Self::mount_on(flash, logical_pages, settings)?)
     }
 

@@ -190,7 +190,7 @@ impl<F: Flash> Build<F> for Simple {
     fn mount(flash: &mut F, logical_pages: u32, settings: &Settings) -> Built<F, (Self, MountReport)> {
         let mut simple = Simple::blank(*flash.geometry(), logical_pages, settings)?;
         let mut best = vec![(0, false, Reverse(0)); logical_pages as usize];
-        let census = Census::take(flash, |pages, health| {
+        let census = Census::take(flash, None, |pages, health| {
             for (ppn, oob) in pages.iter().filter(|(_, oob)| oob.address < logical_pages) {
                 // What cannot be read gives way to any sound copy of its version.
                 let (lpn, rank) = (oob.lpn().index(), (oob.version, health == Health::Sound, Reverse(oob.program)));

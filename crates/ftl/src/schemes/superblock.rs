@@ -343,7 +343,8 @@ impl Superblock {
             None
         };
         let for_maps = log.as_ref().map_or(0, MapLog::most_blocks);
-        let kept = logical_blocks + RESERVE + for_maps;
+        let supply = supply::Options::from(settings);
+        let kept = logical_blocks + RESERVE + for_maps + supply.wear_state.blocks(&g);
         if g.block_count() < kept {
             return Err(ConfigError {
                 key: "spare",
@@ -370,7 +371,7 @@ impl Superblock {
             logical_blocks,
             n,
             k,
-            pool: Pool::new(g, &settings.into(), false),
+            pool: Pool::new(g, &supply, false),
             blocks: vec![NONE; superblocks * k],
             open: vec![SEALED; superblocks],
             kept: vec![SEALED; if settings.switch(&HOT_COLD) { superblocks } else { 0 }],
@@ -466,14 +467,14 @@ fn live_page(g: &Geometry, pool: &Pool, layout: &Layout, slots: &[u32], place: u
 impl<F: Flash> Build<F> for Superblock {
     fn format(flash: &mut F, logical_pages: u32, settings: &Settings) -> Built<F, Self> {
         let mut superblock = Self::blank(*flash.geometry(), logical_pages, settings)?;
-        superblock.reserve_spare(flash)?;
+        superblock.reserve_spare(flash, settings)?;
         superblock.pool.exclude_bad(flash)?;
         Ok(superblock)
     }
 
     fn mount(flash: &mut F, logical_pages: u32, settings: &Settings) -> Built<F, (Self, MountReport)> {
-        let superblock = Self::blank(*flash.geometry(), logical_pages, settings)?;
-        superblock.reserve_spare(flash)?;
+        let mut superblock = Self::blank(*flash.geometry(), logical_pages, settings)?;
+        superblock.reserve_spare(flash, settings)?;
         Ok(superblock.mount_on(flash)?)
     }
 

@@ -10,7 +10,7 @@
 use super::{Bench, CheckConfig, CheckError, sound, write_buffer};
 use flash::{Fault, Geometry, Lpn, ProgramOrder, Rng};
 use ftl::buffer::{self, BufferRow};
-use ftl::parameters::LU;
+use ftl::parameters::{LU, WEAR_CHECKPOINT, WEAR_STATE};
 use ftl::schemes::Visitor;
 use ftl::{BuildError, Dependence, Error, Range, Recipe, Scheme, Settings, Value};
 use std::fmt;
@@ -155,6 +155,15 @@ impl Bed {
     /// Whether its settings ask for wear levelling.
     pub(super) fn levels_wear(&self) -> bool {
         self.settings.iter().any(|(name, value)| name == "wear-levelling" && value != Value::Word("off"))
+    }
+
+    /// After how many erases all erase counts are written, if they are kept on flash.
+    pub(super) fn wear_checkpoint(&self) -> Option<u64> {
+        let is_kept = self.settings.get(WEAR_STATE.name) == Some(Value::Word("on"));
+        is_kept.then(|| match self.settings.count(&WEAR_CHECKPOINT) {
+            0 => self.geometry.block_count().into(),
+            erases => erases,
+        })
     }
 
     /// Whether discards are durable under its settings.
@@ -307,8 +316,9 @@ impl Visitor<Bench> for Lay<'_> {
             drawn.order = orders[(self.seed % 3) as usize];
         }
         let keeps_more = ["data-blocks", "spatial"].iter().any(|name| settings.get(name).is_some());
-        if keeps_more || self.config.buffer.is_some() {
-            // More blocks have to be kept free, or open; and a write buffer is smaller than the device.
+        let keeps_wear = settings.get(WEAR_STATE.name) == Some(Value::Word("on"));
+        if keeps_more || keeps_wear || self.config.buffer.is_some() {
+            // More blocks have to be kept free, open or apart; and a write buffer is smaller than the device.
             drawn.blocks_per_die += 8;
         }
         let mut g = geometry.unwrap_or(drawn).checked().map_err(|error| CheckError(error.to_string()))?;
@@ -420,6 +430,7 @@ fn vary(row: &Scheme, seed: u64, rng: &mut Rng) -> Settings {
             ("fine-entries", Range::Count(..)) => Value::Count(rng.below(24)),
             // So few erases as a seed has must do.
             ("wear-threshold" | "bet-threshold", _) => Value::Count(1 + rng.below(3)),
+            ("wear-checkpoint", _) => Value::Count(rng.below(16)),
             ("bet-k", _) => Value::Count(rng.below(3)),
             ("logical-blocks", _) => Value::Count(1 + rng.below(6)),
             ("slots", _) => Value::Count(3 + rng.below(8)),

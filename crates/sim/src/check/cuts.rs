@@ -149,6 +149,7 @@ impl Case<'_> {
         let end = session.step(operation);
         self.lose_power(&mut session, end)?;
         if self.part.is_in_flight() {
+            session.worn = None;
             let under_way = session.flash.in_flight().in_doubt();
             self.in_doubt = session.flash.in_flight().lose_power(&mut self.rng("in flight"));
             let lost = self.in_doubt;
@@ -327,6 +328,8 @@ fn begin<'a, S: Recipe<Bench>>(
     if part.is_in_flight() {
         let depth = DEPTHS[Rng::new(bed.seed).fork("depth").below(DEPTHS.len() as u64) as usize];
         session.flash.in_flight().begin(depth, part == Part::Flight);
+    } else {
+        session.keep_wear();
     }
     Ok(session)
 }

@@ -72,13 +72,17 @@ pub(super) struct Session<'a, S: Recipe<F>, F: Medium> {
     pub(super) work: Work,
     /// Whether the medium does not give every page back.
     pub(super) unreadable: bool,
+    /// Erase counts before the last operation, or after the last mount, if a mount is held to them: where they are kept
+    /// on flash, and no command is lost that was issued before the one that was cut.
+    pub(super) worn: Option<Vec<u32>>,
 }
 
 impl<S: Recipe<F>, F: Medium> Clone for Session<'_, S, F> {
     fn clone(&self) -> Self {
-        let Session { bed, recipe, ftl, flash, oracle, work, unreadable } = self;
+        let Session { bed, recipe, ftl, flash, oracle, work, unreadable, worn } = self;
         let (ftl, flash, oracle) = (ftl.clone(), flash.clone(), oracle.clone());
-        Session { bed, recipe, ftl, flash, oracle, work: *work, unreadable: *unreadable }
+        let worn = worn.clone();
+        Session { bed, recipe, ftl, flash, oracle, work: *work, unreadable: *unreadable, worn }
     }
 }
 
@@ -88,7 +92,8 @@ impl<'a, S: Recipe<F>, F: Medium> Session<'a, S, F> {
         let ftl = recipe.format(&mut flash, bed.logical_pages, &bed.settings)?;
         let promise = if bed.durable_trim() { TrimPromise::Durable } else { TrimPromise::Loose };
         let oracle = Oracle::new(bed.logical_pages, promise);
-        Ok(Session { bed, recipe, ftl: Some(ftl), flash, oracle, work: Work::default(), unreadable: false })
+        let (work, unreadable) = (Work::default(), false);
+        Ok(Session { bed, recipe, ftl: Some(ftl), flash, oracle, work, unreadable, worn: None })
     }
 
     /// Writes the first pages, as many as the seed says.
@@ -124,7 +129,28 @@ impl<'a, S: Recipe<F>, F: Medium> Session<'a, S, F> {
             }
             Err(error) => return Err(error.into()),
         }
-        Ok(())
+        self.hold_to_wear().map_err(Stop::Wrong)
+    }
+
+    /// Has mounts from now on find the erase counts of before, if these are kept on flash.
+    pub(super) fn keep_wear(&mut self) {
+        if self.bed.wear_checkpoint().is_some() {
+            self.worn = self.ftl.as_ref().map(|ftl| ftl.erase_counts().to_vec());
+        }
+    }
+
+    /// Holds the erase counts that a mount found to those before it: no more may be missing, over all blocks, than were
+    /// erased since the last checkpoint. Erases of a mount itself set off none, so each block may have one more.
+    fn hold_to_wear(&mut self) -> Result<(), String> {
+        let Some(before) = self.worn.take() else { return Ok(()) };
+        self.keep_wear();
+        let after = self.worn.as_deref().unwrap_or_default();
+        let lost: u64 = before.iter().zip(after).map(|(before, after)| u64::from(before.saturating_sub(*after))).sum();
+        let most = self.bed.wear_checkpoint().unwrap_or(0) + before.len() as u64;
+        if lost <= most {
+            return Ok(());
+        }
+        Err(format!("{lost} erases are forgotten, where at most {most} may be: {before:?} before, {after:?} after"))
     }
 
     /// Tells the oracle how an operation ended.
@@ -162,6 +188,9 @@ impl<'a, S: Recipe<F>, F: Medium> Session<'a, S, F> {
     /// request that was broken off, the scheme hears of it from what comes next.
     pub(super) fn step(&mut self, operation: &Operation) -> Result<(), Stop> {
         self.work.operations += 1;
+        if self.worn.is_some() {
+            self.keep_wear();
+        }
         self.flash.in_flight().request_begin();
         match operation.action {
             Action::Write(request, written) => {

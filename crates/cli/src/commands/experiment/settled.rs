@@ -8,6 +8,7 @@ use flash::device::Device;
 use ftl::{Scheme, Settings, Value, buffer, plug_policy};
 use sim::experiment::{Config, PartialPages, Unobserved};
 use sim::workload::{Intake, Request, Source, WorkloadError};
+use std::collections::BTreeMap;
 
 /// A combination's row and its parameters, all of them.
 #[derive(Clone, Debug)]
@@ -59,7 +60,7 @@ pub(in crate::commands) fn settled(
     Ok(Settled { row, settings, seeded })
 }
 
-/// Builds a scheme on a device, to know that it can be built.
+/// Builds a scheme on a device, to know that it can be built. Its RAM by structure, bytes.
 ///
 /// # Errors
 /// What does not fit.
@@ -67,9 +68,10 @@ pub(in crate::commands) fn try_on(
     Settled { row, settings, .. }: &Settled,
     device: &Device,
     schemes: &dyn Schemes,
-) -> Result<(), CliError> {
+) -> Result<BTreeMap<String, u64>, CliError> {
     let config = Config { partial: PartialPages::Ignore, ..Config::new(row.name, settings.clone(), device.clone()) };
-    schemes.run(&config, &mut Nothing(Intake::default()), &mut Unobserved).map(drop).map_err(run_error)
+    let built = schemes.run(&config, &mut Nothing(Intake::default()), &mut Unobserved).map_err(run_error)?;
+    Ok(built.result.sram)
 }
 
 pub(in crate::commands) fn json_value(value: Value) -> serde_json::Value {

@@ -208,6 +208,8 @@ pub(super) struct Configuration {
     #[serde(default)]
     pub(super) change_device: String,
     buffer: Option<Spanned<String>>,
+    /// The configuration whose maps say how large the mapping cache is.
+    pub(super) cache_as: Option<Spanned<String>>,
 }
 
 impl Configuration {
@@ -635,6 +637,16 @@ impl Experiment {
         }
         text.shared_parameters(&schemes, &read.set)?;
         let configurations: Vec<String> = read.configuration.iter().map(|one| one.name.clone()).collect();
+        for configuration in &read.configuration {
+            let Some(like) = &configuration.cache_as else { continue };
+            text.known("configuration", like, &configurations)?;
+            let cached = |name: &str| ftl::schemes::by_name(name).is_none_or(|row| row.has_cache);
+            let other = read.configuration.iter().find(|one| one.name == *like.get_ref());
+            if !cached(configuration.scheme()) || other.is_some_and(|other| cached(other.scheme())) {
+                let what = "cache-as gives a scheme with a mapping cache the RAM of one whose maps are all in RAM";
+                return Err(text.fault(like.span(), what));
+            }
+        }
         let rows = read.row.into_iter().map(|row| text.row(row, &chosen, &configurations));
         let rows = rows.collect::<Result<Vec<Row>, CliError>>()?;
         let sensitivities = read.sensitivity.into_iter().map(|one| text.sensitivity(one, &chosen, &rows, &schemes));

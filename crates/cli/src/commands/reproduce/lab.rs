@@ -3,8 +3,9 @@
 //! A run is a plan of `compare`, so that there is one runner. What several tables of a paper share is run once.
 
 use super::file::{Configuration, Count, End, Experiment, Varied, Workload};
+use super::measure::is_map;
 use crate::args::{CompareArgs, Fill, Scheduler, Until};
-use crate::commands::compare::{Combination, Plan, Workload as Requests};
+use crate::commands::compare::{CACHE, Combination, Plan, Workload as Requests};
 use crate::commands::experiment::{Ran, Settled, device_spec, run_planned, settled, try_on};
 use crate::error::CliError;
 use crate::open::RECORDING;
@@ -236,8 +237,8 @@ impl<'a> Lab<'a> {
                 continue;
             }
             let device = device_of(experiment, configuration, at);
-            match buildable(experiment, configuration, &device, at) {
-                Ok(combination) => {
+            match built(experiment, configuration, at) {
+                Ok((combination, _)) => {
                     let group = groups.entry(device).or_default();
                     if group.iter().all(|(other, _)| other != key) {
                         group.push((key.clone(), combination));
@@ -270,8 +271,8 @@ impl<'a> Lab<'a> {
         at: At<'_>,
     ) -> Result<Result<Vec<RequestRecord>, String>, CliError> {
         let device = device_of(experiment, configuration, at);
-        let combination = match buildable(experiment, configuration, &device, at) {
-            Ok(combination) => combination,
+        let combination = match built(experiment, configuration, at) {
+            Ok((combination, _)) => combination,
             Err(error) => return Ok(Err(error.message().to_owned())),
         };
         Ok(match self.run(experiment, device, vec![combination], at, true)? {
@@ -282,7 +283,8 @@ impl<'a> Lab<'a> {
 
     /// What tells a run from every other one of a paper.
     fn key(&self, experiment: &Experiment, configuration: &Configuration, at: At<'_>) -> String {
-        let settings = experiment.settings(configuration, at.workload, parameter(at));
+        // What cannot be built is told when it is to be run.
+        let settings = settings_of(experiment, configuration, at).unwrap_or_default();
         let device = device_of(experiment, configuration, at);
         let (scheme, limit) = (configuration.scheme(), self.limit(experiment, at));
         let buffer = configuration.buffer().ok().flatten();
@@ -418,27 +420,47 @@ fn changed(device: &str, changes: &str) -> String {
     if keys.is_empty() { name.to_owned() } else { format!("{name}:{}", keys.join(",")) }
 }
 
-/// The combination of a configuration, if there is such a scheme and it can be built.
-fn buildable(
+/// The parameters of a configuration. If its cache is to be as large as the maps of another one, that one is built, and
+/// what it reports of its RAM is added up.
+///
+/// # Errors
+/// The other one cannot be built.
+fn settings_of(
     experiment: &Experiment,
     configuration: &Configuration,
-    device: &str,
     at: At<'_>,
-) -> Result<Combination, CliError> {
+) -> Result<BTreeMap<String, String>, CliError> {
+    let mut settings = experiment.settings(configuration, at.workload, parameter(at));
+    let like = configuration.cache_as.as_ref().and_then(|like| experiment.configuration(like.get_ref()));
+    if let Some(like) = like {
+        let maps: u64 =
+            built(experiment, like, at)?.1.iter().filter(|(name, _)| is_map(name)).map(|(_, bytes)| bytes).sum();
+        settings.insert(CACHE.to_owned(), maps.to_string());
+    }
+    Ok(settings)
+}
+
+/// The combination of a configuration, and its RAM by structure, if there is such a scheme and it can be built.
+pub(super) fn built(
+    experiment: &Experiment,
+    configuration: &Configuration,
+    at: At<'_>,
+) -> Result<(Combination, BTreeMap<String, u64>), CliError> {
     let combination = Combination {
         scheme: configuration.scheme().to_owned(),
         cache: None,
         buffer: configuration.buffer()?,
         gc: None,
         scheduler: Scheduler::Fcfs,
-        settings: experiment.settings(configuration, at.workload, parameter(at)),
+        settings: settings_of(experiment, configuration, at)?,
         buffer_settings: BTreeMap::new(),
         per_request: None,
     };
     let row: Settled = settled(&combination, SEED, &BuiltIn)?;
-    let built: Device = device_spec(Some(device))?.build(None).map_err(CliError::new)?;
-    try_on(&row, &built, &BuiltIn)?;
-    Ok(combination)
+    let device = device_of(experiment, configuration, at);
+    let device: Device = device_spec(Some(&device))?.build(None).map_err(CliError::new)?;
+    let sram = try_on(&row, &device, &BuiltIn)?;
+    Ok((combination, sram))
 }
 
 #[cfg(test)]

@@ -21,6 +21,11 @@ impl Measured {
     }
 }
 
+/// Whether a structure in RAM is a map that is wholly there, by its name.
+pub(super) fn is_map(structure: &str) -> bool {
+    structure.ends_with(" map")
+}
+
 type Derive = fn(&Value) -> Option<f64>;
 
 /// Measures that are no path: name, and how they follow.
@@ -38,6 +43,12 @@ const DERIVED: &[(&str, Derive)] = &[
     ("mapping_bytes", |result| {
         let of = |structure: &str| number(result, &format!("sram.{structure}"));
         Some(of("mapping cache")? + of("translation directory")?)
+    }),
+    ("translation_pages", |result| Some(number(result, "sram.translation directory")? / 4.0)),
+    ("map_bytes", |result| {
+        let structures = result.get("sram")?.as_object()?;
+        let of = |(name, bytes): (&String, &Value)| is_map(name).then(|| bytes.as_f64()).flatten();
+        Some(structures.iter().filter_map(of).sum())
     }),
     ("cleaning_us", |result| Some(1e6 * number(result, "cleaning_seconds")?)),
     ("map_lookups", |result| Some(number(result, "extra.map_hits")? + number(result, "extra.map_misses")?)),

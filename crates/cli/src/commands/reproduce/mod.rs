@@ -148,17 +148,27 @@ struct Window {
 /// # Errors
 /// The first thing that is wrong with files or flags; it is found before anything runs.
 pub(super) fn reproduce(args: &ReproduceArgs, stop: &AtomicBool, stdout: &mut dyn Write) -> Result<Ended, CliError> {
-    let reproduced = reproduced(args, &Session::new(stop), &mut |text| crate::print(stdout, text))?;
-    if let (Some(path), Some(json)) = (&args.json, &reproduced.json) {
+    let page = args.html.is_some();
+    let answer = reproduced(args, page, &Session::new(stop), &mut |text| crate::print(stdout, text))?;
+    write(args, &answer)?;
+    Ok(if answer.interrupted { Ended::Interrupted } else { Ended::Done })
+}
+
+/// Writes the files that are asked for.
+///
+/// # Errors
+/// The one that cannot be written.
+pub fn write(args: &ReproduceArgs, answer: &Answer) -> Result<(), CliError> {
+    if let (Some(path), Some(json)) = (&args.json, &answer.json) {
         output::write_file(path, json)?;
     }
-    if let (Some(path), Some(csv)) = (&args.csv, &reproduced.csv) {
+    if let (Some(path), Some(csv)) = (&args.csv, &answer.csv) {
         output::write_file(path, csv)?;
     }
-    if let (Some(path), Some(html)) = (&args.html, &reproduced.html) {
+    if let (Some(path), Some(html)) = (&args.html, &answer.html) {
         output::write_file(path, html.as_bytes())?;
     }
-    Ok(if reproduced.interrupted { Ended::Interrupted } else { Ended::Done })
+    Ok(())
 }
 
 /// What came of the experiments that were asked for.
@@ -168,18 +178,20 @@ pub struct Answer {
     pub json: Option<Vec<u8>>,
     /// One line per figure, as `--csv` has it; `None` after `--list`.
     pub csv: Option<Vec<u8>>,
-    /// The page of `--html`, if it is asked for.
+    /// The page of `--html`, if it is wanted; `None` after `--list`.
     pub html: Option<String>,
     /// Whether it was stopped before the end.
     pub interrupted: bool,
 }
 
-/// Runs what is asked for; every text for the terminal is handed over as soon as it is there. Writes no file.
+/// Runs what is asked for; every text for the terminal is handed over as soon as it is there. Makes the page of
+/// `--html` if `page` is wanted. Writes no file: [`write`] does.
 ///
 /// # Errors
 /// The first thing that is wrong with files or flags; it is found before anything runs.
 pub fn reproduced(
     args: &ReproduceArgs,
+    page: bool,
     session: &Session<'_>,
     tell: &mut dyn FnMut(&str) -> Result<(), CliError>,
 ) -> Result<Answer, CliError> {
@@ -238,7 +250,7 @@ pub fn reproduced(
     }
     Ok(Answer {
         json: Some(render::json(&done, claim::json(&claims, &done))?),
-        html: args.html.as_ref().map(|_| page::page(&done)),
+        html: page.then(|| page::page(&done)),
         csv: Some(render::csv(&done)?),
         interrupted: lab.stopped(),
     })

@@ -103,6 +103,12 @@ fn mistakes_name_file_line_and_remedy() {
         ),
         ("cache-bytes = '1KiB'", "gc-low = 0", "p/e.toml:6: gc-low = 0: must be 2 to"),
         ("{ name = 'page' }", "{ name = 'page', buffer = 'fba:1MiB' }", "p/e.toml:5: unknown write buffer \"fba\""),
+        (
+            "{ name = 'page' }",
+            "{ name = 'page', cache-as = 'dftl' }",
+            "p/e.toml:5: cache-as gives a scheme with a mapping cache",
+        ),
+        ("{ name = 'page' }", "{ name = 'page', cache-as = 'fats' }", "p/e.toml:5: unknown configuration \"fats\""),
         ("relation = 'change'", "relation = 'chang'", "p/e.toml:12: unknown variant `chang`"),
         ("'response_us.mean'", "'respons_us.mean'", "p/e.toml:11: unknown measure \"respons_us.mean\""),
         (
@@ -162,6 +168,28 @@ fn parameters_go_to_those_who_have_them_the_nearest_last() {
     assert_eq!(of("dftl", Some(("cache-bytes", "4096"))), "cache-bytes=4096 gc=random");
     assert_eq!(of("page", Some(("cache-bytes", "4096"))), "gc=random");
     assert_eq!(of("unheard", None), "", "of a scheme that is not there nothing is known");
+}
+
+/// FAST's maps on the very device: of blocks, and of the pages of its log.
+#[test]
+fn a_cache_may_be_as_large_as_the_maps_of_another_scheme() {
+    let text = EXPERIMENT.replacen("{ name = 'page' }", "{ name = 'fast' }, { name = 'page' }", 1);
+    let text = text.replacen(
+        "{ name = 'page' }",
+        "{ name = 'page' }, { name = 'like', scheme = 'dftl', cache-as = 'fast' }",
+        1,
+    );
+    let experiment = read(PAPER, &text).unwrap();
+    let workload = &experiment.workloads[0];
+    let (sources, _) = lab::Shelf::default().sources(workload);
+    let at = lab::At { workload, found: &sources[0], varied: None, requests: None };
+    let sram = |name: &str| lab::built(&experiment, experiment.configuration(name).unwrap(), at).unwrap().1;
+    let (fast, like) = (sram("fast"), sram("like"));
+    let maps = fast["block map"] + fast["log map"];
+    assert!(fast["block map"] > 0 && fast["log map"] > 0);
+    // Entries of eight bytes fill it, and no more fits.
+    let taken = like["mapping cache"] + like["translation directory"];
+    assert!(taken <= maps && maps < taken + 8, "{taken} of {maps}");
 }
 
 /// A directory of experiments with one of them, and a part of its trace.

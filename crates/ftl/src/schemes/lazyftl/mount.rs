@@ -30,7 +30,7 @@ impl LazyFtl {
         let mut newest: Vec<Option<(Ppn, Oob)>> = vec![None; pages];
         // Data pages programmed after their mapping page's watermark, the newest of each LPN.
         let mut lost: BTreeMap<u32, (u64, u64, Ppn)> = BTreeMap::new();
-        let census = Census::take(flash, |found, health| {
+        let census = Census::take(flash, lazy.space.own_bytes(), |found, health| {
             for &(ppn, oob) in found {
                 match oob.kind {
                     Kind::Translation if oob.tvpn().index() < pages && !distrusted.contains(&ppn) => {
@@ -103,7 +103,8 @@ impl LazyFtl {
     /// Blocks and lanes as found. The newest data block of a die goes on as the host's; if blocks are scarce, as the
     /// cold area's, so that a collection which was cut short finds the room that it had begun to use.
     fn adopt(&mut self, census: &Census) {
-        let empty = census.blocks.iter().filter(|block| block.is_none()).count() - census.bad.len();
+        let empty = census.blocks.iter().filter(|block| block.is_none()).count();
+        let empty = empty - census.bad.len() - census.area.len();
         let stream = if empty as u32 <= self.space.collector.low * self.space.blocks.geometry().die_count() {
             COLD
         } else {

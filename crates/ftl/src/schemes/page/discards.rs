@@ -97,7 +97,7 @@ impl Page {
     ) -> Outcome<F, Ppn> {
         loop {
             let to = self.space.page_on(flash, self.gc, Lane::of(die))?;
-            let oob = Oob { program: self.space.number(), ..self.trim_oob() };
+            let oob = Oob { program: self.space.number_for(flash, to), ..self.trim_oob() };
             match flash.program(to, oob, Payload::Meta(&tombstones::encode(records)), cause) {
                 Ok(()) => {
                     self.counters.trim_pages += 1;

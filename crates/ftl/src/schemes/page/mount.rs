@@ -42,7 +42,9 @@ impl Page {
     /// all the room that it needs, however often that happens.
     pub(super) fn start_afresh<F: Flash>(&mut self, flash: &mut F, survey: &mut Survey, die: Die) -> Outcome<F> {
         let g = *flash.geometry();
-        let mut used = g.blocks_of(die).filter(|&block| !survey.census.bad.contains(&Block(block)));
+        let census = &survey.census;
+        let is_apart = |block: &Block| census.bad.contains(block) || census.area.contains(block);
+        let mut used = g.blocks_of(die).filter(|&block| !is_apart(&Block(block)));
         if used.any(|block| survey.census.blocks[block as usize].is_none()) {
             return Ok(());
         }
@@ -73,7 +75,7 @@ impl Page {
     ) -> Outcome<F, (Page, MountReport)> {
         let g = *flash.geometry();
         let mut page = Page::blank(g, logical_pages, settings);
-        let mut survey = Survey::take(flash, logical_pages)?;
+        let mut survey = Survey::take(flash, page.space.own_bytes(), logical_pages)?;
         let report = survey.report();
         for die in (0..g.die_count()).map(Die) {
             page.start_afresh(flash, &mut survey, die)?;

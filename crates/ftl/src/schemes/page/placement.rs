@@ -25,7 +25,7 @@ impl Page {
                 Some(taken) => taken,
                 None => self.take_elsewhere(flash)?,
             };
-            oob.program = self.space.number();
+            oob.program = self.space.number_for(flash, to);
             match flash.program(to, oob, data, cause) {
                 Ok(()) => return Ok((to, lane)),
                 Err(fault) if fault.kind() == FaultKind::ProgramFailed => self.space.abandon(to),

@@ -27,15 +27,15 @@ pub(super) struct Survey {
 }
 
 impl Survey {
-    /// Reads the device.
+    /// Reads the device, `own_bytes` as [`Census::take`] has it.
     ///
     /// # Errors
     /// The medium's.
-    pub(super) fn take<F: Flash>(flash: &mut F, logical_pages: u32) -> Outcome<F, Survey> {
+    pub(super) fn take<F: Flash>(flash: &mut F, own_bytes: Option<u32>, logical_pages: u32) -> Outcome<F, Survey> {
         let mut trims: Vec<Ppn> = Vec::new();
         let mut map = vec![NONE; logical_pages as usize];
         let mut best = vec![(0, 0); logical_pages as usize];
-        let census = Census::take(flash, |pages, health| {
+        let census = Census::take(flash, own_bytes, |pages, health| {
             for (_, oob) in pages {
                 prefetch(&best, oob.address as usize);
                 prefetch(&map, oob.address as usize);

@@ -99,3 +99,41 @@ fn wear_stays_even_under_skewed_writes() {
         }
     }
 }
+
+/// Power fails every so many writes. With counts on flash levelling goes on over mounts as if there had been none;
+/// without, every mount begins with blocks that count as unworn, and the true counts drift apart.
+#[test]
+fn levelling_goes_on_over_mounts() {
+    let spread = |state: &str, mounts: bool| {
+        let g = Geometry { blocks_per_die: 43, pages_per_block: 8, ..Geometry::default() };
+        let mut flash = Nand::<Tags, Full>::new(g.checked().unwrap());
+        let settings = settings(&[
+            ("wear-levelling", "swap"),
+            ("wear-threshold", "8"),
+            ("wear-state", state),
+            ("wear-checkpoint", "4"),
+        ]);
+        let mut page = Page::format(&mut flash, 240, &settings).unwrap();
+        let mut rng = Rng::new(7);
+        let mut worn = alloc::vec![0u32; 43];
+        let mut known = worn.clone();
+        for time in 0..40_000u64 {
+            let lpn = if time < 240 { time } else { rng.below(24) };
+            page.write(&mut flash, Lpn(lpn as u32), &time).unwrap();
+            if mounts && time % 400 == 399 || time == 39_999 {
+                let counts = page.space.blocks.erase_counts();
+                worn.iter_mut().zip(counts.iter().zip(&known)).for_each(|(worn, (now, before))| *worn += now - before);
+                page = Page::mount(&mut flash, 240, &settings).unwrap().0;
+                known = page.space.blocks.erase_counts().to_vec();
+            }
+        }
+        page.audit(&mut flash).unwrap();
+        // Blocks for checkpoints are levelled by nobody.
+        let others = &worn[..40];
+        others.iter().max().unwrap() - others.iter().min().unwrap()
+    };
+    let [unmounted, kept, forgotten] = [("on", false), ("on", true), ("off", true)].map(|(s, m)| spread(s, m));
+    // A hundred mounts forget at most four erases each, and those of blocks that they erase themselves.
+    assert!(kept <= unmounted + 40, "{kept} with mounts, {unmounted} without");
+    assert!(forgotten > 3 * kept, "{forgotten} where every mount forgets, {kept} where none does");
+}

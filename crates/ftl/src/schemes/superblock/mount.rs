@@ -79,7 +79,7 @@ impl Superblock {
 
     pub(super) fn mount_on<F: Flash>(mut self, flash: &mut F) -> Outcome<F, (Self, MountReport)> {
         let map_pages = self.log.as_ref().map_or(0, |_| self.open.len() as u32);
-        let mut found = Holdings::take(flash, self.logical_pages, map_pages, true)?;
+        let mut found = Holdings::take(flash, self.pool.own_bytes(), self.logical_pages, map_pages, true)?;
         for block in found.settle() {
             let Some(given_up) = found.copies.give_up(block) else { continue };
             let s = self.super_of(self.split(Lpn(given_up.first_page())).0);

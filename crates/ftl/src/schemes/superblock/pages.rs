@@ -29,9 +29,11 @@ impl Superblock {
             let to = self.ppn(s, place);
             if self.log.is_none() {
                 let listed = self.slots(s).iter().map(|&block| block.min(self.g.block_count()));
-                flash.stage_spare(to, &layout.encode(listed, map, offset, place));
+                let own = layout.encode(listed, map, offset, place);
+                self.pool.stage_spare(flash, to, own);
             }
-            match program(flash, to, self.pool.number()) {
+            let number = self.pool.number_for(flash, to);
+            match program(flash, to, number) {
                 Ok(()) => {
                     // Where flash is damaged, it may not have been found by the mount.
                     if let Some(old) = self.live_page(s, before.0).filter(|_| before.0 != NULL) {
