@@ -296,6 +296,12 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         short || !space.doomed.is_empty() || space.collector.is_in_debt() || !self.overdue.is_empty()
     }
 
+    /// The same before a discard. Nobody collects on its behalf later: an eviction that collects is one of a host's page.
+    #[inline(always)]
+    pub(super) fn needs_room_to_discard(&self) -> bool {
+        self.needs_room() || self.is_short(TRANSLATION)
+    }
+
     /// Does it: from here on evictions take what they need.
     #[cold]
     #[inline(never)]

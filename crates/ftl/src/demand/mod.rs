@@ -526,7 +526,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         // if there is anything to change.
         if count <= SHORT_DISCARD {
             for lpn in lpns.map(Lpn) {
-                if self.needs_room() {
+                if self.needs_room_to_discard() {
                     self.make_ready(flash)?;
                 }
                 self.modifying = lpn.0;
@@ -542,7 +542,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
             }
             // Few enough are left pending that a collection always has room to write them first.
             if self.map.durable_trim && self.map.trimmed.len() > MOST_DISCARDS {
-                if self.needs_room() {
+                if self.needs_room_to_discard() {
                     self.make_ready(flash)?;
                 }
                 self.write_discards(flash)?;
@@ -552,7 +552,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         if !self.maps_any(flash, tvpn, lpns.clone())? {
             return Ok(());
         }
-        if self.needs_room() {
+        if self.needs_room_to_discard() {
             self.make_ready(flash)?;
         }
         let mut entries = core::mem::take(&mut self.entries);
@@ -681,7 +681,7 @@ impl<F: Flash, C: Cache, S: MapStore> Ftl<F> for Demand<C, S> {
     #[inline]
     fn write(&mut self, flash: &mut F, lpn: Lpn, data: &F::User) -> Outcome<F> {
         self.convert_pending(flash)?;
-        if self.needs_room() {
+        if self.needs_room_to_discard() {
             self.make_ready(flash)?;
         }
         self.map.space.blocks.clock += 1;
@@ -711,7 +711,7 @@ impl<F: Flash, C: Cache, S: MapStore> Ftl<F> for Demand<C, S> {
         if !self.map.durable_trim || !self.overdue.is_empty() {
             return Ok(());
         }
-        if !self.map.trimmed.is_empty() && self.needs_room() {
+        if !self.map.trimmed.is_empty() && self.needs_room_to_discard() {
             self.make_ready(flash)?;
         }
         self.write_discards(flash)

@@ -819,7 +819,8 @@ impl<P: Placement> Core<P> {
             }
         }
         let data = self.data.iter().filter(|&&block| block != NONE).count() as u32;
-        let in_use = data + self.slots.in_use() + self.pool.blocks.free_total() + self.pool.blocks.bad_count();
+        let apart = self.pool.blocks_for_wear();
+        let in_use = data + self.slots.in_use() + self.pool.blocks.free_total() + self.pool.blocks.bad_count() + apart;
         // A block that failed may be all that is left of a merge's target.
         let without = self.pool.doomed.len() as u32;
         if !(in_use..=in_use + without).contains(&self.g.block_count()) {

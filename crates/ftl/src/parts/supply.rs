@@ -158,6 +158,11 @@ impl Supply {
         self.wear_state.as_ref().map(|state| state.own_bytes())
     }
 
+    /// Blocks out of service for checkpoints of erase counts.
+    pub fn blocks_for_wear(&self) -> u32 {
+        self.wear_state.as_ref().map_or(0, |state| state.blocks_held())
+    }
+
     /// The number of the next program, which is that of page `to`.
     #[inline(always)]
     pub fn number_for<F: Flash>(&mut self, flash: &mut F, to: Ppn) -> u64 {

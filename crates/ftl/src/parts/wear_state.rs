@@ -209,6 +209,11 @@ impl WearState {
         (self.area, self.next) = (area, g.pages_per_block);
     }
 
+    /// Blocks of the area.
+    pub(super) fn blocks_held(&self) -> u32 {
+        self.area.len() as u32
+    }
+
     /// The first block of the area is lost. A checkpoint that was begun is begun again with the first of the `entered`
     /// blocks that it had entered, the lost one among them.
     pub(super) fn lose_block(&mut self, entered: usize, g: &Geometry) {

@@ -94,7 +94,8 @@ impl<F: Flash> Inspect<F> for Superblock {
         held.sort_unstable();
         held.dedup();
         let of_log = self.log.as_ref().map_or(0, MapLog::block_count);
-        let accounted = held.len() as u32 + of_log + self.pool.free() + self.pool.blocks.bad_count();
+        let apart = self.pool.blocks_for_wear();
+        let accounted = held.len() as u32 + of_log + self.pool.free() + self.pool.blocks.bad_count() + apart;
         if held.len() != in_slots || accounted != self.g.block_count() {
             return Err(format!("{in_slots} slots hold {} blocks; {accounted} are accounted for", held.len()));
         }
