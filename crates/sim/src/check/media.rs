@@ -8,7 +8,7 @@
 use super::bed::{Action, Bed};
 use super::content::Medium;
 use super::session::{Session, Stop};
-use super::{Bench, CheckConfig, CheckReport, Chip, FaultClass, Part, Replay, guarded};
+use super::{Bench, CheckConfig, CheckReport, Chip, FaultClass, Part, Replay, bench, guarded};
 use flash::{Block, Failing, FailurePlan, InFlight, PowerCut, Rng};
 use ftl::schemes::Visitor;
 use ftl::{Recipe, Scheme};
@@ -93,7 +93,7 @@ impl Visitor<Bench> for OnFailingMedia<'_> {
         let result = guarded(|| {
             let medium = Failing::new(InFlight::new(Chip::new(bed.geometry)), plan(bed, part), bed.seed);
             let powered = PowerCut::counting(medium).without_log();
-            match Session::<'_, S, _>::format(bed, recipe, Bench::silent(powered)) {
+            match Session::<'_, S, _>::format(bed, recipe, bench(powered, false)) {
                 Ok(formatted) => session = Some(formatted),
                 Err(Stop::Full) => full = true,
                 Err(stop) => return Err(stop.text()),
