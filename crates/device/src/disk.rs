@@ -25,7 +25,7 @@
 
 use crate::export::{Done, Export, ExportError, Extent};
 use crate::image::{Image, ImageError, Life};
-use flash::{Clocked, Fault, FaultKind, Flash, FlashFault, Fragile, Lpn, Mode, Op, PowerCut, Tally, Timeline};
+use flash::{Clocked, Fault, FaultKind, Flash, FlashFault, Fragile, Guard, Lpn, Mode, Op, PowerCut, Tally, Timeline};
 use ftl::schemes::{self, Visitor};
 use ftl::{BuildError, CacheCounters, ConfigError, Error, Ftl, Inspect, MountReport, Recipe, Scheme, Settings, Value};
 use std::fmt;
@@ -249,8 +249,8 @@ pub trait AnyDisk: Export {
 }
 
 /// A mounted disk. See the module's description.
-pub struct Disk<M: Medium, S: Recipe<Timeline<M>>> {
-    flash: Timeline<M>,
+pub struct Disk<M: Medium, S: Recipe<Guard<Timeline<M>>>> {
+    flash: Guard<Timeline<M>>,
     /// `None` after power was lost or the host's file failed.
     ftl: Option<S::Scheme>,
     recipe: S,
@@ -300,9 +300,9 @@ pub fn mount<M: Medium>(medium: M, emulate: bool) -> Result<Box<dyn AnyDisk>, Mo
         settings: Settings,
         emulate: bool,
     }
-    impl<M: Medium> Visitor<Timeline<M>> for Mount<M> {
+    impl<M: Medium> Visitor<Guard<Timeline<M>>> for Mount<M> {
         type Output = Result<Box<dyn AnyDisk>, MountError>;
-        fn visit<S: Recipe<Timeline<M>>>(self, _: &Scheme<'_>, recipe: &S) -> Self::Output {
+        fn visit<S: Recipe<Guard<Timeline<M>>>>(self, _: &Scheme<'_>, recipe: &S) -> Self::Output {
             Ok(Box::new(Disk::mount(self.medium, (self.row, recipe), self.settings, self.emulate)?))
         }
     }
@@ -313,8 +313,8 @@ pub fn mount<M: Medium>(medium: M, emulate: bool) -> Result<Box<dyn AnyDisk>, Mo
 /// A scheme with what its mount found.
 type Start<S> = (S, MountSummary);
 
-fn start<M: Medium, S: Recipe<Timeline<M>>>(
-    flash: &mut Timeline<M>,
+fn start<M: Medium, S: Recipe<Guard<Timeline<M>>>>(
+    flash: &mut Guard<Timeline<M>>,
     (row, recipe): (&Scheme<'_>, &S),
     logical_pages: u32,
     settings: &Settings,
@@ -325,6 +325,8 @@ fn start<M: Medium, S: Recipe<Timeline<M>>>(
         let reason = image.failure().map(|cause| format!(" ({cause})")).unwrap_or_default();
         MountError::Flash(format!("{error}{reason}"))
     };
+    let reserved = flash.inner().image().reserved_spare() > 0;
+    flash.recover(reserved).map_err(|fault| failed(flash.inner().image(), fault.into()))?;
     let life = flash.inner().image().life();
     let saved = flash.inner_mut().image_mut().checkpoint(row.state_version);
     let saved = saved.map_err(|fault| failed(flash.inner().image(), fault.into()))?;
@@ -356,7 +358,7 @@ fn start<M: Medium, S: Recipe<Timeline<M>>>(
     Ok((ftl, summary))
 }
 
-impl<M: Medium, S: Recipe<Timeline<M>>> Disk<M, S> {
+impl<M: Medium, S: Recipe<Guard<Timeline<M>>>> Disk<M, S> {
     /// Mounts the device.
     ///
     /// # Errors
@@ -368,7 +370,7 @@ impl<M: Medium, S: Recipe<Timeline<M>>> Disk<M, S> {
         emulate: bool,
     ) -> Result<Self, MountError> {
         let device = medium.image().spec().device.clone();
-        let mut flash = Timeline::new(medium, device.timing, device.server);
+        let mut flash = Guard::new(Timeline::new(medium, device.timing, device.server));
         flash.stop_clock();
         let (ftl, mounted) = start(&mut flash, (row, recipe), device.logical_pages, &settings)?;
         flash.reset();
@@ -407,7 +409,7 @@ impl<M: Medium, S: Recipe<Timeline<M>>> Disk<M, S> {
 
     /// Takes the medium out, as if power were cut: nothing is flushed.
     pub fn into_medium(self) -> M {
-        self.flash.into_inner()
+        self.flash.into_inner().into_inner()
     }
 
     fn bytes_total(&self) -> u64 {
@@ -480,7 +482,7 @@ impl<M: Medium, S: Recipe<Timeline<M>>> Disk<M, S> {
     fn page<T>(
         &mut self,
         reads: bool,
-        work: impl FnOnce(&mut S::Scheme, &mut Timeline<M>) -> Result<T, Error<Fault>>,
+        work: impl FnOnce(&mut S::Scheme, &mut Guard<Timeline<M>>) -> Result<T, Error<Fault>>,
     ) -> Result<(T, u64), ExportError> {
         let Some(ftl) = &mut self.ftl else { return Err(ExportError::Io) };
         // A copy that came to nothing has left the scheme with a page less to program than the flash has.
@@ -635,7 +637,7 @@ struct Part {
     whole: bool,
 }
 
-impl<M: Medium, S: Recipe<Timeline<M>>> Export for Disk<M, S> {
+impl<M: Medium, S: Recipe<Guard<Timeline<M>>>> Export for Disk<M, S> {
     fn bytes(&self) -> u64 {
         self.bytes_total()
     }
@@ -715,7 +717,7 @@ impl<M: Medium, S: Recipe<Timeline<M>>> Export for Disk<M, S> {
     }
 }
 
-impl<M: Medium, S: Recipe<Timeline<M>>> AnyDisk for Disk<M, S> {
+impl<M: Medium, S: Recipe<Guard<Timeline<M>>>> AnyDisk for Disk<M, S> {
     fn mounted(&self) -> &MountSummary {
         &self.mounted
     }

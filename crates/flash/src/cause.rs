@@ -49,6 +49,8 @@ enumeration!(
         Metadata = "metadata",
         /// Mounting after a power cut.
         Recovery = "recovery",
+        /// Keeping a page whose cells are about to be programmed again ([`Guard`](crate::Guard)).
+        PairBackup = "pair_backup",
     }
 );
 

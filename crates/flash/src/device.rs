@@ -11,7 +11,7 @@
 //! `logical / (1 - spare)`, rounded up to whole blocks on every die, so that a scheme never gets less than was asked
 //! for. The block count of the real die is kept in the row as information and does not limit the device.
 
-use crate::{Geometry, GeometryError, Mode, ProgramOrder};
+use crate::{Geometry, GeometryError, Mode, Pairing, ProgramOrder};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -157,6 +157,17 @@ impl Number {
     }
 }
 
+/// Which pages of a block share their cells, with the origin of that.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sharing {
+    /// The order of the pages of a word line.
+    pub order: Pairing,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// Why it was assumed; else a remark or nothing.
+    pub why: &'static str,
+}
+
 /// Bits stored in a cell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CellKind {
@@ -234,6 +245,8 @@ pub struct Preset {
     pub notes: &'static str,
     /// Bits per cell.
     pub cell: CellKind,
+    /// Which pages share cells.
+    pub paired: Sharing,
     /// Queueing that the source used, or that the part allows.
     pub server: Server,
     /// Program order that the chip enforces. `Any` only where the source's simulator did not check it.
@@ -371,6 +384,12 @@ pub const KEYS: &[Key] = &[
     key("copy_back", "", "whether copies within a plane stay in the chip; unset, off", "on or off"),
     key("cache_read", "", "whether a die reads while it transfers what it read before; unset, off", "on or off"),
     key("cache_program", "", "whether a die programs while it takes the next page; unset, off", "on or off"),
+    key(
+        "paired",
+        "",
+        "which pages of a block share their cells, so that a torn one takes others along; for ftlab image create",
+        "off, shadow or adjacent",
+    ),
 ];
 
 /// Changes to a preset, or with every value given a device of one's own. See [`KEYS`] for meanings and ranges.
@@ -448,6 +467,8 @@ pub struct Overrides {
     pub cache_read: Option<bool>,
     /// A die programs while it takes the next page; unset, it does not.
     pub cache_program: Option<bool>,
+    /// Which pages of a block share their cells; unset, the preset's, and without a preset none.
+    pub paired: Option<Pairing>,
 }
 
 /// A device ready to be simulated: every value checked, every unit fixed.
@@ -469,6 +490,23 @@ pub struct Device {
     pub endurance: Option<u32>,
     /// What its chips can do where commands queue.
     pub features: Features,
+    /// Which pages of a block share their cells. A simulated device loses no power, and [`Geometry::pairs`] is off: see
+    /// [`Device::guarded`].
+    pub paired: Pairing,
+}
+
+impl Device {
+    /// The device with cells that are shared, and with the blocks on top that a [`Guard`](crate::Guard) then takes, so
+    /// that a scheme has as many as before.
+    ///
+    /// # Errors
+    /// Spare areas without room for what the guard keeps in them, or more pages than fit.
+    pub fn guarded(mut self) -> Result<Device, DeviceError> {
+        if self.paired != Pairing::Off {
+            self.geometry = crate::guard::beneath(self.geometry, self.paired)?;
+        }
+        Ok(self)
+    }
 }
 
 /// Why a device cannot be built.
@@ -655,6 +693,15 @@ fn build(name: &str, base: Option<&Preset>, o: &Overrides) -> Result<Device, Dev
     if endurance == Some(0) {
         return Err(out_of_range("endurance", 0));
     }
+    let paired = o.paired.or(base.map(|b| b.paired.order)).filter(|_| geometry.bits_per_cell > 1);
+    if o.paired.is_some_and(|order| order != Pairing::Off) && paired.is_none() {
+        return Err(DeviceError {
+            key: "paired",
+            value: o.paired.unwrap_or_default().name().to_string(),
+            what: "but cells of one bit are shared by no pages".to_string(),
+            fix: "give paired=off, or cells of more bits, such as cell=mlc".to_string(),
+        });
+    }
     Ok(Device {
         name: name.to_string(),
         timing: times(base, o, &geometry)?,
@@ -664,6 +711,7 @@ fn build(name: &str, base: Option<&Preset>, o: &Overrides) -> Result<Device, Dev
         spare,
         endurance,
         features: features(base, o)?,
+        paired: paired.unwrap_or_default(),
     })
 }
 

@@ -1,6 +1,6 @@
 //! The shape of a device and the arithmetic of its addresses.
 
-use crate::{Block, Die, Ppn};
+use crate::{Block, Die, Pairing, Ppn};
 use core::fmt;
 
 /// In which order the pages of a block may be programmed (docs/fault-model.md).
@@ -55,6 +55,8 @@ pub struct Geometry {
     pub bits_per_cell: u32,
     /// The NOP of pages in SLC mode.
     pub slc_nop: u32,
+    /// Which pages of a block share their cells, where anybody asks.
+    pub pairs: Pairing,
     /// Worked out by [`Geometry::checked`]; leave it at its default.
     pub derived: Derived,
 }
@@ -105,6 +107,7 @@ impl Default for Geometry {
             nop: 1,
             bits_per_cell: 1,
             slc_nop: 4,
+            pairs: Pairing::Off,
             derived: Derived::default(),
         };
         plain.derive();

@@ -3,8 +3,8 @@
 //! Everything in ftlab meets at one trait, [`Flash`]: schemes sit above it, media below it. This crate holds the
 //! trait with its contract, the addresses and the geometry, the strict in-memory chip [`Nand`], and the decorators
 //! that turn a plain medium into one that keeps time ([`Timeline`]), loses power ([`PowerCut`]), with several commands
-//! under way ([`InFlight`]), or wears out ([`Failing`]). It has no clock, file, thread, environment or randomness of
-//! its own, and needs only `alloc`.
+//! under way ([`InFlight`]), wears out ([`Failing`]), or keeps backups of pages whose cells are programmed again
+//! ([`Guard`]). It has no clock, file, thread, environment or randomness of its own, and needs only `alloc`.
 #![no_std]
 
 extern crate alloc;
@@ -15,9 +15,11 @@ mod cause;
 pub mod device;
 mod failing;
 mod geometry;
+mod guard;
 mod in_flight;
 mod medium;
 mod nand;
+mod pairs;
 mod power;
 mod prefetch;
 mod response;
@@ -31,12 +33,14 @@ pub use broken::{Broken, Command, Rule, refuse};
 pub use cause::{Cause, Op, Tally};
 pub use failing::{Failing, FailurePlan};
 pub use geometry::{Derived, Geometry, GeometryError, ProgramOrder};
+pub use guard::{Guard, Guarded, is_guards, seen};
 pub use in_flight::InFlight;
 pub use medium::{Batch, Chain, Collection, Fault, FaultKind, Flash, FlashFault, Kind, Mode, Oob, Payload, copy_each};
 pub use nand::{
     AppendFace, Brief, BytesStore, Damage, EraseFace, Fragile, Full, HostData, Nand, NoData, ProgramFace, Record,
     Store, Tags,
 };
+pub use pairs::{Pairing, Pairs};
 pub use power::{CutPoint, CutReport, PowerCut};
 pub use prefetch::prefetch;
 pub use response::{NsByCause, Response};

@@ -28,7 +28,7 @@ pub enum Kind {
     Trim = 5,
     /// Bad-block mark; stands on page 0 of its block.
     Bad = 6,
-    /// Reading only: the page was programmed or erased incompletely, or its data cannot be corrected.
+    /// The page was programmed or erased incompletely, or its data cannot be corrected.
     Torn = 7,
 }
 
@@ -260,7 +260,7 @@ impl Chain {
     /// The next stage of the present chain: everything so far ends before anything that follows starts.
     pub const AFTER: Chain = Chain { enter: Enter::After, ..Chain::COLLECTION };
     /// A page of a [`Batch`]: commands one after another, starting when the present chain has got so far.
-    const PAGE: Chain = Chain { serial: true, ..Chain::COLLECTION };
+    pub(crate) const PAGE: Chain = Chain { serial: true, ..Chain::COLLECTION };
     /// A host page, before its first command.
     pub(crate) const fn of_page(from: u64) -> Chain {
         Chain { enter: Enter::Again, serial: true, from, is_page: true, ..Chain::COLLECTION }
@@ -273,7 +273,7 @@ impl Chain {
     }
 
     /// For a chain to wait for this one, which was left.
-    fn awaited(self) -> Chain {
+    pub(crate) fn awaited(self) -> Chain {
         Chain { enter: Enter::Joined, ..self }
     }
 }
@@ -348,7 +348,7 @@ pub trait Flash {
     fn read_oob(&mut self, ppn: Ppn, cause: Cause) -> Result<Option<Oob>, Self::Fault>;
 
     /// Programs a blank page. [`Kind::Bad`] on page 0 is the one program that needs no blank page: it marks the block
-    /// as bad for ever.
+    /// as bad for ever. [`Kind::Torn`] programs bits that no code corrects: who copies a block copies a torn page so.
     ///
     /// # Errors
     /// Power lost (the page is blank, torn or whole) or program failed (the page is torn).

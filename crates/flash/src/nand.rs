@@ -305,6 +305,8 @@ pub trait Damage {
     fn ruin(&mut self, ppn: Ppn);
     /// Makes a programmed page's data unreadable; its spare area stays sound.
     fn spoil(&mut self, ppn: Ppn);
+    /// Makes a programmed page garbage, spare area included.
+    fn wreck(&mut self, ppn: Ppn);
     /// A partial program that is cut short.
     fn tear_append(&mut self, ppn: Ppn, at: u32, bytes: &[u8], mark: u16, face: AppendFace, rng: &mut Rng);
     /// Leaves a block as an erase that was cut short does.
@@ -647,7 +649,7 @@ impl<S: Store, R: Record> Flash for Nand<S, R> {
                 self.data.put(page, user);
             }
             Payload::Meta(words) => self.meta.put(ppn, words, oob.mark),
-            Payload::None if oob.kind == Kind::Dummy => {}
+            Payload::None if matches!(oob.kind, Kind::Dummy | Kind::Torn) => {}
             Payload::None => refuse(Rule::NoContent(oob.kind).broken_by(Command::Program, ppn)),
         }
         Ok(())
@@ -788,6 +790,10 @@ impl<S: Store, R: Record> Damage for Nand<S, R> {
     fn spoil(&mut self, ppn: Ppn) {
         assert!(R::RECOVERABLE, "a measuring chip has no torn pages");
         self.spoiled.insert(ppn.0);
+    }
+
+    fn wreck(&mut self, ppn: Ppn) {
+        self.spare[ppn.index()] = TORN;
     }
 
     fn tear_append(&mut self, ppn: Ppn, at: u32, bytes: &[u8], mark: u16, face: AppendFace, rng: &mut Rng) {

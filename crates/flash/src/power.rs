@@ -4,11 +4,12 @@
 //! counts them, or fails at one of them in one of its faces (docs/fault-model.md): before it, inside it in every way
 //! that a torn command can look, or after it but before the scheme is told. From then on every call answers power lost,
 //! and the medium inside is what a mount finds. What a cut command left may also be *unstable*
-//! ([`PowerCut::leave_unstable`]): then it reads otherwise each time, until its block is erased.
+//! ([`PowerCut::leave_unstable`]): then it reads otherwise each time, until its block is erased. Where cells are shared
+//! ([`Geometry::pairs`]) a torn page may take pages of its word line along: of each the data, or the spare area too.
 
 use crate::{
     AppendFace, Block, Cause, Chain, Damage, EraseFace, Fault, FaultKind, Flash, Fragile, Geometry, Kind, Mode, Oob,
-    Op, Payload, Ppn, ProgramFace, Rng,
+    Op, Pairing, Pairs, Payload, Ppn, ProgramFace, Rng,
 };
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -80,6 +81,8 @@ pub struct PowerCut<F> {
     limit: u64,
     lost: bool,
     unstable: Unstable,
+    /// Pages that torn ones took along.
+    taken: u64,
 }
 
 impl<F: Fragile> PowerCut<F>
@@ -90,7 +93,17 @@ where
     pub fn counting(inner: F) -> Self {
         let seen = Some(Vec::new());
         let unstable = Unstable::default();
-        PowerCut { inner, armed: None, rng: Rng::new(0), count: 0, seen, limit: u64::MAX, lost: false, unstable }
+        PowerCut {
+            inner,
+            armed: None,
+            rng: Rng::new(0),
+            count: 0,
+            seen,
+            limit: u64::MAX,
+            lost: false,
+            unstable,
+            taken: 0,
+        }
     }
 
     /// Commands are counted but not remembered: for a device that is used for long. [`PowerCut::seen`] stays empty.
@@ -212,9 +225,36 @@ where
         Some(face)
     }
 
+    /// Pages that torn ones took along.
+    pub fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// Page `ppn` is torn: each other page of its word line survives, loses its data, or its spare area with it.
+    fn take_partners(&mut self, ppn: Ppn) -> Result<(), Fault> {
+        let g = *self.inner.geometry();
+        let (block, offset) = (g.block_of(ppn), g.offset_of(ppn));
+        if g.pairs == Pairing::Off || self.inner.is_slc(block) {
+            return Ok(());
+        }
+        for partner in Pairs::new(&g).partners(offset).map(|offset| g.page(block, offset)) {
+            if self.inner.read_oob(partner, Cause::Recovery)?.is_none_or(|oob| oob.kind == Kind::Torn) {
+                continue;
+            }
+            match self.rng.below(3) {
+                0 => continue,
+                1 => self.inner.chip().spoil(partner),
+                _ => self.inner.chip().wreck(partner),
+            }
+            self.taken += 1;
+        }
+        Ok(())
+    }
+
     /// Leaves page `ppn` as `face` says; `run` programs it.
     fn tear(&mut self, ppn: Ppn, face: u8, run: impl FnOnce(&mut F) -> Result<(), F::Fault>) -> Result<(), Fault> {
-        match ProgramFace::ALL[usize::from(face)] {
+        let face = ProgramFace::ALL[usize::from(face)];
+        match face {
             ProgramFace::Blank => self.inner.stage_spare(ppn, &[]),
             ProgramFace::Garbage | ProgramFace::BadData if self.unstable.coming => {
                 run(&mut self.inner)?;
@@ -227,6 +267,10 @@ where
                 self.inner.chip().spoil(ppn);
             }
             ProgramFace::Good => run(&mut self.inner)?,
+        }
+        // Last, for a copy may read one of them.
+        if matches!(face, ProgramFace::Garbage | ProgramFace::BadData) {
+            self.take_partners(ppn)?;
         }
         Err(Self::LOST)
     }

@@ -33,7 +33,9 @@ pub mod step;
 
 use bed::Lay;
 pub use faults::{FaultClass, Faults, LOSES, NOBODY};
-use flash::{BytesStore, Cause, CutPoint, Failing, FailurePlan, Full, Geometry, InFlight, Nand, PowerCut, Transcript};
+use flash::{
+    BytesStore, Cause, CutPoint, Failing, FailurePlan, Full, Geometry, Guard, InFlight, Nand, PowerCut, Transcript,
+};
 use ftl::buffer::{self, Behind, BufferRow};
 use ftl::parameters::ECC;
 use ftl::schemes::{self, Registry, Visitor};
@@ -50,13 +52,22 @@ use std::sync::{Mutex, Once};
 /// The chip that schemes are checked on.
 pub type Chip = Nand<BytesStore, Full>;
 
-/// The same, with commands that can be under way together, blocks that can fail, power that can be cut, and what it was
-/// told if somebody wants to know. One type for all checks, because every scheme is compiled for it.
-pub type Bench = Transcript<PowerCut<Failing<InFlight<Chip, BytesStore>>>>;
+/// The same, with commands that can be under way together, blocks that can fail, power that can be cut, what it was
+/// told if somebody wants to know, and a guard of pages that share cells. One type for all checks, because every scheme
+/// is compiled for it.
+pub type Bench = Guard<Transcript<Powered>>;
+
+/// The chip with all that can happen to it.
+pub(crate) type Powered = PowerCut<Failing<InFlight<Chip, BytesStore>>>;
 
 /// A chip without faults, whose power holds until it is told otherwise.
-pub(crate) fn sound(geometry: Geometry) -> PowerCut<Failing<InFlight<Chip, BytesStore>>> {
+pub(crate) fn sound(geometry: Geometry) -> Powered {
     PowerCut::counting(Failing::new(InFlight::new(Chip::new(geometry)), FailurePlan::default(), 0))
+}
+
+/// A medium for checks, whose commands are written down if they are to be told.
+pub(crate) fn bench(power: Powered, told: bool) -> Bench {
+    Guard::new(if told { Transcript::new(power) } else { Transcript::silent(power) })
 }
 
 /// Failures after which a seed is given up: they are mostly the same one.
@@ -94,6 +105,8 @@ pub struct CheckConfig {
     pub second_level: u64,
     /// The classes of faults.
     pub faults: Faults,
+    /// Whether pages that share cells are guarded ([`flash::Guard`]), where torn pages take others along.
+    pub guarded: bool,
     /// Whether to test what the scheme claims of its RAM and of its metadata.
     pub honesty: bool,
     /// Whether to stop at the first seed that fails.
@@ -116,6 +129,7 @@ impl CheckConfig {
             cuts: Cuts::Count(80_000),
             second_level: 50,
             faults: Faults::promised(scheme),
+            guarded: true,
             honesty: true,
             fail_fast: false,
             threads: 0,
@@ -144,6 +158,8 @@ pub enum Part {
     Flight,
     /// The same without that.
     Unordered,
+    /// Power cuts of pages that share their cells.
+    Paired,
     /// Failing media.
     Media,
     /// Media that fail now and then.
@@ -157,9 +173,10 @@ pub enum Part {
 }
 
 impl Part {
-    const NAMED: [(Part, &'static str); 7] = [
+    const NAMED: [(Part, &'static str); 8] = [
         (Part::Flight, "flight."),
         (Part::Unordered, "unordered."),
+        (Part::Paired, "paired."),
         (Part::Media, "media."),
         (Part::Intermittent, "intermittent."),
         (Part::Unreadable, "unreadable."),
@@ -169,7 +186,7 @@ impl Part {
 
     /// Whether power is cut in it.
     const fn has_cuts(self) -> bool {
-        matches!(self, Part::Cuts) || self.is_in_flight()
+        matches!(self, Part::Cuts | Part::Paired) || self.is_in_flight()
     }
 
     /// Whether several commands are under way then.
@@ -333,6 +350,10 @@ pub struct CheckReport {
     pub flight_cuts: u64,
     /// Commands that were not carried out, or in part, at those.
     pub in_doubt: u64,
+    /// Of those of the first level, such on a device whose pages share cells.
+    pub paired_cuts: u64,
+    /// Pages that torn ones took along, and blocks that the guard repaired.
+    pub taken: [u64; 2],
     /// All cuts by the cause of the command that was cut: the phases.
     pub by_cause: BTreeMap<Cause, u64>,
     /// All cuts by what the command left behind.
@@ -364,6 +385,12 @@ impl CheckReport {
         self.reads += work.reads;
     }
 
+    /// What torn pages took along, and what of it was brought back, since `before`.
+    fn add_taken(&mut self, flash: &Bench, before: &Bench) {
+        self.taken[0] += flash.inner().taken() - before.inner().taken();
+        self.taken[1] += flash.guarded().repaired - before.guarded().repaired;
+    }
+
     fn merge(&mut self, other: CheckReport) {
         self.interrupted |= other.interrupted;
         self.seeds += other.seeds;
@@ -374,6 +401,8 @@ impl CheckReport {
         self.second_level_cuts += other.second_level_cuts;
         self.flight_cuts += other.flight_cuts;
         self.in_doubt += other.in_doubt;
+        self.paired_cuts += other.paired_cuts;
+        self.taken = [0, 1].map(|at| self.taken[at] + other.taken[at]);
         for (cause, count) in other.by_cause {
             *self.by_cause.entry(cause).or_insert(0) += count;
         }
@@ -434,6 +463,14 @@ impl fmt::Display for CheckReport {
         }
         if self.flight_cuts > 0 {
             writeln!(f, "  in flight: {} of the cuts, with {} commands in doubt", self.flight_cuts, self.in_doubt)?;
+        }
+        if self.paired_cuts > 0 {
+            let [taken, repaired] = self.taken;
+            writeln!(
+                f,
+                "  shared cells: {} of the cuts; torn pages took {taken} others, {repaired} blocks were repaired",
+                self.paired_cuts
+            )?;
         }
         let MediaReport { operations, full, grown_bad, intermittent, unreadable, errors } = self.media;
         if operations > 0 {
@@ -558,8 +595,8 @@ fn check_seed(
     let bed = subject.visit(Lay { config, seed })?;
     let mut report = CheckReport::default();
     report.merge(subject.visit(cuts::CutEverywhere { config, bed: &bed, stop, part: Part::Cuts }));
-    for (class, part) in [(FaultClass::Flight, Part::Flight), (FaultClass::Unordered, Part::Unordered)] {
-        if config.faults.contain(class) && bed.geometry.die_count() > 1 {
+    for (class, part) in cuts::PARTS {
+        if config.faults.contain(class) && (part == Part::Paired || bed.geometry.die_count() > 1) {
             report.merge(subject.visit(cuts::CutEverywhere { config, bed: &bed, stop, part }));
         }
     }
@@ -713,8 +750,8 @@ fn replay_subject(subject: &impl Subject, config: &CheckConfig, replay: &Replay)
     let mut lines = vec![format!("{} {replay}", config.scheme), bed.to_string()];
     let on = AtomicBool::new(false);
     let report = match replay.part {
-        Part::Cuts | Part::Flight | Part::Unordered => {
-            let tell = cuts::Tell { bed: &bed, replay: *replay, faults: config.faults };
+        Part::Cuts | Part::Flight | Part::Unordered | Part::Paired => {
+            let tell = cuts::Tell { config, bed: &bed, replay: *replay };
             lines.extend(subject.visit(tell)?);
             return Ok(lines);
         }

@@ -6,8 +6,10 @@
 
 use crate::ageing::{self, Ageing};
 use crate::units::{self, UnitError};
-use flash::ProgramOrder;
-use flash::device::{self, CellKind, Device, DeviceError, Key, MultiPlane, Overrides, PRESETS, Preset, Server};
+use flash::device::{
+    self, CellKind, Device, DeviceError, Key, MultiPlane, Overrides, PRESETS, Preset, Server, Sharing,
+};
+use flash::{Pairing, ProgramOrder};
 use std::collections::BTreeMap;
 use std::fmt;
 use toml::{Spanned, Value};
@@ -97,6 +99,7 @@ fn set(spec: &mut DeviceSpec, key: &str, text: &str) -> Result<(), SpecError> {
     let servers = [Server::Single, Server::Parallel].map(|server| (server.name(), server));
     let cells = CellKind::ALL.map(|cell| (cell.word(), cell));
     let planes = MultiPlane::ALL.map(|rule| (rule.name(), rule));
+    let pairings = Pairing::ALL.map(|order| (order.name(), order));
     let switch = [("on", true), ("off", false)];
     let result = match key {
         "capacity" => bytes(text).map(|n| o.capacity = Some(n)),
@@ -135,6 +138,7 @@ fn set(spec: &mut DeviceSpec, key: &str, text: &str) -> Result<(), SpecError> {
         "copy_back" => word(text, &switch).map(|n| o.copy_back = Some(n)),
         "cache_read" => word(text, &switch).map(|n| o.cache_read = Some(n)),
         "cache_program" => word(text, &switch).map(|n| o.cache_program = Some(n)),
+        "paired" => word(text, &pairings).map(|n| o.paired = Some(n)),
         _ => match spec.ageing.set(key, text) {
             Ok(false) => {
                 let known = keys().map(|k| k.name);
@@ -275,6 +279,10 @@ pub fn describe(preset: &Preset) -> Vec<Row> {
     rows.push(words("summary", preset.summary));
     rows.push(words("source", preset.source));
     rows.push(words("cell", preset.cell.name()));
+    let Sharing { order, origin, why } = preset.paired;
+    if preset.cell != CellKind::Slc {
+        rows.push(Row { origin: origin.name(), why, ..words("pages that share cells", order.name()) });
+    }
     rows.push(words("program order", preset.order.name()));
     rows.push(words("server", preset.server.name()));
     if preset.multi_plane != MultiPlane::Off {
@@ -302,7 +310,7 @@ mod tests {
                              suspend_program_us=20,suspend_erase_us=50,resume_us=2,suspends=3,\
                              multi_plane=aligned,copy_back=on,cache_read=on,cache_program=on,\
                              low_cost_read_us=140,low_cost_program_us=650,medium_read_us=107.5,\
-                             medium_program_us=866.7,latencies=derived,pe_cycles=2k,retention=30d";
+                             medium_program_us=866.7,paired=adjacent,latencies=derived,pe_cycles=2k,retention=30d";
 
     fn refusal(text: &str) -> String {
         text.parse::<DeviceSpec>().unwrap_err().to_string()
@@ -354,6 +362,7 @@ mod tests {
         assert_eq!((o.order, o.server), (Some(ProgramOrder::Ascending), Some(Server::Single)));
         assert_eq!((o.suspend_program_us, o.suspend_erase_us, o.resume_us), (Some(20.0), Some(50.0), Some(2.0)));
         assert_eq!((o.suspends, o.multi_plane), (Some(3), Some(MultiPlane::Aligned)));
+        assert_eq!(o.paired, Some(Pairing::Adjacent));
         assert_eq!([o.copy_back, o.cache_read, o.cache_program], [Some(true); 3]);
         for key in keys() {
             assert!(EVERY_KEY.contains(&format!("{}=", key.name)), "{} is not covered here", key.name);

@@ -3,7 +3,7 @@
 //!
 //! The chip is that of the checks, so that every scheme is compiled for it once.
 
-use crate::check::{Bench, sound};
+use crate::check::{Bench, bench, sound};
 use flash::device::Device;
 use flash::{Block, Cause, CutPoint, Fault, FaultKind, Flash, Geometry, Kind, Lpn, Ppn};
 use ftl::schemes::{Registry, Visitor};
@@ -186,7 +186,7 @@ impl Hand {
             );
             return Err(HandError::Input(what));
         }
-        let mut bench = Bench::new(sound(g));
+        let mut bench = bench(sound(g), true);
         let scheme = maker.format(&mut bench, device.logical_pages, &settings)?;
         let mut hand = Hand {
             bench,

@@ -189,6 +189,23 @@ fn seeds_that_failed_once_hold() {
     }
 }
 
+/// Torn pages take acknowledged ones along. A guard brings them back, and no scheme knows of it.
+#[test]
+fn pages_that_share_cells_are_lost_without_a_guard_and_kept_with_one() {
+    for scheme in ["page", "dftl", "fast"] {
+        let faults = Faults::NONE.with(FaultClass::Paired).with(FaultClass::Nested);
+        let config = CheckConfig { faults, cuts: Cuts::Count(6_000), honesty: false, ..brief(scheme) };
+        let report = checked(&config).unwrap();
+        assert!(report.passed(), "{report}");
+        assert!(report.paired_cuts > 700 && report.second_level_cuts > 100, "{report}");
+        assert!(report.taken.iter().all(|&count| count > 30), "{report}");
+        let report = checked(&CheckConfig { guarded: false, ..config }).unwrap();
+        let is_loss = |what: &str| what.starts_with("LPN ") || what.starts_with("a sound page was lost");
+        assert!(report.failures.iter().any(|failure| is_loss(&failure.what)), "{report}");
+        assert_eq!(report.taken[1], 0);
+    }
+}
+
 #[test]
 fn the_canary_is_caught_and_its_replay_shows_why() {
     let config = &brief("canary");
@@ -285,6 +302,7 @@ fn replays_as_text() {
         "7:123.2.1/storm",
         "7:media.5",
         "7:flight.5.2.3",
+        "7:paired.5.2.3/storm",
         "0:ram.0",
         "9:metadata.12",
     ] {

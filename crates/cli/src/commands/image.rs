@@ -9,7 +9,7 @@ use crate::render::text::wrap;
 use crate::units;
 use device::{Access, AnyDisk, ExportError, Image, ImageError, MountError, Scrub, Spec, Unsound};
 use flash::device::Device;
-use flash::{Block, Brief, Mode, Nand, NoData, PowerCut, Rng};
+use flash::{Block, Brief, Geometry, Guard, Mode, Nand, NoData, Pairing, PowerCut, Rng};
 use ftl::parameters::{SPREAD, WEAR_LEVELLING, WEAR_STATE};
 use ftl::schemes::{self, SCHEMES, Visitor};
 use ftl::{BuildError, ConfigError, Recipe, Scheme, Settings, Value};
@@ -48,7 +48,8 @@ fn refused(error: ImageError) -> CliError {
 // ---- create ----------------------------------------------------------------------------------------------------
 
 fn create(args: &ImageCreateArgs) -> Result<String, CliError> {
-    let device = device_spec(Some(&args.device))?.build(None).map_err(|e| CliError::new(e).within("--device"))?;
+    let built = device_spec(Some(&args.device))?.build(None).and_then(Device::guarded);
+    let device = built.map_err(|e| CliError::new(e).within("--device"))?;
     let names = || SCHEMES.iter().filter(|row| row.keeps_data).map(|row| row.name);
     let row = schemes::by_name(&args.scheme).ok_or_else(|| CliError::unknown("scheme", &args.scheme, names()))?;
     if !row.keeps_data {
@@ -105,10 +106,14 @@ struct Fits<'a> {
 impl Visitor<Nand<NoData, Brief>> for Fits<'_> {
     type Output = Result<u32, ConfigError>;
     fn visit<S: Recipe<Nand<NoData, Brief>>>(self, _: &Scheme<'_>, recipe: &S) -> Self::Output {
-        let mut chip = Nand::new(self.device.geometry);
+        let chip = self.device.geometry;
+        // What the guard leaves to the scheme.
+        let (seen, guards) =
+            if chip.pairs == Pairing::Off { (chip, 0) } else { (flash::seen(chip), Guard::<Image>::SPARE_BYTES) };
+        let mut chip = Nand::new(seen);
         match recipe.format(&mut chip, self.device.logical_pages, self.settings) {
             Err(BuildError::Config(error)) => Err(error),
-            _ => Ok(chip.reserved_spare()),
+            _ => Ok(chip.reserved_spare() + guards),
         }
     }
 }
@@ -178,6 +183,16 @@ fn corrects(code: CodeSpec) -> String {
     }
 }
 
+/// Which pages share cells, and what that takes.
+fn shared(g: &Geometry) -> String {
+    match g.pairs {
+        Pairing::Off => "none".to_owned(),
+        order => {
+            format!("pages in {} order; {} blocks of each die are the guard's", order.name(), Guard::<Image>::BLOCKS)
+        }
+    }
+}
+
 /// What an image is, for people.
 fn described(image: &Image) -> Result<String, CliError> {
     let Spec { device, scheme, settings, ecc } = image.spec();
@@ -212,6 +227,7 @@ fn described(image: &Image) -> Result<String, CliError> {
                 units::bytes(u64::from(g.page_count()) * page)
             ),
         ),
+        ("shared cells", shared(g)),
         ("scheme", format!("{scheme} with {}", parameters.join(" "))),
         ("code", ecc.map_or_else(|| "none: a flipped bit costs its page".to_owned(), corrects)),
         ("state", state(image).to_owned()),
@@ -332,6 +348,8 @@ impl Rates {
                 Mode::Normal => cells::Mode::Normal,
                 Mode::LowCost => cells::Mode::LowCost,
                 Mode::Medium => cells::Mode::Medium,
+                // What a guard keeps is needed until the next mount: it does not grow old.
+                Mode::Slc if flash::is_guards(&image.spec().device.geometry, block) => continue,
                 Mode::Slc => {
                     return Err(CliError::new(format_args!(
                         "--retention: block {block} is in SLC mode, and the model knows cells of two bits: give a \

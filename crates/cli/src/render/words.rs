@@ -68,6 +68,7 @@ pub(super) fn phrase(cause: &str) -> &str {
         "ecc_rewrite" => "rewriting pages under another code",
         "metadata" => "metadata",
         "recovery" => "recovery",
+        "pair_backup" => "backups of pages that share cells",
         other => other,
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::image::tests::{CODES, place, spec, spec_with_code};
 use crate::image::{Access, Life, Spec};
-use flash::{CutPoint, Geometry, Rng};
+use flash::{CutPoint, Geometry, Pairing, Rng};
 use std::fs;
 use std::path::Path;
 
@@ -26,6 +26,15 @@ fn striped(scheme: &str) -> Spec {
     let geometry = Geometry { channels: 2, blocks_per_die: 24, ..spec.device.geometry };
     spec.device.geometry = geometry.checked().unwrap();
     spec
+}
+
+/// The same of cells of two bits that pages share, with a guard beneath.
+fn paired(scheme: &str) -> Spec {
+    let mut spec = small(scheme);
+    let geometry = Geometry { bits_per_cell: 2, oob_bytes: 64, ..spec.device.geometry };
+    spec.device.geometry = geometry.checked().unwrap();
+    spec.device.paired = Pairing::Shadow;
+    Spec { device: spec.device.guarded().unwrap(), ..spec }
 }
 
 /// Mounts an image. Power that holds is a decorator too, so that every scheme is compiled for one medium.
@@ -200,9 +209,9 @@ fn killed_between_any_two_writes_to_the_file_it_loses_nothing() {
 
 #[test]
 fn power_cut_at_any_command_in_any_way_it_loses_nothing_acknowledged() {
-    for scheme in SCHEMES {
-        let (_directory, path) = place();
-        drop(create(&path, scheme));
+    for spec in SCHEMES.map(small).into_iter().chain(SCHEMES.map(paired)) {
+        let (scheme, (_directory, path)) = (&spec.scheme, place());
+        drop(mount(Image::create(&path, &spec, false).unwrap(), false).unwrap());
         let mut rng = Rng::new(8);
         let mut expected = vec![0; 80 * 512];
         let mut cuts = 0;
@@ -298,9 +307,9 @@ fn a_full_host_disk_is_an_error_and_no_damage() {
         let image = Image::create(&path, &small(scheme), false).unwrap();
         let (row, settings) = scheme_of(&image).unwrap();
         struct Check(Image, &'static Scheme<'static>, Settings);
-        impl Visitor<Timeline<PowerCut<Image>>> for Check {
+        impl Visitor<Guard<Timeline<PowerCut<Image>>>> for Check {
             type Output = ();
-            fn visit<S: Recipe<Timeline<PowerCut<Image>>>>(self, _: &Scheme<'_>, recipe: &S) {
+            fn visit<S: Recipe<Guard<Timeline<PowerCut<Image>>>>>(self, _: &Scheme<'_>, recipe: &S) {
                 let medium = PowerCut::counting(self.0).without_log();
                 let mut disk = Disk::mount(medium, (self.1, recipe), self.2, false).unwrap();
                 disk.write(0, &[1; 40 * 512]).unwrap();

@@ -299,7 +299,7 @@ impl Flash for Image {
                 self.program_buffer(ppn, page.with_metadata(bytes, check), bytes)
             }
             Payload::None => {
-                if oob.kind != Kind::Dummy {
+                if !matches!(oob.kind, Kind::Dummy | Kind::Torn) {
                     refuse(Rule::NoContent(oob.kind).broken_by(Command::Program, ppn));
                 }
                 self.put_record(ppn, page)

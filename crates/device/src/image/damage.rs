@@ -131,6 +131,16 @@ impl Damage for Image {
         let _ = spoil();
     }
 
+    fn wreck(&mut self, ppn: Ppn) {
+        self.standing.interrupted = true;
+        let mut wreck = || {
+            let torn = Page::new(&Oob { kind: Kind::Torn, mode: self.page(ppn)?.mode, ..Page::BLANK.oob() });
+            self.touch()?;
+            self.put_record(ppn, torn)
+        };
+        let _ = wreck();
+    }
+
     fn tear_append(&mut self, ppn: Ppn, at: u32, bytes: &[u8], mark: u16, face: AppendFace, rng: &mut Rng) {
         self.standing.interrupted = true;
         let Ok(page) = self.appendable(ppn) else { return };

@@ -5,14 +5,14 @@
 
 use super::layout::UNIT;
 use flash::device::{CellTimes, Device, Features, PageTimes, Server, Timing};
-use flash::{Geometry, ProgramOrder};
+use flash::{Geometry, Pairing, ProgramOrder};
 use reliability::CodeSpec;
 
 /// What every image begins with.
 const MAGIC: &[u8; 16] = b"ftlab image\r\n\x1a\n\0";
 /// The version of the format that this code writes, and the latest that it reads. In version 1 records have no
-/// error-correcting code, and no more have data.
-pub(super) const VERSION: u32 = 2;
+/// error-correcting code, and no more have data. In version 3 pages share cells, and blocks are a guard's.
+pub(super) const VERSION: u32 = 3;
 const HEAD: usize = 28;
 
 /// What an image is made of.
@@ -44,7 +44,7 @@ pub(super) enum Fault {
 impl Spec {
     fn text(&self) -> String {
         // What chips can do where commands queue is not kept: a served image places them as they are issued.
-        let Device { name, geometry: g, timing: t, server, logical_pages, spare, endurance, features: _ } =
+        let Device { name, geometry: g, timing: t, server, logical_pages, spare, endurance, features: _, paired: _ } =
             &self.device;
         let mut text = format!(
             "\nscheme={}\ndevice={name}\nlogical_pages={logical_pages}\nspare={spare}\nchannels={}\nchips={}\n\
@@ -84,6 +84,9 @@ impl Spec {
                 t.slc.partial_program_ns,
                 t.slc.erase_ns,
             );
+        }
+        if g.pairs != Pairing::Off {
+            text += &format!("paired={}\n", g.pairs.name());
         }
         // Pages programmed with less effort take other times on few devices.
         for (name, page) in [("low_cost", t.low_cost), ("medium", t.medium)] {
@@ -137,6 +140,10 @@ impl Spec {
             nop: count("nop")?,
             bits_per_cell,
             slc_nop: if bits_per_cell > 1 { count("slc_nop")? } else { defaults.slc_nop },
+            pairs: match get("paired") {
+                None => Pairing::Off,
+                Some(word) => Pairing::ALL.into_iter().find(|order| order.name() == word)?,
+            },
             ..defaults
         };
         let CellTimes { read_ns, oob_read_ns, program_ns, partial_program_ns, erase_ns } = cells("")?;
@@ -168,12 +175,18 @@ impl Spec {
             spare: get("spare")?.parse().ok()?,
             endurance: count("endurance"),
             features: Features::default(),
+            paired: geometry.pairs,
         };
         let settings = lines
             .iter()
             .filter_map(|(name, value)| Some((name.strip_prefix("set.")?.to_owned(), (*value).to_owned())))
             .collect();
         Some(Spec { device, scheme: get("scheme")?.to_owned(), settings, ecc: None })
+    }
+
+    /// The format of a new image: the oldest that can say it all.
+    pub(super) fn format(&self) -> u32 {
+        if self.device.geometry.pairs == Pairing::Off { 2 } else { VERSION }
     }
 
     /// One copy for an image of a format, [`UNIT`] bytes; `None` if the text does not fit.
@@ -246,7 +259,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let bytes = spec().encode(VERSION).unwrap();
+        let bytes = spec().encode(2).unwrap();
         assert_eq!(bytes.len(), UNIT as usize);
         assert_eq!(Spec::decode(&bytes), Ok((spec(), 2)));
         assert_eq!(Spec::decode(&spec().encode(1).unwrap()), Ok((spec(), 1)));
@@ -257,7 +270,7 @@ mod tests {
     fn a_code_is_read_as_it_was_written() {
         for code in ["bch:t=8,data=512", "ldpc:parity=192,data=4096"] {
             let spec = Spec { ecc: Some(code.parse().unwrap()), ..spec() };
-            let bytes = spec.encode(VERSION).unwrap();
+            let bytes = spec.encode(2).unwrap();
             assert!(String::from_utf8_lossy(&bytes).contains(&format!("\necc={code}\n")));
             assert_eq!((bytes[16], Spec::decode(&bytes)), (2, Ok((spec, 2))));
         }
@@ -266,35 +279,45 @@ mod tests {
     #[test]
     fn a_device_with_an_slc_mode_is_read_as_it_was_written() {
         let overrides = Overrides { capacity: Some(1 << 30), slc_nop: Some(8), ..Overrides::default() };
-        let device = by_name("mlc-mt29f64g08cbaaa").unwrap().build(&overrides).unwrap();
+        let device = by_name("mlc-mt29f64g08cbaaa").unwrap().build(&overrides).unwrap().guarded().unwrap();
         assert_ne!(device.timing.slc, device.timing.cells(Mode::Normal));
         let spec = Spec { device, ..spec() };
-        assert_eq!(Spec::decode(&spec.encode(VERSION).unwrap()), Ok((spec, 2)));
+        assert_eq!(Spec::decode(&spec.encode(2).unwrap()), Ok((spec, 2)));
     }
 
     #[test]
     fn a_device_with_modes_of_its_own_is_read_as_it_was_written() {
         let overrides = Overrides { capacity: Some(1 << 30), medium_read_us: Some(80.0), ..Overrides::default() };
-        let device = by_name("ecc-paper").unwrap().build(&overrides).unwrap();
+        let device = by_name("ecc-paper").unwrap().build(&overrides).unwrap().guarded().unwrap();
         let spec = Spec { device, ..spec() };
-        let bytes = spec.encode(VERSION).unwrap();
+        let bytes = spec.encode(2).unwrap();
         assert!(String::from_utf8_lossy(&bytes).contains("\nlow_cost_read_ns=140000\nlow_cost_program_ns=650000\n"));
         assert_eq!(Spec::decode(&bytes), Ok((spec, 2)));
     }
 
     #[test]
+    fn a_device_whose_pages_share_cells_is_read_as_it_was_written() {
+        let overrides = Overrides { capacity: Some(1 << 30), ..Overrides::default() };
+        let device = by_name("mlc-mt29f64g08cbaaa").unwrap().build(&overrides).unwrap();
+        let spec = Spec { device: device.guarded().unwrap(), ..spec() };
+        let bytes = spec.encode(spec.format()).unwrap();
+        assert!(String::from_utf8_lossy(&bytes).contains("\npaired=shadow\n"));
+        assert_eq!(Spec::decode(&bytes), Ok((spec, 3)));
+    }
+
+    #[test]
     fn a_later_format_is_told_from_a_foreign_file() {
-        let mut bytes = spec().encode(VERSION).unwrap();
-        bytes[16] = 3;
+        let mut bytes = spec().encode(2).unwrap();
+        bytes[16] = 4;
         bytes[100] ^= 1;
-        assert_eq!(Spec::decode(&bytes), Err(Fault::Newer(3)));
+        assert_eq!(Spec::decode(&bytes), Err(Fault::Newer(4)));
         assert_eq!(Spec::decode(b"#!/bin/sh"), Err(Fault::Foreign));
     }
 
     proptest! {
         #[test]
         fn any_changed_byte_is_found(at in 0..UNIT as usize, change in 1..=255u8) {
-            let mut bytes = spec().encode(VERSION).unwrap();
+            let mut bytes = spec().encode(2).unwrap();
             bytes[at] ^= change;
             prop_assert!(Spec::decode(&bytes).is_err());
         }

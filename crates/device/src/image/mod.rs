@@ -151,6 +151,11 @@ impl Image {
         self.totals
     }
 
+    /// Bytes of every spare area that are reserved for what the medium's user keeps there.
+    pub fn reserved_spare(&self) -> u32 {
+        self.standing.own
+    }
+
     /// Blocks marked bad.
     pub fn bad_blocks(&self) -> impl Iterator<Item = Block> + '_ {
         (0..).map(Block).zip(&self.blocks).filter(|(_, entry)| entry.flags & Entry::BAD != 0).map(|(block, _)| block)

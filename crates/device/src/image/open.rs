@@ -28,7 +28,7 @@ impl Image {
     /// The file exists, is in use, or the host refuses.
     pub fn create(path: &Path, spec: &Spec, replace: bool) -> Result<Image, ImageError> {
         let host = |cause| ImageError::Host { verb: "create", path: path.to_owned(), cause };
-        let header = spec.encode(header::VERSION).ok_or(ImageError::TooLong)?;
+        let header = spec.encode(spec.format()).ok_or(ImageError::TooLong)?;
         if replace && fs::metadata(path).is_ok_and(|found| !found.is_file()) {
             return Err(ImageError::NotAFile(path.to_owned()));
         }

@@ -4,7 +4,7 @@ use super::*;
 use flash::device::{CellTimes, Device, Features, PageTimes, Server, Timing};
 use flash::{
     AppendFace, BytesStore, Cause, Damage, EraseFace, Fault, FaultKind, Flash, Fragile, Full, Geometry, Kind, Lpn,
-    Mode, Nand, Oob, Payload, Rng, Tvpn,
+    Mode, Nand, Oob, Pairing, Payload, Rng, Tvpn,
 };
 use layout::{RECORD, UNIT};
 use proptest::prelude::*;
@@ -48,6 +48,7 @@ pub(crate) fn spec(blocks: u32, scheme: &str) -> Spec {
         spare: 0.5,
         endurance: None,
         features: Features::default(),
+        paired: Pairing::Off,
     };
     Spec { device, scheme: scheme.into(), settings: Vec::new(), ecc: None }
 }
@@ -816,7 +817,7 @@ fn what_is_no_image_is_named_and_left_alone() {
     }
     fs::write(&path, &bytes).unwrap();
     let error = Image::open(&path, Access::Use).unwrap_err();
-    assert!(error.to_string().ends_with("is an image of format 9; this ftlab knows formats up to 2"), "{error}");
+    assert!(error.to_string().ends_with("is an image of format 9; this ftlab knows formats up to 3"), "{error}");
     for copy in Layout::HEADERS {
         bytes[copy as usize + 16] = 1;
         bytes[copy as usize + 50] ^= 4;

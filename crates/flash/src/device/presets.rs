@@ -5,8 +5,8 @@
 //! and the single time in use is their mean. Rows of bare chips have one die; `channels=`, `chips=` and `dies=` make a
 //! drive of them.
 
-use super::{CellKind, MultiPlane, Number, Origin, Preset, Server};
-use crate::ProgramOrder;
+use super::{CellKind, MultiPlane, Number, Origin, Preset, Server, Sharing};
+use crate::{Pairing, ProgramOrder};
 
 const fn number(value: f64, origin: Origin, why: &'static str) -> Number {
     Number { value, origin, why }
@@ -96,6 +96,18 @@ const BLOCKS_ASSUMED: Number = assumed(512.0, "the field's usual power of two fo
 const TOGGLE_RATE: Number = assumed(800.0, "interface rate usual for the generation; the source is silent");
 const NO_ERASE_TIME: Number = number(0.0, Origin::Tuned, "NVMeVirt charges no time for an erase");
 
+const UNSHARED: Sharing = Sharing { order: Pairing::Off, origin: Origin::Derived, why: "one bit in a cell" };
+const SHADOW: Sharing = Sharing {
+    order: Pairing::Shadow,
+    origin: Origin::Assumed,
+    why: "the order that Linux has for MLC chips (nand_pairing_dist3), and on for more bits; the source is silent",
+};
+const ONE_SHOT: Sharing = Sharing {
+    order: Pairing::Off,
+    origin: Origin::Assumed,
+    why: "all pages of a word line are programmed in one shot, so that none was acknowledged before",
+};
+
 /// What bare SLC chips have in common. Every row overrides all times, sizes and texts.
 const SLC: Preset = Preset {
     name: "",
@@ -104,6 +116,7 @@ const SLC: Preset = Preset {
     source: "",
     notes: "",
     cell: CellKind::Slc,
+    paired: UNSHARED,
     server: Server::Parallel,
     order: ProgramOrder::Strict,
     read_us: simulator(25.0),
@@ -133,7 +146,7 @@ const SLC: Preset = Preset {
     endurance: None,
 };
 
-const MLC: Preset = Preset { cell: CellKind::Mlc, nop: NOP_ONE, slc_us: SLC_MODE, ..SLC };
+const MLC: Preset = Preset { cell: CellKind::Mlc, paired: SHADOW, nop: NOP_ONE, slc_us: SLC_MODE, ..SLC };
 const TLC: Preset = Preset { cell: CellKind::Tlc, ..MLC };
 
 /// What the papers that used FlashSim have in common: one server, commands one after another.
@@ -467,6 +480,7 @@ pub const PRESETS: &[Preset] = &[
     },
     Preset {
         name: "mlc-970pro",
+        paired: ONE_SHOT,
         summary: "Samsung 970 PRO as modelled by NVMeVirt: 32 KiB one-shot MLC, 8 channels of 2 LUNs",
         source: "NVMeVirt ssd_config.h, SAMSUNG_970PRO",
         notes: "Read is the mean of lower and upper page, 30.013 and 42.013 µs (29.76 and 41.76 for 4 KiB reads). An \
@@ -545,6 +559,7 @@ pub const PRESETS: &[Preset] = &[
     },
     Preset {
         name: "tlc-zns-prototype",
+        paired: ONE_SHOT,
         summary: "Zoned TLC prototype as modelled by NVMeVirt: 64 KiB pages, 8 channels of 16 LUNs",
         source: "NVMeVirt ssd_config.h, ZNS_PROTOTYPE",
         notes: "The model programs 128 KiB (192 KiB in the real device) in one shot of 1913.64 µs; page=128KiB, \
@@ -567,6 +582,7 @@ pub const PRESETS: &[Preset] = &[
     },
     Preset {
         name: "tlc-zn540",
+        paired: ONE_SHOT,
         summary: "Western Digital ZN540 as modelled by NVMeVirt: 32 KiB pages, 8 channels of 4 LUNs",
         source: "NVMeVirt ssd_config.h, WD_ZN540",
         notes: "The model programs 96 KiB in one shot of 561 µs. A 4 KiB read takes 50 µs. An erase costs nothing in \
@@ -686,6 +702,7 @@ pub const PRESETS: &[Preset] = &[
                 cover them), spare blocks come on top.",
         order: ProgramOrder::Strict,
         cell: CellKind::Mlc,
+        paired: SHADOW,
         read_us: paper(75.0),
         oob_read_us: array_time(75.0),
         program_us: paper(1300.0),
@@ -754,6 +771,7 @@ pub const PRESETS: &[Preset] = &[
 const VNAND: &str = "The table gives read and program times only.";
 
 const V_NAND: Preset = Preset {
+    paired: ONE_SHOT,
     erase_us: assumed(3000.0, "as the TLC of the SimpleSSD paper; the source is silent"),
     bus_mbps: TOGGLE_RATE,
     page: paper(16384.0),

@@ -40,6 +40,7 @@ const GIB4: Overrides = Overrides {
     copy_back: None,
     cache_read: None,
     cache_program: None,
+    paired: None,
 };
 
 fn preset(name: &str) -> &'static Preset {
@@ -393,8 +394,8 @@ fn the_key_table_is_complete() {
     }
     assert_eq!(
         names.len(),
-        Overrides::default().missing().len() + 21,
-        "and capacity, endurance, two times, five of SLC mode, two of each lesser effort, eight of queues"
+        Overrides::default().missing().len() + 22,
+        "and capacity, endurance, two times, five of SLC mode, two of each lesser effort, eight of queues, shared cells"
     );
     names.sort_unstable();
     names.dedup();
@@ -402,6 +403,30 @@ fn the_key_table_is_complete() {
     for k in KEYS {
         assert!(!k.effect.is_empty() && !k.range.is_empty());
     }
+}
+
+#[test]
+fn which_pages_share_cells_is_known_and_counts_only_where_power_may_fail() {
+    for p in PRESETS {
+        let device = p.build(&own_size(p)).unwrap();
+        assert_eq!((device.paired, device.geometry.pairs), (p.paired.order, Pairing::Off), "{}", p.name);
+        assert!(p.cell != CellKind::Slc || p.paired.order == Pairing::Off, "{}", p.name);
+        assert!(!p.paired.why.is_empty(), "{}", p.name);
+    }
+    let device = preset("mlc-mt29f64g08cbaaa").build(&GIB4).unwrap();
+    let (before, guarded) = (device.geometry, device.guarded().unwrap());
+    assert_eq!(guarded.geometry.pairs, Pairing::Shadow);
+    // A scheme has as many blocks as without.
+    assert_eq!(guarded.geometry.blocks_per_die, before.blocks_per_die + 4);
+    assert_eq!(crate::seen(guarded.geometry).blocks_per_die, before.blocks_per_die);
+    let adjacent = Overrides { paired: Some(Pairing::Adjacent), ..GIB4 };
+    assert_eq!(preset("tlc-vnand48").build(&adjacent).unwrap().paired, Pairing::Adjacent);
+    let refused = preset("agrawal08").build(&adjacent).unwrap_err();
+    assert_eq!((refused.key, &refused.value[..]), ("paired", "adjacent"));
+    let small = Overrides { oob: Some(16), ..GIB4 };
+    assert_eq!(preset("mlc-mt29f64g08cbaaa").build(&small).unwrap().guarded().unwrap_err().key, "oob");
+    let off = Overrides { paired: Some(Pairing::Off), ..small };
+    assert!(preset("mlc-mt29f64g08cbaaa").build(&off).unwrap().guarded().is_ok());
 }
 
 #[test]

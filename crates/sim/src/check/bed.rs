@@ -7,7 +7,7 @@
 //! blocks, for which some schemes have ways of their own. The pages of a request are written one after another, so that
 //! power can be cut between any two, and now and then the host breaks off before the last.
 
-use super::{Bench, CheckConfig, CheckError, sound, write_buffer};
+use super::{Bench, CheckConfig, CheckError, bench, sound, write_buffer};
 use flash::{Fault, Geometry, Lpn, ProgramOrder, Rng};
 use ftl::buffer::{self, BufferRow};
 use ftl::parameters::{LU, WEAR_CHECKPOINT, WEAR_STATE};
@@ -328,7 +328,7 @@ impl Visitor<Bench> for Lay<'_> {
         let mut rng = root.fork("capacity");
         let mut pages = logical_pages.unwrap_or(g.page_count());
         let pages = loop {
-            match recipe.format(&mut Bench::silent(sound(g)), pages, &settings) {
+            match recipe.format(&mut bench(sound(g), false), pages, &settings) {
                 Ok(_) => break pages,
                 Err(BuildError::Device(Error::Full)) => {}
                 Err(BuildError::Device(Error::Flash(Fault(fault)))) => {

@@ -34,11 +34,17 @@ pub(super) fn tag_of(page: &[u8]) -> Option<u64> {
 /// A medium of the checks carries bytes, has the wide error, and may have several commands under way.
 pub(super) trait Medium: Flash<Fault = Fault, User = [u8]> + Clone {
     fn in_flight(&mut self) -> &mut InFlight<Chip, BytesStore>;
+    /// Power is back, or on for the first time.
+    fn power_up(&mut self) -> Result<(), Fault>;
 }
 
 impl Medium for Bench {
     fn in_flight(&mut self) -> &mut InFlight<Chip, BytesStore> {
         self.inner_mut().inner_mut().inner_mut()
+    }
+
+    fn power_up(&mut self) -> Result<(), Fault> {
+        self.recover(false)
     }
 }
 

@@ -5,10 +5,12 @@ use super::content::{Medium, tag_of};
 use super::session::{Session, Stop};
 use super::{
     Bench, CheckConfig, CheckError, CheckReport, Chip, Cuts, FAILURES_PER_SEED, FaultClass, Faults, Part, Replay,
-    guarded, sound,
+    bench, guarded, sound,
 };
 use crate::oracle::Tag;
-use flash::{Cause, CutPoint, CutReport, EraseFace, Flash, Lpn, Op, Payload, ProgramFace, Rng};
+use flash::{
+    Cause, CutPoint, CutReport, EraseFace, Flash, Geometry, Guard, Lpn, Op, Pairing, Payload, ProgramFace, Rng,
+};
 use ftl::schemes::Visitor;
 use ftl::{Recipe, Scheme};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,8 +23,11 @@ const SECOND_WINDOW: usize = 6;
 const STORM: usize = 24;
 /// Requests that the host has out at once, where several commands are under way.
 const DEPTHS: [usize; 3] = [1, 8, 32];
-/// One cut with several commands under way for so many others.
-const FLIGHT_SHARE: u64 = 8;
+/// Cuts of a kind of its own, by the class of faults.
+pub(super) const PARTS: [(FaultClass, Part); 3] =
+    [(FaultClass::Flight, Part::Flight), (FaultClass::Unordered, Part::Unordered), (FaultClass::Paired, Part::Paired)];
+/// One cut of these for so many others.
+const SHARE: u64 = 8;
 /// Lots that are drawn at each command for what of those is carried out.
 const LOTS: u8 = 4;
 /// Programs and erases between two cuts that no scheme needs on devices this small.
@@ -317,10 +322,13 @@ fn begin<'a, S: Recipe<Bench>>(
     bed: &'a Bed,
     recipe: &'a S,
     told: bool,
-    part: Part,
+    (part, is_guarded): (Part, bool),
 ) -> Result<Session<'a, S, Bench>, String> {
-    let power = sound(bed.geometry);
-    let mut flash = if told { Bench::new(power) } else { Bench::silent(power) };
+    let mut flash = match part {
+        Part::Paired if is_guarded => bench(sound(paired(bed, Guard::<Bench>::BLOCKS)), told),
+        Part::Paired => Guard::unguarded(bench(sound(paired(bed, 0)), told).into_inner()),
+        _ => bench(sound(bed.geometry), told),
+    };
     flash.inner_mut().set_limit(COMMAND_LIMIT);
     let mut session = Session::format(bed, recipe, flash).map_err(Stop::text)?;
     session.fill().map_err(Stop::text)?;
@@ -332,6 +340,18 @@ fn begin<'a, S: Recipe<Bench>>(
         session.keep_wear();
     }
     Ok(session)
+}
+
+/// The chip of a seed, of cells of two bits or three that pages share. A scheme sees it without the `more` blocks of
+/// each die that a guard takes.
+fn paired(bed: &Bed, more: u32) -> Geometry {
+    let g = bed.geometry;
+    let mut rng = Rng::new(bed.seed).fork("pairs");
+    // A seed with blocks in SLC mode has room for tables in cells of two bits.
+    let bits_per_cell = if g.bits_per_cell > 1 { g.bits_per_cell } else { 2 + rng.below(2) as u32 };
+    let pairs = if rng.chance(0.75) { Pairing::Shadow } else { Pairing::Adjacent };
+    let g = Geometry { bits_per_cell, pairs, blocks_per_die: g.blocks_per_die + more, ..g };
+    g.checked().expect("a few blocks more than one that was checked")
 }
 
 /// The visitor for a seed's cuts.
@@ -350,7 +370,7 @@ impl Visitor<Bench> for CutEverywhere<'_> {
         let CutEverywhere { config, bed, stop, part } = self;
         let mut report = CheckReport::default();
         let at_once = Replay { seed: bed.seed, part, operation: 0, first: None, second: None, storm: false };
-        let mut session = match guarded(|| begin(bed, recipe, false, part)) {
+        let mut session = match guarded(|| begin(bed, recipe, false, (part, config.guarded))) {
             Ok(session) => session,
             Err(what) => {
                 report.fail(at_once, format!("while the device was filled: {what}"));
@@ -359,7 +379,7 @@ impl Visitor<Bench> for CutEverywhere<'_> {
         };
         let operations: Vec<Operation> = bed.operations("operations").take(config.operations as usize).collect();
         let seen = dry_run(&session, &operations, stop, &mut report);
-        let has_cuts = part.is_in_flight() || config.faults.contain(FaultClass::Cut);
+        let has_cuts = part != Part::Cuts || config.faults.contain(FaultClass::Cut);
         if !report.passed() || config.cuts == Cuts::Count(0) || !has_cuts {
             return report;
         }
@@ -368,7 +388,7 @@ impl Visitor<Bench> for CutEverywhere<'_> {
         for (number, operation) in operations.iter().enumerate() {
             let number = number as u32;
             while let Some((_, first, command)) = points.next_if(|&(of, ..)| of == number) {
-                if !lot.draw() && (part.is_in_flight() || report.by_cause.contains_key(&command.cause)) {
+                if !lot.draw() && (part != Part::Cuts || report.by_cause.contains_key(&command.cause)) {
                     continue;
                 }
                 let nested = config.faults.contain(FaultClass::Nested) && config.second_level > 0;
@@ -411,12 +431,16 @@ struct Lot {
 impl Lot {
     fn new(config: &CheckConfig, bed: &Bed, part: Part, places: u64) -> Lot {
         let seeds = (config.seeds.end - config.seeds.start).max(1);
-        let share = if part.is_in_flight() { FLIGHT_SHARE } else { 1 };
+        let share = if part == Part::Cuts { 1 } else { SHARE };
         let wanted = match config.cuts {
             Cuts::All => places,
             Cuts::Count(count) => count.div_ceil(seeds * share).min(places),
         };
-        let purpose = if part.is_in_flight() { "cuts in flight" } else { "cuts" };
+        let purpose = match part {
+            Part::Cuts => "cuts",
+            Part::Paired => "cuts of pairs",
+            _ => "cuts in flight",
+        };
         Lot { wanted, left: places, rng: Rng::new(bed.seed).fork(purpose) }
     }
 
@@ -439,10 +463,10 @@ fn cut_here<S: Recipe<Bench>>(
     report: &mut CheckReport,
 ) {
     report.cuts += 1;
-    if case.part.is_in_flight() {
-        report.flight_cuts += 1;
-    } else {
-        count(report, command, case.first.face, &case);
+    match case.part {
+        Part::Cuts => count(report, command, case.first.face, &case),
+        Part::Paired => report.paired_cuts += 1,
+        _ => report.flight_cuts += 1,
     }
     let mut image = None;
     let result = guarded(|| {
@@ -453,6 +477,7 @@ fn cut_here<S: Recipe<Bench>>(
         }
         let result = case.recover(&mut session);
         report.add_work(session.work);
+        report.add_taken(&session.flash, &start.flash);
         result
     });
     if let Err(what) = result {
@@ -542,6 +567,10 @@ fn storm<S: Recipe<Bench>>(
 
 /// Counts a cut by phase and face.
 fn count(report: &mut CheckReport, command: CutReport, face: u8, case: &Case<'_>) {
+    // The phases of a row are those of the scheme alone.
+    if case.part == Part::Paired {
+        return;
+    }
     *report.by_cause.entry(command.cause).or_insert(0) += 1;
     let left = match (command.op, face) {
         (Op::Program, 1 | 2) if case.is_unstable() => "page unstable",
@@ -553,18 +582,18 @@ fn count(report: &mut CheckReport, command: CutReport, face: u8, case: &Case<'_>
 
 /// The visitor that tells one case.
 pub(super) struct Tell<'a> {
+    pub(super) config: &'a CheckConfig,
     pub(super) bed: &'a Bed,
     pub(super) replay: Replay,
-    pub(super) faults: Faults,
 }
 
 impl Visitor<Bench> for Tell<'_> {
     type Output = Result<Vec<String>, CheckError>;
 
     fn visit<S: Recipe<Bench>>(self, _: &Scheme<'_>, recipe: &S) -> Self::Output {
-        let Tell { bed, replay, faults } = self;
-        let part = replay.part;
-        let mut session = guarded(|| begin(bed, recipe, true, part)).map_err(CheckError)?;
+        let Tell { config, bed, replay } = self;
+        let (part, faults) = (replay.part, config.faults);
+        let mut session = guarded(|| begin(bed, recipe, true, (part, config.guarded))).map_err(CheckError)?;
         let mut operations = bed.operations("operations");
         let mut run_up = Vec::new();
         for number in 0..replay.operation {

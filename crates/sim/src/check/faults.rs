@@ -27,11 +27,13 @@ pub enum FaultClass {
     Intermittent,
     /// Host pages cannot be read.
     Unreadable,
+    /// A torn page takes others of its word line along.
+    Paired,
 }
 
 impl FaultClass {
     /// Every class, in the order of the discriminants.
-    pub const ALL: [FaultClass; 8] = [
+    pub const ALL: [FaultClass; 9] = [
         FaultClass::Cut,
         FaultClass::Nested,
         FaultClass::Unstable,
@@ -40,6 +42,7 @@ impl FaultClass {
         FaultClass::Failing,
         FaultClass::Intermittent,
         FaultClass::Unreadable,
+        FaultClass::Paired,
     ];
 
     /// The word on the command line.
@@ -53,6 +56,7 @@ impl FaultClass {
             FaultClass::Failing => "failing",
             FaultClass::Intermittent => "intermittent",
             FaultClass::Unreadable => "unreadable",
+            FaultClass::Paired => "paired",
         }
     }
 }
@@ -124,7 +128,7 @@ impl FromStr for Faults {
 }
 
 /// Classes that no scheme promises to survive, though some may.
-pub const NOBODY: &[FaultClass] = &[FaultClass::Unstable, FaultClass::Unordered];
+pub const NOBODY: &[FaultClass] = &[FaultClass::Unstable, FaultClass::Unordered, FaultClass::Paired];
 
 /// Schemes that lose acknowledged data under another class of faults, or give up. They are not checked for it by
 /// default; `ftlab check --faults all` shows what happens.
@@ -141,8 +145,8 @@ mod tests {
         }
         assert_eq!("all".parse(), Ok(Faults::ALL));
         assert_eq!("cut, failing".parse(), Ok(Faults::NONE.with(FaultClass::Cut).with(FaultClass::Failing)));
-        let error = "cut,paired".parse::<Faults>().unwrap_err();
-        assert!(error.starts_with("no class of faults \"paired\"; write all, or some of cut, nested"), "{error}");
+        let error = "cut,pared".parse::<Faults>().unwrap_err();
+        assert!(error.starts_with("no class of faults \"pared\"; write all, or some of cut, nested"), "{error}");
     }
 
     #[test]

@@ -11,7 +11,7 @@
 
 use super::bed::{Bed, Operation};
 use super::session::{Session, Stop};
-use super::{Bench, CheckConfig, CheckReport, Chip, Part, Replay, guarded, sound};
+use super::{Bench, CheckConfig, CheckReport, Chip, Part, Replay, bench, guarded, sound};
 use flash::{Cause, Flash, Kind, Payload, Ppn, Rng};
 use ftl::schemes::Visitor;
 use ftl::{Inspect, Recipe, Scheme};
@@ -38,7 +38,7 @@ impl Visitor<Bench> for Honest<'_> {
         let mut at = Replay { seed: bed.seed, part: Part::Ram, operation: 0, first: None, second: None, storm: false };
         let mut rng = Rng::new(bed.seed).fork("honesty");
         let result = guarded(|| {
-            let flash = Bench::new(sound(bed.geometry));
+            let flash = bench(sound(bed.geometry), true);
             let mut session: Session<'_, S, Bench> = Session::format(bed, recipe, flash).map_err(Stop::text)?;
             session.fill().map_err(Stop::text)?;
             let mut next = rng.below(EVERY as u64) as usize;

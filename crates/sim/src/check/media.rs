@@ -8,7 +8,7 @@
 use super::bed::{Action, Bed};
 use super::content::Medium;
 use super::session::{Session, Stop};
-use super::{Bench, CheckConfig, CheckReport, Chip, FaultClass, Part, Replay, guarded};
+use super::{Bench, CheckConfig, CheckReport, Chip, FaultClass, Part, Replay, bench, guarded};
 use flash::{Block, Failing, FailurePlan, InFlight, PowerCut, Rng};
 use ftl::schemes::Visitor;
 use ftl::{Recipe, Scheme};
@@ -116,7 +116,7 @@ fn on_medium<S: Recipe<Bench>>(
         let medium =
             Failing::new(InFlight::new(Chip::new(bed.geometry)), plan(bed, part, which), bed.seed ^ which << 32);
         let powered = PowerCut::counting(medium).without_log();
-        match Session::<'_, S, _>::format(bed, recipe, Bench::silent(powered)) {
+        match Session::<'_, S, _>::format(bed, recipe, bench(powered, false)) {
             Ok(formatted) => session = Some(formatted),
             Err(Stop::Full) => full = true,
             Err(stop) => return Err(stop.text()),

@@ -89,6 +89,7 @@ impl<S: Recipe<F>, F: Medium> Clone for Session<'_, S, F> {
 impl<'a, S: Recipe<F>, F: Medium> Session<'a, S, F> {
     /// A freshly formatted device.
     pub(super) fn format(bed: &'a Bed, recipe: &'a S, mut flash: F) -> Result<Self, Stop> {
+        flash.power_up().map_err(Error::Flash)?;
         let ftl = recipe.format(&mut flash, bed.logical_pages, &bed.settings)?;
         let promise = if bed.durable_trim() { TrimPromise::Durable } else { TrimPromise::Loose };
         let oracle = Oracle::new(bed.logical_pages, promise);
@@ -122,6 +123,7 @@ impl<'a, S: Recipe<F>, F: Medium> Session<'a, S, F> {
     pub(super) fn mount(&mut self) -> Result<(), Stop> {
         self.ftl = None;
         self.work.mounts += 1;
+        self.flash.power_up().map_err(Error::Flash)?;
         match self.recipe.mount(&mut self.flash, self.bed.logical_pages, &self.bed.settings) {
             Ok((ftl, _)) => self.ftl = Some(ftl),
             Err(BuildError::Device(Error::Full)) => {

@@ -5,7 +5,7 @@
 
 use super::content::{page_of, tag_of};
 use super::cuts::face_name;
-use super::{Bench, CheckError, Raised, sound};
+use super::{Bench, CheckError, Raised, bench, sound};
 use flash::{Block, Cause, CutPoint, Flash, Geometry, Kind, Lpn, Op, Ppn};
 use ftl::schemes::{Registry, Visitor};
 use ftl::{BuildError, Error, Ftl, Recipe, Scheme, Settings, Value};
@@ -143,27 +143,27 @@ impl Visitor<Bench> for Run<'_> {
         let mut settings = row.settings();
         config.settings.iter().try_for_each(|(name, text)| settings.set(name, text)).map_err(CheckError)?;
         let pages = fit(config, recipe, &mut settings)?;
-        let mut flash = Bench::new(sound(config.geometry));
+        let mut flash = bench(sound(config.geometry), true);
         let ftl = recipe.format(&mut flash, pages, &settings).map_err(|error| CheckError(error.to_string()))?;
         flash.take();
-        let mut bench = Told { recipe, settings, pages, flash, ftl: Some(ftl), writes: Vec::new(), lines: Vec::new() };
+        let mut told = Told { recipe, settings, pages, flash, ftl: Some(ftl), writes: Vec::new(), lines: Vec::new() };
         let g = &config.geometry;
         let dies = if g.die_count() == 1 { "1 die".to_owned() } else { format!("{} dies", g.die_count()) };
         let (blocks, size) = (g.blocks_per_die, g.pages_per_block);
-        bench.say(format!("{} on {dies} of {blocks} blocks of {size} pages; LPN 0 to {}", row.name, pages - 1));
+        told.say(format!("{} on {dies} of {blocks} blocks of {size} pages; LPN 0 to {}", row.name, pages - 1));
         let mut cut = None;
         for (number, step) in steps.iter().enumerate() {
-            let told = bench.lines.len();
+            let before = told.lines.len();
             if let Step::Cut(point) = step {
                 cut = Some(*point);
                 continue;
             }
-            bench.step(step, cut.take())?;
+            told.step(step, cut.take())?;
             if number < quiet {
-                bench.lines.truncate(told);
+                told.lines.truncate(before);
             }
         }
-        Ok(bench.lines)
+        Ok(told.lines)
     }
 }
 
@@ -172,7 +172,7 @@ fn fit<S: Recipe<Bench>>(config: &StepConfig, recipe: &S, settings: &mut Setting
     let is_set = |key: &str| config.settings.iter().any(|(name, _)| name == key);
     let mut pages = config.logical_pages.unwrap_or(config.geometry.page_count());
     loop {
-        match recipe.format(&mut Bench::silent(sound(config.geometry)), pages, settings) {
+        match recipe.format(&mut bench(sound(config.geometry), false), pages, settings) {
             Ok(_) => return Ok(pages),
             Err(BuildError::Config(refusal)) if refusal.key == "cache-bytes" && !is_set("cache-bytes") => {
                 let bytes = settings.iter().find(|(name, _)| *name == "cache-bytes").map(|(_, value)| value);

@@ -7,6 +7,7 @@ use crate::commands::compare::{Combination, Plan};
 use crate::error::CliError;
 use crate::session::Schemes;
 use crate::workload::{Origin, Space};
+use flash::Pairing;
 use flash::device::{Device, MultiPlane, Overrides, Server};
 
 /// Whether commands can queue as asked on this device.
@@ -50,6 +51,10 @@ pub(super) fn check_schedulers(plan: &Plan, overrides: &Overrides, device: &Devi
             let what = format!("{key} has no effect here; add --scheduler {}", scheduler.name());
             return Err(CliError::new(what).within("--device"));
         }
+    }
+    if overrides.paired.is_some_and(|order| order != Pairing::Off) {
+        let what = "paired has no effect here, where power never fails; it is for ftlab image create";
+        return Err(CliError::new(what).within("--device"));
     }
     if overrides.multi_plane.is_some_and(|rule| rule != MultiPlane::Off) && device.geometry.planes == 1 {
         let what =

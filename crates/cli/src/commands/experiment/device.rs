@@ -1,6 +1,7 @@
 //! The device of a comparison: the one that the user named, and its keys as a report lists them.
 
 use crate::error::CliError;
+use flash::Pairing;
 use flash::device::{CellKind, Device, MultiPlane, PageTimes, Suspend};
 use sim::device::DeviceSpec;
 use sim::report::Fields;
@@ -97,6 +98,9 @@ pub(in crate::commands) fn device_fields(device: &Device) -> Fields {
         if on {
             fields.insert(key.to_owned(), "on".into());
         }
+    }
+    if g.pairs != Pairing::Off {
+        fields.insert("paired".to_owned(), g.pairs.name().into());
     }
     if let Some(endurance) = device.endurance {
         fields.insert("endurance".to_owned(), endurance.into());
