@@ -337,7 +337,7 @@ impl<P: Placement> Core<P> {
 
     /// Log blocks that there may be: what settings allow, less the blocks that went bad.
     pub fn log_limit(&self) -> u32 {
-        let good = self.g.block_count() - self.pool.blocks.bad_count();
+        let good = self.g.block_count() - self.pool.blocks.bad_count() - self.pool.blocks_for_wear();
         self.most_log_blocks.min(good.saturating_sub(self.data.len() as u32 + parameters::RESERVE))
     }
 
