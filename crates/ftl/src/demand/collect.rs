@@ -296,7 +296,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         short || !space.doomed.is_empty() || space.collector.is_in_debt() || !self.overdue.is_empty()
     }
 
-    /// The same before a discard. Nobody collects on its behalf later: an eviction that collects is one of a host's page.
+    /// The same before a discard. Nobody collects for it later: an eviction that collects is one of a host's page.
     #[inline(always)]
     pub(super) fn needs_room_to_discard(&self) -> bool {
         self.needs_room() || self.is_short(TRANSLATION)
