@@ -11,7 +11,7 @@ const CUTS: Faults = Faults::NONE.with(FaultClass::Cut);
 
 /// A few seeds of every scheme's test, fewer cuts.
 fn brief(scheme: &str) -> CheckConfig {
-    CheckConfig { seeds: 0..8, cuts: Cuts::Count(2_000), second_level: 200, ..CheckConfig::new(scheme) }
+    CheckConfig { seeds: 0..12, cuts: Cuts::Count(2_000), second_level: 200, ..CheckConfig::new(scheme) }
 }
 
 /// Settings that no seed varies.
@@ -185,7 +185,7 @@ fn seeds_that_failed_once_hold() {
         };
         let report = checked(&config).unwrap();
         assert!(report.failures.iter().all(|failure| failure.replay.is_empty()), "{why}: {report}");
-        assert!(report.media.full == 1, "{scheme} {seed} does not fill up any more: {report}");
+        assert!(report.media.full > 0, "{scheme} {seed} does not fill up any more: {report}");
     }
 }
 

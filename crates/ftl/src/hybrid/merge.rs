@@ -247,7 +247,6 @@ impl<P: Placement> Core<P> {
                     gc.then();
                     obsolete(self, &mut *gc, old, cause)?;
                 }
-                self.merged = gc.pause();
                 return Ok(merge);
             }
         }
@@ -257,7 +256,6 @@ impl<P: Placement> Core<P> {
         }
         gc.then();
         self.erase_log_block(&mut *gc, slot, Cause::MergeFull)?;
-        self.merged = gc.pause();
         Ok(Merge::Full)
     }
 
@@ -285,9 +283,7 @@ impl<P: Placement> Core<P> {
             }
         }
         gc.then();
-        self.erase_log_block(&mut *gc, victim, Cause::MergeFull)?;
-        self.merged = gc.pause();
-        Ok(())
+        self.erase_log_block(&mut *gc, victim, Cause::MergeFull)
     }
 
     /// Erases a log block without live pages; every other has grown older.
