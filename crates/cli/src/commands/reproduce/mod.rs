@@ -185,7 +185,7 @@ pub struct Answer {
 }
 
 /// Runs what is asked for; every text for the terminal is handed over as soon as it is there. Makes the page of
-/// `--html` if `page` is wanted. Writes no file: [`write`] does.
+/// `--html` if `page` is wanted. Writes no file: [`write()`] does.
 ///
 /// # Errors
 /// The first thing that is wrong with files or flags; it is found before anything runs.
