@@ -252,7 +252,7 @@ impl WearState {
     /// Saves the state.
     pub(super) fn save(&self, out: &mut Saver) {
         self.untold.iter().for_each(|&word| out.u64(word));
-        out.u8(self.area.len() as u8);
+        out.u32(self.area.len() as u32);
         self.area.iter().for_each(|block| out.u32(block.0));
         out.u32(self.own_bytes);
         out.u32(self.next);
@@ -263,7 +263,7 @@ impl WearState {
     /// Loads what [`WearState::save`] saved.
     pub(super) fn load(&mut self, from: &mut Loader<'_>) {
         self.untold.iter_mut().for_each(|word| *word = from.u64());
-        self.area = (0..from.u8()).map(|_| Block(from.u32())).collect();
+        self.area = (0..from.u32()).map(|_| Block(from.u32())).collect();
         self.own_bytes = from.u32();
         (self.next, self.since, self.number) = (from.u32(), from.u64(), from.u64());
     }
