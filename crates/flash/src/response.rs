@@ -58,6 +58,8 @@ fn each_cause(of: &NsByCause, mut add: impl FnMut(Cause, u64)) {
 
 /// Entries of a chunk; one that grows from within is halved at twice as many.
 const CHUNK: usize = 64;
+/// Chunks from one milestone to the next.
+const STRIDE: u64 = 64;
 
 /// Up to this time, since the end of the entry before, for this cause.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -108,16 +110,22 @@ impl Chunk {
 /// knows its cause and its end, and enters it when the cause changes. So work for the cause of the work before costs a
 /// comparison.
 ///
-/// Entries stand in chunks with sums by cause: a wait that spans many costs a step for each chunk, and for each entry
-/// of the two at its ends.
+/// Entries stand in chunks with sums by cause, and sums up to every [`STRIDE`]th chunk are kept, the *milestones*. So a
+/// wait costs a step for each entry of two chunks and for each chunk of two strides, however long it is: a device that
+/// does not keep up has its host wait behind hours of entries.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Diary {
     chunks: VecDeque<Chunk>,
+    /// Chunks that are forgotten: the number of the first that is there.
+    forgotten: u64,
+    /// What all chunks before it sum up to, for each chunk that is there and whose number is a multiple of the stride.
+    milestones: VecDeque<NsByCause>,
     end_ns: u64,
 }
 
 impl Diary {
-    pub(crate) const EMPTY: Diary = Diary { chunks: VecDeque::new(), end_ns: 0 };
+    pub(crate) const EMPTY: Diary =
+        Diary { chunks: VecDeque::new(), forgotten: 0, milestones: VecDeque::new(), end_ns: 0 };
 
     /// When the last entry ends, and the present run begins, ns.
     #[inline(always)]
@@ -147,15 +155,55 @@ impl Diary {
                 let mut entries = VecDeque::new();
                 while let Some(past) = self.chunks.front_mut().filter(|chunk| chunk.end_ns() <= past_ns) {
                     entries = core::mem::take(&mut past.entries);
+                    if self.forgotten.is_multiple_of(STRIDE) {
+                        self.milestones.pop_front();
+                    }
                     self.chunks.pop_front();
+                    self.forgotten += 1;
                 }
                 entries.clear();
                 entries.push_back(run);
                 let mut sums_ns = [0; CAUSES];
                 sums_ns[run.cause as usize] = ns;
                 self.chunks.push_back(Chunk { start_ns, entries, sums_ns });
+                self.set_milestone();
             }
         }
+    }
+
+    /// Where a chunk that is there has this number, counted from the first that ever was.
+    fn place(&self, number: u64) -> usize {
+        (number - self.forgotten) as usize
+    }
+
+    /// Which chunk the first milestone stands before.
+    fn first_milestone(&self) -> u64 {
+        self.forgotten.next_multiple_of(STRIDE)
+    }
+
+    /// The last chunk is there since now: if a milestone stands before it, it is added.
+    fn set_milestone(&mut self) {
+        let number = self.forgotten + self.chunks.len() as u64 - 1;
+        if !number.is_multiple_of(STRIDE) {
+            return;
+        }
+        // What is before the first milestone does not matter: they are only compared.
+        let (mut sums_ns, from) = match self.milestones.back() {
+            Some(&sums_ns) => (sums_ns, self.place(number - STRIDE)),
+            None => ([0; CAUSES], self.chunks.len() - 1),
+        };
+        for chunk in self.chunks.range(from..self.chunks.len() - 1) {
+            add_all(&mut sums_ns, &chunk.sums_ns);
+        }
+        self.milestones.push_back(sums_ns);
+    }
+
+    /// Milestones behind the chunk at this place, with the places of their chunks.
+    fn milestones_behind(&mut self, place: usize) -> impl Iterator<Item = (usize, &mut NsByCause)> {
+        let first = self.place(self.first_milestone());
+        let passed = (place + 1).saturating_sub(first).div_ceil(STRIDE as usize);
+        let places = (first..).step_by(STRIDE as usize);
+        places.zip(&mut self.milestones).skip(passed)
     }
 
     /// From `from_ns` to `to_ns` the time is not that of the entry which it lies in, but of another cause.
@@ -172,6 +220,11 @@ impl Diary {
         }
         chunk.sums_ns[before as usize] -= to_ns - from_ns;
         chunk.sums_ns[cause as usize] += to_ns - from_ns;
+        for (_, sums_ns) in self.milestones_behind(number) {
+            sums_ns[before as usize] = sums_ns[before as usize].wrapping_sub(to_ns - from_ns);
+            sums_ns[cause as usize] = sums_ns[cause as usize].wrapping_add(to_ns - from_ns);
+        }
+        let chunk = &mut self.chunks[number];
         if start_ns == from_ns && at > 0 && chunk.entries[at - 1].cause == cause {
             chunk.entries[at - 1].end_ns = to_ns;
             if to_ns == end_ns {
@@ -193,7 +246,19 @@ impl Diary {
             let mut half = Chunk { start_ns: chunk.end_ns(), entries, sums_ns: [0; CAUSES] };
             half.sum_up();
             self.chunks.insert(number + 1, half);
+            self.move_milestones(number);
         }
+    }
+
+    /// The chunk at this place was halved, so that all behind it have the next number: each milestone behind it stands
+    /// before the chunk that was the last one before it.
+    fn move_milestones(&mut self, place: usize) {
+        let chunks = core::mem::take(&mut self.chunks);
+        for (at, sums_ns) in self.milestones_behind(place) {
+            sums_ns.iter_mut().zip(&chunks[at].sums_ns).for_each(|(ns, less)| *ns = ns.wrapping_sub(*less));
+        }
+        self.chunks = chunks;
+        self.set_milestone();
     }
 
     /// Calls for each part of the time from `from_ns` to `to_ns`, in their order, with the present run behind the
@@ -225,19 +290,46 @@ impl Diary {
     /// Adds what the time from `from_ns` to `to_ns` was for, with the present run behind the entries.
     #[inline(never)]
     pub(crate) fn add(&self, (from_ns, to_ns): (u64, u64), run: Entry, sums_ns: &mut NsByCause) {
+        sums_ns[run.cause as usize] += to_ns.saturating_sub(from_ns.max(self.end_ns));
         let first = self.chunks.partition_point(|chunk| chunk.end_ns() <= from_ns);
-        for chunk in self.chunks.range(first..) {
-            if chunk.start_ns >= to_ns {
-                return;
-            }
-            if from_ns <= chunk.start_ns && chunk.end_ns() <= to_ns {
-                sums_ns.iter_mut().zip(&chunk.sums_ns).for_each(|(ns, more)| *ns += more);
-            } else {
-                chunk.between(from_ns, to_ns, |cause, ns| sums_ns[cause as usize] += ns);
+        let behind = self.chunks.len().min(first + 2 * STRIDE as usize);
+        let skipped = if behind < self.chunks.len() && self.chunks[behind].start_ns < to_ns {
+            self.skip(first, to_ns, sums_ns)
+        } else {
+            0..0
+        };
+        for part in [first..skipped.start.max(first), skipped.end.max(first)..self.chunks.len()] {
+            for chunk in self.chunks.range(part) {
+                if chunk.start_ns >= to_ns {
+                    return;
+                }
+                if from_ns <= chunk.start_ns && chunk.end_ns() <= to_ns {
+                    add_all(sums_ns, &chunk.sums_ns);
+                } else {
+                    chunk.between(from_ns, to_ns, |cause, ns| sums_ns[cause as usize] += ns);
+                }
             }
         }
-        sums_ns[run.cause as usize] += to_ns.saturating_sub(from_ns.max(self.end_ns));
     }
+
+    /// Adds what the chunks between two milestones sum up to, the first behind the chunk at place `first`, the last before
+    /// `to_ns`; the places of these chunks.
+    fn skip(&self, first: usize, to_ns: u64, sums_ns: &mut NsByCause) -> core::ops::Range<usize> {
+        let origin = self.place(self.first_milestone());
+        let last = self.chunks.partition_point(|chunk| chunk.start_ns < to_ns) - 1;
+        let from = (first + 1).saturating_sub(origin).div_ceil(STRIDE as usize);
+        let to = (last - origin) / STRIDE as usize;
+        let (before, after) = (&self.milestones[from], &self.milestones[to]);
+        sums_ns.iter_mut().zip(before.iter().zip(after)).for_each(|(ns, (before, after))| {
+            *ns += after.wrapping_sub(*before);
+        });
+        origin + from * STRIDE as usize..origin + to * STRIDE as usize
+    }
+}
+
+/// Adds sums by cause to others.
+fn add_all(sums_ns: &mut NsByCause, more: &NsByCause) {
+    sums_ns.iter_mut().zip(more).for_each(|(ns, more)| *ns += more);
 }
 
 #[cfg(test)]
@@ -257,7 +349,9 @@ mod tests {
             let causes = 1 + rng.below(4);
             let cause = |rng: &mut Rng| Cause::ALL[rng.below(causes) as usize];
             let (mut past_ns, length, mut gaps) = (0, 1 + rng.below(30), Vec::<(u64, u64)>::new());
-            for step in 0..1500 {
+            // Most are short and looked at behind each step; some have many milestones.
+            let (steps, every) = if round % 20 < 18 { (1500, 1) } else { (40_000, 250) };
+            for step in 0..steps {
                 // A booking behind all others, with a gap before it.
                 let (cause, gap_ns, ns) = (cause(&mut rng), rng.below(2) * rng.below(length), rng.below(length));
                 if cause != run.cause {
@@ -282,8 +376,11 @@ mod tests {
                         diary.enter(Entry { end_ns: to, cause }, past_ns);
                     }
                 }
-                if step % 100 == 99 && round % 2 == 0 {
+                if step % (steps / 15) == steps / 15 - 1 && round % 2 == 0 {
                     past_ns += rng.below(run.end_ns + 1 - past_ns);
+                }
+                if step % every > 0 {
+                    continue;
                 }
                 let from = past_ns + rng.below(run.end_ns + 1 - past_ns);
                 let to = from + rng.below(run.end_ns + 1 - from);
@@ -298,7 +395,14 @@ mod tests {
                 assert_eq!((sums, parts), (expected, expected), "round {round}, step {step}, {from} to {to}");
                 assert_eq!(in_order, naive[from as usize..to as usize]);
             }
-            assert!(round % 2 == 1 || diary.chunks.len() < 40, "what is past is forgotten");
+            assert!(round % 2 == 1 || diary.chunks.len() < steps / 40, "what is past is forgotten");
+            assert!(
+                steps == 1500 || round % 2 == 0 || diary.milestones.len() > 5,
+                "{} milestones",
+                diary.milestones.len()
+            );
+            let there = diary.first_milestone()..diary.forgotten + diary.chunks.len() as u64;
+            assert_eq!(diary.milestones.len(), there.step_by(STRIDE as usize).count());
         }
     }
 }
