@@ -132,7 +132,7 @@ pub const NOBODY: &[FaultClass] = &[FaultClass::Unstable, FaultClass::Unordered,
 
 /// Schemes that lose acknowledged data under another class of faults, or give up. They are not checked for it by
 /// default; `ftlab check --faults all` shows what happens.
-pub const LOSES: &[(&str, FaultClass)] = &[("superblock", FaultClass::Flight), ("rose", FaultClass::Flight)];
+pub const LOSES: &[(&str, FaultClass)] = &[("superblock", FaultClass::Flight)];
 
 #[cfg(test)]
 mod tests {
