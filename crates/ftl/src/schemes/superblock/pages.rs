@@ -41,7 +41,10 @@ impl Superblock {
                     }
                     self.pool.blocks.revive(to);
                     match self.heads.get_mut(lbn.index()) {
-                        Some(head) => *head = place,
+                        Some(head) => {
+                            *head = place;
+                            map.dirty &= !map.is_stored(&layout);
+                        }
                         None => map.dirty = true,
                     }
                     return Ok(());
