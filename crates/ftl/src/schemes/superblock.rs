@@ -63,6 +63,10 @@
 //! free and no update block in use. A map in which a live page of the victim is missing is a corrupt one, and the
 //! request is given up: to go on would lose the page.
 //!
+//! All this is said of what flash holds. With several commands under way it may be behind: so a block that the host
+//! writes to is begun when the collections before it have ended, for a power cut that left their victims in use, and
+//! that block too, would leave none to collect with.
+//!
 //! What a round costs is what the space allows: with nothing to spare a block is copied for each page that goes to
 //! another superblock than the one before.
 //!
@@ -101,7 +105,7 @@ use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
-use flash::{Block, Cause, Flash, Geometry, Kind, Lbn, Lpn, Ppn};
+use flash::{Block, Cause, Chain, Flash, Geometry, Kind, Lbn, Lpn, Ppn};
 
 mod blocks;
 mod collection;
@@ -306,6 +310,10 @@ pub struct Superblock {
     /// Pages that were discarded in RAM alone.
     discarded: BTreeSet<u32>,
     version: u64,
+    /// All collections, for who waits for them. Not saved: a medium that was restored has nothing under way.
+    collected: Chain,
+    /// Superblocks in which one has begun the block that the host goes on with. Not saved either.
+    shared: BTreeSet<Super>,
     counters: Counters,
 }
 
@@ -386,6 +394,8 @@ impl Superblock {
             durable_trim: settings.switch(&DURABLE_TRIM),
             discarded: BTreeSet::new(),
             version: 0,
+            collected: Chain::COLLECTION,
+            shared: BTreeSet::new(),
             counters: Counters::default(),
         })
     }

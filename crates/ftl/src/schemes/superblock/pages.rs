@@ -74,6 +74,9 @@ impl Superblock {
         self.pool.blocks.clock += 1;
         self.version += 1;
         self.make_room(flash, s)?;
+        if !self.shared.is_empty() && self.shared.remove(&s) {
+            self.wait_for_collections(flash);
+        }
         self.place_for(flash, lbn)?;
         let mut map = self.find(flash, lbn, offset)?;
         let oob = Oob::data(lpn, self.version, 0);
