@@ -169,7 +169,7 @@ impl<F, S> Log<F, S> {
                 let reached = end_of(&outer);
                 self.chain = Chain { from: reached, end: reached, ..outer };
             }
-            Enter::Joined => self.reach(Clock(end_of(&next))),
+            Enter::Joined | Enter::Waited => self.reach(Clock(end_of(&next))),
         }
         outer
     }
@@ -596,6 +596,24 @@ mod tests {
         };
         assert_eq!(collection(true), chain);
         assert_eq!(collection(false), [[NO, NO], [NO, YES], [YES, NO], [YES, YES]]);
+        // What follows on the page that set a collection off follows the collection only if the page has waited for it.
+        let behind = |waits: bool| {
+            outcomes(&[0, 16], 1, move |chip| {
+                chip.request_begin();
+                chip.page_begin();
+                let mut gc = Collection::on(chip);
+                put(&mut gc, 0);
+                if waits {
+                    gc.wait()
+                } else {
+                    drop(gc)
+                }
+                put(chip, 16);
+                chip.page_end();
+            })
+        };
+        assert_eq!(behind(true), chain);
+        assert_eq!(behind(false), collection(false));
         let batch = outcomes(&[0, 16, 1], 1, |chip| {
             chip.request_begin();
             chip.page_begin();

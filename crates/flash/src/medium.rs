@@ -233,7 +233,7 @@ pub struct Chain {
     /// Whether a page's chain goes through this one: through no collection.
     pub(crate) is_page: bool,
     /// By which commands a page's chain got to `from` and to `end`, where commands are placed as they are issued:
-    /// numbers of steps from 1 on.
+    /// numbers of steps from 1 on. Of other chains the dies of these commands.
     pub(crate) steps: [u32; 2],
 }
 
@@ -250,6 +250,8 @@ pub(crate) enum Enter {
     After,
     /// The present chain, from now on waiting for this one too.
     Joined,
+    /// The same, for a collection: a page waits for it, and its chain goes not through it.
+    Waited,
 }
 
 impl Chain {
@@ -318,7 +320,7 @@ impl Chain {
 ///   operation of the host is done when the last of its chain has ended. The pages of a request run beside each other,
 ///   as do those of a [`Batch`], and whoever opened a batch goes on when the last page has ended.
 /// - **The collection.** Commands in a [`Collection`] are independent of each other and of the host page that set it
-///   off; none begins before that page's chain has got so far.
+///   off; none begins before that page's chain has got so far. [`Collection::wait`] makes the page wait for them.
 /// - **The stage.** [`Collection::then`] and [`Batch::then`]: all commands of the scope so far, on whichever dies and
 ///   in whichever slices, end before a later one of the scope begins.
 ///
@@ -549,6 +551,14 @@ impl<'a, F: Flash> Collection<'a, F> {
         // The scope has been left; there is nothing else to drop.
         core::mem::forget(self);
         slice
+    }
+
+    /// Leaves the scope. The outer one goes on when everything in this one has ended, and in the slices before it: for
+    /// a scheme that must have on flash what the collection gains before it uses that up.
+    pub fn wait(self) {
+        let slice = self.flash.chain(self.outer);
+        self.flash.chain(Chain { enter: Enter::Waited, ..slice });
+        core::mem::forget(self);
     }
 
     /// What follows starts after everything in this scope so far: the erase after the copies, translation updates after

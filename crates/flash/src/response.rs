@@ -4,7 +4,9 @@
 //! back to the arrival. What a command works for in the cells and on the channel is the request's *own* time, by the
 //! command's cause; the latencies of interrupting another command belong to it. All between is time that the request
 //! *waited for* something: nanosecond by nanosecond, by the cause of what its die or its channel worked for meanwhile.
-//! A chain of a page goes through no collection, so a collection that the request itself set off is waited for.
+//! A chain of a page goes through no collection, so a collection that the request itself set off is waited for. Where a
+//! page states that it waits for one ([`Collection::wait`](crate::Collection::wait)), it waits for what the die works
+//! for on which the collection ends.
 //!
 //! The parts of a response sum up to it, to the nanosecond, because each command starts its wait where the one before
 //! it in its chain ended.

@@ -495,14 +495,14 @@ impl Scheduler {
                 let mut before = self.blocks[command.block.index()].last[list];
                 while before != NONE {
                     let token = self.graph.token(before);
-                    self.graph.wait_for_data(place, token);
+                    self.graph.wait_beside(place, token);
                     before = self.graph.nodes[before as usize].command.in_block[list].previous;
                 }
             }
             self.blocks[command.block.index()].erase = place;
         } else if command.is_program() && erase != NONE {
             let token = self.graph.token(erase);
-            self.graph.wait_for_data(place, token);
+            self.graph.wait_beside(place, token);
         }
         if let Some((block, ppn)) = source {
             self.wait_for_page(place, block, ppn);
@@ -523,7 +523,7 @@ impl Scheduler {
             let Command { op, ppn: of, in_block, .. } = self.graph.nodes[change as usize].command;
             if op == Op::Erase || of == ppn {
                 let token = self.graph.token(change);
-                self.graph.wait_for_data(place, token);
+                self.graph.wait_beside(place, token);
             }
             if op == Op::Erase {
                 return;
@@ -593,6 +593,7 @@ impl Scheduler {
                 Chain { from: present.end, ..opened }
             }
             Enter::Joined => self.joined(present, next),
+            Enter::Waited => self.waited(present, next),
         }
     }
 
@@ -633,13 +634,29 @@ impl Scheduler {
         Chain { from: self.graph.token(join), ..chain }
     }
 
+    /// `chain`, when it has also waited for this collection.
+    fn waited(&mut self, chain: Chain, collection: Chain) -> Chain {
+        if !chain.serial || !chain.is_page || self.graph.find(collection.end).is_none() {
+            return self.joined(chain, collection);
+        }
+        let command = Command { request: self.request, tag: self.issued, ..Command::NOTHING };
+        let wait = self.graph.add(Role::Wait, 0, command, self.now_ns);
+        self.graph.wait(wait, chain.from);
+        self.graph.wait_beside(wait, collection.end);
+        Chain { from: self.graph.token(wait), ..chain }
+    }
+
     /// Sees to all nodes that wait for nothing any more.
     fn settle(&mut self) {
         let mut at = 0;
         while let Some(&place) = self.graph.ready.get(at) {
             at += 1;
             let Command { die, start_ns, tag, noted, .. } = self.graph.nodes[place as usize].command;
-            if self.graph.nodes[place as usize].role == Role::Request {
+            let role = self.graph.nodes[place as usize].role;
+            if role == Role::Wait {
+                self.note_wait(place);
+                self.graph.end(place);
+            } else if role == Role::Request {
                 let (tag, end_ns, dies) = (tag as u32, self.now_ns, &self.dies);
                 let last = self.graph.nodes[place as usize].step;
                 let response = self.responses.response(last, noted, |die| dies[die as usize].channel);

@@ -47,7 +47,7 @@ use order::Order;
 /// When a host page was served.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PageTime {
-    /// Start of its first command (the arrival, if it needed none), ns.
+    /// Start of its first command (the arrival, if it needed none), or end of its first wait for a collection, ns.
     pub start_ns: u64,
     /// End of its last, ns.
     pub end_ns: u64,
@@ -364,6 +364,7 @@ impl<F: Flash> Timeline<F> {
         }
         // Within one die without gaps, the same with less work: once the read's transfer is out, so is the backlog, and
         // the program's transfer need not wait.
+        let die_number = die as u32;
         let (die, diary) = (&mut self.dies[die], &mut self.die_diaries[die]);
         let number = die.channel as usize;
         let channel = &mut self.channels[number];
@@ -382,7 +383,7 @@ impl<F: Flash> Timeline<F> {
         if self.share_channels {
             channel.queue(backlog, cause, &mut self.channel_diaries[number], self.now_ns);
         }
-        self.chain.end = self.chain.end.max(end);
+        self.reached(end, die_number);
     }
 
     /// The same, one after another; where from, and where to, with cell times.
@@ -494,7 +495,7 @@ impl<F: Flash> Timeline<F> {
                 self.channels[number].queue(backlog, cause, &mut self.channel_diaries[number], now_ns);
             }
             self.first_start_ns = self.first_start_ns.min(start);
-            self.chain.end = self.chain.end.max(end);
+            self.reached(end, die as u32);
         }
         run
     }
@@ -503,7 +504,7 @@ impl<F: Flash> Timeline<F> {
     #[inline(always)]
     fn chained(&mut self, die: usize, work: &Work, (start_ns, end_ns): (u64, u64)) {
         self.first_start_ns = self.first_start_ns.min(start_ns);
-        let mut number = 0;
+        let mut number = die as u32;
         if self.chain.is_page {
             let &Work { cause, cell_ns, transfer_ns, .. } = work;
             number = self.chains.step(Step {
@@ -521,7 +522,8 @@ impl<F: Flash> Timeline<F> {
         self.reached(end_ns, number);
     }
 
-    /// A command of the present chain, or a chain within it, ends then; by which step, if a page's chain goes there.
+    /// A command of the present chain, or a chain within it, ends then; by which step, if a page's chain goes there, and
+    /// else on which die.
     #[inline(always)]
     fn reached(&mut self, end_ns: u64, step: u32) {
         if self.chain.serial {
@@ -674,17 +676,25 @@ impl<F: Flash> Flash for Timeline<F> {
                 Chain { enter: Enter::Again, serial: next.serial, end: outer.from, steps, ..outer }
             }
             Enter::Resumed => {
-                let end = outer.from.max(next.from).max(next.end);
-                Chain { enter: Enter::Again, serial: false, end, is_page: false, ..outer }
+                let die = if outer.is_page { self.chains.die_of(outer.steps[0]) } else { outer.steps[0] };
+                let (mut end, mut last) = (outer.from, die);
+                for (at, of) in [(next.from, next.steps[0]), (next.end, next.steps[1])] {
+                    (end, last) = if at > end { (at, of) } else { (end, last) };
+                }
+                Chain { enter: Enter::Again, serial: false, end, is_page: false, steps: [die, last], ..outer }
             }
             Enter::After => {
                 let (reached, step) = outer.reached();
                 Chain { from: reached, end: reached, steps: [step; 2], ..outer }
             }
-            Enter::Joined => {
-                let (end, step) = next.reached();
+            Enter::Joined | Enter::Waited => {
+                let (end, mut step) = next.reached();
                 let [from_step, end_step] = outer.steps;
                 if outer.serial && end > outer.from {
+                    if next.enter == Enter::Waited && outer.is_page {
+                        step = self.chains.wait((from_step, outer.from), (step, end));
+                        self.first_start_ns = self.first_start_ns.min(end);
+                    }
                     Chain { from: end, steps: [step, end_step], ..outer }
                 } else if !outer.serial && end > outer.end {
                     Chain { end, steps: [from_step, step], ..outer }

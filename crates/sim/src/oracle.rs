@@ -8,7 +8,8 @@
 //! - after a cut, the value at the last completed flush or any write since, one in flight included;
 //! - where discards are not durable, also nothing or any earlier acknowledged version, if the page was discarded and
 //!   not written since, or since that flush;
-//! - once a page has been read, exactly what was read: no two reads differ, over any number of further cuts.
+//! - once a page has been read, exactly what was read: no two reads differ, over any number of further cuts (but that a
+//!   discard was refused since the cut, and nothing was read: what the discard took may come back).
 //!
 //! A host page's content is a *tag* that the oracle hands out: a number that grows with every write, and the LPN. A
 //! medium can lose, keep or misplace tags but not invent them, so "any earlier version of this page" needs no history:
@@ -45,6 +46,8 @@ enum Known {
     PerhapsDiscarded,
     /// Power was cut: whatever the contract allows.
     AfterCut,
+    /// That, or nothing: a discard of it was refused half way since the cut.
+    AfterCutPerhapsDiscarded,
 }
 
 /// See the module's description.
@@ -194,9 +197,11 @@ impl Oracle {
             return;
         }
         for &(lpn, _) in &self.since[first..] {
-            if self.known[lpn as usize] == Known::Exactly {
-                self.known[lpn as usize] = Known::PerhapsDiscarded;
-            }
+            let known = &mut self.known[lpn as usize];
+            *known = match *known {
+                Known::Exactly | Known::PerhapsDiscarded => Known::PerhapsDiscarded,
+                Known::AfterCut | Known::AfterCutPerhapsDiscarded => Known::AfterCutPerhapsDiscarded,
+            };
         }
     }
 
@@ -241,12 +246,14 @@ impl Oracle {
         match self.known[lpn.index()] {
             Known::Exactly => value == current,
             Known::PerhapsDiscarded => value == current || value.is_none(),
-            Known::AfterCut => self.states(lpn).any(|version| match (version, value) {
-                (Version::Loose(bound), Some(tag)) => {
-                    lpn_of(tag) == lpn.0 && number_of(tag) < bound && !self.unacknowledged.contains(&tag)
-                }
-                (version, value) => version.value() == value,
-            }),
+            Known::AfterCut | Known::AfterCutPerhapsDiscarded => {
+                self.states(lpn).any(|version| match (version, value) {
+                    (Version::Loose(bound), Some(tag)) => {
+                        lpn_of(tag) == lpn.0 && number_of(tag) < bound && !self.unacknowledged.contains(&tag)
+                    }
+                    (version, value) => version.value() == value,
+                })
+            }
         }
     }
 
@@ -262,7 +269,7 @@ impl Oracle {
         match self.known[lpn.index()] {
             Known::Exactly => add(current),
             Known::PerhapsDiscarded => [current, None].into_iter().for_each(add),
-            Known::AfterCut => {
+            Known::AfterCut | Known::AfterCutPerhapsDiscarded => {
                 self.states(lpn).for_each(|version| add(version.value()));
                 allowed.older_than = self
                     .states(lpn)
@@ -291,7 +298,12 @@ impl Oracle {
                     self.current[i] = discarded.unwrap_or(Version::Nothing);
                 }
             }
-            Known::AfterCut => {
+            // Perhaps that is the discard, of which nothing is durable yet: a cut may bring back what was before.
+            Known::AfterCutPerhapsDiscarded if value.is_none() => {
+                self.known[i] = Known::Exactly;
+                self.current[i] = self.states(lpn).last().unwrap_or(Version::Nothing);
+            }
+            Known::AfterCut | Known::AfterCutPerhapsDiscarded => {
                 let version = value.map_or(Version::Nothing, Version::Tag);
                 self.known[i] = Known::Exactly;
                 self.current[i] = version;
@@ -458,6 +470,39 @@ mod tests {
         assert_eq!(values(&oracle, A), [old, None]);
         oracle.observe(A, None).unwrap();
         assert_eq!(values(&oracle, A), [None]);
+    }
+
+    /// The page counted as read, and what a cut brought back as lost.
+    #[test]
+    fn what_a_refused_discard_took_may_come_back_if_nobody_read_it_between_the_cuts() {
+        for promise in [TrimPromise::Durable, TrimPromise::Loose] {
+            let mut oracle = Oracle::new(1, promise);
+            let old = write(&mut oracle, A);
+            oracle.flush();
+            let new = write(&mut oracle, A);
+            oracle.power_cut();
+            oracle.begin_trim(A, 1);
+            oracle.refuse();
+            assert!(oracle.allows(A, old) && oracle.allows(A, new) && oracle.allows(A, None));
+            let mut flushed = oracle.clone();
+            let mut read = oracle.clone();
+            oracle.observe(A, None).unwrap();
+            assert_eq!(values(&oracle, A), [None], "while power holds");
+            oracle.observe(A, old).unwrap_err();
+            oracle.power_cut();
+            assert!(oracle.allows(A, old) && oracle.allows(A, new) && oracle.allows(A, None));
+            // A flush makes it durable, once it is known that it happened.
+            flushed.flush();
+            assert!(flushed.allows(A, old) && flushed.allows(A, None));
+            flushed.observe(A, None).unwrap();
+            flushed.flush();
+            flushed.power_cut();
+            assert!(flushed.allows(A, None) && flushed.allows(A, old) == (promise == TrimPromise::Loose));
+            // It did not happen.
+            read.observe(A, old).unwrap();
+            read.power_cut();
+            assert_eq!(values(&read, A), [old]);
+        }
     }
 
     #[test]

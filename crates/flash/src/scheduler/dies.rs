@@ -262,7 +262,23 @@ impl Scheduler {
             self.command_mut(request).noted = step;
         }
         let node = &mut self.graph.nodes[place as usize];
-        (node.step, node.reached_ns, node.issued) = (step, end_ns, node.command.tag);
+        (node.step, node.reached_ns, node.issued) = (step, end_ns, 2 * node.command.tag + 1);
+    }
+
+    /// A page's chain has waited for a collection: for what the die on which that ended worked for meanwhile.
+    pub(super) fn note_wait(&mut self, place: u32) {
+        let (step, ready_ns) = (self.graph.nodes[place as usize].step, self.graph.nodes[place as usize].reached_ns);
+        let Command { die, request, tag, .. } = *self.command(place);
+        let now_ns = self.now_ns;
+        let Some(request) = self.graph.find(request).filter(|_| ready_ns < now_ns) else { return };
+        self.responses.up_to_now(die, self.dies[die as usize].channel, now_ns);
+        let of_wait = Step::of_wait(die, step, (ready_ns, now_ns));
+        let Command { noted, start_ns, .. } = *self.command(request);
+        let step = self.responses.note(of_wait, noted);
+        let request = self.command_mut(request);
+        (request.noted, request.start_ns) = (step, start_ns.min(now_ns));
+        let node = &mut self.graph.nodes[place as usize];
+        (node.step, node.reached_ns, node.issued) = (step, now_ns, 2 * tag);
     }
 
     /// Notes what a die is occupied with from now on.

@@ -1,6 +1,6 @@
 //! What waits for what.
 //!
-//! Nodes are commands, requests, and joins, which take no time and stand for several others together. An edge leads
+//! Nodes are commands, requests, and joins and waits, which take no time and stand for others together. An edge leads
 //! from a node to one that waits for it. A node knows how many it waits for and is told when the last has ended; it
 //! then leaves its place to another. A [`Token`] names a node for ever: once the node has ended, nothing needs to wait
 //! for it any more, and the token says so.
@@ -22,8 +22,11 @@ pub(crate) type Token = u64;
 pub(super) enum Role {
     /// Nothing: the place is free.
     Free,
-    /// Several nodes together.
+    /// Several nodes together; its command says on which die the last of them ended.
     Join,
+    /// A page's chain, and a collection that it waits for and does not go through. Its command says on which die the
+    /// collection ended.
+    Wait,
     /// A host request: it waits for its pages.
     Request,
     /// A flash command.
@@ -39,7 +42,8 @@ pub(super) struct Node {
     first_edge: u32,
     last_edge: u32,
     /// By which step of a page's chain it was reached, and when: of those that it waits for in its chain the one that
-    /// ended last, among equals the one that was issued first. Of a command that has ended, itself.
+    /// ended last, among equals the one that was issued first. Of a command that has ended, itself. A wait stands
+    /// between two commands in the order of issue, so commands have odd numbers there.
     pub(super) step: u32,
     pub(super) reached_ns: u64,
     pub(super) issued: u64,
@@ -50,7 +54,7 @@ pub(super) struct Node {
 struct Edge {
     to: u32,
     next: u32,
-    /// Whether it is one of a chain; others keep the data right.
+    /// Whether it is one of a chain; others keep the data right, or say that a page waits for a collection.
     is_chain: bool,
 }
 
@@ -62,7 +66,7 @@ pub(super) struct Graph {
     free_edge: u32,
     /// Nodes that have just ended and have not been taken out yet.
     ended: Vec<u32>,
-    /// Commands and requests that wait for nothing any more, in the order in which that came about.
+    /// Commands, requests and waits that wait for nothing any more, in the order in which that came about.
     pub(super) ready: Vec<u32>,
 }
 
@@ -96,7 +100,7 @@ impl Graph {
         };
         let node = &mut self.nodes[place as usize];
         (node.role, node.waits, node.command) = (role, waits, command);
-        (node.step, node.reached_ns) = (step, reached_ns);
+        (node.step, node.reached_ns, node.issued) = (step, reached_ns, 0);
         place
     }
 
@@ -119,9 +123,9 @@ impl Graph {
         self.add_edge(to, from, true);
     }
 
-    /// `to` waits for `from` so that the data stay right, unless that has ended.
+    /// `to` waits for `from` beside its chain, unless that has ended.
     #[inline]
-    pub(super) fn wait_for_data(&mut self, to: u32, from: Token) {
+    pub(super) fn wait_beside(&mut self, to: u32, from: Token) {
         self.add_edge(to, from, false);
     }
 
@@ -171,7 +175,7 @@ impl Graph {
             node.last_edge = NONE;
             node.role = Role::Free;
             node.generation = node.generation.wrapping_add(1).max(1);
-            let (step, reached_ns, issued) = (node.step, node.reached_ns, node.issued);
+            let (step, reached_ns, issued, die) = (node.step, node.reached_ns, node.issued, node.command.die);
             self.free_nodes.push(place);
             while edge != NONE {
                 let Edge { to, next, is_chain } = self.edges[edge as usize];
@@ -181,6 +185,11 @@ impl Graph {
                     || reached_ns == waiting.reached_ns && waiting.step != NONE && issued < waiting.issued;
                 if is_chain && is_later {
                     (waiting.step, waiting.reached_ns, waiting.issued) = (step, reached_ns, issued);
+                }
+                let tells_die =
+                    if is_chain { is_later && waiting.role == Role::Join } else { waiting.role == Role::Wait };
+                if tells_die {
+                    waiting.command.die = die;
                 }
                 waiting.waits -= 1;
                 if waiting.waits == 0 {

@@ -45,7 +45,7 @@ impl Part {
     }
 }
 
-/// A command of a page's chain that has ended.
+/// A command of a page's chain that has ended, or a wait of the chain for a collection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
     pub(super) cause: Cause,
@@ -63,6 +63,25 @@ pub(super) struct Step {
     pub(super) die_cause: Cause,
     /// What it waited for on its channel, from and to.
     pub(super) channel_ns: (u64, u64),
+}
+
+impl Step {
+    /// No command: the chain waited for what the die worked for, from and to, behind step `before`.
+    pub(super) fn of_wait(die: u32, before: u32, (ready_ns, end_ns): (u64, u64)) -> Step {
+        let (cause, at_end) = (Cause::Host, (end_ns, end_ns));
+        Step {
+            cause,
+            die,
+            before,
+            ready_ns,
+            start_ns: end_ns,
+            end_ns,
+            die_from_ns: end_ns,
+            die_ns: 0,
+            die_cause: cause,
+            channel_ns: at_end,
+        }
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -92,8 +92,10 @@ fn commands<F: Flash<User = (), Fault = Infallible>>(t: &mut F, any: &mut Choice
                         nested(&mut *gc, any, depth - 1);
                     }
                 }
-                if any.rng.chance(0.5) {
-                    any.paused.push(gc.pause());
+                match any.rng.below(6) {
+                    0..3 => any.paused.push(gc.pause()),
+                    3 => gc.wait(),
+                    _ => drop(gc),
                 }
             }
             _ => {

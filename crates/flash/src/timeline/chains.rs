@@ -3,7 +3,7 @@
 use crate::Cause;
 use alloc::vec::Vec;
 
-/// A command of a page's chain.
+/// A command of a page's chain, or a wait of the chain for a collection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
     pub(super) cause: Cause,
@@ -41,6 +41,18 @@ impl Chains {
     pub(super) fn step(&mut self, step: Step) -> u32 {
         self.steps.push(step);
         self.steps.len() as u32
+    }
+
+    /// The die of a step; of none, which is as early as a page's chain begins, any.
+    pub(super) fn die_of(&self, number: u32) -> u32 {
+        self.steps.get((number as usize).wrapping_sub(1)).map_or(0, |step| step.die)
+    }
+
+    /// A page's chain, which had got so far by step `before`, waits for a collection whose last command ends on this
+    /// die then: what the die works for meanwhile is what it waits for. The number of the step.
+    pub(super) fn wait(&mut self, (before, ready_ns): (u32, u64), (die, end_ns): (u32, u64)) -> u32 {
+        let (cause, start_ns, own_ns, channel_ns) = (Cause::Host, end_ns, 0, 0);
+        self.step(Step { cause, die, before, ready_ns, start_ns, end_ns, own_ns, channel_ns })
     }
 
     /// A page ends, by this command. Of pages that end together the first counts.

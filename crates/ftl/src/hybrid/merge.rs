@@ -247,6 +247,7 @@ impl<P: Placement> Core<P> {
                     gc.then();
                     obsolete(self, &mut *gc, old, cause)?;
                 }
+                self.merged = gc.pause();
                 return Ok(merge);
             }
         }
@@ -256,6 +257,7 @@ impl<P: Placement> Core<P> {
         }
         gc.then();
         self.erase_log_block(&mut *gc, slot, Cause::MergeFull)?;
+        self.merged = gc.pause();
         Ok(Merge::Full)
     }
 
@@ -283,7 +285,9 @@ impl<P: Placement> Core<P> {
             }
         }
         gc.then();
-        self.erase_log_block(&mut *gc, victim, Cause::MergeFull)
+        self.erase_log_block(&mut *gc, victim, Cause::MergeFull)?;
+        self.merged = gc.pause();
+        Ok(())
     }
 
     /// Erases a log block without live pages; every other has grown older.

@@ -19,7 +19,7 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use flash::{
-    Block, Cause, FaultKind, Flash, FlashFault, Geometry, Kind, Lbn, Lpn, Mode, Oob, Payload, Ppn, ProgramOrder,
+    Block, Cause, Chain, FaultKind, Flash, FlashFault, Geometry, Kind, Lbn, Lpn, Mode, Oob, Payload, Ppn, ProgramOrder,
 };
 
 /// What a logical page is to hold.
@@ -196,6 +196,9 @@ pub struct Core<P = InPlace> {
     pub merges: Merges,
     /// What the merge in progress copies; means nothing between merges.
     pub(super) sources: Vec<Source>,
+    /// The collection in which a log block was merged or cleaned last, for who waits for it. Not saved: a medium that
+    /// was restored has nothing under way.
+    pub merged: Chain,
 }
 
 impl<P: Placement> Core<P> {
@@ -252,6 +255,7 @@ impl<P: Placement> Core<P> {
             version: 0,
             merges: Merges::default(),
             sources: Vec::new(),
+            merged: Chain::COLLECTION,
         })
     }
 

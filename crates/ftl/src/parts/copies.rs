@@ -35,17 +35,6 @@ struct Newest {
     copy: Copy,
 }
 
-/// What a block that was given up held: page and copy.
-#[derive(Debug)]
-pub struct GivenUp(Vec<(u32, Copy)>);
-
-impl GivenUp {
-    /// One of the pages.
-    pub fn first_page(&self) -> u32 {
-        self.0[0].0
-    }
-}
-
 /// See the module's description. Pages go by a number that the scheme chooses, most often the LPN.
 #[derive(Clone, Debug)]
 pub struct Copies {
@@ -118,29 +107,18 @@ impl Copies {
         self.others.get(&page)?.iter().filter(lies).max().copied()
     }
 
-    /// Gives a block up, if it is not needed.
-    pub fn give_up(&mut self, block: Block) -> Option<GivenUp> {
+    /// Gives a block up, if it is not needed; whether it was.
+    pub fn give_up(&mut self, block: Block) -> bool {
         let held = &self.held[block.index()];
         if held.is_empty() || !held.iter().all(|&page| self.elsewhere(page, block).is_some()) {
-            return None;
+            return false;
         }
-        let pages = core::mem::take(&mut self.held[block.index()]);
-        let mut given_up = Vec::with_capacity(pages.len());
-        for page in pages {
+        for page in core::mem::take(&mut self.held[block.index()]) {
             let other = self.elsewhere(page, block).expect("just seen");
-            given_up.push((page, core::mem::replace(&mut self.newest[page as usize].copy, other)));
+            self.newest[page as usize].copy = other;
             self.held[self.g.block_of(other.ppn).index()].push(page);
         }
-        Some(GivenUp(given_up))
-    }
-
-    /// Takes back that a block was given up, nothing else having been given up since.
-    pub fn take_back(&mut self, GivenUp(pages): GivenUp) {
-        for &(page, copy) in pages.iter().rev() {
-            let other = core::mem::replace(&mut self.newest[page as usize].copy, copy);
-            self.held[self.g.block_of(other.ppn).index()].pop();
-            self.held[self.g.block_of(copy.ppn).index()].push(page);
-        }
+        true
     }
 
     /// Where each page lies that does.
@@ -148,6 +126,11 @@ impl Copies {
         let found =
             |(page, newest): (usize, &Newest)| (newest.copy != MISSING).then_some((page as u32, newest.copy.ppn));
         self.newest.iter().enumerate().filter_map(found)
+    }
+
+    /// The one of some pages that was programmed last among the copies that count.
+    pub fn last(&self, pages: core::ops::Range<u32>) -> Option<Copy> {
+        pages.filter_map(|page| self.get(page)).max()
     }
 
     /// The copy of a page that counts.
@@ -173,12 +156,7 @@ mod tests {
             of.map_or(0, |(_, program)| program)
         });
         for block in blocks {
-            let before: Vec<_> = found.pages().collect();
-            if let Some(given_up) = found.give_up(block) {
-                found.take_back(given_up);
-                assert_eq!(found.pages().collect::<Vec<_>>(), before);
-                found.give_up(block).unwrap();
-            }
+            found.give_up(block);
         }
         found
     }

@@ -2,7 +2,7 @@
 //! blocks, and which copy of each page counts (`parts/copies.rs`).
 
 use crate::parts::census::{Census, Health};
-use crate::parts::copies::{Copies, Copy};
+use crate::parts::copies::Copies;
 use crate::{MountReport, Outcome};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -74,8 +74,7 @@ impl Holdings {
 
     /// The one of some pages that was programmed last among the copies that count.
     pub fn head(&self, lpns: Range<u32>) -> Option<Ppn> {
-        let newest = lpns.filter_map(|lpn| self.copies.get(lpn)).max_by_key(|copy| copy.program);
-        newest.map(|Copy { ppn, .. }| ppn)
+        self.copies.last(lpns).map(|copy| copy.ppn)
     }
 
     /// Blocks that hold a copy that counts.

@@ -275,7 +275,7 @@ pub(crate) struct BlockMap {
     loaded: Vec<bool>,
     /// Whether the directory is.
     known: bool,
-    /// Whether it says what no page does that holds maps: for schemes that keep them in such pages.
+    /// Whether it says what flash does not: no page that holds maps, or not every spare area that leads to a page.
     pub dirty: bool,
 }
 
@@ -298,9 +298,20 @@ impl BlockMap {
         map
     }
 
+    /// With the places that a mount found, which flash does not say.
+    pub(crate) fn of_found(layout: &Layout, places: impl Iterator<Item = u16>) -> BlockMap {
+        BlockMap { dirty: true, ..BlockMap::of_places(layout, places) }
+    }
+
     /// Known to be empty.
     pub(crate) fn empty(layout: &Layout) -> BlockMap {
         BlockMap { known: true, loaded: vec![true; layout.groups() as usize], ..BlockMap::unknown(layout) }
+    }
+
+    /// Whether the spare areas that it leads to say all of it: every leaf with a page has been programmed.
+    pub(crate) fn is_stored(&self, layout: &Layout) -> bool {
+        let mut leaves = self.leaves.chunks(layout.group as usize).zip(&self.directory);
+        leaves.all(|(leaf, &at)| at != NULL || leaf.iter().all(|&place| place == NULL))
     }
 
     /// Whether [`BlockMap::fetch`] of a page would read nothing.
@@ -512,6 +523,15 @@ impl MapCache {
     /// Drops it.
     pub(crate) fn drop_oldest(&mut self) {
         self.maps.remove(0);
+    }
+
+    /// Drops maps that flash has as well, those used longest ago, while there are more than there is room for.
+    pub(crate) fn drop_stored(&mut self) {
+        while self.maps.len() > self.capacity
+            && let Some(at) = self.maps.iter().position(|(_, map)| !map.dirty)
+        {
+            self.maps.remove(at);
+        }
     }
 
     /// A map, if it is here.

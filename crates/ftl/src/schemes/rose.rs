@@ -42,9 +42,11 @@
 //!
 //! # Departures
 //!
-//! Two blocks are kept free and not one. No marker is programmed into a reused block without live pages: a mount finds
-//! nothing live in it and frees it. After a mount, blank pages of blocks found in use are not reused until the block is
-//! erased, and ages are those of the order in which log blocks were begun.
+//! Two blocks are kept free and not one. A logical block is begun to be written whole only when the merges before it
+//! have ended on flash, so that a power cut with several commands under way finds one such block unfinished and not
+//! two. No marker is programmed into a reused block without live pages: a mount finds nothing live in it and frees it.
+//! After a mount, blank pages of blocks found in use are not reused until the block is erased, and ages are those of
+//! the order in which log blocks were begun.
 
 use crate::hybrid::{
     self, Announced, Area, Core, Filling, Hybrid, MERGE_COUNTERS, Strategy, Write, log::Slot, parameters,
@@ -54,7 +56,7 @@ use crate::{ConfigError, Error, Loader, Outcome, Parameter, Saver, Scheme, Setti
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
-use flash::{Block, Cause, Flash, Kind, Lbn, Lpn};
+use flash::{Block, Cause, Chain, Collection, Flash, Kind, Lbn, Lpn};
 
 pub(super) const EBW: Parameter = Parameter::switch("ebw", true)
     .text(
@@ -150,6 +152,11 @@ pub struct Techniques {
     filling: Filling,
     /// Reused blocks with blank pages, in the order of their swaps.
     reused: VecDeque<Slot>,
+    /// All merges and cleanings, those too that somebody has waited for: another request does not follow that one. Not
+    /// saved: a medium that was restored has nothing under way.
+    merges: Chain,
+    /// Whether a logical block written whole has ended among them.
+    has_ended: bool,
     counters: Counters,
 }
 
@@ -199,7 +206,28 @@ impl Techniques {
         };
         core.merge_block(flash, slot, lbn, None, &mut obsolete)?;
         self.entire = None;
+        self.note_merge(core, flash);
+        self.has_ended = true;
         Ok(())
+    }
+
+    /// The core has merged or cleaned a log block.
+    fn note_merge<P: Placement, F: Flash>(&mut self, core: &Core<P>, flash: &mut F) {
+        if !self.ebw {
+            return;
+        }
+        let mut all = Collection::resume(flash, self.merges);
+        Collection::resume(&mut *all, core.merged).wait();
+        self.merges = all.pause();
+    }
+
+    /// Goes on when the merges and cleanings have ended. A logical block that is written whole takes a block beyond the
+    /// log area, and one block is kept free for that: until the one before it is a data block, and the block that was
+    /// it erased, no other is begun, nor a log block that may take what that erase gives back. Else a power cut could
+    /// leave no free block for a mount to merge with.
+    fn wait_for_merges<F: Flash>(&mut self, flash: &mut F) {
+        Collection::resume(flash, self.merges).wait();
+        self.has_ended = false;
     }
 
     /// Writes the next page of a logical block that is written whole. False if its block failed.
@@ -250,6 +278,8 @@ impl<P: Placement> Strategy<P> for Techniques {
             entire: None,
             filling: Filling::default(),
             reused: VecDeque::new(),
+            merges: Chain::COLLECTION,
+            has_ended: false,
             counters: Counters::default(),
         })
     }
@@ -269,6 +299,7 @@ impl<P: Placement> Strategy<P> for Techniques {
             && let Some(lbn) = self.begins_entire(core, page.lpn)
         {
             // A log block beyond the area, until it is whole.
+            self.wait_for_merges(flash);
             self.entire = Some(Entire { slot: core.begin_log_block(flash)?, lbn, next: 0 });
         }
         if self.write_entire(core, flash, page)? || core.write_to_data(flash, page)? {
@@ -277,6 +308,9 @@ impl<P: Placement> Strategy<P> for Techniques {
         while !self.filling.append(core, flash, Kind::Log, page)? {
             if self.filling.0.is_none() {
                 self.make_room(core, flash)?;
+                if self.has_ended {
+                    self.wait_for_merges(flash);
+                }
                 self.filling.0 = match self.reused.pop_front() {
                     Some(slot) => Some(slot),
                     None => Some(core.begin_log_block(flash)?),
@@ -305,6 +339,7 @@ impl<P: Placement> Strategy<P> for Techniques {
             self.obsolete(core, flash, (block, victim), cause)
         };
         core.clean(flash, victim, &mut obsolete)?;
+        self.note_merge(core, flash);
         Ok(true)
     }
 

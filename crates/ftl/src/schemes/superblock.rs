@@ -63,15 +63,20 @@
 //! free and no update block in use. A map in which a live page of the victim is missing is a corrupt one, and the
 //! request is given up: to go on would lose the page.
 //!
+//! All this is said of what flash holds. With several commands under way it may be behind: so a block that the host
+//! writes to is begun when the collections before it have ended, for a power cut that left their victims in use, and
+//! that block too, would leave none to collect with.
+//!
 //! What a round costs is what the space allows: with nothing to spare a block is copied for each page that goes to
 //! another superblock than the one before.
 //!
 //! # Mounting
 //!
 //! The newest version of each page counts, wherever it is, and copies of a collection that was cut short are given up
-//! (`parts/copies.rs`, superblock/mount.rs). The spare area of one page of each block says which slot it has, and the
-//! page programmed last of each logical block has the newest directory; map pages are compared with what was found.
-//! Blocks that are partly filled are not filled further: an erase that was cut short can leave a block which looks so.
+//! (`parts/copies.rs`, superblock/mount.rs). The spare area of the page of a superblock that was programmed last says
+//! which slot each block has, and the page programmed last of each logical block has the newest directory. Maps are
+//! compared with what was found, and one that differs stays in RAM as found until every leaf was programmed anew. Blocks
+//! that are partly filled are not filled further: an erase that was cut short can leave a block which looks so.
 //!
 //! # Discards
 //!
@@ -100,7 +105,7 @@ use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
-use flash::{Block, Cause, Flash, Geometry, Kind, Lbn, Lpn, Ppn};
+use flash::{Block, Cause, Chain, Flash, Geometry, Kind, Lbn, Lpn, Ppn};
 
 mod blocks;
 mod collection;
@@ -305,6 +310,10 @@ pub struct Superblock {
     /// Pages that were discarded in RAM alone.
     discarded: BTreeSet<u32>,
     version: u64,
+    /// All collections, for who waits for them. Not saved: a medium that was restored has nothing under way.
+    collected: Chain,
+    /// Superblocks in which one has begun the block that the host goes on with. Not saved either.
+    shared: BTreeSet<Super>,
     counters: Counters,
 }
 
@@ -385,6 +394,8 @@ impl Superblock {
             durable_trim: settings.switch(&DURABLE_TRIM),
             discarded: BTreeSet::new(),
             version: 0,
+            collected: Chain::COLLECTION,
+            shared: BTreeSet::new(),
             counters: Counters::default(),
         })
     }

@@ -130,14 +130,9 @@ impl FromStr for Faults {
 /// Classes that no scheme promises to survive, though some may.
 pub const NOBODY: &[FaultClass] = &[FaultClass::Unstable, FaultClass::Unordered, FaultClass::Paired];
 
-/// Schemes that lose acknowledged data under another class of faults, or give up. They are not checked for it by
-/// default; `ftlab check --faults all` shows what happens.
-pub const LOSES: &[(&str, FaultClass)] = &[
-    ("superblock", FaultClass::Flight),
-    ("rose", FaultClass::Flight),
-    ("cast", FaultClass::Intermittent),
-    ("lazyftl", FaultClass::Intermittent),
-];
+/// Schemes that lose acknowledged data under another class of faults, or give up: none now. They are not checked for it
+/// by default; `ftlab check --faults all` shows what happens.
+pub const LOSES: &[(&str, FaultClass)] = &[];
 
 #[cfg(test)]
 mod tests {

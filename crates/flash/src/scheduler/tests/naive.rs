@@ -14,8 +14,22 @@ struct Issued {
     /// What it reads, if it does.
     source: Option<(Block, Ppn)>,
     now_ns: u64,
-    /// Commands that its chain has it wait for.
+    /// Commands that its chain has it wait for, and waits.
     chain: Vec<usize>,
+    /// These commands, and those of the waits.
+    after: Vec<usize>,
+}
+
+/// A wait for a collection is known by a number from here on.
+const WAIT: usize = 1 << 32;
+
+/// A page waited for a collection.
+struct Wait {
+    /// What its chain had got to.
+    before: Vec<usize>,
+    /// The commands of the collection.
+    of: Vec<usize>,
+    now_ns: u64,
 }
 
 /// A chain as a list of commands.
@@ -47,6 +61,7 @@ struct Watched {
     t: Timeline<Blank>,
     issued: Vec<Issued>,
     asked: Vec<Asked>,
+    waits: Vec<Wait>,
     now_ns: u64,
     /// The present chain, and all that were left. A chain's `from` is its place among these; 0 is that of no chain.
     present: Links,
@@ -61,6 +76,7 @@ impl Watched {
             t,
             issued: Vec::new(),
             asked: Vec::new(),
+            waits: Vec::new(),
             now_ns: 0,
             present: Links::default(),
             left: none,
@@ -71,7 +87,8 @@ impl Watched {
     fn note(&mut self, (op, cause): (Op, Cause), ppn: Ppn, source: Option<Ppn>, chain: Vec<usize>) -> usize {
         let g = self.t.geometry();
         let source = source.map(|ppn| (g.block_of(ppn), ppn));
-        self.issued.push(Issued { op, cause, block: g.block_of(ppn), ppn, source, now_ns: self.now_ns, chain });
+        let (block, now_ns, after) = (g.block_of(ppn), self.now_ns, commands_of(&self.waits, &chain));
+        self.issued.push(Issued { op, cause, block, ppn, source, now_ns, chain, after });
         self.issued.len() - 1
     }
 
@@ -183,6 +200,17 @@ impl Flash for Watched {
                 }
                 Chain { enter: Enter::Joined, ..other.inner.unwrap() }
             }
+            Enter::Waited => {
+                let other = named(&self.left);
+                let (before, of) = (outer.all(), commands_of(&self.waits, &other.all()));
+                if outer.serial {
+                    self.present.from = vec![WAIT + self.waits.len()];
+                    self.waits.push(Wait { before, of, now_ns: self.now_ns });
+                } else {
+                    self.present.end.extend(of);
+                }
+                Chain { enter: Enter::Waited, ..other.inner.unwrap() }
+            }
         };
         let inner = self.t.chain(inner);
         self.left.push(Links { inner: Some(inner), ..outer });
@@ -220,6 +248,21 @@ impl Clocked for Watched {
     }
 }
 
+/// Commands, with those that waits are for.
+fn commands_of(waits: &[Wait], of: &[usize]) -> Vec<usize> {
+    let mut commands = Vec::new();
+    for &number in of {
+        match number.checked_sub(WAIT) {
+            Some(wait) => {
+                commands.extend(commands_of(waits, &waits[wait].before));
+                commands.extend(&waits[wait].of);
+            }
+            None => commands.push(number),
+        }
+    }
+    commands
+}
+
 fn is_program(op: Op) -> bool {
     matches!(op, Op::Program | Op::PartialProgram)
 }
@@ -242,7 +285,7 @@ fn follows(later: &Issued, earlier: &Issued) -> bool {
 fn waits(issued: &[Issued]) -> Vec<Vec<usize>> {
     let of = |(number, command): (usize, &Issued)| {
         let right = (0..number).filter(|&before| follows(command, &issued[before]));
-        command.chain.iter().copied().chain(right).collect()
+        command.after.iter().copied().chain(right).collect()
     };
     issued.iter().enumerate().map(of).collect()
 }
@@ -290,7 +333,7 @@ fn lengths(g: &Geometry, timing: &Timing, issued: &[Issued]) -> Vec<(usize, u64,
 fn responses(
     (g, timing): (&Geometry, &Timing),
     issued: &[Issued],
-    asked: &[Asked],
+    (asked, paused): (&[Asked], &[Wait]),
     times: &[(u64, u64)],
 ) -> Vec<Response> {
     let (lengths, backlogs) = (lengths(g, timing, issued), backlogs(g, timing, issued));
@@ -302,8 +345,13 @@ fn responses(
             start = end;
         }
     };
+    let end_of = |of: usize| {
+        // A collection may have ended before the request came.
+        let since = of.checked_sub(WAIT).map_or(0, |wait| paused[wait].now_ns);
+        commands_of(paused, &[of]).into_iter().map(|command| times[command].1).fold(since, u64::max)
+    };
     // The first of those that end last.
-    let last = |of: &[usize]| of.iter().copied().reduce(|a, b| if times[b].1 > times[a].1 { b } else { a });
+    let last = |of: &[usize]| of.iter().copied().reduce(|a, b| if end_of(b) > end_of(a) { b } else { a });
     let of = |request: &Asked| {
         let booked = |command: &usize, die: usize| lengths[*command].0 == die;
         let of_die = |die: usize| {
@@ -320,11 +368,19 @@ fn responses(
         let ends: Vec<usize> = request.pages.iter().filter_map(|page| last(page)).collect();
         let mut at = last(&ends);
         while let Some(command) = at {
+            if let Some(Wait { before, of, now_ns }) = command.checked_sub(WAIT).map(|wait| &paused[wait]) {
+                at = last(before);
+                let reached = at.map_or(*now_ns, end_of);
+                if let Some(last) = last(of) {
+                    add(&of_die(lengths[last].0), (reached, times[last].1), &mut response.waited_ns);
+                }
+                continue;
+            }
             let Issued { op, cause, block, ref chain, now_ns, .. } = issued[command];
             at = last(chain);
             let ((start, end), (die, length, _)) = (times[command], lengths[command]);
             response.own_ns[cause as usize] += length;
-            add(&of_die(die), (at.map_or(now_ns, |at| times[at].1), start), &mut response.waited_ns);
+            add(&of_die(die), (at.map_or(now_ns, end_of), start), &mut response.waited_ns);
             let queued = backlogs[command].saturating_sub(cell_and_transfer(g, timing, op).1);
             let held = (queued.saturating_sub(end - start - length), queued);
             add(&of_channel(g.channel_of(g.die_of(block))), held, &mut response.waited_ns);
@@ -422,12 +478,12 @@ fn a_booking_takes_the_first_gap_of_its_die() {
         let (g, timing) = any_device(&mut rng, 3, true);
         let mut watched = Watched::on(device(g, timing), false);
         let requests = served(&mut watched, rng.below(4) as usize, false, seed);
-        let Watched { t, issued, asked, .. } = watched;
+        let Watched { t, issued, asked, waits: paused, .. } = watched;
         let (waits, lengths) = (waits(&issued), lengths(&g, &timing, &issued));
         check(&issued, &waits, &t.log, "placed at once");
         let what = alloc::format!("seed {seed}: {g:?}, {timing:?}");
         same(&t.log, &placed(&g, &issued, &waits, &lengths), &issued, &what);
-        let went = responses((&g, &timing), &issued, &asked, &t.log);
+        let went = responses((&g, &timing), &issued, (&asked, &paused), &t.log);
         for (number, (request, expected)) in requests.iter().zip(&went).enumerate() {
             assert_eq!(request.2, *expected, "request {number} of {what}");
             has_waits += usize::from(expected.waited_ns.iter().filter(|&&ns| ns > 0).count() > 2);

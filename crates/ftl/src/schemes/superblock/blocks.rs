@@ -5,7 +5,7 @@ use crate::Error;
 use crate::Outcome;
 use crate::parts::map_log::MapLog;
 use crate::parts::spare_map::BlockSlot;
-use flash::{Block, Cause, Flash};
+use flash::{Block, Cause, Collection, Flash};
 
 impl Superblock {
     /// The blocks of a superblock were `before` many, and are others now.
@@ -45,9 +45,21 @@ impl Superblock {
         }
     }
 
+    /// What the host writes goes to a block that was free: when the collections before have ended. A power cut with
+    /// several commands under way that left their victims in use and such a block too would leave no block to collect
+    /// with.
+    pub(super) fn wait_for_collections<F: Flash>(&self, flash: &mut F) {
+        Collection::resume(flash, self.collected).wait();
+    }
+
     /// Gives a superblock a free block to fill.
     pub(super) fn open_block<F: Flash>(&mut self, flash: &mut F, s: Super, stream: Stream) -> Outcome<F> {
         let slot = self.slot(s, |block| block == NONE).ok_or(Error::Full)?;
+        match stream {
+            Stream::Host => self.wait_for_collections(flash),
+            Stream::Kept if self.kept.is_empty() => _ = self.shared.insert(s),
+            Stream::Kept => {}
+        }
         let (block, held) = (self.pool.take(flash)?, self.held(s));
         *self.block_mut(s, slot) = block.0;
         *self.filled(s, stream) = Open { slot, next: 0 };

@@ -24,7 +24,12 @@ impl Superblock {
             moved?;
         }
         gc.then();
-        self.release(&mut *gc, s, slot, cause)
+        self.release(&mut *gc, s, slot, cause)?;
+        let this = gc.pause();
+        let mut all = Collection::resume(flash, self.collected);
+        Collection::resume(&mut *all, this).wait();
+        self.collected = all.pause();
+        Ok(())
     }
 
     pub(super) fn move_out<F: Flash>(

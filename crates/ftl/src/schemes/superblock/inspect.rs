@@ -63,11 +63,13 @@ impl<F: Flash> Inspect<F> for Superblock {
         }
         for lbn in (0..self.logical_blocks).map(Lbn) {
             let s = self.super_of(lbn);
-            let stored = self
-                .stored_map(flash, lbn)
-                .map_err(|error| format!("the map of LPN {}: {error}", lbn.0 * self.g.pages_per_block))?;
             // A dirty map is what RAM says.
-            let map = self.cache.get(lbn).filter(|cached| cached.dirty).unwrap_or(&stored);
+            let map = match self.cache.get(lbn).filter(|cached| cached.dirty) {
+                Some(cached) => cached.clone(),
+                None => self
+                    .stored_map(flash, lbn)
+                    .map_err(|error| format!("the map of LPN {}: {error}", lbn.0 * self.g.pages_per_block))?,
+            };
             for (offset, place) in map.pages() {
                 let lpn = lbn.0 * self.g.pages_per_block + offset;
                 let Some(ppn) = self.live_page(s, place) else {

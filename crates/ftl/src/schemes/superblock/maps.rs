@@ -212,6 +212,10 @@ impl Superblock {
     /// Lets the maps used longest ago leave RAM, until there is room for so many.
     #[inline]
     pub(super) fn shrink<F: Flash>(&mut self, flash: &mut F, room: usize, cause: Cause) -> Outcome<F> {
+        if self.log.is_none() {
+            self.cache.drop_stored();
+            return Ok(());
+        }
         while let Some((lbn, map)) = self.cache.surplus(room) {
             if map.dirty {
                 self.write_maps(flash, self.super_of(lbn), cause)?;

@@ -41,7 +41,10 @@ impl Superblock {
                     }
                     self.pool.blocks.revive(to);
                     match self.heads.get_mut(lbn.index()) {
-                        Some(head) => *head = place,
+                        Some(head) => {
+                            *head = place;
+                            map.dirty &= !map.is_stored(&layout);
+                        }
                         None => map.dirty = true,
                     }
                     return Ok(());
@@ -71,6 +74,9 @@ impl Superblock {
         self.pool.blocks.clock += 1;
         self.version += 1;
         self.make_room(flash, s)?;
+        if !self.shared.is_empty() && self.shared.remove(&s) {
+            self.wait_for_collections(flash);
+        }
         self.place_for(flash, lbn)?;
         let mut map = self.find(flash, lbn, offset)?;
         let oob = Oob::data(lpn, self.version, 0);
