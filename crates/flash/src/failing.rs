@@ -2,14 +2,17 @@
 //!
 //! A failed program leaves its page torn, a failed partial program what it was to add; a failed erase leaves its block
 //! as it was. Either way the block is a grown bad block: every later program or erase of it fails too, until the scheme
-//! retires it with a bad-block mark. Failures may also pass ([`FailurePlan::passing`]), and host pages may be lost
-//! without any command that failed ([`FailurePlan::unreadable_rate`]).
+//! retires it with a bad-block mark. Failures may also pass ([`FailurePlan::passing`]), and pages may be lost without
+//! any command that failed ([`FailurePlan::unreadable_rate`], [`FailurePlan::silent_rate`]).
+//!
+//! A lost page reads as an image says: whoever mounts ([`Cause::Recovery`]) asks whether the page is whole and finds it
+//! torn, or finds its spare area alone if it is the copy of a lost one; whoever wants its data gets an error.
 
 use crate::{
     AppendFace, Block, Cause, Chain, Damage, EraseFace, Fault, FaultKind, Flash, Fragile, Geometry, Kind, Mode, Oob,
     Payload, Ppn, Rng,
 };
-use alloc::collections::BTreeSet;
+use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -37,7 +40,31 @@ pub struct FailurePlan {
     /// Probability that a host page cannot be read back, from its program to the erase of its block: reads of it are
     /// uncorrectable, and a copy of it is lost as well ([`Flash::copy`]). Its spare area reads.
     pub unreadable_rate: f64,
+    /// Probability that a program, a copy or a partial program reports success and does not stick: the page cannot be
+    /// read, in half of the cases its spare area neither; of a partial program a part is garbage.
+    pub silent_rate: f64,
 }
+
+/// What of a page cannot be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Lost {
+    /// The data; the spare area reads.
+    Data,
+    /// The same, of the copy of a lost page: its spare area says that there is no data.
+    Copied,
+    /// Everything.
+    Page,
+}
+
+const UNCORRECTABLE: Fault = Fault(FaultKind::Uncorrectable);
+
+/// Whether the host's data are in it.
+fn is_host(kind: Kind) -> bool {
+    matches!(kind, Kind::Data | Kind::Log)
+}
+
+/// A page of which nothing reads.
+const TORN: Oob = Oob { kind: Kind::Torn, mode: Mode::Normal, address: 0, version: 0, program: 0, mark: 0 };
 
 /// The decorator. See the module's description.
 #[derive(Clone, Debug)]
@@ -50,8 +77,10 @@ pub struct Failing<F> {
     grown_bad: Vec<bool>,
     /// Erases of each block, if they wear it out.
     worn: Vec<u32>,
-    /// Host pages that cannot be read.
-    unreadable: BTreeSet<Ppn>,
+    /// Pages that cannot be read.
+    lost: BTreeMap<Ppn, Lost>,
+    /// Programs that reported success and did not stick.
+    silent: u64,
 }
 
 impl<F: Fragile> Failing<F>
@@ -70,8 +99,8 @@ where
         }
         let rng = rng.fork("failures");
         let worn = vec![0; if plan.endurance.is_some() { blocks as usize } else { 0 }];
-        let (grown_bad, unreadable) = (vec![false; blocks as usize], BTreeSet::new());
-        Failing { inner, plan, rng, programs: 0, erases: 0, grown_bad, worn, unreadable }
+        let (grown_bad, lost) = (vec![false; blocks as usize], BTreeMap::new());
+        Failing { inner, plan, rng, programs: 0, erases: 0, grown_bad, worn, lost, silent: 0 }
     }
 
     /// The wrapped medium.
@@ -110,21 +139,37 @@ where
         self.plan.passing > 0.0 && self.rng.chance(self.plan.passing)
     }
 
-    /// Host pages that cannot be read now.
+    /// Pages that cannot be read now.
     pub fn unreadable_count(&self) -> usize {
-        self.unreadable.len()
+        self.lost.len()
     }
 
-    /// A page was programmed: whether it can be read is decided now.
+    /// Programs so far that reported success and did not stick.
+    pub fn silent_count(&self) -> u64 {
+        self.silent
+    }
+
+    /// A page was programmed: whether it stuck, and whether it can be read, is decided now.
     fn programmed(&mut self, ppn: Ppn, kind: Kind) {
-        if self.plan.unreadable_rate > 0.0 && matches!(kind, Kind::Data | Kind::Log) {
-            let is_lost = self.rng.chance(self.plan.unreadable_rate);
-            is_lost.then(|| self.unreadable.insert(ppn));
+        if kind != Kind::Torn && self.is_silent() {
+            let lost = if self.rng.chance(0.5) { Lost::Data } else { Lost::Page };
+            self.lost.insert(ppn, lost);
+        } else if self.plan.unreadable_rate > 0.0 && is_host(kind) && self.rng.chance(self.plan.unreadable_rate) {
+            self.lost.insert(ppn, Lost::Data);
         }
     }
 
-    fn check_readable(&self, ppn: Ppn) -> Result<(), Fault> {
-        if self.unreadable.contains(&ppn) { Err(Fault(FaultKind::Uncorrectable)) } else { Ok(()) }
+    /// Whether a program that reports success does not stick.
+    fn is_silent(&mut self) -> bool {
+        let is_silent = self.plan.silent_rate > 0.0 && self.rng.chance(self.plan.silent_rate);
+        self.silent += u64::from(is_silent);
+        is_silent
+    }
+
+    /// What was lost in a block is gone, or of no use to anybody.
+    fn forget(&mut self, block: Block) {
+        let g = self.inner.geometry();
+        self.lost.retain(|&ppn, _| g.block_of(ppn) != block);
     }
 
     fn erase_fails(&mut self, block: Block) -> bool {
@@ -159,16 +204,38 @@ where
     }
 
     fn read(&mut self, ppn: Ppn, cause: Cause) -> Result<(Oob, Payload<'_, F::User>), Fault> {
-        self.check_readable(ppn)?;
-        Ok(self.inner.read(ppn, cause)?)
+        let lost = self.lost.get(&ppn).copied();
+        if lost.is_some() && cause != Cause::Recovery {
+            return Err(UNCORRECTABLE);
+        }
+        let (oob, payload) = self.inner.read(ppn, cause)?;
+        Ok(match lost {
+            None => (oob, payload),
+            Some(Lost::Data) => (Oob { kind: Kind::Torn, ..oob }, Payload::None),
+            Some(Lost::Copied) => (oob, Payload::None),
+            Some(Lost::Page) => (TORN, Payload::None),
+        })
     }
 
     fn read_oob(&mut self, ppn: Ppn, cause: Cause) -> Result<Option<Oob>, Fault> {
-        Ok(self.inner.read_oob(ppn, cause)?)
+        let oob = self.inner.read_oob(ppn, cause)?;
+        Ok(oob.map(|oob| if self.lost.get(&ppn) == Some(&Lost::Page) { TORN } else { oob }))
     }
 
     fn program(&mut self, ppn: Ppn, oob: Oob, data: Payload<'_, F::User>, cause: Cause) -> Result<(), Fault> {
-        if oob.kind != Kind::Bad && self.program_fails(ppn) {
+        if oob.kind == Kind::Bad {
+            self.inner.program(ppn, oob, data, cause)?;
+            let block = self.inner.geometry().block_of(ppn);
+            self.forget(block);
+            return Ok(());
+        }
+        if oob.kind == Kind::Torn
+            && let Some(lost) = self.lost.get_mut(&ppn)
+        {
+            *lost = Lost::Page;
+            return Ok(());
+        }
+        if self.program_fails(ppn) {
             self.inner.chip().ruin(ppn);
             return Err(Fault(FaultKind::ProgramFailed));
         }
@@ -182,6 +249,13 @@ where
             self.inner.chip().tear_append(ppn, at, bytes, mark, AppendFace::Partly, &mut self.rng);
             return Err(Fault(FaultKind::ProgramFailed));
         }
+        if self.lost.contains_key(&ppn) {
+            return Err(UNCORRECTABLE);
+        }
+        if self.is_silent() {
+            self.inner.chip().tear_append(ppn, at, bytes, mark, AppendFace::Partly, &mut self.rng);
+            return Ok(());
+        }
         Ok(self.inner.append(ppn, at, bytes, mark, cause)?)
     }
 
@@ -192,15 +266,22 @@ where
         cause: Cause,
         edit: impl FnOnce(&mut Oob, &mut [u32]),
     ) -> Result<Oob, Fault> {
+        let lost = self.lost.get(&from).copied();
+        if let Some(lost) = lost {
+            let kind = self.inner.read_oob(from, cause)?.map(|oob| oob.kind);
+            // There is nothing to take along but the spare area of a host page, or of a record of discards.
+            if lost == Lost::Page || !kind.is_some_and(|kind| is_host(kind) || kind == Kind::Trim) {
+                return Err(UNCORRECTABLE);
+            }
+        }
         if self.program_fails(to) {
             self.inner.chip().ruin(to);
             return Err(Fault(FaultKind::ProgramFailed));
         }
         let oob = self.inner.copy(from, to, cause, edit)?;
-        if self.unreadable.contains(&from) {
-            self.unreadable.insert(to);
-        } else {
-            self.programmed(to, oob.kind);
+        match lost {
+            Some(_) => drop(self.lost.insert(to, Lost::Copied)),
+            None => self.programmed(to, oob.kind),
         }
         Ok(oob)
     }
@@ -210,8 +291,7 @@ where
             return Err(Fault(FaultKind::EraseFailed));
         }
         self.inner.erase(block, cause)?;
-        let g = self.inner.geometry();
-        self.unreadable.retain(|&ppn| g.block_of(ppn) != block);
+        self.forget(block);
         Ok(())
     }
 
@@ -241,7 +321,7 @@ where
     }
 
     fn spare(&self, ppn: Ppn) -> &[u8] {
-        self.inner.spare(ppn)
+        if self.lost.get(&ppn) == Some(&Lost::Page) { &[] } else { self.inner.spare(ppn) }
     }
 }
 

@@ -3,8 +3,9 @@
 //! Everything in ftlab meets at one trait, [`Flash`]: schemes sit above it, media below it. This crate holds the
 //! trait with its contract, the addresses and the geometry, the strict in-memory chip [`Nand`], and the decorators
 //! that turn a plain medium into one that keeps time ([`Timeline`]), loses power ([`PowerCut`]), with several commands
-//! under way ([`InFlight`]), wears out ([`Failing`]), or keeps backups of pages whose cells are programmed again
-//! ([`Guard`]). It has no clock, file, thread, environment or randomness of its own, and needs only `alloc`.
+//! under way ([`InFlight`]), wears out ([`Failing`]), keeps backups of pages whose cells are programmed again
+//! ([`Guard`]), or reads back what it has programmed ([`Verified`]). It has no clock, file, thread, environment or
+//! randomness of its own, and needs only `alloc`.
 #![no_std]
 
 extern crate alloc;
@@ -27,6 +28,7 @@ mod rng;
 mod scheduler;
 mod timeline;
 mod transcript;
+mod verified;
 
 pub use address::{Block, Die, Lbn, Lpn, Ppn, Tvpn};
 pub use broken::{Broken, Command, Rule, refuse};
@@ -48,6 +50,7 @@ pub use rng::Rng;
 pub use scheduler::{Bus, Busy, Finished, Policy, Scheduler, Scheduling};
 pub use timeline::{Clocked, PageTime, Timeline};
 pub use transcript::Transcript;
+pub use verified::Verified;
 
 /// The examples of the README, as tests.
 #[cfg(doctest)]

@@ -350,7 +350,8 @@ pub trait Flash {
     fn read_oob(&mut self, ppn: Ppn, cause: Cause) -> Result<Option<Oob>, Self::Fault>;
 
     /// Programs a blank page. [`Kind::Bad`] on page 0 is the one program that needs no blank page: it marks the block
-    /// as bad for ever. [`Kind::Torn`] programs bits that no code corrects: who copies a block copies a torn page so.
+    /// as bad for ever. [`Kind::Torn`] programs bits that no code corrects: who copies a block copies a torn page so. A
+    /// medium whose programs may report success and not stick takes it over such a page too.
     ///
     /// # Errors
     /// Power lost (the page is blank, torn or whole) or program failed (the page is torn).

@@ -10,7 +10,7 @@
 //!    these cuts it cuts again, at every command of the mount and of the first operations after it, and many times in a
 //!    row;
 //! 3. runs the operations on media whose blocks are or go bad, until no space is left, on media that fail now and then,
-//!    and on media that do not give a page back;
+//!    on media that do not give a page back, and on media whose programs do not stick;
 //! 4. tests two claims: that the RAM which the scheme reports holds its whole state, and that the metadata which it
 //!    keeps on flash is what it works from.
 //!
@@ -35,6 +35,7 @@ use bed::Lay;
 pub use faults::{FaultClass, Faults, LOSES, NOBODY};
 use flash::{
     BytesStore, Cause, CutPoint, Failing, FailurePlan, Full, Geometry, Guard, InFlight, Nand, PowerCut, Transcript,
+    Verified,
 };
 use ftl::buffer::{self, Behind, BufferRow};
 use ftl::parameters::ECC;
@@ -53,9 +54,9 @@ use std::sync::{Mutex, Once};
 pub type Chip = Nand<BytesStore, Full>;
 
 /// The same, with commands that can be under way together, blocks that can fail, power that can be cut, what it was
-/// told if somebody wants to know, and a guard of pages that share cells. One type for all checks, because every scheme
-/// is compiled for it.
-pub type Bench = Guard<Transcript<Powered>>;
+/// told if somebody wants to know, programs that are read back, and a guard of pages that share cells. One type for all
+/// checks, because every scheme is compiled for it.
+pub type Bench = Guard<Verified<Transcript<Powered>>>;
 
 /// The chip with all that can happen to it.
 pub(crate) type Powered = PowerCut<Failing<InFlight<Chip, BytesStore>>>;
@@ -67,7 +68,12 @@ pub(crate) fn sound(geometry: Geometry) -> Powered {
 
 /// A medium for checks, whose commands are written down if they are to be told.
 pub(crate) fn bench(power: Powered, told: bool) -> Bench {
-    Guard::new(if told { Transcript::new(power) } else { Transcript::silent(power) })
+    Guard::new(Verified::trusting(if told { Transcript::new(power) } else { Transcript::silent(power) }))
+}
+
+/// The same, whose programs are read back, and whose commands are not told.
+pub(crate) fn verified_bench(power: Powered) -> Bench {
+    Guard::new(Verified::new(Transcript::silent(power)))
 }
 
 /// Failures after which a seed is given up: they are mostly the same one.
@@ -107,6 +113,8 @@ pub struct CheckConfig {
     pub faults: Faults,
     /// Whether pages that share cells are guarded ([`flash::Guard`]), where torn pages take others along.
     pub guarded: bool,
+    /// Whether programs are read back ([`flash::Verified`]), where some do not stick.
+    pub verified: bool,
     /// Whether to test what the scheme claims of its RAM and of its metadata.
     pub honesty: bool,
     /// Whether to stop at the first seed that fails.
@@ -130,6 +138,7 @@ impl CheckConfig {
             second_level: 50,
             faults: Faults::promised(scheme),
             guarded: true,
+            verified: true,
             honesty: true,
             fail_fast: false,
             threads: 0,
@@ -166,6 +175,8 @@ pub enum Part {
     Intermittent,
     /// Media that do not give pages back.
     Unreadable,
+    /// Media whose programs do not stick.
+    Silent,
     /// Saving and restoring RAM.
     Ram,
     /// Flipping bits of metadata.
@@ -173,13 +184,14 @@ pub enum Part {
 }
 
 impl Part {
-    const NAMED: [(Part, &'static str); 8] = [
+    const NAMED: [(Part, &'static str); 9] = [
         (Part::Flight, "flight."),
         (Part::Unordered, "unordered."),
         (Part::Paired, "paired."),
         (Part::Media, "media."),
         (Part::Intermittent, "intermittent."),
         (Part::Unreadable, "unreadable."),
+        (Part::Silent, "silent."),
         (Part::Ram, "ram."),
         (Part::Metadata, "metadata."),
     ];
@@ -306,6 +318,10 @@ pub struct MediaReport {
     pub unreadable: u64,
     /// Reads that ended in an error, as they should.
     pub errors: u64,
+    /// Operations done while programs did not stick.
+    pub silent: u64,
+    /// Programs that reported success and did not stick.
+    pub unstuck: u64,
 }
 
 /// What became of the two claims.
@@ -418,6 +434,8 @@ impl CheckReport {
         self.media.intermittent += other.media.intermittent;
         self.media.unreadable += other.media.unreadable;
         self.media.errors += other.media.errors;
+        self.media.silent += other.media.silent;
+        self.media.unstuck += other.media.unstuck;
         self.honesty.restores += other.honesty.restores;
         let slacks = [self.honesty.slack_per_mille, other.honesty.slack_per_mille];
         self.honesty.slack_per_mille = slacks.into_iter().flatten().min();
@@ -472,7 +490,7 @@ impl fmt::Display for CheckReport {
                 self.paired_cuts
             )?;
         }
-        let MediaReport { operations, full, grown_bad, intermittent, unreadable, errors } = self.media;
+        let MediaReport { operations, full, grown_bad, intermittent, unreadable, errors, silent, unstuck } = self.media;
         if operations > 0 {
             writeln!(
                 f,
@@ -484,6 +502,9 @@ impl fmt::Display for CheckReport {
         }
         if unreadable > 0 {
             writeln!(f, "  unreadable pages: {unreadable} operations, {errors} reads ended in an error")?;
+        }
+        if silent > 0 {
+            writeln!(f, "  programs that do not stick: {silent} operations, {unstuck} such programs")?;
         }
         let HonestyReport { restores, slack_per_mille, metadata_pages, flips, noticed, spare_flips, spare_noticed } =
             self.honesty;
@@ -755,7 +776,7 @@ fn replay_subject(subject: &impl Subject, config: &CheckConfig, replay: &Replay)
             lines.extend(subject.visit(tell)?);
             return Ok(lines);
         }
-        part @ (Part::Media | Part::Intermittent | Part::Unreadable) => {
+        part @ (Part::Media | Part::Intermittent | Part::Unreadable | Part::Silent) => {
             subject.visit(media::OnFailingMedia { config, bed: &bed, stop: &on, part })
         }
         Part::Ram | Part::Metadata => subject.visit(honesty::Honest { config, bed: &bed, stop: &on }),

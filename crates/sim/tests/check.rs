@@ -207,6 +207,21 @@ fn pages_that_share_cells_are_lost_without_a_guard_and_kept_with_one() {
     }
 }
 
+/// Programs report success and do not stick. A layer that reads them back finds out, and no scheme knows of it.
+#[test]
+fn programs_that_do_not_stick_lose_data_unless_they_are_read_back() {
+    for scheme in ["page", "dftl", "fast"] {
+        let faults = Faults::NONE.with(FaultClass::Silent);
+        let config = CheckConfig { faults, honesty: false, ..brief(scheme) };
+        let report = checked(&config).unwrap();
+        assert!(report.passed(), "{report}");
+        assert!(report.media.silent > 10_000 && report.media.unstuck > 100, "{report}");
+        let report = checked(&CheckConfig { verified: false, ..config }).unwrap();
+        let is_loss = |what: &str| what.starts_with("LPN ") || what.starts_with("a sound page was lost");
+        assert!(report.failures.iter().any(|failure| is_loss(&failure.what)), "{report}");
+    }
+}
+
 #[test]
 fn the_canary_is_caught_and_its_replay_shows_why() {
     let config = &brief("canary");
@@ -302,6 +317,7 @@ fn replays_as_text() {
         "7:123.2.1/4.0",
         "7:123.2.1/storm",
         "7:media.5",
+        "7:silent.5",
         "7:flight.5.2.3",
         "7:paired.5.2.3/storm",
         "0:ram.0",

@@ -29,11 +29,13 @@ pub enum FaultClass {
     Unreadable,
     /// A torn page takes others of its word line along.
     Paired,
+    /// Programs report success and do not stick; they are read back.
+    Silent,
 }
 
 impl FaultClass {
     /// Every class, in the order of the discriminants.
-    pub const ALL: [FaultClass; 9] = [
+    pub const ALL: [FaultClass; 10] = [
         FaultClass::Cut,
         FaultClass::Nested,
         FaultClass::Unstable,
@@ -43,6 +45,7 @@ impl FaultClass {
         FaultClass::Intermittent,
         FaultClass::Unreadable,
         FaultClass::Paired,
+        FaultClass::Silent,
     ];
 
     /// The word on the command line.
@@ -57,6 +60,7 @@ impl FaultClass {
             FaultClass::Intermittent => "intermittent",
             FaultClass::Unreadable => "unreadable",
             FaultClass::Paired => "paired",
+            FaultClass::Silent => "silent",
         }
     }
 }

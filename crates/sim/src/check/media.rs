@@ -1,14 +1,15 @@
 //! Operations on media whose blocks are or go bad.
 //!
 //! Nothing acknowledged may be lost. A device that has lost too many blocks says that it is full, and then every page
-//! must still be readable, however often it refuses, and also once it was mounted again. Three media: blocks that fail
+//! must still be readable, however often it refuses, and also once it was mounted again. Four media: blocks that fail
 //! for good; programs and erases that fail now and then, some or all of them leaving a block that works; host pages
-//! that cannot be read back. Of these last ones a read is an error, and never an earlier version.
+//! that cannot be read back, of which a read is an error, and never an earlier version; programs that report success
+//! and do not stick, which a layer beneath the scheme finds out ([`flash::Verified`]).
 
 use super::bed::{Action, Bed};
 use super::content::Medium;
 use super::session::{Session, Stop};
-use super::{Bench, CheckConfig, CheckReport, Chip, FaultClass, Part, Replay, bench, guarded};
+use super::{Bench, CheckConfig, CheckReport, Chip, FaultClass, Part, Replay, bench, guarded, verified_bench};
 use flash::{Block, Failing, FailurePlan, InFlight, PowerCut, Rng};
 use ftl::schemes::Visitor;
 use ftl::{Recipe, Scheme};
@@ -22,10 +23,11 @@ const RUNS: u64 = 6;
 const INSISTENCE: usize = 32;
 
 /// The media, by the class of their faults.
-pub(super) const PARTS: [(FaultClass, Part); 3] = [
+pub(super) const PARTS: [(FaultClass, Part); 4] = [
     (FaultClass::Failing, Part::Media),
     (FaultClass::Intermittent, Part::Intermittent),
     (FaultClass::Unreadable, Part::Unreadable),
+    (FaultClass::Silent, Part::Silent),
 ];
 
 /// The visitor.
@@ -49,6 +51,7 @@ fn plan(bed: &Bed, part: Part, run: u64) -> FailurePlan {
             ..FailurePlan::default()
         },
         Part::Unreadable => FailurePlan { unreadable_rate: 0.01 * lot.unit(), ..FailurePlan::default() },
+        Part::Silent => FailurePlan { silent_rate: 0.01 * lot.unit(), ..FailurePlan::default() },
         _ => lasting(bed, lots, (bed.seed + run) % 3),
     }
 }
@@ -116,7 +119,9 @@ fn on_medium<S: Recipe<Bench>>(
         let medium =
             Failing::new(InFlight::new(Chip::new(bed.geometry)), plan(bed, part, which), bed.seed ^ which << 32);
         let powered = PowerCut::counting(medium).without_log();
-        match Session::<'_, S, _>::format(bed, recipe, bench(powered, false)) {
+        let is_verified = part == Part::Silent && config.verified;
+        let medium = if is_verified { verified_bench(powered) } else { bench(powered, false) };
+        match Session::<'_, S, _>::format(bed, recipe, medium) {
             Ok(formatted) => session = Some(formatted),
             Err(Stop::Full) => full = true,
             Err(stop) => return Err(stop.text()),
@@ -143,11 +148,13 @@ fn on_medium<S: Recipe<Bench>>(
         let operations = match part {
             Part::Intermittent => &mut report.media.intermittent,
             Part::Unreadable => &mut report.media.unreadable,
+            Part::Silent => &mut report.media.silent,
             _ => &mut report.media.operations,
         };
         *operations += session.work.operations;
         report.media.errors += session.work.errors;
         report.media.grown_bad += u64::from(session.flash.inner().inner().grown_bad_count());
+        report.media.unstuck += session.flash.inner().inner().silent_count();
         report.add_work(session.work);
     }
     report.media.full += u64::from(full);
