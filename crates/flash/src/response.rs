@@ -195,7 +195,8 @@ impl Diary {
             None => ([0; CAUSES], self.chunks.len() - 1),
         };
         for chunk in self.chunks.range(from..self.chunks.len() - 1) {
-            add_all(&mut sums_ns, &chunk.sums_ns);
+            // A correction before the first milestone may have taken a sum below zero.
+            sums_ns.iter_mut().zip(&chunk.sums_ns).for_each(|(ns, more)| *ns = ns.wrapping_add(*more));
         }
         self.milestones.push_back(sums_ns);
     }
@@ -314,8 +315,8 @@ impl Diary {
         }
     }
 
-    /// Adds what the chunks between two milestones sum up to, the first behind the chunk at place `first`, the last before
-    /// `to_ns`; the places of these chunks.
+    /// Adds what the chunks between two milestones sum up to, the first behind the chunk at place `first`, the last
+    /// before `to_ns`; the places of these chunks.
     fn skip(&self, first: usize, to_ns: u64, sums_ns: &mut NsByCause) -> core::ops::Range<usize> {
         let origin = self.place(self.first_milestone());
         let last = self.chunks.partition_point(|chunk| chunk.start_ns < to_ns) - 1;

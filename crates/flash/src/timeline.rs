@@ -522,8 +522,8 @@ impl<F: Flash> Timeline<F> {
         self.reached(end_ns, number);
     }
 
-    /// A command of the present chain, or a chain within it, ends then; by which step, if a page's chain goes there, and
-    /// else on which die.
+    /// A command of the present chain, or a chain within it, ends then; by which step, if a page's chain goes there,
+    /// and else on which die.
     #[inline(always)]
     fn reached(&mut self, end_ns: u64, step: u32) {
         if self.chain.serial {

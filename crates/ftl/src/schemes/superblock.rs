@@ -75,8 +75,8 @@
 //! The newest version of each page counts, wherever it is, and copies of a collection that was cut short are given up
 //! (`parts/copies.rs`, superblock/mount.rs). The spare area of the page of a superblock that was programmed last says
 //! which slot each block has, and the page programmed last of each logical block has the newest directory. Maps are
-//! compared with what was found, and one that differs stays in RAM as found until every leaf was programmed anew. Blocks
-//! that are partly filled are not filled further: an erase that was cut short can leave a block which looks so.
+//! compared with what was found, and one that differs stays in RAM as found until every leaf was programmed anew.
+//! Blocks that are partly filled are not filled further: an erase that was cut short can leave a block which looks so.
 //!
 //! # Discards
 //!
