@@ -380,7 +380,9 @@ mod tests {
                     }
                 }
                 if step % (steps / 15) == steps / 15 - 1 && round % 2 == 0 {
-                    past_ns += rng.below(run.end_ns + 1 - past_ns);
+                    // Sometimes so far that no milestone is left, and what is before the next one is corrected later.
+                    let left = run.end_ns + 1 - past_ns;
+                    past_ns += if rng.chance(0.5) { rng.below(left) } else { left - 1 - rng.below(left.min(3000)) };
                 }
                 if step % every > 0 {
                     continue;
@@ -399,11 +401,8 @@ mod tests {
                 assert_eq!(in_order, naive[from as usize..to as usize]);
             }
             assert!(round % 2 == 1 || diary.chunks.len() < steps / 40, "what is past is forgotten");
-            assert!(
-                steps == 1500 || round % 2 == 0 || diary.milestones.len() > 5,
-                "{} milestones",
-                diary.milestones.len()
-            );
+            let has_few = steps == 1500 || round % 2 == 0 || causes == 1 || length < 5;
+            assert!(has_few || diary.milestones.len() > 5, "{} milestones", diary.milestones.len());
             let there = diary.first_milestone()..diary.forgotten + diary.chunks.len() as u64;
             assert_eq!(diary.milestones.len(), there.step_by(STRIDE as usize).count());
         }
