@@ -61,7 +61,7 @@ fn each_cause(of: &NsByCause, mut add: impl FnMut(Cause, u64)) {
 /// Entries of a chunk; one that grows from within is halved at twice as many.
 const CHUNK: usize = 64;
 /// Chunks from one milestone to the next.
-const STRIDE: u64 = 64;
+const STRIDE: u64 = 8;
 
 /// Up to this time, since the end of the entry before, for this cause.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -217,7 +217,9 @@ mod tests {
         for (lambda, expected) in [("0.1", x), ("0.5", y), ("0.9", y)] {
             assert_eq!(pick_with("cicl", "gc-lambda", lambda), expected, "lambda {lambda}");
         }
-        let scores: Vec<f64> = (0..3).map(|block| cost_benefit::score(&three(), block)).collect();
+        let blocks = three();
+        let scores: Vec<f64> =
+            (0..3).map(|block| cost_benefit::score(blocks.live_of(Block(block)), 4, blocks.age(block))).collect();
         assert_eq!(scores[0], 15.0);
         assert_eq!(scores[1], 50.0);
         assert!((scores[2] - 200.0 / 3.0).abs() < 1e-9);

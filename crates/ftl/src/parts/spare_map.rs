@@ -116,19 +116,32 @@ fn bytes_of_bits(at: usize, width: u32) -> core::ops::Range<usize> {
     at / 8..(at + width as usize).div_ceil(8)
 }
 
-/// Packs entries of `width` bits into bytes that are zero.
-fn pack(bytes: &mut [u8], width: u32, entries: impl Iterator<Item = u32>) {
-    let (mut word, mut held, mut at) = (0u64, 0, 0);
-    for entry in entries {
-        word |= u64::from(entry) << held;
-        held += width;
-        while held >= 8 {
-            bytes[at] = word as u8;
-            (word, held, at) = (word >> 8, held - 8, at + 1);
+/// Packs entries one behind the other into bytes, the lowest bit first, and ends at a whole byte.
+struct Packer<'a> {
+    out: &'a mut Vec<u8>,
+    word: u64,
+    held: u32,
+}
+
+impl Packer<'_> {
+    /// Behind what `out` holds.
+    fn new(out: &mut Vec<u8>) -> Packer<'_> {
+        Packer { out, word: 0, held: 0 }
+    }
+
+    /// The next entry, of `width` bits, at most 32.
+    #[inline(always)]
+    fn push(&mut self, entry: u32, width: u32) {
+        self.word |= u64::from(entry) << self.held;
+        self.held += width;
+        if self.held >= u32::BITS {
+            self.out.extend_from_slice(&(self.word as u32).to_le_bytes());
+            (self.word, self.held) = (self.word >> u32::BITS, self.held - u32::BITS);
         }
     }
-    if held > 0 {
-        bytes[at] = word as u8;
+
+    fn finish(self) {
+        self.out.extend_from_slice(&self.word.to_le_bytes()[..self.held.div_ceil(8) as usize]);
     }
 }
 
@@ -241,15 +254,22 @@ impl Layout {
     /// What page `place`, which holds page `offset` of its logical block, takes along: the blocks of the list, and the
     /// tables of a map in which it stands already.
     pub(crate) fn encode(&self, blocks: impl Iterator<Item = u32>, map: &BlockMap, offset: u32, place: u16) -> Vec<u8> {
-        let mut out = vec![0; self.bytes() as usize];
-        let (list, tables) = out.split_at_mut(self.list_bytes() as usize);
-        pack(list, self.block_bits, blocks);
         let group = self.group_of(offset);
         let first = group * self.group as usize;
         let last = (first + self.group as usize).min(self.pages as usize);
         debug_assert!(map.known && map.loaded[group] && map.leaves[offset as usize] == place);
-        let entries = map.directory.iter().chain(&map.leaves[first..last]);
-        pack(tables, self.entry_bits(), entries.map(|&entry| u32::from(if entry == NULL { place } else { entry })));
+        let mut out = Vec::with_capacity(self.bytes() as usize);
+        let mut list = Packer::new(&mut out);
+        blocks.for_each(|block| list.push(block, self.block_bits));
+        list.finish();
+        out.resize(self.list_bytes() as usize, 0);
+        let width = self.entry_bits();
+        let mut tables = Packer::new(&mut out);
+        for entries in [&map.directory[..], &map.leaves[first..last]] {
+            entries.iter().for_each(|&entry| tables.push(u32::from(if entry == NULL { place } else { entry }), width));
+        }
+        tables.finish();
+        out.resize(self.bytes() as usize, 0);
         out
     }
 

@@ -43,7 +43,7 @@ impl Superblock {
                     match self.heads.get_mut(lbn.index()) {
                         Some(head) => {
                             *head = place;
-                            map.dirty &= !map.is_stored(&layout);
+                            map.dirty = map.dirty && !map.is_stored(&layout);
                         }
                         None => map.dirty = true,
                     }
