@@ -101,6 +101,10 @@ impl<C: Cache, S: MapStore> Collects for Demand<C, S> {
         }
     }
 
+    fn count_dead_victim(&mut self) {
+        self.map.counters.dead_victims += 1;
+    }
+
     fn may_level(&self, _: Block) -> bool {
         // Discards that are to be written before an erase would take room of their own.
         !self.map.durable_trim || self.map.trimmed.is_empty()

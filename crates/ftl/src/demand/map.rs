@@ -229,6 +229,8 @@ pub struct Counters {
     pub data_victims: u64,
     /// Translation blocks collected.
     pub translation_victims: u64,
+    /// Blocks of either kind that were collected with nothing to copy.
+    pub dead_victims: u64,
     /// Data pages copied by collections.
     pub data_copies: u64,
     /// Translation pages copied by collections.

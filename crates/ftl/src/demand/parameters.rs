@@ -156,6 +156,7 @@ pub(crate) const COUNTERS: &[(&str, &str)] = &[
     ("translation_updates", "translation pages written for evictions and moved data"),
     ("gc_data_victims", "data blocks collected"),
     ("gc_translation_victims", "translation blocks collected"),
+    ("gc_dead_victims", "blocks collected that held no live page"),
     ("gc_data_copies", "live data pages copied by collections"),
     ("gc_translation_copies", "live translation pages copied by collections"),
     ("update_entries_le_1", "updates of at most 1 entry"),
@@ -208,6 +209,7 @@ pub(super) fn counters(c: &Counters) -> Vec<(&'static str, u64)> {
         ("translation_updates", c.updates),
         ("gc_data_victims", c.data_victims),
         ("gc_translation_victims", c.translation_victims),
+        ("gc_dead_victims", c.dead_victims),
         ("gc_data_copies", c.data_copies),
         ("gc_translation_copies", c.translation_copies),
     ];

@@ -293,6 +293,9 @@ pub(crate) trait Collects: Sized {
     /// A block was emptied to make room.
     fn count_victim(&mut self, block: Block);
 
+    /// A block that holds nothing live was chosen to make room.
+    fn count_dead_victim(&mut self);
+
     /// What must be done before pages of a block can move.
     ///
     /// # Errors
@@ -540,6 +543,9 @@ pub(crate) trait Collects: Sized {
     fn start(&mut self, die: Die, victim: Block) {
         let live = self.space().blocks.live_of(victim);
         let per = (self.space().blocks.geometry().pages_per_block - live).max(1);
+        if live == 0 {
+            self.count_dead_victim();
+        }
         self.space_mut().begin_collecting(victim);
         // One slice ahead, so that the victim is empty before the block that both share is full.
         self.collector_mut().progress[die.index()] =
@@ -659,6 +665,9 @@ pub(crate) trait Collects: Sized {
     /// Full; the medium's. What is left of the block is found again when there is room; a doomed one is still listed.
     fn collect<F: Flash>(&mut self, flash: &mut F, block: Block, cause: Option<Cause>) -> Outcome<F> {
         self.collector_mut().forget(block);
+        if cause.is_none() && self.space().blocks.live_of(block) == 0 {
+            self.count_dead_victim();
+        }
         let candidate = self.space_mut().begin_collecting(block);
         let emptied = self.empty(flash, block, (0, Chain::COLLECTION), cause);
         if emptied.is_err() && candidate {

@@ -79,6 +79,7 @@ pub(super) static ROW: Scheme = Scheme {
     fixed: &[],
     counters: &[&[
         ("gc_victims", "blocks collected"),
+        ("gc_dead_victims", "blocks collected that held no live page"),
         ("gc_copies", "live pages copied by collections"),
         ("trim_pages", "trim pages programmed"),
     ]],
@@ -115,6 +116,7 @@ const NONE: u32 = u32::MAX;
 #[derive(Clone, Copy, Default, Debug)]
 struct Counters {
     victims: u64,
+    dead_victims: u64,
     copies: u64,
     trim_pages: u64,
 }

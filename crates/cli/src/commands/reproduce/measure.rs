@@ -35,6 +35,10 @@ const DERIVED: &[(&str, Derive)] = &[
     ("translation_ops", |result| sum(result, TRANSLATION, &["reads", "programs", "partial_programs"])),
     ("translation_reads", |result| sum(result, TRANSLATION, &["reads"])),
     ("translation_writes", |result| sum(result, TRANSLATION, &["programs", "partial_programs"])),
+    ("switch_merges", |result| {
+        let of = |name: &str| number(result, name);
+        of("merges.switch").or_else(|| of("extra.gc_dead_victims"))
+    }),
     ("host_pages", |result| sum(result, &["host"], &["reads", "programs"])),
     ("extra_ops", |result| {
         let all = ["reads", "programs", "partial_programs"].iter().map(|op| number(result, &format!("flash.{op}")));

@@ -169,6 +169,10 @@ impl Collects for LazyFtl {
         }
     }
 
+    fn count_dead_victim(&mut self) {
+        self.counters.dead_victims += 1;
+    }
+
     /// With no victim and little room: what may show that more pages are dead.
     #[cold]
     fn reveal<F: Flash>(&mut self, flash: &mut F, die: Die) -> Outcome<F, bool> {

@@ -48,6 +48,7 @@ impl<F: Flash> Inspect<F> for LazyFtl {
             ("stale_found", c.stale_found),
             ("gc_data_victims", c.data_victims),
             ("gc_translation_victims", c.mapping_victims),
+            ("gc_dead_victims", c.dead_victims),
             ("gc_data_copies", c.data_copies),
             ("gc_translation_copies", c.mapping_copies),
         ]

@@ -98,6 +98,10 @@ impl Collects for Page {
         self.counters.victims += 1;
     }
 
+    fn count_dead_victim(&mut self) {
+        self.counters.dead_victims += 1;
+    }
+
     fn may_level(&self, block: Block) -> bool {
         let gains = self.space.blocks.live_of(block) < self.space.blocks.geometry().pages_per_block;
         self.tombstones.pending.is_empty() && (gains || !self.tombstones.any_on_flash())

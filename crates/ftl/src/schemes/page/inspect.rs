@@ -34,8 +34,13 @@ impl<F: Flash> Inspect<F> for Page {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        let Counters { victims, copies, trim_pages } = self.counters;
-        vec![("gc_victims", victims), ("gc_copies", copies), ("trim_pages", trim_pages)]
+        let Counters { victims, dead_victims, copies, trim_pages } = self.counters;
+        vec![
+            ("gc_victims", victims),
+            ("gc_dead_victims", dead_victims),
+            ("gc_copies", copies),
+            ("trim_pages", trim_pages),
+        ]
     }
 
     fn reset_counters(&mut self) {
