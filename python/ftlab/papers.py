@@ -45,6 +45,7 @@ def reproduce(
     """Measures what a paper published, or one of its tables and figures: ``ftlab reproduce``. ``list`` only names them.
     ``summary`` tells what has become of the papers' headline claims instead, as a Markdown table. ``html`` makes the page
     with published points over measured lines: ``True`` for ``Reproduction.page`` alone, a path for a file too.
+    ``progress`` is as for ``compare``, but counts runs.
 
     >>> import ftlab
     >>> "dftl" in ftlab.reproduce(list=True).text

@@ -89,11 +89,33 @@ impl Progress {
         Progress { bar, label, bounded: total.is_some(), filling: Arc::default(), meter: meter.cloned() }
     }
 
+    /// A bar over runs, whose number grows as they are planned.
+    pub fn of_runs(label: &str, meter: Option<&Arc<Meter>>) -> Progress {
+        let progress = Progress::shown(Some(0), label, meter);
+        progress.bar.set_style(style(RUNS));
+        progress
+    }
+
+    /// There will be so many more.
+    pub fn expect(&self, more: u64) {
+        self.bar.inc_length(more);
+    }
+
+    /// Says what is being done now.
+    pub fn say(&self, label: &str) {
+        self.bar.set_message(label.to_owned());
+    }
+
+    /// Takes the bar off the screen while something else is printed.
+    pub fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
+        self.bar.suspend(print)
+    }
+
     /// Says what the user may want to know before a long run is over: on standard error, or on the meter.
     pub fn note(&self, text: &str) {
         match &self.meter {
             Some(meter) => meter.notes.lock().unwrap_or_else(PoisonError::into_inner).push(text.to_owned()),
-            None => note(text),
+            None => self.aside(|| note(text)),
         }
     }
 
@@ -157,6 +179,9 @@ impl Drop for Fill {
 
 /// Requests of a known number. Each of these fits 80 columns.
 const BOUNDED: &str = "{msg} [{bar:20}] {percent:>3} %  {human_pos}/{human_len} requests  {rate}  {eta} left";
+
+/// Runs.
+const RUNS: &str = "{msg} [{bar:20}] {human_pos}/{human_len} runs  {elapsed}";
 
 /// Requests of an unknown number.
 const COUNTING: &str = "{msg} {spinner} {human_pos} requests  {rate}  {elapsed}";

@@ -127,6 +127,8 @@ pub struct Plan {
     pub combinations: Vec<Combination>,
     /// Whether every request of every run is kept in memory.
     pub keep: bool,
+    /// Whether every combination was built once before, on a device as large as theirs.
+    pub tried: bool,
 }
 
 /// Resolves a command line.
@@ -190,7 +192,7 @@ pub fn plan(args: &CompareArgs, known: &Known) -> Result<Plan, CliError> {
     let of_twin = |spec: &String| spec == "twin" || spec.starts_with("twin:");
     let is_twin = matches!(&workload, Workload::Generated(spec) if of_twin(spec));
     let partial = args.partial.unwrap_or(if is_twin { Partial::Ignore } else { Partial::Rmw });
-    Ok(Plan { workload, partial, combinations, keep: false })
+    Ok(Plan { workload, partial, combinations, keep: false, tried: false })
 }
 
 /// Writes the report wherever the command line asked for and prints its table. A file that fails does not keep the

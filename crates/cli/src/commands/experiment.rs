@@ -267,6 +267,9 @@ impl Experiment<'_> {
 
     /// Builds every combination once, so that the last does not fail after the first ran for an hour.
     fn try_on(&self, fitted: &Fitted) -> Result<(), CliError> {
+        if self.plan.tried {
+            return Ok(());
+        }
         self.rows.iter().try_for_each(|row| try_on(row, &fitted.device, self.schemes).map(drop))
     }
 }

@@ -435,6 +435,13 @@ pub(super) struct Sensitivity {
     pub(super) rows: Vec<String>,
 }
 
+impl Sensitivity {
+    /// Its rows.
+    pub(super) fn rows_of<'a>(&self, experiment: &'a Experiment) -> Vec<&'a Row> {
+        experiment.rows.iter().filter(|row| self.rows.contains(&row.label)).collect()
+    }
+}
+
 /// Some requests one by one.
 #[derive(Deserialize, Clone, Debug)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]

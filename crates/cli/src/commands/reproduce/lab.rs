@@ -1,12 +1,13 @@
 //! Where requests come from, and the runs: every configuration of an experiment under every source of its workloads.
 //!
-//! A run is a plan of `compare`, so that there is one runner. What several tables of a paper share is run once.
+//! Runs are plans of `compare`, so that there is one runner. What several tables of a paper share is run once. The laboratory says which runs there are ([`Lab::plan`]); a [`Pool`] does them.
 
 use super::file::{Configuration, Count, End, Experiment, Varied, Workload};
 use super::measure::is_map;
+use super::pool::{Job, Pool};
 use crate::args::{CompareArgs, Fill, Scheduler, Until};
 use crate::commands::compare::{CACHE, Combination, Plan, Workload as Requests};
-use crate::commands::experiment::{Ran, Settled, device_spec, run_planned, settled, try_on};
+use crate::commands::experiment::{Settled, device_spec, run_planned, settled, try_on};
 use crate::error::CliError;
 use crate::open::RECORDING;
 use crate::session::{BuiltIn, Session};
@@ -14,9 +15,10 @@ use clap::ValueEnum;
 use flash::device::Device;
 use sim::report::{RequestRecord, SchemeResult};
 use sim::workload::generate::published;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
 
 /// The seed of everything random.
 pub(super) const SEED: u64 = 1;
@@ -183,17 +185,15 @@ pub(super) struct Amount {
     pub(super) requests: Option<u64>,
     /// Few.
     pub(super) quick: bool,
-    /// Threads.
-    pub(super) threads: Option<usize>,
 }
 
-/// Runs configurations, each once.
+/// Knows which runs there are, and what came of them.
 pub(super) struct Lab<'a> {
     amount: Amount,
     session: &'a Session<'a>,
-    done: BTreeMap<String, Outcome>,
-    /// What each source came to, by source, limit and device.
-    served: BTreeMap<String, Served>,
+    pool: &'a Pool<'a>,
+    /// RAM by structure of what was built, by combination and device, or why it cannot be built.
+    built: RefCell<BTreeMap<String, Result<BTreeMap<String, u64>, String>>>,
 }
 
 /// A place in an experiment: which requests, and what is varied.
@@ -210,54 +210,49 @@ pub(super) struct At<'a> {
 }
 
 impl<'a> Lab<'a> {
-    /// A laboratory in which nothing was run yet.
-    pub(super) fn new(amount: Amount, session: &'a Session<'a>) -> Lab<'a> {
-        Lab { amount, session, done: BTreeMap::new(), served: BTreeMap::new() }
+    /// A laboratory whose runs a pool does.
+    pub(super) fn new(amount: Amount, session: &'a Session<'a>, pool: &'a Pool<'a>) -> Lab<'a> {
+        Lab { amount, session, pool, built: RefCell::default() }
     }
 
     /// Whether the user wants no more.
     pub(super) fn stopped(&self) -> bool {
-        self.session.stop.load(Ordering::Relaxed)
+        self.pool.stopped()
     }
 
-    /// The outcomes of some configurations, in their order.
+    /// Hands the pool those runs of some configurations that it does not know yet. What runs on one device is read once.
+    pub(super) fn plan(&self, experiment: &Experiment, configurations: &[&Configuration], at: At<'_>) {
+        let mut jobs: BTreeMap<String, Job> = BTreeMap::new();
+        for configuration in configurations {
+            let key = self.key(experiment, configuration, at);
+            if self.pool.stopped() || !self.pool.is_news(&key) {
+                continue;
+            }
+            match self.built(experiment, configuration, at) {
+                Ok((combination, _)) => {
+                    let device = device_of(experiment, configuration, at);
+                    let job = jobs.entry(device).or_insert_with_key(|device| self.job(experiment, device, at));
+                    job.keys.push(key);
+                    job.plan.combinations.push(combination);
+                }
+                Err(why) => self.pool.cannot(key, why),
+            }
+        }
+        jobs.into_values().for_each(|job| self.pool.add(job));
+    }
+
+    /// The outcomes of some configurations that were planned, in their order.
     ///
     /// # Errors
     /// Requests that cannot be read.
     pub(super) fn outcomes(
-        &mut self,
+        &self,
         experiment: &Experiment,
         configurations: &[&Configuration],
         at: At<'_>,
     ) -> Result<Vec<Outcome>, CliError> {
         let keys: Vec<String> = configurations.iter().map(|one| self.key(experiment, one, at)).collect();
-        let mut groups: BTreeMap<String, Vec<(String, Combination)>> = BTreeMap::new();
-        for (configuration, key) in configurations.iter().zip(&keys) {
-            if self.done.contains_key(key) {
-                continue;
-            }
-            let device = device_of(experiment, configuration, at);
-            match built(experiment, configuration, at) {
-                Ok((combination, _)) => {
-                    let group = groups.entry(device).or_default();
-                    if group.iter().all(|(other, _)| other != key) {
-                        group.push((key.clone(), combination));
-                    }
-                }
-                Err(error) => drop(self.done.insert(key.clone(), Outcome::Not(error.message().to_owned()))),
-            }
-        }
-        for (device, group) in groups {
-            if self.stopped() {
-                break;
-            }
-            let (keys, combinations): (Vec<_>, Vec<_>) = group.into_iter().unzip();
-            let Some(ran) = self.run(experiment, device, combinations, at, false)? else { break };
-            let results = ran.report.results.into_iter().map(|one| Outcome::Ran(Box::new(one)));
-            self.done.extend(keys.into_iter().zip(results));
-        }
-        let interrupted = || Outcome::Not(sim::report::INTERRUPTED.to_owned());
-        Ok(keys.iter().map(|key| self.done.get(key).cloned().unwrap_or_else(interrupted)).collect())
+        self.pool.outcomes(&keys)
     }
 
     /// The requests of one configuration, one by one, and how it ended.
@@ -265,17 +260,21 @@ impl<'a> Lab<'a> {
     /// # Errors
     /// Requests that cannot be read.
     pub(super) fn requests(
-        &mut self,
+        &self,
         experiment: &Experiment,
         configuration: &Configuration,
         at: At<'_>,
     ) -> Result<Result<Vec<RequestRecord>, String>, CliError> {
-        let device = device_of(experiment, configuration, at);
-        let combination = match built(experiment, configuration, at) {
+        let combination = match self.built(experiment, configuration, at) {
             Ok((combination, _)) => combination,
-            Err(error) => return Ok(Err(error.message().to_owned())),
+            Err(why) => return Ok(Err(why)),
         };
-        Ok(match self.run(experiment, device, vec![combination], at, true)? {
+        let mut job = self.job(experiment, &device_of(experiment, configuration, at), at);
+        job.plan.combinations.push(combination);
+        job.plan.keep = true;
+        // The pool has the bar.
+        let session = Session { meter: Some(Arc::default()), ..self.session.clone() };
+        Ok(match run_planned(&job.args, job.plan, &job.label, &session)? {
             Some(mut ran) => Ok(ran.requests.swap_remove(0)),
             None => Err(sim::report::INTERRUPTED.to_owned()),
         })
@@ -284,7 +283,7 @@ impl<'a> Lab<'a> {
     /// What tells a run from every other one of a paper.
     fn key(&self, experiment: &Experiment, configuration: &Configuration, at: At<'_>) -> String {
         // What cannot be built is told when it is to be run.
-        let settings = settings_of(experiment, configuration, at).unwrap_or_default();
+        let settings = self.settings_of(experiment, configuration, at).unwrap_or_default();
         let device = device_of(experiment, configuration, at);
         let (scheme, limit) = (configuration.scheme(), self.limit(experiment, at));
         let buffer = configuration.buffer().ok().flatten();
@@ -301,8 +300,7 @@ impl<'a> Lab<'a> {
 
     /// What a source came to under a configuration that was run; nothing, if it was not.
     pub(super) fn served(&self, experiment: &Experiment, configuration: &Configuration, at: At<'_>) -> Served {
-        let key = self.source_key(experiment, &device_of(experiment, configuration, at), at);
-        self.served.get(&key).cloned().unwrap_or_default()
+        self.pool.served(&self.source_key(experiment, &device_of(experiment, configuration, at), at))
     }
 
     fn source_key(&self, experiment: &Experiment, device: &str, at: At<'_>) -> String {
@@ -324,19 +322,69 @@ impl<'a> Lab<'a> {
         }
     }
 
-    fn run(
-        &mut self,
+    /// The parameters of a configuration. If its cache is to be as large as the maps of another one, what that one
+    /// reports of its RAM is added up.
+    ///
+    /// # Errors
+    /// The other one cannot be built.
+    fn settings_of(
+        &self,
         experiment: &Experiment,
-        device: String,
-        combinations: Vec<Combination>,
+        configuration: &Configuration,
         at: At<'_>,
-        keep: bool,
-    ) -> Result<Option<Ran>, CliError> {
+    ) -> Result<BTreeMap<String, String>, String> {
+        let mut settings = experiment.settings(configuration, at.workload, parameter(at));
+        let like = configuration.cache_as.as_ref().and_then(|like| experiment.configuration(like.get_ref()));
+        if let Some(like) = like {
+            let sram = self.built(experiment, like, at)?.1;
+            let maps: u64 = sram.iter().filter(|(name, _)| is_map(name)).map(|(_, bytes)| bytes).sum();
+            settings.insert(CACHE.to_owned(), maps.to_string());
+        }
+        Ok(settings)
+    }
+
+    /// The combination of a configuration, and its RAM by structure, if there is such a scheme and it can be built: once
+    /// on each device, for that takes as long as a short run.
+    pub(super) fn built(
+        &self,
+        experiment: &Experiment,
+        configuration: &Configuration,
+        at: At<'_>,
+    ) -> Result<(Combination, BTreeMap<String, u64>), String> {
+        let text = |error: CliError| error.message().to_owned();
+        let combination = Combination {
+            scheme: configuration.scheme().to_owned(),
+            cache: None,
+            buffer: configuration.buffer().map_err(text)?,
+            gc: None,
+            scheduler: Scheduler::Fcfs,
+            settings: self.settings_of(experiment, configuration, at)?,
+            buffer_settings: BTreeMap::new(),
+            per_request: None,
+        };
+        let device = device_of(experiment, configuration, at);
+        let key = format!("{combination:?} {device}");
+        let known = self.built.borrow().get(&key).cloned();
+        let sram = known.unwrap_or_else(|| {
+            let build = || {
+                let row: Settled = settled(&combination, SEED, &BuiltIn)?;
+                let device: Device = device_spec(Some(&device))?.build(None).map_err(CliError::new)?;
+                try_on(&row, &device, &BuiltIn)
+            };
+            let sram = build().map_err(text);
+            self.built.borrow_mut().insert(key, sram.clone());
+            sram
+        })?;
+        Ok((combination, sram))
+    }
+
+    /// A job on a device without combinations yet.
+    fn job(&self, experiment: &Experiment, device: &str, at: At<'_>) -> Job {
         let paper = &experiment.paper;
         let limit = self.limit(experiment, at);
-        let key = self.source_key(experiment, &device, at);
+        let source = self.source_key(experiment, device, at);
         let args = CompareArgs {
-            device: Some(device),
+            device: Some(device.to_owned()),
             fill: fill(experiment, at),
             host: paper.host,
             partial: Some(paper.partial),
@@ -344,7 +392,7 @@ impl<'a> Lab<'a> {
             seed: SEED,
             until: until(experiment, at),
             repeat: experiment.repeat,
-            threads: self.amount.threads,
+            threads: Some(1),
             limit,
             ..CompareArgs::default()
         };
@@ -353,16 +401,8 @@ impl<'a> Lab<'a> {
             None => Requests::Generated(long_enough(&at.found.name, limit)),
         };
         let label = format!("{}/{}, {}", paper.name, experiment.name, at.workload.name);
-        let plan = Plan { workload, partial: paper.partial, combinations, keep };
-        let Some(ran) = run_planned(&args, plan, &label, self.session)? else { return Ok(None) };
-        let served = self.served.entry(key).or_default();
-        served.requests = served.requests.max(ran.report.workload.requests);
-        served.sha256.clone_from(&ran.report.workload.sha256);
-        let moved = ran.report.assumptions.iter().find(|sentence| sentence.contains("--out-of-range"));
-        if let Some(sentence) = moved {
-            served.addresses = Some(sentence.clone());
-        }
-        Ok(Some(ran))
+        let plan = Plan { workload, partial: paper.partial, combinations: Vec::new(), keep: false, tried: true };
+        Job { keys: Vec::new(), source, args, plan, label }
     }
 }
 
@@ -418,49 +458,6 @@ fn changed(device: &str, changes: &str) -> String {
         keys.push(change);
     }
     if keys.is_empty() { name.to_owned() } else { format!("{name}:{}", keys.join(",")) }
-}
-
-/// The parameters of a configuration. If its cache is to be as large as the maps of another one, that one is built, and
-/// what it reports of its RAM is added up.
-///
-/// # Errors
-/// The other one cannot be built.
-fn settings_of(
-    experiment: &Experiment,
-    configuration: &Configuration,
-    at: At<'_>,
-) -> Result<BTreeMap<String, String>, CliError> {
-    let mut settings = experiment.settings(configuration, at.workload, parameter(at));
-    let like = configuration.cache_as.as_ref().and_then(|like| experiment.configuration(like.get_ref()));
-    if let Some(like) = like {
-        let maps: u64 =
-            built(experiment, like, at)?.1.iter().filter(|(name, _)| is_map(name)).map(|(_, bytes)| bytes).sum();
-        settings.insert(CACHE.to_owned(), maps.to_string());
-    }
-    Ok(settings)
-}
-
-/// The combination of a configuration, and its RAM by structure, if there is such a scheme and it can be built.
-pub(super) fn built(
-    experiment: &Experiment,
-    configuration: &Configuration,
-    at: At<'_>,
-) -> Result<(Combination, BTreeMap<String, u64>), CliError> {
-    let combination = Combination {
-        scheme: configuration.scheme().to_owned(),
-        cache: None,
-        buffer: configuration.buffer()?,
-        gc: None,
-        scheduler: Scheduler::Fcfs,
-        settings: settings_of(experiment, configuration, at)?,
-        buffer_settings: BTreeMap::new(),
-        per_request: None,
-    };
-    let row: Settled = settled(&combination, SEED, &BuiltIn)?;
-    let device = device_of(experiment, configuration, at);
-    let device: Device = device_spec(Some(&device))?.build(None).map_err(CliError::new)?;
-    let sram = try_on(&row, &device, &BuiltIn)?;
-    Ok((combination, sram))
 }
 
 #[cfg(test)]

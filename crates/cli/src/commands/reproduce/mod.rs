@@ -11,6 +11,7 @@ mod finding;
 mod lab;
 mod measure;
 mod page;
+mod pool;
 mod render;
 
 use super::Ended;
@@ -19,15 +20,18 @@ use crate::error::CliError;
 use crate::output;
 use crate::session::Session;
 use claim::Claim;
-use file::{Experiment, Paper, Varied};
+use file::{Configuration, Experiment, Paper, Sensitivity, Varied};
 use finding::{Finding, Ground, findings};
 use lab::{Amount, At, Lab, Shelf};
+use pool::Pool;
 use sim::report::RequestRecord;
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 /// The files that come with this build: paper, name, text.
 const SHIPPED: &[(&str, &str, &str)] = include!(concat!(env!("OUT_DIR"), "/experiments.rs"));
@@ -222,24 +226,23 @@ pub fn reproduced(
     for path in args.json.iter().chain(&args.csv).chain(&args.html) {
         output::probe(path)?;
     }
-    let amount = Amount { requests: args.requests, quick: args.quick, threads: args.threads };
-    let mut lab = Lab::new(amount, session);
-    let mut done = Vec::new();
-    let mut paper = None;
-    for experiment in experiments {
-        if lab.stopped() {
-            break;
+    let amount = Amount { requests: args.requests, quick: args.quick };
+    let pool = Pool::new(session);
+    let lab = Lab::new(amount, session, &pool);
+    let threads = args.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
+    let done = thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| pool.work());
         }
-        if paper.as_ref() != Some(&experiment.paper.name) && !args.summary {
-            tell(&render::paper(&experiment.paper))?;
-            paper = Some(experiment.paper.name.clone());
+        for experiment in &experiments {
+            plan(experiment, &shelf, &lab);
         }
-        let reproduced = run(experiment, &shelf, &mut lab)?;
-        if !args.summary {
-            tell(&render::terminal(&reproduced))?;
-        }
-        done.push(reproduced);
-    }
+        pool.complete();
+        let done = in_order(experiments, &shelf, &lab, args.summary, &mut |text| pool.aside(|| tell(text)));
+        pool.abandon();
+        done
+    })?;
+    drop(pool);
     if args.summary {
         tell(&claim::summary(&claims, &done, &command(args)))?;
     } else if done.len() > 1 {
@@ -252,8 +255,37 @@ pub fn reproduced(
         json: Some(render::json(&done, claim::json(&claims, &done))?),
         html: page.then(|| page::page(&done)),
         csv: Some(render::csv(&done)?),
-        interrupted: lab.stopped(),
+        interrupted: session.stop.load(Ordering::Relaxed),
     })
+}
+
+/// Runs experiments, and tells of each as soon as it is done, unless only the `summary` of all is wanted.
+///
+/// # Errors
+/// Requests that cannot be read.
+fn in_order(
+    experiments: Vec<Experiment>,
+    shelf: &Shelf,
+    lab: &Lab<'_>,
+    summary: bool,
+    tell: &mut dyn FnMut(&str) -> Result<(), CliError>,
+) -> Result<Vec<Reproduced>, CliError> {
+    let mut done: Vec<Reproduced> = Vec::new();
+    for experiment in experiments {
+        if lab.stopped() {
+            break;
+        }
+        let is_first = done.last().is_none_or(|last| last.experiment.paper.name != experiment.paper.name);
+        if is_first && !summary {
+            tell(&render::paper(&experiment.paper))?;
+        }
+        let reproduced = run(experiment, shelf, lab)?;
+        if !summary {
+            tell(&render::terminal(&reproduced))?;
+        }
+        done.push(reproduced);
+    }
+    Ok(done)
 }
 
 /// The claims that rest on some of the experiments.
@@ -279,7 +311,80 @@ fn command(args: &ReproduceArgs) -> String {
     words.join(" ")
 }
 
-fn run(experiment: Experiment, shelf: &Shelf, lab: &mut Lab<'_>) -> Result<Reproduced, CliError> {
+/// What is run together: some configurations under some workloads, with one thing varied or as the experiment has it.
+struct Series<'a> {
+    /// Of the configurations, in the experiment's order.
+    names: Vec<String>,
+    /// What is varied, and what it becomes.
+    varied: Option<(&'a Varied, &'a str)>,
+    /// Requests at the most, if there is a limit of its own.
+    requests: Option<u64>,
+    /// Names of the workloads; all, if there are none.
+    among: Option<&'a [String]>,
+}
+
+impl<'a> Series<'a> {
+    /// Of rows as the experiment has them.
+    fn plain(experiment: &Experiment) -> Series<'static> {
+        let rows: Vec<&file::Row> = experiment.rows.iter().collect();
+        Series { names: used(experiment, &rows), varied: None, requests: None, among: None }
+    }
+
+    /// Of a sensitivity, one for each value.
+    fn of(experiment: &Experiment, sensitivity: &'a Sensitivity) -> Vec<Series<'a>> {
+        let names = used(experiment, &sensitivity.rows_of(experiment));
+        let series = |value: &'a String| Series {
+            names: names.clone(),
+            varied: Some((&sensitivity.varied, value.as_str())),
+            requests: sensitivity.requests,
+            among: Some(&sensitivity.workloads),
+        };
+        sensitivity.values.iter().map(series).collect()
+    }
+
+    /// Calls `at` with each source of the workloads, and its number among those of its workload.
+    fn each<E>(
+        &self,
+        experiment: &Experiment,
+        shelf: &Shelf,
+        mut at: impl FnMut(&[&Configuration], usize, At<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let configurations: Vec<_> = self.names.iter().filter_map(|name| experiment.configuration(name)).collect();
+        let is_among = |workload: &&file::Workload| self.among.is_none_or(|among| among.contains(&workload.name));
+        for workload in experiment.workloads.iter().filter(is_among) {
+            let (mut sources, _) = shelf.sources(workload);
+            if self.varied.is_some() {
+                sources.truncate(1);
+            }
+            for (index, found) in sources.iter().enumerate() {
+                let here = At { workload, found, varied: self.varied, requests: self.requests };
+                at(&configurations, index, here)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The names of the configurations that some rows use, in the experiment's order.
+fn used(experiment: &Experiment, rows: &[&file::Row]) -> Vec<String> {
+    let used: BTreeSet<&String> = rows.iter().flat_map(|row| row.of.iter().chain(&row.against)).collect();
+    let names = experiment.configurations.iter().map(|one| &one.name);
+    names.filter(|name| used.contains(name)).cloned().collect()
+}
+
+/// Hands the runs of an experiment to the laboratory.
+fn plan(experiment: &Experiment, shelf: &Shelf, lab: &Lab<'_>) {
+    let varied = experiment.sensitivities.iter().flat_map(|sensitivity| Series::of(experiment, sensitivity));
+    for series in std::iter::once(Series::plain(experiment)).chain(varied) {
+        let planned: Result<(), Infallible> = series.each(experiment, shelf, |configurations, _, at| {
+            lab.plan(experiment, configurations, at);
+            Ok(())
+        });
+        let Ok(()) = planned;
+    }
+}
+
+fn run(experiment: Experiment, shelf: &Shelf, lab: &Lab<'_>) -> Result<Reproduced, CliError> {
     let mut missing = Vec::new();
     for workload in &experiment.workloads {
         let (_, names) = shelf.sources(workload);
@@ -287,29 +392,18 @@ fn run(experiment: Experiment, shelf: &Shelf, lab: &mut Lab<'_>) -> Result<Repro
             missing.push((workload.name.clone(), names));
         }
     }
-    let all: Vec<String> = experiment.configurations.iter().map(|one| one.name.clone()).collect();
-    let used = |rows: &[&file::Row]| -> Vec<String> {
-        let names = |row: &&file::Row| row.of.iter().chain(&row.against).cloned().collect::<Vec<_>>();
-        let used: Vec<String> = rows.iter().flat_map(names).collect();
-        all.iter().filter(|name| used.contains(name)).cloned().collect()
-    };
-    let rows: Vec<&file::Row> = experiment.rows.iter().collect();
-    let grounds = grounds(&experiment, shelf, lab, &used(&rows), Change::none(), &|_| true)?;
+    let grounds = grounds(&experiment, shelf, lab, &Series::plain(&experiment))?;
     let found = findings(&experiment, &grounds);
     let mut varied = Vec::new();
     for sensitivity in &experiment.sensitivities {
-        let rows: Vec<&file::Row> =
-            experiment.rows.iter().filter(|row| sensitivity.rows.contains(&row.label)).collect();
+        let rows = sensitivity.rows_of(&experiment);
         let mut by_value = Vec::new();
-        for value in &sensitivity.values {
-            let change = Change { varied: Some((&sensitivity.varied, value.as_str())), requests: sensitivity.requests };
-            let among = |name: &str| sensitivity.workloads.iter().any(|workload| workload == name);
-            let grounds = self::grounds(&experiment, shelf, lab, &used(&rows), change, &among)?;
-            let all = findings(&experiment, &grounds);
+        for series in Series::of(&experiment, sensitivity) {
+            let all = findings(&experiment, &self::grounds(&experiment, shelf, lab, &series)?);
             // A mean over some of a row's workloads is no mean of the row.
             let own = |finding: &Finding| {
                 rows.iter().any(|row| row.label == experiment.rows[finding.row].label)
-                    && (finding.workload == file::MEAN || among(&finding.workload))
+                    && (finding.workload == file::MEAN || sensitivity.workloads.contains(&finding.workload))
             };
             by_value.push(all.into_iter().filter(own).collect());
         }
@@ -319,55 +413,33 @@ fn run(experiment: Experiment, shelf: &Shelf, lab: &mut Lab<'_>) -> Result<Repro
     Ok(Reproduced { grounds, missing, findings: found, varied, windows, experiment })
 }
 
-/// How a sensitivity differs from the experiment.
-#[derive(Clone, Copy)]
-struct Change<'a> {
-    varied: Option<(&'a Varied, &'a str)>,
-    requests: Option<u64>,
-}
-
-impl Change<'_> {
-    fn none() -> Change<'static> {
-        Change { varied: None, requests: None }
-    }
-}
-
-/// Every source of the workloads with the outcomes of some configurations.
+/// Every source of a series with its outcomes.
 fn grounds(
     experiment: &Experiment,
     shelf: &Shelf,
-    lab: &mut Lab<'_>,
-    names: &[String],
-    change: Change<'_>,
-    among: &dyn Fn(&str) -> bool,
+    lab: &Lab<'_>,
+    series: &Series<'_>,
 ) -> Result<Vec<Ground>, CliError> {
-    let configurations: Vec<_> = names.iter().filter_map(|name| experiment.configuration(name)).collect();
     let mut grounds = Vec::new();
-    for workload in experiment.workloads.iter().filter(|workload| among(&workload.name)) {
-        let (mut sources, _) = shelf.sources(workload);
-        if change.varied.is_some() {
-            sources.truncate(1);
-        }
-        for (index, found) in sources.iter().enumerate() {
-            let at = At { workload, found, varied: change.varied, requests: change.requests };
-            let outcomes = lab.outcomes(experiment, &configurations, at)?;
-            let came_to = configurations.iter().map(|one| lab.served(experiment, one, at));
-            let served = came_to.max_by_key(|served| served.requests).unwrap_or_default();
-            grounds.push(Ground {
-                workload: workload.name.clone(),
-                index,
-                kind: found.kind,
-                source: found.name.clone(),
-                served,
-                outcomes: names.iter().cloned().zip(outcomes).collect(),
-            });
-        }
-    }
+    series.each(experiment, shelf, |configurations, index, at| {
+        let outcomes = lab.outcomes(experiment, configurations, at)?;
+        let came_to = configurations.iter().map(|one| lab.served(experiment, one, at));
+        let served = came_to.max_by_key(|served| served.requests).unwrap_or_default();
+        grounds.push(Ground {
+            workload: at.workload.name.clone(),
+            index,
+            kind: at.found.kind,
+            source: at.found.name.clone(),
+            served,
+            outcomes: series.names.iter().cloned().zip(outcomes).collect(),
+        });
+        Ok::<(), CliError>(())
+    })?;
     Ok(grounds)
 }
 
 /// What the experiment's microscope shows.
-fn windows(experiment: &Experiment, shelf: &Shelf, lab: &mut Lab<'_>) -> Result<Vec<Window>, CliError> {
+fn windows(experiment: &Experiment, shelf: &Shelf, lab: &Lab<'_>) -> Result<Vec<Window>, CliError> {
     let Some(microscope) = &experiment.microscope else { return Ok(Vec::new()) };
     let workload = experiment.workloads.iter().find(|workload| workload.name == *microscope.workload.get_ref());
     let Some(workload) = workload else { return Ok(Vec::new()) };

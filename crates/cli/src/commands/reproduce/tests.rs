@@ -183,7 +183,11 @@ fn a_cache_may_be_as_large_as_the_maps_of_another_scheme() {
     let workload = &experiment.workloads[0];
     let (sources, _) = lab::Shelf::default().sources(workload);
     let at = lab::At { workload, found: &sources[0], varied: None, requests: None };
-    let sram = |name: &str| lab::built(&experiment, experiment.configuration(name).unwrap(), at).unwrap().1;
+    let stop = AtomicBool::new(false);
+    let session = Session::new(&stop);
+    let pool = Pool::new(&session);
+    let lab = Lab::new(Amount { requests: None, quick: true }, &session, &pool);
+    let sram = |name: &str| lab.built(&experiment, experiment.configuration(name).unwrap(), at).unwrap().1;
     let (fast, like) = (sram("fast"), sram("like"));
     let maps = fast["block map"] + fast["log map"];
     assert!(fast["block map"] > 0 && fast["log map"] > 0);

@@ -1,0 +1,231 @@
+//! The runs that experiments ask for, as many side by side as there are threads.
+//!
+//! Experiments are told in order, and most have a run that takes longer than its others. So the runs of all experiments
+//! stand in one line: threads that are through with one experiment go on with the next, and no core waits. What runs on
+//! the same requests and device is one job, and one thread's: the requests are read and fitted once.
+
+use super::lab::{Outcome, Served};
+use crate::args::CompareArgs;
+use crate::commands::compare::Plan;
+use crate::commands::experiment::{Ran, run_planned};
+use crate::error::CliError;
+use crate::progress::{Meter, Progress, Reading};
+use crate::session::Session;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How often whoever waits for a run looks how far the runs are.
+const LOOK: Duration = Duration::from_millis(125);
+
+/// Runs of some combinations over the same requests.
+#[derive(Debug)]
+pub(super) struct Job {
+    /// What tells each of its runs from every other.
+    pub(super) keys: Vec<String>,
+    /// What tells its requests, as its device takes them, from all others.
+    pub(super) source: String,
+    /// The flags.
+    pub(super) args: CompareArgs,
+    /// Workload and combinations.
+    pub(super) plan: Plan,
+    /// What they are called while they are under way.
+    pub(super) label: String,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Keys of all runs there are or cannot be.
+    known: BTreeSet<String>,
+    waiting: VecDeque<Job>,
+    /// Whether no more will come.
+    complete: bool,
+    under_way: usize,
+    outcomes: BTreeMap<String, Outcome>,
+    served: BTreeMap<String, Served>,
+    failure: Option<CliError>,
+    meters: Vec<Arc<Meter>>,
+}
+
+/// See the module's description.
+#[derive(Debug)]
+pub(super) struct Pool<'a> {
+    session: &'a Session<'a>,
+    state: Mutex<State>,
+    /// A job came or ended.
+    changed: Condvar,
+    progress: Progress,
+}
+
+impl<'a> Pool<'a> {
+    /// Without runs.
+    pub(super) fn new(session: &'a Session<'a>) -> Pool<'a> {
+        let progress = Progress::of_runs("planning", session.meter.as_ref());
+        Pool { session, state: Mutex::default(), changed: Condvar::new(), progress }
+    }
+
+    /// Whether the user wants no more.
+    pub(super) fn stopped(&self) -> bool {
+        self.session.stop.load(Ordering::Relaxed)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether nobody has asked so for a run; it is known from now on.
+    pub(super) fn is_news(&self, key: &str) -> bool {
+        self.state().known.insert(key.to_owned())
+    }
+
+    /// Puts runs behind the others.
+    pub(super) fn add(&self, job: Job) {
+        self.progress.expect(job.keys.len() as u64);
+        self.state().waiting.push_back(job);
+        self.changed.notify_all();
+    }
+
+    /// A run that there cannot be, and why.
+    pub(super) fn cannot(&self, key: String, why: String) {
+        self.state().outcomes.insert(key, Outcome::Not(why));
+    }
+
+    /// No more runs come.
+    pub(super) fn complete(&self) {
+        self.state().complete = true;
+        self.changed.notify_all();
+    }
+
+    /// Drops the runs that nobody has begun: their results are not wanted any more.
+    pub(super) fn abandon(&self) {
+        self.state().waiting.clear();
+        self.complete();
+    }
+
+    /// The next run; `None` if there will be none.
+    fn next(&self) -> Option<Job> {
+        let mut state = self.state();
+        loop {
+            if self.stopped() || state.failure.is_some() {
+                return None;
+            }
+            if let Some(job) = state.waiting.pop_front() {
+                state.under_way += 1;
+                return Some(job);
+            }
+            if state.complete {
+                return None;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Does runs until there are no more: what each thread is for.
+    pub(super) fn work(&self) {
+        let meter = Arc::new(Meter::default());
+        self.state().meters.push(Arc::clone(&meter));
+        let session = Session { meter: Some(meter), ..self.session.clone() };
+        while let Some(Job { keys, source, args, plan, label }) = self.next() {
+            let under_way = UnderWay { pool: self, runs: keys.len() as u64 };
+            let ran = run_planned(&args, plan, &label, &session);
+            self.deliver(keys, source, ran);
+            drop(under_way);
+        }
+    }
+
+    fn deliver(&self, keys: Vec<String>, source: String, ran: Result<Option<Ran>, CliError>) {
+        let mut state = self.state();
+        match ran {
+            Ok(None) => {}
+            Ok(Some(ran)) => {
+                let served = state.served.entry(source).or_default();
+                served.requests = served.requests.max(ran.report.workload.requests);
+                served.sha256.clone_from(&ran.report.workload.sha256);
+                let moved = ran.report.assumptions.iter().find(|sentence| sentence.contains("--out-of-range"));
+                if let Some(sentence) = moved {
+                    served.addresses = Some(sentence.clone());
+                }
+                let results = ran.report.results.into_iter().map(|one| Outcome::Ran(Box::new(one)));
+                state.outcomes.extend(keys.into_iter().zip(results));
+            }
+            Err(error) => drop(state.failure.get_or_insert(error)),
+        }
+    }
+
+    /// The outcomes of some runs, in their order, once they are there.
+    ///
+    /// # Errors
+    /// Requests that cannot be read, of whichever run; what was done before is there all the same.
+    pub(super) fn outcomes(&self, keys: &[String]) -> Result<Vec<Outcome>, CliError> {
+        let mut state = self.state();
+        loop {
+            let there = || keys.iter().map(|key| state.outcomes.get(key).cloned()).collect::<Option<Vec<_>>>();
+            if let Some(outcomes) = there() {
+                return Ok(outcomes);
+            }
+            if let Some(error) = state.failure.take() {
+                return Err(error);
+            }
+            if self.stopped() && state.under_way == 0 {
+                let interrupted = || Outcome::Not(sim::report::INTERRUPTED.to_owned());
+                return Ok(keys
+                    .iter()
+                    .map(|key| state.outcomes.get(key).cloned().unwrap_or_else(interrupted))
+                    .collect());
+            }
+            let meters = state.meters.clone();
+            drop(state);
+            self.show(&meters);
+            state = self.changed.wait_timeout(self.state(), LOOK).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// What some requests came to; nothing, if no run has served them.
+    pub(super) fn served(&self, source: &str) -> Served {
+        self.state().served.get(source).cloned().unwrap_or_default()
+    }
+
+    /// Shows which run is under way, and how far it is.
+    fn show(&self, meters: &[Arc<Meter>]) {
+        for note in meters.iter().flat_map(|meter| meter.notes()) {
+            self.progress.note(&note);
+        }
+        let readings = meters.iter().filter_map(|meter| meter.read());
+        // The one that has most before it is what is waited for.
+        let left = |reading: &Reading| reading.total.unwrap_or(u64::MAX).saturating_sub(reading.done);
+        if let Some(Reading { label, .. }) = readings.max_by_key(left) {
+            self.progress.say(&label);
+        }
+    }
+
+    /// Takes the bar off the screen while something else is printed.
+    pub(super) fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
+        self.progress.aside(print)
+    }
+}
+
+impl Drop for Pool<'_> {
+    fn drop(&mut self) {
+        self.progress.finish();
+    }
+}
+
+/// A job is under way; it ends when this is dropped, by a panic too, so that nobody waits for it.
+struct UnderWay<'p> {
+    pool: &'p Pool<'p>,
+    runs: u64,
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        let mut state = self.pool.state();
+        state.under_way -= 1;
+        if std::thread::panicking() {
+            state.failure.get_or_insert(CliError::new("a run panicked: a bug of ftlab"));
+        }
+        drop(state);
+        self.pool.progress.add(self.runs);
+        self.pool.changed.notify_all();
+    }
+}
