@@ -32,10 +32,10 @@ mod session;
 pub mod step;
 
 use bed::Lay;
+pub use content::{Stamp, Stamps};
 pub use faults::{FaultClass, Faults, LOSES, NOBODY};
 use flash::{
-    BytesStore, Cause, CutPoint, Failing, FailurePlan, Full, Geometry, Guard, InFlight, Nand, PowerCut, Transcript,
-    Verified,
+    Cause, CutPoint, Failing, FailurePlan, Full, Geometry, Guard, InFlight, Nand, PowerCut, Transcript, Verified,
 };
 use ftl::buffer::{self, Behind, BufferRow};
 use ftl::parameters::ECC;
@@ -51,7 +51,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, Once};
 
 /// The chip that schemes are checked on.
-pub type Chip = Nand<BytesStore, Full>;
+pub type Chip = Nand<Stamps, Full>;
 
 /// The same, with commands that can be under way together, blocks that can fail, power that can be cut, what it was
 /// told if somebody wants to know, programs that are read back, and a guard of pages that share cells. One type for all
@@ -59,7 +59,7 @@ pub type Chip = Nand<BytesStore, Full>;
 pub type Bench = Guard<Verified<Transcript<Powered>>>;
 
 /// The chip with all that can happen to it.
-pub(crate) type Powered = PowerCut<Failing<InFlight<Chip, BytesStore>>>;
+pub(crate) type Powered = PowerCut<Failing<InFlight<Chip, Stamps>>>;
 
 /// A chip without faults, whose power holds until it is told otherwise.
 pub(crate) fn sound(geometry: Geometry) -> Powered {

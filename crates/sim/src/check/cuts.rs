@@ -1,7 +1,7 @@
 //! Operations, and power cuts at their commands.
 
 use super::bed::{Action, Bed, Operation};
-use super::content::{Medium, tag_of};
+use super::content::Medium;
 use super::session::{Session, Stop};
 use super::{
     Bench, CheckConfig, CheckError, CheckReport, Chip, Cuts, FAILURES_PER_SEED, FaultClass, Faults, Part, Replay,
@@ -15,12 +15,12 @@ use ftl::schemes::Visitor;
 use ftl::{Recipe, Scheme};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+mod nested;
+
 /// Operations between two audits of the run itself.
 const AUDIT_EVERY: usize = 16;
 /// Operations after a mount in which a second cut may come, beside the mount itself.
 const SECOND_WINDOW: usize = 6;
-/// Cuts in a row of a storm.
-const STORM: usize = 24;
 /// Requests that the host has out at once, where several commands are under way.
 const DEPTHS: [usize; 3] = [1, 8, 32];
 /// Cuts of a kind of its own, by the class of faults.
@@ -96,7 +96,7 @@ fn on_flash(chip: &Chip, lpn: Lpn) -> Vec<String> {
         }
         let Ok((whole, data)) = chip.read(ppn, Cause::Recovery);
         let data = match data {
-            Payload::User(data) if whole.kind == oob.kind => tag_of(data).map(|tag| Tag(Some(tag)).to_string()),
+            Payload::User(data) if whole.kind == oob.kind => data.tag().map(|tag| Tag(Some(tag)).to_string()),
             _ => None,
         };
         let at = format!("{}.{}", g.block_of(ppn), g.offset_of(ppn));
@@ -105,6 +105,13 @@ fn on_flash(chip: &Chip, lpn: Lpn) -> Vec<String> {
     }
     copies.sort_by(|a, b| b.cmp(a));
     copies.into_iter().map(|(_, line)| line).collect()
+}
+
+/// A part of a recovery in which a second cut may come.
+enum Stage {
+    Mount,
+    ReadAll,
+    Do(Operation),
 }
 
 /// A place to cut, and all that follows from it.
@@ -200,19 +207,33 @@ impl Case<'_> {
         result
     }
 
-    /// The recovery in which a second cut may come.
-    fn resume<S: Recipe<Bench>>(&mut self, session: &mut Session<'_, S, Bench>) -> Result<(), Stop> {
-        self.mount(session)?;
-        session.read_all()?;
-        session.flash.take();
+    /// The recovery in which a second cut may come: the mount, and the first operations after it.
+    fn stages(&self) -> Vec<Stage> {
         // Power goes off there anyway.
-        for operation in self.operations("window").filter(|of| of.action != Action::Restart).take(SECOND_WINDOW) {
-            self.story.say(|| operation.to_string());
-            let result = session.step(&operation);
-            self.story.hear(&mut session.flash);
-            result?;
+        let window = self.operations("window").filter(|of| of.action != Action::Restart).take(SECOND_WINDOW);
+        [Stage::Mount, Stage::ReadAll].into_iter().chain(window.map(Stage::Do)).collect()
+    }
+
+    fn stage<S: Recipe<Bench>>(&mut self, session: &mut Session<'_, S, Bench>, stage: &Stage) -> Result<(), Stop> {
+        match stage {
+            Stage::Mount => self.mount(session),
+            Stage::ReadAll => {
+                session.read_all()?;
+                session.flash.take();
+                Ok(())
+            }
+            Stage::Do(operation) => {
+                self.story.say(|| operation.to_string());
+                let result = session.step(operation);
+                self.story.hear(&mut session.flash);
+                result
+            }
         }
-        Ok(())
+    }
+
+    /// All of that.
+    fn resume<S: Recipe<Bench>>(&mut self, session: &mut Session<'_, S, Bench>) -> Result<(), Stop> {
+        self.stages().iter().try_for_each(|stage| self.stage(session, stage))
     }
 
     /// What the host asks for once power is back. In one case of four that begins with what was cut short, or with a
@@ -484,85 +505,9 @@ fn cut_here<S: Recipe<Bench>>(
         report.fail(case.replay(), what);
         return;
     }
-    let Some(image) = image else { return };
-    let mut session = image.clone();
-    if let Err(what) = guarded(|| case.resume(&mut session).map_err(Stop::text)) {
-        report.fail(case.replay(), what);
-        return;
+    if let Some(image) = image {
+        nested::cut_recovery(&image, case, stop, report);
     }
-    let seen = [session.flash.inner_mut().seen().to_vec()];
-    case.storm = true;
-    let result = guarded(|| {
-        let mut session = image.clone();
-        let result = storm(&mut case, &mut session, report);
-        report.add_work(session.work);
-        result
-    });
-    if let Err(what) = result {
-        report.fail(case.replay(), what);
-    }
-    case.storm = false;
-    for (_, second, command) in places(&seen, Part::Cuts) {
-        if stop.load(Ordering::Relaxed) {
-            return;
-        }
-        count(report, command, second.face, &case);
-        report.second_level_cuts += 1;
-        case.second = Some(second);
-        let result = guarded(|| {
-            let mut session = image.clone();
-            let result = cut_again(&mut case, &mut session, second);
-            report.add_work(session.work);
-            result
-        });
-        if let Err(what) = result {
-            report.fail(case.replay(), what);
-            if report.failures.len() >= FAILURES_PER_SEED {
-                return;
-            }
-        }
-    }
-}
-
-/// The second cut, and the recovery from both.
-fn cut_again<S: Recipe<Bench>>(
-    case: &mut Case<'_>,
-    session: &mut Session<'_, S, Bench>,
-    second: CutPoint,
-) -> Result<(), String> {
-    let garbage = case.rng("second garbage").bits() ^ second.command << 8 ^ u64::from(second.face);
-    session.flash.inner_mut().arm(second, garbage);
-    let end = case.resume(session);
-    case.lose_power(session, end)?;
-    case.recover(session)
-}
-
-/// Many cuts in a row, each a few commands into the recovery from the one before: room and progress must not be used
-/// up.
-fn storm<S: Recipe<Bench>>(
-    case: &mut Case<'_>,
-    session: &mut Session<'_, S, Bench>,
-    report: &mut CheckReport,
-) -> Result<(), String> {
-    let mut rng = case.rng("storm");
-    for _ in 0..STORM {
-        let point = CutPoint { command: rng.below(6), face: rng.below(4) as u8 };
-        case.second = Some(point);
-        session.flash.inner_mut().arm(point, rng.bits());
-        match case.resume(session) {
-            Ok(()) => {
-                session.flash.inner_mut().restart();
-                session.oracle.power_cut();
-            }
-            end => {
-                let command = session.flash.inner_mut().seen().last().copied();
-                case.lose_power(session, end)?;
-                count(report, command.expect("power is lost at a command"), point.face, case);
-                report.second_level_cuts += 1;
-            }
-        }
-    }
-    case.recover(session)
 }
 
 /// Counts a cut by phase and face.
@@ -636,9 +581,9 @@ impl Visitor<Bench> for Tell<'_> {
                 let mut cut = case.cut(&session, operation)?;
                 case.second = replay.second;
                 let mut result = match replay.second {
-                    None if replay.storm => storm(&mut case, &mut cut, &mut CheckReport::default()),
+                    None if replay.storm => nested::storm(&mut case, &mut cut, &mut CheckReport::default()),
                     None => case.recover(&mut cut),
-                    Some(second) => cut_again(&mut case, &mut cut, second),
+                    Some(second) => nested::cut_again(&mut case, &mut cut, second),
                 };
                 if let Err(what) = &mut result {
                     add_copies(what, &mut case.story, cut.flash.in_flight().inner());

@@ -1,7 +1,7 @@
 //! A scheme, its medium and the oracle, in step.
 
 use super::bed::{Action, Bed, Mix, Operation, Request};
-use super::content::{Medium, page_of, tag_of};
+use super::content::{Medium, Stamp};
 use crate::oracle::{Oracle, TrimPromise};
 use flash::{Fault, FaultKind, Lpn};
 use ftl::{BuildError, Error, Ftl, Inspect, Recipe};
@@ -59,6 +59,19 @@ pub(super) struct Work {
     pub(super) reads: u64,
     /// Reads that ended in an error, where pages cannot be read.
     pub(super) errors: u64,
+}
+
+impl Work {
+    /// Of this what was done after `before`.
+    pub(super) fn since(self, before: Work) -> Work {
+        Work {
+            operations: self.operations - before.operations,
+            mounts: self.mounts - before.mounts,
+            audits: self.audits - before.audits,
+            reads: self.reads - before.reads,
+            errors: self.errors - before.errors,
+        }
+    }
 }
 
 /// See the module's description.
@@ -181,8 +194,7 @@ impl<'a, S: Recipe<F>, F: Medium> Session<'a, S, F> {
 
     fn write(&mut self, lpn: Lpn) -> Result<(), Stop> {
         let tag = self.oracle.begin_write(lpn);
-        let page = page_of(tag, self.bed.geometry.page_bytes as usize);
-        let result = self.chained(|ftl, flash| ftl.write(flash, lpn, &page));
+        let result = self.chained(|ftl, flash| ftl.write(flash, lpn, &Stamp::of(tag)));
         self.settle(result)
     }
 
@@ -231,7 +243,7 @@ impl<'a, S: Recipe<F>, F: Medium> Session<'a, S, F> {
     /// Reads a page and holds the value to the oracle.
     pub(super) fn read(&mut self, lpn: Lpn) -> Result<(), Stop> {
         self.work.reads += 1;
-        let value = self.chained(|ftl, flash| ftl.read(flash, lpn).map(|data| data.map(tag_of)));
+        let value = self.chained(|ftl, flash| ftl.read(flash, lpn).map(|data| data.map(|stamp| stamp.tag())));
         // Never an earlier version instead: what is read in place of an error is held to the oracle as ever.
         if value.as_ref().is_err_and(|error| self.is_unreadable(error)) {
             self.work.errors += 1;
