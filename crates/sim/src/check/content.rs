@@ -7,16 +7,24 @@
 //!
 //! Where a page counts in bytes, in what a scheme saves of its RAM, a stamp takes as many as the page would: every word
 //! follows from the tag and from its place, and all of them are looked at when it is loaded.
+//!
+//! A device in hand (`sim::hand`) has the medium of the checks, and bytes of its user's. They hang on the stamp.
 
 use super::{Bench, Chip};
 use flash::{Fault, Flash, HostData, InFlight, Store};
+use std::sync::Arc;
 
-/// What a host page holds: a tag.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Stamp(u64);
+/// What a host page holds: a tag, or bytes of a user's.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Stamp {
+    tag: u64,
+    bytes: Option<Arc<Vec<u8>>>,
+}
 
+/// In place of the tag: there is none.
+const NONE: u64 = u64::MAX;
 /// Of a page that was never written.
-const BLANK: Stamp = Stamp(u64::MAX);
+const BLANK: Stamp = Stamp { tag: NONE, bytes: None };
 
 /// The pages of a medium, each a stamp.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -28,14 +36,26 @@ pub struct Stamps {
 
 impl Stamp {
     /// The page of a tag.
+    #[inline]
     pub(super) fn of(tag: u64) -> Stamp {
-        debug_assert!(tag != BLANK.0, "the oracle counts tags from 1 on");
-        Stamp(tag)
+        debug_assert!(tag != NONE, "the oracle counts tags from 1 on");
+        Stamp { tag, bytes: None }
     }
 
-    /// The tag of a page; `None` if this is no page that was ever written.
-    pub(super) fn tag(self) -> Option<u64> {
-        (self != BLANK).then_some(self.0)
+    /// The tag of a page; `None` if this is no page of a tag.
+    #[inline]
+    pub(super) fn tag(&self) -> Option<u64> {
+        (self.tag != NONE).then_some(self.tag)
+    }
+
+    /// A page of a user's.
+    pub(crate) fn holding(bytes: &[u8]) -> Stamp {
+        Stamp { tag: NONE, bytes: Some(Arc::new(bytes.to_vec())) }
+    }
+
+    /// What the user has put there.
+    pub(crate) fn bytes(&self) -> Option<&[u8]> {
+        self.bytes.as_ref().map(|bytes| &bytes[..])
     }
 }
 
@@ -52,7 +72,7 @@ impl Store for Stamps {
 
     #[inline]
     fn put(&mut self, page: usize, data: &Stamp) {
-        self.stamps[page] = *data;
+        self.stamps[page] = data.clone();
     }
 
     #[inline]
@@ -62,19 +82,22 @@ impl Store for Stamps {
 
     #[inline]
     fn copy(&mut self, from: usize, to: usize) {
-        self.stamps[to] = self.stamps[from];
+        self.stamps[to] = self.stamps[from].clone();
     }
 
     fn save(&self, page: usize, out: &mut Vec<u8>) {
+        if let Some(bytes) = self.stamps[page].bytes() {
+            return out.extend_from_slice(bytes);
+        }
         let end = out.len() + self.page_bytes;
         let places = 0..self.page_bytes as u64 / 8;
-        out.extend(places.flat_map(|place| word(self.stamps[page].0, place).to_le_bytes()));
+        out.extend(places.flat_map(|place| word(self.stamps[page].tag, place).to_le_bytes()));
         out.resize(end, 0);
     }
 
     fn load<'a>(&mut self, page: usize, from: &'a [u8]) -> &'a [u8] {
         let (bytes, rest) = from.split_at(self.page_bytes);
-        self.stamps[page] = read(bytes).expect("bytes that are no page");
+        self.stamps[page] = read(bytes).unwrap_or_else(|| Stamp::holding(bytes));
         rest
     }
 }
@@ -90,7 +113,7 @@ fn read(page: &[u8]) -> Option<Stamp> {
     let (words, rest) = page.as_chunks();
     let tag = u64::from_le_bytes(*words.first()?);
     let is_right = |(place, &bytes): (u64, &[u8; 8])| u64::from_le_bytes(bytes) == word(tag, place);
-    (rest.iter().all(|&byte| byte == 0) && (0..).zip(words).all(is_right)).then_some(Stamp(tag))
+    (rest.iter().all(|&byte| byte == 0) && (0..).zip(words).all(is_right)).then_some(Stamp { tag, bytes: None })
 }
 
 /// A medium of the checks carries stamps, has the wide error, and may have several commands under way.
@@ -125,7 +148,7 @@ mod tests {
     #[test]
     fn a_saved_stamp_takes_a_page_and_only_a_whole_page_is_one() {
         let (one, two) = (page_of(7 << 32 | 5), page_of(8 << 32 | 5));
-        assert_eq!((one.len(), read(&one)), (512, Some(Stamp(7 << 32 | 5))));
+        assert_eq!((one.len(), read(&one)), (512, Some(Stamp::of(7 << 32 | 5))));
         for at in 0..512 {
             let mut changed = one.clone();
             changed[at] ^= 0x10;
@@ -149,5 +172,10 @@ mod tests {
         let bytes = [page_of(9), page_of(10)].concat();
         let rest = store.load(3, &bytes);
         assert_eq!((store.get(3).tag(), rest.len()), (Some(9), 512));
+        let mut bytes = Vec::new();
+        store.put(1, &Stamp::holding(&[7; 512]));
+        store.save(1, &mut bytes);
+        store.load(0, &bytes);
+        assert_eq!((store.get(0).tag(), store.get(0).bytes()), (None, Some(&[7; 512][..])));
     }
 }

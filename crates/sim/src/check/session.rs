@@ -1,7 +1,8 @@
 //! A scheme, its medium and the oracle, in step.
 
-use super::bed::{Action, Bed, Mix, Operation, Request};
+use super::bed::{Action, Bed, Operation, Request};
 use super::content::{Medium, Stamp};
+use super::replay::Kept;
 use crate::oracle::{Oracle, TrimPromise};
 use flash::{Fault, FaultKind, Lpn};
 use ftl::{BuildError, Error, Ftl, Inspect, Recipe};
@@ -61,19 +62,6 @@ pub(super) struct Work {
     pub(super) errors: u64,
 }
 
-impl Work {
-    /// Of this what was done after `before`.
-    pub(super) fn since(self, before: Work) -> Work {
-        Work {
-            operations: self.operations - before.operations,
-            mounts: self.mounts - before.mounts,
-            audits: self.audits - before.audits,
-            reads: self.reads - before.reads,
-            errors: self.errors - before.errors,
-        }
-    }
-}
-
 /// See the module's description.
 pub(super) struct Session<'a, S: Recipe<F>, F: Medium> {
     pub(super) bed: &'a Bed,
@@ -110,11 +98,12 @@ impl<'a, S: Recipe<F>, F: Medium> Session<'a, S, F> {
         Ok(Session { bed, recipe, ftl: Some(ftl), flash, oracle, work, unreadable, worn: None })
     }
 
-    /// Writes the first pages, as many as the seed says.
-    pub(super) fn fill(&mut self) -> Result<(), Stop> {
-        let Mix { fill, fill_request, .. } = self.bed.mix;
-        for first in (0..fill).step_by(fill_request as usize) {
-            let request = Request { first: Lpn(first), pages: fill_request.min(fill - first) };
+    /// Writes the first pages, as many as the seed says; of the requests in which it does, those that are `kept`.
+    pub(super) fn fill(&mut self, kept: Option<&Kept>) -> Result<(), Stop> {
+        for (number, request) in (0..).zip(self.bed.mix.requests()) {
+            if kept.is_some_and(|kept| !kept.fill.has(number)) {
+                continue;
+            }
             self.announce(request);
             request.all().try_for_each(|lpn| self.write(lpn))?;
         }
@@ -243,7 +232,7 @@ impl<'a, S: Recipe<F>, F: Medium> Session<'a, S, F> {
     /// Reads a page and holds the value to the oracle.
     pub(super) fn read(&mut self, lpn: Lpn) -> Result<(), Stop> {
         self.work.reads += 1;
-        let value = self.chained(|ftl, flash| ftl.read(flash, lpn).map(|data| data.map(|stamp| stamp.tag())));
+        let value = self.chained(|ftl, flash| ftl.read(flash, lpn).map(|data| data.map(Stamp::tag)));
         // Never an earlier version instead: what is read in place of an error is held to the oracle as ever.
         if value.as_ref().is_err_and(|error| self.is_unreadable(error)) {
             self.work.errors += 1;

@@ -285,7 +285,7 @@ impl<S: Recipe<Bench>> Told<'_, S> {
             Step::Read(first, pages) => {
                 ftl.request(Lpn(first), pages);
                 for lpn in first..first + pages {
-                    let tag = ftl.read(flash, Lpn(lpn))?.map(|stamp| stamp.tag());
+                    let tag = ftl.read(flash, Lpn(lpn))?.map(Stamp::tag);
                     let holds = match tag {
                         None => "nothing: it reads as zeros".to_owned(),
                         Some(Some(tag)) => {

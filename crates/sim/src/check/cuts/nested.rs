@@ -8,16 +8,21 @@
 
 use super::super::session::{Session, Stop, Work};
 use super::super::{Bench, CheckReport, FAILURES_PER_SEED, Part, guarded};
-use super::{Case, Stage, count, places};
-use flash::{CutPoint, CutReport};
+use super::{Case, Stage, count, moved, places};
+use flash::{CutPoint, CutReport, Rng};
 use ftl::Recipe;
 use std::collections::VecDeque;
+use std::slice;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Cuts in a row of a storm.
 const STORM: usize = 24;
 /// Outcomes that are remembered: those of an erase and of the command before it.
 const REMEMBERED: usize = 10;
+/// One in so many cuts of the second level is followed by some of the third.
+const THIRD_LEVEL: u64 = 25;
+/// So many, drawn evenly.
+const THIRDS: u64 = 4;
 
 /// A recovery, and the device at the beginning of each of its parts.
 struct Recovery<'a, S: Recipe<Bench>> {
@@ -27,23 +32,19 @@ struct Recovery<'a, S: Recipe<Bench>> {
     seen: Vec<CutReport>,
 }
 
-/// What a cut left, of which the recovery found nothing wrong.
-struct Held<'a, S: Recipe<Bench>> {
-    left: Session<'a, S, Bench>,
-    /// Done since.
-    work: Work,
-}
-
 impl<'a, S: Recipe<Bench>> Recovery<'a, S> {
     /// The recovery from what is left in `image`.
-    fn of(case: &mut Case<'_>, image: &Session<'a, S, Bench>) -> Result<Self, Stop> {
+    fn of(case: &mut Case<'_>, image: &Session<'a, S, Bench>, report: &mut CheckReport) -> Result<Self, String> {
         let stages = case.stages();
         let (mut starts, mut seen) = (Vec::new(), Vec::new());
         let mut session = image.clone();
         for stage in &stages {
+            session.work = Work::default();
             session.flash.inner_mut().restart();
             starts.push((seen.len() as u64, session.clone()));
-            case.stage(&mut session, stage)?;
+            let result = case.stage(&mut session, stage);
+            report.add_work(session.work);
+            result.map_err(Stop::text)?;
             seen.extend_from_slice(session.flash.inner().seen());
         }
         Ok(Recovery { stages, starts, seen })
@@ -58,7 +59,7 @@ impl<'a, S: Recipe<Bench>> Recovery<'a, S> {
         let (before, session) = &self.starts[start];
         let mut session = session.clone();
         let within = CutPoint { command: point.command - before, ..point };
-        session.flash.inner_mut().arm(within, garbage(case, point));
+        session.flash.inner_mut().arm(within, garbage(case));
         let end = self.stages[start..].iter().try_for_each(|stage| case.stage(&mut session, stage));
         case.lose_power(&mut session, end)?;
         Ok(session)
@@ -74,19 +75,30 @@ fn is_same<S: Recipe<Bench>>(one: &Session<'_, S, Bench>, other: &Session<'_, S,
         && ours.inner().inner().inner().is_as(theirs.inner().inner().inner())
 }
 
-/// What chooses the garbage of a second cut.
-fn garbage(case: &Case<'_>, point: CutPoint) -> u64 {
-    case.rng("second garbage").bits() ^ point.command << 8 ^ u64::from(point.face)
+/// Randomness of the second cut of a case. That of its recovery goes by the first alone.
+fn rng(case: &Case<'_>, purpose: &str) -> Rng {
+    let place = case.second.map_or(0, |point| point.command << 8 | u64::from(point.face));
+    Rng::new(case.rng("second").bits() ^ place.wrapping_mul(0x9e37_79b9_7f4a_7c15)).fork(purpose)
 }
 
-/// All cuts of the second level behind one of the first, which left `image`.
+/// What chooses the garbage of a second cut, or a third one.
+fn garbage(case: &Case<'_>) -> u64 {
+    let of = |point: CutPoint| point.command << 8 ^ u64::from(point.face);
+    match (case.second, case.third) {
+        (_, Some(third)) => rng(case, "third garbage").bits() ^ of(third),
+        (Some(second), None) => case.rng("second garbage").bits() ^ of(second),
+        (None, None) => 0,
+    }
+}
+
+/// All cuts of the second level behind one of the first, which left `image`, and some of the third.
 pub(super) fn cut_recovery<S: Recipe<Bench>>(
     image: &Session<'_, S, Bench>,
     mut case: Case<'_>,
     stop: &AtomicBool,
     report: &mut CheckReport,
 ) {
-    let recovery = match guarded(|| Recovery::of(&mut case, image).map_err(Stop::text)) {
+    let recovery = match guarded(|| Recovery::of(&mut case, image, report)) {
         Ok(recovery) => recovery,
         Err(what) => return report.fail(case.replay(), what),
     };
@@ -101,52 +113,97 @@ pub(super) fn cut_recovery<S: Recipe<Bench>>(
         report.fail(case.replay(), what);
     }
     case.storm = false;
-    let mut held: VecDeque<Held<'_, S>> = VecDeque::new();
-    for (_, second, command) in places(std::slice::from_ref(&recovery.seen), Part::Cuts) {
+    // What some cuts left, and held.
+    let mut held: VecDeque<Session<'_, S, Bench>> = VecDeque::new();
+    for (_, second, command) in places(slice::from_ref(&recovery.seen), Part::Cuts) {
         if stop.load(Ordering::Relaxed) {
             return;
         }
         count(report, command, second.face, &case);
         report.second_level_cuts += 1;
         case.second = Some(second);
+        let is_deep = rng(&case, "third").below(THIRD_LEVEL) == 0;
+        let mut image = None;
         let result = guarded(|| {
             let mut session = recovery.cut(&mut case, second)?;
-            let before = session.work;
-            if let Some(same) = held.iter().rev().find(|held| is_same(&held.left, &session)) {
-                report.add_work(before);
-                report.add_work(same.work);
+            image = is_deep.then(|| session.clone());
+            if held.iter().any(|left| is_same(left, &session)) {
+                report.add_work(session.work);
                 return Ok(());
             }
             let left = session.clone();
             let result = case.recover(&mut session);
             report.add_work(session.work);
-            result?;
-            if held.len() == REMEMBERED {
-                held.pop_front();
+            if result.is_ok() {
+                held.push_front(left);
+                held.truncate(REMEMBERED);
             }
-            held.push_back(Held { left, work: session.work.since(before) });
-            Ok(())
+            result
         });
-        if let Err(what) = result {
-            report.fail(case.replay(), what);
-            if report.failures.len() >= FAILURES_PER_SEED {
-                return;
-            }
+        match (result, image) {
+            (Ok(()), Some(image)) => cut_a_third_time(&image, &mut case, report),
+            (Ok(()), None) => {}
+            (Err(what), _) => report.fail(case.replay(), what),
+        }
+        if report.failures.len() >= FAILURES_PER_SEED {
+            return;
         }
     }
 }
 
-/// The second cut, and the recovery from both.
+/// Some cuts in the recovery from the second of two, which left `image`: in the mount, if that changes the flash.
+fn cut_a_third_time<S: Recipe<Bench>>(image: &Session<'_, S, Bench>, case: &mut Case<'_>, report: &mut CheckReport) {
+    let recovery = match guarded(|| Recovery::of(case, image, report)) {
+        Ok(recovery) => recovery,
+        Err(what) => return report.fail(case.replay(), what),
+    };
+    let in_mount = match recovery.starts[1].0 as usize {
+        0 => recovery.seen.len(),
+        commands => commands,
+    };
+    let seen = [recovery.seen[..in_mount].to_vec()];
+    let (mut rng, mut left) = (rng(case, "third place"), places(&seen, Part::Cuts).count() as u64);
+    let mut wanted = THIRDS.min(left);
+    for (_, third, command) in places(&seen, Part::Cuts) {
+        let is_drawn = rng.below(left) < wanted;
+        left -= 1;
+        if !is_drawn {
+            continue;
+        }
+        wanted -= 1;
+        count(report, command, third.face, case);
+        report.second_level_cuts += 1;
+        report.third_level_cuts += 1;
+        case.third = Some(third);
+        let result = guarded(|| {
+            let mut session = recovery.cut(case, third)?;
+            let result = case.recover(&mut session);
+            report.add_work(session.work);
+            result
+        });
+        if let Err(what) = result {
+            report.fail(case.replay(), what);
+        }
+    }
+    case.third = None;
+}
+
+/// The second cut, and perhaps a third.
 pub(super) fn cut_again<S: Recipe<Bench>>(
     case: &mut Case<'_>,
     session: &mut Session<'_, S, Bench>,
     second: CutPoint,
+    third: Option<CutPoint>,
 ) -> Result<(), String> {
     case.second = Some(second);
-    session.flash.inner_mut().arm(second, garbage(case, second));
-    let end = case.resume(session);
-    case.lose_power(session, end)?;
-    case.recover(session)
+    for (at, point, third) in [(1, Some(second), None), (2, third, third)] {
+        let Some(point) = point else { continue };
+        case.third = third;
+        session.flash.inner_mut().arm(moved(point, case.moved[at]), garbage(case));
+        let end = case.resume(session);
+        case.lose_power(session, end)?;
+    }
+    Ok(())
 }
 
 /// Many cuts in a row, each a few commands into the recovery from the one before: room and progress must not be used
