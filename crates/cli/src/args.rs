@@ -400,7 +400,8 @@ pub struct ReproduceArgs {
     ftlab check --scheme dftl --seeds 200 --cuts 1M   one scheme, longer\n  \
     ftlab check --scheme page --faults flight         several commands under way when power fails\n  \
     ftlab check --seeds fresh:4                       seeds that nobody has seen\n  \
-    ftlab check --scheme dftl --replay 7:123.2.1      a failure that an earlier run printed\n\n\
+    ftlab check --scheme dftl --replay 7:123.2.1      a failure that an earlier run printed\n  \
+    ftlab check --scheme dftl --replay 7:123.2.1 --shrink     the same, made as short as it can be\n\n\
     Exits with 1 if a scheme fails.")]
 pub struct CheckArgs {
     /// Scheme to attack, or "all"
@@ -437,9 +438,13 @@ pub struct CheckArgs {
     #[arg(long, value_name = "N", default_value = "400", value_parser = clap::value_parser!(u32).range(1..))]
     pub operations: u32,
 
-    /// Show one case again, in detail, as SEED:OPERATION[.COMMAND.FACE[/COMMAND.FACE|/storm]]; needs --scheme NAME
+    /// Show one case again, in detail, as SEED:OPERATION[.COMMAND.FACE[/COMMAND.FACE..|/storm]]; needs --scheme NAME
     #[arg(long, value_name = "CASE")]
     pub replay: Option<Replay>,
+
+    /// With --replay: leave out of the case all that can go with the same finding, and show what is left
+    #[arg(long, requires = "replay")]
+    pub shrink: bool,
 
     /// Threads [default: one per core]
     #[arg(long, value_name = "N", value_parser = parse_threads)]

@@ -199,10 +199,12 @@ where
     type User = F::User;
     type Fault = Fault;
 
+    #[inline(always)]
     fn geometry(&self) -> &Geometry {
         self.inner.geometry()
     }
 
+    #[inline(always)]
     fn read(&mut self, ppn: Ppn, cause: Cause) -> Result<(Oob, Payload<'_, F::User>), Fault> {
         let lost = self.lost.get(&ppn).copied();
         if lost.is_some() && cause != Cause::Recovery {
@@ -217,11 +219,13 @@ where
         })
     }
 
+    #[inline(always)]
     fn read_oob(&mut self, ppn: Ppn, cause: Cause) -> Result<Option<Oob>, Fault> {
         let oob = self.inner.read_oob(ppn, cause)?;
         Ok(oob.map(|oob| if self.lost.get(&ppn) == Some(&Lost::Page) { TORN } else { oob }))
     }
 
+    #[inline(always)]
     fn program(&mut self, ppn: Ppn, oob: Oob, data: Payload<'_, F::User>, cause: Cause) -> Result<(), Fault> {
         if oob.kind == Kind::Bad {
             self.inner.program(ppn, oob, data, cause)?;
@@ -259,6 +263,7 @@ where
         Ok(self.inner.append(ppn, at, bytes, mark, cause)?)
     }
 
+    #[inline(always)]
     fn copy(
         &mut self,
         from: Ppn,
@@ -300,14 +305,17 @@ where
         self.inner.hint(ppn, word);
     }
 
+    #[inline(always)]
     fn chain(&mut self, next: Chain) -> Chain {
         self.inner.chain(next)
     }
 
+    #[inline(always)]
     fn is_slc(&mut self, block: Block) -> bool {
         self.inner.is_slc(block)
     }
 
+    #[inline(always)]
     fn mode_of(&mut self, ppn: Ppn) -> Mode {
         self.inner.mode_of(ppn)
     }
@@ -320,6 +328,7 @@ where
         self.inner.stage_spare(ppn, bytes);
     }
 
+    #[inline(always)]
     fn spare(&self, ppn: Ppn) -> &[u8] {
         if self.lost.get(&ppn) == Some(&Lost::Page) { &[] } else { self.inner.spare(ppn) }
     }

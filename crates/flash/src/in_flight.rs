@@ -378,10 +378,12 @@ where
     type User = F::User;
     type Fault = F::Fault;
 
+    #[inline(always)]
     fn geometry(&self) -> &Geometry {
         self.inner.geometry()
     }
 
+    #[inline(always)]
     fn read(&mut self, ppn: Ppn, cause: Cause) -> Result<(Oob, Payload<'_, F::User>), F::Fault> {
         if let Some(log) = &mut self.log {
             log.read(ppn);
@@ -389,6 +391,7 @@ where
         self.inner.read(ppn, cause)
     }
 
+    #[inline(always)]
     fn read_oob(&mut self, ppn: Ppn, cause: Cause) -> Result<Option<Oob>, F::Fault> {
         if let Some(log) = &mut self.log {
             log.read(ppn);
@@ -396,6 +399,7 @@ where
         self.inner.read_oob(ppn, cause)
     }
 
+    #[inline(always)]
     fn program(&mut self, ppn: Ppn, oob: Oob, data: Payload<'_, F::User>, cause: Cause) -> Result<(), F::Fault> {
         self.inner.program(ppn, oob, data, cause)?;
         if let Some(log) = &mut self.log {
@@ -417,6 +421,7 @@ where
         Ok(())
     }
 
+    #[inline(always)]
     fn copy(
         &mut self,
         from: Ppn,

@@ -188,7 +188,7 @@ impl Record for Brief {
 }
 
 /// Both are kept, 16 bytes a page.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Full(Vec<[u64; 2]>);
 
 impl Record for Full {
@@ -437,6 +437,23 @@ impl<S: Store, R: Record> Nand<S, R> {
             slc_next: Vec::new(),
             spoiled: BTreeSet::new(),
         }
+    }
+
+    /// Whether every command would do the same on both: pages, blocks, and what no command shows yet.
+    pub fn is_as(&self, other: &Self) -> bool
+    where
+        S: PartialEq,
+        R: PartialEq,
+    {
+        let Nand { geometry, spare, record, data, meta, own, next, flags, slc_next, spoiled } = self;
+        *spare == other.spare
+            && *record == other.record
+            && *data == other.data
+            && *meta == other.meta
+            && own.is_as(&other.own)
+            && (next, flags, slc_next) == (&other.next, &other.flags, &other.slc_next)
+            && *spoiled == other.spoiled
+            && *geometry == other.geometry
     }
 
     /// Bytes that the scheme keeps of its own in each spare area.

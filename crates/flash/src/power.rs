@@ -150,10 +150,16 @@ where
     }
 
     /// How a page shows itself this time.
+    #[inline(always)]
     fn look(&mut self, ppn: Ppn) -> Look {
         if self.unstable.pages.is_empty() && self.unstable.blocks.is_empty() {
             return Look::AsIs;
         }
+        self.look_anew(ppn)
+    }
+
+    #[inline(never)]
+    fn look_anew(&mut self, ppn: Ppn) -> Look {
         let block = self.inner.geometry().block_of(ppn);
         let draws = if self.unstable.blocks.contains(&block) {
             3
@@ -283,20 +289,21 @@ where
     type User = F::User;
     type Fault = Fault;
 
+    #[inline(always)]
     fn geometry(&self) -> &Geometry {
         self.inner.geometry()
     }
 
+    #[inline(always)]
     fn read(&mut self, ppn: Ppn, cause: Cause) -> Result<(Oob, Payload<'_, F::User>), Fault> {
         self.powered()?;
-        if self.look(ppn) != Look::AsIs {
-            // The chip's rules for reads hold all the same.
-            self.inner.read(ppn, cause)?;
-            return Ok((TORN, Payload::None));
-        }
-        Ok(self.inner.read(ppn, cause)?)
+        let look = self.look(ppn);
+        // The chip's rules for reads hold all the same.
+        let found = self.inner.read(ppn, cause)?;
+        Ok(if look == Look::AsIs { found } else { (TORN, Payload::None) })
     }
 
+    #[inline(always)]
     fn read_oob(&mut self, ppn: Ppn, cause: Cause) -> Result<Option<Oob>, Fault> {
         self.powered()?;
         let look = self.look(ppn);

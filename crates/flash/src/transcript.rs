@@ -66,17 +66,21 @@ impl<F: Flash> Flash for Transcript<F> {
     type User = F::User;
     type Fault = F::Fault;
 
+    #[inline(always)]
     fn geometry(&self) -> &Geometry {
         self.inner.geometry()
     }
+    #[inline(always)]
     fn read(&mut self, ppn: Ppn, cause: Cause) -> Result<(Oob, Payload<'_, F::User>), F::Fault> {
         self.note(|this| format!("R {} {}", this.at(ppn), cause.name()));
         self.inner.read(ppn, cause)
     }
+    #[inline(always)]
     fn read_oob(&mut self, ppn: Ppn, cause: Cause) -> Result<Option<Oob>, F::Fault> {
         self.note(|this| format!("O {} {}", this.at(ppn), cause.name()));
         self.inner.read_oob(ppn, cause)
     }
+    #[inline(always)]
     fn program(&mut self, ppn: Ppn, oob: Oob, data: Payload<'_, F::User>, cause: Cause) -> Result<(), F::Fault> {
         self.programmed(ppn, &oob, cause);
         self.inner.program(ppn, oob, data, cause)
@@ -85,6 +89,7 @@ impl<F: Flash> Flash for Transcript<F> {
         self.note(|this| format!("P {} {} bytes at {at} {}", this.at(ppn), bytes.len(), cause.name()));
         self.inner.append(ppn, at, bytes, mark, cause)
     }
+    #[inline(always)]
     fn copy(
         &mut self,
         from: Ppn,

@@ -124,6 +124,7 @@ where
         Ok(self.inner.read_oob(ppn, cause)?)
     }
 
+    #[inline(always)]
     fn program(&mut self, ppn: Ppn, oob: Oob, data: Payload<'_, F::User>, cause: Cause) -> Result<(), Fault> {
         self.inner.program(ppn, oob, data, cause)?;
         if !self.verifies || matches!(oob.kind, Kind::Bad | Kind::Torn) {
@@ -149,6 +150,7 @@ where
         if is_sound { Ok(()) } else { Err(FAILED) }
     }
 
+    #[inline(always)]
     fn copy(
         &mut self,
         from: Ppn,

@@ -28,30 +28,30 @@ mod cuts;
 mod faults;
 mod honesty;
 mod media;
+mod replay;
 mod session;
+mod shrink;
 pub mod step;
 
 use bed::Lay;
+pub use content::{Stamp, Stamps};
 pub use faults::{FaultClass, Faults, LOSES, NOBODY};
-use flash::{
-    BytesStore, Cause, CutPoint, Failing, FailurePlan, Full, Geometry, Guard, InFlight, Nand, PowerCut, Transcript,
-    Verified,
-};
+use flash::{Cause, Failing, FailurePlan, Full, Geometry, Guard, InFlight, Nand, PowerCut, Transcript, Verified};
 use ftl::buffer::{self, Behind, BufferRow};
 use ftl::parameters::ECC;
 use ftl::schemes::{self, Registry, Visitor};
 use ftl::{Recipe, Scheme};
+pub use replay::{Kept, Picked, Replay};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 use std::panic::{self, AssertUnwindSafe};
-use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, Once};
 
 /// The chip that schemes are checked on.
-pub type Chip = Nand<BytesStore, Full>;
+pub type Chip = Nand<Stamps, Full>;
 
 /// The same, with commands that can be under way together, blocks that can fail, power that can be cut, what it was
 /// told if somebody wants to know, programs that are read back, and a guard of pages that share cells. One type for all
@@ -59,7 +59,7 @@ pub type Chip = Nand<BytesStore, Full>;
 pub type Bench = Guard<Verified<Transcript<Powered>>>;
 
 /// The chip with all that can happen to it.
-pub(crate) type Powered = PowerCut<Failing<InFlight<Chip, BytesStore>>>;
+pub(crate) type Powered = PowerCut<Failing<InFlight<Chip, Stamps>>>;
 
 /// A chip without faults, whose power holds until it is told otherwise.
 pub(crate) fn sound(geometry: Geometry) -> Powered {
@@ -71,9 +71,9 @@ pub(crate) fn bench(power: Powered, told: bool) -> Bench {
     Guard::new(Verified::trusting(if told { Transcript::new(power) } else { Transcript::silent(power) }))
 }
 
-/// The same, whose programs are read back, and whose commands are not told.
-pub(crate) fn verified_bench(power: Powered) -> Bench {
-    Guard::new(Verified::new(Transcript::silent(power)))
+/// The same, whose programs are read back.
+pub(crate) fn verified_bench(power: Powered, told: bool) -> Bench {
+    Guard::new(Verified::new(if told { Transcript::new(power) } else { Transcript::silent(power) }))
 }
 
 /// Failures after which a seed is given up: they are mostly the same one.
@@ -201,90 +201,14 @@ impl Part {
         matches!(self, Part::Cuts | Part::Paired) || self.is_in_flight()
     }
 
+    /// Whether the medium fails in it, and power is not cut.
+    const fn is_medium(self) -> bool {
+        matches!(self, Part::Media | Part::Intermittent | Part::Unreadable | Part::Silent)
+    }
+
     /// Whether several commands are under way then.
     const fn is_in_flight(self) -> bool {
         matches!(self, Part::Flight | Part::Unordered)
-    }
-}
-
-/// One case of a check. As text `SEED:CUT`, for example `7:123.2.1/4.0`: seed 7, operation 123, its changing command 2
-/// in face 1, then changing command 4 of the recovery in face 0, or `/storm`, many more in a row; `7:123` is operation
-/// 123 without a cut, `7:media.123` operation 123 on a failing medium, and `7:flight.123.2.1` a cut before changing
-/// command 2 while others are under way, of which a lot decides that is drawn for the second time. Commands, operations
-/// and faces count from 0; the faces of a program and of an erase are in docs/fault-model.md.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Replay {
-    /// The seed.
-    pub seed: u64,
-    /// The part of the check.
-    pub part: Part,
-    /// The operation.
-    pub operation: u32,
-    /// Where power is cut in it.
-    pub first: Option<CutPoint>,
-    /// Where power is cut once more, counted from the mount.
-    pub second: Option<CutPoint>,
-    /// Whether many cuts follow, each soon after the mount from the one before.
-    pub storm: bool,
-}
-
-impl fmt::Display for Replay {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let part = Part::NAMED.iter().find(|(part, _)| *part == self.part).map_or("", |(_, name)| name);
-        write!(f, "{}:{part}{}", self.seed, self.operation)?;
-        if let Some(CutPoint { command, face }) = self.first {
-            write!(f, ".{command}.{face}")?;
-        }
-        match self.second {
-            Some(CutPoint { command, face }) => write!(f, "/{command}.{face}"),
-            None => f.write_str(if self.storm { "/storm" } else { "" }),
-        }
-    }
-}
-
-impl FromStr for Replay {
-    type Err = CheckError;
-
-    fn from_str(text: &str) -> Result<Replay, CheckError> {
-        let read = || {
-            let (seed, mut rest) = text.split_once(':')?;
-            let mut replay = Replay {
-                seed: seed.parse().ok()?,
-                part: Part::Cuts,
-                operation: 0,
-                first: None,
-                second: None,
-                storm: false,
-            };
-            for (part, name) in Part::NAMED {
-                if let Some(operation) = rest.strip_prefix(name) {
-                    (replay.part, rest) = (part, operation);
-                }
-            }
-            let point = |text: &str| {
-                let (command, face) = text.split_once('.')?;
-                Some(CutPoint { command: command.parse().ok()?, face: face.parse().ok()? })
-            };
-            let (first, second) = rest.split_once('/').map_or((rest, None), |(first, second)| (first, Some(second)));
-            let (operation, cut) = first.split_once('.').map_or((first, None), |(at, cut)| (at, Some(cut)));
-            replay.operation = operation.parse().ok()?;
-            if let Some(cut) = cut {
-                replay.first = Some(point(cut)?);
-            }
-            if second == Some("storm") {
-                replay.storm = true;
-            } else if let Some(second) = second {
-                replay.second = Some(point(second)?);
-            }
-            let possible = replay.part.has_cuts() || replay.first.is_none();
-            (possible && (second.is_none() || replay.first.is_some())).then_some(replay)
-        };
-        read().ok_or_else(|| {
-            CheckError(format!(
-                "replay {text}: must be SEED:OPERATION or SEED:OPERATION.COMMAND.FACE, the latter perhaps with \
-                 /COMMAND.FACE or /storm"
-            ))
-        })
     }
 }
 
@@ -362,6 +286,8 @@ pub struct CheckReport {
     pub cuts: u64,
     /// Cuts during a recovery from one of those.
     pub second_level_cuts: u64,
+    /// Of these, such during the recovery from the second of two.
+    pub third_level_cuts: u64,
     /// Of those of the first level, such with several commands under way.
     pub flight_cuts: u64,
     /// Commands that were not carried out, or in part, at those.
@@ -415,6 +341,7 @@ impl CheckReport {
         self.operations += other.operations;
         self.cuts += other.cuts;
         self.second_level_cuts += other.second_level_cuts;
+        self.third_level_cuts += other.third_level_cuts;
         self.flight_cuts += other.flight_cuts;
         self.in_doubt += other.in_doubt;
         self.paired_cuts += other.paired_cuts;
@@ -478,6 +405,9 @@ impl fmt::Display for CheckReport {
         }
         for (face, count) in &self.by_face {
             writeln!(f, "  left   {face:<20} {count:>10}")?;
+        }
+        if self.third_level_cuts > 0 {
+            writeln!(f, "  cut a third time: {} of those during recovery", self.third_level_cuts)?;
         }
         if self.flight_cuts > 0 {
             writeln!(f, "  in flight: {} of the cuts, with {} commands in doubt", self.flight_cuts, self.in_doubt)?;
@@ -760,28 +690,71 @@ pub fn replay_recipe<R: Recipe<Bench> + Sync>(
     replay_subject(&Own(row, recipe), config, replay)
 }
 
-fn replay_subject(subject: &impl Subject, config: &CheckConfig, replay: &Replay) -> Result<Vec<String>, CheckError> {
+/// Makes the case of a failure short: leaves out what of the fill, of the operations before its cut and of those after
+/// it can go with the same finding. The case that is left, and [`replay`] of it.
+///
+/// # Errors
+/// As [`replay`]; a case that holds, or one of the two claims, of which nothing can be left out.
+pub fn shrink(config: &CheckConfig, replay: &Replay) -> Result<(Replay, Vec<String>), CheckError> {
+    let subject = Named(row(config)?.name);
+    if matches!(replay.part, Part::Ram | Part::Metadata) {
+        return Err(CheckError(format!("case {replay}: only a case of power cuts or of failing media can be shrunk")));
+    }
+    let bed = bed_of(&subject, config, replay)?;
+    let (short, of) = shrink::shrink(replay, |replay| run_again(&subject, config, &bed, replay, false))?;
+    let mut lines = replay_subject(&subject, config, &short)?;
+    lines.insert(1, of);
+    Ok((short, lines))
+}
+
+/// A case, done again.
+struct Told {
+    /// What happened, if that was to be told.
+    lines: Vec<String>,
+    end: Result<(), String>,
+    /// How many requests the fill has, and how many operations come after the cut.
+    requests: u32,
+    after: u32,
+    /// The run, on failing media.
+    run: Option<u64>,
+}
+
+fn bed_of(subject: &impl Subject, config: &CheckConfig, replay: &Replay) -> Result<bed::Bed, CheckError> {
     let is_long = media::PARTS.iter().any(|&(_, part)| part == replay.part);
     let most = if is_long { config.operations.saturating_mul(media::LONGER) } else { config.operations };
     if replay.operation >= most {
         let what = format!("case {replay}: there is no operation {} among {most}", replay.operation);
         return Err(CheckError(format!("{what} (as many as with --operations {})", config.operations)));
     }
-    let bed = subject.visit(Lay { config, seed: replay.seed })?;
+    subject.visit(Lay { config, seed: replay.seed })
+}
+
+/// A case of power cuts, or of failing media.
+fn run_again(
+    subject: &impl Subject,
+    config: &CheckConfig,
+    bed: &bed::Bed,
+    replay: &Replay,
+    told: bool,
+) -> Result<Told, CheckError> {
+    if replay.part.has_cuts() {
+        subject.visit(cuts::Tell { config, bed, replay, told })
+    } else {
+        subject.visit(media::Tell { config, bed, replay, told })
+    }
+}
+
+fn replay_subject(subject: &impl Subject, config: &CheckConfig, replay: &Replay) -> Result<Vec<String>, CheckError> {
+    let bed = bed_of(subject, config, replay)?;
     let mut lines = vec![format!("{} {replay}", config.scheme), bed.to_string()];
+    if !matches!(replay.part, Part::Ram | Part::Metadata) {
+        let told = run_again(subject, config, &bed, replay, true)?;
+        lines.extend(told.lines);
+        lines.push(told.end.err().unwrap_or_else(|| "nothing went wrong".into()));
+        return Ok(lines);
+    }
     let on = AtomicBool::new(false);
-    let report = match replay.part {
-        Part::Cuts | Part::Flight | Part::Unordered | Part::Paired => {
-            let tell = cuts::Tell { config, bed: &bed, replay: *replay };
-            lines.extend(subject.visit(tell)?);
-            return Ok(lines);
-        }
-        part @ (Part::Media | Part::Intermittent | Part::Unreadable | Part::Silent) => {
-            subject.visit(media::OnFailingMedia { config, bed: &bed, stop: &on, part })
-        }
-        Part::Ram | Part::Metadata => subject.visit(honesty::Honest { config, bed: &bed, stop: &on }),
-    };
-    let failures = report.failures;
+    let failures = subject.visit(honesty::Honest { config, bed: &bed, stop: &on }).failures;
     lines.extend(failures.iter().filter(|failure| failure.replay == replay.to_string()).map(|f| f.what.clone()));
     if lines.len() == 2 {
         lines.push("nothing went wrong".into());

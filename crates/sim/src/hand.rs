@@ -3,7 +3,7 @@
 //!
 //! The chip is that of the checks, so that every scheme is compiled for it once.
 
-use crate::check::{Bench, bench, sound};
+use crate::check::{Bench, Stamp, bench, sound};
 use flash::device::Device;
 use flash::{Block, Cause, CutPoint, Fault, FaultKind, Flash, Geometry, Kind, Lpn, Ppn};
 use ftl::schemes::{Registry, Visitor};
@@ -285,7 +285,7 @@ impl Hand {
         self.range(lpn, 1)?;
         self.ask(|scheme, bench| {
             scheme.request(Lpn(lpn), 1);
-            Ok(scheme.read(bench, Lpn(lpn))?.map(<[u8]>::to_vec))
+            Ok(scheme.read(bench, Lpn(lpn))?.and_then(Stamp::bytes).map(<[u8]>::to_vec))
         })
     }
 
@@ -304,7 +304,8 @@ impl Hand {
         self.ask(|scheme, bench| {
             scheme.request(Lpn(first), count);
             let lpns = (first..first + count).map(Lpn);
-            lpns.zip(pages.chunks(page_bytes)).try_for_each(|(lpn, page)| scheme.write(bench, lpn, page))
+            lpns.zip(pages.chunks(page_bytes))
+                .try_for_each(|(lpn, page)| scheme.write(bench, lpn, &Stamp::holding(page)))
         })
     }
 

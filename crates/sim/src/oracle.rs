@@ -51,7 +51,7 @@ enum Known {
 }
 
 /// See the module's description.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Oracle {
     promise: TrimPromise,
     /// What each page was brought to last, acknowledged or read.

@@ -3,7 +3,9 @@
 use flash::{Cause, CutPoint};
 use ftl::{buffer, schemes};
 use proptest::prelude::*;
-use sim::check::{CheckConfig, CheckError, CheckReport, Cuts, FaultClass, Faults, Part, Replay, check, replay};
+use sim::check::{
+    CheckConfig, CheckError, CheckReport, Cuts, FaultClass, Faults, Kept, Part, Picked, Replay, check, replay, shrink,
+};
 use std::sync::atomic::AtomicBool;
 
 /// Cuts alone.
@@ -31,6 +33,7 @@ fn every_scheme_holds() {
         let report = checked(&brief(row.name)).unwrap();
         assert!(report.passed(), "{report}");
         assert!(report.cuts > 1900 && report.second_level_cuts > 100, "too few cuts to mean much: {report}");
+        assert!(report.third_level_cuts > 10, "{report}");
         assert!(report.honesty.restores > 20 && report.media.operations > 1000, "{report}");
     }
 }
@@ -234,6 +237,73 @@ fn the_canary_is_caught_and_its_replay_shows_why() {
     assert!(lines.iter().any(|line| line.starts_with("flash holds of LPN")), "{lines:#?}");
 }
 
+/// How many operations a case has that was made short, but for those of the fill.
+fn left(case: &Replay) -> usize {
+    let kept = case.kept.as_ref().expect("it was made short");
+    kept.before.numbers().len() + kept.after.numbers().len()
+}
+
+/// A shrunk case is short, fails as the whole one did, and does so again from its text.
+fn shrunk(config: &CheckConfig, case: &str) -> Replay {
+    let case: Replay = case.parse().unwrap();
+    let was = replay(config, &case).unwrap();
+    let (short, lines) = shrink(config, &case).unwrap();
+    let sort =
+        |lines: &[String]| lines.last().unwrap().split("; allowed").next().unwrap().replace(char::is_numeric, "");
+    assert_eq!(sort(&lines), sort(&was), "{case} became {short}");
+    let again = replay(config, &short.to_string().parse().unwrap()).unwrap();
+    assert_eq!(again[2..], lines[3..], "{short}");
+    assert!(lines[1].starts_with("kept: "), "{lines:#?}");
+    short
+}
+
+#[test]
+fn a_case_of_a_hundred_operations_becomes_one_of_a_few() {
+    let config = &brief("canary");
+    let report = checked(config).unwrap();
+    let cases = || report.failures.iter().filter(|failure| failure.what.starts_with("LPN ")).map(|of| &of.replay[..]);
+    let operation = |case: &str| case.parse::<Replay>().unwrap().operation;
+    let [mut once, mut nested] = [0; 2];
+    for case in cases().filter(|case| operation(case) > 100).take(4) {
+        let short = shrunk(config, case);
+        assert!(left(&short) <= 8, "{case} became {short}");
+        once += 1;
+        nested += usize::from(case.contains('/'));
+    }
+    assert!(once > 1, "{report}");
+    if let Some(case) = cases().find(|case| case.contains('/')).filter(|_| nested == 0) {
+        let short = shrunk(config, case);
+        assert!(left(&short) <= 12, "{case} became {short}");
+    }
+    let held = shrink(&brief("page"), &"1:40".parse().unwrap()).unwrap_err();
+    assert_eq!(held.0, "case 1:40: nothing goes wrong, so there is nothing to shrink");
+    shrink(&brief("page"), &"1:ram.40".parse().unwrap()).unwrap_err();
+}
+
+/// What does not stick is lost if nobody looks: such a case is told, and made short.
+#[test]
+fn cases_on_failing_media_are_told_and_made_short() {
+    let faults = Faults::NONE.with(FaultClass::Silent);
+    let config = &CheckConfig { faults, honesty: false, verified: false, ..brief("page") };
+    let report = checked(config).unwrap();
+    let lost = report.failures.iter().filter(|failure| failure.what.starts_with("LPN "));
+    let of = |case: &str| case.parse::<Replay>().unwrap();
+    let failure = lost.max_by_key(|failure| of(&failure.replay).operation).unwrap();
+    let lines = replay(config, &of(&failure.replay)).unwrap();
+    assert_eq!(lines.last(), Some(&failure.what), "{lines:#?}");
+    assert!(lines.iter().any(|line| line.starts_with("operation ")), "{lines:#?}");
+    assert!(lines.iter().any(|line| line.starts_with("    W ")), "{lines:#?}");
+    let operation = of(&failure.replay).operation as usize;
+    let short = shrunk(config, &failure.replay);
+    assert!(
+        short.run.is_some() && operation > 100 && left(&short) * 4 < operation,
+        "{} became {short}",
+        failure.replay
+    );
+    let there_is_none = replay(config, &"1:silent.40.6".parse().unwrap()).unwrap_err();
+    assert!(there_is_none.0.contains("there are 6 runs"), "{there_is_none}");
+}
+
 #[test]
 fn a_replay_of_a_case_that_holds_says_so() {
     let lines = replay(&brief("page"), &"1:40".parse().unwrap()).unwrap();
@@ -316,7 +386,11 @@ fn replays_as_text() {
         "7:123.2.1",
         "7:123.2.1/4.0",
         "7:123.2.1/storm",
+        "7:123.2.1/4.0/3.1",
         "7:media.5",
+        "7:media.5.2+none+0-3,7+none",
+        "7:123.2.1@0/4.0/3.1@1+0-12+none+3,5,8-9",
+        "7:5+0+0+0",
         "7:silent.5",
         "7:flight.5.2.3",
         "7:paired.5.2.3/storm",
@@ -325,7 +399,26 @@ fn replays_as_text() {
     ] {
         assert_eq!(text.parse::<Replay>().unwrap().to_string(), text);
     }
-    for text in ["", "7", "7:", "7:1.2", "7:1/2.3", "7:media.1.2.3", "x:1", "7:1.2.3/4", "7:1/storm"] {
+    for text in [
+        "",
+        "7",
+        "7:",
+        "7:1.2",
+        "7:1/2.3",
+        "7:media.1.2.3",
+        "x:1",
+        "7:1.2.3/4",
+        "7:1.2.3/4.5/6",
+        "7:1/storm",
+        "7:1+1+2",
+        "7:1+1+2+3+4",
+        "7:1+3,2+1+1",
+        "7:1+2-1+1+1",
+        "7:1+1+1+0-4294967295",
+        "7:1.2.3@/4.5",
+        "7:ram.1+0+0+0",
+        "7:media.1@2",
+    ] {
         text.parse::<Replay>().unwrap_err();
     }
 }
@@ -335,11 +428,16 @@ proptest! {
     fn any_replay_survives_its_text(
         seed: u64,
         operation: u32,
-        points in prop::collection::vec((any::<u64>(), any::<u8>()), 0..=2),
+        points in prop::collection::vec((any::<u64>(), any::<u8>()), 0..=3),
+        moved: Option<u64>,
+        kept: u64,
     ) {
         let mut points = points.into_iter().map(|(command, face)| CutPoint { command, face });
-        let replay =
-            Replay { seed, part: Part::Cuts, operation, first: points.next(), second: points.next(), storm: false };
+        let [first, second, third] = [points.next(), points.next(), points.next()];
+        let numbers = |shift: u32| Picked::new((0..32).filter(|bit| kept >> shift & 1 << bit != 0).collect());
+        let kept = (kept & 1 == 1).then(|| Kept { fill: numbers(0), before: numbers(8), after: numbers(30) });
+        let moved = [first.and(moved), None, third.and(moved)];
+        let replay = Replay { first, second, third, moved, kept, ..Replay::of(seed, Part::Cuts, operation) };
         prop_assert_eq!(replay.to_string().parse::<Replay>().unwrap(), replay);
     }
 }

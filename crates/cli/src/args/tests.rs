@@ -143,6 +143,7 @@ fn what_to_check() {
         set: vec![],
         operations: 400,
         replay: None,
+        shrink: false,
         threads: None,
     };
     assert_eq!(command("check"), Command::Check(defaults.clone()));

@@ -40,6 +40,12 @@ pub(super) fn check(args: &CheckArgs, stop: &AtomicBool, stdout: &mut dyn Write)
         let [scheme] = schemes[..] else {
             return Err(CliError::new("--replay shows a case of one scheme: add --scheme NAME"));
         };
+        if args.shrink {
+            let (short, lines) = check::shrink(&config(scheme), replay).map_err(CliError::new)?;
+            let again = again(args, scheme, &short.to_string());
+            crate::print(stdout, &format!("{}\n{again}\n", lines.join("\n")))?;
+            return Ok(Ended::Failed);
+        }
         let lines = check::replay(&config(scheme), replay).map_err(CliError::new)?;
         crate::print(stdout, &format!("{}\n", lines.join("\n")))?;
         let held = lines.last().is_some_and(|line| line == "nothing went wrong");
@@ -54,12 +60,7 @@ pub(super) fn check(args: &CheckArgs, stop: &AtomicBool, stdout: &mut dyn Write)
         let report = check::check(&config(scheme), stop).map_err(CliError::new)?;
         let mut text = report.to_string();
         for failure in report.failures.iter().filter(|failure| !failure.replay.is_empty()) {
-            let (replay, operations) = (&failure.replay, args.operations);
-            let buffer = args.buffer.as_ref().map(|name| format!(" --buffer {name}")).unwrap_or_default();
-            let set: String = args.set.iter().map(|(name, value)| format!(" --set {name}={value}")).collect();
-            let faults = args.faults.map(|faults| format!(" --faults {faults}")).unwrap_or_default();
-            let line = format!("ftlab check --scheme {scheme}{buffer}{set}{faults} --operations {operations}");
-            text += &format!("  {line} --replay {replay}\n");
+            text += &format!("  {}\n", again(args, scheme, &failure.replay));
         }
         crate::print(stdout, &text)?;
         if report.interrupted {
@@ -69,6 +70,15 @@ pub(super) fn check(args: &CheckArgs, stop: &AtomicBool, stdout: &mut dyn Write)
         }
     }
     Ok(ended)
+}
+
+/// The command that shows a case again.
+fn again(args: &CheckArgs, scheme: &str, replay: &str) -> String {
+    let buffer = args.buffer.as_ref().map(|name| format!(" --buffer {name}")).unwrap_or_default();
+    let set: String = args.set.iter().map(|(name, value)| format!(" --set {name}={value}")).collect();
+    let faults = args.faults.map(|faults| format!(" --faults {faults}")).unwrap_or_default();
+    let operations = args.operations;
+    format!("ftlab check --scheme {scheme}{buffer}{set}{faults} --operations {operations} --replay {replay}")
 }
 
 /// The scheme of this name, or all that are meant to pass: test builds have one that must not.

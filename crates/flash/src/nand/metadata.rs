@@ -25,7 +25,7 @@ fn program_bytes(words: &mut [u32], at: usize, bytes: &[u8]) {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct State {
     /// Programs since the erase.
     programs: u16,
@@ -36,7 +36,7 @@ struct State {
 }
 
 /// See the module's description.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct MetaPages {
     pages_per_block: usize,
     words_per_page: usize,

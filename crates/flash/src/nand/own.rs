@@ -35,6 +35,11 @@ impl OwnBytes {
         }
     }
 
+    /// Whether both hold the same, whatever was read last.
+    pub(super) fn is_as(&self, other: &OwnBytes) -> bool {
+        self.bytes == other.bytes && self.stored == other.stored
+    }
+
     /// Bytes of each page.
     pub(super) fn reserved(&self) -> usize {
         self.bytes

@@ -58,9 +58,9 @@ pub(super) struct Mix {
     /// Power goes off between two operations, and comes back.
     restarts: f64,
     /// Pages written before the operations begin.
-    pub(super) fill: u32,
+    fill: u32,
     /// Pages of a request of those.
-    pub(super) fill_request: u32,
+    fill_request: u32,
 }
 
 /// Consecutive pages that the host announces together.
@@ -187,6 +187,13 @@ impl Mix {
             2 => Mix { hot: 0, reads: 0.0, trims: 0.0, flushes: 0.01, ..self },
             _ => self,
         }
+    }
+
+    /// The requests in which the first pages are written.
+    pub(super) fn requests(self) -> impl Iterator<Item = Request> {
+        let Mix { fill, fill_request, .. } = self;
+        let firsts = (0..fill).step_by(fill_request as usize);
+        firsts.map(move |first| Request { first: Lpn(first), pages: fill_request.min(fill - first) })
     }
 
     /// The same mix on a device of `pages` logical pages.

@@ -1,11 +1,12 @@
 //! Operations, and power cuts at their commands.
 
 use super::bed::{Action, Bed, Operation};
-use super::content::{Medium, tag_of};
+use super::content::Medium;
+use super::replay::{Kept, Replay};
 use super::session::{Session, Stop};
 use super::{
-    Bench, CheckConfig, CheckError, CheckReport, Chip, Cuts, FAILURES_PER_SEED, FaultClass, Faults, Part, Replay,
-    bench, guarded, sound,
+    Bench, CheckConfig, CheckError, CheckReport, Chip, Cuts, FAILURES_PER_SEED, FaultClass, Faults, Part, Told, bench,
+    guarded, sound,
 };
 use crate::oracle::Tag;
 use flash::{
@@ -15,12 +16,14 @@ use ftl::schemes::Visitor;
 use ftl::{Recipe, Scheme};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+mod nested;
+
+/// Operations that are told before the one of a case.
+pub(super) const LAST: u32 = 5;
 /// Operations between two audits of the run itself.
 const AUDIT_EVERY: usize = 16;
 /// Operations after a mount in which a second cut may come, beside the mount itself.
 const SECOND_WINDOW: usize = 6;
-/// Cuts in a row of a storm.
-const STORM: usize = 24;
 /// Requests that the host has out at once, where several commands are under way.
 const DEPTHS: [usize; 3] = [1, 8, 32];
 /// Cuts of a kind of its own, by the class of faults.
@@ -34,16 +37,16 @@ const LOTS: u8 = 4;
 const COMMAND_LIMIT: u64 = 100_000;
 
 /// What happens, told if somebody listens.
-struct Story(Option<Vec<String>>);
+pub(super) struct Story(pub(super) Option<Vec<String>>);
 
 impl Story {
-    fn say(&mut self, line: impl FnOnce() -> String) {
+    pub(super) fn say(&mut self, line: impl FnOnce() -> String) {
         if let Some(lines) = &mut self.0 {
             lines.push(line());
         }
     }
 
-    fn hear(&mut self, flash: &mut Bench) {
+    pub(super) fn hear(&mut self, flash: &mut Bench) {
         let Some(lines) = &mut self.0 else { return };
         // A mount looks at every spare area: one line for all of them.
         let (mut commands, mut looks) = (flash.take().into_iter().peekable(), 0);
@@ -96,7 +99,7 @@ fn on_flash(chip: &Chip, lpn: Lpn) -> Vec<String> {
         }
         let Ok((whole, data)) = chip.read(ppn, Cause::Recovery);
         let data = match data {
-            Payload::User(data) if whole.kind == oob.kind => tag_of(data).map(|tag| Tag(Some(tag)).to_string()),
+            Payload::User(data) if whole.kind == oob.kind => data.tag().map(|tag| Tag(Some(tag)).to_string()),
             _ => None,
         };
         let at = format!("{}.{}", g.block_of(ppn), g.offset_of(ppn));
@@ -107,6 +110,13 @@ fn on_flash(chip: &Chip, lpn: Lpn) -> Vec<String> {
     copies.into_iter().map(|(_, line)| line).collect()
 }
 
+/// A part of a recovery in which a second cut may come.
+enum Stage {
+    Mount,
+    ReadAll,
+    Do(Operation),
+}
+
 /// A place to cut, and all that follows from it.
 struct Case<'a> {
     bed: &'a Bed,
@@ -115,7 +125,11 @@ struct Case<'a> {
     operation: u32,
     first: CutPoint,
     second: Option<CutPoint>,
+    third: Option<CutPoint>,
     storm: bool,
+    /// Where these three come instead, and what is left of a case that was made short.
+    moved: [Option<u64>; 3],
+    kept: Option<&'a Kept>,
     story: Story,
     /// The operation that was cut.
     cut_short: Option<Operation>,
@@ -125,9 +139,10 @@ struct Case<'a> {
 
 impl Case<'_> {
     fn replay(&self) -> Replay {
-        let Case { operation, first, storm, .. } = *self;
-        let second = self.second.filter(|_| !storm);
-        Replay { seed: self.bed.seed, part: self.part, operation, first: Some(first), second, storm }
+        let Case { first, third, storm, moved, .. } = *self;
+        let (first, second) = (Some(first), self.second.filter(|_| !storm));
+        let plain = Replay::of(self.bed.seed, self.part, self.operation);
+        Replay { first, second, third, storm, moved, kept: self.kept.cloned(), ..plain }
     }
 
     /// Randomness of what follows the cut: garbage, operations. The same for every second cut behind a first one.
@@ -147,7 +162,8 @@ impl Case<'_> {
         session.work = Default::default();
         self.cut_short = Some(*operation);
         // With several commands under way the face is the number of the lot, and the command is not issued any more.
-        let point = if self.part.is_in_flight() { CutPoint { face: 0, ..self.first } } else { self.first };
+        let point = moved(self.first, self.moved[0]);
+        let point = if self.part.is_in_flight() { CutPoint { face: 0, ..point } } else { point };
         session.flash.inner_mut().leave_unstable(self.is_unstable());
         session.flash.inner_mut().arm(point, self.rng("first garbage").bits());
         self.story.say(|| format!("operation {}: {operation}", self.operation));
@@ -180,7 +196,9 @@ impl Case<'_> {
             Err(stop) => return Err(stop.text()),
             Ok(()) => return Err("the run ends before the command that was to be cut".into()),
         }
-        let point = self.second.unwrap_or(self.first);
+        let [first, second, third] = self.moved;
+        let last = self.third.map(|point| moved(point, third)).or(self.second.map(|point| moved(point, second)));
+        let point = last.unwrap_or(moved(self.first, first));
         let power = session.flash.inner_mut();
         let CutReport { cause, op } = *power.seen().last().expect("power is lost at a command");
         power.restart();
@@ -200,19 +218,50 @@ impl Case<'_> {
         result
     }
 
-    /// The recovery in which a second cut may come.
-    fn resume<S: Recipe<Bench>>(&mut self, session: &mut Session<'_, S, Bench>) -> Result<(), Stop> {
-        self.mount(session)?;
-        session.read_all()?;
-        session.flash.take();
+    /// The recovery in which a second cut may come: the mount, and the first operations after it.
+    fn stages(&self) -> Vec<Stage> {
         // Power goes off there anyway.
-        for operation in self.operations("window").filter(|of| of.action != Action::Restart).take(SECOND_WINDOW) {
-            self.story.say(|| operation.to_string());
-            let result = session.step(&operation);
-            self.story.hear(&mut session.flash);
-            result?;
+        let window = self.operations("window").filter(|of| of.action != Action::Restart).take(SECOND_WINDOW);
+        let window = (0..).zip(window).filter(|&(number, _)| self.keeps(number)).map(|(_, of)| Stage::Do(of));
+        [Stage::Mount, Stage::ReadAll].into_iter().chain(window).collect()
+    }
+
+    fn stage<S: Recipe<Bench>>(&mut self, session: &mut Session<'_, S, Bench>, stage: &Stage) -> Result<(), Stop> {
+        match stage {
+            Stage::Mount => self.mount(session),
+            Stage::ReadAll => {
+                session.read_all()?;
+                session.flash.take();
+                Ok(())
+            }
+            Stage::Do(operation) => {
+                self.story.say(|| operation.to_string());
+                let result = session.step(operation);
+                self.story.hear(&mut session.flash);
+                result
+            }
         }
-        Ok(())
+    }
+
+    /// Whether an operation after the cut is left, of a case that was made short.
+    fn keeps(&self, number: u32) -> bool {
+        self.kept.is_none_or(|kept| kept.after.has(number))
+    }
+
+    /// Operations of the window, if a second cut comes in it.
+    fn window(&self) -> u32 {
+        if self.storm || self.second.is_some() { SECOND_WINDOW as u32 } else { 0 }
+    }
+
+    /// Operations after the recovery.
+    fn count(&self) -> u32 {
+        let mut length = self.rng("length");
+        (if length.below(4) == 0 { length.below(9) } else { 20 + length.below(101) }) as u32
+    }
+
+    /// All of that.
+    fn resume<S: Recipe<Bench>>(&mut self, session: &mut Session<'_, S, Bench>) -> Result<(), Stop> {
+        self.stages().iter().try_for_each(|stage| self.stage(session, stage))
     }
 
     /// What the host asks for once power is back. In one case of four that begins with what was cut short, or with a
@@ -245,9 +294,10 @@ impl Case<'_> {
         session.read_all()?;
         session.audit()?;
         session.flash.take();
-        let mut length = self.rng("length");
-        let count = if length.below(4) == 0 { length.below(9) } else { 20 + length.below(101) } as usize;
-        for operation in self.operations("after").take(count) {
+        for (number, operation) in (self.window()..self.window() + self.count()).zip(self.operations("after")) {
+            if !self.keeps(number) {
+                continue;
+            }
             self.story.say(|| operation.to_string());
             session.step(&operation)?;
             self.story.hear(&mut session.flash);
@@ -262,6 +312,11 @@ impl Case<'_> {
         session.read_all()?;
         session.audit()
     }
+}
+
+/// The same cut at another command, if it has moved.
+fn moved(point: CutPoint, to: Option<u64>) -> CutPoint {
+    CutPoint { command: to.unwrap_or(point.command), ..point }
 }
 
 /// The places of a run at which power can be cut, by operation.
@@ -301,15 +356,7 @@ fn dry_run<S: Recipe<Bench>>(
             Ok(())
         });
         if let Err(what) = result {
-            let replay = Replay {
-                seed: session.bed.seed,
-                part: Part::Cuts,
-                operation: number as u32,
-                first: None,
-                second: None,
-                storm: false,
-            };
-            report.fail(replay, what);
+            report.fail(Replay::of(session.bed.seed, Part::Cuts, number as u32), what);
             break;
         }
     }
@@ -323,6 +370,7 @@ fn begin<'a, S: Recipe<Bench>>(
     recipe: &'a S,
     told: bool,
     (part, is_guarded): (Part, bool),
+    kept: Option<&Kept>,
 ) -> Result<Session<'a, S, Bench>, String> {
     let mut flash = match part {
         Part::Paired if is_guarded => bench(sound(paired(bed, Guard::<Bench>::BLOCKS)), told),
@@ -331,7 +379,7 @@ fn begin<'a, S: Recipe<Bench>>(
     };
     flash.inner_mut().set_limit(COMMAND_LIMIT);
     let mut session = Session::format(bed, recipe, flash).map_err(Stop::text)?;
-    session.fill().map_err(Stop::text)?;
+    session.fill(kept).map_err(Stop::text)?;
     session.flash.take();
     if part.is_in_flight() {
         let depth = DEPTHS[Rng::new(bed.seed).fork("depth").below(DEPTHS.len() as u64) as usize];
@@ -369,11 +417,10 @@ impl Visitor<Bench> for CutEverywhere<'_> {
     fn visit<S: Recipe<Bench>>(self, _: &Scheme<'_>, recipe: &S) -> CheckReport {
         let CutEverywhere { config, bed, stop, part } = self;
         let mut report = CheckReport::default();
-        let at_once = Replay { seed: bed.seed, part, operation: 0, first: None, second: None, storm: false };
-        let mut session = match guarded(|| begin(bed, recipe, false, (part, config.guarded))) {
+        let mut session = match guarded(|| begin(bed, recipe, false, (part, config.guarded), None)) {
             Ok(session) => session,
             Err(what) => {
-                report.fail(at_once, format!("while the device was filled: {what}"));
+                report.fail(Replay::of(bed.seed, part, 0), format!("while the device was filled: {what}"));
                 return report;
             }
         };
@@ -399,7 +446,10 @@ impl Visitor<Bench> for CutEverywhere<'_> {
                     operation: number,
                     first,
                     second: None,
+                    third: None,
                     storm: false,
+                    moved: [None; 3],
+                    kept: None,
                     story: Story(None),
                     cut_short: None,
                     in_doubt: 0,
@@ -413,7 +463,7 @@ impl Visitor<Bench> for CutEverywhere<'_> {
             }
             session.flash.inner_mut().restart();
             if let Err(what) = guarded(|| session.step(operation).map_err(Stop::text)) {
-                report.fail(Replay { operation: number, ..at_once }, what);
+                report.fail(Replay::of(bed.seed, part, number), what);
                 return report;
             }
         }
@@ -484,85 +534,9 @@ fn cut_here<S: Recipe<Bench>>(
         report.fail(case.replay(), what);
         return;
     }
-    let Some(image) = image else { return };
-    let mut session = image.clone();
-    if let Err(what) = guarded(|| case.resume(&mut session).map_err(Stop::text)) {
-        report.fail(case.replay(), what);
-        return;
+    if let Some(image) = image {
+        nested::cut_recovery(&image, case, stop, report);
     }
-    let seen = [session.flash.inner_mut().seen().to_vec()];
-    case.storm = true;
-    let result = guarded(|| {
-        let mut session = image.clone();
-        let result = storm(&mut case, &mut session, report);
-        report.add_work(session.work);
-        result
-    });
-    if let Err(what) = result {
-        report.fail(case.replay(), what);
-    }
-    case.storm = false;
-    for (_, second, command) in places(&seen, Part::Cuts) {
-        if stop.load(Ordering::Relaxed) {
-            return;
-        }
-        count(report, command, second.face, &case);
-        report.second_level_cuts += 1;
-        case.second = Some(second);
-        let result = guarded(|| {
-            let mut session = image.clone();
-            let result = cut_again(&mut case, &mut session, second);
-            report.add_work(session.work);
-            result
-        });
-        if let Err(what) = result {
-            report.fail(case.replay(), what);
-            if report.failures.len() >= FAILURES_PER_SEED {
-                return;
-            }
-        }
-    }
-}
-
-/// The second cut, and the recovery from both.
-fn cut_again<S: Recipe<Bench>>(
-    case: &mut Case<'_>,
-    session: &mut Session<'_, S, Bench>,
-    second: CutPoint,
-) -> Result<(), String> {
-    let garbage = case.rng("second garbage").bits() ^ second.command << 8 ^ u64::from(second.face);
-    session.flash.inner_mut().arm(second, garbage);
-    let end = case.resume(session);
-    case.lose_power(session, end)?;
-    case.recover(session)
-}
-
-/// Many cuts in a row, each a few commands into the recovery from the one before: room and progress must not be used
-/// up.
-fn storm<S: Recipe<Bench>>(
-    case: &mut Case<'_>,
-    session: &mut Session<'_, S, Bench>,
-    report: &mut CheckReport,
-) -> Result<(), String> {
-    let mut rng = case.rng("storm");
-    for _ in 0..STORM {
-        let point = CutPoint { command: rng.below(6), face: rng.below(4) as u8 };
-        case.second = Some(point);
-        session.flash.inner_mut().arm(point, rng.bits());
-        match case.resume(session) {
-            Ok(()) => {
-                session.flash.inner_mut().restart();
-                session.oracle.power_cut();
-            }
-            end => {
-                let command = session.flash.inner_mut().seen().last().copied();
-                case.lose_power(session, end)?;
-                count(report, command.expect("power is lost at a command"), point.face, case);
-                report.second_level_cuts += 1;
-            }
-        }
-    }
-    case.recover(session)
 }
 
 /// Counts a cut by phase and face.
@@ -584,20 +558,30 @@ fn count(report: &mut CheckReport, command: CutReport, face: u8, case: &Case<'_>
 pub(super) struct Tell<'a> {
     pub(super) config: &'a CheckConfig,
     pub(super) bed: &'a Bed,
-    pub(super) replay: Replay,
+    pub(super) replay: &'a Replay,
+    /// Whether anybody listens.
+    pub(super) told: bool,
 }
 
 impl Visitor<Bench> for Tell<'_> {
-    type Output = Result<Vec<String>, CheckError>;
+    type Output = Result<Told, CheckError>;
 
     fn visit<S: Recipe<Bench>>(self, _: &Scheme<'_>, recipe: &S) -> Self::Output {
-        let Tell { config, bed, replay } = self;
-        let (part, faults) = (replay.part, config.faults);
-        let mut session = guarded(|| begin(bed, recipe, true, (part, config.guarded))).map_err(CheckError)?;
+        let Tell { config, bed, replay, told } = self;
+        let (part, kept) = (replay.part, replay.kept.as_ref());
+        let begun = guarded(|| begin(bed, recipe, told, (part, config.guarded), kept));
+        let mut session = begun.map_err(CheckError)?;
         let mut operations = bed.operations("operations");
         let mut run_up = Vec::new();
+        if let Some(kept) = kept {
+            let filled = (0..).zip(bed.mix.requests()).filter(|&(number, _)| kept.fill.has(number));
+            run_up.extend(filled.map(|(number, request)| format!("fill, request {number}: write {request}")));
+        }
         for number in 0..replay.operation {
             let operation = operations.next().expect("operations never end");
+            if kept.is_some_and(|kept| !kept.before.has(number)) {
+                continue;
+            }
             let result = guarded(|| session.step(&operation).map_err(Stop::text));
             result.map_err(|what| CheckError(format!("operation {number} fails already: {what}")))?;
             session.flash.take();
@@ -605,9 +589,11 @@ impl Visitor<Bench> for Tell<'_> {
             run_up.push(format!("operation {number}: {operation}"));
         }
         let operation = operations.next().expect("operations never end");
-        let first_told = run_up.len().saturating_sub(5);
-        let mut story = Story(Some(run_up.split_off(first_told)));
-        if let Some(CutPoint { command, face }) = replay.first {
+        // All that is left of a short case.
+        let first_told = if kept.is_some() { 0 } else { run_up.len().saturating_sub(LAST as usize) };
+        let mut story = Story(told.then(|| run_up.split_off(first_told)));
+        if let Some(first) = replay.first {
+            let CutPoint { command, face } = moved(first, replay.moved[0]);
             let mut dry = session.clone();
             guarded(|| dry.step(&operation).map_err(Stop::text)).map_err(CheckError)?;
             let seen = dry.flash.inner_mut().seen();
@@ -618,33 +604,25 @@ impl Visitor<Bench> for Tell<'_> {
                 return Err(CheckError(format!("case {replay}: there are {there} to choose from, counted from 0")));
             }
         }
+        let mut after = 0;
         let end = if let Some(first) = replay.first {
-            let operation = &operation;
             let mut case = Case {
                 bed,
                 part,
-                faults,
+                faults: config.faults,
                 operation: replay.operation,
                 first,
                 second: None,
+                third: None,
                 storm: replay.storm,
+                moved: replay.moved,
+                kept,
                 story,
                 cut_short: None,
                 in_doubt: 0,
             };
-            let end = guarded(|| {
-                let mut cut = case.cut(&session, operation)?;
-                case.second = replay.second;
-                let mut result = match replay.second {
-                    None if replay.storm => storm(&mut case, &mut cut, &mut CheckReport::default()),
-                    None => case.recover(&mut cut),
-                    Some(second) => cut_again(&mut case, &mut cut, second),
-                };
-                if let Err(what) = &mut result {
-                    add_copies(what, &mut case.story, cut.flash.in_flight().inner());
-                }
-                result
-            });
+            let end = guarded(|| tell_cut(&mut case, &session, &operation, replay));
+            after = case.window() + case.count();
             story = case.story;
             end
         } else {
@@ -660,17 +638,36 @@ impl Visitor<Bench> for Tell<'_> {
             }
             end
         };
-        let mut lines = story.0.unwrap_or_default();
-        lines.push(match end {
-            Ok(()) => "nothing went wrong".into(),
-            Err(what) => what,
-        });
-        Ok(lines)
+        let requests = bed.mix.requests().count() as u32;
+        Ok(Told { lines: story.0.unwrap_or_default(), end, requests, after, run: None })
     }
 }
 
+/// The cuts of a case, and the recovery from the last.
+fn tell_cut<S: Recipe<Bench>>(
+    case: &mut Case<'_>,
+    start: &Session<'_, S, Bench>,
+    operation: &Operation,
+    replay: &Replay,
+) -> Result<(), String> {
+    let mut cut = case.cut(start, operation)?;
+    let mut result = Ok(());
+    if replay.storm {
+        result = nested::storm(case, &mut cut, &mut CheckReport::default());
+    } else if let Some(second) = replay.second {
+        result = nested::cut_again(case, &mut cut, second, replay.third);
+    }
+    if !replay.storm {
+        result = result.and_then(|()| case.recover(&mut cut));
+    }
+    if let Err(what) = &result {
+        add_copies(what, &mut case.story, cut.flash.in_flight().inner());
+    }
+    result
+}
+
 /// Adds what the flash holds of the page that a finding is about.
-fn add_copies(what: &str, story: &mut Story, chip: &Chip) {
+pub(super) fn add_copies(what: &str, story: &mut Story, chip: &Chip) {
     let number = what.strip_prefix("LPN ").and_then(|rest| rest.split_whitespace().next());
     if let Some(lpn) = number.and_then(|number| number.parse().ok()) {
         story.say(|| format!("flash holds of LPN {lpn}:"));

@@ -35,18 +35,18 @@ impl Visitor<Bench> for Honest<'_> {
         let mut report = CheckReport::default();
         let bed = &Bed { mix: bed.mix.on(), ..bed.clone() };
         let operations: Vec<Operation> = bed.operations("honesty").take(config.operations as usize + EVERY).collect();
-        let mut at = Replay { seed: bed.seed, part: Part::Ram, operation: 0, first: None, second: None, storm: false };
+        let mut at = Replay::of(bed.seed, Part::Ram, 0);
         let mut rng = Rng::new(bed.seed).fork("honesty");
         let result = guarded(|| {
             let flash = bench(sound(bed.geometry), true);
             let mut session: Session<'_, S, Bench> = Session::format(bed, recipe, flash).map_err(Stop::text)?;
-            session.fill().map_err(Stop::text)?;
+            session.fill(None).map_err(Stop::text)?;
             let mut next = rng.below(EVERY as u64) as usize;
             for (number, operation) in operations.iter().enumerate().take(config.operations as usize) {
                 if stop.load(Ordering::Relaxed) {
                     break;
                 }
-                at = Replay { operation: number as u32, part: Part::Ram, ..at };
+                at = Replay::of(bed.seed, Part::Ram, number as u32);
                 session.step(operation).map_err(Stop::text)?;
                 session.flash.take();
                 session.flash.inner_mut().restart();

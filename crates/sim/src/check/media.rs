@@ -8,8 +8,12 @@
 
 use super::bed::{Action, Bed};
 use super::content::Medium;
+use super::cuts::{LAST, Story, add_copies};
+use super::replay::{Kept, Replay};
 use super::session::{Session, Stop};
-use super::{Bench, CheckConfig, CheckReport, Chip, FaultClass, Part, Replay, bench, guarded, verified_bench};
+use super::{
+    Bench, CheckConfig, CheckError, CheckReport, Chip, FaultClass, Part, Told, bench, guarded, verified_bench,
+};
 use flash::{Block, Failing, FailurePlan, InFlight, PowerCut, Rng};
 use ftl::schemes::Visitor;
 use ftl::{Recipe, Scheme};
@@ -90,37 +94,101 @@ impl Visitor<Bench> for OnFailingMedia<'_> {
     fn visit<S: Recipe<Bench>>(self, _: &Scheme<'_>, recipe: &S) -> CheckReport {
         let OnFailingMedia { config, bed, stop, part } = self;
         let mut report = CheckReport::default();
-        // Room for blocks that go bad.
-        let pages = (bed.logical_pages - bed.logical_pages / 6).max(bed.least_pages());
-        let bed = &Bed { logical_pages: pages, ..bed.clone() };
-        let mix = bed.mix.within(bed.logical_pages);
-        let bed = &Bed { mix: if part == Part::Unreadable { mix.on() } else { mix }, ..bed.clone() };
-        for run in 0..RUNS {
-            on_medium(recipe, config, bed, part, run, stop, &mut report);
+        let bed = &with_room(bed, part);
+        for which in 0..RUNS {
+            let run = Run { config, bed, part, which, stop, of: None };
+            if let Err((number, what)) = on_medium(recipe, &run, &mut Story(None), &mut report) {
+                report.fail(Replay::of(bed.seed, part, number), what);
+            }
         }
         report
     }
 }
 
-/// One run.
-fn on_medium<S: Recipe<Bench>>(
-    recipe: &S,
-    config: &CheckConfig,
-    bed: &Bed,
+/// The same device with room for blocks that go bad.
+fn with_room(bed: &Bed, part: Part) -> Bed {
+    let pages = (bed.logical_pages - bed.logical_pages / 6).max(bed.least_pages());
+    let mix = bed.mix.within(pages);
+    Bed { logical_pages: pages, mix: if part == Part::Unreadable { mix.on() } else { mix }, ..bed.clone() }
+}
+
+/// The visitor that tells one case.
+pub(super) struct Tell<'a> {
+    pub(super) config: &'a CheckConfig,
+    pub(super) bed: &'a Bed,
+    pub(super) replay: &'a Replay,
+    /// Whether anybody listens.
+    pub(super) told: bool,
+}
+
+impl Visitor<Bench> for Tell<'_> {
+    type Output = Result<Told, CheckError>;
+
+    fn visit<S: Recipe<Bench>>(self, _: &Scheme<'_>, recipe: &S) -> Self::Output {
+        let Tell { config, bed, replay, told } = self;
+        let Replay { part, .. } = *replay;
+        let (bed, stop) = (&with_room(bed, part), &AtomicBool::new(false));
+        if replay.run.is_some_and(|run| run >= RUNS) {
+            return Err(CheckError(format!("case {replay}: there are {RUNS} runs to choose from, counted from 0")));
+        }
+        let requests = bed.mix.requests().count() as u32;
+        let whole = |which: u64, of: Option<&Replay>, story: &mut Story| {
+            let run = Run { config, bed, part, which, stop, of };
+            on_medium(recipe, &run, story, &mut CheckReport::default())
+        };
+        // Nobody has said which run: the first that fails there.
+        let fails = |&which: &u64| whole(which, None, &mut Story(None)).is_err_and(|(at, _)| at == replay.operation);
+        let which = match replay.run {
+            Some(which) => Some(which),
+            None => (0..RUNS).find(fails),
+        };
+        let mut story = Story(told.then(Vec::new));
+        let end = which.map_or(Ok(()), |which| whole(which, Some(replay), &mut story));
+        let end = end.map_err(|(_, what)| what);
+        Ok(Told { lines: story.0.unwrap_or_default(), end, requests, after: 0, run: which })
+    }
+}
+
+/// A run on a failing medium.
+#[derive(Clone, Copy)]
+struct Run<'a> {
+    config: &'a CheckConfig,
+    bed: &'a Bed,
     part: Part,
     which: u64,
-    stop: &AtomicBool,
+    stop: &'a AtomicBool,
+    /// The case, if it is one that is done again: what is kept of it, and up to where.
+    of: Option<&'a Replay>,
+}
+
+impl Run<'_> {
+    fn kept(&self) -> Option<&Kept> {
+        self.of.and_then(|replay| replay.kept.as_ref())
+    }
+
+    /// Whether an operation is told: those before the last one, or all that are left of a short case.
+    fn tells(&self, number: u32) -> bool {
+        self.kept().is_some() || self.of.is_some_and(|replay| number + LAST >= replay.operation)
+    }
+}
+
+/// Does it; if something goes wrong, what, and after how many operations.
+fn on_medium<S: Recipe<Bench>>(
+    recipe: &S,
+    run: &Run<'_>,
+    story: &mut Story,
     report: &mut CheckReport,
-) {
+) -> Result<(), (u32, String)> {
+    let Run { config, bed, part, which, .. } = *run;
     let mut number = 0;
     let mut full = false;
     let mut session = None;
-    let result = guarded(|| {
+    let mut result = guarded(|| {
         let medium =
             Failing::new(InFlight::new(Chip::new(bed.geometry)), plan(bed, part, which), bed.seed ^ which << 32);
         let powered = PowerCut::counting(medium).without_log();
-        let is_verified = part == Part::Silent && config.verified;
-        let medium = if is_verified { verified_bench(powered) } else { bench(powered, false) };
+        let (is_verified, told) = (part == Part::Silent && config.verified, story.0.is_some());
+        let medium = if is_verified { verified_bench(powered, told) } else { bench(powered, told) };
         match Session::<'_, S, _>::format(bed, recipe, medium) {
             Ok(formatted) => session = Some(formatted),
             Err(Stop::Full) => full = true,
@@ -128,23 +196,34 @@ fn on_medium<S: Recipe<Bench>>(
         }
         let Some(session) = &mut session else { return Ok(()) };
         session.unreadable = part == Part::Unreadable;
-        let end = run(session, config.operations.saturating_mul(LONGER), stop, &mut number);
+        let end = operate(session, run, story, &mut number);
+        story.hear(&mut session.flash);
         full = end == Err(Stop::Full);
         if full {
+            story.say(|| "the device says that it is full: it is asked for more".into());
             insist(session).map_err(Stop::text)?;
         } else {
             end.map_err(Stop::text)?;
         }
+        session.flash.take();
+        story.say(|| "read every page".into());
         let compare = |session: &mut Session<'_, S, _>| session.read_all().and_then(|()| session.audit());
         compare(session).map_err(Stop::text)?;
         if full && part != Part::Unreadable {
             session.oracle.power_cut();
+            session.flash.take();
+            story.say(|| "power off and on; read every page".into());
             session.mount().and_then(|()| compare(session)).map_err(Stop::text)?;
+            story.say(|| "it is asked for more, once again".into());
             insist(session).and_then(|()| compare(session)).map_err(Stop::text)?;
         }
         Ok(())
     });
-    if let Some(session) = session {
+    if let Some(mut session) = session {
+        if let Err(what) = &mut result {
+            story.hear(&mut session.flash);
+            add_copies(what, story, session.flash.in_flight().inner());
+        }
         let operations = match part {
             Part::Intermittent => &mut report.media.intermittent,
             Part::Unreadable => &mut report.media.unreadable,
@@ -158,10 +237,7 @@ fn on_medium<S: Recipe<Bench>>(
         report.add_work(session.work);
     }
     report.media.full += u64::from(full);
-    if let Err(what) = result {
-        let replay = Replay { seed: bed.seed, part, operation: number, first: None, second: None, storm: false };
-        report.fail(replay, what);
-    }
+    result.map_err(|what| (number, what))
 }
 
 /// Goes on with a device that is full: some operations may still be done, and those that are refused change nothing.
@@ -176,18 +252,32 @@ fn insist<S: Recipe<F>, F: Medium>(session: &mut Session<'_, S, F>) -> Result<()
 }
 
 /// Runs the operations, with a mount now and then.
-fn run<S: Recipe<Bench>>(
+fn operate<S: Recipe<Bench>>(
     session: &mut Session<'_, S, Bench>,
-    operations: u32,
-    stop: &AtomicBool,
+    run: &Run<'_>,
+    story: &mut Story,
     number: &mut u32,
 ) -> Result<(), Stop> {
-    session.fill()?;
+    let operations = run.config.operations.saturating_mul(LONGER);
+    session.fill(run.kept())?;
+    session.flash.take();
+    // A case ends with its operation. What is not kept of it takes along the mount and the reads that follow it.
+    let last = run.of.filter(|replay| replay.kept.is_some()).map_or(u32::MAX, |replay| replay.operation);
     for operation in session.bed.operations("operations on failing media").take(operations as usize) {
-        if stop.load(Ordering::Relaxed) {
+        if run.stop.load(Ordering::Relaxed) || *number > last {
             break;
         }
+        if run.kept().is_some_and(|kept| !kept.before.has(*number)) {
+            *number += 1;
+            continue;
+        }
+        if run.tells(*number) {
+            story.say(|| format!("operation {number}: {operation}"));
+        }
         session.step(&operation)?;
+        if run.tells(*number) {
+            story.hear(&mut session.flash);
+        }
         *number += 1;
         if number.is_multiple_of(32) {
             session.read_all()?;
@@ -200,6 +290,7 @@ fn run<S: Recipe<Bench>>(
             session.read_all()?;
             session.audit()?;
         }
+        session.flash.take();
     }
     Ok(())
 }

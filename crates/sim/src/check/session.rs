@@ -1,7 +1,8 @@
 //! A scheme, its medium and the oracle, in step.
 
-use super::bed::{Action, Bed, Mix, Operation, Request};
-use super::content::{Medium, page_of, tag_of};
+use super::bed::{Action, Bed, Operation, Request};
+use super::content::{Medium, Stamp};
+use super::replay::Kept;
 use crate::oracle::{Oracle, TrimPromise};
 use flash::{Fault, FaultKind, Lpn};
 use ftl::{BuildError, Error, Ftl, Inspect, Recipe};
@@ -97,11 +98,12 @@ impl<'a, S: Recipe<F>, F: Medium> Session<'a, S, F> {
         Ok(Session { bed, recipe, ftl: Some(ftl), flash, oracle, work, unreadable, worn: None })
     }
 
-    /// Writes the first pages, as many as the seed says.
-    pub(super) fn fill(&mut self) -> Result<(), Stop> {
-        let Mix { fill, fill_request, .. } = self.bed.mix;
-        for first in (0..fill).step_by(fill_request as usize) {
-            let request = Request { first: Lpn(first), pages: fill_request.min(fill - first) };
+    /// Writes the first pages, as many as the seed says; of the requests in which it does, those that are `kept`.
+    pub(super) fn fill(&mut self, kept: Option<&Kept>) -> Result<(), Stop> {
+        for (number, request) in (0..).zip(self.bed.mix.requests()) {
+            if kept.is_some_and(|kept| !kept.fill.has(number)) {
+                continue;
+            }
             self.announce(request);
             request.all().try_for_each(|lpn| self.write(lpn))?;
         }
@@ -181,8 +183,7 @@ impl<'a, S: Recipe<F>, F: Medium> Session<'a, S, F> {
 
     fn write(&mut self, lpn: Lpn) -> Result<(), Stop> {
         let tag = self.oracle.begin_write(lpn);
-        let page = page_of(tag, self.bed.geometry.page_bytes as usize);
-        let result = self.chained(|ftl, flash| ftl.write(flash, lpn, &page));
+        let result = self.chained(|ftl, flash| ftl.write(flash, lpn, &Stamp::of(tag)));
         self.settle(result)
     }
 
@@ -231,7 +232,7 @@ impl<'a, S: Recipe<F>, F: Medium> Session<'a, S, F> {
     /// Reads a page and holds the value to the oracle.
     pub(super) fn read(&mut self, lpn: Lpn) -> Result<(), Stop> {
         self.work.reads += 1;
-        let value = self.chained(|ftl, flash| ftl.read(flash, lpn).map(|data| data.map(tag_of)));
+        let value = self.chained(|ftl, flash| ftl.read(flash, lpn).map(|data| data.map(Stamp::tag)));
         // Never an earlier version instead: what is read in place of an error is held to the oracle as ever.
         if value.as_ref().is_err_and(|error| self.is_unreadable(error)) {
             self.work.errors += 1;

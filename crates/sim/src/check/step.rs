@@ -3,7 +3,7 @@
 //! The device is the one of the checks: the strict chip, whose power can be cut at any changing command, in every way
 //! that a cut command can look. Nothing here is timed.
 
-use super::content::{page_of, tag_of};
+use super::content::Stamp;
 use super::cuts::face_name;
 use super::{Bench, CheckError, Raised, bench, sound};
 use flash::{Block, Cause, CutPoint, Flash, Geometry, Kind, Lpn, Op, Ppn};
@@ -273,20 +273,19 @@ impl<S: Recipe<Bench>> Told<'_, S> {
     }
 
     fn operate(&mut self, step: &Step, read: &mut Vec<String>) -> Result<(), Error<flash::Fault>> {
-        let size = self.flash.geometry().page_bytes as usize;
         let Told { flash, ftl: Some(ftl), writes, .. } = self else { return Ok(()) };
         match *step {
             Step::Write(first, pages) => {
                 ftl.request(Lpn(first), pages);
                 for lpn in first..first + pages {
                     writes.push(lpn);
-                    ftl.write(flash, Lpn(lpn), &page_of(writes.len() as u64, size))?;
+                    ftl.write(flash, Lpn(lpn), &Stamp::of(writes.len() as u64))?;
                 }
             }
             Step::Read(first, pages) => {
                 ftl.request(Lpn(first), pages);
                 for lpn in first..first + pages {
-                    let tag = ftl.read(flash, Lpn(lpn))?.map(tag_of);
+                    let tag = ftl.read(flash, Lpn(lpn))?.map(Stamp::tag);
                     let holds = match tag {
                         None => "nothing: it reads as zeros".to_owned(),
                         Some(Some(tag)) => {
