@@ -206,6 +206,9 @@ pub struct Counts {
     pub remounts: u64,
     /// Of these while the host's file took no changes, to be read.
     pub rescues: u64,
+    /// Pages that mounts took for torn or found unreadable, summed over all mounts, the first included: of each a
+    /// logical page may be stale since, or a discard undone.
+    pub perhaps_stale: u64,
 }
 
 /// A mounted disk whose scheme was chosen at run time.
@@ -391,7 +394,7 @@ impl<M: Medium, S: Recipe<Guard<Timeline<M>>>> Disk<M, S> {
             changed: false,
             rescued: false,
             damaged: false,
-            counts: Counts::default(),
+            counts: Counts { perhaps_stale: mounted.found.perhaps_stale(), ..Counts::default() },
             mounted,
             failure: None,
         })
@@ -442,6 +445,7 @@ impl<M: Medium, S: Recipe<Guard<Timeline<M>>>> Disk<M, S> {
         match started {
             Ok((ftl, mounted)) => {
                 self.ftl = Some(ftl);
+                self.counts.perhaps_stale += mounted.found.perhaps_stale();
                 self.mounted = mounted;
                 self.counts.remounts += 1;
                 self.counts.rescues += u64::from(self.rescued);

@@ -86,6 +86,14 @@ pub struct MountReport {
     pub bad_blocks: u64,
 }
 
+impl MountReport {
+    /// Logical pages that may be stale since this mount, at the most: one for each page that it took for torn, where
+    /// damage looks like that, and one for each that it could not read.
+    pub fn perhaps_stale(&self) -> u64 {
+        self.torn + self.unreadable
+    }
+}
+
 /// Why no scheme came of a medium.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum BuildError<E> {
