@@ -282,6 +282,7 @@ impl Watched {
             ("refused_requests", total.refused),
             ("remounts", disk.counts().remounts),
             ("perhaps_stale_pages", disk.counts().perhaps_stale),
+            ("lost_discard_pages", disk.counts().lost_discards),
             ("uncorrectable_pages", disk.counts().uncorrectable),
         ] {
             if count > 0 {

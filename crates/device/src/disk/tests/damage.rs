@@ -63,6 +63,8 @@ struct Tally {
     stale: u64,
     /// Pages that mounts took for torn or could not read: so many may be stale.
     said: u64,
+    /// Discarded pages that were back.
+    undone: u64,
     corrected_bits: u64,
 }
 
@@ -71,7 +73,7 @@ struct Damaged<'a> {
     scheme: &'a str,
     format: u32,
     whole: Vec<u8>,
-    /// The newest round that each page was written in.
+    /// The newest round that each page was written in; 0 if it was never, or was discarded since.
     rounds: Vec<u64>,
     areas: Vec<Range<u64>>,
     path: std::path::PathBuf,
@@ -83,11 +85,20 @@ impl Damaged<'_> {
         let (directory, path) = place();
         let mut disk = smallest(scheme, &path, format);
         let mut rng = Rng::new(11);
+        let mut discards = rng.fork("discards");
+        let is_durable = disk.settings().get("durable-trim").is_some();
         let mut rounds = vec![0; PAGES as usize];
         for round in 1..500 {
             let lpn = rng.below(PAGES);
             disk.write(lpn * 512, &page_of(lpn, round)).unwrap();
             rounds[lpn as usize] = round;
+            if is_durable && round % 8 == 0 {
+                let first = discards.below(PAGES);
+                let count = (1 + discards.below(3)).min(PAGES - first);
+                disk.trim(first * 512, count * 512).unwrap();
+                disk.flush().unwrap();
+                rounds[first as usize..(first + count) as usize].fill(0);
+            }
             if round == 250 {
                 // Two epochs.
                 drop(disk);
@@ -128,7 +139,7 @@ impl Damaged<'_> {
         let context = format!("{} format {} case {case}", self.scheme, self.format);
         let Ok(image) = Image::open(&self.path, Access::Use) else { return tally.refused += 1 };
         let Ok(mut disk) = mount(image, false) else { return tally.refused += 1 };
-        let mut old = Old { is: vec![false; PAGES as usize], was: 0, allowed: 0, before: 0 };
+        let mut old = Old { is: vec![false; PAGES as usize], ..Old::default() };
         self.look(&mut *disk, &mut old, &self.rounds, &context);
         let mut failed = vec![false; PAGES as usize];
         for lpn in 0..PAGES {
@@ -180,6 +191,7 @@ impl Damaged<'_> {
         let _ = disk.close();
         tally.stale += old.was;
         tally.said += old.allowed;
+        tally.undone += old.undone;
     }
 
     /// Every page is what it was, or an error, or one of as many older versions as the mount has said that there may
@@ -190,21 +202,33 @@ impl Damaged<'_> {
             if disk.read(lpn * 512, &mut out).is_err() || self.known(lpn, rounds[lpn as usize], &out) {
                 continue;
             }
-            let known = (0..=self.rounds[lpn as usize]).any(|round| self.known(lpn, round, &out));
+            let known = (0..500).any(|round| self.known(lpn, round, &out));
             assert!(known && rounds[lpn as usize] < 1000, "{context}: page {lpn} is nothing that was written");
-            old.was += u64::from(!std::mem::replace(&mut old.is[lpn as usize], true));
+            if !std::mem::replace(&mut old.is[lpn as usize], true) {
+                // A page of a map, or of records, may have known of several discards.
+                old.was += u64::from(rounds[lpn as usize] > 0);
+                old.undone += u64::from(rounds[lpn as usize] == 0);
+            }
         }
-        old.allowed = old.before + disk.counts().perhaps_stale;
-        let Old { was, allowed, .. } = *old;
+        let counts = disk.counts();
+        old.allowed = old.before + counts.perhaps_stale;
+        old.lost_discards += counts.lost_discards;
+        let Old { was, allowed, undone, lost_discards, .. } = *old;
         assert!(was <= allowed, "{context}: {was} pages are stale, {allowed} were said, {:?}", disk.mounted());
+        let may_be_undone = allowed + lost_discards > 0;
+        assert!(undone == 0 || may_be_undone, "{context}: {undone} discards undone unsaid, {:?}", disk.mounted());
     }
 }
 
 /// Pages that read as older versions, and how many may, by what all mounts have said.
+#[derive(Default)]
 struct Old {
     is: Vec<bool>,
     was: u64,
     allowed: u64,
+    /// Discarded pages that are back, and what mounts have said of records of discards.
+    undone: u64,
+    lost_discards: u64,
     /// What was said before the image was opened last.
     before: u64,
 }
