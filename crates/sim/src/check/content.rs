@@ -4,7 +4,7 @@
 //! nothing but the whole of a page that was once written reads back as a tag.
 
 use super::{Bench, Chip};
-use flash::{BytesStore, Fault, Flash, InFlight};
+use flash::{BytesStore, Failing, Fault, Flash, InFlight};
 
 /// Word `place` of the page of a tag. The first is the tag itself.
 #[inline]
@@ -34,13 +34,18 @@ pub(super) fn tag_of(page: &[u8]) -> Option<u64> {
 /// A medium of the checks carries bytes, has the wide error, and may have several commands under way.
 pub(super) trait Medium: Flash<Fault = Fault, User = [u8]> + Clone {
     fn in_flight(&mut self) -> &mut InFlight<Chip, BytesStore>;
+    fn failing(&mut self) -> &mut Failing<InFlight<Chip, BytesStore>>;
     /// Power is back, or on for the first time.
     fn power_up(&mut self) -> Result<(), Fault>;
 }
 
 impl Medium for Bench {
     fn in_flight(&mut self) -> &mut InFlight<Chip, BytesStore> {
-        self.inner_mut().inner_mut().inner_mut()
+        self.failing().inner_mut()
+    }
+
+    fn failing(&mut self) -> &mut Failing<InFlight<Chip, BytesStore>> {
+        self.inner_mut().inner_mut()
     }
 
     fn power_up(&mut self) -> Result<(), Fault> {
