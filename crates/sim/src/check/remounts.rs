@@ -1,11 +1,11 @@
 //! Operations on media that lose pages for good, with mounts between them.
 //!
 //! Of some pages the data cannot be read: then reads of the logical page are errors until it is written or discarded,
-//! and over any mount no older version takes its place, with one exception. A mount takes the page that its die
-//! programmed last in an epoch for torn. Of other pages the spare area cannot be read either: then a mount does not know
-//! whose they were, and older versions come back. Both are counted: the mount says how many logical pages may be stale
-//! ([`ftl::MountReport::perhaps_stale`]). The oracle excuses so many, no other pages than the medium has lost, and only
-//! in the first read since that mount.
+//! and over any mount no older version takes its place, with one exception. A mount takes a bad page for torn that no
+//! sound page of its die and epoch follows. Of other pages the spare area cannot be read either: then a mount does not
+//! know whose they were, and older versions come back. Both are counted: the mount says how many logical pages may be
+//! stale ([`ftl::MountReport::perhaps_stale`]). The oracle excuses so many, no others than the medium has lost, and
+//! only in the first read since that mount.
 //!
 //! What meets a page that cannot be read half way, a collection or a write, ends in an error, as it does in a mounted
 //! image: RAM is dropped, the device is mounted, and the host does it again.
