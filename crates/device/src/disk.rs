@@ -206,6 +206,19 @@ pub struct Counts {
     pub remounts: u64,
     /// Of these while the host's file took no changes, to be read.
     pub rescues: u64,
+    /// Pages that mounts took for torn or found unreadable, summed over all mounts, the first included: of each a
+    /// logical page may be stale since, or a discard undone.
+    pub perhaps_stale: u64,
+    /// Pages of records of discards that mounts could not read, summed likewise: what they discarded may be back.
+    pub lost_discards: u64,
+}
+
+impl Counts {
+    /// A mount has said this.
+    fn hear(&mut self, found: &MountReport) {
+        self.perhaps_stale += found.perhaps_stale();
+        self.lost_discards += found.lost_discards;
+    }
 }
 
 /// A mounted disk whose scheme was chosen at run time.
@@ -375,6 +388,8 @@ impl<M: Medium, S: Recipe<Guard<Timeline<M>>>> Disk<M, S> {
         let (ftl, mounted) = start(&mut flash, (row, recipe), device.logical_pages, &settings)?;
         flash.reset();
         let page_bytes = device.geometry.page_bytes as usize;
+        let mut counts = Counts::default();
+        counts.hear(&mounted.found);
         Ok(Disk {
             flash,
             ftl: Some(ftl),
@@ -391,7 +406,7 @@ impl<M: Medium, S: Recipe<Guard<Timeline<M>>>> Disk<M, S> {
             changed: false,
             rescued: false,
             damaged: false,
-            counts: Counts::default(),
+            counts,
             mounted,
             failure: None,
         })
@@ -442,6 +457,7 @@ impl<M: Medium, S: Recipe<Guard<Timeline<M>>>> Disk<M, S> {
         match started {
             Ok((ftl, mounted)) => {
                 self.ftl = Some(ftl);
+                self.counts.hear(&mounted.found);
                 self.mounted = mounted;
                 self.counts.remounts += 1;
                 self.counts.rescues += u64::from(self.rescued);

@@ -3,14 +3,15 @@
 //! A failed program leaves its page torn, a failed partial program what it was to add; a failed erase leaves its block
 //! as it was. Either way the block is a grown bad block: every later program or erase of it fails too, until the scheme
 //! retires it with a bad-block mark. Failures may also pass ([`FailurePlan::passing`]), and pages may be lost without
-//! any command that failed ([`FailurePlan::unreadable_rate`], [`FailurePlan::silent_rate`]).
+//! any command that failed ([`FailurePlan::unreadable_rate`], [`FailurePlan::spare_rate`],
+//! [`FailurePlan::silent_rate`]).
 //!
 //! A lost page reads as an image says: whoever mounts ([`Cause::Recovery`]) asks whether the page is whole and finds it
 //! torn, or finds its spare area alone if it is the copy of a lost one; whoever wants its data gets an error.
 
 use crate::{
-    AppendFace, Block, Cause, Chain, Damage, EraseFace, Fault, FaultKind, Flash, Fragile, Geometry, Kind, Mode, Oob,
-    Payload, Ppn, Rng,
+    AppendFace, Block, Cause, Chain, Damage, EraseFace, Fault, FaultKind, Flash, Fragile, Geometry, Kind, Lpn, Mode,
+    Oob, Payload, Ppn, Rng,
 };
 use alloc::collections::BTreeMap;
 use alloc::vec;
@@ -43,6 +44,9 @@ pub struct FailurePlan {
     /// Probability that a program, a copy or a partial program reports success and does not stick: the page cannot be
     /// read, in half of the cases its spare area neither; of a partial program a part is garbage.
     pub silent_rate: f64,
+    /// Probability that nothing of a host page can be read, its spare area neither, from its program to the erase of
+    /// its block: reads and copies of it are uncorrectable, and whoever mounts finds garbage.
+    pub spare_rate: f64,
 }
 
 /// What of a page cannot be read.
@@ -81,6 +85,10 @@ pub struct Failing<F> {
     lost: BTreeMap<Ppn, Lost>,
     /// Programs that reported success and did not stick.
     silent: u64,
+    /// Commands but the host's reads that came to nothing, because what they were to begin with cannot be read.
+    stopped: u64,
+    /// Pages so far of which nothing can be read.
+    spares_lost: u64,
 }
 
 impl<F: Fragile> Failing<F>
@@ -100,7 +108,19 @@ where
         let rng = rng.fork("failures");
         let worn = vec![0; if plan.endurance.is_some() { blocks as usize } else { 0 }];
         let (grown_bad, lost) = (vec![false; blocks as usize], BTreeMap::new());
-        Failing { inner, plan, rng, programs: 0, erases: 0, grown_bad, worn, lost, silent: 0 }
+        Failing {
+            inner,
+            plan,
+            rng,
+            programs: 0,
+            erases: 0,
+            grown_bad,
+            worn,
+            lost,
+            silent: 0,
+            stopped: 0,
+            spares_lost: 0,
+        }
     }
 
     /// The wrapped medium.
@@ -144,6 +164,25 @@ where
         self.lost.len()
     }
 
+    /// The logical pages of host pages that cannot be read now, each as often as there are such pages of it.
+    pub fn unreadable_lpns(&mut self) -> Vec<Lpn> {
+        let inner = &mut self.inner;
+        let spare = |&ppn: &Ppn| inner.read_oob(ppn, Cause::Recovery).ok().flatten();
+        self.lost.keys().filter_map(spare).filter(|oob| is_host(oob.kind)).map(|oob| oob.lpn()).collect()
+    }
+
+    /// What tells whether anything was changed: programs and erases so far, and commands but the host's reads that came
+    /// to nothing, because what they were to begin with cannot be read. After one of these a scheme may be half way
+    /// through something.
+    pub fn changes(&self) -> [u64; 3] {
+        [self.programs, self.erases, self.stopped]
+    }
+
+    /// Host pages so far of which nothing can be read, by [`FailurePlan::spare_rate`].
+    pub fn spares_lost(&self) -> u64 {
+        self.spares_lost
+    }
+
     /// Programs so far that reported success and did not stick.
     pub fn silent_count(&self) -> u64 {
         self.silent
@@ -154,9 +193,18 @@ where
         if kind != Kind::Torn && self.is_silent() {
             let lost = if self.rng.chance(0.5) { Lost::Data } else { Lost::Page };
             self.lost.insert(ppn, lost);
+        } else if self.loses_spare(kind) {
+            self.lost.insert(ppn, Lost::Page);
         } else if self.plan.unreadable_rate > 0.0 && is_host(kind) && self.rng.chance(self.plan.unreadable_rate) {
             self.lost.insert(ppn, Lost::Data);
         }
+    }
+
+    /// Whether nothing of a page can be read from now on.
+    fn loses_spare(&mut self, kind: Kind) -> bool {
+        let is_lost = self.plan.spare_rate > 0.0 && is_host(kind) && self.rng.chance(self.plan.spare_rate);
+        self.spares_lost += u64::from(is_lost);
+        is_lost
     }
 
     /// Whether a program that reports success does not stick.
@@ -208,6 +256,7 @@ where
     fn read(&mut self, ppn: Ppn, cause: Cause) -> Result<(Oob, Payload<'_, F::User>), Fault> {
         let lost = self.lost.get(&ppn).copied();
         if lost.is_some() && cause != Cause::Recovery {
+            self.stopped += u64::from(cause != Cause::Host);
             return Err(UNCORRECTABLE);
         }
         let (oob, payload) = self.inner.read(ppn, cause)?;
@@ -254,6 +303,7 @@ where
             return Err(Fault(FaultKind::ProgramFailed));
         }
         if self.lost.contains_key(&ppn) {
+            self.stopped += 1;
             return Err(UNCORRECTABLE);
         }
         if self.is_silent() {
@@ -276,6 +326,7 @@ where
             let kind = self.inner.read_oob(from, cause)?.map(|oob| oob.kind);
             // There is nothing to take along but the spare area of a host page, or of a record of discards.
             if lost == Lost::Page || !kind.is_some_and(|kind| is_host(kind) || kind == Kind::Trim) {
+                self.stopped += 1;
                 return Err(UNCORRECTABLE);
             }
         }
@@ -285,7 +336,10 @@ where
         }
         let oob = self.inner.copy(from, to, cause, edit)?;
         match lost {
-            Some(_) => drop(self.lost.insert(to, Lost::Copied)),
+            Some(_) => {
+                let lost = if self.loses_spare(oob.kind) { Lost::Page } else { Lost::Copied };
+                self.lost.insert(to, lost);
+            }
             None => self.programmed(to, oob.kind),
         }
         Ok(oob)
@@ -346,7 +400,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Brief, Full, Lpn, Nand, NoData};
+    use crate::{Brief, Full, Nand, NoData, Tvpn};
 
     fn chip(plan: FailurePlan) -> Failing<Nand<NoData, Brief>> {
         let g = Geometry { blocks_per_die: 64, pages_per_block: 4, ..Geometry::default() }.checked().unwrap();
@@ -417,6 +471,26 @@ mod tests {
         assert_eq!(chip.unreadable_count(), 1);
         chip.erase(Block(1), Cause::DataGc).unwrap();
         assert_eq!(chip.unreadable_count(), 0);
+    }
+
+    #[test]
+    fn a_page_without_a_spare_area_is_garbage_to_mounts_and_cannot_be_copied() {
+        let mut chip = chip(FailurePlan { spare_rate: 1.0, ..FailurePlan::default() });
+        chip.program(Ppn(0), Oob::data(Lpn(3), 0, 0), Payload::User(&()), Cause::Host).unwrap();
+        chip.program(Ppn(1), Oob::translation(Tvpn(0), 0, 1), Payload::Meta(&[]), Cause::Metadata).unwrap();
+        chip.plan.spare_rate = 0.0;
+        let uncorrectable = Some(FaultKind::Uncorrectable);
+        let before = chip.changes();
+        assert_eq!(chip.read(Ppn(0), Cause::Host).err().map(|fault| fault.0), uncorrectable);
+        assert_eq!(chip.changes(), before, "the host has read, and nothing has stopped half way");
+        assert_eq!(chip.read_oob(Ppn(0), Cause::Recovery).unwrap().map(|oob| oob.kind), Some(Kind::Torn));
+        assert_eq!(chip.copy(Ppn(0), Ppn(4), Cause::DataGc, |_, _| {}).err().map(|fault| fault.0), uncorrectable);
+        assert_eq!(chip.changes()[2], before[2] + 1);
+        // The next page of the target is blank, and metadata is not lost so.
+        chip.copy(Ppn(1), Ppn(4), Cause::DataGc, |_, _| {}).unwrap();
+        assert_eq!((chip.unreadable_lpns(), chip.spares_lost()), (vec![Lpn(3)], 1));
+        chip.erase(Block(0), Cause::DataGc).unwrap();
+        assert_eq!(chip.unreadable_lpns(), []);
     }
 
     #[test]

@@ -78,12 +78,21 @@ pub struct MountReport {
     /// Pages whose spare area cannot be read, which no power cut explains: of each the newest version of a logical page
     /// may have been there, or a record of discards, and something older have come back.
     pub unreadable: u64,
-    /// Pages of records of discards that cannot be read: what they discarded may have come back.
+    /// Pages of records of discards that cannot be read, and where discards are durable pages of maps: what they alone
+    /// knew was discarded may have come back.
     pub lost_discards: u64,
     /// Mapping entries that no translation page held yet.
     pub restored: u64,
     /// Blocks found bad.
     pub bad_blocks: u64,
+}
+
+impl MountReport {
+    /// Logical pages that may be stale since this mount, at the most: one for each page that it took for torn, where
+    /// damage looks like that, and one for each that it could not read.
+    pub fn perhaps_stale(&self) -> u64 {
+        self.torn + self.unreadable
+    }
 }
 
 /// Why no scheme came of a medium.

@@ -28,6 +28,7 @@ mod cuts;
 mod faults;
 mod honesty;
 mod media;
+mod remounts;
 mod replay;
 mod session;
 mod shrink;
@@ -115,6 +116,8 @@ pub struct CheckConfig {
     pub guarded: bool,
     /// Whether programs are read back ([`flash::Verified`]), where some do not stick.
     pub verified: bool,
+    /// Whether pages may be stale after a mount that has said so, where the medium loses pages for good.
+    pub excused: bool,
     /// Whether to test what the scheme claims of its RAM and of its metadata.
     pub honesty: bool,
     /// Whether to stop at the first seed that fails.
@@ -139,6 +142,7 @@ impl CheckConfig {
             faults: Faults::promised(scheme),
             guarded: true,
             verified: true,
+            excused: true,
             honesty: true,
             fail_fast: false,
             threads: 0,
@@ -177,6 +181,10 @@ pub enum Part {
     Unreadable,
     /// Media whose programs do not stick.
     Silent,
+    /// Media that do not give pages back, over mounts.
+    Remounts,
+    /// The same, and of some pages the spare area neither.
+    Spare,
     /// Saving and restoring RAM.
     Ram,
     /// Flipping bits of metadata.
@@ -184,7 +192,7 @@ pub enum Part {
 }
 
 impl Part {
-    const NAMED: [(Part, &'static str); 9] = [
+    const NAMED: [(Part, &'static str); 11] = [
         (Part::Flight, "flight."),
         (Part::Unordered, "unordered."),
         (Part::Paired, "paired."),
@@ -192,6 +200,8 @@ impl Part {
         (Part::Intermittent, "intermittent."),
         (Part::Unreadable, "unreadable."),
         (Part::Silent, "silent."),
+        (Part::Remounts, "remounts."),
+        (Part::Spare, "spare."),
         (Part::Ram, "ram."),
         (Part::Metadata, "metadata."),
     ];
@@ -199,6 +209,11 @@ impl Part {
     /// Whether power is cut in it.
     const fn has_cuts(self) -> bool {
         matches!(self, Part::Cuts | Part::Paired) || self.is_in_flight()
+    }
+
+    /// Whether a case of it is done again by itself, told, and made short.
+    const fn is_told(self) -> bool {
+        self.has_cuts() || self.is_medium()
     }
 
     /// Whether the medium fails in it, and power is not cut.
@@ -246,6 +261,10 @@ pub struct MediaReport {
     pub silent: u64,
     /// Programs that reported success and did not stick.
     pub unstuck: u64,
+    /// Operations done while pages were lost, with mounts between them.
+    pub over_mounts: u64,
+    /// Logical pages that these mounts said may be stale, and those that were.
+    pub stale: [u64; 2],
 }
 
 /// What became of the two claims.
@@ -363,6 +382,8 @@ impl CheckReport {
         self.media.errors += other.media.errors;
         self.media.silent += other.media.silent;
         self.media.unstuck += other.media.unstuck;
+        self.media.over_mounts += other.media.over_mounts;
+        self.media.stale = [0, 1].map(|at| self.media.stale[at] + other.media.stale[at]);
         self.honesty.restores += other.honesty.restores;
         let slacks = [self.honesty.slack_per_mille, other.honesty.slack_per_mille];
         self.honesty.slack_per_mille = slacks.into_iter().flatten().min();
@@ -420,7 +441,8 @@ impl fmt::Display for CheckReport {
                 self.paired_cuts
             )?;
         }
-        let MediaReport { operations, full, grown_bad, intermittent, unreadable, errors, silent, unstuck } = self.media;
+        let MediaReport { operations, full, grown_bad, intermittent, unreadable, errors, silent, unstuck, .. } =
+            self.media;
         if operations > 0 {
             writeln!(
                 f,
@@ -435,6 +457,10 @@ impl fmt::Display for CheckReport {
         }
         if silent > 0 {
             writeln!(f, "  programs that do not stick: {silent} operations, {unstuck} such programs")?;
+        }
+        if self.media.over_mounts > 0 {
+            let (operations, [said, stale]) = (self.media.over_mounts, self.media.stale);
+            writeln!(f, "  pages lost over mounts: {operations} operations, {stale} pages stale of {said} said to be")?;
         }
         let HonestyReport { restores, slack_per_mille, metadata_pages, flips, noticed, spare_flips, spare_noticed } =
             self.honesty;
@@ -554,6 +580,11 @@ fn check_seed(
     for (class, part) in media::PARTS {
         if config.faults.contain(class) {
             report.merge(subject.visit(media::OnFailingMedia { config, bed: &bed, stop, part }));
+        }
+    }
+    for (class, part) in remounts::PARTS {
+        if config.faults.contain(class) {
+            report.merge(subject.visit(remounts::OverMounts { config, bed: &bed, stop, part }));
         }
     }
     if config.honesty {
@@ -697,7 +728,7 @@ pub fn replay_recipe<R: Recipe<Bench> + Sync>(
 /// As [`replay`]; a case that holds, or one of the two claims, of which nothing can be left out.
 pub fn shrink(config: &CheckConfig, replay: &Replay) -> Result<(Replay, Vec<String>), CheckError> {
     let subject = Named(row(config)?.name);
-    if matches!(replay.part, Part::Ram | Part::Metadata) {
+    if !replay.part.is_told() {
         return Err(CheckError(format!("case {replay}: only a case of power cuts or of failing media can be shrunk")));
     }
     let bed = bed_of(&subject, config, replay)?;
@@ -720,7 +751,7 @@ struct Told {
 }
 
 fn bed_of(subject: &impl Subject, config: &CheckConfig, replay: &Replay) -> Result<bed::Bed, CheckError> {
-    let is_long = media::PARTS.iter().any(|&(_, part)| part == replay.part);
+    let is_long = media::PARTS.iter().chain(&remounts::PARTS).any(|&(_, part)| part == replay.part);
     let most = if is_long { config.operations.saturating_mul(media::LONGER) } else { config.operations };
     if replay.operation >= most {
         let what = format!("case {replay}: there is no operation {} among {most}", replay.operation);
@@ -747,14 +778,20 @@ fn run_again(
 fn replay_subject(subject: &impl Subject, config: &CheckConfig, replay: &Replay) -> Result<Vec<String>, CheckError> {
     let bed = bed_of(subject, config, replay)?;
     let mut lines = vec![format!("{} {replay}", config.scheme), bed.to_string()];
-    if !matches!(replay.part, Part::Ram | Part::Metadata) {
+    if replay.part.is_told() {
         let told = run_again(subject, config, &bed, replay, true)?;
         lines.extend(told.lines);
         lines.push(told.end.err().unwrap_or_else(|| "nothing went wrong".into()));
         return Ok(lines);
     }
     let on = AtomicBool::new(false);
-    let failures = subject.visit(honesty::Honest { config, bed: &bed, stop: &on }).failures;
+    let report = match replay.part {
+        part @ (Part::Remounts | Part::Spare) => {
+            subject.visit(remounts::OverMounts { config, bed: &bed, stop: &on, part })
+        }
+        _ => subject.visit(honesty::Honest { config, bed: &bed, stop: &on }),
+    };
+    let failures = report.failures;
     lines.extend(failures.iter().filter(|failure| failure.replay == replay.to_string()).map(|f| f.what.clone()));
     if lines.len() == 2 {
         lines.push("nothing went wrong".into());

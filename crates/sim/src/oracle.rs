@@ -9,7 +9,9 @@
 //! - where discards are not durable, also nothing or any earlier acknowledged version, if the page was discarded and
 //!   not written since, or since that flush;
 //! - once a page has been read, exactly what was read: no two reads differ, over any number of further cuts (but that a
-//!   discard was refused since the cut, and nothing was read: what the discard took may come back).
+//!   discard was refused since the cut, and nothing was read: what the discard took may come back);
+//! - where the medium loses pages for good, an earlier version of one of these instead, of no more pages than the mount
+//!   has said, and only when it is read for the first time since that mount.
 //!
 //! A host page's content is a *tag* that the oracle hands out: a number that grows with every write, and the LPN. A
 //! medium can lose, keep or misplace tags but not invent them, so "any earlier version of this page" needs no history:
@@ -17,6 +19,7 @@
 //! flush.
 
 use flash::Lpn;
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// What a discard promises (the parameter `durable-trim`).
@@ -67,6 +70,23 @@ pub struct Oracle {
     unacknowledged: Vec<u64>,
     /// Number of the next tag.
     number: u64,
+    /// What damage may have done; nobody is told of any on most media.
+    damage: Option<Box<Damage>>,
+}
+
+/// What a mount has said of damage, and what came of it.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+struct Damage {
+    /// Pages that may still turn out stale.
+    excused: u64,
+    /// The pages that may be among them.
+    among: BTreeSet<Lpn>,
+    /// Pages that were to be read since the mount, and could not be.
+    unread: BTreeSet<Lpn>,
+    /// Writes that were refused: these never happened.
+    refused: BTreeSet<u64>,
+    /// Pages that were found stale.
+    stale: u64,
 }
 
 /// A read that returned what it must not.
@@ -154,6 +174,69 @@ impl Oracle {
             in_flight: 0,
             unacknowledged: Vec::new(),
             number: 1,
+            damage: None,
+        }
+    }
+
+    /// The medium may lose pages for good, spare areas among them: from now on mounts are told of
+    /// ([`Oracle::excuse`]).
+    pub fn expect_damage(&mut self) {
+        self.damage = Some(Box::default());
+    }
+
+    /// A mount has said that at most `pages` logical pages may be stale, and the medium has lost pages of these. Until
+    /// [`Oracle::demand`] a read of one of them may return any earlier acknowledged version, or nothing, once for each
+    /// page that was said.
+    pub fn excuse(&mut self, pages: u64, among: impl IntoIterator<Item = Lpn>) {
+        let damage = self.damage.get_or_insert_default();
+        damage.excused += pages;
+        damage.among.extend(among);
+    }
+
+    /// A read of a page was an error: what it holds is still open.
+    pub fn unreadable(&mut self, lpn: Lpn) {
+        if let Some(damage) = &mut self.damage {
+            damage.unread.insert(lpn);
+        }
+    }
+
+    /// Every page was read since the mount: from now on nothing is stale that was not, but for pages that could not be
+    /// read at all, until they are read or written.
+    pub fn demand(&mut self) {
+        if let Some(damage) = &mut self.damage {
+            let unread = std::mem::take(&mut damage.unread);
+            damage.among.retain(|lpn| unread.contains(lpn));
+            damage.excused = damage.excused.min(damage.among.len() as u64);
+        }
+    }
+
+    /// Pages that were found stale, as mounts had said.
+    pub fn stale(&self) -> u64 {
+        self.damage.as_ref().map_or(0, |damage| damage.stale)
+    }
+
+    /// Whether an earlier version of a page, or nothing, is among what a mount has said.
+    fn is_excused(&self, lpn: Lpn, value: Option<u64>) -> bool {
+        let Some(damage) = &self.damage else { return false };
+        let is_earlier = |tag: u64| {
+            let newest = self.states(lpn).chain([self.current[lpn.index()]]).last().and_then(Version::value);
+            lpn_of(tag) == lpn.0
+                && number_of(tag) < newest.map_or(self.number, number_of)
+                && !self.unacknowledged.contains(&tag)
+                && !damage.refused.contains(&tag)
+        };
+        damage.excused > 0 && damage.among.contains(&lpn) && value.is_none_or(is_earlier)
+    }
+
+    /// A read has told what a page holds, over all that may have been: nothing else is right any more.
+    fn settle(&mut self, lpn: Lpn, value: Option<u64>) {
+        let version = value.map_or(Version::Nothing, Version::Tag);
+        self.known[lpn.index()] = Known::Exactly;
+        self.current[lpn.index()] = version;
+        self.flushed[lpn.index()] = version;
+        self.since.retain(|&(of, _)| of != lpn.0);
+        if !self.unacknowledged.is_empty() {
+            self.unacknowledged.retain(|&tag| Some(tag) != value);
         }
     }
 
@@ -184,6 +267,9 @@ impl Oracle {
         for &(lpn, version) in &self.since[first..] {
             self.current[lpn as usize] = version;
             self.known[lpn as usize] = Known::Exactly;
+            if let Some(damage) = &mut self.damage {
+                damage.among.remove(&Lpn(lpn));
+            }
         }
         self.in_flight = 0;
     }
@@ -192,8 +278,11 @@ impl Oracle {
     pub fn refuse(&mut self) {
         let first = self.since.len() - self.in_flight;
         self.in_flight = 0;
-        if let Some(&(_, Version::Tag(_))) = self.since.get(first) {
+        if let Some(&(_, Version::Tag(tag))) = self.since.get(first) {
             self.since.truncate(first);
+            if let Some(damage) = &mut self.damage {
+                damage.refused.insert(tag);
+            }
             return;
         }
         for &(lpn, _) in &self.since[first..] {
@@ -286,6 +375,13 @@ impl Oracle {
     /// A value that is not allowed.
     pub fn observe(&mut self, lpn: Lpn, value: Option<u64>) -> Result<(), Mismatch> {
         if !self.allows(lpn, value) {
+            if self.is_excused(lpn, value) {
+                let damage = self.damage.as_mut().expect("there is an excuse");
+                (damage.excused, damage.stale) = (damage.excused - 1, damage.stale + 1);
+                damage.among.remove(&lpn);
+                self.settle(lpn, value);
+                return Ok(());
+            }
             return Err(Mismatch { lpn, read: value, allowed: self.allowed(lpn) });
         }
         let i = lpn.index();
@@ -303,16 +399,7 @@ impl Oracle {
                 self.known[i] = Known::Exactly;
                 self.current[i] = self.states(lpn).last().unwrap_or(Version::Nothing);
             }
-            Known::AfterCut | Known::AfterCutPerhapsDiscarded => {
-                let version = value.map_or(Version::Nothing, Version::Tag);
-                self.known[i] = Known::Exactly;
-                self.current[i] = version;
-                self.flushed[i] = version;
-                self.since.retain(|&(of, _)| of != lpn.0);
-                if !self.unacknowledged.is_empty() {
-                    self.unacknowledged.retain(|&tag| Some(tag) != value);
-                }
-            }
+            Known::AfterCut | Known::AfterCutPerhapsDiscarded => self.settle(lpn, value),
         }
         Ok(())
     }
@@ -503,6 +590,50 @@ mod tests {
             read.power_cut();
             assert_eq!(values(&read, A), [old]);
         }
+    }
+
+    #[test]
+    fn damage_makes_as_many_pages_stale_as_a_mount_has_said_and_no_others() {
+        let mut oracle = Oracle::new(3, TrimPromise::Durable);
+        oracle.expect_damage();
+        let c = Lpn(2);
+        let old = [A, B, c].map(|lpn| write(&mut oracle, lpn));
+        for lpn in [A, B, c] {
+            write(&mut oracle, lpn);
+        }
+        let refused = Some(oracle.begin_write(A));
+        oracle.refuse();
+        oracle.flush();
+        oracle.power_cut();
+        oracle.clone().observe(A, old[0]).unwrap_err();
+        // The medium has lost pages of A and B, and the mount speaks of one page.
+        oracle.excuse(1, [A, B]);
+        oracle.observe(c, old[2]).unwrap_err();
+        oracle.observe(A, old[1]).unwrap_err();
+        oracle.observe(A, refused).unwrap_err();
+        oracle.observe(A, old[0]).unwrap();
+        oracle.observe(B, old[1]).unwrap_err();
+        assert_eq!((values(&oracle, A), oracle.stale()), (vec![old[0]], 1));
+        oracle.power_cut();
+        oracle.observe(A, None).unwrap_err();
+    }
+
+    #[test]
+    fn a_page_that_could_not_be_read_may_turn_out_stale_later_unless_it_is_written() {
+        let mut oracle = Oracle::new(2, TrimPromise::Durable);
+        oracle.expect_damage();
+        let old = write(&mut oracle, A);
+        write(&mut oracle, A);
+        write(&mut oracle, B);
+        oracle.flush();
+        oracle.power_cut();
+        oracle.excuse(2, [A, B]);
+        oracle.unreadable(A);
+        oracle.demand();
+        oracle.clone().observe(A, old).unwrap();
+        oracle.clone().observe(B, None).unwrap_err();
+        write(&mut oracle, A);
+        oracle.observe(A, old).unwrap_err();
     }
 
     #[test]

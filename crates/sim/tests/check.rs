@@ -225,6 +225,22 @@ fn programs_that_do_not_stick_lose_data_unless_they_are_read_back() {
     }
 }
 
+/// Pages are lost for good, their spare areas among them. What comes back older than it was, mounts have said.
+#[test]
+fn what_damage_makes_stale_is_what_mounts_have_said() {
+    for (scheme, class) in [("page", FaultClass::Spare), ("fast", FaultClass::Spare), ("dftl", FaultClass::Unreadable)]
+    {
+        let config = CheckConfig { faults: Faults::NONE.with(class), honesty: false, seeds: 0..4, ..brief(scheme) };
+        let report = checked(&config).unwrap();
+        assert!(report.passed(), "{report}");
+        let [said, stale] = report.media.stale;
+        assert!(report.media.over_mounts > 4_000 && report.media.errors > 100, "{report}");
+        assert!(0 < stale && stale <= said, "{report}");
+        let report = checked(&CheckConfig { excused: false, ..config }).unwrap();
+        assert!(report.failures.iter().any(|failure| failure.what.starts_with("LPN ")), "{report}");
+    }
+}
+
 #[test]
 fn the_canary_is_caught_and_its_replay_shows_why() {
     let config = &brief("canary");
@@ -392,6 +408,8 @@ fn replays_as_text() {
         "7:123.2.1@0/4.0/3.1@1+0-12+none+3,5,8-9",
         "7:5+0+0+0",
         "7:silent.5",
+        "7:remounts.5",
+        "7:spare.5",
         "7:flight.5.2.3",
         "7:paired.5.2.3/storm",
         "0:ram.0",

@@ -232,7 +232,12 @@ impl Watched {
         let waf = report::ratio(programs as f64, counts.write_pages as f64);
         let waf = waf.map(|waf| format!("  WAF {}", units::number(waf))).unwrap_or_default();
         let lost = if counts.remounts > 0 { format!("  {} remounts", counts.remounts) } else { String::new() };
-        format!("{waf}  {} blocks free{lost}", units::whole(u64::from(self.disk.free_blocks())))
+        // After the first mount its own line has said so.
+        let stale = match counts.perhaps_stale {
+            pages if pages > 0 && counts.remounts > 0 => format!("  {pages} pages perhaps stale"),
+            _ => String::new(),
+        };
+        format!("{waf}  {} blocks free{lost}{stale}", units::whole(u64::from(self.disk.free_blocks())))
     }
 
     /// What was served, in the form of a comparison.
@@ -276,6 +281,8 @@ impl Watched {
             ("failed_requests", Kind::ALL.iter().map(|&kind| total.of(kind).failed).sum()),
             ("refused_requests", total.refused),
             ("remounts", disk.counts().remounts),
+            ("perhaps_stale_pages", disk.counts().perhaps_stale),
+            ("lost_discard_pages", disk.counts().lost_discards),
             ("uncorrectable_pages", disk.counts().uncorrectable),
         ] {
             if count > 0 {

@@ -564,6 +564,32 @@ fn a_write_that_meets_a_damaged_map_is_tried_once_more() {
     assert_eq!(contents(&mut *disk), [9; 80 * 512]);
 }
 
+/// A damaged page of a map was left out, and the discards that it alone knew came back without a word.
+#[test]
+fn discards_that_a_damaged_map_alone_knew_are_said_to_be_lost() {
+    for scheme in ["dftl", "lazyftl"] {
+        let (_directory, path) = place();
+        let mut disk = create(&path, scheme);
+        assert!((0..80).all(|page| disk.write(page * 512, &[page as u8 + 1; 512]).is_ok()));
+        disk.trim(0, 8 * 512).unwrap();
+        disk.flush().unwrap();
+        // The map's pages are not the last of their die.
+        assert!((40..44).all(|page| disk.write(page * 512, &[page as u8 + 1; 512]).is_ok()));
+        drop(disk);
+        assert_eq!(open(&path).counts().lost_discards, 0);
+        let mut bytes = fs::read(&path).unwrap();
+        let is_host = |page: &[u8]| page[0] > 0 && page[0] <= 80 && page.iter().all(|&byte| byte == page[0]);
+        let first = bytes.windows(512).position(is_host).unwrap();
+        let last = bytes.windows(512).rposition(is_host).unwrap();
+        bytes[first..last].chunks_mut(512).filter(|page| !is_host(page)).for_each(|page| page[100] ^= 1);
+        fs::write(&path, &bytes).unwrap();
+        let mut disk = open(&path);
+        assert_eq!(contents(&mut *disk)[..512], [1; 512], "{scheme} has kept the discard");
+        assert!(disk.counts().lost_discards > 0, "{scheme}: {:?}", disk.mounted());
+        assert!(disk.mounted().to_string().contains("of discards unreadable"), "{scheme}: {}", disk.mounted());
+    }
+}
+
 /// A discard that is not durable lets the old content come back after a kill; zeros that were answered must not.
 #[test]
 fn zeros_outlive_a_kill_where_discards_do_not() {

@@ -57,6 +57,8 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         ftl.map.space.adopt(&census, DATA, Some(TRANSLATION));
         ftl.version = census.max_version;
         let mut report = census.report();
+        // What these alone knew is discards: all else the data pages say.
+        report.lost_discards = if ftl.map.durable_trim { distrusted.len() as u64 } else { 0 };
         let mut words = vec![Ppn::NONE.0; ftl.shape.page_entries as usize];
         for (tvpn, page) in newest.iter().enumerate().map(|(t, page)| (Tvpn(t as u32), *page)) {
             let range = ftl.shape.lpns(tvpn);

@@ -11,7 +11,7 @@
 //! A device in hand (`sim::hand`) has the medium of the checks, and bytes of its user's. They hang on the stamp.
 
 use super::{Bench, Chip};
-use flash::{Fault, Flash, HostData, InFlight, Store};
+use flash::{Failing, Fault, Flash, HostData, InFlight, Store};
 use std::sync::Arc;
 
 /// What a host page holds: a tag, or bytes of a user's.
@@ -119,13 +119,18 @@ fn read(page: &[u8]) -> Option<Stamp> {
 /// A medium of the checks carries stamps, has the wide error, and may have several commands under way.
 pub(super) trait Medium: Flash<Fault = Fault, User = Stamp> + Clone {
     fn in_flight(&mut self) -> &mut InFlight<Chip, Stamps>;
+    fn failing(&mut self) -> &mut Failing<InFlight<Chip, Stamps>>;
     /// Power is back, or on for the first time.
     fn power_up(&mut self) -> Result<(), Fault>;
 }
 
 impl Medium for Bench {
     fn in_flight(&mut self) -> &mut InFlight<Chip, Stamps> {
-        self.inner_mut().inner_mut().inner_mut()
+        self.failing().inner_mut()
+    }
+
+    fn failing(&mut self) -> &mut Failing<InFlight<Chip, Stamps>> {
+        self.inner_mut().inner_mut()
     }
 
     fn power_up(&mut self) -> Result<(), Fault> {

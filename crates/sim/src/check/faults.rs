@@ -31,11 +31,13 @@ pub enum FaultClass {
     Paired,
     /// Programs report success and do not stick; they are read back.
     Silent,
+    /// Nothing of a host page can be read, its spare area neither.
+    Spare,
 }
 
 impl FaultClass {
     /// Every class, in the order of the discriminants.
-    pub const ALL: [FaultClass; 10] = [
+    pub const ALL: [FaultClass; 11] = [
         FaultClass::Cut,
         FaultClass::Nested,
         FaultClass::Unstable,
@@ -46,6 +48,7 @@ impl FaultClass {
         FaultClass::Unreadable,
         FaultClass::Paired,
         FaultClass::Silent,
+        FaultClass::Spare,
     ];
 
     /// The word on the command line.
@@ -61,6 +64,7 @@ impl FaultClass {
             FaultClass::Unreadable => "unreadable",
             FaultClass::Paired => "paired",
             FaultClass::Silent => "silent",
+            FaultClass::Spare => "spare",
         }
     }
 }

@@ -14,6 +14,8 @@ pub(super) enum Stop {
     PowerLost,
     /// The device is full.
     Full,
+    /// A page cannot be read, or a map leads to a page that is not there, and what met it has stopped half way.
+    Damage(Error<Fault>),
     /// Something is wrong.
     Wrong(String),
 }
@@ -24,6 +26,8 @@ impl Stop {
         match self {
             Stop::PowerLost => "power was lost where it was to hold".into(),
             Stop::Full => "the device says it is full, though it took this many logical pages".into(),
+            Stop::Damage(Error::Flash(fault)) => format!("a sound page was lost: {fault}"),
+            Stop::Damage(error) => error.to_string(),
             Stop::Wrong(what) => what,
         }
     }
@@ -34,7 +38,7 @@ impl From<Error<Fault>> for Stop {
         match error {
             Error::Full => Stop::Full,
             Error::Flash(Fault(FaultKind::PowerLost)) => Stop::PowerLost,
-            Error::Corrupt => Stop::Wrong(error.to_string()),
+            Error::Corrupt | Error::Flash(Fault(FaultKind::Uncorrectable)) => Stop::Damage(error),
             Error::Flash(fault) => Stop::Wrong(format!("a sound page was lost: {fault}")),
         }
     }
@@ -60,6 +64,8 @@ pub(super) struct Work {
     pub(super) reads: u64,
     /// Reads that ended in an error, where pages cannot be read.
     pub(super) errors: u64,
+    /// Pages that mounts have said may be stale, where they are asked.
+    pub(super) said: u64,
 }
 
 /// See the module's description.
@@ -73,6 +79,12 @@ pub(super) struct Session<'a, S: Recipe<F>, F: Medium> {
     pub(super) work: Work,
     /// Whether the medium does not give every page back.
     pub(super) unreadable: bool,
+    /// Whether mounts are asked what may be stale (`remounts.rs`).
+    pub(super) excusing: bool,
+    /// Whether so much may be stale then.
+    pub(super) excused: bool,
+    /// Spare areas that the medium had lost when it was mounted last.
+    pub(super) spares_lost: u64,
     /// Erase counts before the last operation, or after the last mount, if a mount is held to them: where they are kept
     /// on flash, and no command is lost that was issued before the one that was cut.
     pub(super) worn: Option<Vec<u32>>,
@@ -80,10 +92,11 @@ pub(super) struct Session<'a, S: Recipe<F>, F: Medium> {
 
 impl<S: Recipe<F>, F: Medium> Clone for Session<'_, S, F> {
     fn clone(&self) -> Self {
-        let Session { bed, recipe, ftl, flash, oracle, work, unreadable, worn } = self;
+        let Session { bed, recipe, ftl, flash, oracle, work, unreadable, excusing, excused, spares_lost, worn } = self;
         let (ftl, flash, oracle) = (ftl.clone(), flash.clone(), oracle.clone());
-        let worn = worn.clone();
-        Session { bed, recipe, ftl, flash, oracle, work: *work, unreadable: *unreadable, worn }
+        let (unreadable, excusing, excused) = (*unreadable, *excusing, *excused);
+        let (spares_lost, worn) = (*spares_lost, worn.clone());
+        Session { bed, recipe, ftl, flash, oracle, work: *work, unreadable, excusing, excused, spares_lost, worn }
     }
 }
 
@@ -94,8 +107,9 @@ impl<'a, S: Recipe<F>, F: Medium> Session<'a, S, F> {
         let ftl = recipe.format(&mut flash, bed.logical_pages, &bed.settings)?;
         let promise = if bed.durable_trim() { TrimPromise::Durable } else { TrimPromise::Loose };
         let oracle = Oracle::new(bed.logical_pages, promise);
-        let (work, unreadable) = (Work::default(), false);
-        Ok(Session { bed, recipe, ftl: Some(ftl), flash, oracle, work, unreadable, worn: None })
+        let (unreadable, excusing, excused, spares_lost) = (false, false, false, 0);
+        let (ftl, work) = (Some(ftl), Work::default());
+        Ok(Session { bed, recipe, ftl, flash, oracle, work, unreadable, excusing, excused, spares_lost, worn: None })
     }
 
     /// Writes the first pages, as many as the seed says; of the requests in which it does, those that are `kept`.
@@ -125,9 +139,13 @@ impl<'a, S: Recipe<F>, F: Medium> Session<'a, S, F> {
     pub(super) fn mount(&mut self) -> Result<(), Stop> {
         self.ftl = None;
         self.work.mounts += 1;
+        self.expect_stale();
         self.flash.power_up().map_err(Error::Flash)?;
         match self.recipe.mount(&mut self.flash, self.bed.logical_pages, &self.bed.settings) {
-            Ok((ftl, _)) => self.ftl = Some(ftl),
+            Ok((ftl, found)) => {
+                self.ftl = Some(ftl);
+                self.excuse(&found);
+            }
             Err(BuildError::Device(Error::Full)) => {
                 return Err(Stop::Wrong("cannot be mounted: the device says it is full".into()));
             }
@@ -169,7 +187,8 @@ impl<'a, S: Recipe<F>, F: Medium> Session<'a, S, F> {
 
     /// Whether an error says that a page cannot be read, on a medium where that may be.
     fn is_unreadable(&self, error: &Error<Fault>) -> bool {
-        self.unreadable && *error == Error::Flash(Fault(FaultKind::Uncorrectable))
+        let is_corrupt = self.excusing && *error == Error::Corrupt;
+        self.unreadable && (is_corrupt || *error == Error::Flash(Fault(FaultKind::Uncorrectable)))
     }
 
     /// Does something for a page, or for the whole device, as a chain of commands of its own.
@@ -223,7 +242,7 @@ impl<'a, S: Recipe<F>, F: Medium> Session<'a, S, F> {
             Action::Restart => {
                 self.flash.in_flight().drain();
                 self.oracle.power_cut();
-                self.mount()?;
+                if self.excusing { self.mount_excused() } else { self.mount() }?;
             }
         }
         self.read(operation.probe)
@@ -232,11 +251,14 @@ impl<'a, S: Recipe<F>, F: Medium> Session<'a, S, F> {
     /// Reads a page and holds the value to the oracle.
     pub(super) fn read(&mut self, lpn: Lpn) -> Result<(), Stop> {
         self.work.reads += 1;
+        let before = self.flash.failing().changes();
         let value = self.chained(|ftl, flash| ftl.read(flash, lpn).map(|data| data.map(Stamp::tag)));
         // Never an earlier version instead: what is read in place of an error is held to the oracle as ever.
-        if value.as_ref().is_err_and(|error| self.is_unreadable(error)) {
+        if let Err(error) = value
+            && self.is_unreadable(&error)
+        {
             self.work.errors += 1;
-            return Ok(());
+            return if self.excusing { self.bear(lpn, error, before) } else { Ok(()) };
         }
         let value = match value? {
             None => None,

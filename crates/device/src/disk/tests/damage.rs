@@ -56,12 +56,15 @@ struct Tally {
     images: u64,
     /// Not opened, or not mounted.
     refused: u64,
-    /// Pages read after the mount, of these with an I/O error, and of these as an older version or zeros.
+    /// Pages read after the mount, and of these with an I/O error.
     read: u64,
     errors: u64,
+    /// Pages that read as an older version or zeros, then or later.
     stale: u64,
-    /// Images in which a mount said that pages may be stale, or that it took some for torn.
+    /// Pages that mounts took for torn or could not read: so many may be stale.
     said: u64,
+    /// Discarded pages that were back.
+    undone: u64,
     corrected_bits: u64,
 }
 
@@ -70,7 +73,7 @@ struct Damaged<'a> {
     scheme: &'a str,
     format: u32,
     whole: Vec<u8>,
-    /// The newest round that each page was written in.
+    /// The newest round that each page was written in; 0 if it was never, or was discarded since.
     rounds: Vec<u64>,
     areas: Vec<Range<u64>>,
     path: std::path::PathBuf,
@@ -82,11 +85,20 @@ impl Damaged<'_> {
         let (directory, path) = place();
         let mut disk = smallest(scheme, &path, format);
         let mut rng = Rng::new(11);
+        let mut discards = rng.fork("discards");
+        let is_durable = disk.settings().get("durable-trim").is_some();
         let mut rounds = vec![0; PAGES as usize];
         for round in 1..500 {
             let lpn = rng.below(PAGES);
             disk.write(lpn * 512, &page_of(lpn, round)).unwrap();
             rounds[lpn as usize] = round;
+            if is_durable && round % 8 == 0 {
+                let first = discards.below(PAGES);
+                let count = (1 + discards.below(3)).min(PAGES - first);
+                disk.trim(first * 512, count * 512).unwrap();
+                disk.flush().unwrap();
+                rounds[first as usize..(first + count) as usize].fill(0);
+            }
             if round == 250 {
                 // Two epochs.
                 drop(disk);
@@ -127,7 +139,7 @@ impl Damaged<'_> {
         let context = format!("{} format {} case {case}", self.scheme, self.format);
         let Ok(image) = Image::open(&self.path, Access::Use) else { return tally.refused += 1 };
         let Ok(mut disk) = mount(image, false) else { return tally.refused += 1 };
-        let mut old = Old { is: vec![false; PAGES as usize], was: 0, allowed: 0, mounts: u64::MAX };
+        let mut old = Old { is: vec![false; PAGES as usize], ..Old::default() };
         self.look(&mut *disk, &mut old, &self.rounds, &context);
         let mut failed = vec![false; PAGES as usize];
         for lpn in 0..PAGES {
@@ -135,8 +147,6 @@ impl Damaged<'_> {
         }
         tally.read += PAGES;
         tally.errors += failed.iter().filter(|&&failed| failed).count() as u64;
-        tally.stale += old.was as u64;
-        tally.said += u64::from(said(&*disk) > 0);
         // It may say that an invariant does not hold.
         let _ = disk.audit();
         // Collections meet what is damaged. Half of the pages are not written again.
@@ -170,7 +180,7 @@ impl Damaged<'_> {
             Ok(disk) => disk,
             Err(error) => panic!("{context}: {error}"),
         };
-        old.mounts = u64::MAX;
+        old.before = old.allowed;
         self.look(&mut *disk, &mut old, &rounds, &context);
         let mut out = vec![0; 512];
         for lpn in (0..PAGES).filter(|&lpn| failed[lpn as usize]) {
@@ -179,6 +189,9 @@ impl Damaged<'_> {
             assert!(read.is_err() || is_newest || old.is[lpn as usize], "{context}: page {lpn} was lost and is back");
         }
         let _ = disk.close();
+        tally.stale += old.was;
+        tally.said += old.allowed;
+        tally.undone += old.undone;
     }
 
     /// Every page is what it was, or an error, or one of as many older versions as the mount has said that there may
@@ -189,38 +202,42 @@ impl Damaged<'_> {
             if disk.read(lpn * 512, &mut out).is_err() || self.known(lpn, rounds[lpn as usize], &out) {
                 continue;
             }
-            let known = (0..=self.rounds[lpn as usize]).any(|round| self.known(lpn, round, &out));
+            let known = (0..500).any(|round| self.known(lpn, round, &out));
             assert!(known && rounds[lpn as usize] < 1000, "{context}: page {lpn} is nothing that was written");
-            old.was += u64::from(!std::mem::replace(&mut old.is[lpn as usize], true));
+            if !std::mem::replace(&mut old.is[lpn as usize], true) {
+                // A page of a map, or of records, may have known of several discards.
+                old.was += u64::from(rounds[lpn as usize] > 0);
+                old.undone += u64::from(rounds[lpn as usize] == 0);
+            }
         }
-        let mounts = disk.counts().remounts;
-        if std::mem::replace(&mut old.mounts, mounts) != mounts {
-            old.allowed += said(disk);
-        }
-        let Old { was, allowed, .. } = *old;
+        let counts = disk.counts();
+        old.allowed = old.before + counts.perhaps_stale;
+        old.lost_discards += counts.lost_discards;
+        let Old { was, allowed, undone, lost_discards, .. } = *old;
         assert!(was <= allowed, "{context}: {was} pages are stale, {allowed} were said, {:?}", disk.mounted());
+        let may_be_undone = allowed + lost_discards > 0;
+        assert!(undone == 0 || may_be_undone, "{context}: {undone} discards undone unsaid, {:?}", disk.mounted());
     }
 }
 
-/// Pages that read as older versions, and how many may.
+/// Pages that read as older versions, and how many may, by what all mounts have said.
+#[derive(Default)]
 struct Old {
     is: Vec<bool>,
     was: u64,
     allowed: u64,
-    /// Mounts when it was last looked.
-    mounts: u64,
-}
-
-/// Logical pages that a mount says may be stale: those that it took for torn among them.
-fn said(disk: &dyn AnyDisk) -> u64 {
-    let found = disk.mounted().found;
-    found.torn + found.unreadable
+    /// Discarded pages that are back, and what mounts have said of records of discards.
+    undone: u64,
+    lost_discards: u64,
+    /// What was said before the image was opened last.
+    before: u64,
 }
 
 /// One flipped bit of one record made every read of a `superblock` panic, for a map led to a page that was none; and a
 /// page whose record or data was damaged read as an older version, or as zeros, and nobody was told.
 ///
-/// `FTLAB_DAMAGED_IMAGES=10000` does it with so many images, of all schemes.
+/// `FTLAB_DAMAGED_IMAGES=10000` does it with so many images, of all schemes, and names all that go wrong at the end;
+/// `FTLAB_DAMAGED_SCHEME=cftl` beside it takes that scheme's part of them alone.
 #[test]
 fn flipped_bits_anywhere_give_the_data_or_an_error_or_what_was_said() {
     let wanted = std::env::var("FTLAB_DAMAGED_IMAGES").ok().map(|count| count.parse::<usize>().unwrap());
@@ -228,14 +245,19 @@ fn flipped_bits_anywhere_give_the_data_or_an_error_or_what_was_said() {
     let all = schemes::SCHEMES.iter().filter(|row| row.keeps_data).map(|row| row.name);
     let names: Vec<&str> = if wanted.is_some() { all.collect() } else { few.to_vec() };
     let each = wanted.map_or(48, |wanted| wanted.div_ceil(names.len() * 3));
+    let only = std::env::var("FTLAB_DAMAGED_SCHEME").ok();
     let mut sum = Tally::default();
-    for &scheme in &names {
+    let mut wrong = Vec::new();
+    for &scheme in names.iter().filter(|&&name| only.as_ref().is_none_or(|only| only == name)) {
         for (format, clean) in [(2, false), (2, true), (1, false)] {
             let image = Damaged::new(scheme, format, clean);
-            let mut rng = Rng::new(5).fork(scheme);
+            let rng = Rng::new(5).fork(scheme);
             let mut tally = Tally::default();
             for case in 0..each {
-                image.case(case, &mut rng, &mut tally);
+                let run = || image.case(case, &mut rng.fork(&case.to_string()), &mut tally);
+                if std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err() {
+                    wrong.push(format!("{scheme} format {format} clean {clean} case {case}"));
+                }
             }
             println!("{scheme} format {format} clean {clean}: {tally:?}");
             sum.images += tally.images;
@@ -244,11 +266,12 @@ fn flipped_bits_anywhere_give_the_data_or_an_error_or_what_was_said() {
             sum.corrected_bits += tally.corrected_bits;
             if format == 2 {
                 // Of a record nothing is lost, and of data the page that was programmed last alone.
-                assert!(tally.stale <= tally.said, "{scheme}: {tally:?}");
+                assert!(tally.stale * 10 <= tally.images, "{scheme}: {tally:?}");
             }
         }
     }
     println!("{sum:?}");
+    assert!(wrong.is_empty(), "what is wrong stands above: {wrong:#?}");
     assert!(sum.errors > 50 && sum.stale > 0 && sum.corrected_bits > 100, "{sum:?}");
 }
 

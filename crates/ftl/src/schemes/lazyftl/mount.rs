@@ -53,6 +53,8 @@ impl LazyFtl {
         })?;
         lazy.adopt(&census);
         let mut report = census.report();
+        // What these alone knew is discards: all else the data pages say.
+        report.lost_discards = if lazy.durable_trim { distrusted.len() as u64 } else { 0 };
         lazy.rejoin(&census, &lost);
         for (tvpn, page) in newest.iter().enumerate().map(|(t, page)| (Tvpn(t as u32), *page)) {
             let first = tvpn.0 * g.entries_per_page();

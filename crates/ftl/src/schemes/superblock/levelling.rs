@@ -8,7 +8,7 @@
 use super::Superblock;
 use crate::Error;
 use crate::Outcome;
-use flash::{Cause, Flash, Kind};
+use flash::{Block, Cause, Flash, Kind, Oob};
 
 impl Superblock {
     /// A block was erased: moves what is in the block that wear levelling names, if it names one.
@@ -17,9 +17,7 @@ impl Superblock {
     pub(super) fn level<F: Flash>(&mut self, flash: &mut F) -> Outcome<F> {
         let task = self.pool.cold_among(|_| true);
         let Some(task) = task.filter(|task| self.pool.can_take(task) && self.free() > 0) else { return Ok(()) };
-        let page = self.pool.blocks.next_live(task.cold, 0).expect("a cold block holds live pages");
-        let oob =
-            flash.read_oob(self.g.page(task.cold, page), Cause::WearLevelling)?.expect("live pages are programmed");
+        let Some(oob) = self.spare_in(flash, task.cold)? else { return Ok(()) };
         self.pool.open_next(task.worn);
         let moved = match (&mut self.log, oob.kind) {
             (Some(log), Kind::Translation) => log.collect(flash, &mut self.pool, task.cold, Cause::WearLevelling),
@@ -35,5 +33,19 @@ impl Superblock {
             Err(Error::Full) => Ok(()),
             moved => moved,
         }
+    }
+
+    /// The spare area of the first live page of a block that has one to be read. Where no page has, only a mount can
+    /// tell whose block it is, and it is not moved.
+    fn spare_in<F: Flash>(&self, flash: &mut F, block: Block) -> Outcome<F, Option<Oob>> {
+        let mut next = 0;
+        while let Some(page) = self.pool.blocks.next_live(block, next) {
+            let oob = flash.read_oob(self.g.page(block, page), Cause::WearLevelling)?;
+            if let Some(oob) = oob.filter(|oob| oob.kind != Kind::Torn) {
+                return Ok(Some(oob));
+            }
+            next = page + 1;
+        }
+        Ok(None)
     }
 }

@@ -1,0 +1,209 @@
+//! Operations on media that lose pages for good, with mounts between them.
+//!
+//! Of some pages the data cannot be read: then reads of the logical page are errors until it is written or discarded,
+//! and over any mount no older version takes its place, with one exception. A mount takes a bad page for torn that no
+//! sound page of its die and epoch follows. Of other pages the spare area cannot be read either: then a mount does not
+//! know whose they were, and older versions come back. Both are counted: the mount says how many logical pages may be
+//! stale ([`ftl::MountReport::perhaps_stale`]). The oracle excuses so many, no others than the medium has lost, and
+//! only in the first read since that mount.
+//!
+//! What meets a page that cannot be read half way, a collection or a write, ends in an error, as it does in a mounted
+//! image: RAM is dropped, the device is mounted, and the host does it again.
+
+use super::bed::Bed;
+use super::content::Medium;
+use super::media::LONGER;
+use super::session::{Session, Stop};
+use super::{Bench, CheckConfig, CheckReport, Chip, FaultClass, Part, Replay, bench, guarded};
+use flash::{Failing, FailurePlan, Fault, InFlight, Lpn, PowerCut, Rng};
+use ftl::schemes::Visitor;
+use ftl::{Error, MountReport, Recipe, Scheme};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Runs on each medium, with losses of their own.
+const RUNS: u64 = 3;
+/// Operations between two mounts that no operation asks for.
+const INTERVAL: u32 = 48;
+/// Mounts that may follow each other, because each time something meets another page that cannot be read.
+const MOST_MOUNTS: usize = 24;
+
+/// The media, by the class of their faults.
+pub(super) const PARTS: [(FaultClass, Part); 2] =
+    [(FaultClass::Unreadable, Part::Remounts), (FaultClass::Spare, Part::Spare)];
+
+/// The visitor.
+pub(super) struct OverMounts<'a> {
+    pub(super) config: &'a CheckConfig,
+    pub(super) bed: &'a Bed,
+    pub(super) stop: &'a AtomicBool,
+    pub(super) part: Part,
+}
+
+/// What is lost on the medium in a run.
+fn plan(lots: u64, part: Part) -> FailurePlan {
+    let mut lot = Rng::new(lots).fork("pages that are lost");
+    let rate = 0.001 + 0.009 * lot.unit();
+    match part {
+        Part::Spare => {
+            let unreadable_rate = if lot.chance(0.5) { rate / 2.0 } else { 0.0 };
+            FailurePlan { spare_rate: rate / 2.0, unreadable_rate, ..FailurePlan::default() }
+        }
+        _ => FailurePlan { unreadable_rate: rate, ..FailurePlan::default() },
+    }
+}
+
+impl Visitor<Bench> for OverMounts<'_> {
+    type Output = CheckReport;
+
+    fn visit<S: Recipe<Bench>>(self, _: &Scheme<'_>, recipe: &S) -> CheckReport {
+        let OverMounts { config, bed, stop, part } = self;
+        let mut report = CheckReport::default();
+        // What cannot be read takes room until its block is collected.
+        let pages = (bed.logical_pages - bed.logical_pages / 6).max(bed.least_pages());
+        let bed = &Bed { logical_pages: pages, mix: bed.mix.within(pages), ..bed.clone() };
+        for run in 0..RUNS {
+            on_medium(recipe, config, bed, part, run, stop, &mut report);
+        }
+        report
+    }
+}
+
+/// One run.
+fn on_medium<S: Recipe<Bench>>(
+    recipe: &S,
+    config: &CheckConfig,
+    bed: &Bed,
+    part: Part,
+    which: u64,
+    stop: &AtomicBool,
+    report: &mut CheckReport,
+) {
+    let (mut number, mut full) = (0, false);
+    let mut session = None;
+    let result = guarded(|| {
+        let lots = bed.seed ^ (which + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let medium = Failing::new(InFlight::new(Chip::new(bed.geometry)), plan(lots, part), lots);
+        let medium = bench(PowerCut::counting(medium).without_log(), false);
+        let session = session.insert(Session::<'_, S, _>::format(bed, recipe, medium).map_err(Stop::text)?);
+        (session.unreadable, session.excusing) = (true, true);
+        session.oracle.expect_damage();
+        session.excused = config.excused;
+        let end = run(session, config.operations.saturating_mul(LONGER), stop, &mut number);
+        full = end == Err(Stop::Full);
+        if !full {
+            end.map_err(Stop::text)?;
+        }
+        session.power_off_and_on().map_err(Stop::text)
+    });
+    if let Some(session) = session {
+        report.media.over_mounts += session.work.operations;
+        report.media.errors += session.work.errors;
+        report.media.stale[0] += session.work.said;
+        report.media.stale[1] += session.oracle.stale();
+        report.add_work(session.work);
+    }
+    report.media.full += u64::from(full);
+    if let Err(what) = result {
+        let replay = Replay::of(bed.seed, part, number);
+        report.fail(replay, what);
+    }
+}
+
+/// Runs the operations, with a mount now and then.
+fn run<S: Recipe<F>, F: Medium>(
+    session: &mut Session<'_, S, F>,
+    operations: u32,
+    stop: &AtomicBool,
+    number: &mut u32,
+) -> Result<(), Stop> {
+    let mut done = session.again(|session| session.fill(None))?;
+    for operation in session.bed.operations("operations over mounts").take(operations as usize) {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let before = std::mem::replace(&mut done, session.again(|session| session.step(&operation))?);
+        if !before && !done {
+            let what =
+                format!("two operations in a row were tried {MOST_MOUNTS} times, and met pages that cannot be read");
+            return Err(Stop::Wrong(what));
+        }
+        *number += 1;
+        if number.is_multiple_of(INTERVAL) {
+            session.power_off_and_on()?;
+            if session.is_whole() {
+                session.audit()?;
+            }
+        }
+    }
+    Ok(())
+}
+
+impl<S: Recipe<F>, F: Medium> Session<'_, S, F> {
+    /// Does something, over as many mounts as it takes. False if the host has given it up, with a device that works: a
+    /// request of many pages, each of which is merged, meets pages again and again that were lost on the way.
+    fn again(&mut self, mut work: impl FnMut(&mut Self) -> Result<(), Stop>) -> Result<bool, Stop> {
+        for _ in 0..MOST_MOUNTS {
+            match work(self) {
+                Err(Stop::Damage(_)) => self.power_off_and_on()?,
+                done => return done.map(|()| true),
+            }
+        }
+        Ok(false)
+    }
+
+    fn power_off_and_on(&mut self) -> Result<(), Stop> {
+        self.oracle.power_cut();
+        self.mount_excused()
+    }
+
+    /// Mounts the device and reads every page, of which so many may be stale as the mount has said.
+    pub(super) fn mount_excused(&mut self) -> Result<(), Stop> {
+        for _ in 0..MOST_MOUNTS {
+            match self.mount().and_then(|()| self.read_all()) {
+                Err(Stop::Damage(_)) => self.oracle.power_cut(),
+                done => {
+                    self.oracle.demand();
+                    return done;
+                }
+            }
+        }
+        Err(Stop::Wrong(format!("{MOST_MOUNTS} mounts met pages that cannot be read, one after another")))
+    }
+
+    /// A mount has found this.
+    pub(super) fn excuse(&mut self, found: &MountReport) {
+        if self.excusing {
+            let said = found.perhaps_stale();
+            self.work.said += said;
+            self.oracle.excuse(if self.excused { said } else { 0 }, []);
+        }
+    }
+
+    /// A mount begins: only pages of which the medium has lost some may be stale after it.
+    pub(super) fn expect_stale(&mut self) {
+        if self.excusing {
+            self.spares_lost = self.flash.failing().spares_lost();
+            self.oracle.excuse(0, self.flash.failing().unreadable_lpns());
+        }
+    }
+
+    /// Whether no spare area was lost since the last mount began.
+    fn is_whole(&mut self) -> bool {
+        self.flash.failing().spares_lost() == self.spares_lost
+    }
+
+    /// A read was an error: the medium must have lost a page of that LPN. If something else met it than the read of the
+    /// page itself, and has changed anything, then the scheme has stopped half way.
+    pub(super) fn bear(&mut self, lpn: Lpn, error: Error<Fault>, before: [u64; 3]) -> Result<(), Stop> {
+        let after = self.flash.failing().changes();
+        if after[2] != before[2] || error == Error::Corrupt && after != before {
+            return Err(Stop::Damage(error));
+        }
+        self.oracle.unreadable(lpn);
+        // Maps in spare areas lead to other pages too.
+        if !self.is_whole() || self.flash.failing().unreadable_lpns().contains(&lpn) {
+            return Ok(());
+        }
+        Err(Stop::Wrong(format!("LPN {lpn} cannot be read, and nothing of it was lost")))
+    }
+}
