@@ -2,7 +2,7 @@
 //!
 //! The oracle deals in tags, and so does the medium: a host page is a [`Stamp`], a tag in the place of its bytes. That
 //! loses nothing. A scheme is written for any medium, so it cannot look into a host page, nor make one of parts of two:
-//! the compiler holds it to handing pages on whole (`flash::Flash::User`). And the chips of images, which do hold bytes,
+//! the compiler holds it to handing pages on whole (`flash::Flash::User`). The chips of images, which do hold bytes,
 //! have tests of their own.
 //!
 //! Where a page counts in bytes, in what a scheme saves of its RAM, a stamp takes as many as the page would: every word

@@ -1,6 +1,7 @@
 //! Where requests come from, and the runs: every configuration of an experiment under every source of its workloads.
 //!
-//! Runs are plans of `compare`, so that there is one runner. What several tables of a paper share is run once. The laboratory says which runs there are ([`Lab::plan`]); a [`Pool`] does them.
+//! Runs are plans of `compare`, so that there is one runner. What several tables of a paper share is run once. The
+//! laboratory says which runs there are ([`Lab::plan`]); a [`Pool`] does them.
 
 use super::file::{Configuration, Count, End, Experiment, Varied, Workload};
 use super::measure::is_map;
@@ -220,7 +221,7 @@ impl<'a> Lab<'a> {
         self.pool.stopped()
     }
 
-    /// Hands the pool those runs of some configurations that it does not know yet. What runs on one device is read once.
+    /// Hands the pool those runs of some configurations that it does not know yet. What runs on one device is one job.
     pub(super) fn plan(&self, experiment: &Experiment, configurations: &[&Configuration], at: At<'_>) {
         let mut jobs: BTreeMap<String, Job> = BTreeMap::new();
         for configuration in configurations {
@@ -343,8 +344,8 @@ impl<'a> Lab<'a> {
         Ok(settings)
     }
 
-    /// The combination of a configuration, and its RAM by structure, if there is such a scheme and it can be built: once
-    /// on each device, for that takes as long as a short run.
+    /// The combination of a configuration, and its RAM by structure, if there is such a scheme and it can be built.
+    /// That is tried once on each device, for it takes as long as a short run.
     pub(super) fn built(
         &self,
         experiment: &Experiment,
