@@ -59,7 +59,7 @@ pub enum Command {
     /// Set published figures beside measured ones, table by table.
     Reproduce(ReproduceArgs),
     /// Check that schemes lose nothing: cut the power at flash commands, fail blocks, audit.
-    Check(CheckArgs),
+    Check(Box<CheckArgs>),
     /// Watch a scheme on a tiny device: every flash command, and what the blocks hold.
     Step(StepArgs),
     /// Make and examine images: SSDs in a file.

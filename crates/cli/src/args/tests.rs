@@ -146,21 +146,24 @@ fn what_to_check() {
         shrink: false,
         threads: None,
     };
-    assert_eq!(command("check"), Command::Check(defaults.clone()));
+    assert_eq!(command("check"), Command::Check(Box::new(defaults.clone())));
     let replay = Some("7:123.2.1/storm".parse().unwrap());
     let expected = CheckArgs { scheme: "dftl".into(), replay, ..defaults.clone() };
-    assert_eq!(command("check --scheme dftl --replay 7:123.2.1/storm"), Command::Check(expected));
+    assert_eq!(command("check --scheme dftl --replay 7:123.2.1/storm"), Command::Check(Box::new(expected)));
     let expected = CheckArgs { cuts: Cuts::All, seeds: Seeds::These(0, 3), threads: Some(2), ..defaults.clone() };
-    assert_eq!(command("check --cuts all --seeds 3 --threads 2"), Command::Check(expected));
+    assert_eq!(command("check --cuts all --seeds 3 --threads 2"), Command::Check(Box::new(expected)));
     let faults = Some("cut,flight".parse().unwrap());
     let expected = CheckArgs { seeds: Seeds::Fresh(4), faults, fail_fast: true, ..defaults.clone() };
-    assert_eq!(command("check --seeds fresh:4 --faults cut,flight --fail-fast"), Command::Check(expected));
+    assert_eq!(command("check --seeds fresh:4 --faults cut,flight --fail-fast"), Command::Check(Box::new(expected)));
     let expected = CheckArgs { seeds: Seeds::These(32, 64), ..defaults.clone() };
-    assert_eq!(command("check --seeds 32..64"), Command::Check(expected));
+    assert_eq!(command("check --seeds 32..64"), Command::Check(Box::new(expected)));
     let expected = CheckArgs { buffer: Some("fab".into()), ..defaults.clone() };
-    assert_eq!(command("check --buffer fab"), Command::Check(expected));
+    assert_eq!(command("check --buffer fab"), Command::Check(Box::new(expected)));
     let set = vec![("ecc".to_owned(), "differentiated".to_owned()), ("ecc-n".to_owned(), "2".to_owned())];
-    assert_eq!(command("check --set ecc=differentiated --set ecc-n=2"), Command::Check(CheckArgs { set, ..defaults }));
+    assert_eq!(
+        command("check --set ecc=differentiated --set ecc-n=2"),
+        Command::Check(Box::new(CheckArgs { set, ..defaults }))
+    );
 }
 
 #[test]

@@ -188,13 +188,16 @@ pub(super) struct Amount {
     pub(super) quick: bool,
 }
 
+/// RAM by structure of a scheme that was built, bytes; or why it cannot be built.
+type Built = Result<BTreeMap<String, u64>, String>;
+
 /// Knows which runs there are, and what came of them.
 pub(super) struct Lab<'a> {
     amount: Amount,
     session: &'a Session<'a>,
     pool: &'a Pool<'a>,
-    /// RAM by structure of what was built, by combination and device, or why it cannot be built.
-    built: RefCell<BTreeMap<String, Result<BTreeMap<String, u64>, String>>>,
+    /// What was built, by combination and device.
+    built: RefCell<BTreeMap<String, Built>>,
 }
 
 /// A place in an experiment: which requests, and what is varied.
