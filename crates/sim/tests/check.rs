@@ -297,8 +297,8 @@ fn a_case_of_a_hundred_operations_becomes_one_of_a_few() {
     shrink(&brief("page"), &"1:ram.40".parse().unwrap()).unwrap_err();
 }
 
-/// What does not stick is lost if nobody looks: such a case is told, and made short. What fails by chance fails elsewhere
-/// when an operation before it is gone, so that some cases stay long.
+/// What does not stick is lost if nobody looks: such a case is told, and made short. What fails by chance fails
+/// elsewhere when an operation before it is gone, so that some cases stay long.
 #[test]
 fn cases_on_failing_media_are_told_and_made_short() {
     let faults = Faults::NONE.with(FaultClass::Silent);
