@@ -192,8 +192,8 @@ impl<'a> Pool<'a> {
             self.progress.note(&note);
         }
         let readings = meters.iter().filter_map(|meter| meter.read());
-        // The one that has most before it is what is waited for.
-        let left = |reading: &Reading| reading.total.unwrap_or(u64::MAX).saturating_sub(reading.done);
+        // The one that has most before it is what is waited for. One that is being read does not know how much.
+        let left = |reading: &Reading| reading.total.map_or(0, |total| total.saturating_sub(reading.done));
         if let Some(Reading { label, .. }) = readings.max_by_key(left) {
             self.progress.say(&label);
         }
