@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn templates_are_valid() {
-        for template in [BOUNDED, COUNTING, FILLING] {
+        for template in [BOUNDED, COUNTING, FILLING, RUNS] {
             assert!(ProgressStyle::with_template(template).is_ok());
         }
     }
