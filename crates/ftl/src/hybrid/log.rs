@@ -6,6 +6,8 @@
 
 use crate::{Loader, Saver};
 use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use flash::{Block, Geometry, Lpn};
@@ -46,6 +48,9 @@ pub struct LogBlock {
 
 const FREE: LogBlock = LogBlock { block: NONE, next: 0, begun: 0, class: 0 };
 
+/// Slots that share a note of their fewest live pages.
+const CLUSTER: usize = 128;
+
 /// Classes there may be.
 pub(crate) const CLASSES: usize = 4;
 
@@ -58,6 +63,8 @@ pub struct Slots {
     of_block: Vec<Slot>,
     lpn_at: Vec<u32>,
     live: Vec<u16>,
+    /// The fewest live pages of a closed log block in each cluster of slots; [`HELD`] if it has none.
+    least: Vec<u16>,
     /// The closed log blocks in the order in which they were begun.
     closed: BTreeMap<u64, Slot>,
     /// Closed log blocks without a live page.
@@ -81,6 +88,7 @@ impl Slots {
             of_block: vec![Slot::NONE; g.block_count() as usize],
             lpn_at: vec![NONE; count as usize * g.pages_per_block as usize],
             live: vec![HELD; count as usize],
+            least: vec![HELD; (count as usize).div_ceil(CLUSTER)],
             closed: BTreeMap::new(),
             dead: 0,
             begun: 0,
@@ -154,6 +162,7 @@ impl Slots {
             self.free.push(Slot(self.entries.len() as u32));
             self.entries.push(FREE);
             self.live.push(HELD);
+            self.least.resize(self.live.len().div_ceil(CLUSTER), HELD);
             self.lpn_at.resize(self.entries.len() * self.pages_per_block as usize, NONE);
         }
         let slot = self.free.pop().expect("there is a free slot");
@@ -210,8 +219,7 @@ impl Slots {
     /// A log block may be cleaned from now on; it has `live` live pages.
     pub fn close(&mut self, slot: Slot, live: u32) {
         self.hold(slot);
-        self.live[slot.index()] = live as u16;
-        self.dead += u32::from(live == 0);
+        self.note(slot, live as u16);
         self.closed.insert(self.entries[slot.index()].begun, slot);
     }
 
@@ -221,7 +229,32 @@ impl Slots {
         self.dead -= u32::from(live == 0);
         if live != HELD {
             self.closed.remove(&self.entries[slot.index()].begun);
+            let cluster = slot.index() / CLUSTER;
+            if self.least[cluster] == live {
+                self.least[cluster] = self.least_of(cluster, Slot::NONE);
+            }
         }
+    }
+
+    /// A closed log block has so many live pages, fewer than before.
+    #[inline(always)]
+    fn note(&mut self, slot: Slot, live: u16) {
+        self.live[slot.index()] = live;
+        self.dead += u32::from(live == 0);
+        let least = &mut self.least[slot.index() / CLUSTER];
+        *least = live.min(*least);
+    }
+
+    fn cluster(&self, cluster: usize) -> core::ops::Range<usize> {
+        cluster * CLUSTER..((cluster + 1) * CLUSTER).min(self.live.len())
+    }
+
+    /// The fewest live pages of a closed log block in a cluster, `but` aside.
+    fn least_of(&self, cluster: usize, but: Slot) -> u16 {
+        let slots = self.cluster(cluster);
+        let first = slots.start;
+        let of = |(place, &live): (usize, &u16)| if first + place == but.index() { HELD } else { live };
+        self.live[slots].iter().enumerate().map(of).fold(HELD, u16::min)
     }
 
     /// Whether a log block may be cleaned.
@@ -238,10 +271,9 @@ impl Slots {
     /// A page of a log block died.
     #[inline(always)]
     pub fn died(&mut self, slot: Slot) {
-        let live = &mut self.live[slot.index()];
-        if *live != HELD {
-            *live -= 1;
-            self.dead += u32::from(*live == 0);
+        let live = self.live[slot.index()];
+        if live != HELD {
+            self.note(slot, live - 1);
         }
     }
 
@@ -250,21 +282,20 @@ impl Slots {
         if self.dead == 0 {
             return None;
         }
-        self.closed().find(|&slot| self.live[slot.index()] == 0)
+        self.emptiest(Slot::NONE).map(|(slot, _)| slot)
     }
 
     /// The closed log block with the fewest live pages, the oldest among equals, `but` aside; and how many.
     pub fn emptiest(&self, but: Slot) -> Option<(Slot, u32)> {
-        // One pass without branches finds the number, a second the block.
-        let mut least = HELD;
-        for (slot, &live) in self.live.iter().enumerate() {
-            least = least.min(if slot == but.index() { HELD } else { live });
-        }
-        if least == HELD {
-            return None;
-        }
-        let alike = self.live.iter().enumerate().filter(|&(slot, &live)| live == least && slot != but.index());
-        let oldest = alike.map(|(slot, _)| slot).min_by_key(|&slot| self.entries[slot].begun)?;
+        let own = but.index() / CLUSTER;
+        let least_in = |cluster: usize| match cluster == own {
+            true => self.least_of(cluster, but),
+            false => self.least[cluster],
+        };
+        let least = (0..self.least.len()).map(least_in).min().filter(|&least| least != HELD)?;
+        let clusters = (0..self.least.len()).filter(|&cluster| self.least[cluster] <= least);
+        let alike = clusters.flat_map(|cluster| self.cluster(cluster)).filter(|&slot| self.live[slot] == least);
+        let oldest = alike.filter(|&slot| slot != but.index()).min_by_key(|&slot| self.entries[slot].begun)?;
         Some((Slot(oldest as u32), u32::from(least)))
     }
 
@@ -276,6 +307,20 @@ impl Slots {
     /// The closed log blocks in the order in which they were begun.
     pub fn closed(&self) -> impl DoubleEndedIterator<Item = Slot> + '_ {
         self.closed.values().copied()
+    }
+
+    /// Compares what is noted of each cluster with its slots.
+    pub(crate) fn audit(&self) -> Result<(), String> {
+        let noted = self.least.iter().enumerate();
+        match noted
+            .map(|(cluster, &least)| (cluster, least, self.least_of(cluster, Slot::NONE)))
+            .find(|(_, a, b)| a != b)
+        {
+            None => Ok(()),
+            Some((cluster, noted, least)) => Err(format!(
+                "cluster {cluster} of log blocks has {least} live pages in its emptiest one, and {noted} are noted"
+            )),
+        }
     }
 
     /// Bytes of RAM: a row for each slot, and what it holds: a logical block, or a page in each place.

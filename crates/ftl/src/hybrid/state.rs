@@ -803,6 +803,7 @@ impl<P: Placement> Core<P> {
                 }
             }
         }
+        self.slots.audit()?;
         if logged != self.logged {
             return Err("the log pages of a logical block are counted wrongly".into());
         }
