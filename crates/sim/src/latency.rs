@@ -62,19 +62,18 @@ impl Recorder {
     /// Records many, at most a few thousand at a time.
     #[inline(always)]
     fn record_all(&mut self, times: impl IntoIterator<Item = u64>) {
-        let (mut count, mut sum_ns, mut squares_us, mut max_ns) = (0, 0, self.squares_us, self.max_ns);
+        let (mut count, mut sum_ns, mut squares_us, mut max_ns) = (0, self.sum_ns, self.squares_us, self.max_ns);
         for ns in times {
             self.counts[bucket_of::<PARTS_LOG2>(ns)] += 1;
             count += 1;
-            sum_ns += ns;
+            sum_ns += u128::from(ns);
             // Of a signed number, because that is one instruction; no time has the highest bit.
             let us = ns as i64 as f64 * 1e-3;
             squares_us += us * us;
             max_ns = max_ns.max(ns);
         }
         self.count += count;
-        self.sum_ns += u128::from(sum_ns);
-        (self.squares_us, self.max_ns) = (squares_us, max_ns);
+        (self.sum_ns, self.squares_us, self.max_ns) = (sum_ns, squares_us, max_ns);
     }
 
     /// Forgets everything.
@@ -220,7 +219,8 @@ pub struct Responses {
     columns: [u8; PARTS],
     /// A row has 2^`width_log2` cells, in the first of which it counts requests.
     width_log2: u32,
-    cells: Vec<u64>,
+    /// Sums in nanoseconds: of hundreds of millions of requests that each wait for days, 64 bits hold too few.
+    cells: Vec<u128>,
 }
 
 impl Default for Responses {
@@ -244,7 +244,7 @@ impl Counted<'_> {
         if self.of.columns[part] == NO_COLUMN {
             self.of.open_column(part);
         }
-        self.of.cells[(self.row << self.of.width_log2) + usize::from(self.of.columns[part])] += ns;
+        self.of.cells[(self.row << self.of.width_log2) + usize::from(self.of.columns[part])] += u128::from(ns);
     }
 }
 
@@ -266,26 +266,26 @@ impl Responses {
         self.columns[part] = column as u8;
         if column >> self.width_log2 > 0 {
             let width = 1 << self.width_log2;
-            let wider = |row: &[u64]| row.iter().copied().chain(std::iter::repeat_n(0, width)).collect::<Vec<_>>();
+            let wider = |row: &[u128]| row.iter().copied().chain(std::iter::repeat_n(0, width)).collect::<Vec<_>>();
             self.cells = self.cells.chunks_exact(width).flat_map(wider).collect();
             self.width_log2 += 1;
         }
     }
 
-    fn rows(&self) -> std::slice::ChunksExact<'_, u64> {
+    fn rows(&self) -> std::slice::ChunksExact<'_, u128> {
         self.cells.chunks_exact(1 << self.width_log2)
     }
 
     /// All parts that were counted, ns.
     pub fn total_ns(&self) -> u128 {
-        self.rows().flat_map(|row| &row[1..]).map(|&ns| u128::from(ns)).sum()
+        self.rows().flat_map(|row| &row[1..]).sum()
     }
 
     /// Means for the report, over all requests and over those in or above the bucket of the 99th percentile; `None`
     /// without requests.
     pub fn summary(&self) -> Option<ResponseByCause> {
-        let all: u64 = self.rows().map(|row| row[0]).sum();
-        let rank = (0.99 * all as f64).ceil() as u64;
+        let all: u128 = self.rows().map(|row| row[0]).sum();
+        let rank = (0.99 * all as f64).ceil() as u128;
         let mut below = 0;
         let tail = self.rows().position(|row| {
             below += row[0];
@@ -299,7 +299,7 @@ impl Responses {
 
     /// How many requests the rows from this one on hold, and their means in microseconds.
     fn parts(&self, first: usize) -> (u64, ResponseParts) {
-        let sum = |column: u8| self.rows().skip(first).map(|row| u128::from(row[usize::from(column)])).sum::<u128>();
+        let sum = |column: u8| self.rows().skip(first).map(|row| row[usize::from(column)]).sum::<u128>();
         let requests = sum(0) as u64;
         let means = |columns: &[u8]| -> BTreeMap<String, f64> {
             let causes = Cause::ALL.iter().zip(columns).filter(|&(_, &column)| column != NO_COLUMN);
@@ -384,6 +384,18 @@ mod tests {
         assert!((tail.parts.waited_for["data_gc"] - 9000.0 / 11.0).abs() < 1e-9);
         assert!((tail.parts.waited_for["merge_full"] - 1000.0 / 11.0).abs() < 1e-9);
         assert!((tail.parts.own["host"] - 1000.0 * 100.0 / 1100.0).abs() < 1e-9);
+    }
+
+    /// Requests that wait for years, as under a load that a device never catches up with.
+    #[test]
+    fn sums_hold_more_than_64_bits() {
+        let (mut responses, mut recorder, ns) = (Responses::default(), Recorder::default(), 1 << 62);
+        for _ in 0..8 {
+            responses.of(ns).add(true, Cause::Host, ns);
+        }
+        recorder.record_all([ns; 8]);
+        assert_eq!((responses.total_ns(), recorder.sum_ns()), (8 << 62, 8 << 62));
+        assert_eq!(responses.summary().unwrap().mean.waited_for["host"], ns as f64 * 1e-3);
     }
 
     #[test]
