@@ -2,12 +2,12 @@
 //! and who is told how far it is. The command line has the schemes of this build, no requests of its own and a bar on
 //! the terminal; a program that uses this crate as a library may have others.
 
-use crate::commands::experiment::Limits;
+use crate::commands::experiment::{Limits, Readings};
 use crate::progress::Meter;
 use ftl::GcRow;
 use ftl::Scheme;
 use ftl::schemes::SCHEMES;
-use sim::experiment::{self, Config, Observer, Outcome, RunError};
+use sim::experiment::{self, Config, Filled, Observer, Outcome, RunError};
 use sim::workload::Source;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -85,12 +85,17 @@ pub struct Session<'a> {
     pub given: BTreeMap<String, Given>,
     /// Who wants to know how far it is; `None`: whoever looks at the terminal.
     pub meter: Option<Arc<Meter>>,
+    /// Where workloads are kept for later comparisons; `None`: nowhere.
+    pub readings: Option<Arc<Readings>>,
+    /// Where a filled device is kept for runs that begin alike; `None`: nowhere.
+    pub filled: Option<Arc<Filled>>,
 }
 
 impl<'a> Session<'a> {
     /// That of the command line.
     pub fn new(stop: &'a AtomicBool) -> Session<'a> {
-        Session { stop, limits: Limits::default(), schemes: &BuiltIn, given: BTreeMap::new(), meter: None }
+        let (limits, given) = (Limits::default(), BTreeMap::new());
+        Session { stop, limits, schemes: &BuiltIn, given, meter: None, readings: None, filled: None }
     }
 }
 

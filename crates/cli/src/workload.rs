@@ -113,6 +113,20 @@ impl Origin {
         }
     }
 
+    /// What tells its requests from those of any other workload, opened with this seed for a device of so many bytes;
+    /// `None` if only whoever brought them along can tell.
+    pub(crate) fn identity(&self, seed: u64, capacity_bytes: u64) -> Option<String> {
+        match self {
+            Origin::Trace { path, format, on_error } => Some(format!("{path:?} {format:?} {on_error:?}")),
+            Origin::Recording(_) => Some(self.name()),
+            Origin::Generated(_) | Origin::Fitted { .. } => {
+                let room = (self.space() == Space::Device).then_some(capacity_bytes);
+                Some(format!("{} {seed} {room:?}", self.place()))
+            }
+            Origin::Given(..) | Origin::Flows(_) => None,
+        }
+    }
+
     /// Opens it. Generators spread over `capacity_bytes` unless they have a space of their own.
     ///
     /// # Errors

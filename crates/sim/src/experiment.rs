@@ -9,12 +9,14 @@
 
 mod config;
 mod fill;
+mod filled;
 mod medium;
 mod outcome;
 mod paced;
 mod requests;
 
 pub use config::{Config, Fill, Medium, PartialPages, Until};
+pub use filled::Filled;
 pub use medium::{BriefMedium, FullMedium};
 
 use crate::ecc::Overlap;
@@ -180,24 +182,15 @@ impl<F: Measured> Visitor<F> for Work<'_> {
 
     fn visit<S: Recipe<F>>(self, row: &Scheme<'_>, recipe: &S) -> Self::Output {
         let Work { config, source, observer } = self;
-        let mut flash = F::new(config);
-        let built = match recipe.format(&mut flash, config.device.logical_pages, &config.settings) {
-            Ok(scheme) => Ok(scheme),
-            Err(BuildError::Device(error)) => Err(error),
-            Err(BuildError::Config(error)) => return Err(RunError::Config { scheme: row.name.to_owned(), error }),
-        };
         let began = wall_clock();
-        let filled = built.map_err(Unfilled::Device).and_then(|mut scheme| {
-            scheme.filling(true);
-            let live = fill::fill(config, &mut scheme, &mut flash, source, observer)?;
-            if config.is_buffered() {
-                // What the fill left in the buffer is no part of the run.
-                scheme.flush(&mut flash)?;
-            }
-            scheme.filling(false);
-            Ok((scheme, live))
-        });
-        let (mut scheme, live) = match filled {
+        let kept = config.filled.as_deref();
+        let filled = match kept.and_then(|kept| kept.get(config)) {
+            Some(filled) => Ok(filled),
+            None => filled(config, row, recipe, source, observer).inspect(|filled| {
+                kept.inspect(|kept| kept.keep(config, filled));
+            }),
+        };
+        let (mut scheme, mut flash, live) = match filled {
             Ok(filled) => filled,
             Err(Unfilled::Ended) => return Ok(stillborn(config, row, report::INTERRUPTED.to_owned())),
             Err(Unfilled::Device(error)) => {
@@ -223,6 +216,30 @@ impl<F: Measured> Visitor<F> for Work<'_> {
         outcome.workload.sha256 = source.intake().sha256.clone();
         Ok(outcome)
     }
+}
+
+/// The scheme on a device that is filled as it shall be; and which of its pages hold data.
+fn filled<F: Measured, S: Recipe<F>>(
+    config: &Config,
+    row: &Scheme<'_>,
+    recipe: &S,
+    source: &mut dyn Source,
+    observer: &mut dyn Observer,
+) -> Result<(S::Scheme, F, Live), Unfilled<F::Fault>> {
+    let mut flash = F::new(config);
+    let built = recipe.format(&mut flash, config.device.logical_pages, &config.settings);
+    let mut scheme = built.map_err(|error| match error {
+        BuildError::Device(error) => Unfilled::Device(error),
+        BuildError::Config(error) => Unfilled::Run(RunError::Config { scheme: row.name.to_owned(), error }),
+    })?;
+    scheme.filling(true);
+    let live = fill::fill(config, &mut scheme, &mut flash, source, observer)?;
+    if config.is_buffered() {
+        // What the fill left in the buffer is no part of the run.
+        scheme.flush(&mut flash)?;
+    }
+    scheme.filling(false);
+    Ok((scheme, flash, live))
 }
 
 /// Pages between looking at the clock, the stop flag and the progress bar.

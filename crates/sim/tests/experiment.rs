@@ -10,6 +10,7 @@ use sim::experiment::{
 use sim::host::HostModel;
 use sim::report::{self, Interval, RequestRecord, SchemeResult};
 use sim::workload::{Intake, Operation, Request, Source, WorkloadError};
+use std::sync::Arc;
 
 /// Pages between looking at whether to go on.
 const BATCH: u64 = 1024;
@@ -568,6 +569,41 @@ fn the_live_share_is_that_at_the_end_of_a_warm_up() {
         assert_eq!(share(Fill::Trace, 4, paced, &requests), 48.0 / pages as f64);
         // A warm-up that never ends has met all of them.
         assert_eq!(share(Fill::None, 1000, paced, &requests), 48.0 / pages as f64);
+    }
+}
+
+/// A run that begins with a copy of a device that another run has filled reports what it would have reported.
+#[test]
+fn a_copy_of_a_filled_device_is_as_good_as_filling_it() {
+    /// Counts the pages of a fill.
+    struct Counting(u64);
+    impl Observer for Counting {
+        fn filled(&mut self, pages: u64) -> bool {
+            self.0 += pages;
+            true
+        }
+    }
+    let requests: Vec<Request> =
+        (0..400).map(|i| request(i * 1000, Operation::Write, i * 7919 % 512 * 4096, 4096)).collect();
+    let run_counting = |config: &Config| {
+        let mut filling = Counting(0);
+        let mut source = List(requests.clone(), 0, Intake::default());
+        let mut result = run(config, &mut source, &mut filling).unwrap().result;
+        (result.wall_seconds, result.fill_wall_seconds) = (0.0, 0.0);
+        (format!("{result:?}"), filling.0)
+    };
+    for row in schemes::SCHEMES.iter().filter(|row| row.keeps_data) {
+        for fill in [Fill::None, Fill::Sequential, Fill::Random, Fill::Trace] {
+            let plain = Config { fill, ..config(row.name, "agrawal08:capacity=4MiB,channels=1,planes=1,spare=50%") };
+            let shared = Config { filled: Some(Arc::default()), ..plain.clone() };
+            let (expected, pages) = run_counting(&plain);
+            assert_eq!(run_counting(&shared), (expected.clone(), pages), "{} {fill:?}", row.name);
+            let is_kept = matches!(fill, Fill::Sequential | Fill::Random);
+            assert_eq!(run_counting(&shared), (expected, if is_kept { 0 } else { pages }), "{} {fill:?}", row.name);
+            // Another seed, fill or scheme begins otherwise.
+            let other = Config { seed: 2, ..shared.clone() };
+            assert_eq!(run_counting(&other).1, pages, "{} {fill:?}", row.name);
+        }
     }
 }
 

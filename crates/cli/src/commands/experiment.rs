@@ -8,10 +8,12 @@ mod assumed;
 mod checks;
 mod device;
 mod reading;
+mod readings;
 mod rounds;
 mod settled;
 
 pub(super) use device::{device_fields, device_spec};
+pub use readings::Readings;
 pub(super) use settled::{Settled, json_value, settled, try_on};
 
 use super::Ended;
@@ -28,7 +30,7 @@ use ftl::Settings;
 use reading::{Fitted, Read, model, origin};
 use rounds::{Job, folded};
 use sim::device::DeviceSpec;
-use sim::experiment::Outcome;
+use sim::experiment::{Filled, Outcome};
 use sim::host::HostModel;
 use sim::report::{self, Report, RequestRecord};
 use sim::workload::profile::Profile;
@@ -147,6 +149,8 @@ pub(super) fn run_planned(
         stop: session.stop,
         schemes: session.schemes,
         meter: session.meter.clone(),
+        readings: session.readings.clone(),
+        filled: session.filled.clone(),
         label,
         flows: Vec::new(),
         kept: Mutex::new(vec![Vec::new(); combinations]),
@@ -172,6 +176,10 @@ struct Experiment<'a> {
     schemes: &'a dyn Schemes,
     /// Who wants to know how far it is.
     meter: Option<Arc<Meter>>,
+    /// What was read for other runs.
+    readings: Option<Arc<Readings>>,
+    /// A device that was filled for other runs.
+    filled: Option<Arc<Filled>>,
     /// What stands before the progress of the runs.
     label: &'a str,
     /// Streams that share the device, by name and host; none if there is one workload.

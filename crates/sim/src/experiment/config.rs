@@ -1,9 +1,11 @@
 //! What a run depends on beside its workload: the device and how it is filled, the scheme, the host, the end.
 
+use super::Filled;
 use crate::host::HostModel;
 use flash::Scheduling;
 use flash::device::Device;
 use ftl::{Settings, buffer};
+use std::sync::Arc;
 
 /// How the device is filled before the workload begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -104,6 +106,8 @@ pub struct Config {
     pub only_flow: Option<u32>,
     /// How long nothing must have been under way before the scheme does background work, ns; `None`: it does none.
     pub idle_ns: Option<u64>,
+    /// Where the filled device is kept for later runs that begin alike, and taken from; `None`: nowhere.
+    pub filled: Option<Arc<Filled>>,
 }
 
 impl Config {
@@ -127,6 +131,7 @@ impl Config {
             flows: Vec::new(),
             only_flow: None,
             idle_ns: None,
+            filled: None,
         }
     }
 

@@ -17,6 +17,7 @@ use std::ops::Range;
 const MOST_ROUNDS: usize = 60;
 
 /// The logical pages that hold data: written, or filled, and not discarded since.
+#[derive(Clone)]
 pub(super) struct Live {
     /// A bit for each page.
     words: Vec<u64>,

@@ -10,7 +10,7 @@ pub type BriefMedium = Timeline<Nand<NoData, Brief>>;
 pub type FullMedium = Timeline<Failing<Nand<NoData, Full>>>;
 
 /// A chip that runs are measured on.
-pub(super) trait Measurable: Flash<User = ()> + Sized {
+pub(super) trait Measurable: Flash<User = ()> + Clone + Send + 'static {
     fn new(config: &Config) -> Self;
     /// Blocks that failed an erase.
     fn worn_out(&self) -> u32 {
@@ -46,7 +46,7 @@ impl Measurable for Failing<Nand<NoData, Full>> {
 }
 
 /// A medium that runs are measured on.
-pub(super) trait Measured: Flash<User = ()> + Clocked + Sized {
+pub(super) trait Measured: Flash<User = ()> + Clocked + Clone + Send + 'static {
     /// With a clock that stands still until it is reset.
     fn new(config: &Config) -> Self;
     fn reset(&mut self);

@@ -5,7 +5,7 @@ use super::checks::check_times;
 use crate::args::{CompareArgs, Host, OutOfRange};
 use crate::commands::compare::Workload;
 use crate::error::CliError;
-use crate::feed::{BEHIND, Drain, Limited, Received, Recorder, Shared, broadcast};
+use crate::feed::{BEHIND, Limited, Received, Recorder, Shared, broadcast};
 use crate::units;
 use crate::workload::{GENERATED_BYTES, Opened, Origin, Space, share_bytes};
 use flash::device::Device;
@@ -13,6 +13,7 @@ use sim::host::HostModel;
 use sim::workload::adapt::{self, Adaptation, Fit, adapt};
 use sim::workload::profile::Profile;
 use sim::workload::{Source, WorkloadError};
+use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
@@ -51,13 +52,13 @@ pub(super) enum Feed {
     /// In memory, as they were handed over: every run adapts them for itself.
     Given(Box<dyn Fn() -> Result<Box<dyn Source>, WorkloadError> + Send + Sync>),
     /// Read again for each wave.
-    Streamed { profile: Box<Profile>, adaptation: Adaptation, seed: u64 },
+    Streamed { profile: Arc<Profile>, adaptation: Adaptation, seed: u64 },
 }
 
 /// A workload after its first reading.
 pub(super) struct Read {
-    pub(super) profile: Profile,
-    pub(super) kept: Option<Drain>,
+    pub(super) profile: Arc<Profile>,
+    pub(super) kept: Option<Box<dyn Source>>,
     /// Whether the requests can be had again without reading the workload again.
     pub(super) in_memory: bool,
     pub(super) announcement: Option<String>,
@@ -104,15 +105,26 @@ impl Experiment<'_> {
         self.origin.open(seed, self.spec.capacity().unwrap_or(GENERATED_BYTES))
     }
 
-    /// Reads the workload once: its profile, and its requests if they fit in memory. Parsing and profiling go side by
-    /// side.
+    /// Reads the workload, or takes what was read for another run: its profile, and its requests if they fit in memory.
     pub(super) fn read(&self, seed: u64) -> Result<Read, CliError> {
+        let capacity = self.spec.capacity().unwrap_or(GENERATED_BYTES);
+        match self.readings.as_ref().zip(self.origin.identity(seed, capacity)) {
+            Some((readings, identity)) => {
+                let key = format!("{identity} {:?} {:?}", self.most(), self.args.volumes.adapted());
+                readings.get(&key, || self.read_anew(seed), || !self.stopped())
+            }
+            None => self.read_anew(seed),
+        }
+    }
+
+    /// Reads the workload. Parsing and profiling go side by side.
+    fn read_anew(&self, seed: u64) -> Result<Read, CliError> {
         let Opened { mut source, announcement } = self.open(seed)?;
         // Of one volume among several the limit counts its own requests only.
         let limit = self.most().filter(|_| self.args.volumes.adapted() == adapt::Volumes::Concat);
         let mut source = Limited::new(source.as_mut(), limit, self.stop);
         if let Origin::Given(..) = self.origin {
-            let profile = Profile::of(&mut source, 4096)?;
+            let profile = Arc::new(Profile::of(&mut source, 4096)?);
             return Ok(Read { profile, kept: None, in_memory: true, announcement });
         }
         thread::scope(|scope| {
@@ -120,8 +132,8 @@ impl Experiment<'_> {
             scope.spawn(move || broadcast(&mut source, &mut vec![sender]));
             let mut recorder =
                 Recorder::new(Received::new(receiver, 1), self.limits.requests_in_memory, &self.progress);
-            let profile = Profile::of(&mut recorder, 4096)?;
-            let kept = recorder.kept();
+            let profile = Arc::new(Profile::of(&mut recorder, 4096)?);
+            let kept = recorder.kept().map(|kept| Box::new(kept) as Box<dyn Source>);
             Ok(Read { profile, in_memory: kept.is_some(), kept, announcement })
         })
     }
@@ -219,16 +231,16 @@ impl Experiment<'_> {
             tell_volumes: !self.flows.is_empty(),
         };
         if let Origin::Given(name, given) = &self.origin {
-            let (name, given, profile) = (name.clone(), given.clone(), read.profile.clone());
+            let (name, given, profile) = (name.clone(), given.clone(), Arc::clone(&read.profile));
             let open = move || adapt(given.0.source(), &name, &adaptation, &profile);
             // What is wrong with the adaptation is said here, and by no run.
             open()?;
             return Ok(Feed::Given(Box::new(open)));
         }
         let Some(kept) = read.kept.take() else {
-            return Ok(Feed::Streamed { profile: Box::new(read.profile.clone()), adaptation, seed });
+            return Ok(Feed::Streamed { profile: Arc::clone(&read.profile), adaptation, seed });
         };
-        let mut source = adapt(Box::new(kept), &self.origin.place(), &adaptation, &read.profile)?;
+        let mut source = adapt(kept, &self.origin.place(), &adaptation, &read.profile)?;
         Ok(Feed::Shared(Shared::read(source.as_mut())?))
     }
 }

@@ -121,6 +121,7 @@ impl Experiment<'_> {
             }),
             flows: self.flows.iter().map(|&(_, host)| host).collect(),
             idle_ns: args.idle_gc,
+            filled: self.filled.clone(),
             ..Config::new(row.name, settings, fitted.device.clone())
         }
     }

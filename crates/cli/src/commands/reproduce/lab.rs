@@ -224,9 +224,10 @@ impl<'a> Lab<'a> {
         self.pool.stopped()
     }
 
-    /// Hands the pool those runs of some configurations that it does not know yet. What runs on one device is one job.
+    /// Hands the pool those runs of some configurations that it does not know yet. What runs on one device is one job,
+    /// unless the device is filled first.
     pub(super) fn plan(&self, experiment: &Experiment, configurations: &[&Configuration], at: At<'_>) {
-        let mut jobs: BTreeMap<String, Job> = BTreeMap::new();
+        let mut jobs: BTreeMap<(String, Option<String>), Job> = BTreeMap::new();
         for configuration in configurations {
             let key = self.key(experiment, configuration, at);
             if self.pool.stopped() || !self.pool.is_news(&key) {
@@ -235,7 +236,12 @@ impl<'a> Lab<'a> {
             match self.built(experiment, configuration, at) {
                 Ok((combination, _)) => {
                     let device = device_of(experiment, configuration, at);
-                    let job = jobs.entry(device).or_insert_with_key(|device| self.job(experiment, device, at));
+                    let start = start(experiment, at, &device, &combination);
+                    let new = |(device, start): &(String, Option<String>)| Job {
+                        start: start.clone(),
+                        ..self.job(experiment, device, at)
+                    };
+                    let job = jobs.entry((device, start)).or_insert_with_key(new);
                     job.keys.push(key);
                     job.plan.combinations.push(combination);
                 }
@@ -406,7 +412,7 @@ impl<'a> Lab<'a> {
         };
         let label = format!("{}/{}, {}", paper.name, experiment.name, at.workload.name);
         let plan = Plan { workload, partial: paper.partial, combinations: Vec::new(), keep: false, tried: true };
-        Job { keys: Vec::new(), source, args, plan, label }
+        Job { keys: Vec::new(), source, args, plan, label, start: None }
     }
 }
 
@@ -439,6 +445,13 @@ fn fill(experiment: &Experiment, at: At<'_>) -> Fill {
         Some((Varied::Fill, word)) => Fill::from_str(word, false).unwrap_or(experiment.paper.fill),
         _ => experiment.paper.fill,
     }
+}
+
+/// What tells the filled device that a combination begins with from all others, if the workload does not fill it.
+fn start(experiment: &Experiment, at: At<'_>, device: &str, combination: &Combination) -> Option<String> {
+    let fill = fill(experiment, at);
+    let is_kept = !matches!(fill, Fill::None | Fill::Trace);
+    is_kept.then(|| format!("{device} {} {combination:?}", fill.name()))
 }
 
 /// The device of a configuration: the workload's or the paper's, with what the configuration changes and what is

@@ -227,9 +227,9 @@ pub fn reproduced(
         output::probe(path)?;
     }
     let amount = Amount { requests: args.requests, quick: args.quick };
-    let pool = Pool::new(session);
-    let lab = Lab::new(amount, session, &pool);
     let threads = args.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
+    let pool = Pool::new(session, threads);
+    let lab = Lab::new(amount, session, &pool);
     let done = thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| pool.work());

@@ -2,22 +2,38 @@
 //!
 //! Experiments are told in order, and most have a run that takes longer than its others. So the runs of all experiments
 //! stand in one line: threads that are through with one experiment go on with the next, and no core waits. What runs on
-//! the same requests and device is one job, and one thread's: the requests are read and fitted once.
+//! the same requests and device is one job, and one thread's: the requests are fitted once. Where the device is filled
+//! first, whatever the workload, a job is one scheme's, and its thread goes on with jobs that begin alike, from a copy
+//! of the device that it has filled.
 
 use super::lab::{Outcome, Served};
 use crate::args::CompareArgs;
 use crate::commands::compare::Plan;
-use crate::commands::experiment::{Ran, run_planned};
+use crate::commands::experiment::{Ran, Readings, run_planned};
 use crate::error::CliError;
 use crate::progress::{Meter, Progress, Reading};
 use crate::session::Session;
+use sim::experiment::Filled;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use sysinfo::{MemoryRefreshKind, System};
 
 /// How often whoever waits for a run looks how far the runs are.
 const LOOK: Duration = Duration::from_millis(125);
+
+/// Free memory for each thread from which on filled devices are kept. One of 80 GiB takes up to 1.6 GB, and a run that
+/// begins with a copy of it as much again.
+const ROOM: u64 = 6 << 30;
+
+/// Bytes of memory that are free.
+fn free_bytes() -> u64 {
+    let mut system = System::new();
+    system.refresh_memory_specifics(MemoryRefreshKind::nothing().with_ram());
+    let limited = system.cgroup_limits().map_or(u64::MAX, |limits| limits.free_memory);
+    system.available_memory().min(limited)
+}
 
 /// Runs of some combinations over the same requests.
 #[derive(Debug)]
@@ -32,6 +48,8 @@ pub(super) struct Job {
     pub(super) plan: Plan,
     /// What they are called while they are under way.
     pub(super) label: String,
+    /// What tells the filled device that its one run begins with from all others, if the workload does not fill it.
+    pub(super) start: Option<String>,
 }
 
 #[derive(Debug, Default)]
@@ -51,18 +69,24 @@ struct State {
 /// See the module's description.
 #[derive(Debug)]
 pub(super) struct Pool<'a> {
-    session: &'a Session<'a>,
+    /// Its readings are shared by all runs.
+    session: Session<'a>,
     state: Mutex<State>,
     /// A job came or ended.
     changed: Condvar,
     progress: Progress,
+    /// Whether there is room for filled devices.
+    keeps: bool,
 }
 
 impl<'a> Pool<'a> {
-    /// Without runs.
-    pub(super) fn new(session: &'a Session<'a>) -> Pool<'a> {
+    /// Without runs, which so many threads will work at.
+    pub(super) fn new(session: &Session<'a>, threads: usize) -> Pool<'a> {
+        let keeps = free_bytes() / threads.max(1) as u64 >= ROOM;
         let progress = Progress::of_runs("planning", session.meter.as_ref());
-        Pool { session, state: Mutex::default(), changed: Condvar::new(), progress }
+        let readings = Some(Arc::new(Readings::new(session.limits.requests_in_memory)));
+        let session = Session { readings, ..session.clone() };
+        Pool { session, state: Mutex::default(), changed: Condvar::new(), progress, keeps }
     }
 
     /// Whether the user wants no more.
@@ -103,16 +127,20 @@ impl<'a> Pool<'a> {
         self.complete();
     }
 
-    /// The next run; `None` if there will be none.
-    fn next(&self) -> Option<Job> {
+    /// The next run: one that begins as the one before, or else the first in the line; and whether more begin alike.
+    /// `None` if there will be none.
+    fn next(&self, before: Option<&str>) -> Option<(Job, bool)> {
         let mut state = self.state();
         loop {
             if self.stopped() || state.failure.is_some() {
                 return None;
             }
-            if let Some(job) = state.waiting.pop_front() {
+            let begins = |start: &str, job: &Job| job.start.as_deref() == Some(start);
+            let alike = before.and_then(|start| state.waiting.iter().position(|job| begins(start, job)));
+            if let Some(job) = state.waiting.remove(alike.unwrap_or(0)) {
                 state.under_way += 1;
-                return Some(job);
+                let more = job.start.as_deref().is_some_and(|start| state.waiting.iter().any(|job| begins(start, job)));
+                return Some((job, more));
             }
             if state.complete {
                 return None;
@@ -125,9 +153,17 @@ impl<'a> Pool<'a> {
     pub(super) fn work(&self) {
         let meter = Arc::new(Meter::default());
         self.state().meters.push(Arc::clone(&meter));
-        let session = Session { meter: Some(meter), ..self.session.clone() };
-        while let Some(Job { keys, source, args, plan, label }) = self.next() {
+        // The device that was filled last, and what tells it from others.
+        let mut kept: Option<(String, Arc<Filled>)> = None;
+        while let Some((job, more)) = self.next(kept.as_ref().map(|(start, _)| start.as_str())) {
+            let Job { keys, source, args, plan, label, start } = job;
             let under_way = UnderWay { pool: self, runs: keys.len() as u64 };
+            kept = kept.filter(|(before, _)| start.as_ref() == Some(before));
+            if kept.is_none() && more && self.keeps {
+                kept = start.map(|start| (start, Arc::default()));
+            }
+            let filled = kept.as_ref().map(|(_, filled)| Arc::clone(filled));
+            let session = Session { meter: Some(Arc::clone(&meter)), filled, ..self.session.clone() };
             let ran = run_planned(&args, plan, &label, &session);
             self.deliver(keys, source, ran);
             drop(under_way);

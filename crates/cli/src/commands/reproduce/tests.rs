@@ -185,7 +185,7 @@ fn a_cache_may_be_as_large_as_the_maps_of_another_scheme() {
     let at = lab::At { workload, found: &sources[0], varied: None, requests: None };
     let stop = AtomicBool::new(false);
     let session = Session::new(&stop);
-    let pool = Pool::new(&session);
+    let pool = Pool::new(&session, 2);
     let lab = Lab::new(Amount { requests: None, quick: true }, &session, &pool);
     let sram = |name: &str| lab.built(&experiment, experiment.configuration(name).unwrap(), at).unwrap().1;
     let (fast, like) = (sram("fast"), sram("like"));
