@@ -13,7 +13,7 @@ use crate::{
     AppendFace, Block, Cause, Chain, Damage, EraseFace, Fault, FaultKind, Flash, Fragile, Geometry, Kind, Lpn, Mode,
     Oob, Payload, Ppn, Rng,
 };
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -89,6 +89,10 @@ pub struct Failing<F> {
     stopped: u64,
     /// Pages so far of which nothing can be read.
     spares_lost: u64,
+    /// Blocks that failed and bear no mark.
+    unmarked: BTreeSet<Block>,
+    /// What was done to such blocks all the same.
+    misused: u64,
 }
 
 impl<F: Fragile> Failing<F>
@@ -120,6 +124,8 @@ where
             silent: 0,
             stopped: 0,
             spares_lost: 0,
+            unmarked: BTreeSet::new(),
+            misused: 0,
         }
     }
 
@@ -144,14 +150,29 @@ where
     }
 
     fn program_fails(&mut self, ppn: Ppn) -> bool {
+        let block = self.inner.geometry().block_of(ppn);
+        let fails = self.programs_fail(block);
+        self.note(block, fails);
+        fails
+    }
+
+    /// The next program, partial or not, of a block: whether it fails.
+    fn programs_fail(&mut self, block: Block) -> bool {
         let number = self.programs;
         self.programs += 1;
-        let block = self.inner.geometry().block_of(ppn).index();
-        let fails = self.grown_bad[block]
+        let fails = self.grown_bad[block.index()]
             || self.plan.program_schedule.binary_search(&number).is_ok()
             || (self.plan.program_rate > 0.0 && self.rng.chance(self.plan.program_rate));
-        self.grown_bad[block] |= fails && !self.passes();
+        self.grown_bad[block.index()] |= fails && !self.passes();
         fails
+    }
+
+    /// A program or an erase of a block: whether it fails.
+    fn note(&mut self, block: Block, fails: bool) {
+        self.misused += u64::from(self.unmarked.contains(&block));
+        if fails {
+            self.unmarked.insert(block);
+        }
     }
 
     /// Whether a failure passes.
@@ -176,6 +197,32 @@ where
     /// through something.
     pub fn changes(&self) -> [u64; 3] {
         [self.programs, self.erases, self.stopped]
+    }
+
+    /// Blocks of which a program or an erase failed and that bear no mark, as whoever had them fail knows. A partial
+    /// program does not count: if it fails, the page holds what it held, and so does its block.
+    pub fn unmarked(&self) -> &BTreeSet<Block> {
+        &self.unmarked
+    }
+
+    /// Programs and erases so far of blocks that had failed and bore no mark; not the marks, nor partial programs.
+    pub fn misused(&self) -> u64 {
+        self.misused
+    }
+
+    /// Whoever knew of failures is gone: a mount knows of marks alone.
+    pub fn mounted(&mut self) {
+        self.unmarked.clear();
+    }
+
+    /// Blocks that bear a mark or work no longer.
+    pub fn bad_blocks(&mut self) -> Vec<Block> {
+        let g = *self.inner.geometry();
+        let is_bad = |block: &Block| {
+            let oob = self.inner.read_oob(g.page(*block, 0), Cause::Recovery).ok().flatten();
+            self.grown_bad[block.index()] || oob.is_some_and(|oob| oob.kind == Kind::Bad)
+        };
+        (0..g.block_count()).map(Block).filter(is_bad).collect()
     }
 
     /// Host pages so far of which nothing can be read, by [`FailurePlan::spare_rate`].
@@ -233,6 +280,7 @@ where
             let face = EraseFace::ALL[self.rng.below(4) as usize];
             self.inner.chip().half_erase(block, face, &mut self.rng);
         }
+        self.note(block, fails);
         if let Some(erases) = self.worn.get_mut(block.index()) {
             *erases += u32::from(!fails);
         }
@@ -280,6 +328,7 @@ where
             self.inner.program(ppn, oob, data, cause)?;
             let block = self.inner.geometry().block_of(ppn);
             self.forget(block);
+            self.unmarked.remove(&block);
             return Ok(());
         }
         if oob.kind == Kind::Torn
@@ -298,7 +347,7 @@ where
     }
 
     fn append(&mut self, ppn: Ppn, at: u32, bytes: &[u8], mark: u16, cause: Cause) -> Result<(), Fault> {
-        if self.program_fails(ppn) {
+        if self.programs_fail(self.inner.geometry().block_of(ppn)) {
             self.inner.chip().tear_append(ppn, at, bytes, mark, AppendFace::Partly, &mut self.rng);
             return Err(Fault(FaultKind::ProgramFailed));
         }

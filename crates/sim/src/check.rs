@@ -25,6 +25,7 @@
 mod bed;
 mod content;
 mod cuts;
+mod failed;
 mod faults;
 mod honesty;
 mod media;

@@ -178,13 +178,23 @@ impl Mix {
         Mix { restarts: 0.0, ..self }
     }
 
-    /// What the host may ask for instead once power is back: in three cases of eight nearly as many discards as writes,
-    /// the same few pages over and over, or nothing but writes everywhere.
+    /// What the host may ask for instead once power is back: in four cases of eight nearly as many discards as writes,
+    /// the same few pages over and over, nothing but writes everywhere, or discards and flushes of a few pages, between
+    /// which power goes off again and again.
     pub(super) fn after_a_cut(self, rng: &mut Rng) -> Mix {
         match rng.below(8) {
             0 => Mix { trims: 0.3, flushes: 0.15, ..self },
             1 => Mix { hot: self.hot.min(3), hot_share: 0.9, trims: 0.1, ..self },
             2 => Mix { hot: 0, reads: 0.0, trims: 0.0, flushes: 0.01, ..self },
+            3 => Mix {
+                hot: self.hot.min(6),
+                hot_share: 0.7,
+                reads: 0.0,
+                trims: 0.3,
+                flushes: 0.2,
+                restarts: 0.1,
+                ..self
+            },
             _ => self,
         }
     }

@@ -9,6 +9,7 @@
 use super::bed::{Action, Bed};
 use super::content::Medium;
 use super::cuts::{LAST, Story, add_copies};
+use super::failed::{Watch, is_full};
 use super::replay::{Kept, Replay};
 use super::session::{Session, Stop};
 use super::{
@@ -201,6 +202,7 @@ fn on_medium<S: Recipe<Bench>>(
         full = end == Err(Stop::Full);
         if full {
             story.say(|| "the device says that it is full: it is asked for more".into());
+            is_full(session).map_err(Stop::text)?;
             insist(session).map_err(Stop::text)?;
         } else {
             end.map_err(Stop::text)?;
@@ -261,6 +263,7 @@ fn operate<S: Recipe<Bench>>(
     let operations = run.config.operations.saturating_mul(LONGER);
     session.fill(run.kept())?;
     session.flash.take();
+    let mut watch = Watch::default();
     // A case ends with its operation. What is not kept of it takes along the mount and the reads that follow it.
     let last = run.of.filter(|replay| replay.kept.is_some()).map_or(u32::MAX, |replay| replay.operation);
     for operation in session.bed.operations("operations on failing media").take(operations as usize) {
@@ -282,6 +285,7 @@ fn operate<S: Recipe<Bench>>(
         if number.is_multiple_of(32) {
             session.read_all()?;
             session.audit()?;
+            watch.look(session)?;
         }
         let mounts = !session.unreadable && operation.action != Action::Flush;
         if mounts && number.is_multiple_of((operations / 4).max(1)) {

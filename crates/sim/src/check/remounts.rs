@@ -10,7 +10,7 @@
 //! What meets a page that cannot be read half way, a collection or a write, ends in an error, as it does in a mounted
 //! image: RAM is dropped, the device is mounted, and the host does it again.
 
-use super::bed::Bed;
+use super::bed::{Action, Bed, Operation, Request};
 use super::content::Medium;
 use super::media::LONGER;
 use super::session::{Session, Stop};
@@ -117,6 +117,7 @@ fn run<S: Recipe<F>, F: Medium>(
     number: &mut u32,
 ) -> Result<(), Stop> {
     let mut done = session.again(|session| session.fill(None))?;
+    let mut last = None;
     for operation in session.bed.operations("operations over mounts").take(operations as usize) {
         if stop.load(Ordering::Relaxed) {
             break;
@@ -128,10 +129,18 @@ fn run<S: Recipe<F>, F: Medium>(
             return Err(Stop::Wrong(what));
         }
         *number += 1;
+        if let Action::Write(request, written) = operation.action {
+            last = request.start(written).last().or(last);
+        }
         if number.is_multiple_of(INTERVAL) {
             session.power_off_and_on()?;
             if session.is_whole() {
                 session.audit()?;
+            }
+            // The newest page gets a newer one, which has to be newer by what flash says of both.
+            if let Some(lpn) = last {
+                let action = Action::Write(Request { first: lpn, pages: 1 }, 1);
+                session.again(|session| session.step(&Operation { action, probe: lpn }))?;
             }
         }
     }

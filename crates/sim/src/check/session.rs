@@ -141,6 +141,7 @@ impl<'a, S: Recipe<F>, F: Medium> Session<'a, S, F> {
         self.work.mounts += 1;
         self.expect_stale();
         self.flash.power_up().map_err(Error::Flash)?;
+        self.flash.failing().mounted();
         match self.recipe.mount(&mut self.flash, self.bed.logical_pages, &self.bed.settings) {
             Ok((ftl, found)) => {
                 self.ftl = Some(ftl);
