@@ -414,7 +414,7 @@ pub struct CheckArgs {
     pub seeds: Seeds,
 
     /// Classes of faults [default: what the scheme promises to survive]: all, or some of cut, nested, unstable, flight,
-    /// unordered, failing, intermittent, unreadable, paired, silent, spare, with commas
+    /// unordered, failing, intermittent, unreadable, paired, silent, spare, disturb, with commas
     #[arg(long, value_name = "all|LIST")]
     pub faults: Option<Faults>,
 

@@ -51,6 +51,8 @@ enumeration!(
         Recovery = "recovery",
         /// Keeping a page whose cells are about to be programmed again ([`Guard`](crate::Guard)).
         PairBackup = "pair_backup",
+        /// Moving data out of a block that reads or time have worn on ([`Flash::tired`](crate::Flash::tired)).
+        Refresh = "refresh",
     }
 );
 

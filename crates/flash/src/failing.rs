@@ -6,6 +6,10 @@
 //! any command that failed ([`FailurePlan::unreadable_rate`], [`FailurePlan::spare_rate`],
 //! [`FailurePlan::silent_rate`]).
 //!
+//! Reads and time wear on what a block holds ([`FailurePlan::reads_endured`], [`FailurePlan::age_endured`]): from half
+//! of what it endures the block is *tired* ([`Flash::tired`]), and its pages still read. Beyond that it is *spent*, and
+//! its pages are lost. Both begin with the first program after an erase, for what a blank block loses nobody misses.
+//!
 //! A lost page reads as an image says: whoever mounts ([`Cause::Recovery`]) asks whether the page is whole and finds it
 //! torn, or finds its spare area alone if it is the copy of a lost one; whoever wants its data gets an error.
 
@@ -47,6 +51,12 @@ pub struct FailurePlan {
     /// Probability that nothing of a host page can be read, its spare area neither, from its program to the erase of
     /// its block: reads and copies of it are uncorrectable, and whoever mounts finds garbage.
     pub spare_rate: f64,
+    /// Reads that a block endures between its first program and its erase. Each command that reads a page of it is one:
+    /// reads of spare areas too, and copies, for whatever cause, those of mounts among them.
+    pub reads_endured: Option<u32>,
+    /// How long a block keeps its charge from its first program on. The medium has no clock but the commands that it
+    /// was given: each is one, on whichever block.
+    pub age_endured: Option<u64>,
 }
 
 /// What of a page cannot be read.
@@ -65,6 +75,17 @@ const UNCORRECTABLE: Fault = Fault(FaultKind::Uncorrectable);
 /// Whether the host's data are in it.
 fn is_host(kind: Kind) -> bool {
     matches!(kind, Kind::Data | Kind::Log)
+}
+
+/// What has worn on a block since its erase.
+#[derive(Clone, Copy, Default, Debug)]
+struct Strain {
+    /// The command at which it was programmed first.
+    begun: Option<u64>,
+    /// Reads since then.
+    reads: u32,
+    /// Whether it was too much.
+    spent: bool,
 }
 
 /// A page of which nothing reads.
@@ -93,6 +114,13 @@ pub struct Failing<F> {
     unmarked: BTreeSet<Block>,
     /// What was done to such blocks all the same.
     misused: u64,
+    /// What has worn on each block; empty if nothing does.
+    strain: Vec<Strain>,
+    /// Commands so far, if time wears on blocks.
+    clock: u64,
+    /// Tired blocks that were erased under [`Cause::Refresh`], and blocks whose pages were lost.
+    refreshed: u64,
+    spent: u64,
 }
 
 impl<F: Fragile> Failing<F>
@@ -112,6 +140,8 @@ where
         let rng = rng.fork("failures");
         let worn = vec![0; if plan.endurance.is_some() { blocks as usize } else { 0 }];
         let (grown_bad, lost) = (vec![false; blocks as usize], BTreeMap::new());
+        let wears = plan.reads_endured.is_some() || plan.age_endured.is_some();
+        let strain = vec![Strain::default(); if wears { blocks as usize } else { 0 }];
         Failing {
             inner,
             plan,
@@ -126,6 +156,10 @@ where
             spares_lost: 0,
             unmarked: BTreeSet::new(),
             misused: 0,
+            strain,
+            clock: 0,
+            refreshed: 0,
+            spent: 0,
         }
     }
 
@@ -235,8 +269,76 @@ where
         self.silent
     }
 
+    /// Tired blocks so far that were erased for that ([`Cause::Refresh`]).
+    pub fn refreshed(&self) -> u64 {
+        self.refreshed
+    }
+
+    /// Blocks so far that were read too often or kept too long, and whose pages were lost.
+    pub fn spent(&self) -> u64 {
+        self.spent
+    }
+
+    /// Whether more than a share of what a block endures has worn on it: `parts` times as much would be too much.
+    fn is_worn(&self, strain: &Strain, parts: u64) -> bool {
+        let Some(begun) = strain.begun else { return false };
+        let FailurePlan { reads_endured, age_endured, .. } = self.plan;
+        reads_endured.is_some_and(|most| u64::from(strain.reads) * parts > most.into())
+            || age_endured.is_some_and(|most| (self.clock - begun) * parts > most)
+    }
+
+    /// A page of a block is read.
+    #[inline(always)]
+    fn disturb(&mut self, ppn: Ppn) -> Result<(), Fault> {
+        if self.strain.is_empty() { Ok(()) } else { self.disturb_block(ppn) }
+    }
+
+    #[cold]
+    fn disturb_block(&mut self, ppn: Ppn) -> Result<(), Fault> {
+        let g = *self.inner.geometry();
+        let block = g.block_of(ppn);
+        self.clock += 1;
+        self.strain[block.index()].reads += 1;
+        let strain = self.strain[block.index()];
+        if strain.spent || !self.is_worn(&strain, 1) {
+            return Ok(());
+        }
+        self.strain[block.index()].spent = true;
+        self.spent += 1;
+        for ppn in (0..g.pages_per_block).map(|offset| g.page(block, offset)) {
+            let oob = self.inner.read_oob(ppn, Cause::Recovery)?;
+            if oob.is_some_and(|oob| oob.kind != Kind::Torn) {
+                self.lose(ppn);
+            }
+        }
+        Ok(())
+    }
+
+    /// A page is lost, or more of it than before.
+    fn lose(&mut self, ppn: Ppn) {
+        let lost = if self.rng.chance(0.5) { Lost::Data } else { Lost::Page };
+        self.lost.entry(ppn).or_insert(lost);
+    }
+
+    /// A block is programmed: what wears on it begins with that.
+    fn begin(&mut self, ppn: Ppn) {
+        if self.strain.is_empty() {
+            return;
+        }
+        self.clock += 1;
+        let block = self.inner.geometry().block_of(ppn).index();
+        let strain = &mut self.strain[block];
+        if strain.begun.is_none() {
+            *strain = Strain { begun: Some(self.clock), ..Strain::default() };
+        }
+        if strain.spent {
+            self.lose(ppn);
+        }
+    }
+
     /// A page was programmed: whether it stuck, and whether it can be read, is decided now.
     fn programmed(&mut self, ppn: Ppn, kind: Kind) {
+        self.begin(ppn);
         if kind != Kind::Torn && self.is_silent() {
             let lost = if self.rng.chance(0.5) { Lost::Data } else { Lost::Page };
             self.lost.insert(ppn, lost);
@@ -261,9 +363,12 @@ where
         is_silent
     }
 
-    /// What was lost in a block is gone, or of no use to anybody.
+    /// What was lost in a block is gone, or of no use to anybody, and nothing wears on it any more.
     fn forget(&mut self, block: Block) {
         let g = self.inner.geometry();
+        if let Some(strain) = self.strain.get_mut(block.index()) {
+            *strain = Strain::default();
+        }
         self.lost.retain(|&ppn, _| g.block_of(ppn) != block);
     }
 
@@ -302,6 +407,7 @@ where
 
     #[inline(always)]
     fn read(&mut self, ppn: Ppn, cause: Cause) -> Result<(Oob, Payload<'_, F::User>), Fault> {
+        self.disturb(ppn)?;
         let lost = self.lost.get(&ppn).copied();
         if lost.is_some() && cause != Cause::Recovery {
             self.stopped += u64::from(cause != Cause::Host);
@@ -318,6 +424,7 @@ where
 
     #[inline(always)]
     fn read_oob(&mut self, ppn: Ppn, cause: Cause) -> Result<Option<Oob>, Fault> {
+        self.disturb(ppn)?;
         let oob = self.inner.read_oob(ppn, cause)?;
         Ok(oob.map(|oob| if self.lost.get(&ppn) == Some(&Lost::Page) { TORN } else { oob }))
     }
@@ -351,6 +458,7 @@ where
             self.inner.chip().tear_append(ppn, at, bytes, mark, AppendFace::Partly, &mut self.rng);
             return Err(Fault(FaultKind::ProgramFailed));
         }
+        self.clock += 1;
         if self.lost.contains_key(&ppn) {
             self.stopped += 1;
             return Err(UNCORRECTABLE);
@@ -370,6 +478,7 @@ where
         cause: Cause,
         edit: impl FnOnce(&mut Oob, &mut [u32]),
     ) -> Result<Oob, Fault> {
+        self.disturb(from)?;
         let lost = self.lost.get(&from).copied();
         if let Some(lost) = lost {
             let kind = self.inner.read_oob(from, cause)?.map(|oob| oob.kind);
@@ -386,6 +495,7 @@ where
         let oob = self.inner.copy(from, to, cause, edit)?;
         match lost {
             Some(_) => {
+                self.begin(to);
                 let lost = if self.loses_spare(oob.kind) { Lost::Page } else { Lost::Copied };
                 self.lost.insert(to, lost);
             }
@@ -399,6 +509,9 @@ where
             return Err(Fault(FaultKind::EraseFailed));
         }
         self.inner.erase(block, cause)?;
+        self.clock += 1;
+        let is_tired = self.strain.get(block.index()).is_some_and(|strain| self.is_worn(strain, 2));
+        self.refreshed += u64::from(is_tired && cause == Cause::Refresh);
         self.forget(block);
         Ok(())
     }
@@ -421,6 +534,12 @@ where
     #[inline(always)]
     fn mode_of(&mut self, ppn: Ppn) -> Mode {
         self.inner.mode_of(ppn)
+    }
+
+    fn tired(&self, from: Block) -> Option<Block> {
+        let (first, end) = (from.0.min(self.strain.len() as u32), self.strain.len() as u32);
+        let own = (first..end).map(Block).find(|block| self.is_worn(&self.strain[block.index()], 2));
+        [own, self.inner.tired(from)].into_iter().flatten().min()
     }
 
     fn reserve_spare(&mut self, bytes: u32) -> bool {
@@ -540,6 +659,51 @@ mod tests {
         assert_eq!((chip.unreadable_lpns(), chip.spares_lost()), (vec![Lpn(3)], 1));
         chip.erase(Block(0), Cause::DataGc).unwrap();
         assert_eq!(chip.unreadable_lpns(), []);
+    }
+
+    /// Reads of all kinds wear on a block from its first program on; half of what it endures is told, and all of it
+    /// takes its pages.
+    #[test]
+    fn a_block_that_is_read_too_often_is_tired_and_then_spent() {
+        let plan = FailurePlan { reads_endured: Some(8), ..FailurePlan::default() };
+        let mut chip = chip(plan);
+        let put = |chip: &mut Failing<_>, ppn: u32| {
+            chip.program(Ppn(ppn), Oob::data(Lpn(ppn), 0, 0), Payload::User(&()), Cause::Host).unwrap();
+        };
+        (0..20).for_each(|_| _ = chip.read_oob(Ppn(4), Cause::Recovery).unwrap());
+        put(&mut chip, 4);
+        put(&mut chip, 8);
+        for read in 0..4 {
+            assert_eq!(chip.tired(Block(0)), None, "after {read} reads");
+            assert!(chip.read(Ppn(4), Cause::Host).is_ok());
+        }
+        chip.copy(Ppn(4), Ppn(12), Cause::DataGc, |_, _| {}).unwrap();
+        assert_eq!([0, 1, 2].map(|from| chip.tired(Block(from))), [Some(Block(1)), Some(Block(1)), None]);
+        (0..3).for_each(|_| _ = chip.read_oob(Ppn(4), Cause::Recovery).unwrap());
+        assert!(chip.read(Ppn(8), Cause::Host).is_ok() && chip.spent() == 0);
+        let lost = |chip: &mut Failing<Nand<NoData, Brief>>, ppn| chip.read(Ppn(ppn), Cause::Host).is_err();
+        assert!(lost(&mut chip, 4), "the ninth read is one too many");
+        put(&mut chip, 5);
+        assert!(lost(&mut chip, 5) && chip.spent() == 1, "and what is programmed there now is lost as well");
+        chip.erase(Block(1), Cause::Refresh).unwrap();
+        assert_eq!((chip.tired(Block(0)), chip.refreshed(), chip.unreadable_count()), (None, 1, 0));
+        put(&mut chip, 4);
+        assert!(chip.read(Ppn(4), Cause::Host).is_ok());
+    }
+
+    /// The clock of the medium are its commands. Metadata age as data do.
+    #[test]
+    fn charge_stays_for_so_many_commands() {
+        let mut chip = chip(FailurePlan { age_endured: Some(20), ..FailurePlan::default() });
+        chip.program(Ppn(0), Oob::translation(Tvpn(0), 0, 1), Payload::Meta(&[]), Cause::Metadata).unwrap();
+        (0..10).for_each(|_| _ = chip.read_oob(Ppn(40), Cause::Recovery).unwrap());
+        assert_eq!(chip.tired(Block(0)), None);
+        chip.program(Ppn(4), Oob::data(Lpn(3), 0, 0), Payload::User(&()), Cause::Host).unwrap();
+        assert_eq!(chip.tired(Block(0)), Some(Block(0)));
+        (0..9).for_each(|_| chip.erase(Block(9), Cause::DataGc).unwrap());
+        assert!(chip.spent() == 0 && chip.read(Ppn(0), Cause::TranslationLoad).is_err(), "the 21st command behind it");
+        assert!(chip.read(Ppn(4), Cause::Host).is_ok());
+        assert_eq!((chip.tired(Block(1)), chip.spent()), (Some(Block(1)), 1));
     }
 
     #[test]

@@ -721,6 +721,24 @@ impl<F: Flash> Flash for Guard<F> {
         self.inner.is_slc(block)
     }
 
+    /// Blocks of the guard aside: what they hold is needed at the next mount alone, and each is erased when its turn
+    /// comes.
+    fn tired(&self, from: Block) -> Option<Block> {
+        if self.pairs.is_none() {
+            return self.inner.tired(from);
+        }
+        let (kept, all) = (self.geometry.blocks_per_die, self.geometry.blocks_per_die + Self::BLOCKS);
+        let mut next = self.block(from);
+        loop {
+            let tired = self.inner.tired(next)?;
+            let (die, place) = (tired.0 / all, tired.0 % all);
+            if place < kept {
+                return Some(Block(die * kept + place));
+            }
+            next = Block((die + 1) * all);
+        }
+    }
+
     fn mode_of(&mut self, ppn: Ppn) -> Mode {
         let ppn = self.page(ppn);
         self.inner.mode_of(ppn)

@@ -434,6 +434,17 @@ pub trait Flash {
     /// Power lost (the block holds anything) or erase failed.
     fn erase(&mut self, block: Block, cause: Cause) -> Result<(), Self::Fault>;
 
+    /// The first block from `from` on that is *tired*: the chip's code still corrects its pages, but so many bits of
+    /// them that they should be moved soon. Reads and time do that to a block, and only an erase undoes it: until then
+    /// it is named. A medium that does not tell how many bits it has corrected names none. UBI learns of such blocks
+    /// from reads (`-EUCLEAN`) and scrubs them; the causes are in Y. Cai et al., "Read disturb errors in MLC NAND flash
+    /// memory", DSN 2015, and the cure in "Flash Correct-and-Refresh", ICCD 2012.
+    #[inline(always)]
+    fn tired(&self, from: Block) -> Option<Block> {
+        let _ = from;
+        None
+    }
+
     /// Enters another chain and returns the present one, to be handed back later. Use [`Collection`] and [`Batch`]. A
     /// medium without time, or one that carries out a command after the other, need not know of chains: it hands back
     /// what it gets.

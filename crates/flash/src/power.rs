@@ -405,6 +405,11 @@ where
         self.inner.is_slc(block)
     }
 
+    #[inline(always)]
+    fn tired(&self, from: Block) -> Option<Block> {
+        self.inner.tired(from)
+    }
+
     fn mode_of(&mut self, ppn: Ppn) -> Mode {
         self.inner.mode_of(ppn)
     }

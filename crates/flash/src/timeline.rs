@@ -647,6 +647,11 @@ impl<F: Flash> Flash for Timeline<F> {
     }
 
     #[inline(always)]
+    fn tired(&self, from: Block) -> Option<Block> {
+        self.inner.tired(from)
+    }
+
+    #[inline(always)]
     fn mode_of(&mut self, ppn: Ppn) -> Mode {
         self.inner.mode_of(ppn)
     }

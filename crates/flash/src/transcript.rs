@@ -112,6 +112,9 @@ impl<F: Flash> Flash for Transcript<F> {
     fn is_slc(&mut self, block: Block) -> bool {
         self.inner.is_slc(block)
     }
+    fn tired(&self, from: Block) -> Option<Block> {
+        self.inner.tired(from)
+    }
     fn mode_of(&mut self, ppn: Ppn) -> Mode {
         self.inner.mode_of(ppn)
     }

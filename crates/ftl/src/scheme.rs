@@ -201,7 +201,8 @@ pub trait Ftl<F: Flash> {
     /// As [`Ftl::write`].
     fn flush(&mut self, flash: &mut F) -> Outcome<F>;
 
-    /// Does background work, at most about `copies` page copies of it; whether there is more.
+    /// Does background work, at most about `copies` page copies of it; whether there is more. First comes a block that
+    /// the medium names as tired ([`Flash::tired`]): it is moved whole.
     ///
     /// # Errors
     /// As [`Ftl::write`].
@@ -357,7 +358,8 @@ pub struct Scheme<'a> {
     /// Its counters, by part: name and meaning.
     pub counters: &'a [&'a [(&'a str, &'a str)]],
     /// The causes of its changing commands: the checker wants cuts in each, in those of wear levelling and of rewrites
-    /// for another code where settings ask for these, and in no other.
+    /// for another code where settings ask for these, and in no other. ([`Cause::Refresh`] is not among them: in the
+    /// runs whose cuts are counted by cause no block tires.)
     pub phases: &'a [Cause],
     /// Whether it has a mapping cache that `cache-bytes` sizes.
     pub has_cache: bool,

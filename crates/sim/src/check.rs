@@ -10,7 +10,8 @@
 //!    these cuts it cuts again, at every command of the mount and of the first operations after it, and many times in a
 //!    row;
 //! 3. runs the operations on media whose blocks are or go bad, until no space is left, on media that fail now and then,
-//!    on media that do not give a page back, and on media whose programs do not stick;
+//!    on media that do not give a page back, on media whose programs do not stick, and on media that lose what is read
+//!    often or kept long;
 //! 4. tests two claims: that the RAM which the scheme reports holds its whole state, and that the metadata which it
 //!    keeps on flash is what it works from.
 //!
@@ -25,6 +26,7 @@
 mod bed;
 mod content;
 mod cuts;
+mod disturb;
 mod failed;
 mod faults;
 mod honesty;
@@ -119,6 +121,9 @@ pub struct CheckConfig {
     pub verified: bool,
     /// Whether pages may be stale after a mount that has said so, where the medium loses pages for good.
     pub excused: bool,
+    /// Whether the host leaves the device idle time, where reads and time wear on blocks: without it, none is
+    /// refreshed but by chance.
+    pub rests: bool,
     /// Whether to test what the scheme claims of its RAM and of its metadata.
     pub honesty: bool,
     /// Whether to stop at the first seed that fails.
@@ -144,6 +149,7 @@ impl CheckConfig {
             guarded: true,
             verified: true,
             excused: true,
+            rests: true,
             honesty: true,
             fail_fast: false,
             threads: 0,
@@ -182,6 +188,8 @@ pub enum Part {
     Unreadable,
     /// Media whose programs do not stick.
     Silent,
+    /// Media that lose what is read often or kept long.
+    Disturb,
     /// Media that do not give pages back, over mounts.
     Remounts,
     /// The same, and of some pages the spare area neither.
@@ -193,7 +201,7 @@ pub enum Part {
 }
 
 impl Part {
-    const NAMED: [(Part, &'static str); 11] = [
+    const NAMED: [(Part, &'static str); 12] = [
         (Part::Flight, "flight."),
         (Part::Unordered, "unordered."),
         (Part::Paired, "paired."),
@@ -201,6 +209,7 @@ impl Part {
         (Part::Intermittent, "intermittent."),
         (Part::Unreadable, "unreadable."),
         (Part::Silent, "silent."),
+        (Part::Disturb, "disturb."),
         (Part::Remounts, "remounts."),
         (Part::Spare, "spare."),
         (Part::Ram, "ram."),
@@ -217,9 +226,9 @@ impl Part {
         self.has_cuts() || self.is_medium()
     }
 
-    /// Whether the medium fails in it, and power is not cut.
+    /// Whether the medium fails in it, and power at most in idle time.
     const fn is_medium(self) -> bool {
-        matches!(self, Part::Media | Part::Intermittent | Part::Unreadable | Part::Silent)
+        matches!(self, Part::Media | Part::Intermittent | Part::Unreadable | Part::Silent | Part::Disturb)
     }
 
     /// Whether several commands are under way then.
@@ -262,6 +271,14 @@ pub struct MediaReport {
     pub silent: u64,
     /// Programs that reported success and did not stick.
     pub unstuck: u64,
+    /// Operations done while reads and time wore on blocks.
+    pub disturbed: u64,
+    /// Tired blocks that were refreshed meanwhile.
+    pub refreshed: u64,
+    /// Blocks that were not, and lost what they held: nothing that counts, where the check holds.
+    pub spent: u64,
+    /// Power cuts in idle time meanwhile.
+    pub idle_cuts: u64,
     /// Operations done while pages were lost, with mounts between them.
     pub over_mounts: u64,
     /// Logical pages that these mounts said may be stale, and those that were.
@@ -383,6 +400,10 @@ impl CheckReport {
         self.media.errors += other.media.errors;
         self.media.silent += other.media.silent;
         self.media.unstuck += other.media.unstuck;
+        self.media.disturbed += other.media.disturbed;
+        self.media.refreshed += other.media.refreshed;
+        self.media.spent += other.media.spent;
+        self.media.idle_cuts += other.media.idle_cuts;
         self.media.over_mounts += other.media.over_mounts;
         self.media.stale = [0, 1].map(|at| self.media.stale[at] + other.media.stale[at]);
         self.honesty.restores += other.honesty.restores;
@@ -458,6 +479,14 @@ impl fmt::Display for CheckReport {
         }
         if silent > 0 {
             writeln!(f, "  programs that do not stick: {silent} operations, {unstuck} such programs")?;
+        }
+        if self.media.disturbed > 0 {
+            let MediaReport { disturbed, refreshed, spent, idle_cuts, .. } = self.media;
+            writeln!(
+                f,
+                "  tired blocks: {disturbed} operations, {refreshed} blocks refreshed, {spent} spent, {idle_cuts} \
+                 power cuts in idle time"
+            )?;
         }
         if self.media.over_mounts > 0 {
             let (operations, [said, stale]) = (self.media.over_mounts, self.media.stale);
@@ -680,6 +709,10 @@ fn check_subject(
         let failures: Vec<Failure> =
             missed.chain(unlisted).map(|what| Failure { replay: String::new(), what }).collect();
         report.failures.extend(failures);
+    }
+    if report.media.disturbed > 0 && report.media.refreshed == 0 {
+        let what = "no tired block was refreshed: the check proves nothing about media that wear on blocks".into();
+        report.failures.push(Failure { replay: String::new(), what });
     }
     if report.honesty.flips > 0 && report.honesty.noticed * 4 < report.honesty.flips * 3 {
         let HonestyReport { flips, noticed, .. } = report.honesty;

@@ -35,6 +35,7 @@ fn every_scheme_holds() {
         assert!(report.cuts > 1900 && report.second_level_cuts > 100, "too few cuts to mean much: {report}");
         assert!(report.third_level_cuts > 10, "{report}");
         assert!(report.honesty.restores > 20 && report.media.operations > 1000, "{report}");
+        assert!(report.media.refreshed > 1000 && report.media.idle_cuts > 100, "{report}");
     }
 }
 
@@ -225,6 +226,34 @@ fn programs_that_do_not_stick_lose_data_unless_they_are_read_back() {
     }
 }
 
+/// Reads and time wear on what blocks hold. Where the host leaves idle time, all of it is moved before it is lost.
+#[test]
+fn blocks_that_tire_lose_their_pages_unless_there_is_idle_time() {
+    for scheme in ["simple", "page", "dftl", "lsftl", "lazyftl", "block", "fast", "superblock", "rose-log"] {
+        let faults = Faults::NONE.with(FaultClass::Disturb);
+        let config = CheckConfig { faults, honesty: false, seeds: 0..4, ..brief(scheme) };
+        let report = checked(&config).unwrap();
+        assert!(report.passed(), "{report}");
+        assert!(report.media.disturbed > 30_000 && report.media.refreshed > 300, "{report}");
+        // Some move a block with few commands, so that few pauses are long enough to be cut.
+        assert!(report.media.idle_cuts > 20, "{report}");
+        let report = checked(&CheckConfig { rests: false, ..config }).unwrap();
+        let is_loss = |what: &str| what.starts_with("LPN ") || what.starts_with("a sound page was lost");
+        assert!(report.failures.iter().any(|failure| is_loss(&failure.what)), "{report}");
+        assert!(report.media.spent > 10 && report.media.idle_cuts == 0, "{report}");
+    }
+}
+
+/// Without a tired block the part would prove nothing, and says so.
+#[test]
+fn a_check_in_which_no_block_tires_fails() {
+    let faults = Faults::NONE.with(FaultClass::Disturb);
+    let config = CheckConfig { faults, honesty: false, seeds: 0..1, operations: 1, ..brief("page") };
+    let report = checked(&config).unwrap();
+    let what = "no tired block was refreshed: the check proves nothing about media that wear on blocks";
+    assert!(report.failures.iter().any(|failure| failure.what == what), "{report}");
+}
+
 /// Pages are lost for good, their spare areas among them. What comes back older than it was, mounts have said.
 #[test]
 fn what_damage_makes_stale_is_what_mounts_have_said() {
@@ -413,6 +442,7 @@ fn replays_as_text() {
         "7:123.2.1@0/4.0/3.1@1+0-12+none+3,5,8-9",
         "7:5+0+0+0",
         "7:silent.5",
+        "7:disturb.5.2",
         "7:remounts.5",
         "7:spare.5",
         "7:flight.5.2.3",

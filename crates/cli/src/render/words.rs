@@ -69,6 +69,7 @@ pub(super) fn phrase(cause: &str) -> &str {
         "metadata" => "metadata",
         "recovery" => "recovery",
         "pair_backup" => "backups of pages that share cells",
+        "refresh" => "refreshing tired blocks",
         other => other,
     }
 }

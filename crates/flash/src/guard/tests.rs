@@ -1,7 +1,7 @@
 //! What a guard brings back, whatever is cut, and what it leaves alone.
 
 use super::*;
-use crate::{CutPoint, Full, Lpn, Nand, Op, PowerCut, Tags};
+use crate::{CutPoint, Failing, FailurePlan, Full, Lpn, Nand, Op, PowerCut, Tags};
 
 type Bench = Guard<PowerCut<Nand<Tags, Full>>>;
 
@@ -224,4 +224,23 @@ fn without_pairs_nothing_is_taken_and_nothing_kept() {
     bench.arm(CutPoint { command: 0, face: 1 }, 1);
     assert!(bench.program(Ppn(PAGES), Oob::data(Lpn(0), 5, 1), Payload::User(&1), Cause::Host).is_err());
     assert_eq!(bench.taken(), 0);
+}
+
+/// Tired blocks have the numbers that the scheme knows, and blocks of the guard none.
+#[test]
+fn of_tired_blocks_the_scheme_hears_of_its_own() {
+    let g = *chip(2, Pairing::Shadow, ProgramOrder::Strict).geometry();
+    let plan = FailurePlan { reads_endured: Some(8), ..FailurePlan::default() };
+    let mut bench = Guard::new(Failing::new(Nand::<Tags, Full>::new(g), plan, 1));
+    bench.recover(false).unwrap();
+    for ppn in (3 * PAGES..3 * PAGES + 4).map(Ppn) {
+        bench.program(ppn, Oob::data(Lpn(0), 5, 1), Payload::User(&1), Cause::Host).unwrap();
+    }
+    for ppn in g.page(Block(8), 0).0..g.page(Block(11), 0).0 {
+        (0..5).for_each(|_| _ = bench.inner.read_oob(Ppn(ppn), Cause::Recovery).unwrap());
+    }
+    assert_eq!((bench.inner.tired(Block(0)), bench.tired(Block(0))), (Some(Block(8)), None));
+    (0..5).for_each(|_| _ = bench.read(Ppn(3 * PAGES), Cause::Host).unwrap());
+    assert_eq!(bench.inner.tired(Block(0)), Some(Block(7)));
+    assert_eq!([0, 3, 4].map(|from| bench.tired(Block(from))), [Some(Block(3)), Some(Block(3)), None]);
 }

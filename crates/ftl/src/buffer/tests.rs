@@ -94,8 +94,9 @@ impl<F: Flash<User = u64, Fault = Fault>> Ftl<F> for Told {
         self.lines.push("flush".into());
         Ok(())
     }
-    fn idle(&mut self, _: &mut F, _: u32) -> Result<bool, Error<Fault>> {
-        Ok(false)
+    fn idle(&mut self, _: &mut F, copies: u32) -> Result<bool, Error<Fault>> {
+        self.lines.push(format!("idle {copies}"));
+        Ok(copies > 4)
     }
 }
 
@@ -170,6 +171,17 @@ impl Bench {
     fn counter(&self, name: &str) -> u64 {
         let counters = Inspect::<Medium>::counters(&self.ftl);
         counters.iter().find(|(known, _)| *known == name).map_or(0, |&(_, count)| count)
+    }
+}
+
+/// Idle time is the scheme's, also while the buffer holds pages: it may have blocks to refresh.
+#[test]
+fn idle_time_is_handed_on() {
+    for policy in crate::buffer::NAMES {
+        let mut bench = Bench::filled(policy, 4, &[]);
+        bench.write_all(&[0, 5]);
+        let more = [4, 5].map(|copies| bench.ftl.idle(&mut bench.flash, copies).unwrap());
+        assert_eq!((bench.lines(), more), (vec!["idle 4".into(), "idle 5".into()], [false, true]), "{policy}");
     }
 }
 

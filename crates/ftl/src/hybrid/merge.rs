@@ -42,6 +42,11 @@ impl Source {
     }
 }
 
+/// Whether the copies of a cause are none of a merge, but move a block for its own sake.
+fn moves(cause: Cause) -> bool {
+    matches!(cause, Cause::WearLevelling | Cause::Refresh)
+}
+
 impl<P: Placement> Core<P> {
     /// Whether every live page of a log block is in its own place in this logical block.
     pub fn is_aligned(&self, slot: Slot, lbn: Lbn) -> bool {
@@ -120,7 +125,7 @@ impl<P: Placement> Core<P> {
                     P::stage(self, flash, lpn, to)?;
                     let done = self.copy(flash, (from, to), Some(Kind::Data), cause)?;
                     P::programmed(self, lpn, to, done);
-                    self.merges.copies += u64::from(done && cause != Cause::WearLevelling);
+                    self.merges.copies += u64::from(done && !moves(cause));
                     done
                 }
                 _ => self.copy_run(flash, (from, run), to, cause)?,
@@ -190,7 +195,7 @@ impl<P: Placement> Core<P> {
         cause: Cause,
         new: Option<Write<'_, F>>,
     ) -> Outcome<F, Option<Block>> {
-        self.merges.fulls += u64::from(cause != Cause::WearLevelling);
+        self.merges.fulls += u64::from(!moves(cause));
         self.find_sources(flash, lbn, None, new.map(|new| self.split(new.lpn).1))?;
         if self.sources.is_empty() {
             return Ok(self.install(lbn, None));

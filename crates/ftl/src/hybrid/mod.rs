@@ -417,6 +417,9 @@ impl<F: Flash, P: Placement, S: Strategy<P>> Ftl<F> for Hybrid<S, P> {
     fn idle(&mut self, flash: &mut F, _: u32) -> Outcome<F, bool> {
         self.strategy.interrupt(&mut self.core, flash)?;
         self.tidy(flash)?;
+        if !self.strategy.is_midway() && self.core.refresh(flash)? {
+            return Ok(true);
+        }
         if self.core.slots.in_use() < self.core.log_limit() {
             return Ok(false);
         }

@@ -1,4 +1,4 @@
-//! Wear levelling: the data of a cold block move to another block, which takes over its part.
+//! Wear levelling and refresh: the data of a block move to another block, which takes over its part.
 //!
 //! In place they go to the same places: a data block stays one, and so does a log block, and nothing is merged. Where
 //! blocks are appended to, gaps are closed: a data block is written anew as a merge writes it, with what the log has of
@@ -8,12 +8,16 @@
 //! The copies are programmed before the cold block is erased, so that a power cut leaves one or the other (mount.rs). A
 //! move takes one of the blocks that are kept free and gives one back. In mode `swap` the data go to the most worn
 //! block, if that is free.
+//!
+//! A tired block (`parts/refresh.rs`) is moved in the same way, and a log block that is being filled as well: it is
+//! filled further where it is then. A data block in which nothing counts is erased.
 
+use super::log::NONE;
 use super::parameters::RESERVE;
 use super::placement::Placement;
 use super::state::Core;
-use crate::Error;
-use crate::Outcome;
+use crate::parts::refresh;
+use crate::{Error, Outcome};
 use alloc::vec::Vec;
 use flash::{Block, Cause, Collection, Flash, Kind, Lbn};
 
@@ -38,10 +42,7 @@ impl<P: Placement> Core<P> {
             return Ok(());
         }
         self.pool.open_next(task.worn);
-        let moved = match self.slots.of(task.cold) {
-            None if P::APPENDS => self.write_anew(flash, task.cold),
-            _ => self.move_block(flash, task.cold),
-        };
+        let moved = self.relocate(flash, task.cold, Cause::WearLevelling);
         self.pool.open_next(None);
         match moved {
             // Blocks went bad: what is left is for the host.
@@ -50,19 +51,50 @@ impl<P: Placement> Core<P> {
         }
     }
 
+    /// Refreshes the first tired block that can be; whether there was one. Nothing is being merged.
+    ///
+    /// # Errors
+    /// The medium's.
+    pub fn refresh<F: Flash>(&mut self, flash: &mut F) -> Outcome<F, bool> {
+        refresh::first(flash, |flash, block| self.refresh_block(flash, block))
+    }
+
+    #[cold]
+    fn refresh_block<F: Flash>(&mut self, flash: &mut F, block: Block) -> Outcome<F, bool> {
+        if let Some(done) = self.pool.refresh_unused(flash, block)? {
+            return Ok(done);
+        }
+        if self.slots.of(block).is_none() {
+            let Some(lbn) = self.lbn_of(block) else { return Ok(false) };
+            if !P::APPENDS && self.pool.blocks.live_of(block) == 0 {
+                self.change_terms(lbn, |core| core.data[lbn.index()] = NONE);
+                return self.dispose(flash, block, Cause::Refresh).map(|()| true);
+            }
+        }
+        self.relocate(flash, block, Cause::Refresh).map(|()| true)
+    }
+
+    /// What is live in a block goes elsewhere, and it is erased.
+    fn relocate<F: Flash>(&mut self, flash: &mut F, block: Block, cause: Cause) -> Outcome<F> {
+        match self.slots.of(block) {
+            None if P::APPENDS => self.write_anew(flash, block, cause),
+            _ => self.move_block(flash, block, cause),
+        }
+    }
+
     fn logical_block_of(&self, block: Block) -> Lbn {
         self.lbn_of(block).expect("what is no log block is data")
     }
 
-    fn write_anew<F: Flash>(&mut self, flash: &mut F, cold: Block) -> Outcome<F> {
+    fn write_anew<F: Flash>(&mut self, flash: &mut F, cold: Block, cause: Cause) -> Outcome<F> {
         let mut gc = Collection::on(flash);
-        self.full_merge(&mut *gc, self.logical_block_of(cold), Cause::WearLevelling, None)?;
+        self.full_merge(&mut *gc, self.logical_block_of(cold), cause, None)?;
         gc.then();
-        self.dispose(&mut *gc, cold, Cause::WearLevelling)
+        self.dispose(&mut *gc, cold, cause)
     }
 
     /// What is live in a block goes to another, which takes over its part.
-    fn move_block<F: Flash>(&mut self, flash: &mut F, cold: Block) -> Outcome<F> {
+    fn move_block<F: Flash>(&mut self, flash: &mut F, cold: Block, cause: Cause) -> Outcome<F> {
         let target = self.take_block(flash)?;
         let kind = P::APPENDS.then_some(Kind::Log);
         let mut gc = Collection::on(flash);
@@ -71,17 +103,15 @@ impl<P: Placement> Core<P> {
         while let Some(offset) = at {
             let to = if P::APPENDS { moved.len() as u32 } else { offset };
             let pages = (self.g.page(cold, offset), self.g.page(target, to));
-            if !self.pad(&mut *gc, target, to, Cause::WearLevelling)?
-                || !self.copy(&mut *gc, pages, kind, Cause::WearLevelling)?
-            {
-                return self.dispose(&mut *gc, target, Cause::WearLevelling);
+            if !self.pad(&mut *gc, target, to, cause)? || !self.copy(&mut *gc, pages, kind, cause)? {
+                return self.dispose(&mut *gc, target, cause);
             }
             moved.push((offset, to));
             at = self.pool.blocks.next_live(cold, offset + 1);
         }
         gc.then();
         self.replace(cold, target, &moved);
-        self.dispose(&mut *gc, cold, Cause::WearLevelling)
+        self.dispose(&mut *gc, cold, cause)
     }
 
     /// A block takes over the part of another, whose live pages were copied.
@@ -95,6 +125,9 @@ impl<P: Placement> Core<P> {
             Some(slot) => {
                 // Its dead places are of no use any more, and it stays as old as it was.
                 self.slots.rename(slot, to);
+                if P::APPENDS {
+                    self.slots.advance(slot, moved.len() as u32);
+                }
                 if let Some(scores) = &mut self.scores {
                     scores.rename(slot, to);
                 }

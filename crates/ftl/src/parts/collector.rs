@@ -48,9 +48,13 @@
 //! A block in which a program failed is emptied before the next host page and marked bad instead of erased. Wear
 //! levelling names a block after an erase; it is moved like a victim, if that leaves the kept blocks and what a
 //! spread collection has reserved.
-//! In idle time blocks are collected that are at least half dead.
+//! In idle time blocks are collected that are at least half dead. Before that, a block that the medium names as tired
+//! is moved (`parts/refresh.rs`), when a spread collection of its die is at an end and there is room. A block that a
+//! lane holds is sealed first. If all of it is dead the lane keeps it, for nothing can be lost of it, and a mount that
+//! found it erased in part and nothing newer on its die would go on filling it.
 
 use crate::parts::lanes::{Lane, Stream};
+use crate::parts::refresh;
 use crate::parts::space::Space;
 use crate::{Error, Loader, Outcome, Parameter, Saver, Settings};
 use alloc::vec;
@@ -318,6 +322,9 @@ pub(crate) trait Collects: Sized {
     fn leave(&mut self, block: Block) {
         let _ = block;
     }
+
+    /// A lane has let its block go, and has no other.
+    fn let_go(&mut self) {}
 
     /// Whether the scheme allows a block to be moved for wear levelling.
     fn may_level(&self, block: Block) -> bool {
@@ -757,6 +764,49 @@ pub(crate) trait Collects: Sized {
         room && victim != Some(block) && self.space().is_movable(block) && self.may_level(block)
     }
 
+    /// Refreshes the first tired block that can be; whether there was one.
+    ///
+    /// # Errors
+    /// The medium's.
+    fn refresh<F: Flash>(&mut self, flash: &mut F) -> Outcome<F, bool> {
+        refresh::first(flash, |flash, block| self.refresh_block(flash, block))
+    }
+
+    /// Moves the pages of a tired block, and erases it; or makes room for that. Whether anything was done.
+    ///
+    /// # Errors
+    /// Full; the medium's.
+    #[cold]
+    fn refresh_block<F: Flash>(&mut self, flash: &mut F, block: Block) -> Outcome<F, bool> {
+        if let Some(done) = self.space_mut().refresh_unused(flash, block)? {
+            return Ok(done);
+        }
+        let die = flash.geometry().die_of(block);
+        if self.collector().victim(die).is_some() {
+            self.end_now(flash, die)?;
+            return Ok(true);
+        }
+        let holder = self.space().holder(block);
+        if let Some((stream, lane)) = holder {
+            self.space_mut().seal(stream, lane);
+            if self.space().blocks.live_of(block) == 0 {
+                return Ok(false);
+            }
+        }
+        // What a scheme does not move for wear levelling may take a block more than it gives back.
+        let needs = self.needs(block) + u32::from(!self.may_level(block));
+        let free = self.space().blocks.free_in(die);
+        if needs > free {
+            self.make_room(flash, die)?;
+            return Ok(self.space().blocks.free_in(die) > free);
+        }
+        if let Some((stream, lane)) = holder {
+            self.space_mut().let_go(stream, lane);
+            self.let_go();
+        }
+        self.collect(flash, block, Some(Cause::Refresh)).map(|()| true)
+    }
+
     /// Collects ahead of need: for about `copies` pages if collections are spread, else a whole victim; whether there
     /// may be more to do.
     ///
@@ -764,6 +814,9 @@ pub(crate) trait Collects: Sized {
     /// Full; the medium's.
     fn collect_ahead<F: Flash>(&mut self, flash: &mut F, copies: u32) -> Outcome<F, bool> {
         self.evacuate(flash)?;
+        if self.refresh(flash)? {
+            return Ok(true);
+        }
         let mut dies = (0..self.collector().progress.len() as u32).map(Die);
         if let Some(die) = dies.find(|&die| self.collector().victim(die).is_some()) {
             self.slice(flash, die, copies)?;

@@ -13,6 +13,7 @@ pub(crate) mod lanes;
 pub(crate) mod log_units;
 pub(crate) mod map_log;
 pub(crate) mod pool;
+pub(crate) mod refresh;
 pub(crate) mod space;
 pub(crate) mod spare_map;
 pub(crate) mod supply;

@@ -446,6 +446,34 @@ impl Space {
         self.doomed.push(block);
     }
 
+    /// The lane that holds a block, if one does.
+    pub fn holder(&self, block: Block) -> Option<(Stream, Lane)> {
+        let mut streams = (0..).map(Stream).zip(&self.streams);
+        streams.find_map(|(stream, lanes)| Some((stream, lanes.lane_of(block)?)))
+    }
+
+    /// The block of a lane takes no further page: what is left of it is dead. The lane keeps it until it is given
+    /// another, as it keeps any block that is full.
+    pub fn seal(&mut self, stream: Stream, lane: Lane) {
+        let lanes = &mut self.streams[stream.index()];
+        let Some(block) = lanes.block(lane) else { return };
+        let left = lanes.run(lane);
+        lanes.take_until(lane, left.end);
+        if !left.is_empty() {
+            let next = self.blocks.geometry().offset_of(Ppn(left.start));
+            self.blocks.shorten(block, next);
+        }
+    }
+
+    /// Takes a full block out of its lane, which has none then, and closes it. What it holds must go to another block
+    /// of its die at once, for a mount goes on with the newest (docs/recovery.md).
+    pub fn let_go(&mut self, stream: Stream, lane: Lane) {
+        if let Some(block) = self.streams[stream.index()].block(lane) {
+            self.streams[stream.index()].clear(lane);
+            self.close(stream, block);
+        }
+    }
+
     /// Ends a block that holds nothing live: erases it, or marks it bad if a program of it failed. Whoever chose it as
     /// a victim need not have known of that: a partial program of a page in it may have failed since.
     ///

@@ -270,6 +270,23 @@ impl WearState {
 }
 
 impl Supply {
+    /// Whether a block is kept for checkpoints.
+    pub(super) fn is_of_checkpoints(&self, block: Block) -> bool {
+        self.wear_state.as_ref().is_some_and(|state| state.area.contains(&block))
+    }
+
+    /// Writes all erase counts, to the block of the area whose turn it is, which is erased for that. False if the area
+    /// has become too small.
+    pub(super) fn renew_checkpoint<F: Flash>(&mut self, flash: &mut F) -> Outcome<F, bool> {
+        let g = *flash.geometry();
+        let Some(state) = &mut self.wear_state else { return Ok(false) };
+        if state.area.len() < 2 * Shape::of(&g).blocks as usize {
+            return Ok(false);
+        }
+        state.next = g.pages_per_block;
+        self.checkpoint(flash).map(|()| true)
+    }
+
     /// Writes all erase counts. If the area has become too small for that, nothing.
     #[cold]
     pub(super) fn checkpoint<F: Flash>(&mut self, flash: &mut F) -> Outcome<F> {

@@ -22,6 +22,7 @@
 //! A read is a page read, a write is a program. Collecting a block with `v` live pages takes `v` copies and an erase.
 //! That ends: a victim has a dead page, and copies create none. A collection takes at most one free block and gives one
 //! back, and the host never opens the last one. The device has `gc-low` + 1 blocks more than the logical pages fill.
+//! Idle time is for tired blocks alone (`parts/refresh.rs`), which are collected like victims.
 //!
 //! # Mounting
 //!
@@ -36,6 +37,7 @@
 
 use crate::parts::census::{Census, Health};
 use crate::parts::collector::{GC_HIGH, GC_LOW};
+use crate::parts::refresh;
 use crate::parts::space::more_spare;
 use crate::parts::supply::{self, Supply};
 use crate::{Build, Built, ConfigError, Error, Ftl, MountReport, Outcome, Scheme, Settings};
@@ -154,29 +156,46 @@ impl Simple {
             let candidates =
                 (0..flash.geometry().block_count()).map(Block).filter(|block| blocks.is_candidate(block.0));
             let Some(victim) = candidates.min_by_key(|&block| blocks.live_of(block)) else { break };
-            self.collect(flash, victim)?;
+            self.collect(flash, victim, Cause::DataGc)?;
         }
         Ok(())
     }
 
     /// Copies the live pages of a block to the open block, and erases it when they have arrived.
-    fn collect<F: Flash>(&mut self, flash: &mut F, victim: Block) -> Outcome<F> {
+    fn collect<F: Flash>(&mut self, flash: &mut F, victim: Block, cause: Cause) -> Outcome<F> {
         let mut flash = Collection::on(flash);
         while let Some(offset) = self.supply.blocks.next_live(victim, 0) {
             let to = self.next_page(&mut *flash, 0)?;
             let (from, program) = (flash.geometry().page(victim, offset), self.supply.program);
-            if let Some(oob) = self.tried(flash.copy(from, to, Cause::DataGc, |oob, _| oob.program = program))? {
+            if let Some(oob) = self.tried(flash.copy(from, to, cause, |oob, _| oob.program = program))? {
                 self.point(oob.lpn(), to.0);
-                self.counters[1] += 1;
+                self.counters[1] += u64::from(cause == Cause::DataGc);
             }
         }
         flash.then();
-        self.counters[0] += 1;
+        self.counters[0] += u64::from(cause == Cause::DataGc);
         let Some(place) = self.supply.doomed.iter().position(|&doomed| doomed == victim) else {
-            return self.supply.erase(&mut *flash, victim, Cause::DataGc);
+            return self.supply.erase(&mut *flash, victim, cause);
         };
         self.supply.doomed.remove(place);
         self.supply.mark_bad(&mut *flash, victim)
+    }
+
+    /// Moves the pages of a tired block, or makes room for that; the open one takes no further page. Whether anything
+    /// was done.
+    fn refresh<F: Flash>(&mut self, flash: &mut F, block: Block) -> Outcome<F, bool> {
+        if let Some(done) = self.supply.refresh_unused(flash, block)? {
+            return Ok(done);
+        }
+        if self.supply.blocks.free_total() == 0 {
+            self.make_room(flash)?;
+            return Ok(self.supply.blocks.free_total() > 0);
+        }
+        if self.open.take_if(|open| *open == block).is_some() {
+            self.supply.blocks.close_early(block, self.next);
+            self.next = flash.geometry().pages_per_block;
+        }
+        self.collect(flash, block, Cause::Refresh).map(|()| true)
     }
 }
 
@@ -244,7 +263,7 @@ impl<F: Flash> Ftl<F> for Simple {
         Ok(())
     }
 
-    fn idle(&mut self, _: &mut F, _: u32) -> Outcome<F, bool> {
-        Ok(false)
+    fn idle(&mut self, flash: &mut F, _: u32) -> Outcome<F, bool> {
+        refresh::first(flash, |flash, block| self.refresh(flash, block))
     }
 }

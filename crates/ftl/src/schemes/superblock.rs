@@ -554,7 +554,7 @@ impl<F: Flash> Ftl<F> for Superblock {
 
     fn idle(&mut self, flash: &mut F, _: u32) -> Outcome<F, bool> {
         self.tidy(flash)?;
-        Ok(false)
+        self.refresh(flash)
     }
 }
 

@@ -33,11 +33,13 @@ pub enum FaultClass {
     Silent,
     /// Nothing of a host page can be read, its spare area neither.
     Spare,
+    /// Reads and time wear on what blocks hold, until it is lost.
+    Disturb,
 }
 
 impl FaultClass {
     /// Every class, in the order of the discriminants.
-    pub const ALL: [FaultClass; 11] = [
+    pub const ALL: [FaultClass; 12] = [
         FaultClass::Cut,
         FaultClass::Nested,
         FaultClass::Unstable,
@@ -49,6 +51,7 @@ impl FaultClass {
         FaultClass::Paired,
         FaultClass::Silent,
         FaultClass::Spare,
+        FaultClass::Disturb,
     ];
 
     /// The word on the command line.
@@ -65,6 +68,7 @@ impl FaultClass {
             FaultClass::Paired => "paired",
             FaultClass::Silent => "silent",
             FaultClass::Spare => "spare",
+            FaultClass::Disturb => "disturb",
         }
     }
 }

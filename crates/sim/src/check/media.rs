@@ -1,14 +1,16 @@
 //! Operations on media whose blocks are or go bad.
 //!
 //! Nothing acknowledged may be lost. A device that has lost too many blocks says that it is full, and then every page
-//! must still be readable, however often it refuses, and also once it was mounted again. Four media: blocks that fail
+//! must still be readable, however often it refuses, and also once it was mounted again. Five media: blocks that fail
 //! for good; programs and erases that fail now and then, some or all of them leaving a block that works; host pages
 //! that cannot be read back, of which a read is an error, and never an earlier version; programs that report success
-//! and do not stick, which a layer beneath the scheme finds out ([`flash::Verified`]).
+//! and do not stick, which a layer beneath the scheme finds out ([`flash::Verified`]); blocks that lose what is read
+//! often or kept long, unless it is moved in time (`disturb.rs`).
 
 use super::bed::{Action, Bed};
 use super::content::Medium;
 use super::cuts::{LAST, Story, add_copies};
+use super::disturb::{self, Disturbance};
 use super::failed::{Watch, is_full};
 use super::replay::{Kept, Replay};
 use super::session::{Session, Stop};
@@ -28,11 +30,12 @@ const RUNS: u64 = 6;
 const INSISTENCE: usize = 32;
 
 /// The media, by the class of their faults.
-pub(super) const PARTS: [(FaultClass, Part); 4] = [
+pub(super) const PARTS: [(FaultClass, Part); 5] = [
     (FaultClass::Failing, Part::Media),
     (FaultClass::Intermittent, Part::Intermittent),
     (FaultClass::Unreadable, Part::Unreadable),
     (FaultClass::Silent, Part::Silent),
+    (FaultClass::Disturb, Part::Disturb),
 ];
 
 /// The visitor.
@@ -57,6 +60,7 @@ fn plan(bed: &Bed, part: Part, run: u64) -> FailurePlan {
         },
         Part::Unreadable => FailurePlan { unreadable_rate: 0.01 * lot.unit(), ..FailurePlan::default() },
         Part::Silent => FailurePlan { silent_rate: 0.01 * lot.unit(), ..FailurePlan::default() },
+        Part::Disturb => disturb::plan(&bed.geometry, lots, (bed.seed + run) % 3),
         _ => lasting(bed, lots, (bed.seed + run) % 3),
     }
 }
@@ -106,8 +110,11 @@ impl Visitor<Bench> for OnFailingMedia<'_> {
     }
 }
 
-/// The same device with room for blocks that go bad.
+/// The same device with room for blocks that go bad, if any do.
 fn with_room(bed: &Bed, part: Part) -> Bed {
+    if part == Part::Disturb {
+        return bed.clone();
+    }
     let pages = (bed.logical_pages - bed.logical_pages / 6).max(bed.least_pages());
     let mix = bed.mix.within(pages);
     Bed { logical_pages: pages, mix: if part == Part::Unreadable { mix.on() } else { mix }, ..bed.clone() }
@@ -185,8 +192,9 @@ fn on_medium<S: Recipe<Bench>>(
     let mut full = false;
     let mut session = None;
     let mut result = guarded(|| {
-        let medium =
-            Failing::new(InFlight::new(Chip::new(bed.geometry)), plan(bed, part, which), bed.seed ^ which << 32);
+        let plan = plan(bed, part, which);
+        let mut disturbance = Disturbance::of(&plan, bed, which);
+        let medium = Failing::new(InFlight::new(Chip::new(bed.geometry)), plan, bed.seed ^ which << 32);
         let powered = PowerCut::counting(medium).without_log();
         let (is_verified, told) = (part == Part::Silent && config.verified, story.0.is_some());
         let medium = if is_verified { verified_bench(powered, told) } else { bench(powered, told) };
@@ -197,9 +205,11 @@ fn on_medium<S: Recipe<Bench>>(
         }
         let Some(session) = &mut session else { return Ok(()) };
         session.unreadable = part == Part::Unreadable;
-        let end = operate(session, run, story, &mut number);
+        session.rests = part == Part::Disturb && config.rests;
+        let end = operate(session, run, &mut disturbance, story, &mut number);
         story.hear(&mut session.flash);
-        full = end == Err(Stop::Full);
+        // No block goes bad there.
+        full = end == Err(Stop::Full) && part != Part::Disturb;
         if full {
             story.say(|| "the device says that it is full: it is asked for more".into());
             is_full(session).map_err(Stop::text)?;
@@ -230,12 +240,16 @@ fn on_medium<S: Recipe<Bench>>(
             Part::Intermittent => &mut report.media.intermittent,
             Part::Unreadable => &mut report.media.unreadable,
             Part::Silent => &mut report.media.silent,
+            Part::Disturb => &mut report.media.disturbed,
             _ => &mut report.media.operations,
         };
         *operations += session.work.operations;
         report.media.errors += session.work.errors;
         report.media.grown_bad += u64::from(session.flash.inner().inner().grown_bad_count());
         report.media.unstuck += session.flash.inner().inner().silent_count();
+        report.media.refreshed += session.flash.inner().inner().refreshed();
+        report.media.spent += session.flash.inner().inner().spent();
+        report.media.idle_cuts += session.work.idle_cuts;
         report.add_work(session.work);
     }
     report.media.full += u64::from(full);
@@ -257,6 +271,7 @@ fn insist<S: Recipe<F>, F: Medium>(session: &mut Session<'_, S, F>) -> Result<()
 fn operate<S: Recipe<Bench>>(
     session: &mut Session<'_, S, Bench>,
     run: &Run<'_>,
+    disturbance: &mut Disturbance,
     story: &mut Story,
     number: &mut u32,
 ) -> Result<(), Stop> {
@@ -278,6 +293,9 @@ fn operate<S: Recipe<Bench>>(
             story.say(|| format!("operation {number}: {operation}"));
         }
         session.step(&operation)?;
+        if run.part == Part::Disturb {
+            disturbance.follow(session, *number)?;
+        }
         if run.tells(*number) {
             story.hear(&mut session.flash);
         }

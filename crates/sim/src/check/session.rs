@@ -66,6 +66,8 @@ pub(super) struct Work {
     pub(super) errors: u64,
     /// Pages that mounts have said may be stale, where they are asked.
     pub(super) said: u64,
+    /// Power cuts while the device rested.
+    pub(super) idle_cuts: u64,
 }
 
 /// See the module's description.
@@ -83,6 +85,8 @@ pub(super) struct Session<'a, S: Recipe<F>, F: Medium> {
     pub(super) excusing: bool,
     /// Whether so much may be stale then.
     pub(super) excused: bool,
+    /// Whether the host leaves the device alone now and then, for as long as it has something to do (`disturb.rs`).
+    pub(super) rests: bool,
     /// Spare areas that the medium had lost when it was mounted last.
     pub(super) spares_lost: u64,
     /// Erase counts before the last operation, or after the last mount, if a mount is held to them: where they are kept
@@ -92,11 +96,12 @@ pub(super) struct Session<'a, S: Recipe<F>, F: Medium> {
 
 impl<S: Recipe<F>, F: Medium> Clone for Session<'_, S, F> {
     fn clone(&self) -> Self {
-        let Session { bed, recipe, ftl, flash, oracle, work, unreadable, excusing, excused, spares_lost, worn } = self;
+        let Session { bed, recipe, ftl, flash, oracle, work, unreadable, excusing, excused, rests, spares_lost, worn } =
+            self;
         let (ftl, flash, oracle) = (ftl.clone(), flash.clone(), oracle.clone());
-        let (unreadable, excusing, excused) = (*unreadable, *excusing, *excused);
-        let (spares_lost, worn) = (*spares_lost, worn.clone());
-        Session { bed, recipe, ftl, flash, oracle, work: *work, unreadable, excusing, excused, spares_lost, worn }
+        let (unreadable, excusing, excused, rests) = (*unreadable, *excusing, *excused, *rests);
+        let (work, spares_lost, worn) = (*work, *spares_lost, worn.clone());
+        Session { bed, recipe, ftl, flash, oracle, work, unreadable, excusing, excused, rests, spares_lost, worn }
     }
 }
 
@@ -107,9 +112,9 @@ impl<'a, S: Recipe<F>, F: Medium> Session<'a, S, F> {
         let ftl = recipe.format(&mut flash, bed.logical_pages, &bed.settings)?;
         let promise = if bed.durable_trim() { TrimPromise::Durable } else { TrimPromise::Loose };
         let oracle = Oracle::new(bed.logical_pages, promise);
-        let (unreadable, excusing, excused, spares_lost) = (false, false, false, 0);
-        let (ftl, work) = (Some(ftl), Work::default());
-        Ok(Session { bed, recipe, ftl, flash, oracle, work, unreadable, excusing, excused, spares_lost, worn: None })
+        let (unreadable, excusing, excused, rests) = (false, false, false, false);
+        let (ftl, work, spares_lost, worn) = (Some(ftl), Work::default(), 0, None);
+        Ok(Session { bed, recipe, ftl, flash, oracle, work, unreadable, excusing, excused, rests, spares_lost, worn })
     }
 
     /// Writes the first pages, as many as the seed says; of the requests in which it does, those that are `kept`.
@@ -193,7 +198,7 @@ impl<'a, S: Recipe<F>, F: Medium> Session<'a, S, F> {
     }
 
     /// Does something for a page, or for the whole device, as a chain of commands of its own.
-    fn chained<T>(&mut self, work: impl FnOnce(&mut S::Scheme, &mut F) -> T) -> T {
+    pub(super) fn chained<T>(&mut self, work: impl FnOnce(&mut S::Scheme, &mut F) -> T) -> T {
         let (ftl, flash) = self.parts();
         flash.in_flight().page_begin();
         let result = work(ftl, flash);
@@ -269,9 +274,15 @@ impl<'a, S: Recipe<F>, F: Medium> Session<'a, S, F> {
         self.oracle.observe(lpn, value).map_err(|mismatch| Stop::Wrong(mismatch.to_string()))
     }
 
-    /// Reads every page.
+    /// Reads every page, and rests now and then.
     pub(super) fn read_all(&mut self) -> Result<(), Stop> {
-        (0..self.bed.logical_pages).try_for_each(|lpn| self.read(Lpn(lpn)))
+        for lpn in 0..self.bed.logical_pages {
+            self.read(Lpn(lpn))?;
+            if lpn % 8 == 7 {
+                self.rest()?;
+            }
+        }
+        Ok(())
     }
 
     /// Has the scheme check its invariants.

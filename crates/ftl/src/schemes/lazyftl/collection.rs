@@ -1,6 +1,6 @@
 //! What a collection of `lazyftl` moves: live pages into the cold area, and translation pages.
 
-use super::table::COLD;
+use super::table::{COLD, UPDATED};
 use super::{KEPT, LazyFtl, MAPPING};
 use crate::Outcome;
 use crate::parts::collector::{Collects, Takes};
@@ -200,6 +200,11 @@ impl Collects for LazyFtl {
         if self.table.covers(block) {
             self.table.leave(block);
         }
+    }
+
+    fn let_go(&mut self) {
+        self.note_openings(UPDATED);
+        self.note_openings(COLD);
     }
 
     fn may_level(&self, _: Block) -> bool {

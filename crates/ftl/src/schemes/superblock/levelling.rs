@@ -4,10 +4,13 @@
 //! superblock fills and, if that is not enough, a free one, and it becomes free itself. In mode `swap` that free one is
 //! the most worn block. Map pages are moved likewise, in their log. Whose block it is, firmware learns as this does:
 //! from the spare area of a page that is live in it.
+//!
+//! A tired block (`parts/refresh.rs`) is moved in the same way, also one that is being filled.
 
-use super::Superblock;
-use crate::Error;
-use crate::Outcome;
+use super::{Super, Superblock};
+use crate::parts::refresh;
+use crate::parts::spare_map::BlockSlot;
+use crate::{Error, Outcome};
 use flash::{Block, Cause, Flash, Kind, Oob};
 
 impl Superblock {
@@ -33,6 +36,27 @@ impl Superblock {
             Err(Error::Full) => Ok(()),
             moved => moved,
         }
+    }
+
+    /// Refreshes the first tired block that can be; whether there was one.
+    pub(super) fn refresh<F: Flash>(&mut self, flash: &mut F) -> Outcome<F, bool> {
+        refresh::first(flash, |flash, block| self.refresh_block(flash, block))
+    }
+
+    #[cold]
+    fn refresh_block<F: Flash>(&mut self, flash: &mut F, block: Block) -> Outcome<F, bool> {
+        if let Some(done) = self.pool.refresh_unused(flash, block)? {
+            return Ok(done);
+        }
+        if let Some(log) = self.log.as_mut().filter(|log| log.has(block)) {
+            return log.collect(flash, &mut self.pool, block, Cause::Refresh).map(|()| true);
+        }
+        let Some(at) = self.blocks.iter().position(|&other| other == block.0) else { return Ok(false) };
+        let (s, slot) = (Super((at / self.k) as u32), BlockSlot((at % self.k) as u8));
+        if self.pool.blocks.live_of(block) > 0 && self.free() == 0 {
+            return Ok(false);
+        }
+        self.collect(flash, s, slot, Cause::Refresh).map(|()| true)
     }
 
     /// The spare area of the first live page of a block that has one to be read. Where no page has, only a mount can

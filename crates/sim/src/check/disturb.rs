@@ -1,0 +1,117 @@
+//! Media that lose what is read often or kept long, and hosts that leave them time to move it.
+//!
+//! A block endures so many reads between two erases, keeps its charge for so long, or both. Half way it is tired, which
+//! the medium tells ([`flash::Flash::tired`]), and whatever has it is to move what it holds in idle time. So after each
+//! operation the host leaves the device alone until that says that there is no more to do. It reads a few pages again
+//! and again, which is what wears on blocks most; mounts and audits read all of them. In some of these pauses power
+//! fails, and the device is mounted. Nothing may be lost, and no read may be an error: how often a block was read the
+//! medium keeps over mounts, and names the block again to a scheme that has forgotten it.
+//!
+//! The least that a block endures is more than twice what is read of it between two pauses: by a request of two blocks'
+//! pages, or by a mount, with all that these read of maps.
+
+use super::Bench;
+use super::bed::Bed;
+use super::content::Medium;
+use super::session::{Session, Stop};
+use flash::{CutPoint, FailurePlan, Geometry, Lpn, Rng};
+use ftl::{Ftl, Recipe};
+
+/// Page copies that a device is asked for at a time.
+const COPIES: u32 = 8;
+/// Operations between two spells of reading the same page.
+const SPELL: u32 = 4;
+/// Spells for which the page stays the same.
+const HOT: u32 = 16;
+
+/// What wears on blocks in a run: reads, time, or both.
+pub(super) fn plan(g: &Geometry, lots: u64, kind: u64) -> FailurePlan {
+    let mut lot = Rng::new(lots).fork("what blocks endure");
+    let reads = 64 + g.pages_per_block * (32 + lot.below(64) as u32);
+    let age = u64::from(g.page_count()) * (40 + lot.below(80));
+    FailurePlan {
+        reads_endured: (kind != 1).then_some(reads),
+        age_endured: (kind != 0).then_some(age),
+        ..FailurePlan::default()
+    }
+}
+
+/// What comes behind each operation.
+#[derive(Debug)]
+pub(super) struct Disturbance {
+    lots: Rng,
+    /// Reads of a spell.
+    spell: u32,
+    pages: u64,
+    /// Blocks whose pages were lost so far.
+    spent: u64,
+}
+
+impl Disturbance {
+    /// Of a run with this plan.
+    pub(super) fn of(plan: &FailurePlan, bed: &Bed, run: u64) -> Disturbance {
+        let lots = Rng::new(bed.seed ^ (run + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)).fork("disturbance");
+        Disturbance { lots, spell: plan.reads_endured.unwrap_or(128) / 8, pages: bed.logical_pages.into(), spent: 0 }
+    }
+
+    /// Behind an operation: a pause, in which power may fail, and now and then reads of one page and another pause. If
+    /// a block was spent, nothing that counts was in it: every page is read.
+    pub(super) fn follow<S: Recipe<Bench>>(
+        &mut self,
+        session: &mut Session<'_, S, Bench>,
+        number: u32,
+    ) -> Result<(), Stop> {
+        let mut lot = self.lots.fork(&format!("operation {number}"));
+        self.pause(session, &mut lot)?;
+        if !number.is_multiple_of(SPELL) {
+            return Ok(());
+        }
+        let hot = self.lots.fork(&format!("hot page {}", number / SPELL / HOT)).below(self.pages);
+        (0..self.spell).try_for_each(|_| session.read(Lpn(hot as u32)))?;
+        self.pause(session, &mut lot)?;
+        let spent = session.flash.failing().spent();
+        if spent > self.spent {
+            session.read_all()?;
+            session.audit()?;
+        }
+        self.spent = spent;
+        Ok(())
+    }
+
+    /// The device rests; in some of the pauses power fails at one of its commands.
+    fn pause<S: Recipe<Bench>>(&mut self, session: &mut Session<'_, S, Bench>, lot: &mut Rng) -> Result<(), Stop> {
+        if !session.rests || !lot.chance(0.2) {
+            return session.rest();
+        }
+        let point = CutPoint { command: lot.below(24), face: lot.below(4) as u8 };
+        session.flash.inner_mut().arm(point, lot.bits());
+        let end = session.rest();
+        session.flash.inner_mut().restart();
+        if end != Err(Stop::PowerLost) {
+            return end;
+        }
+        session.work.idle_cuts += 1;
+        session.flash.in_flight().drain();
+        session.oracle.power_cut();
+        session.mount()?;
+        session.rest()?;
+        session.read_all()
+    }
+}
+
+impl<S: Recipe<F>, F: Medium> Session<'_, S, F> {
+    /// The host leaves the device alone until there is no more to do, if it does that at all.
+    pub(super) fn rest(&mut self) -> Result<(), Stop> {
+        if !self.rests {
+            return Ok(());
+        }
+        // Each block may be tired, and worth collecting ahead of need, a few times.
+        let most = 64 + 16 * self.bed.geometry.block_count();
+        for _ in 0..most {
+            if !self.chained(|ftl, flash| ftl.idle(flash, COPIES))? {
+                return Ok(());
+            }
+        }
+        Err(Stop::Wrong(format!("{most} times the device says that there is more to do in idle time")))
+    }
+}
