@@ -249,16 +249,6 @@ where
         self.unmarked.clear();
     }
 
-    /// Blocks that bear a mark or work no longer.
-    pub fn bad_blocks(&mut self) -> Vec<Block> {
-        let g = *self.inner.geometry();
-        let is_bad = |block: &Block| {
-            let oob = self.inner.read_oob(g.page(*block, 0), Cause::Recovery).ok().flatten();
-            self.grown_bad[block.index()] || oob.is_some_and(|oob| oob.kind == Kind::Bad)
-        };
-        (0..g.block_count()).map(Block).filter(is_bad).collect()
-    }
-
     /// Host pages so far of which nothing can be read, by [`FailurePlan::spare_rate`].
     pub fn spares_lost(&self) -> u64 {
         self.spares_lost
@@ -587,6 +577,27 @@ mod tests {
         assert_eq!(chip.erase(Block(0), Cause::DataGc).unwrap_err().0, FaultKind::EraseFailed);
         assert!(put(&mut chip, 4).is_ok());
         assert_eq!(chip.grown_bad_count(), 1);
+    }
+
+    #[test]
+    fn a_block_that_failed_is_noted_until_it_bears_its_mark() {
+        let mut chip = chip(FailurePlan { program_schedule: vec![1], ..FailurePlan::default() });
+        let put = |chip: &mut Failing<_>, ppn: u32, kind: Kind| {
+            chip.program(Ppn(ppn), Oob { kind, ..Oob::data(Lpn(0), 0, 0) }, Payload::User(&()), Cause::Host)
+        };
+        put(&mut chip, 0, Kind::Data).unwrap();
+        assert!(put(&mut chip, 1, Kind::Data).is_err());
+        assert_eq!((chip.unmarked().iter().copied().collect::<Vec<_>>(), chip.misused()), (vec![Block(0)], 0));
+        put(&mut chip, 4, Kind::Data).unwrap();
+        assert_eq!(chip.misused(), 0, "another block");
+        assert!(put(&mut chip, 2, Kind::Data).is_err());
+        assert!(chip.erase(Block(0), Cause::DataGc).is_err());
+        assert_eq!(chip.misused(), 2);
+        put(&mut chip, 0, Kind::Bad).unwrap();
+        assert!(chip.unmarked().is_empty());
+        assert!(put(&mut chip, 1, Kind::Data).is_err(), "it works no better for being marked");
+        chip.mounted();
+        assert!(chip.unmarked().is_empty(), "a mount knows of marks alone");
     }
 
     #[test]

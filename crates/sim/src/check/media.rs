@@ -11,7 +11,7 @@ use super::bed::{Action, Bed};
 use super::content::Medium;
 use super::cuts::{LAST, Story, add_copies};
 use super::disturb::{self, Disturbance};
-use super::failed::{Watch, is_full};
+use super::failed::Watch;
 use super::replay::{Kept, Replay};
 use super::session::{Session, Stop};
 use super::{
@@ -212,7 +212,6 @@ fn on_medium<S: Recipe<Bench>>(
         full = end == Err(Stop::Full) && part != Part::Disturb;
         if full {
             story.say(|| "the device says that it is full: it is asked for more".into());
-            is_full(session).map_err(Stop::text)?;
             insist(session).map_err(Stop::text)?;
         } else {
             end.map_err(Stop::text)?;
