@@ -581,7 +581,7 @@ mod tests {
 
     #[test]
     fn a_block_that_failed_is_noted_until_it_bears_its_mark() {
-        let mut chip = chip(FailurePlan { program_schedule: vec![1], ..FailurePlan::default() });
+        let mut chip = chip(FailurePlan { program_schedule: vec![1, 4], ..FailurePlan::default() });
         let put = |chip: &mut Failing<_>, ppn: u32, kind: Kind| {
             chip.program(Ppn(ppn), Oob { kind, ..Oob::data(Lpn(0), 0, 0) }, Payload::User(&()), Cause::Host)
         };
@@ -595,7 +595,8 @@ mod tests {
         assert_eq!(chip.misused(), 2);
         put(&mut chip, 0, Kind::Bad).unwrap();
         assert!(chip.unmarked().is_empty());
-        assert!(put(&mut chip, 1, Kind::Data).is_err(), "it works no better for being marked");
+        assert!(put(&mut chip, 8, Kind::Data).is_err());
+        assert_eq!((chip.unmarked().len(), chip.misused()), (1, 2), "a third block, for the first time");
         chip.mounted();
         assert!(chip.unmarked().is_empty(), "a mount knows of marks alone");
     }
