@@ -140,7 +140,7 @@ impl FromStr for Faults {
 }
 
 /// Classes that no scheme promises to survive, though some may.
-pub const NOBODY: &[FaultClass] = &[FaultClass::Unstable, FaultClass::Unordered, FaultClass::Paired];
+pub const NOBODY: &[FaultClass] = &[FaultClass::Unstable, FaultClass::Unordered];
 
 /// Schemes that lose acknowledged data under another class of faults, or give up: none now. They are not checked for it
 /// by default; `ftlab check --faults all` shows what happens.
