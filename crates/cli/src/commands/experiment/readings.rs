@@ -116,8 +116,8 @@ impl fmt::Debug for Readings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sim::workload::Request;
     use sim::workload::generate::{Context, generate};
-    use sim::workload::{Request, Source};
     use std::cell::Cell;
 
     /// Reads so many requests, and counts how often that was done.
