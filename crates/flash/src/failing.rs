@@ -55,7 +55,7 @@ pub struct FailurePlan {
     /// reads of spare areas too, and copies, for whatever cause, those of mounts among them.
     pub reads_endured: Option<u32>,
     /// How long a block keeps its charge from its first program on. The medium has no clock but the commands that it
-    /// was given: each is one, on whichever block.
+    /// has done, on whichever block: each is one, and a copy a read and a program.
     pub age_endured: Option<u64>,
 }
 
@@ -304,7 +304,7 @@ where
         Ok(())
     }
 
-    /// A page is lost, or more of it than before.
+    /// A page is lost, unless it is already.
     fn lose(&mut self, ppn: Ppn) {
         let lost = if self.rng.chance(0.5) { Lost::Data } else { Lost::Page };
         self.lost.entry(ppn).or_insert(lost);

@@ -495,6 +495,8 @@ impl<F: Flash> Guard<F> {
     fn recover_die(&mut self, die: Die) -> Result<(), F::Fault> {
         let Found { blocks, mut ring, copies } = self.scan(die)?;
         ring.sort_by_key(|(tag, _)| tag.number);
+        // The numbers of pages that were cut short are not given again: their spare areas may read.
+        let number = ring.last().map_or(0, |(tag, _)| tag.number + 1);
         // A page of the ring that was cut short is the newest, and for nothing.
         while let Some(&(_, at)) = ring.last()
             && !self.reads(at)?
@@ -502,7 +504,7 @@ impl<F: Flash> Guard<F> {
             ring.pop();
         }
         let Some(&(newest, _)) = ring.last() else {
-            self.rings[die.index()].blocks = blocks;
+            self.rings[die.index()] = Ring { blocks, number, ..Ring::default() };
             return Ok(());
         };
         // The pages of an entry have consecutive numbers and places.
@@ -514,7 +516,7 @@ impl<F: Flash> Guard<F> {
             filling: None,
             newest: entry.iter().map(|&(_, at)| self.geometry.block_of(at)).collect(),
             before: Some(before),
-            number: newest.number + 1,
+            number,
         };
         let block = self.geometry.block_of(before);
         let mut copy = None;

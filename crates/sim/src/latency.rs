@@ -59,7 +59,7 @@ impl Recorder {
         self.record_all([ns]);
     }
 
-    /// Records many, at most a few thousand at a time.
+    /// Records many.
     #[inline(always)]
     fn record_all(&mut self, times: impl IntoIterator<Item = u64>) {
         let (mut count, mut sum_ns, mut squares_us, mut max_ns) = (0, self.sum_ns, self.squares_us, self.max_ns);

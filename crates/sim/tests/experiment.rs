@@ -600,9 +600,24 @@ fn a_copy_of_a_filled_device_is_as_good_as_filling_it() {
             assert_eq!(run_counting(&shared), (expected.clone(), pages), "{} {fill:?}", row.name);
             let is_kept = matches!(fill, Fill::Sequential | Fill::Random);
             assert_eq!(run_counting(&shared), (expected, if is_kept { 0 } else { pages }), "{} {fill:?}", row.name);
-            // Another seed, fill or scheme begins otherwise.
-            let other = Config { seed: 2, ..shared.clone() };
-            assert_eq!(run_counting(&other).1, pages, "{} {fill:?}", row.name);
+            if !is_kept {
+                continue;
+            }
+            // Whatever a start depends on begins otherwise.
+            let larger = config(row.name, "agrawal08:capacity=8MiB,channels=1,planes=1,spare=50%").device;
+            let mut trims = shared.settings.clone();
+            let is_set = trims.set("durable-trim", "off").is_ok() || trims.set("gc-low", "3").is_ok();
+            let others = [
+                Config { seed: 2, ..shared.clone() },
+                Config { fill: if fill == Fill::Random { Fill::Sequential } else { Fill::Random }, ..shared.clone() },
+                Config { device: larger, ..shared.clone() },
+                Config { medium: Medium::Recoverable, ..shared.clone() },
+                Config { settings: trims, ..shared.clone() },
+            ];
+            for other in others.into_iter().take(if is_set { 5 } else { 4 }) {
+                assert!(run_counting(&other).1 >= pages, "{} {other:?}", row.name);
+                assert_eq!(run_counting(&other).1, 0, "{} {other:?}", row.name);
+            }
         }
     }
 }

@@ -302,7 +302,8 @@ fn operate<S: Recipe<Bench>>(
         if number.is_multiple_of(32) {
             session.read_all()?;
             session.audit()?;
-            watch.look(session)?;
+            let failing = session.flash.failing();
+            watch.look(failing.unmarked(), failing.misused()).map_err(Stop::Wrong)?;
         }
         let mounts = !session.unreadable && operation.action != Action::Flush;
         if mounts && number.is_multiple_of((operations / 4).max(1)) {

@@ -8,6 +8,7 @@
 use super::reading::Read;
 use crate::error::CliError;
 use crate::feed::Shared;
+use sim::workload::Source;
 use sim::workload::profile::Profile;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,14 +18,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Clone)]
 struct Kept {
     profile: Arc<Profile>,
-    requests: Shared,
+    /// `None`: they are too many to be kept, and every run reads them for itself.
+    requests: Option<Shared>,
     announcement: Option<String>,
 }
 
 impl Kept {
     fn read(&self) -> Read {
         let Kept { profile, requests, announcement } = self.clone();
-        Read { profile, kept: Some(Box::new(requests.replay())), in_memory: true, announcement }
+        let kept = requests.map(|requests| Box::new(requests.replay()) as Box<dyn Source>);
+        Read { profile, in_memory: kept.is_some(), kept, announcement }
     }
 }
 
@@ -83,12 +86,13 @@ impl Readings {
         if !is_whole() {
             return Ok(read);
         }
-        let Read { profile, kept: Some(mut source), announcement, .. } = read else { return Ok(read) };
-        let requests = Shared::read(source.as_mut())?;
-        drop(source);
+        let Read { profile, kept, announcement, .. } = read;
+        let requests = kept.map(|mut source| Shared::read(source.as_mut())).transpose()?;
         let kept = Kept { profile, requests, announcement };
         let read = kept.read();
-        self.make_room(key, read.profile.requests);
+        if read.in_memory {
+            self.make_room(key, read.profile.requests);
+        }
         *place = Some(kept);
         Ok(read)
     }

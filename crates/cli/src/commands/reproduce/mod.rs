@@ -16,6 +16,7 @@ mod render;
 
 use super::Ended;
 use crate::args::ReproduceArgs;
+use crate::commands::experiment::Readings;
 use crate::error::CliError;
 use crate::output;
 use crate::session::Session;
@@ -30,6 +31,7 @@ use std::convert::Infallible;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -228,6 +230,9 @@ pub fn reproduced(
     }
     let amount = Amount { requests: args.requests, quick: args.quick };
     let threads = args.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
+    // What one run has read another need not read.
+    let readings = Some(Arc::new(Readings::new(session.limits.requests_in_memory)));
+    let session = &Session { readings, ..session.clone() };
     let pool = Pool::new(session, threads);
     let lab = Lab::new(amount, session, &pool);
     let done = thread::scope(|scope| {

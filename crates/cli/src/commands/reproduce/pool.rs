@@ -9,7 +9,7 @@
 use super::lab::{Outcome, Served};
 use crate::args::CompareArgs;
 use crate::commands::compare::Plan;
-use crate::commands::experiment::{Ran, Readings, run_planned};
+use crate::commands::experiment::{Ran, run_planned};
 use crate::error::CliError;
 use crate::progress::{Meter, Progress, Reading};
 use crate::session::Session;
@@ -24,7 +24,8 @@ use sysinfo::{MemoryRefreshKind, System};
 const LOOK: Duration = Duration::from_millis(125);
 
 /// Free memory for each thread from which on filled devices are kept. One of 80 GiB takes up to 1.6 GB, and a run that
-/// begins with a copy of it as much again.
+/// begins with a copy of it as much again; the rest is for requests, which all threads share and each run fits to its
+/// device.
 const ROOM: u64 = 6 << 30;
 
 /// Bytes of memory that are free.
@@ -57,6 +58,8 @@ struct State {
     /// Keys of all runs there are or cannot be.
     known: BTreeSet<String>,
     waiting: VecDeque<Job>,
+    /// The starts of jobs that threads go on with.
+    begun: BTreeSet<String>,
     /// Whether no more will come.
     complete: bool,
     under_way: usize,
@@ -69,8 +72,7 @@ struct State {
 /// See the module's description.
 #[derive(Debug)]
 pub(super) struct Pool<'a> {
-    /// Its readings are shared by all runs.
-    session: Session<'a>,
+    session: &'a Session<'a>,
     state: Mutex<State>,
     /// A job came or ended.
     changed: Condvar,
@@ -81,11 +83,9 @@ pub(super) struct Pool<'a> {
 
 impl<'a> Pool<'a> {
     /// Without runs, which so many threads will work at.
-    pub(super) fn new(session: &Session<'a>, threads: usize) -> Pool<'a> {
+    pub(super) fn new(session: &'a Session<'a>, threads: usize) -> Pool<'a> {
         let keeps = free_bytes() / threads.max(1) as u64 >= ROOM;
         let progress = Progress::of_runs("planning", session.meter.as_ref());
-        let readings = Some(Arc::new(Readings::new(session.limits.requests_in_memory)));
-        let session = Session { readings, ..session.clone() };
         Pool { session, state: Mutex::default(), changed: Condvar::new(), progress, keeps }
     }
 
@@ -127,8 +127,8 @@ impl<'a> Pool<'a> {
         self.complete();
     }
 
-    /// The next run: one that begins as the one before, or else the first in the line; and whether more begin alike.
-    /// `None` if there will be none.
+    /// The next job: one that begins as the one before; or else the first in the line that no other thread is about to go
+    /// on with, if there is such a one; and whether more begin alike. `None` if there will be none.
     fn next(&self, before: Option<&str>) -> Option<(Job, bool)> {
         let mut state = self.state();
         loop {
@@ -137,8 +137,14 @@ impl<'a> Pool<'a> {
             }
             let begins = |start: &str, job: &Job| job.start.as_deref() == Some(start);
             let alike = before.and_then(|start| state.waiting.iter().position(|job| begins(start, job)));
-            if let Some(job) = state.waiting.remove(alike.unwrap_or(0)) {
+            if let (None, Some(start)) = (alike, before) {
+                state.begun.remove(start);
+            }
+            let is_free = |job: &Job| job.start.as_ref().is_none_or(|start| !state.begun.contains(start));
+            let next = alike.or_else(|| state.waiting.iter().position(is_free)).unwrap_or(0);
+            if let Some(job) = state.waiting.remove(next) {
                 state.under_way += 1;
+                state.begun.extend(job.start.clone());
                 let more = job.start.as_deref().is_some_and(|start| state.waiting.iter().any(|job| begins(start, job)));
                 return Some((job, more));
             }
@@ -153,19 +159,25 @@ impl<'a> Pool<'a> {
     pub(super) fn work(&self) {
         let meter = Arc::new(Meter::default());
         self.state().meters.push(Arc::clone(&meter));
-        // The device that was filled last, and what tells it from others.
-        let mut kept: Option<(String, Arc<Filled>)> = None;
-        while let Some((job, more)) = self.next(kept.as_ref().map(|(start, _)| start.as_str())) {
+        // How the last job began, and the device that was filled for it.
+        let mut before: Option<String> = None;
+        let mut filled: Option<Arc<Filled>> = None;
+        while let Some((job, more)) = self.next(before.as_deref()) {
             let Job { keys, source, args, plan, label, start } = job;
             let under_way = UnderWay { pool: self, runs: keys.len() as u64 };
-            kept = kept.filter(|(before, _)| start.as_ref() == Some(before));
-            if kept.is_none() && more && self.keeps {
-                kept = start.map(|start| (start, Arc::default()));
+            if start != before {
+                filled = None;
             }
-            let filled = kept.as_ref().map(|(_, filled)| Arc::clone(filled));
-            let session = Session { meter: Some(Arc::clone(&meter)), filled, ..self.session.clone() };
+            if more && self.keeps {
+                filled.get_or_insert_default();
+            }
+            let session = Session { meter: Some(Arc::clone(&meter)), filled: filled.clone(), ..self.session.clone() };
             let ran = run_planned(&args, plan, &label, &session);
             self.deliver(keys, source, ran);
+            if !more {
+                filled = None;
+            }
+            before = start;
             drop(under_way);
         }
     }
