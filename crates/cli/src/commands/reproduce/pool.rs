@@ -127,8 +127,8 @@ impl<'a> Pool<'a> {
         self.complete();
     }
 
-    /// The next job: one that begins as the one before; or else the first in the line that no other thread is about to go
-    /// on with, if there is such a one; and whether more begin alike. `None` if there will be none.
+    /// The next job, and whether more begin alike: one that begins as the one before; else the first in the line that
+    /// begins as no other thread's does; else the first. `None` if there will be none.
     fn next(&self, before: Option<&str>) -> Option<(Job, bool)> {
         let mut state = self.state();
         loop {
