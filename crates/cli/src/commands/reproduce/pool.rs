@@ -49,7 +49,7 @@ pub(super) struct Job {
     pub(super) plan: Plan,
     /// What they are called while they are under way.
     pub(super) label: String,
-    /// What tells the filled device that its one run begins with from all others, if the workload does not fill it.
+    /// What tells the filled device that its runs begin with from all others, if the workload does not fill it.
     pub(super) start: Option<String>,
 }
 
