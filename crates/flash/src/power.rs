@@ -19,7 +19,7 @@ use alloc::vec::Vec;
 pub struct CutPoint {
     /// Which changing command, from 0.
     pub command: u64,
-    /// Which of its faces, below [`CutPoint::faces`].
+    /// Which of its faces: the remainder of the division by [`CutPoint::faces`].
     pub face: u8,
 }
 
@@ -228,7 +228,7 @@ where
         }
         let face = self.armed.filter(|point| point.command == command)?.face;
         self.lost = true;
-        Some(face)
+        Some(face % CutPoint::faces(op).max(1))
     }
 
     /// Pages that torn ones took along.

@@ -30,6 +30,7 @@ mod disturb;
 mod failed;
 mod faults;
 mod honesty;
+mod life;
 mod media;
 mod remounts;
 mod replay;
@@ -157,6 +158,13 @@ impl CheckConfig {
     }
 }
 
+impl CheckConfig {
+    /// Whether power is cut at all.
+    fn cuts_power(&self) -> bool {
+        self.faults.contain(FaultClass::Cut) && self.cuts != Cuts::Count(0)
+    }
+}
+
 /// Why nothing could be checked: the configuration is wrong.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CheckError(pub String);
@@ -190,6 +198,8 @@ pub enum Part {
     Silent,
     /// Media that lose what is read often or kept long.
     Disturb,
+    /// Power cuts one after another, on a device that goes on.
+    Life,
     /// Media that do not give pages back, over mounts.
     Remounts,
     /// The same, and of some pages the spare area neither.
@@ -201,7 +211,7 @@ pub enum Part {
 }
 
 impl Part {
-    const NAMED: [(Part, &'static str); 12] = [
+    const NAMED: [(Part, &'static str); 13] = [
         (Part::Flight, "flight."),
         (Part::Unordered, "unordered."),
         (Part::Paired, "paired."),
@@ -210,6 +220,7 @@ impl Part {
         (Part::Unreadable, "unreadable."),
         (Part::Silent, "silent."),
         (Part::Disturb, "disturb."),
+        (Part::Life, "life."),
         (Part::Remounts, "remounts."),
         (Part::Spare, "spare."),
         (Part::Ram, "ram."),
@@ -226,9 +237,10 @@ impl Part {
         self.has_cuts() || self.is_medium()
     }
 
-    /// Whether the medium fails in it, and power at most in idle time.
+    /// Whether it is runs on media that may fail, in which nothing is branched.
     const fn is_medium(self) -> bool {
-        matches!(self, Part::Media | Part::Intermittent | Part::Unreadable | Part::Silent | Part::Disturb)
+        use Part::{Disturb, Intermittent, Life, Media, Silent, Unreadable};
+        matches!(self, Media | Intermittent | Unreadable | Silent | Disturb | Life)
     }
 
     /// Whether several commands are under way then.
@@ -279,6 +291,10 @@ pub struct MediaReport {
     pub spent: u64,
     /// Power cuts in idle time meanwhile.
     pub idle_cuts: u64,
+    /// Operations done on devices that live on over power cuts.
+    pub lived: u64,
+    /// Those cuts.
+    pub life_cuts: u64,
     /// Operations done while pages were lost, with mounts between them.
     pub over_mounts: u64,
     /// Logical pages that these mounts said may be stale, and those that were.
@@ -404,6 +420,8 @@ impl CheckReport {
         self.media.refreshed += other.media.refreshed;
         self.media.spent += other.media.spent;
         self.media.idle_cuts += other.media.idle_cuts;
+        self.media.lived += other.media.lived;
+        self.media.life_cuts += other.media.life_cuts;
         self.media.over_mounts += other.media.over_mounts;
         self.media.stale = [0, 1].map(|at| self.media.stale[at] + other.media.stale[at]);
         self.honesty.restores += other.honesty.restores;
@@ -487,6 +505,10 @@ impl fmt::Display for CheckReport {
                 "  tired blocks: {disturbed} operations, {refreshed} blocks refreshed, {spent} spent, {idle_cuts} \
                  power cuts in idle time"
             )?;
+        }
+        if self.media.lived > 0 {
+            let MediaReport { lived, life_cuts, .. } = self.media;
+            writeln!(f, "  devices that live on: {lived} operations, {life_cuts} power cuts one after another")?;
         }
         if self.media.over_mounts > 0 {
             let (operations, [said, stale]) = (self.media.over_mounts, self.media.stale);
@@ -608,7 +630,7 @@ fn check_seed(
         }
     }
     for (class, part) in media::PARTS {
-        if config.faults.contain(class) {
+        if config.faults.contain(class) && (part != Part::Life || config.cuts_power()) {
             report.merge(subject.visit(media::OnFailingMedia { config, bed: &bed, stop, part }));
         }
     }
@@ -690,7 +712,7 @@ fn check_subject(
     if report.interrupted {
         return Ok(report);
     }
-    if config.faults.contain(FaultClass::Cut) && config.cuts != Cuts::Count(0) {
+    if config.cuts_power() {
         // Rewrites for another code are a phase of the policy that orders them, where every seed has it.
         let orders = |(name, value): &(String, String)| name == ECC.name && value == "differentiated";
         let is_demanded = |phase: &Cause| match phase {

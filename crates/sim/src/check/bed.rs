@@ -61,6 +61,9 @@ pub(super) struct Mix {
     fill: u32,
     /// Pages of a request of those.
     fill_request: u32,
+    /// Whether requests walk over the device, a page of each block's worth at a time: then what was written in order
+    /// dies evenly, and no block is cheaper to collect than another.
+    walk: bool,
 }
 
 /// Consecutive pages that the host announces together.
@@ -135,6 +138,8 @@ pub(super) struct Operations {
     pages_per_block: u32,
     /// The page behind the last request.
     behind: u32,
+    /// The page of a walk.
+    at: u32,
 }
 
 impl Bed {
@@ -142,7 +147,7 @@ impl Bed {
     pub(super) fn operations(&self, purpose: &str) -> Operations {
         let rng = Rng::new(self.seed).fork(purpose);
         let pages_per_block = self.geometry.pages_per_block;
-        Operations { rng, mix: self.mix, pages: self.logical_pages, pages_per_block, behind: 0 }
+        Operations { rng, mix: self.mix, pages: self.logical_pages, pages_per_block, behind: 0, at: 0 }
     }
 
     /// The fewest logical pages that its write buffer takes.
@@ -199,6 +204,12 @@ impl Mix {
         }
     }
 
+    /// The same in a spell of a device that lives on: as after a cut, or a walk in every fourth.
+    pub(super) fn of_a_spell(self, rng: &mut Rng) -> Mix {
+        let mix = self.after_a_cut(rng);
+        if rng.chance(0.25) { Mix { walk: true, reads: 0.0, trims: mix.trims / 8.0, ..mix } } else { mix }
+    }
+
     /// The requests in which the first pages are written.
     pub(super) fn requests(self) -> impl Iterator<Item = Request> {
         let Mix { fill, fill_request, .. } = self;
@@ -214,6 +225,11 @@ impl Mix {
 
 impl Operations {
     fn page(&mut self) -> u32 {
+        if self.mix.walk {
+            let next = self.at + self.pages_per_block;
+            self.at = if next < self.pages { next } else { (self.at + 1) % self.pages_per_block.min(self.pages) };
+            return self.at;
+        }
         let hot = self.mix.hot > 0 && self.rng.chance(self.mix.hot_share);
         self.rng.below(u64::from(if hot { self.mix.hot } else { self.pages })) as u32
     }
@@ -426,6 +442,7 @@ impl Visitor<Bench> for Lay<'_> {
                 _ => pages,
             },
             fill_request: if rng.chance(0.5) { 1 } else { g.pages_per_block },
+            walk: false,
         };
         Ok(Bed { seed: self.seed, geometry: g, logical_pages: pages, settings, mix })
     }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Looks at which a block that failed may be without a mark. A scheme that leaves its live pages to a collection
 /// (`simple`) takes a while.
-const LOOKS: u32 = 8;
+const LOOKS: u32 = 24;
 
 /// How often in a row each block that failed was seen without a mark.
 #[derive(Default)]

@@ -5,13 +5,15 @@
 //! for good; programs and erases that fail now and then, some or all of them leaving a block that works; host pages
 //! that cannot be read back, of which a read is an error, and never an earlier version; programs that report success
 //! and do not stick, which a layer beneath the scheme finds out ([`flash::Verified`]); blocks that lose what is read
-//! often or kept long, unless it is moved in time (`disturb.rs`).
+//! often or kept long, unless it is moved in time (`disturb.rs`). A sixth is each of the first two or neither, and power
+//! fails on it all the time (`life.rs`).
 
-use super::bed::{Action, Bed};
+use super::bed::{Action, Bed, Operation};
 use super::content::Medium;
 use super::cuts::{LAST, Story, add_copies};
 use super::disturb::{self, Disturbance};
 use super::failed::Watch;
+use super::life::{self, Life};
 use super::replay::{Kept, Replay};
 use super::session::{Session, Stop};
 use super::{
@@ -24,18 +26,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How many times as many operations as a run with cuts.
 pub(super) const LONGER: u32 = 4;
-/// Runs on each medium, with failures of their own.
+/// Runs on each medium, with failures of their own, and lives: nothing is branched in these, so they cost little.
 const RUNS: u64 = 6;
+const LIVES: u64 = 24;
 /// Operations after the first that a full device refuses.
 const INSISTENCE: usize = 32;
 
 /// The media, by the class of their faults.
-pub(super) const PARTS: [(FaultClass, Part); 5] = [
+pub(super) const PARTS: [(FaultClass, Part); 6] = [
     (FaultClass::Failing, Part::Media),
     (FaultClass::Intermittent, Part::Intermittent),
     (FaultClass::Unreadable, Part::Unreadable),
     (FaultClass::Silent, Part::Silent),
     (FaultClass::Disturb, Part::Disturb),
+    (FaultClass::Nested, Part::Life),
 ];
 
 /// The visitor.
@@ -46,11 +50,24 @@ pub(super) struct OnFailingMedia<'a> {
     pub(super) part: Part,
 }
 
+const fn runs(part: Part) -> u64 {
+    if matches!(part, Part::Life) { LIVES } else { RUNS }
+}
+
+/// The part whose medium a run has. A life is on a sound one, or on one that others are on.
+fn medium(config: &CheckConfig, part: Part, run: u64) -> Part {
+    match (part, run % life::KINDS) {
+        (Part::Life, 1) if config.faults.contain(FaultClass::Failing) => Part::Media,
+        (Part::Life, 2) if config.faults.contain(FaultClass::Intermittent) => Part::Intermittent,
+        _ => part,
+    }
+}
+
 /// What fails on the medium in a run. Of blocks that fail for good each run has another kind.
-fn plan(bed: &Bed, part: Part, run: u64) -> FailurePlan {
+fn plan(bed: &Bed, (part, fails): (Part, Part), run: u64) -> FailurePlan {
     let lots = bed.seed ^ run.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut lot = Rng::new(lots).fork("failures that pass");
-    match part {
+    match fails {
         Part::Intermittent => FailurePlan {
             program_rate: 0.01 * lot.unit(),
             erase_rate: 0.04 * lot.unit(),
@@ -61,8 +78,17 @@ fn plan(bed: &Bed, part: Part, run: u64) -> FailurePlan {
         Part::Unreadable => FailurePlan { unreadable_rate: 0.01 * lot.unit(), ..FailurePlan::default() },
         Part::Silent => FailurePlan { silent_rate: 0.01 * lot.unit(), ..FailurePlan::default() },
         Part::Disturb => disturb::plan(&bed.geometry, lots, (bed.seed + run) % 3),
+        Part::Life => FailurePlan::default(),
+        _ if part == Part::Life => wearing_out(bed, lots),
         _ => lasting(bed, lots, (bed.seed + run) % 3),
     }
+}
+
+/// Of a life: the more fail, the sooner the device is full, and that is when they matter.
+fn wearing_out(bed: &Bed, lots: u64) -> FailurePlan {
+    let mut lot = Rng::new(lots).fork("failures of a life");
+    let rate = 0.05 * lot.unit().powi(3);
+    FailurePlan { program_rate: rate, erase_rate: rate * 2.0 * lot.unit(), ..lasting(bed, lots, 1) }
 }
 
 /// Failures for good: two programs, two erases, or some of either.
@@ -99,8 +125,7 @@ impl Visitor<Bench> for OnFailingMedia<'_> {
     fn visit<S: Recipe<Bench>>(self, _: &Scheme<'_>, recipe: &S) -> CheckReport {
         let OnFailingMedia { config, bed, stop, part } = self;
         let mut report = CheckReport::default();
-        let bed = &with_room(bed, part);
-        for which in 0..RUNS {
+        for which in 0..runs(part) {
             let run = Run { config, bed, part, which, stop, of: None };
             if let Err((number, what)) = on_medium(recipe, &run, &mut Story(None), &mut report) {
                 report.fail(Replay::of(bed.seed, part, number), what);
@@ -112,7 +137,7 @@ impl Visitor<Bench> for OnFailingMedia<'_> {
 
 /// The same device with room for blocks that go bad, if any do.
 fn with_room(bed: &Bed, part: Part) -> Bed {
-    if part == Part::Disturb {
+    if matches!(part, Part::Disturb | Part::Life) {
         return bed.clone();
     }
     let pages = (bed.logical_pages - bed.logical_pages / 6).max(bed.least_pages());
@@ -134,12 +159,11 @@ impl Visitor<Bench> for Tell<'_> {
 
     fn visit<S: Recipe<Bench>>(self, _: &Scheme<'_>, recipe: &S) -> Self::Output {
         let Tell { config, bed, replay, told } = self;
-        let Replay { part, .. } = *replay;
-        let (bed, stop) = (&with_room(bed, part), &AtomicBool::new(false));
-        if replay.run.is_some_and(|run| run >= RUNS) {
-            return Err(CheckError(format!("case {replay}: there are {RUNS} runs to choose from, counted from 0")));
+        let (part, stop) = (replay.part, &AtomicBool::new(false));
+        let runs = runs(part);
+        if replay.run.is_some_and(|run| run >= runs) {
+            return Err(CheckError(format!("case {replay}: there are {runs} runs to choose from, counted from 0")));
         }
-        let requests = bed.mix.requests().count() as u32;
         let whole = |which: u64, of: Option<&Replay>, story: &mut Story| {
             let run = Run { config, bed, part, which, stop, of };
             on_medium(recipe, &run, story, &mut CheckReport::default())
@@ -148,11 +172,12 @@ impl Visitor<Bench> for Tell<'_> {
         let fails = |&which: &u64| whole(which, None, &mut Story(None)).is_err_and(|(at, _)| at == replay.operation);
         let which = match replay.run {
             Some(which) => Some(which),
-            None => (0..RUNS).find(fails),
+            None => (0..runs).find(fails),
         };
         let mut story = Story(told.then(Vec::new));
         let end = which.map_or(Ok(()), |which| whole(which, Some(replay), &mut story));
         let end = end.map_err(|(_, what)| what);
+        let requests = with_room(bed, medium(config, part, which.unwrap_or(0))).mix.requests().count() as u32;
         Ok(Told { lines: story.0.unwrap_or_default(), end, requests, after: 0, run: which })
     }
 }
@@ -187,12 +212,14 @@ fn on_medium<S: Recipe<Bench>>(
     story: &mut Story,
     report: &mut CheckReport,
 ) -> Result<(), (u32, String)> {
-    let Run { config, bed, part, which, .. } = *run;
+    let Run { config, part, which, .. } = *run;
+    let fails = medium(config, part, which);
+    let bed = &with_room(run.bed, fails);
     let mut number = 0;
     let mut full = false;
     let mut session = None;
     let mut result = guarded(|| {
-        let plan = plan(bed, part, which);
+        let plan = plan(bed, (part, fails), which);
         let mut disturbance = Disturbance::of(&plan, bed, which);
         let medium = Failing::new(InFlight::new(Chip::new(bed.geometry)), plan, bed.seed ^ which << 32);
         let powered = PowerCut::counting(medium).without_log();
@@ -208,8 +235,8 @@ fn on_medium<S: Recipe<Bench>>(
         session.rests = part == Part::Disturb && config.rests;
         let end = operate(session, run, &mut disturbance, story, &mut number);
         story.hear(&mut session.flash);
-        // No block goes bad there.
-        full = end == Err(Stop::Full) && part != Part::Disturb;
+        // No block goes bad on the others.
+        full = end == Err(Stop::Full) && !matches!(fails, Part::Disturb | Part::Life);
         if full {
             story.say(|| "the device says that it is full: it is asked for more".into());
             insist(session).map_err(Stop::text)?;
@@ -240,6 +267,7 @@ fn on_medium<S: Recipe<Bench>>(
             Part::Unreadable => &mut report.media.unreadable,
             Part::Silent => &mut report.media.silent,
             Part::Disturb => &mut report.media.disturbed,
+            Part::Life => &mut report.media.lived,
             _ => &mut report.media.operations,
         };
         *operations += session.work.operations;
@@ -249,6 +277,7 @@ fn on_medium<S: Recipe<Bench>>(
         report.media.refreshed += session.flash.inner().inner().refreshed();
         report.media.spent += session.flash.inner().inner().spent();
         report.media.idle_cuts += session.work.idle_cuts;
+        report.media.life_cuts += session.work.cuts;
         report.add_work(session.work);
     }
     report.media.full += u64::from(full);
@@ -274,13 +303,19 @@ fn operate<S: Recipe<Bench>>(
     story: &mut Story,
     number: &mut u32,
 ) -> Result<(), Stop> {
-    let operations = run.config.operations.saturating_mul(LONGER);
+    let count = run.config.operations.saturating_mul(LONGER);
     session.fill(run.kept())?;
     session.flash.take();
     let mut watch = Watch::default();
     // A case ends with its operation. What is not kept of it takes along the mount and the reads that follow it.
     let last = run.of.filter(|replay| replay.kept.is_some()).map_or(u32::MAX, |replay| replay.operation);
-    for operation in session.bed.operations("operations on failing media").take(operations as usize) {
+    let lots = session.bed.seed ^ run.which << 32;
+    let mut life = (run.part == Part::Life).then(|| Life::of(lots, run.which));
+    let operations: &mut dyn Iterator<Item = Operation> = match life {
+        Some(_) => &mut life::operations(session.bed, lots),
+        None => &mut session.bed.operations("operations on failing media"),
+    };
+    for operation in operations.take(count as usize) {
         if run.stop.load(Ordering::Relaxed) || *number > last {
             break;
         }
@@ -291,7 +326,10 @@ fn operate<S: Recipe<Bench>>(
         if run.tells(*number) {
             story.say(|| format!("operation {number}: {operation}"));
         }
-        session.step(&operation)?;
+        match &mut life {
+            Some(life) => life.step(session, &operation, *number, story)?,
+            None => session.step(&operation)?,
+        }
         if run.part == Part::Disturb {
             disturbance.follow(session, *number)?;
         }
@@ -306,7 +344,7 @@ fn operate<S: Recipe<Bench>>(
             watch.look(failing.unmarked(), failing.misused()).map_err(Stop::Wrong)?;
         }
         let mounts = !session.unreadable && operation.action != Action::Flush;
-        if mounts && number.is_multiple_of((operations / 4).max(1)) {
+        if mounts && number.is_multiple_of((count / 4).max(1)) {
             session.oracle.power_cut();
             session.mount()?;
             session.read_all()?;

@@ -68,6 +68,8 @@ pub(super) struct Work {
     pub(super) said: u64,
     /// Power cuts while the device rested.
     pub(super) idle_cuts: u64,
+    /// Power cuts of a device that lives on.
+    pub(super) cuts: u64,
 }
 
 /// See the module's description.

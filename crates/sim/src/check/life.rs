@@ -1,0 +1,138 @@
+//! Devices that live on: power fails again and again, and the device goes on from what each cut has left.
+//!
+//! A branch behind a cut ends after some hundred operations at most, and what one cut has left is soon collected. Here
+//! nothing is branched. In a run of some thousand operations power fails at every third, tenth or fiftieth of them, at
+//! a command near its beginning more often than at a later one; so it does in some of the mounts that follow, and in
+//! mounts behind those. What many cuts leave adds up: blocks that are neither empty nor full, places that a mount must
+//! not trust, numbers that were given twice. Now and then the device is saved and restored instead, as it is when a
+//! host shuts it down. In a third of the runs blocks go bad too, in another third programs and erases fail now and
+//! then, if the scheme is checked for these classes.
+//!
+//! What the host asks for changes with each spell. What happens behind an operation is drawn by its number alone, so
+//! that a case can be made short.
+
+use super::Bench;
+use super::bed::{Action, Bed, Operation, Request};
+use super::cuts::Story;
+use super::session::{Session, Stop};
+use flash::{CutPoint, Lpn, Rng};
+use ftl::{Inspect, Recipe};
+
+/// Operations of a spell.
+const SPELL: usize = 64;
+/// Kinds of media that a device lives on: without failures, and with failures that stay or pass.
+pub(super) const KINDS: u64 = 3;
+/// Shares of the operations in which power is to fail, by run.
+const RATES: [f64; 3] = [0.3, 0.1, 0.02];
+/// Share of the mounts in which it is to fail too.
+const IN_MOUNTS: f64 = 0.3;
+/// Share of the operations behind which the device is saved and restored.
+const RESTORED: f64 = 0.03;
+/// Programs and erases between two cuts that no scheme needs on devices this small.
+const COMMAND_LIMIT: u64 = 100_000;
+
+/// What comes with each operation of a run.
+#[derive(Debug)]
+pub(super) struct Life {
+    lots: Rng,
+    rate: f64,
+    /// The page that was written last.
+    newest: Option<Lpn>,
+}
+
+/// What the host asks for: each spell has a mix of its own.
+pub(super) fn operations(bed: &Bed, lots: u64) -> impl Iterator<Item = Operation> + use<'_> {
+    (0u64..).flat_map(move |spell| {
+        let mut rng = Rng::new(lots).fork(&format!("spell {spell}"));
+        let mix = bed.mix.of_a_spell(&mut rng);
+        Bed { seed: rng.bits(), mix, ..bed.clone() }.operations("spell").take(SPELL)
+    })
+}
+
+/// A command within reach: the first is as likely as those from the second to the third, or from the fourth to the
+/// eighth. `lot` chooses the face, too.
+fn point(lot: &mut Rng) -> CutPoint {
+    let reach = lot.below(8);
+    CutPoint { command: lot.below(1 << reach), face: lot.below(6) as u8 }
+}
+
+impl Life {
+    /// Of a run with these lots.
+    pub(super) fn of(lots: u64, which: u64) -> Life {
+        let rate = RATES[((which / KINDS).wrapping_add(lots) % RATES.len() as u64) as usize];
+        Life { lots: Rng::new(lots).fork("life"), rate, newest: None }
+    }
+
+    /// Does an operation, in which power may fail, and mounts the device then. Behind some operations the host does it
+    /// again if it was cut short, or writes once more what was newest: who gives numbers that were given before gives
+    /// them to the same pages then.
+    pub(super) fn step<S: Recipe<Bench>>(
+        &mut self,
+        session: &mut Session<'_, S, Bench>,
+        operation: &Operation,
+        number: u32,
+        story: &mut Story,
+    ) -> Result<(), Stop> {
+        let mut lot = self.lots.fork(&format!("operation {number}"));
+        session.flash.inner_mut().set_limit(COMMAND_LIMIT);
+        if lot.chance(self.rate) {
+            session.flash.inner_mut().arm(point(&mut lot), lot.bits());
+        }
+        let end = session.step(operation);
+        session.flash.inner_mut().restart();
+        let is_cut = end == Err(Stop::PowerLost);
+        if is_cut {
+            wake(session, &mut lot, story)?;
+        } else {
+            end?;
+        }
+        if lot.chance(RESTORED) {
+            restore(session, story)?;
+        }
+        let again = match (lot.below(4), operation.action) {
+            (0, Action::Write(request, _) | Action::Trim(request)) if is_cut => Some(request),
+            (1, _) if is_cut => self.newest.map(|lpn| Request { first: lpn, pages: 1 }),
+            _ => None,
+        };
+        if let Action::Write(request, written) = operation.action {
+            self.newest = request.start(written).last().or(self.newest);
+        }
+        let Some(request) = again else { return Ok(()) };
+        let again = Operation { action: Action::Write(request, request.pages), ..*operation };
+        story.say(|| again.to_string());
+        session.step(&again)
+    }
+}
+
+/// Power has failed: the device is mounted, over more cuts perhaps, and every page is read.
+fn wake<S: Recipe<Bench>>(session: &mut Session<'_, S, Bench>, lot: &mut Rng, story: &mut Story) -> Result<(), Stop> {
+    loop {
+        session.work.cuts += 1;
+        story.hear(&mut session.flash);
+        story.say(|| "POWER CUT; mount, and read every page".into());
+        session.oracle.power_cut();
+        if lot.chance(IN_MOUNTS) {
+            session.flash.inner_mut().arm(point(lot), lot.bits());
+        }
+        let end = session.mount().and_then(|()| session.read_all());
+        session.flash.inner_mut().restart();
+        if end != Err(Stop::PowerLost) {
+            return end.and_then(|()| session.audit());
+        }
+    }
+}
+
+/// The device is saved, and goes on from what was saved.
+fn restore<S: Recipe<Bench>>(session: &mut Session<'_, S, Bench>, story: &mut Story) -> Result<(), Stop> {
+    story.hear(&mut session.flash);
+    story.say(|| "saved and restored".into());
+    let (bed, (ftl, _)) = (session.bed, session.parts());
+    let saved = ftl.save();
+    let reported: u64 = ftl.memory().iter().map(|(_, bytes)| bytes).sum();
+    if saved.len() as u64 > reported {
+        let what = format!("the state takes {} bytes of RAM; {reported} are reported", saved.len());
+        return Err(Stop::Wrong(what));
+    }
+    session.ftl = Some(session.recipe.restore(&bed.geometry, bed.logical_pages, &bed.settings, &saved));
+    Ok(())
+}
