@@ -5,8 +5,8 @@
 //! for good; programs and erases that fail now and then, some or all of them leaving a block that works; host pages
 //! that cannot be read back, of which a read is an error, and never an earlier version; programs that report success
 //! and do not stick, which a layer beneath the scheme finds out ([`flash::Verified`]); blocks that lose what is read
-//! often or kept long, unless it is moved in time (`disturb.rs`). A sixth is each of the first two or neither, and power
-//! fails on it all the time (`life.rs`).
+//! often or kept long, unless it is moved in time (`disturb.rs`). Devices that live on over power cuts (`life.rs`) have
+//! one of the first two, or a sound one.
 
 use super::bed::{Action, Bed, Operation};
 use super::content::Medium;
