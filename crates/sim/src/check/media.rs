@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(super) const LONGER: u32 = 4;
 /// Runs on each medium, with failures of their own, and lives: nothing is branched in these, so they cost little.
 const RUNS: u64 = 6;
-const LIVES: u64 = 24;
+const LIVES: u64 = 12;
 /// Operations after the first that a full device refuses.
 const INSISTENCE: usize = 32;
 
