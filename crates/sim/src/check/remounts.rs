@@ -21,10 +21,9 @@ use ftl::{Error, MountReport, Recipe, Scheme};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Runs on each medium, with losses of their own.
-const RUNS: u64 = 4;
-/// Operations between two mounts that no operation asks for, at the most: half of the time so many, half very few.
-const INTERVAL: u64 = 48;
-const SHORT: u64 = 8;
+const RUNS: u64 = 3;
+/// Operations between two mounts that no operation asks for.
+const INTERVAL: u32 = 48;
 /// Mounts that may follow each other, because each time something meets another page that cannot be read.
 const MOST_MOUNTS: usize = 24;
 
@@ -89,7 +88,7 @@ fn on_medium<S: Recipe<Bench>>(
         (session.unreadable, session.excusing) = (true, true);
         session.oracle.expect_damage();
         session.excused = config.excused;
-        let end = run(session, lots, config.operations.saturating_mul(LONGER), stop, &mut number);
+        let end = run(session, config.operations.saturating_mul(LONGER), stop, &mut number);
         full = end == Err(Stop::Full);
         if !full {
             end.map_err(Stop::text)?;
@@ -113,16 +112,12 @@ fn on_medium<S: Recipe<Bench>>(
 /// Runs the operations, with a mount now and then.
 fn run<S: Recipe<F>, F: Medium>(
     session: &mut Session<'_, S, F>,
-    lots: u64,
     operations: u32,
     stop: &AtomicBool,
     number: &mut u32,
 ) -> Result<(), Stop> {
     let mut done = session.again(|session| session.fill(None))?;
     let mut last = None;
-    let mut rng = Rng::new(lots).fork("mounts");
-    let mut interval = || 1 + if rng.chance(0.5) { rng.below(SHORT) } else { rng.below(INTERVAL) };
-    let mut left = interval();
     for operation in session.bed.operations("operations over mounts").take(operations as usize) {
         if stop.load(Ordering::Relaxed) {
             break;
@@ -137,9 +132,7 @@ fn run<S: Recipe<F>, F: Medium>(
         if let Action::Write(request, written) = operation.action {
             last = request.start(written).last().or(last);
         }
-        left -= 1;
-        if left == 0 {
-            left = interval();
+        if number.is_multiple_of(INTERVAL) {
             session.power_off_and_on()?;
             if session.is_whole() {
                 session.audit()?;
