@@ -739,7 +739,7 @@ where
         Ok((self.begin(flash, logical_pages, "mount")?, MountReport::default()))
     }
 
-    /// Never called: checks of schemes in Python save no RAM.
+    /// Never called: a check of a scheme in Python tests no claim of RAM, and saves none.
     fn restore(&self, _: &Geometry, _: u32, _: &Settings, _: &[u8]) -> Self::Scheme {
         unreachable!("the state of a scheme in Python is not saved")
     }

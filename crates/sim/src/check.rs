@@ -125,7 +125,8 @@ pub struct CheckConfig {
     /// Whether the host leaves the device idle time, where reads and time wear on blocks: without it, none is
     /// refreshed but by chance.
     pub rests: bool,
-    /// Whether to test what the scheme claims of its RAM and of its metadata.
+    /// Whether to test what the scheme claims of its RAM and of its metadata. If not, no device is saved and
+    /// restored either.
     pub honesty: bool,
     /// Whether to stop at the first seed that fails.
     pub fail_fast: bool,

@@ -36,6 +36,8 @@ const COMMAND_LIMIT: u64 = 100_000;
 pub(super) struct Life {
     lots: Rng,
     rate: f64,
+    /// Whether the scheme's RAM can be saved, as its claim of it says.
+    saves: bool,
     /// The page that was written last.
     newest: Option<Lpn>,
 }
@@ -58,9 +60,9 @@ fn point(lot: &mut Rng) -> CutPoint {
 
 impl Life {
     /// Of a run with these lots.
-    pub(super) fn of(lots: u64, which: u64) -> Life {
+    pub(super) fn of(lots: u64, which: u64, saves: bool) -> Life {
         let rate = RATES[((which / KINDS).wrapping_add(lots) % RATES.len() as u64) as usize];
-        Life { lots: Rng::new(lots).fork("life"), rate, newest: None }
+        Life { lots: Rng::new(lots).fork("life"), rate, saves, newest: None }
     }
 
     /// Does an operation, in which power may fail, and mounts the device then. Behind some operations the host does it
@@ -86,7 +88,7 @@ impl Life {
         } else {
             end?;
         }
-        if lot.chance(RESTORED) {
+        if lot.chance(RESTORED) && self.saves {
             restore(session, story)?;
         }
         let again = match (lot.below(4), operation.action) {

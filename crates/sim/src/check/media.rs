@@ -310,7 +310,7 @@ fn operate<S: Recipe<Bench>>(
     // A case ends with its operation. What is not kept of it takes along the mount and the reads that follow it.
     let last = run.of.filter(|replay| replay.kept.is_some()).map_or(u32::MAX, |replay| replay.operation);
     let lots = session.bed.seed ^ run.which << 32;
-    let mut life = (run.part == Part::Life).then(|| Life::of(lots, run.which));
+    let mut life = (run.part == Part::Life).then(|| Life::of(lots, run.which, run.config.honesty));
     let operations: &mut dyn Iterator<Item = Operation> = match life {
         Some(_) => &mut life::operations(session.bed, lots),
         None => &mut session.bed.operations("operations on failing media"),
