@@ -1,6 +1,7 @@
 //! Parameters that are read only beside certain words of another one: which these are, over all parts and policies,
 //! and what a user is told who has set one in vain.
 
+use crate::hybrid::ages;
 use crate::parts::{wear, wear_state};
 use crate::{Dependence, Settings, ecc_policy};
 use alloc::string::String;
@@ -8,7 +9,8 @@ use alloc::string::String;
 impl Dependence {
     /// What a parameter depends on, if on anything.
     pub fn of(name: &str) -> Option<&'static Dependence> {
-        let rows: [&'static [Dependence]; 3] = [&wear::DEPENDENCES, &wear_state::DEPENDENCES, &ecc_policy::DEPENDENCES];
+        let rows: [&'static [Dependence]; 4] =
+            [&wear::DEPENDENCES, &wear_state::DEPENDENCES, &ecc_policy::DEPENDENCES, &ages::DEPENDENCES];
         rows.into_iter().flatten().find(|row| row.parameters.contains(&name))
     }
 }

@@ -38,6 +38,8 @@ pub use settings::{Dependence, Group, Parameter, Range, Settings, Value};
 pub mod parameters {
     pub use crate::demand::logged::LU;
     pub use crate::ecc_policy::POLICY as ECC;
+    pub use crate::hybrid::ages::LOG_AGES;
+    pub use crate::hybrid::parameters::LOG_VICTIM;
     pub use crate::parts::collector::{GC_LOW, SPREAD};
     pub use crate::parts::wear::WEAR_LEVELLING;
     pub use crate::parts::wear_state::{WEAR_CHECKPOINT, WEAR_STATE};

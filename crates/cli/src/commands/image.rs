@@ -10,7 +10,7 @@ use crate::units;
 use device::{Access, AnyDisk, ExportError, Image, ImageError, MountError, Scrub, Spec, Unsound};
 use flash::device::Device;
 use flash::{Block, Brief, Geometry, Guard, Mode, Nand, NoData, Pairing, PowerCut, Rng};
-use ftl::parameters::{SPREAD, WEAR_LEVELLING, WEAR_STATE};
+use ftl::parameters::{LOG_AGES, LOG_VICTIM, SPREAD, WEAR_LEVELLING, WEAR_STATE};
 use ftl::schemes::{self, SCHEMES, Visitor};
 use ftl::{BuildError, ConfigError, Recipe, Scheme, Settings, Value};
 use reliability::cells::{self, Age};
@@ -69,9 +69,9 @@ fn create(args: &ImageCreateArgs) -> Result<String, CliError> {
     described(&image)
 }
 
-/// All parameters: what the command line says, else the default, but for three: discards are durable, collections are
-/// dealt over the writes that follow, so that no request waits for a whole one, and where wear is levelled erase counts
-/// are kept on flash.
+/// All parameters: what the command line says, else the default, but for four: discards are durable, collections are
+/// dealt over the writes that follow, so that no request waits for a whole one, where wear is levelled erase counts
+/// are kept on flash, and so are ages of log blocks where they decide which is cleaned.
 fn settings(row: &Scheme, set: &[(String, String)]) -> Result<Settings, CliError> {
     let mut settings = row.settings();
     if settings.get("durable-trim").is_some() {
@@ -86,10 +86,13 @@ fn settings(row: &Scheme, set: &[(String, String)]) -> Result<Settings, CliError
         let text = bytes.as_deref().unwrap_or(text);
         settings.set(name, text).map_err(|what| CliError::new(what).within("--set"))?;
     }
-    let says_nothing = set.iter().all(|(name, _)| name != WEAR_STATE.name);
+    let unsaid = |name: &str| row.parameter(name).is_some() && set.iter().all(|(said, _)| said != name);
     let levels = settings.get(WEAR_LEVELLING.name).is_some_and(|mode| mode != WEAR_LEVELLING.default);
-    if says_nothing && levels && row.parameter(WEAR_STATE.name).is_some() {
+    if levels && unsaid(WEAR_STATE.name) {
         settings.put(WEAR_STATE.name, Value::Word("on"));
+    }
+    if settings.get(LOG_VICTIM.name) == Some(Value::Word("maro")) && unsaid(LOG_AGES.name) {
+        settings.put(LOG_AGES.name, Value::Switch(true));
     }
     if let Some(what) = ftl::without_effect(&settings, set.iter().map(|(name, _)| name.as_str())) {
         return Err(CliError::new(what).within("--set"));

@@ -304,6 +304,9 @@ impl<P: Placement> Core<P> {
         if let Some(scores) = &mut self.scores {
             scores.erased();
         }
+        if let Some(ages) = &mut self.ages {
+            ages.erased();
+        }
         self.dispose(flash, block, cause)
     }
 
@@ -326,6 +329,9 @@ impl<P: Placement> Core<P> {
         while let Some(offset) = at {
             to = self.next_writable(obsolete, to).expect("there are more blank pages than live ones");
             let (from, target) = (self.g.page(block, offset), self.g.page(obsolete, to));
+            if let Some(ages) = &self.ages {
+                self.pool.stage_spare(flash, target, ages.carry_now());
+            }
             if !self.copy(flash, (from, target), Some(Kind::Log), Cause::Swap)? {
                 return Ok(None);
             }

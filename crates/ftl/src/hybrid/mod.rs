@@ -16,7 +16,7 @@
 //!
 //! [`Core`] keeps the maps, the state of every page and the free blocks, and knows how to merge; a [`Strategy`]
 //! decides. [`Hybrid`] makes a scheme of the two. Mounting needs no strategy (mount.rs), and what keeps the scores of
-//! merge-aware policies is in score.rs. Log blocks that belong to one logical block each are rows of a table (rows.rs).
+//! merge-aware policies is in score.rs, what keeps their ages on flash in ages.rs. Log blocks that belong to one logical block each are rows of a table (rows.rs).
 //!
 //! # Placements
 //!
@@ -39,6 +39,7 @@
 //! in the log or in the data block, and is merged like any other. It costs what a write costs, and no map of discards
 //! is needed. Otherwise a discard is noted in RAM alone.
 
+pub(crate) mod ages;
 pub(crate) mod appended;
 pub(crate) mod large;
 pub(crate) mod log;
@@ -296,7 +297,7 @@ impl<P: Placement, S: Strategy<P>> Hybrid<S, P> {
 
     fn on<F: Flash>(flash: &mut F, logical_pages: u32, settings: &Settings) -> Result<Self, ConfigError> {
         let hybrid = Self::blank(*flash.geometry(), logical_pages, settings)?;
-        wear_state::Options::from(settings).reserve(flash, hybrid.core.place.spare_bytes())?;
+        wear_state::Options::from(settings).reserve(flash, hybrid.core.own_bytes())?;
         Ok(hybrid)
     }
 

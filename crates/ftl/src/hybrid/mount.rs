@@ -20,8 +20,11 @@
 use super::log::Slot;
 use super::placement::{Held, Placement};
 use super::state::Core;
+use crate::parts::census::Kept;
 use crate::parts::holdings::Holdings;
 use crate::{MountReport, Outcome};
+use alloc::collections::BTreeMap;
+use alloc::vec;
 use alloc::vec::Vec;
 use flash::{Block, Flash, Lpn, Ppn, ProgramOrder};
 
@@ -33,7 +36,8 @@ impl<P: Placement> Core<P> {
     pub fn adopt<F: Flash>(&mut self, flash: &mut F) -> Outcome<F, MountReport> {
         let g = self.g;
         let in_order = P::APPENDS || g.order == ProgramOrder::Strict;
-        let mut found = Holdings::take(flash, self.pool.own_bytes(), self.logical_pages(), 0, in_order)?;
+        let kept = Kept { count_at: self.pool.own_bytes(), log_ages: self.ages.is_some() };
+        let mut found = Holdings::take(flash, kept, self.logical_pages(), 0, in_order)?;
         for block in found.settle() {
             found.copies.give_up(block);
         }
@@ -68,14 +72,23 @@ impl<P: Placement> Core<P> {
             slots.push(slot);
         }
         self.map_log_pages();
-        for (younger, &slot) in slots.iter().rev().enumerate() {
+        let told = self.ages_found(&found.census.log_begun, &slots);
+        for (younger, (&slot, told)) in slots.iter().zip(told).rev().enumerate() {
             if let Some(scores) = &mut self.scores {
-                // About as many log blocks were erased since as were begun.
-                scores.set_age(slot, younger as u64);
+                // What flash does not tell: about as many log blocks were erased since as were begun.
+                scores.set_age(slot, told.unwrap_or(younger as u64));
             }
             self.close(slot);
         }
         self.score_all();
         Ok(found.report())
+    }
+
+    /// How old log blocks are, as far as flash tells: `begun` has what stands there, by block.
+    fn ages_found(&mut self, begun: &BTreeMap<Block, u64>, slots: &[Slot]) -> Vec<Option<u64>> {
+        let Some(ages) = &mut self.ages else { return vec![None; slots.len()] };
+        let told = |&slot: &Slot| (slot, begun.get(&self.slots.block(slot)).copied());
+        let logs: Vec<(Slot, Option<u64>)> = slots.iter().map(told).collect();
+        ages.found(&logs, begun.values().copied().max().unwrap_or(0))
     }
 }

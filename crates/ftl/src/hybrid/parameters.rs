@@ -1,5 +1,6 @@
 //! Parameters that schemes of the family share.
 
+use super::ages::LOG_AGES;
 use crate::parts::{supply, tombstones};
 use crate::{ConfigError, Group, Parameter, Scheme, Settings};
 use alloc::format;
@@ -34,7 +35,7 @@ pub(crate) const LOG_BLOCKS: Parameter = Parameter::count("log-blocks", 0, 0..=1
 pub(crate) const VICTIMS: &[&str] = &["round-robin", "cat", "cheapest", "maro"];
 
 /// `log-victim`; a scheme has a default of its own.
-pub(crate) const LOG_VICTIM: Parameter = Parameter::word("log-victim", "round-robin", VICTIMS)
+pub const LOG_VICTIM: Parameter = Parameter::word("log-victim", "round-robin", VICTIMS)
     .text(
         "Which log block to clean. round-robin: the oldest. cat: by live pages, age and wear. cheapest: the one \
          that is cheapest to merge. maro: as cheapest, but age counts too. All but round-robin take a log block \
@@ -115,6 +116,8 @@ pub struct Victims {
     pub copy_us: f64,
     /// `erase-us`.
     pub erase_us: f64,
+    /// `log-ages`, where ages count.
+    pub keeps_ages: bool,
 }
 
 impl Victims {
@@ -148,6 +151,7 @@ impl From<&Settings> for Victims {
             alpha: settings.real(&ALPHA),
             copy_us: settings.real(&COPY_COST),
             erase_us: settings.real(&ERASE_COST),
+            keeps_ages: settings.word(&LOG_VICTIM) == "maro" && settings.switch(&LOG_AGES),
         }
     }
 }

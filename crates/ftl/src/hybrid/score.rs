@@ -130,6 +130,12 @@ impl Scores {
         self.scores[slot.index()]
     }
 
+    /// The age of a log block, in erases, if merging all that is in it takes so much off its score.
+    #[cfg(test)]
+    pub(crate) fn age(&self, slot: Slot, terms: i64) -> i64 {
+        (self.get(slot) - terms + self.erase_ns * UNIT - self.initial) / (self.age_ns * UNIT)
+    }
+
     /// A log block is begun.
     pub(crate) fn begin(&mut self, slot: Slot, block: Block) {
         let slot = slot.index();

@@ -3,6 +3,7 @@
 //! Of a log block the live bit of each place is that of the page there. Of a data block the live bit of place i says
 //! whether page i of the logical block counts in it, wherever in the block it lies (placement.rs).
 
+use super::ages::{AGE_BYTES, Ages};
 use super::log::{NONE, Slot, Slots};
 use super::merge::Source;
 use super::pages::PageBits;
@@ -14,6 +15,7 @@ use crate::parts::space::more_spare;
 use crate::parts::supply;
 use crate::parts::tombstones::DURABLE_TRIM;
 use crate::{ConfigError, Loader, Outcome, Saver, Settings};
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
@@ -167,6 +169,11 @@ impl Area {
 pub(super) const HOLE_IN_DATA: u32 = 0;
 const HOLE_IN_LOG: u32 = 1;
 
+/// Bytes of a scheme's own in each spare area.
+fn own_bytes<P: Placement>(place: &P, keeps_ages: bool) -> u32 {
+    place.spare_bytes().max(if keeps_ages { AGE_BYTES } else { 0 })
+}
+
 /// See the module's description.
 #[derive(Clone, Debug)]
 pub struct Core<P = InPlace> {
@@ -188,6 +195,8 @@ pub struct Core<P = InPlace> {
     pub slots: Slots,
     /// What cleaning each log block would cost, for policies that want to know.
     pub scores: Option<Scores>,
+    /// When log blocks were begun, if that is kept on flash.
+    pub(super) ages: Option<Box<Ages>>,
     /// Log blocks that settings allow.
     most_log_blocks: u32,
     pub(super) durable_trim: bool,
@@ -239,7 +248,8 @@ impl<P: Placement> Core<P> {
         let most = most.min(if asked == 0 { g.block_count() - kept } else { asked });
         let slots = Slots::new(&g, most + 1, own_places);
         let mut pool = Pool::new(g, &supply, victims.is_some_and(|victims| victims.policy == "cat"));
-        pool.keep_own(place.spare_bytes());
+        let ages = victims.is_some_and(|victims| victims.keeps_ages).then(|| Box::new(Ages::new(slots.capacity())));
+        pool.keep_own(own_bytes(&place, ages.is_some()));
         Ok(Core {
             g,
             place,
@@ -249,6 +259,7 @@ impl<P: Placement> Core<P> {
             log_map: vec![NONE; logical_pages as usize],
             logged: vec![0; logical_blocks as usize],
             scores: victims.and_then(|victims| Scores::new(&victims, slots.capacity())),
+            ages,
             slots,
             most_log_blocks: most,
             durable_trim: settings.switch(&DURABLE_TRIM),
@@ -257,6 +268,11 @@ impl<P: Placement> Core<P> {
             sources: Vec::new(),
             merged: Chain::COLLECTION,
         })
+    }
+
+    /// Bytes of its own in each spare area: those of data pages, or of log pages.
+    pub fn own_bytes(&self) -> u32 {
+        own_bytes(&self.place, self.ages.is_some())
     }
 
     // ---- addresses ---------------------------------------------------------------------------------------------
@@ -453,8 +469,14 @@ impl<P: Placement> Core<P> {
         page: Write<'_, F>,
     ) -> Outcome<F, bool> {
         let Write { lpn, version, content } = page;
-        if kind == Kind::Data {
-            P::stage(self, flash, lpn, ppn)?;
+        match (kind, &mut self.ages) {
+            (Kind::Data, _) => P::stage(self, flash, lpn, ppn)?,
+            (Kind::Log, Some(ages)) if matches!(content, Content::Data(_)) => {
+                let block = self.g.block_of(ppn);
+                let told = self.slots.of(block).and_then(|slot| ages.tell(slot, block));
+                told.into_iter().for_each(|own| self.pool.stage_spare(flash, ppn, own));
+            }
+            _ => {}
         }
         let program = self.pool.number_for(flash, ppn);
         let oob = Oob { kind, ..Oob::data(lpn, version, program) };
@@ -627,6 +649,9 @@ impl<P: Placement> Core<P> {
         if let Some(scores) = &mut self.scores {
             scores.begin(slot, self.slots.block(slot));
         }
+        if let Some(ages) = &mut self.ages {
+            ages.begin(slot, block);
+        }
         slot
     }
 
@@ -644,6 +669,9 @@ impl<P: Placement> Core<P> {
         self.slots.remove(slot);
         if let Some(scores) = &mut self.scores {
             scores.remove(slot);
+        }
+        if let Some(ages) = &mut self.ages {
+            ages.ended(block);
         }
         block
     }
@@ -717,6 +745,9 @@ impl<P: Placement> Core<P> {
         if let Some(scores) = &self.scores {
             out.push(("scores of log blocks", scores.memory(self.p())));
         }
+        if let Some(ages) = &self.ages {
+            out.push(("ages of log blocks", ages.memory()));
+        }
         out.push(("version", 8));
         out
     }
@@ -730,6 +761,9 @@ impl<P: Placement> Core<P> {
         out.u64(self.version);
         if let Some(scores) = &self.scores {
             scores.save(out);
+        }
+        if let Some(ages) = &self.ages {
+            ages.save(out);
         }
     }
 
@@ -745,6 +779,9 @@ impl<P: Placement> Core<P> {
         self.version = from.u64();
         if let Some(scores) = &mut self.scores {
             scores.load(from, &self.slots);
+        }
+        if let Some(ages) = &mut self.ages {
+            ages.load(from);
         }
         self.map_log_pages();
         self
@@ -828,11 +865,23 @@ impl<P: Placement> Core<P> {
             return Err(format!("{in_use} blocks are accounted for, and there are {}", self.g.block_count()));
         }
         match &self.scores {
-            Some(scores) => scores.audit(&self.slots, |slot| {
-                let merged = self.logical_blocks_in(slot).into_iter().map(|lbn| self.logged(lbn));
-                merged.map(|of| scores.term(of.data, of.log)).sum()
-            }),
+            Some(scores) => scores.audit(&self.slots, |slot| self.terms_of(scores, slot)),
             None => Ok(()),
         }
+    }
+
+    /// What merging all that a log block holds takes off its score.
+    fn terms_of(&self, scores: &Scores, slot: Slot) -> i64 {
+        let merged = self.logical_blocks_in(slot).into_iter().map(|lbn| self.logged(lbn));
+        merged.map(|of| scores.term(of.data, of.log)).sum()
+    }
+
+    /// The ages of all log blocks, in erases of log blocks, by block.
+    #[cfg(test)]
+    pub(crate) fn ages(&self) -> alloc::collections::BTreeMap<u32, i64> {
+        let scores = self.scores.as_ref().expect("the policy keeps scores");
+        let age =
+            |(slot, log): (Slot, super::log::LogBlock)| (log.block, scores.age(slot, self.terms_of(scores, slot)));
+        self.slots.iter().map(age).collect()
     }
 }

@@ -97,13 +97,20 @@ impl<P: Placement> Core<P> {
     fn move_block<F: Flash>(&mut self, flash: &mut F, cold: Block, cause: Cause) -> Outcome<F> {
         let target = self.take_block(flash)?;
         let kind = P::APPENDS.then_some(Kind::Log);
+        let age = self.slots.of(cold).and_then(|slot| Some(self.ages.as_ref()?.carry(slot)));
         let mut gc = Collection::on(flash);
         let mut moved: Vec<(u32, u32)> = Vec::new();
         let mut at = self.pool.blocks.next_live(cold, 0);
         while let Some(offset) = at {
             let to = if P::APPENDS { moved.len() as u32 } else { offset };
             let pages = (self.g.page(cold, offset), self.g.page(target, to));
-            if !self.pad(&mut *gc, target, to, cause)? || !self.copy(&mut *gc, pages, kind, cause)? {
+            if !self.pad(&mut *gc, target, to, cause)? {
+                return self.dispose(&mut *gc, target, cause);
+            }
+            if let Some(own) = &age {
+                self.pool.stage_spare(&mut *gc, pages.1, own.clone());
+            }
+            if !self.copy(&mut *gc, pages, kind, cause)? {
                 return self.dispose(&mut *gc, target, cause);
             }
             moved.push((offset, to));

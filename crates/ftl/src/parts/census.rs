@@ -29,6 +29,7 @@
 //! chip takes them in any order, blank pages lie between others: such blocks are read whole, and one that has no
 //! readable page is empty.
 
+use crate::hybrid::ages::Ages;
 use crate::parts::wear_state::{self, Shape};
 use crate::{MountReport, Outcome};
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -106,14 +107,31 @@ pub struct Census {
     finished_in: Vec<Block>,
     /// Blocks that are kept for them: nobody else's, though they look empty.
     pub area: Vec<Block>,
-    /// Bytes of the scheme's own in front of an erase count in a spare area, if counts are there.
-    own_bytes: Option<u32>,
+    /// What spare areas tell of when log blocks were begun, by block; empty where they do not.
+    pub log_begun: BTreeMap<Block, u64>,
+    kept: Kept,
     /// The last program number of a page that is not torn, by die and epoch.
     last_whole: BTreeMap<(Die, u64), u64>,
     /// Dies and epochs at whose end a torn page was found.
     ends: BTreeSet<(Die, u64)>,
     /// Pages of the host, and of discards, with bad data, until it is known whether they are torn or damaged.
     doubtful: Vec<(Ppn, Oob)>,
+}
+
+/// What the spare areas of a device carry beside what recovery needs.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Kept {
+    /// Bytes of the scheme's own in front of an erase count, if counts are there.
+    pub count_at: Option<u32>,
+    /// Whether log pages tell when their block was begun (`hybrid/ages.rs`).
+    pub log_ages: bool,
+}
+
+impl From<Option<u32>> for Kept {
+    /// Erase counts alone, or nothing.
+    fn from(count_at: Option<u32>) -> Kept {
+        Kept { count_at, log_ages: false }
+    }
 }
 
 /// Garbage among the pages of a block.
@@ -140,19 +158,18 @@ impl Garbage {
 }
 
 impl Census {
-    /// Reads the device. Where it keeps erase counts, `own_bytes` are those of the scheme's own in front of a count in
-    /// a spare area. `each` is handed the sound pages of each block, in order; the translation blocks come first,
-    /// so that whoever keeps a map on flash knows the watermarks when the data pages come. Last come those of which the
-    /// spare area alone can be read.
+    /// Reads the device, spare areas as they are `kept`. `each` is handed the sound pages of each block, in order; the
+    /// translation blocks come first, so that whoever keeps a map on flash knows the watermarks when the data pages
+    /// come. Last come those of which the spare area alone can be read.
     ///
     /// # Errors
     /// The medium's.
     pub fn take<F: Flash>(
         flash: &mut F,
-        own_bytes: Option<u32>,
+        kept: impl Into<Kept>,
         each: impl FnMut(&[(Ppn, Oob)], Health),
     ) -> Outcome<F, Census> {
-        Census::scan(flash, own_bytes, true, each)
+        Census::scan(flash, kept.into(), true, each)
     }
 
     /// As [`Census::take`]; blocks are filled from their first page on if they are `in_order`.
@@ -161,14 +178,14 @@ impl Census {
     /// The medium's.
     pub fn scan<F: Flash>(
         flash: &mut F,
-        own_bytes: Option<u32>,
+        kept: Kept,
         in_order: bool,
         mut each: impl FnMut(&[(Ppn, Oob)], Health),
     ) -> Outcome<F, Census> {
         let g = *flash.geometry();
         let blocks = g.block_count() as usize;
-        let erases = if own_bytes.is_some() { vec![0; blocks] } else { Vec::new() };
-        let mut census = Census { blocks: vec![None; blocks], erases, own_bytes, ..Census::default() };
+        let erases = if kept.count_at.is_some() { vec![0; blocks] } else { Vec::new() };
+        let mut census = Census { blocks: vec![None; blocks], erases, kept, ..Census::default() };
         let mut sound: Vec<(Ppn, Oob)> = Vec::with_capacity(g.pages_per_block as usize);
         let mut others: Vec<Block> = Vec::new();
         let mut apart: Vec<Vec<(Ppn, Oob)>> = Vec::new();
@@ -199,7 +216,7 @@ impl Census {
                 census.mark_newest(&g, die, translation);
             }
         }
-        if own_bytes.is_some() {
+        if kept.count_at.is_some() {
             census.read_checkpoint(flash)?;
         }
         Ok(census)
@@ -268,7 +285,7 @@ impl Census {
                 continue;
             };
             self.pages += 1;
-            if let Some(own) = self.own_bytes {
+            if let Some(own) = self.kept.count_at {
                 let count = wear_state::count_in(flash.spare(ppn), own);
                 self.erases[block.index()] = count.max(self.erases[block.index()]);
             }
@@ -278,6 +295,10 @@ impl Census {
                     (found.whole, found.programmed) = (false, offset + 1);
                 }
                 continue;
+            }
+            let tells = self.kept.log_ages && oob.kind == Kind::Log;
+            if let Some(begun) = tells.then(|| Ages::in_spare(flash.spare(ppn))).flatten() {
+                self.log_begun.insert(block, begun);
             }
             let found = found.get_or_insert(Found {
                 kind: oob.kind,

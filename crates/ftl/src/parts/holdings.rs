@@ -1,7 +1,7 @@
 //! What a mount finds of a scheme whose blocks hold host pages alone, or numbered pages of metadata: the census of its
 //! blocks, and which copy of each page counts (`parts/copies.rs`).
 
-use crate::parts::census::{Census, Health};
+use crate::parts::census::{Census, Health, Kept};
 use crate::parts::copies::Copies;
 use crate::{MountReport, Outcome};
 use alloc::vec;
@@ -20,21 +20,20 @@ pub struct Holdings {
 }
 
 impl Holdings {
-    /// Reads the device, `own_bytes` as [`Census::take`] has it; blocks are filled from their first page on if they are
-    /// `in_order`. Of a page of metadata with
-    /// `address` the newest watermark counts.
+    /// Reads the device, spare areas as they are `kept`; blocks are filled from their first page on if they are
+    /// `in_order`. Of a page of metadata with `address` the newest watermark counts.
     ///
     /// # Errors
     /// The medium's.
     pub fn take<F: Flash>(
         flash: &mut F,
-        own_bytes: Option<u32>,
+        kept: impl Into<Kept>,
         logical_pages: u32,
         metadata: u32,
         in_order: bool,
     ) -> Outcome<F, Holdings> {
         let mut copies = Copies::new(*flash.geometry(), (logical_pages + metadata) as usize);
-        let census = Census::scan(flash, own_bytes, in_order, |pages, health| {
+        let census = Census::scan(flash, kept.into(), in_order, |pages, health| {
             for (ppn, oob) in pages {
                 let address = match oob.kind {
                     Kind::Data | Kind::Log | Kind::Trim if oob.address < logical_pages => oob.address,

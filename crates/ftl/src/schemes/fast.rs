@@ -39,6 +39,7 @@
 //! With `order = strict` or `ascending` a page goes to its place only above all programmed ones, with padding where the
 //! chip wants it.
 
+use crate::hybrid::ages::LOG_AGES;
 use crate::hybrid::large::{Large, SEQUENTIAL_BYTES, SEQUENTIAL_UNIT};
 use crate::hybrid::{
     self, Area, Core, Filling, Hybrid, MERGE_COUNTERS, Merge, Strategy, Write, erase_obsolete, log::Slot, parameters,
@@ -86,6 +87,7 @@ pub(super) static ROW: Scheme = Scheme {
         parameters::ALPHA,
         parameters::COPY_COST,
         parameters::ERASE_COST,
+        LOG_AGES,
     ],
     counters: &[MERGE_COUNTERS, COUNTERS],
     state_version: 2,

@@ -51,6 +51,7 @@
 //! lists: recovery needs them to tell log pages of the same LPN apart.
 
 use crate::hybrid::Hybrid;
+use crate::hybrid::ages::LOG_AGES;
 use crate::hybrid::appended::{Appended, CACHE_MAPS, COUNTERS, GROUP, LOG_STYLE};
 use crate::hybrid::parameters::{self, AGE_UNIT, AGE_WEIGHT, ALPHA, COPY_COST, ERASE_COST, LOG_BLOCKS, LOG_VICTIM};
 use crate::parts::spare_map::{SPARE_ECC, SPARE_LAYOUT};
@@ -74,6 +75,7 @@ pub(super) static ROW: Scheme = Scheme {
         ALPHA,
         COPY_COST,
         ERASE_COST,
+        LOG_AGES,
     ],
     counters: &[COUNTERS],
     phases: &[Cause::Host, Cause::MergeFull, Cause::WearLevelling, Cause::Metadata, Cause::Recovery],

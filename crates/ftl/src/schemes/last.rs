@@ -47,6 +47,7 @@
 //! erased after it and not before, for recovery. After a mount every log block found is cold and closed, and the hot
 //! window is empty. Two blocks are kept free.
 
+use crate::hybrid::ages::LOG_AGES;
 use crate::hybrid::large::{Large, SEQUENTIAL_BYTES, SEQUENTIAL_UNIT};
 use crate::hybrid::{
     self, Area, Core, Filling, Hybrid, MERGE_COUNTERS, Merge, Strategy, Write, erase_obsolete, log::Slot, parameters,
@@ -135,6 +136,7 @@ pub(super) static ROW: Scheme = Scheme {
         parameters::ALPHA,
         parameters::COPY_COST,
         parameters::ERASE_COST,
+        LOG_AGES,
     ],
     counters: &[MERGE_COUNTERS, COUNTERS],
     state_version: 2,

@@ -48,6 +48,7 @@
 //! After a mount, blank pages of blocks found in use are not reused until the block is erased, and ages are those of
 //! the order in which log blocks were begun.
 
+use crate::hybrid::ages::LOG_AGES;
 use crate::hybrid::{
     self, Announced, Area, Core, Filling, Hybrid, MERGE_COUNTERS, Strategy, Write, log::Slot, parameters,
     placement::Placement,
@@ -101,6 +102,7 @@ pub(super) static ROW: Scheme = Scheme {
         parameters::ALPHA,
         parameters::COPY_COST,
         parameters::ERASE_COST,
+        LOG_AGES,
     ],
     counters: &[MERGE_COUNTERS, COUNTERS],
     phases: &[

@@ -54,6 +54,7 @@
 //! does not say so.
 
 use super::{hybridlog, rose};
+use crate::hybrid::ages::LOG_AGES;
 use crate::hybrid::{appended, parameters};
 use crate::parts::spare_map::{SPARE_ECC, SPARE_LAYOUT};
 use crate::{Scheme, Value};
@@ -75,6 +76,7 @@ pub(super) static ROW: Scheme = Scheme {
         parameters::ALPHA,
         parameters::COPY_COST,
         parameters::ERASE_COST,
+        LOG_AGES,
         appended::GROUP,
         appended::CACHE_MAPS,
         SPARE_LAYOUT,

@@ -455,6 +455,7 @@ fn vary(row: &Scheme, seed: u64, rng: &mut Rng) -> Settings {
     for parameter in row.parameters() {
         let value = match (parameter.name, parameter.range) {
             ("durable-trim", _) => Value::Switch(seed % 4 != 3),
+            ("log-ages", _) => Value::Switch(seed % 2 == 1),
             // Both rhythms of collections, half of the seeds each.
             ("gc-spread", _) => Value::Switch(rng.chance(0.5)),
             ("seed", _) => Value::Count(seed),

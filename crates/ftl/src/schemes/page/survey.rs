@@ -27,7 +27,7 @@ pub(super) struct Survey {
 }
 
 impl Survey {
-    /// Reads the device, `own_bytes` as [`Census::take`] has it.
+    /// Reads the device, `own_bytes` those of the scheme's own in front of an erase count, if counts are there.
     ///
     /// # Errors
     /// The medium's.

@@ -1,11 +1,11 @@
 //! Worked examples, the scores against their formula, and long runs.
 
 use super::*;
-use crate::Ftl;
 use crate::hybrid::testing::{
     Chip, formatted, settings, small, tally, torture, torture_each_technique, write_each, write_request,
 };
-use flash::{Geometry, ProgramOrder};
+use crate::{Build, Ftl};
+use flash::{Full, Geometry, Nand, NoData, ProgramOrder};
 
 /// The ROSE thesis, figure 3.3: three logical blocks, three log blocks, and two blocks kept free where the thesis keeps
 /// one.
@@ -186,5 +186,46 @@ fn a_cleaning_costs_what_the_formula_says() {
             assert_eq!(tally(&write_each(&mut flash, &mut rose, &[lpn.0])), expected, "{victim}");
         }
         assert!(cleanings > 100, "{victim}: {cleanings}");
+    }
+}
+
+/// Ages of the log blocks before a mount and after it, after many writes, most of them to a quarter of the pages.
+fn ages_over_a_mount(pairs: &[(&str, &str)], writes: u32) -> Vec<(i64, i64)> {
+    let g = Geometry { pages_per_block: 8, ..small(48) }.checked().unwrap();
+    let pages = 8 * 24;
+    let settings = settings(&ROW, pairs);
+    let mut flash = Nand::<NoData, Full>::new(g);
+    let mut rose = Rose::format(&mut flash, pages, &settings).unwrap();
+    let mut rng = flash::Rng::new(7);
+    for _ in 0..writes {
+        let among = if rng.chance(0.8) { pages / 4 } else { pages };
+        let lpn = Lpn(rng.below(among.into()) as u32);
+        Ftl::<Nand<NoData, Full>>::request(&mut rose, lpn, 1);
+        rose.write(&mut flash, lpn, &()).unwrap();
+    }
+    let before = rose.core.ages();
+    let after = Rose::mount(&mut flash, pages, &settings).unwrap().0.core.ages();
+    let both: Vec<(i64, i64)> = before.iter().filter_map(|(block, age)| Some((*age, *after.get(block)?))).collect();
+    assert!(both.len() > 15, "{before:?} {after:?}");
+    both
+}
+
+/// By how many erases all log blocks have become younger, if it is the same number for each.
+fn younger(ages: &[(i64, i64)]) -> Option<i64> {
+    let lost = ages[0].0 - ages[0].1;
+    ages.iter().all(|(before, after)| before - after == lost).then_some(lost)
+}
+
+/// With `log-ages` a mount finds every age as it was, but for log blocks that were erased since the last one was begun;
+/// without, ages by order are others. Blocks that were levelled keep theirs.
+#[test]
+fn ages_of_log_blocks_live_over_mounts() {
+    for extra in [&[][..], &[("wear-levelling", "swap"), ("wear-threshold", "2")], &[("wear-state", "on")]] {
+        for writes in [2_000, 2_001, 2_777, 5_003] {
+            let with = [&[("log-ages", "on")], extra].concat();
+            let lost = younger(&ages_over_a_mount(&with, writes));
+            assert!(lost.is_some_and(|lost| (0..=3).contains(&lost)), "{extra:?}, {writes} writes: {lost:?}");
+            assert_eq!(younger(&ages_over_a_mount(extra, writes)), None, "{extra:?}, {writes} writes");
+        }
     }
 }
