@@ -35,6 +35,7 @@ def reproduce(
     traces: str | os.PathLike[str] | None = None,
     experiments: str | os.PathLike[str] | None = None,
     quick: bool = False,
+    unvaried: bool = False,
     requests: int | str | None = None,
     threads: int | None = None,
     list: bool = False,
@@ -43,16 +44,16 @@ def reproduce(
     progress: bool | Tell | None = None,
 ) -> Reproduction:
     """Measures what a paper published, or one of its tables and figures: ``ftlab reproduce``. ``list`` only names them.
-    ``summary`` tells what has become of the papers' headline claims instead, as a Markdown table. ``html`` makes the page
-    with published points over measured lines: ``True`` for ``Reproduction.page`` alone, a path for a file too.
-    ``progress`` is as for ``compare``, but counts runs.
+    ``unvaried`` runs figures at their full length, and no sensitivities. ``summary`` tells what has become of the papers'
+    headline claims instead, as a Markdown table. ``html`` makes the page with published points over measured lines:
+    ``True`` for ``Reproduction.page`` alone, a path for a file too. ``progress`` is as for ``compare``, but counts runs.
 
     >>> import ftlab
     >>> "dftl" in ftlab.reproduce(list=True).text
     True
     """
-    flags = {"traces": traces, "experiments": experiments, "quick": quick, "requests": requests, "threads": threads}
-    flags |= {"list": list, "summary": summary, "html": None if isinstance(html, bool) else html}
+    flags = {"traces": traces, "experiments": experiments, "quick": quick, "unvaried": unvaried, "requests": requests}
+    flags |= {"threads": threads, "list": list, "summary": summary, "html": None if isinstance(html, bool) else html}
     words = ["reproduce", *([paper] if paper else []), *_keys.words(flags)]
     with Progress(progress) as bar:
         text, told, page, interrupted = _native.reproduce(words, html is not False, bar.tell)

@@ -343,6 +343,7 @@ pub struct RunArgs {
     ftlab reproduce --list                          papers and their tables and figures\n  \
     ftlab reproduce dftl                            all of a paper\n  \
     ftlab reproduce lsftl/table-1 --quick           one table, on shorter workloads\n  \
+    ftlab reproduce dftl --unvaried                 a paper's figures at full length, nothing varied\n  \
     ftlab reproduce --summary --quick               each paper's headlines, a line each\n  \
     ftlab reproduce lsftl --traces ~/traces         on the whole traces, where they are found\n\n\
     Traces are looked for under their well-known names (Financial1.spc, hm_0.csv, …), compressed or not, in DIR and in \
@@ -371,6 +372,10 @@ pub struct ReproduceArgs {
     /// Run what the files call quick: short workloads, nothing varied, nothing that ends by wear
     #[arg(long, conflicts_with = "requests")]
     pub quick: bool,
+
+    /// Run the figures at their full length, and no sensitivities
+    #[arg(long, conflicts_with = "quick")]
+    pub unvaried: bool,
 
     /// Run N requests of each workload, of traces too [default: the paper's file says, of traces all]
     #[arg(long, value_name = "N", value_parser = parse_positive_count)]

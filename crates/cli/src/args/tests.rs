@@ -186,6 +186,7 @@ fn what_to_reproduce() {
         list: false,
         summary: false,
         quick: true,
+        unvaried: false,
         requests: None,
         threads: Some(2),
         json: Some("a".into()),
@@ -195,6 +196,7 @@ fn what_to_reproduce() {
     let line = "reproduce lsftl/table-1 --traces traces --quick --threads 2 --json a";
     assert_eq!(command(line), Command::Reproduce(expected));
     assert!(message("reproduce --quick --requests 5").contains("cannot be used with"));
+    assert!(message("reproduce --quick --unvaried").contains("cannot be used with"));
 }
 
 #[test]

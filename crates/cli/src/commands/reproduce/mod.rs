@@ -212,10 +212,12 @@ pub fn reproduced(
         experiments = claim::needed(experiments, &claims);
     }
     let mut left_out: Vec<Experiment> = Vec::new();
-    if args.quick {
+    if args.quick || args.unvaried {
         for experiment in &mut experiments {
             experiment.sensitivities.clear();
         }
+    }
+    if args.quick {
         let by_wear = |one: &Experiment| one.until.is_some();
         // Who names an experiment wants it, though there is nothing to hold it against.
         let named = args.paper.as_ref().is_some_and(|asked| asked.contains('/'));
@@ -310,6 +312,7 @@ fn command(args: &ReproduceArgs) -> String {
     words.extend(args.paper.clone());
     words.push("--summary".to_owned());
     words.extend(args.quick.then(|| "--quick".to_owned()));
+    words.extend(args.unvaried.then(|| "--unvaried".to_owned()));
     words.extend(args.requests.map(|requests| format!("--requests {requests}")));
     words.extend(args.experiments.as_ref().map(|_| "--experiments DIR".to_owned()));
     words.extend(args.traces.as_ref().map(|_| "--traces DIR".to_owned()));

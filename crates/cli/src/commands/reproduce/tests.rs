@@ -217,6 +217,7 @@ fn args(directory: &Directory) -> ReproduceArgs {
         list: false,
         summary: false,
         quick: false,
+        unvaried: false,
         requests: None,
         threads: Some(2),
         json: Some(directory.join("all.json")),
@@ -424,6 +425,27 @@ fn quick_runs_what_the_files_call_quick_and_varies_nothing() {
         text.contains("--quick leaves out what is repeated") && text.contains("(small/table-10, small/table-11)"),
         "{text}"
     );
+}
+
+/// The figures are those of a run that varies things too.
+#[test]
+fn what_is_unvaried_has_the_figures_alone() {
+    let directory = tree();
+    let figures = |unvaried: bool| {
+        let args = ReproduceArgs { unvaried, csv: None, html: None, ..args(&directory) };
+        reproduce(&args, &AtomicBool::new(false), &mut Vec::new()).unwrap();
+        let json: serde_json::Value = serde_json::from_slice(&fs::read(directory.join("all.json")).unwrap()).unwrap();
+        let (own, varied): (Vec<_>, Vec<_>) = json["experiments"][0]["figures"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| (one["varied"].clone(), one["measured"].clone()))
+            .partition(|(varied, _)| varied == "");
+        (own, varied.len())
+    };
+    let ((alone, none), (beside, some)) = (figures(true), figures(false));
+    assert_eq!((alone, none), (beside, 0));
+    assert!(some > 0);
 }
 
 #[test]
