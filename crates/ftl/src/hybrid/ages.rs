@@ -69,6 +69,10 @@ impl Ages {
 
     /// A log block is begun.
     pub(super) fn begin(&mut self, slot: Slot, block: Block) {
+        // A mount may find log blocks beyond those that the area has.
+        if slot.index() >= self.begun.len() {
+            self.begun.resize(slot.index() + 1, 0);
+        }
         self.begun[slot.index()] = self.erased;
         self.untold.insert(block);
     }
@@ -112,12 +116,13 @@ impl Ages {
 
     /// Controller RAM, bytes.
     pub(super) fn memory(&self) -> u64 {
-        8 + self.begun.len() as u64 * 8 + self.untold.len() as u64 * 4
+        8 + 4 + self.begun.len() as u64 * 8 + self.untold.len() as u64 * 4
     }
 
     /// Saves the state.
     pub(super) fn save(&self, out: &mut Saver) {
         out.u64(self.erased);
+        out.u32(self.begun.len() as u32);
         self.begun.iter().for_each(|&begun| out.u64(begun));
         out.u32(self.untold.len() as u32);
         self.untold.iter().for_each(|block| out.u32(block.0));
@@ -126,7 +131,7 @@ impl Ages {
     /// Loads what [`Ages::save`] saved.
     pub(super) fn load(&mut self, from: &mut Loader<'_>) {
         self.erased = from.u64();
-        self.begun.iter_mut().for_each(|begun| *begun = from.u64());
+        self.begun = (0..from.u32()).map(|_| from.u64()).collect();
         self.untold = (0..from.u32()).map(|_| Block(from.u32())).collect();
     }
 }

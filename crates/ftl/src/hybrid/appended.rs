@@ -141,15 +141,14 @@ impl Appended {
 
     /// The newest page of a block that can be a data block: the last one that is whole. `None` if a torn page lies
     /// below it.
-    fn head<F: Flash>(flash: &mut F, found: &Holdings, block: Block) -> Outcome<F, Option<u32>> {
-        let g = *flash.geometry();
-        let Some(seen) = found.census.blocks[block.index()] else { return Ok(None) };
+    fn head(g: &Geometry, found: &Holdings, block: Block) -> Option<u32> {
+        let seen = found.census.blocks[block.index()]?;
         let mut head = None;
         for page in (0..seen.programmed).rev() {
             let ppn = g.page(block, page);
-            if flash.read_oob(ppn, Cause::Recovery)?.is_some_and(|oob| oob.kind == Kind::Torn) {
+            if found.census.garbled.contains(&ppn) {
                 if head.is_some() {
-                    return Ok(None);
+                    return None;
                 }
             } else if head.is_none() && !found.census.spoiled.contains(&ppn) {
                 head = Some(page);
@@ -158,7 +157,7 @@ impl Appended {
                 break;
             }
         }
-        Ok(head)
+        head
     }
 }
 
@@ -335,7 +334,7 @@ impl Placement for Appended {
         let mut chosen: BTreeMap<Lbn, (usize, u32, u16)> = BTreeMap::new();
         for (&block, pages) in held {
             if Self::is_data(flash, pages[0].1)?
-                && let Some(head) = Self::head(flash, found, Block(block))?
+                && let Some(head) = Self::head(&core.g, found, Block(block))
                 // Free page reuse leaves log pages behind data pages: then the last page has no map.
                 && Self::is_data(flash, core.g.page(Block(block), head))?
             {

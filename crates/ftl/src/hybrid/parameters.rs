@@ -151,7 +151,7 @@ impl From<&Settings> for Victims {
             alpha: settings.real(&ALPHA),
             copy_us: settings.real(&COPY_COST),
             erase_us: settings.real(&ERASE_COST),
-            keeps_ages: settings.word(&LOG_VICTIM) == "maro" && settings.switch(&LOG_AGES),
+            keeps_ages: settings.switch(&LOG_AGES) && settings.word(&LOG_VICTIM) == "maro",
         }
     }
 }

@@ -84,6 +84,9 @@ pub struct Census {
     pub bad: Vec<Block>,
     /// Torn pages whose spare area is sound.
     pub spoiled: BTreeSet<Ppn>,
+    /// Pages whose spare area was garbage when it was looked at, torn or not. They stay that: cells that a cut left
+    /// between two levels may read otherwise the next time.
+    pub garbled: BTreeSet<Ppn>,
     /// Pages of the host, and of discards, whose spare area is sound and whose data is damaged.
     pub damaged: BTreeSet<Ppn>,
     /// The largest version seen.
@@ -291,6 +294,7 @@ impl Census {
             }
             if oob.kind == Kind::Torn {
                 garbage.pages += 1;
+                self.garbled.insert(ppn);
                 if let Some(found) = &mut found {
                     (found.whole, found.programmed) = (false, offset + 1);
                 }
@@ -444,9 +448,11 @@ impl Census {
         area
     }
 
-    /// The first program number of the epoch that begins with this mount.
+    /// The first program number of the epoch that begins with this mount. A page that reads as garbage may be all that
+    /// there is of an epoch, and another time it may read as a page of that: so that one is passed over.
     pub fn next_program(&self) -> u64 {
-        (epoch(self.max_program) + 1) << EPOCH_SHIFT
+        let unseen = u64::from(!self.garbled.is_empty());
+        ((epoch(self.max_program) + 1) << EPOCH_SHIFT) + (unseen << EPOCH_SHIFT)
     }
 
     /// Marks the newest among the translation (or other) blocks of a die.
@@ -480,7 +486,8 @@ impl Census {
     pub fn holds<F: Flash>(&self, flash: &mut F, ppn: Ppn, lpn: u32, watermark: u64) -> Outcome<F, bool> {
         let g = *flash.geometry();
         let Some(found) = self.blocks[g.block_of(ppn).index()] else { return Ok(false) };
-        if g.offset_of(ppn) >= found.programmed || self.spoiled.contains(&ppn) {
+        let is_torn = self.spoiled.contains(&ppn) || self.garbled.contains(&ppn);
+        if g.offset_of(ppn) >= found.programmed || is_torn {
             return Ok(false);
         }
         if found.whole && found.kind == Kind::Data && found.first_program < watermark {
@@ -494,6 +501,7 @@ impl Census {
     pub fn drop_block(&mut self, block: Block, g: &Geometry) {
         let Some(dropped) = self.blocks[block.index()].take() else { return };
         self.spoiled.retain(|&ppn| g.block_of(ppn) != block);
+        self.garbled.retain(|&ppn| g.block_of(ppn) != block);
         self.damaged.retain(|&ppn| g.block_of(ppn) != block);
         if dropped.newest {
             self.mark_newest(g, g.die_of(block), dropped.kind == Kind::Translation);

@@ -72,8 +72,10 @@ impl Survey {
         for block in (0..g.block_count()).map(Block) {
             let programmed = self.census.blocks[block.index()].map_or(0, |found| found.programmed);
             for ppn in (0..programmed).map(|offset| g.page(block, offset)) {
-                let oob = flash.read_oob(ppn, Cause::Recovery)?;
-                if let Some(oob) = oob.filter(|_| !self.census.spoiled.contains(&ppn)) {
+                if self.census.spoiled.contains(&ppn) || self.census.garbled.contains(&ppn) {
+                    continue;
+                }
+                if let Some(oob) = flash.read_oob(ppn, Cause::Recovery)? {
                     let damaged = self.census.damaged.contains(&ppn);
                     let health = if damaged { Health::Unreadable } else { Health::Sound };
                     Self::consider(&mut self.map, &mut self.best, ppn, oob, health);
