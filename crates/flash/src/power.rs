@@ -81,6 +81,8 @@ pub struct PowerCut<F> {
     limit: u64,
     lost: bool,
     unstable: Unstable,
+    /// What unstable cells show: a stream of its own, so that a later cut leaves what was shown before it as it was.
+    looks: Rng,
     /// Pages that torn ones took along.
     taken: u64,
 }
@@ -102,6 +104,7 @@ where
             limit: u64::MAX,
             lost: false,
             unstable,
+            looks: Rng::new(0),
             taken: 0,
         }
     }
@@ -168,7 +171,7 @@ where
         } else {
             1
         };
-        let look = [Look::AsIs, Look::Torn, Look::Blank][self.rng.below(draws) as usize];
+        let look = [Look::AsIs, Look::Torn, Look::Blank][self.looks.below(draws) as usize];
         self.unstable.hidden = (look != Look::AsIs).then_some(ppn);
         look
     }
@@ -266,6 +269,7 @@ where
                 run(&mut self.inner)?;
                 self.inner.chip().spoil(ppn);
                 self.unstable.pages.insert(ppn);
+                self.looks = self.rng.fork("looks");
             }
             ProgramFace::Garbage => self.inner.chip().ruin(ppn),
             ProgramFace::BadData => {
@@ -382,6 +386,7 @@ where
             Some(1..=4) if self.unstable.coming => {
                 self.inner.chip().half_erase(block, EraseFace::Intact, &mut self.rng);
                 self.unstable.blocks.insert(block);
+                self.looks = self.rng.fork("looks");
                 Err(Self::LOST)
             }
             Some(face @ 1..=4) => {

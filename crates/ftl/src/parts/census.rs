@@ -119,6 +119,10 @@ pub struct Census {
     ends: BTreeSet<(Die, u64)>,
     /// Pages of the host, and of discards, with bad data, until it is known whether they are torn or damaged.
     doubtful: Vec<(Ppn, Oob)>,
+    /// Blocks of which no page is sound.
+    hollow: Vec<Block>,
+    /// Pages of garbage that no readable page of their block follows.
+    unseen: u64,
 }
 
 /// What the spare areas of a device carry beside what recovery needs.
@@ -360,6 +364,9 @@ impl Census {
             sound.clear();
             return Ok(Some(Kind::Checkpoint));
         }
+        if found.is_some() && sound.is_empty() {
+            self.hollow.push(block);
+        }
         self.blocks[block.index()] = found;
         Ok(found.map(|found| found.kind))
     }
@@ -384,6 +391,7 @@ impl Census {
             return Ok(());
         }
         let g = *flash.geometry();
+        self.unseen += garbage.pages - garbage.before;
         garbage.reaches(u64::MAX);
         self.torn += garbage.pages;
         let mut explained = 0;
@@ -421,6 +429,12 @@ impl Census {
                 found.data += u32::from(oob.kind == Kind::Data);
             }
         }
+        // Torn pages alone may read as garbage another time, and then the block is erased before it is used.
+        for block in core::mem::take(&mut self.hollow) {
+            if !damaged.iter().any(|(ppn, _)| g.block_of(*ppn) == block) {
+                self.blocks[block.index()] = None;
+            }
+        }
         damaged
     }
 
@@ -449,10 +463,9 @@ impl Census {
     }
 
     /// The first program number of the epoch that begins with this mount. A page that reads as garbage may be all that
-    /// there is of an epoch, and another time it may read as a page of that: so that one is passed over.
+    /// there is of an epoch, and another time it may read as a page of that: so as many are passed over as there can be.
     pub fn next_program(&self) -> u64 {
-        let unseen = u64::from(!self.garbled.is_empty());
-        ((epoch(self.max_program) + 1) << EPOCH_SHIFT) + (unseen << EPOCH_SHIFT)
+        ((epoch(self.max_program) + 1) << EPOCH_SHIFT) + (self.unseen << EPOCH_SHIFT)
     }
 
     /// Marks the newest among the translation (or other) blocks of a die.
@@ -589,5 +602,35 @@ mod tests {
             assert_eq!((census.torn, census.unreadable), (torn, unreadable), "{ruined:?}");
             assert!((0..7).all(|ppn| sound.contains(&ppn) != ruined.contains(&ppn)), "{ruined:?}: {sound:?}");
         }
+    }
+
+    /// A torn page may read as garbage, or as a page whose data alone is bad. What a mount makes of it is the same: the
+    /// entry that names it is wrong, a block that holds nothing else is empty, and no page that is written next is of
+    /// its epoch.
+    #[test]
+    fn a_torn_page_is_the_same_whatever_is_seen_of_it() {
+        for seen_as_garbage in [true, false] {
+            let mut chip = chip(&[(0, 0), (1, 1), (16, 1)]);
+            // The last page of block 0 and the only one of block 5, both of an epoch of their own.
+            let torn = [2, 20];
+            for ppn in torn {
+                if seen_as_garbage {
+                    chip.chip().ruin(Ppn(ppn));
+                } else {
+                    let oob = Oob::data(Lpn(ppn), 9, 2 << EPOCH_SHIFT | u64::from(ppn));
+                    let Ok(()) = chip.program(Ppn(ppn), oob, Payload::User(&()), Cause::Host);
+                    chip.chip().spoil(Ppn(ppn));
+                }
+            }
+            let (census, sound, _) = take(&mut chip);
+            assert_eq!((sound, census.torn), (vec![0, 1, 16], 2));
+            assert!(census.blocks[5].is_none() && census.blocks[0].is_some());
+            assert!(torn.iter().all(|&ppn| census.holds(&mut chip, Ppn(ppn), ppn, 0) == Ok(false)));
+            assert!(epoch(census.next_program()) > 2, "{seen_as_garbage}");
+        }
+        // Of three such pages in a row each may be all that there is of its epoch.
+        let mut chip = chip(&[(0, 0)]);
+        [1, 2, 3].into_iter().for_each(|ppn| chip.chip().ruin(Ppn(ppn)));
+        assert_eq!(epoch(take(&mut chip).0.next_program()), 4);
     }
 }
