@@ -32,6 +32,8 @@ pub struct FailurePlan {
     pub program_schedule: Vec<u64>,
     /// Probability that a program fails.
     pub program_rate: f64,
+    /// Probability that a program or a copy of what is no host page fails, or a partial program, beside that.
+    pub metadata_rate: f64,
     /// Erases that fail, by number from 0, ascending.
     pub erase_schedule: Vec<u64>,
     /// Probability that an erase fails.
@@ -104,6 +106,8 @@ pub struct Failing<F> {
     worn: Vec<u32>,
     /// Pages that cannot be read.
     lost: BTreeMap<Ppn, Lost>,
+    /// Whether the next page that the host writes is to be lost, if it is the last of its block.
+    loses_next: bool,
     /// Programs that reported success and did not stick.
     silent: u64,
     /// Commands but the host's reads that came to nothing, because what they were to begin with cannot be read.
@@ -151,6 +155,7 @@ where
             grown_bad,
             worn,
             lost,
+            loses_next: false,
             silent: 0,
             stopped: 0,
             spares_lost: 0,
@@ -183,20 +188,21 @@ where
         self.grown_bad.iter().filter(|&&bad| bad).count() as u32
     }
 
-    fn program_fails(&mut self, ppn: Ppn) -> bool {
+    fn program_fails(&mut self, ppn: Ppn, kind: Kind) -> bool {
         let block = self.inner.geometry().block_of(ppn);
-        let fails = self.programs_fail(block);
+        let fails = self.programs_fail(block, !is_host(kind));
         self.note(block, fails);
         fails
     }
 
-    /// The next program, partial or not, of a block: whether it fails.
-    fn programs_fail(&mut self, block: Block) -> bool {
+    /// The next program, partial or not, of a block, of `metadata` or of a host page: whether it fails.
+    fn programs_fail(&mut self, block: Block, metadata: bool) -> bool {
         let number = self.programs;
         self.programs += 1;
         let fails = self.grown_bad[block.index()]
             || self.plan.program_schedule.binary_search(&number).is_ok()
-            || (self.plan.program_rate > 0.0 && self.rng.chance(self.plan.program_rate));
+            || (self.plan.program_rate > 0.0 && self.rng.chance(self.plan.program_rate))
+            || (metadata && self.plan.metadata_rate > 0.0 && self.rng.chance(self.plan.metadata_rate));
         self.grown_bad[block.index()] |= fails && !self.passes();
         fails
     }
@@ -217,6 +223,12 @@ where
     /// Pages that cannot be read now.
     pub fn unreadable_count(&self) -> usize {
         self.lost.len()
+    }
+
+    /// Has the next page that the host writes be lost, its data, not its spare area, if it is the last of its block: a
+    /// mount reads that one, and takes most others on trust.
+    pub fn lose_next(&mut self) {
+        self.loses_next = true;
     }
 
     /// The logical pages of host pages that cannot be read now, each as often as there are such pages of it.
@@ -434,17 +446,24 @@ where
             *lost = Lost::Page;
             return Ok(());
         }
-        if self.program_fails(ppn) {
+        if self.program_fails(ppn, oob.kind) {
             self.inner.chip().ruin(ppn);
             return Err(Fault(FaultKind::ProgramFailed));
         }
         self.inner.program(ppn, oob, data, cause)?;
         self.programmed(ppn, oob.kind);
+        if self.loses_next && cause == Cause::Host && is_host(oob.kind) {
+            self.loses_next = false;
+            let g = self.inner.geometry();
+            if g.offset_of(ppn) == g.pages_per_block - 1 {
+                self.lost.entry(ppn).or_insert(Lost::Data);
+            }
+        }
         Ok(())
     }
 
     fn append(&mut self, ppn: Ppn, at: u32, bytes: &[u8], mark: u16, cause: Cause) -> Result<(), Fault> {
-        if self.programs_fail(self.inner.geometry().block_of(ppn)) {
+        if self.programs_fail(self.inner.geometry().block_of(ppn), true) {
             self.inner.chip().tear_append(ppn, at, bytes, mark, AppendFace::Partly, &mut self.rng);
             return Err(Fault(FaultKind::ProgramFailed));
         }
@@ -478,7 +497,9 @@ where
                 return Err(UNCORRECTABLE);
             }
         }
-        if self.program_fails(to) {
+        // What a copy is of is asked only where that makes a difference.
+        let kind = if self.plan.metadata_rate > 0.0 { self.inner.read_oob(from, cause)? } else { None };
+        if self.program_fails(to, kind.map_or(Kind::Data, |oob| oob.kind)) {
             self.inner.chip().ruin(to);
             return Err(Fault(FaultKind::ProgramFailed));
         }
@@ -599,6 +620,36 @@ mod tests {
         assert_eq!((chip.unmarked().len(), chip.misused()), (1, 2), "a third block, for the first time");
         chip.mounted();
         assert!(chip.unmarked().is_empty(), "a mount knows of marks alone");
+    }
+
+    /// Programs and copies of metadata, and no others; a host page that was singled out, and no other.
+    #[test]
+    fn metadata_fails_by_itself_and_one_host_page_is_lost_when_asked() {
+        let mut chip = chip(FailurePlan { metadata_rate: 1.0, ..FailurePlan::default() });
+        let put = |chip: &mut Failing<_>, ppn: u32| {
+            chip.program(Ppn(ppn), Oob::data(Lpn(ppn), 0, 0), Payload::User(&()), Cause::Host).unwrap();
+        };
+        let tell = |chip: &mut Failing<Nand<NoData, Brief>>, ppn: u32| {
+            chip.program(Ppn(ppn), Oob::translation(Tvpn(0), 0, 1), Payload::Meta(&[7]), Cause::Metadata)
+        };
+        put(&mut chip, 0);
+        chip.copy(Ppn(0), Ppn(4), Cause::DataGc, |_, _| {}).unwrap();
+        assert_eq!(tell(&mut chip, 8).unwrap_err().0, FaultKind::ProgramFailed);
+        chip.plan.metadata_rate = 0.0;
+        tell(&mut chip, 12).unwrap();
+        chip.plan.metadata_rate = 1.0;
+        let copied = chip.copy(Ppn(12), Ppn(16), Cause::TranslationGc, |_, _| {});
+        assert_eq!(copied.unwrap_err().0, FaultKind::ProgramFailed);
+        (20..23).for_each(|ppn| put(&mut chip, ppn));
+        chip.lose_next();
+        chip.copy(Ppn(0), Ppn(24), Cause::DataGc, |_, _| {}).unwrap();
+        put(&mut chip, 23);
+        (25..28).for_each(|ppn| put(&mut chip, ppn));
+        chip.lose_next();
+        (28..32).for_each(|ppn| put(&mut chip, ppn));
+        let lost = |chip: &mut Failing<Nand<NoData, Brief>>, ppn| chip.read(Ppn(ppn), Cause::Host).is_err();
+        let those: Vec<u32> = (20..32).filter(|&ppn| lost(&mut chip, ppn)).collect();
+        assert_eq!(those, [23], "the next page of the host is the last of its block once");
     }
 
     #[test]

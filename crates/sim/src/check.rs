@@ -29,6 +29,7 @@ mod cuts;
 mod disturb;
 mod failed;
 mod faults;
+mod full;
 mod honesty;
 mod life;
 mod media;
@@ -191,6 +192,8 @@ pub enum Part {
     Paired,
     /// Failing media.
     Media,
+    /// The same, where the device is full and goes on.
+    Full,
     /// Media that fail now and then.
     Intermittent,
     /// Media that do not give pages back.
@@ -212,11 +215,12 @@ pub enum Part {
 }
 
 impl Part {
-    const NAMED: [(Part, &'static str); 13] = [
+    const NAMED: [(Part, &'static str); 14] = [
         (Part::Flight, "flight."),
         (Part::Unordered, "unordered."),
         (Part::Paired, "paired."),
         (Part::Media, "media."),
+        (Part::Full, "full."),
         (Part::Intermittent, "intermittent."),
         (Part::Unreadable, "unreadable."),
         (Part::Silent, "silent."),
@@ -240,8 +244,8 @@ impl Part {
 
     /// Whether it is runs on media that may fail, in which nothing is branched.
     const fn is_medium(self) -> bool {
-        use Part::{Disturb, Intermittent, Life, Media, Silent, Unreadable};
-        matches!(self, Media | Intermittent | Unreadable | Silent | Disturb | Life)
+        use Part::{Disturb, Full, Intermittent, Life, Media, Silent, Unreadable};
+        matches!(self, Media | Full | Intermittent | Unreadable | Silent | Disturb | Life)
     }
 
     /// Whether several commands are under way then.
@@ -272,6 +276,8 @@ pub struct MediaReport {
     pub operations: u64,
     /// Runs that ended with a full device, every acknowledged page still readable.
     pub full: u64,
+    /// Operations done on devices that were brought to their last free block, and went on.
+    pub brink: u64,
     /// Blocks that went bad on the way.
     pub grown_bad: u64,
     /// Operations done while programs and erases failed now and then.
@@ -411,6 +417,7 @@ impl CheckReport {
         self.reads += other.reads;
         self.media.operations += other.media.operations;
         self.media.full += other.media.full;
+        self.media.brink += other.media.brink;
         self.media.grown_bad += other.media.grown_bad;
         self.media.intermittent += other.media.intermittent;
         self.media.unreadable += other.media.unreadable;
@@ -489,6 +496,9 @@ impl fmt::Display for CheckReport {
                 f,
                 "  failing media: {operations} operations, {grown_bad} blocks went bad, {full} devices filled up"
             )?;
+        }
+        if self.media.brink > 0 {
+            writeln!(f, "  devices that are full and go on: {} operations", self.media.brink)?;
         }
         if intermittent > 0 {
             writeln!(f, "  media that fail now and then: {intermittent} operations")?;

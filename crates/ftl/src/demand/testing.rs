@@ -3,7 +3,7 @@
 use super::cache::Cache;
 use super::map::MapStore;
 use super::*;
-use flash::{Failing, FailurePlan, Full, Nand, Rng, Tags};
+use flash::{Die, Failing, FailurePlan, Full, Nand, Rng, Tags};
 
 /// Small devices on which programs fail until no room is left, each with settings of its own.
 ///
@@ -44,4 +44,23 @@ pub(crate) fn a_collection_that_bad_blocks_cut_short_loses_nothing<C: Cache, S: 
         ftl.audit(&mut flash).unwrap();
     }
     assert!(cut_short > 100, "{cut_short} devices filled up");
+}
+
+/// The host writes all over a device whose cache is small, while collections are spread. A victim is erased when the
+/// translation pages know of all that was moved out of it, so a die without a victim has no moves left to tell.
+pub(crate) fn a_spread_collection_ends_when_all_its_moves_are_told<C: Cache, S: MapStore>(settings: &Settings) {
+    let g = Geometry { blocks_per_die: 60, pages_per_block: 16, page_bytes: 512, ..Geometry::default() };
+    let mut flash = Nand::<Tags, Full>::new(g.checked().unwrap());
+    let pages = 700;
+    let mut ftl = Demand::<C, S>::format(&mut flash, pages, settings).unwrap();
+    let (mut rng, mut told, mut were) = (Rng::new(7), 0, 0);
+    for tag in 0..6000u64 {
+        ftl.write(&mut flash, Lpn(rng.below(u64::from(pages)) as u32), &tag).unwrap();
+        let left = ftl.map.moves.count_on(Die(0));
+        let is_over = ftl.map.space.collector.victim(Die(0)).is_none();
+        assert!(!is_over || left == 0, "write {tag}: {left} moves of no collection");
+        told += u32::from(is_over && were > 0);
+        were = left;
+    }
+    assert!(told > 20, "{told} collections ended with moves");
 }

@@ -6,7 +6,7 @@ use super::state::Core;
 use crate::{Loader, Outcome, Saver};
 use alloc::vec;
 use alloc::vec::Vec;
-use flash::{Cause, Flash, Lbn};
+use flash::{Block, Cause, Flash, Lbn};
 
 /// Queues of logical blocks, each in one of them or in none.
 #[derive(Clone, Debug)]
@@ -172,6 +172,11 @@ impl Rows {
     /// # Errors
     /// The medium's.
     pub(crate) fn erase_dead<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Outcome<F> {
+        // A merge into a log block that failed and found no room left the row; the block was emptied since, and is no
+        // log block any more.
+        let is_gone = |&(_, slot): &(Lbn, Slot)| core.slots.block(slot) == Block(NONE);
+        let gone: Vec<(Lbn, Slot)> = self.iter().filter(is_gone).collect();
+        gone.into_iter().for_each(|(lbn, _)| self.remove(lbn));
         let is_dead = |&(_, slot): &(Lbn, Slot)| {
             let block = core.slots.block(slot);
             core.pool.blocks.live_of(block) == 0 && !core.is_blank(block)

@@ -570,6 +570,28 @@ mod tests {
         assert_eq!((sound, census.unreadable), (vec![0, 1, 2, 4, 5, 16], 0), "page 4 is no suspect any more");
     }
 
+    /// Two blocks of a die are filled side by side: a lane goes on with the one that was filled last.
+    #[test]
+    fn the_newest_block_is_the_one_that_was_programmed_last() {
+        let (census, ..) = take(&mut chip(&[(0, 0), (4, 0), (1, 0), (16, 0)]));
+        let newest = |block: usize| census.blocks[block].map(|found| found.newest);
+        assert_eq!([newest(0), newest(1), newest(2), newest(4)], [Some(true), Some(false), None, Some(true)]);
+    }
+
+    /// An entry names a page that is blank, or was in flight at a cut: the block was erased since and is filled anew, and
+    /// that its first pages are older than the watermark says nothing about these.
+    #[test]
+    fn an_entry_is_not_believed_where_its_page_is_blank_or_torn() {
+        let mut chip = chip(&[(0, 0), (1, 0), (2, 0)]);
+        chip.chip().spoil(Ppn(2));
+        let (census, ..) = take(&mut chip);
+        assert!(census.spoiled.contains(&Ppn(2)));
+        // LPNs count from 1 on; of the third page the spare area says what the entry says.
+        let believed =
+            [0, 1, 2, 3].map(|ppn| census.holds(&mut chip, Ppn(ppn), ppn + 1, u64::MAX).expect("a sound chip"));
+        assert_eq!(believed, [true, true, false, false]);
+    }
+
     /// A block whose first page was garbage counted as empty, with all that it held.
     #[test]
     fn garbage_that_no_power_cut_leaves_is_counted() {

@@ -194,4 +194,19 @@ mod tests {
         let copies = [(0, 1, 0, 0), (2, 2, 0, 1), (0, 1, 1, 0), (1, 3, 1, 1), (0, 1, 2, 0)];
         assert_eq!(blocks(&found(&copies)), [1, 1, 0]);
     }
+
+    /// Each of two blocks holds an older copy of what counts in the other: one of them is given up, and it is the one
+    /// begun last.
+    #[test]
+    fn of_two_blocks_that_hold_the_same_the_one_begun_last_is_given_up() {
+        let found = found(&[(1, 2, 0, 0), (0, 1, 1, 0), (0, 1, 0, 1), (1, 2, 1, 1)]);
+        assert_eq!(blocks(&found), [0, 0]);
+    }
+
+    #[test]
+    fn the_page_that_was_programmed_last_is_told() {
+        let found = found(&[(0, 1, 0, 0), (2, 2, 0, 1), (1, 3, 1, 0), (3, 4, 2, 0)]);
+        let last = |pages| found.last(pages).map(|copy| (copy.program, found.g.block_of(copy.ppn).0));
+        assert_eq!([last(0..3), last(0..1), last(2..4), last(4..8)], [Some((3, 1)), Some((1, 0)), Some((4, 2)), None]);
+    }
 }

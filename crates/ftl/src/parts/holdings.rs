@@ -88,3 +88,23 @@ impl Holdings {
         self.census.report()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flash::{Cause, Full, Nand, NoData, Oob, Payload};
+
+    /// Copies are newer than what they are of, so the block begun last is asked first whether it is needed.
+    #[test]
+    fn blocks_are_asked_in_the_order_of_their_first_programs_the_last_one_first() {
+        let g = Geometry { blocks_per_die: 4, pages_per_block: 4, ..Geometry::default() }.checked().unwrap();
+        let mut chip = Nand::<NoData, Full>::new(g);
+        // Block 2 is begun first and filled last; block 3 holds nothing that counts.
+        for (number, (lpn, block, page)) in (1..).zip([(3, 3, 0), (0, 2, 0), (1, 0, 0), (3, 1, 0), (2, 2, 1)]) {
+            let oob = Oob::data(Lpn(lpn), number, number);
+            let Ok(()) = chip.program(g.page(Block(block), page), oob, Payload::User(&()), Cause::Host);
+        }
+        let Ok(mut found) = Holdings::take(&mut chip, None, 4, 0, true) else { panic!("a sound chip") };
+        assert_eq!(found.settle(), [Block(1), Block(0), Block(2)]);
+    }
+}

@@ -21,6 +21,8 @@ pub(super) struct Bed {
     pub(super) seed: u64,
     pub(super) geometry: Geometry,
     pub(super) logical_pages: u32,
+    /// As many as the scheme takes.
+    pub(super) most_pages: u32,
     pub(super) settings: Settings,
     pub(super) mix: Mix,
 }
@@ -210,11 +212,28 @@ impl Mix {
         if rng.chance(0.25) { Mix { walk: true, reads: 0.0, trims: mix.trims / 8.0, ..mix } } else { mix }
     }
 
+    /// The same in a spell of a life whose cuts are aimed. In every third a few pages are written and discarded over and
+    /// over, while all others are written too, and nearly nothing is flushed: discards stand in RAM alone for long, and
+    /// blocks that hold the newest copies of discarded pages are collected before older ones.
+    pub(super) fn of_an_aimed_spell(self, rng: &mut Rng) -> Mix {
+        let mix = self.of_a_spell(rng);
+        if rng.below(3) > 0 {
+            return mix;
+        }
+        let (hot, trims) = (self.hot.clamp(4, 12).min(self.fill.max(1)), 0.1 + 0.2 * rng.unit());
+        Mix { hot, hot_share: 0.5, reads: 0.02, trims, flushes: 0.02, walk: false, ..self }
+    }
+
     /// The requests in which the first pages are written.
     pub(super) fn requests(self) -> impl Iterator<Item = Request> {
         let Mix { fill, fill_request, .. } = self;
         let firsts = (0..fill).step_by(fill_request as usize);
         firsts.map(move |first| Request { first: Lpn(first), pages: fill_request.min(fill - first) })
+    }
+
+    /// The same mix on a device of `pages` logical pages, all of which are written first.
+    pub(super) fn filling(self, pages: u32) -> Mix {
+        Mix { fill: pages, ..self }
     }
 
     /// The same mix on a device of `pages` logical pages.
@@ -421,6 +440,7 @@ impl Visitor<Bench> for Lay<'_> {
         };
         // Mostly as full as can be; but a log area of the fewest blocks shows little of what log blocks can do.
         let (share, part) = if has_log { (0.6, 3) } else { (0.25, 8) };
+        let most_pages = pages;
         let pages = if logical_pages.is_none() && rng.chance(share) { pages - pages / part } else { pages };
         let mut rng = root.fork("mix");
         let trims = match rng.below(5) {
@@ -444,7 +464,7 @@ impl Visitor<Bench> for Lay<'_> {
             fill_request: if rng.chance(0.5) { 1 } else { g.pages_per_block },
             walk: false,
         };
-        Ok(Bed { seed: self.seed, geometry: g, logical_pages: pages, settings, mix })
+        Ok(Bed { seed: self.seed, geometry: g, logical_pages: pages, most_pages, settings, mix })
     }
 }
 

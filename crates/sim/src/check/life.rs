@@ -5,8 +5,14 @@
 //! a command near its beginning more often than at a later one; so it does in some of the mounts that follow, and in
 //! mounts behind those. What many cuts leave adds up: blocks that are neither empty nor full, places that a mount must
 //! not trust, numbers that were given twice. Now and then the device is saved and restored instead, as it is when a
-//! host shuts it down. In a third of the runs blocks go bad too, in another third programs and erases fail now and
+//! host shuts it down. In a third of the others blocks go bad too, in another third programs and erases fail now and
 //! then, if the scheme is checked for these classes.
+//!
+//! In eight of the twenty runs cuts are *aimed*. An operation has some commands of the host's, and rarely some of a collection, a
+//! merge, a map, a move for wear, so a command that is drawn evenly is mostly the host's. There the operation is done on
+//! a copy of the device first, one of the causes that changed the flash is drawn, and one of its commands; and so is the
+//! command of a mount, most of which change nothing. The medium is a sound one then, and the device has as many logical
+//! pages as the scheme takes: what cuts leave of collections, over and over, must not use up the room for the next.
 //!
 //! What the host asks for changes with each spell. What happens behind an operation is drawn by its number alone, so
 //! that a case can be made short.
@@ -15,17 +21,22 @@ use super::Bench;
 use super::bed::{Action, Bed, Operation, Request};
 use super::cuts::Story;
 use super::session::{Session, Stop};
-use flash::{CutPoint, Lpn, Rng};
+use flash::{Cause, CutPoint, Lpn, Rng};
 use ftl::{Inspect, Recipe};
 
 /// Operations of a spell.
 const SPELL: usize = 64;
 /// Kinds of media that a device lives on: without failures, and with failures that stay or pass.
 pub(super) const KINDS: u64 = 3;
-/// Shares of the operations in which power is to fail, by run.
+/// Runs, and from which one on cuts are aimed.
+pub(super) const RUNS: u64 = 20;
+const AIMED: u64 = 12;
+/// Shares of the operations in which power is to fail, by run; where cuts are aimed, many in a row.
 const RATES: [f64; 3] = [0.3, 0.1, 0.02];
+const AIMED_RATES: [f64; 3] = [0.5, 0.15, 0.04];
 /// Share of the mounts in which it is to fail too.
 const IN_MOUNTS: f64 = 0.3;
+const IN_AIMED_MOUNTS: f64 = 0.5;
 /// Share of the operations behind which the device is saved and restored.
 const RESTORED: f64 = 0.03;
 /// Programs and erases between two cuts that no scheme needs on devices this small.
@@ -36,6 +47,7 @@ const COMMAND_LIMIT: u64 = 100_000;
 pub(super) struct Life {
     lots: Rng,
     rate: f64,
+    aimed: bool,
     /// Whether the scheme's RAM can be saved, as its claim of it says.
     saves: bool,
     /// The page that was written last.
@@ -43,10 +55,10 @@ pub(super) struct Life {
 }
 
 /// What the host asks for: each spell has a mix of its own.
-pub(super) fn operations(bed: &Bed, lots: u64) -> impl Iterator<Item = Operation> + use<'_> {
+pub(super) fn operations(bed: &Bed, lots: u64, aimed: bool) -> impl Iterator<Item = Operation> + use<'_> {
     (0u64..).flat_map(move |spell| {
         let mut rng = Rng::new(lots).fork(&format!("spell {spell}"));
-        let mix = bed.mix.of_a_spell(&mut rng);
+        let mix = if aimed { bed.mix.of_an_aimed_spell(&mut rng) } else { bed.mix.of_a_spell(&mut rng) };
         Bed { seed: rng.bits(), mix, ..bed.clone() }.operations("spell").take(SPELL)
     })
 }
@@ -58,11 +70,37 @@ fn point(lot: &mut Rng) -> CutPoint {
     CutPoint { command: lot.below(1 << reach), face: lot.below(6) as u8 }
 }
 
+/// Whether the cuts of a run are aimed.
+pub(super) const fn is_aimed(run: u64) -> bool {
+    run >= AIMED
+}
+
+/// A command of what comes next, which is done on a copy: each cause of commands that change the flash is as likely as
+/// another. `None` if nothing changes it.
+fn aim<'a, S: Recipe<Bench>>(
+    session: &Session<'a, S, Bench>,
+    lot: &mut Rng,
+    next: impl FnOnce(&mut Session<'a, S, Bench>) -> Result<(), Stop>,
+) -> Option<CutPoint> {
+    let mut copy = session.clone();
+    copy.flash.inner_mut().restart();
+    // What goes wrong here goes wrong once more.
+    let _ = next(&mut copy);
+    let seen: Vec<Cause> = copy.flash.inner().seen().iter().map(|command| command.cause).collect();
+    let mut causes = seen.clone();
+    causes.sort_unstable();
+    causes.dedup();
+    let cause = *causes.get(lot.below(causes.len().max(1) as u64) as usize)?;
+    let commands: Vec<u64> = (0..).zip(&seen).filter(|&(_, of)| *of == cause).map(|(command, _)| command).collect();
+    Some(CutPoint { command: commands[lot.below(commands.len() as u64) as usize], face: lot.below(6) as u8 })
+}
+
 impl Life {
     /// Of a run with these lots.
     pub(super) fn of(lots: u64, which: u64, saves: bool) -> Life {
-        let rate = RATES[((which / KINDS).wrapping_add(lots) % RATES.len() as u64) as usize];
-        Life { lots: Rng::new(lots).fork("life"), rate, saves, newest: None }
+        let rates = if is_aimed(which) { AIMED_RATES } else { RATES };
+        let rate = rates[((which / KINDS).wrapping_add(lots) % rates.len() as u64) as usize];
+        Life { lots: Rng::new(lots).fork("life"), rate, aimed: is_aimed(which), saves, newest: None }
     }
 
     /// Does an operation, in which power may fail, and mounts the device then. Behind some operations the host does it
@@ -78,13 +116,17 @@ impl Life {
         let mut lot = self.lots.fork(&format!("operation {number}"));
         session.flash.inner_mut().set_limit(COMMAND_LIMIT);
         if lot.chance(self.rate) {
-            session.flash.inner_mut().arm(point(&mut lot), lot.bits());
+            let at =
+                if self.aimed { aim(session, &mut lot, |copy| copy.step(operation)) } else { Some(point(&mut lot)) };
+            if let Some(at) = at {
+                session.flash.inner_mut().arm(at, lot.bits());
+            }
         }
         let end = session.step(operation);
         session.flash.inner_mut().restart();
         let is_cut = end == Err(Stop::PowerLost);
         if is_cut {
-            wake(session, &mut lot, story)?;
+            wake(session, &mut lot, self.aimed, story)?;
         } else {
             end?;
         }
@@ -107,14 +149,22 @@ impl Life {
 }
 
 /// Power has failed: the device is mounted, over more cuts perhaps, and every page is read.
-fn wake<S: Recipe<Bench>>(session: &mut Session<'_, S, Bench>, lot: &mut Rng, story: &mut Story) -> Result<(), Stop> {
+fn wake<S: Recipe<Bench>>(
+    session: &mut Session<'_, S, Bench>,
+    lot: &mut Rng,
+    aimed: bool,
+    story: &mut Story,
+) -> Result<(), Stop> {
     loop {
         session.work.cuts += 1;
         story.hear(&mut session.flash);
         story.say(|| "POWER CUT; mount, and read every page".into());
         session.oracle.power_cut();
-        if lot.chance(IN_MOUNTS) {
-            session.flash.inner_mut().arm(point(lot), lot.bits());
+        if lot.chance(if aimed { IN_AIMED_MOUNTS } else { IN_MOUNTS }) {
+            let at = if aimed { aim(session, lot, |copy| copy.mount()) } else { Some(point(lot)) };
+            if let Some(at) = at {
+                session.flash.inner_mut().arm(at, lot.bits());
+            }
         }
         let end = session.mount().and_then(|()| session.read_all());
         session.flash.inner_mut().restart();

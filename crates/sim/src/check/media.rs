@@ -6,35 +6,44 @@
 //! that cannot be read back, of which a read is an error, and never an earlier version; programs that report success
 //! and do not stick, which a layer beneath the scheme finds out ([`flash::Verified`]); blocks that lose what is read
 //! often or kept long, unless it is moved in time (`disturb.rs`). Devices that live on over power cuts (`life.rs`) have
-//! one of the first two, or a sound one.
+//! one of the first two, or a sound one. Devices that are full go on (`full.rs`).
 
 use super::bed::{Action, Bed, Operation};
 use super::content::Medium;
 use super::cuts::{LAST, Story, add_copies};
 use super::disturb::{self, Disturbance};
 use super::failed::Watch;
+use super::full::{self, Brink};
 use super::life::{self, Life};
 use super::replay::{Kept, Replay};
 use super::session::{Session, Stop};
 use super::{
-    Bench, CheckConfig, CheckError, CheckReport, Chip, FaultClass, Part, Told, bench, guarded, verified_bench,
+    Bench, CheckConfig, CheckError, CheckReport, Chip, FaultClass, Part, Told, bench, guarded, sound, verified_bench,
 };
-use flash::{Block, Failing, FailurePlan, InFlight, PowerCut, Rng};
+use flash::{Block, Cause, Die, Failing, FailurePlan, Flash, Geometry, InFlight, Kind, PowerCut, Rng};
 use ftl::schemes::Visitor;
-use ftl::{Recipe, Scheme};
+use ftl::{BuildError, Recipe, Scheme, Settings, Value};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How many times as many operations as a run with cuts.
 pub(super) const LONGER: u32 = 4;
-/// Runs on each medium, with failures of their own, and lives: nothing is branched in these, so they cost little.
+/// Runs on each medium, with failures of their own: nothing is branched in these, so they cost little.
 const RUNS: u64 = 6;
-const LIVES: u64 = 12;
 /// Operations after the first that a full device refuses.
 const INSISTENCE: usize = 32;
 
+/// Blocks of a die that a device may lack beside the bad ones when it says that it is full: one has failed just now.
+const SLACK: u32 = 1;
+/// Settings of schemes that collect by them; bytes of which no cache is as small as can be.
+const GC_LOW: &str = "gc-low";
+const SPREAD: &str = "gc-spread";
+const CACHE_BYTES: &str = "cache-bytes";
+const LARGE_CACHE: u64 = 1 << 16;
+
 /// The media, by the class of their faults.
-pub(super) const PARTS: [(FaultClass, Part); 6] = [
+pub(super) const PARTS: [(FaultClass, Part); 7] = [
     (FaultClass::Failing, Part::Media),
+    (FaultClass::Failing, Part::Full),
     (FaultClass::Intermittent, Part::Intermittent),
     (FaultClass::Unreadable, Part::Unreadable),
     (FaultClass::Silent, Part::Silent),
@@ -51,12 +60,17 @@ pub(super) struct OnFailingMedia<'a> {
 }
 
 const fn runs(part: Part) -> u64 {
-    if matches!(part, Part::Life) { LIVES } else { RUNS }
+    match part {
+        Part::Life => life::RUNS,
+        Part::Full => full::RUNS,
+        _ => RUNS,
+    }
 }
 
-/// The part whose medium a run has. A life is on a sound one, or on one that others are on.
+/// The part whose medium a run has. A life is on a sound one, or on one that others are on if its cuts are not aimed.
 fn medium(config: &CheckConfig, part: Part, run: u64) -> Part {
     match (part, run % life::KINDS) {
+        (Part::Life, _) if life::is_aimed(run) => part,
         (Part::Life, 1) if config.faults.contain(FaultClass::Failing) => Part::Media,
         (Part::Life, 2) if config.faults.contain(FaultClass::Intermittent) => Part::Intermittent,
         _ => part,
@@ -79,6 +93,7 @@ fn plan(bed: &Bed, (part, fails): (Part, Part), run: u64) -> FailurePlan {
         Part::Silent => FailurePlan { silent_rate: 0.01 * lot.unit(), ..FailurePlan::default() },
         Part::Disturb => disturb::plan(&bed.geometry, lots, (bed.seed + run) % 3),
         Part::Life => FailurePlan::default(),
+        Part::Full => full::plan(bed, lots, run),
         _ if part == Part::Life => wearing_out(bed, lots),
         _ => lasting(bed, lots, (bed.seed + run) % 3),
     }
@@ -135,14 +150,22 @@ impl Visitor<Bench> for OnFailingMedia<'_> {
     }
 }
 
-/// The same device with room for blocks that go bad, if any do.
-fn with_room(bed: &Bed, part: Part) -> Bed {
-    if matches!(part, Part::Disturb | Part::Life) {
+/// The device of a run: with room for blocks that go bad, if any do; of those that are to be full, half without.
+fn with_room(bed: &Bed, (part, fails): (Part, Part), run: u64) -> Bed {
+    let is_full = match part {
+        Part::Full => !full::has_room(run),
+        Part::Life => life::is_aimed(run),
+        _ => false,
+    };
+    if is_full {
+        return Bed { logical_pages: bed.most_pages, mix: bed.mix.filling(bed.most_pages), ..bed.clone() };
+    }
+    if matches!(fails, Part::Disturb | Part::Life) {
         return bed.clone();
     }
     let pages = (bed.logical_pages - bed.logical_pages / 6).max(bed.least_pages());
     let mix = bed.mix.within(pages);
-    Bed { logical_pages: pages, mix: if part == Part::Unreadable { mix.on() } else { mix }, ..bed.clone() }
+    Bed { logical_pages: pages, mix: if fails == Part::Unreadable { mix.on() } else { mix }, ..bed.clone() }
 }
 
 /// The visitor that tells one case.
@@ -177,7 +200,10 @@ impl Visitor<Bench> for Tell<'_> {
         let mut story = Story(told.then(Vec::new));
         let end = which.map_or(Ok(()), |which| whole(which, Some(replay), &mut story));
         let end = end.map_err(|(_, what)| what);
-        let requests = with_room(bed, medium(config, part, which.unwrap_or(0))).mix.requests().count() as u32;
+        let requests = {
+            let which = which.unwrap_or(0);
+            with_room(bed, (part, medium(config, part, which)), which).mix.requests().count() as u32
+        };
         Ok(Told { lines: story.0.unwrap_or_default(), end, requests, after: 0, run: which })
     }
 }
@@ -214,7 +240,9 @@ fn on_medium<S: Recipe<Bench>>(
 ) -> Result<(), (u32, String)> {
     let Run { config, part, which, .. } = *run;
     let fails = medium(config, part, which);
-    let bed = &with_room(run.bed, fails);
+    let aims = part == Part::Life && life::is_aimed(which);
+    let bed = with_room(run.bed, (part, fails), which);
+    let bed = &if aims || part == Part::Full { with_busy_map(recipe, config, bed, which) } else { bed };
     let mut number = 0;
     let mut full = false;
     let mut session = None;
@@ -222,7 +250,9 @@ fn on_medium<S: Recipe<Bench>>(
         let plan = plan(bed, (part, fails), which);
         let mut disturbance = Disturbance::of(&plan, bed, which);
         let medium = Failing::new(InFlight::new(Chip::new(bed.geometry)), plan, bed.seed ^ which << 32);
-        let powered = PowerCut::counting(medium).without_log();
+        let powered = PowerCut::counting(medium);
+        // Who aims has to know the commands.
+        let powered = if aims { powered } else { powered.without_log() };
         let (is_verified, told) = (part == Part::Silent && config.verified, story.0.is_some());
         let medium = if is_verified { verified_bench(powered, told) } else { bench(powered, told) };
         match Session::<'_, S, _>::format(bed, recipe, medium) {
@@ -238,6 +268,10 @@ fn on_medium<S: Recipe<Bench>>(
         // No block goes bad on the others.
         full = end == Err(Stop::Full) && !matches!(fails, Part::Disturb | Part::Life);
         if full {
+            // Power cuts take pages of the room, and so do pages that did not stick.
+            if matches!(part, Part::Media | Part::Intermittent) && bed.settings.get(GC_LOW).is_some() {
+                has_reason(recipe, session)?;
+            }
             story.say(|| "the device says that it is full: it is asked for more".into());
             insist(session).map_err(Stop::text)?;
         } else {
@@ -268,6 +302,7 @@ fn on_medium<S: Recipe<Bench>>(
             Part::Silent => &mut report.media.silent,
             Part::Disturb => &mut report.media.disturbed,
             Part::Life => &mut report.media.lived,
+            Part::Full => &mut report.media.brink,
             _ => &mut report.media.operations,
         };
         *operations += session.work.operations;
@@ -282,6 +317,62 @@ fn on_medium<S: Recipe<Bench>>(
     }
     report.media.full += u64::from(full);
     result.map_err(|what| (number, what))
+}
+
+/// A device may say that it is full when so many of its blocks are bad that the scheme would not take what is left of
+/// it: not before. Schemes whose collections have their room for certain (`parts/collector.rs`) are held to that. Others
+/// may be full sooner, where a program fails in the middle of a merge, or of a round of collections.
+fn has_reason<S: Recipe<Bench>>(recipe: &S, session: &mut Session<'_, S, Bench>) -> Result<(), String> {
+    let (bed, g) = (session.bed, session.bed.geometry);
+    let unmarked = session.flash.failing().unmarked().clone();
+    let chip = session.flash.in_flight().inner_mut();
+    let mut is_bad = |block: u32| {
+        let Ok(first) = chip.read_oob(g.page(Block(block), 0), Cause::Recovery);
+        unmarked.contains(&Block(block)) || first.is_some_and(|oob| oob.kind == Kind::Bad)
+    };
+    let mut bad_on = |die: u32| g.blocks_of(Die(die)).filter(|&block| is_bad(block)).count() as u32;
+    let bad = (0..g.die_count()).map(&mut bad_on).max().unwrap_or(0);
+    let Some(left) = g.blocks_per_die.checked_sub(bad + SLACK).filter(|&left| left > 0) else { return Ok(()) };
+    let Ok(left) = (Geometry { blocks_per_die: left, ..g }).checked() else { return Ok(()) };
+    match recipe.format(&mut bench(sound(left), false), bed.logical_pages, &bed.settings) {
+        Ok(_) => Err(format!(
+            "the device says that it is full with {bad} bad blocks of {} on a die, and {} would do",
+            g.blocks_per_die, left.blocks_per_die
+        )),
+        Err(_) => Ok(()),
+    }
+}
+
+/// In half of the runs in which room is what matters the mapping cache is as small as the scheme takes, and in half of
+/// them collections are spread, if the scheme takes the device so: then the map is written all the time, and
+/// collections are always under way.
+fn with_busy_map<S: Recipe<Bench>>(recipe: &S, config: &CheckConfig, bed: Bed, run: u64) -> Bed {
+    let takes =
+        |settings: &Settings| recipe.format(&mut bench(sound(bed.geometry), false), bed.logical_pages, settings);
+    let is_free = |name: &str| bed.settings.get(name).is_some() && !config.settings.iter().any(|(of, _)| of == name);
+    let mut settings = bed.settings.clone();
+    if (bed.seed / 2 + run / 4) % 2 == 1 && is_free(SPREAD) {
+        settings.put(SPREAD, Value::Switch(true));
+        if takes(&settings).is_err() {
+            settings = bed.settings.clone();
+        }
+    }
+    if (bed.seed + run / 4) % 2 == 1 && is_free(CACHE_BYTES) {
+        let mut small = settings.clone();
+        let mut bytes = 16;
+        while bytes < LARGE_CACHE {
+            small.put(CACHE_BYTES, Value::Count(bytes));
+            match takes(&small) {
+                Ok(_) => {
+                    settings = small;
+                    break;
+                }
+                Err(BuildError::Config(refusal)) if refusal.key == CACHE_BYTES => bytes += bytes / 8,
+                Err(_) => break,
+            }
+        }
+    }
+    Bed { settings, ..bed }
 }
 
 /// Goes on with a device that is full: some operations may still be done, and those that are refused change nothing.
@@ -303,17 +394,26 @@ fn operate<S: Recipe<Bench>>(
     story: &mut Story,
     number: &mut u32,
 ) -> Result<(), Stop> {
-    let count = run.config.operations.saturating_mul(LONGER);
-    session.fill(run.kept())?;
+    let longer = if run.part == Part::Full { 1 } else { LONGER };
+    let count = run.config.operations.saturating_mul(longer);
+    match session.fill(run.kept()) {
+        // That is where the run begins.
+        Err(Stop::Full) if run.part == Part::Full => {}
+        filled => filled?,
+    }
     session.flash.take();
     let mut watch = Watch::default();
     // A case ends with its operation. What is not kept of it takes along the mount and the reads that follow it.
     let last = run.of.filter(|replay| replay.kept.is_some()).map_or(u32::MAX, |replay| replay.operation);
     let lots = session.bed.seed ^ run.which << 32;
     let mut life = (run.part == Part::Life).then(|| Life::of(lots, run.which, run.config.honesty));
-    let operations: &mut dyn Iterator<Item = Operation> = match life {
-        Some(_) => &mut life::operations(session.bed, lots),
-        None => &mut session.bed.operations("operations on failing media"),
+    let mut brink = (run.part == Part::Full).then(|| Brink::of(lots, session.bed));
+    let operations: &mut dyn Iterator<Item = Operation> = match run.part {
+        Part::Life | Part::Full => {
+            let aimed = run.part == Part::Life && life::is_aimed(run.which);
+            &mut life::operations(session.bed, lots, aimed)
+        }
+        _ => &mut session.bed.operations("operations on failing media"),
     };
     for operation in operations.take(count as usize) {
         if run.stop.load(Ordering::Relaxed) || *number > last {
@@ -326,9 +426,10 @@ fn operate<S: Recipe<Bench>>(
         if run.tells(*number) {
             story.say(|| format!("operation {number}: {operation}"));
         }
-        match &mut life {
-            Some(life) => life.step(session, &operation, *number, story)?,
-            None => session.step(&operation)?,
+        match (&mut life, &mut brink) {
+            (Some(life), _) => life.step(session, &operation, *number, story)?,
+            (_, Some(brink)) => brink.step(session, &operation, *number, story)?,
+            _ => session.step(&operation)?,
         }
         if run.part == Part::Disturb {
             disturbance.follow(session, *number)?;

@@ -24,6 +24,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const RUNS: u64 = 3;
 /// Operations between two mounts that no operation asks for.
 const INTERVAL: u32 = 48;
+/// Behind one in so many of these mounts another one follows soon.
+const AGAIN: u32 = 3;
 /// Mounts that may follow each other, because each time something meets another page that cannot be read.
 const MOST_MOUNTS: usize = 24;
 
@@ -137,10 +139,21 @@ fn run<S: Recipe<F>, F: Medium>(
             if session.is_whole() {
                 session.audit()?;
             }
-            // The newest page gets a newer one, which has to be newer by what flash says of both.
+            // The newest page gets a newer one, which has to be newer by what flash says of both. Where it ends a block
+            // it cannot be read, and the mounts that follow find out: no older one may take its place.
             if let Some(lpn) = last {
+                session.flash.failing().lose_next();
                 let action = Action::Write(Request { first: lpn, pages: 1 }, 1);
                 session.again(|session| session.step(&Operation { action, probe: lpn }))?;
+                if number.is_multiple_of(INTERVAL * AGAIN) {
+                    // A sound page of each die follows before the next mount, so that it is not taken for torn.
+                    for next in 1..=4 {
+                        let other = Lpn((lpn.0 + next) % session.bed.logical_pages);
+                        let action = Action::Write(Request { first: other, pages: 1 }, 1);
+                        session.again(|session| session.step(&Operation { action, probe: lpn }))?;
+                    }
+                    session.power_off_and_on()?;
+                }
             }
         }
     }

@@ -237,6 +237,12 @@ fn a_collection_that_bad_blocks_cut_short_loses_nothing() {
 }
 
 #[test]
+fn a_spread_collection_ends_when_all_its_moves_are_told() {
+    let settings = settings(&ROW, &[("cache-bytes", "60"), ("gc-spread", "on")]);
+    testing::a_spread_collection_ends_when_all_its_moves_are_told::<Lines, OutOfPlace>(&settings);
+}
+
+#[test]
 fn ram_is_the_sum_of_the_paper_on_scftl() {
     // 8 GiB of 8 KiB pages: 512 translation pages, 2048 entries of 66 bits, 18.5 KiB (the SCFTL paper, section IV).
     let g = Geometry { blocks_per_die: 4400, pages_per_block: 256, page_bytes: 8192, ..Geometry::default() };

@@ -3,8 +3,10 @@
 use super::*;
 use crate::Error;
 use crate::Inspect;
+use crate::parts::tombstones::{self, Tombstone};
 use alloc::string::String;
-use flash::{Brief, CutPoint, Fault, FaultKind, Full, Nand, NoData, PowerCut, Tags, Transcript};
+use flash::{Block, Brief, Cause, CutPoint, Die, Fault, FaultKind, Fragile, Full, Kind, Nand, NoData, Oob};
+use flash::{Payload, PowerCut, Tags, Transcript};
 
 fn settings(pairs: &[(&str, &str)]) -> Settings {
     let mut settings = ROW.settings();
@@ -194,5 +196,85 @@ fn collections_keep_their_room_over_any_number_of_cuts() {
             page = remount(&mut flash, 24, &settings);
             page.audit(&mut flash).unwrap();
         }
+    }
+}
+
+/// Records of a trim page that a collection writes again keep their own versions: here LPN 1 was written between the
+/// discards of LPN 0 and of LPN 1, and the page that this left is on flash after both trim pages' first one is gone.
+#[test]
+fn a_rewritten_tombstone_keeps_its_own_version() {
+    let settings = settings(&[("durable-trim", "on"), ("gc-spread", "off"), ("gc-low", "1")]);
+    let (mut flash, mut page) = device(8, 8, &settings);
+    let put = |flash: &mut PowerCut<_>, page: &mut Page, lpn| page.write(flash, Lpn(lpn), &u64::from(lpn)).unwrap();
+    (0..2).for_each(|lpn| put(&mut flash, &mut page, lpn));
+    page.trim(&mut flash, Lpn(0), 1).unwrap();
+    (1..3).for_each(|lpn| put(&mut flash, &mut page, lpn));
+    page.trim(&mut flash, Lpn(1), 1).unwrap();
+    page.flush(&mut flash).unwrap();
+    let from = Ppn(page.map[0] - TRIMMED);
+    assert_eq!((page.map[0], from), (page.map[1], Ppn(4)), "one trim page, the first of block 1");
+    [3, 4, 5, 3, 4, 5].into_iter().for_each(|lpn| put(&mut flash, &mut page, lpn));
+    assert_eq!(page.space.blocks.live_of(Block(1)), 1);
+    page.rewrite_tombstones(&mut flash, from, Die(0), Cause::DataGc).unwrap();
+    flash.erase(Block(1), Cause::DataGc).unwrap();
+    let mut page = remount(&mut flash, 8, &settings);
+    assert_eq!([0, 1].map(|lpn| page.read(&mut flash, Lpn(lpn)).unwrap().copied()), [None, None]);
+}
+
+/// Six blocks of four pages, all in use, as a power cut in the middle of a collection leaves them: block 5 is the one
+/// that it had opened, in a later epoch. LPN 0 is in blocks 0 and 5. Of the others there is one page each, and nothing in
+/// block 3 counts. A page in block 2, LPN 6, is torn: its data reads no more.
+fn cut_in_a_collection(record: Option<Tombstone>) -> PowerCut<Nand<Tags, Full>> {
+    const LATER: u64 = 1 << 40;
+    let g = Geometry { blocks_per_die: 6, pages_per_block: 4, page_bytes: 512, ..Geometry::default() };
+    let mut flash = PowerCut::counting(Nand::<Tags, Full>::new(g.checked().unwrap()));
+    let mut put = |ppn: u32, lpn: u32, version: u64, program: u64| {
+        flash.program(Ppn(ppn), Oob::data(Lpn(lpn), version, program), Payload::User(&version), Cause::Host).unwrap();
+    };
+    // Block 3 first, and older versions in it.
+    (0..4).for_each(|page| put(12 + page, page, 1 + u64::from(page), 1 + u64::from(page)));
+    (0..4).for_each(|page| put(page, page, 5 + u64::from(page), 5 + u64::from(page)));
+    (4..6).for_each(|page| put(page, page, 9 + u64::from(page), 9 + u64::from(page)));
+    put(6, 7, 15, 15);
+    put(7, 6, 16, 16);
+    put(16, 5, 17, 17);
+    put(17, 4, 18, 18);
+    put(8, 5, 19, 19);
+    put(9, 6, 20, 20);
+    // After a mount: LPN 0 is copied.
+    put(20, 0, 5, LATER + 1);
+    if let Some(record) = record {
+        let oob = Oob { kind: Kind::Trim, program: LATER + 2, ..Oob::data(Lpn(0), record.version, 0) };
+        flash.program(Ppn(21), oob, Payload::Meta(&tombstones::encode(&[record])), Cause::Metadata).unwrap();
+    }
+    flash.inner_mut().chip().spoil(Ppn(9));
+    flash
+}
+
+/// A block that holds copies alone is erased at once by a mount that finds no other one free, whatever torn pages of
+/// newer versions there are.
+#[test]
+fn a_mount_starts_a_collection_afresh_that_was_cut_short_in_the_last_free_block() {
+    let settings = settings(&[("gc-low", "1"), ("gc-spread", "off"), ("durable-trim", "on")]);
+    let mut flash = cut_in_a_collection(None);
+    flash.restart();
+    let mut page = Page::mount(&mut flash, 8, &settings).unwrap().0;
+    let first = flash.seen()[0];
+    assert_eq!((first.op, first.cause), (flash::Op::Erase, Cause::Recovery));
+    let read = [0, 3, 5, 6].map(|lpn| page.read(&mut flash, Lpn(lpn)).unwrap().copied());
+    assert_eq!(read, [Some(5), Some(8), Some(19), Some(16)]);
+    page.audit(&mut flash).unwrap();
+}
+
+/// A record of a discard has no twin: the block that it is in stays, and a victim makes room before the host writes.
+#[test]
+fn a_block_with_the_only_record_of_a_discard_is_not_erased_by_a_mount() {
+    let settings = settings(&[("gc-low", "1"), ("gc-spread", "off"), ("durable-trim", "on")]);
+    let mut flash = cut_in_a_collection(Some(Tombstone { first: 3, count: 1, version: 30 }));
+    for mount in 0..2 {
+        let mut page = remount(&mut flash, 8, &settings);
+        assert_eq!(page.read(&mut flash, Lpn(3)).unwrap(), None, "mount {mount}");
+        assert!(page.space.blocks.free_in(Die(0)) > 0, "mount {mount}");
+        page.audit(&mut flash).unwrap();
     }
 }
