@@ -121,6 +121,11 @@ impl Page {
         out
     }
 
+    /// The record of a blank page in a block of which every record is written: one of the life before.
+    pub(super) fn encode_blank(ppn: Ppn, generation: u32) -> [u8; RECORD as usize] {
+        Page { kind: Kind::Dummy, programs: 1, ..Page::BLANK }.encode(ppn, generation - 1)
+    }
+
     /// Whether these are the bytes of a record as it was written.
     pub(super) fn is_sound(bytes: &[u8; RECORD as usize], ppn: Ppn) -> bool {
         let word = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().expect("a record is longer"));
@@ -186,8 +191,11 @@ impl Entry {
     pub(super) const BAD: u32 = 1;
     /// Its erase was cut short.
     pub(super) const UNSAFE: u32 = 2;
+    /// Each of its records was written, those of blank pages too: a record of zeros is damaged.
+    pub(super) const WRITTEN: u32 = 4;
 
-    pub(super) const NEW: Entry = Entry { erases: 0, generation: 1, flags: 0 };
+    /// There is a life before the first, which the records of blank pages name.
+    pub(super) const NEW: Entry = Entry { erases: 0, generation: 2, flags: 0 };
 
     pub(super) fn encode(&self, block: Block) -> [u8; ENTRY as usize] {
         let mut out = [0; ENTRY as usize];
