@@ -75,6 +75,8 @@ enum Harm {
     Flips,
     /// Up to 256 bytes in a row are zeros.
     Zeros,
+    /// 64 bytes, a record or as much of anything else, come from another place.
+    Copies,
 }
 
 /// One image, written at random, and then damaged again and again.
@@ -138,7 +140,7 @@ impl Damaged<'_> {
         let mut bytes = self.whole.clone();
         let times = match harm {
             Harm::Flips => [1, 1, 2, 5, 20, 100],
-            Harm::Zeros => [1, 1, 1, 2, 3, 5],
+            Harm::Zeros | Harm::Copies => [1, 1, 1, 2, 3, 5],
         };
         for _ in 0..times[case / self.areas.len() % 6] {
             if area.is_empty() {
@@ -155,6 +157,11 @@ impl Damaged<'_> {
                     };
                     let end = (at + size).min(area.end as usize);
                     bytes[at.max(area.start as usize)..end].fill(0);
+                }
+                Harm::Copies => {
+                    let from = (area.start + rng.below(area.end - area.start)) as usize / 64 * 64;
+                    let end = (from + 64).min(bytes.len()).min(from + bytes.len() - at / 64 * 64);
+                    bytes.copy_within(from..end, at / 64 * 64);
                 }
             }
         }
@@ -312,6 +319,14 @@ fn flipped_bits_anywhere_give_the_data_or_an_error_or_what_was_said() {
 fn zeros_anywhere_give_the_data_or_an_error_or_what_was_said() {
     let sum = harm_images(Harm::Zeros);
     assert!(sum.errors > 50 && sum.stale > 20 && sum.said >= sum.stale, "{sum:?}");
+}
+
+/// The record of a page that was copied to another page's place said that its page was blank, if it was of an earlier
+/// life than that block.
+#[test]
+fn records_in_other_places_give_the_data_or_an_error_or_what_was_said() {
+    let sum = harm_images(Harm::Copies);
+    assert!(sum.errors > 20 && sum.stale > 5 && sum.said >= sum.stale, "{sum:?}");
 }
 
 /// 39 damaged records of a `page` image made zeros of an acknowledged page.
