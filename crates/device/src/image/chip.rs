@@ -41,6 +41,7 @@ impl Image {
             _ if slc && offset >= g.slc_pages() => Rule::BeyondSlcPages,
             _ if pages.at(offset).state() == State::Programmed => Rule::NotBlank,
             _ if !in_order => Rule::OutOfOrder { next },
+            flags if flags & Entry::WRITTEN == 0 => return self.write_all_records(block),
             _ => return Ok(()),
         };
         refuse(rule.broken_by(Command::Program, ppn))
@@ -201,6 +202,7 @@ impl Image {
     /// Begins the next life of a block: later than any that its records name. When the host crashed, its disk may have
     /// lost an erase and the first records after it, and taken later ones; their life must not come again.
     pub(super) fn forget(&mut self, block: Block, erases: u32, flags: u32) -> Result<(), Fault> {
+        let flags = flags | self.blocks[block.index()].flags & Entry::WRITTEN;
         let mut newest = self.blocks[block.index()].generation;
         if self.pages(block)?.unseen {
             let g = self.spec.device.geometry;

@@ -28,7 +28,8 @@
 //! programmed reads as torn while a device is mounted (a mount asks which pages are whole) and is uncorrectable
 //! afterwards. A copy of a host page that cannot be corrected is a page that says so: it has the address and the
 //! version and is *lost*. So a collection does not stop at it, and no older version takes its place. A damaged record
-//! is a torn page; of the two copies of the block table and of the header the sound one counts.
+//! is a torn page; of the two copies of the block table and of the header the sound one counts. A record of zeros is
+//! damaged too: before the first page of a block is programmed, all of its records are written, as of an earlier life.
 //!
 //! **The host's failures.** If a write fails (a full disk, a broken one), the command has not happened, and the image
 //! refuses everything from then on ([`flash::FaultKind::HostFailed`]) until it is loaded again: a scheme that went on

@@ -46,7 +46,7 @@ impl Image {
         let (head, tail) = bytes.split_at_mut(size.min(UNIT as usize));
         self.fetch(at, head)?;
         let first = head.first_chunk().expect("a block has a page");
-        let (first, of) = self.decode_record(first, g.page(block, 0), entry.generation);
+        let (first, of) = self.decode_stored(first, g.page(block, 0), entry);
         if strict && (first.state() == State::Blank || of < entry.generation) {
             // Nothing stands above a blank page, and most of the file may be a hole, which is slow to read.
             self.loaded[block.index()] = Some(Pages { unseen: true, stored: self.opened, ..Pages::default() });
@@ -61,7 +61,7 @@ impl Image {
         let mut pages = Pages { stored: self.opened, ..Pages::default() };
         for (offset, record) in (0..).zip(records) {
             let ppn = g.page(block, offset);
-            let (mut page, of) = self.decode_record(record, ppn, entry.generation);
+            let (mut page, of) = self.decode_stored(record, ppn, entry);
             if of > entry.generation {
                 // The host crashed, and the disk had taken a later program before the erase: the erase has happened.
                 let erases = entry.erases + (of - entry.generation);
@@ -100,6 +100,41 @@ impl Image {
         }
         self.loaded[block.index()] = Some(pages);
         Ok(())
+    }
+
+    /// A record as the file has it. Zeros are a page that was never programmed, or damage.
+    fn decode_stored(&mut self, record: &[u8; RECORD as usize], ppn: Ppn, entry: Entry) -> (Page, u32) {
+        match self.decode_record(record, ppn, entry.generation) {
+            (Page::BLANK, 0) if entry.flags & Entry::WRITTEN != 0 => (Page::DAMAGED, entry.generation),
+            decoded => decoded,
+        }
+    }
+
+    /// Before the first page of a block is programmed: from now on none of its records is zeros. Otherwise a record
+    /// that damage zeroed could not be told from that of a blank page, and a mount by scan would not say that it has
+    /// lost one; of a first record it would take the whole block for empty.
+    #[cold]
+    pub(super) fn write_all_records(&mut self, block: Block) -> Result<(), Fault> {
+        let g = self.spec.device.geometry;
+        let entry = self.blocks[block.index()];
+        if !self.pages(block)?.pages.is_empty() {
+            // An earlier version of ftlab has begun it.
+            return Ok(());
+        }
+        let entry = Entry { generation: entry.generation.max(Entry::NEW.generation), ..entry };
+        if entry != self.blocks[block.index()] {
+            self.put_entry(block, entry)?;
+        }
+        let mut records = Vec::with_capacity(g.pages_per_block as usize * RECORD as usize);
+        for ppn in (0..g.pages_per_block).map(|offset| g.page(block, offset)) {
+            let mut record = Page::encode_blank(ppn, entry.generation);
+            if let Some(ecc) = &self.ecc {
+                ecc.protect_record(&mut record);
+            }
+            records.extend(record);
+        }
+        self.write(self.layout.block_records(block), &records)?;
+        self.put_entry(block, Entry { flags: entry.flags | Entry::WRITTEN, ..entry })
     }
 
     /// A record as it was written, if it can be had.
@@ -162,16 +197,15 @@ impl Image {
     pub(super) fn put_record(&mut self, ppn: Ppn, page: Page) -> Result<(), Fault> {
         let g = self.spec.device.geometry;
         let (block, offset) = (g.block_of(ppn), g.offset_of(ppn));
-        let record = match page.state() {
-            State::Blank => [0; RECORD as usize],
-            _ => {
-                let mut record = page.encode(ppn, self.blocks[block.index()].generation);
-                if let Some(ecc) = &self.ecc {
-                    ecc.protect_record(&mut record);
-                }
-                record
-            }
+        let Entry { generation, flags, .. } = self.blocks[block.index()];
+        let mut record = match page.state() {
+            State::Blank if flags & Entry::WRITTEN == 0 => [0; RECORD as usize],
+            State::Blank => Page::encode_blank(ppn, generation),
+            _ => page.encode(ppn, generation),
         };
+        if let Some(ecc) = self.ecc.as_ref().filter(|_| record != [0; RECORD as usize]) {
+            ecc.protect_record(&mut record);
+        }
         self.gather.record(self.layout.record(ppn), &record);
         let pages = self.pages(block)?;
         if pages.pages.is_empty() {

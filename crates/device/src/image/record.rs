@@ -121,6 +121,11 @@ impl Page {
         out
     }
 
+    /// The record of a blank page in a block of which every record is written: one of the life before.
+    pub(super) fn encode_blank(ppn: Ppn, generation: u32) -> [u8; RECORD as usize] {
+        Page { kind: Kind::Dummy, programs: 1, ..Page::BLANK }.encode(ppn, generation - 1)
+    }
+
     /// Whether these are the bytes of a record as it was written.
     pub(super) fn is_sound(bytes: &[u8; RECORD as usize], ppn: Ppn) -> bool {
         let word = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().expect("a record is longer"));
@@ -151,9 +156,9 @@ impl Page {
             return (Page::BLANK, 0);
         }
         if !Self::is_sound(bytes, ppn) {
-            // A record of an earlier generation means nothing, damaged or not; one that names none is of this.
-            let lives = [word(0), word(36)];
-            let earlier = !lives.contains(&generation) && lives.iter().any(|life| (1..generation).contains(life));
+            // A record of an earlier generation means nothing, damaged or not. It has to say so twice, and to name its
+            // page: one from elsewhere has taken the place of what was here.
+            let earlier = (1..generation).contains(&word(0)) && word(0) == word(36) && word(40) == ppn.0;
             return (if earlier { Page::BLANK } else { Page::DAMAGED }, generation);
         }
         let used = word(28) as usize * 4 - usize::from(bytes[7]);
@@ -186,8 +191,11 @@ impl Entry {
     pub(super) const BAD: u32 = 1;
     /// Its erase was cut short.
     pub(super) const UNSAFE: u32 = 2;
+    /// Each of its records was written, those of blank pages too: a record of zeros is damaged.
+    pub(super) const WRITTEN: u32 = 4;
 
-    pub(super) const NEW: Entry = Entry { erases: 0, generation: 1, flags: 0 };
+    /// There is a life before the first, which the records of blank pages name.
+    pub(super) const NEW: Entry = Entry { erases: 0, generation: 2, flags: 0 };
 
     pub(super) fn encode(&self, block: Block) -> [u8; ENTRY as usize] {
         let mut out = [0; ENTRY as usize];
@@ -240,11 +248,9 @@ mod tests {
             let mut bytes = page(1, 2, 3).encode(Ppn(5), generation);
             bytes[at] ^= change;
             prop_assert_eq!(Page::decode(&bytes, Ppn(5), generation).0, Page::DAMAGED);
-            // Of an earlier life of the block nothing is left, unless the change happens to name the present one.
-            let later = generation + 10;
-            let stale = Page::decode(&bytes, Ppn(5), later).0;
-            let named = bytes[..4] == later.to_le_bytes() || bytes[36..40] == later.to_le_bytes();
-            prop_assert!(stale == Page::BLANK || named);
+            // Of an earlier life of the block nothing is left, unless the change is in what says so.
+            let stale = Page::decode(&bytes, Ppn(5), generation + 10).0;
+            prop_assert_eq!(stale == Page::BLANK, !matches!(at, 0..4 | 36..44));
         }
 
         #[test]
@@ -276,7 +282,17 @@ mod tests {
     fn nothing_written_is_a_blank_page_and_no_entry() {
         assert_eq!(Page::decode(&[0; 64], Ppn(1), 1).0, Page::BLANK);
         assert_eq!(Entry::decode(&[0; 16], Block(1)), None);
-        let elsewhere = page(1, 2, 3).encode(Ppn(5), 1);
-        assert_eq!(Page::decode(&elsewhere, Ppn(6), 1).0, Page::DAMAGED);
+    }
+
+    /// A record that was copied to another page's place was blank there, if it was of a life that is over there.
+    #[test]
+    fn a_record_of_another_page_is_damaged_in_any_life() {
+        let mut elsewhere = page(1, 2, 3).encode(Ppn(5), 3);
+        for damage in [0, 1] {
+            elsewhere[20] ^= damage;
+            for generation in [2, 3, 4] {
+                assert_eq!(Page::decode(&elsewhere, Ppn(6), generation).0, Page::DAMAGED);
+            }
+        }
     }
 }

@@ -4,7 +4,7 @@ use super::*;
 use flash::device::{CellTimes, Device, Features, PageTimes, Server, Timing};
 use flash::{
     AppendFace, BytesStore, Cause, Damage, EraseFace, Fault, FaultKind, Flash, Fragile, Full, Geometry, Kind, Lpn,
-    Mode, Nand, Oob, Pairing, Payload, Rng, Tvpn,
+    Mode, Nand, Oob, Pairing, Payload, ProgramOrder, Rng, Tvpn,
 };
 use layout::{RECORD, UNIT};
 use proptest::prelude::*;
@@ -748,6 +748,76 @@ fn what_a_crash_of_the_host_may_leave_does_not_come_back_as_something_else() {
     assert_eq!(image.read_oob(Ppn(1), Cause::Recovery).unwrap().unwrap().kind, Kind::Torn);
     assert_eq!(image.read(Ppn(4), Cause::Host).unwrap().1.user(), page_of(21));
     assert_eq!(image.erase_counts().nth(1), Some(1));
+}
+
+/// Zeros were a blank page. A mount did not say that it had lost one; of a first record it lost the whole block.
+#[test]
+fn a_record_of_zeros_is_damaged_in_a_block_that_was_begun() {
+    let lose = |lost: u32, order| {
+        let (_directory, path) = place();
+        let mut spec = spec(4, "page");
+        spec.device.geometry.order = order;
+        let mut image = Image::create(&path, &spec, false).unwrap();
+        for ppn in 0..3 {
+            Step::Program(Ppn(ppn), 10).apply(&mut image).unwrap();
+        }
+        image.write(image.layout.record(Ppn(lost)), &[0; 64]).unwrap();
+        image.reload().unwrap();
+        (0..8).map(|ppn| image.read_oob(Ppn(ppn), Cause::Recovery).unwrap().map(|oob| oob.kind)).collect::<Vec<_>>()
+    };
+    for order in [ProgramOrder::Strict, ProgramOrder::Any] {
+        for lost in 0..3 {
+            let mut expected = vec![None; 8];
+            expected[..3].fill(Some(Kind::Data));
+            expected[lost as usize] = Some(Kind::Torn);
+            assert_eq!(lose(lost, order), expected, "{order:?}");
+        }
+    }
+}
+
+/// Earlier versions of ftlab left the records of blank pages zeros, and began with the first life.
+#[test]
+fn blocks_that_an_earlier_version_has_begun_are_read_and_filled_further() {
+    for order in [ProgramOrder::Strict, ProgramOrder::Any] {
+        let (_directory, path) = place();
+        let mut spec = spec(4, "page");
+        spec.device.geometry.order = order;
+        let mut image = Image::create(&path, &spec, false).unwrap();
+        for block in (0..4).map(Block) {
+            image.put_entry(block, Entry { erases: 0, generation: 1, flags: Entry::WRITTEN }).unwrap();
+        }
+        for ppn in [0, 1] {
+            Step::Program(Ppn(ppn), 10 + u64::from(ppn)).apply(&mut image).unwrap();
+        }
+        image.settle().unwrap();
+        for block in (0..4).map(Block) {
+            image.put_entry(block, Entry { erases: 0, generation: 1, flags: 0 }).unwrap();
+        }
+        let kinds = |image: &mut Image| {
+            image.reload().unwrap();
+            let kind = |ppn| image.read_oob(Ppn(ppn), Cause::Recovery).unwrap().map(|oob| oob.kind);
+            (0..8).map(kind).collect::<Vec<_>>()
+        };
+        let data = Some(Kind::Data);
+        assert_eq!(kinds(&mut image), [data, data, None, None, None, None, None, None]);
+        // The block that was begun goes on as it is; the next one is a block of this version.
+        Step::Program(Ppn(2), 12).apply(&mut image).unwrap();
+        Step::Program(Ppn(4), 14).apply(&mut image).unwrap();
+        image.settle().unwrap();
+        assert_eq!(image.blocks[0].flags, 0);
+        assert_eq!((image.blocks[1].flags, image.blocks[1].generation), (Entry::WRITTEN, 2));
+        assert_eq!(kinds(&mut image), [data, data, data, None, data, None, None, None]);
+        assert_eq!(image.read(Ppn(0), Cause::Host).unwrap().1.user(), page_of(10));
+        // Erased, it is one as well, with its next page.
+        Step::Erase(Block(0)).apply(&mut image).unwrap();
+        assert_eq!(image.blocks[0].flags, 0);
+        Step::Program(Ppn(0), 20).apply(&mut image).unwrap();
+        image.settle().unwrap();
+        assert_eq!(image.blocks[0].flags, Entry::WRITTEN);
+        Step::Erase(Block(0)).apply(&mut image).unwrap();
+        assert_eq!(image.blocks[0].flags, Entry::WRITTEN);
+        assert_eq!(kinds(&mut image), [None, None, None, None, data, None, None, None]);
+    }
 }
 
 #[test]

@@ -110,6 +110,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
                 ftl.overdue.extend(group.iter().map(|entry| (entry.lpn.0, entry.ppn.0)));
             }
         }
+        ftl.erase_dead(flash)?;
         match ftl.write_overdue(flash) {
             // The device can still be read, and says that it is full when it is written.
             Ok(()) | Err(Error::Full) => {}

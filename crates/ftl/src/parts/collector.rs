@@ -55,7 +55,7 @@
 
 use crate::parts::lanes::{Lane, Stream};
 use crate::parts::refresh;
-use crate::parts::space::Space;
+use crate::parts::space::{Space, TranslationBlocks};
 use crate::{Error, Loader, Outcome, Parameter, Saver, Settings};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -351,6 +351,14 @@ pub(crate) trait Collects: Sized {
     #[cold]
     #[inline(never)]
     fn make_room<F: Flash>(&mut self, flash: &mut F, die: Die) -> Outcome<F> {
+        self.make_room_by(flash, die, false)
+    }
+
+    /// As [`Collects::make_room`]; if `cheapest`, by the blocks with the fewest live pages, whatever the policy says.
+    ///
+    /// # Errors
+    /// As [`Collects::make_room`].
+    fn make_room_by<F: Flash>(&mut self, flash: &mut F, die: Die, cheapest: bool) -> Outcome<F> {
         if let Some(victim) = self.collector().victim(die)
             && self.space().blocks.free_in(die) <= self.needs(victim).max(self.collector().low - 1)
         {
@@ -361,7 +369,8 @@ pub(crate) trait Collects: Sized {
             return Ok(());
         }
         let round = self.space().blocks.geometry().blocks_per_die;
-        for taken in 0..8 * round {
+        let first = if cheapest { round } else { 0 };
+        for taken in first..first + 8 * round {
             let Some(victim) = self.choose(die, taken >= round) else {
                 if self.reveal(flash, die)? {
                     continue;
@@ -482,10 +491,46 @@ pub(crate) trait Collects: Sized {
     /// The medium's.
     fn make_room_everywhere<F: Flash>(&mut self, flash: &mut F) -> Outcome<F> {
         let mut dies = (0..flash.geometry().die_count()).map(Die);
-        match self.evacuate(flash).and_then(|()| dies.try_for_each(|die| self.make_room(flash, die))) {
+        match self.evacuate(flash).and_then(|()| dies.try_for_each(|die| self.regain_room(flash, die))) {
             Err(Error::Full) => Ok(()),
             made => made,
         }
+    }
+
+    /// The same on a die. Where fewer blocks are free than are kept otherwise, power has cut a collection short, and
+    /// may cut the next ones: the cheapest victims are taken, for one without a dead page, which a policy may want,
+    /// costs copies and a torn page and gives nothing back.
+    ///
+    /// # Errors
+    /// As [`Collects::make_room`].
+    fn regain_room<F: Flash>(&mut self, flash: &mut F, die: Die) -> Outcome<F> {
+        let short = self.space().blocks.free_in(die) < self.collector().low;
+        self.make_room_by(flash, die, short)
+    }
+
+    /// While mounting, before anything is programmed: erases what holds nothing that counts, on dies with fewer free
+    /// blocks than are kept otherwise. Nothing of these blocks is needed, whatever the map on flash says: what counts
+    /// in their place is what this mount found, and so will the next. So a cut in an erase here costs no page, and a
+    /// collection that was cut short before its erase gives its victim back even if no page is left to go on with.
+    ///
+    /// # Errors
+    /// The medium's.
+    fn erase_dead<F: Flash>(&mut self, flash: &mut F) -> Outcome<F> {
+        let g = *flash.geometry();
+        for block in (0..g.block_count()).map(Block) {
+            let space = self.space();
+            let apart = |t: &TranslationBlocks| !t.among_data && t.closed.contains(&block);
+            let closed = space.blocks.is_closed(block) || space.translation.as_ref().is_some_and(apart);
+            let short = space.blocks.free_in(g.die_of(block)) < self.collector().low;
+            if closed && short && space.blocks.live_of(block) == 0 {
+                if space.blocks.is_closed(block) {
+                    self.space_mut().blocks.begin_collecting(block);
+                }
+                self.count_dead_victim();
+                self.finish(flash, block, None)?;
+            }
+        }
+        Ok(())
     }
 
     // ---- victims -------------------------------------------------------------------------------------------------

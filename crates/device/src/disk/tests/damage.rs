@@ -68,6 +68,17 @@ struct Tally {
     corrected_bits: u64,
 }
 
+/// What becomes of the file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Harm {
+    /// Bits flip.
+    Flips,
+    /// Up to 256 bytes in a row are zeros.
+    Zeros,
+    /// 64 bytes, a record or as much of anything else, come from another place.
+    Copies,
+}
+
 /// One image, written at random, and then damaged again and again.
 struct Damaged<'a> {
     scheme: &'a str,
@@ -123,20 +134,40 @@ impl Damaged<'_> {
         if round == 0 { out == [0; 512] } else { out == page_of(lpn, round) }
     }
 
-    /// Flips bits, and looks.
-    fn case(&self, case: usize, rng: &mut Rng, tally: &mut Tally) {
+    /// Harms the file, and looks.
+    fn case(&self, harm: Harm, case: usize, rng: &mut Rng, tally: &mut Tally) {
         let area = &self.areas[case % self.areas.len()];
         let mut bytes = self.whole.clone();
-        let flips = [1, 1, 2, 5, 20, 100][case / self.areas.len() % 6];
-        for _ in 0..flips {
-            if !area.is_empty() {
-                let at = area.start + rng.below(area.end - area.start);
-                bytes[at as usize] ^= 1 << rng.below(8);
+        let times = match harm {
+            Harm::Flips => [1, 1, 2, 5, 20, 100],
+            Harm::Zeros | Harm::Copies => [1, 1, 1, 2, 3, 5],
+        };
+        for _ in 0..times[case / self.areas.len() % 6] {
+            if area.is_empty() {
+                break;
+            }
+            let at = (area.start + rng.below(area.end - area.start)) as usize;
+            match harm {
+                Harm::Flips => bytes[at] ^= 1 << rng.below(8),
+                Harm::Zeros => {
+                    // Whole records as often as not.
+                    let (at, size) = match rng.below(2) {
+                        0 => (at, 1 + rng.below(255) as usize),
+                        _ => (at / 64 * 64, 64 << rng.below(3)),
+                    };
+                    let end = (at + size).min(area.end as usize);
+                    bytes[at.max(area.start as usize)..end].fill(0);
+                }
+                Harm::Copies => {
+                    let from = (area.start + rng.below(area.end - area.start)) as usize / 64 * 64;
+                    let end = (from + 64).min(bytes.len()).min(from + bytes.len() - at / 64 * 64);
+                    bytes.copy_within(from..end, at / 64 * 64);
+                }
             }
         }
         fs::write(&self.path, &bytes).unwrap();
         tally.images += 1;
-        let context = format!("{} format {} case {case}", self.scheme, self.format);
+        let context = format!("{} format {} {harm:?} case {case}", self.scheme, self.format);
         let Ok(image) = Image::open(&self.path, Access::Use) else { return tally.refused += 1 };
         let Ok(mut disk) = mount(image, false) else { return tally.refused += 1 };
         let mut old = Old { is: vec![false; PAGES as usize], ..Old::default() };
@@ -233,13 +264,8 @@ struct Old {
     before: u64,
 }
 
-/// One flipped bit of one record made every read of a `superblock` panic, for a map led to a page that was none; and a
-/// page whose record or data was damaged read as an older version, or as zeros, and nobody was told.
-///
-/// `FTLAB_DAMAGED_IMAGES=10000` does it with so many images, of all schemes, and names all that go wrong at the end;
-/// `FTLAB_DAMAGED_SCHEME=cftl` beside it takes that scheme's part of them alone.
-#[test]
-fn flipped_bits_anywhere_give_the_data_or_an_error_or_what_was_said() {
+/// Has images of schemes harmed, and each read held against the promises; the sum of what became of them.
+fn harm_images(harm: Harm) -> Tally {
     let wanted = std::env::var("FTLAB_DAMAGED_IMAGES").ok().map(|count| count.parse::<usize>().unwrap());
     let few = ["page", "dftl", "fast", "superblock", "hybridlog", "lsftl"];
     let all = schemes::SCHEMES.iter().filter(|row| row.keeps_data).map(|row| row.name);
@@ -254,7 +280,7 @@ fn flipped_bits_anywhere_give_the_data_or_an_error_or_what_was_said() {
             let rng = Rng::new(5).fork(scheme);
             let mut tally = Tally::default();
             for case in 0..each {
-                let run = || image.case(case, &mut rng.fork(&case.to_string()), &mut tally);
+                let run = || image.case(harm, case, &mut rng.fork(&case.to_string()), &mut tally);
                 if std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err() {
                     wrong.push(format!("{scheme} format {format} clean {clean} case {case}"));
                 }
@@ -263,8 +289,9 @@ fn flipped_bits_anywhere_give_the_data_or_an_error_or_what_was_said() {
             sum.images += tally.images;
             sum.errors += tally.errors;
             sum.stale += tally.stale;
+            sum.said += tally.said;
             sum.corrected_bits += tally.corrected_bits;
-            if format == 2 {
+            if format == 2 && harm == Harm::Flips {
                 // Of a record nothing is lost, and of data the page that was programmed last alone.
                 assert!(tally.stale * 10 <= tally.images, "{scheme}: {tally:?}");
             }
@@ -272,7 +299,34 @@ fn flipped_bits_anywhere_give_the_data_or_an_error_or_what_was_said() {
     }
     println!("{sum:?}");
     assert!(wrong.is_empty(), "what is wrong stands above: {wrong:#?}");
+    sum
+}
+
+/// One flipped bit of one record made every read of a `superblock` panic, for a map led to a page that was none; and a
+/// page whose record or data was damaged read as an older version, or as zeros, and nobody was told.
+///
+/// `FTLAB_DAMAGED_IMAGES=10000` does it with so many images, of all schemes, and names all that go wrong at the end;
+/// `FTLAB_DAMAGED_SCHEME=cftl` beside it takes that scheme's part of them alone.
+#[test]
+fn flipped_bits_anywhere_give_the_data_or_an_error_or_what_was_said() {
+    let sum = harm_images(Harm::Flips);
     assert!(sum.errors > 50 && sum.stale > 0 && sum.corrected_bits > 100, "{sum:?}");
+}
+
+/// A record of zeros was taken for that of a blank page. A mount by scan then said nothing of the page that was lost,
+/// and of a block whose first record was zeros it saw no page at all.
+#[test]
+fn zeros_anywhere_give_the_data_or_an_error_or_what_was_said() {
+    let sum = harm_images(Harm::Zeros);
+    assert!(sum.errors > 50 && sum.stale > 20 && sum.said >= sum.stale, "{sum:?}");
+}
+
+/// The record of a page that was copied to another page's place said that its page was blank, if it was of an earlier
+/// life than that block.
+#[test]
+fn records_in_other_places_give_the_data_or_an_error_or_what_was_said() {
+    let sum = harm_images(Harm::Copies);
+    assert!(sum.errors > 20 && sum.stale > 5 && sum.said >= sum.stale, "{sum:?}");
 }
 
 /// 39 damaged records of a `page` image made zeros of an acknowledged page.

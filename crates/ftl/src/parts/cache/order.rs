@@ -319,6 +319,13 @@ impl Order {
     /// Begins and ends putting saved lines back.
     pub(crate) fn set_loading(&mut self, loading: bool) {
         self.loading = loading;
+        if self.kind == OrderKind::Lru && !loading {
+            // What is set aside came last, and is older than the others.
+            for slot in self.segments().into_iter().rev().flatten() {
+                self.clock += 1;
+                self.stamp[slot as usize] = self.clock;
+            }
+        }
     }
 
     /// Moves a line that was just inserted to its segment, with what [`Order::save_line`] saved.
