@@ -20,8 +20,8 @@ use flash::Block;
 /// `log-ages`: whether ages are kept on flash.
 pub const LOG_AGES: Parameter = Parameter::switch("log-ages", false)
     .text(
-        "Keep on flash when each log block was begun, so that maro goes on with their ages after a mount. Off: a mount \
-         puts ages together from the order of the log blocks. Takes 6 bytes of a spare area.",
+        "Keep on flash when each log block was begun, for maro after a mount. Off: it goes by their order. Takes 6 \
+         bytes of a spare area.",
     )
     .source("{rose}, section 3.5");
 

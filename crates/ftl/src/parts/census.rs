@@ -463,7 +463,7 @@ impl Census {
     }
 
     /// The first program number of the epoch that begins with this mount. A page that reads as garbage may be all that
-    /// there is of an epoch, and another time it may read as a page of that: so as many are passed over as there can be.
+    /// there is of an epoch, and another time it may read as a page of that: so as many are passed over as may be.
     pub fn next_program(&self) -> u64 {
         ((epoch(self.max_program) + 1) << EPOCH_SHIFT) + (self.unseen << EPOCH_SHIFT)
     }
@@ -578,8 +578,8 @@ mod tests {
         assert_eq!([newest(0), newest(1), newest(2), newest(4)], [Some(true), Some(false), None, Some(true)]);
     }
 
-    /// An entry names a page that is blank, or was in flight at a cut: the block was erased since and is filled anew, and
-    /// that its first pages are older than the watermark says nothing about these.
+    /// An entry names a page that is blank, or was in flight at a cut: the block was erased since and is filled anew,
+    /// and that its first pages are older than the watermark says nothing about these.
     #[test]
     fn an_entry_is_not_believed_where_its_page_is_blank_or_torn() {
         let mut chip = chip(&[(0, 0), (1, 0), (2, 0)]);

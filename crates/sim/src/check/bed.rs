@@ -212,8 +212,8 @@ impl Mix {
         if rng.chance(0.25) { Mix { walk: true, reads: 0.0, trims: mix.trims / 8.0, ..mix } } else { mix }
     }
 
-    /// The same in a spell of a life whose cuts are aimed. In every third a few pages are written and discarded over and
-    /// over, while all others are written too, and nearly nothing is flushed: discards stand in RAM alone for long, and
+    /// The same in a spell of a life whose cuts are aimed. In every third a few pages are written and discarded over
+    /// and over, while all others are written too, and nearly nothing is flushed: discards stand in RAM alone for long, and
     /// blocks that hold the newest copies of discarded pages are collected before older ones.
     pub(super) fn of_an_aimed_spell(self, rng: &mut Rng) -> Mix {
         let mix = self.of_a_spell(rng);

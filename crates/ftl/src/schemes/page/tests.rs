@@ -222,8 +222,8 @@ fn a_rewritten_tombstone_keeps_its_own_version() {
 }
 
 /// Six blocks of four pages, all in use, as a power cut in the middle of a collection leaves them: block 5 is the one
-/// that it had opened, in a later epoch. LPN 0 is in blocks 0 and 5. Of the others there is one page each, and nothing in
-/// block 3 counts. A page in block 2, LPN 6, is torn: its data reads no more.
+/// that it had opened, in a later epoch. LPN 0 is in blocks 0 and 5. Of the others there is one page each, and nothing
+/// in block 3 counts. A page in block 2, LPN 6, is torn: its data reads no more.
 fn cut_in_a_collection(record: Option<Tombstone>) -> PowerCut<Nand<Tags, Full>> {
     const LATER: u64 = 1 << 40;
     let g = Geometry { blocks_per_die: 6, pages_per_block: 4, page_bytes: 512, ..Geometry::default() };
