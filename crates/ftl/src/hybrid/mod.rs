@@ -16,8 +16,8 @@
 //!
 //! [`Core`] keeps the maps, the state of every page and the free blocks, and knows how to merge; a [`Strategy`]
 //! decides. [`Hybrid`] makes a scheme of the two. Mounting needs no strategy (mount.rs), and what keeps the scores of
-//! merge-aware policies is in score.rs, what keeps their ages on flash in ages.rs. Log blocks that belong to one logical
-//! block each are rows of a table (rows.rs).
+//! merge-aware policies is in score.rs, what keeps their ages on flash in ages.rs. Log blocks that belong to one
+//! logical block each are rows of a table (rows.rs).
 //!
 //! # Placements
 //!

@@ -213,8 +213,8 @@ impl Mix {
     }
 
     /// The same in a spell of a life whose cuts are aimed. In every third a few pages are written and discarded over
-    /// and over, while all others are written too, and nearly nothing is flushed: discards stand in RAM alone for long, and
-    /// blocks that hold the newest copies of discarded pages are collected before older ones.
+    /// and over, while all others are written too, and nearly nothing is flushed: discards stand in RAM alone for long,
+    /// and blocks that hold the newest copies of discarded pages are collected before older ones.
     pub(super) fn of_an_aimed_spell(self, rng: &mut Rng) -> Mix {
         let mix = self.of_a_spell(rng);
         if rng.below(3) > 0 {
