@@ -9,8 +9,8 @@
 //! scheme cannot simply do again elsewhere; erases; several programs in a row, so that one operation meets more
 //! failures than there are free blocks.
 //!
-//! A refusal is no end. The host reads every page, discards some, flushes, switches the device off and on, or goes on as
-//! if nothing had happened: what it discards makes room, what it writes then takes it, and the device is full again.
+//! A refusal is no end. The host reads every page, discards some, flushes, switches the device off and on, or goes on
+//! as if nothing had happened: what it discards makes room, what it writes then takes it, and the device is full again.
 
 use super::Bench;
 use super::bed::{Action, Bed, Operation, Request};

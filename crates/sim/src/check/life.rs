@@ -8,11 +8,12 @@
 //! host shuts it down. In a third of the others blocks go bad too, in another third programs and erases fail now and
 //! then, if the scheme is checked for these classes.
 //!
-//! In eight of the twenty runs cuts are *aimed*. An operation has some commands of the host's, and rarely some of a collection, a
-//! merge, a map, a move for wear, so a command that is drawn evenly is mostly the host's. There the operation is done on
-//! a copy of the device first, one of the causes that changed the flash is drawn, and one of its commands; and so is the
-//! command of a mount, most of which change nothing. The medium is a sound one then, and the device has as many logical
-//! pages as the scheme takes: what cuts leave of collections, over and over, must not use up the room for the next.
+//! In eight of the twenty runs cuts are *aimed*. An operation has some commands of the host's, and rarely some of a
+//! collection, a merge, a map, a move for wear, so a command that is drawn evenly is mostly the host's. There the
+//! operation is done on a copy of the device first, one of the causes that changed the flash is drawn, and one of its
+//! commands; and so is the command of a mount, most of which change nothing. The medium is a sound one then, and the
+//! device has as many logical pages as the scheme takes: what cuts leave of collections, over and over, must not use up
+//! the room for the next.
 //!
 //! What the host asks for changes with each spell. What happens behind an operation is drawn by its number alone, so
 //! that a case can be made short.

@@ -320,8 +320,8 @@ fn on_medium<S: Recipe<Bench>>(
 }
 
 /// A device may say that it is full when so many of its blocks are bad that the scheme would not take what is left of
-/// it: not before. Schemes whose collections have their room for certain (`parts/collector.rs`) are held to that. Others
-/// may be full sooner, where a program fails in the middle of a merge, or of a round of collections.
+/// it: not before. Schemes whose collections have their room for certain (`parts/collector.rs`) are held to that.
+/// Others may be full sooner, where a program fails in the middle of a merge, or of a round of collections.
 fn has_reason<S: Recipe<Bench>>(recipe: &S, session: &mut Session<'_, S, Bench>) -> Result<(), String> {
     let (bed, g) = (session.bed, session.bed.geometry);
     let unmarked = session.flash.failing().unmarked().clone();
