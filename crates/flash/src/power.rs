@@ -182,6 +182,7 @@ where
             let g = *self.inner.geometry();
             self.unstable.blocks.remove(&block);
             self.unstable.pages.retain(|&ppn| g.block_of(ppn) != block);
+            self.unstable.hidden = self.unstable.hidden.filter(|&ppn| g.block_of(ppn) != block);
         }
     }
 
@@ -505,6 +506,23 @@ mod tests {
             assert_eq!(p.unstable(), usize::from(face == 1 || face == 2));
             p.erase(Block(0), Cause::DataGc).unwrap();
             assert_eq!((p.unstable(), p.read_oob(Ppn(1), Cause::Recovery).unwrap()), (0, None));
+        }
+    }
+
+    #[test]
+    fn what_is_programmed_over_an_unstable_page_shows_its_own_bytes() {
+        let g = Geometry { blocks_per_die: 4, pages_per_block: 4, ..Geometry::default() }.checked().unwrap();
+        for seed in 0..20 {
+            let mut p = PowerCut::armed(Nand::<Tags, Full>::new(g), CutPoint { command: 0, face: 1 }, seed);
+            assert!(p.reserve_spare(2));
+            p.leave_unstable(true);
+            p.program(Ppn(0), Oob::data(Lpn(0), 1, 1), Payload::User(&7), Cause::Host).unwrap_err();
+            p.restart();
+            let _ = p.read_oob(Ppn(0), Cause::Recovery);
+            p.erase(Block(0), Cause::DataGc).unwrap();
+            p.stage_spare(Ppn(0), &[3, 4]);
+            p.program(Ppn(0), Oob::data(Lpn(0), 2, 2), Payload::User(&7), Cause::Host).unwrap();
+            assert_eq!((p.spare(Ppn(0)), p.unstable()), (&[3, 4][..], 0), "seed {seed}");
         }
     }
 
