@@ -447,7 +447,8 @@ pub struct CheckArgs {
     #[arg(long, value_name = "CASE")]
     pub replay: Option<Replay>,
 
-    /// With --replay: leave out of the case all that can go with the same finding, and show what is left
+    /// With --replay: leave out of the case all that can go with the same finding, in 2,000 runs of it at the most, and
+    /// show what is left
     #[arg(long, requires = "replay")]
     pub shrink: bool,
 

@@ -799,7 +799,8 @@ pub fn shrink(config: &CheckConfig, replay: &Replay) -> Result<(Replay, Vec<Stri
         return Err(CheckError(format!("case {replay}: only a case of power cuts or of failing media can be shrunk")));
     }
     let bed = bed_of(&subject, config, replay)?;
-    let (short, of) = shrink::shrink(replay, |replay| run_again(&subject, config, &bed, replay, false))?;
+    let (short, of) =
+        shrink::shrink(replay, shrink::MOST_RUNS, |replay| run_again(&subject, config, &bed, replay, false))?;
     let mut lines = replay_subject(&subject, config, &short)?;
     lines.insert(1, of);
     Ok((short, lines))

@@ -8,12 +8,18 @@
 //!
 //! With the operations before it the commands of the cut operation change: a collection is gone, say, that came before
 //! the write. So where a shorter case does not fail, its cuts are tried at commands before those at which they came.
+//!
+//! The case is run [`MOST_RUNS`] times at the most. What is shortest by then is the answer: it fails as the whole case
+//! does, but more of it could perhaps go.
 
 use super::replay::{Kept, Picked, Replay};
 use super::{CheckError, Told};
 
 /// How many commands before the present one a cut may move at a time.
 const REACH: u64 = 12;
+
+/// How often a case is run at the most to make it short.
+pub(super) const MOST_RUNS: u32 = 2_000;
 
 /// The kind of a finding: what was read, without the numbers in it; where a panic came from.
 pub(super) fn kind(what: &str) -> String {
@@ -84,9 +90,20 @@ fn fails(case: &mut Replay, kind_of: &str, run: &mut impl FnMut(&Replay) -> Resu
 /// A case that fails as `replay` does and has nothing to spare, and how much of it is left.
 pub(super) fn shrink(
     replay: &Replay,
+    most_runs: u32,
     mut run: impl FnMut(&Replay) -> Result<Told, CheckError>,
 ) -> Result<(Replay, String), CheckError> {
     let told = run(replay)?;
+    let (mut runs, mut is_met) = (1, false);
+    // What is refused does not fail as it should, so that nothing more is left out.
+    let mut run = |case: &Replay| {
+        is_met |= runs >= most_runs;
+        if is_met {
+            return Err(CheckError(format!("the case was run {most_runs} times")));
+        }
+        runs += 1;
+        run(case)
+    };
     let Err(what) = told.end else {
         return Err(CheckError(format!("case {replay}: nothing goes wrong, so there is nothing to shrink")));
     };
@@ -124,8 +141,9 @@ pub(super) fn shrink(
     }
     let left = count(best.kept.as_ref().unwrap_or(&Kept::default()));
     let [before, after, fill] = [0, 1, 2].map(|at| format!("{} of {}", left[at], of[at]));
+    let met = if is_met { format!("; given up after {most_runs} runs, more could perhaps go") } else { String::new() };
     let text = format!(
-        "kept: {before} operations before, {after} after, {fill} requests of the fill; made short from {replay}"
+        "kept: {before} operations before, {after} after, {fill} requests of the fill; made short from {replay}{met}"
     );
     Ok((best, text))
 }
@@ -150,6 +168,30 @@ mod tests {
         assert_eq!(left.len(), 1);
         assert_eq!(shortest(vec![7], |list| list == [7]), [7]);
         assert!(shortest(Vec::new(), |_| true).is_empty());
+    }
+
+    /// A case took over a minute, for nothing bounded how often it was run.
+    #[test]
+    fn the_runs_have_a_bound_and_its_answer_still_fails() {
+        let replay: Replay = "7:40.2.1".parse().unwrap();
+        for most_runs in [2, 10, 30, 100_000] {
+            let mut runs = 0;
+            // Operations 3 and 31 have to stay, wherever the cut comes.
+            let fails = |case: &Replay| {
+                let kept = case.kept.as_ref();
+                kept.is_none_or(|kept| [3, 31].iter().all(|number| kept.before.numbers().contains(number)))
+            };
+            let (short, text) = shrink(&replay, most_runs, |case| {
+                runs += 1;
+                let end = if fails(case) { Err("LPN 1 reads as nothing".to_owned()) } else { Ok(()) };
+                Ok(Told { lines: Vec::new(), end, requests: 20, after: 20, run: None })
+            })
+            .unwrap();
+            assert!(runs <= most_runs && fails(&short), "{runs} of {most_runs}");
+            let is_short = short.kept.unwrap().before.numbers() == [3, 31];
+            assert_eq!(is_short, most_runs == 100_000);
+            assert_eq!(text.contains(&format!("given up after {most_runs} runs")), !is_short, "{text}");
+        }
     }
 
     #[test]
