@@ -165,6 +165,9 @@ impl fmt::Display for MountSummary {
                 found.torn, found.restored, found.bad_blocks
             ),
         }?;
+        if found.retries > 0 {
+            write!(f, "; begun anew {} times, each time it met a page that cannot be read", found.retries)?;
+        }
         if found.unreadable > 0 {
             let pages = found.unreadable;
             let s = if pages == 1 { "" } else { "s" };

@@ -106,6 +106,8 @@ pub struct Failing<F> {
     worn: Vec<u32>,
     /// Pages that cannot be read.
     lost: BTreeMap<Ppn, Lost>,
+    /// The logical pages of such that were erased since the last mount began.
+    buried: BTreeSet<Lpn>,
     /// Whether the next page that the host writes is to be lost, if it is the last of its block.
     loses_next: bool,
     /// Programs that reported success and did not stick.
@@ -159,6 +161,7 @@ where
             silent: 0,
             stopped: 0,
             spares_lost: 0,
+            buried: BTreeSet::new(),
             unmarked: BTreeSet::new(),
             misused: 0,
             strain,
@@ -238,6 +241,21 @@ where
         self.lost.keys().filter_map(spare).filter(|oob| is_host(oob.kind)).map(|oob| oob.lpn()).collect()
     }
 
+    /// The logical pages of host pages that could not be read and were erased since the last mount began.
+    pub fn buried_lpns(&self) -> &BTreeSet<Lpn> {
+        &self.buried
+    }
+
+    /// A block is about to be erased.
+    fn bury(&mut self, block: Block) {
+        let first = self.geometry().page(block, 0);
+        let pages = self.lost.range(first..Ppn(first.0 + self.geometry().pages_per_block)).map(|(&ppn, _)| ppn);
+        for ppn in pages.collect::<Vec<_>>() {
+            let oob = self.inner.read_oob(ppn, Cause::Recovery).ok().flatten();
+            self.buried.extend(oob.filter(|oob| is_host(oob.kind)).map(|oob| oob.lpn()));
+        }
+    }
+
     /// What tells whether anything was changed: programs and erases so far, and commands but the host's reads that came
     /// to nothing, because what they were to begin with cannot be read. After one of these a scheme may be half way
     /// through something.
@@ -259,6 +277,7 @@ where
     /// Whoever knew of failures is gone: a mount knows of marks alone.
     pub fn mounted(&mut self) {
         self.unmarked.clear();
+        self.buried.clear();
     }
 
     /// Host pages so far of which nothing can be read, by [`FailurePlan::spare_rate`].
@@ -519,6 +538,9 @@ where
         if self.erase_fails(block) {
             return Err(Fault(FaultKind::EraseFailed));
         }
+        if !self.lost.is_empty() {
+            self.bury(block);
+        }
         self.inner.erase(block, cause)?;
         self.clock += 1;
         let is_tired = self.strain.get(block.index()).is_some_and(|strain| self.is_worn(strain, 2));
@@ -702,6 +724,19 @@ mod tests {
         assert_eq!(chip.unreadable_count(), 1);
         chip.erase(Block(1), Cause::DataGc).unwrap();
         assert_eq!(chip.unreadable_count(), 0);
+    }
+
+    #[test]
+    fn lost_pages_that_are_erased_are_remembered_until_the_next_mount() {
+        let mut chip = chip(FailurePlan { unreadable_rate: 1.0, ..FailurePlan::default() });
+        chip.program(Ppn(0), Oob::data(Lpn(3), 1, 1), Payload::User(&()), Cause::Host).unwrap();
+        chip.plan.unreadable_rate = 0.0;
+        chip.program(Ppn(1), Oob::data(Lpn(4), 2, 2), Payload::User(&()), Cause::Host).unwrap();
+        assert_eq!((chip.unreadable_lpns(), chip.buried_lpns().len()), (vec![Lpn(3)], 0));
+        chip.erase(Block(0), Cause::DataGc).unwrap();
+        assert_eq!((chip.unreadable_lpns(), chip.buried_lpns()), (vec![], &BTreeSet::from([Lpn(3)])));
+        chip.mounted();
+        assert!(chip.buried_lpns().is_empty());
     }
 
     #[test]

@@ -85,6 +85,9 @@ pub struct MountReport {
     pub restored: u64,
     /// Blocks found bad.
     pub bad_blocks: u64,
+    /// How often the mount began anew, because it met a page that cannot be read while it made room. Torn and
+    /// unreadable pages are counted each time.
+    pub retries: u64,
 }
 
 impl MountReport {

@@ -56,6 +56,7 @@ pub(crate) mod parameters;
 pub(crate) mod testing;
 
 use crate::parts;
+use crate::parts::census::mount_through;
 use crate::parts::collector::{self, Collects};
 use crate::parts::ecc::Ecc;
 use crate::parts::lanes::{Lane, Stream};
@@ -613,7 +614,9 @@ impl<F: Flash, C: Cache, S: MapStore> Build<F> for Demand<C, S> {
     fn mount(flash: &mut F, logical_pages: u32, settings: &Settings) -> Built<F, (Self, MountReport)> {
         Self::check(flash.geometry(), logical_pages, settings)?.store.check_mountable()?;
         wear_state::Options::from(settings).reserve(flash, 0)?;
-        Ok(Self::mount_on(flash, logical_pages, settings, BTreeSet::new())?)
+        Ok(mount_through(flash, |flash, report| {
+            Self::mount_on(flash, logical_pages, settings, BTreeSet::new(), report)
+        })?)
     }
 
     fn restore(geometry: &Geometry, logical_pages: u32, settings: &Settings, bytes: &[u8]) -> Self {

@@ -17,13 +17,15 @@ use alloc::vec::Vec;
 use flash::{Cause, Flash, Kind, Lpn, Oob, Ppn, Tvpn};
 
 impl<C: Cache, S: MapStore> Demand<C, S> {
-    /// Rebuilds the scheme; the translation pages in `distrusted` are known to be damaged.
+    /// Rebuilds the scheme; the translation pages in `distrusted` are known to be damaged. `report` has what was found
+    /// before anything is changed.
     pub(super) fn mount_on<F: Flash>(
         flash: &mut F,
         logical_pages: u32,
         settings: &Settings,
         mut distrusted: BTreeSet<Ppn>,
-    ) -> Outcome<F, (Self, MountReport)> {
+        report: &mut MountReport,
+    ) -> Outcome<F, Self> {
         let g = *flash.geometry();
         let plan = Self::plan(&g, logical_pages, settings).expect("the settings were accepted before");
         let mut ftl = Self::blank(plan);
@@ -56,7 +58,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         })?;
         ftl.map.space.adopt(&census, DATA, Some(TRANSLATION));
         ftl.version = census.max_version;
-        let mut report = census.report();
+        *report = census.report();
         // What these alone knew is discards: all else the data pages say.
         report.lost_discards = if ftl.map.durable_trim { distrusted.len() as u64 } else { 0 };
         let mut words = vec![Ppn::NONE.0; ftl.shape.page_entries as usize];
@@ -72,7 +74,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
                     // It was whole once, and has been damaged since: all over again, without it. Nothing was written
                     // yet, and an older one, or none, only makes more data pages count.
                     distrusted.insert(ppn);
-                    return Self::mount_on(flash, logical_pages, settings, distrusted);
+                    return Self::mount_on(flash, logical_pages, settings, distrusted, report);
                 }
                 let page = TranslationPage { oob, words: content.meta() };
                 ftl.map.store.found(ppn, page);
@@ -120,6 +122,6 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         if ftl.overdue.is_empty() {
             ftl.make_room_everywhere(flash)?;
         }
-        Ok((ftl, report))
+        Ok(ftl)
     }
 }

@@ -59,6 +59,7 @@ mod wear;
 pub(crate) use merge::Merge;
 pub(crate) use state::{Area, Content, Core, MERGE_COUNTERS, Merges, Write};
 
+use crate::parts::census::mount_through;
 use crate::parts::wear_state;
 use crate::{Build, Built, ConfigError, Error, Ftl, Inspect, Loader, MountReport, Outcome, Saver, Settings};
 use alloc::string::String;
@@ -302,12 +303,12 @@ impl<P: Placement, S: Strategy<P>> Hybrid<S, P> {
         Ok(hybrid)
     }
 
-    fn mount_on<F: Flash>(mut self, flash: &mut F) -> Outcome<F, (Self, MountReport)> {
-        let report = self.core.adopt(flash)?;
+    fn mount_on<F: Flash>(mut self, flash: &mut F, report: &mut MountReport) -> Outcome<F, Self> {
+        self.core.adopt(flash, report)?;
         self.strategy.adopt(&mut self.core);
         match self.clean_surplus(flash) {
             // The device can still be read, and says that it is full when it is written.
-            Ok(()) | Err(Error::Full) => Ok((self, report)),
+            Ok(()) | Err(Error::Full) => Ok(self),
             Err(error) => Err(error),
         }
     }
@@ -350,7 +351,11 @@ impl<F: Flash, P: Placement, S: Strategy<P>> Build<F> for Hybrid<S, P> {
     }
 
     fn mount(flash: &mut F, logical_pages: u32, settings: &Settings) -> Built<F, (Self, MountReport)> {
-        Ok(Self::on(flash, logical_pages, settings)?.mount_on(flash)?)
+        let g = *flash.geometry();
+        Self::on(flash, logical_pages, settings)?;
+        Ok(mount_through(flash, |flash, report| {
+            Self::blank(g, logical_pages, settings).expect("just accepted").mount_on(flash, report)
+        })?)
     }
 
     fn restore(geometry: &Geometry, logical_pages: u32, settings: &Settings, bytes: &[u8]) -> Self {

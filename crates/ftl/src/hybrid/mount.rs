@@ -29,15 +29,17 @@ use alloc::vec::Vec;
 use flash::{Block, Flash, Lpn, Ppn, ProgramOrder};
 
 impl<P: Placement> Core<P> {
-    /// Takes over what flash holds. The log blocks found are closed, in the order in which they were begun.
+    /// Takes over what flash holds, and reports it before anything is changed. The log blocks found are closed, in the
+    /// order in which they were begun.
     ///
     /// # Errors
     /// The medium's.
-    pub fn adopt<F: Flash>(&mut self, flash: &mut F) -> Outcome<F, MountReport> {
+    pub fn adopt<F: Flash>(&mut self, flash: &mut F, report: &mut MountReport) -> Outcome<F> {
         let g = self.g;
         let in_order = P::APPENDS || g.order == ProgramOrder::Strict;
         let kept = Kept { count_at: self.pool.own_bytes(), log_ages: self.ages.is_some() };
         let mut found = Holdings::take(flash, kept, self.logical_pages(), 0, in_order)?;
+        *report = found.report();
         for block in found.settle() {
             found.copies.give_up(block);
         }
@@ -81,7 +83,7 @@ impl<P: Placement> Core<P> {
             self.close(slot);
         }
         self.score_all();
-        Ok(found.report())
+        Ok(())
     }
 
     /// How old log blocks are, as far as flash tells: `begun` has what stands there, by block.

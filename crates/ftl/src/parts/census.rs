@@ -31,7 +31,7 @@
 
 use crate::hybrid::ages::Ages;
 use crate::parts::wear_state::{self, Shape};
-use crate::{MountReport, Outcome};
+use crate::{Error, MountReport, Outcome};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -73,6 +73,39 @@ pub enum Health {
     /// The spare area alone: the data of a page of the host or of discards that was whole once cannot be corrected. Any
     /// sound copy of the same version counts before it, and no older version does.
     Unreadable,
+}
+
+/// Attempts at a mount, each of which met another page that cannot be read.
+const MOST_ATTEMPTS: u64 = 8;
+
+/// Mounts a device. An attempt says in its report what it found as soon as it knows, and changes flash after that. If
+/// it meets a page that cannot be read while it makes room, it may have erased by then what it would have reported: so
+/// the next attempt's report has that, too. A page that is still there is then counted once for each attempt.
+///
+/// # Errors
+/// Those of the last attempt. One that found no damage is the last, and so is the eighth.
+pub(crate) fn mount_through<F: Flash, S>(
+    flash: &mut F,
+    mut attempt: impl FnMut(&mut F, &mut MountReport) -> Outcome<F, S>,
+) -> Outcome<F, (S, MountReport)> {
+    let mut former = MountReport::default();
+    loop {
+        let mut report = MountReport::default();
+        let mounted = attempt(flash, &mut report);
+        report.torn += former.torn;
+        report.unreadable += former.unreadable;
+        report.lost_discards += former.lost_discards;
+        report.retries = former.retries;
+        let met_damage = match &mounted {
+            Err(Error::Flash(fault)) => fault.kind() == FaultKind::Uncorrectable,
+            mounted => matches!(mounted, Err(Error::Corrupt)),
+        };
+        let has_something_to_say = report.perhaps_stale() + report.lost_discards > 0;
+        if !met_damage || !has_something_to_say || report.retries + 1 == MOST_ATTEMPTS {
+            return mounted.map(|scheme| (scheme, report));
+        }
+        former = MountReport { retries: report.retries + 1, ..report };
+    }
 }
 
 /// See the module's description.
@@ -525,9 +558,40 @@ impl Census {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flash::{Fragile, Full, Lpn, Nand, NoData, Payload};
+    use flash::{Failing, FailurePlan, Fragile, Full, Lpn, Nand, NoData, Payload};
 
     type Chip = Nand<NoData, Full>;
+
+    /// What an attempt found may be erased when it fails, so the next one says it too.
+    #[test]
+    fn what_a_mount_found_that_did_not_end_well_is_said_by_the_one_that_does() {
+        let mut flash = Failing::new(chip(&[(0, 0)]), FailurePlan::default(), 1);
+        let mut ends_well_in = |last: u64, error: Error<flash::Fault>, found: MountReport| {
+            let mut attempts = 0;
+            let mounted = mount_through(&mut flash, |_, report| {
+                (attempts, *report) = (attempts + 1, found);
+                if attempts < last { Err(error) } else { Ok(()) }
+            });
+            (attempts, mounted.map(|((), report)| report))
+        };
+        let [torn, discards, nothing] = [(2, 0), (0, 1), (0, 0)].map(|(torn, lost_discards)| MountReport {
+            torn,
+            lost_discards,
+            ..Default::default()
+        });
+        for error in [Error::Flash(flash::Fault(FaultKind::Uncorrectable)), Error::Corrupt] {
+            assert_eq!(ends_well_in(1, error, torn), (1, Ok(torn)));
+            assert_eq!(ends_well_in(3, error, torn), (3, Ok(MountReport { torn: 6, retries: 2, ..torn })));
+            assert_eq!(
+                ends_well_in(2, error, discards),
+                (2, Ok(MountReport { lost_discards: 2, retries: 1, ..discards }))
+            );
+            assert_eq!(ends_well_in(2, error, nothing), (1, Err(error)), "nothing would be forgotten");
+            assert_eq!(ends_well_in(8, error, torn).1.unwrap().torn, 16);
+            assert_eq!(ends_well_in(9, error, torn), (8, Err(error)));
+        }
+        assert_eq!(ends_well_in(2, Error::Full, torn), (1, Err(Error::Full)));
+    }
 
     /// Two dies of four blocks of four pages, of which these are programmed in this order: LPN and program number are
     /// their place in the list.

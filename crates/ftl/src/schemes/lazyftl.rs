@@ -66,6 +66,7 @@
 use crate::demand::parameters::{GC_LOW, VICTIMS};
 use crate::parts;
 use crate::parts::cache::{MappingCache, OrderKind};
+use crate::parts::census::mount_through;
 use crate::parts::collector::{self, Collects};
 use crate::parts::lanes::Stream;
 use crate::parts::space::{self, MOST_MOVED, Space, TranslationBlocks};
@@ -324,7 +325,9 @@ impl<F: Flash> Build<F> for LazyFtl {
     fn mount(flash: &mut F, logical_pages: u32, settings: &Settings) -> Built<F, (Self, MountReport)> {
         let plan = Self::check(flash.geometry(), logical_pages, settings)?;
         wear_state::Options::from(settings).reserve(flash, 0)?;
-        Ok(Self::mount_on(flash, logical_pages, settings, &plan, BTreeSet::new())?)
+        Ok(mount_through(flash, |flash, report| {
+            Self::mount_on(flash, logical_pages, settings, &plan, BTreeSet::new(), report)
+        })?)
     }
 
     fn restore(geometry: &Geometry, logical_pages: u32, settings: &Settings, bytes: &[u8]) -> Self {

@@ -42,6 +42,7 @@
 //! ours, and off (docs/recovery.md).
 
 use crate::ecc_policy;
+use crate::parts::census::mount_through;
 use crate::parts::collector::{self, Collects};
 use crate::parts::ecc::Ecc;
 use crate::parts::lanes::Stream;
@@ -196,7 +197,7 @@ impl<F: Flash> Build<F> for Page {
     fn mount(flash: &mut F, logical_pages: u32, settings: &Settings) -> Built<F, (Self, MountReport)> {
         Self::check(flash.geometry(), logical_pages, settings)?;
         wear_state::Options::from(settings).reserve(flash, 0)?;
-        Ok(Self::mount_on(flash, logical_pages, settings)?)
+        Ok(mount_through(flash, |flash, report| Self::mount_on(flash, logical_pages, settings, report))?)
     }
 
     fn restore(geometry: &Geometry, logical_pages: u32, settings: &Settings, bytes: &[u8]) -> Self {

@@ -92,6 +92,7 @@
 //! blocks; here one of these is set apart for collections. Map pages are ours. An erased block goes to the list of free
 //! blocks, whoever had it. Wear levelling is that of the other schemes (superblock/levelling.rs).
 
+use crate::parts::census::mount_through;
 use crate::parts::map_log::MapLog;
 use crate::parts::pool::Pool;
 use crate::parts::space::more_spare;
@@ -99,6 +100,7 @@ use crate::parts::spare_map::BlockSlot;
 use crate::parts::spare_map::{Layout, MapCache, NULL, SPARE_ECC, SPARE_LAYOUT};
 use crate::parts::supply;
 use crate::parts::tombstones::{self, DURABLE_TRIM};
+use crate::parts::wear_state;
 use crate::{Build, Built, ConfigError, Error, Ftl, Loader, MountReport, Outcome, Parameter};
 use crate::{Scheme, Settings, Value};
 use alloc::collections::BTreeSet;
@@ -374,7 +376,7 @@ impl Superblock {
             });
         }
         let superblocks = count as usize;
-        Ok(Superblock {
+        let mut superblock = Superblock {
             g,
             logical_pages,
             logical_blocks,
@@ -397,7 +399,17 @@ impl Superblock {
             collected: Chain::COLLECTION,
             shared: BTreeSet::new(),
             counters: Counters::default(),
-        })
+        };
+        let own = superblock.own_bytes();
+        superblock.pool.keep_own(own);
+        Ok(superblock)
+    }
+
+    /// The same for a device, with what every spare area is to hold reserved there.
+    fn on<F: Flash>(flash: &mut F, logical_pages: u32, settings: &Settings) -> Result<Superblock, ConfigError> {
+        let superblock = Self::blank(*flash.geometry(), logical_pages, settings)?;
+        wear_state::Options::from(settings).reserve(flash, superblock.own_bytes())?;
+        Ok(superblock)
     }
 
     /// Logical block and the page's place in it.
@@ -477,16 +489,17 @@ fn live_page(g: &Geometry, pool: &Pool, layout: &Layout, slots: &[u32], place: u
 
 impl<F: Flash> Build<F> for Superblock {
     fn format(flash: &mut F, logical_pages: u32, settings: &Settings) -> Built<F, Self> {
-        let mut superblock = Self::blank(*flash.geometry(), logical_pages, settings)?;
-        superblock.reserve_spare(flash, settings)?;
+        let mut superblock = Self::on(flash, logical_pages, settings)?;
         superblock.pool.exclude_bad(flash)?;
         Ok(superblock)
     }
 
     fn mount(flash: &mut F, logical_pages: u32, settings: &Settings) -> Built<F, (Self, MountReport)> {
-        let mut superblock = Self::blank(*flash.geometry(), logical_pages, settings)?;
-        superblock.reserve_spare(flash, settings)?;
-        Ok(superblock.mount_on(flash)?)
+        let g = *flash.geometry();
+        Self::on(flash, logical_pages, settings)?;
+        Ok(mount_through(flash, |flash, report| {
+            Self::blank(g, logical_pages, settings).expect("just accepted").mount_on(flash, report)
+        })?)
     }
 
     fn restore(geometry: &Geometry, logical_pages: u32, settings: &Settings, bytes: &[u8]) -> Self {

@@ -198,6 +198,12 @@ impl<S: Recipe<F>, F: Medium> Session<'_, S, F> {
             let said = found.perhaps_stale();
             self.work.said += said;
             self.oracle.excuse(if self.excused { said } else { 0 }, []);
+            // What was lost since such a mount first began counts as well.
+            if found.retries > 0 {
+                let failing = self.flash.failing();
+                let lost = failing.unreadable_lpns().into_iter().chain(failing.buried_lpns().clone());
+                self.oracle.excuse(0, lost);
+            }
         }
     }
 

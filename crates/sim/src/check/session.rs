@@ -152,6 +152,12 @@ impl<'a, S: Recipe<F>, F: Medium> Session<'a, S, F> {
         match self.recipe.mount(&mut self.flash, self.bed.logical_pages, &self.bed.settings) {
             Ok((ftl, found)) => {
                 self.ftl = Some(ftl);
+                if found.retries > 0 && !self.unreadable {
+                    return Err(Stop::Wrong(format!(
+                        "a mount began anew {} times, and no page was lost",
+                        found.retries
+                    )));
+                }
                 self.excuse(&found);
             }
             Err(BuildError::Device(Error::Full)) => {

@@ -87,7 +87,8 @@ fn fails(case: &mut Replay, kind_of: &str, run: &mut impl FnMut(&Replay) -> Resu
     false
 }
 
-/// A case that fails as `replay` does and has nothing to spare, and how much of it is left.
+/// A case that fails as `replay` does and has nothing to spare, if `most_runs` of it are enough to find one, and how
+/// much of it is left.
 pub(super) fn shrink(
     replay: &Replay,
     most_runs: u32,

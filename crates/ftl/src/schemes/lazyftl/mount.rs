@@ -15,14 +15,16 @@ use alloc::vec::Vec;
 use flash::{Block, Cause, Flash, Kind, Oob, Ppn, Tvpn};
 
 impl LazyFtl {
-    /// Rebuilds the scheme; the mapping pages in `distrusted` are known to be damaged.
+    /// Rebuilds the scheme; the mapping pages in `distrusted` are known to be damaged. `report` has what was found
+    /// before anything is changed.
     pub(super) fn mount_on<F: Flash>(
         flash: &mut F,
         logical_pages: u32,
         settings: &Settings,
         plan: &Plan,
         mut distrusted: BTreeSet<Ppn>,
-    ) -> Outcome<F, (LazyFtl, MountReport)> {
+        report: &mut MountReport,
+    ) -> Outcome<F, LazyFtl> {
         let g = *flash.geometry();
         let mut lazy = LazyFtl::blank(g, logical_pages, settings, plan);
         let pages = lazy.store.count() as usize;
@@ -52,7 +54,7 @@ impl LazyFtl {
             }
         })?;
         lazy.adopt(&census);
-        let mut report = census.report();
+        *report = census.report();
         // What these alone knew is discards: all else the data pages say.
         report.lost_discards = if lazy.durable_trim { distrusted.len() as u64 } else { 0 };
         lazy.rejoin(&census, &lost);
@@ -68,7 +70,7 @@ impl LazyFtl {
                     // It was whole once, and has been damaged since: all over again, without it. Nothing was written
                     // yet, and an older one, or none, only makes more data pages count.
                     distrusted.insert(ppn);
-                    return Self::mount_on(flash, logical_pages, settings, plan, distrusted);
+                    return Self::mount_on(flash, logical_pages, settings, plan, distrusted, report);
                 }
                 words.copy_from_slice(content.meta());
                 lazy.store.found(tvpn, ppn);
@@ -99,7 +101,7 @@ impl LazyFtl {
             Err(Error::Full) => {}
             regained => regained?,
         }
-        Ok((lazy, report))
+        Ok(lazy)
     }
 
     /// Blocks and lanes as found. The newest data block of a die goes on as the host's; if blocks are scarce, as the

@@ -72,11 +72,12 @@ impl Page {
         flash: &mut F,
         logical_pages: u32,
         settings: &Settings,
-    ) -> Outcome<F, (Page, MountReport)> {
+        report: &mut MountReport,
+    ) -> Outcome<F, Page> {
         let g = *flash.geometry();
         let mut page = Page::blank(g, logical_pages, settings);
         let mut survey = Survey::take(flash, page.space.own_bytes(), logical_pages)?;
-        let report = survey.report();
+        *report = survey.report();
         for die in (0..g.die_count()).map(Die) {
             page.start_afresh(flash, &mut survey, die)?;
         }
@@ -98,6 +99,6 @@ impl Page {
         for die in (0..g.die_count()).map(Die) {
             page.regain(flash, die)?;
         }
-        Ok((page, report))
+        Ok(page)
     }
 }

@@ -14,8 +14,7 @@
 use super::{Super, Superblock, live_page};
 use crate::parts::map_log::MapLog;
 use crate::parts::spare_map::{BlockMap, Layout, NULL};
-use crate::parts::wear_state;
-use crate::{ConfigError, Error, Outcome, Settings};
+use crate::{ConfigError, Error, Outcome};
 use alloc::format;
 use alloc::vec::Vec;
 use flash::{Cause, Flash, Geometry, Lbn, Payload, Ppn};
@@ -66,18 +65,8 @@ pub(super) fn check(g: &Geometry, n: u32, layout: &Layout, cache_maps: u64) -> R
 
 impl Superblock {
     /// Bytes of maps in a spare area.
-    fn own_bytes(&self) -> u32 {
+    pub(super) fn own_bytes(&self) -> u32 {
         if self.log.is_none() { self.cache.layout().bytes() } else { 0 }
-    }
-
-    /// Says what every spare area is to hold.
-    ///
-    /// # Errors
-    /// The medium stores nothing there.
-    pub(super) fn reserve_spare<F: Flash>(&mut self, flash: &mut F, settings: &Settings) -> Result<(), ConfigError> {
-        let own = self.own_bytes();
-        self.pool.keep_own(own);
-        wear_state::Options::from(settings).reserve(flash, own)
     }
 
     /// Whether nothing of a logical block was ever written, where RAM tells.

@@ -30,9 +30,10 @@ impl Superblock {
         first..(first + self.g.pages_per_block).min(self.logical_pages)
     }
 
-    pub(super) fn mount_on<F: Flash>(mut self, flash: &mut F) -> Outcome<F, (Self, MountReport)> {
+    pub(super) fn mount_on<F: Flash>(mut self, flash: &mut F, report: &mut MountReport) -> Outcome<F, Self> {
         let map_pages = self.log.as_ref().map_or(0, |_| self.open.len() as u32);
         let mut found = Holdings::take(flash, self.pool.own_bytes(), self.logical_pages, map_pages, true)?;
+        *report = found.report();
         for block in found.settle() {
             found.copies.give_up(block);
         }
@@ -40,7 +41,6 @@ impl Superblock {
         self.pool.adopt(&found);
         self.version = found.census.max_version;
         found.pages().for_each(|(_, ppn)| self.pool.blocks.revive(ppn));
-        let mut report = found.report();
         if let Some(log) = &mut self.log {
             log.adopt(&mut self.pool, &found);
             report.restored = self.mount_pages(flash, &found)?;
@@ -52,7 +52,7 @@ impl Superblock {
             report.restored = self.compare(flash, &found)?;
             self.mend(flash)?;
         }
-        Ok((self, report))
+        Ok(self)
     }
 
     fn mount_spare<F: Flash>(&mut self, flash: &mut F, found: &Holdings) -> Outcome<F> {
