@@ -113,8 +113,8 @@ conformance: tools
 	@# A cut with several commands under way or on shared cells is one of many; some 7,000 and 6,000 of them.
 	for scheme in $(CHECKED); do target/release/ftlab check --scheme $$scheme --faults flight --cuts 160000 && \
 	  target/release/ftlab check --scheme $$scheme --faults paired --cuts 48000 || exit 1; done
-	@# Runs of another length are other runs on failing media. What nftl does in one of them is in docs/fault-model.md.
-	for scheme in $(filter-out nftl,$(CHECKED)); do \
+	@# Runs of another length are other runs on failing media.
+	for scheme in $(CHECKED); do \
 	  target/release/ftlab check --scheme $$scheme --operations 200 --cuts 500 || exit 1; done
 	scripts/checks target/release/ftlab replay
 

@@ -166,7 +166,8 @@ impl fmt::Display for MountSummary {
             ),
         }?;
         if found.retries > 0 {
-            write!(f, "; begun anew {} times, each time it met a page that cannot be read", found.retries)?;
+            let s = if found.retries == 1 { "" } else { "s" };
+            write!(f, "; begun anew {} time{s}, because it met a page that cannot be read", found.retries)?;
         }
         if found.unreadable > 0 {
             let pages = found.unreadable;

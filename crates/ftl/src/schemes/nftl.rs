@@ -164,7 +164,13 @@ impl Chains {
         if core.logged[lbn.index()] == 0 {
             // Discards have left nothing in the chain.
         } else if self.fold_in_place {
-            cause = match core.merge_block(&mut *gc, last, lbn, None, &mut erase_obsolete)? {
+            let merged = core.merge_block(&mut *gc, last, lbn, None, &mut erase_obsolete);
+            if merged.is_err() && core.pool.doomed.contains(&core.slots.block(last)) {
+                // It failed a program of the merge, and there was no other block: it is emptied like any that failed.
+                core.close(last);
+                self.set(lbn, &slots[..slots.len() - 1]);
+            }
+            cause = match merged? {
                 Merge::Switch => Cause::MergeSwitch,
                 Merge::Partial => Cause::MergePartial,
                 Merge::Full => Cause::MergeFull,
