@@ -721,9 +721,13 @@ fn a_life_whose_beginning_a_crash_of_the_host_took_never_comes_again() {
     image.write(image.layout.record(Ppn(4)), &[0; 128]).unwrap();
     image.reload().unwrap();
     assert_eq!(image.read_oob(Ppn(4), Cause::Recovery).unwrap(), None, "an empty block");
+    let mut lost = [0; 64];
+    image.fetch(image.layout.record(Ppn(6)), &mut lost).unwrap();
     Step::Erase(Block(1)).apply(&mut image).unwrap();
     Step::Program(Ppn(4), 1).apply(&mut image).unwrap();
     image.settle().unwrap();
+    // A second crash: of the blank records that the new life began with one had not reached the disk.
+    image.write(image.layout.record(Ppn(6)), &lost).unwrap();
     image.reload().unwrap();
     let kinds = (4..8).map(|ppn| image.read_oob(Ppn(ppn), Cause::Recovery).unwrap().map(|oob| oob.version));
     assert_eq!(kinds.collect::<Vec<_>>(), [Some(1), None, None, None]);
