@@ -22,7 +22,7 @@ help:
 	@echo 'make unit          tests of all crates, of the README and of the tree itself'
 	@echo 'make docs          documentation of the crates, warnings are errors, and target/schemes, a page per scheme'
 	@echo 'make e2e           the optimised program runs its default comparison'
-	@echo 'make conformance   every scheme under about 100,000 power cuts, and cases that failed once'
+	@echo 'make conformance   every scheme under more than 100,000 power cuts, and cases that failed once'
 	@echo 'make fresh         two seeds of every scheme that nobody has seen'
 	@echo 'make mutants       how many planted bugs the checker catches; an hour'
 	@echo 'make soak          power cuts on ever new seeds for MINUTES=60, totals kept in target/soak.json; then 200 kills'
@@ -109,6 +109,7 @@ CHECKED := simple page dftl dftl-e tpftl cftl lsftl lsftl-e cdftl sftl scftl scf
 
 conformance: tools
 	$(RELEASE)
+	@# With those that follow, and on devices that live on, 129,000 and more a scheme.
 	for scheme in $(CHECKED); do target/release/ftlab check --scheme $$scheme --cuts 8000 || exit 1; done
 	@# A cut with several commands under way or on shared cells is one of many; some 7,000 and 6,000 of them.
 	for scheme in $(CHECKED); do target/release/ftlab check --scheme $$scheme --faults flight --cuts 160000 && \

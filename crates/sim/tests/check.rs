@@ -16,8 +16,7 @@ fn brief(scheme: &str) -> CheckConfig {
     CheckConfig { seeds: 0..12, cuts: Cuts::Count(2_000), second_level: 200, ..CheckConfig::new(scheme) }
 }
 
-/// Fewer seeds still, for a test that asks many schemes or settings: `make conformance` has the optimised program do
-/// many times as much.
+/// Fewer seeds still, for a test that asks many settings of each scheme.
 fn few_seeds(scheme: &str) -> CheckConfig {
     CheckConfig { seeds: 0..4, ..brief(scheme) }
 }
