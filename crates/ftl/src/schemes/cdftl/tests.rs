@@ -4,11 +4,12 @@
 use super::*;
 use crate::demand::cache::{Cache, Shape};
 use crate::demand::testing;
+use crate::parts::collector::Collects;
 use crate::parts::translation::TranslationStore;
 use crate::{Build, Ftl, Inspect, Settings};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use flash::{Brief, Full, Geometry, Lpn, Nand, NoData, Rng, Tags, Transcript};
+use flash::{Block, Brief, CutPoint, Full, Geometry, Lpn, Nand, NoData, PowerCut, Rng, Tags, Transcript};
 
 fn settings(pairs: &[(&str, &str)]) -> Settings {
     let mut settings = ROW.settings();
@@ -275,4 +276,53 @@ fn what_is_restored_goes_on_as_the_original() {
             }
         }
     }
+}
+
+/// A collection that writes moved pages alone into their translation page leaves a dirty entry of that page in the
+/// first level: the watermark stays, or a mount would not look for the page that the entry names.
+#[test]
+fn a_dirty_entry_of_the_first_level_keeps_the_watermark_where_it_is() {
+    let mut flash = Nand::<Tags, Full>::new(geometry(40));
+    let cache = bytes(2, 1, 3);
+    let settings = settings(&[("cache-bytes", cache.as_str()), ("second-level", "1"), ("gc-fold", "off")]);
+    let mut cdftl = Cdftl::format(&mut flash, 200, &settings).unwrap();
+    let write = |cdftl: &mut Cdftl, flash: &mut _, lpn| cdftl.write(flash, Lpn(lpn), &u64::from(lpn)).unwrap();
+    (0..8).for_each(|lpn| write(&mut cdftl, &mut flash, lpn));
+    // Page 1 drives page 0 out of the second level, and the three newest entries are of page 1.
+    (128..131).for_each(|lpn| write(&mut cdftl, &mut flash, lpn));
+    cdftl.write(&mut flash, Lpn(0), &100).unwrap();
+    // Once more: page 0 goes without the dirty entry of LPN 0.
+    cdftl.read(&mut flash, Lpn(129)).unwrap();
+    cdftl.read(&mut flash, Lpn(128)).unwrap();
+    assert_eq!(cdftl.space().blocks.live_of(Block(0)), 7);
+    cdftl.collect(&mut flash, Block(0), None).unwrap();
+    cdftl.audit(&mut flash).unwrap();
+    let mut again = Cdftl::mount(&mut flash, 200, &settings).unwrap().0;
+    assert_eq!(again.read(&mut flash, Lpn(0)).unwrap(), Some(&100));
+    (1..8).for_each(|lpn| assert_eq!(again.read(&mut flash, Lpn(lpn)).unwrap(), Some(&lpn.into())));
+}
+
+/// A mount finds two entries of page 0, copies of a collection that was cut short, and three of page 1. These would
+/// take the place of those in the second level, but the first has no room for two.
+#[test]
+fn restored_entries_that_find_no_other_place_stay_dirty_where_they_are() {
+    let mut flash = PowerCut::counting(Nand::<Tags, Full>::new(geometry(40)));
+    let cache = bytes(2, 1, 1);
+    let settings = settings(&[("cache-bytes", cache.as_str()), ("second-level", "1")]);
+    let mut cdftl = Cdftl::format(&mut flash, 200, &settings).unwrap();
+    for lpn in (0..8).chain(128..131) {
+        cdftl.write(&mut flash, Lpn(lpn), &lpn.into()).unwrap();
+    }
+    flash.arm(CutPoint { command: 2, face: 0 }, 1);
+    assert!(cdftl.collect(&mut flash, Block(0), None).is_err());
+    flash.restart();
+    let (mut cdftl, report) = Cdftl::mount(&mut flash, 200, &settings).unwrap();
+    assert_eq!(report.restored, 5);
+    // Page 1 drives page 0 out, and what is left of block 0 is moved.
+    cdftl.read(&mut flash, Lpn(131)).unwrap();
+    cdftl.collect(&mut flash, Block(0), None).unwrap();
+    for lpn in (0..8).chain(128..131) {
+        assert_eq!(cdftl.read(&mut flash, Lpn(lpn)).unwrap(), Some(&lpn.into()));
+    }
+    cdftl.audit(&mut flash).unwrap();
 }

@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::demand::testing;
-use crate::{Build, Ftl, Inspect, Settings};
+use crate::{Build, Error, Ftl, Inspect, Settings};
 use alloc::string::String;
 use alloc::string::ToString;
 use alloc::vec::Vec;
-use flash::{Brief, Full, Geometry, Lpn, Nand, NoData, Tags, Transcript};
+use flash::{Brief, Fragile, Full, Geometry, Lpn, Nand, NoData, Ppn, Tags, Transcript};
 
 fn settings(row: &Scheme, pairs: &[(&str, &str)]) -> Settings {
     let mut settings = row.settings();
@@ -252,4 +252,22 @@ fn ram_is_the_sum_of_the_paper_on_scftl() {
     let memory = <Dftl as Inspect<Nand>>::memory(&dftl);
     let bytes = |name: &str| memory.iter().find(|&&(n, _)| n == name).unwrap().1;
     assert_eq!((bytes("translation directory"), bytes("mapping cache")), (2048, 2048 * 66 / 8));
+}
+
+/// Of two copies of a page with one version the one that can be read counts: a page that is written after a mount needs
+/// a version that no page has.
+#[test]
+fn what_was_written_after_a_mount_and_is_damaged_gives_way_to_nothing_older() {
+    let settings = settings(&ROW, &[("cache-bytes", "400")]);
+    let mut flash = Nand::<Tags, Full>::new(geometry());
+    let mut dftl = Dftl::format(&mut flash, 40, &settings).unwrap();
+    (0..7).for_each(|lpn| dftl.write(&mut flash, Lpn(lpn), &u64::from(lpn)).unwrap());
+    let mut dftl = Dftl::mount(&mut flash, 40, &settings).unwrap().0;
+    // The last page of block 0, and one behind it that says that no cut left it as it is.
+    [(6, 106), (7, 7)].into_iter().for_each(|(lpn, tag)| dftl.write(&mut flash, Lpn(lpn), &tag).unwrap());
+    flash.chip().spoil(Ppn(7));
+    let (mut dftl, report) = Dftl::mount(&mut flash, 40, &settings).unwrap();
+    assert_eq!(report.perhaps_stale(), 0);
+    assert!(matches!(dftl.read(&mut flash, Lpn(6)), Err(Error::Corrupt)));
+    assert_eq!(dftl.read(&mut flash, Lpn(7)).unwrap(), Some(&7));
 }

@@ -6,7 +6,7 @@ use crate::parts::spare_map::{BlockMap, Layout, NULL};
 use crate::{Build, Error, Ftl, Inspect, Settings};
 use alloc::string::String;
 use alloc::vec::Vec;
-use flash::{CutPoint, Fault, FaultKind, Full, Geometry, Lpn, Nand, PowerCut, Ppn, Tags, Transcript};
+use flash::{CutPoint, Fault, FaultKind, Fragile, Full, Geometry, Lpn, Nand, PowerCut, Ppn, Tags, Transcript};
 
 fn settings(pairs: &[(&str, &str)]) -> Settings {
     with(&ROW, pairs)
@@ -194,4 +194,19 @@ fn cold_data_move_to_the_most_worn_block() {
     // The first cold block has three pages that count, the others four.
     let copies: Vec<&String> = moved.iter().take_while(|line| !line.starts_with('E')).collect();
     assert!([6, 8].contains(&copies.len()) && moved.iter().any(|line| line.starts_with('E')), "{moved:?}");
+}
+
+/// Pages of a group are found one through the other, by what their spare areas say. Where one of these is lost, a mount
+/// does not go by them: the pages before and behind it are found by their own addresses.
+#[test]
+fn a_lost_spare_area_takes_no_other_page_along() {
+    let settings = settings(&[("group", "2"), ("cache-maps", "0")]);
+    let (mut flash, mut hybridlog) = device(5, 4, 8, &settings);
+    // Page 2 of the data block leads to page 1, and that one to page 0.
+    write_each(&mut flash, &mut hybridlog, &[2, 3, 0]);
+    flash.inner_mut().inner_mut().chip().wreck(Ppn(1));
+    let (mut hybridlog, report) = HybridLog::mount(&mut flash, 8, &settings).unwrap();
+    assert_eq!(report.perhaps_stale(), 1);
+    assert_eq!([2, 0].map(|lpn| hybridlog.read(&mut flash, Lpn(lpn)).unwrap().copied()), [Some(2), Some(0)]);
+    hybridlog.audit(&mut flash).unwrap();
 }

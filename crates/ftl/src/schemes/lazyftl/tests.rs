@@ -4,7 +4,7 @@ use super::*;
 use crate::Error;
 use crate::Inspect;
 use alloc::string::ToString;
-use flash::{Brief, Failing, FailurePlan, Full, Nand, NoData, Rng, Tags, Transcript};
+use flash::{Brief, Failing, FailurePlan, Fragile, Full, Nand, NoData, Rng, Tags, Transcript};
 
 fn settings(pairs: &[(&str, &str)]) -> Settings {
     let mut settings = ROW.settings();
@@ -375,5 +375,79 @@ fn discarding_nothing_writes_nothing() {
     let lines = flash.take();
     assert!(lines.iter().any(|line| line.ends_with("translation 0 translation_update")), "{lines:?}");
     assert!(!lines.iter().any(|line| line.ends_with("translation_load")), "{lines:?}");
+    lazy.audit(&mut flash).unwrap();
+}
+
+/// Of two copies of a page with one version the one that can be read counts: a page that is written after a mount needs
+/// a version that no page has.
+#[test]
+fn what_was_written_after_a_mount_and_is_damaged_gives_way_to_nothing_older() {
+    let settings = settings(&[("quota", "0.3"), ("cache-bytes", "6000")]);
+    let mut flash = Nand::<Tags, Full>::new(geometry());
+    let mut lazy = LazyFtl::format(&mut flash, PAGES, &settings).unwrap();
+    (0..3).for_each(|lpn| lazy.write(&mut flash, Lpn(lpn), &u64::from(lpn)).unwrap());
+    let mut lazy = LazyFtl::mount(&mut flash, PAGES, &settings).unwrap().0;
+    // The last page of block 0, and one behind it that says that no cut left it as it is.
+    [(2, 102), (3, 3)].into_iter().for_each(|(lpn, tag)| lazy.write(&mut flash, Lpn(lpn), &tag).unwrap());
+    flash.chip().spoil(Ppn(3));
+    let (mut lazy, report) = LazyFtl::mount(&mut flash, PAGES, &settings).unwrap();
+    assert_eq!(report.perhaps_stale(), 0);
+    assert!(matches!(lazy.read(&mut flash, Lpn(2)), Err(Error::Corrupt)));
+    assert_eq!(lazy.read(&mut flash, Lpn(3)).unwrap(), Some(&3));
+}
+
+/// The blocks of the areas are no victims, wherever they come from, and a convert makes victims of those alone that
+/// have a dead page.
+#[test]
+fn blocks_that_a_mount_found_are_no_victims_until_they_are_converted() {
+    let settings = settings(&[("quota", "0.3"), ("cache-bytes", "6000")]);
+    let mut flash = Nand::<NoData, Full>::new(geometry());
+    let mut lazy = LazyFtl::format(&mut flash, PAGES, &settings).unwrap();
+    // Block 0 has a dead page then, and block 3 is open.
+    for lpn in (0..12).chain([0]) {
+        lazy.write(&mut flash, Lpn(lpn), &()).unwrap();
+    }
+    let mut lazy = LazyFtl::mount(&mut flash, PAGES, &settings).unwrap().0;
+    let victims = |lazy: &LazyFtl| (0..3).filter(|&block| lazy.space.blocks.is_candidate(block)).collect::<Vec<_>>();
+    assert!((0..3).all(|block| lazy.table.covers(Block(block))));
+    assert_eq!(victims(&lazy), Vec::new());
+    (0..3).for_each(|block| lazy.convert(&mut flash, Block(block)).unwrap());
+    assert_eq!(victims(&lazy), [0]);
+    lazy.audit(&mut flash).unwrap();
+}
+
+/// A block that failed a program is emptied and marked bad: it is neither converted before nor a victim.
+#[test]
+fn a_block_that_failed_a_program_is_not_converted() {
+    let settings = settings(&[("quota", "0.0001")]);
+    let plan = FailurePlan { program_schedule: vec![2], ..FailurePlan::default() };
+    let mut flash = Failing::new(Nand::<Tags, Full>::new(geometry()), plan, 1);
+    let mut lazy = LazyFtl::format(&mut flash, PAGES, &settings).unwrap();
+    // The third write fails, and block 0 is all that the update area may have.
+    (0..3).for_each(|lpn| lazy.write(&mut flash, Lpn(lpn), &lpn.into()).unwrap());
+    assert_eq!(lazy.space.doomed, [Block(0)]);
+    assert!(lazy.table.covers(Block(0)) && !lazy.space.blocks.is_candidate(0));
+    assert_eq!(lazy.convertible(None), None);
+    lazy.write(&mut flash, Lpn(3), &3).unwrap();
+    assert!(lazy.space.doomed.is_empty() && lazy.space.blocks.is_bad(Block(0)));
+    (0..4).for_each(|lpn| assert_eq!(lazy.read(&mut flash, Lpn(lpn)).unwrap(), Some(&lpn.into())));
+    lazy.audit(&mut flash).unwrap();
+}
+
+/// A mount may find more discards in the place of lost pages than the table is to keep, one for each page whose spare
+/// area is gone. The next discard has their mapping pages written with its own.
+#[test]
+fn discards_that_a_mount_found_are_written_when_the_table_has_too_many() {
+    let settings = settings(&[("quota", "0.0001")]);
+    let mut flash = Nand::<NoData, Full>::new(geometry());
+    let mut lazy = LazyFtl::format(&mut flash, PAGES, &settings).unwrap();
+    // Blocks 0 and 2 are converted, and mapping page 0 names their pages.
+    (0..8).chain([128]).for_each(|lpn| lazy.write(&mut flash, Lpn(lpn), &()).unwrap());
+    [0, 1, 2, 3, 8].into_iter().for_each(|ppn| flash.chip().wreck(Ppn(ppn)));
+    let mut lazy = LazyFtl::mount(&mut flash, PAGES, &settings).unwrap().0;
+    let most = geometry().pages_per_block;
+    assert!(lazy.table.discarded() > most);
+    lazy.trim(&mut flash, Lpn(128), 1).unwrap();
+    assert!(lazy.table.discarded() <= most);
     lazy.audit(&mut flash).unwrap();
 }

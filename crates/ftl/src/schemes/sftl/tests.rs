@@ -3,11 +3,12 @@
 use super::*;
 use crate::demand::cache::{Cache, Entry, Shape};
 use crate::demand::testing;
+use crate::parts::collector::Collects;
 use crate::schemes::dftl::{self, Dftl};
-use crate::{Build, Ftl, Inspect, Loader, Saver, Settings};
+use crate::{Build, Error, Ftl, Inspect, Loader, Saver, Settings};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use flash::{Brief, Full, Geometry, Lpn, Nand, NoData, Ppn, Rng, Tags, Transcript, Tvpn};
+use flash::{Block, Brief, Failing, FailurePlan, Full, Geometry, Lpn, Nand, NoData, Ppn, Rng, Tags, Transcript, Tvpn};
 
 fn set(row: &Scheme, pairs: &[(&str, &str)]) -> Settings {
     let mut settings = row.settings();
@@ -291,4 +292,36 @@ fn a_collection_that_bad_blocks_cut_short_loses_nothing() {
         let bytes = (600 + rng.below(600)).to_string();
         set(&ROW, &[("cache-bytes", &bytes), ("threshold", ["0", "4", "16"][rng.below(3) as usize]), ("gc-fold", fold)])
     });
+}
+
+/// A collection moves eight pages whose entries are the dirty ones of a cached page that has no room to change them,
+/// and their translation page cannot be written, for programs fail until no block is free. The pages live on where they
+/// were, and their translation page has still to hear of them: the entries do not go with the cached page.
+#[test]
+fn entries_of_moved_pages_stay_dirty_if_their_translation_page_cannot_be_written() {
+    let plan = FailurePlan { program_schedule: (153..193).collect(), ..FailurePlan::default() };
+    let mut flash = Failing::new(Nand::<Tags, Full>::new(geometry(60)), plan, 1);
+    // Three translation pages; of the cached ones page 1 has 66 runs, and page 0 stands as it is.
+    let cache = (3 * 4 + (8 + 2 * 16 + 66 * 4) + 520).to_string();
+    let settings = set(&ROW, &[("cache-bytes", &cache), ("buffer-share", "0"), ("durable-trim", "on")]);
+    let mut sftl = Sftl::format(&mut flash, 384, &settings).unwrap();
+    (128..256).for_each(|lpn| sftl.write(&mut flash, Lpn(lpn), &u64::from(lpn)).unwrap());
+    // The discards give back whole blocks, and fill a block with translation page 1.
+    sftl.trim(&mut flash, Lpn(176), 56).unwrap();
+    for lpn in 232..239 {
+        sftl.trim(&mut flash, Lpn(lpn), 1).unwrap();
+        sftl.flush(&mut flash).unwrap();
+    }
+    (128..136).for_each(|lpn| sftl.write(&mut flash, Lpn(lpn), &(1000 + u64::from(lpn))).unwrap());
+    sftl.write(&mut flash, Lpn(0), &0).unwrap();
+    sftl.read(&mut flash, Lpn(136)).unwrap();
+    sftl.audit(&mut flash).unwrap();
+    assert_eq!(sftl.collect(&mut flash, Block(17), None), Err(Error::Full));
+    // The host's next block takes a collection, of blocks that are dead. Then translation page 2 drives out page 1.
+    (0..8).for_each(|tag| sftl.write(&mut flash, Lpn(0), &tag).unwrap());
+    assert_eq!(sftl.read(&mut flash, Lpn(256)).unwrap(), None);
+    for lpn in 128..136 {
+        assert_eq!(sftl.read(&mut flash, Lpn(lpn)).unwrap(), Some(&(1000 + u64::from(lpn))), "LPN {lpn}");
+    }
+    sftl.audit(&mut flash).unwrap();
 }
