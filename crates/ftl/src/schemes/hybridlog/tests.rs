@@ -5,6 +5,7 @@ use crate::hybrid::testing::settings as with;
 use crate::parts::spare_map::{BlockMap, Layout, NULL};
 use crate::{Build, Error, Ftl, Inspect, Settings};
 use alloc::string::String;
+use alloc::vec;
 use alloc::vec::Vec;
 use flash::{CutPoint, Fault, FaultKind, Fragile, Full, Geometry, Lpn, Nand, PowerCut, Ppn, Tags, Transcript};
 
@@ -121,6 +122,27 @@ fn a_merge_leaves_blank_pages_behind_the_newest_ones() {
     assert_eq!(changes, expected);
     let counters = ["full_merges", "merge_copies", "cleaned_log_blocks", "density_sum", "log_pages"];
     assert_eq!(counters.map(|name| counter(&hybridlog, name)), [1, 2, 1, 1, 4]);
+}
+
+/// What counts nowhere is gone after a mount, so that no later one finds it to count.
+#[test]
+fn a_mount_erases_what_a_merge_that_was_cut_short_had_copied() {
+    let settings = settings(&[("group", "2"), ("log-blocks", "1")]);
+    let (mut flash, mut hybridlog) = device(5, 4, 8, &settings);
+    write_each(&mut flash, &mut hybridlog, &[0, 1, 0, 1, 0, 1, 0, 1]);
+    // The first of two copies is there, in block 2. All pages of the data block, block 0, are superseded.
+    flash.inner_mut().arm(CutPoint { command: 1, face: 0 }, 0);
+    assert_eq!(hybridlog.write(&mut flash, Lpn(0), &9), Err(Error::Flash(Fault(FaultKind::PowerLost))));
+    flash.inner_mut().restart();
+    flash.take();
+    let mut erased_by_a_mount = || {
+        HybridLog::mount(&mut flash, 8, &settings).unwrap();
+        let mut lines = flash.take();
+        lines.retain(|line| line.starts_with('E'));
+        lines
+    };
+    // The second mount finds nothing more: what is on flash counts.
+    assert_eq!([erased_by_a_mount(), erased_by_a_mount()], [vec!["E 0 recovery", "E 2 recovery"], vec![]]);
 }
 
 /// What a cut in a merge left is given up, however often that happens, and the log area does not grow.

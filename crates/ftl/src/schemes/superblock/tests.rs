@@ -345,6 +345,54 @@ fn collections_cut_short_use_up_no_block() {
     }
 }
 
+/// What counts nowhere is gone after a mount, so that no later one finds it to count.
+#[test]
+fn a_mount_erases_what_a_collection_that_was_cut_short_had_copied() {
+    let settings = settings(&[("logical-blocks", "2"), ("slots", "4"), ("hot-cold", "off")]);
+    let (mut flash, mut superblock) = device(5, 8, &settings);
+    for lpn in [0, 1, 4, 5, 2, 3, 6, 7, 0, 4, 0, 4] {
+        write(&mut flash, &mut superblock, lpn);
+    }
+    // The first of two copies is there, in block 3.
+    flash.inner_mut().arm(CutPoint { command: 1, face: 0 }, 0);
+    assert_eq!(superblock.write(&mut flash, Lpn(1), &9), Err(Error::Flash(Fault(FaultKind::PowerLost))));
+    flash.inner_mut().restart();
+    flash.take();
+    let mut erased_by_a_mount = || {
+        Superblock::mount(&mut flash, 8, &settings).unwrap();
+        let mut lines = flash.take();
+        lines.retain(|line| line.starts_with('E'));
+        lines
+    };
+    // The second mount finds nothing more: what is on flash counts.
+    assert_eq!([erased_by_a_mount(), erased_by_a_mount()], [vec!["E 3 recovery"], vec![]]);
+}
+
+/// A block that reads as before may have been about to be erased, and then it holds no program: map pages that are
+/// written after a mount go to another one.
+#[test]
+fn a_mount_fills_no_block_of_map_pages_further() {
+    let pairs = [("logical-blocks", "1"), ("slots", "3"), ("maps", "pages"), ("cache-maps", "1")];
+    let settings = settings(&pairs);
+    let (mut flash, mut superblock) = device(7, 8, &settings);
+    for lpn in [0, 4, 1] {
+        write(&mut flash, &mut superblock, lpn);
+    }
+    // Block 2 has two map pages and two blank ones. Power fails in its erase, which leaves all of it to be read.
+    flash.inner_mut().arm(CutPoint { command: 0, face: 1 }, 0);
+    assert_eq!(flash.erase(Block(2), Cause::TranslationGc), Err(Fault(FaultKind::PowerLost)));
+    flash.inner_mut().restart();
+    superblock = Superblock::mount(&mut flash, 8, &settings).unwrap().0;
+    for lpn in [4, 0, 5] {
+        write(&mut flash, &mut superblock, lpn);
+    }
+    superblock = Superblock::mount(&mut flash, 8, &settings).unwrap().0;
+    superblock.audit(&mut flash).unwrap();
+    for lpn in [0, 1, 4, 5] {
+        assert_eq!(superblock.read(&mut flash, Lpn(lpn)).unwrap(), Some(&u64::from(lpn)));
+    }
+}
+
 /// A mount finds in which slots blocks are by the map pages, and restores what these lacked: no more than the maps that
 /// were in RAM. Afterwards nothing is left to restore.
 #[test]
