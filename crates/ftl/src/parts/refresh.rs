@@ -168,4 +168,19 @@ mod tests {
         assert_eq!(run.write(&[2]), ["W 1.0 data 2 host"], "nothing more goes where it would be lost");
         assert_eq!(run.rest(), ["E 0 refresh"]);
     }
+
+    /// A block that has to wait comes first here, and the next tired one does not wait for it.
+    #[test]
+    fn a_tired_block_is_moved_though_one_before_it_has_to_wait() {
+        let mut run = Run::<Page>::new("page");
+        // Blocks 0 to 7, and then the first that was free again: the newest is block 1.
+        for lpns in [0..4, 4..8, 4..8, 4..8, 4..8, 4..8, 4..8, 8..12] {
+            run.write(&lpns.collect::<Vec<_>>());
+        }
+        assert_eq!(run.write(&[4]).pop().unwrap(), "W 1.0 data 4 host");
+        run.read(4, 13);
+        run.read(9, 13);
+        run.scheme.trim(&mut run.flash, Lpn(4), 1).unwrap();
+        assert!(run.rest().iter().any(|line| line == "E 7 refresh"));
+    }
 }

@@ -225,6 +225,12 @@ fn mounts_with_what_the_cache_held() {
 }
 
 #[test]
+fn a_discard_holds_though_a_spread_collection_erases_the_newest_copy() {
+    let settings = settings(&ROW, &[("durable-trim", "on"), ("gc-spread", "on"), ("cache-bytes", "1024")]);
+    testing::a_discard_holds_though_a_spread_collection_erases_the_newest_copy::<Lines, OutOfPlace>(&settings);
+}
+
+#[test]
 fn a_collection_that_bad_blocks_cut_short_loses_nothing() {
     testing::a_collection_that_bad_blocks_cut_short_loses_nothing::<Lines, OutOfPlace>(|rng| {
         let fold = if rng.chance(0.5) { "on" } else { "off" };

@@ -5,8 +5,8 @@ use crate::Error;
 use crate::Inspect;
 use crate::parts::tombstones::{self, Tombstone};
 use alloc::string::String;
-use flash::{Block, Brief, Cause, CutPoint, Die, Fault, FaultKind, Fragile, Full, Kind, Nand, NoData, Oob};
-use flash::{Payload, PowerCut, Tags, Transcript};
+use flash::{Block, Brief, Cause, CutPoint, Die, Failing, FailurePlan, Fault, FaultKind, Fragile, Full, Kind, Nand};
+use flash::{NoData, Oob, Payload, PowerCut, Tags, Transcript};
 
 fn settings(pairs: &[(&str, &str)]) -> Settings {
     let mut settings = ROW.settings();
@@ -197,6 +197,29 @@ fn collections_keep_their_room_over_any_number_of_cuts() {
             page.audit(&mut flash).unwrap();
         }
     }
+}
+
+/// The copy of LPN 3 fails in the last free block, and its victim keeps its page. Once that is discarded, the victim
+/// makes room like any other block: the device goes on with four blocks, as many as it has to have.
+#[test]
+fn a_block_whose_collection_found_no_room_is_collected_later() {
+    let settings = settings(&[("gc-low", "1"), ("gc-spread", "off"), ("durable-trim", "off")]);
+    let g = Geometry { blocks_per_die: 5, pages_per_block: 4, ..Geometry::default() }.checked().unwrap();
+    let plan = FailurePlan { program_schedule: [16].into(), ..FailurePlan::default() };
+    let mut flash = Failing::new(Nand::<Tags, Full>::new(g), plan, 1);
+    let mut page = Page::format(&mut flash, 8, &settings).unwrap();
+    for lpn in [0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 4, 5, 6, 0, 1] {
+        page.write(&mut flash, Lpn(lpn), &u64::from(lpn)).unwrap();
+    }
+    assert!(matches!(page.write(&mut flash, Lpn(2), &2), Err(Error::Full)));
+    for lpn in [3, 7] {
+        assert_eq!(page.read(&mut flash, Lpn(lpn)).unwrap(), Some(&lpn.into()));
+        page.trim(&mut flash, Lpn(lpn), 1).unwrap();
+    }
+    for lpn in (0..8).cycle().take(40) {
+        page.write(&mut flash, Lpn(lpn), &1).unwrap();
+    }
+    page.audit(&mut flash).unwrap();
 }
 
 /// Records of a trim page that a collection writes again keep their own versions: here LPN 1 was written between the
