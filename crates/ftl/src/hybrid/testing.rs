@@ -128,6 +128,18 @@ where
     }
 }
 
+/// LPNs to write, in the order of a draw: some in turn, some anywhere.
+pub(crate) fn drawn(pages: u32, writes: usize) -> Vec<u32> {
+    let mut rng = Rng::new(writes as u64);
+    let mut next = || rng.below(pages.into()) as u32;
+    let mut lpns: Vec<u32> = (0..pages).collect();
+    while lpns.len() < writes {
+        let (first, count) = (next(), 1 + next() % 8);
+        lpns.extend((first..first + count).filter(|&lpn| lpn < pages));
+    }
+    lpns
+}
+
 /// Writes pages one by one, and power fails while the commands of each are under way, on a controller that keeps no
 /// order but what a scheme states: an erase has to follow the copies of what it takes. What was there before is there.
 pub(crate) fn cut_in_flight<S>(row: &Scheme, pairs: &[(&str, &str)], g: Geometry, pages: u32, lpns: &[u32])
