@@ -6,7 +6,7 @@ use crate::{Build, Error, Ftl, Inspect, Settings};
 use alloc::string::String;
 use alloc::string::ToString;
 use alloc::vec::Vec;
-use flash::{Brief, Fragile, Full, Geometry, Lpn, Nand, NoData, Ppn, Tags, Transcript};
+use flash::{Brief, CutPoint, Fragile, Full, Geometry, Lpn, Nand, NoData, Ppn, Tags, Transcript};
 
 fn settings(row: &Scheme, pairs: &[(&str, &str)]) -> Settings {
     let mut settings = row.settings();
@@ -246,6 +246,43 @@ fn a_collection_that_bad_blocks_cut_short_loses_nothing() {
 fn a_spread_collection_ends_when_all_its_moves_are_told() {
     let settings = settings(&ROW, &[("cache-bytes", "60"), ("gc-spread", "on")]);
     testing::a_spread_collection_ends_when_all_its_moves_are_told::<Lines, OutOfPlace>(&settings);
+}
+
+/// A block is emptied only if its pages and their map entries have room: by collections, and by wear levelling.
+#[test]
+fn a_failed_program_leaves_room_where_blocks_are_to_spare() {
+    let run = |pairs: &[(&str, &str)], failing| {
+        let settings = settings(&ROW, &[&[("gc-low", "2"), ("victims", "plain")], pairs].concat());
+        testing::a_failed_program_leaves_room_where_blocks_are_to_spare::<Lines, OutOfPlace>(
+            &settings,
+            (41, 132),
+            failing,
+        );
+    };
+    run(&[("gc", "random"), ("batch-evict", "off")], 347);
+    run(&[("gc", "fifo"), ("cache-bytes", "60"), ("wear-levelling", "swap"), ("wear-threshold", "1")], 203);
+}
+
+/// A mount makes room before anything else takes a page, and by the cheapest victims: `fifo` would name live blocks.
+#[test]
+fn collections_keep_their_room_over_many_cuts() {
+    let cuts = |round: u64| [7 + round % 3, round % 3].map(|command| CutPoint { command, face: 1 });
+    let pairs = [("gc-spread", "on"), ("gc", "fifo"), ("gc-low", "2"), ("victims", "plain"), ("cache-bytes", "40")];
+    let device = (Geometry { dies: 2, blocks_per_die: 39, ..Geometry::default() }, 260);
+    testing::collections_keep_their_room_over_many_cuts::<Lines, OutOfPlace>(
+        &settings(&ROW, &pairs),
+        device,
+        130,
+        cuts,
+    );
+    let pairs = [("gc-spread", "on"), ("gc", "fifo"), ("gc-low", "2"), ("victims", "plain"), ("gc-fold", "off")];
+    let device = (Geometry { blocks_per_die: 36, ..Geometry::default() }, 116);
+    testing::collections_keep_their_room_over_many_cuts::<Lines, OutOfPlace>(
+        &settings(&ROW, &pairs),
+        device,
+        130,
+        cuts,
+    );
 }
 
 #[test]

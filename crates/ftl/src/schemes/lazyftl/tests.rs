@@ -325,6 +325,33 @@ fn the_bytes_taken_give_the_same_plan_when_asked_for() {
     assert!(seen.len() > 20, "{seen:?}");
 }
 
+/// Devices that would be accepted without a block for each program that fails, and without one more. The room of a
+/// spread collection is kept where converts write mapping pages, and a mapping block waits until its pages have room.
+#[test]
+fn failed_programs_leave_room_where_blocks_are_to_spare() {
+    let cases = [
+        (1, (229, 877), ("swap", "2"), vec![806], (1, 5200)),
+        (2, (262, 2000), ("static", "2"), vec![1126, 1159, 1192], (11, 7300)),
+    ];
+    for (dies, (blocks_per_die, pages), (wear, threshold), failing, (stride, writes)) in cases {
+        let pairs = [("gc-spread", "on"), ("gc-low", "2"), ("wear-levelling", wear), ("wear-threshold", threshold)];
+        let settings = settings(&pairs);
+        let g = Geometry { dies, blocks_per_die, ..geometry() }.checked().unwrap();
+        let spare = failing.len() as u32 + 1;
+        let fewer = Geometry { blocks_per_die: blocks_per_die - spare, ..g };
+        assert!(LazyFtl::check(&fewer, pages, &settings).is_ok());
+        let plan = FailurePlan { program_schedule: failing, ..FailurePlan::default() };
+        let mut flash = Failing::new(Nand::<Tags, Full>::new(g), plan, 1);
+        let mut lazy = LazyFtl::format(&mut flash, pages, &settings).unwrap();
+        for tag in 1..writes {
+            let written = lazy.write(&mut flash, Lpn(tag * stride % pages), &tag.into());
+            written.unwrap_or_else(|error| panic!("{dies} dies, write {tag}: {error}"));
+        }
+        assert_eq!(flash.grown_bad_count(), spare - 1);
+        lazy.audit(&mut flash).unwrap();
+    }
+}
+
 /// Programs fail until the device is full: nothing is lost, and everything can still be read.
 #[test]
 fn a_device_that_bad_blocks_fill_up_can_still_be_read() {
