@@ -7,6 +7,7 @@
 //!
 //! What is copied is found before the first copy. It takes reads where the placement keeps its map on flash.
 
+use super::erase_obsolete;
 use super::log::{NONE, Slot};
 use super::placement::Placement;
 use super::state::{Core, DENSE, Write};
@@ -48,6 +49,23 @@ fn moves(cause: Cause) -> bool {
 }
 
 impl<P: Placement> Core<P> {
+    /// Opens the scope of a merge, which none other surrounds. What it erases may have held pages that other merges for
+    /// the same page of the host have copied away, and their programs may still be under way on other dies: behind
+    /// [`Collection::then`] it waits for all of them.
+    ///
+    /// # Errors
+    /// Those of `merge`.
+    pub fn in_merge<F: Flash, T>(
+        &mut self,
+        flash: &mut F,
+        merge: impl FnOnce(&mut Self, &mut Collection<'_, F>) -> Outcome<F, T>,
+    ) -> Outcome<F, T> {
+        let mut gc = Collection::resume(flash, self.merged);
+        let merged = merge(self, &mut gc);
+        self.merged = gc.pause();
+        merged
+    }
+
     /// Whether every live page of a log block is in its own place in this logical block.
     pub fn is_aligned(&self, slot: Slot, lbn: Lbn) -> bool {
         let block = self.slots.block(slot);
@@ -225,22 +243,32 @@ impl<P: Placement> Core<P> {
         slot: Slot,
         lbn: Lbn,
         new: Option<Write<'_, F>>,
-        obsolete: &mut impl FnMut(&mut Core<P>, &mut F, Block, Cause) -> Outcome<F>,
+        obsolete: &mut impl FnMut(&mut Core<P>, &mut Collection<'_, F>, Block, Cause) -> Outcome<F>,
+    ) -> Outcome<F, Merge> {
+        self.in_merge(flash, |core, gc| core.merge_block_in(gc, slot, lbn, new, obsolete))
+    }
+
+    fn merge_block_in<F: Flash>(
+        &mut self,
+        gc: &mut Collection<'_, F>,
+        slot: Slot,
+        lbn: Lbn,
+        new: Option<Write<'_, F>>,
+        obsolete: &mut impl FnMut(&mut Core<P>, &mut Collection<'_, F>, Block, Cause) -> Outcome<F>,
     ) -> Outcome<F, Merge> {
         let target = self.slots.block(slot);
         let sound = !self.pool.doomed.contains(&target);
-        let mut gc = Collection::on(flash);
         if sound && self.is_aligned(slot, lbn) {
             let has_all = new.is_none() && self.pool.blocks.live_of(target) == self.lpns(lbn).len() as u32;
             if has_all {
                 self.sources.clear();
             } else {
-                self.find_sources(&mut *gc, lbn, Some(target), new.map(|new| self.split(new.lpn).1))?;
+                self.find_sources(&mut **gc, lbn, Some(target), new.map(|new| self.split(new.lpn).1))?;
             }
             let fits = |offset: u32| self.is_writable(target, offset);
             let switches = has_all || P::APPENDS && self.sources.is_empty();
             if self.sources.iter().all(|source| source.offsets().all(fits))
-                && self.fill(&mut *gc, lbn, target, Cause::MergePartial, new)?
+                && self.fill(&mut **gc, lbn, target, Cause::MergePartial, new)?
             {
                 let (merge, cause) = match switches {
                     true => (Merge::Switch, Cause::MergeSwitch),
@@ -250,20 +278,30 @@ impl<P: Placement> Core<P> {
                 self.merges.partials += u64::from(!switches);
                 if let Some(old) = self.install(lbn, Some(target)) {
                     gc.then();
-                    obsolete(self, &mut *gc, old, cause)?;
+                    obsolete(self, gc, old, cause)?;
                 }
-                self.merged = gc.pause();
                 return Ok(merge);
             }
         }
-        if let Some(old) = self.full_merge(&mut *gc, lbn, Cause::MergeFull, new)? {
+        if let Some(old) = self.full_merge(&mut **gc, lbn, Cause::MergeFull, new)? {
             gc.then();
-            obsolete(self, &mut *gc, old, Cause::MergeFull)?;
+            obsolete(self, gc, old, Cause::MergeFull)?;
         }
         gc.then();
-        self.erase_log_block(&mut *gc, slot, Cause::MergeFull)?;
-        self.merged = gc.pause();
+        self.erase_log_block(&mut **gc, slot, Cause::MergeFull)?;
         Ok(Merge::Full)
+    }
+
+    /// Writes a logical block anew, as [`Core::full_merge`] does, and erases what was its data block.
+    ///
+    /// # Errors
+    /// Full, or the medium's.
+    pub fn rewrite<F: Flash>(&mut self, flash: &mut F, lbn: Lbn, cause: Cause) -> Outcome<F> {
+        self.in_merge(flash, |core, gc| {
+            let Some(old) = core.full_merge(&mut **gc, lbn, cause, None)? else { return Ok(()) };
+            gc.then();
+            core.dispose(&mut **gc, old, cause)
+        })
     }
 
     /// Cleans a log block: every logical block with a live page in it is merged, and it is erased.
@@ -274,7 +312,7 @@ impl<P: Placement> Core<P> {
         &mut self,
         flash: &mut F,
         victim: Slot,
-        obsolete: &mut impl FnMut(&mut Core<P>, &mut F, Block, Cause) -> Outcome<F>,
+        obsolete: &mut impl FnMut(&mut Core<P>, &mut Collection<'_, F>, Block, Cause) -> Outcome<F>,
     ) -> Outcome<F> {
         let lbns = self.logical_blocks_in(victim);
         self.merges.cleaned += 1;
@@ -282,24 +320,31 @@ impl<P: Placement> Core<P> {
         self.merges.density += lbns.len() as u64;
         self.merges.dense += u64::from(lbns.len() >= DENSE);
         self.merges.most_density = self.merges.most_density.max(lbns.len() as u64);
-        let mut gc = Collection::on(flash);
-        for lbn in lbns {
-            if let Some(old) = self.full_merge(&mut *gc, lbn, Cause::MergeFull, None)? {
-                gc.then();
-                obsolete(self, &mut *gc, old, Cause::MergeFull)?;
+        self.in_merge(flash, |core, gc| {
+            for lbn in lbns {
+                if let Some(old) = core.full_merge(&mut **gc, lbn, Cause::MergeFull, None)? {
+                    gc.then();
+                    obsolete(core, gc, old, Cause::MergeFull)?;
+                }
             }
-        }
-        gc.then();
-        self.erase_log_block(&mut *gc, victim, Cause::MergeFull)?;
-        self.merged = gc.pause();
-        Ok(())
+            gc.then();
+            core.erase_log_block(&mut **gc, victim, Cause::MergeFull)
+        })
     }
 
-    /// Erases a log block without live pages; every other has grown older.
+    /// Erases log blocks in which merges have left nothing live.
     ///
     /// # Errors
     /// The medium's.
-    pub fn erase_log_block<F: Flash>(&mut self, flash: &mut F, slot: Slot, cause: Cause) -> Outcome<F> {
+    pub fn erase_dead<F: Flash>(&mut self, flash: &mut F, slots: &[Slot], cause: Cause) -> Outcome<F> {
+        self.in_merge(flash, |core, gc| {
+            gc.then();
+            slots.iter().try_for_each(|&slot| core.erase_log_block(&mut **gc, slot, cause))
+        })
+    }
+
+    /// Erases a log block without live pages; every other has grown older.
+    fn erase_log_block<F: Flash>(&mut self, flash: &mut F, slot: Slot, cause: Cause) -> Outcome<F> {
         let block = self.remove_log_block(slot);
         if let Some(scores) = &mut self.scores {
             scores.erased();
@@ -316,7 +361,12 @@ impl<P: Placement> Core<P> {
     ///
     /// # Errors
     /// The medium's.
-    pub fn reuse<F: Flash>(&mut self, flash: &mut F, obsolete: Block, victim: Slot) -> Outcome<F, Option<(Slot, u32)>> {
+    pub fn reuse<F: Flash>(
+        &mut self,
+        gc: &mut Collection<'_, F>,
+        obsolete: Block,
+        victim: Slot,
+    ) -> Outcome<F, Option<(Slot, u32)>> {
         let from = self.next_writable(obsolete, 0);
         let blank = self.blank_pages(obsolete);
         let (Some(first), Some((source, live))) = (from, self.slots.emptiest(victim)) else { return Ok(None) };
@@ -330,9 +380,9 @@ impl<P: Placement> Core<P> {
             to = self.next_writable(obsolete, to).expect("there are more blank pages than live ones");
             let (from, target) = (self.g.page(block, offset), self.g.page(obsolete, to));
             if let Some(ages) = &self.ages {
-                self.pool.stage_spare(flash, target, ages.carry_now());
+                self.pool.stage_spare(&mut **gc, target, ages.carry_now());
             }
-            if !self.copy(flash, (from, target), Some(Kind::Log), Cause::Swap)? {
+            if !self.copy(&mut **gc, (from, target), Some(Kind::Log), Cause::Swap)? {
                 return Ok(None);
             }
             moves.push((self.slots.lpn_at(source, offset), to));
@@ -344,7 +394,8 @@ impl<P: Placement> Core<P> {
             self.change_terms(self.split(lpn).0, |core| core.enter_log(lpn, slot, to));
             self.slots.advance(slot, to + 1);
         }
-        self.erase_log_block(flash, source, Cause::Swap)?;
+        gc.then();
+        self.erase_log_block(&mut **gc, source, Cause::Swap)?;
         Ok(Some((slot, live)))
     }
 
@@ -366,14 +417,11 @@ impl<P: Placement> Core<P> {
     /// # Errors
     /// Full, or the medium's.
     pub fn tidy<F: Flash>(&mut self, flash: &mut F) -> Outcome<F> {
-        let mut erase = |core: &mut Self, flash: &mut F, block: Block, cause: Cause| core.dispose(flash, block, cause);
         while let Some(&block) = self.pool.doomed.last() {
             if let Some(slot) = self.slots.of(block) {
-                self.clean(flash, slot, &mut erase)?;
+                self.clean(flash, slot, &mut erase_obsolete)?;
             } else if let Some(lbn) = self.lbn_of(block) {
-                if let Some(old) = self.full_merge(flash, lbn, Cause::MergeFull, None)? {
-                    self.dispose(flash, old, Cause::MergeFull)?;
-                }
+                self.rewrite(flash, lbn, Cause::MergeFull)?;
             } else {
                 self.dispose(flash, block, Cause::Metadata)?;
             }

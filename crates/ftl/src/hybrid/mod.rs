@@ -66,7 +66,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Debug;
 use core::ops::Range;
-use flash::{Block, Cause, Flash, Geometry, Kind, Lbn, Lpn, prefetch};
+use flash::{Block, Cause, Chain, Collection, Flash, Geometry, Kind, Lbn, Lpn, prefetch};
 use log::Slot;
 use placement::{InPlace, Placement};
 
@@ -283,11 +283,11 @@ impl Announced {
 /// The medium's.
 pub(crate) fn erase_obsolete<F: Flash, P: Placement>(
     core: &mut Core<P>,
-    flash: &mut F,
+    gc: &mut Collection<'_, F>,
     block: Block,
     cause: Cause,
 ) -> Outcome<F> {
-    core.dispose(flash, block, cause)
+    core.dispose(&mut **gc, block, cause)
 }
 
 impl<P: Placement, S: Strategy<P>> Hybrid<S, P> {
@@ -394,6 +394,7 @@ impl<F: Flash, P: Placement, S: Strategy<P>> Ftl<F> for Hybrid<S, P> {
 
     #[inline]
     fn write(&mut self, flash: &mut F, lpn: Lpn, data: &F::User) -> Outcome<F> {
+        self.core.merged = Chain::COLLECTION;
         if !self.core.pool.doomed.is_empty() {
             self.strategy.interrupt(&mut self.core, flash)?;
             self.tidy(flash)?;

@@ -157,7 +157,7 @@ impl Rows {
         let Some(slot) = self.get(lbn) else { return Ok(()) };
         if core.pool.blocks.live_of(core.slots.block(slot)) == 0 {
             core.merges.dead += 1;
-            core.erase_log_block(flash, slot, Cause::MergeFull)?;
+            core.erase_dead(flash, &[slot], Cause::MergeFull)?;
         } else {
             core.merge_block(flash, slot, lbn, None, &mut erase_obsolete)?;
         }

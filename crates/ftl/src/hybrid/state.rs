@@ -205,8 +205,7 @@ pub struct Core<P = InPlace> {
     pub merges: Merges,
     /// What the merge in progress copies; means nothing between merges.
     pub(super) sources: Vec<Source>,
-    /// The collection in which a log block was merged or cleaned last, for who waits for it. Not saved: a medium that
-    /// was restored has nothing under way.
+    /// The merges since the host's last page came. Not saved: a medium that was restored has nothing under way.
     pub merged: Chain,
 }
 

@@ -77,8 +77,8 @@ impl<P: Placement> Core<P> {
     /// What is live in a block goes elsewhere, and it is erased.
     fn relocate<F: Flash>(&mut self, flash: &mut F, block: Block, cause: Cause) -> Outcome<F> {
         match self.slots.of(block) {
-            None if P::APPENDS => self.write_anew(flash, block, cause),
-            _ => self.move_block(flash, block, cause),
+            None if P::APPENDS => self.rewrite(flash, self.logical_block_of(block), cause),
+            _ => self.in_merge(flash, |core, gc| core.move_block(gc, block, cause)),
         }
     }
 
@@ -86,39 +86,31 @@ impl<P: Placement> Core<P> {
         self.lbn_of(block).expect("what is no log block is data")
     }
 
-    fn write_anew<F: Flash>(&mut self, flash: &mut F, cold: Block, cause: Cause) -> Outcome<F> {
-        let mut gc = Collection::on(flash);
-        self.full_merge(&mut *gc, self.logical_block_of(cold), cause, None)?;
-        gc.then();
-        self.dispose(&mut *gc, cold, cause)
-    }
-
     /// What is live in a block goes to another, which takes over its part.
-    fn move_block<F: Flash>(&mut self, flash: &mut F, cold: Block, cause: Cause) -> Outcome<F> {
-        let target = self.take_block(flash)?;
+    fn move_block<F: Flash>(&mut self, gc: &mut Collection<'_, F>, cold: Block, cause: Cause) -> Outcome<F> {
+        let target = self.take_block(&mut **gc)?;
         let kind = P::APPENDS.then_some(Kind::Log);
         let age = self.slots.of(cold).and_then(|slot| Some(self.ages.as_ref()?.carry(slot)));
-        let mut gc = Collection::on(flash);
         let mut moved: Vec<(u32, u32)> = Vec::new();
         let mut at = self.pool.blocks.next_live(cold, 0);
         while let Some(offset) = at {
             let to = if P::APPENDS { moved.len() as u32 } else { offset };
             let pages = (self.g.page(cold, offset), self.g.page(target, to));
-            if !self.pad(&mut *gc, target, to, cause)? {
-                return self.dispose(&mut *gc, target, cause);
+            if !self.pad(&mut **gc, target, to, cause)? {
+                return self.dispose(&mut **gc, target, cause);
             }
             if let Some(own) = &age {
-                self.pool.stage_spare(&mut *gc, pages.1, own.clone());
+                self.pool.stage_spare(&mut **gc, pages.1, own.clone());
             }
-            if !self.copy(&mut *gc, pages, kind, cause)? {
-                return self.dispose(&mut *gc, target, cause);
+            if !self.copy(&mut **gc, pages, kind, cause)? {
+                return self.dispose(&mut **gc, target, cause);
             }
             moved.push((offset, to));
             at = self.pool.blocks.next_live(cold, offset + 1);
         }
         gc.then();
         self.replace(cold, target, &moved);
-        self.dispose(&mut *gc, cold, cause)
+        self.dispose(&mut **gc, cold, cause)
     }
 
     /// A block takes over the part of another, whose live pages were copied.

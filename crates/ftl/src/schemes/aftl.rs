@@ -46,7 +46,7 @@ use crate::{ConfigError, Error, Loader, Outcome, Parameter, Saver, Scheme, Setti
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
-use flash::{Cause, Collection, Flash, Kind, Lbn, Lpn};
+use flash::{Cause, Flash, Kind, Lbn, Lpn};
 
 const FINE_ENTRIES: Parameter = Parameter::count("fine-entries", 1024, 0..=1 << 27)
     .unit("pages")
@@ -151,7 +151,7 @@ impl TwoLevels {
     /// Erases the fine blocks in which nothing is live.
     fn erase_dead<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Outcome<F> {
         while let Some(slot) = core.slots.dead() {
-            core.erase_log_block(flash, slot, Cause::MergeFull)?;
+            core.erase_dead(flash, &[slot], Cause::MergeFull)?;
             self.counters.erased += 1;
         }
         Ok(())
@@ -162,11 +162,7 @@ impl TwoLevels {
         self.rows.merge(core, flash, lbn)?;
         // The log block may have been dead while fine blocks held pages.
         if core.logged[lbn.index()] > 0 {
-            let mut gc = Collection::on(flash);
-            if let Some(old) = core.full_merge(&mut *gc, lbn, Cause::MergeFull, None)? {
-                gc.then();
-                core.dispose(&mut *gc, old, Cause::MergeFull)?;
-            }
+            core.rewrite(flash, lbn, Cause::MergeFull)?;
         }
         core.lpns(lbn).for_each(|lpn| self.fine.remove(lpn));
         self.erase_dead(core, flash)

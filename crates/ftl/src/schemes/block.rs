@@ -44,7 +44,7 @@ use crate::hybrid::{Announced, Area, Core, Hybrid, MERGE_COUNTERS, Strategy, Wri
 use crate::{ConfigError, Error, Loader, Outcome, Parameter, Saver, Scheme, Settings};
 use alloc::vec;
 use alloc::vec::Vec;
-use flash::{Cause, Collection, Flash, Kind, Lbn, Lpn};
+use flash::{Cause, Flash, Kind, Lbn, Lpn};
 
 const REWRITE: Parameter = Parameter::word("rewrite", "request", &["request", "page"])
     .text(
@@ -94,14 +94,18 @@ impl Rewriting {
     fn go_on<F: Flash>(&mut self, core: &mut Core, flash: &mut F, slot: Slot, page: Write<'_, F>) -> Outcome<F, bool> {
         let (lbn, offset) = core.split(page.lpn);
         let (first, from) = (core.lpns(lbn).start, core.written.end(core.slots.block(slot)));
-        let mut gc = Collection::on(flash);
-        for before in from..offset {
-            let page = Lpn(first + before);
-            if !core.move_to_log(&mut *gc, (slot, before), page, Kind::Data, Cause::MergePartial)? {
-                return Ok(false);
+        let copied = core.in_merge(flash, |core, gc| {
+            for before in from..offset {
+                let page = Lpn(first + before);
+                if !core.move_to_log(&mut **gc, (slot, before), page, Kind::Data, Cause::MergePartial)? {
+                    return Ok(false);
+                }
             }
+            Ok(true)
+        })?;
+        if !copied {
+            return Ok(false);
         }
-        drop(gc);
         core.append(flash, slot, offset, Kind::Data, page)
     }
 

@@ -124,6 +124,8 @@ pub fn by_name(name: &str) -> Option<&'static Scheme<'static>> {
 }
 
 #[cfg(test)]
+mod across_dies;
+#[cfg(test)]
 mod full;
 #[cfg(test)]
 mod plain;

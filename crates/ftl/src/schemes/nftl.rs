@@ -46,7 +46,7 @@ use crate::hybrid::{
 use crate::{ConfigError, Error, Loader, Outcome, Parameter, Saver, Scheme, Settings};
 use alloc::vec;
 use alloc::vec::Vec;
-use flash::{Cause, Collection, Flash, Kind, Lbn};
+use flash::{Cause, Flash, Kind, Lbn};
 
 /// The longest chain that may be asked for.
 const LONGEST: usize = 8;
@@ -158,13 +158,12 @@ impl Chains {
     fn fold<F: Flash>(&mut self, core: &mut Core, flash: &mut F, lbn: Lbn) -> Outcome<F> {
         let slots: Vec<Slot> = self.chain(lbn).collect();
         let Some(&last) = slots.last() else { return Ok(()) };
-        let mut gc = Collection::on(flash);
         let mut cause = Cause::MergeFull;
         let mut rest = &slots[..];
         if core.logged[lbn.index()] == 0 {
             // Discards have left nothing in the chain.
         } else if self.fold_in_place {
-            let merged = core.merge_block(&mut *gc, last, lbn, None, &mut erase_obsolete);
+            let merged = core.merge_block(flash, last, lbn, None, &mut erase_obsolete);
             if merged.is_err() && core.pool.doomed.contains(&core.slots.block(last)) {
                 // It failed a program of the merge, and there was no other block: it is emptied like any that failed.
                 core.close(last);
@@ -176,14 +175,12 @@ impl Chains {
                 Merge::Full => Cause::MergeFull,
             };
             rest = &slots[..slots.len() - 1];
-        } else if let Some(old) = core.full_merge(&mut *gc, lbn, cause, None)? {
-            gc.then();
-            core.dispose(&mut *gc, old, cause)?;
+        } else {
+            core.rewrite(flash, lbn, cause)?;
         }
         self.set(lbn, &[]);
         self.folds[slots.len() - 1] += 1;
-        gc.then();
-        rest.iter().try_for_each(|&slot| core.erase_log_block(&mut *gc, slot, cause))
+        core.erase_dead(flash, rest, cause)
     }
 }
 

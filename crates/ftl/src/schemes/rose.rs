@@ -167,7 +167,7 @@ impl Techniques {
     fn obsolete<P: Placement, F: Flash>(
         &mut self,
         core: &mut Core<P>,
-        flash: &mut F,
+        gc: &mut Collection<'_, F>,
         (block, victim): (Block, Slot),
         cause: Cause,
     ) -> Outcome<F> {
@@ -175,7 +175,7 @@ impl Techniques {
         let blank = core.blank_pages(block);
         if self.fpr
             && blank > 0
-            && let Some((slot, copies)) = core.reuse(flash, block, victim)?
+            && let Some((slot, copies)) = core.reuse(gc, block, victim)?
         {
             self.reused.push_back(slot);
             self.counters.swaps += 1;
@@ -183,7 +183,7 @@ impl Techniques {
             self.counters.swap_pages += u64::from(blank - copies);
             return Ok(());
         }
-        core.dispose(flash, block, cause)
+        core.dispose(&mut **gc, block, cause)
     }
 
     /// Whether a page begins a logical block that is to be written whole.
@@ -203,8 +203,8 @@ impl Techniques {
 
     fn end_entire<P: Placement, F: Flash>(&mut self, core: &mut Core<P>, flash: &mut F) -> Outcome<F> {
         let Some(Entire { slot, lbn, .. }) = self.entire else { return Ok(()) };
-        let mut obsolete = |core: &mut Core<P>, flash: &mut F, block: Block, cause: Cause| {
-            self.obsolete(core, flash, (block, Slot::NONE), cause)
+        let mut obsolete = |core: &mut Core<P>, gc: &mut Collection<'_, F>, block: Block, cause: Cause| {
+            self.obsolete(core, gc, (block, Slot::NONE), cause)
         };
         core.merge_block(flash, slot, lbn, None, &mut obsolete)?;
         self.entire = None;
@@ -337,8 +337,8 @@ impl<P: Placement> Strategy<P> for Techniques {
 
     fn clean<F: Flash>(&mut self, core: &mut Core<P>, flash: &mut F) -> Outcome<F, bool> {
         let Some(victim) = hybrid::pick(core, self.policy) else { return Ok(false) };
-        let mut obsolete = |core: &mut Core<P>, flash: &mut F, block: Block, cause: Cause| {
-            self.obsolete(core, flash, (block, victim), cause)
+        let mut obsolete = |core: &mut Core<P>, gc: &mut Collection<'_, F>, block: Block, cause: Cause| {
+            self.obsolete(core, gc, (block, victim), cause)
         };
         core.clean(flash, victim, &mut obsolete)?;
         self.note_merge(core, flash);

@@ -1,7 +1,7 @@
 //! Worked examples, the costs of merges, and long runs in every variant.
 
 use super::*;
-use crate::hybrid::testing::{Chip, cut_in_flight, drawn, formatted, settings, small, tally, torture};
+use crate::hybrid::testing::{Chip, formatted, settings, small, tally, torture};
 use crate::hybrid::testing::{write_each, write_request};
 use crate::{Build, Ftl, Inspect};
 use alloc::string::String;
@@ -167,11 +167,4 @@ fn data_survives_everything_in_every_variant() {
             }
         }
     }
-}
-
-/// Switch, partial and full merges between two dies: each erase waits for what takes the place of what it erases.
-#[test]
-fn merges_erase_nothing_before_its_pages_have_arrived_on_another_die() {
-    let g = Geometry { dies: 2, ..small(7) }.checked().unwrap();
-    cut_in_flight::<Bast>(&ROW, &[], g, 38, &drawn(38, 400));
 }

@@ -1,7 +1,7 @@
 //! Worked examples, and long runs in every variant.
 
 use super::*;
-use crate::hybrid::testing::{cut_in_flight, formatted, settings, small, tally, torture, write_each, write_request};
+use crate::hybrid::testing::{formatted, settings, small, tally, torture, write_each, write_request};
 use flash::{Full, Geometry, Nand, ProgramOrder, Tags};
 
 /// The ROSE thesis, figure 3.2a. The figure is lost; that pages 3 and 7 were never written is inferred from the count
@@ -47,15 +47,6 @@ fn cleaning_merges_each_logical_block_once() {
     let copies: Vec<&str> = lines.iter().filter(|line| line.starts_with('R')).map(|line| &line[2..5]).collect();
     // Logical block 2 first, for its page stands first in the log block; then logical block 1.
     assert_eq!(copies, ["2.0", "3.1", "2.2", "2.3", "1.0", "3.3", "3.2", "1.3"]);
-}
-
-/// The data block and the one that takes its place lie on two dies, which know nothing of each other's order.
-#[test]
-fn cleaning_erases_no_data_block_before_its_pages_have_arrived_on_another_die() {
-    let g = Geometry { dies: 2, ..small(4) }.checked().unwrap();
-    // One log block, with pages of logical blocks 1 and 2; the last write cleans it.
-    let lpns = [&(0..12).collect::<Vec<u32>>()[..], &[5, 5, 5, 9, 10]].concat();
-    cut_in_flight::<Fast>(&ROW, &[("sequential", "none"), ("log-blocks", "1")], g, 12, &lpns);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The worked example, the costs of folds, and long runs in every variant.
 
 use super::*;
-use crate::hybrid::testing::{Chip, cut_in_flight, drawn, formatted, settings, small, tally, torture};
+use crate::hybrid::testing::{Chip, formatted, settings, small, tally, torture};
 use crate::hybrid::testing::{write_each, write_request};
 use crate::{Ftl, Inspect};
 use alloc::string::ToString;
@@ -154,14 +154,5 @@ fn data_survives_everything_in_every_variant() {
                 torture::<Nftl>(&ROW, &pairs, g, 38, 1000);
             }
         }
-    }
-}
-
-/// Folds between two dies, into the last block of a chain and into a new one.
-#[test]
-fn folds_erase_nothing_before_its_pages_have_arrived_on_another_die() {
-    let g = Geometry { dies: 2, ..small(8) }.checked().unwrap();
-    for in_place in ["on", "off"] {
-        cut_in_flight::<Nftl>(&ROW, &[("fold-in-place", in_place)], g, 38, &drawn(38, 400));
     }
 }

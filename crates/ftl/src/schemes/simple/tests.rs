@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::Inspect;
-use crate::hybrid::testing::{cut_in_flight, drawn};
 use crate::schemes::Page;
 use alloc::string::{String, ToString};
 use flash::{CutPoint, Fault, Full, Nand, NoData, PowerCut, Rng, Tags, Transcript};
@@ -133,11 +132,4 @@ fn a_device_without_room_for_collections_is_refused() {
     let error = Simple::format(&mut flash, 9, &settings()).unwrap_err();
     let text = error.to_string();
     assert!(text.starts_with("spare: 9 logical pages need 5 blocks, and there are 4 (give more spare space"), "{text}");
-}
-
-/// A collection copies to one die what it erases on the other: the erase waits for the copies.
-#[test]
-fn a_collection_erases_nothing_before_its_pages_have_arrived_on_another_die() {
-    let g = Geometry { dies: 2, blocks_per_die: 7, pages_per_block: 4, ..Geometry::default() }.checked().unwrap();
-    cut_in_flight::<Simple>(&ROW, &[], g, 38, &drawn(38, 400));
 }
