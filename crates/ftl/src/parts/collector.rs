@@ -83,7 +83,7 @@ pub(crate) const GC_HIGH: Parameter = Parameter::count("gc-high", 0, 0..=1 << 20
     .unit("blocks")
     .text(
         "Collect until a die has so many free blocks. More make collections longer and rarer. 0 stands for gc-low + \
-         1.",
+         1. The block that a write needs is made free in any case.",
     )
     .source("{flashsim} has 4");
 
@@ -382,11 +382,20 @@ pub(crate) trait Collects: Sized {
             }
             self.collect(flash, victim, None)?;
             self.level_if_due(flash)?;
-            if self.space().blocks.free_in(die) >= self.collector().high {
+            if self.space().blocks.free_in(die) >= self.collector().high && self.has_room(die) {
                 return Ok(());
             }
         }
         Ok(())
+    }
+
+    /// Whether a block of a die can be opened, or nobody needs one: every open one has room for a page, and no map is
+    /// written that may take more.
+    fn has_room(&self, die: Die) -> bool {
+        let space = self.space();
+        let mut streams = (0..space.streams.len() as u32).map(Stream);
+        space.blocks.free_in(die) > space.collector.kept
+            || space.translation.is_none() && streams.all(|stream| space.room_on(stream, die) > 0)
     }
 
     /// A lane of a stream with room for a page: this one, after making room on its die and opening a block if need be,
