@@ -35,12 +35,15 @@ fn checked(config: &CheckConfig) -> Result<CheckReport, CheckError> {
 #[test]
 fn every_scheme_holds() {
     for row in schemes::SCHEMES.iter().filter(|row| row.keeps_data && row.name != "canary") {
-        let report = checked(&brief(row.name)).unwrap();
+        // Where merges are of several kinds it takes more seeds to cut each of them.
+        let merges = row.name == "block" || row.parameter("log-blocks").is_some();
+        let config = if merges { brief(row.name) } else { few_seeds(row.name) };
+        let report = checked(&config).unwrap();
         assert!(report.passed(), "{report}");
         assert!(report.cuts > 1900 && report.second_level_cuts > 100, "too few cuts to mean much: {report}");
         assert!(report.third_level_cuts > 10, "{report}");
         assert!(report.honesty.restores > 20 && report.media.operations > 1000, "{report}");
-        assert!(report.media.refreshed > 1000 && report.media.idle_cuts > 100, "{report}");
+        assert!(report.media.refreshed > 1000 && report.media.idle_cuts > 50, "{report}");
     }
 }
 
