@@ -3,6 +3,7 @@
 use super::*;
 use crate::args::Fill;
 use crate::testing::Directory;
+use std::collections::BTreeMap;
 
 const PAPER: &str = "title = 'A paper'\ndevice = 'lsftl-paper:capacity=16MiB,spare=20%'\nrequests = '3k'\n\
                      assumptions = ['Nothing.']\n\n[[workload]]\nname = 'Zipf'\n\
@@ -476,4 +477,33 @@ fn fewer_requests_on_request() {
     let args = ReproduceArgs { requests: Some(100), json: None, csv: None, ..args(&directory) };
     reproduce(&args, &AtomicBool::new(false), &mut stdout).unwrap();
     assert!(String::from_utf8(stdout).unwrap().contains("(generator, 100 requests)"));
+}
+
+/// Every figure that does not hold on whole workloads is among the misses whose causes its paper's page tells.
+#[test]
+fn every_miss_has_its_row() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let cells = |line: &str| -> Vec<String> { line.split('|').map(|cell| cell.trim().to_owned()).collect() };
+    let name = |cell: &str| cell.split('`').nth(1).unwrap_or_default().to_owned();
+    let page = fs::read_to_string(docs.join("reproduce.md")).unwrap();
+    let whole = page.split("### Of whole workloads").nth(1).unwrap();
+    let mut missed = BTreeMap::new();
+    for row in whole.lines().map(cells).filter(|row| row.len() == 5 && name(&row[1]).contains('/')) {
+        let (held, of) = row[3].split_once(" of ").unwrap();
+        missed.insert(name(&row[1]), of.parse::<u32>().unwrap() - held.parse::<u32>().unwrap());
+    }
+    let papers: BTreeSet<&str> = missed.keys().map(|name| name.split('/').next().unwrap()).collect();
+    let mut told = BTreeMap::new();
+    for &paper in &papers {
+        let text = fs::read_to_string(docs.join("reproduce").join(format!("{paper}.md"))).unwrap();
+        let misses = text.split("## What misses, and why").nth(1).unwrap();
+        // Below the section's first table stand others, of what was varied.
+        let table = misses.split("| experiment | misses |").nth(1).unwrap();
+        for row in table.lines().take_while(|line| line.contains('|')).map(cells).filter(|row| row[1].starts_with('`'))
+        {
+            *told.entry(format!("{paper}/{}", name(&row[1]))).or_insert(0) += row[2].parse::<u32>().unwrap();
+        }
+    }
+    missed.retain(|_, &mut count| count > 0);
+    assert_eq!(told, missed, "docs/reproduce/PAPER.md, What misses, and why");
 }
