@@ -142,6 +142,7 @@ pub(crate) fn drawn(pages: u32, writes: usize) -> Vec<u32> {
 
 /// Writes pages one by one, and power fails while the commands of each are under way, on a controller that keeps no
 /// order but what a scheme states: an erase has to follow the copies of what it takes. What was there before is there.
+/// Pages that follow one another are announced as one request.
 pub(crate) fn cut_in_flight<S>(row: &Scheme, pairs: &[(&str, &str)], g: Geometry, pages: u32, lpns: &[u32])
 where
     S: Build<InFlight<Nand<Tags, Full>, Tags>>,
@@ -150,11 +151,14 @@ where
     let mut flash = InFlight::new(Nand::<Tags, Full>::new(g));
     let mut scheme = S::format(&mut flash, pages, &settings).unwrap();
     let mut expected: Vec<Option<u64>> = alloc::vec![None; pages as usize];
-    for (&lpn, value) in lpns.iter().zip(0..) {
+    for (place, (&lpn, value)) in lpns.iter().zip(0..).enumerate() {
         flash.begin(1, false);
         flash.request_begin();
         flash.page_begin();
-        scheme.request(Lpn(lpn), 1);
+        if place == 0 || lpns[place - 1] + 1 != lpn {
+            let run = lpns[place..].iter().zip(lpn..).take_while(|&(&next, in_turn)| next == in_turn).count();
+            scheme.request(Lpn(lpn), run as u32);
+        }
         scheme.write(&mut flash, Lpn(lpn), &value).unwrap();
         flash.page_end();
         // A page that costs no more than its program has little to lose.

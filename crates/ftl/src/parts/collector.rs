@@ -7,7 +7,8 @@
 //! # Rhythm
 //!
 //! Every die is looked after by itself. The test comes when a block that is being filled is full, be it one of data or
-//! of translation pages: if its die has no more than `gc-low` free blocks, victims are taken until `gc-high` are free.
+//! of translation pages: if its die has no more than `gc-low` free blocks, victims are taken until `gc-high` are free,
+//! and the block that is asked for can be opened.
 //! A collection moves pages within its die and writes its map updates there, so that no die waits for another one.
 //!
 //! - *whole* (`gc-spread = off`, the default, as in the papers): each victim is emptied and erased at once, one after
@@ -39,9 +40,9 @@
 //! of blocks was taken in one go without gaining enough, the block with the fewest live pages is next, which has a dead
 //! page or there is no victim. Collections create no dead data pages, so there are ever fewer of them. Between two data
 //! blocks each translation block that is collected has a dead page and creates none. So the loop ends: with `gc-high`
-//! free blocks, or without a victim that fits, and then the die is full and host pages go to others. (So that a
-//! hopeless die does not turn over all of its blocks for a single page, it also ends after eight victims for each
-//! block.)
+//! free blocks and one that can be opened, or without a victim that fits, and then the die is full and host pages go to
+//! others. (So that a hopeless die does not turn over all of its blocks for a single page, it also ends after eight
+//! victims for each block.)
 //!
 //! # Failing blocks, wear levelling, idle time
 //!

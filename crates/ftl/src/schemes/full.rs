@@ -1,4 +1,5 @@
-//! Devices that are full of bad blocks: whatever they refuse, they are mounted and read like any other.
+//! Devices that are full of bad blocks: whatever they refuse, they are mounted and read like any other. And sound ones
+//! without a block to spare, which refuse nothing.
 //!
 //! `ftlab check` has such devices too, but what a seed of it does changes with what it draws. Here programs fail until
 //! a device is full, on a device and with requests that stay as they are.
@@ -156,12 +157,9 @@ impl Visitor<Chip> for Least<'_> {
         let pages = 48;
         let mut settings = row.settings();
         for (name, value) in self.0 {
-            // Schemes differ in the least that they must keep free.
-            if settings.set(name, value).is_err() {
-                return;
-            }
+            settings.set(name, value).unwrap();
         }
-        let (mut flash, mut scheme) = (8..)
+        let (mut flash, mut scheme) = (8..64)
             .find_map(|blocks_per_die| {
                 let g = Geometry { blocks_per_die, pages_per_block: 4, page_bytes: 512, nop: 8, ..Geometry::default() };
                 let mut flash = Failing::new(Nand::new(g.checked().unwrap()), FailurePlan::default(), 0);
@@ -189,8 +187,13 @@ fn a_sound_device_takes_every_write_however_its_collections_are_set() {
         for (low, high) in [("1", "1"), ("1", "3"), ("2", "1"), ("2", "2"), ("3", "2"), ("3", "3"), ("4", "5")] {
             for policy in ["greedy", "cost-benefit", "random", "fifo"] {
                 let settings = [("gc-low", low), ("gc-high", high), ("gc", policy)];
-                let settings = if scheme == "simple" { &settings[..2] } else { &settings };
-                visit(scheme, Least(settings)).expect("it has a row");
+                match scheme {
+                    "simple" => visit(scheme, Least(&settings[..2])),
+                    // What collects its map keeps two blocks.
+                    _ if low == "1" && scheme != "page" => continue,
+                    _ => visit(scheme, Least(&settings)),
+                }
+                .expect("it has a row");
             }
         }
     }
