@@ -4,7 +4,7 @@ use super::parameters::VICTIMS;
 use crate::{Build, Scheme, Settings};
 use alloc::string::String;
 use alloc::vec::Vec;
-use flash::{Brief, Full, Geometry, InFlight, Lpn, Nand, NoData, ProgramOrder, Rng, Tags, Transcript};
+use flash::{Brief, Full, Geometry, Lpn, Nand, NoData, ProgramOrder, Rng, Tags, Transcript};
 
 /// Settings by name.
 pub(crate) fn settings(row: &Scheme, pairs: &[(&str, &str)]) -> Settings {
@@ -125,56 +125,5 @@ where
                 torture::<S>(row, &pairs, g, 42, 700);
             }
         }
-    }
-}
-
-/// LPNs to write, in the order of a draw: some in turn, some anywhere.
-pub(crate) fn drawn(pages: u32, writes: usize) -> Vec<u32> {
-    let mut rng = Rng::new(writes as u64);
-    let mut next = || rng.below(pages.into()) as u32;
-    let mut lpns: Vec<u32> = (0..pages).collect();
-    while lpns.len() < writes {
-        let (first, count) = (next(), 1 + next() % 8);
-        lpns.extend((first..first + count).filter(|&lpn| lpn < pages));
-    }
-    lpns
-}
-
-/// Writes pages one by one, and power fails while the commands of each are under way, on a controller that keeps no
-/// order but what a scheme states: an erase has to follow the copies of what it takes. What was there before is there.
-/// Pages that follow one another are announced as one request.
-pub(crate) fn cut_in_flight<S>(row: &Scheme, pairs: &[(&str, &str)], g: Geometry, pages: u32, lpns: &[u32])
-where
-    S: Build<InFlight<Nand<Tags, Full>, Tags>>,
-{
-    let settings = settings(row, pairs);
-    let mut flash = InFlight::new(Nand::<Tags, Full>::new(g));
-    let mut scheme = S::format(&mut flash, pages, &settings).unwrap();
-    let mut expected: Vec<Option<u64>> = alloc::vec![None; pages as usize];
-    for (place, (&lpn, value)) in lpns.iter().zip(0..).enumerate() {
-        flash.begin(1, false);
-        flash.request_begin();
-        flash.page_begin();
-        if place == 0 || lpns[place - 1] + 1 != lpn {
-            let run = lpns[place..].iter().zip(lpn..).take_while(|&(&next, in_turn)| next == in_turn).count();
-            scheme.request(Lpn(lpn), run as u32);
-        }
-        scheme.write(&mut flash, Lpn(lpn), &value).unwrap();
-        flash.page_end();
-        // A page that costs no more than its program has little to lose.
-        for lot in 0..if flash.in_doubt() > 1 { 16 } else { 0 } {
-            let mut left = flash.clone();
-            left.lose_power(&mut Rng::new(lot));
-            let (mut mounted, _) = S::mount(&mut left, pages, &settings).unwrap();
-            for (of, &before) in (0..).zip(&expected) {
-                let found = mounted.read(&mut left, Lpn(of)).unwrap().copied();
-                let is_new = of == lpn && found == Some(value);
-                assert!(
-                    found == before || is_new,
-                    "LPN {of} behind write {value}, lot {lot}: {found:?}, not {before:?}"
-                );
-            }
-        }
-        expected[lpn as usize] = Some(value);
     }
 }
