@@ -25,9 +25,11 @@
 //! reserves that: before a block of its die is opened for anybody else, what it still needs is compared with what would
 //! be left, and if that is too little, or fewer than `gc-low` blocks are free, it runs to its end at once. For the same
 //! reason it is begun only with `gc-low` free blocks; with fewer, victims are emptied whole. What the policy picks may
-//! need more than there is; then the block with the fewest live pages is taken, if that fits. The last `kept` free
-//! blocks of a die are opened by collections alone, and the very last one only by collections that run to their end:
-//! were host pages to follow into it, a power cut could leave less room in it than the collection still needs.
+//! need more than there is, or the very last free block where a map is kept on flash; then the block with the fewest
+//! live pages is taken, if that fits. Where no die has a victim that fits, one is emptied whose map updates fit on all
+//! dies together, unless collections are spread. The last `kept` free blocks of a die are opened by collections alone,
+//! and the very last one only by collections that run to their end: were host pages to follow into it, a power cut
+//! could leave less room in it than the collection still needs.
 //!
 //! Translation blocks are few and their pages die soon. If the policy does not see them (`victims = net-gain`), one is
 //! taken when it has half a block fewer live pages than the policy's data block, or when a data block would leave no
@@ -42,7 +44,8 @@
 //! blocks each translation block that is collected has a dead page and creates none. So the loop ends: with `gc-high`
 //! free blocks and one that can be opened, or without a victim that fits, and then the die is full and host pages go to
 //! others. (So that a hopeless die does not turn over all of its blocks for a single page, it also ends after eight
-//! victims for each block.)
+//! victims for each block.) Where all dies are full, each block that is emptied with the help of others had a dead data
+//! page too.
 //!
 //! # Failing blocks, wear levelling, idle time
 //!
@@ -80,7 +83,7 @@ pub const GC_LOW: Parameter = Parameter::count("gc-low", 3, 1..=1 << 20)
     .source("{flashsim}");
 
 /// `gc-high`: when to stop.
-pub(crate) const GC_HIGH: Parameter = Parameter::count("gc-high", 0, 0..=1 << 20)
+pub const GC_HIGH: Parameter = Parameter::count("gc-high", 0, 0..=1 << 20)
     .unit("blocks")
     .text(
         "Collect until a die has so many free blocks. More make collections longer and rarer. 0 stands for gc-low + \
@@ -408,19 +411,55 @@ pub(crate) trait Collects: Sized {
     #[inline(never)]
     fn refill<F: Flash>(&mut self, flash: &mut F, stream: Stream, lane: Lane) -> Outcome<F, Lane> {
         let lanes = self.space().streams[stream.index()].count() as u32;
-        for lane in (lane.0..lanes).chain(0..lane.0).map(Lane) {
-            let die = lane.die(flash.geometry());
-            self.make_room(flash, die)?;
-            let kept = self.collector().kept;
-            let space = self.space_mut();
-            if space.streams[stream.index()].room(lane) > 0
-                || space.blocks.free_in(die) > kept && space.open(flash, stream, lane)?
-            {
-                space.streams[stream.index()].turn_to(lane.0);
-                return Ok(lane);
+        loop {
+            for lane in (lane.0..lanes).chain(0..lane.0).map(Lane) {
+                let die = lane.die(flash.geometry());
+                self.make_room(flash, die)?;
+                let kept = self.collector().kept;
+                let space = self.space_mut();
+                if space.streams[stream.index()].room(lane) > 0
+                    || space.blocks.free_in(die) > kept && space.open(flash, stream, lane)?
+                {
+                    space.streams[stream.index()].turn_to(lane.0);
+                    return Ok(lane);
+                }
+            }
+            if !self.borrow_room(flash)? {
+                return Err(Error::Full);
             }
         }
-        Err(Error::Full)
+    }
+
+    /// No lane in turn gains room: empties a block of any die that fits, and if no die can go on by itself, one with
+    /// a dead page of which other dies take what is written about its pages. Whether there was one.
+    ///
+    /// # Errors
+    /// Full: a program failed; the medium's.
+    #[cold]
+    fn borrow_room<F: Flash>(&mut self, flash: &mut F) -> Outcome<F, bool> {
+        let space = self.space();
+        if space.translation.is_none() || self.collector().is_spread() {
+            return Ok(false);
+        }
+        let g = *flash.geometry();
+        let mut dies = (0..g.die_count()).map(Die);
+        if let Some(victim) = dies.find_map(|die| self.choose(die, true)) {
+            return self.collect(flash, victim, None).map(|()| true);
+        }
+        let space = self.space();
+        let lends = |block: &Block| {
+            let die = g.die_of(*block);
+            let Takes { moved, told } = self.takes(*block);
+            let own = space.blocks_for(moved.0, die, moved.1);
+            let dies = (0..g.die_count()).map(Die);
+            let room: u32 = dies.map(|other| space.room_on(told.0, other)).sum();
+            let free = space.blocks.free_total().saturating_sub(own);
+            own <= space.blocks.free_in(die) && told.1 <= room + free * space.block_pages(told.0)
+        };
+        let gives = |block: &Block| space.blocks.is_candidate(block.0) && !space.is_translation(*block);
+        let blocks = (0..g.block_count()).map(Block).filter(gives).filter(lends);
+        let Some(victim) = blocks.min_by_key(|&block| space.blocks.live_of(block)) else { return Ok(false) };
+        self.collect(flash, victim, None).map(|()| true)
     }
 
     /// As [`Collects::refill`]; where no room is to be gained, what is kept may still be enough for a page.
@@ -462,8 +501,10 @@ pub(crate) trait Collects: Sized {
         if self.is_short(stream) {
             let turn = self.space().streams[stream.index()].turn();
             self.make_room(flash, turn.die(flash.geometry()))?;
-            if self.space().blocks.free_total() <= self.collector().kept {
-                return Err(Error::Full);
+            while self.space().blocks.free_total() <= self.collector().kept {
+                if !self.borrow_room(flash)? {
+                    return Err(Error::Full);
+                }
             }
         }
         Ok(())
@@ -563,19 +604,22 @@ pub(crate) trait Collects: Sized {
         translation.filter(|&block| short || waited(blocks.live_of(block))).or(Some(data))
     }
 
-    /// The policy's victim on a die; the block with the fewest live pages if that one does not fit, or is no longer
-    /// asked for.
+    /// The policy's victim on a die; the block with the fewest live pages if that one does not fit or would take the
+    /// last free block from a map, or is no longer asked for.
     fn pick(&mut self, die: Die, free: u32, cheapest: bool) -> Option<Block> {
         let range = self.space().blocks.range(die);
         if !cheapest {
             let picked = self.space_mut().pick(range.clone())?;
             let gains = self.space().blocks.is_candidate(picked.0);
-            if self.space().is_translation(picked) || gains && self.needs(picked) <= free {
+            // Who takes the last free block may leave too little room in it for the next one, and for its map updates.
+            let last = u32::from(self.space().translation.is_some() && free <= 1);
+            let fits = self.needs(picked) + last <= free || self.needs(picked) == 0;
+            if self.space().is_translation(picked) || gains && fits {
                 return Some(picked);
             }
             // It may have no dead page, as long as another one has.
             let blocks = &self.space().blocks;
-            if !gains && self.needs(picked) <= free && range.clone().any(|block| blocks.is_candidate(block)) {
+            if !gains && fits && range.clone().any(|block| blocks.is_candidate(block)) {
                 return Some(picked);
             }
         }

@@ -198,3 +198,46 @@ fn a_sound_device_takes_every_write_however_its_collections_are_set() {
         }
     }
 }
+
+/// A sound device of two dies with the fewest blocks that a scheme takes for so many pages, written once in order and
+/// then in strides.
+struct TwoDies<'a>(&'a [(&'a str, &'a str)], u32);
+
+impl Visitor<Chip> for TwoDies<'_> {
+    type Output = ();
+
+    fn visit<S: Recipe<Chip>>(self, row: &Scheme<'_>, recipe: &S) {
+        let TwoDies(pairs, pages) = self;
+        let mut settings = row.settings();
+        pairs.iter().for_each(|(name, value)| settings.set(name, value).unwrap());
+        for stride in 1..8 {
+            let (mut flash, mut scheme) = (8..64)
+                .find_map(|blocks_per_die| {
+                    let g = Geometry { dies: 2, blocks_per_die, pages_per_block: 4, ..Geometry::default() };
+                    let g = Geometry { page_bytes: 512, nop: 8, bits_per_cell: 2, slc_nop: 4, ..g };
+                    let mut flash = Failing::new(Nand::new(g.checked().unwrap()), FailurePlan::default(), 0);
+                    let scheme = recipe.format(&mut flash, pages, &settings).ok()?;
+                    Some((flash, scheme))
+                })
+                .expect("some device is large enough");
+            for write in 0..pages + 400 {
+                let lpn = if write < pages { write } else { (write - pages) * stride % pages };
+                scheme.request(Lpn(lpn), 1);
+                let written = scheme.write(&mut flash, Lpn(lpn), &u64::from(write));
+                written
+                    .unwrap_or_else(|error| panic!("{pages} pages in strides of {stride}, write {write}: {error:?}"));
+            }
+            scheme.audit(&mut flash).unwrap_or_else(|what| panic!("{pages} pages in strides of {stride}: {what}"));
+        }
+    }
+}
+
+/// What broke: sound devices refused writes though half of a die was dead. Why: each die had room for a victim's pages
+/// and not for what is written about them, of which the other had plenty.
+#[test]
+fn what_is_written_about_a_victims_pages_goes_to_another_die_before_a_device_is_full() {
+    let settings = [("gc-high", "3"), ("gc", "cost-benefit"), ("gc-fold", "off"), ("translation-mode", "slc")];
+    for pages in 200..215 {
+        visit("lsftl", TwoDies(&settings, pages)).expect("it has a row");
+    }
+}
