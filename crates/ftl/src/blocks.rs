@@ -144,6 +144,11 @@ impl Blocks {
         self.opened[block as usize]
     }
 
+    /// All blocks on the free lists.
+    pub fn free_blocks(&self) -> impl Iterator<Item = Block> + '_ {
+        self.free.iter().flat_map(|list| list.iter().map(Block))
+    }
+
     /// Free blocks of a die.
     #[inline(always)]
     pub fn free_in(&self, die: Die) -> u32 {

@@ -40,7 +40,7 @@ pub mod parameters {
     pub use crate::ecc_policy::POLICY as ECC;
     pub use crate::hybrid::ages::LOG_AGES;
     pub use crate::hybrid::parameters::LOG_VICTIM;
-    pub use crate::parts::collector::{GC_LOW, SPREAD};
+    pub use crate::parts::collector::{GC_HIGH, GC_LOW, SPREAD};
     pub use crate::parts::wear::WEAR_LEVELLING;
     pub use crate::parts::wear_state::{WEAR_CHECKPOINT, WEAR_STATE};
 }

@@ -72,7 +72,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use cache::{Cache, Entry, Shape};
 use flash::{
-    Cause, Collection, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Mode, Oob, Payload, Ppn, Store, Tvpn,
+    Cause, Collection, Die, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Mode, Oob, Payload, Ppn, Store, Tvpn,
 };
 use map::{Counters, Map, MapStore, TranslationPage, Update};
 use moves::Moves;
@@ -788,8 +788,10 @@ impl<F: Flash, C: Cache, S: MapStore> Inspect<F> for Demand<C, S> {
         for tvpn in (0..self.map.store.count()).map(Tvpn) {
             let at = self.map.store.at(tvpn);
             words.fill(Ppn::NONE.0);
+            let mut watermark = 0;
             if at != Ppn::NONE {
                 let (oob, content) = flash.read(at, Cause::Recovery).map_err(failed)?;
+                watermark = oob.version;
                 if oob.kind != Kind::Translation || oob.tvpn() != tvpn || !self.map.space.blocks.is_live(at) {
                     return Err(format!("the directory finds translation page {tvpn} at {at}, which holds {oob:?}"));
                 }
@@ -798,7 +800,8 @@ impl<F: Flash, C: Cache, S: MapStore> Inspect<F> for Demand<C, S> {
             }
             let range = self.shape.lpns(tvpn);
             for lpn in range.clone() {
-                let mut ppn = Ppn(words[(lpn - range.start) as usize]);
+                let written = Ppn(words[(lpn - range.start) as usize]);
+                let mut ppn = written;
                 if let Some(slot) = self.cache.find(Lpn(lpn)) {
                     let cached = self.cache.get(slot, Lpn(lpn));
                     if cached != ppn && !self.cache.is_dirty(slot, Lpn(lpn)) {
@@ -812,11 +815,28 @@ impl<F: Flash, C: Cache, S: MapStore> Inspect<F> for Demand<C, S> {
                 if ppn == Ppn::NONE {
                     continue;
                 }
-                self.map.space.audit_page(flash, Lpn(lpn), ppn, &mut expected)?;
+                let oob = self.map.space.audit_page(flash, (Lpn(lpn), ppn), self.version, &mut expected)?;
+                // A mount looks for entries that were lost among the pages behind the watermark.
+                if ppn != written && oob.program < watermark {
+                    return Err(format!(
+                        "LPN {lpn} is at {ppn}, program {}, which its translation page does not tell and passes over, \
+                         for its watermark is {watermark}",
+                        oob.program
+                    ));
+                }
             }
         }
         self.cache.audit()?;
-        self.map.space.audit_counts(expected)
+        self.map.space.audit_counts(expected)?;
+        // What a spread collection has moved stands in the table of moves until the collection tells it.
+        let is_idle = |die: &Die| self.map.space.collector.victim(*die).is_none();
+        for die in (0..g.die_count()).map(Die).filter(is_idle) {
+            let untold = self.map.moves.count_on(die);
+            if untold > 0 {
+                return Err(format!("{untold} moves on die {} are told by no collection", die.0));
+            }
+        }
+        self.map.space.audit_blocks(|_| false)
     }
 
     fn save(&self) -> Vec<u8> {

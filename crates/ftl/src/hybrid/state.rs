@@ -12,7 +12,7 @@ use super::placement::{InPlace, Placement};
 use super::score::{Logged, Scores};
 use crate::parts::pool::Pool;
 use crate::parts::space::more_spare;
-use crate::parts::supply;
+use crate::parts::supply::{self, audit_version};
 use crate::parts::tombstones::DURABLE_TRIM;
 use crate::{ConfigError, Loader, Outcome, Saver, Settings};
 use alloc::boxed::Box;
@@ -827,9 +827,10 @@ impl<P: Placement> Core<P> {
                 let Some(ppn) = in_log.or(in_data) else { continue };
                 let oob = flash.read_oob(ppn, Cause::Recovery).map_err(|fault| format!("{fault:?}"))?;
                 let holds = |oob: Oob| oob.lpn() == lpn && matches!(oob.kind, Kind::Data | Kind::Log | Kind::Trim);
-                if !oob.is_some_and(holds) {
+                let Some(oob) = oob.filter(|&oob| holds(oob)) else {
                     return Err(format!("LPN {lpn} maps to page {ppn}, which holds {oob:?}"));
-                }
+                };
+                audit_version(lpn, &oob, self.version)?;
                 logged[lbn.index()] += u16::from(in_log.is_some());
                 if let Some(bit) = in_log.or(bit) {
                     if !self.pool.blocks.is_live(bit) {
@@ -854,6 +855,9 @@ impl<P: Placement> Core<P> {
             if let Some(noted) = self.slots.noted(slot).filter(|&noted| noted != live) {
                 return Err(format!("log block {} has {live} live pages and is noted with {noted}", entry.block));
             }
+        }
+        if P::APPENDS {
+            self.pool.audit_free(flash)?;
         }
         let data = self.data.iter().filter(|&&block| block != NONE).count() as u32;
         let apart = self.pool.blocks_for_wear();

@@ -10,15 +10,16 @@ use crate::parts::census::Census;
 use crate::parts::collector::{self, Collector, GC_HIGH, GC_LOW, SPREAD};
 use crate::parts::ecc::Ecc;
 use crate::parts::lanes::{Lane, Lanes, Stream};
-use crate::parts::supply::{self, Supply};
+use crate::parts::supply::{self, Supply, audit_version};
 use crate::parts::wear::Wear;
 use crate::{Error, Group, Loader, Outcome, Parameter, Saver, Settings};
 use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut, Range};
-use flash::{Block, Cause, Die, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Mode, Ppn, Rng};
+use flash::{Block, Cause, Die, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Mode, Oob, Ppn, Rng};
 
 /// The advice where a device has fewer than `blocks` blocks: the spare share with which it has as many.
 pub(crate) fn more_spare(g: &Geometry, logical_pages: u32, blocks: u64) -> String {
@@ -519,19 +520,48 @@ impl Space {
         dies.min_by_key(|&die| core::cmp::Reverse(self.blocks.free_in(die))).expect("a device has a die")
     }
 
-    /// A page that a map gives for an LPN: that it is there and live. Counts it in `live`, its block's live pages.
+    /// A page that a map gives for an LPN: that it is there and live, and that its version is not above `given`, the
+    /// last one that was given. Counts it in `live`, its block's live pages. Its spare area.
     ///
     /// # Errors
     /// What is wrong.
-    pub fn audit_page<F: Flash>(&self, flash: &mut F, lpn: Lpn, ppn: Ppn, live: &mut [u32]) -> Result<(), String> {
+    pub fn audit_page<F: Flash>(
+        &self,
+        flash: &mut F,
+        (lpn, ppn): (Lpn, Ppn),
+        given: u64,
+        live: &mut [u32],
+    ) -> Result<Oob, String> {
         let oob = flash.read_oob(ppn, Cause::Recovery).map_err(|fault| format!("{fault:?}"))?;
-        if oob.is_none_or(|oob| oob.kind != Kind::Data || oob.lpn() != lpn) {
+        let Some(found) = oob.filter(|oob| oob.kind == Kind::Data && oob.lpn() == lpn) else {
             return Err(format!("LPN {lpn} maps to page {ppn}, which holds {oob:?}"));
-        }
+        };
         if !self.blocks.is_live(ppn) {
             return Err(format!("LPN {lpn} maps to page {ppn}, which is dead"));
         }
         live[self.blocks.geometry().block_of(ppn).index()] += 1;
+        audit_version(lpn, &found, given).map(|()| found)
+    }
+
+    /// Holds every block's state to who has it: a block that somebody has is no victim, and one that nobody has is
+    /// free, bad, or a victim once it has a dead page. `kept_apart`: blocks that the scheme has beside lanes and lists.
+    ///
+    /// # Errors
+    /// The first block of which that is not so.
+    pub fn audit_blocks(&self, kept_apart: impl Fn(Block) -> bool) -> Result<(), String> {
+        let g = *self.blocks.geometry();
+        let free: BTreeSet<Block> = self.blocks.free_blocks().collect();
+        let apart = |t: &TranslationBlocks, block| !t.among_data && t.closed.contains(&block);
+        for block in (0..g.block_count()).map(Block).filter(|&block| !self.blocks.is_bad(block)) {
+            let collected = self.collector.victim(g.die_of(block)) == Some(block);
+            let is_translation = self.translation.as_ref().is_some_and(|t| apart(t, block));
+            let held = self.holder(block).is_some() || self.doomed.contains(&block) || kept_apart(block);
+            let had = free.contains(&block) || collected || is_translation || held || self.is_of_checkpoints(block);
+            if had == self.blocks.is_closed(block) {
+                let what = if had { "a victim, and somebody has it" } else { "no victim, and nobody has it" };
+                return Err(format!("block {block} is {what}"));
+            }
+        }
         Ok(())
     }
 
@@ -619,7 +649,7 @@ impl Space {
 mod tests {
     use super::*;
     use alloc::vec;
-    use flash::{Full, Nand, NoData, Oob, Payload, Tvpn};
+    use flash::{Fragile, Full, Nand, NoData, Payload, Tvpn};
 
     const DATA: Stream = Stream(0);
     const TRANSLATION: Stream = Stream(1);
@@ -665,6 +695,52 @@ mod tests {
         live.iter().for_each(|&ppn| counts[g.block_of(ppn).index()] += 1);
         space.audit_counts(counts).unwrap();
         assert!(live.iter().all(|&ppn| space.blocks.is_live(ppn)));
+    }
+
+    /// What an audit is for: state that no host notices before it is too late.
+    #[test]
+    fn an_audit_finds_blocks_that_nobody_has_and_victims_that_somebody_has() {
+        let mut chip = chip(1);
+        let mut space = space(&chip);
+        let full: Vec<Ppn> = (0..9).map(|lpn| put(&mut space, &mut chip, DATA, Die(0), lpn)).collect();
+        let (closed, open) = (chip.geometry().block_of(full[0]), chip.geometry().block_of(full[8]));
+        assert_eq!(space.audit_blocks(|_| false), Ok(()));
+        space.blocks.begin_collecting(closed);
+        assert_eq!(space.audit_blocks(|_| false), Err(format!("block {closed} is no victim, and nobody has it")));
+        assert_eq!(space.audit_blocks(|block| block == closed), Ok(()));
+        space.blocks.stop_collecting(closed);
+        space.blocks.close_early(open, 1);
+        assert_eq!(space.audit_blocks(|_| false), Err(format!("block {open} is a victim, and somebody has it")));
+    }
+
+    #[test]
+    fn an_audit_finds_a_version_that_was_not_given() {
+        let mut chip = chip(1);
+        let mut space = space(&chip);
+        let pages = [0, 1].map(|lpn| put(&mut space, &mut chip, DATA, Die(0), lpn));
+        let mut live = vec![0; chip.geometry().block_count() as usize];
+        let mut look = |given| space.audit_page(&mut chip, (Lpn(1), pages[1]), given, &mut live).map(|oob| oob.version);
+        let version = look(u64::MAX).unwrap();
+        assert_eq!(look(version), Ok(version));
+        let what = format!("LPN 1 has version {version}, and the last one given is {}", version - 1);
+        assert_eq!(look(version - 1), Err(what));
+    }
+
+    /// A page that could count after a power cut: whole, and before the first blank one.
+    #[test]
+    fn an_audit_finds_what_is_left_in_a_free_block() {
+        let mut chip = chip(1);
+        let mut space = space(&chip);
+        let page = put(&mut space, &mut chip, DATA, Die(0), 3);
+        assert_eq!(space.audit_free(&mut chip), Ok(()));
+        let block = chip.geometry().block_of(page);
+        space.streams[DATA.index()].clear(Lane::of(Die(0)));
+        space.blocks.discard_open(block);
+        space.blocks.give_back(block);
+        let what = space.audit_free(&mut chip).unwrap_err();
+        assert!(what.starts_with(&format!("block {block} is free, and page {page} holds Oob")), "{what}");
+        chip.chip().spoil(page);
+        assert_eq!(space.audit_free(&mut chip), Ok(()));
     }
 
     #[test]

@@ -18,8 +18,10 @@ use crate::parts::wear::{self, Task, Wear, WearMode};
 use crate::parts::wear_state::{self, WEAR_CHECKPOINT, WEAR_STATE, WearState};
 use crate::{Group, Loader, Outcome, Parameter, Saver, Settings};
 use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
-use flash::{Block, Cause, FaultKind, Flash, FlashFault, Geometry, Kind, Mode, Oob, Payload, Ppn};
+use flash::{Block, Cause, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Mode, Oob, Payload, Ppn};
 
 /// `free-order`: which free block to fill next.
 pub(crate) const FREE_ORDER: Parameter = Parameter::word("free-order", "fifo", &["fifo", "least-worn"])
@@ -42,6 +44,17 @@ pub(crate) const GROUP: Group = Group {
         WEAR_CHECKPOINT,
     ],
 };
+
+/// That the version of a page is not above the last one that was given: the next would not be the newest.
+///
+/// # Errors
+/// Both versions.
+pub(crate) fn audit_version(lpn: Lpn, oob: &Oob, given: u64) -> Result<(), String> {
+    if oob.version <= given {
+        return Ok(());
+    }
+    Err(format!("LPN {lpn} has version {}, and the last one given is {given}", oob.version))
+}
 
 /// How a supply hands blocks out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -156,6 +169,29 @@ impl Supply {
     /// Bytes of the scheme's own in front of an erase count in spare areas, if counts are there: for a census.
     pub fn own_bytes(&self) -> Option<u32> {
         self.wear_state.as_ref().map(|state| state.own_bytes())
+    }
+
+    /// Holds free blocks to hold nothing that could count after a power cut: no whole page before the first blank one,
+    /// which is where a mount takes a block to end.
+    ///
+    /// # Errors
+    /// The first such page.
+    pub fn audit_free<F: Flash>(&self, flash: &mut F) -> Result<(), String> {
+        let g = *self.blocks.geometry();
+        for block in self.blocks.free_blocks() {
+            for ppn in (0..g.pages_per_block).map(|offset| g.page(block, offset)) {
+                if flash.read_oob(ppn, Cause::Recovery).map_err(|fault| format!("{fault:?}"))?.is_none() {
+                    break;
+                }
+                // The spare area of a page may be sound, and its data not.
+                if let Ok((oob, _)) = flash.read(ppn, Cause::Recovery)
+                    && matches!(oob.kind, Kind::Data | Kind::Log | Kind::Trim)
+                {
+                    return Err(format!("block {block} is free, and page {ppn} holds {oob:?}"));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Blocks out of service for checkpoints of erase counts.

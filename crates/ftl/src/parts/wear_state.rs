@@ -271,7 +271,7 @@ impl WearState {
 
 impl Supply {
     /// Whether a block is kept for checkpoints.
-    pub(super) fn is_of_checkpoints(&self, block: Block) -> bool {
+    pub(crate) fn is_of_checkpoints(&self, block: Block) -> bool {
         self.wear_state.as_ref().is_some_and(|state| state.area.contains(&block))
     }
 

@@ -28,7 +28,9 @@
 //!
 //! Of two pages with one LPN the higher version counts, of equal versions the older copy: a collection that was cut
 //! short is as if it had never begun. Blocks found in use, and blocks that look blank, are erased before their next
-//! program, for power may have cut their erase (docs/fault-model.md).
+//! program, for power may have cut their erase (docs/fault-model.md). A cut in the erase of a victim may leave half of
+//! its pages: then these count, and the copies of the others. With `gc-low = 1` that can take the last free block for
+//! good, and the device is full; with two or more it goes on.
 //!
 //! # Departures
 //!

@@ -1,6 +1,6 @@
 //! What `lazyftl` shows: RAM, counters, its state, and whether that is sound.
 
-use super::{Counters, LazyFtl};
+use super::{COLD, Counters, LazyFtl, UPDATED};
 use crate::{CacheCounters, Inspect, Saver};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -77,12 +77,14 @@ impl<F: Flash> Inspect<F> for LazyFtl {
             let first = tvpn.0 * g.entries_per_page();
             let range = first..self.logical_pages.min(first.saturating_add(g.entries_per_page()));
             let mut words = vec![Ppn::NONE.0; g.entries_per_page() as usize];
+            let mut watermark = 0;
             if at != Ppn::NONE {
                 let (oob, content) = flash.read(at, Cause::Recovery).map_err(failed)?;
                 if oob.kind != Kind::Translation || oob.tvpn() != tvpn || !self.space.blocks.is_live(at) {
                     return Err(format!("the directory finds mapping page {tvpn} at {at}, which holds {oob:?}"));
                 }
                 words.copy_from_slice(content.meta());
+                watermark = oob.version;
                 expected[g.block_of(at).index()] += 1;
             }
             for lpn in range {
@@ -98,14 +100,27 @@ impl<F: Flash> Inspect<F> for LazyFtl {
                 }
                 // What the mapping page names is the LPN's page, or stale and not yet dead, or gone.
                 if word != Ppn::NONE && (!entry.is_update() || entry.is_invalid()) {
-                    self.space.audit_page(flash, Lpn(lpn), word, &mut expected)?;
+                    self.space.audit_page(flash, (Lpn(lpn), word), self.version, &mut expected)?;
                 }
                 if let Some(page) = entry.page().filter(|_| entry.is_update()) {
-                    self.space.audit_page(flash, Lpn(lpn), page, &mut expected)?;
+                    let oob = self.space.audit_page(flash, (Lpn(lpn), page), self.version, &mut expected)?;
+                    // A mount looks for entries that were lost among the pages behind the watermark.
+                    if oob.program < watermark {
+                        let of =
+                            format!("program {}, before the watermark of its mapping page, {watermark}", oob.program);
+                        return Err(format!("LPN {lpn} is at {page}, {of}"));
+                    }
                 }
             }
         }
-        self.space.audit_counts(expected)
+        self.space.audit_counts(expected)?;
+        // The quota bounds the table. Failed programs may bring more blocks, and so may a mount of a full device.
+        let is_full = self.space.blocks.free_total() <= self.space.collector.kept;
+        let all_good = self.space.blocks.bad_count() == 0 && self.space.doomed.is_empty() && !is_full;
+        if let Some(area) = [COLD, UPDATED].into_iter().find(|&area| all_good && self.table.is_over(area)) {
+            return Err(format!("area {} has more blocks than its quota", area.0));
+        }
+        self.space.audit_blocks(|block| self.table.covers(block))
     }
 
     fn save(&self) -> Vec<u8> {

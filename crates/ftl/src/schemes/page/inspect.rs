@@ -59,7 +59,7 @@ impl<F: Flash> Inspect<F> for Page {
         let g = *flash.geometry();
         let mut expected = vec![0u32; g.block_count() as usize];
         for (lpn, &entry) in self.map.iter().enumerate().filter(|&(_, &entry)| entry < TRIMMED) {
-            self.space.audit_page(flash, Lpn(lpn as u32), Ppn(entry), &mut expected)?;
+            self.space.audit_page(flash, (Lpn(lpn as u32), Ppn(entry)), self.version, &mut expected)?;
         }
         for (ppn, count) in self.tombstones.pages() {
             let pointing = self.map.iter().filter(|&&entry| entry == TRIMMED | ppn.0).count() as u32;
@@ -68,7 +68,8 @@ impl<F: Flash> Inspect<F> for Page {
             }
             expected[g.block_of(ppn).index()] += 1;
         }
-        self.space.audit_counts(expected)
+        self.space.audit_counts(expected)?;
+        self.space.audit_blocks(|_| false)
     }
 
     fn save(&self) -> Vec<u8> {

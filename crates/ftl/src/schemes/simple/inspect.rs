@@ -1,9 +1,10 @@
 //! What `simple` shows: RAM, counters, its state, and whether that is sound.
 
 use super::{NONE, Simple};
+use crate::parts::supply::audit_version;
 use crate::{Inspect, Loader, Saver};
 use alloc::{format, string::String, vec, vec::Vec};
-use flash::{Block, Flash, Kind, Ppn};
+use flash::{Block, Flash, Kind, Lpn, Ppn};
 
 impl Simple {
     /// Loads what [`Inspect::save`] saved.
@@ -48,9 +49,10 @@ impl<F: Flash> Inspect<F> for Simple {
         let mut live = vec![0; g.block_count() as usize];
         for (lpn, &page) in (0..).zip(&self.map).filter(|&(_, &page)| page != NONE) {
             let oob = flash.read_oob(Ppn(page), flash::Cause::Recovery).map_err(|fault| format!("{fault:?}"))?;
-            if oob.is_none_or(|oob| oob.kind != Kind::Data || oob.address != lpn) {
+            let Some(found) = oob.filter(|oob| oob.kind == Kind::Data && oob.address == lpn) else {
                 return Err(format!("LPN {lpn} maps to page {page}, which holds {oob:?}"));
-            }
+            };
+            audit_version(Lpn(lpn), &found, self.version)?;
             if !self.supply.blocks.is_live(Ppn(page)) {
                 return Err(format!("LPN {lpn} maps to page {page}, which is dead"));
             }

@@ -2,11 +2,12 @@
 
 use super::{Counters, NONE, Superblock};
 use crate::parts::map_log::MapLog;
+use crate::parts::supply::audit_version;
 use crate::{Inspect, Saver};
 use alloc::string::String;
 use alloc::vec::Vec;
 use alloc::{format, vec};
-use flash::{Block, Cause, Flash, Kind, Lbn};
+use flash::{Block, Cause, Flash, Kind, Lbn, Lpn, Oob};
 
 impl<F: Flash> Inspect<F> for Superblock {
     fn memory(&self) -> Vec<(&'static str, u64)> {
@@ -76,9 +77,11 @@ impl<F: Flash> Inspect<F> for Superblock {
                     return Err(format!("LPN {lpn} maps to place {place}, which holds no live page"));
                 };
                 let oob = flash.read_oob(ppn, Cause::Recovery).map_err(|fault| format!("{fault:?}"))?;
-                if !oob.is_some_and(|oob| oob.address == lpn && matches!(oob.kind, Kind::Data | Kind::Trim)) {
+                let holds = |oob: &Oob| oob.address == lpn && matches!(oob.kind, Kind::Data | Kind::Trim);
+                let Some(oob) = oob.filter(holds) else {
                     return Err(format!("LPN {lpn} maps to page {ppn}, which holds {oob:?}"));
-                }
+                };
+                audit_version(Lpn(lpn), &oob, self.version)?;
                 expected[self.g.block_of(ppn).index()] += 1;
                 if self.cache.get(lbn).is_some_and(|cached| cached.has(&layout, offset) && cached.at(offset) != place) {
                     return Err(format!("the cached map of LPN {lpn} is not what its spare areas say"));
@@ -91,6 +94,7 @@ impl<F: Flash> Inspect<F> for Superblock {
                 return Err(format!("block {block} counts {counted} live pages, but {live} are mapped"));
             }
         }
+        self.pool.audit_free(flash)?;
         let mut held: Vec<u32> = self.blocks.iter().copied().filter(|&block| block != NONE).collect();
         let in_slots = held.len();
         held.sort_unstable();
