@@ -12,7 +12,8 @@
 //! 3. runs the operations on media whose blocks are or go bad, until no space is left, on media that fail now and then,
 //!    on media that do not give a page back, on media whose programs do not stick, and on media that lose what is read
 //!    often or kept long;
-//! 4. tests two claims: that the RAM which the scheme reports holds its whole state, and that the metadata which it
+//! 4. writes to sound devices without a block to spare;
+//! 5. tests two claims: that the RAM which the scheme reports holds its whole state, and that the metadata which it
 //!    keeps on flash is what it works from.
 //!
 //! A write buffer may stand in front of the scheme, and what it holds is lost by a cut: only flushes make writes
@@ -29,6 +30,7 @@ mod cuts;
 mod disturb;
 mod failed;
 mod faults;
+mod fewest;
 mod full;
 mod honesty;
 mod life;
@@ -126,6 +128,8 @@ pub struct CheckConfig {
     /// Whether the host leaves the device idle time, where reads and time wear on blocks: without it, none is
     /// refreshed but by chance.
     pub rests: bool,
+    /// One in so many of the devices without a block to spare that there are for each seed; 0: none.
+    pub fewest: usize,
     /// Whether to test what the scheme claims of its RAM and of its metadata. If not, no device is saved and
     /// restored either.
     pub honesty: bool,
@@ -153,6 +157,7 @@ impl CheckConfig {
             verified: true,
             excused: true,
             rests: true,
+            fewest: 1,
             honesty: true,
             fail_fast: false,
             threads: 0,
@@ -204,6 +209,8 @@ pub enum Part {
     Disturb,
     /// Power cuts one after another, on a device that goes on.
     Life,
+    /// Sound devices without a block to spare.
+    Fewest,
     /// Media that do not give pages back, over mounts.
     Remounts,
     /// The same, and of some pages the spare area neither.
@@ -215,7 +222,7 @@ pub enum Part {
 }
 
 impl Part {
-    const NAMED: [(Part, &'static str); 14] = [
+    const NAMED: [(Part, &'static str); 15] = [
         (Part::Flight, "flight."),
         (Part::Unordered, "unordered."),
         (Part::Paired, "paired."),
@@ -226,6 +233,7 @@ impl Part {
         (Part::Silent, "silent."),
         (Part::Disturb, "disturb."),
         (Part::Life, "life."),
+        (Part::Fewest, "fewest."),
         (Part::Remounts, "remounts."),
         (Part::Spare, "spare."),
         (Part::Ram, "ram."),
@@ -302,6 +310,12 @@ pub struct MediaReport {
     pub lived: u64,
     /// Those cuts.
     pub life_cuts: u64,
+    /// Devices without a block to spare.
+    pub spared: u64,
+    /// Operations done on these.
+    pub fewest: u64,
+    /// Power cuts meanwhile.
+    pub fewest_cuts: u64,
     /// Operations done while pages were lost, with mounts between them.
     pub over_mounts: u64,
     /// Logical pages that these mounts said may be stale, and those that were.
@@ -430,6 +444,9 @@ impl CheckReport {
         self.media.idle_cuts += other.media.idle_cuts;
         self.media.lived += other.media.lived;
         self.media.life_cuts += other.media.life_cuts;
+        self.media.spared += other.media.spared;
+        self.media.fewest += other.media.fewest;
+        self.media.fewest_cuts += other.media.fewest_cuts;
         self.media.over_mounts += other.media.over_mounts;
         self.media.stale = [0, 1].map(|at| self.media.stale[at] + other.media.stale[at]);
         self.honesty.restores += other.honesty.restores;
@@ -520,6 +537,10 @@ impl fmt::Display for CheckReport {
         if self.media.lived > 0 {
             let MediaReport { lived, life_cuts, .. } = self.media;
             writeln!(f, "  devices that live on: {lived} operations, {life_cuts} power cuts one after another")?;
+        }
+        if self.media.spared > 0 {
+            let MediaReport { spared, fewest, fewest_cuts, .. } = self.media;
+            writeln!(f, "  {spared} devices without a block to spare: {fewest} operations, {fewest_cuts} power cuts")?;
         }
         if self.media.over_mounts > 0 {
             let (operations, [said, stale]) = (self.media.over_mounts, self.media.stale);
@@ -650,6 +671,7 @@ fn check_seed(
             report.merge(subject.visit(remounts::OverMounts { config, bed: &bed, stop, part }));
         }
     }
+    report.merge(subject.visit(fewest::OnFewestBlocks { config, seed, stop, only: None }));
     if config.honesty {
         report.merge(subject.visit(honesty::Honest { config, bed: &bed, stop }));
     }
@@ -819,13 +841,22 @@ struct Told {
 }
 
 fn bed_of(subject: &impl Subject, config: &CheckConfig, replay: &Replay) -> Result<bed::Bed, CheckError> {
-    let is_long = media::PARTS.iter().chain(&remounts::PARTS).any(|&(_, part)| part == replay.part);
+    let is_long = media::PARTS.iter().chain(&remounts::PARTS).any(|&(_, part)| part == replay.part)
+        || replay.part == Part::Fewest;
     let most = if is_long { config.operations.saturating_mul(media::LONGER) } else { config.operations };
-    if replay.operation >= most {
+    // A device without a block to spare is read and audited behind its last operation.
+    if replay.operation >= most && !(replay.part == Part::Fewest && replay.operation == most) {
         let what = format!("case {replay}: there is no operation {} among {most}", replay.operation);
         return Err(CheckError(format!("{what} (as many as with --operations {})", config.operations)));
     }
-    subject.visit(Lay { config, seed: replay.seed })
+    if replay.part != Part::Fewest {
+        return subject.visit(Lay { config, seed: replay.seed });
+    }
+    let Some(device) = replay.run.filter(|&device| device < fewest::DEVICES) else {
+        let what = format!("there are {} devices to choose from, counted from 0", fewest::DEVICES);
+        return Err(CheckError(format!("case {replay}: {what} (fewest.OPERATION.DEVICE)")));
+    };
+    subject.visit(fewest::LayFewest { config, seed: replay.seed, device })
 }
 
 /// A case of power cuts, or of failing media.
@@ -856,6 +887,10 @@ fn replay_subject(subject: &impl Subject, config: &CheckConfig, replay: &Replay)
     let report = match replay.part {
         part @ (Part::Remounts | Part::Spare) => {
             subject.visit(remounts::OverMounts { config, bed: &bed, stop: &on, part })
+        }
+        Part::Fewest => {
+            let (seed, only) = (replay.seed, replay.run);
+            subject.visit(fewest::OnFewestBlocks { config, seed, stop: &on, only })
         }
         _ => subject.visit(honesty::Honest { config, bed: &bed, stop: &on }),
     };

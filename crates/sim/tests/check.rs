@@ -13,7 +13,7 @@ const CUTS: Faults = Faults::NONE.with(FaultClass::Cut);
 
 /// A few seeds of every scheme's test, fewer cuts.
 fn brief(scheme: &str) -> CheckConfig {
-    CheckConfig { seeds: 0..12, cuts: Cuts::Count(2_000), second_level: 200, ..CheckConfig::new(scheme) }
+    CheckConfig { seeds: 0..12, cuts: Cuts::Count(2_000), second_level: 200, fewest: 16, ..CheckConfig::new(scheme) }
 }
 
 /// Fewer seeds still, for a test that asks many settings of each scheme.

@@ -31,7 +31,7 @@ const SPELL: usize = 64;
 pub(super) const KINDS: u64 = 3;
 /// Runs, and from which one on cuts are aimed.
 pub(super) const RUNS: u64 = 20;
-const AIMED: u64 = 12;
+pub(super) const AIMED: u64 = 12;
 /// Shares of the operations in which power is to fail, by run; where cuts are aimed, many in a row.
 const RATES: [f64; 3] = [0.3, 0.1, 0.02];
 const AIMED_RATES: [f64; 3] = [0.5, 0.15, 0.04];

@@ -1,0 +1,232 @@
+//! Sound devices without a block to spare, many of them.
+//!
+//! The device of a seed has a few pages to spare more often than not, and a scheme that gives away a block too many is
+//! full only once everything comes together: the open blocks are nearly full, the map is dirty, a block is to be moved
+//! for wear. So each seed stands for some dozen devices more. Nothing ever fails on them, and power goes off between
+//! requests alone. Each has as many logical pages as the scheme takes, all of them written, and settings of its own,
+//! also of how many blocks collections keep free. Then pages are written over and over, and none may be refused.
+
+use super::bed::{Action, Bed, Lay, Operation, Request};
+use super::cuts::Story;
+use super::life::{self, Life};
+use super::media::LONGER;
+use super::session::{Session, Stop};
+use super::{
+    Bench, CheckConfig, CheckError, CheckReport, FAILURES_PER_SEED, FaultClass, Part, Replay, bench, guarded, sound,
+};
+use flash::{Lpn, Rng};
+use ftl::parameters::{GC_HIGH, GC_LOW};
+use ftl::schemes::Visitor;
+use ftl::{Range, Recipe, Scheme};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Devices of a seed, and from which one on power is cut.
+pub(super) const DEVICES: u64 = 192;
+const CUT: u64 = 128;
+/// Operations of a device on which it is: each of its cuts takes a mount, and reads of all pages.
+const LIFE: u32 = 400;
+/// The scheme whose collections need a second free block where power is cut, as it says of itself.
+const KEEPS_TWO: &str = "simple";
+/// The scheme that fills several blocks of each die at once: some of its devices are full too soon
+/// (docs/fault-model.md).
+const OPENS_MANY: &str = "cast";
+/// Devices are seeds of their own, apart from those that are checked otherwise.
+const APART: u64 = 0x5eed_0000_0000;
+
+/// The device of a seed and a number.
+pub(super) struct LayFewest<'a> {
+    pub(super) config: &'a CheckConfig,
+    pub(super) seed: u64,
+    pub(super) device: u64,
+}
+
+impl Visitor<Bench> for LayFewest<'_> {
+    type Output = Result<Bed, CheckError>;
+
+    fn visit<S: Recipe<Bench>>(self, row: &Scheme<'_>, recipe: &S) -> Self::Output {
+        let LayFewest { config, seed, device } = self;
+        let seed = seed.wrapping_mul(DEVICES).wrapping_add(APART + device);
+        let mut rng = Rng::new(seed).fork("collections");
+        let mut config = config.clone();
+        let least = if device >= CUT && row.name == KEEPS_TWO { 2 } else { 1 };
+        for parameter in row.parameters() {
+            let value = match (parameter.name, parameter.range) {
+                (name, _) if config.settings.iter().any(|(of, _)| of == name) => continue,
+                (name, _) if name == GC_LOW.name => (least + rng.below(4)).to_string(),
+                (name, _) if name == GC_HIGH.name => rng.below(6).to_string(),
+                // Half of the seeds would keep the default of these.
+                ("gc" | "victims" | "wear-levelling", Range::Words(words)) => {
+                    words[rng.below(words.len() as u64) as usize].to_owned()
+                }
+                _ => continue,
+            };
+            config.settings.push((parameter.name.into(), value));
+        }
+        let bed = Lay { config: &config, seed }.visit(row, recipe)?;
+        Ok(Bed { logical_pages: bed.most_pages, ..bed })
+    }
+}
+
+/// The visitor.
+pub(super) struct OnFewestBlocks<'a> {
+    pub(super) config: &'a CheckConfig,
+    pub(super) seed: u64,
+    pub(super) stop: &'a AtomicBool,
+    /// The one device that is asked for; `None`: those that the check has.
+    pub(super) only: Option<u64>,
+}
+
+impl Visitor<Bench> for OnFewestBlocks<'_> {
+    type Output = CheckReport;
+
+    fn visit<S: Recipe<Bench>>(self, row: &Scheme<'_>, recipe: &S) -> CheckReport {
+        let OnFewestBlocks { config, seed, stop, only } = self;
+        let mut report = CheckReport::default();
+        if only.is_none() && (config.fewest == 0 || row.name == OPENS_MANY) {
+            return report;
+        }
+        let cuts = config.cuts_power() && config.faults.contain(FaultClass::Nested);
+        let all = (0..if cuts { DEVICES } else { CUT }).step_by(config.fewest.max(1));
+        let devices: Vec<u64> = only.map_or_else(|| all.collect(), |device| vec![device]);
+        for device in devices {
+            if stop.load(Ordering::Relaxed) || report.failures.len() >= FAILURES_PER_SEED {
+                break;
+            }
+            // What was drawn may fit no device.
+            if let Ok(bed) = (LayFewest { config, seed, device }).visit(row, recipe) {
+                on_device(recipe, &bed, config, (seed, device), stop, &mut report);
+            }
+        }
+        report
+    }
+}
+
+fn on_device<S: Recipe<Bench>>(
+    recipe: &S,
+    bed: &Bed,
+    config: &CheckConfig,
+    (seed, device): (u64, u64),
+    stop: &AtomicBool,
+    report: &mut CheckReport,
+) {
+    let mut number = 0;
+    let mut session = None;
+    let result = guarded(|| {
+        let powered = sound(bed.geometry);
+        let powered = if device < CUT { powered.without_log() } else { powered };
+        let medium = bench(powered, false);
+        let session = session.insert(Session::<'_, S, _>::format(bed, recipe, medium).map_err(Stop::text)?);
+        let done = if device < CUT {
+            write_over(session, config.operations.saturating_mul(LONGER), stop, &mut number)
+        } else {
+            live(session, config.operations.min(LIFE), stop, &mut number)
+        };
+        done.and_then(|()| session.read_all()).and_then(|()| session.audit()).map_err(Stop::text)
+    });
+    report.media.spared += 1;
+    if let Some(session) = session {
+        report.media.fewest += session.work.operations;
+        report.media.fewest_cuts += session.work.cuts;
+        report.add_work(session.work);
+    }
+    if let Err(what) = result {
+        report.fail(Replay { run: Some(device), ..Replay::of(seed, Part::Fewest, number) }, what);
+    }
+}
+
+/// Writes every page, and then goes on for so many operations in the order of this device.
+fn write_over<S: Recipe<Bench>>(
+    session: &mut Session<'_, S, Bench>,
+    operations: u32,
+    stop: &AtomicBool,
+    number: &mut u32,
+) -> Result<(), Stop> {
+    let mut host = Host::of(session.bed);
+    let step = |session: &mut Session<'_, S, Bench>, action| session.step(&Operation { action, probe: Lpn(0) });
+    (0..host.pages).try_for_each(|lpn| step(session, write(lpn)))?;
+    while *number < operations && !stop.load(Ordering::Relaxed) {
+        let action = host.next();
+        step(session, action)?;
+        if action == Action::Restart {
+            session.read_all()?;
+            session.audit()?;
+        }
+        *number += 1;
+    }
+    Ok(())
+}
+
+/// Writes every page, and then goes on for so many operations, in which power is cut over and over.
+fn live<S: Recipe<Bench>>(
+    session: &mut Session<'_, S, Bench>,
+    operations: u32,
+    stop: &AtomicBool,
+    number: &mut u32,
+) -> Result<(), Stop> {
+    let lots = session.bed.seed;
+    let mut life = Life::of(lots, life::AIMED, false);
+    let step = |session: &mut Session<'_, S, Bench>, action| session.step(&Operation { action, probe: Lpn(0) });
+    (0..session.bed.logical_pages).try_for_each(|lpn| step(session, write(lpn)))?;
+    for operation in life::operations(session.bed, lots, true).take(operations as usize) {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        life.step(session, &operation, *number, &mut Story(None))?;
+        *number += 1;
+        session.flash.take();
+    }
+    Ok(())
+}
+
+fn write(lpn: u32) -> Action {
+    Action::Write(Request { first: Lpn(lpn), pages: 1 }, 1)
+}
+
+/// What the host asks of a device: writes of one page in an order of its own, on half of the devices a few discards as
+/// well, and on half of them power goes off now and then.
+#[derive(Debug)]
+struct Host {
+    lots: Rng,
+    pages: u32,
+    order: u64,
+    stride: u32,
+    hot: u32,
+    last: u32,
+    discarded: u32,
+    discards: f64,
+    restarts: f64,
+}
+
+impl Host {
+    fn of(bed: &Bed) -> Host {
+        let mut lots = Rng::new(bed.seed).fork("writes");
+        let pages = bed.logical_pages;
+        let (order, stride, hot) = (lots.below(4), 1 + lots.below(7) as u32, 1 + lots.below(u64::from(pages)) as u32);
+        let discards = if lots.chance(0.5) { 0.05 } else { 0.0 };
+        let restarts = if lots.chance(0.5) { 0.01 } else { 0.0 };
+        Host { lots, pages, order, stride, hot, last: 0, discarded: 0, discards, restarts }
+    }
+
+    fn next(&mut self) -> Action {
+        let anywhere = self.lots.below(u64::from(self.pages)) as u32;
+        if self.lots.chance(self.restarts) {
+            return Action::Restart;
+        }
+        if self.lots.chance(self.discards) {
+            // Records of neighbours' discards are kept together.
+            let beside = (self.discarded + 1) % self.pages;
+            self.discarded = if self.lots.chance(0.5) { beside } else { anywhere };
+            return Action::Trim(Request { first: Lpn(self.discarded), pages: 1 });
+        }
+        let mut walk = |stride| {
+            self.last = (self.last + stride) % self.pages;
+            self.last
+        };
+        write(match self.order {
+            0 => walk(self.stride),
+            1 if self.lots.chance(0.5) => walk(1),
+            2 if self.lots.chance(0.9) => anywhere % self.hot,
+            _ => anywhere,
+        })
+    }
+}
