@@ -82,10 +82,12 @@ impl Visitor<Bench> for OnFewestBlocks<'_> {
     fn visit<S: Recipe<Bench>>(self, row: &Scheme<'_>, recipe: &S) -> CheckReport {
         let OnFewestBlocks { config, seed, stop, only } = self;
         let mut report = CheckReport::default();
-        if only.is_none() && (config.fewest == 0 || row.name == OPENS_MANY) {
+        // Who asks for some other class of faults asks for that alone.
+        let has_none = config.fewest == 0 || row.name == OPENS_MANY || !config.faults.contain(FaultClass::Nested);
+        if only.is_none() && has_none {
             return report;
         }
-        let cuts = config.cuts_power() && config.faults.contain(FaultClass::Nested);
+        let cuts = config.cuts_power();
         let all = (0..if cuts { DEVICES } else { CUT }).step_by(config.fewest.max(1));
         let devices: Vec<u64> = only.map_or_else(|| all.collect(), |device| vec![device]);
         for device in devices {
