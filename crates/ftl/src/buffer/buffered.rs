@@ -584,6 +584,10 @@ impl<F: Flash, S: Inspect<F>> Inspect<F> for Buffered<S, <F::User as HostData>::
         self.scheme.audit(flash)
     }
 
+    fn audit_free(&self, flash: &mut F) -> Result<(), String> {
+        self.scheme.audit_free(flash)
+    }
+
     fn save(&self) -> Vec<u8> {
         let mut out = Saver::default();
         if let Some(buffer) = &self.buffer {

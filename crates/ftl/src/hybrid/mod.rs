@@ -493,6 +493,10 @@ impl<F: Flash, P: Placement, S: Strategy<P>> Inspect<F> for Hybrid<S, P> {
         Ok(())
     }
 
+    fn audit_free(&self, flash: &mut F) -> Result<(), String> {
+        if P::APPENDS { self.core.pool.audit_free(flash) } else { Ok(()) }
+    }
+
     fn save(&self) -> Vec<u8> {
         let mut out = Saver::default();
         self.core.save(&mut out);

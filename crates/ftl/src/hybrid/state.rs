@@ -856,9 +856,6 @@ impl<P: Placement> Core<P> {
                 return Err(format!("log block {} has {live} live pages and is noted with {noted}", entry.block));
             }
         }
-        if P::APPENDS {
-            self.pool.audit_free(flash)?;
-        }
         let data = self.data.iter().filter(|&&block| block != NONE).count() as u32;
         let apart = self.pool.blocks_for_wear();
         let in_use = data + self.slots.in_use() + self.pool.blocks.free_total() + self.pool.blocks.bad_count() + apart;

@@ -152,6 +152,11 @@ impl Bed {
         Operations { rng, mix: self.mix, pages: self.logical_pages, pages_per_block, behind: 0, at: 0 }
     }
 
+    /// The same with as many logical pages as the scheme takes, all of which are written first.
+    pub(super) fn full(self) -> Bed {
+        Bed { logical_pages: self.most_pages, mix: self.mix.filling(self.most_pages), ..self }
+    }
+
     /// The fewest logical pages that its write buffer takes.
     pub(super) fn least_pages(&self) -> u32 {
         let bytes =

@@ -122,6 +122,8 @@ pub(super) trait Medium: Flash<Fault = Fault, User = Stamp> + Clone {
     fn failing(&mut self) -> &mut Failing<InFlight<Chip, Stamps>>;
     /// Power is back, or on for the first time.
     fn power_up(&mut self) -> Result<(), Fault>;
+    /// Whether no page reads otherwise each time.
+    fn is_stable(&self) -> bool;
 }
 
 impl Medium for Bench {
@@ -135,6 +137,10 @@ impl Medium for Bench {
 
     fn power_up(&mut self) -> Result<(), Fault> {
         self.recover(false)
+    }
+
+    fn is_stable(&self) -> bool {
+        self.inner().unstable() == 0
     }
 }
 

@@ -2,9 +2,10 @@
 //!
 //! The device of a seed has a few pages to spare more often than not, and a scheme that gives away a block too many is
 //! full only once everything comes together: the open blocks are nearly full, the map is dirty, a block is to be moved
-//! for wear. So each seed stands for some dozen devices more. Nothing ever fails on them, and power goes off between
-//! requests alone. Each has as many logical pages as the scheme takes, all of them written, and settings of its own,
-//! also of how many blocks collections keep free. Then pages are written over and over, and none may be refused.
+//! for wear. So each seed stands for many devices more. Each has as many logical pages as the scheme takes, all of them
+//! written, and settings of its own, also of how many blocks collections keep free. Nothing ever fails on them. On two
+//! of three, pages are written over and over, some are discarded, and power goes off between requests alone: no write
+//! may be refused. On the others power is cut at commands that are aimed at (`life.rs`).
 
 use super::bed::{Action, Bed, Lay, Operation, Request};
 use super::cuts::Story;
@@ -52,7 +53,7 @@ impl Visitor<Bench> for LayFewest<'_> {
         for parameter in row.parameters() {
             let value = match (parameter.name, parameter.range) {
                 (name, _) if config.settings.iter().any(|(of, _)| of == name) => continue,
-                (name, _) if name == GC_LOW.name => (least + rng.below(4)).to_string(),
+                (name, Range::Count(low, _)) if name == GC_LOW.name => (least + rng.below(4)).max(low).to_string(),
                 (name, _) if name == GC_HIGH.name => rng.below(6).to_string(),
                 // Half of the seeds would keep the default of these.
                 ("gc" | "victims" | "wear-levelling", Range::Words(words)) => {
@@ -62,8 +63,7 @@ impl Visitor<Bench> for LayFewest<'_> {
             };
             config.settings.push((parameter.name.into(), value));
         }
-        let bed = Lay { config: &config, seed }.visit(row, recipe)?;
-        Ok(Bed { logical_pages: bed.most_pages, ..bed })
+        Ok(Lay { config: &config, seed }.visit(row, recipe)?.full())
     }
 }
 
@@ -118,6 +118,7 @@ fn on_device<S: Recipe<Bench>>(
         let powered = if device < CUT { powered.without_log() } else { powered };
         let medium = bench(powered, false);
         let session = session.insert(Session::<'_, S, _>::format(bed, recipe, medium).map_err(Stop::text)?);
+        session.fill(None).map_err(Stop::text)?;
         let done = if device < CUT {
             write_over(session, config.operations.saturating_mul(LONGER), stop, &mut number)
         } else {
@@ -136,7 +137,7 @@ fn on_device<S: Recipe<Bench>>(
     }
 }
 
-/// Writes every page, and then goes on for so many operations in the order of this device.
+/// Goes on with a full device for so many operations, in an order of its own.
 fn write_over<S: Recipe<Bench>>(
     session: &mut Session<'_, S, Bench>,
     operations: u32,
@@ -144,11 +145,9 @@ fn write_over<S: Recipe<Bench>>(
     number: &mut u32,
 ) -> Result<(), Stop> {
     let mut host = Host::of(session.bed);
-    let step = |session: &mut Session<'_, S, Bench>, action| session.step(&Operation { action, probe: Lpn(0) });
-    (0..host.pages).try_for_each(|lpn| step(session, write(lpn)))?;
     while *number < operations && !stop.load(Ordering::Relaxed) {
         let action = host.next();
-        step(session, action)?;
+        session.step(&Operation { action, probe: Lpn(0) })?;
         if action == Action::Restart {
             session.read_all()?;
             session.audit()?;
@@ -158,7 +157,7 @@ fn write_over<S: Recipe<Bench>>(
     Ok(())
 }
 
-/// Writes every page, and then goes on for so many operations, in which power is cut over and over.
+/// Goes on with a full device for so many operations, in which power is cut over and over.
 fn live<S: Recipe<Bench>>(
     session: &mut Session<'_, S, Bench>,
     operations: u32,
@@ -167,8 +166,6 @@ fn live<S: Recipe<Bench>>(
 ) -> Result<(), Stop> {
     let lots = session.bed.seed;
     let mut life = Life::of(lots, life::AIMED, false);
-    let step = |session: &mut Session<'_, S, Bench>, action| session.step(&Operation { action, probe: Lpn(0) });
-    (0..session.bed.logical_pages).try_for_each(|lpn| step(session, write(lpn)))?;
     for operation in life::operations(session.bed, lots, true).take(operations as usize) {
         if stop.load(Ordering::Relaxed) {
             break;
@@ -178,10 +175,6 @@ fn live<S: Recipe<Bench>>(
         session.flash.take();
     }
     Ok(())
-}
-
-fn write(lpn: u32) -> Action {
-    Action::Write(Request { first: Lpn(lpn), pages: 1 }, 1)
 }
 
 /// What the host asks of a device: writes of one page in an order of its own, on half of the devices a few discards as
@@ -224,11 +217,12 @@ impl Host {
             self.last = (self.last + stride) % self.pages;
             self.last
         };
-        write(match self.order {
+        let lpn = match self.order {
             0 => walk(self.stride),
             1 if self.lots.chance(0.5) => walk(1),
             2 if self.lots.chance(0.9) => anywhere % self.hot,
             _ => anywhere,
-        })
+        };
+        Action::Write(Request { first: Lpn(lpn), pages: 1 }, 1)
     }
 }

@@ -158,7 +158,7 @@ fn with_room(bed: &Bed, (part, fails): (Part, Part), run: u64) -> Bed {
         _ => false,
     };
     if is_full {
-        return Bed { logical_pages: bed.most_pages, mix: bed.mix.filling(bed.most_pages), ..bed.clone() };
+        return bed.clone().full();
     }
     if matches!(fails, Part::Disturb | Part::Life) {
         return bed.clone();

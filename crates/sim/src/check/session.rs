@@ -297,6 +297,7 @@ impl<'a, S: Recipe<F>, F: Medium> Session<'a, S, F> {
     pub(super) fn audit(&mut self) -> Result<(), Stop> {
         self.work.audits += 1;
         let (ftl, flash) = self.parts();
-        ftl.audit(flash).map_err(Stop::Wrong)
+        ftl.audit(flash).map_err(Stop::Wrong)?;
+        if flash.is_stable() { ftl.audit_free(flash).map_err(Stop::Wrong) } else { Ok(()) }
     }
 }
