@@ -280,7 +280,7 @@ pub trait Inspect<F: Flash>: Ftl<F> {
     /// The first that does not hold.
     fn audit(&self, flash: &mut F) -> Result<(), String>;
 
-    /// The same of free blocks, of a scheme that relies on these: that none holds a page which could count after a power
+    /// The same of free blocks, of a scheme that relies on these: none holds a page which could count after a power
     /// cut. True where a page reads the same each time.
     ///
     /// # Errors
