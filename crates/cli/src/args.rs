@@ -1155,6 +1155,15 @@ impl FromStr for Cuts {
     }
 }
 
+impl From<Cuts> for sim::check::Cuts {
+    fn from(cuts: Cuts) -> Self {
+        match cuts {
+            Cuts::All => sim::check::Cuts::All,
+            Cuts::Number(count) => sim::check::Cuts::Count(count),
+        }
+    }
+}
+
 /// One parameter of one scheme.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Setting {

@@ -4,7 +4,7 @@ use crate::errors;
 use crate::job;
 use crate::scheme::{Foreign, take_raised};
 use cli::CliError;
-use cli::args::{self, CheckArgs, Command, Cuts, Invocation};
+use cli::args::{self, CheckArgs, Command, Invocation};
 use cli::commands::{reliability as part, reproduce as papers};
 use cli::progress::Meter;
 use cli::session::Session;
@@ -64,13 +64,9 @@ pub(crate) fn reliability(py: Python<'_>, words: Vec<String>) -> PyResult<(Strin
 /// failing media, and runs on one thread, for there is one interpreter.
 fn config(args: &CheckArgs, is_own: bool) -> CheckConfig {
     let all = CheckConfig::new(&args.scheme);
-    CheckConfig {
+    let config = CheckConfig {
         seeds: args.seeds.range(SystemTime::now()),
         operations: args.operations,
-        cuts: match args.cuts {
-            Cuts::All => checker::Cuts::All,
-            Cuts::Number(count) => checker::Cuts::Count(count),
-        },
         buffer: args.buffer.clone(),
         settings: args.set.clone(),
         threads: if is_own { 1 } else { args.threads.unwrap_or(0) },
@@ -78,7 +74,8 @@ fn config(args: &CheckArgs, is_own: bool) -> CheckConfig {
         fail_fast: args.fail_fast,
         honesty: !is_own,
         ..all
-    }
+    };
+    config.with_cuts(args.cuts.into())
 }
 
 /// What a scheme that is written in Python is checked for.

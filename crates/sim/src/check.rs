@@ -87,6 +87,9 @@ pub(crate) fn verified_bench(power: Powered, told: bool) -> Bench {
 /// Failures after which a seed is given up: they are mostly the same one.
 const FAILURES_PER_SEED: usize = 5;
 
+/// Cuts of the first level for each seed, unless another number is asked for.
+const CUTS_PER_SEED: u64 = 2_500;
+
 /// Which cuts to make behind the operations of the seeds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cuts {
@@ -150,7 +153,7 @@ impl CheckConfig {
             operations: 400,
             geometry: None,
             logical_pages: None,
-            cuts: Cuts::Count(80_000),
+            cuts: Cuts::Count(32 * CUTS_PER_SEED),
             second_level: 50,
             faults: Faults::promised(scheme),
             guarded: true,
@@ -166,6 +169,20 @@ impl CheckConfig {
 }
 
 impl CheckConfig {
+    /// With so many cuts, and as large a share of the devices without a block to spare: all where each of the seeds has
+    /// the cuts that a seed of [`CheckConfig::new`] has, and half, a quarter and so on of them where it has fewer. The
+    /// devices of a smaller share are among those of a larger one.
+    #[must_use]
+    pub fn with_cuts(self, cuts: Cuts) -> CheckConfig {
+        let seeds = self.seeds.end.saturating_sub(self.seeds.start).max(1);
+        let share = match cuts {
+            Cuts::All => 1,
+            Cuts::Count(count) => CUTS_PER_SEED.saturating_mul(seeds) / count.max(1),
+        };
+        let fewest = 1 << share.clamp(1, fewest::DEVICES).ilog2();
+        CheckConfig { cuts, fewest, ..self }
+    }
+
     /// Whether power is cut at all.
     fn cuts_power(&self) -> bool {
         self.faults.contain(FaultClass::Cut) && self.cuts != Cuts::Count(0)

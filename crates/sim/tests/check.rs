@@ -13,7 +13,7 @@ const CUTS: Faults = Faults::NONE.with(FaultClass::Cut);
 
 /// A few seeds of every scheme's test, fewer cuts.
 fn brief(scheme: &str) -> CheckConfig {
-    CheckConfig { seeds: 0..12, cuts: Cuts::Count(2_000), second_level: 200, fewest: 16, ..CheckConfig::new(scheme) }
+    CheckConfig { seeds: 0..12, cuts: Cuts::Count(2_000), second_level: 200, fewest: 64, ..CheckConfig::new(scheme) }
 }
 
 /// Fewer seeds still, for a test that asks many settings of each scheme.
@@ -45,6 +45,24 @@ fn every_scheme_holds() {
         assert!(report.honesty.restores > 20 && report.media.operations > 1000, "{report}");
         assert!(report.media.refreshed > 1000 && report.media.idle_cuts > 50, "{report}");
     }
+}
+
+/// Who asks for fewer cuts waits for fewer of the devices without a block to spare, whatever the number of seeds.
+#[test]
+fn devices_without_a_block_to_spare_go_with_the_cuts() {
+    let share = |seeds, cuts| CheckConfig { seeds, ..CheckConfig::new("page") }.with_cuts(cuts).fewest;
+    assert_eq!(share(0..32, Cuts::Count(80_000)), CheckConfig::new("page").fewest);
+    assert_eq!(share(0..32, Cuts::All), 1);
+    assert_eq!(share(0..32, Cuts::Count(1_000_000)), 1);
+    assert_eq!(share(0..32, Cuts::Count(8_000)), 8);
+    assert_eq!(share(40..44, Cuts::Count(1_000)), 8);
+    assert_eq!(share(40..44, Cuts::Count(10_000)), 1);
+    let devices = |cuts| {
+        let config = CheckConfig { honesty: false, operations: 20, seeds: 0..2, ..CheckConfig::new("page") };
+        checked(&config.with_cuts(Cuts::Count(cuts))).unwrap().media.spared
+    };
+    assert_eq!(devices(1), 2 * 2, "one that is written over, and one with cuts, for each seed");
+    assert_eq!(devices(600), 2 * 24);
 }
 
 /// What a buffer holds is lost by every cut, and what was flushed through it never is.

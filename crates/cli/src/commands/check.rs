@@ -1,7 +1,7 @@
 //! `ftlab check`: every scheme under power cuts, on failing media, and held to its claims.
 
 use super::Ended;
-use crate::args::{CheckArgs, Cuts, Seeds};
+use crate::args::{CheckArgs, Seeds};
 use crate::error::CliError;
 use ftl::schemes::{SCHEMES, by_name};
 use sim::check::{self, CheckConfig, Faults};
@@ -22,19 +22,18 @@ pub(super) fn check(args: &CheckArgs, stop: &AtomicBool, stdout: &mut dyn Write)
     if let Seeds::Fresh(_) = args.seeds {
         crate::print(stdout, &format!("fresh seeds: --seeds {}..{}\n", seeds.start, seeds.end))?;
     }
-    let config = |scheme: &str| CheckConfig {
-        seeds: seeds.clone(),
-        faults: args.faults.unwrap_or(Faults::promised(scheme)),
-        fail_fast: args.fail_fast,
-        operations: args.operations,
-        cuts: match args.cuts {
-            Cuts::All => check::Cuts::All,
-            Cuts::Number(count) => check::Cuts::Count(count),
-        },
-        buffer: args.buffer.clone(),
-        settings: args.set.clone(),
-        threads: args.threads.unwrap_or(0),
-        ..CheckConfig::new(scheme)
+    let config = |scheme: &str| {
+        let config = CheckConfig {
+            seeds: seeds.clone(),
+            faults: args.faults.unwrap_or(Faults::promised(scheme)),
+            fail_fast: args.fail_fast,
+            operations: args.operations,
+            buffer: args.buffer.clone(),
+            settings: args.set.clone(),
+            threads: args.threads.unwrap_or(0),
+            ..CheckConfig::new(scheme)
+        };
+        config.with_cuts(args.cuts.into())
     };
     if let Some(replay) = &args.replay {
         let [scheme] = schemes[..] else {

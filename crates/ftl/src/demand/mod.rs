@@ -451,6 +451,20 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
     #[inline(never)]
     fn next_block<F: Flash>(&mut self, flash: &mut F, lane: Lane) -> Outcome<F, Lane> {
         self.release_converted();
+        let lane = self.refill_if_can(flash, DATA, lane)?;
+        // The block just opened may have left no more than a collection needs. An eviction that opens the map's first
+        // block takes of that, and no collection could begin behind it.
+        let space = &self.map.space;
+        let translation = &space.streams[TRANSLATION.index()];
+        let die = translation.turn().die(&self.shape.geometry);
+        let opens = translation.block(translation.turn()).is_none() && self.cache.is_write_due();
+        if !opens || space.blocks.free_in(die) > space.collector.kept {
+            return Ok(lane);
+        }
+        self.make_room(flash, die)?;
+        if self.map.space.streams[DATA.index()].room(lane) > 0 {
+            return Ok(lane);
+        }
         self.refill_if_can(flash, DATA, lane)
     }
 

@@ -18,7 +18,7 @@ use super::{
 use flash::{Lpn, Rng};
 use ftl::parameters::{GC_HIGH, GC_LOW};
 use ftl::schemes::Visitor;
-use ftl::{Range, Recipe, Scheme, Value};
+use ftl::{Range, Recipe, Scheme};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Devices of a seed, and from which one on power is cut.
@@ -31,9 +31,6 @@ const KEEPS_TWO: &str = "simple";
 /// The scheme that fills several blocks of each die at once: some of its devices are full too soon
 /// (docs/fault-model.md).
 const OPENS_MANY: &str = "cast";
-/// The scheme that may open a block for data and the first of its map in one write, with which collections could have
-/// begun, and the setting with which it does.
-const OPENS_TWO: (&str, &str) = ("cftl", "gc-in-evictions");
 /// Devices are seeds of their own, apart from those that are checked otherwise.
 const APART: u64 = 0x5eed_0000_0000;
 
@@ -99,12 +96,6 @@ impl Visitor<Bench> for OnFewestBlocks<'_> {
             }
             // What was drawn may fit no device.
             if let Ok(bed) = (LayFewest { config, seed, device }).visit(row, recipe) {
-                if only.is_none()
-                    && row.name == OPENS_TWO.0
-                    && bed.settings.get(OPENS_TWO.1) == Some(Value::Switch(true))
-                {
-                    continue;
-                }
                 on_device(recipe, &bed, config, (seed, device), stop, &mut report);
             }
         }
