@@ -131,6 +131,8 @@ pub struct CheckConfig {
     /// Whether the host leaves the device idle time, where reads and time wear on blocks: without it, none is
     /// refreshed but by chance.
     pub rests: bool,
+    /// One in so many of the devices that live on that there are for each seed.
+    pub lives: usize,
     /// One in so many of the devices without a block to spare that there are for each seed; 0: none.
     pub fewest: usize,
     /// Whether to test what the scheme claims of its RAM and of its metadata. If not, no device is saved and
@@ -160,6 +162,7 @@ impl CheckConfig {
             verified: true,
             excused: true,
             rests: true,
+            lives: 1,
             fewest: 1,
             honesty: true,
             fail_fast: false,

@@ -11,9 +11,16 @@ use std::sync::atomic::AtomicBool;
 /// Cuts alone.
 const CUTS: Faults = Faults::NONE.with(FaultClass::Cut);
 
-/// A few seeds of every scheme's test, fewer cuts.
+/// A few seeds of every scheme's test, fewer cuts and devices.
 fn brief(scheme: &str) -> CheckConfig {
-    CheckConfig { seeds: 0..12, cuts: Cuts::Count(2_000), second_level: 200, fewest: 64, ..CheckConfig::new(scheme) }
+    CheckConfig {
+        seeds: 0..12,
+        cuts: Cuts::Count(2_000),
+        second_level: 200,
+        lives: 5,
+        fewest: 64,
+        ..CheckConfig::new(scheme)
+    }
 }
 
 /// Fewer seeds still, for a test that asks many settings of each scheme.

@@ -140,7 +140,8 @@ impl Visitor<Bench> for OnFailingMedia<'_> {
     fn visit<S: Recipe<Bench>>(self, _: &Scheme<'_>, recipe: &S) -> CheckReport {
         let OnFailingMedia { config, bed, stop, part } = self;
         let mut report = CheckReport::default();
-        for which in 0..runs(part) {
+        let step = if part == Part::Life { config.lives.max(1) } else { 1 };
+        for which in (0..runs(part)).step_by(step) {
             let run = Run { config, bed, part, which, stop, of: None };
             if let Err((number, what)) = on_medium(recipe, &run, &mut Story(None), &mut report) {
                 report.fail(Replay::of(bed.seed, part, number), what);
