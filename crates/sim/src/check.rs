@@ -276,6 +276,11 @@ impl Part {
         matches!(self, Media | Full | Intermittent | Unreadable | Silent | Disturb | Life)
     }
 
+    /// Whether a case of it may say in which run it is, or on which device.
+    const fn has_runs(self) -> bool {
+        self.is_medium() || matches!(self, Part::Fewest)
+    }
+
     /// Whether several commands are under way then.
     const fn is_in_flight(self) -> bool {
         matches!(self, Part::Flight | Part::Unordered)

@@ -41,6 +41,10 @@ fn what_cannot_be_checked_is_refused() {
         ("--scheme null", "scheme null keeps no data"),
         ("--scheme page --replay 7", "must be SEED:OPERATION"),
         ("--scheme page --replay 7:1/storm", "must be SEED:OPERATION"),
+        (
+            "--scheme page --replay 25:fewst.1.1",
+            "disturb, life, fewest; SEED:PART.OPERATION where it is one of remounts",
+        ),
         ("--scheme all --replay 7:1", "add --scheme NAME"),
         ("--cuts some", "--cuts"),
         ("--scheme page --set wear-levelling=off --set wear-threshold=3", "wear-threshold has no effect with"),

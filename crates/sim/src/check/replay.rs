@@ -8,11 +8,10 @@ use std::str::FromStr;
 /// One case of a check. As text `SEED:CUT`, for example `7:123.2.1/4.0`: seed 7, operation 123, its changing command 2
 /// in face 1, then changing command 4 of the recovery in face 0, perhaps with one more cut behind it (`/4.0/2.3`), or
 /// `/storm`, many more in a row; `7:123` is operation 123 without a cut, `7:media.123` operation 123 on a failing
-/// medium, `7:media.123.2` the same in run 2, `7:fewest.123.2` operation 123 on device 2 of those without a
-/// block to spare, and
-/// `7:flight.123.2.1` a cut before changing command 2 while others are under way, of which a lot decides that is drawn
-/// for the second time. Commands, operations, runs and faces count from 0; the faces of a program and of an erase are
-/// in docs/fault-model.md.
+/// medium, `7:media.123.2` the same in run 2, `7:fewest.123.2` operation 123 on device 2 of those without a block to
+/// spare, and `7:flight.123.2.1` a cut before changing command 2 while others are under way, of which a lot decides
+/// that is drawn for the second time. Commands, operations, runs and faces count from 0; the faces of a program and of
+/// an erase are in docs/fault-model.md.
 ///
 /// A case that was made short ends with what is kept of it (`+FILL+BEFORE+AFTER`, see [`Kept`]). With operations
 /// commands go, too: a cut that comes at another command now says so (`2.1@0`: the case of 2.1, cut at command 0).
@@ -179,7 +178,7 @@ fn read(text: &str) -> Option<Replay> {
     let (operation, cut) = first.split_once('.').map_or((first, None), |(at, cut)| (at, Some(cut)));
     replay.operation = operation.parse().ok()?;
     match cut {
-        Some(run) if replay.part.is_medium() || replay.part == Part::Fewest => replay.run = Some(run.parse().ok()?),
+        Some(run) if replay.part.has_runs() => replay.run = Some(run.parse().ok()?),
         Some(cut) if replay.part.has_cuts() => {
             let (cut, moved) = point(cut)?;
             (replay.first, replay.moved[0]) = (Some(cut), moved);
@@ -209,9 +208,19 @@ impl FromStr for Replay {
 
     fn from_str(text: &str) -> Result<Replay, CheckError> {
         read(text).ok_or_else(|| {
+            let named = |has: fn(Part) -> bool| {
+                let names =
+                    Part::NAMED.iter().filter(|(part, _)| has(*part)).map(|(_, name)| name.trim_end_matches('.'));
+                names.collect::<Vec<_>>().join(", ")
+            };
             CheckError(format!(
                 "replay {text}: must be SEED:OPERATION or SEED:OPERATION.COMMAND.FACE, the latter perhaps with \
-                 /COMMAND.FACE once or twice, or /storm; a case that was made short ends with +FILL+BEFORE+AFTER"
+                 /COMMAND.FACE once or twice, or /storm; SEED:PART.OPERATION.COMMAND.FACE where PART is one of {}; \
+                 SEED:PART.OPERATION or SEED:PART.OPERATION.RUN where it is one of {}; SEED:PART.OPERATION where it \
+                 is one of {}; a case that was made short ends with +FILL+BEFORE+AFTER",
+                named(Part::has_cuts),
+                named(Part::has_runs),
+                named(|part| !part.has_cuts() && !part.has_runs()),
             ))
         })
     }
