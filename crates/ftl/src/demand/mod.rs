@@ -457,8 +457,8 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         let space = &self.map.space;
         let translation = &space.streams[TRANSLATION.index()];
         let die = translation.turn().die(&self.shape.geometry);
-        let opens = translation.block(translation.turn()).is_none() && self.cache.is_write_due();
-        if !opens || space.blocks.free_in(die) > space.collector.kept {
+        let has_block = translation.block(translation.turn()).is_some();
+        if has_block || space.blocks.free_in(die) > space.collector.kept || !self.cache.is_write_due() {
             return Ok(lane);
         }
         self.make_room(flash, die)?;
