@@ -109,7 +109,7 @@ CHECKED := simple page dftl dftl-e tpftl cftl lsftl lsftl-e cdftl sftl scftl scf
 
 conformance: tools
 	$(RELEASE)
-	@# With those that follow, and on devices that live on, 205,000 and more a scheme.
+	@# With those of all runs below, those on devices that live on among them, 205,000 and more a scheme.
 	for scheme in $(CHECKED); do target/release/ftlab check --scheme $$scheme --cuts 8000 || exit 1; done
 	@# A cut with several commands under way or on shared cells is one of many; some 7,000 and 6,000 of them.
 	for scheme in $(CHECKED); do target/release/ftlab check --scheme $$scheme --faults flight --cuts 160000 && \

@@ -131,7 +131,7 @@ pub struct CheckConfig {
     /// Whether the host leaves the device idle time, where reads and time wear on blocks: without it, none is
     /// refreshed but by chance.
     pub rests: bool,
-    /// One in so many of the devices that live on that there are for each seed.
+    /// One in so many of the devices that live on that there are for each seed, 1 at the least.
     pub lives: usize,
     /// One in so many of the devices without a block to spare that there are for each seed; 0: none.
     pub fewest: usize,
@@ -172,15 +172,16 @@ impl CheckConfig {
 }
 
 impl CheckConfig {
-    /// With so many cuts, and as large a share of the devices without a block to spare: all where each of the seeds has
-    /// the cuts that a seed of [`CheckConfig::new`] has, and half, a quarter and so on of them where it has fewer. The
-    /// devices of a smaller share are among those of a larger one.
+    /// With so many cuts, and as large a share of the devices without a block to spare: all where each of its seeds,
+    /// which are given before, has the cuts that a seed of [`CheckConfig::new`] has; half of them where it has no more
+    /// than half of these, a quarter, and so on. The devices of a smaller share are among those of a larger one.
+    /// Without any cut there are all of those on which power is not cut.
     #[must_use]
     pub fn with_cuts(self, cuts: Cuts) -> CheckConfig {
         let seeds = self.seeds.end.saturating_sub(self.seeds.start).max(1);
         let share = match cuts {
-            Cuts::All => 1,
-            Cuts::Count(count) => CUTS_PER_SEED.saturating_mul(seeds) / count.max(1),
+            Cuts::All | Cuts::Count(0) => 1,
+            Cuts::Count(count) => CUTS_PER_SEED.saturating_mul(seeds) / count,
         };
         let fewest = 1 << share.clamp(1, fewest::DEVICES).ilog2();
         CheckConfig { cuts, fewest, ..self }

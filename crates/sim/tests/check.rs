@@ -64,6 +64,8 @@ fn devices_without_a_block_to_spare_go_with_the_cuts() {
     assert_eq!(share(0..32, Cuts::Count(8_000)), 8);
     assert_eq!(share(40..44, Cuts::Count(1_000)), 8);
     assert_eq!(share(40..44, Cuts::Count(10_000)), 1);
+    assert_eq!(share(0..32, Cuts::Count(0)), 1);
+    assert_eq!(share(0..0, Cuts::Count(1)), 128);
     let devices = |cuts| {
         let config = CheckConfig { honesty: false, operations: 20, seeds: 0..2, ..CheckConfig::new("page") };
         checked(&config.with_cuts(Cuts::Count(cuts))).unwrap().media.spared

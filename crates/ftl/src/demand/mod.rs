@@ -451,19 +451,15 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
     #[inline(never)]
     fn next_block<F: Flash>(&mut self, flash: &mut F, lane: Lane) -> Outcome<F, Lane> {
         self.release_converted();
-        let lane = self.refill_if_can(flash, DATA, lane)?;
-        // The block just opened may have left no more than a collection needs. An eviction that opens the map's first
-        // block takes of that, and no collection could begin behind it.
+        // The next block would leave what a collection needs, and an eviction that opens the map's first one would take
+        // of that: no collection could begin behind it. So the map's is opened first, and room made for the other. (Not
+        // between the two: the full block of the lane would no longer be kept from an erase, and still be the newest of
+        // its die to a mount.)
         let space = &self.map.space;
-        let translation = &space.streams[TRANSLATION.index()];
-        let die = translation.turn().die(&self.shape.geometry);
-        let has_block = translation.block(translation.turn()).is_some();
-        if has_block || space.blocks.free_in(die) > space.collector.kept || !self.cache.is_write_due() {
-            return Ok(lane);
-        }
-        self.make_room(flash, die)?;
-        if self.map.space.streams[DATA.index()].room(lane) > 0 {
-            return Ok(lane);
+        let die = lane.die(&self.shape.geometry);
+        let has_map = space.streams[TRANSLATION.index()].block(Lane::of(die)).is_some();
+        if !has_map && space.blocks.free_in(die) == space.collector.kept + 1 && self.cache.is_write_due() {
+            self.map.space.open(flash, TRANSLATION, Lane::of(die))?;
         }
         self.refill_if_can(flash, DATA, lane)
     }

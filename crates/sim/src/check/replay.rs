@@ -217,7 +217,7 @@ impl FromStr for Replay {
                 "replay {text}: must be SEED:OPERATION or SEED:OPERATION.COMMAND.FACE, the latter perhaps with \
                  /COMMAND.FACE once or twice, or /storm; SEED:PART.OPERATION.COMMAND.FACE where PART is one of {}; \
                  SEED:PART.OPERATION or SEED:PART.OPERATION.RUN where it is one of {}; SEED:PART.OPERATION where it \
-                 is one of {}; a case that was made short ends with +FILL+BEFORE+AFTER",
+                 is one of {} (docs/fault-model.md); a case that was made short ends with +FILL+BEFORE+AFTER",
                 named(Part::has_cuts),
                 named(Part::has_runs),
                 named(|part| !part.has_cuts() && !part.has_runs()),

@@ -98,10 +98,11 @@ impl<F: Flash> Inspect<F> for LazyFtl {
                 if entry.is_present() && !entry.is_update() && entry.word() != word.0 {
                     return Err(format!("LPN {lpn} has the entry {entry:?}, its mapping page says {word}"));
                 }
-                // A flush writes the mapping pages that are noted to have discards.
-                let is_discard = entry.is_present() && entry.is_update() && entry.page().is_none();
-                if is_discard && !self.trimmed.contains(&tvpn.0) {
-                    return Err(format!("LPN {lpn} is discarded in RAM, and no flush will write mapping page {tvpn}"));
+                // Where discards are durable, a flush writes the mapping pages that are noted to have some.
+                if entry.is_present() && entry.page().is_none() && !self.trimmed.contains(&tvpn.0) {
+                    return Err(format!(
+                        "LPN {lpn} is discarded, and mapping page {tvpn} not noted as having discards"
+                    ));
                 }
                 // What the mapping page names is the LPN's page, or stale and not yet dead, or gone.
                 if word != Ppn::NONE && (!entry.is_update() || entry.is_invalid()) {
