@@ -458,7 +458,8 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         let space = &self.map.space;
         let die = lane.die(&self.shape.geometry);
         let has_map = space.streams[TRANSLATION.index()].block(Lane::of(die)).is_some();
-        if !has_map && space.blocks.free_in(die) == space.collector.kept + 1 && self.cache.is_write_due() {
+        let would_be_last = !has_map && space.blocks.free_in(die) == space.collector.kept + 1;
+        if self.gc_in_evictions && would_be_last && self.cache.is_write_due() {
             self.map.space.open(flash, TRANSLATION, Lane::of(die))?;
         }
         self.refill_if_can(flash, DATA, lane)
