@@ -427,8 +427,8 @@ pub struct CheckArgs {
     #[arg(long, conflicts_with = "replay")]
     pub fail_fast: bool,
 
-    /// Power cuts per scheme: at every command in every way, or at about N, evenly drawn; with less than 2,500 a seed
-    /// there are fewer of the devices without a block to spare too
+    /// Power cuts per scheme: at every command in every way, or at about N, evenly drawn; with 1,250 a seed or
+    /// fewer there are fewer of the devices without a block to spare too
     #[arg(long, value_name = "all|N", default_value = "80000", conflicts_with = "replay")]
     pub cuts: Cuts,
 

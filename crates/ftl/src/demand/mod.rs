@@ -28,7 +28,8 @@
 //! The map changes in evictions, too. They take translation pages from what is open or kept free, and the test for room
 //! comes before the next host page ([`Cache::most_updates`] says how much may have been taken by then); with
 //! `gc-in-evictions` it comes before the update itself, as in the released FlashSim. A host page tests the block that
-//! it goes to in any case.
+//! it goes to in any case; with `gc-in-evictions` it opens the map's first block of a die before, where the next block
+//! for data would leave no more than a collection needs.
 //!
 //! While a collection is spread, translation pages do not know of the pages that it has moved so far:
 //! `demand/moves.rs`.
