@@ -73,6 +73,7 @@ pub(super) static ROW: Scheme = Scheme {
         THRESHOLD,
         MC_UNIT,
         AGEING,
+        FLAGS_FETCHED,
         SPATIAL,
         SPATIAL_COUNTS,
         RUN_BITS,
@@ -95,6 +96,7 @@ pub(super) static ROW_ADAPTIVE: Scheme = Scheme {
         THRESHOLD,
         MC_UNIT,
         AGEING,
+        FLAGS_FETCHED,
         MOST_SPATIAL,
         SPATIAL_COUNTS,
         ADAPT,
@@ -118,6 +120,7 @@ pub(super) static ROW_CAST: Scheme = Scheme {
         SPATIAL.at(Value::Count(1)),
         MC_UNIT,
         AGEING,
+        FLAGS_FETCHED,
         SPATIAL_COUNTS,
         ADAPT.at(Value::Switch(false)),
         STRIPE,
@@ -159,6 +162,13 @@ pub(super) const AGEING: Parameter = Parameter::word("nru-ageing", "access", &["
          so that flags are young and say less.",
     )
     .source("{scftl}, section III-B: \"very similar to NRU\" (of the UltraSPARC T2's manual), and no more");
+
+pub(super) const FLAGS_FETCHED: Parameter = Parameter::switch("nru-flags-fetched", true)
+    .text(
+        "Whether an entry that comes along with the one asked for gets the accessed flag under nru, and stays as long \
+         as any other. d-nru never gives it.",
+    )
+    .source("{scftl}, section IV-A: what D-NRU gains by not setting the flag; off: ftlab");
 
 pub(super) const SPATIAL_COUNTS: Parameter = Parameter::word("spatial-counts", "fetched", &["fetched", "span"])
     .text(

@@ -107,6 +107,8 @@ pub struct Runs {
     spatial: u32,
     /// Only entries that are brought in count there.
     counts_fetched: bool,
+    /// Prefetched blocks get the accessed flag.
+    flags_fetched: bool,
     /// The most that this may become, and what was learnt for it since the last decision: prefetched blocks that were
     /// used, and that were not. Not adapting if `None`.
     adapt: Option<(u32, u32, u32)>,
@@ -159,6 +161,8 @@ pub struct Options {
     pub spatial: u32,
     /// `spatial-counts`: whether only entries that are brought in count.
     pub counts_fetched: bool,
+    /// `nru-flags-fetched`, under `nru`: whether prefetched blocks get the accessed flag.
+    pub flags_fetched: bool,
     /// `adapt`.
     pub adapt: bool,
     /// `run-bits`.
@@ -183,6 +187,7 @@ impl From<&Settings> for Options {
             },
             spatial: settings.small(&super::SPATIAL),
             counts_fetched: settings.word(&super::SPATIAL_COUNTS) == "fetched",
+            flags_fetched: replacement == Replacement::Nru && settings.switch(&super::FLAGS_FETCHED),
             adapt: settings.switch(&super::ADAPT),
             run_bits: settings.small(&super::RUN_BITS),
         }
@@ -606,7 +611,7 @@ impl Runs {
                     }
                 }
             }
-            let slot = self.insert(start, length, first, false);
+            let slot = self.insert(start, length, first, self.flags_fetched);
             put(&mut self.untried, slot, true);
             self.counters.prefetched += 1;
             self.fresh.push(slot);
@@ -673,8 +678,17 @@ impl Cache for Runs {
     }
 
     fn new(shape: &Shape, options: &Options, bytes: u64) -> Self {
-        let &Options { replacement, threshold_bits, counts_entries, ageing, spatial, counts_fetched, adapt, run_bits } =
-            options;
+        let &Options {
+            replacement,
+            threshold_bits,
+            counts_entries,
+            ageing,
+            spatial,
+            counts_fetched,
+            flags_fetched,
+            adapt,
+            run_bits,
+        } = options;
         let bits = options.block_bits();
         let all = u64::from(shape.logical_pages).max(LEAST_BLOCKS);
         let capacity = (((bytes - options.counter_bytes(shape)) * 8) / bits).min(all) as u32;
@@ -691,6 +705,7 @@ impl Cache for Runs {
             counts_entries,
             spatial,
             counts_fetched,
+            flags_fetched,
             adapt: adapt.then_some((spatial.max(LEAST_ADAPTED), 0, 0)),
             capacity,
             index: vec![NONE; shape.logical_pages as usize],

@@ -181,6 +181,32 @@ fn random_runs_keep_every_invariant() {
 }
 
 #[test]
+fn what_comes_along_stays_under_nru_alone() {
+    // Commands of reading LPN 128 once more, when two spatial fetches have filled eight blocks and a third has taken
+    // four of them. Written backwards, no entries make a run.
+    let commands = |pairs: &[(&str, &str)]| {
+        let mut flash = Transcript::new(Nand::<Tags, Full>::new(geometry(80)));
+        let settings = settings(&ROW, &[&[("cache-bytes", "86"), ("spatial", "4"), ("stripe", "8")], pairs].concat());
+        let mut scftl = Scftl::format(&mut flash, 384, &settings).unwrap();
+        for lpn in (0..384).rev() {
+            scftl.write(&mut flash, Lpn(lpn), &u64::from(lpn)).unwrap();
+        }
+        scftl.flush(&mut flash).unwrap();
+        let (mut scftl, _) = Scftl::mount(&mut flash, 384, &settings).unwrap();
+        for lpn in [0, 128, 256] {
+            assert_eq!(scftl.read(&mut flash, Lpn(lpn)).unwrap(), Some(&u64::from(lpn)));
+        }
+        flash.take();
+        scftl.read(&mut flash, Lpn(128)).unwrap();
+        flash.take().len()
+    };
+    assert_eq!(commands(&[("replacement", "d-nru")]), 1);
+    assert_eq!(commands(&[("replacement", "nru"), ("nru-flags-fetched", "off")]), 1);
+    // In the third fetch all blocks have the flag, one use takes it from the others, and the pointer meets LPN 128.
+    assert_eq!(commands(&[("replacement", "nru")]), 2);
+}
+
+#[test]
 fn cast_makes_runs_where_two_writers_take_turns() {
     let entries = |row: &Scheme, pairs: &[(&str, &str)]| {
         let g = Geometry { pages_per_block: 64, blocks_per_die: 64, ..geometry(64) }.checked().unwrap();
