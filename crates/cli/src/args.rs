@@ -365,7 +365,8 @@ pub struct ReproduceArgs {
     #[arg(long)]
     pub list: bool,
 
-    /// Print the papers' headline claims with what has become of them, as a Markdown table
+    /// Print the papers' headline claims with what has become of them, as a Markdown table; runs what they rest on, and
+    /// no sensitivities
     #[arg(long, conflicts_with = "list")]
     pub summary: bool,
 

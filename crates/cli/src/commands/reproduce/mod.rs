@@ -212,7 +212,8 @@ pub fn reproduced(
         experiments = claim::needed(experiments, &claims);
     }
     let mut left_out: Vec<Experiment> = Vec::new();
-    if args.quick || args.unvaried {
+    // No claim rests on a sensitivity.
+    if args.quick || args.unvaried || args.summary {
         for experiment in &mut experiments {
             experiment.sensitivities.clear();
         }

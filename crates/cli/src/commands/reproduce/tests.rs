@@ -346,6 +346,9 @@ fn claims_are_told_line_by_line() {
     assert_eq!(json["claims"].as_array().unwrap().len(), 5);
     assert_eq!(json["claims"][3]["cause"], "It was never so.");
     assert!(json["claims"][0]["cause"].is_null());
+    // Figures are there, and no sensitivities.
+    let figures = json["experiments"][0]["figures"].as_array().unwrap();
+    assert!(!figures.is_empty() && figures.iter().all(|figure| figure["varied"] == ""), "{figures:?}");
 }
 
 #[test]
