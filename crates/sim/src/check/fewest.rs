@@ -146,8 +146,8 @@ fn write_over<S: Recipe<Bench>>(
 ) -> Result<(), Stop> {
     let mut host = Host::of(session.bed);
     while *number < operations && !stop.load(Ordering::Relaxed) {
-        let action = host.next();
-        session.step(&Operation { action, probe: Lpn(0) })?;
+        let (action, probe) = (host.next(), host.probe());
+        session.step(&Operation { action, probe })?;
         if action == Action::Restart {
             session.read_all()?;
             session.audit()?;
@@ -178,7 +178,8 @@ fn live<S: Recipe<Bench>>(
 }
 
 /// What the host asks of a device: writes of one page in an order of its own, on half of the devices a few discards as
-/// well, and on half of them power goes off now and then.
+/// well, and on half of them power goes off now and then. On half it reads a page anywhere after each, and so loads
+/// entries between the writes; on the others the same page each time.
 #[derive(Debug)]
 struct Host {
     lots: Rng,
@@ -190,6 +191,8 @@ struct Host {
     discarded: u32,
     discards: f64,
     restarts: f64,
+    /// Lots for pages to read, apart from those for writes.
+    reads: Option<Rng>,
 }
 
 impl Host {
@@ -199,7 +202,15 @@ impl Host {
         let (order, stride, hot) = (lots.below(4), 1 + lots.below(7) as u32, 1 + lots.below(u64::from(pages)) as u32);
         let discards = if lots.chance(0.5) { 0.05 } else { 0.0 };
         let restarts = if lots.chance(0.5) { 0.01 } else { 0.0 };
-        Host { lots, pages, order, stride, hot, last: 0, discarded: 0, discards, restarts }
+        let mut reads = Rng::new(bed.seed).fork("reads");
+        let reads = reads.chance(0.5).then_some(reads);
+        Host { lots, pages, order, stride, hot, last: 0, discarded: 0, discards, restarts, reads }
+    }
+
+    /// The page to read after an action.
+    fn probe(&mut self) -> Lpn {
+        let pages = u64::from(self.pages);
+        Lpn(self.reads.as_mut().map_or(0, |reads| reads.below(pages) as u32))
     }
 
     fn next(&mut self) -> Action {
