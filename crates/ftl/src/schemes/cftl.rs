@@ -51,7 +51,7 @@ use crate::demand::out_of_place::{BATCH_EVICT, OutOfPlace};
 use crate::demand::parameters::{self, CACHE_BYTES, DATA_BLOCKS, RUN_STRIPE};
 use crate::parts::cache::{self, MappingCache, OrderKind};
 use crate::schemes::scftl::{
-    ADAPT, AGEING, MC_UNIT, REPLACEMENT, RUN_BITS, Runs, SPATIAL, SPATIAL_COUNTS, THRESHOLD, runs,
+    ADAPT, AGEING, FLAGS_FETCHED, MC_UNIT, REPLACEMENT, RUN_BITS, Runs, SPATIAL, SPATIAL_COUNTS, THRESHOLD, runs,
 };
 use crate::{ConfigError, Loader, Outcome, Parameter, Saver, Scheme, Settings, Value};
 use alloc::format;
@@ -105,6 +105,7 @@ pub(super) static ROW: Scheme = Scheme {
         SPATIAL.at(Value::Count(1)),
         MC_UNIT,
         AGEING,
+        FLAGS_FETCHED,
         SPATIAL_COUNTS,
         ADAPT.at(Value::Switch(false)),
         DATA_BLOCKS,

@@ -98,6 +98,7 @@ pub(super) static ROW_RUNS: Scheme = Scheme {
         scftl::THRESHOLD,
         scftl::MC_UNIT,
         scftl::AGEING,
+        scftl::FLAGS_FETCHED,
         scftl::SPATIAL,
         scftl::SPATIAL_COUNTS,
         scftl::RUN_BITS,

@@ -43,8 +43,9 @@
 //! # Departures
 //!
 //! MC counts modified entries, as the paper says (`mc-unit`); followers are fetched until so many entries were brought
-//! in, those that are unmapped or cached aside (`spatial-counts`). The paper leaves open: the spatial size (`spatial`,
-//! 16), the ageing of accessed flags (`nru-ageing`: three readings), in which
+//! in, those that are unmapped or cached aside (`spatial-counts`). NRU, which the paper holds D-NRU against, gives the
+//! accessed flag to followers too (`nru-flags-fetched`). The paper leaves open: the spatial size (`spatial`, 16), the
+//! ageing of accessed flags (`nru-ageing`: three readings), in which
 //! direction a run that is longer than a block is taken (forward first), whether a write miss fetches neighbours too
 //! (it does), and collection: moved pages change in the cache, by splits if need be, but a collection gives up only
 //! unmodified blocks for that; where there are none, the translation page is written with all its modified entries.

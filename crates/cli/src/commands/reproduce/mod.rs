@@ -212,8 +212,7 @@ pub fn reproduced(
         experiments = claim::needed(experiments, &claims);
     }
     let mut left_out: Vec<Experiment> = Vec::new();
-    // No claim rests on a sensitivity.
-    if args.quick || args.unvaried || args.summary {
+    if args.quick || args.unvaried {
         for experiment in &mut experiments {
             experiment.sensitivities.clear();
         }

@@ -187,7 +187,8 @@ impl From<&Settings> for Options {
             },
             spatial: settings.small(&super::SPATIAL),
             counts_fetched: settings.word(&super::SPATIAL_COUNTS) == "fetched",
-            flags_fetched: replacement == Replacement::Nru && settings.switch(&super::FLAGS_FETCHED),
+            // Read in any case: a row that does not name it is found out by its tests.
+            flags_fetched: settings.switch(&super::FLAGS_FETCHED) && replacement == Replacement::Nru,
             adapt: settings.switch(&super::ADAPT),
             run_bits: settings.small(&super::RUN_BITS),
         }
