@@ -98,7 +98,6 @@ pub(super) static ROW_RUNS: Scheme = Scheme {
         scftl::THRESHOLD,
         scftl::MC_UNIT,
         scftl::AGEING,
-        scftl::FLAGS_FETCHED,
         scftl::SPATIAL,
         scftl::SPATIAL_COUNTS,
         scftl::RUN_BITS,
@@ -111,7 +110,7 @@ pub(super) static ROW_RUNS: Scheme = Scheme {
         TRANSLATION_MODE,
         RUN_STRIPE,
     ],
-    fixed: &[scftl::ADAPT.at(Value::Switch(false)), DATA_BLOCKS],
+    fixed: &[scftl::ADAPT.at(Value::Switch(false)), scftl::FLAGS_FETCHED, DATA_BLOCKS],
     counters: &[parameters::COUNTERS, scftl::COUNTERS, logged::COUNTERS],
     ..ROW
 };

@@ -165,10 +165,7 @@ pub(super) const AGEING: Parameter = Parameter::word("nru-ageing", "access", &["
     .source("{scftl}, section III-B: \"very similar to NRU\" (of the UltraSPARC T2's manual), and no more");
 
 pub(super) const FLAGS_FETCHED: Parameter = Parameter::switch("nru-flags-fetched", true)
-    .text(
-        "Whether an entry that comes along with the one asked for gets the accessed flag under nru, and stays as long \
-         as any other. d-nru never gives it.",
-    )
+    .text("Whether nru gives the accessed flag to entries that come along with the one asked for. d-nru never does.")
     .source("{scftl}, section IV-A: what D-NRU gains by not setting the flag; off: ftlab");
 
 pub(super) const SPATIAL_COUNTS: Parameter = Parameter::word("spatial-counts", "fetched", &["fetched", "span"])
