@@ -1,0 +1,70 @@
+"""scripts/vary-trace.py: what is varied, and that nothing else is."""
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "vary-trace.py"
+BLOCK = 128 << 10
+# Offset and size: two whole logical blocks from the middle of one on, a page, a page far away, a whole block.
+WRITES = [(BLOCK // 2, 3 * BLOCK), (0, 4096), (1 << 33, 4096), (7 * BLOCK, BLOCK)]
+
+
+def varied(*words, writes=WRITES):
+    lines = [f"{time},host,0,Write,{offset},{size},0" for time, (offset, size) in enumerate(writes)]
+    lines.insert(1, "0,host,0,Read,0,4096,0")
+    command = [sys.executable, SCRIPT, *map(str, words)]
+    done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, check=True)
+    rows = [line.split(",") for line in done.stdout.splitlines()]
+    assert all(row[3] == "Write" for row in rows)
+    return [(int(row[4]), int(row[5])) for row in rows], [int(row[0]) for row in rows]
+
+
+def pages(writes):
+    return Counter(page for offset, size in writes for page in range(offset // 4096, (offset + size) // 4096))
+
+
+def test_order():
+    many = [(4096 * number, 4096) for number in range(1000)]
+    drawn, times = varied("order", writes=many)
+    assert drawn != many and sorted(drawn) == many and times == list(range(1000))
+    near, times = varied("order", "--within", 10, writes=many)
+    assert near != many and times == list(range(1000))
+    assert all(sorted(near[at : at + 10]) == many[at : at + 10] for at in range(0, 1000, 10))
+
+
+def test_copies():
+    copied, _ = varied("copies", 3)
+    written = pages(copied)
+    assert set(written.values()) == set(pages(WRITES).values()) and len(written) == 3 * len(pages(WRITES))
+    # The offsets within a logical block are what they were.
+    assert [offset % BLOCK for offset, _ in copied[::3]] == [offset % BLOCK for offset, _ in WRITES]
+
+
+def test_again():
+    more, _ = varied("again", 2, "--within", 1)
+    assert more[::3] == WRITES
+    for number, (offset, size) in enumerate(WRITES):
+        for first, bytes_ in more[3 * number + 1 : 3 * number + 3]:
+            assert bytes_ == 4096 and offset <= first < offset + size
+
+
+@pytest.mark.parametrize("share", [0, 1])
+def test_halves(share):
+    cut, _ = varied("halves", share)
+    assert pages(cut) == pages(WRITES)
+    whole = [size for offset, size in cut if -(-offset // BLOCK) < (offset + size) // BLOCK]
+    assert whole == ([3 * BLOCK, BLOCK] if share else [])
+
+
+def test_aligned():
+    assert varied("aligned")[0] == [(0, 3 * BLOCK), (0, 4096), (1 << 33, 4096), (7 * BLOCK, BLOCK)]
+
+
+def test_a_line_of_another_format_is_named():
+    command = [sys.executable, SCRIPT, "order"]
+    done = subprocess.run(command, input="0,host,0,Write,0,4096,0\n1 2 3\n", capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.strip() == "line 2 is none of the MSR format: 1 2 3"

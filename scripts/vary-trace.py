@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""Varies one thing about the writes of a trace, to see what of it makes a result.
+
+    ftlab trace convert TRACE writes.csv --to msr --on-error skip   (or trace generate SPEC writes.csv --to msr)
+    vary-trace.py order < writes.csv > varied.csv                   in random order, at the times that were there
+    vary-trace.py order --within 100000                             in random order within each 100,000 of them
+    vary-trace.py copies 4                                          four times side by side, each on addresses of its own
+    vary-trace.py again 8 --within 2000                             behind each, eight writes of 4 KiB to where one of the
+                                                                    last 2,000 wrote
+    vary-trace.py halves 0.09                                       logical blocks written whole are written in two halves,
+                                                                    but for so many that they are 9 % of what is written
+    vary-trace.py aligned                                           a write of a logical block or more covers whole ones
+
+Input and output are lines of the MSR format: time, host, disk, operation, offset and size in bytes, response. Whatever is
+no write is left out. Logical blocks have 128 KiB unless --block says otherwise. What is drawn follows from --seed.
+"""
+
+import argparse
+import random
+import sys
+
+OFFSET, SIZE = 4, 5
+PAGE = 4096
+MEBIBYTE = 1 << 20
+
+
+def at(row, offset, size):
+    return row[:OFFSET] + [offset, size] + row[SIZE + 1 :]
+
+
+def order(rows, options, draw):
+    window = options.within or max(1, len(rows))
+    for first in range(0, len(rows), window):
+        there = rows[first : first + window]
+        drawn = draw.sample(there, len(there))
+        yield from (time[:1] + row[1:] for time, row in zip(there, drawn))
+
+
+def copies(rows, options, draw):
+    # Each MiB that is written lies behind the one before: blocks stay whole, and the copies fit.
+    used = {
+        mib for row in rows for mib in range(row[OFFSET] // MEBIBYTE, (sum(row[OFFSET : SIZE + 1]) - 1) // MEBIBYTE + 1)
+    }
+    place = {mib: number for number, mib in enumerate(sorted(used))}
+    for row in rows:
+        offset = place[row[OFFSET] // MEBIBYTE] * MEBIBYTE + row[OFFSET] % MEBIBYTE
+        for copy in range(options.count):
+            yield at(row, offset + copy * len(place) * MEBIBYTE, row[SIZE])
+
+
+def again(rows, options, draw):
+    for number, row in enumerate(rows):
+        yield row
+        for _ in range(options.count):
+            before = rows[max(0, number - draw.randrange(options.within))]
+            pages = max(1, before[SIZE] // PAGE)
+            yield at(row, before[OFFSET] + PAGE * draw.randrange(pages), PAGE)
+
+
+def whole(row, block):
+    """Where the logical blocks begin and end that a write covers; the end is no larger than the beginning without one."""
+    return -(-row[OFFSET] // block) * block, (row[OFFSET] + row[SIZE]) // block * block
+
+
+def halves(rows, options, draw):
+    written = sum(row[SIZE] for row in rows)
+    covered = sum(max(0, end - begin) for begin, end in (whole(row, options.block) for row in rows))
+    stays = options.share * written / covered if covered else 1
+    for row in rows:
+        begin, end = whole(row, options.block)
+        if end <= begin or draw.random() < stays:
+            yield row
+            continue
+        cuts = range(begin + options.block // 2, end, options.block)
+        offsets = [row[OFFSET], *cuts, row[OFFSET] + row[SIZE]]
+        yield from (at(row, first, last - first) for first, last in zip(offsets, offsets[1:]))
+
+
+def aligned(rows, options, draw):
+    block = options.block
+    for row in rows:
+        begin, end = row[OFFSET] // block * block, (row[OFFSET] + row[SIZE]) // block * block
+        yield at(row, begin, max(block, end - begin)) if row[SIZE] >= block else row
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--block", type=int, default=128 << 10, help="bytes of a logical block")
+    ways = parser.add_subparsers(required=True)
+
+    def way(what, *arguments):
+        sub = ways.add_parser(what.__name__)
+        sub.set_defaults(what=what)
+        for name, keys in arguments:
+            sub.add_argument(name, **keys)
+
+    way(order, ("--within", {"type": int}))
+    way(copies, ("count", {"type": int}))
+    way(again, ("count", {"type": int}), ("--within", {"type": int, "required": True}))
+    way(halves, ("share", {"type": float}))
+    way(aligned)
+    options = parser.parse_args()
+    rows = []
+    for number, line in enumerate(sys.stdin, 1):
+        row = line.rstrip("\n").split(",")
+        try:
+            if row[3] == "Write":
+                rows.append([*row[:OFFSET], int(row[OFFSET]), int(row[SIZE]), *row[SIZE + 1 :]])
+        except (IndexError, ValueError):
+            sys.exit(f"line {number} is none of the MSR format: {line.rstrip()}")
+    for row in options.what(rows, options, random.Random(options.seed)):
+        print(*row, sep=",")
+
+
+if __name__ == "__main__":
+    main()
