@@ -427,7 +427,9 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         }
         // The read has looked it up: this is no access of the cache.
         self.modifying = oob.address;
-        match self.put(&mut *beside, oob, data, Cause::EccRewrite) {
+        let placed = self.put(&mut *beside, oob, data, Cause::EccRewrite);
+        self.map.space.ecc().rewritten(beside);
+        match placed {
             Err(Error::Full) => Ok(()),
             placed => placed,
         }

@@ -37,6 +37,14 @@ pub(crate) const REWRITE: Parameter = Parameter::real("ecc-n", 4.0, 0.0..=5.0)
     )
     .source("{ecc}, section IV.B");
 
+/// `ecc-rewrite-waits`: who waits for a rewrite.
+pub(crate) const REWRITE_WAITS: Parameter = Parameter::switch("ecc-rewrite-waits", false)
+    .text(
+        "The read that asks for a rewrite waits for it. Off rewrites beside the read; the next command on that die \
+         waits in any case.",
+    )
+    .source("ftlab; {ecc} says that a rewrite is issued and not who waits");
+
 /// `ecc-write-only`: the rule for pages that are only written.
 pub(crate) const WRITE_ONLY: Parameter = Parameter::switch("ecc-write-only", true)
     .text("Pages that were only written are programmed at low cost. Off lets ecc-m decide about them too.")

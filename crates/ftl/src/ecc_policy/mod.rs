@@ -24,7 +24,7 @@ mod separator;
 mod uniform;
 
 pub(crate) use agcr::HISTORY;
-pub(crate) use differentiated::{MARGIN, REWRITE, UNKNOWN, WRITE_ONLY};
+pub(crate) use differentiated::{MARGIN, REWRITE, REWRITE_WAITS, UNKNOWN, WRITE_ONLY};
 pub(crate) use separator::{BITS, DECAY, DECAY_BY, HASHES, NEXT_PAIR, PAIRS, Shape, WEIGHT};
 
 use crate::{Dependence, Group, Loader, Parameter, Saver, Settings};
@@ -52,7 +52,20 @@ pub(crate) const FILL: Parameter = Parameter::word("ecc-fill", "unknown", &["unk
 pub(crate) const GROUP: Group = Group {
     title: "differentiated error correction",
     rows: &[
-        POLICY, FILL, MARGIN, REWRITE, WRITE_ONLY, UNKNOWN, PAIRS, HASHES, BITS, WEIGHT, DECAY, DECAY_BY, NEXT_PAIR,
+        POLICY,
+        FILL,
+        MARGIN,
+        REWRITE,
+        REWRITE_WAITS,
+        WRITE_ONLY,
+        UNKNOWN,
+        PAIRS,
+        HASHES,
+        BITS,
+        WEIGHT,
+        DECAY,
+        DECAY_BY,
+        NEXT_PAIR,
         HISTORY,
     ],
 };
@@ -68,6 +81,8 @@ pub struct Options {
     pub margin: f64,
     /// `ecc-n`.
     pub rewrite: f64,
+    /// `ecc-rewrite-waits`.
+    pub rewrite_waits: bool,
     /// `ecc-write-only`.
     pub write_only: bool,
     /// `ecc-unknown`: the mode of a page neither read nor written lately; `None` leaves it as it is.
@@ -85,6 +100,7 @@ impl From<&Settings> for Options {
             judges_fill: settings.word(&FILL) == "policy",
             margin: settings.real(&MARGIN),
             rewrite: settings.real(&REWRITE),
+            rewrite_waits: settings.switch(&REWRITE_WAITS),
             write_only: settings.switch(&WRITE_ONLY),
             unknown: match settings.word(&UNKNOWN) {
                 "keep" => None,
@@ -103,6 +119,7 @@ pub(crate) const DEPENDENCES: [Dependence; 3] = [
         parameters: &[
             MARGIN.name,
             REWRITE.name,
+            REWRITE_WAITS.name,
             WRITE_ONLY.name,
             UNKNOWN.name,
             PAIRS.name,

@@ -3,16 +3,16 @@
 //! A page map takes a page anywhere, so that only three places need to know of modes: a host write is programmed in the
 //! mode that the policy names, a copy of a collection is classified anew, and a read may order a rewrite. The data are
 //! in the controller by then: they are held in a page of its RAM and programmed from there, on nobody's time but the
-//! flash's. A rewrite is a copy as far as versions go: it keeps the page's version, so that a power cut between the two
-//! copies leaves equal data under equal numbers. It is an improvement and no duty, and is left out where there is no
-//! room for it.
+//! flash's, unless the read waits (`ecc-rewrite-waits`). A rewrite is a copy as far as versions go: it keeps the page's
+//! version, so that a power cut between the two copies leaves equal data under equal numbers. It is an improvement and
+//! no duty, and is left out where there is no room for it.
 
 use crate::ecc_policy::{EccPolicy, Options};
 use crate::{Loader, Saver};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::any::Any;
-use flash::{Cause, Flash, Geometry, HostData, Lpn, Mode, Oob, Ppn, Store, copy_each};
+use flash::{Cause, Collection, Flash, Geometry, HostData, Lpn, Mode, Oob, Ppn, Store, copy_each};
 
 /// What keeps a page of a medium's host data.
 pub(crate) type Kept<F> = <<F as Flash>::User as HostData>::Store;
@@ -24,6 +24,8 @@ pub struct Ecc {
     /// The fill is asked about too.
     judges_fill: bool,
     filling: bool,
+    /// The read that asks for a rewrite waits for it.
+    rewrite_waits: bool,
     page_bytes: u32,
     /// The page read last that may have to be rewritten, as a [`Kept`] of the scheme's medium, which it does not know.
     held: Option<Box<dyn Any + Send>>,
@@ -44,6 +46,7 @@ impl Ecc {
             policy: (row.make)(logical_pages, options),
             judges_fill: options.judges_fill,
             filling: false,
+            rewrite_waits: options.rewrite_waits,
             page_bytes: g.page_bytes,
             held: None,
         }))
@@ -95,6 +98,13 @@ impl Ecc {
         };
         page.put(0, data);
         page
+    }
+
+    /// Leaves the scope of a rewrite.
+    pub fn rewritten<F: Flash>(&self, beside: Collection<'_, F>) {
+        if self.rewrite_waits {
+            beside.wait();
+        }
     }
 
     /// Puts the page back, to be handed to the host.

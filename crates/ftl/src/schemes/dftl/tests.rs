@@ -6,7 +6,10 @@ use crate::{Build, Error, Ftl, Inspect, Settings};
 use alloc::string::String;
 use alloc::string::ToString;
 use alloc::vec::Vec;
-use flash::{Brief, CutPoint, Fragile, Full, Geometry, Lpn, Nand, NoData, Ppn, Tags, Transcript};
+use flash::device::{CellTimes, PageTimes, Server, Timing};
+use flash::{
+    Brief, Cause, Clocked, CutPoint, Fragile, Full, Geometry, Lpn, Nand, NoData, Op, Ppn, Tags, Timeline, Transcript,
+};
 
 fn settings(row: &Scheme, pairs: &[(&str, &str)]) -> Settings {
     let mut settings = row.settings();
@@ -313,4 +316,39 @@ fn what_was_written_after_a_mount_and_is_damaged_gives_way_to_nothing_older() {
     assert_eq!(report.perhaps_stale(), 0);
     assert!(matches!(dftl.read(&mut flash, Lpn(6)), Err(Error::Corrupt)));
     assert_eq!(dftl.read(&mut flash, Lpn(7)).unwrap(), Some(&7));
+}
+
+/// The read that asks for a rewrite waits for it if it is told to: a read of two units and a program of ten, on a map
+/// whose entry is cached.
+#[test]
+fn a_read_waits_for_its_rewrite_if_told_to() {
+    for (read_waits, waits) in [("off", 2), ("on", 12)] {
+        let cells = CellTimes { read_ns: 2, oob_read_ns: 2, program_ns: 10, partial_program_ns: 10, erase_ns: 100 };
+        let times = PageTimes { read_ns: 2, program_ns: 10 };
+        let timing = Timing {
+            read_ns: 2,
+            oob_read_ns: 2,
+            program_ns: 10,
+            partial_program_ns: 10,
+            erase_ns: 100,
+            page_transfer_ns: 0,
+            oob_transfer_ns: 0,
+            slc: cells,
+            low_cost: times,
+            medium: times,
+        };
+        let mut flash = Timeline::new(Nand::<NoData, Brief>::new(geometry()), timing, Server::Parallel);
+        let pairs = [("ecc", "differentiated"), ("ecc-n", "0"), ("ecc-rewrite-waits", read_waits)];
+        let mut dftl = Dftl::format(&mut flash, 32, &settings(&ROW, &pairs)).unwrap();
+        dftl.write(&mut flash, Lpn(3), &()).unwrap();
+        flash.reset();
+        let now = flash.idle_at_ns();
+        flash.arrive(now);
+        flash.page_begin();
+        assert!(dftl.read(&mut flash, Lpn(3)).unwrap().is_some());
+        assert_eq!(flash.page_end().end_ns - now, waits, "{read_waits}");
+        assert_eq!(flash.tally().get(Cause::EccRewrite, Op::Program), 1);
+        assert_eq!(flash.idle_at_ns() - now, 12, "the rewrite takes its time in any case");
+        dftl.audit(&mut flash).unwrap();
+    }
 }
