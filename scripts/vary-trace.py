@@ -4,15 +4,17 @@
     ftlab trace convert TRACE writes.csv --to msr --on-error skip   (or trace generate SPEC writes.csv --to msr)
     vary-trace.py order < writes.csv > varied.csv                   in random order, at the times that were there
     vary-trace.py order --within 100000                             in random order within each 100,000 of them
-    vary-trace.py copies 4                                          four times side by side, each on addresses of its own
-    vary-trace.py again 8 --within 2000                             behind each, eight writes of 4 KiB to where one of the
-                                                                    last 2,000 wrote
-    vary-trace.py halves 0.09                                       logical blocks written whole are written in two halves,
+    vary-trace.py copies 4                                          four times side by side, each on its own addresses
+    vary-trace.py again 8 --within 2000                             behind each, eight writes of 4 KiB to where one of
+                                                                    the last 2,000 wrote
+    vary-trace.py halves 0.09                                       logical blocks written whole are written in halves,
                                                                     but for so many that they are 9 % of what is written
-    vary-trace.py aligned                                           a write of a logical block or more covers whole ones
+    vary-trace.py aligned                                           a write as long as a logical block begins and ends
+                                                                    with one: its ends are rounded down
 
-Input and output are lines of the MSR format: time, host, disk, operation, offset and size in bytes, response. Whatever is
-no write is left out. Logical blocks have 128 KiB unless --block says otherwise. What is drawn follows from --seed.
+Input and output are lines of the MSR format: time, host, disk, operation, offset and size in bytes, response. What is
+no write, or writes nothing, is left out. Copies also close the gaps between the MiB that are written. Logical blocks have
+128 KiB unless --block says otherwise. What is drawn follows from --seed.
 """
 
 import argparse
@@ -26,6 +28,13 @@ MEBIBYTE = 1 << 20
 
 def at(row, offset, size):
     return row[:OFFSET] + [offset, size] + row[SIZE + 1 :]
+
+
+def positive(text):
+    number = int(text)
+    if number < 1:
+        raise ValueError
+    return number
 
 
 def order(rows, options, draw):
@@ -58,14 +67,16 @@ def again(rows, options, draw):
 
 
 def whole(row, block):
-    """Where the logical blocks begin and end that a write covers; the end is no larger than the beginning without one."""
+    """Where the logical blocks begin and end that a write covers; without one the end is not behind the beginning."""
     return -(-row[OFFSET] // block) * block, (row[OFFSET] + row[SIZE]) // block * block
 
 
 def halves(rows, options, draw):
     written = sum(row[SIZE] for row in rows)
     covered = sum(max(0, end - begin) for begin, end in (whole(row, options.block) for row in rows))
-    stays = options.share * written / covered if covered else 1
+    if covered <= options.share * written:
+        sys.exit(f"whole logical blocks are {covered / max(1, written):.3f} of what is written, no more")
+    stays = options.share * written / covered
     for row in rows:
         begin, end = whole(row, options.block)
         if end <= begin or draw.random() < stays:
@@ -95,9 +106,9 @@ def main():
         for name, keys in arguments:
             sub.add_argument(name, **keys)
 
-    way(order, ("--within", {"type": int}))
-    way(copies, ("count", {"type": int}))
-    way(again, ("count", {"type": int}), ("--within", {"type": int, "required": True}))
+    way(order, ("--within", {"type": positive}))
+    way(copies, ("count", {"type": positive}))
+    way(again, ("count", {"type": positive}), ("--within", {"type": positive, "required": True}))
     way(halves, ("share", {"type": float}))
     way(aligned)
     options = parser.parse_args()
@@ -105,7 +116,7 @@ def main():
     for number, line in enumerate(sys.stdin, 1):
         row = line.rstrip("\n").split(",")
         try:
-            if row[3] == "Write":
+            if row[3] == "Write" and int(row[SIZE]):
                 rows.append([*row[:OFFSET], int(row[OFFSET]), int(row[SIZE]), *row[SIZE + 1 :]])
         except (IndexError, ValueError):
             sys.exit(f"line {number} is none of the MSR format: {line.rstrip()}")

@@ -52,12 +52,43 @@ def test_again():
             assert bytes_ == 4096 and offset <= first < offset + size
 
 
-@pytest.mark.parametrize("share", [0, 1])
+def test_again_is_within_the_last_few():
+    many = [(4096 * number, 4096) for number in range(2000)]
+    more, _ = varied("again", 1, "--within", 5, writes=many)
+    back = [(write - again) // 4096 for (write, _), (again, _) in zip(more[::2], more[1::2], strict=True)]
+    assert set(back) == set(range(5))
+
+
+# Half of what is written are whole logical blocks, the rest pages.
+HALF_WHOLE = [
+    write for block in range(1000) for write in ((2 * block * BLOCK, BLOCK), ((2 * block + 1) * BLOCK, BLOCK // 2))
+]
+HALF_WHOLE += [((2 * block + 1) * BLOCK + BLOCK // 2, BLOCK // 2) for block in range(1000)]
+
+
+@pytest.mark.parametrize("share", [0, 0.1, 0.4])
 def test_halves(share):
-    cut, _ = varied("halves", share)
-    assert pages(cut) == pages(WRITES)
-    whole = [size for offset, size in cut if -(-offset // BLOCK) < (offset + size) // BLOCK]
-    assert whole == ([3 * BLOCK, BLOCK] if share else [])
+    cut, _ = varied("halves", share, writes=HALF_WHOLE)
+    assert pages(cut) == pages(HALF_WHOLE)
+    whole = sum(size for offset, size in cut if -(-offset // BLOCK) < (offset + size) // BLOCK)
+    assert abs(whole / sum(size for _, size in cut) - share) < 0.03
+
+
+def test_more_halves_than_there_are():
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        varied("halves", 0.6, writes=HALF_WHOLE)
+    assert failed.value.stderr.strip() == "whole logical blocks are 0.500 of what is written, no more"
+
+
+def test_writes_of_nothing_are_left_out():
+    assert varied("copies", 1, writes=[(0, 4096), (1 << 20, 0)])[0] == [(0, 4096)]
+
+
+@pytest.mark.parametrize("words", [["order", "--within", 0], ["copies", 0], ["again", 1, "--within", 0]])
+def test_numbers_are_positive(words):
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        varied(*words)
+    assert "invalid positive value: '0'" in failed.value.stderr
 
 
 def test_aligned():

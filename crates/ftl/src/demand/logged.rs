@@ -52,8 +52,8 @@ pub(crate) const LOG_ENTRY: Parameter = Parameter::count("log-entry", 6, 6..=64)
 pub(crate) const LOG_PARITY: Parameter = Parameter::count("log-parity", 7, 0..=64)
     .unit("bytes")
     .text(
-        "Parity of a log unit for each started 512 bytes. A BCH code for 4 bits takes 7. With less a device \
-         cannot be mounted after a power cut.",
+        "Parity of a log unit per started 512 bytes. A BCH code that corrects 4 bits takes 7. With less no device \
+         mounts after a power cut.",
     )
     .source("{lsftl}, figure 4 is lost");
 

@@ -422,14 +422,18 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
     /// Programs a page anew, beside the request that it was read for. Without room, it stays as it is.
     fn rewrite<F: Flash>(&mut self, flash: &mut F, oob: Oob, data: &F::User) -> Outcome<F> {
         let mut beside = Collection::on(flash);
-        if self.needs_room() && self.make_ready_to_read(&mut *beside)? {
+        let rewritten = self.rewrite_on(&mut *beside, oob, data);
+        self.map.space.ecc().rewritten(beside);
+        rewritten
+    }
+
+    fn rewrite_on<F: Flash>(&mut self, flash: &mut F, oob: Oob, data: &F::User) -> Outcome<F> {
+        if self.needs_room() && self.make_ready_to_read(flash)? {
             return Ok(());
         }
         // The read has looked it up: this is no access of the cache.
         self.modifying = oob.address;
-        let placed = self.put(&mut *beside, oob, data, Cause::EccRewrite);
-        self.map.space.ecc().rewritten(beside);
-        match placed {
+        match self.put(flash, oob, data, Cause::EccRewrite) {
             Err(Error::Full) => Ok(()),
             placed => placed,
         }
