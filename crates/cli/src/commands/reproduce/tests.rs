@@ -62,6 +62,23 @@ fn every_shipped_experiment_can_be_read() {
     assert!(render::list(&experiments).lines().all(|line| line.chars().count() <= 100));
 }
 
+/// A counter that no scheme has is measured nowhere, and its row stays empty. Merges by kind are no counters.
+#[test]
+fn every_counter_asked_for_is_one_of_a_scheme() {
+    let known: BTreeSet<&str> = ftl::schemes::SCHEMES
+        .iter()
+        .flat_map(|scheme| scheme.counters.iter().copied().flatten())
+        .map(|&(name, _)| name)
+        .collect();
+    for file in shipped() {
+        for after in file.text.split("\"extra.").skip(1) {
+            let name = after.split('"').next().unwrap();
+            let merges = ["switch_merges", "partial_merges", "full_merges"].contains(&name);
+            assert!(known.contains(name) && !merges, "{}: extra.{name}", file.place);
+        }
+    }
+}
+
 #[test]
 fn papers_and_experiments_are_chosen_by_name() {
     let files = shipped();
