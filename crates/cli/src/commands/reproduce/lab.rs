@@ -314,7 +314,8 @@ impl<'a> Lab<'a> {
     }
 
     fn source_key(&self, experiment: &Experiment, device: &str, at: At<'_>) -> String {
-        format!("{:?} {:?} {device}", at.found, self.limit(experiment, at))
+        let (limit, until, repeat) = (self.limit(experiment, at), until(experiment, at), experiment.repeat);
+        format!("{:?} {limit:?} {device} {until:?} x{repeat}", at.found)
     }
 
     /// Requests to run, if not all there are.

@@ -448,6 +448,21 @@ fn quick_runs_what_the_files_call_quick_and_varies_nothing() {
     );
 }
 
+/// A run that repeats its requests says how many they were then, and no other experiment does.
+#[test]
+fn repeated_requests_are_told_of_their_experiment_alone() {
+    let directory = tree();
+    let worn = format!("until = 'mean-erases=1'\n{EXPERIMENT}{ROWS}");
+    fs::write(directory.join("experiments/small/a-worn-device.toml"), worn).unwrap();
+    let mut stdout = Vec::new();
+    let args = ReproduceArgs { unvaried: true, csv: None, html: None, ..args(&directory) };
+    reproduce(&args, &AtomicBool::new(false), &mut stdout).unwrap();
+    let text = String::from_utf8(stdout).unwrap().replace("\n  ", " ");
+    let (worn, plain) = text.split_once("small/table-9:").unwrap();
+    assert!(worn.contains("(generator, ") && !worn.contains("(generator, 3,000 requests)"), "{worn}");
+    assert!(plain.contains("(generator, 3,000 requests)"), "{plain}");
+}
+
 /// The figures are those of a run that varies things too.
 #[test]
 fn what_is_unvaried_has_the_figures_alone() {
