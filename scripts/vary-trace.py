@@ -37,6 +37,13 @@ def positive(text):
     return number
 
 
+def share(text):
+    part = float(text)
+    if not 0 <= part <= 1:
+        raise ValueError
+    return part
+
+
 def order(rows, options, draw):
     window = options.within or max(1, len(rows))
     for first in range(0, len(rows), window):
@@ -74,7 +81,7 @@ def whole(row, block):
 def halves(rows, options, draw):
     written = sum(row[SIZE] for row in rows)
     covered = sum(max(0, end - begin) for begin, end in (whole(row, options.block) for row in rows))
-    if covered <= options.share * written:
+    if not covered or covered < options.share * written:
         sys.exit(f"whole logical blocks are {covered / max(1, written):.3f} of what is written, no more")
     stays = options.share * written / covered
     for row in rows:
@@ -109,7 +116,7 @@ def main():
     way(order, ("--within", {"type": positive}))
     way(copies, ("count", {"type": positive}))
     way(again, ("count", {"type": positive}), ("--within", {"type": positive, "required": True}))
-    way(halves, ("share", {"type": float}))
+    way(halves, ("share", {"type": share}))
     way(aligned)
     options = parser.parse_args()
     rows = []

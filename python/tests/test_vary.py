@@ -66,7 +66,7 @@ HALF_WHOLE = [
 HALF_WHOLE += [((2 * block + 1) * BLOCK + BLOCK // 2, BLOCK // 2) for block in range(1000)]
 
 
-@pytest.mark.parametrize("share", [0, 0.1, 0.4])
+@pytest.mark.parametrize("share", [0, 0.1, 0.4, 0.5])
 def test_halves(share):
     cut, _ = varied("halves", share, writes=HALF_WHOLE)
     assert pages(cut) == pages(HALF_WHOLE)
