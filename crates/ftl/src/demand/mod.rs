@@ -427,6 +427,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         rewritten
     }
 
+    /// The same within the scope that is open, which the read may wait for.
     fn rewrite_on<F: Flash>(&mut self, flash: &mut F, oob: Oob, data: &F::User) -> Outcome<F> {
         if self.needs_room() && self.make_ready_to_read(flash)? {
             return Ok(());
