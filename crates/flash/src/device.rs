@@ -385,6 +385,12 @@ pub const KEYS: &[Key] = &[
     key("cache_read", "", "whether a die reads while it transfers what it read before; unset, off", "on or off"),
     key("cache_program", "", "whether a die programs while it takes the next page; unset, off", "on or off"),
     key(
+        "barriers",
+        "",
+        "whether erases and programs of metadata wait for all programs and erases before them on all dies; unset, off",
+        "on or off",
+    ),
+    key(
         "paired",
         "",
         "which pages of a block share their cells, so that a torn one takes others along; for ftlab image create",
@@ -467,6 +473,8 @@ pub struct Overrides {
     pub cache_read: Option<bool>,
     /// A die programs while it takes the next page; unset, it does not.
     pub cache_program: Option<bool>,
+    /// The controller keeps barriers; unset, it does not.
+    pub barriers: Option<bool>,
     /// Which pages of a block share their cells; unset, the preset's, and without a preset none.
     pub paired: Option<Pairing>,
 }
@@ -490,6 +498,8 @@ pub struct Device {
     pub endurance: Option<u32>,
     /// What its chips can do where commands queue.
     pub features: Features,
+    /// Whether its controller keeps barriers ([`Timeline::keep_barriers`](crate::Timeline::keep_barriers)).
+    pub barriers: bool,
     /// Which pages of a block share their cells. A simulated device loses no power, and [`Geometry::pairs`] is off: see
     /// [`Device::guarded`].
     pub paired: Pairing,
@@ -711,6 +721,7 @@ fn build(name: &str, base: Option<&Preset>, o: &Overrides) -> Result<Device, Dev
         spare,
         endurance,
         features: features(base, o)?,
+        barriers: o.barriers.unwrap_or(false),
         paired: paired.unwrap_or_default(),
     })
 }

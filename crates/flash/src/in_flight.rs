@@ -21,8 +21,8 @@
 
 use crate::medium::Enter;
 use crate::{
-    Block, Cause, Chain, CutPoint, Damage, Die, Fault, Flash, Fragile, Geometry, HostData, Kind, Mode, Oob, Op,
-    Payload, PowerCut, Ppn, Rng, Store,
+    Block, Cause, Chain, CutPoint, Damage, Die, Fault, Flash, Fragile, Geometry, HostData, Mode, Oob, Op, Payload,
+    PowerCut, Ppn, Rng, Store,
 };
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -180,8 +180,7 @@ impl<F, S> Log<F, S> {
         if let Some(&programmed) = reads.and_then(|ppn| self.programmed.get(&ppn)) {
             follows = follows.and(programmed);
         }
-        let is_host_page = |oob: &Oob| matches!(oob.kind, Kind::Data | Kind::Log);
-        if self.ordered && !matches!(&what, What::Program { oob, .. } if is_host_page(oob)) {
+        if self.ordered && !matches!(&what, What::Program { oob, .. } if oob.kind.is_host()) {
             follows = self.ends.iter().fold(follows, |all, &end| all.and(end));
         }
         let number = self.issued.get(lane);
@@ -505,7 +504,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Batch, Collection, Full, Lpn, Nand, Tags};
+    use crate::{Batch, Collection, Full, Kind, Lpn, Nand, Tags};
     use alloc::vec::Vec;
 
     type Chip = InFlight<Nand<Tags, Full>, Tags>;

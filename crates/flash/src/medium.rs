@@ -32,6 +32,14 @@ pub enum Kind {
     Torn = 7,
 }
 
+impl Kind {
+    /// Whether it is a page of the host's, and not of the scheme's own.
+    #[inline(always)]
+    pub const fn is_host(self) -> bool {
+        matches!(self, Kind::Data | Kind::Log)
+    }
+}
+
 /// How a page is programmed (differentiated error correction, the differentiated-ECC paper; tables in SLC mode, the
 /// LSFTL paper). The effort is a matter of each host page by itself, and so is the code that it is then protected and
 /// read with; metadata pages are programmed with full effort. What the modes of a device cost is in
@@ -327,6 +335,15 @@ impl Chain {
 /// On nothing else. In particular commands of two chains may end in any order, on one die too; and that a command has
 /// ended says nothing of an earlier one of another chain. An erase that must follow the programs of other blocks is put
 /// behind a stage, or into the chain of these.
+///
+/// Where power may fail while commands are under way on several dies, most schemes need a fifth of their controller:
+///
+/// - **The barrier.** An erase, and a program of what is no host page, a partial one too, follows all programs and
+///   erases that were issued before it, on whichever die.
+///
+/// A chip does not keep it, and a medium that keeps time does if it is told to
+/// ([`Timeline::keep_barriers`](crate::Timeline::keep_barriers)). docs/fault-model.md says which schemes need it
+/// (classes `flight` and `unordered`), and docs/scheduling.md what it costs.
 pub trait Flash {
     /// What a host page carries: `()` nothing, `u64` a tag, `[u8]` a page of bytes.
     type User: HostData + ?Sized;

@@ -44,6 +44,9 @@
 //!
 //! Programs of a block may swap in time: a page's place in its block is bound when the command is dispatched.
 //!
+//! A controller that keeps barriers ([`Timeline::keep_barriers`](crate::Timeline::keep_barriers)) has edges for them as
+//! well: from an erase, or a program of metadata, to every program and erase that was issued before it.
+//!
 //! All edges lead from a command to one that was issued before it. There is no cycle, and something can always start.
 //!
 //! # Dies and channels
@@ -157,6 +160,18 @@ pub(crate) struct Work {
     pub(crate) ppn: Ppn,
     pub(crate) cell_ns: u64,
     pub(crate) transfer_ns: u64,
+    pub(crate) barrier: Barrier,
+}
+
+/// What the controller's barriers have to do with a command, if it keeps any.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Barrier {
+    /// Nothing.
+    None,
+    /// Later barriers wait for it.
+    Before,
+    /// It is one: it waits for all programs and erases that were issued before it, on whichever die.
+    At,
 }
 
 /// What a node knows that is a command, or a request.
@@ -272,6 +287,8 @@ pub struct Scheduler {
     blocks: Vec<BlockState>,
     /// The request that commands are issued for.
     request: Token,
+    /// All programs and erases together that later barriers wait for.
+    changes: Token,
     issued: u64,
     finished: VecDeque<Finished>,
     responses: Responses,
@@ -298,6 +315,7 @@ impl Scheduler {
             changed_channels: Vec::with_capacity(geometry.channels as usize),
             blocks: vec![nothing; geometry.block_count() as usize],
             request: 0,
+            changes: 0,
             issued: 0,
             finished: VecDeque::new(),
             responses: Responses::new(dies as usize, geometry.channels as usize),
@@ -413,7 +431,7 @@ impl Scheduler {
 
     /// Issues a command that reads a page of a block, or none.
     fn issue_from(&mut self, chain: &mut Chain, work: Work, source: Option<(Block, Ppn)>) {
-        let Work { op, cause, block, ppn, cell_ns, transfer_ns } = work;
+        let Work { op, cause, block, ppn, cell_ns, transfer_ns, barrier } = work;
         let die = self.geometry.die_of(block).0;
         let urgent = self.scheduling.policy != Policy::InOrder
             && matches!(op, Op::Read | Op::OobRead)
@@ -449,6 +467,7 @@ impl Scheduler {
         let place = self.graph.add(Role::Command, 0, command, self.now_ns);
         self.graph.wait(place, chain.from);
         self.keep_data_right(place, source);
+        self.keep_barrier(place, barrier);
         if self.graph.nodes[place as usize].waits == 0 {
             self.enqueue(place);
         }
@@ -513,6 +532,25 @@ impl Scheduler {
                 self.wait_for_page(place, command.block, command.ppn);
             }
             self.enter_block(place, command.block, CHANGES);
+        }
+    }
+
+    /// A barrier waits for all changes before it, and the next one for this change as well.
+    fn keep_barrier(&mut self, place: u32, barrier: Barrier) {
+        let change = self.graph.token(place);
+        match barrier {
+            Barrier::None => {}
+            Barrier::Before if self.graph.find(self.changes).is_some() => {
+                let join = self.graph.add(Role::Join, 0, Command::NOTHING, self.now_ns);
+                self.graph.wait(join, self.changes);
+                self.graph.wait(join, change);
+                self.changes = self.graph.token(join);
+            }
+            Barrier::Before => self.changes = change,
+            Barrier::At => {
+                self.graph.wait_beside(place, self.changes);
+                self.changes = change;
+            }
         }
     }
 

@@ -10,7 +10,8 @@
 //!   of them. A read holds the die through the cell read and the transfer out, a program through the transfer in and
 //!   the cell program. Gaps arise where a command's chain comes from another die: the die is booked from the time at
 //!   which that chain will have got so far, and what is issued later may use the time before ([`gaps`]).
-//! - So commands of a die need not run in the order of their issue, and four rules keep the data right ([`order`]).
+//! - So commands of a die need not run in the order of their issue, and four rules keep the data right ([`order`]). A
+//!   controller that keeps barriers has one more ([`Timeline::keep_barriers`]).
 //! - A channel carries transfers. It keeps a backlog `B` of transfer time, never earlier than the arrival in progress.
 //!   A transfer of length `x`, ready at `r`, adds `x` to the backlog and ends at `max(r + x, B)`. So a channel never
 //!   carries more than it can, and a transfer that is ready only far in the future (behind a long collection on its
@@ -34,7 +35,7 @@ mod order;
 use crate::device::{Server, Timing};
 use crate::medium::{Enter, copy_each};
 use crate::response::Diary;
-use crate::scheduler::Work;
+use crate::scheduler::{Barrier, Work};
 use crate::{Block, Cause, Chain, Flash, Geometry, Mode, Oob, Op, Payload, Ppn, Scheduler, Scheduling, Tally};
 use alloc::boxed::Box;
 use alloc::vec;
@@ -113,6 +114,9 @@ pub struct Timeline<F> {
     chains: Chains,
     /// Whether several dies share a channel.
     share_channels: bool,
+    /// Whether the controller keeps barriers, and when the last of all programs and erases ends that were issued, ns.
+    barriers: bool,
+    changed_ns: u64,
     chain: Chain,
     /// How often the clock was set to zero, from 1 on: chains of earlier times are told apart by it.
     epoch: u32,
@@ -144,6 +148,8 @@ impl<F: Flash> Timeline<F> {
             channel_diaries: vec![Diary::default(); g.channels as usize],
             chains: Chains::default(),
             share_channels: g.die_count() > g.channels,
+            barriers: false,
+            changed_ns: 0,
             chain: Chain::of_page(0),
             epoch: 1,
             now_ns: 0,
@@ -151,6 +157,23 @@ impl<F: Flash> Timeline<F> {
             mixed: false,
             #[cfg(test)]
             log: Vec::new(),
+        }
+    }
+
+    /// Whether the controller keeps *barriers*: an erase, and a program of what is no host page, a partial one too,
+    /// starts when all programs and erases have ended that were issued before it, on whichever die. Most schemes need
+    /// them where power may fail while several commands are under way (docs/fault-model.md, `flight`).
+    pub fn keep_barriers(&mut self, on: bool) {
+        self.barriers = on;
+    }
+
+    /// What a change of this kind of page, or an erase, has to do with barriers.
+    #[inline(always)]
+    fn barrier(&self, is_host: bool) -> Barrier {
+        match (self.barriers, is_host) {
+            (false, _) => Barrier::None,
+            (true, true) => Barrier::Before,
+            (true, false) => Barrier::At,
         }
     }
 
@@ -197,6 +220,7 @@ impl<F: Flash> Timeline<F> {
         self.dies.iter_mut().for_each(|die| (die.free_ns, die.gaps_end_ns) = (0, 0));
         self.gaps.fill(Gaps::default());
         self.order.clear();
+        self.changed_ns = 0;
         self.channels.fill(ChannelState::IDLE);
         self.die_diaries.fill(Diary::default());
         self.channel_diaries.fill(Diary::default());
@@ -241,7 +265,7 @@ impl<F: Flash> Timeline<F> {
             return self.place_otherwise(work);
         }
         let number = self.inner.geometry().die_of(work.block).index();
-        if self.has_gaps(number) {
+        if self.has_gaps(number) || work.barrier == Barrier::At {
             return self.place_among_gaps(number, work);
         }
         let wanted = self.wanted(number, &work);
@@ -283,7 +307,8 @@ impl<F: Flash> Timeline<F> {
         let offset = self.inner.geometry().offset_of(work.ppn);
         let wanted = self.wanted(number, &work);
         let (die, gaps, now_ns) = (&mut self.dies[number], &mut self.gaps[number], self.now_ns);
-        let ready_ns = self.order.ready_ns(work.op, work.block, offset).max(now_ns);
+        let behind_ns = if work.barrier == Barrier::At { self.changed_ns } else { 0 };
+        let ready_ns = self.order.ready_ns(work.op, work.block, offset).max(behind_ns).max(now_ns);
         let wanted = Wanted { from_ns: wanted.from_ns.max(ready_ns), ..wanted };
         // Most commands are too late for every gap.
         let is_late = wanted.end_ns(wanted.from_ns) > die.gaps_end_ns;
@@ -346,7 +371,7 @@ impl<F: Flash> Timeline<F> {
     /// block, all in one mode, to pages of another from `to.0` on. The two halves of a copy follow one another, also
     /// among the independent copies of a collection.
     #[inline(always)]
-    fn place_copies(&mut self, cause: Cause, from: (Ppn, u64, Mode), to: (Ppn, Mode), count: u32) {
+    fn place_copies(&mut self, cause: Cause, from: (Ppn, u64, Mode), to: (Ppn, Mode, Barrier), count: u32) {
         if count == 0 {
             return;
         }
@@ -359,8 +384,8 @@ impl<F: Flash> Timeline<F> {
         let at_once = matches!(self.placement, Placement::Parallel);
         // A page's chain goes through no collection, and nothing is kept of the commands of one.
         let is_collection = !self.chain.serial && !self.chain.is_page;
-        if !one_die || !is_collection || !at_once || self.has_gaps(die) {
-            return self.place_each_copy(cause, (from.0, from.1, read_ns), (to.0, program_ns), count);
+        if !one_die || !is_collection || !at_once || to.2 == Barrier::At || self.has_gaps(die) {
+            return self.place_each_copy(cause, (from.0, from.1, read_ns), (to.0, program_ns, to.2), count);
         }
         // Within one die without gaps, the same with less work: once the read's transfer is out, so is the backlog, and
         // the program's transfer need not wait.
@@ -383,11 +408,12 @@ impl<F: Flash> Timeline<F> {
         if self.share_channels {
             channel.queue(backlog, cause, &mut self.channel_diaries[number], self.now_ns);
         }
+        self.changed(to.2, end);
         self.reached(end, die_number);
     }
 
     /// The same, one after another; where from, and where to, with cell times.
-    fn place_each_copy(&mut self, cause: Cause, from: (Ppn, u64, u64), to: (Ppn, u64), count: u32) {
+    fn place_each_copy(&mut self, cause: Cause, from: (Ppn, u64, u64), to: (Ppn, u64, Barrier), count: u32) {
         if matches!(self.placement, Placement::Stopped(_)) {
             return;
         }
@@ -396,12 +422,12 @@ impl<F: Flash> Timeline<F> {
         let transfer_ns = self.timing.page_transfer_ns;
         let one_die = g.die_of(source) == g.die_of(target);
         let is_collection = !self.chain.serial && !self.chain.is_page;
-        let in_gaps = one_die && is_collection && matches!(self.placement, Placement::Parallel);
+        let in_gaps = one_die && is_collection && to.2 != Barrier::At && matches!(self.placement, Placement::Parallel);
         let (mut live, mut copied) = (from.1, 0);
         while copied < count {
             if in_gaps {
                 let left = count - copied;
-                let to = (Ppn(to.0.0 + copied), to.1);
+                let to = (Ppn(to.0.0 + copied), to.1, to.2);
                 let run = self.place_copies_in_gap(cause, (from.0, live, from.2), to, left);
                 (0..run).for_each(|_| live &= live.wrapping_sub(1));
                 copied += run;
@@ -412,8 +438,10 @@ impl<F: Flash> Timeline<F> {
             let (page, ppn) = (Ppn(from.0.0 + live.trailing_zeros()), Ppn(to.0.0 + copied));
             live &= live.wrapping_sub(1);
             copied += 1;
-            let read = Work { op: Op::Read, cause, block: source, ppn: page, cell_ns: from.2, transfer_ns };
-            let program = Work { op: Op::Program, cause, block: target, ppn, cell_ns: to.1, transfer_ns };
+            let (block, cell_ns, barrier) = (source, from.2, Barrier::None);
+            let read = Work { op: Op::Read, cause, block, ppn: page, cell_ns, transfer_ns, barrier };
+            let (block, cell_ns, barrier) = (target, to.1, to.2);
+            let program = Work { op: Op::Program, cause, block, ppn, cell_ns, transfer_ns, barrier };
             if let Placement::Queued(scheduler) = &mut self.placement {
                 scheduler.issue_copy(&mut self.chain, read, program);
                 continue;
@@ -431,7 +459,7 @@ impl<F: Flash> Timeline<F> {
     /// As many of these independent copies within a die as fit into the first gap for the first of them, or behind all
     /// bookings, one behind the other and not to the end of the gap; how many. Each goes where it would go by itself:
     /// the gaps before are too short for its read, and what is left of this one is the first for its program.
-    fn place_copies_in_gap(&mut self, cause: Cause, from: (Ppn, u64, u64), to: (Ppn, u64), count: u32) -> u32 {
+    fn place_copies_in_gap(&mut self, cause: Cause, from: (Ppn, u64, u64), to: (Ppn, u64, Barrier), count: u32) -> u32 {
         let g = self.inner.geometry();
         let (source, target) = (g.block_of(from.0), g.block_of(to.0));
         let (from_offset, to_offset) = (g.offset_of(from.0), g.offset_of(to.0));
@@ -495,6 +523,7 @@ impl<F: Flash> Timeline<F> {
                 self.channels[number].queue(backlog, cause, &mut self.channel_diaries[number], now_ns);
             }
             self.first_start_ns = self.first_start_ns.min(start);
+            self.changed(to.2, end);
             self.reached(end, die as u32);
         }
         run
@@ -504,6 +533,7 @@ impl<F: Flash> Timeline<F> {
     #[inline(always)]
     fn chained(&mut self, die: usize, work: &Work, (start_ns, end_ns): (u64, u64)) {
         self.first_start_ns = self.first_start_ns.min(start_ns);
+        self.changed(work.barrier, end_ns);
         let mut number = die as u32;
         if self.chain.is_page {
             let &Work { cause, cell_ns, transfer_ns, .. } = work;
@@ -520,6 +550,14 @@ impl<F: Flash> Timeline<F> {
             });
         }
         self.reached(end_ns, number);
+    }
+
+    /// A command ends then that later barriers may have to wait for.
+    #[inline(always)]
+    fn changed(&mut self, barrier: Barrier, end_ns: u64) {
+        if barrier != Barrier::None {
+            self.changed_ns = self.changed_ns.max(end_ns);
+        }
     }
 
     /// A command of the present chain, or a chain within it, ends then; by which step, if a page's chain goes there,
@@ -550,7 +588,7 @@ impl<F: Flash> Flash for Timeline<F> {
         self.count(cause, Op::Read, 1, mode);
         let cell_ns = self.timing.cells(mode).read_ns;
         let transfer_ns = self.timing.page_transfer_ns;
-        self.place(Work { op: Op::Read, cause, block, ppn, cell_ns, transfer_ns });
+        self.place(Work { op: Op::Read, cause, block, ppn, cell_ns, transfer_ns, barrier: Barrier::None });
         self.inner.read(ppn, cause)
     }
 
@@ -561,7 +599,7 @@ impl<F: Flash> Flash for Timeline<F> {
         self.count(cause, Op::OobRead, 1, mode);
         let cell_ns = self.timing.cells(mode).oob_read_ns;
         let transfer_ns = self.timing.oob_transfer_ns;
-        self.place(Work { op: Op::OobRead, cause, block, ppn, cell_ns, transfer_ns });
+        self.place(Work { op: Op::OobRead, cause, block, ppn, cell_ns, transfer_ns, barrier: Barrier::None });
         let found = self.inner.read_oob(ppn, cause)?;
         // A mount meets what was programmed before this medium was made.
         self.mixed |= found.is_some_and(|oob| matches!(oob.mode, Mode::LowCost | Mode::Medium));
@@ -574,7 +612,8 @@ impl<F: Flash> Flash for Timeline<F> {
         let block = self.inner.geometry().block_of(ppn);
         let cell_ns = self.timing.cells(oob.mode).program_ns;
         let transfer_ns = self.timing.page_transfer_ns;
-        self.place(Work { op: Op::Program, cause, block, ppn, cell_ns, transfer_ns });
+        let barrier = self.barrier(oob.kind.is_host());
+        self.place(Work { op: Op::Program, cause, block, ppn, cell_ns, transfer_ns, barrier });
         self.inner.program(ppn, oob, data, cause)
     }
 
@@ -586,7 +625,8 @@ impl<F: Flash> Flash for Timeline<F> {
         self.tally.partial_bytes += bytes.len() as u64;
         let transfer_ns = self.timing.page_transfer_ns * bytes.len() as u64 / whole;
         let cell_ns = self.timing.cells(mode).partial_program_ns;
-        self.place(Work { op: Op::PartialProgram, cause, block, ppn, cell_ns, transfer_ns });
+        let barrier = self.barrier(false);
+        self.place(Work { op: Op::PartialProgram, cause, block, ppn, cell_ns, transfer_ns, barrier });
         self.inner.append(ppn, at, bytes, mark, cause)
     }
 
@@ -599,15 +639,15 @@ impl<F: Flash> Flash for Timeline<F> {
         edit: impl FnOnce(&mut Oob, &mut [u32]),
     ) -> Result<Oob, F::Fault> {
         let from_mode = self.inner.mode_of(from);
-        let mut to_mode = Mode::Normal;
+        let (mut to_mode, mut is_host) = (Mode::Normal, true);
         // Also a program that fails was made in the mode that was asked for.
         let result = self.inner.copy(from, to, cause, |oob, words| {
             edit(oob, words);
-            to_mode = oob.mode;
+            (to_mode, is_host) = (oob.mode, oob.kind.is_host());
         });
         self.count(cause, Op::Read, 1, from_mode);
         self.count(cause, Op::Program, 1, to_mode);
-        self.place_copies(cause, (from, 1, from_mode), (to, to_mode), 1);
+        self.place_copies(cause, (from, 1, from_mode), (to, to_mode, self.barrier(is_host)), 1);
         result
     }
 
@@ -632,7 +672,8 @@ impl<F: Flash> Flash for Timeline<F> {
         let commands = copied + u32::from(result.is_err());
         self.count(cause, Op::Read, u64::from(commands), from_mode);
         self.count(cause, Op::Program, u64::from(commands), to_mode);
-        self.place_copies(cause, (from, live, from_mode), (to, to_mode), commands);
+        // A run is of host pages.
+        self.place_copies(cause, (from, live, from_mode), (to, to_mode, self.barrier(true)), commands);
         (copied, result)
     }
 
@@ -661,7 +702,8 @@ impl<F: Flash> Flash for Timeline<F> {
         let mode = self.block_mode(block);
         self.count(cause, Op::Erase, 1, mode);
         let (ppn, cell_ns) = (self.inner.geometry().page(block, 0), self.timing.cells(mode).erase_ns);
-        self.place(Work { op: Op::Erase, cause, block, ppn, cell_ns, transfer_ns: 0 });
+        let barrier = self.barrier(false);
+        self.place(Work { op: Op::Erase, cause, block, ppn, cell_ns, transfer_ns: 0, barrier });
         self.inner.erase(block, cause)
     }
 

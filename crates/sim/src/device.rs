@@ -138,6 +138,7 @@ fn set(spec: &mut DeviceSpec, key: &str, text: &str) -> Result<(), SpecError> {
         "copy_back" => word(text, &switch).map(|n| o.copy_back = Some(n)),
         "cache_read" => word(text, &switch).map(|n| o.cache_read = Some(n)),
         "cache_program" => word(text, &switch).map(|n| o.cache_program = Some(n)),
+        "barriers" => word(text, &switch).map(|n| o.barriers = Some(n)),
         "paired" => word(text, &pairings).map(|n| o.paired = Some(n)),
         _ => match spec.ageing.set(key, text) {
             Ok(false) => {
@@ -308,7 +309,7 @@ mod tests {
                              erase_us=3000,bus_mbps=166,order=ascending,nop=2,cell=mlc,slc_nop=3,slc_read_us=20,\
                              slc_program_us=300,slc_erase_us=2500,server=single,endurance=5000,\
                              suspend_program_us=20,suspend_erase_us=50,resume_us=2,suspends=3,\
-                             multi_plane=aligned,copy_back=on,cache_read=on,cache_program=on,\
+                             multi_plane=aligned,copy_back=on,cache_read=on,cache_program=on,barriers=on,\
                              low_cost_read_us=140,low_cost_program_us=650,medium_read_us=107.5,\
                              medium_program_us=866.7,paired=adjacent,latencies=derived,pe_cycles=2k,retention=30d";
 
@@ -363,7 +364,7 @@ mod tests {
         assert_eq!((o.suspend_program_us, o.suspend_erase_us, o.resume_us), (Some(20.0), Some(50.0), Some(2.0)));
         assert_eq!((o.suspends, o.multi_plane), (Some(3), Some(MultiPlane::Aligned)));
         assert_eq!(o.paired, Some(Pairing::Adjacent));
-        assert_eq!([o.copy_back, o.cache_read, o.cache_program], [Some(true); 3]);
+        assert_eq!([o.copy_back, o.cache_read, o.cache_program, o.barriers], [Some(true); 4]);
         for key in keys() {
             assert!(EVERY_KEY.contains(&format!("{}=", key.name)), "{} is not covered here", key.name);
             let message = refusal(&format!("agrawal08:{}=nonsense", key.name));

@@ -85,6 +85,11 @@ fn names_and_values() {
                 &["--device: copy_back has no effect here; add --scheduler in-order"],
             ),
             (
+                "compare t.spc --device agrawal08:channels=1,barriers=on",
+                &["--device: barriers has no effect here: agrawal08 executes one command", "channels=4"],
+            ),
+            ("compare t.spc --device dftl-paper:channels=4,barriers=on", &["--device: barriers", "server=parallel"]),
+            (
                 "compare t.spc --device agrawal08:suspend_erase_us=9 --scheduler suspend",
                 &["suspend_program_us = nothing but suspend_erase_us is given", "give both or neither"],
             ),

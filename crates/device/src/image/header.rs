@@ -44,8 +44,18 @@ pub(super) enum Fault {
 impl Spec {
     fn text(&self) -> String {
         // What chips can do where commands queue is not kept: a served image places them as they are issued.
-        let Device { name, geometry: g, timing: t, server, logical_pages, spare, endurance, features: _, paired: _ } =
-            &self.device;
+        let Device {
+            name,
+            geometry: g,
+            timing: t,
+            server,
+            logical_pages,
+            spare,
+            endurance,
+            features: _,
+            barriers: _,
+            paired: _,
+        } = &self.device;
         let mut text = format!(
             "\nscheme={}\ndevice={name}\nlogical_pages={logical_pages}\nspare={spare}\nchannels={}\nchips={}\n\
              dies={}\nplanes={}\nblocks_per_die={}\npages_per_block={}\npage_bytes={}\noob_bytes={}\norder={}\nnop={}\n\
@@ -175,6 +185,7 @@ impl Spec {
             spare: get("spare")?.parse().ok()?,
             endurance: count("endurance"),
             features: Features::default(),
+            barriers: false,
             paired: geometry.pairs,
         };
         let settings = lines

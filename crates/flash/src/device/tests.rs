@@ -40,6 +40,7 @@ const GIB4: Overrides = Overrides {
     copy_back: None,
     cache_read: None,
     cache_program: None,
+    barriers: None,
     paired: None,
 };
 
@@ -394,8 +395,9 @@ fn the_key_table_is_complete() {
     }
     assert_eq!(
         names.len(),
-        Overrides::default().missing().len() + 22,
-        "and capacity, endurance, two times, five of SLC mode, two of each lesser effort, eight of queues, shared cells"
+        Overrides::default().missing().len() + 23,
+        "and capacity, endurance, two times, five of SLC mode, two of each lesser effort, eight of queues, \
+         barriers, shared cells"
     );
     names.sort_unstable();
     names.dedup();

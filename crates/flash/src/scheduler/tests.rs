@@ -30,8 +30,10 @@ impl Flash for Blank {
     fn append(&mut self, _: Ppn, _: u32, _: &[u8], _: u16, _: Cause) -> Result<(), Infallible> {
         Ok(())
     }
-    fn copy(&mut self, _: Ppn, _: Ppn, _: Cause, _: impl FnOnce(&mut Oob, &mut [u32])) -> Result<Oob, Infallible> {
-        Ok(OOB)
+    fn copy(&mut self, _: Ppn, _: Ppn, _: Cause, edit: impl FnOnce(&mut Oob, &mut [u32])) -> Result<Oob, Infallible> {
+        let mut oob = OOB;
+        edit(&mut oob, &mut []);
+        Ok(oob)
     }
     fn erase(&mut self, _: Block, _: Cause) -> Result<(), Infallible> {
         Ok(())
@@ -57,12 +59,13 @@ fn command<F: Flash<User = (), Fault = Infallible>>(t: &mut F, any: &mut Choice<
     let (block, other) = (any.block(), any.block());
     let [ppn, to] = [block, other].map(|block| g.page(block, any.rng.below(8) as u32));
     let cause = [Cause::Host, Cause::TranslationLoad, Cause::TranslationUpdate][any.rng.below(3) as usize];
+    let kind = [Kind::Data, Kind::Translation][any.rng.below(2) as usize];
     let Ok(()) = match any.rng.below(8) {
         0 | 1 => t.read(ppn, cause).map(drop),
         2 => t.read_oob(ppn, cause).map(drop),
-        3 | 4 => t.program(ppn, OOB, Payload::User(&()), cause),
+        3 | 4 => t.program(ppn, Oob { kind, ..OOB }, Payload::User(&()), cause),
         5 => t.append(ppn, 0, &[0; 100], 1, cause),
-        6 => t.copy(ppn, to, Cause::TranslationUpdate, |_, _| ()).map(drop),
+        6 => t.copy(ppn, to, Cause::TranslationUpdate, |oob, _| oob.kind = kind).map(drop),
         _ => t.erase(block, Cause::DataGc),
     };
 }

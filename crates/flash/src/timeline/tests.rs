@@ -109,6 +109,27 @@ fn blocks_in_slc_mode_have_times_of_their_own() {
     assert_eq!(TIMING.cells(Mode::Normal).erase_ns, 1500);
 }
 
+/// An erase and a program of metadata wait for what was issued before them on the other die, a host page does not.
+#[test]
+fn barriers_wait_for_programs_and_erases_on_other_dies() {
+    let expected = [[(0, 210), (0, 1500), (1500, 1710), (210, 420)], [(0, 210), (210, 1710), (1710, 1920), (210, 420)]];
+    for (barriers, expected) in [false, true].into_iter().zip(expected) {
+        let mut t = device(2, 1, Server::Parallel);
+        t.keep_barriers(barriers);
+        t.arrive(0);
+        program(&mut t, 0);
+        t.page_begin();
+        t.erase(Block(4), Cause::DataGc).unwrap();
+        t.page_end();
+        t.page_begin();
+        let oob = Oob::translation(Tvpn(0), 0, 1);
+        t.program(Ppn(20), oob, Payload::Meta(&[1]), Cause::TranslationUpdate).unwrap();
+        t.page_end();
+        program(&mut t, 1);
+        assert_eq!(t.log, expected, "barriers: {barriers}");
+    }
+}
+
 #[test]
 fn dies_overlap_and_share_the_channel() {
     let mut t = device(1, 2, Server::Parallel);

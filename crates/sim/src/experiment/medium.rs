@@ -65,6 +65,7 @@ pub(super) trait Measured: Flash<User = ()> + Clocked + Clone + Send + 'static {
 impl<C: Measurable> Measured for Timeline<C> {
     fn new(config: &Config) -> Self {
         let mut timeline = Timeline::new(C::new(config), config.device.timing, config.device.server);
+        timeline.keep_barriers(config.device.barriers);
         timeline.stop_clock();
         timeline
     }

@@ -52,6 +52,14 @@ pub(super) fn check_schedulers(plan: &Plan, overrides: &Overrides, device: &Devi
             return Err(CliError::new(what).within("--device"));
         }
     }
+    if overrides.barriers == Some(true) && (device.server == Server::Single || device.geometry.die_count() == 1) {
+        let what = format!(
+            "barriers has no effect here: {} executes one command after another; give it dies that work beside each \
+             other, as in --device {0}:server=parallel,channels=4",
+            device.name
+        );
+        return Err(CliError::new(what).within("--device"));
+    }
     if overrides.paired.is_some_and(|order| order != Pairing::Off) {
         let what = "paired has no effect here, where power never fails; it is for ftlab image create";
         return Err(CliError::new(what).within("--device"));

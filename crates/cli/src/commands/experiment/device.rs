@@ -94,6 +94,7 @@ pub(in crate::commands) fn device_fields(device: &Device) -> Fields {
         ("copy_back", features.copy_back),
         ("cache_read", features.cache_read),
         ("cache_program", features.cache_program),
+        ("barriers", device.barriers),
     ] {
         if on {
             fields.insert(key.to_owned(), "on".into());
