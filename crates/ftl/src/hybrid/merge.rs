@@ -10,7 +10,7 @@
 use super::erase_obsolete;
 use super::log::{NONE, Slot};
 use super::placement::Placement;
-use super::state::{Core, DENSE, Write};
+use super::state::{Core, Write};
 use crate::Outcome;
 use alloc::vec::Vec;
 use flash::{Block, Cause, Collection, Flash, Kind, Lbn, Lpn, Ppn};
@@ -315,11 +315,8 @@ impl<P: Placement> Core<P> {
         obsolete: &mut impl FnMut(&mut Core<P>, &mut Collection<'_, F>, Block, Cause) -> Outcome<F>,
     ) -> Outcome<F> {
         let lbns = self.logical_blocks_in(victim);
-        self.merges.cleaned += 1;
+        self.merges.clean(lbns.len());
         self.merges.dead += u64::from(lbns.is_empty());
-        self.merges.density += lbns.len() as u64;
-        self.merges.dense += u64::from(lbns.len() >= DENSE);
-        self.merges.most_density = self.merges.most_density.max(lbns.len() as u64);
         self.in_merge(flash, |core, gc| {
             for lbn in lbns {
                 if let Some(old) = core.full_merge(&mut **gc, lbn, Cause::MergeFull, None)? {

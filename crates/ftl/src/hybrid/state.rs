@@ -83,8 +83,8 @@ pub struct Merges {
     pub density: u64,
     /// The most that one held.
     pub most_density: u64,
-    /// Cleaned log blocks with live pages of [`DENSE`] logical blocks or more.
-    pub dense: u64,
+    /// Cleaned log blocks with live pages of so many logical blocks or more as [`DENSITIES`] says.
+    pub dense: [u64; DENSITIES.len()],
     /// Programmed pages of erased blocks, dead ones and padding included.
     pub used_pages: u64,
     /// Erased blocks.
@@ -101,8 +101,8 @@ pub struct Merges {
     pub copies: u64,
 }
 
-/// From how many logical blocks on a log block counts as dense: the DFTL paper draws the line at 20.
-pub(crate) const DENSE: usize = 20;
+/// Numbers of logical blocks from which on cleaned log blocks are counted: the DFTL paper draws a line at 20.
+const DENSITIES: [usize; 6] = [2, 4, 8, 12, 16, 20];
 
 /// What of [`Merges`] is reported of pages in place, for the tables of counters.
 pub(crate) const MERGE_COUNTERS: &[(&str, &str)] = &[
@@ -113,7 +113,12 @@ pub(crate) const MERGE_COUNTERS: &[(&str, &str)] = &[
     ("dead_log_blocks", "of these, such that held no live page and cost an erase alone"),
     ("density_sum", "logical blocks with a live page, summed over the log blocks cleaned"),
     ("density_max", "the most of them that one log block held"),
-    ("dense_log_blocks", "cleaned log blocks with live pages of 20 logical blocks or more (the DFTL paper, figure 7)"),
+    ("log_blocks_of_2", "cleaned log blocks with live pages of 2 logical blocks or more"),
+    ("log_blocks_of_4", "the same of 4 or more"),
+    ("log_blocks_of_8", "the same of 8 or more"),
+    ("log_blocks_of_12", "the same of 12 or more"),
+    ("log_blocks_of_16", "the same of 16 or more"),
+    ("log_blocks_of_20", "the same of 20 or more (the DFTL paper, figure 7)"),
     ("erased_used_pages", "pages of erased blocks that were not blank; over erases and pages per block: utilisation"),
     ("erased_blocks", "blocks erased, those of wear levelling aside"),
     ("dummy_pages", "pages programmed to keep the chip's program order"),
@@ -122,8 +127,19 @@ pub(crate) const MERGE_COUNTERS: &[(&str, &str)] = &[
 ];
 
 impl Merges {
+    /// Counts a log block that is cleaned, with live pages of so many logical blocks.
+    pub fn clean(&mut self, logical_blocks: usize) {
+        self.cleaned += 1;
+        self.density += logical_blocks as u64;
+        self.most_density = self.most_density.max(logical_blocks as u64);
+        for (count, least) in self.dense.iter_mut().zip(DENSITIES) {
+            *count += u64::from(logical_blocks >= least);
+        }
+    }
+
     /// Values in the order of [`MERGE_COUNTERS`].
     pub fn values(&self) -> [u64; MERGE_COUNTERS.len()] {
+        let [of_2, of_4, of_8, of_12, of_16, of_20] = self.dense;
         [
             self.switches,
             self.partials,
@@ -132,7 +148,12 @@ impl Merges {
             self.dead,
             self.density,
             self.most_density,
-            self.dense,
+            of_2,
+            of_4,
+            of_8,
+            of_12,
+            of_16,
+            of_20,
             self.used_pages,
             self.erased,
             self.dummies,

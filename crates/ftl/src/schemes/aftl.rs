@@ -385,9 +385,7 @@ impl TwoLevels {
     /// Merges every logical block that a fine block has pages of, and erases it.
     fn clean_fine<F: Flash>(&mut self, core: &mut Core, flash: &mut F, slot: Slot) -> Outcome<F> {
         let lbns = core.logical_blocks_in(slot);
-        core.merges.cleaned += 1;
-        core.merges.density += lbns.len() as u64;
-        core.merges.most_density = core.merges.most_density.max(lbns.len() as u64);
+        core.merges.clean(lbns.len());
         for &lbn in &lbns {
             self.merge(core, flash, lbn)?;
         }

@@ -43,7 +43,9 @@ fn cleaning_merges_each_logical_block_once() {
     write_request(&mut flash, &mut fast, 0, 12);
     let lines = write_each(&mut flash, &mut fast, &[5, 9, 6, 5, 10]);
     assert_eq!(tally(&lines), (5, 8, 3));
-    assert_eq!(fast.core.merges.density, 2);
+    let merges = &fast.core.merges;
+    assert_eq!((merges.cleaned, merges.density, merges.most_density), (1, 2, 2));
+    assert_eq!(merges.dense, [1, 0, 0, 0, 0, 0]);
     let copies: Vec<&str> = lines.iter().filter(|line| line.starts_with('R')).map(|line| &line[2..5]).collect();
     // Logical block 2 first, for its page stands first in the log block; then logical block 1.
     assert_eq!(copies, ["2.0", "3.1", "2.2", "2.3", "1.0", "3.3", "3.2", "1.3"]);
