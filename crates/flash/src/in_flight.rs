@@ -15,9 +15,9 @@
 //!   `depth - 1`.
 //!
 //! A flush that is complete waits for everything. A controller may also keep an order of its own
-//! ([`InFlight::begin`]): erases, and programs of metadata, follow every program that was issued before them, on
-//! whichever die. Where a set is closed under the order on each die, it is one number a
-//! die: so many of the die's commands were carried out. So points in time are vectors of such numbers ([`Clock`]).
+//! ([`InFlight::begin`]): erases, and programs of metadata, follow every program and erase that was issued before
+//! them, on whichever die. Where a set is closed under the order on each die, it is one number a die: so many of the
+//! die's commands were carried out. So points in time are vectors of such numbers ([`Clock`]).
 
 use crate::medium::Enter;
 use crate::{
@@ -116,7 +116,7 @@ struct Log<F, S> {
     base: F,
     /// Requests that the host has out at once.
     depth: usize,
-    /// Whether erases and programs of metadata follow all programs issued before them.
+    /// Whether erases and programs of metadata follow all programs and erases issued before them.
     ordered: bool,
     chain: Chain,
     /// Chains of other runs of the clock say nothing.
@@ -225,7 +225,7 @@ where
     }
 
     /// From now on a host has up to `depth` requests out at once. `ordered`: the controller lets erases, and programs
-    /// of what is no host page, follow every program issued before them.
+    /// of what is no host page, follow every program and erase issued before them.
     ///
     /// # Panics
     /// If it is to have none.

@@ -287,7 +287,7 @@ pub struct Scheduler {
     blocks: Vec<BlockState>,
     /// The request that commands are issued for.
     request: Token,
-    /// All programs and erases together that later barriers wait for.
+    /// The node that ends when all programs and erases have ended that were issued, where there are barriers.
     changes: Token,
     issued: u64,
     finished: VecDeque<Finished>,

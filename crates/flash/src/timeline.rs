@@ -114,8 +114,9 @@ pub struct Timeline<F> {
     chains: Chains,
     /// Whether several dies share a channel.
     share_channels: bool,
-    /// Whether the controller keeps barriers, and when the last of all programs and erases ends that were issued, ns.
+    /// Whether the controller keeps barriers.
     barriers: bool,
+    /// If it does: when the last of all programs and erases ends that were issued, ns.
     changed_ns: u64,
     chain: Chain,
     /// How often the clock was set to zero, from 1 on: chains of earlier times are told apart by it.

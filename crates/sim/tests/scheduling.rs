@@ -124,7 +124,7 @@ fn more_channels_make_no_request_slower_but_by_collections() {
     let (mut rises, mut compared) = (0, 0);
     for (scheme, settings) in runs {
         let results = [1, 2, 4, 8].map(|channels| {
-            let shape = format!("channels={channels},chips=1,dies=1,planes=1,spare=25%");
+            let shape = format!("channels={channels},chips=1,dies=1,planes=1,");
             let device = format!("agrawal08:capacity=64MiB,{shape}");
             generated(&Config { host: HostModel::Open, ..config(scheme, settings, &device) }, spec).result
         });
@@ -275,7 +275,7 @@ fn reads_in_turn_wait_as_m_d_c() {
 #[test]
 fn reads_scale_with_dies_until_the_channel_is_full() {
     // 4,224 bytes in 10 µs.
-    let device = "agrawal08:capacity=64MiB,channels=1,chips=1,planes=1,read_us=40,bus_mbps=422.4,oob=128,spare=25%";
+    let device = "agrawal08:capacity=64MiB,channels=1,chips=1,planes=1,read_us=40,bus_mbps=422.4,oob=128,";
     for cache_read in [false, true] {
         let mut before = 0.0;
         for dies in [1, 2, 3, 4, 5, 6, 8, 16] {
@@ -372,6 +372,24 @@ fn features_of_the_chip_shorten_what_they_are_made_for() {
     }
 }
 
+/// Barriers change when commands run, and none of the commands: a scheme that logs every change of its map waits for
+/// them, placed at once and in queues.
+#[test]
+fn barriers_take_time_and_change_no_command() {
+    for scheduling in [None, queued(Policy::InOrder, OFF)] {
+        let [without, with] = ["off", "on"].map(|barriers| {
+            let device = format!("agrawal08:capacity=64MiB,channels=8,planes=1,spare=25%,barriers={barriers}");
+            let host = HostModel::Closed(16);
+            let config = Config { host, scheduling, ..config("lsftl-e", "cache-bytes=4096", &device) };
+            let result = generated(&config, "uniform:reads=0.5,requests=10000").result;
+            (result.extra["simulated_seconds"].as_f64().unwrap(), result.by_cause)
+        });
+        println!("{scheduling:?}: {:.3} s, with barriers {:.3} s", without.0, with.0);
+        assert_eq!(without.1, with.1);
+        assert!(with.0 > 1.05 * without.0, "{} s, with barriers {} s", without.0, with.0);
+    }
+}
+
 // ---- collecting when idle ------------------------------------------------------------------------------------------
 
 /// Writes of several streams in turn, as long as each lasts; those of an open one come `GAP_NS` apart.
@@ -463,7 +481,7 @@ fn a_closed_flow_beside_an_open_one_is_not_kept_waiting_by_idle_work() {
 fn a_channel_reckoned_as_a_backlog_against_one_that_is_arbitrated() {
     for (scheme, most) in [("page", 0.25), ("dftl", 0.25), ("fast", 4.0)] {
         for (dies, rate) in [(1, 400), (4, 1200)] {
-            let device = format!("agrawal08:capacity=64MiB,channels=2,chips=1,dies={dies},planes=1,spare=25%");
+            let device = format!("agrawal08:capacity=64MiB,channels=2,chips=1,dies={dies},planes=1,");
             let rhythm = if scheme == "fast" { "" } else { "gc-spread=on" };
             let mut config = Config { host: HostModel::Open, ..config(scheme, rhythm, &device) };
             let spec = format!("uniform:reads=0.7,requests=40000,arrival=poisson,rate={rate}");

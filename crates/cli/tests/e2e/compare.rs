@@ -596,6 +596,20 @@ fn what_a_mount_takes_is_reported_if_asked() {
 }
 
 #[test]
+fn a_report_says_whether_the_controller_keeps_barriers() {
+    let directory = Directory::new();
+    let mean = |barriers: &str| {
+        let line =
+            "compare --workload zipf:requests=5k --schemes lsftl-e --json a.json --device agrawal08:capacity=256MiB";
+        directory.ftlab(&format!("{line}{barriers}")).succeeded();
+        let report = json(directory.path().join("a.json"));
+        assert_eq!(report["device"]["barriers"] == "on", !barriers.is_empty(), "{}", report["device"]);
+        report["results"][0]["response_us"]["mean"].as_f64().unwrap()
+    };
+    assert!(mean(",barriers=on") > mean(""));
+}
+
+#[test]
 fn a_device_at_an_age_has_reads_of_its_own_and_a_lifetime() {
     let directory = Directory::new();
     let result = |age: &str| {

@@ -83,7 +83,7 @@ pub struct Merges {
     pub density: u64,
     /// The most that one held.
     pub most_density: u64,
-    /// Cleaned log blocks with live pages of so many logical blocks or more as [`DENSITIES`] says.
+    /// Cleaned log blocks with live pages of at least as many logical blocks as stands in [`DENSITIES`].
     pub dense: [u64; DENSITIES.len()],
     /// Programmed pages of erased blocks, dead ones and padding included.
     pub used_pages: u64,

@@ -52,7 +52,8 @@ pub(super) fn check_schedulers(plan: &Plan, overrides: &Overrides, device: &Devi
             return Err(CliError::new(what).within("--device"));
         }
     }
-    if overrides.barriers == Some(true) && (device.server == Server::Single || device.geometry.die_count() == 1) {
+    let one_by_one = device.server == Server::Single || device.geometry.die_count() == 1 && !queues;
+    if overrides.barriers == Some(true) && one_by_one {
         let what = format!(
             "barriers has no effect here: {} executes one command after another; give it dies that work beside each \
              other, as in --device {0}:server=parallel,channels=4",

@@ -13,8 +13,8 @@ struct Issued {
     ppn: Ppn,
     /// What it reads, if it does.
     source: Option<(Block, Ppn)>,
-    /// Whether it is a read, or a program of a page of the host's.
-    is_host: bool,
+    /// Whether it is an erase, or a program of what is no host page.
+    is_barrier: bool,
     now_ns: u64,
     /// Commands that its chain has it wait for, and waits.
     chain: Vec<usize>,
@@ -88,7 +88,7 @@ impl Watched {
 
     fn note(
         &mut self,
-        (op, cause, is_host): (Op, Cause, bool),
+        (op, cause, is_barrier): (Op, Cause, bool),
         ppn: Ppn,
         source: Option<Ppn>,
         chain: Vec<usize>,
@@ -96,7 +96,7 @@ impl Watched {
         let g = self.t.geometry();
         let source = source.map(|ppn| (g.block_of(ppn), ppn));
         let (block, now_ns, after) = (g.block_of(ppn), self.now_ns, commands_of(&self.waits, &chain));
-        self.issued.push(Issued { op, cause, block, ppn, source, is_host, now_ns, chain, after });
+        self.issued.push(Issued { op, cause, block, ppn, source, is_barrier, now_ns, chain, after });
         self.issued.len() - 1
     }
 
@@ -106,14 +106,14 @@ impl Watched {
         self.ended(number);
     }
 
-    fn note_copy(&mut self, cause: Cause, from: Ppn, to: Ppn, is_host: bool) {
+    fn note_copy(&mut self, cause: Cause, from: Ppn, to: Ppn, is_barrier: bool) {
         let g = *self.t.geometry();
         let [source, target] = [from, to].map(|ppn| g.block_of(ppn));
         if self.copy_back && (g.die_of(source), g.plane_of(source)) == (g.die_of(target), g.plane_of(target)) {
-            self.add((Op::Program, cause, is_host), to, Some(from));
+            self.add((Op::Program, cause, is_barrier), to, Some(from));
         } else {
-            let read = self.note((Op::Read, cause, true), from, Some(from), self.present.from.clone());
-            let program = self.note((Op::Program, cause, is_host), to, None, vec![read]);
+            let read = self.note((Op::Read, cause, false), from, Some(from), self.present.from.clone());
+            let program = self.note((Op::Program, cause, is_barrier), to, None, vec![read]);
             self.ended(program);
         }
     }
@@ -134,19 +134,19 @@ impl Flash for Watched {
         self.t.geometry()
     }
     fn read(&mut self, ppn: Ppn, cause: Cause) -> Result<(Oob, Payload<'_, ()>), Infallible> {
-        self.add((Op::Read, cause, true), ppn, Some(ppn));
+        self.add((Op::Read, cause, false), ppn, Some(ppn));
         self.t.read(ppn, cause)
     }
     fn read_oob(&mut self, ppn: Ppn, cause: Cause) -> Result<Option<Oob>, Infallible> {
-        self.add((Op::OobRead, cause, true), ppn, Some(ppn));
+        self.add((Op::OobRead, cause, false), ppn, Some(ppn));
         self.t.read_oob(ppn, cause)
     }
     fn program(&mut self, ppn: Ppn, oob: Oob, data: Payload<'_, ()>, cause: Cause) -> Result<(), Infallible> {
-        self.add((Op::Program, cause, oob.kind.is_host()), ppn, None);
+        self.add((Op::Program, cause, !oob.kind.is_host()), ppn, None);
         self.t.program(ppn, oob, data, cause)
     }
     fn append(&mut self, ppn: Ppn, at: u32, bytes: &[u8], mark: u16, cause: Cause) -> Result<(), Infallible> {
-        self.add((Op::PartialProgram, cause, false), ppn, None);
+        self.add((Op::PartialProgram, cause, true), ppn, None);
         self.t.append(ppn, at, bytes, mark, cause)
     }
     fn copy(
@@ -157,7 +157,7 @@ impl Flash for Watched {
         edit: impl FnOnce(&mut Oob, &mut [u32]),
     ) -> Result<Oob, Infallible> {
         let Ok(oob) = self.t.copy(from, to, cause, edit);
-        self.note_copy(cause, from, to, oob.kind.is_host());
+        self.note_copy(cause, from, to, !oob.kind.is_host());
         Ok(oob)
     }
     fn copy_run(
@@ -170,12 +170,12 @@ impl Flash for Watched {
         moved: impl FnMut(u32, Ppn),
     ) -> (u32, Result<(), Infallible>) {
         for (bit, to) in (0..64).filter(|bit| live >> bit & 1 == 1).zip(to.0..) {
-            self.note_copy(cause, Ppn(from.0 + bit), Ppn(to), true);
+            self.note_copy(cause, Ppn(from.0 + bit), Ppn(to), false);
         }
         self.t.copy_run(from, live, to, program, cause, moved)
     }
     fn erase(&mut self, block: Block, cause: Cause) -> Result<(), Infallible> {
-        self.add((Op::Erase, cause, false), self.t.geometry().page(block, 0), None);
+        self.add((Op::Erase, cause, true), self.t.geometry().page(block, 0), None);
         self.t.erase(block, cause)
     }
     fn chain(&mut self, next: Chain) -> Chain {
@@ -294,7 +294,7 @@ fn follows(later: &Issued, earlier: &Issued) -> bool {
 fn waits(issued: &[Issued], barriers: bool) -> Vec<Vec<usize>> {
     let is_change = |command: &Issued| command.op == Op::Erase || is_program(command.op);
     let of = |(number, command): (usize, &Issued)| {
-        let is_barrier = barriers && !command.is_host;
+        let is_barrier = barriers && command.is_barrier;
         let right =
             (0..number).filter(|&before| follows(command, &issued[before]) || is_barrier && is_change(&issued[before]));
         command.after.iter().copied().chain(right).collect()
