@@ -48,6 +48,7 @@ pub(crate) fn spec(blocks: u32, scheme: &str) -> Spec {
         spare: 0.5,
         endurance: None,
         features: Features::default(),
+        barriers: false,
         paired: Pairing::Off,
     };
     Spec { device, scheme: scheme.into(), settings: Vec::new(), ecc: None }
