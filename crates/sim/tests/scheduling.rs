@@ -124,7 +124,7 @@ fn more_channels_make_no_request_slower_but_by_collections() {
     let (mut rises, mut compared) = (0, 0);
     for (scheme, settings) in runs {
         let results = [1, 2, 4, 8].map(|channels| {
-            let shape = format!("channels={channels},chips=1,dies=1,planes=1,");
+            let shape = format!("channels={channels},chips=1,dies=1,planes=1,spare=25%");
             let device = format!("agrawal08:capacity=64MiB,{shape}");
             generated(&Config { host: HostModel::Open, ..config(scheme, settings, &device) }, spec).result
         });
@@ -275,7 +275,7 @@ fn reads_in_turn_wait_as_m_d_c() {
 #[test]
 fn reads_scale_with_dies_until_the_channel_is_full() {
     // 4,224 bytes in 10 µs.
-    let device = "agrawal08:capacity=64MiB,channels=1,chips=1,planes=1,read_us=40,bus_mbps=422.4,oob=128,";
+    let device = "agrawal08:capacity=64MiB,channels=1,chips=1,planes=1,read_us=40,bus_mbps=422.4,oob=128,spare=25%";
     for cache_read in [false, true] {
         let mut before = 0.0;
         for dies in [1, 2, 3, 4, 5, 6, 8, 16] {
@@ -481,7 +481,7 @@ fn a_closed_flow_beside_an_open_one_is_not_kept_waiting_by_idle_work() {
 fn a_channel_reckoned_as_a_backlog_against_one_that_is_arbitrated() {
     for (scheme, most) in [("page", 0.25), ("dftl", 0.25), ("fast", 4.0)] {
         for (dies, rate) in [(1, 400), (4, 1200)] {
-            let device = format!("agrawal08:capacity=64MiB,channels=2,chips=1,dies={dies},planes=1,");
+            let device = format!("agrawal08:capacity=64MiB,channels=2,chips=1,dies={dies},planes=1,spare=25%");
             let rhythm = if scheme == "fast" { "" } else { "gc-spread=on" };
             let mut config = Config { host: HostModel::Open, ..config(scheme, rhythm, &device) };
             let spec = format!("uniform:reads=0.7,requests=40000,arrival=poisson,rate={rate}");
