@@ -74,11 +74,6 @@ enum Lost {
 
 const UNCORRECTABLE: Fault = Fault(FaultKind::Uncorrectable);
 
-/// Whether the host's data are in it.
-fn is_host(kind: Kind) -> bool {
-    matches!(kind, Kind::Data | Kind::Log)
-}
-
 /// What has worn on a block since its erase.
 #[derive(Clone, Copy, Default, Debug)]
 struct Strain {
@@ -193,7 +188,7 @@ where
 
     fn program_fails(&mut self, ppn: Ppn, kind: Kind) -> bool {
         let block = self.inner.geometry().block_of(ppn);
-        let fails = self.programs_fail(block, !is_host(kind));
+        let fails = self.programs_fail(block, !kind.is_host());
         self.note(block, fails);
         fails
     }
@@ -238,7 +233,7 @@ where
     pub fn unreadable_lpns(&mut self) -> Vec<Lpn> {
         let inner = &mut self.inner;
         let spare = |&ppn: &Ppn| inner.read_oob(ppn, Cause::Recovery).ok().flatten();
-        self.lost.keys().filter_map(spare).filter(|oob| is_host(oob.kind)).map(|oob| oob.lpn()).collect()
+        self.lost.keys().filter_map(spare).filter(|oob| oob.kind.is_host()).map(|oob| oob.lpn()).collect()
     }
 
     /// The logical pages of host pages that could not be read and were erased since the last mount began.
@@ -252,7 +247,7 @@ where
         let pages = self.lost.range(first..Ppn(first.0 + self.geometry().pages_per_block)).map(|(&ppn, _)| ppn);
         for ppn in pages.collect::<Vec<_>>() {
             let oob = self.inner.read_oob(ppn, Cause::Recovery).ok().flatten();
-            self.buried.extend(oob.filter(|oob| is_host(oob.kind)).map(|oob| oob.lpn()));
+            self.buried.extend(oob.filter(|oob| oob.kind.is_host()).map(|oob| oob.lpn()));
         }
     }
 
@@ -365,14 +360,14 @@ where
             self.lost.insert(ppn, lost);
         } else if self.loses_spare(kind) {
             self.lost.insert(ppn, Lost::Page);
-        } else if self.plan.unreadable_rate > 0.0 && is_host(kind) && self.rng.chance(self.plan.unreadable_rate) {
+        } else if self.plan.unreadable_rate > 0.0 && kind.is_host() && self.rng.chance(self.plan.unreadable_rate) {
             self.lost.insert(ppn, Lost::Data);
         }
     }
 
     /// Whether nothing of a page can be read from now on.
     fn loses_spare(&mut self, kind: Kind) -> bool {
-        let is_lost = self.plan.spare_rate > 0.0 && is_host(kind) && self.rng.chance(self.plan.spare_rate);
+        let is_lost = self.plan.spare_rate > 0.0 && kind.is_host() && self.rng.chance(self.plan.spare_rate);
         self.spares_lost += u64::from(is_lost);
         is_lost
     }
@@ -471,7 +466,7 @@ where
         }
         self.inner.program(ppn, oob, data, cause)?;
         self.programmed(ppn, oob.kind);
-        if self.loses_next && cause == Cause::Host && is_host(oob.kind) {
+        if self.loses_next && cause == Cause::Host && oob.kind.is_host() {
             self.loses_next = false;
             let g = self.inner.geometry();
             if g.offset_of(ppn) == g.pages_per_block - 1 {
@@ -511,7 +506,7 @@ where
         if let Some(lost) = lost {
             let kind = self.inner.read_oob(from, cause)?.map(|oob| oob.kind);
             // There is nothing to take along but the spare area of a host page, or of a record of discards.
-            if lost == Lost::Page || !kind.is_some_and(|kind| is_host(kind) || kind == Kind::Trim) {
+            if lost == Lost::Page || !kind.is_some_and(|kind| kind.is_host() || kind == Kind::Trim) {
                 self.stopped += 1;
                 return Err(UNCORRECTABLE);
             }

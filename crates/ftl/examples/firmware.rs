@@ -155,7 +155,7 @@ impl Flash for Toy {
     fn copy(&mut self, from: Ppn, to: Ppn, cause: Cause, edit: impl FnOnce(&mut Oob, &mut [u32])) -> Result<Oob, Off> {
         let mut oob = self.load(from);
         let mut words = core::mem::take(&mut self.register);
-        let is_host = matches!(oob.kind, Kind::Data | Kind::Log);
+        let is_host = oob.kind.is_host();
         edit(&mut oob, if is_host { &mut [] } else { &mut words });
         self.program(to, oob, Payload::Meta(&words), cause).map(|()| oob)
     }
