@@ -419,8 +419,9 @@ pub struct CheckArgs {
     #[arg(long, value_name = "N|A..B|fresh:N", default_value = "32", conflicts_with = "replay")]
     pub seeds: Seeds,
 
-    /// Classes of faults [default: what the scheme promises to survive]: all, or some of cut, nested, unstable, flight,
-    /// unordered, failing, intermittent, unreadable, paired, silent, spare, disturb, with commas
+    /// Classes of faults [default: what the scheme promises to survive]: all, or some of cut, nested, unstable,
+    /// unstable-nested, flight, unordered, failing, intermittent, unreadable, paired, silent, spare, disturb, with
+    /// commas
     #[arg(long, value_name = "all|LIST")]
     pub faults: Option<Faults>,
 

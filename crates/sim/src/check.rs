@@ -216,6 +216,8 @@ pub enum Part {
     Unordered,
     /// Power cuts of pages that share their cells.
     Paired,
+    /// Power cuts that leave cells which read otherwise each time.
+    Unstable,
     /// Failing media.
     Media,
     /// The same, where the device is full and goes on.
@@ -243,10 +245,11 @@ pub enum Part {
 }
 
 impl Part {
-    const NAMED: [(Part, &'static str); 15] = [
+    const NAMED: [(Part, &'static str); 16] = [
         (Part::Flight, "flight."),
         (Part::Unordered, "unordered."),
         (Part::Paired, "paired."),
+        (Part::Unstable, "unstable."),
         (Part::Media, "media."),
         (Part::Full, "full."),
         (Part::Intermittent, "intermittent."),
@@ -263,7 +266,7 @@ impl Part {
 
     /// Whether power is cut in it.
     const fn has_cuts(self) -> bool {
-        matches!(self, Part::Cuts | Part::Paired) || self.is_in_flight()
+        matches!(self, Part::Cuts | Part::Paired | Part::Unstable) || self.is_in_flight()
     }
 
     /// Whether a case of it is done again by itself, told, and made short.
@@ -394,6 +397,8 @@ pub struct CheckReport {
     pub in_doubt: u64,
     /// Of those of the first level, such on a device whose pages share cells.
     pub paired_cuts: u64,
+    /// Of those of the first level, such that left cells which read otherwise each time.
+    pub unstable_cuts: u64,
     /// Pages that torn ones took along, and blocks that the guard repaired.
     pub taken: [u64; 2],
     /// All cuts by the cause of the command that was cut: the phases.
@@ -445,6 +450,7 @@ impl CheckReport {
         self.flight_cuts += other.flight_cuts;
         self.in_doubt += other.in_doubt;
         self.paired_cuts += other.paired_cuts;
+        self.unstable_cuts += other.unstable_cuts;
         self.taken = [0, 1].map(|at| self.taken[at] + other.taken[at]);
         for (cause, count) in other.by_cause {
             *self.by_cause.entry(cause).or_insert(0) += count;
@@ -531,6 +537,9 @@ impl fmt::Display for CheckReport {
                 "  shared cells: {} of the cuts; torn pages took {taken} others, {repaired} blocks were repaired",
                 self.paired_cuts
             )?;
+        }
+        if self.unstable_cuts > 0 {
+            writeln!(f, "  unstable cells: left by {} of the cuts", self.unstable_cuts)?;
         }
         let MediaReport { operations, full, grown_bad, intermittent, unreadable, errors, silent, unstuck, .. } =
             self.media;
@@ -683,7 +692,9 @@ fn check_seed(
     let mut report = CheckReport::default();
     report.merge(subject.visit(cuts::CutEverywhere { config, bed: &bed, stop, part: Part::Cuts }));
     for (class, part) in cuts::PARTS {
-        if config.faults.contain(class) && (part == Part::Paired || bed.geometry.die_count() > 1) {
+        let is_asked =
+            config.faults.contain(class) || part == Part::Unstable && config.faults.contain(FaultClass::UnstableNested);
+        if is_asked && cuts::is_for(part, &bed) {
             report.merge(subject.visit(cuts::CutEverywhere { config, bed: &bed, stop, part }));
         }
     }

@@ -482,6 +482,7 @@ fn replays_as_text() {
         "7:spare.5",
         "7:flight.5.2.3",
         "7:paired.5.2.3/storm",
+        "7:unstable.5.2.1/4.0/3.1",
         "0:ram.0",
         "9:metadata.12",
     ] {
@@ -528,4 +529,29 @@ proptest! {
         let replay = Replay { first, second, third, moved, kept, ..Replay::of(seed, Part::Cuts, operation) };
         prop_assert_eq!(replay.to_string().parse::<Replay>().unwrap(), replay);
     }
+}
+
+/// What a cut leaves reads otherwise each time, and no scheme but `simple` goes by how it reads. Power fails again
+/// while they recover.
+#[test]
+fn cells_that_read_otherwise_each_time_are_found_and_borne() {
+    let faults = Faults::NONE.with(FaultClass::Unstable).with(FaultClass::UnstableNested);
+    let config = |scheme| CheckConfig {
+        cuts: Cuts::Count(12_000),
+        second_level: 50,
+        honesty: false,
+        fewest: 0,
+        faults,
+        ..brief(scheme)
+    };
+    for scheme in ["page", "dftl", "hybridlog"] {
+        let report = checked(&config(scheme)).unwrap();
+        assert!(report.passed(), "{report}");
+        assert!(report.unstable_cuts > 500 && report.second_level_cuts > 100, "{report}");
+        let left = |what| report.by_face.get(what).copied().unwrap_or(0);
+        assert!(left("page unstable") > 400 && left("block unstable") > 100, "{report}");
+    }
+    let report = checked(&config("simple")).unwrap();
+    assert!(!report.passed(), "{report}");
+    assert!(report.failures.iter().all(|failure| failure.replay.contains(":unstable.")), "{report}");
 }

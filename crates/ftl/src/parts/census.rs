@@ -38,8 +38,12 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use flash::{Block, Cause, Die, FaultKind, Flash, FlashFault, Geometry, Kind, Oob, Ppn};
 
-/// Where the epoch begins in a program number: below it there is room for 10^12 programs between two mounts.
-const EPOCH_SHIFT: u32 = 40;
+/// Where the epoch begins in a program number: below it there is room for 4 * 10^9 programs between two mounts, and
+/// more go on in another epoch.
+const EPOCH_SHIFT: u32 = 32;
+/// Lower bits of an epoch that go by the torn pages which its mount found: those above are for 16 million mounts, and
+/// torn pages that these found.
+const TORN_BITS: u32 = 8;
 
 fn epoch(program: u64) -> u64 {
     program >> EPOCH_SHIFT
@@ -54,7 +58,7 @@ pub struct Found {
     pub programmed: u32,
     /// Sound pages that were written as data.
     pub data: u32,
-    /// The smallest program number of its readable pages.
+    /// The smallest program number of its sound pages; if none is sound, of its readable ones.
     pub first_program: u64,
     /// The largest.
     pub last_program: u64,
@@ -154,7 +158,9 @@ pub struct Census {
     doubtful: Vec<(Ppn, Oob)>,
     /// Blocks of which no page is sound.
     hollow: Vec<Block>,
-    /// Pages of garbage that no readable page of their block follows.
+    /// The largest program number of a page that is not torn.
+    last_sound: u64,
+    /// Torn pages that no sound page of their block follows.
     unseen: u64,
 }
 
@@ -365,6 +371,7 @@ impl Census {
             self.max_program = self.max_program.max(oob.program);
             sound.push((ppn, oob));
         }
+        let garbled = garbage.pages;
         self.count_garbage(flash, block, garbage, in_order, end)?;
         let spoiled_before = self.spoiled.len();
         for (_, ppn, oob) in suspects {
@@ -376,9 +383,25 @@ impl Census {
                 }
             }
         }
-        if self.spoiled.len() > spoiled_before {
+        let spoiled = self.spoiled.len() - spoiled_before;
+        if spoiled > 0 {
             sound.retain(|(ppn, _)| !self.spoiled.contains(ppn));
         }
+        if garbled + spoiled as u64 > 0 {
+            self.unseen += match sound.last() {
+                // Nothing is programmed behind the first page of such a block before it is erased.
+                None => 1,
+                Some(&(last, _)) => self.torn_behind(&g, if in_order { last } else { g.page(block, 0) }),
+            };
+            if let Some(found) = &mut found
+                && !sound.is_empty()
+            {
+                let programs = || sound.iter().map(|(_, oob)| oob.program);
+                found.first_program = programs().fold(u64::MAX, u64::min);
+                found.last_program = programs().fold(0, u64::max);
+            }
+        }
+        self.last_sound = sound.iter().map(|(_, oob)| oob.program).fold(self.last_sound, u64::max);
         let die = g.die_of(block);
         let mut last = (0, 0);
         for program in sound.iter().map(|(_, oob)| oob.program) {
@@ -404,6 +427,12 @@ impl Census {
         Ok(found.map(|found| found.kind))
     }
 
+    /// Torn pages of a block behind page `first`.
+    fn torn_behind(&self, g: &Geometry, first: Ppn) -> u64 {
+        let end = g.page(Block(g.block_of(first).0 + 1), 0);
+        (self.spoiled.range(first..end).count() + self.garbled.range(first..end).count()) as u64
+    }
+
     /// Of a die and an epoch this is the last whole page of a block.
     fn note_whole(&mut self, die: Die, (epoch, program): (u64, u64)) {
         let last = self.last_whole.entry((die, epoch)).or_default();
@@ -424,7 +453,6 @@ impl Census {
             return Ok(());
         }
         let g = *flash.geometry();
-        self.unseen += garbage.pages - garbage.before;
         garbage.reaches(u64::MAX);
         self.torn += garbage.pages;
         let mut explained = 0;
@@ -456,10 +484,13 @@ impl Census {
         });
         for (ppn, oob) in &damaged {
             self.torn -= 1;
+            self.last_sound = self.last_sound.max(oob.program);
             self.spoiled.remove(ppn);
             self.damaged.insert(*ppn);
             if let Some(found) = &mut self.blocks[g.block_of(*ppn).index()] {
                 found.data += u32::from(oob.kind == Kind::Data);
+                found.first_program = found.first_program.min(oob.program);
+                found.last_program = found.last_program.max(oob.program);
             }
         }
         // Torn pages alone may read as garbage another time, and then the block is erased before it is used.
@@ -495,10 +526,16 @@ impl Census {
         area
     }
 
-    /// The first program number of the epoch that begins with this mount. A page that reads as garbage may be all that
-    /// there is of an epoch, and another time it may read as a page of that: so as many are passed over as may be.
+    /// The first program number of the epoch that begins with this mount. A torn page may be all that there is of its
+    /// epoch, read as garbage now and as a page of that another time. So as many epochs are passed over behind the last
+    /// sound page as there are such pages: each mount whose first program is cut short leaves one more. If it had
+    /// erased others before, there are no more than it found, but mostly in other places: these decide too.
     pub fn next_program(&self) -> u64 {
-        ((epoch(self.max_program) + 1) << EPOCH_SHIFT) + (self.unseen << EPOCH_SHIFT)
+        let count = |program| epoch(program) >> TORN_BITS;
+        let next = (count(self.max_program) + 1).max(count(self.last_sound) + 1 + self.unseen);
+        let mix = |mixed: u32, ppn: &Ppn| (mixed ^ (ppn.0 + 1)).wrapping_mul(0x9e37_79b1).rotate_right(15);
+        let places = self.spoiled.union(&self.garbled).fold(0, mix);
+        (next << TORN_BITS | u64::from(places) & ((1 << TORN_BITS) - 1)) << EPOCH_SHIFT
     }
 
     /// Marks the newest among the translation (or other) blocks of a die.
@@ -695,6 +732,7 @@ mod tests {
     /// its epoch.
     #[test]
     fn a_torn_page_is_the_same_whatever_is_seen_of_it() {
+        let mut begun = Vec::new();
         for seen_as_garbage in [true, false] {
             let mut chip = chip(&[(0, 0), (1, 1), (16, 1)]);
             // The last page of block 0 and the only one of block 5, both of an epoch of their own.
@@ -713,10 +751,23 @@ mod tests {
             assert!(census.blocks[5].is_none() && census.blocks[0].is_some());
             assert!(torn.iter().all(|&ppn| census.holds(&mut chip, Ppn(ppn), ppn, 0) == Ok(false)));
             assert!(epoch(census.next_program()) > 2, "{seen_as_garbage}");
+            begun.push(census.next_program());
         }
+        assert_eq!(begun[0], begun[1]);
         // Of three such pages in a row each may be all that there is of its epoch.
-        let mut chip = chip(&[(0, 0)]);
+        let mut chip = self::chip(&[(0, 0)]);
         [1, 2, 3].into_iter().for_each(|ppn| chip.chip().ruin(Ppn(ppn)));
-        assert_eq!(epoch(take(&mut chip).0.next_program()), 4);
+        assert_eq!(epoch(take(&mut chip).0.next_program()) >> TORN_BITS, 4);
+        // A mount erased the one torn page that it had found, and power failed in its first program.
+        let found = [4, 8].map(|torn| {
+            let mut chip = self::chip(&[(0, 0)]);
+            chip.chip().ruin(Ppn(torn));
+            take(&mut chip).0.next_program()
+        });
+        assert_ne!(found[0], found[1]);
+        // It had erased several.
+        let mut chip = self::chip(&[(0, 0), (1, 9 << TORN_BITS)]);
+        chip.chip().spoil(Ppn(1));
+        assert_eq!(epoch(take(&mut chip).0.next_program()) >> TORN_BITS, 10);
     }
 }

@@ -265,16 +265,18 @@ impl<F: Flash> Ftl<F> for Page {
         if self.tombstones.pending.len() >= self.records_per_page() {
             self.write_tombstones(flash, Cause::Metadata)?;
         }
-        let mut changed = false;
-        for lpn in first.index()..first.index() + count as usize {
-            if self.map[lpn] < TRIMMED {
-                self.point(lpn, PENDING);
-                changed = true;
-            }
-        }
-        if changed {
-            self.version += 1;
-            self.tombstones.pending.push(Tombstone { first: first.0, count, version: self.version });
+        // A record for each run of pages that are mapped: a mount believes of a record what it says.
+        let (mut next, end) = (first.index(), first.index() + count as usize);
+        let mut version = None;
+        while let Some(start) = (next..end).find(|&lpn| self.map[lpn] < TRIMMED) {
+            next = (start..end).find(|&lpn| self.map[lpn] >= TRIMMED).unwrap_or(end);
+            (start..next).for_each(|lpn| self.point(lpn, PENDING));
+            let version = *version.get_or_insert_with(|| {
+                self.version += 1;
+                self.version
+            });
+            let count = (next - start) as u32;
+            self.tombstones.pending.push(Tombstone { first: start as u32, count, version });
             if self.tombstones.pending.len() >= self.records_per_page() {
                 self.write_tombstones(flash, Cause::Metadata)?;
             }

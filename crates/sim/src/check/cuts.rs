@@ -5,8 +5,8 @@ use super::content::Medium;
 use super::replay::{Kept, Replay};
 use super::session::{Session, Stop};
 use super::{
-    Bench, CheckConfig, CheckError, CheckReport, Chip, Cuts, FAILURES_PER_SEED, FaultClass, Faults, Part, Told, bench,
-    guarded, sound,
+    Bench, CheckConfig, CheckError, CheckReport, Chip, Cuts, FAILURES_PER_SEED, FaultClass, Part, Told, bench, guarded,
+    sound,
 };
 use crate::oracle::Tag;
 use flash::{
@@ -14,6 +14,7 @@ use flash::{
 };
 use ftl::schemes::Visitor;
 use ftl::{Recipe, Scheme, Value};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 mod nested;
@@ -27,8 +28,12 @@ const SECOND_WINDOW: usize = 6;
 /// Requests that the host has out at once, where several commands are under way.
 const DEPTHS: [usize; 3] = [1, 8, 32];
 /// Cuts of a kind of its own, by the class of faults.
-pub(super) const PARTS: [(FaultClass, Part); 3] =
-    [(FaultClass::Flight, Part::Flight), (FaultClass::Unordered, Part::Unordered), (FaultClass::Paired, Part::Paired)];
+pub(super) const PARTS: [(FaultClass, Part); 4] = [
+    (FaultClass::Flight, Part::Flight),
+    (FaultClass::Unordered, Part::Unordered),
+    (FaultClass::Paired, Part::Paired),
+    (FaultClass::Unstable, Part::Unstable),
+];
 /// One cut of these for so many others.
 const SHARE: u64 = 8;
 /// Lots that are drawn at each command for what of those is carried out.
@@ -121,7 +126,6 @@ enum Stage {
 struct Case<'a> {
     bed: &'a Bed,
     part: Part,
-    faults: Faults,
     operation: u32,
     first: CutPoint,
     second: Option<CutPoint>,
@@ -164,7 +168,7 @@ impl Case<'_> {
         // With several commands under way the face is the number of the lot, and the command is not issued any more.
         let point = moved(self.first, self.moved[0]);
         let point = if self.part.is_in_flight() { CutPoint { face: 0, ..point } } else { point };
-        session.flash.inner_mut().leave_unstable(self.is_unstable());
+        session.flash.inner_mut().leave_unstable(self.part == Part::Unstable);
         session.flash.inner_mut().arm(point, self.rng("first garbage").bits());
         self.story.say(|| format!("operation {}: {operation}", self.operation));
         let end = session.step(operation);
@@ -179,12 +183,13 @@ impl Case<'_> {
         Ok(session)
     }
 
-    /// Whether what is cut reads otherwise each time: in one case of four, where discards are durable. A block may be
-    /// erased for discards that RAM alone knows; if that erase is cut short, pages that nothing replaces change.
-    fn is_unstable(&self) -> bool {
-        let is_asked = self.faults.contain(FaultClass::Unstable) && self.part == Part::Cuts;
-        let is_durable = self.bed.settings.get("durable-trim") != Some(Value::Switch(false));
-        is_asked && is_durable && self.rng("unstable").below(4) == 0
+    /// What a command that is cut short leaves.
+    fn left(&self, op: Op, face: u8) -> &'static str {
+        match (op, face) {
+            (Op::Program, 1 | 2) if self.part == Part::Unstable => "page unstable",
+            (Op::Erase, 1..=4) if self.part == Part::Unstable => "block unstable",
+            (op, face) => face_name(op, face),
+        }
     }
 
     /// After a run that was to end in a cut: the report of it, and power back.
@@ -205,10 +210,8 @@ impl Case<'_> {
         let power = session.flash.inner_mut();
         let CutReport { cause, op } = *power.seen().last().expect("power is lost at a command");
         power.restart();
-        self.story.say(|| {
-            let left = face_name(op, point.face);
-            format!("POWER CUT at changing command {} ({}); left: {left}", point.command, cause.name())
-        });
+        let left = self.left(op, point.face);
+        self.story.say(|| format!("POWER CUT at changing command {} ({}); left: {left}", point.command, cause.name()));
         session.oracle.power_cut();
         session.ftl = None;
         Ok(())
@@ -322,13 +325,33 @@ fn moved(point: CutPoint, to: Option<u64>) -> CutPoint {
     CutPoint { command: to.unwrap_or(point.command), ..point }
 }
 
+/// Whether a seed's device can be cut so. Several commands need several dies. Where cells read otherwise each time,
+/// discards have to be durable: a block may be erased for discards that RAM alone knows, and if that erase is cut
+/// short, pages that nothing replaces change.
+pub(super) fn is_for(part: Part, bed: &Bed) -> bool {
+    match part {
+        Part::Flight | Part::Unordered => bed.geometry.die_count() > 1,
+        Part::Unstable => bed.settings.get("durable-trim") != Some(Value::Switch(false)),
+        _ => true,
+    }
+}
+
+/// The faces of a first cut. Of those that leave unstable cells, one stands for all.
+fn faces(op: Op, part: Part) -> Range<u8> {
+    match (part, op) {
+        (Part::Unstable, Op::Program | Op::Erase) => 1..2,
+        (Part::Unstable, _) => 0..0,
+        _ if part.is_in_flight() => 0..LOTS,
+        _ => 0..CutPoint::faces(op),
+    }
+}
+
 /// The places of a run at which power can be cut, by operation.
 fn places(seen: &[Vec<CutReport>], part: Part) -> impl Iterator<Item = (u32, CutPoint, CutReport)> + '_ {
     seen.iter().enumerate().flat_map(move |(operation, seen)| {
         seen.iter().enumerate().flat_map(move |(command, &report)| {
             let command = command as u64;
-            let faces = if part.is_in_flight() { LOTS } else { CutPoint::faces(report.op) };
-            (0..faces).map(move |face| (operation as u32, CutPoint { command, face }, report))
+            faces(report.op, part).map(move |face| (operation as u32, CutPoint { command, face }, report))
         })
     })
 }
@@ -441,11 +464,11 @@ impl Visitor<Bench> for CutEverywhere<'_> {
                 if !lot.draw() && (part != Part::Cuts || report.by_cause.contains_key(&command.cause)) {
                     continue;
                 }
-                let nested = config.faults.contain(FaultClass::Nested) && config.second_level > 0;
+                let class = if part == Part::Unstable { FaultClass::UnstableNested } else { FaultClass::Nested };
+                let nested = config.faults.contain(class) && config.second_level > 0;
                 let case = Case {
                     bed,
                     part,
-                    faults: config.faults,
                     operation: number,
                     first,
                     second: None,
@@ -492,6 +515,7 @@ impl Lot {
         let purpose = match part {
             Part::Cuts => "cuts",
             Part::Paired => "cuts of pairs",
+            Part::Unstable => "unstable cuts",
             _ => "cuts in flight",
         };
         Lot { wanted, left: places, rng: Rng::new(bed.seed).fork(purpose) }
@@ -519,6 +543,10 @@ fn cut_here<S: Recipe<Bench>>(
     match case.part {
         Part::Cuts => count(report, command, case.first.face, &case),
         Part::Paired => report.paired_cuts += 1,
+        Part::Unstable => {
+            report.unstable_cuts += 1;
+            count(report, command, case.first.face, &case);
+        }
         _ => report.flight_cuts += 1,
     }
     let mut image = None;
@@ -549,12 +577,7 @@ fn count(report: &mut CheckReport, command: CutReport, face: u8, case: &Case<'_>
         return;
     }
     *report.by_cause.entry(command.cause).or_insert(0) += 1;
-    let left = match (command.op, face) {
-        (Op::Program, 1 | 2) if case.is_unstable() => "page unstable",
-        (Op::Erase, 1..=4) if case.is_unstable() => "block unstable",
-        (op, face) => face_name(op, face),
-    };
-    *report.by_face.entry(left).or_insert(0) += 1;
+    *report.by_face.entry(case.left(command.op, face)).or_insert(0) += 1;
 }
 
 /// The visitor that tells one case.
@@ -612,7 +635,6 @@ impl Visitor<Bench> for Tell<'_> {
             let mut case = Case {
                 bed,
                 part,
-                faults: config.faults,
                 operation: replay.operation,
                 first,
                 second: None,

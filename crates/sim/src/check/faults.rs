@@ -16,6 +16,8 @@ pub enum FaultClass {
     Nested,
     /// What a cut command left reads otherwise each time.
     Unstable,
+    /// The same, and power fails again during the recovery, and many times in a row, with the same result.
+    UnstableNested,
     /// Several commands are under way when power fails; erases and programs of metadata follow all programs before
     /// them.
     Flight,
@@ -39,10 +41,11 @@ pub enum FaultClass {
 
 impl FaultClass {
     /// Every class, in the order of the discriminants.
-    pub const ALL: [FaultClass; 12] = [
+    pub const ALL: [FaultClass; 13] = [
         FaultClass::Cut,
         FaultClass::Nested,
         FaultClass::Unstable,
+        FaultClass::UnstableNested,
         FaultClass::Flight,
         FaultClass::Unordered,
         FaultClass::Failing,
@@ -60,6 +63,7 @@ impl FaultClass {
             FaultClass::Cut => "cut",
             FaultClass::Nested => "nested",
             FaultClass::Unstable => "unstable",
+            FaultClass::UnstableNested => "unstable-nested",
             FaultClass::Flight => "flight",
             FaultClass::Unordered => "unordered",
             FaultClass::Failing => "failing",
@@ -83,10 +87,13 @@ impl Faults {
     /// Every class.
     pub const ALL: Faults = Faults((1 << FaultClass::ALL.len()) - 1);
 
-    /// What a scheme promises to survive, and is checked for unless somebody asks for something else.
+    /// What a scheme promises to survive, and is checked for unless somebody asks for something else. A scheme that is
+    /// not in the table promises no durable discards, and nothing that takes them.
     pub fn promised(scheme: &str) -> Faults {
+        let is_own = ftl::schemes::by_name(scheme).is_none();
         let is_lost = |class: &FaultClass| {
-            NOBODY.contains(class) || LOSES.iter().any(|&(name, lost)| name == scheme && lost == *class)
+            let lost = LOSES.iter().any(|&(name, lost)| name == scheme && lost == *class);
+            NOBODY.contains(class) || lost || is_own && *class == FaultClass::Unstable
         };
         FaultClass::ALL.into_iter().filter(is_lost).fold(Faults::ALL, Faults::without)
     }
@@ -140,11 +147,11 @@ impl FromStr for Faults {
 }
 
 /// Classes that no scheme promises to survive, though some may.
-pub const NOBODY: &[FaultClass] = &[FaultClass::Unstable, FaultClass::Unordered];
+pub const NOBODY: &[FaultClass] = &[FaultClass::UnstableNested, FaultClass::Unordered];
 
-/// Schemes that lose acknowledged data under another class of faults, or give up: none now. They are not checked for it
-/// by default; `ftlab check --faults all` shows what happens.
-pub const LOSES: &[(&str, FaultClass)] = &[];
+/// Schemes that lose acknowledged data under another class of faults, or give up. They are not checked for it by
+/// default; `ftlab check --faults all` shows what happens.
+pub const LOSES: &[(&str, FaultClass)] = &[("simple", FaultClass::Unstable)];
 
 #[cfg(test)]
 mod tests {
@@ -168,7 +175,8 @@ mod tests {
             assert!(!Faults::promised(scheme).contain(*class));
         }
         assert!(LOSES.iter().all(|(_, class)| !NOBODY.contains(class)), "said twice");
-        let others = Faults::promised("no such scheme");
+        let others = Faults::promised("page");
         assert!(FaultClass::ALL.iter().all(|class| others.contain(*class) != NOBODY.contains(class)));
+        assert_eq!(Faults::promised("no such scheme"), others.without(FaultClass::Unstable));
     }
 }

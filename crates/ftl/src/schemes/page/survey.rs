@@ -101,10 +101,11 @@ impl Survey {
                 *version = record.version.max(*version);
                 let pages = best.len();
                 for lpn in record.lpns().map(|lpn| lpn as usize).take_while(|&lpn| lpn < pages) {
-                    // Without any older copy of the page there is nothing to bury. Of equal records the one that was
-                    // programmed last counts, as of equal pages: what a collection has copied stays copied.
+                    // An older copy need not be seen to be there: a block whose erase was cut short may show it another
+                    // time. Of equal records the one that was programmed last counts, as of equal pages: what a
+                    // collection has copied stays copied.
                     let rank = (record.version, oob.program);
-                    if best[lpn].0 != 0 && rank > best[lpn] {
+                    if rank > best[lpn] {
                         best[lpn] = rank;
                         map[lpn] = TRIMMED | ppn.0;
                     }

@@ -5,8 +5,10 @@ use crate::Error;
 use crate::Inspect;
 use crate::parts::tombstones::{self, Tombstone};
 use alloc::string::String;
-use flash::{Block, Brief, Cause, CutPoint, Die, Failing, FailurePlan, Fault, FaultKind, Fragile, Full, Kind, Nand};
-use flash::{NoData, Oob, Payload, PowerCut, Tags, Transcript};
+use flash::{
+    Block, Brief, Cause, CutPoint, Die, EraseFace, Failing, FailurePlan, Fault, FaultKind, Fragile, Full, Kind, Nand,
+};
+use flash::{NoData, Oob, Payload, PowerCut, Ppn, Rng, Tags, Transcript};
 
 fn settings(pairs: &[(&str, &str)]) -> Settings {
     let mut settings = ROW.settings();
@@ -170,6 +172,38 @@ fn no_lane_goes_on_behind_a_first_page_whose_data_is_bad() {
         let mut page = remount(&mut flash, 8, &settings);
         assert_eq!(page.read(&mut flash, Lpn(5)).unwrap(), Some(&seed));
     }
+}
+
+/// What broke: a discarded page came back. Why: power failed in the erase of the block with its copy, and the first
+/// mount saw nothing of the copy and dropped the tombstone; its block was collected, and a later mount saw the copy.
+/// Since then a mount keeps tombstones.
+#[test]
+fn a_tombstone_is_kept_though_the_copy_that_it_buries_hides() {
+    let settings = settings(&[("durable-trim", "on")]);
+    let (mut flash, mut page) = device(6, 8, &settings);
+    (0..4).for_each(|lpn| page.write(&mut flash, Lpn(lpn), &1).unwrap());
+    page.trim(&mut flash, Lpn(0), 1).unwrap();
+    page.flush(&mut flash).unwrap();
+    (1..4).for_each(|lpn| page.write(&mut flash, Lpn(lpn), &2).unwrap());
+    flash.chip().half_erase(Block(0), EraseFace::LooksBlank, &mut Rng::new(0));
+    let mut page = remount(&mut flash, 8, &settings);
+    assert_eq!(page.read(&mut flash, Lpn(0)).unwrap(), None);
+    assert!(page.tombstones.is_trim_page(Ppn(4)), "what buries the copy is live");
+    page.audit(&mut flash).unwrap();
+}
+
+/// A mount believes all that a record says. So a record names the pages alone that it discards. Others may have a
+/// record of their own, which goes if the mount follows this one, and this one may be in a block that is being erased.
+#[test]
+fn a_record_of_a_discard_names_the_pages_that_it_discards() {
+    let settings = settings(&[("durable-trim", "on")]);
+    let (mut flash, mut page) = device(6, 8, &settings);
+    [1, 2, 5].into_iter().for_each(|lpn| page.write(&mut flash, Lpn(lpn), &1).unwrap());
+    page.trim(&mut flash, Lpn(0), 7).unwrap();
+    let of = |first, count| Tombstone { first, count, version: 4 };
+    assert_eq!(page.tombstones.pending, [of(1, 2), of(5, 1)]);
+    page.trim(&mut flash, Lpn(0), 8).unwrap();
+    assert_eq!(page.tombstones.pending.len(), 2, "nothing is left to discard");
 }
 
 /// What broke: the device was full for ever after a few cuts in a row. Why: each took pages of the one block that a
