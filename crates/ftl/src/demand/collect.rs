@@ -93,6 +93,11 @@ impl<C: Cache, S: MapStore> Collects for Demand<C, S> {
         self.map.moves.count_on(die).min(self.map.store.count())
     }
 
+    #[inline(always)]
+    fn most_told(&self) -> u32 {
+        self.cache.most_updates()
+    }
+
     fn count_victim(&mut self, block: Block) {
         if self.map.space.is_translation(block) {
             self.map.counters.translation_victims += 1;
@@ -295,7 +300,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
     /// Whether something is to be done before the map changes.
     #[inline(always)]
     pub(super) fn needs_room(&self) -> bool {
-        let short = !self.gc_in_evictions && self.is_short(TRANSLATION);
+        let short = if self.gc_in_evictions { self.is_scarce(TRANSLATION) } else { self.is_short(TRANSLATION) };
         let space = &self.map.space;
         short || !space.doomed.is_empty() || space.collector.is_in_debt() || !self.overdue.is_empty()
     }

@@ -27,7 +27,8 @@
 //!
 //! The map changes in evictions, too. They take translation pages from what is open or kept free, and the test for room
 //! comes before the next host page ([`Cache::most_updates`] says how much may have been taken by then); with
-//! `gc-in-evictions` it comes before the update itself, as in the released FlashSim. A host page tests the block that
+//! `gc-in-evictions` it comes before the update itself, as in the released FlashSim. Where what one host page may take
+//! could open the last free blocks, the test comes before that page in any case. A host page tests the block that
 //! it goes to in any case; with `gc-in-evictions` it opens the map's first block of a die before, where the next block
 //! for data would leave no more than a collection needs.
 //!

@@ -298,6 +298,12 @@ pub(crate) trait Collects: Sized {
         0
     }
 
+    /// Pages that the map may write between two tests for room, at the most.
+    #[inline(always)]
+    fn most_told(&self) -> u32 {
+        1
+    }
+
     /// A block was emptied to make room.
     fn count_victim(&mut self, block: Block);
 
@@ -481,13 +487,27 @@ pub(crate) trait Collects: Sized {
         self.is_short(stream) || !self.space().doomed.is_empty() || self.collector().is_in_debt()
     }
 
-    /// Whether the block in turn of stream `stream` is full, and its die has no more than `gc-low` free ones.
+    /// Whether the block in turn of stream `stream` is full, and its die has no more than `gc-low` free ones; or the map
+    /// could take of those that are kept.
     #[inline(always)]
     fn is_short(&self, stream: Stream) -> bool {
         let space = self.space();
         let turn = space.streams[stream.index()].turn();
         let die = || turn.die(space.blocks.geometry());
         space.streams[stream.index()].is_full(turn) && space.blocks.free_in(die()) <= space.collector.low
+            || self.is_scarce(stream)
+    }
+
+    /// Whether what the map may write before the next test for room ([`Collects::most_told`]) could open one of the
+    /// last blocks, which are kept for collections. (A map that takes several pages at a time may step over the one
+    /// that fills its block, test after test.)
+    #[inline(always)]
+    fn is_scarce(&self, stream: Stream) -> bool {
+        let space = self.space();
+        let turn = space.streams[stream.index()].turn();
+        let die = turn.die(space.blocks.geometry());
+        let (room, most) = (space.streams[stream.index()].room(turn), self.most_told());
+        room < most && space.blocks.free_in(die) <= (most - room).div_ceil(space.block_pages(stream))
     }
 
     /// Does what [`Collects::is_behind`] tells of. No block is opened: until it is programmed, its predecessor is the

@@ -28,9 +28,6 @@ const CUT: u64 = 128;
 const LIFE: u32 = 400;
 /// The scheme whose collections need a second free block where power is cut, as it says of itself.
 const KEEPS_TWO: &str = "simple";
-/// The scheme that fills several blocks of each die at once: some of its devices are full too soon
-/// (docs/fault-model.md).
-const OPENS_MANY: &str = "cast";
 /// Devices are seeds of their own, apart from those that are checked otherwise.
 const APART: u64 = 0x5eed_0000_0000;
 
@@ -83,7 +80,7 @@ impl Visitor<Bench> for OnFewestBlocks<'_> {
         let OnFewestBlocks { config, seed, stop, only } = self;
         let mut report = CheckReport::default();
         // Who asks for some other class of faults asks for that alone.
-        let has_none = config.fewest == 0 || row.name == OPENS_MANY || !config.faults.contain(FaultClass::Nested);
+        let has_none = config.fewest == 0 || !config.faults.contain(FaultClass::Nested);
         if only.is_none() && has_none {
             return report;
         }
