@@ -48,6 +48,11 @@ class Check:
         return Table({name: [failure[name] for failure in self.data["failures"]] for name in ("replay", "what")})
 
     @property
+    def unpromised(self) -> Table:
+        """What went wrong under classes of faults that the scheme does not promise to survive (``faults="all"``)."""
+        return Table({name: [case[name] for case in self.data["unpromised"]] for name in ("replay", "what")})
+
+    @property
     def phases(self) -> Table:
         """Cuts by what the command that was cut was for."""
         return Table({name: [phase[name] for phase in self.data["phases"]] for name in ("phase", "cuts")})
@@ -62,13 +67,15 @@ def check(
     seeds: int | None = None,
     cuts: int | str | None = None,
     operations: int | None = None,
+    faults: str | None = None,
     buffer: str | None = None,
     set: Mapping[str, Any] | None = None,
     threads: int | None = None,
 ) -> Check:
     """Cuts the power at the commands of a scheme, mounts, and compares what is read: ``ftlab check --scheme``.
 
-    A scheme written in Python is cut at commands alone: its media do not fail and its RAM is not saved; 4,000 cuts are
+    ``faults`` names classes of faults, with commas, or ``"all"``; without it, what the scheme promises to survive. A
+    scheme written in Python is cut at commands alone unless classes are named, and its RAM is not saved; 4,000 cuts are
     its default.
 
     >>> import ftlab
@@ -79,8 +86,9 @@ def check(
     if own is not None:
         # Python is slower: 4,000 cuts are as many as there is patience for.
         scheme, cuts = own.name, 4000 if cuts is None else cuts
-    flags = {"scheme": scheme, "seeds": seeds, "cuts": cuts, "operations": operations, "buffer": buffer, "set": set}
-    told, interrupted = _native.check(["check", *_keys.words(flags | {"threads": threads})], own)
+    flags = {"scheme": scheme, "seeds": seeds, "cuts": cuts, "operations": operations, "faults": faults}
+    flags |= {"buffer": buffer, "set": set, "threads": threads}
+    told, interrupted = _native.check(["check", *_keys.words(flags)], own)
     found = Check(json.loads(told))
     if isinstance(interrupted, KeyboardInterrupt):
         raise Interrupted(found) from interrupted

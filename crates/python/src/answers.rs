@@ -10,7 +10,7 @@ use cli::progress::Meter;
 use cli::session::Session;
 use pyo3::prelude::*;
 use serde_json::json;
-use sim::check::{self as checker, CheckConfig, CheckReport, FaultClass, Faults};
+use sim::check::{self as checker, CheckConfig, CheckReport, Failure, FaultClass, Faults};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -70,12 +70,12 @@ fn config(args: &CheckArgs, is_own: bool) -> CheckConfig {
         buffer: args.buffer.clone(),
         settings: args.set.clone(),
         threads: if is_own { 1 } else { args.threads.unwrap_or(0) },
-        faults: args.faults.unwrap_or(if is_own { CUTS } else { all.faults }),
         fail_fast: args.fail_fast,
         honesty: !is_own,
         ..all
     };
-    config.with_cuts(args.cuts.into())
+    let faults = args.faults.unwrap_or(if is_own { CUTS } else { config.faults });
+    config.with_faults(faults).with_cuts(args.cuts.into())
 }
 
 /// What a scheme that is written in Python is checked for.
@@ -86,13 +86,15 @@ fn told(report: &CheckReport) -> String {
     let phases: Vec<_> =
         report.by_cause.iter().map(|(cause, cuts)| json!({ "phase": cause.name(), "cuts": cuts })).collect();
     let faces: Vec<_> = report.by_face.iter().map(|(face, cuts)| json!({ "left": face, "cuts": cuts })).collect();
-    let failures: Vec<_> =
-        report.failures.iter().map(|failure| json!({ "replay": failure.replay, "what": failure.what })).collect();
+    let cases = |failures: &[Failure]| -> Vec<_> {
+        failures.iter().map(|failure| json!({ "replay": failure.replay, "what": failure.what })).collect()
+    };
     json!({
         "scheme": report.scheme, "passed": report.passed(), "interrupted": report.interrupted,
         "seeds": report.seeds, "operations": report.operations, "cuts": report.cuts,
         "second_level_cuts": report.second_level_cuts, "mounts": report.mounts, "audits": report.audits,
-        "reads": report.reads, "phases": phases, "faces": faces, "failures": failures, "text": report.to_string(),
+        "reads": report.reads, "phases": phases, "faces": faces, "failures": cases(&report.failures),
+        "unpromised": cases(&report.unpromised), "text": report.to_string(),
     })
     .to_string()
 }

@@ -122,6 +122,8 @@ pub struct CheckConfig {
     pub second_level: u64,
     /// The classes of faults.
     pub faults: Faults,
+    /// Of these, such that the scheme does not promise to survive: what they show is told, and is no failure.
+    pub told: Faults,
     /// Whether pages that share cells are guarded ([`flash::Guard`]), where torn pages take others along.
     pub guarded: bool,
     /// Whether programs are read back ([`flash::Verified`]), where some do not stick.
@@ -158,6 +160,7 @@ impl CheckConfig {
             cuts: Cuts::Count(32 * CUTS_PER_SEED),
             second_level: 50,
             faults: Faults::promised(scheme),
+            told: Faults::NONE,
             guarded: true,
             verified: true,
             excused: true,
@@ -185,6 +188,14 @@ impl CheckConfig {
         };
         let fewest = 1 << share.clamp(1, fewest::DEVICES).ilog2();
         CheckConfig { cuts, fewest, ..self }
+    }
+
+    /// With these classes of faults. Who asks for all wants to know what the scheme does under each: those that it
+    /// does not promise to survive are told, and fail nothing. Who names one of these wants it to hold.
+    #[must_use]
+    pub fn with_faults(self, faults: Faults) -> CheckConfig {
+        let told = if faults == Faults::ALL { faults.but(Faults::promised(&self.scheme)) } else { Faults::NONE };
+        CheckConfig { faults, told, ..self }
     }
 
     /// Whether power is cut at all.
@@ -296,6 +307,8 @@ impl Part {
 pub struct Failure {
     /// The case, as [`Replay`] reads it; empty if the failure belongs to the check as a whole.
     pub replay: String,
+    /// The class of faults that it shows, if it is of one.
+    pub class: Option<FaultClass>,
     /// What happened.
     pub what: String,
 }
@@ -417,6 +430,8 @@ pub struct CheckReport {
     pub honesty: HonestyReport,
     /// What went wrong.
     pub failures: Vec<Failure>,
+    /// What went wrong under classes that the scheme does not promise to survive ([`CheckConfig::told`]).
+    pub unpromised: Vec<Failure>,
 }
 
 impl CheckReport {
@@ -490,10 +505,31 @@ impl CheckReport {
         self.honesty.spare_flips += other.honesty.spare_flips;
         self.honesty.spare_noticed += other.honesty.spare_noticed;
         self.failures.extend(other.failures);
+        self.unpromised.extend(other.unpromised);
     }
 
     fn fail(&mut self, replay: Replay, what: String) {
-        self.failures.push(Failure { replay: replay.to_string(), what });
+        self.failures.push(Failure { replay: replay.to_string(), class: replay.class(), what });
+    }
+
+    /// The check as a whole fails.
+    fn fail_all(&mut self, what: String) {
+        self.failures.push(Failure { replay: String::new(), class: None, what });
+    }
+
+    /// Failures of these classes are told, and are none.
+    fn excuse(&mut self, told: Faults) {
+        let is_told = |failure: &mut Failure| failure.class.is_some_and(|class| told.contain(class));
+        self.unpromised.extend(self.failures.extract_if(.., is_told));
+    }
+
+    /// What went wrong under each class that the scheme does not promise to survive: how often, and the first time.
+    pub fn told(&self) -> impl Iterator<Item = (FaultClass, usize, &Failure)> {
+        FaultClass::ALL.into_iter().filter_map(|class| {
+            let mut of = self.unpromised.iter().filter(move |failure| failure.class == Some(class));
+            let first = of.next()?;
+            Some((class, 1 + of.count(), first))
+        })
     }
 }
 
@@ -596,6 +632,9 @@ impl fmt::Display for CheckReport {
         }
         for failure in &self.failures {
             writeln!(f, "  {failure}")?;
+        }
+        for (class, count, first) in self.told() {
+            writeln!(f, "  {}, which it does not promise to survive: {count} findings, as {first}", class.name())?;
         }
         Ok(())
     }
@@ -712,6 +751,7 @@ fn check_seed(
     if config.honesty {
         report.merge(subject.visit(honesty::Honest { config, bed: &bed, stop }));
     }
+    report.excuse(config.told);
     report.interrupted = stop.load(Ordering::Relaxed);
     report.seeds = u64::from(!report.interrupted);
     report.levelling = u64::from(bed.levels_wear());
@@ -798,20 +838,27 @@ fn check_subject(
         let unlisted = report.by_cause.keys().filter(|cause| !is_listed(cause));
         let unlisted =
             unlisted.map(|cause| format!("commands of phase {} were cut: its row does not list it", cause.name()));
-        let failures: Vec<Failure> =
-            missed.chain(unlisted).map(|what| Failure { replay: String::new(), what }).collect();
-        report.failures.extend(failures);
+        let failures: Vec<String> = missed.chain(unlisted).collect();
+        failures.into_iter().for_each(|what| report.fail_all(what));
+    }
+    let asked = cuts::PARTS.iter().any(|&(class, _)| config.faults.contain(class));
+    if asked && config.cuts != Cuts::Count(0) && report.cuts == 0 && report.passed() {
+        report.fail_all(
+            "no power was cut: no device that was drawn can be cut so (several commands under way take two dies, cells \
+             that read otherwise durable discards)"
+                .into(),
+        );
     }
     if report.media.disturbed > 0 && report.media.refreshed == 0 {
-        let what = "no tired block was refreshed: the check proves nothing about media that wear on blocks".into();
-        report.failures.push(Failure { replay: String::new(), what });
+        report
+            .fail_all("no tired block was refreshed: the check proves nothing about media that wear on blocks".into());
     }
     if report.honesty.flips > 0 && report.honesty.noticed * 4 < report.honesty.flips * 3 {
         let HonestyReport { flips, noticed, .. } = report.honesty;
         let what = format!(
             "of {flips} bits flipped in metadata, {noticed} made a difference: the scheme works from elsewhere"
         );
-        report.failures.push(Failure { replay: String::new(), what });
+        report.fail_all(what);
     }
     if report.honesty.spare_flips > 200 && report.honesty.spare_noticed * 50 < report.honesty.spare_flips {
         let HonestyReport { spare_flips, spare_noticed, .. } = report.honesty;
@@ -819,7 +866,7 @@ fn check_subject(
             "of {spare_flips} bits flipped in spare areas, {spare_noticed} made a difference: the scheme works from \
              elsewhere"
         );
-        report.failures.push(Failure { replay: String::new(), what });
+        report.fail_all(what);
     }
     Ok(report)
 }

@@ -1,6 +1,6 @@
 //! The checker checked: schemes hold, the canary does not, and replays show why.
 
-use flash::{Cause, CutPoint};
+use flash::{Cause, CutPoint, Geometry};
 use ftl::{buffer, schemes};
 use proptest::prelude::*;
 use sim::check::{
@@ -529,6 +529,39 @@ proptest! {
         let replay = Replay { first, second, third, moved, kept, ..Replay::of(seed, Part::Cuts, operation) };
         prop_assert_eq!(replay.to_string().parse::<Replay>().unwrap(), replay);
     }
+}
+
+/// Who asks for all classes is told what a scheme does under those that it does not promise to survive; who names such
+/// a class sees it fail.
+#[test]
+fn classes_that_nobody_promises_are_told_with_all_and_fail_by_name() {
+    let config = CheckConfig {
+        seeds: 6..8,
+        operations: 400,
+        cuts: Cuts::Count(5_000),
+        honesty: false,
+        fewest: 0,
+        ..CheckConfig::new("page")
+    };
+    let report = checked(&config.clone().with_faults(Faults::ALL)).unwrap();
+    assert!(report.passed(), "{report}");
+    let (class, count, first) = report.told().next().expect("page loses pages without barriers");
+    assert_eq!(class, FaultClass::Unordered);
+    assert!(count > 1 && first.replay.contains(":unordered."), "{report}");
+    assert!(report.to_string().contains("unordered, which it does not promise to survive: "), "{report}");
+    let named = checked(&config.with_faults(Faults::NONE.with(FaultClass::Unordered))).unwrap();
+    assert!(!named.passed() && named.unpromised.is_empty(), "{named}");
+    assert_eq!(named.failures.iter().filter(|failure| failure.class == Some(class)).count(), count);
+}
+
+/// A device of one die has no commands that are under way together.
+#[test]
+fn a_check_that_cuts_nothing_says_so() {
+    let one = Geometry { blocks_per_die: 16, pages_per_block: 8, page_bytes: 512, ..Geometry::default() };
+    let config = CheckConfig { geometry: Some(one.checked().unwrap()), honesty: false, fewest: 0, ..brief("page") };
+    let report = checked(&config.with_faults(Faults::NONE.with(FaultClass::Flight))).unwrap();
+    let [failure] = &report.failures[..] else { panic!("{report}") };
+    assert!(failure.what.starts_with("no power was cut: no device that was drawn can be cut so"), "{report}");
 }
 
 /// What a cut leaves reads otherwise each time, and no scheme but `simple` goes by how it reads. Power fails again

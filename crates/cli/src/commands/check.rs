@@ -25,7 +25,6 @@ pub(super) fn check(args: &CheckArgs, stop: &AtomicBool, stdout: &mut dyn Write)
     let config = |scheme: &str| {
         let config = CheckConfig {
             seeds: seeds.clone(),
-            faults: args.faults.unwrap_or(Faults::promised(scheme)),
             fail_fast: args.fail_fast,
             operations: args.operations,
             buffer: args.buffer.clone(),
@@ -33,7 +32,7 @@ pub(super) fn check(args: &CheckArgs, stop: &AtomicBool, stdout: &mut dyn Write)
             threads: args.threads.unwrap_or(0),
             ..CheckConfig::new(scheme)
         };
-        config.with_cuts(args.cuts.into())
+        config.with_faults(args.faults.unwrap_or(Faults::promised(scheme))).with_cuts(args.cuts.into())
     };
     if let Some(replay) = &args.replay {
         let [scheme] = schemes[..] else {
@@ -60,6 +59,9 @@ pub(super) fn check(args: &CheckArgs, stop: &AtomicBool, stdout: &mut dyn Write)
         let mut text = report.to_string();
         for failure in report.failures.iter().filter(|failure| !failure.replay.is_empty()) {
             text += &format!("  {}\n", again(args, scheme, &failure.replay));
+        }
+        for (_, _, first) in report.told() {
+            text += &format!("  {}\n", again(args, scheme, &first.replay));
         }
         crate::print(stdout, &text)?;
         if report.interrupted {

@@ -98,6 +98,12 @@ impl Faults {
         FaultClass::ALL.into_iter().filter(is_lost).fold(Faults::ALL, Faults::without)
     }
 
+    /// All of these but the others.
+    #[must_use]
+    pub const fn but(self, others: Faults) -> Faults {
+        Faults(self.0 & !others.0)
+    }
+
     /// Whether a class is among them.
     pub const fn contain(self, class: FaultClass) -> bool {
         self.0 & 1 << class as u8 != 0

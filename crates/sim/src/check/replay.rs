@@ -1,6 +1,6 @@
 //! A case of a check as text: where it is, and what of it is left out.
 
-use super::{CheckError, Part};
+use super::{CheckError, FaultClass, Part};
 use flash::CutPoint;
 use std::fmt;
 use std::str::FromStr;
@@ -117,6 +117,28 @@ impl Replay {
     pub const fn of(seed: u64, part: Part, operation: u32) -> Replay {
         let (first, second, third) = (None, None, None);
         Replay { seed, part, operation, run: None, first, second, third, storm: false, moved: [None; 3], kept: None }
+    }
+
+    /// The class of faults that it is a case of, if of one: RAM and metadata are of none.
+    pub const fn class(&self) -> Option<FaultClass> {
+        let is_nested = self.second.is_some() || self.storm;
+        Some(match self.part {
+            Part::Cuts if is_nested => FaultClass::Nested,
+            Part::Cuts => FaultClass::Cut,
+            Part::Flight => FaultClass::Flight,
+            Part::Unordered => FaultClass::Unordered,
+            Part::Paired => FaultClass::Paired,
+            Part::Unstable if is_nested => FaultClass::UnstableNested,
+            Part::Unstable => FaultClass::Unstable,
+            Part::Media | Part::Full => FaultClass::Failing,
+            Part::Intermittent => FaultClass::Intermittent,
+            Part::Unreadable | Part::Remounts => FaultClass::Unreadable,
+            Part::Silent => FaultClass::Silent,
+            Part::Disturb => FaultClass::Disturb,
+            Part::Life | Part::Fewest => FaultClass::Nested,
+            Part::Spare => FaultClass::Spare,
+            Part::Ram | Part::Metadata => return None,
+        })
     }
 
     /// The cuts, each with the command at which it comes instead.
