@@ -561,6 +561,7 @@ pub(crate) trait Collects: Sized {
     /// # Errors
     /// The medium's.
     fn make_room_everywhere<F: Flash>(&mut self, flash: &mut F) -> Outcome<F> {
+        self.seal_tired(flash);
         let mut dies = (0..flash.geometry().die_count()).map(Die);
         match self.evacuate(flash).and_then(|()| dies.try_for_each(|die| self.regain_room(flash, die))) {
             Err(Error::Full) => Ok(()),
@@ -888,7 +889,22 @@ pub(crate) trait Collects: Sized {
     /// # Errors
     /// The medium's.
     fn refresh<F: Flash>(&mut self, flash: &mut F) -> Outcome<F, bool> {
+        // Moves are not to go into a block whose turn has not come.
+        self.seal_tired(flash);
         refresh::first(flash, |flash, block| self.refresh_block(flash, block))
+    }
+
+    /// Tired blocks that lanes hold take no further page: what goes into one that has been tired for long is lost. Also
+    /// while mounting, for a mount goes on with the newest block of each die, whatever became of it.
+    #[cold]
+    fn seal_tired<F: Flash>(&mut self, flash: &F) {
+        let mut from = Block(0);
+        while let Some(block) = flash.tired(from) {
+            if let Some((stream, lane)) = self.space().holder(block) {
+                self.space_mut().seal(stream, lane);
+            }
+            from = Block(block.0 + 1);
+        }
     }
 
     /// Moves the pages of a tired block, and erases it; or makes room for that. Whether anything was done.
@@ -906,11 +922,8 @@ pub(crate) trait Collects: Sized {
             return Ok(true);
         }
         let holder = self.space().holder(block);
-        if let Some((stream, lane)) = holder {
-            self.space_mut().seal(stream, lane);
-            if self.space().blocks.live_of(block) == 0 {
-                return Ok(false);
-            }
+        if holder.is_some() && self.space().blocks.live_of(block) == 0 {
+            return Ok(false);
         }
         // What a scheme does not move for wear levelling may take a block more than it gives back.
         let needs = self.needs(block) + u32::from(!self.may_level(block));

@@ -169,6 +169,31 @@ mod tests {
         assert_eq!(run.rest(), ["E 0 refresh"]);
     }
 
+    /// What broke: a block that was tired for long, all dead and the newest of its die, took a page after a mount, and
+    /// the page was lost.
+    #[test]
+    fn a_mount_does_not_go_on_filling_a_tired_block() {
+        let mut run = Run::<Page>::new("page");
+        run.write(&[0, 1]);
+        run.read(1, 13);
+        let settings = by_name("page").unwrap().settings();
+        run.scheme = Page::mount(&mut run.flash, 12, &settings).unwrap().0;
+        // Behind a mount a free block is erased before it is filled.
+        assert_eq!(run.write(&[2]), ["E 1 recovery", "W 1.0 data 2 host"]);
+        (0..3).for_each(|lpn| run.read(lpn, 1));
+    }
+
+    /// Two blocks are tired, and the later one is being filled: what is in the first does not go there.
+    #[test]
+    fn what_is_moved_goes_into_no_tired_block() {
+        let mut run = Run::<Page>::new("page");
+        run.write(&[0, 1, 2, 3, 4]);
+        run.read(1, 13);
+        run.read(4, 13);
+        let copies = run.rest().iter().filter(|line| line.starts_with('W')).count();
+        assert_eq!(copies, 5);
+    }
+
     /// A block that has to wait comes first here, and the next tired one does not wait for it.
     #[test]
     fn a_tired_block_is_moved_though_one_before_it_has_to_wait() {

@@ -80,10 +80,12 @@ impl Disturbance {
 
     /// The device rests; in some of the pauses power fails at one of its commands.
     fn pause<S: Recipe<Bench>>(&mut self, session: &mut Session<'_, S, Bench>, lot: &mut Rng) -> Result<(), Stop> {
-        if !session.rests || !lot.chance(0.2) {
+        if !session.rests || !lot.chance(0.5) {
             return session.rest();
         }
-        let point = CutPoint { command: lot.below(24), face: lot.below(4) as u8 };
+        // Most pauses have hardly a command, and some a whole block's copies.
+        let most = if lot.chance(0.5) { 2 } else { 24 };
+        let point = CutPoint { command: lot.below(most), face: lot.below(4) as u8 };
         session.flash.inner_mut().arm(point, lot.bits());
         let end = session.rest();
         session.flash.inner_mut().restart();

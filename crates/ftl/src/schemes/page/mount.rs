@@ -96,6 +96,7 @@ impl Page {
                 page.tombstones.refer(ppn, 1);
             }
         }
+        page.seal_tired(flash);
         for die in (0..g.die_count()).map(Die) {
             page.regain(flash, die)?;
         }
