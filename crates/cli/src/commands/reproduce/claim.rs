@@ -84,10 +84,12 @@ impl Claim {
         &self.see
     }
 
+    /// The cause that is nearest to a line: of the longest beginning of its source, of its workload, of what sort of
+    /// source it has, of the claim.
     fn cause(&self, line: &Line) -> Option<&str> {
-        let by_source =
-            || self.causes.iter().find(|(key, _)| line.source.starts_with(key.as_str())).map(|(_, why)| why);
-        let found = by_source().or_else(|| self.causes.get(&line.workload)).or_else(|| self.causes.get(&line.from));
+        let of_source = self.causes.iter().filter(|(key, _)| line.source.starts_with(key.as_str()));
+        let nearest = of_source.max_by_key(|(key, _)| key.len()).map(|(_, why)| why);
+        let found = nearest.or_else(|| self.causes.get(&line.workload)).or_else(|| self.causes.get(&line.from));
         found.or(self.cause.as_ref()).map(String::as_str)
     }
 }
@@ -423,7 +425,12 @@ mod tests {
 
     #[test]
     fn the_nearest_cause_counts() {
-        let causes = [("twin:fin", "of the twin"), ("4VMs", "of the workload"), ("excerpt", "of excerpts")];
+        let causes = [
+            ("twin", "of twins"),
+            ("twin:fin", "of the twin"),
+            ("4VMs", "of the workload"),
+            ("excerpt", "of excerpts"),
+        ];
         let claim = Claim {
             paper: "p".into(),
             name: "n".into(),
@@ -446,6 +453,7 @@ mod tests {
             order: None,
         };
         assert_eq!(claim.cause(&line("4VMs", "twin", "twin:financial1")), Some("of the twin"));
+        assert_eq!(claim.cause(&line("4VMs", "twin", "twin:largefile")), Some("of twins"));
         assert_eq!(claim.cause(&line("4VMs", "excerpt", "x.csv")), Some("of the workload"));
         assert_eq!(claim.cause(&line("A", "excerpt", "x.csv")), Some("of excerpts"));
         assert_eq!(claim.cause(&line("A", "trace", "x.csv")), Some("of all"));
