@@ -22,8 +22,9 @@ help:
 	@echo 'make unit          tests of all crates, of the README and of the tree itself'
 	@echo 'make docs          documentation of the crates, warnings are errors, and target/schemes, a page per scheme'
 	@echo 'make e2e           the optimised program runs its default comparison'
-	@echo 'make conformance   every scheme under more than 100,000 power cuts, and cases that failed once'
-	@echo 'make fresh         two seeds of every scheme that nobody has seen'
+	@echo 'make conformance   every scheme under more than 100,000 power cuts, cases that failed once, and a seed of every'
+	@echo '                   scheme that nobody has seen'
+	@echo 'make fresh         FRESH=4 such seeds'
 	@echo 'make mutants       how many planted bugs the checker catches; an hour'
 	@echo 'make soak          power cuts on ever new seeds for MINUTES=60, totals kept in target/soak.json; then 200 kills'
 	@echo '                   of a server under load for each scheme, 10^7 frames of BCH; a few minutes'
@@ -109,24 +110,16 @@ CHECKED := simple page dftl dftl-e tpftl cftl lsftl lsftl-e cdftl sftl scftl scf
 
 conformance: tools
 	$(RELEASE)
-	@# With those of all runs below, those on devices that live on among them, 205,000 and more a scheme.
-	for scheme in $(CHECKED); do target/release/ftlab check --scheme $$scheme --cuts 8000 || exit 1; done
-	@# A cut with several commands under way, on shared cells or of unstable ones is one of many; some 7,000, 6,000 and
-	@# 5,000 of them. (`simple` promises nothing of unstable ones.)
-	for scheme in $(CHECKED); do target/release/ftlab check --scheme $$scheme --faults flight --cuts 160000 && \
-	  target/release/ftlab check --scheme $$scheme --faults paired --cuts 48000 || exit 1; done
-	for scheme in $(filter-out simple,$(CHECKED)); do \
-	  target/release/ftlab check --scheme $$scheme --faults unstable --cuts 48000 || exit 1; done
-	@# Runs of another length are other runs on failing media.
-	for scheme in $(CHECKED); do \
-	  target/release/ftlab check --scheme $$scheme --operations 200 --cuts 500 || exit 1; done
+	scripts/checks target/release/ftlab conformance $(CHECKED)
 	scripts/checks target/release/ftlab replay
+	@# What nobody has seen may fail: the case is told, and kept in target/failing.
+	scripts/checks target/release/ftlab fresh 1 $(CHECKED)
 
-# What nobody has seen may fail, so it is asked for, and not a part of `make test`.
 .PHONY: fresh
+FRESH ?= 4
 fresh: tools
 	$(RELEASE)
-	scripts/checks target/release/ftlab fresh $(CHECKED)
+	scripts/checks target/release/ftlab fresh $(FRESH) $(CHECKED)
 
 # One build has every planted bug in it, and results are kept: what is asked again was changed.
 .PHONY: mutants

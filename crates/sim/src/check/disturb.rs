@@ -80,7 +80,7 @@ impl Disturbance {
 
     /// The device rests; in some of the pauses power fails at one of its commands.
     fn pause<S: Recipe<Bench>>(&mut self, session: &mut Session<'_, S, Bench>, lot: &mut Rng) -> Result<(), Stop> {
-        if !session.rests || !lot.chance(0.5) {
+        if !session.rests || !lot.chance(0.6) {
             return session.rest();
         }
         // Most pauses have hardly a command, and some a whole block's copies.
