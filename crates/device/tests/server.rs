@@ -295,41 +295,6 @@ fn write_header(length: u32) -> [u8; 28] {
     Request { flags: 0, command: Command::Write, cookie: 1, offset: 0, length }.encode()
 }
 
-/// Bytes of memory that this process has.
-#[cfg(target_os = "linux")]
-fn resident_bytes() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() << 10
-}
-
-/// Each such client took 64 MiB, and 60 of them ended a server that had 2.5 GB.
-#[cfg(target_os = "linux")]
-#[test]
-fn clients_that_promise_long_writes_and_send_little_take_little_memory() {
-    let socket = Socket::new();
-    let server = socket.serve(Memory::new(BYTES), Options::default());
-    let before = resident_bytes();
-    let promising: Vec<UnixStream> = (0..60)
-        .map(|_| {
-            let mut stream = raw(&socket);
-            stream.write_all(&[&write_header(MAX_PAYLOAD_BYTES)[..], b"x"].concat()).unwrap();
-            stream
-        })
-        .collect();
-    let mut client = socket.client();
-    let began = Instant::now();
-    for _ in 0..100 {
-        assert_eq!(client.ask(Command::Read, 0, 0, 4096, &[]).unwrap().data.len(), 4096);
-    }
-    assert!(began.elapsed() < Duration::from_secs(5));
-    // What other tests take meanwhile included.
-    let more = resident_bytes().saturating_sub(before);
-    assert!(more < 400 << 20, "{more} bytes more");
-    drop(promising);
-    server.stop().unwrap();
-}
-
 #[test]
 fn a_client_that_does_not_finish_its_handshake_is_left() {
     let socket = Socket::new();
