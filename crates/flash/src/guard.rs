@@ -165,6 +165,9 @@ pub struct Guarded {
     pub kept: u64,
     /// Blocks that were repaired.
     pub repaired: u64,
+    /// Pages that repairs made blank, or tore again because they did not read. A cut has torn them, or somebody has
+    /// damaged them: then of each a logical page is stale, and the scheme's mount finds nothing that says so.
+    pub given_up: u64,
 }
 
 /// The decorator. See the module's description. It dereferences to the medium inside, to be looked at or harmed; a
@@ -529,10 +532,11 @@ impl<F: Flash> Guard<F> {
             copy = self.copy_out(die, &entry, before, newest.number)?;
         }
         let Some(Copy { at: copy, pages, .. }) = copy else { return Ok(()) };
-        self.copy_back(copy, block, pages)?;
+        let torn = self.copy_back(copy, block, pages)?;
         // From here on neither the entry nor the copy counts.
         self.add(die, (before, before, 0), None, &[copy], Cause::Recovery)?;
         self.guarded.repaired += 1;
+        self.guarded.given_up += 1 + torn;
         Ok(())
     }
 
@@ -597,6 +601,15 @@ impl<F: Flash> Guard<F> {
         if is_bad || self.inner.read_oob(before, Cause::Recovery)?.is_none() || self.reads(before)? {
             return Ok(false);
         }
+        // What has a page behind it in such a block was not the last to be programmed: newer entries are damaged. A
+        // repair would take the pages behind it away.
+        let behind = self.geometry.offset_of(before) + 1;
+        if self.geometry.order == ProgramOrder::Strict && behind < self.geometry.pages_per_block {
+            let behind = self.geometry.page(self.geometry.block_of(before), behind);
+            if self.inner.read_oob(behind, Cause::Recovery)?.is_some() {
+                return Ok(false);
+            }
+        }
         for of in entry.iter().map(|(tag, _)| tag.of).filter(|&of| of != before) {
             if self.inner.read_oob(of, Cause::Recovery)?.is_some() && !self.reads(of)? {
                 return Ok(true);
@@ -635,20 +648,22 @@ impl<F: Flash> Guard<F> {
         Ok(Some(Copy { at: copy, of: block, number, pages }))
     }
 
-    /// Erases a block and programs it from its copy.
-    fn copy_back(&mut self, copy: Block, block: Block, pages: u32) -> Result<(), F::Fault> {
+    /// Erases a block and programs it from its copy; how many of its pages are torn.
+    fn copy_back(&mut self, copy: Block, block: Block, pages: u32) -> Result<u64, F::Fault> {
         self.inner.erase(block, Cause::Recovery)?;
         let g = self.geometry;
+        let mut torn = 0;
         for from in (0..pages).map(|offset| g.page(copy, offset)) {
             let kept = self.hold(from, Cause::Recovery)?;
             let Some(tag) = Tag::decode(self.inner.spare(from)) else { continue };
             if tag.place > 0 {
+                torn += 1;
                 self.inner.program(tag.of, Oob { kind: Kind::Torn, ..PADDING }, Payload::None, Cause::Recovery)?;
             } else {
                 self.put(tag.of, None, kept.as_ref(), None, Cause::Recovery)?;
             }
         }
-        Ok(())
+        Ok(torn)
     }
 }
 
