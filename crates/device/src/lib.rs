@@ -8,7 +8,9 @@ pub mod disk;
 pub mod export;
 pub mod image;
 pub mod nbd;
+pub mod verify;
 
 pub use disk::{AnyDisk, Counts, Disk, Medium, MountError, MountSummary, Mounted, mount, scheme_of};
 pub use export::{Done, Export, ExportError, Extent};
 pub use image::{Access, Image, ImageError, Life, Scrub, Spec, Totals, Unsound};
+pub use verify::{Verified, VerifyError, verify};

@@ -7,9 +7,9 @@ use crate::error::{CliError, io_reason};
 use crate::output;
 use crate::render::text::wrap;
 use crate::units;
-use device::{Access, AnyDisk, ExportError, Image, ImageError, MountError, Scrub, Spec, Unsound};
+use device::{Access, Image, ImageError, Scrub, Spec, VerifyError};
 use flash::device::Device;
-use flash::{Block, Brief, Geometry, Guard, Mode, Nand, NoData, Pairing, PowerCut, Rng};
+use flash::{Block, Brief, Geometry, Guard, Mode, Nand, NoData, Pairing, Rng};
 use ftl::parameters::{LOG_AGES, LOG_VICTIM, SPREAD, WEAR_LEVELLING, WEAR_STATE};
 use ftl::schemes::{self, SCHEMES, Visitor};
 use ftl::{BuildError, ConfigError, Recipe, Scheme, Settings, Value};
@@ -18,9 +18,6 @@ use reliability::chip::Rber;
 use reliability::{Chip, CodeSpec};
 use serde_json::{Map, json};
 use std::io::Write;
-
-/// Pages at fault that are listed by number.
-const LISTED: usize = 8;
 
 /// Does what is asked for.
 ///
@@ -388,57 +385,18 @@ impl Rates {
 
 // ---- verify ----------------------------------------------------------------------------------------------------
 
-/// What was found wrong, a sentence each.
-type Findings = Vec<String>;
-
 fn verify(args: &ImageInfoArgs) -> Result<(String, Ended), CliError> {
-    let mut image = opened(args)?;
+    let image = opened(args)?;
     let mut text = described(&image)?;
     let mut json = fields(&image)?;
-    let path = args.file.clone();
-    let failed = |image: &Image| {
-        let reason = image.failure().map_or_else(String::new, io_reason);
-        CliError::new(format_args!("cannot read {}: {reason}", path.display()))
-    };
-    let mut findings = Findings::new();
-    if image.damaged_copies() > 0 {
-        findings.push(format!("{} copies of header or block table are damaged", image.damaged_copies()));
-    }
-    let mut scrub = image.scrub().map_err(|_| failed(&image))?;
-    let mut lines = Vec::new();
-    // What cannot be read; everything where nothing can be.
-    let mut unreadable: Vec<u64> = (0..u64::from(image.spec().device.logical_pages)).collect();
-    // The medium that `serve` has, for which every scheme is compiled.
-    match device::mount(PowerCut::counting(image).without_log(), false) {
-        Err(error @ (MountError::UnknownScheme(_) | MountError::Settings(_))) => return Err(CliError::new(error)),
-        Err(error) => findings.push(format!("it cannot be mounted: {error}")),
-        Ok(mut disk) => {
-            lines.push(("mount", disk.mounted().to_string()));
-            if let Err(what) = disk.audit() {
-                findings.push(format!("an invariant of {} does not hold: {what}", disk.scheme().name));
-            }
-            let read = read_all(&mut *disk)?;
-            let lost = read.lost;
-            if read.ended.is_none() {
-                unreadable.clone_from(&lost);
-            }
-            lines.push(("live", format!("{} pages hold data", units::whole(read.data))));
-            json.insert("live_pages".into(), json!(read.data));
-            json.insert("lost_pages".into(), json!(lost));
-            if !lost.is_empty() {
-                let pages = listed(lost.iter().map(ToString::to_string));
-                findings.push(format!("{} logical pages are lost: {pages}", lost.len()));
-            }
-            findings.extend(read.ended);
-        }
-    }
-    scrub.judge(&unreadable);
-    let damage = damage(&scrub, &unreadable);
-    findings.splice(0..0, damage);
-    let Scrub { pages, torn, bad_records, bad_data, corrected_bits, .. } = &scrub;
-    if *corrected_bits > 0 {
-        lines.insert(0, ("corrected", format!("{} wrong bits, by the code", units::whole(*corrected_bits))));
-    }
+    let cannot_read = |why: &str| CliError::new(format_args!("cannot read {}: {why}", args.file.display()));
+    let verified = device::verify(image).map_err(|error| match error {
+        VerifyError::Host(cause) => cannot_read(&io_reason(&cause)),
+        VerifyError::Refused(why) => cannot_read(&why),
+        VerifyError::Unknown(error) => CliError::new(error),
+    })?;
+    let findings = verified.findings();
+    let Scrub { pages, torn, bad_records, bad_data, corrected_bits, .. } = &verified.scrub;
     let damaged: Vec<u32> =
         bad_records.iter().copied().chain(bad_data.iter().map(|page| page.ppn)).map(|p| p.0).collect();
     let counts = format!(
@@ -447,7 +405,16 @@ fn verify(args: &ImageInfoArgs) -> Result<(String, Ended), CliError> {
         units::whole(*torn),
         units::whole(damaged.len() as u64)
     );
-    lines.insert(0, ("pages", counts));
+    let mut lines = vec![("pages", counts)];
+    if *corrected_bits > 0 {
+        lines.push(("corrected", format!("{} wrong bits, by the code", units::whole(*corrected_bits))));
+    }
+    if let Ok(contents) = &verified.contents {
+        lines.push(("mount", contents.mounted.to_string()));
+        lines.push(("live", format!("{} pages hold data", units::whole(contents.data))));
+        json.insert("live_pages".into(), json!(contents.data));
+        json.insert("lost_pages".into(), json!(contents.lost));
+    }
     json.insert("corrected_bits".into(), json!(corrected_bits));
     json.insert("programmed_pages".into(), json!(pages));
     json.insert("torn_pages".into(), json!(torn));
@@ -463,70 +430,4 @@ fn verify(args: &ImageInfoArgs) -> Result<(String, Ended), CliError> {
     json.insert("findings".into(), json!(findings));
     write_json(args, json)?;
     Ok((text, ended))
-}
-
-/// The damaged pages, and what each costs.
-fn damage(scrub: &Scrub, unreadable: &[u64]) -> Findings {
-    let Scrub { bad_records, bad_data, .. } = scrub;
-    let mut findings = Findings::new();
-    if !bad_records.is_empty() {
-        let pages = listed(bad_records.iter().map(ToString::to_string));
-        findings.push(format!("{} pages whose record is not what was written: {pages}", bad_records.len()));
-    }
-    if !bad_data.is_empty() {
-        let cost = |Unsound { ppn, lpn }: &Unsound| match lpn {
-            Some(lpn) if unreadable.contains(&u64::from(lpn.0)) => format!("{ppn} (logical page {lpn}, lost)"),
-            Some(lpn) => format!("{ppn} (an old version of logical page {lpn})"),
-            None => format!("{ppn} (metadata)"),
-        };
-        let pages = listed(bad_data.iter().map(cost));
-        findings.push(format!("{} pages whose data is not what was written: {pages}", bad_data.len()));
-    }
-    findings
-}
-
-/// The first of them.
-fn listed(all: impl ExactSizeIterator<Item = String>) -> String {
-    let more = if all.len() > LISTED { ", …" } else { "" };
-    all.take(LISTED).collect::<Vec<_>>().join(", ") + more
-}
-
-/// What a host would get.
-struct Contents {
-    /// Logical pages that hold something.
-    data: u64,
-    /// Logical pages that cannot be read.
-    lost: Vec<u64>,
-    /// Why reading ended before the last page.
-    ended: Option<String>,
-}
-
-fn read_all(disk: &mut dyn AnyDisk) -> Result<Contents, CliError> {
-    let page = u64::from(disk.block_bytes());
-    let mut contents = Contents { data: 0, lost: Vec::new(), ended: None };
-    let mut out = vec![0; page as usize];
-    let mut extents = Vec::new();
-    for lpn in 0..disk.bytes() / page {
-        // A page that cannot be corrected may end a change of the map half way: then the next read mounts the device.
-        let mounts = disk.is_lost().then(|| disk.counts().remounts);
-        let read = disk.read(lpn * page, &mut out);
-        // Just read, the page's mapping entry is in RAM: the scheme knows.
-        extents.clear();
-        let known = disk.extents(lpn * page, page, &mut extents);
-        contents.data += u64::from(known.is_ok() && extents.iter().any(|extent| !extent.hole));
-        match read {
-            Ok(_) => {}
-            Err(ExportError::Io) if mounts == Some(disk.counts().remounts) => {
-                let why = disk.failure().unwrap_or_default();
-                contents.ended = Some(format!("nothing can be read from page {lpn} on: it cannot be mounted: {why}"));
-                break;
-            }
-            Err(ExportError::Io) => contents.lost.push(lpn),
-            Err(_) => {
-                let why = disk.failure().unwrap_or("the scheme refuses to read");
-                return Err(CliError::new(format_args!("cannot read {}: {why}", disk.image().path().display())));
-            }
-        }
-    }
-    Ok(contents)
 }
