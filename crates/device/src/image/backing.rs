@@ -1,4 +1,7 @@
 //! The file under an image, or the file and changes beside it that are never written to it.
+//!
+//! The host may take or give less than it was asked for, or be interrupted: then the rest is asked for again. An end
+//! where the file has none is an error, so that nothing reads as zeros that was not read.
 
 use rustix::fs::{Advice, fadvise};
 use std::collections::BTreeMap;
@@ -13,10 +16,108 @@ const PIECE: u64 = 4096;
 #[cfg(test)]
 pub(crate) type Journal = std::sync::Arc<std::sync::Mutex<Vec<(u64, Vec<u8>, Vec<u8>)>>>;
 
+/// What a host does with single reads and writes of a file: tests draw it at random.
+#[cfg(test)]
+#[derive(Debug)]
+pub(crate) struct Moods {
+    pub(crate) rng: flash::Rng,
+    /// Shares of the reads and writes that do a part of what they are asked for, that are interrupted, and that do
+    /// nothing and report no error: an end of the file, or of the disk.
+    pub(crate) partly: f64,
+    pub(crate) interrupted: f64,
+    pub(crate) nothing: f64,
+    /// Share of the writes behind the first part of which the disk is full, up to a border of sectors.
+    pub(crate) full: f64,
+    /// The disk is full, once.
+    pub(crate) is_full: bool,
+    /// How often each of them has happened.
+    pub(crate) counts: [u64; 4],
+}
+
+#[cfg(test)]
+impl Moods {
+    /// Bytes that are read or written at once.
+    fn draw(&mut self, offset: u64, bytes: usize, writes: bool) -> io::Result<usize> {
+        let mut happens = |mood: usize, share: f64| {
+            let does = self.rng.chance(share);
+            self.counts[mood] += u64::from(does);
+            does
+        };
+        if std::mem::take(&mut self.is_full) && writes {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        if happens(1, self.interrupted) {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        if happens(2, self.nothing) {
+            return Ok(0);
+        }
+        let sectors = (offset / 512 + 1..).map(|sector| (sector * 512 - offset) as usize);
+        let borders: Vec<usize> = sectors.take_while(|&part| part < bytes).collect();
+        if writes && !borders.is_empty() && happens(3, self.full) {
+            self.is_full = true;
+            return Ok(borders[self.rng.below(borders.len() as u64) as usize]);
+        }
+        Ok(if bytes > 1 && happens(0, self.partly) { 1 + self.rng.below(bytes as u64 - 1) as usize } else { bytes })
+    }
+}
+
+/// A file of the host. All of it is read and written by [`FileExt`], which goes on where the host has done a part.
+#[derive(Debug)]
+struct HostFile {
+    file: File,
+    /// However often the file is opened.
+    #[cfg(test)]
+    moods: std::sync::Arc<std::sync::Mutex<Option<Moods>>>,
+}
+
+#[cfg(test)]
+impl HostFile {
+    fn at_once(&self, offset: u64, bytes: usize, writes: bool) -> io::Result<usize> {
+        self.moods.lock().unwrap().as_mut().map_or(Ok(bytes), |moods| moods.draw(offset, bytes, writes))
+    }
+}
+
+impl FileExt for HostFile {
+    fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
+        #[cfg(test)]
+        let out = {
+            let bytes = self.at_once(offset, out.len(), false)?;
+            &mut out[..bytes]
+        };
+        self.file.read_at(out, offset)
+    }
+
+    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<usize> {
+        #[cfg(test)]
+        let data = &data[..self.at_once(offset, data.len(), true)?];
+        self.file.write_at(data, offset)
+    }
+}
+
+impl HostFile {
+    /// Fills `out`; what lies beyond the end of the file stays.
+    fn read_up_to(&self, mut offset: u64, mut out: &mut [u8]) -> io::Result<()> {
+        while !out.is_empty() {
+            match self.read_at(out, offset) {
+                Ok(0) if offset < self.file.metadata()?.len() => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(0) => break,
+                Ok(count) => {
+                    offset += count as u64;
+                    out = &mut out[count..];
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
 /// See the module's description.
 #[derive(Debug)]
 pub(super) struct Backing {
-    file: File,
+    host: HostFile,
     /// Changed pieces, if the file itself must stay as it is.
     beside: Option<BTreeMap<u64, Box<[u8]>>>,
     /// Writes after which the host fails: what a test of full disks and of kills needs.
@@ -39,7 +140,11 @@ impl Backing {
         // small write into it: half of the time of a random write. A host that takes no advice is only slower.
         let _ = fadvise(&file, 0, None, Advice::Random);
         Backing {
-            file,
+            host: HostFile {
+                file,
+                #[cfg(test)]
+                moods: std::sync::Arc::default(),
+            },
             beside: beside.then(BTreeMap::new),
             #[cfg(test)]
             writes_left: u64::MAX,
@@ -54,9 +159,14 @@ impl Backing {
 
     /// The same file again, without what stands beside it.
     pub(super) fn again(&self, beside: bool) -> io::Result<Backing> {
-        let again = Backing::new(self.file.try_clone()?, beside);
+        let again = Backing::new(self.host.file.try_clone()?, beside);
         #[cfg(test)]
-        let again = Backing { full: self.full.clone(), journal: self.journal.clone(), ..again };
+        let again = Backing {
+            host: HostFile { moods: self.host.moods.clone(), ..again.host },
+            full: self.full.clone(),
+            journal: self.journal.clone(),
+            ..again
+        };
         Ok(again)
     }
 
@@ -67,12 +177,12 @@ impl Backing {
 
     /// Bytes that the file seems to have, and bytes that it takes on the disk.
     pub(super) fn bytes_and_cost(&self) -> io::Result<(u64, u64)> {
-        let metadata = self.file.metadata()?;
+        let metadata = self.host.file.metadata()?;
         Ok((metadata.len(), metadata.blocks() * 512))
     }
 
     pub(super) fn bytes(&self) -> io::Result<u64> {
-        Ok(self.file.metadata()?.len())
+        Ok(self.host.file.metadata()?.len())
     }
 
     pub(super) fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
@@ -82,7 +192,7 @@ impl Backing {
             self.reads_left.set(left.unwrap_or(u64::MAX));
             left.ok_or_else(|| io::Error::from_raw_os_error(5))?;
         }
-        self.file.read_exact_at(out, offset)?;
+        self.host.read_exact_at(out, offset)?;
         let Some(beside) = &self.beside else { return Ok(()) };
         let end = offset + out.len() as u64;
         for (&number, piece) in beside.range(offset / PIECE..end.div_ceil(PIECE)) {
@@ -107,10 +217,10 @@ impl Backing {
         if let (Some(journal), None) = (&self.journal, &self.beside) {
             // What lies beyond the end of the file is zeros until it is longer.
             let mut before = vec![0; data.len()];
-            read_up_to(&self.file, offset, &mut before)?;
+            self.host.read_up_to(offset, &mut before)?;
             journal.lock().unwrap().push((offset, before, data.to_vec()));
         }
-        let Some(beside) = &mut self.beside else { return self.file.write_all_at(data, offset) };
+        let Some(beside) = &mut self.beside else { return self.host.write_all_at(data, offset) };
         let end = offset + data.len() as u64;
         for number in offset / PIECE..end.div_ceil(PIECE) {
             let start = number * PIECE;
@@ -118,7 +228,7 @@ impl Backing {
                 std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
                 std::collections::btree_map::Entry::Vacant(entry) => {
                     let mut piece = vec![0; PIECE as usize].into_boxed_slice();
-                    read_up_to(&self.file, start, &mut piece)?;
+                    self.host.read_up_to(start, &mut piece)?;
                     entry.insert(piece)
                 }
             };
@@ -137,28 +247,18 @@ impl Backing {
             journal.lock().unwrap().clear();
             return Ok(());
         }
-        if self.beside.is_some() { Ok(()) } else { self.file.sync_data() }
+        if self.beside.is_some() { Ok(()) } else { self.host.file.sync_data() }
+    }
+
+    /// What the host does with reads and writes from now on.
+    #[cfg(test)]
+    pub(super) fn moods(&self) -> &std::sync::Mutex<Option<Moods>> {
+        &self.host.moods
     }
 
     pub(super) fn set_bytes(&self, bytes: u64) -> io::Result<()> {
-        if self.beside.is_some() { Ok(()) } else { self.file.set_len(bytes) }
+        if self.beside.is_some() { Ok(()) } else { self.host.file.set_len(bytes) }
     }
-}
-
-/// Fills `out` from the file; what lies beyond its end stays.
-fn read_up_to(file: &File, mut offset: u64, mut out: &mut [u8]) -> io::Result<()> {
-    while !out.is_empty() {
-        match file.read_at(out, offset) {
-            Ok(0) => break,
-            Ok(count) => {
-                offset += count as u64;
-                out = &mut out[count..];
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -183,5 +283,56 @@ mod tests {
         let mut plain = [0; 10_000];
         file.read_exact_at(&mut plain, 0).unwrap();
         assert_eq!(plain, [1; 10_000]);
+    }
+
+    fn moods(nothing: f64, seed: u64) -> Moods {
+        let rng = flash::Rng::new(seed);
+        Moods { rng, partly: 0.5, interrupted: 0.2, nothing, full: 0.0, is_full: false, counts: [0; 4] }
+    }
+
+    #[test]
+    fn what_the_host_does_in_parts_is_done_whole() {
+        let contents: Vec<u8> = (0..10_000).map(|at| (at % 251) as u8).collect();
+        for beside in [false, true] {
+            let file = tempfile::tempfile().unwrap();
+            file.write_all_at(&[1; 10_000], 0).unwrap();
+            let mut backing = Backing::new(file, beside);
+            *backing.moods().lock().unwrap() = Some(moods(0.0, 3));
+            let mut read = vec![0; 10_000];
+            for (at, part) in (0..).step_by(333).zip(contents.chunks(333)) {
+                backing.write(at, part).unwrap();
+                backing.read(0, &mut read).unwrap();
+                let written = at as usize + part.len();
+                assert!(read[..written] == contents[..written] && read[written..].iter().all(|&byte| byte == 1));
+            }
+            let counts = backing.moods().lock().unwrap().take().unwrap().counts;
+            assert!(counts[0] > 30 && counts[1] > 10, "{counts:?}");
+        }
+    }
+
+    /// A piece that is changed beside the file has zeros where the file ends. One read that gave nothing in the middle
+    /// of the file made zeros of the rest of the piece, and reads of it gave these without an error.
+    #[test]
+    fn an_end_in_the_middle_of_the_file_is_an_error_and_no_zeros() {
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at(&[1; 10_000], 0).unwrap();
+        let mut errors = 0;
+        for seed in 0..200 {
+            let mut backing = Backing::new(file.try_clone().unwrap(), true);
+            *backing.moods().lock().unwrap() = Some(moods(0.1, seed));
+            let mut read = [0; 10_000];
+            let written = backing.write(9_990, &[2; 20]).is_ok();
+            let all = backing.read(0, &mut read);
+            *backing.moods().lock().unwrap() = None;
+            let known = |read: &[u8]| {
+                let end = if written { 2 } else { 1 };
+                read[..9_990].iter().all(|&byte| byte == 1) && read[9_990..].iter().all(|&byte| byte == end)
+            };
+            assert!(all.is_err() || known(&read), "seed {seed}");
+            backing.read(0, &mut read).unwrap();
+            assert!(known(&read), "seed {seed}: the write was {}", if written { "done" } else { "refused" });
+            errors += u32::from(!written) + u32::from(all.is_err());
+        }
+        assert!(errors > 20, "{errors}");
     }
 }

@@ -47,7 +47,7 @@
 //! memory mapping (needs `unsafe`, and a full disk becomes a signal), records of 32 B (too small for both the checks
 //! and that code), an appended journal (compaction would be a translation layer below the translation layer).
 
-mod backing;
+pub(crate) mod backing;
 mod chip;
 mod damage;
 mod ecc;
@@ -211,6 +211,13 @@ impl Image {
     #[cfg(test)]
     pub(crate) fn fail_to_read_after(&self, reads: u64) {
         self.backing.reads_left.set(reads);
+    }
+
+    /// What the host does with single reads and writes of the file from now on, however often it is opened again;
+    /// returns what it did so far.
+    #[cfg(test)]
+    pub(crate) fn set_moods(&self, moods: Option<backing::Moods>) -> Option<backing::Moods> {
+        std::mem::replace(&mut *self.backing.moods().lock().unwrap(), moods)
     }
 
     /// The host will fail after so many more writes: a full disk, or a kill between two of them.

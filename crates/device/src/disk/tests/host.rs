@@ -1,8 +1,9 @@
 //! The same random requests while the host misbehaves: its disk is cut off between two writes that were made durable,
 //! and has then any part of what came since, whole or torn, in any order, or in another place; it cannot be read for a
-//! moment; it is full.
+//! moment; it reads and writes in parts; it is full.
 
 use super::*;
+use crate::image::backing::Moods;
 use std::os::unix::fs::FileExt;
 
 const PAGES: usize = 80;
@@ -295,5 +296,152 @@ fn a_host_that_cannot_read_for_a_moment_loses_nothing() {
         disk.image().fail_to_read_after(u64::MAX);
         assert_eq!(super::contents(&mut *disk), contents, "{scheme}");
         assert!(errors > 10, "{scheme}: {errors}");
+    }
+}
+
+/// Shares of the host's reads and writes that are done in part, that are interrupted, that do nothing, and of the
+/// writes behind the first part of which its disk is full.
+type Shares = [f64; 4];
+
+/// Random requests over a host with such reads and writes, and kills between them. Every request is carried out or is
+/// an I/O error, and then each page of it is old or new. How many errors there were, and how often each fault.
+fn run_over(scheme: &str, shares: Shares, seed: u64) -> (u32, [u64; 4]) {
+    let [partly, interrupted, nothing, full] = shares;
+    let (_directory, path) = place();
+    let mut rng = Rng::new(seed);
+    let moods = |rng: &mut Rng| {
+        let rng = rng.fork("moods");
+        Some(Moods { rng, partly, interrupted, nothing, full, is_full: false, counts: [0; 4] })
+    };
+    let mut spec = small(scheme);
+    if scheme == "lsftl" {
+        spec.settings.push(("lu".into(), "2".into()));
+    }
+    spec.device.geometry.oob_bytes = 64;
+    let mut disk = mount(Image::create(&path, &spec, false).unwrap(), false).unwrap();
+    let mut expected = vec![0; PAGES * 512];
+    let (mut errors, mut faults) = (0, [0; 4]);
+    for round in 0..40 {
+        let context = format!("{scheme}, {shares:?}, seed {seed}, round {round}");
+        disk.image().set_moods(moods(&mut rng));
+        let mut in_flight = expected.clone();
+        for _ in 0..20 {
+            let request = draw(&mut rng, disk.bytes());
+            request.model(&mut in_flight, 512);
+            let mut served = request.serve(&mut *disk, &expected);
+            if served.is_ok() && matches!(request, Request::Trim(..) | Request::Zero(..)) {
+                // Discards hold once they are flushed.
+                served = disk.flush().map(drop);
+            }
+            match served {
+                Ok(()) => expected.clone_from(&in_flight),
+                Err(error) => {
+                    assert_eq!(error, ExportError::Io, "{context}");
+                    errors += 1;
+                    break;
+                }
+            }
+        }
+        let counts = disk.image().set_moods(None).expect("they were set").counts;
+        faults.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+        match round % 4 {
+            // The same process goes on, another one does after a kill, or after a clean shutdown.
+            0 | 1 => {}
+            2 => {
+                drop(disk);
+                disk = open(&path);
+            }
+            _ => {
+                let found = contents(&mut *disk);
+                assert!(old_or_new(&found, &expected, &in_flight), "{context}");
+                expected.clone_from(&found);
+                disk.image().set_moods(moods(&mut rng));
+                errors += u32::from(disk.close().is_err());
+                disk = open(&path);
+                in_flight.clone_from(&expected);
+            }
+        }
+        let found = contents(&mut *disk);
+        assert!(old_or_new(&found, &expected, &in_flight), "{context}");
+        disk.audit().unwrap_or_else(|what| panic!("{context}: {what}"));
+        expected = found;
+    }
+    (errors, faults)
+}
+
+const OVER: [&str; 6] = ["page", "dftl", "dftl-e", "lazyftl", "lsftl", "superblock"];
+
+/// A host may do less than it is asked for, and say so, and a signal may interrupt it: it is asked for the rest.
+#[test]
+fn a_host_that_reads_and_writes_in_parts_is_asked_for_the_rest() {
+    for scheme in OVER {
+        let (errors, faults) = run_over(scheme, [0.5, 0.2, 0.0, 0.0], 1);
+        assert_eq!(errors, 0, "{scheme}");
+        assert!(faults[0] > 1000 && faults[1] > 500, "{scheme}: {faults:?}");
+    }
+}
+
+/// A read or a write that does nothing and reports no error, as at the end of a file or of a disk, is an I/O error:
+/// what was not read is no zeros.
+#[test]
+fn a_host_that_does_nothing_for_once_is_an_error_and_no_zeros() {
+    for scheme in OVER {
+        let mut errors = 0;
+        for seed in 0..4 {
+            errors += run_over(scheme, [0.2, 0.1, 0.01, 0.0], seed).0;
+        }
+        assert!(errors > 40, "{scheme}: {errors}");
+    }
+}
+
+/// A disk that fills up in the middle of a write has taken the first sectors of it.
+#[test]
+fn a_write_of_which_the_disk_takes_the_first_sectors_is_an_error_and_loses_nothing() {
+    for scheme in OVER {
+        let mut errors = 0;
+        for seed in 0..4 {
+            errors += run_over(scheme, [0.2, 0.1, 0.0, 0.1], seed).0;
+        }
+        assert!(errors > 40, "{scheme}: {errors}");
+    }
+}
+
+/// Somebody cuts the file off while it is in use: what lay beyond is an error, and not what a file has beyond its end.
+#[test]
+fn a_file_that_is_cut_off_while_it_is_in_use_reads_as_errors_and_no_zeros() {
+    for scheme in OVER {
+        let (_directory, path) = place();
+        let mut spec = small(scheme);
+        spec.device.geometry.oob_bytes = 64;
+        if scheme == "lsftl" {
+            spec.settings.push(("lu".into(), "2".into()));
+        }
+        let mut disk = mount(Image::create(&path, &spec, false).unwrap(), false).unwrap();
+        assert!((0..80).all(|page| disk.write(page * 512, &[page as u8 + 1; 512]).is_ok()));
+        disk.flush().unwrap();
+        let [_, data, spares, _] = disk.image().areas();
+        let whole = fs::read(&path).unwrap();
+        fs::OpenOptions::new().write(true).open(&path).unwrap().set_len((data + spares) / 2).unwrap();
+        let mut out = [0xee; 512];
+        let mut errors = 0;
+        for page in 0..80u64 {
+            match disk.read(page * 512, &mut out) {
+                Ok(_) => assert_eq!(out, [page as u8 + 1; 512], "{scheme}, page {page}"),
+                Err(error) => {
+                    assert_eq!(error, ExportError::Io);
+                    errors += 1;
+                }
+            }
+        }
+        assert!(errors > 0, "{scheme}: nothing of it lay beyond");
+        // A scheme that writes when it reads makes the file longer again, with zeros in between: no checksum is theirs.
+        let is_short = disk.failure().is_some_and(|why| why.contains("is truncated"));
+        assert!(is_short || disk.counts().uncorrectable == errors, "{scheme}: {:?}", disk.failure());
+        // With the whole file everything is there again.
+        drop(disk);
+        fs::write(&path, &whole).unwrap();
+        let mut disk = open(&path);
+        let expected: Vec<u8> = (0..80).flat_map(|page| [page + 1; 512]).collect();
+        assert_eq!(contents(&mut *disk), expected, "{scheme}");
     }
 }
