@@ -5,10 +5,18 @@ use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
 use bzip2::bufread::MultiBzDecoder;
 use flate2::bufread::MultiGzDecoder;
 use liblzma::bufread::XzDecoder;
+use liblzma::stream::{CONCATENATED, Stream};
 use sha2::{Digest, Sha256};
 
 /// Bytes read from the file at once.
 const STORED_BYTES: usize = 256 << 10;
+
+/// The largest window that a Zstandard stream may ask for, as a power of two: `zstd --long=31`.
+const ZST_WINDOW_LOG_MAX: u32 = 31;
+
+/// The most memory that an xz stream may ask for. The largest dictionary that `xz` writes takes 1.5 GiB; a header can
+/// ask for 4.
+const XZ_MEMORY_MAX: u64 = 2 << 30;
 
 /// The file as stored; hashes everything that passes.
 struct Stored {
@@ -58,10 +66,13 @@ impl Input {
             Decoder::Gz(Box::new(MultiGzDecoder::new(buffered(stored))))
         } else if zst {
             let mut decoder = zstd::Decoder::with_buffer(buffered(stored))?;
-            decoder.window_log_max(31)?;
+            decoder.window_log_max(ZST_WINDOW_LOG_MAX)?;
             Decoder::Zst(decoder)
         } else if xz {
-            Decoder::Xz(XzDecoder::new_multi_decoder(buffered(stored)))
+            Decoder::Xz(XzDecoder::new_stream(
+                buffered(stored),
+                Stream::new_stream_decoder(XZ_MEMORY_MAX, CONCATENATED)?,
+            ))
         } else if bz {
             Decoder::Bz(MultiBzDecoder::new(buffered(stored)))
         } else {

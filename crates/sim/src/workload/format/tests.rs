@@ -419,3 +419,43 @@ fn a_bomb_of_newlines_ends_at_a_limit_that_is_said() {
     assert_eq!(error.what, "64 MiB in a row hold no request");
     assert!(error.line > 96 << 20 && error.line < 97 << 20, "{error}");
 }
+
+/// A Zstandard frame of one raw block, whose header asks for a window of 2^`window_log` bytes.
+fn zst_of_window(window_log: u8, content: &[u8]) -> Vec<u8> {
+    let block = (content.len() as u32) << 3 | 1;
+    [&[0x28, 0xb5, 0x2f, 0xfd, 0, (window_log - 10) << 3], &block.to_le_bytes()[..3], content].concat()
+}
+
+/// What `xz` makes of it, but that its header asks for the dictionary with this code.
+fn xz_of_dictionary(code: u8, content: &[u8]) -> Vec<u8> {
+    let crc32 = |bytes: &[u8]| {
+        let bit = |crc: u32| if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 };
+        !bytes.iter().fold(u32::MAX, |crc, &byte| (0..8).fold(crc ^ u32::from(byte), |crc, _| bit(crc)))
+    };
+    let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 0);
+    encoder.write_all(content).unwrap();
+    let mut out = encoder.finish().unwrap();
+    // Behind the header of the stream that of its block: size, flags, filter LZMA2 with one byte of properties, checksum.
+    let end = 12 + (usize::from(out[12]) + 1) * 4;
+    assert_eq!(out[14..16], [0x21, 1]);
+    out[16] = code;
+    let check = crc32(&out[12..end - 4]).to_le_bytes();
+    out[end - 4..end].copy_from_slice(&check);
+    out
+}
+
+/// A header of a few bytes can ask for gigabytes: up to a limit it may, for a window is no larger than what is in it.
+#[test]
+fn windows_and_dictionaries_have_a_limit() {
+    let line = example(by_name("msr").unwrap());
+    let read = |bytes: &[u8]| drain(&mut open(bytes, &OpenOptions::default()).unwrap()).unwrap();
+    assert_eq!(read(&zst_of_window(31, &line)), read(&line));
+    let error = error_of(&zst_of_window(32, &line), None);
+    assert!(error.what.contains("zstd stream is damaged") && error.what.contains("too much memory"), "{error}");
+    // 64 MiB, as `xz -9` has it; 3 GiB; 4 GiB less a byte.
+    assert_eq!(read(&xz_of_dictionary(28, &line)), read(&line));
+    for code in [39, 40] {
+        let error = error_of(&xz_of_dictionary(code, &line), None);
+        assert!(error.what.contains("memory limit"), "{error}");
+    }
+}
