@@ -343,10 +343,7 @@ fn start<M: Medium, S: Recipe<Guard<Timeline<M>>>>(
         MountError::Flash(format!("{error}{reason}"))
     };
     let reserved = flash.inner().image().reserved_spare() > 0;
-    let given_up = flash.guarded().given_up;
     flash.recover(reserved).map_err(|fault| failed(flash.inner().image(), fault.into()))?;
-    // Of these the scheme's own mount does not know.
-    let given_up = flash.guarded().given_up - given_up;
     let life = flash.inner().image().life();
     let saved = flash.inner_mut().image_mut().checkpoint(row.state_version);
     let saved = saved.map_err(|fault| failed(flash.inner().image(), fault.into()))?;
@@ -365,7 +362,8 @@ fn start<M: Medium, S: Recipe<Guard<Timeline<M>>>>(
         BuildError::Config(error) => MountError::Config(error),
         BuildError::Device(error) => failed(flash.inner().image(), error),
     })?;
-    found.torn += given_up;
+    // Of these the scheme's own mount does not know. They are told by the mount that succeeds.
+    found.torn += flash.take_given_up();
     let spent = flash.tally().since(&before);
     let summary = MountSummary {
         how,

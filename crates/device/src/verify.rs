@@ -68,7 +68,7 @@ pub fn verify(mut image: Image) -> Result<Verified, VerifyError> {
     let Ok(scrub) = image.scrub() else {
         let again = |cause: &io::Error| match cause.raw_os_error() {
             Some(number) => io::Error::from_raw_os_error(number),
-            None => cause.kind().into(),
+            None => io::Error::new(cause.kind(), cause.to_string()),
         };
         return Err(VerifyError::Host(image.failure().map_or(io::ErrorKind::Other.into(), again)));
     };

@@ -132,6 +132,8 @@ impl Tag {
 enum Held<S> {
     User(S),
     Meta(Vec<u32>),
+    /// The page, here, is the copy of a lost one: its spare area says that there is no data.
+    Lost(Ppn),
     None,
 }
 
@@ -165,8 +167,8 @@ pub struct Guarded {
     pub kept: u64,
     /// Blocks that were repaired.
     pub repaired: u64,
-    /// Pages that repairs made blank, or tore again because they did not read. A cut has torn them, or somebody has
-    /// damaged them: then of each a logical page is stale, and the scheme's mount finds nothing that says so.
+    /// Pages that repairs made blank. A cut has torn such a page, or somebody has damaged it: then its logical page is
+    /// stale, and the scheme's mount finds nothing that says so.
     pub given_up: u64,
 }
 
@@ -231,6 +233,11 @@ impl<F: Flash> Guard<F> {
     /// Takes the medium out.
     pub fn into_inner(self) -> F {
         self.inner
+    }
+
+    /// The pages that repairs gave up since this was asked last ([`Guarded::given_up`]).
+    pub fn take_given_up(&mut self) -> u64 {
+        core::mem::take(&mut self.guarded.given_up)
     }
 
     /// What it did.
@@ -308,6 +315,7 @@ impl<F: Flash> Guard<F> {
                 (oob, Held::User(store))
             }
             Ok((oob, Payload::Meta(words))) => (oob, Held::Meta(words.to_vec())),
+            Ok((oob, Payload::None)) if oob.kind.is_host() || oob.kind == Kind::Trim => (oob, Held::Lost(ppn)),
             Ok((oob, Payload::None)) => (oob, Held::None),
             Err(fault) if fault.kind() == FaultKind::Uncorrectable => return Ok(None),
             Err(fault) => return Err(fault),
@@ -338,6 +346,8 @@ impl<F: Flash> Guard<F> {
         let payload = match kept.map(|kept| &kept.held) {
             Some(Held::User(store)) => Payload::User(store.get(0)),
             Some(Held::Meta(words)) => Payload::Meta(words),
+            // Whoever reads it goes on being told.
+            Some(&Held::Lost(from)) => return self.inner.copy(from, ppn, cause, |copy, _| *copy = oob).map(drop),
             Some(Held::None) | None => Payload::None,
         };
         self.inner.program(ppn, oob, payload, cause)
@@ -532,11 +542,11 @@ impl<F: Flash> Guard<F> {
             copy = self.copy_out(die, &entry, before, newest.number)?;
         }
         let Some(Copy { at: copy, pages, .. }) = copy else { return Ok(()) };
-        let torn = self.copy_back(copy, block, pages)?;
+        self.copy_back(copy, block, pages)?;
         // From here on neither the entry nor the copy counts.
         self.add(die, (before, before, 0), None, &[copy], Cause::Recovery)?;
         self.guarded.repaired += 1;
-        self.guarded.given_up += 1 + torn;
+        self.guarded.given_up += 1;
         Ok(())
     }
 
@@ -648,22 +658,20 @@ impl<F: Flash> Guard<F> {
         Ok(Some(Copy { at: copy, of: block, number, pages }))
     }
 
-    /// Erases a block and programs it from its copy; how many of its pages are torn.
-    fn copy_back(&mut self, copy: Block, block: Block, pages: u32) -> Result<u64, F::Fault> {
+    /// Erases a block and programs it from its copy.
+    fn copy_back(&mut self, copy: Block, block: Block, pages: u32) -> Result<(), F::Fault> {
         self.inner.erase(block, Cause::Recovery)?;
         let g = self.geometry;
-        let mut torn = 0;
         for from in (0..pages).map(|offset| g.page(copy, offset)) {
             let kept = self.hold(from, Cause::Recovery)?;
             let Some(tag) = Tag::decode(self.inner.spare(from)) else { continue };
             if tag.place > 0 {
-                torn += 1;
                 self.inner.program(tag.of, Oob { kind: Kind::Torn, ..PADDING }, Payload::None, Cause::Recovery)?;
             } else {
                 self.put(tag.of, None, kept.as_ref(), None, Cause::Recovery)?;
             }
         }
-        Ok(torn)
+        Ok(())
     }
 }
 

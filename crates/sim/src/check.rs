@@ -191,7 +191,7 @@ impl CheckConfig {
     }
 
     /// With these classes of faults. Who asks for all wants to know what the scheme does under each: those that it
-    /// does not promise to survive are told, and fail nothing. Who names one of these wants it to hold.
+    /// does not promise to survive are told, and fail nothing. Who asks for some of them wants those to hold.
     #[must_use]
     pub fn with_faults(self, faults: Faults) -> CheckConfig {
         let told = if faults == Faults::ALL { faults.but(Faults::promised(&self.scheme)) } else { Faults::NONE };
@@ -841,7 +841,8 @@ fn check_subject(
         let failures: Vec<String> = missed.chain(unlisted).collect();
         failures.into_iter().for_each(|what| report.fail_all(what));
     }
-    let asked = cuts::PARTS.iter().any(|&(class, _)| config.faults.contain(class));
+    let is_asked = |&(class, _): &(FaultClass, Part)| config.faults.contain(class);
+    let asked = cuts::PARTS.iter().any(is_asked) || config.faults.contain(FaultClass::UnstableNested);
     if asked && config.cuts != Cuts::Count(0) && report.cuts == 0 && report.passed() {
         report.fail_all(
             "no power was cut: no device that was drawn can be cut so (several commands under way take two dies, cells \

@@ -77,7 +77,9 @@ pub(super) fn check(args: &CheckArgs, stop: &AtomicBool, stdout: &mut dyn Write)
 fn again(args: &CheckArgs, scheme: &str, replay: &str) -> String {
     let buffer = args.buffer.as_ref().map(|name| format!(" --buffer {name}")).unwrap_or_default();
     let set: String = args.set.iter().map(|(name, value)| format!(" --set {name}={value}")).collect();
-    let faults = args.faults.map(|faults| format!(" --faults {faults}")).unwrap_or_default();
+    let all = |faults| faults == Faults::ALL;
+    let faults = args.faults.map(|of| if all(of) { " --faults all".into() } else { format!(" --faults {of}") });
+    let faults = faults.unwrap_or_default();
     let operations = args.operations;
     format!("ftlab check --scheme {scheme}{buffer}{set}{faults} --operations {operations} --replay {replay}")
 }

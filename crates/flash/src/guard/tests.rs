@@ -224,6 +224,49 @@ fn an_old_entry_says_nothing_about_a_new_life_of_its_block() {
     assert_eq!(bench.guarded().repaired, 0);
 }
 
+/// What broke: a repair programmed the copy of a lost page as a host page without data, which no chip takes. It stays
+/// lost: reads of it are errors, and a mount finds whose it is.
+#[test]
+fn the_copy_of_a_lost_page_is_lost_behind_a_repair() {
+    use crate::{Failing, FailurePlan};
+    let mut repaired = 0;
+    for lots in 0..16 {
+        let plan = FailurePlan { unreadable_rate: 0.3, ..FailurePlan::default() };
+        let chip = chip(2, Pairing::Shadow, ProgramOrder::Strict).into_inner();
+        let mut bench = Guard::new(PowerCut::counting(Failing::new(chip, plan, lots)));
+        bench.recover(false).unwrap();
+        let oob = |ppn: Ppn| Oob::data(Lpn(ppn.0), 5, u64::from(ppn.0));
+        let mut put = |ppn: u32| {
+            let ppn = Ppn(ppn);
+            bench.program(ppn, oob(ppn), Payload::User(&tag(ppn)), Cause::Host).map(|()| ppn)
+        };
+        let written: Vec<Ppn> = (0..PAGES).map(|page| put(page).unwrap()).collect();
+        let unreadable = written.into_iter().find(|&ppn| bench.read(ppn, Cause::Host).is_err()).unwrap();
+        let copy = Ppn(PAGES);
+        bench.copy(unreadable, copy, Cause::DataGc, |_, _| {}).unwrap();
+        let mut put = |ppn: u32| {
+            let ppn = Ppn(ppn);
+            bench.program(ppn, oob(ppn), Payload::User(&tag(ppn)), Cause::Host)
+        };
+        (PAGES + 1..PAGES + 4).for_each(|ppn| put(ppn).unwrap());
+        // Pages 1 and 4 of a block are a pair: the one is kept, then the other programmed.
+        if bench.read(Ppn(PAGES + 1), Cause::Host).is_err() {
+            continue;
+        }
+        bench.arm(CutPoint { command: 1, face: 1 }, lots);
+        let torn = Ppn(PAGES + 4);
+        bench.program(torn, oob(torn), Payload::User(&tag(torn)), Cause::Host).unwrap_err();
+        bench.restart();
+        bench.recover(false).unwrap();
+        repaired += bench.guarded().repaired;
+        assert_eq!(bench.guarded().given_up, bench.guarded().repaired, "a page is made blank in each repair");
+        assert_eq!(bench.read(copy, Cause::Host).map(drop), Err(crate::Fault(FaultKind::Uncorrectable)), "lots {lots}");
+        let found = bench.read_oob(copy, Cause::Recovery).unwrap().unwrap();
+        assert_eq!((found.kind, found.address), (Kind::Data, unreadable.0), "lots {lots}");
+    }
+    assert!(repaired > 3, "{repaired} repairs");
+}
+
 #[test]
 fn a_ring_block_that_fails_is_left_out() {
     use crate::{Failing, FailurePlan};

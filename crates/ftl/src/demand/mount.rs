@@ -113,6 +113,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
             }
         }
         ftl.erase_dead(flash)?;
+        ftl.seal_tired(flash);
         match ftl.write_overdue(flash) {
             // The device can still be read, and says that it is full when it is written.
             Ok(()) | Err(Error::Full) => {}

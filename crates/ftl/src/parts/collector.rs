@@ -8,7 +8,8 @@
 //!
 //! Every die is looked after by itself. The test comes when a block that is being filled is full, be it one of data or
 //! of translation pages: if its die has no more than `gc-low` free blocks, victims are taken until `gc-high` are free,
-//! and the block that is asked for can be opened.
+//! and the block that is asked for can be opened. It comes before, if a map that takes several pages at a time could
+//! open the last free blocks.
 //! A collection moves pages within its die and writes its map updates there, so that no die waits for another one.
 //!
 //! - *whole* (`gc-spread = off`, the default, as in the papers): each victim is emptied and erased at once, one after
@@ -487,8 +488,8 @@ pub(crate) trait Collects: Sized {
         self.is_short(stream) || !self.space().doomed.is_empty() || self.collector().is_in_debt()
     }
 
-    /// Whether the block in turn of stream `stream` is full, and its die has no more than `gc-low` free ones; or the map
-    /// could take of those that are kept.
+    /// Whether the block in turn of stream `stream` is full, and its die has no more than `gc-low` free ones; or the
+    /// map could take the last of them.
     #[inline(always)]
     fn is_short(&self, stream: Stream) -> bool {
         let space = self.space();
@@ -498,16 +499,17 @@ pub(crate) trait Collects: Sized {
             || self.is_scarce(stream)
     }
 
-    /// Whether what the map may write before the next test for room ([`Collects::most_told`]) could open one of the
-    /// last blocks, which are kept for collections. (A map that takes several pages at a time may step over the one
-    /// that fills its block, test after test.)
+    /// Whether a map that takes several pages before the next test for room ([`Collects::most_told`]) could open the
+    /// last free blocks of the die whose turn it is: it may step over the page that fills its block, test after test.
+    /// (Where this die runs out, a page goes to another one, [`Space::page_on`].)
     #[inline(always)]
     fn is_scarce(&self, stream: Stream) -> bool {
         let space = self.space();
-        let turn = space.streams[stream.index()].turn();
+        let (lanes, most) = (&space.streams[stream.index()], self.most_told());
+        let (turn, room) = (lanes.turn(), lanes.room(lanes.turn()));
         let die = turn.die(space.blocks.geometry());
-        let (room, most) = (space.streams[stream.index()].room(turn), self.most_told());
-        room < most && space.blocks.free_in(die) <= (most - room).div_ceil(space.block_pages(stream))
+        let may_open = most > 1 && room < most && lanes.block(turn).is_some();
+        may_open && space.blocks.free_in(die) <= (most - room).div_ceil(space.block_pages(stream))
     }
 
     /// Does what [`Collects::is_behind`] tells of. No block is opened: until it is programmed, its predecessor is the
@@ -561,7 +563,6 @@ pub(crate) trait Collects: Sized {
     /// # Errors
     /// The medium's.
     fn make_room_everywhere<F: Flash>(&mut self, flash: &mut F) -> Outcome<F> {
-        self.seal_tired(flash);
         let mut dies = (0..flash.geometry().die_count()).map(Die);
         match self.evacuate(flash).and_then(|()| dies.try_for_each(|die| self.regain_room(flash, die))) {
             Err(Error::Full) => Ok(()),
@@ -895,12 +896,15 @@ pub(crate) trait Collects: Sized {
     }
 
     /// Tired blocks that lanes hold take no further page: what goes into one that has been tired for long is lost. Also
-    /// while mounting, for a mount goes on with the newest block of each die, whatever became of it.
+    /// while mounting, for a mount goes on with the newest block of each die, whatever became of it. Not where no block
+    /// is free: what is left of such a block may be all that a collection has to go on in.
     #[cold]
     fn seal_tired<F: Flash>(&mut self, flash: &F) {
         let mut from = Block(0);
         while let Some(block) = flash.tired(from) {
-            if let Some((stream, lane)) = self.space().holder(block) {
+            let die = flash.geometry().die_of(block);
+            let spare = self.space().blocks.free_in(die) > 0 && self.collector().victim(die).is_none();
+            if let Some((stream, lane)) = self.space().holder(block).filter(|_| spare) {
                 self.space_mut().seal(stream, lane);
             }
             from = Block(block.0 + 1);
@@ -933,6 +937,7 @@ pub(crate) trait Collects: Sized {
             return Ok(self.space().blocks.free_in(die) > free);
         }
         if let Some((stream, lane)) = holder {
+            self.space_mut().seal(stream, lane);
             self.space_mut().let_go(stream, lane);
             self.let_go();
         }

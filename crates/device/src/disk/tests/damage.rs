@@ -435,6 +435,7 @@ fn pages_that_a_guards_repair_gives_up_are_counted() {
         let mut rng = Rng::new(5).fork(scheme).fork(&case.to_string());
         Damaged::new(scheme, 3, false).case(Harm::Flips, case, &mut rng, &mut tally);
         assert_eq!((tally.images, tally.refused), (1, 0), "{scheme} case {case}");
+        assert!(tally.said > 0, "{scheme} case {case}: nothing was given up");
     }
 }
 

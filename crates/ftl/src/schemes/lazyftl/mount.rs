@@ -138,6 +138,7 @@ impl LazyFtl {
 
     /// Makes room, and brings the areas back to their quotas.
     fn regain<F: Flash>(&mut self, flash: &mut F) -> Outcome<F> {
+        self.seal_tired(flash);
         self.make_room_everywhere(flash)?;
         for area in [COLD, UPDATED] {
             while self.table.is_over(area)

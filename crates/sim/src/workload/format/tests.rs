@@ -435,7 +435,7 @@ fn xz_of_dictionary(code: u8, content: &[u8]) -> Vec<u8> {
     let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 0);
     encoder.write_all(content).unwrap();
     let mut out = encoder.finish().unwrap();
-    // Behind the header of the stream that of its block: size, flags, filter LZMA2 with one byte of properties, checksum.
+    // Behind the header of the stream that of its block: size, flags, filter LZMA2 with a byte of properties, checksum.
     let end = 12 + (usize::from(out[12]) + 1) * 4;
     assert_eq!(out[14..16], [0x21, 1]);
     out[16] = code;
