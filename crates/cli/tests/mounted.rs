@@ -60,8 +60,10 @@ impl Mounted {
         run("mount", &["-o", "loop", &self.disk(), self.root.to_str().unwrap()]);
     }
 
+    /// Other programs of the machine may look into whatever is mounted: then it is busy for a moment.
     fn unmount(&self) {
-        run("umount", &[self.root.to_str().unwrap()]);
+        let root = self.root.to_str().unwrap();
+        until("unmounting", || quietly("umount", &[root]));
     }
 
     /// Takes it all down, whatever state it is in.
