@@ -386,10 +386,7 @@ fn a_host_that_reads_and_writes_in_parts_is_asked_for_the_rest() {
 #[test]
 fn a_host_that_does_nothing_for_once_is_an_error_and_no_zeros() {
     for scheme in OVER {
-        let mut errors = 0;
-        for seed in 0..4 {
-            errors += run_over(scheme, [0.2, 0.1, 0.01, 0.0], seed).0;
-        }
+        let errors: u32 = (0..4).map(|seed| run_over(scheme, [0.2, 0.1, 0.01, 0.0], seed).0).sum();
         assert!(errors > 40, "{scheme}: {errors}");
     }
 }
@@ -398,10 +395,7 @@ fn a_host_that_does_nothing_for_once_is_an_error_and_no_zeros() {
 #[test]
 fn a_write_of_which_the_disk_takes_the_first_sectors_is_an_error_and_loses_nothing() {
     for scheme in OVER {
-        let mut errors = 0;
-        for seed in 0..4 {
-            errors += run_over(scheme, [0.2, 0.1, 0.0, 0.1], seed).0;
-        }
+        let errors: u32 = (0..4).map(|seed| run_over(scheme, [0.2, 0.1, 0.0, 0.1], seed).0).sum();
         assert!(errors > 40, "{scheme}: {errors}");
     }
 }
