@@ -8,8 +8,10 @@
 //! - after a cut, the value at the last completed flush or any write since, one in flight included;
 //! - where discards are not durable, also nothing or any earlier acknowledged version, if the page was discarded and
 //!   not written since, or since that flush;
-//! - once a page has been read, exactly what was read: no two reads differ, over any number of further cuts (but that a
-//!   discard was refused since the cut, and nothing was read: what the discard took may come back);
+//! - once a page has been read, exactly what was read: no two reads differ, over any number of further cuts. (There are
+//!   two exceptions. A discard was refused since the cut, and nothing was read: what the discard took may come back.
+//!   And a discard that is not durable has no end but a write: each further cut may bring back a version that is newer
+//!   than what was read, and older than the discard.)
 //! - where the medium loses pages for good, an earlier version of one of these instead, of no more pages than the mount
 //!   has said, and only when it is read for the first time since that mount.
 //!
@@ -27,7 +29,8 @@ use std::fmt;
 pub enum TrimPromise {
     /// A discard is a write of nothing.
     Durable,
-    /// After a power cut, flushed or not, a discarded page may hold nothing or any earlier acknowledged version.
+    /// After a power cut, flushed or not, a discarded page may hold nothing or any earlier acknowledged version; after
+    /// the next cut also a newer one.
     Loose,
 }
 
@@ -36,8 +39,9 @@ pub enum TrimPromise {
 enum Version {
     Nothing,
     Tag(u64),
-    /// Discarded without durability: nothing, or a version whose number is below this.
-    Loose(u64),
+    /// Discarded without durability: what it reads as, nothing at first. A cut may turn that to a newer version
+    /// whose number is below this.
+    Loose(Option<u64>, u64),
 }
 
 /// How much is known of what a page reads as now.
@@ -113,7 +117,8 @@ impl std::error::Error for Mismatch {}
 pub struct Allowed {
     /// One by one, each once, oldest first.
     pub values: Vec<Option<u64>>,
-    /// Also any acknowledged version of the page whose number is below this.
+    /// Also any acknowledged version of the page whose number is below this, but none older than what a read returned
+    /// since.
     pub older_than: Option<u64>,
 }
 
@@ -157,8 +162,14 @@ impl Version {
     fn value(self) -> Option<u64> {
         match self {
             Version::Tag(tag) => Some(tag),
-            Version::Nothing | Version::Loose(_) => None,
+            Version::Nothing => None,
+            Version::Loose(held, _) => held,
         }
+    }
+
+    /// Below which number a discard without durability lets versions come back, if it was one.
+    fn loose_below(self) -> Option<u64> {
+        if let Version::Loose(_, below) = self { Some(below) } else { None }
     }
 }
 
@@ -228,9 +239,15 @@ impl Oracle {
         damage.excused > 0 && damage.among.contains(&lpn) && value.is_none_or(is_earlier)
     }
 
-    /// A read has told what a page holds, over all that may have been: nothing else is right any more.
+    /// A read has told what a page holds, over all that may have been: nothing else is right any more, until power is
+    /// cut and a discard that is not durable lets a newer version come back.
     fn settle(&mut self, lpn: Lpn, value: Option<u64>) {
-        let version = value.map_or(Version::Nothing, Version::Tag);
+        let below = self.states(lpn).filter_map(Version::loose_below).max();
+        let version = match (below, value) {
+            (Some(below), value) if value.is_none_or(|tag| number_of(tag) < below) => Version::Loose(value, below),
+            (_, Some(tag)) => Version::Tag(tag),
+            (_, None) => Version::Nothing,
+        };
         self.known[lpn.index()] = Known::Exactly;
         self.current[lpn.index()] = version;
         self.flushed[lpn.index()] = version;
@@ -255,7 +272,7 @@ impl Oracle {
         debug_assert_eq!(self.in_flight, 0, "operations come one after another");
         let version = match self.promise {
             TrimPromise::Durable => Version::Nothing,
-            TrimPromise::Loose => Version::Loose(self.number),
+            TrimPromise::Loose => Version::Loose(None, self.number),
         };
         self.since.extend((first.0..first.0 + count).map(|lpn| (lpn, version)));
         self.in_flight = count as usize;
@@ -317,7 +334,7 @@ impl Oracle {
             self.known[lpn as usize] = Known::AfterCut;
         }
         for (known, flushed) in self.known.iter_mut().zip(&self.flushed) {
-            if matches!(flushed, Version::Loose(_)) {
+            if flushed.loose_below().is_some() {
                 *known = Known::AfterCut;
             }
         }
@@ -336,10 +353,13 @@ impl Oracle {
             Known::Exactly => value == current,
             Known::PerhapsDiscarded => value == current || value.is_none(),
             Known::AfterCut | Known::AfterCutPerhapsDiscarded => {
+                let comes_back = |held: Option<u64>, below: u64, tag: u64| {
+                    lpn_of(tag) == lpn.0
+                        && (held.map_or(0, number_of)..below).contains(&number_of(tag))
+                        && !self.unacknowledged.contains(&tag)
+                };
                 self.states(lpn).any(|version| match (version, value) {
-                    (Version::Loose(bound), Some(tag)) => {
-                        lpn_of(tag) == lpn.0 && number_of(tag) < bound && !self.unacknowledged.contains(&tag)
-                    }
+                    (Version::Loose(held, below), Some(tag)) => comes_back(held, below, tag),
                     (version, value) => version.value() == value,
                 })
             }
@@ -360,10 +380,7 @@ impl Oracle {
             Known::PerhapsDiscarded => [current, None].into_iter().for_each(add),
             Known::AfterCut | Known::AfterCutPerhapsDiscarded => {
                 self.states(lpn).for_each(|version| add(version.value()));
-                allowed.older_than = self
-                    .states(lpn)
-                    .filter_map(|version| if let Version::Loose(bound) = version { Some(bound) } else { None })
-                    .max();
+                allowed.older_than = self.states(lpn).filter_map(Version::loose_below).max();
             }
         }
         allowed
@@ -520,13 +537,40 @@ mod tests {
         cut.power_cut();
         assert!(cut.allows(A, None) && cut.allows(A, first) && cut.allows(A, second));
         assert!(!cut.allows(A, other), "another page's data");
-        cut.observe(A, first).unwrap();
-        cut.power_cut();
-        assert!(cut.allows(A, first) && !cut.allows(A, None) && !cut.allows(A, second));
         let new = write(&mut oracle, A);
         oracle.flush();
         oracle.power_cut();
         assert_eq!(oracle.allowed(A), Allowed { values: vec![new], older_than: None });
+    }
+
+    /// A block whose erase was cut short may hide a version from one mount and show it to the next.
+    #[test]
+    fn over_further_cuts_a_loose_discard_brings_back_newer_versions_alone() {
+        let mut oracle = Oracle::new(1, TrimPromise::Loose);
+        let [first, second, third] = [(); 3].map(|()| write(&mut oracle, A));
+        trim(&mut oracle, A);
+        oracle.power_cut();
+        oracle.observe(A, None).unwrap();
+        assert_eq!(values(&oracle, A), [None], "power holds");
+        oracle.power_cut();
+        assert!([None, first, second, third].into_iter().all(|value| oracle.allows(A, value)));
+        oracle.observe(A, second).unwrap();
+        assert_eq!(values(&oracle, A), [second], "power holds");
+        oracle.flush();
+        oracle.power_cut();
+        let allowed = [None, first, second, third].map(|value| oracle.allows(A, value));
+        assert_eq!(allowed, [false, false, true, true]);
+        // What is written ends it, and so does a read of what was written, over a cut.
+        let written = write(&mut oracle, A);
+        let mut cut = oracle.clone();
+        cut.power_cut();
+        assert!(cut.allows(A, third));
+        cut.observe(A, written).unwrap();
+        cut.power_cut();
+        assert_eq!(cut.allowed(A), Allowed { values: vec![written], older_than: None });
+        oracle.flush();
+        oracle.power_cut();
+        assert_eq!(oracle.allowed(A), Allowed { values: vec![written], older_than: None });
     }
 
     #[test]
