@@ -242,11 +242,12 @@ impl<F: Flash> Ftl<F> for Simple {
     }
 
     fn write(&mut self, flash: &mut F, lpn: Lpn, data: &F::User) -> Outcome<F> {
-        if self.next == flash.geometry().pages_per_block && self.supply.blocks.free_total() <= self.low {
-            self.make_room(flash)?;
-        }
         self.version += 1;
         loop {
+            // Also where a program failed: its block took a free one's place, and may have to be followed by another.
+            if self.next == flash.geometry().pages_per_block && self.supply.blocks.free_total() <= self.low {
+                self.make_room(flash)?;
+            }
             let to = self.next_page(flash, 1)?;
             let oob = Oob::data(lpn, self.version, self.supply.program);
             if self.tried(flash.program(to, oob, Payload::User(data), Cause::Host))?.is_some() {

@@ -4,7 +4,7 @@ use super::*;
 use crate::Inspect;
 use crate::schemes::Page;
 use alloc::string::{String, ToString};
-use flash::{CutPoint, Fault, Full, Nand, NoData, PowerCut, Rng, Tags, Transcript};
+use flash::{CutPoint, Failing, FailurePlan, Fault, Full, Nand, NoData, PowerCut, Rng, Tags, Transcript};
 
 /// One die of four blocks of four pages, eight logical pages, and twelve writes that leave one block free.
 fn geometry() -> Geometry {
@@ -102,6 +102,24 @@ fn a_mount_finds_every_page_wherever_power_failed() {
             }
             mounted.audit(&mut flash).unwrap();
         }
+    }
+}
+
+/// Two programs of a write failed, two blocks were opened for it, and a third failure in the collection behind it met a
+/// device that was full, with as many sound blocks as it takes.
+#[test]
+fn a_write_whose_program_fails_makes_room_before_it_opens_another_block() {
+    let g = Geometry { blocks_per_die: 13, pages_per_block: 4, ..Geometry::default() }.checked().unwrap();
+    for (first, later) in (24..60).flat_map(|first| (2..16).map(move |later| (first, later))) {
+        let failing = vec![first, first + 1, first + later];
+        let plan = FailurePlan { program_schedule: failing, ..FailurePlan::default() };
+        let mut flash = Failing::new(Nand::<NoData, Full>::new(g), plan, 1);
+        let (mut simple, mut rng) = (Simple::format(&mut flash, 24, &ROW.settings()).unwrap(), Rng::new(first));
+        for write in 0..200 {
+            let done = simple.write(&mut flash, Lpn(rng.below(24) as u32), &());
+            assert_eq!(done, Ok(()), "write {write}; programs {first}, {first} + 1 and {first} + {later} fail");
+        }
+        simple.audit(&mut flash).unwrap();
     }
 }
 
