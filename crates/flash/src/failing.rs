@@ -53,6 +53,9 @@ pub struct FailurePlan {
     /// Probability that nothing of a host page can be read, its spare area neither, from its program to the erase of
     /// its block: reads and copies of it are uncorrectable, and whoever mounts finds garbage.
     pub spare_rate: f64,
+    /// Probability that a page which is no host page cannot be read back, from its program to the erase of its block;
+    /// in half of the cases its spare area neither. Padding and bad-block marks are not lost.
+    pub metadata_lost_rate: f64,
     /// Reads that a block endures between its first program and its erase. Each command that reads a page of it is one:
     /// reads of spare areas too, and copies, for whatever cause, those of mounts among them.
     pub reads_endured: Option<u32>,
@@ -111,6 +114,8 @@ pub struct Failing<F> {
     stopped: u64,
     /// Pages so far of which nothing can be read.
     spares_lost: u64,
+    /// Pages so far of metadata that cannot be read.
+    metadata_lost: u64,
     /// Blocks that failed and bear no mark.
     unmarked: BTreeSet<Block>,
     /// What was done to such blocks all the same.
@@ -156,6 +161,7 @@ where
             silent: 0,
             stopped: 0,
             spares_lost: 0,
+            metadata_lost: 0,
             buried: BTreeSet::new(),
             unmarked: BTreeSet::new(),
             misused: 0,
@@ -229,14 +235,19 @@ where
         self.loses_next = true;
     }
 
-    /// The logical pages of host pages that cannot be read now, each as often as there are such pages of it.
+    /// The logical pages of host pages, and of discards of one, that cannot be read now, each as often as there are
+    /// such pages of it.
     pub fn unreadable_lpns(&mut self) -> Vec<Lpn> {
-        let inner = &mut self.inner;
-        let spare = |&ppn: &Ppn| inner.read_oob(ppn, Cause::Recovery).ok().flatten();
-        self.lost.keys().filter_map(spare).filter(|oob| oob.kind.is_host()).map(|oob| oob.lpn()).collect()
+        self.lost.keys().copied().collect::<Vec<_>>().into_iter().filter_map(|ppn| self.lpn_of(ppn)).collect()
     }
 
-    /// The logical pages of host pages that could not be read and were erased since the last mount began.
+    /// The logical page that a page is of, if it is of one.
+    fn lpn_of(&mut self, ppn: Ppn) -> Option<Lpn> {
+        let oob = self.inner.read_oob(ppn, Cause::Recovery).ok().flatten()?;
+        (oob.kind.is_host() || oob.kind == Kind::Trim).then(|| oob.lpn())
+    }
+
+    /// The logical pages of such that could not be read and were erased since the last mount began.
     pub fn buried_lpns(&self) -> &BTreeSet<Lpn> {
         &self.buried
     }
@@ -246,8 +257,8 @@ where
         let first = self.geometry().page(block, 0);
         let pages = self.lost.range(first..Ppn(first.0 + self.geometry().pages_per_block)).map(|(&ppn, _)| ppn);
         for ppn in pages.collect::<Vec<_>>() {
-            let oob = self.inner.read_oob(ppn, Cause::Recovery).ok().flatten();
-            self.buried.extend(oob.filter(|oob| oob.kind.is_host()).map(|oob| oob.lpn()));
+            let lpn = self.lpn_of(ppn);
+            self.buried.extend(lpn);
         }
     }
 
@@ -278,6 +289,11 @@ where
     /// Host pages so far of which nothing can be read, by [`FailurePlan::spare_rate`].
     pub fn spares_lost(&self) -> u64 {
         self.spares_lost
+    }
+
+    /// Pages of metadata so far that cannot be read, by [`FailurePlan::metadata_lost_rate`].
+    pub fn metadata_lost(&self) -> u64 {
+        self.metadata_lost
     }
 
     /// Programs so far that reported success and did not stick.
@@ -362,7 +378,18 @@ where
             self.lost.insert(ppn, Lost::Page);
         } else if self.plan.unreadable_rate > 0.0 && kind.is_host() && self.rng.chance(self.plan.unreadable_rate) {
             self.lost.insert(ppn, Lost::Data);
+        } else if self.loses_metadata(kind) {
+            self.lose(ppn);
         }
+    }
+
+    /// Whether a page of metadata cannot be read from now on.
+    fn loses_metadata(&mut self, kind: Kind) -> bool {
+        let is_metadata = !kind.is_host() && !matches!(kind, Kind::Torn | Kind::Dummy);
+        let is_lost =
+            self.plan.metadata_lost_rate > 0.0 && is_metadata && self.rng.chance(self.plan.metadata_lost_rate);
+        self.metadata_lost += u64::from(is_lost);
+        is_lost
     }
 
     /// Whether nothing of a page can be read from now on.

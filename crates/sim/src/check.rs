@@ -249,6 +249,8 @@ pub enum Part {
     Remounts,
     /// The same, and of some pages the spare area neither.
     Spare,
+    /// Media that do not give metadata back, over mounts.
+    Maps,
     /// Saving and restoring RAM.
     Ram,
     /// Flipping bits of metadata.
@@ -256,7 +258,7 @@ pub enum Part {
 }
 
 impl Part {
-    const NAMED: [(Part, &'static str); 16] = [
+    const NAMED: [(Part, &'static str); 17] = [
         (Part::Flight, "flight."),
         (Part::Unordered, "unordered."),
         (Part::Paired, "paired."),
@@ -271,6 +273,7 @@ impl Part {
         (Part::Fewest, "fewest."),
         (Part::Remounts, "remounts."),
         (Part::Spare, "spare."),
+        (Part::Maps, "maps."),
         (Part::Ram, "ram."),
         (Part::Metadata, "metadata."),
     ];
@@ -362,6 +365,8 @@ pub struct MediaReport {
     pub over_mounts: u64,
     /// Logical pages that these mounts said may be stale, and those that were.
     pub stale: [u64; 2],
+    /// Operations done while pages of metadata were lost, with mounts between them, and those pages.
+    pub maps: [u64; 2],
 }
 
 /// What became of the two claims.
@@ -496,6 +501,7 @@ impl CheckReport {
         self.media.fewest_cuts += other.media.fewest_cuts;
         self.media.over_mounts += other.media.over_mounts;
         self.media.stale = [0, 1].map(|at| self.media.stale[at] + other.media.stale[at]);
+        self.media.maps = [0, 1].map(|at| self.media.maps[at] + other.media.maps[at]);
         self.honesty.restores += other.honesty.restores;
         let slacks = [self.honesty.slack_per_mille, other.honesty.slack_per_mille];
         self.honesty.slack_per_mille = slacks.into_iter().flatten().min();
@@ -616,6 +622,10 @@ impl fmt::Display for CheckReport {
         if self.media.over_mounts > 0 {
             let (operations, [said, stale]) = (self.media.over_mounts, self.media.stale);
             writeln!(f, "  pages lost over mounts: {operations} operations, {stale} pages stale of {said} said to be")?;
+        }
+        if self.media.maps[0] > 0 {
+            let [operations, lost] = self.media.maps;
+            writeln!(f, "  metadata lost over mounts: {operations} operations, {lost} pages")?;
         }
         let HonestyReport { restores, slack_per_mille, metadata_pages, flips, noticed, spare_flips, spare_noticed } =
             self.honesty;
@@ -970,7 +980,7 @@ fn replay_subject(subject: &impl Subject, config: &CheckConfig, replay: &Replay)
     }
     let on = AtomicBool::new(false);
     let report = match replay.part {
-        part @ (Part::Remounts | Part::Spare) => {
+        part @ (Part::Remounts | Part::Spare | Part::Maps) => {
             subject.visit(remounts::OverMounts { config, bed: &bed, stop: &on, part })
         }
         Part::Fewest => {

@@ -204,6 +204,12 @@ impl Oracle {
         damage.among.extend(among);
     }
 
+    /// Pages that may have been discarded, and were not written since.
+    pub fn perhaps_discarded(&self) -> Vec<Lpn> {
+        let reads_as_nothing = |lpn: &Lpn| self.states(*lpn).any(|version| version.value().is_none());
+        (0..self.current.len() as u32).map(Lpn).filter(reads_as_nothing).collect()
+    }
+
     /// A read of a page was an error: what it holds is still open.
     pub fn unreadable(&mut self, lpn: Lpn) {
         if let Some(damage) = &mut self.damage {

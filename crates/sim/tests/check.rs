@@ -305,6 +305,23 @@ fn what_damage_makes_stale_is_what_mounts_have_said() {
     }
 }
 
+/// Pages of metadata are lost. What is mapped is found without them, and what comes back was discarded and mounts have
+/// said that discards are lost.
+#[test]
+fn metadata_that_cannot_be_read_costs_discards_alone() {
+    for scheme in ["page", "dftl", "lsftl", "lazyftl", "superblock", "rose-log"] {
+        let config = CheckConfig { faults: Faults::NONE.with(FaultClass::Metadata), honesty: false, ..brief(scheme) };
+        let report = checked(&config).unwrap();
+        assert!(report.passed(), "{report}");
+        let [operations, lost] = report.media.maps;
+        assert!(operations > 10_000 && lost > 50, "{report}");
+        if ["page", "dftl", "lazyftl"].contains(&scheme) {
+            let report = checked(&CheckConfig { excused: false, ..config }).unwrap();
+            assert!(report.failures.iter().any(|failure| failure.what.starts_with("LPN ")), "{report}");
+        }
+    }
+}
+
 #[test]
 fn the_canary_is_caught_and_its_replay_shows_why() {
     let config = &brief("canary");
@@ -480,6 +497,7 @@ fn replays_as_text() {
         "7:disturb.5.2",
         "7:remounts.5",
         "7:spare.5",
+        "7:maps.5",
         "7:flight.5.2.3",
         "7:paired.5.2.3/storm",
         "7:unstable.5.2.1/4.0/3.1",

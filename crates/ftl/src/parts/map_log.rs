@@ -11,7 +11,8 @@
 //!
 //! A page's version is the program number that it got when its contents were written; copies keep it. The newest
 //! counts. A mount takes the pages over as it found them (`parts/copies.rs`); blocks partly filled are filled no
-//! further.
+//! further. What the pages say it finds without them, so one that cannot be read is let go, by whoever meets it first:
+//! the mount that reads one after the other, or a collection that makes room for that.
 
 use crate::parts::holdings::Holdings;
 use crate::parts::pool::Pool;
@@ -34,6 +35,8 @@ pub(crate) struct MapLog {
     filling: Option<(Block, u32)>,
     /// Blocks with which the emptiest is collected before another is begun.
     most: u32,
+    /// Pages from this one on a mount has not read yet.
+    unread: u32,
     /// Blocks collected.
     pub victims: u64,
 }
@@ -42,7 +45,7 @@ impl MapLog {
     /// Of `pages` pages, none written yet.
     pub(crate) fn new(g: Geometry, pages: u32) -> MapLog {
         let most = (pages + pages / 4).div_ceil(g.pages_per_block) + 1;
-        MapLog { g, at: vec![NONE; pages as usize], blocks: Vec::new(), filling: None, most, victims: 0 }
+        MapLog { g, at: vec![NONE; pages as usize], blocks: Vec::new(), filling: None, most, unread: pages, victims: 0 }
     }
 
     /// Blocks that it takes at the most.
@@ -184,6 +187,13 @@ impl MapLog {
             if result.is_ok() {
                 assert_eq!(self.page(page), Some(from), "map page {page} is live in two places");
             }
+            if result.as_ref().is_err_and(|fault| fault.kind() == FaultKind::Uncorrectable)
+                && let Some(lost) = (self.unread..self.at.len() as u32).find(|&page| self.page(page) == Some(from))
+            {
+                self.let_go(pool, lost);
+                self.filling = Some((self.g.block_of(to), self.g.offset_of(to)));
+                continue;
+            }
             self.programmed(pool, page, to, result)?;
         }
         self.blocks.retain(|&other| other != block);
@@ -191,8 +201,24 @@ impl MapLog {
         pool.dispose(flash, block, cause)
     }
 
-    /// While mounting, after [`Pool::adopt`]: takes over what was found.
+    /// A mount has read a page, or found that it cannot be read; the next one is another.
+    pub(crate) fn was_read(&mut self, pool: &mut Pool, page: u32, is_lost: bool) {
+        self.unread = page + 1;
+        if is_lost {
+            self.let_go(pool, page);
+        }
+    }
+
+    /// A page that cannot be read is as if it had never been written.
+    fn let_go(&mut self, pool: &mut Pool, page: u32) {
+        self.page(page).into_iter().for_each(|ppn| pool.blocks.kill(ppn));
+        self.at[page as usize] = NONE;
+    }
+
+    /// While mounting, after [`Pool::adopt`]: takes over what was found. Then come calls of [`MapLog::was_read`], for
+    /// one page after the other.
     pub(crate) fn adopt(&mut self, pool: &mut Pool, found: &Holdings) {
+        self.unread = 0;
         for page in 0..self.at.len() as u32 {
             let Some(ppn) = found.metadata(page) else { continue };
             self.at[page as usize] = ppn.0;

@@ -37,11 +37,13 @@ pub enum FaultClass {
     Spare,
     /// Reads and time wear on what blocks hold, until it is lost.
     Disturb,
+    /// Pages of metadata cannot be read, some of them with their spare areas.
+    Metadata,
 }
 
 impl FaultClass {
     /// Every class, in the order of the discriminants.
-    pub const ALL: [FaultClass; 13] = [
+    pub const ALL: [FaultClass; 14] = [
         FaultClass::Cut,
         FaultClass::Nested,
         FaultClass::Unstable,
@@ -55,6 +57,7 @@ impl FaultClass {
         FaultClass::Silent,
         FaultClass::Spare,
         FaultClass::Disturb,
+        FaultClass::Metadata,
     ];
 
     /// The word on the command line.
@@ -73,6 +76,7 @@ impl FaultClass {
             FaultClass::Silent => "silent",
             FaultClass::Spare => "spare",
             FaultClass::Disturb => "disturb",
+            FaultClass::Metadata => "metadata",
         }
     }
 }
@@ -88,12 +92,12 @@ impl Faults {
     pub const ALL: Faults = Faults((1 << FaultClass::ALL.len()) - 1);
 
     /// What a scheme promises to survive, and is checked for unless somebody asks for something else. A scheme that is
-    /// not in the table promises no durable discards, and nothing that takes them.
+    /// not in the table promises no durable discards and nothing that takes them, nor to do without its metadata.
     pub fn promised(scheme: &str) -> Faults {
         let is_own = ftl::schemes::by_name(scheme).is_none();
         let is_lost = |class: &FaultClass| {
             let lost = LOSES.iter().any(|&(name, lost)| name == scheme && lost == *class);
-            NOBODY.contains(class) || lost || is_own && *class == FaultClass::Unstable
+            NOBODY.contains(class) || lost || is_own && OWN.contains(class)
         };
         FaultClass::ALL.into_iter().filter(is_lost).fold(Faults::ALL, Faults::without)
     }
@@ -155,6 +159,9 @@ impl FromStr for Faults {
 /// Classes that no scheme promises to survive, though some may.
 pub const NOBODY: &[FaultClass] = &[FaultClass::UnstableNested, FaultClass::Unordered];
 
+/// Classes that a scheme of somebody's own is not asked for.
+const OWN: &[FaultClass] = &[FaultClass::Unstable, FaultClass::Metadata];
+
 /// Schemes that lose acknowledged data under another class of faults, or give up. They are not checked for it by
 /// default; `ftlab check --faults all` shows what happens.
 pub const LOSES: &[(&str, FaultClass)] = &[("simple", FaultClass::Unstable)];
@@ -183,6 +190,6 @@ mod tests {
         assert!(LOSES.iter().all(|(_, class)| !NOBODY.contains(class)), "said twice");
         let others = Faults::promised("page");
         assert!(FaultClass::ALL.iter().all(|class| others.contain(*class) != NOBODY.contains(class)));
-        assert_eq!(Faults::promised("no such scheme"), others.without(FaultClass::Unstable));
+        assert_eq!(Faults::promised("no such scheme"), OWN.iter().fold(others, |left, class| left.without(*class)));
     }
 }

@@ -7,6 +7,10 @@
 //! stale ([`ftl::MountReport::perhaps_stale`]). The oracle excuses so many, no others than the medium has lost, and
 //! only in the first read since that mount.
 //!
+//! Of pages of metadata either is lost. A mount does without them: what is mapped it finds in the spare areas of the
+//! host's pages. What was discarded it may not find, and says so; then the oracle excuses what was discarded, and
+//! nothing else.
+//!
 //! What meets a page that cannot be read half way, a collection or a write, ends in an error, as it does in a mounted
 //! image: RAM is dropped, the device is mounted, and the host does it again.
 
@@ -30,8 +34,8 @@ const AGAIN: u32 = 3;
 const MOST_MOUNTS: usize = 24;
 
 /// The media, by the class of their faults.
-pub(super) const PARTS: [(FaultClass, Part); 2] =
-    [(FaultClass::Unreadable, Part::Remounts), (FaultClass::Spare, Part::Spare)];
+pub(super) const PARTS: [(FaultClass, Part); 3] =
+    [(FaultClass::Unreadable, Part::Remounts), (FaultClass::Spare, Part::Spare), (FaultClass::Metadata, Part::Maps)];
 
 /// The visitor.
 pub(super) struct OverMounts<'a> {
@@ -50,6 +54,8 @@ fn plan(lots: u64, part: Part) -> FailurePlan {
             let unreadable_rate = if lot.chance(0.5) { rate / 2.0 } else { 0.0 };
             FailurePlan { spare_rate: rate / 2.0, unreadable_rate, ..FailurePlan::default() }
         }
+        // A page of metadata goes with many of the host.
+        Part::Maps => FailurePlan { metadata_lost_rate: 4.0 * rate, ..FailurePlan::default() },
         _ => FailurePlan { unreadable_rate: rate, ..FailurePlan::default() },
     }
 }
@@ -97,11 +103,16 @@ fn on_medium<S: Recipe<Bench>>(
         }
         session.power_off_and_on().map_err(Stop::text)
     });
-    if let Some(session) = session {
-        report.media.over_mounts += session.work.operations;
+    if let Some(mut session) = session {
         report.media.errors += session.work.errors;
-        report.media.stale[0] += session.work.said;
-        report.media.stale[1] += session.oracle.stale();
+        if part == Part::Maps {
+            report.media.maps[0] += session.work.operations;
+            report.media.maps[1] += session.flash.failing().metadata_lost();
+        } else {
+            report.media.over_mounts += session.work.operations;
+            report.media.stale[0] += session.work.said;
+            report.media.stale[1] += session.oracle.stale();
+        }
         report.add_work(session.work);
     }
     report.media.full += u64::from(full);
@@ -198,6 +209,11 @@ impl<S: Recipe<F>, F: Medium> Session<'_, S, F> {
             let said = found.perhaps_stale();
             self.work.said += said;
             self.oracle.excuse(if self.excused { said } else { 0 }, []);
+            // Whose discards a record of them had, or a map, nobody knows. What was written before comes back.
+            if found.lost_discards + said > 0 && self.flash.failing().metadata_lost() > 0 {
+                let discarded = self.oracle.perhaps_discarded();
+                self.oracle.excuse(if self.excused { discarded.len() as u64 } else { 0 }, discarded);
+            }
             // What was lost since such a mount first began counts as well.
             if found.retries > 0 {
                 let failing = self.flash.failing();
@@ -210,18 +226,25 @@ impl<S: Recipe<F>, F: Medium> Session<'_, S, F> {
     /// A mount begins: only pages of which the medium has lost some may be stale after it.
     pub(super) fn expect_stale(&mut self) {
         if self.excusing {
-            self.spares_lost = self.flash.failing().spares_lost();
+            self.lost = self.lost_so_far();
             self.oracle.excuse(0, self.flash.failing().unreadable_lpns());
         }
     }
 
-    /// Whether no spare area was lost since the last mount began.
-    fn is_whole(&mut self) -> bool {
-        self.flash.failing().spares_lost() == self.spares_lost
+    /// Spare areas, and pages of metadata, that the medium has lost.
+    fn lost_so_far(&mut self) -> u64 {
+        let failing = self.flash.failing();
+        failing.spares_lost() + failing.metadata_lost()
     }
 
-    /// A read was an error: the medium must have lost a page of that LPN. If something else met it than the read of the
-    /// page itself, and has changed anything, then the scheme has stopped half way.
+    /// Whether none of these was lost since the last mount began.
+    fn is_whole(&mut self) -> bool {
+        self.lost_so_far() == self.lost
+    }
+
+    /// A read was an error: the medium must have lost a page of that LPN, or since the last mount what leads to it. If
+    /// something else met it than the read of the page itself, and has changed anything, then the scheme has stopped
+    /// half way.
     pub(super) fn bear(&mut self, lpn: Lpn, error: Error<Fault>, before: [u64; 3]) -> Result<(), Stop> {
         let after = self.flash.failing().changes();
         if after[2] != before[2] || error == Error::Corrupt && after != before {

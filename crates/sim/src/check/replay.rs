@@ -137,6 +137,7 @@ impl Replay {
             Part::Disturb => FaultClass::Disturb,
             Part::Life | Part::Fewest => FaultClass::Nested,
             Part::Spare => FaultClass::Spare,
+            Part::Maps => FaultClass::Metadata,
             Part::Ram | Part::Metadata => return None,
         })
     }

@@ -89,8 +89,8 @@ pub(super) struct Session<'a, S: Recipe<F>, F: Medium> {
     pub(super) excused: bool,
     /// Whether the host leaves the device alone now and then, for as long as it has something to do (`disturb.rs`).
     pub(super) rests: bool,
-    /// Spare areas that the medium had lost when it was mounted last.
-    pub(super) spares_lost: u64,
+    /// Spare areas and pages of metadata that the medium had lost when it was mounted last.
+    pub(super) lost: u64,
     /// Erase counts before the last operation, or after the last mount, if a mount is held to them: where they are kept
     /// on flash, and no command is lost that was issued before the one that was cut.
     pub(super) worn: Option<Vec<u32>>,
@@ -98,12 +98,11 @@ pub(super) struct Session<'a, S: Recipe<F>, F: Medium> {
 
 impl<S: Recipe<F>, F: Medium> Clone for Session<'_, S, F> {
     fn clone(&self) -> Self {
-        let Session { bed, recipe, ftl, flash, oracle, work, unreadable, excusing, excused, rests, spares_lost, worn } =
-            self;
+        let Session { bed, recipe, ftl, flash, oracle, work, unreadable, excusing, excused, rests, lost, worn } = self;
         let (ftl, flash, oracle) = (ftl.clone(), flash.clone(), oracle.clone());
         let (unreadable, excusing, excused, rests) = (*unreadable, *excusing, *excused, *rests);
-        let (work, spares_lost, worn) = (*work, *spares_lost, worn.clone());
-        Session { bed, recipe, ftl, flash, oracle, work, unreadable, excusing, excused, rests, spares_lost, worn }
+        let (work, lost, worn) = (*work, *lost, worn.clone());
+        Session { bed, recipe, ftl, flash, oracle, work, unreadable, excusing, excused, rests, lost, worn }
     }
 }
 
@@ -115,8 +114,8 @@ impl<'a, S: Recipe<F>, F: Medium> Session<'a, S, F> {
         let promise = if bed.durable_trim() { TrimPromise::Durable } else { TrimPromise::Loose };
         let oracle = Oracle::new(bed.logical_pages, promise);
         let (unreadable, excusing, excused, rests) = (false, false, false, false);
-        let (ftl, work, spares_lost, worn) = (Some(ftl), Work::default(), 0, None);
-        Ok(Session { bed, recipe, ftl, flash, oracle, work, unreadable, excusing, excused, rests, spares_lost, worn })
+        let (ftl, work, lost, worn) = (Some(ftl), Work::default(), 0, None);
+        Ok(Session { bed, recipe, ftl, flash, oracle, work, unreadable, excusing, excused, rests, lost, worn })
     }
 
     /// Writes the first pages, as many as the seed says; of the requests in which it does, those that are `kept`.

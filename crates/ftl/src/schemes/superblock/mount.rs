@@ -184,6 +184,9 @@ impl Superblock {
                 },
                 None => Vec::new(),
             };
+            if let Some(log) = &mut self.log {
+                log.was_read(&mut self.pool, s.0, words.is_empty());
+            }
             let mut slots = vec![NONE; self.k];
             if !words.is_empty() {
                 for (slot, &listed) in slots.iter_mut().zip(self.listed(&words)) {
