@@ -235,19 +235,18 @@ where
         self.loses_next = true;
     }
 
-    /// The logical pages of host pages, and of discards of one, that cannot be read now, each as often as there are
-    /// such pages of it.
+    /// The logical pages of host pages that cannot be read now, each as often as there are such pages of it.
     pub fn unreadable_lpns(&mut self) -> Vec<Lpn> {
         self.lost.keys().copied().collect::<Vec<_>>().into_iter().filter_map(|ppn| self.lpn_of(ppn)).collect()
     }
 
-    /// The logical page that a page is of, if it is of one.
+    /// The logical page that a page is of, if it is the host's.
     fn lpn_of(&mut self, ppn: Ppn) -> Option<Lpn> {
         let oob = self.inner.read_oob(ppn, Cause::Recovery).ok().flatten()?;
-        (oob.kind.is_host() || oob.kind == Kind::Trim).then(|| oob.lpn())
+        oob.kind.is_host().then(|| oob.lpn())
     }
 
-    /// The logical pages of such that could not be read and were erased since the last mount began.
+    /// The logical pages of host pages that could not be read and were erased since the last mount began.
     pub fn buried_lpns(&self) -> &BTreeSet<Lpn> {
         &self.buried
     }
@@ -628,6 +627,30 @@ mod tests {
     fn chip(plan: FailurePlan) -> Failing<Nand<NoData, Brief>> {
         let g = Geometry { blocks_per_die: 64, pages_per_block: 4, ..Geometry::default() }.checked().unwrap();
         Failing::new(Nand::new(g), plan, 1)
+    }
+
+    /// Each kind of page, all of which are lost if they may be: those of the host and padding are not.
+    #[test]
+    fn metadata_alone_is_lost_with_its_spare_area_or_without() {
+        let mut chip = chip(FailurePlan { metadata_lost_rate: 1.0, ..FailurePlan::default() });
+        let kinds = [Kind::Data, Kind::Log, Kind::Dummy, Kind::Translation, Kind::Trim, Kind::Checkpoint];
+        let mut seen = [0; 3];
+        for block in 0..32 {
+            for (offset, kind) in (0..4).zip(kinds.into_iter().cycle().skip(block as usize)) {
+                let oob = Oob { kind, ..Oob::data(Lpn(0), 0, 0) };
+                let payload = if kind.is_host() { Payload::User(&()) } else { Payload::Meta(&[1]) };
+                let ppn = Ppn(block * 4 + offset);
+                chip.program(ppn, oob, payload, Cause::Host).unwrap();
+                let (found, _) = chip.read(ppn, Cause::Recovery).unwrap();
+                let spare = chip.read_oob(ppn, Cause::Recovery).unwrap().unwrap();
+                let is_metadata = matches!(kind, Kind::Translation | Kind::Trim | Kind::Checkpoint);
+                assert_eq!(found.kind, if is_metadata { Kind::Torn } else { kind });
+                seen[usize::from(is_metadata) * (1 + usize::from(spare.kind == Kind::Torn))] += 1;
+            }
+        }
+        assert!(seen[1] > 10 && seen[2] > 10, "{seen:?}");
+        assert_eq!(chip.metadata_lost(), seen[1] + seen[2]);
+        assert!(chip.unreadable_lpns().is_empty());
     }
 
     #[test]

@@ -92,7 +92,8 @@ pub struct MountReport {
 
 impl MountReport {
     /// Logical pages that may be stale since this mount, at the most: one for each page that it took for torn, where
-    /// damage looks like that, and one for each that it could not read.
+    /// damage looks like that, and one for each that it could not read. One of these may have been a page of records of
+    /// discards: then all that it discarded may be back.
     pub fn perhaps_stale(&self) -> u64 {
         self.torn + self.unreadable
     }

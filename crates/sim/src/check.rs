@@ -250,11 +250,11 @@ pub enum Part {
     /// The same, and of some pages the spare area neither.
     Spare,
     /// Media that do not give metadata back, over mounts.
-    Maps,
+    Metadata,
     /// Saving and restoring RAM.
     Ram,
     /// Flipping bits of metadata.
-    Metadata,
+    Flips,
 }
 
 impl Part {
@@ -273,9 +273,9 @@ impl Part {
         (Part::Fewest, "fewest."),
         (Part::Remounts, "remounts."),
         (Part::Spare, "spare."),
-        (Part::Maps, "maps."),
-        (Part::Ram, "ram."),
         (Part::Metadata, "metadata."),
+        (Part::Ram, "ram."),
+        (Part::Flips, "flips."),
     ];
 
     /// Whether power is cut in it.
@@ -365,8 +365,19 @@ pub struct MediaReport {
     pub over_mounts: u64,
     /// Logical pages that these mounts said may be stale, and those that were.
     pub stale: [u64; 2],
-    /// Operations done while pages of metadata were lost, with mounts between them, and those pages.
-    pub maps: [u64; 2],
+    /// Pages of metadata that were lost, over mounts.
+    pub metadata: MetadataReport,
+}
+
+/// What became of media that do not give metadata back.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct MetadataReport {
+    /// Operations done on them, with mounts between them.
+    pub operations: u64,
+    /// Pages of metadata that were lost.
+    pub lost: u64,
+    /// Logical pages that were discarded and came back, as mounts had said.
+    pub stale: u64,
 }
 
 /// What became of the two claims.
@@ -501,7 +512,10 @@ impl CheckReport {
         self.media.fewest_cuts += other.media.fewest_cuts;
         self.media.over_mounts += other.media.over_mounts;
         self.media.stale = [0, 1].map(|at| self.media.stale[at] + other.media.stale[at]);
-        self.media.maps = [0, 1].map(|at| self.media.maps[at] + other.media.maps[at]);
+        let MetadataReport { operations, lost, stale } = other.media.metadata;
+        self.media.metadata.operations += operations;
+        self.media.metadata.lost += lost;
+        self.media.metadata.stale += stale;
         self.honesty.restores += other.honesty.restores;
         let slacks = [self.honesty.slack_per_mille, other.honesty.slack_per_mille];
         self.honesty.slack_per_mille = slacks.into_iter().flatten().min();
@@ -623,9 +637,10 @@ impl fmt::Display for CheckReport {
             let (operations, [said, stale]) = (self.media.over_mounts, self.media.stale);
             writeln!(f, "  pages lost over mounts: {operations} operations, {stale} pages stale of {said} said to be")?;
         }
-        if self.media.maps[0] > 0 {
-            let [operations, lost] = self.media.maps;
-            writeln!(f, "  metadata lost over mounts: {operations} operations, {lost} pages")?;
+        if self.media.metadata.operations > 0 {
+            let MetadataReport { operations, lost, stale } = self.media.metadata;
+            let what = format!("{operations} operations, {lost} such pages, {stale} pages of the host stale");
+            writeln!(f, "  metadata lost over mounts: {what}")?;
         }
         let HonestyReport { restores, slack_per_mille, metadata_pages, flips, noticed, spare_flips, spare_noticed } =
             self.honesty;
@@ -980,7 +995,7 @@ fn replay_subject(subject: &impl Subject, config: &CheckConfig, replay: &Replay)
     }
     let on = AtomicBool::new(false);
     let report = match replay.part {
-        part @ (Part::Remounts | Part::Spare | Part::Maps) => {
+        part @ (Part::Remounts | Part::Spare | Part::Metadata) => {
             subject.visit(remounts::OverMounts { config, bed: &bed, stop: &on, part })
         }
         Part::Fewest => {

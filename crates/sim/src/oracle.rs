@@ -23,6 +23,7 @@
 use flash::Lpn;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::ops::Range;
 
 /// What a discard promises (the parameter `durable-trim`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -117,9 +118,9 @@ impl std::error::Error for Mismatch {}
 pub struct Allowed {
     /// One by one, each once, oldest first.
     pub values: Vec<Option<u64>>,
-    /// Also any acknowledged version of the page whose number is below this, but none older than what a read returned
-    /// since.
-    pub older_than: Option<u64>,
+    /// Also any acknowledged version of the page with one of these numbers: it was discarded, and a read may have
+    /// returned one since.
+    pub back_again: Option<Range<u64>>,
 }
 
 impl fmt::Display for Allowed {
@@ -127,8 +128,9 @@ impl fmt::Display for Allowed {
         for (i, &value) in self.values.iter().enumerate() {
             write!(f, "{}{}", if i == 0 { "" } else { " or " }, Tag(value))?;
         }
-        match self.older_than {
-            Some(bound) => write!(f, " or any acknowledged write before number {bound}"),
+        match &self.back_again {
+            Some(Range { start: 0, end }) => write!(f, " or any acknowledged write before number {end}"),
+            Some(Range { start, end }) => write!(f, " or any acknowledged write from number {start} to {}", end - 1),
             None => Ok(()),
         }
     }
@@ -167,9 +169,9 @@ impl Version {
         }
     }
 
-    /// Below which number a discard without durability lets versions come back, if it was one.
-    fn loose_below(self) -> Option<u64> {
-        if let Version::Loose(_, below) = self { Some(below) } else { None }
+    /// The numbers of versions that a cut may bring back, if it is a discard without durability.
+    fn back_again(self) -> Option<Range<u64>> {
+        if let Version::Loose(held, below) = self { Some(held.map_or(0, number_of)..below) } else { None }
     }
 }
 
@@ -204,10 +206,15 @@ impl Oracle {
         damage.among.extend(among);
     }
 
-    /// Pages that may have been discarded, and were not written since.
-    pub fn perhaps_discarded(&self) -> Vec<Lpn> {
-        let reads_as_nothing = |lpn: &Lpn| self.states(*lpn).any(|version| version.value().is_none());
-        (0..self.current.len() as u32).map(Lpn).filter(reads_as_nothing).collect()
+    /// Whether a page may hold nothing: it was discarded, or never written, and what was written since may be lost with
+    /// power.
+    pub fn may_be_nothing(&self, lpn: Lpn) -> bool {
+        self.states(lpn).any(|version| version.value().is_none())
+    }
+
+    /// All such pages.
+    pub fn perhaps_nothing(&self) -> Vec<Lpn> {
+        (0..self.current.len() as u32).map(Lpn).filter(|&lpn| self.may_be_nothing(lpn)).collect()
     }
 
     /// A read of a page was an error: what it holds is still open.
@@ -248,7 +255,7 @@ impl Oracle {
     /// A read has told what a page holds, over all that may have been: nothing else is right any more, until power is
     /// cut and a discard that is not durable lets a newer version come back.
     fn settle(&mut self, lpn: Lpn, value: Option<u64>) {
-        let below = self.states(lpn).filter_map(Version::loose_below).max();
+        let below = self.states(lpn).filter_map(Version::back_again).map(|numbers| numbers.end).max();
         let version = match (below, value) {
             (Some(below), value) if value.is_none_or(|tag| number_of(tag) < below) => Version::Loose(value, below),
             (_, Some(tag)) => Version::Tag(tag),
@@ -340,7 +347,7 @@ impl Oracle {
             self.known[lpn as usize] = Known::AfterCut;
         }
         for (known, flushed) in self.known.iter_mut().zip(&self.flushed) {
-            if flushed.loose_below().is_some() {
+            if flushed.back_again().is_some() {
                 *known = Known::AfterCut;
             }
         }
@@ -359,14 +366,11 @@ impl Oracle {
             Known::Exactly => value == current,
             Known::PerhapsDiscarded => value == current || value.is_none(),
             Known::AfterCut | Known::AfterCutPerhapsDiscarded => {
-                let comes_back = |held: Option<u64>, below: u64, tag: u64| {
-                    lpn_of(tag) == lpn.0
-                        && (held.map_or(0, number_of)..below).contains(&number_of(tag))
-                        && !self.unacknowledged.contains(&tag)
-                };
-                self.states(lpn).any(|version| match (version, value) {
-                    (Version::Loose(held, below), Some(tag)) => comes_back(held, below, tag),
-                    (version, value) => version.value() == value,
+                self.states(lpn).any(|version| match (version.back_again(), value) {
+                    (Some(numbers), Some(tag)) => {
+                        lpn_of(tag) == lpn.0 && numbers.contains(&number_of(tag)) && !self.unacknowledged.contains(&tag)
+                    }
+                    _ => version.value() == value,
                 })
             }
         }
@@ -386,7 +390,10 @@ impl Oracle {
             Known::PerhapsDiscarded => [current, None].into_iter().for_each(add),
             Known::AfterCut | Known::AfterCutPerhapsDiscarded => {
                 self.states(lpn).for_each(|version| add(version.value()));
-                allowed.older_than = self.states(lpn).filter_map(Version::loose_below).max();
+                let loose = || self.states(lpn).filter_map(Version::back_again);
+                let start = loose().map(|numbers| numbers.start).min();
+                let end = loose().map(|numbers| numbers.end).max();
+                allowed.back_again = start.zip(end).map(|(start, end)| start..end);
             }
         }
         allowed
@@ -528,7 +535,7 @@ mod tests {
         assert_eq!(values(&cut, A), [old, None]);
         oracle.flush();
         oracle.power_cut();
-        assert_eq!(oracle.allowed(A), Allowed { values: vec![None], older_than: None });
+        assert_eq!(oracle.allowed(A), Allowed { values: vec![None], back_again: None });
         assert!(!oracle.allows(A, old));
     }
 
@@ -546,7 +553,7 @@ mod tests {
         let new = write(&mut oracle, A);
         oracle.flush();
         oracle.power_cut();
-        assert_eq!(oracle.allowed(A), Allowed { values: vec![new], older_than: None });
+        assert_eq!(oracle.allowed(A), Allowed { values: vec![new], back_again: None });
     }
 
     /// A block whose erase was cut short may hide a version from one mount and show it to the next.
@@ -566,6 +573,11 @@ mod tests {
         oracle.power_cut();
         let allowed = [None, first, second, third].map(|value| oracle.allows(A, value));
         assert_eq!(allowed, [false, false, true, true]);
+        let mismatch = oracle.clone().observe(A, first).unwrap_err().to_string();
+        assert!(
+            mismatch.ends_with("allowed: write 2 of LPN 0 or any acknowledged write from number 2 to 3"),
+            "{mismatch}"
+        );
         // What is written ends it, and so does a read of what was written, over a cut.
         let written = write(&mut oracle, A);
         let mut cut = oracle.clone();
@@ -573,10 +585,10 @@ mod tests {
         assert!(cut.allows(A, third));
         cut.observe(A, written).unwrap();
         cut.power_cut();
-        assert_eq!(cut.allowed(A), Allowed { values: vec![written], older_than: None });
+        assert_eq!(cut.allowed(A), Allowed { values: vec![written], back_again: None });
         oracle.flush();
         oracle.power_cut();
-        assert_eq!(oracle.allowed(A), Allowed { values: vec![written], older_than: None });
+        assert_eq!(oracle.allowed(A), Allowed { values: vec![written], back_again: None });
     }
 
     #[test]
@@ -684,6 +696,23 @@ mod tests {
         oracle.clone().observe(B, None).unwrap_err();
         write(&mut oracle, A);
         oracle.observe(A, old).unwrap_err();
+    }
+
+    #[test]
+    fn a_page_may_be_nothing_until_what_was_written_behind_a_discard_is_flushed() {
+        let mut oracle = Oracle::new(2, TrimPromise::Durable);
+        assert_eq!(oracle.perhaps_nothing(), [A, B], "never written");
+        for lpn in [A, B] {
+            write(&mut oracle, lpn);
+        }
+        oracle.flush();
+        assert!(oracle.perhaps_nothing().is_empty());
+        trim(&mut oracle, B);
+        oracle.flush();
+        write(&mut oracle, B);
+        assert_eq!(oracle.perhaps_nothing(), [B]);
+        oracle.flush();
+        assert!(oracle.perhaps_nothing().is_empty());
     }
 
     #[test]

@@ -313,8 +313,8 @@ fn metadata_that_cannot_be_read_costs_discards_alone() {
         let config = CheckConfig { faults: Faults::NONE.with(FaultClass::Metadata), honesty: false, ..brief(scheme) };
         let report = checked(&config).unwrap();
         assert!(report.passed(), "{report}");
-        let [operations, lost] = report.media.maps;
-        assert!(operations > 10_000 && lost > 50, "{report}");
+        let lost = report.media.metadata;
+        assert!(lost.operations > 10_000 && lost.lost > 50 && lost.stale > 0, "{report}");
         if ["page", "dftl", "lazyftl"].contains(&scheme) {
             let report = checked(&CheckConfig { excused: false, ..config }).unwrap();
             assert!(report.failures.iter().any(|failure| failure.what.starts_with("LPN ")), "{report}");
@@ -497,12 +497,12 @@ fn replays_as_text() {
         "7:disturb.5.2",
         "7:remounts.5",
         "7:spare.5",
-        "7:maps.5",
+        "7:metadata.5",
         "7:flight.5.2.3",
         "7:paired.5.2.3/storm",
         "7:unstable.5.2.1/4.0/3.1",
         "0:ram.0",
-        "9:metadata.12",
+        "9:flips.12",
     ] {
         assert_eq!(text.parse::<Replay>().unwrap().to_string(), text);
     }

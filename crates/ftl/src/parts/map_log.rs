@@ -180,19 +180,19 @@ impl MapLog {
     ) -> Outcome<F> {
         self.filling = self.filling.filter(|&(filling, _)| filling != block);
         while let Some(offset) = pool.blocks.next_live(block, 0) {
-            let (from, to) = (self.g.page(block, offset), self.next_page(flash, pool)?);
+            let from = self.g.page(block, offset);
+            if let Some(page) = self.unread_at(from)
+                && !matches!(flash.read(from, Cause::Recovery)?.1, Payload::Meta(_))
+            {
+                self.let_go(pool, page);
+                continue;
+            }
+            let to = self.next_page(flash, pool)?;
             let (number, mut page) = (pool.number_for(flash, to), NONE);
             let edit = |oob: &mut Oob, _: &mut [u32]| (oob.program, page) = (number, oob.address);
             let result = flash.copy(from, to, cause, edit).map(|_| ());
             if result.is_ok() {
                 assert_eq!(self.page(page), Some(from), "map page {page} is live in two places");
-            }
-            if result.as_ref().is_err_and(|fault| fault.kind() == FaultKind::Uncorrectable)
-                && let Some(lost) = (self.unread..self.at.len() as u32).find(|&page| self.page(page) == Some(from))
-            {
-                self.let_go(pool, lost);
-                self.filling = Some((self.g.block_of(to), self.g.offset_of(to)));
-                continue;
             }
             self.programmed(pool, page, to, result)?;
         }
@@ -207,6 +207,11 @@ impl MapLog {
         if is_lost {
             self.let_go(pool, page);
         }
+    }
+
+    /// The page that lies here, if a mount has not read it yet.
+    fn unread_at(&self, ppn: Ppn) -> Option<u32> {
+        (self.unread..self.at.len() as u32).find(|&page| self.page(page) == Some(ppn))
     }
 
     /// A page that cannot be read is as if it had never been written.

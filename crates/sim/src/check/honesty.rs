@@ -58,7 +58,7 @@ impl Visitor<Bench> for Honest<'_> {
                 restore(&session, ahead, &mut report)?;
                 // Pages in a buffer hide what becomes of those on flash.
                 if config.buffer.is_none() {
-                    at.part = Part::Metadata;
+                    at.part = Part::Flips;
                     flip(&session, ahead, &mut rng, &mut report)?;
                 }
             }

@@ -34,8 +34,11 @@ const AGAIN: u32 = 3;
 const MOST_MOUNTS: usize = 24;
 
 /// The media, by the class of their faults.
-pub(super) const PARTS: [(FaultClass, Part); 3] =
-    [(FaultClass::Unreadable, Part::Remounts), (FaultClass::Spare, Part::Spare), (FaultClass::Metadata, Part::Maps)];
+pub(super) const PARTS: [(FaultClass, Part); 3] = [
+    (FaultClass::Unreadable, Part::Remounts),
+    (FaultClass::Spare, Part::Spare),
+    (FaultClass::Metadata, Part::Metadata),
+];
 
 /// The visitor.
 pub(super) struct OverMounts<'a> {
@@ -55,7 +58,7 @@ fn plan(lots: u64, part: Part) -> FailurePlan {
             FailurePlan { spare_rate: rate / 2.0, unreadable_rate, ..FailurePlan::default() }
         }
         // A page of metadata goes with many of the host.
-        Part::Maps => FailurePlan { metadata_lost_rate: 4.0 * rate, ..FailurePlan::default() },
+        Part::Metadata => FailurePlan { metadata_lost_rate: 4.0 * rate, ..FailurePlan::default() },
         _ => FailurePlan { unreadable_rate: rate, ..FailurePlan::default() },
     }
 }
@@ -105,9 +108,10 @@ fn on_medium<S: Recipe<Bench>>(
     });
     if let Some(mut session) = session {
         report.media.errors += session.work.errors;
-        if part == Part::Maps {
-            report.media.maps[0] += session.work.operations;
-            report.media.maps[1] += session.flash.failing().metadata_lost();
+        if part == Part::Metadata {
+            report.media.metadata.operations += session.work.operations;
+            report.media.metadata.lost += session.flash.failing().metadata_lost();
+            report.media.metadata.stale += session.oracle.stale();
         } else {
             report.media.over_mounts += session.work.operations;
             report.media.stale[0] += session.work.said;
@@ -211,7 +215,7 @@ impl<S: Recipe<F>, F: Medium> Session<'_, S, F> {
             self.oracle.excuse(if self.excused { said } else { 0 }, []);
             // Whose discards a record of them had, or a map, nobody knows. What was written before comes back.
             if found.lost_discards + said > 0 && self.flash.failing().metadata_lost() > 0 {
-                let discarded = self.oracle.perhaps_discarded();
+                let discarded = self.oracle.perhaps_nothing();
                 self.oracle.excuse(if self.excused { discarded.len() as u64 } else { 0 }, discarded);
             }
             // What was lost since such a mount first began counts as well.
@@ -251,8 +255,10 @@ impl<S: Recipe<F>, F: Medium> Session<'_, S, F> {
             return Err(Stop::Damage(error));
         }
         self.oracle.unreadable(lpn);
+        // Where a discard is a page of its LPN, that page may be what is lost.
+        let discard_lost = self.flash.failing().metadata_lost() > 0 && self.oracle.may_be_nothing(lpn);
         // Maps in spare areas lead to other pages too.
-        if !self.is_whole() || self.flash.failing().unreadable_lpns().contains(&lpn) {
+        if discard_lost || !self.is_whole() || self.flash.failing().unreadable_lpns().contains(&lpn) {
             return Ok(());
         }
         Err(Stop::Wrong(format!("LPN {lpn} cannot be read, and nothing of it was lost")))

@@ -137,8 +137,8 @@ impl Replay {
             Part::Disturb => FaultClass::Disturb,
             Part::Life | Part::Fewest => FaultClass::Nested,
             Part::Spare => FaultClass::Spare,
-            Part::Maps => FaultClass::Metadata,
-            Part::Ram | Part::Metadata => return None,
+            Part::Metadata => FaultClass::Metadata,
+            Part::Ram | Part::Flips => return None,
         })
     }
 
@@ -191,7 +191,7 @@ fn read(text: &str) -> Option<Replay> {
         let mut sets = kept.split('+').map(str::parse);
         let mut next = || sets.next()?.ok();
         replay.kept = Some(Kept { fill: next()?, before: next()?, after: next()? });
-        if sets.next().is_some() || matches!(replay.part, Part::Ram | Part::Metadata | Part::Fewest) {
+        if sets.next().is_some() || matches!(replay.part, Part::Ram | Part::Flips | Part::Fewest) {
             return None;
         }
         rest = case;
