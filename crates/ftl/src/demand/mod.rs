@@ -704,7 +704,7 @@ impl<F: Flash, C: Cache, S: MapStore> Ftl<F> for Demand<C, S> {
     #[inline]
     fn write(&mut self, flash: &mut F, lpn: Lpn, data: &F::User) -> Outcome<F> {
         self.convert_pending(flash)?;
-        if self.needs_room_to_discard() {
+        if self.needs_room() {
             self.make_ready(flash)?;
         }
         self.map.space.blocks.clock += 1;

@@ -8,7 +8,8 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 use flash::device::{CellTimes, PageTimes, Server, Timing};
 use flash::{
-    Brief, Cause, Clocked, CutPoint, Fragile, Full, Geometry, Lpn, Nand, NoData, Op, Ppn, Tags, Timeline, Transcript,
+    Brief, Cause, Clocked, CutPoint, Fragile, Full, Geometry, Lpn, Nand, NoData, Op, Ppn, Rng, Tags, Timeline,
+    Transcript,
 };
 
 fn settings(row: &Scheme, pairs: &[(&str, &str)]) -> Settings {
@@ -44,6 +45,31 @@ fn worked_example_1_a_miss_behind_a_dirty_victim() {
         ["R 0.0 translation_update", "W 0.4 translation 0 translation_update", "R 0.3 translation_load", "R 1.0 host"];
     assert_eq!(flash.take(), expected);
     dftl.audit(&mut flash).unwrap();
+}
+
+/// The whole map is cached, so nothing is evicted, and the one block of translation pages stays full. Who tests for
+/// room in evictions collects when a data block is full: blocks of what the host writes now and blocks of copies stay
+/// apart. Every write tested for room there too.
+#[test]
+fn where_evictions_test_for_room_a_full_block_of_translation_pages_hurries_no_collection() {
+    let programs = |at: &str| {
+        let g = Geometry { blocks_per_die: 144, pages_per_block: 8, page_bytes: 512, ..Geometry::default() };
+        let mut flash = Transcript::new(Nand::<NoData, Brief>::new(g.checked().unwrap()));
+        let pairs = [("cache-bytes", "16384"), ("init-tps", "on"), ("gc-spread", "off"), ("gc-in-evictions", at)];
+        let mut dftl = Dftl::format(&mut flash, 1024, &settings(&ROW, &pairs)).unwrap();
+        let mut rng = Rng::new(1);
+        (0..1024).for_each(|lpn| dftl.write(&mut flash, Lpn(lpn), &()).unwrap());
+        for _ in 0..10_000 {
+            let hot = rng.chance(0.8);
+            let lpn = Lpn(rng.below(if hot { 128 } else { 1024 }) as u32);
+            dftl.write(&mut flash, lpn, &()).unwrap();
+        }
+        let lines = flash.take();
+        assert_eq!(lines.iter().filter(|line| line.contains("translation_update")).count(), 0);
+        lines.iter().filter(|line| line.starts_with('W')).count()
+    };
+    let (in_evictions, with_writes) = (programs("on"), programs("off"));
+    assert!(in_evictions * 20 < with_writes * 19, "{in_evictions} programs, and {with_writes}");
 }
 
 #[test]
