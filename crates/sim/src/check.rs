@@ -376,7 +376,7 @@ pub struct MetadataReport {
     pub operations: u64,
     /// Pages of metadata that were lost.
     pub lost: u64,
-    /// Logical pages that were discarded and came back, as mounts had said.
+    /// Logical pages that were stale, as mounts had said: discards undone, and pages lost like those in flight.
     pub stale: u64,
 }
 

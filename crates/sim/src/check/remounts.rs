@@ -7,9 +7,9 @@
 //! stale ([`ftl::MountReport::perhaps_stale`]). The oracle excuses so many, no others than the medium has lost, and
 //! only in the first read since that mount.
 //!
-//! Of pages of metadata either is lost. A mount does without them: what is mapped it finds in the spare areas of the
-//! host's pages. What was discarded it may not find, and says so; then the oracle excuses what was discarded, and
-//! nothing else.
+//! On a third medium pages of metadata are lost. A mount does without them: what is mapped it finds in the spare areas
+//! of the host's pages. What was discarded it may not find, and says so; then the oracle excuses what may hold nothing
+//! as well.
 //!
 //! What meets a page that cannot be read half way, a collection or a write, ends in an error, as it does in a mounted
 //! image: RAM is dropped, the device is mounted, and the host does it again.
