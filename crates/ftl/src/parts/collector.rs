@@ -454,19 +454,26 @@ pub(crate) trait Collects: Sized {
             return self.collect(flash, victim, None).map(|()| true);
         }
         let space = self.space();
-        let lends = |block: &Block| {
-            let die = g.die_of(*block);
-            let Takes { moved, told } = self.takes(*block);
-            let own = space.blocks_for(moved.0, die, moved.1);
-            let dies = (0..g.die_count()).map(Die);
-            let room: u32 = dies.map(|other| space.room_on(told.0, other)).sum();
-            let free = space.blocks.free_total().saturating_sub(own);
-            own <= space.blocks.free_in(die) && told.1 <= room + free * space.block_pages(told.0)
-        };
+        let lends = |block: &Block| self.fits_with_others(*block, 0);
         let gives = |block: &Block| space.blocks.is_candidate(block.0) && !space.is_translation(*block);
         let blocks = (0..g.block_count()).map(Block).filter(gives).filter(lends);
         let Some(victim) = blocks.min_by_key(|&block| space.blocks.live_of(block)) else { return Ok(false) };
         self.collect(flash, victim, None).map(|()| true)
+    }
+
+    /// Whether a die has what the pages of its block take, and all dies together what is written about these, if each
+    /// leaves its last `left` free blocks alone.
+    fn fits_with_others(&self, block: Block, left: u32) -> bool {
+        let (space, Takes { moved, told }) = (self.space(), self.takes(block));
+        let g = space.blocks.geometry();
+        let home = g.die_of(block);
+        let own = space.blocks_for(moved.0, home, moved.1);
+        let room = |die: Die| {
+            let taken = left + if die == home { own } else { 0 };
+            space.room_on(told.0, die) + space.blocks.free_in(die).saturating_sub(taken) * space.block_pages(told.0)
+        };
+        let rooms: u32 = (0..g.die_count()).map(|die| room(Die(die))).sum();
+        own <= space.blocks.free_in(home) && told.1 <= rooms
     }
 
     /// As [`Collects::refill`]; where no room is to be gained, what is kept may still be enough for a page.
@@ -911,6 +918,15 @@ pub(crate) trait Collects: Sized {
         }
     }
 
+    /// Whether a tired block on a crowded die, which no victim fits on, can move all the same: other dies have room for
+    /// what is written about its pages, beside what they keep free. (What goes into the same blocks as the pages does
+    /// not.)
+    #[cold]
+    fn may_be_told_elsewhere(&self, block: Block) -> bool {
+        let Takes { moved, told } = self.takes(block);
+        moved.0 != told.0 && self.may_level(block) && self.fits_with_others(block, self.collector().kept)
+    }
+
     /// Moves the pages of a tired block, and erases it; or makes room for that. Whether anything was done.
     ///
     /// # Errors
@@ -932,9 +948,17 @@ pub(crate) trait Collects: Sized {
         // What a scheme does not move for wear levelling may take a block more than it gives back.
         let needs = self.needs(block) + u32::from(!self.may_level(block));
         let free = self.space().blocks.free_in(die);
-        if needs > free {
+        if needs > free && !self.may_be_told_elsewhere(block) {
             self.make_room(flash, die)?;
             return Ok(self.space().blocks.free_in(die) > free);
+        }
+        if needs > free {
+            // What spread collections have reserved is not for others.
+            let mut dies = (0..flash.geometry().die_count()).map(Die);
+            if let Some(busy) = dies.find(|&die| self.collector().victim(die).is_some()) {
+                self.end_now(flash, busy)?;
+                return Ok(true);
+            }
         }
         if let Some((stream, lane)) = holder {
             self.space_mut().seal(stream, lane);
