@@ -54,7 +54,8 @@
 //! levelling names a block after an erase; it is moved like a victim, if that leaves the kept blocks and what a
 //! spread collection has reserved.
 //! In idle time blocks are collected that are at least half dead. Before that, a block that the medium names as tired
-//! is moved (`parts/refresh.rs`), when a spread collection of its die is at an end and there is room. A block that a
+//! is moved (`parts/refresh.rs`), when a spread collection of its die is at an end and there is room; where no victim
+//! fits on its die, what is written about its pages may go to other dies. A block that a
 //! lane holds is sealed first. If all of it is dead the lane keeps it, for nothing can be lost of it, and a mount that
 //! found it erased in part and nothing newer on its die would go on filling it.
 
@@ -948,11 +949,15 @@ pub(crate) trait Collects: Sized {
         // What a scheme does not move for wear levelling may take a block more than it gives back.
         let needs = self.needs(block) + u32::from(!self.may_level(block));
         let free = self.space().blocks.free_in(die);
-        if needs > free && !self.may_be_told_elsewhere(block) {
-            self.make_room(flash, die)?;
-            return Ok(self.space().blocks.free_in(die) > free);
-        }
         if needs > free {
+            self.make_room(flash, die)?;
+            if self.space().blocks.free_in(die) > free {
+                return Ok(true);
+            }
+            // It may have been taken for a victim.
+            if flash.tired(block) != Some(block) || !self.may_be_told_elsewhere(block) {
+                return Ok(false);
+            }
             // What spread collections have reserved is not for others.
             let mut dies = (0..flash.geometry().die_count()).map(Die);
             if let Some(busy) = dies.find(|&die| self.collector().victim(die).is_some()) {

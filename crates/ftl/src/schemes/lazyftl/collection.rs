@@ -113,6 +113,11 @@ impl Collects for LazyFtl {
         &mut self.space
     }
 
+    fn may_be_told_elsewhere(&self, _: Block) -> bool {
+        // What is written about the pages comes before they move, and may take the block that these were to go to.
+        false
+    }
+
     fn takes(&self, block: Block) -> Takes {
         let live = self.space.blocks.live_of(block);
         let g = self.space.blocks.geometry();
