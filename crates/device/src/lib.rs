@@ -4,6 +4,7 @@
 //! bytes at any address; it is an [`Export`], which is all that a server knows of it. Files, clocks and sockets are
 //! allowed here; printing and exiting are not.
 
+pub mod attack;
 pub mod disk;
 pub mod export;
 pub mod image;

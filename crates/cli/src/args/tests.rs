@@ -137,6 +137,7 @@ fn what_to_check() {
         scheme: "all".into(),
         seeds: Seeds::These(0, 32),
         faults: None,
+        images: false,
         fail_fast: false,
         cuts: Cuts::Number(80_000),
         buffer: None,

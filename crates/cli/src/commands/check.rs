@@ -3,9 +3,12 @@
 use super::Ended;
 use crate::args::{CheckArgs, Seeds};
 use crate::error::CliError;
+use device::attack::{Attack, Finding, attack_all};
+use flash::PowerCut;
 use ftl::schemes::{SCHEMES, by_name};
 use sim::check::{self, CheckConfig, Faults};
 use std::io::Write;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
@@ -21,6 +24,9 @@ pub(super) fn check(args: &CheckArgs, stop: &AtomicBool, stdout: &mut dyn Write)
     let seeds = args.seeds.range(SystemTime::now());
     if let Seeds::Fresh(_) = args.seeds {
         crate::print(stdout, &format!("fresh seeds: --seeds {}..{}\n", seeds.start, seeds.end))?;
+    }
+    if args.images {
+        return attack_images(args, &schemes, seeds, stop, stdout);
     }
     let config = |scheme: &str| {
         let config = CheckConfig {
@@ -62,6 +68,49 @@ pub(super) fn check(args: &CheckArgs, stop: &AtomicBool, stdout: &mut dyn Write)
         }
         for (_, _, first) in report.told() {
             text += &format!("  {}\n", again(args, scheme, &first.replay));
+        }
+        crate::print(stdout, &text)?;
+        if report.interrupted {
+            ended = Ended::Interrupted;
+        } else if !report.passed() {
+            ended = Ended::Failed;
+        }
+    }
+    Ok(ended)
+}
+
+/// Attacks images of the schemes in a directory of its own.
+fn attack_images(
+    args: &CheckArgs,
+    schemes: &[&str],
+    seeds: Range<u64>,
+    stop: &AtomicBool,
+    stdout: &mut dyn Write,
+) -> Result<Ended, CliError> {
+    // Power that holds is a decorator, too: schemes are compiled for the medium that `serve` has.
+    let mount = |image| device::mount(PowerCut::counting(image).without_log(), false);
+    let directory = tempfile::tempdir().map_err(|error| CliError::new(format_args!("no place for images: {error}")))?;
+    let cores = || std::thread::available_parallelism().map_or(1, |count| count.get());
+    let threads = args.threads.unwrap_or_else(cores);
+    let mut ended = Ended::Done;
+    for scheme in schemes {
+        if stop.load(Ordering::Relaxed) {
+            crate::print(stdout, &format!("{scheme}: not checked\n"))?;
+            continue;
+        }
+        let requests = args.operations.into();
+        let row = by_name(scheme).expect("a scheme of the table");
+        let all = super::image::settings(row, &args.set)?;
+        let settings: Vec<_> =
+            args.set.iter().filter_map(|(name, _)| Some((name.clone(), all.get(name)?.to_string()))).collect();
+        let asked = Attack { scheme, settings: &settings, requests, mount };
+        let how = (threads, args.fail_fast);
+        let report = attack_all(&asked, seeds.clone(), how, directory.path(), stop).map_err(CliError::new)?;
+        let mut text = report.to_string();
+        for Finding { seed, .. } in &report.failures {
+            let set: String = args.set.iter().map(|(name, value)| format!(" --set {name}={value}")).collect();
+            let seeds = format!("{seed}..{}", seed + 1);
+            text += &format!("  ftlab check --scheme {scheme} --images{set} --operations {requests} --seeds {seeds}\n");
         }
         crate::print(stdout, &text)?;
         if report.interrupted {

@@ -69,7 +69,7 @@ fn create(args: &ImageCreateArgs) -> Result<String, CliError> {
 /// All parameters: what the command line says, else the default, but for four: discards are durable, collections are
 /// dealt over the writes that follow, so that no request waits for a whole one, where wear is levelled erase counts
 /// are kept on flash, and so are ages of log blocks where they decide which is cleaned.
-fn settings(row: &Scheme, set: &[(String, String)]) -> Result<Settings, CliError> {
+pub(super) fn settings(row: &Scheme, set: &[(String, String)]) -> Result<Settings, CliError> {
     let mut settings = row.settings();
     if settings.get("durable-trim").is_some() {
         settings.put("durable-trim", Value::Switch(true));

@@ -34,6 +34,16 @@ fn a_replay_tells_what_happened() {
 }
 
 #[test]
+fn images_are_attacked() {
+    let directory = Directory::new();
+    let text = directory.ftlab("check --images --scheme lazyftl --operations 60 --seeds 4").succeeded().stdout;
+    assert!(text.starts_with("lazyftl: held over ") && text.contains(" images in use\n"), "{text}");
+    assert_eq!(text, directory.ftlab("check --images --scheme lazyftl --operations 60 --seeds 4").succeeded().stdout);
+    let set = "check --images --scheme page --operations 60 --seeds 2 --set durable-trim=off";
+    assert!(directory.ftlab(set).succeeded().stdout.starts_with("page: held over "));
+}
+
+#[test]
 fn what_cannot_be_checked_is_refused() {
     let directory = Directory::new();
     for (line, expected) in [
@@ -49,6 +59,9 @@ fn what_cannot_be_checked_is_refused() {
         ("--cuts some", "--cuts"),
         ("--scheme page --set wear-levelling=off --set wear-threshold=3", "wear-threshold has no effect with"),
         ("--scheme page --set ecc=agcr --set ecc-n=2", "ecc-n has no effect with ecc=agcr"),
+        ("--images --faults cut", "cannot be used with"),
+        ("--images --scheme page --set wear-levling=off", "wear-levling"),
+        ("--images --scheme page --set wear-levelling=off --set wear-threshold=3", "wear-threshold has no effect with"),
         ("--buffer bprlu", "--buffer: unknown write buffer \"bprlu\"; did you mean \"bplru\"?"),
     ] {
         let message = directory.ftlab(&format!("check {line}")).refused();

@@ -1,6 +1,7 @@
 //! Disks under requests, kills, cuts, damage and full host disks.
 
 use super::*;
+use crate::attack::requests::Request;
 use crate::image::tests::{CODES, place, spec, spec_with_code};
 use crate::image::{Access, Life, Spec};
 use flash::{CutPoint, Geometry, Pairing, Rng};
@@ -50,59 +51,10 @@ fn open(path: &Path) -> Box<dyn AnyDisk> {
     mount(Image::open(path, Access::Use).unwrap(), false).unwrap()
 }
 
-/// What a host asks.
-#[derive(Clone, Debug)]
-enum Request {
-    Read(u64, usize),
-    Write(u64, Vec<u8>),
-    Trim(u64, u64),
-    Zero(u64, u64),
-    Flush,
-}
-
-/// Random requests, half of them of odd alignment.
-fn draw(rng: &mut Rng, size: u64) -> Request {
-    let aligned = rng.chance(0.5);
-    let unit = if aligned { 512 } else { 1 };
-    let offset = rng.below(size / unit) * unit;
-    let bytes = (unit * (1 + rng.below(if aligned { 6 } else { 2500 }))).min(size - offset);
-    match rng.below(20) {
-        0..4 => Request::Read(offset, bytes as usize),
-        4..14 => Request::Write(offset, (0..bytes).map(|_| rng.bits() as u8).collect()),
-        14..16 => Request::Trim(offset, bytes),
-        16..18 => Request::Zero(offset, bytes),
-        _ => Request::Flush,
-    }
-}
-
 impl Request {
+    /// As [`Request::ask`]; what is read is what is expected.
     fn serve(&self, disk: &mut dyn AnyDisk, contents: &[u8]) -> Result<(), ExportError> {
-        match self {
-            Request::Read(offset, bytes) => {
-                let mut out = vec![0xee; *bytes];
-                disk.read(*offset, &mut out)?;
-                assert!(out == contents[*offset as usize..][..*bytes], "{self:?}");
-                Ok(())
-            }
-            Request::Write(offset, data) => disk.write(*offset, data).map(drop),
-            Request::Trim(offset, bytes) => disk.trim(*offset, *bytes).map(drop),
-            Request::Zero(offset, bytes) => disk.zero(*offset, *bytes).map(drop),
-            Request::Flush => disk.flush().map(drop),
-        }
-    }
-
-    fn model(&self, contents: &mut [u8], page: u64) {
-        let mut zero = |from: u64, to: u64| {
-            if to > from {
-                contents[from as usize..to as usize].fill(0);
-            }
-        };
-        match self {
-            Request::Read(..) | Request::Flush => {}
-            Request::Write(offset, data) => contents[*offset as usize..][..data.len()].copy_from_slice(data),
-            Request::Trim(offset, bytes) => zero(offset.next_multiple_of(page), (offset + bytes) / page * page),
-            Request::Zero(offset, bytes) => zero(*offset, offset + bytes),
-        }
+        self.ask(disk, contents).map(|same| assert!(same, "{self:?}"))
     }
 }
 
@@ -123,7 +75,7 @@ fn any_request_reads_back_over_clean_shutdowns_and_kills() {
         let mut rng = Rng::new(3);
         for round in 0..60 {
             for _ in 0..40 {
-                let request = draw(&mut rng, disk.bytes());
+                let request = Request::draw(&mut rng, disk.bytes());
                 request.serve(&mut *disk, &expected).unwrap();
                 request.model(&mut expected, 512);
                 if rng.chance(0.2) {
@@ -175,7 +127,7 @@ fn killed_between_any_two_writes_to_the_file_it_loses_nothing() {
             match mount(image, false) {
                 Err(error) => assert!(error.to_string().contains("the flash failed: HostFailed"), "{error}"),
                 Ok(mut disk) => loop {
-                    let mut request = draw(&mut rng, 80 * 512);
+                    let mut request = Request::draw(&mut rng, 80 * 512);
                     if let Request::Trim(offset, bytes) = request {
                         // A discard is not durable before the flush; zeros are checked below.
                         request = Request::Read(offset, bytes as usize);
@@ -221,7 +173,7 @@ fn power_cut_at_any_command_in_any_way_it_loses_nothing_acknowledged() {
             let mut in_flight = expected.clone();
             if let Ok(mut disk) = super::mount(PowerCut::armed(image, point, round), false) {
                 for _ in 0..30 {
-                    let request = draw(&mut rng, 80 * 512);
+                    let request = Request::draw(&mut rng, 80 * 512);
                     if matches!(request, Request::Trim(..) | Request::Zero(..)) {
                         continue;
                     }

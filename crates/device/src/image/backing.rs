@@ -4,22 +4,22 @@
 //! where the file has none is an error, so that nothing reads as zeros that was not read.
 
 use rustix::fs::{Advice, fadvise};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Bytes of a changed piece.
 const PIECE: u64 = 4096;
 
 /// What a disk has been given since it was last told to be durable: place, and bytes before and after.
-#[cfg(test)]
-pub(crate) type Journal = std::sync::Arc<std::sync::Mutex<Vec<(u64, Vec<u8>, Vec<u8>)>>>;
+pub(crate) type Journal = Arc<Mutex<Vec<(u64, Vec<u8>, Vec<u8>)>>>;
 
-/// What a host does with single reads and writes of a file: tests draw it at random.
-#[cfg(test)]
-#[derive(Debug)]
-pub(crate) struct Moods {
+/// What a host does with single reads and writes of a file, drawn at random: what attacks and tests set.
+#[derive(Clone, Debug)]
+pub(crate) struct Host {
     pub(crate) rng: flash::Rng,
     /// Shares of the reads and writes that do a part of what they are asked for, that are interrupted, and that do
     /// nothing and report no error: an end of the file, or of the disk.
@@ -34,8 +34,12 @@ pub(crate) struct Moods {
     pub(crate) counts: [u64; 4],
 }
 
-#[cfg(test)]
-impl Moods {
+impl Host {
+    /// One that does all of these now and then.
+    pub(crate) fn hitches(rng: flash::Rng) -> Host {
+        Host { rng, partly: 0.3, interrupted: 0.1, nothing: 0.002, full: 0.01, is_full: false, counts: [0; 4] }
+    }
+
     /// Bytes that are read or written at once.
     fn draw(&mut self, offset: u64, bytes: usize, writes: bool) -> io::Result<usize> {
         let mut happens = |mood: usize, share: f64| {
@@ -66,32 +70,59 @@ impl Moods {
 #[derive(Debug)]
 struct HostFile {
     file: File,
-    /// However often the file is opened.
-    #[cfg(test)]
-    moods: std::sync::Arc<std::sync::Mutex<Option<Moods>>>,
+    /// A host that misbehaves, however often the file is opened, if somebody has asked for one.
+    trouble: OnceLock<Arc<Mutex<Option<Host>>>>,
+    /// What a crash of the host may take, if that is asked for.
+    journal: Option<Journal>,
+    /// Where the rest of a write has to begin that was done in part.
+    rest: Cell<u64>,
 }
 
-#[cfg(test)]
 impl HostFile {
+    #[inline(always)]
     fn at_once(&self, offset: u64, bytes: usize, writes: bool) -> io::Result<usize> {
-        self.moods.lock().unwrap().as_mut().map_or(Ok(bytes), |moods| moods.draw(offset, bytes, writes))
+        let Some(trouble) = self.trouble.get() else { return Ok(bytes) };
+        locked(trouble).as_mut().map_or(Ok(bytes), |host| host.draw(offset, bytes, writes))
     }
+}
+
+/// What a lock keeps is whole whenever somebody else may panic.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl FileExt for HostFile {
     fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
-        #[cfg(test)]
-        let out = {
-            let bytes = self.at_once(offset, out.len(), false)?;
-            &mut out[..bytes]
-        };
-        self.file.read_at(out, offset)
+        let bytes = self.at_once(offset, out.len(), false)?;
+        self.file.read_at(&mut out[..bytes], offset)
     }
 
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<usize> {
-        #[cfg(test)]
-        let data = &data[..self.at_once(offset, data.len(), true)?];
-        self.file.write_at(data, offset)
+        let whole = data.len();
+        let data = &data[..self.at_once(offset, whole, true)?];
+        let Some(journal) = &self.journal else { return self.file.write_at(data, offset) };
+        // What lies beyond the end of the file is zeros until it is longer.
+        let mut before = vec![0; data.len()];
+        let mut read = 0;
+        while read < before.len() {
+            match self.file.read_at(&mut before[read..], offset + read as u64)? {
+                0 => break,
+                count => read += count,
+            }
+        }
+        let count = self.file.write_at(data, offset)?;
+        before.truncate(count);
+        let mut journal = locked(journal);
+        // The rest of a write goes with its beginning: what is left of it is left by sectors.
+        match journal.last_mut().filter(|_| self.rest.get() == offset) {
+            Some((_, first, begun)) => {
+                first.extend_from_slice(&before);
+                begun.extend_from_slice(&data[..count]);
+            }
+            None => journal.push((offset, before, data[..count].to_vec())),
+        }
+        self.rest.set(if count < whole { offset + count as u64 } else { u64::MAX });
+        Ok(count)
     }
 }
 
@@ -120,18 +151,17 @@ pub(super) struct Backing {
     host: HostFile,
     /// Changed pieces, if the file itself must stay as it is.
     beside: Option<BTreeMap<u64, Box<[u8]>>>,
+    /// A write that failed, perhaps in the middle of what stood there.
+    unfinished: Option<(u64, Box<[u8]>)>,
     /// Writes after which the host fails: what a test of full disks and of kills needs.
     #[cfg(test)]
     pub(super) writes_left: u64,
     /// The host's disk takes nothing, however often the file is opened.
     #[cfg(test)]
     pub(super) full: std::sync::Arc<std::sync::atomic::AtomicBool>,
-    /// For a test of crashes of the host.
-    #[cfg(test)]
-    pub(super) journal: Option<Journal>,
     /// Reads after which the host's disk fails to read, once.
     #[cfg(test)]
-    pub(super) reads_left: std::cell::Cell<u64>,
+    pub(super) reads_left: Cell<u64>,
 }
 
 impl Backing {
@@ -140,33 +170,34 @@ impl Backing {
         // small write into it: half of the time of a random write. A host that takes no advice is only slower.
         let _ = fadvise(&file, 0, None, Advice::Random);
         Backing {
-            host: HostFile {
-                file,
-                #[cfg(test)]
-                moods: std::sync::Arc::default(),
-            },
+            host: HostFile { file, trouble: OnceLock::new(), journal: None, rest: Cell::new(u64::MAX) },
             beside: beside.then(BTreeMap::new),
+            unfinished: None,
             #[cfg(test)]
             writes_left: u64::MAX,
             #[cfg(test)]
             full: std::sync::Arc::default(),
             #[cfg(test)]
-            journal: None,
-            #[cfg(test)]
             reads_left: u64::MAX.into(),
         }
     }
 
-    /// The same file again, without what stands beside it.
+    /// The same file again, without what stands beside it. A write that failed is done again first: a part of it would
+    /// be neither what was there nor what was to be.
     pub(super) fn again(&self, beside: bool) -> io::Result<Backing> {
         let again = Backing::new(self.host.file.try_clone()?, beside);
-        #[cfg(test)]
-        let again = Backing {
-            host: HostFile { moods: self.host.moods.clone(), ..again.host },
+        let mut again = Backing {
+            host: HostFile { trouble: self.host.trouble.clone(), journal: self.host.journal.clone(), ..again.host },
+            #[cfg(test)]
             full: self.full.clone(),
-            journal: self.journal.clone(),
+            unfinished: self.unfinished.clone(),
             ..again
         };
+        if let Some((offset, data)) = &self.unfinished {
+            again.write(*offset, data)?;
+            // Beside the file it has to be done once more when there is another again.
+            again.unfinished = again.unfinished.take().filter(|_| beside);
+        }
         Ok(again)
     }
 
@@ -213,14 +244,14 @@ impl Backing {
         if self.beside.is_none() && self.full.load(std::sync::atomic::Ordering::Relaxed) {
             return Err(io::ErrorKind::StorageFull.into());
         }
-        #[cfg(test)]
-        if let (Some(journal), None) = (&self.journal, &self.beside) {
-            // What lies beyond the end of the file is zeros until it is longer.
-            let mut before = vec![0; data.len()];
-            self.host.read_up_to(offset, &mut before)?;
-            journal.lock().unwrap().push((offset, before, data.to_vec()));
-        }
-        let Some(beside) = &mut self.beside else { return self.host.write_all_at(data, offset) };
+        let Some(beside) = &mut self.beside else {
+            let written = self.host.write_all_at(data, offset);
+            // A part of it is neither what was there nor what is to be, and that may be somebody else's checksum.
+            if written.is_err() && self.host.write_all_at(data, offset).is_err() {
+                self.unfinished = Some((offset, data.into()));
+            }
+            return written;
+        };
         let end = offset + data.len() as u64;
         for number in offset / PIECE..end.div_ceil(PIECE) {
             let start = number * PIECE;
@@ -241,19 +272,22 @@ impl Backing {
 
     /// Makes everything written durable.
     pub(super) fn sync(&self) -> io::Result<()> {
-        #[cfg(test)]
-        if let Some(journal) = &self.journal {
+        if let (Some(journal), None) = (&self.host.journal, &self.beside) {
             // Nothing else is to survive, so that the real disk need not be asked.
-            journal.lock().unwrap().clear();
+            locked(journal).clear();
             return Ok(());
         }
         if self.beside.is_some() { Ok(()) } else { self.host.file.sync_data() }
     }
 
-    /// What the host does with reads and writes from now on.
-    #[cfg(test)]
-    pub(super) fn moods(&self) -> &std::sync::Mutex<Option<Moods>> {
-        &self.host.moods
+    /// What the host does with reads and writes from now on; what it did so far.
+    pub(super) fn set_host(&self, host: Option<Host>) -> Option<Host> {
+        std::mem::replace(&mut *locked(self.host.trouble.get_or_init(Arc::default)), host)
+    }
+
+    /// Keeps from now on what the host's disk was given since it was last made durable.
+    pub(super) fn keep_journal(&mut self) -> Journal {
+        self.host.journal.get_or_insert_default().clone()
     }
 
     pub(super) fn set_bytes(&self, bytes: u64) -> io::Result<()> {
@@ -285,9 +319,9 @@ mod tests {
         assert_eq!(plain, [1; 10_000]);
     }
 
-    fn moods(nothing: f64, seed: u64) -> Moods {
+    fn parts(nothing: f64, seed: u64) -> Host {
         let rng = flash::Rng::new(seed);
-        Moods { rng, partly: 0.5, interrupted: 0.2, nothing, full: 0.0, is_full: false, counts: [0; 4] }
+        Host { rng, partly: 0.5, interrupted: 0.2, nothing, full: 0.0, is_full: false, counts: [0; 4] }
     }
 
     #[test]
@@ -297,7 +331,7 @@ mod tests {
             let file = tempfile::tempfile().unwrap();
             file.write_all_at(&[1; 10_000], 0).unwrap();
             let mut backing = Backing::new(file, beside);
-            *backing.moods().lock().unwrap() = Some(moods(0.0, 3));
+            backing.set_host(Some(parts(0.0, 3)));
             let mut read = vec![0; 10_000];
             for (at, part) in (0..).step_by(333).zip(contents.chunks(333)) {
                 backing.write(at, part).unwrap();
@@ -305,7 +339,7 @@ mod tests {
                 let written = at as usize + part.len();
                 assert!(read[..written] == contents[..written] && read[written..].iter().all(|&byte| byte == 1));
             }
-            let counts = backing.moods().lock().unwrap().take().unwrap().counts;
+            let counts = backing.set_host(None).unwrap().counts;
             assert!(counts[0] > 30 && counts[1] > 10, "{counts:?}");
         }
     }
@@ -319,11 +353,11 @@ mod tests {
         let mut errors = 0;
         for seed in 0..200 {
             let mut backing = Backing::new(file.try_clone().unwrap(), true);
-            *backing.moods().lock().unwrap() = Some(moods(0.1, seed));
+            backing.set_host(Some(parts(0.1, seed)));
             let mut read = [0; 10_000];
             let written = backing.write(9_990, &[2; 20]).is_ok();
             let all = backing.read(0, &mut read);
-            *backing.moods().lock().unwrap() = None;
+            backing.set_host(None);
             let known = |read: &[u8]| {
                 let end = if written { 2 } else { 1 };
                 read[..9_990].iter().all(|&byte| byte == 1) && read[9_990..].iter().all(|&byte| byte == end)

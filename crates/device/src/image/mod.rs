@@ -64,6 +64,7 @@ mod standing;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub(crate) use backing::{Host, Journal};
 pub use error::ImageError;
 pub use header::Spec;
 pub use open::Access;
@@ -202,9 +203,8 @@ impl Image {
     }
 
     /// Keeps what the host's disk was given since it was last made durable.
-    #[cfg(test)]
-    pub(crate) fn keep_journal(&mut self) -> backing::Journal {
-        self.backing.journal.get_or_insert_default().clone()
+    pub(crate) fn keep_journal(&mut self) -> Journal {
+        self.backing.keep_journal()
     }
 
     /// The host's disk fails to read, once, after so many more reads.
@@ -215,9 +215,8 @@ impl Image {
 
     /// What the host does with single reads and writes of the file from now on, however often it is opened again;
     /// returns what it did so far.
-    #[cfg(test)]
-    pub(crate) fn set_moods(&self, moods: Option<backing::Moods>) -> Option<backing::Moods> {
-        std::mem::replace(&mut *self.backing.moods().lock().unwrap(), moods)
+    pub(crate) fn set_host(&self, host: Option<Host>) -> Option<Host> {
+        self.backing.set_host(host)
     }
 
     /// The host will fail after so many more writes: a full disk, or a kill between two of them.

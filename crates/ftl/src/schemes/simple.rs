@@ -39,6 +39,7 @@
 
 use crate::parts::census::{Census, Health};
 use crate::parts::collector::{GC_HIGH, GC_LOW};
+use crate::parts::data_of;
 use crate::parts::refresh;
 use crate::parts::space::more_spare;
 use crate::parts::supply::{self, Supply};
@@ -237,7 +238,10 @@ impl<F: Flash> Ftl<F> for Simple {
     fn read<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Outcome<F, Option<&'f F::User>> {
         match self.map[lpn.index()] {
             NONE => Ok(None),
-            page => Ok(Some(flash.read(Ppn(page), Cause::Host)?.1.user())),
+            page => {
+                let (oob, data) = flash.read(Ppn(page), Cause::Host)?;
+                data_of(lpn, oob, data).map(Some)
+            }
         }
     }
 

@@ -3,223 +3,33 @@
 //! moment; it reads and writes in parts; it is full.
 
 use super::*;
-use crate::image::backing::Moods;
-use std::os::unix::fs::FileExt;
+use crate::attack::{Attack, Attacked, End, attack};
+use crate::image::Host;
+use std::sync::atomic::AtomicBool;
 
 const PAGES: usize = 80;
 
-/// How the host's disk left what it was given since it was last made durable.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Left {
-    /// Everything: a kill of the process.
-    All,
-    /// Everything up to some point.
-    Prefix,
-    /// Any of the writes, in any order; of some only a part of their sectors.
-    Some,
-    /// As before, and one of them in another place.
-    Misdirected,
-}
-
 const SECTOR: usize = 512;
 
-/// Makes a file what a crash of the host leaves.
-fn crash(path: &Path, writes: &[(u64, Vec<u8>, Vec<u8>)], left: Left, rng: &mut Rng) {
-    let file = fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
-    if left == Left::All {
-        return;
-    }
-    for (offset, before, _) in writes.iter().rev() {
-        file.write_all_at(before, *offset).unwrap();
-    }
-    let mut order: Vec<usize> = (0..writes.len()).collect();
-    if left == Left::Prefix {
-        order.truncate(rng.below(writes.len() as u64 + 1) as usize);
-    } else {
-        (1..order.len()).rev().for_each(|last| order.swap(last, rng.below(last as u64 + 1) as usize));
-        order.retain(|_| rng.chance(0.7));
-    }
-    let strays = (left == Left::Misdirected).then(|| rng.below(order.len().max(1) as u64) as usize);
-    let size = file.metadata().unwrap().len();
-    for (number, write) in order.into_iter().enumerate() {
-        let (place, _, data) = &writes[write];
-        let mut offset = *place;
-        if strays == Some(number) {
-            offset = rng.below((size - data.len() as u64) / SECTOR as u64) * SECTOR as u64;
-        }
-        let torn = left != Left::Prefix && rng.chance(0.2);
-        let mut at = 0;
-        while at < data.len() {
-            // To the next border of a sector.
-            let end = data.len().min(at + SECTOR - (offset as usize + at) % SECTOR);
-            if !torn || rng.chance(0.5) {
-                file.write_all_at(&data[at..end], offset + at as u64).unwrap();
-            }
-            at = end;
-        }
-    }
-}
-
-/// What each page has held, the newest last.
-struct Model {
-    contents: Vec<u8>,
-    held: Vec<Vec<Vec<u8>>>,
-    /// When it was last flushed: the contents, and which pages have changed since.
-    flushed: Vec<u8>,
-    changed: Vec<bool>,
-    /// Discarded or zeroed since: that holds once it is flushed.
-    discarded: Vec<bool>,
-}
-
-impl Model {
-    fn new() -> Model {
-        let zeros = vec![0; PAGES * 512];
-        Model {
-            contents: zeros.clone(),
-            held: vec![vec![vec![0; 512]]; PAGES],
-            flushed: zeros,
-            changed: vec![false; PAGES],
-            discarded: vec![false; PAGES],
-        }
-    }
-
-    fn did(&mut self, request: &Request) {
-        let before = self.contents.clone();
-        request.model(&mut self.contents, 512);
-        for page in 0..PAGES {
-            let range = page * 512..(page + 1) * 512;
-            if self.contents[range.clone()] != before[range.clone()] {
-                self.held[page].push(self.contents[range].to_vec());
-                self.changed[page] = true;
-                self.discarded[page] = !matches!(request, Request::Write(..));
-            }
-        }
-        if matches!(request, Request::Flush) {
-            self.flush();
-        }
-    }
-
-    fn flush(&mut self) {
-        self.flushed.clone_from(&self.contents);
-        self.changed.fill(false);
-        self.discarded.fill(false);
-    }
-
-    /// A page was read as this, or written to be sure.
-    fn found(&mut self, page: usize, content: &[u8]) {
-        self.contents[page * 512..][..512].copy_from_slice(content);
-        if self.held[page].last().is_none_or(|last| last != content) {
-            self.held[page].push(content.to_vec());
-        }
-    }
-}
-
-/// Pages that read as something else than they were when power failed, errors among them. `None` if the device is full:
-/// blocks that the crash has left with old pages may take all the room, and then it can be read and no more.
-fn look(disk: &mut dyn AnyDisk, model: &mut Model, left: Left, moved: bool, context: &str) -> Option<u64> {
-    let mut out = vec![0; 512];
-    let mut other = 0;
-    for page in 0..PAGES {
-        let range = page * 512..(page + 1) * 512;
-        let exact = match left {
-            Left::All => !model.discarded[page],
-            Left::Prefix | Left::Some => !moved && !model.changed[page],
-            Left::Misdirected => false,
-        };
-        let Ok(_) = disk.read(range.start as u64, &mut out) else {
-            assert!(!exact, "{context}: page {page} cannot be read");
-            other += 1;
-            // It is well again when it is written again.
-            match disk.write(range.start as u64, &[0x5a; 512]) {
-                Err(ExportError::NoSpace) => return None,
-                written => written.unwrap(),
-            };
-            model.found(page, &[0x5a; 512]);
-            continue;
-        };
-        let expected = if left == Left::All { &model.contents[range] } else { &model.flushed[range] };
-        if exact {
-            assert!(out == expected, "{context}: page {page} was durable and is not what it was");
-        } else {
-            let zeros = out.iter().all(|&byte| byte == 0);
-            assert!(zeros || model.held[page].contains(&out), "{context}: page {page} is nothing that it has been");
-            other += u64::from(model.held[page].last() != Some(&out));
-        }
-        model.found(page, &out.clone());
-    }
-    Some(other)
-}
-
+/// Attacks of some seeds hold, and each kind of crash leaves pages that are not what was written last.
 #[test]
 fn whatever_the_host_does_pages_are_what_they_have_been_or_errors() {
     for scheme in ["page", "dftl", "lsftl", "superblock", "fast"] {
-        let mut others = [0; 4];
-        for seed in 0..6 {
-            let (_directory, path) = place();
-            let mut spec = small(scheme);
-            if scheme == "lsftl" {
-                spec.settings.push(("lu".into(), "2".into()));
-            }
-            spec.device.geometry.oob_bytes = 64;
-            let mut image = Image::create(&path, &spec, false).unwrap();
-            let mut journal = image.keep_journal();
-            let mut disk = mount(image, false).unwrap();
-            let mut model = Model::new();
-            let mut rng = Rng::new(seed).fork(scheme);
-            'life: for round in 0..24 {
-                let left = [Left::Prefix, Left::Some, Left::Misdirected, Left::All][round % 4];
-                let context = format!("{scheme}, seed {seed}, round {round}, {left:?}");
-                disk.flush().unwrap();
-                model.flush();
-                // Which pages a collection has moved since nobody knows: only whether there was any.
-                let work = |disk: &dyn AnyDisk| {
-                    let totals = disk.image().totals();
-                    (totals.programs - totals.host, disk.image().erase_counts().sum::<u32>())
-                };
-                let mut before = work(&*disk);
-                for _ in 0..rng.below(30) {
-                    let request = draw(&mut rng, disk.bytes());
-                    match request.serve(&mut *disk, &model.contents) {
-                        Err(ExportError::NoSpace) => break 'life,
-                        served => served.unwrap(),
-                    }
-                    model.did(&request);
-                    if matches!(request, Request::Flush) {
-                        before = work(&*disk);
-                    }
-                }
-                let moved = work(&*disk) != before;
-                let mut left = left;
-                if rng.chance(0.2) {
-                    // The disk may have the checkpoint, or a part of it, and believe in it or not.
-                    disk.close().unwrap();
-                    model.flush();
-                    left = Left::All;
-                } else {
-                    drop(disk);
-                    let writes = std::mem::take(&mut *journal.lock().unwrap());
-                    crash(&path, &writes, left, &mut rng);
-                }
-                let Ok(mut image) = Image::open(&path, Access::Use) else {
-                    assert_eq!(left, Left::Misdirected, "{context}: it cannot be opened");
-                    break;
-                };
-                journal = image.keep_journal();
-                disk = match mount(image, false) {
-                    Ok(disk) => disk,
-                    // It says so, and reads nothing as something else. Writes that the host's disk lost are as commands
-                    // of other dies that a cut left undone, which superblock does not survive (docs/fault-model.md).
-                    Err(_) if left == Left::Misdirected || scheme == "superblock" && left == Left::Some => break,
-                    Err(error) => panic!("{context}: {error}"),
-                };
-                match look(&mut *disk, &mut model, left, moved, &context) {
-                    Some(other) => others[left as usize] += other,
-                    None => break,
-                }
-            }
+        let mount = |image| mount(image, false);
+        let asked = Attack { scheme, settings: &[], requests: 400, mount };
+        let mut done = Attacked::default();
+        for seed in 0..8 {
+            let directory = tempfile::tempdir().unwrap();
+            let (lived, wrong) = attack(&asked, seed, directory.path(), &AtomicBool::new(false)).unwrap();
+            assert_eq!(wrong, None, "{scheme}, seed {seed}");
+            done.add(&lived);
         }
-        println!("{scheme}: {others:?} pages are not what they were written last");
-        assert!(others[Left::Some as usize] > others[Left::All as usize], "{scheme}: {others:?}");
+        let of = |end: End| done.others[end as usize];
+        assert!(of(End::InOrder) > 0 && of(End::Scattered) > of(End::Kill), "{scheme}: {done:?}");
+        assert_eq!(of(End::Shutdown), 0, "{scheme}");
+        let shutdowns = done.ends[End::Shutdown as usize];
+        assert!(0 < done.believed && done.believed < shutdowns, "{scheme}: {done:?}");
+        assert!(done.errors > 0 && done.hitches.iter().all(|&count| count > 0), "{scheme}: {done:?}");
     }
 }
 
@@ -235,7 +45,7 @@ fn a_checkpoint_of_which_the_disk_has_a_part_is_not_believed() {
         let mut disk = mount(image, false).unwrap();
         let mut contents = vec![0; PAGES * 512];
         for _ in 0..60 {
-            let request = draw(&mut rng, disk.bytes());
+            let request = Request::draw(&mut rng, disk.bytes());
             request.serve(&mut *disk, &contents).unwrap();
             request.model(&mut contents, 512);
         }
@@ -270,7 +80,7 @@ fn a_host_that_cannot_read_for_a_moment_loses_nothing() {
         let mut contents = vec![0; PAGES * 512];
         let mut errors = 0;
         for _ in 0..600 {
-            let request = draw(&mut rng, disk.bytes());
+            let request = Request::draw(&mut rng, disk.bytes());
             if rng.chance(0.5) {
                 disk.image().fail_to_read_after(rng.below(6));
             }
@@ -309,9 +119,9 @@ fn run_over(scheme: &str, shares: Shares, seed: u64) -> (u32, [u64; 4]) {
     let [partly, interrupted, nothing, full] = shares;
     let (_directory, path) = place();
     let mut rng = Rng::new(seed);
-    let moods = |rng: &mut Rng| {
-        let rng = rng.fork("moods");
-        Some(Moods { rng, partly, interrupted, nothing, full, is_full: false, counts: [0; 4] })
+    let host = |rng: &mut Rng| {
+        let rng = rng.fork("host");
+        Some(Host { rng, partly, interrupted, nothing, full, is_full: false, counts: [0; 4] })
     };
     let mut spec = small(scheme);
     if scheme == "lsftl" {
@@ -323,10 +133,10 @@ fn run_over(scheme: &str, shares: Shares, seed: u64) -> (u32, [u64; 4]) {
     let (mut errors, mut faults) = (0, [0; 4]);
     for round in 0..40 {
         let context = format!("{scheme}, {shares:?}, seed {seed}, round {round}");
-        disk.image().set_moods(moods(&mut rng));
+        disk.image().set_host(host(&mut rng));
         let mut in_flight = expected.clone();
         for _ in 0..20 {
-            let request = draw(&mut rng, disk.bytes());
+            let request = Request::draw(&mut rng, disk.bytes());
             request.model(&mut in_flight, 512);
             let mut served = request.serve(&mut *disk, &expected);
             if served.is_ok() && matches!(request, Request::Trim(..) | Request::Zero(..)) {
@@ -342,7 +152,7 @@ fn run_over(scheme: &str, shares: Shares, seed: u64) -> (u32, [u64; 4]) {
                 }
             }
         }
-        let counts = disk.image().set_moods(None).expect("they were set").counts;
+        let counts = disk.image().set_host(None).expect("they were set").counts;
         faults.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
         match round % 4 {
             // The same process goes on, another one does after a kill, or after a clean shutdown.
@@ -355,7 +165,7 @@ fn run_over(scheme: &str, shares: Shares, seed: u64) -> (u32, [u64; 4]) {
                 let found = contents(&mut *disk);
                 assert!(old_or_new(&found, &expected, &in_flight), "{context}");
                 expected.clone_from(&found);
-                disk.image().set_moods(moods(&mut rng));
+                disk.image().set_host(host(&mut rng));
                 errors += u32::from(disk.close().is_err());
                 disk = open(&path);
                 in_flight.clone_from(&expected);

@@ -1,0 +1,498 @@
+//! Attacks on images by a host that misbehaves: what `ftlab check --images` does (docs/mount.md, *Attacks on images*).
+//!
+//! A *seed* stands for lives of disks on small images. In each round the disk is flushed, serves some requests, over a
+//! host that reads and writes in parts or fails now and then, and comes to an end: it is killed, the host crashes, or
+//! the disk is shut down. A crash of the host leaves of what was written since the last flush what a disk may have of
+//! it: all up to some point, any of it, whole or torn, or one write in another place. Then the image is opened and
+//! mounted, and each page is held to what it may be. Results depend on scheme, settings and seed alone.
+
+mod crash;
+mod model;
+mod report;
+pub(crate) mod requests;
+
+use crate::disk::{AnyDisk, MountError, Mounted};
+use crate::export::ExportError;
+use crate::image::{Access, Host, Image, ImageError, Journal, Spec};
+use flash::device::{CellTimes, Device, Features, PageTimes, Server, Timing};
+use flash::{Cause, Geometry, Op, Pairing, Rng};
+use ftl::Value;
+use model::{Model, Since};
+pub use report::{Report, attack_all};
+use requests::Request;
+use std::cell::Cell;
+use std::fs;
+use std::io;
+use std::panic::{self, AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Once, PoisonError};
+
+/// Pages that the host sees.
+const PAGES: usize = 80;
+/// Bytes of a page.
+const PAGE: usize = 512;
+/// No work on the flash.
+const NOTHING: Since = Since { moved: false, appended: false };
+/// Requests of a round, and rounds of a life: fewer than these.
+const MOST_REQUESTS: u64 = 30;
+const MOST_ROUNDS: u64 = 24;
+
+/// How a round of a disk's life ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// The process is killed: the host has all that it was given.
+    Kill,
+    /// The host crashes, and its disk has everything up to some point.
+    InOrder,
+    /// The same, and its disk has any of the writes, in any order; of some only a part of their sectors.
+    Scattered,
+    /// The same, and one of them lies in another place.
+    Misdirected,
+    /// A clean shutdown, of whose checkpoint the host's disk has a part, or all.
+    Shutdown,
+}
+
+impl End {
+    /// All of them.
+    pub const ALL: [End; 5] = [End::Kill, End::InOrder, End::Scattered, End::Misdirected, End::Shutdown];
+
+    /// The end of a round, which is none of the whole life.
+    fn draw(rng: &mut Rng) -> End {
+        [End::Kill, End::InOrder, End::Shutdown][rng.below(3) as usize]
+    }
+
+    /// The end of a life: what a disk that has any of the writes lacks may come to light at any time.
+    fn draw_last(rng: &mut Rng) -> End {
+        if rng.chance(0.75) { End::Scattered } else { End::Misdirected }
+    }
+
+    /// Words for a message.
+    const fn words(self) -> &'static str {
+        match self {
+            End::Kill => "killed",
+            End::InOrder => "crash, writes in order",
+            End::Scattered => "crash, any of the writes",
+            End::Misdirected => "crash, a write in another place",
+            End::Shutdown => "shut down",
+        }
+    }
+}
+
+/// Mounts an image. Whoever attacks says how, so that schemes are compiled for the medium that it has anyway.
+pub type Mount = fn(Image) -> Result<Box<dyn AnyDisk>, MountError>;
+
+/// What is attacked.
+#[derive(Clone, Debug)]
+pub struct Attack<'a> {
+    /// The scheme's name.
+    pub scheme: &'a str,
+    /// Its parameters that are not drawn by seed, name and text.
+    pub settings: &'a [(String, String)],
+    /// Requests of each seed, at the least.
+    pub requests: u64,
+    /// How images are mounted.
+    pub mount: Mount,
+}
+
+/// What an attack did.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Attacked {
+    /// Images.
+    pub images: u64,
+    /// Requests served.
+    pub requests: u64,
+    /// Reads and writes of the file that did a part of what they were asked for, that were interrupted, that did
+    /// nothing, and writes behind a part of which the disk was full.
+    pub hitches: [u64; 4],
+    /// Requests that were answered with an I/O error for them, and done again.
+    pub errors: u64,
+    /// Rounds that ended so, as in [`End::ALL`].
+    pub ends: [u64; 5],
+    /// Of the shutdowns, such whose checkpoint was believed.
+    pub believed: u64,
+    /// Pages held to what they may be.
+    pub pages: u64,
+    /// Of these, behind each end, such that did not read as what the host wrote or discarded last, errors among them.
+    pub others: [u64; 5],
+    /// Lives that ended with an image that cannot be mounted and says so.
+    pub refused: u64,
+}
+
+impl Attacked {
+    /// What a host did with reads and writes of the file.
+    fn hear(&mut self, host: &Host) {
+        self.hitches.iter_mut().zip(host.counts).for_each(|(sum, more)| *sum += more);
+    }
+
+    /// Adds what another one did.
+    pub fn add(&mut self, other: &Attacked) {
+        let Attacked { images, requests, hitches, errors, ends, believed, pages, others, refused } = other;
+        self.images += images;
+        self.requests += requests;
+        self.errors += errors;
+        self.believed += believed;
+        self.pages += pages;
+        self.refused += refused;
+        let sum = |into: &mut [u64], from: &[u64]| into.iter_mut().zip(from).for_each(|(sum, more)| *sum += more);
+        sum(&mut self.hitches, hitches);
+        sum(&mut self.ends, ends);
+        sum(&mut self.others, others);
+    }
+}
+
+/// What is wrong with a disk.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Finding {
+    /// Its seed.
+    pub seed: u64,
+    /// The life, the round, how that ended, and what happened.
+    pub what: String,
+}
+
+/// Why an attack ends early.
+enum Stop {
+    /// What is wrong.
+    Wrong(String),
+    /// The file could not be made what a crash leaves.
+    Host(io::Error),
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Stop {
+        Stop::Host(error)
+    }
+}
+
+/// The life of a disk.
+struct Life<'a> {
+    attack: &'a Attack<'a>,
+    rng: Rng,
+    path: &'a Path,
+    disk: Option<Box<dyn AnyDisk>>,
+    journal: Journal,
+    model: Model,
+    done: Attacked,
+}
+
+/// The lives of one seed, one after another until the requests are served, with their images in `directory`: what was
+/// done, and what is wrong, if anything is. Ends early when told to `stop`.
+///
+/// # Errors
+/// The host's, of the image; settings that the scheme does not take.
+pub fn attack(
+    attack: &Attack<'_>,
+    seed: u64,
+    directory: &Path,
+    stop: &AtomicBool,
+) -> Result<(Attacked, Option<Finding>), String> {
+    let path = directory.join("ssd.img");
+    let rng = Rng::new(seed).fork(attack.scheme);
+    let mut done = Attacked::default();
+    for number in 0.. {
+        if done.requests >= attack.requests || stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let mut life = Life::begin(attack, rng.fork(&format!("life {number}")), &path)?;
+        let lived = life.live(attack.requests - done.requests, stop);
+        done.add(&life.done);
+        match lived {
+            Ok(()) => {}
+            Err(Stop::Host(error)) => return Err(format!("{}: {error}", path.display())),
+            Err(Stop::Wrong(what)) => {
+                return Ok((done, Some(Finding { seed, what: format!("life {number}, {what}") })));
+            }
+        }
+    }
+    Ok((done, None))
+}
+
+thread_local! {
+    /// Whether this thread lives the life of a disk.
+    static LIVES: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `work`; a panic of the scheme or of the image under it becomes a finding, and is not printed.
+fn quietly<T>(work: impl FnOnce() -> T) -> std::thread::Result<T> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if !LIVES.get() {
+                before(info)
+            }
+        }));
+    });
+    LIVES.set(true);
+    let done = catch_unwind(AssertUnwindSafe(work));
+    LIVES.set(false);
+    done
+}
+
+/// What a panic says.
+fn message(panic: &(dyn std::any::Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("of no words")
+}
+
+/// An image of a seed: blocks of four pages on one die or two, discards durable.
+fn draw_spec(attack: &Attack<'_>, rng: &mut Rng) -> Spec {
+    let dies = 1 + rng.below(2) as u32;
+    let geometry = Geometry {
+        channels: dies,
+        blocks_per_die: if dies == 1 { 32 } else { 24 },
+        pages_per_block: 4,
+        page_bytes: PAGE as u32,
+        oob_bytes: 96,
+        nop: 3,
+        bits_per_cell: 2,
+        slc_nop: 4,
+        ..Geometry::default()
+    };
+    // Times decide about nothing.
+    let cells = CellTimes { read_ns: 1, oob_read_ns: 1, program_ns: 1, partial_program_ns: 1, erase_ns: 1 };
+    let pages = PageTimes { read_ns: 1, program_ns: 1 };
+    let timing = Timing {
+        read_ns: 1,
+        oob_read_ns: 1,
+        program_ns: 1,
+        partial_program_ns: 1,
+        erase_ns: 1,
+        page_transfer_ns: 1,
+        oob_transfer_ns: 1,
+        slc: cells,
+        low_cost: pages,
+        medium: pages,
+    };
+    let device = Device {
+        name: "attacked".into(),
+        geometry: geometry.checked().expect("a geometry within all bounds"),
+        timing,
+        server: Server::Parallel,
+        logical_pages: PAGES as u32,
+        spare: 0.4,
+        endurance: None,
+        features: Features::default(),
+        barriers: false,
+        paired: Pairing::Off,
+    };
+    let known = ftl::schemes::by_name(attack.scheme).map(ftl::Scheme::settings);
+    let mut settings = attack.settings.to_vec();
+    let either = |rng: &mut Rng| if rng.chance(0.5) { "on" } else { "off" };
+    let drawn = [("durable-trim", "on"), ("lu", "2"), ("wear-state", either(rng)), ("gc-spread", either(rng))];
+    for (name, value) in drawn {
+        let knows = known.as_ref().is_some_and(|known| known.get(name).is_some());
+        if knows && settings.iter().all(|(set, _)| set != name) {
+            settings.push((name.into(), value.into()));
+        }
+    }
+    let code = rng.chance(0.3).then(|| "bch:t=4,data=256".parse().expect("a code"));
+    Spec { device, scheme: attack.scheme.into(), settings, ecc: code }
+}
+
+impl<'a> Life<'a> {
+    fn begin(attack: &'a Attack<'a>, mut rng: Rng, path: &'a Path) -> Result<Life<'a>, String> {
+        let mut spec = draw_spec(attack, &mut rng);
+        let text = |error: ImageError| error.to_string();
+        let (journal, disk) = loop {
+            let mut image = Image::create(path, &spec, true).map_err(text)?;
+            let journal = image.keep_journal();
+            match (attack.mount)(image) {
+                Ok(disk) => break (journal, disk),
+                Err(MountError::Config(error)) if error.key == "spare" && spec.device.geometry.blocks_per_die < 256 => {
+                    // Some schemes keep more blocks than others.
+                    spec.device.geometry.blocks_per_die += 8;
+                    spec.device.geometry = spec.device.geometry.checked().map_err(|error| error.to_string())?;
+                }
+                Err(error) => return Err(error.to_string()),
+            }
+        };
+        let durable = matches!(disk.settings().get("durable-trim"), Some(Value::Switch(true)));
+        let (model, done) = (Model::new(durable), Attacked { images: 1, ..Attacked::default() });
+        Ok(Life { attack, rng, path, disk: Some(disk), journal, model, done })
+    }
+
+    /// Rounds until so many requests are served, or to the end of the life.
+    fn live(&mut self, requests: u64, stop: &AtomicBool) -> Result<(), Stop> {
+        let rounds = self.rng.below(MOST_ROUNDS);
+        for round in 0..=rounds {
+            if self.done.requests >= requests || stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let end = if round < rounds { End::draw(&mut self.rng) } else { End::draw_last(&mut self.rng) };
+            let lived = quietly(|| self.round(end));
+            let lived = lived.unwrap_or_else(|panic| Err(Stop::Wrong(format!("a panic: {}", message(&*panic)))));
+            match lived {
+                Err(Stop::Wrong(what)) => return Err(Stop::Wrong(format!("round {round}, {}: {what}", end.words()))),
+                lived => lived?,
+            }
+        }
+        Ok(())
+    }
+
+    fn disk(&mut self) -> &mut dyn AnyDisk {
+        &mut **self.disk.as_mut().expect("a disk is mounted in every round")
+    }
+
+    /// Pages that were programmed, but not for the host, erases, and partial programs.
+    fn work(&mut self) -> (u64, u64, u64) {
+        let tally = self.disk().tally();
+        let programs = tally.of(Op::Program) - tally.get(Cause::Host, Op::Program);
+        (programs, tally.of(Op::Erase), tally.of(Op::PartialProgram))
+    }
+
+    /// One round.
+    fn round(&mut self, end: End) -> Result<(), Stop> {
+        self.disk().flush().map_err(|error| self.refused(error))?;
+        self.model.flush();
+        // Which pages a collection has moved since nobody knows: only whether there was any.
+        let mut before = self.work();
+        let over = self.rng.chance(0.3).then(|| Host::hitches(self.rng.fork("hitches")));
+        if let Some(over) = over {
+            self.disk().image().set_host(Some(over));
+        }
+        for _ in 0..self.rng.below(MOST_REQUESTS) {
+            let bytes = self.disk().bytes();
+            let request = Request::draw(&mut self.rng, bytes);
+            self.serve(&request)?;
+            self.done.requests += 1;
+            self.model.did(&request);
+            if matches!(request, Request::Flush) {
+                before = self.work();
+            }
+        }
+        self.hear();
+        let now = self.work();
+        let since = Since { moved: (now.0, now.1) != (before.0, before.1), appended: now.2 != before.2 };
+        self.end(end)?;
+        self.done.ends[end as usize] += 1;
+        let opened = Image::open(self.path, Access::Use).map_err(|error| error.to_string());
+        let mounted = opened.and_then(|mut image| {
+            self.journal = image.keep_journal();
+            (self.attack.mount)(image).map_err(|error| error.to_string())
+        });
+        match mounted {
+            Ok(disk) => self.disk = Some(disk),
+            Err(_) if self.may_be_gone(end) => {
+                self.done.refused += 1;
+                return Ok(());
+            }
+            Err(error) => return Err(Stop::Wrong(format!("it cannot be mounted: {error}"))),
+        }
+        let believed = end == End::Shutdown && self.disk().mounted().how == Mounted::Checkpoint;
+        self.done.believed += u64::from(believed);
+        self.look(end, since)
+    }
+
+    /// Serves a request. One that met a host that did not do its part is done again over a host that does.
+    fn serve(&mut self, request: &Request) -> Result<(), Stop> {
+        let mounts = self.disk().counts().remounts;
+        let mut asked = self.ask(request);
+        let failed = asked == Err(ExportError::Io);
+        let mounted = self.disk().counts().remounts != mounts;
+        if (failed || mounted) && self.hear() {
+            self.done.errors += u64::from(failed);
+            self.settle(request)?;
+            asked = self.ask(request);
+        } else if mounted {
+            self.settle(request)?;
+        }
+        match asked {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Stop::Wrong(format!("{request:?} does not read what was written last"))),
+            Err(error) => Err(self.refused(error)),
+        }
+    }
+
+    /// The disk answers with an error that no host has given it a reason for.
+    fn refused(&mut self, error: ExportError) -> Stop {
+        let why = self.disk().failure().unwrap_or("no reason is known");
+        Stop::Wrong(format!("{error:?} is the answer though the host does its part: {why}"))
+    }
+
+    fn ask(&mut self, request: &Request) -> Result<bool, ExportError> {
+        let disk = self.disk.as_mut().expect("a disk is mounted in every round");
+        request.ask(&mut **disk, &self.model.contents)
+    }
+
+    /// The disk was mounted afresh in the course of a request. What was discarded may be as it was before, and what the
+    /// request changes as it will be.
+    fn settle(&mut self, request: &Request) -> Result<(), Stop> {
+        let mut after = self.model.contents.clone();
+        request.model(&mut after, PAGE as u64);
+        let mut out = vec![0; PAGE];
+        for page in 0..PAGES {
+            if !self.model.is_discarded(page) {
+                continue;
+            }
+            self.disk().read((page * PAGE) as u64, &mut out).map_err(|error| self.refused(error))?;
+            if !self.model.allows(page, End::Kill, NOTHING, Some(&out)) && out != after[page * PAGE..][..PAGE] {
+                return Err(Stop::Wrong(format!("page {page} was discarded and is nothing that it may be")));
+            }
+            self.model.found(page, &out);
+        }
+        Ok(())
+    }
+
+    /// The host does its part again; whether it did not.
+    fn hear(&mut self) -> bool {
+        let host = self.disk().image().set_host(None);
+        host.inspect(|host| self.done.hear(host)).is_some()
+    }
+
+    /// The round comes to its end.
+    fn end(&mut self, end: End) -> Result<(), Stop> {
+        if end == End::Shutdown {
+            self.disk().flush().map_err(|error| self.refused(error))?;
+            self.model.flush();
+        }
+        let before = if end == End::Shutdown { fs::read(self.path)? } else { Vec::new() };
+        let disk = self.disk.take().expect("a disk is mounted in every round");
+        match end {
+            End::Kill => drop(disk),
+            End::InOrder | End::Scattered | End::Misdirected => {
+                drop(disk);
+                let writes = std::mem::take(&mut *self.journal.lock().unwrap_or_else(PoisonError::into_inner));
+                crash::crash(self.path, &writes, end, &mut self.rng)?;
+            }
+            End::Shutdown => {
+                disk.close().map_err(|error| Stop::Wrong(format!("it cannot be shut down: {error:?}")))?;
+                if self.rng.chance(0.5) {
+                    crash::forget_some(self.path, &before, &mut self.rng)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether what this end has left may be refused (docs/mount.md, *Crashes of the host*).
+    fn may_be_gone(&self, end: End) -> bool {
+        end == End::Misdirected || end == End::Scattered && self.attack.scheme == "superblock"
+    }
+
+    /// Reads every page, and holds it to what it may be.
+    fn look(&mut self, end: End, since: Since) -> Result<(), Stop> {
+        let mut out = vec![0; PAGE];
+        for page in 0..PAGES {
+            let read = self.disk().read((page * PAGE) as u64, &mut out).is_ok();
+            self.done.pages += 1;
+            if !self.model.allows(page, end, since, read.then_some(&out)) {
+                let how = match read {
+                    false => "cannot be read",
+                    true if out.iter().all(|&byte| byte == 0) => "is zeros",
+                    true => "is not what it was",
+                };
+                return Err(Stop::Wrong(format!("page {page} {how}")));
+            }
+            let same = read && out == self.model.contents[page * PAGE..][..PAGE];
+            self.done.others[end as usize] += u64::from(!same);
+            if read {
+                self.model.found(page, &out);
+            }
+        }
+        if !matches!(end, End::Scattered | End::Misdirected) {
+            self.disk().audit().map_err(|what| Stop::Wrong(format!("the audit: {what}")))?;
+        }
+        Ok(())
+    }
+}

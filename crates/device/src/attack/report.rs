@@ -1,0 +1,112 @@
+//! What attacks of many seeds did and found, and how it is told.
+
+use super::{Attack, Attacked, End, Finding, attack};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// What was attacked and what was found.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Report {
+    /// Name of the scheme.
+    pub scheme: String,
+    /// Whether it was stopped before it was through: the counts are those of what was done.
+    pub interrupted: bool,
+    /// Seeds done.
+    pub seeds: u64,
+    /// What was done.
+    pub done: Attacked,
+    /// What went wrong.
+    pub failures: Vec<Finding>,
+}
+
+impl Report {
+    /// Whether nothing went wrong.
+    pub fn passed(&self) -> bool {
+        self.failures.is_empty()
+    }
+}
+
+/// Attacks a scheme with each of these seeds, on as many threads. Images lie in `directory`, each seed's in one of its
+/// own. With `fail_fast` no seed is begun once one has failed.
+///
+/// # Errors
+/// As [`attack`].
+pub fn attack_all(
+    asked: &Attack<'_>,
+    seeds: Range<u64>,
+    (threads, fail_fast): (usize, bool),
+    directory: &Path,
+    stop: &AtomicBool,
+) -> Result<Report, String> {
+    let next = AtomicU64::new(seeds.start);
+    let failed = AtomicBool::new(false);
+    let done = Mutex::new(BTreeMap::new());
+    let work = || loop {
+        let seed = next.fetch_add(1, Ordering::Relaxed);
+        if seed >= seeds.end || fail_fast && failed.load(Ordering::Relaxed) || stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let place = directory.join(format!("{}-{seed}", asked.scheme));
+        let made = std::fs::create_dir_all(&place).map_err(|error| format!("{}: {error}", place.display()));
+        let result = made.and_then(|()| attack(asked, seed, &place, stop));
+        // What is left there is of no use to anybody, and whoever gave the directory removes it.
+        let _ = std::fs::remove_dir_all(&place);
+        if result.as_ref().is_ok_and(|(_, finding)| finding.is_some()) {
+            failed.store(true, Ordering::Relaxed);
+        }
+        done.lock().unwrap_or_else(PoisonError::into_inner).insert(seed, result);
+    };
+    std::thread::scope(|scope| (0..threads.max(1)).for_each(|_| _ = scope.spawn(work)));
+    let mut report = Report { scheme: asked.scheme.into(), ..Report::default() };
+    for result in done.into_inner().unwrap_or_else(PoisonError::into_inner).into_values() {
+        let (lived, finding) = result?;
+        report.seeds += 1;
+        report.done.add(&lived);
+        report.failures.extend(finding);
+    }
+    report.interrupted = stop.load(Ordering::Relaxed);
+    Ok(report)
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verdict = match (self.passed(), self.interrupted) {
+            (true, false) => "held",
+            (true, true) => "interrupted; held so far",
+            (false, false) => "FAILED",
+            (false, true) => "interrupted; FAILED",
+        };
+        let Attacked { images, requests, hitches, errors, ends, believed, pages, others, refused } = &self.done;
+        let [killed, in_order, scattered, misdirected, _] = ends;
+        let (scheme, crashes) = (&self.scheme, in_order + scattered + misdirected);
+        writeln!(
+            f,
+            "{scheme}: {verdict} over {crashes} crashes of the host and {killed} kills of {images} images in use"
+        )?;
+        let [partly, interrupted, nothing, full] = hitches;
+        writeln!(f, "  {requests} requests; {errors} failed for the host's doing and were done again")?;
+        let parts =
+            format!("{partly} in part, {interrupted} interrupted, {nothing} did nothing, {full} met a full disk");
+        writeln!(f, "  reads and writes of the file: {parts}")?;
+        for (end, (count, other)) in End::ALL.into_iter().zip(ends.iter().zip(others)) {
+            let words = end.words();
+            write!(f, "  {words}: {count} times, then {other} pages not as the host had left them")?;
+            match end {
+                End::Shutdown => writeln!(f, "; {believed} checkpoints believed")?,
+                _ => writeln!(f)?,
+            }
+        }
+        writeln!(f, "  {pages} pages held to what they may be")?;
+        if *refused > 0 {
+            writeln!(f, "  {refused} images could not be mounted in the end, and said so")?;
+        }
+        for Finding { seed, what } in &self.failures {
+            writeln!(f, "  {seed}: {what}")?;
+        }
+        Ok(())
+    }
+}
