@@ -33,6 +33,18 @@ fn whatever_the_host_does_pages_are_what_they_have_been_or_errors() {
     }
 }
 
+/// What every check must catch: a scheme whose flush does nothing, so that discards come back.
+#[test]
+fn the_canary_is_caught_in_its_image() {
+    let asked = Attack { scheme: "canary", settings: &[], requests: 400, mount: |image| mount(image, false) };
+    let lives = (0..8).filter_map(|seed| {
+        let directory = tempfile::tempdir().unwrap();
+        attack(&asked, seed, directory.path(), &AtomicBool::new(false)).unwrap().1
+    });
+    let found: Vec<_> = lives.collect();
+    assert!(found.len() > 4 && found.iter().all(|finding| finding.what.contains("is not what it was")), "{found:?}");
+}
+
 /// The checkpoint's own crash: whatever the disk has of it, it is believed only if it is all there.
 #[test]
 fn a_checkpoint_of_which_the_disk_has_a_part_is_not_believed() {
