@@ -235,7 +235,7 @@ fn message(panic: &(dyn std::any::Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("of no words")
 }
 
-/// An image of a seed: blocks of four pages on one die or two, discards durable.
+/// An image: blocks of four pages on one die or two, discards durable, perhaps with a code and with a guard beneath.
 fn draw_spec(attack: &Attack<'_>, rng: &mut Rng) -> Spec {
     let dies = 1 + rng.below(2) as u32;
     let geometry = Geometry {
@@ -287,6 +287,8 @@ fn draw_spec(attack: &Attack<'_>, rng: &mut Rng) -> Spec {
         }
     }
     let code = rng.chance(0.3).then(|| "bch:t=4,data=256".parse().expect("a code"));
+    let paired = if rng.chance(0.25) { Pairing::Shadow } else { Pairing::Off };
+    let device = Device { paired, ..device }.guarded().expect("spare areas with room for the guard");
     Spec { device, scheme: attack.scheme.into(), settings, ecc: code }
 }
 
