@@ -385,6 +385,11 @@ pub struct Scheme<'a> {
 }
 
 impl Scheme<'_> {
+    /// Whether it is put together from summaries of its paper. Its essay says so, in these words.
+    pub fn is_reconstruction(&self) -> bool {
+        self.essay.contains("*This is a reconstruction.*")
+    }
+
     /// Every parameter that can be set, its own first.
     pub fn parameters(&self) -> impl Iterator<Item = &'static Parameter> + use<> {
         self.own.iter().chain(self.parts.iter().flat_map(|part| part.rows))

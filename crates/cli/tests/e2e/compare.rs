@@ -681,3 +681,17 @@ fn requests_that_a_program_hands_over_run_as_those_of_a_file() {
         assert_eq!(own["workload"]["name"], "mine");
     }
 }
+
+#[test]
+fn a_scheme_that_is_no_paper_s_says_so_beside_its_figures() {
+    let directory = Directory::new();
+    let says = |schemes: &str| {
+        let line = format!("compare --workload zipf:requests=200,span=16MiB --schemes {schemes}");
+        directory
+            .ftlab(&line)
+            .succeeded()
+            .stdout
+            .contains("assumed: cftl: a reconstruction from summaries of its paper")
+    };
+    assert!(says("cftl,page") && !says("page,dftl"));
+}

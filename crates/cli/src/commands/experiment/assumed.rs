@@ -136,6 +136,7 @@ impl Experiment<'_> {
             ),
         }));
         all.extend(self.coding(&fitted.device));
+        all.extend(self.reconstructions());
         let last = args.seed.wrapping_add(u64::from(args.repeat) - 1);
         all.push(match args.repeat {
             1 => format!("Everything random follows seed {}.", args.seed),
@@ -189,6 +190,17 @@ impl Experiment<'_> {
         schedulers
             .all(|other| other == first)
             .then(|| format!("Flash commands queue, {how} (--scheduler {}).", first.name()))
+    }
+
+    /// Which schemes are not their papers' in every detail, for want of the paper.
+    fn reconstructions(&self) -> Option<String> {
+        let mut schemes: Vec<&str> =
+            self.rows.iter().filter(|row| row.row.is_reconstruction()).map(|row| row.row.name).collect();
+        schemes.dedup();
+        (!schemes.is_empty()).then(|| {
+            let names = schemes.join(", ");
+            format!("{names}: a reconstruction from summaries of its paper (ftlab schemes {}).", schemes[0])
+        })
     }
 
     /// Which schemes decide how pages are programmed on a device on which it makes no difference.
