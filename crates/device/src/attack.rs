@@ -169,6 +169,8 @@ struct Life<'a> {
     attack: &'a Attack<'a>,
     rng: Rng,
     path: &'a Path,
+    /// Bytes of the image without a checkpoint.
+    least: usize,
     disk: Option<Box<dyn AnyDisk>>,
     journal: Journal,
     model: Model,
@@ -193,7 +195,13 @@ pub fn attack(
         if done.requests >= attack.requests || stop.load(Ordering::Relaxed) {
             break;
         }
-        let mut life = Life::begin(attack, rng.fork(&format!("life {number}")), &path)?;
+        let mut life = match quietly(|| Life::begin(attack, rng.fork(&format!("life {number}")), &path)) {
+            Ok(begun) => begun?,
+            Err(panic) => {
+                let what = format!("life {number}, its first mount: a panic: {}", message(&*panic));
+                return Ok((done, Some(Finding { seed, what })));
+            }
+        };
         let lived = life.live(attack.requests - done.requests, stop);
         done.add(&life.done);
         match lived {
@@ -311,22 +319,27 @@ impl<'a> Life<'a> {
         };
         let durable = matches!(disk.settings().get("durable-trim"), Some(Value::Switch(true)));
         let (model, done) = (Model::new(durable), Attacked { images: 1, ..Attacked::default() });
-        Ok(Life { attack, rng, path, disk: Some(disk), journal, model, done })
+        let least = fs::metadata(path).map_err(|error| error.to_string())?.len() as usize;
+        Ok(Life { attack, rng, path, least, disk: Some(disk), journal, model, done })
     }
 
-    /// Rounds until so many requests are served, or to the end of the life.
+    /// The rounds of a life, the last when so many requests are served.
     fn live(&mut self, requests: u64, stop: &AtomicBool) -> Result<(), Stop> {
         let rounds = self.rng.below(MOST_ROUNDS);
         for round in 0..=rounds {
-            if self.done.requests >= requests || stop.load(Ordering::Relaxed) {
+            let is_last = round == rounds || self.done.requests >= requests;
+            if stop.load(Ordering::Relaxed) {
                 break;
             }
-            let end = if round < rounds { End::draw(&mut self.rng) } else { End::draw_last(&mut self.rng) };
+            let end = if is_last { End::draw_last(&mut self.rng) } else { End::draw(&mut self.rng) };
             let lived = quietly(|| self.round(end));
             let lived = lived.unwrap_or_else(|panic| Err(Stop::Wrong(format!("a panic: {}", message(&*panic)))));
             match lived {
                 Err(Stop::Wrong(what)) => return Err(Stop::Wrong(format!("round {round}, {}: {what}", end.words()))),
                 lived => lived?,
+            }
+            if is_last {
+                break;
             }
         }
         Ok(())
@@ -460,7 +473,7 @@ impl<'a> Life<'a> {
             End::Shutdown => {
                 disk.close().map_err(|error| Stop::Wrong(format!("it cannot be shut down: {error:?}")))?;
                 if self.rng.chance(0.5) {
-                    crash::forget_some(self.path, &before, &mut self.rng)?;
+                    crash::forget_some(self.path, &before, self.least, &mut self.rng)?;
                 }
             }
         }

@@ -50,20 +50,22 @@ pub(super) fn crash(path: &Path, writes: &[(u64, Vec<u8>, Vec<u8>)], end: End, r
 }
 
 /// Takes back some sectors of what a file has got since it was `before`, or cuts off its end: what a disk has that was
-/// not waited for.
+/// not waited for. The first `least` bytes are those of an image without a checkpoint, which stands behind them.
 ///
 /// # Errors
 /// The host's.
-pub(super) fn forget_some(path: &Path, before: &[u8], rng: &mut Rng) -> io::Result<()> {
+pub(super) fn forget_some(path: &Path, before: &[u8], least: usize, rng: &mut Rng) -> io::Result<()> {
     let mut bytes = std::fs::read(path)?;
-    for (sector, old) in before.chunks(SECTOR).enumerate() {
+    for (sector, new) in bytes.chunks_mut(SECTOR).enumerate() {
         if rng.chance(0.3) {
-            bytes[sector * SECTOR..][..old.len()].copy_from_slice(old);
+            let old = before.get(sector * SECTOR..).unwrap_or_default();
+            let known = old.len().min(new.len());
+            new[..known].copy_from_slice(&old[..known]);
+            new[known..].fill(0);
         }
     }
-    // Behind all that an image needs lies its checkpoint.
     if rng.chance(0.3) {
-        bytes.truncate(before.len() + 100);
+        bytes.truncate(least + rng.below((bytes.len() - least) as u64 + 1) as usize);
     }
     std::fs::write(path, &bytes)
 }

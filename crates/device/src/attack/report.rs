@@ -15,8 +15,6 @@ pub struct Report {
     pub scheme: String,
     /// Whether it was stopped before it was through: the counts are those of what was done.
     pub interrupted: bool,
-    /// Seeds done.
-    pub seeds: u64,
     /// What was done.
     pub done: Attacked,
     /// What went wrong.
@@ -64,7 +62,6 @@ pub fn attack_all(
     let mut report = Report { scheme: asked.scheme.into(), ..Report::default() };
     for result in done.into_inner().unwrap_or_else(PoisonError::into_inner).into_values() {
         let (lived, finding) = result?;
-        report.seeds += 1;
         report.done.add(&lived);
         report.failures.extend(finding);
     }

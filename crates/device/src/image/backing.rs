@@ -114,10 +114,16 @@ impl FileExt for HostFile {
         before.truncate(count);
         let mut journal = locked(journal);
         // The rest of a write goes with its beginning: what is left of it is left by sectors.
-        match journal.last_mut().filter(|_| self.rest.get() == offset) {
-            Some((_, first, begun)) => {
-                first.extend_from_slice(&before);
+        let rest = self.rest.get();
+        match journal.last_mut().filter(|(begin, ..)| rest != u64::MAX && (rest == offset || *begin == offset)) {
+            Some((begin, first, begun)) => {
+                // The rest, or all of it again.
+                let at = (offset - *begin) as usize;
+                let known = first.len() - at;
+                first.extend(before.iter().skip(known));
+                let behind = begun.split_off(at);
                 begun.extend_from_slice(&data[..count]);
+                begun.extend(behind.iter().skip(count));
             }
             None => journal.push((offset, before, data[..count].to_vec())),
         }
@@ -194,7 +200,8 @@ impl Backing {
             ..again
         };
         if let Some((offset, data)) = &self.unfinished {
-            again.write(*offset, data)?;
+            // A host that refuses it three times leaves what there is of it.
+            let _ = again.write(*offset, data);
             // Beside the file it has to be done once more when there is another again.
             again.unfinished = again.unfinished.take().filter(|_| beside);
         }
@@ -246,7 +253,7 @@ impl Backing {
         }
         let Some(beside) = &mut self.beside else {
             let written = self.host.write_all_at(data, offset);
-            // A part of it is neither what was there nor what is to be, and that may be somebody else's checksum.
+            // A part of it is neither what was there nor what is to be, and a record of which a part is new is none.
             if written.is_err() && self.host.write_all_at(data, offset).is_err() {
                 self.unfinished = Some((offset, data.into()));
             }

@@ -942,8 +942,7 @@ pub(crate) trait Collects: Sized {
             self.end_now(flash, die)?;
             return Ok(true);
         }
-        let holder = self.space().holder(block);
-        if holder.is_some() && self.space().blocks.live_of(block) == 0 {
+        if self.space().holder(block).is_some() && self.space().blocks.live_of(block) == 0 {
             return Ok(false);
         }
         // What a scheme does not move for wear levelling may take a block more than it gives back.
@@ -954,8 +953,9 @@ pub(crate) trait Collects: Sized {
             if self.space().blocks.free_in(die) > free {
                 return Ok(true);
             }
-            // It may have been taken for a victim.
-            if flash.tired(block) != Some(block) || !self.may_be_told_elsewhere(block) {
+            // It may have been taken for a victim. One that is being filled waits: the room that is left in it counts.
+            let is_filled = self.space().holder(block).is_some();
+            if flash.tired(block) != Some(block) || is_filled || !self.may_be_told_elsewhere(block) {
                 return Ok(false);
             }
             // What spread collections have reserved is not for others.
@@ -965,7 +965,7 @@ pub(crate) trait Collects: Sized {
                 return Ok(true);
             }
         }
-        if let Some((stream, lane)) = holder {
+        if let Some((stream, lane)) = self.space().holder(block) {
             self.space_mut().seal(stream, lane);
             self.space_mut().let_go(stream, lane);
             self.let_go();

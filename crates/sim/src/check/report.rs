@@ -147,7 +147,7 @@ pub struct CheckReport {
     pub honesty: HonestyReport,
     /// What went wrong.
     pub failures: Vec<Failure>,
-    /// What went wrong under classes that the scheme does not promise to survive ([`CheckConfig::told`]).
+    /// What went wrong under classes that the scheme does not promise to survive ([`super::CheckConfig::told`]).
     pub unpromised: Vec<Failure>,
 }
 
