@@ -32,8 +32,8 @@
 //! damaged too: before the first page of a block is programmed, all of its records are written, as of an earlier life.
 //!
 //! **The host's failures.** If a write fails (a full disk, a broken one), it is done again, for a part of a record is
-//! none: the command has not happened, or has in spite of the error. The image refuses everything from then on ([`flash::FaultKind::HostFailed`]) until it is loaded again: a scheme that went on
-//! would know less than the file.
+//! none: the command has not happened, or has in spite of the error. The image refuses everything from then on
+//! ([`flash::FaultKind::HostFailed`]) until it is loaded again: a scheme that went on would know less than the file.
 //!
 //! **Costs.** The file is sparse and costs what was written. RAM: 16 B a block, and 32 B for each page of a block that
 //! was touched and is not blank, with what the scheme keeps in its spare area; a mount reads the records of a block at

@@ -172,8 +172,8 @@ impl Image {
         })
     }
 
-    /// After a failure of the host: reads the file again, which holds what was acknowledged by this chip, and perhaps the
-    /// write that failed: that is done again first.
+    /// After a failure of the host: reads the file again, which holds what was acknowledged by this chip, and
+    /// perhaps the write that failed: that is done again first.
     ///
     /// # Errors
     /// As [`Image::open`]; the image keeps refusing then.
