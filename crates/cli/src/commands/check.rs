@@ -108,8 +108,7 @@ fn attack_images(
         let report = attack_all(&asked, seeds.clone(), how, directory.path(), stop).map_err(CliError::new)?;
         let mut text = report.to_string();
         for Finding { seed, .. } in &report.failures {
-            let set: String = args.set.iter().map(|(name, value)| format!(" --set {name}={value}")).collect();
-            let seeds = format!("{seed}..{}", seed + 1);
+            let (set, seeds) = (set_again(args), format!("{seed}..{}", seed + 1));
             text += &format!("  ftlab check --scheme {scheme} --images{set} --operations {requests} --seeds {seeds}\n");
         }
         crate::print(stdout, &text)?;
@@ -125,12 +124,17 @@ fn attack_images(
 /// The command that shows a case again.
 fn again(args: &CheckArgs, scheme: &str, replay: &str) -> String {
     let buffer = args.buffer.as_ref().map(|name| format!(" --buffer {name}")).unwrap_or_default();
-    let set: String = args.set.iter().map(|(name, value)| format!(" --set {name}={value}")).collect();
+    let set = set_again(args);
     let all = |faults| faults == Faults::ALL;
     let faults = args.faults.map(|of| if all(of) { " --faults all".into() } else { format!(" --faults {of}") });
     let faults = faults.unwrap_or_default();
     let operations = args.operations;
     format!("ftlab check --scheme {scheme}{buffer}{set}{faults} --operations {operations} --replay {replay}")
+}
+
+/// What was set, as the command line has it.
+fn set_again(args: &CheckArgs) -> String {
+    args.set.iter().map(|(name, value)| format!(" --set {name}={value}")).collect()
 }
 
 /// The scheme of this name, or all that are meant to pass: test builds have one that must not.
