@@ -110,6 +110,9 @@ pub trait Cache: Clone + Debug + Send + 'static {
     /// Whether the entry, which is cached, is dirty.
     fn is_dirty(&self, slot: Self::Slot, lpn: Lpn) -> bool;
 
+    /// Whether the whole map fits, so that nothing is ever evicted.
+    fn holds_all(&self) -> bool;
+
     /// Whether [`Cache::fetch`] would have to write a translation page now.
     fn is_write_due(&mut self) -> bool {
         true

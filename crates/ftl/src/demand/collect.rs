@@ -6,7 +6,7 @@ use super::{DATA, Demand, TRANSLATION};
 use crate::Error;
 use crate::Outcome;
 use crate::parts::collector::{Collects, Takes};
-use crate::parts::lanes::Lane;
+use crate::parts::lanes::{Lane, Stream};
 use crate::parts::space::{Space, lowest_bits};
 use alloc::vec::Vec;
 use flash::{Block, Cause, Chain, Die, FaultKind, Flash, FlashFault, Lpn, Ppn, Tvpn};
@@ -20,6 +20,14 @@ impl<C: Cache, S: MapStore> Collects for Demand<C, S> {
     #[inline(always)]
     fn space_mut(&mut self) -> &mut Space {
         &mut self.map.space
+    }
+
+    /// None is made for a cache of the whole map, however full the block of translation pages is (the host's next block
+    /// makes its own), nor where evictions test for it.
+    #[inline(always)]
+    fn wants_room(&self, stream: Stream) -> bool {
+        let apart = self.gc_in_evictions || self.cache.holds_all();
+        if apart { self.is_scarce(stream) } else { self.is_short(stream) }
     }
 
     fn takes(&self, block: Block) -> Takes {
@@ -300,15 +308,16 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
     /// Whether something is to be done before the map changes.
     #[inline(always)]
     pub(super) fn needs_room(&self) -> bool {
-        let short = if self.gc_in_evictions { self.is_scarce(TRANSLATION) } else { self.is_short(TRANSLATION) };
-        let space = &self.map.space;
-        short || !space.doomed.is_empty() || space.collector.is_in_debt() || !self.overdue.is_empty()
+        self.is_behind(TRANSLATION) || !self.overdue.is_empty()
     }
 
-    /// The same before a discard. Nobody collects for it later: an eviction that collects is one of a host's page.
-    #[inline(always)]
-    pub(super) fn needs_room_to_discard(&self) -> bool {
-        self.needs_room() || self.is_short(TRANSLATION)
+    /// Makes ready for a discard, which writes translation pages whatever the cache holds. Nobody collects for it later.
+    pub(super) fn make_ready_to_discard<F: Flash>(&mut self, flash: &mut F) -> Outcome<F> {
+        let wanted = self.wants_room(TRANSLATION);
+        if self.needs_room() {
+            self.make_ready(flash)?;
+        }
+        if !wanted && self.is_short(TRANSLATION) { self.make_map_room(flash, TRANSLATION) } else { Ok(()) }
     }
 
     /// Does it: from here on evictions take what they need.

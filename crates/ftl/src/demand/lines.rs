@@ -170,6 +170,11 @@ impl Cache for Lines {
         self.lines.is_entry_dirty(slot, lpn)
     }
 
+    #[inline(always)]
+    fn holds_all(&self) -> bool {
+        self.lines.holds_all()
+    }
+
     fn is_write_due(&mut self) -> bool {
         if !self.lines.is_full() {
             return false;

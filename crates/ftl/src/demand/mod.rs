@@ -27,7 +27,8 @@
 //!
 //! The map changes in evictions, too. They take translation pages from what is open or kept free, and the test for room
 //! comes before the next host page ([`Cache::most_updates`] says how much may have been taken by then); with
-//! `gc-in-evictions` it comes before the update itself, as in the released FlashSim. Where what one host page may take
+//! `gc-in-evictions` it comes before the update itself, as in the released FlashSim, and with a cache of the whole map
+//! not at all, as there are no evictions. Where what one host page may take
 //! could open the last free blocks, the test comes before that page in any case. A host page tests the block that
 //! it goes to in any case; with `gc-in-evictions` it opens the map's first block of a die before, where the next block
 //! for data would leave no more than a collection needs.
@@ -547,9 +548,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         // if there is anything to change.
         if count <= SHORT_DISCARD {
             for lpn in lpns.map(Lpn) {
-                if self.needs_room_to_discard() {
-                    self.make_ready(flash)?;
-                }
+                self.make_ready_to_discard(flash)?;
                 self.modifying = lpn.0;
                 let slot = self.translate(flash, lpn)?;
                 let old = self.cache.get(slot, lpn);
@@ -563,9 +562,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
             }
             // Few enough are left pending that a collection always has room to write them first.
             if self.map.durable_trim && self.map.trimmed.len() > MOST_DISCARDS {
-                if self.needs_room_to_discard() {
-                    self.make_ready(flash)?;
-                }
+                self.make_ready_to_discard(flash)?;
                 self.write_discards(flash)?;
             }
             return Ok(());
@@ -573,9 +570,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         if !self.maps_any(flash, tvpn, lpns.clone())? {
             return Ok(());
         }
-        if self.needs_room_to_discard() {
-            self.make_ready(flash)?;
-        }
+        self.make_ready_to_discard(flash)?;
         let mut entries = core::mem::take(&mut self.entries);
         self.cache.clean_page(tvpn, &mut entries);
         let cleaned = entries.len();
@@ -734,8 +729,8 @@ impl<F: Flash, C: Cache, S: MapStore> Ftl<F> for Demand<C, S> {
         if !self.map.durable_trim || !self.overdue.is_empty() {
             return Ok(());
         }
-        if !self.map.trimmed.is_empty() && self.needs_room_to_discard() {
-            self.make_ready(flash)?;
+        if !self.map.trimmed.is_empty() {
+            self.make_ready_to_discard(flash)?;
         }
         self.write_discards(flash)
     }

@@ -493,7 +493,13 @@ pub(crate) trait Collects: Sized {
     /// collections are owed for what the map has written.
     #[inline(always)]
     fn is_behind(&self, stream: Stream) -> bool {
-        self.is_short(stream) || !self.space().doomed.is_empty() || self.collector().is_in_debt()
+        self.wants_room(stream) || !self.space().doomed.is_empty() || self.collector().is_in_debt()
+    }
+
+    /// Whether blocks are to be freed before the map changes.
+    #[inline(always)]
+    fn wants_room(&self, stream: Stream) -> bool {
+        self.is_short(stream)
     }
 
     /// Whether the block in turn of stream `stream` is full, and its die has no more than `gc-low` free ones; or the
@@ -528,13 +534,19 @@ pub(crate) trait Collects: Sized {
     fn catch_up<F: Flash>(&mut self, flash: &mut F, stream: Stream) -> Outcome<F> {
         self.evacuate(flash)?;
         self.pay(flash)?;
-        if self.is_short(stream) {
-            let turn = self.space().streams[stream.index()].turn();
-            self.make_room(flash, turn.die(flash.geometry()))?;
-            while self.space().blocks.free_total() <= self.collector().kept {
-                if !self.borrow_room(flash)? {
-                    return Err(Error::Full);
-                }
+        if self.wants_room(stream) { self.make_map_room(flash, stream) } else { Ok(()) }
+    }
+
+    /// Frees blocks on the die where the map goes on.
+    ///
+    /// # Errors
+    /// Full; the medium's.
+    fn make_map_room<F: Flash>(&mut self, flash: &mut F, stream: Stream) -> Outcome<F> {
+        let turn = self.space().streams[stream.index()].turn();
+        self.make_room(flash, turn.die(flash.geometry()))?;
+        while self.space().blocks.free_total() <= self.collector().kept {
+            if !self.borrow_room(flash)? {
+                return Err(Error::Full);
             }
         }
         Ok(())

@@ -373,6 +373,11 @@ impl Cache for Convertible {
         matches!(slot, Slot::Page(slot) if self.pages.is_dirty(slot, lpn))
     }
 
+    #[inline(always)]
+    fn holds_all(&self) -> bool {
+        self.pages.holds_all()
+    }
+
     fn fetch<F: Flash, S: MapStore>(&mut self, flash: &mut F, map: &mut Map<S>, lpn: Lpn) -> Outcome<F, Slot> {
         let Convertible { shape, pages, blocks, run_bits, places, .. } = self;
         let Some(blocks) = blocks else { return pages.fetch(flash, map, lpn).map(Slot::Page) };

@@ -188,6 +188,11 @@ impl Layout {
         let tick_bits = room.min(31).min((u64::BITS - 1).saturating_sub(2 * (place_bits + 1)));
         Layout { entry_bytes, node_bytes, place_bits, ppn_bits, tick_bits }
     }
+
+    /// What the whole map takes, bytes.
+    fn all(&self, shape: &Shape) -> u64 {
+        u64::from(shape.logical_pages) * self.entry_bytes + u64::from(shape.pages()) * self.node_bytes
+    }
 }
 
 /// A cached entry. Those of a translation page form a list, the most recently used first.
@@ -540,8 +545,7 @@ impl Cache for TwoLevel {
     fn new(shape: &Shape, options: &Options, bytes: u64) -> Self {
         let layout = Layout::new(shape, options);
         let pages = shape.pages();
-        let all = u64::from(shape.logical_pages) * layout.entry_bytes + u64::from(pages) * layout.node_bytes;
-        let budget = (bytes - STATE_BYTES).min(all);
+        let budget = (bytes - STATE_BYTES).min(layout.all(shape));
         let most = ((budget - layout.node_bytes) / layout.entry_bytes).min(u64::from(shape.logical_pages)) as u32;
         let dirty_words = shape.page_entries.div_ceil(64) as usize;
         let unused = Entry { lpn: NONE, ppn: NONE, tick: 0, next: NONE, previous: NONE, dirty: false, ahead: false };
@@ -611,6 +615,11 @@ impl Cache for TwoLevel {
 
     fn is_dirty(&self, slot: Slot, _: Lpn) -> bool {
         self.entries[slot.0 as usize].dirty
+    }
+
+    #[inline(always)]
+    fn holds_all(&self) -> bool {
+        self.budget >= self.layout.all(&self.shape)
     }
 
     fn fetch<F: Flash, S: MapStore>(&mut self, flash: &mut F, map: &mut Map<S>, lpn: Lpn) -> Outcome<F, Slot> {

@@ -313,6 +313,12 @@ impl MappingCache {
         self.empty.is_empty()
     }
 
+    /// Whether all lines of the map fit.
+    #[inline(always)]
+    pub(crate) fn holds_all(&self) -> bool {
+        self.line.len() >= self.index.len()
+    }
+
     /// Lines that fit without evicting.
     pub(crate) fn room(&self) -> u32 {
         self.empty.len() as u32

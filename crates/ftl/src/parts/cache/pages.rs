@@ -80,6 +80,12 @@ impl PageCache {
         self.empty.is_empty()
     }
 
+    /// Whether all pages of the map fit.
+    #[inline(always)]
+    pub(crate) fn holds_all(&self) -> bool {
+        self.tvpn.len() >= self.index.len()
+    }
+
     /// A page was used.
     #[inline]
     pub(crate) fn hit(&mut self, slot: u32) {

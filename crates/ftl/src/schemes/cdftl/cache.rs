@@ -425,6 +425,11 @@ impl Cache for TwoLevels {
         self.second.find(self.shape.tvpn(lpn.0)).is_some_and(|page| self.second.is_entry_dirty(page, lpn))
     }
 
+    #[inline(always)]
+    fn holds_all(&self) -> bool {
+        self.second.holds_all()
+    }
+
     fn fetch<F: Flash, S: MapStore>(&mut self, flash: &mut F, map: &mut Map<S>, lpn: Lpn) -> Outcome<F, Slot> {
         let page = self.load(flash, map, self.shape.tvpn(lpn.0))?;
         self.copy_up(flash, map, page, lpn)

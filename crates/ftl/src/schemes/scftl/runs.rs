@@ -770,6 +770,11 @@ impl Cache for Runs {
         has(&self.modified, slot)
     }
 
+    #[inline(always)]
+    fn holds_all(&self) -> bool {
+        self.capacity >= self.shape.logical_pages
+    }
+
     #[inline]
     fn fetch<F: Flash, S: MapStore>(&mut self, flash: &mut F, map: &mut Map<S>, lpn: Lpn) -> Outcome<F, u32> {
         let fetched = self.fetch_unless(flash, map, lpn, 0..self.shape.logical_pages, |_, _, _| false)?;

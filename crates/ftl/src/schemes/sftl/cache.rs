@@ -300,6 +300,11 @@ impl Cache for CompressedPages {
         }
     }
 
+    #[inline(always)]
+    fn holds_all(&self) -> bool {
+        self.budget >= u64::from(self.shape.pages()) * raw_size(&self.shape)
+    }
+
     fn fetch<F: Flash, S: MapStore>(&mut self, flash: &mut F, map: &mut Map<S>, lpn: Lpn) -> Outcome<F, Slot> {
         let tvpn = self.shape.tvpn(lpn.0);
         let page = match map.read(flash, tvpn)? {
