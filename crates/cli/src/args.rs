@@ -427,8 +427,8 @@ pub struct CheckArgs {
     pub faults: Option<Faults>,
 
     /// Attack images instead: SSDs in a file of a host that is killed, that crashes and loses, tears or misplaces
-    /// what it had not made durable, that reads and writes in parts, and whose disk is full. Each seed has lives of
-    /// small images, one after another, until --operations requests were served
+    /// what it had not made durable, that reads and writes in parts, and whose disk is full; copies of them are
+    /// damaged. Each seed has lives of small images, one after another, until --operations requests were served
     #[arg(long, conflicts_with_all = ["faults", "cuts", "buffer", "replay", "shrink"])]
     pub images: bool,
 

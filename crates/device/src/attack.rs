@@ -4,9 +4,11 @@
 //! host that reads and writes in parts or fails now and then, and comes to an end: it is killed, the host crashes, or
 //! the disk is shut down. A crash of the host leaves of what was written since the last flush what a disk may have of
 //! it: all up to some point, any of it, whole or torn, or one write in another place. Then the image is opened and
-//! mounted, and each page is held to what it may be. Results depend on scheme, settings and seed alone.
+//! mounted, and each page is held to what it may be. Copies of it are harmed and held to what damage may cost. Results
+//! depend on scheme, settings and seed alone.
 
 mod crash;
+pub(crate) mod harm;
 mod model;
 mod report;
 pub(crate) mod requests;
@@ -17,6 +19,8 @@ use crate::image::{Access, Host, Image, ImageError, Journal, Spec};
 use flash::device::{CellTimes, Device, Features, PageTimes, Server, Timing};
 use flash::{Cause, Geometry, Op, Pairing, Rng};
 use ftl::Value;
+pub use harm::Aftermath;
+use harm::{Facts, Harm, Memory, Places, Victim, Was};
 use model::{Model, Since};
 pub use report::{Report, attack_all};
 use requests::Request;
@@ -37,6 +41,9 @@ const NOTHING: Since = Since { moved: false, appended: false };
 /// Requests of a round, and rounds of a life: fewer than these.
 const MOST_REQUESTS: u64 = 30;
 const MOST_ROUNDS: u64 = 24;
+
+/// Bits of a frame that an image's code corrects, if it has one.
+const CORRECTED: u32 = 4;
 
 /// How a round of a disk's life ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -117,6 +124,8 @@ pub struct Attacked {
     pub others: [u64; 5],
     /// Lives that ended with an image that cannot be mounted and says so.
     pub refused: u64,
+    /// Copies that were harmed, and what became of them.
+    pub harmed: Aftermath,
 }
 
 impl Attacked {
@@ -127,13 +136,14 @@ impl Attacked {
 
     /// Adds what another one did.
     pub fn add(&mut self, other: &Attacked) {
-        let Attacked { images, requests, hitches, errors, ends, believed, pages, others, refused } = other;
+        let Attacked { images, requests, hitches, errors, ends, believed, pages, others, refused, harmed } = other;
         self.images += images;
         self.requests += requests;
         self.errors += errors;
         self.believed += believed;
         self.pages += pages;
         self.refused += refused;
+        self.harmed.add(harmed);
         let sum = |into: &mut [u64], from: &[u64]| into.iter_mut().zip(from).for_each(|(sum, more)| *sum += more);
         sum(&mut self.hitches, hitches);
         sum(&mut self.ends, ends);
@@ -171,6 +181,16 @@ struct Life<'a> {
     path: &'a Path,
     /// Bytes of the image without a checkpoint.
     least: usize,
+    places: Places,
+    /// Bits in a frame that the image's code corrects.
+    corrects: Option<u32>,
+    /// The host does its part all life long, so that the file holds what the disk has written.
+    is_calm: bool,
+    /// It is always shut down whole, and was so far.
+    is_steady: bool,
+    uninterrupted: bool,
+    /// The host's disk is full, and does its part otherwise.
+    is_full: bool,
     disk: Option<Box<dyn AnyDisk>>,
     journal: Journal,
     model: Model,
@@ -287,28 +307,63 @@ fn draw_spec(attack: &Attack<'_>, rng: &mut Rng) -> Spec {
     let known = ftl::schemes::by_name(attack.scheme).map(ftl::Scheme::settings);
     let mut settings = attack.settings.to_vec();
     let either = |rng: &mut Rng| if rng.chance(0.5) { "on" } else { "off" };
-    let drawn = [("durable-trim", "on"), ("lu", "2"), ("wear-state", either(rng)), ("gc-spread", either(rng))];
+    let durable = if rng.chance(0.85) { "on" } else { "off" };
+    let drawn = [("durable-trim", durable), ("lu", "2"), ("wear-state", either(rng)), ("gc-spread", either(rng))];
     for (name, value) in drawn {
         let knows = known.as_ref().is_some_and(|known| known.get(name).is_some());
         if knows && settings.iter().all(|(set, _)| set != name) {
             settings.push((name.into(), value.into()));
         }
     }
-    let code = rng.chance(0.3).then(|| "bch:t=4,data=256".parse().expect("a code"));
+    let code = rng.chance(0.3).then(|| format!("bch:t={CORRECTED},data=256").parse().expect("a code"));
     let paired = if rng.chance(0.25) { Pairing::Shadow } else { Pairing::Off };
     let device = Device { paired, ..device }.guarded().expect("spare areas with room for the guard");
     Spec { device, scheme: attack.scheme.into(), settings, ecc: code }
+}
+
+/// Which pages a disk calls holes, before any of them is read.
+fn holes(disk: &mut dyn AnyDisk) -> Vec<bool> {
+    let (mut extents, bytes) = (Vec::new(), disk.bytes());
+    // Who cannot say so says nothing.
+    if disk.extents(0, bytes, &mut extents).is_err() {
+        return vec![false; PAGES];
+    }
+    extents.iter().flat_map(|extent| vec![extent.hole; extent.bytes as usize / PAGE]).collect()
+}
+
+/// What the pages of an image have been when a round had come to such an end.
+struct Known<'a> {
+    model: &'a Model,
+    end: End,
+    since: Since,
+}
+
+impl Memory for Known<'_> {
+    fn was(&self, page: usize, content: &[u8]) -> Was {
+        let allowed = |end| self.model.allows(page, end, self.since, Some(content));
+        if allowed(self.end) || allowed(End::Kill) {
+            Was::Newest
+        } else if self.model.was_ever(page, content) {
+            Was::Older
+        } else {
+            Was::Nothing
+        }
+    }
+
+    fn is_blank(&self, page: usize) -> bool {
+        self.model.is_blank(page)
+    }
 }
 
 impl<'a> Life<'a> {
     fn begin(attack: &'a Attack<'a>, mut rng: Rng, path: &'a Path) -> Result<Life<'a>, String> {
         let mut spec = draw_spec(attack, &mut rng);
         let text = |error: ImageError| error.to_string();
-        let (journal, disk) = loop {
+        let (places, journal, disk) = loop {
             let mut image = Image::create(path, &spec, true).map_err(text)?;
-            let journal = image.keep_journal();
+            let (places, journal) = (Places::of(&image), image.keep_journal());
             match (attack.mount)(image) {
-                Ok(disk) => break (journal, disk),
+                Ok(disk) => break (places, journal, disk),
                 Err(MountError::Config(error)) if error.key == "spare" && spec.device.geometry.blocks_per_die < 256 => {
                     // Some schemes keep more blocks than others.
                     spec.device.geometry.blocks_per_die += 8;
@@ -320,18 +375,44 @@ impl<'a> Life<'a> {
         let durable = matches!(disk.settings().get("durable-trim"), Some(Value::Switch(true)));
         let (model, done) = (Model::new(durable), Attacked { images: 1, ..Attacked::default() });
         let least = fs::metadata(path).map_err(|error| error.to_string())?.len() as usize;
-        Ok(Life { attack, rng, path, least, disk: Some(disk), journal, model, done })
+        let (corrects, is_calm) = (spec.ecc.is_some().then_some(CORRECTED), rng.chance(0.5));
+        let (is_steady, uninterrupted, is_full) = (is_calm && rng.chance(0.3), true, false);
+        let disk = Some(disk);
+        let life = Life {
+            attack,
+            rng,
+            path,
+            least,
+            places,
+            corrects,
+            is_calm,
+            is_steady,
+            uninterrupted,
+            is_full,
+            disk,
+            journal,
+            model,
+            done,
+        };
+        Ok(life)
     }
 
     /// The rounds of a life, the last when so many requests are served.
     fn live(&mut self, requests: u64, stop: &AtomicBool) -> Result<(), Stop> {
+        if Image::open(self.path, Access::Use).is_ok() {
+            return Err(Stop::Wrong("a second process may use the image while the first is there".into()));
+        }
         let rounds = self.rng.below(MOST_ROUNDS);
         for round in 0..=rounds {
             let is_last = round == rounds || self.done.requests >= requests;
             if stop.load(Ordering::Relaxed) {
                 break;
             }
-            let end = if is_last { End::draw_last(&mut self.rng) } else { End::draw(&mut self.rng) };
+            let end = match is_last {
+                true => End::draw_last(&mut self.rng),
+                false if self.is_steady => End::Shutdown,
+                false => End::draw(&mut self.rng),
+            };
             let lived = quietly(|| self.round(end));
             let lived = lived.unwrap_or_else(|panic| Err(Stop::Wrong(format!("a panic: {}", message(&*panic)))));
             match lived {
@@ -362,11 +443,18 @@ impl<'a> Life<'a> {
         self.model.flush();
         // Which pages a collection has moved since nobody knows: only whether there was any.
         let mut before = self.work();
-        let over = self.rng.chance(0.3).then(|| Host::hitches(self.rng.fork("hitches")));
+        let over = (!self.is_calm && self.rng.chance(0.6)).then(|| Host::hitches(self.rng.fork("hitches")));
+        let has_hitches = over.is_some();
         if let Some(over) = over {
             self.disk().image().set_host(Some(over));
         }
         for _ in 0..self.rng.below(MOST_REQUESTS) {
+            // Full until something cannot be written.
+            if !self.is_calm && !has_hitches && self.rng.chance(0.05) {
+                let full = Host::full(self.rng.fork("full"));
+                self.disk().image().set_host(Some(full));
+                self.is_full = true;
+            }
             let bytes = self.disk().bytes();
             let request = Request::draw(&mut self.rng, bytes);
             self.serve(&request)?;
@@ -379,24 +467,32 @@ impl<'a> Life<'a> {
         self.hear();
         let now = self.work();
         let since = Since { moved: (now.0, now.1) != (before.0, before.1), appended: now.2 != before.2 };
-        self.end(end)?;
+        let is_whole = self.end(end, since)?;
         self.done.ends[end as usize] += 1;
+        if is_whole && self.is_calm {
+            self.harm(end, since)?;
+        }
         let opened = Image::open(self.path, Access::Use).map_err(|error| error.to_string());
         let mounted = opened.and_then(|mut image| {
             self.journal = image.keep_journal();
             (self.attack.mount)(image).map_err(|error| error.to_string())
         });
-        match mounted {
-            Ok(disk) => self.disk = Some(disk),
+        let mut disk = match mounted {
+            Ok(disk) => disk,
             Err(_) if self.may_be_gone(end) => {
                 self.done.refused += 1;
                 return Ok(());
             }
             Err(error) => return Err(Stop::Wrong(format!("it cannot be mounted: {error}"))),
-        }
-        let believed = end == End::Shutdown && self.disk().mounted().how == Mounted::Checkpoint;
+        };
+        let believed = end == End::Shutdown && disk.mounted().how == Mounted::Checkpoint;
         self.done.believed += u64::from(believed);
-        self.look(end, since)
+        let pages = self.look(&mut *disk, end, since).map_err(Stop::Wrong)?;
+        for (page, content) in pages.iter().enumerate() {
+            content.iter().for_each(|content| self.model.found(page, content));
+        }
+        self.disk = Some(disk);
+        Ok(())
     }
 
     /// Serves a request. One that met a host that did not do its part is done again over a host that does.
@@ -405,6 +501,9 @@ impl<'a> Life<'a> {
         let mut asked = self.ask(request);
         let failed = asked == Err(ExportError::Io);
         let mounted = self.disk().counts().remounts != mounts;
+        if failed && self.is_full && matches!(request, Request::Read(..)) {
+            return Err(Stop::Wrong(format!("{request:?} is not answered while the host's disk is full")));
+        }
         if (failed || mounted) && self.hear() {
             self.done.errors += u64::from(failed);
             self.settle(request)?;
@@ -451,32 +550,76 @@ impl<'a> Life<'a> {
 
     /// The host does its part again; whether it did not.
     fn hear(&mut self) -> bool {
+        self.is_full = false;
         let host = self.disk().image().set_host(None);
         host.inspect(|host| self.done.hear(host)).is_some()
     }
 
-    /// The round comes to its end.
-    fn end(&mut self, end: End) -> Result<(), Stop> {
+    /// The round comes to its end. Whether the file is as the disk has written it, up to some point.
+    fn end(&mut self, end: End, since: Since) -> Result<bool, Stop> {
         if end == End::Shutdown {
             self.disk().flush().map_err(|error| self.refused(error))?;
             self.model.flush();
         }
         let before = if end == End::Shutdown { fs::read(self.path)? } else { Vec::new() };
         let disk = self.disk.take().expect("a disk is mounted in every round");
-        match end {
-            End::Kill => drop(disk),
-            End::InOrder | End::Scattered | End::Misdirected => {
-                drop(disk);
-                let writes = std::mem::take(&mut *self.journal.lock().unwrap_or_else(PoisonError::into_inner));
-                crash::crash(self.path, &writes, end, &mut self.rng)?;
+        if end == End::Shutdown {
+            disk.close().map_err(|error| Stop::Wrong(format!("it cannot be shut down: {error:?}")))?;
+            let forgets = !self.is_steady && self.rng.chance(0.5);
+            if forgets {
+                crash::forget_some(self.path, &before, self.least, &mut self.rng)?;
             }
-            End::Shutdown => {
-                disk.close().map_err(|error| Stop::Wrong(format!("it cannot be shut down: {error:?}")))?;
-                if self.rng.chance(0.5) {
-                    crash::forget_some(self.path, &before, self.least, &mut self.rng)?;
-                }
-            }
+            self.uninterrupted &= !forgets;
+            return Ok(!forgets);
         }
+        self.uninterrupted = false;
+        drop(disk);
+        let writes = std::mem::take(&mut *self.journal.lock().unwrap_or_else(PoisonError::into_inner));
+        let is_whole = matches!(end, End::Kill | End::InOrder);
+        if is_whole {
+            self.crash_copy(&writes, since)?;
+        }
+        if end != End::Kill {
+            crash::crash(self.path, &writes, end, &mut self.rng)?;
+        }
+        Ok(is_whole)
+    }
+
+    /// Looks at a copy of the image of which the host's disk has any of the writes: the life goes on without it.
+    fn crash_copy(&mut self, writes: &[(u64, Vec<u8>, Vec<u8>)], since: Since) -> Result<(), Stop> {
+        let end = End::draw_last(&mut self.rng);
+        let wrong = |what| Stop::Wrong(format!("a copy, {}: {what}", end.words()));
+        let path = self.path.with_file_name("crashed.img");
+        fs::copy(self.path, &path)?;
+        crash::crash(&path, writes, end, &mut self.rng)?;
+        self.done.ends[end as usize] += 1;
+        let opened = Image::open(&path, Access::Use).map_err(|error| error.to_string());
+        match opened.and_then(|image| (self.attack.mount)(image).map_err(|error| error.to_string())) {
+            Ok(mut disk) => _ = self.look(&mut *disk, end, since).map_err(wrong)?,
+            Err(_) if self.may_be_gone(end) => self.done.refused += 1,
+            Err(error) => return Err(wrong(format!("it cannot be mounted: {error}"))),
+        }
+        Ok(())
+    }
+
+    /// A copy of the image is harmed, or in one case of five only looked at.
+    fn harm(&mut self, end: End, since: Since) -> Result<(), Stop> {
+        let whole = fs::read(self.path)?;
+        let harm = Harm::ALL[self.rng.below(4) as usize];
+        let areas = self.places.areas(whole.len() as u64);
+        let area = &areas[self.rng.below(areas.len() as u64) as usize];
+        let times = if self.rng.chance(0.2) { 0 } else { harm.times()[self.rng.below(6) as usize] };
+        let mut bytes = whole.clone();
+        harm.harm(&mut bytes, area, (times, self.places.head()), &mut self.rng);
+        let (path, memory) = (self.path.with_file_name("harmed.img"), Known { model: &self.model, end, since });
+        let (places, mount) = (self.places, self.attack.mount);
+        let harmless = times == 0 || harm == Harm::Flips && places.corrects(area, times, self.corrects);
+        let facts = Facts { harmless, uninterrupted: self.uninterrupted };
+        let victim = Victim { path: &path, whole: &whole, places, mount, memory: &memory, facts };
+        let suffered = victim.suffer(&bytes, &mut self.rng.fork("harmed"));
+        let context = || format!("a copy, harmed {times} times by {} in {area:?}", harm.words());
+        let done = suffered.map_err(|what| Stop::Wrong(format!("{}: {what}", context())))?;
+        self.done.harmed.add(&done);
         Ok(())
     }
 
@@ -485,29 +628,34 @@ impl<'a> Life<'a> {
         end == End::Misdirected || end == End::Scattered && self.attack.scheme == "superblock"
     }
 
-    /// Reads every page, and holds it to what it may be.
-    fn look(&mut self, end: End, since: Since) -> Result<(), Stop> {
-        let mut out = vec![0; PAGE];
-        for page in 0..PAGES {
-            let read = self.disk().read((page * PAGE) as u64, &mut out).is_ok();
+    /// Reads every page of a disk, and holds it to what it may be; what they are.
+    fn look(&mut self, disk: &mut dyn AnyDisk, end: End, since: Since) -> Result<Vec<Option<Vec<u8>>>, String> {
+        let holes = holes(disk);
+        let mut pages = Vec::with_capacity(PAGES);
+        for (page, is_hole) in holes.into_iter().enumerate() {
+            let mut out = vec![0; PAGE];
+            let read = disk.read((page * PAGE) as u64, &mut out).is_ok();
+            let is_zeros = out.iter().all(|&byte| byte == 0);
             self.done.pages += 1;
             if !self.model.allows(page, end, since, read.then_some(&out)) {
                 let how = match read {
                     false => "cannot be read",
-                    true if out.iter().all(|&byte| byte == 0) => "is zeros",
-                    true => "is not what it was",
+                    true if is_zeros => "is zeros",
+                    true if self.model.was_ever(page, &out) => "is not what it was, but older",
+                    true => "is not what it was at any time",
                 };
-                return Err(Stop::Wrong(format!("page {page} {how}")));
+                return Err(format!("page {page} {how}"));
             }
             let same = read && out == self.model.contents[page * PAGE..][..PAGE];
-            self.done.others[end as usize] += u64::from(!same);
-            if read {
-                self.model.found(page, &out);
+            if same && is_hole && !is_zeros {
+                return Err(format!("page {page} is called a hole and holds data"));
             }
+            self.done.others[end as usize] += u64::from(!same);
+            pages.push(read.then_some(out));
         }
         if !matches!(end, End::Scattered | End::Misdirected) {
-            self.disk().audit().map_err(|what| Stop::Wrong(format!("the audit: {what}")))?;
+            disk.audit().map_err(|what| format!("the audit: {what}"))?;
         }
-        Ok(())
+        Ok(pages)
     }
 }

@@ -33,6 +33,8 @@ pub enum VerifyError {
 pub struct Verified {
     /// Copies of the header, or of entries of the block table, that are damaged while the other one is sound.
     pub damaged_copies: u64,
+    /// The state is damaged: what the scheme keeps in spare areas was not looked at, and a checkpoint was not believed.
+    pub damaged_state: bool,
     /// What is wrong with pages.
     pub scrub: Scrub,
     /// What a host would get; why the image cannot be mounted otherwise.
@@ -63,7 +65,7 @@ pub struct Contents {
 /// # Errors
 /// [`VerifyError`].
 pub fn verify(mut image: Image) -> Result<Verified, VerifyError> {
-    let damaged_copies = image.damaged_copies();
+    let (damaged_copies, damaged_state) = (image.damaged_copies(), image.is_state_damaged());
     let logical_pages = u64::from(image.spec().device.logical_pages);
     let Ok(scrub) = image.scrub() else {
         let again = |cause: &io::Error| match cause.raw_os_error() {
@@ -80,7 +82,7 @@ pub fn verify(mut image: Image) -> Result<Verified, VerifyError> {
         Err(error) => Err(error),
         Ok(mut disk) => Ok(contents(&mut *disk)?),
     };
-    let mut verified = Verified { damaged_copies, scrub, contents, logical_pages };
+    let mut verified = Verified { damaged_copies, damaged_state, scrub, contents, logical_pages };
     let unreadable = verified.unreadable();
     verified.scrub.judge(&unreadable);
     Ok(verified)
@@ -132,6 +134,10 @@ impl Verified {
         let mut findings = self.damaged_pages();
         if self.damaged_copies > 0 {
             findings.push(format!("{} copies of header or block table are damaged", self.damaged_copies));
+        }
+        if self.damaged_state {
+            findings
+                .push("its state is damaged, so that what the scheme keeps in spare areas was not looked at".into());
         }
         match &self.contents {
             Err(error) => findings.push(format!("it cannot be mounted: {error}")),

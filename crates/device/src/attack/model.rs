@@ -85,6 +85,16 @@ impl Model {
         self.pages[number].discarded && !self.pages[number].written
     }
 
+    /// Whether a page was ever this, or is zeros now.
+    pub(super) fn was_ever(&self, number: usize, content: &[u8]) -> bool {
+        is_zeros(content) || self.pages[number].held.iter().any(|held| held == content)
+    }
+
+    /// Whether a page holds nothing that counts, or may hold nothing since it was discarded.
+    pub(super) fn is_blank(&self, number: usize) -> bool {
+        self.pages[number].discarded || is_zeros(&self.contents[number * PAGE..][..PAGE])
+    }
+
     /// Whether a page may read as this, or as an error (`None`), behind such an end.
     pub(super) fn allows(&self, number: usize, end: End, since: Since, content: Option<&[u8]>) -> bool {
         let page = &self.pages[number];
@@ -96,7 +106,7 @@ impl Model {
             };
         };
         let now = content == &self.contents[number * PAGE..][..PAGE];
-        let once = is_zeros(content) || page.held.iter().any(|held| held == content);
+        let once = self.was_ever(number, content);
         match end {
             End::Kill if self.is_discarded(number) => self.undone(number, content),
             End::Shutdown if self.is_discarded(number) && !self.durable => self.undone(number, content),

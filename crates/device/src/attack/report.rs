@@ -1,6 +1,6 @@
 //! What attacks of many seeds did and found, and how it is told.
 
-use super::{Attack, Attacked, End, Finding, attack};
+use super::{Aftermath, Attack, Attacked, End, Finding, attack};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
@@ -77,7 +77,7 @@ impl fmt::Display for Report {
             (false, false) => "FAILED",
             (false, true) => "interrupted; FAILED",
         };
-        let Attacked { images, requests, hitches, errors, ends, believed, pages, others, refused } = &self.done;
+        let Attacked { images, requests, hitches, errors, ends, believed, pages, others, refused, harmed } = &self.done;
         let [killed, in_order, scattered, misdirected, _] = ends;
         let (scheme, crashes) = (&self.scheme, in_order + scattered + misdirected);
         writeln!(
@@ -101,6 +101,9 @@ impl fmt::Display for Report {
         if *refused > 0 {
             writeln!(f, "  {refused} images could not be mounted in the end, and said so")?;
         }
+        let Aftermath { images, refused, errors, stale, said, undone, .. } = harmed;
+        writeln!(f, "  {images} copies were harmed: {refused} refused; {errors} pages cannot be read")?;
+        writeln!(f, "  {stale} pages stale of {said} said to be, and {undone} discards undone")?;
         for Finding { seed, what } in &self.failures {
             writeln!(f, "  {seed}: {what}")?;
         }

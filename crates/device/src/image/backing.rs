@@ -28,8 +28,9 @@ pub(crate) struct Host {
     pub(crate) nothing: f64,
     /// Share of the writes behind the first part of which the disk is full, up to a border of sectors.
     pub(crate) full: f64,
-    /// The disk is full, once.
+    /// The disk is full, once, and with each write.
     pub(crate) is_full: bool,
+    pub(crate) stays_full: bool,
     /// How often each of them has happened.
     pub(crate) counts: [u64; 4],
 }
@@ -37,7 +38,18 @@ pub(crate) struct Host {
 impl Host {
     /// One that does all of these now and then.
     pub(crate) fn hitches(rng: flash::Rng) -> Host {
-        Host { rng, partly: 0.3, interrupted: 0.1, nothing: 0.002, full: 0.01, is_full: false, counts: [0; 4] }
+        Host { partly: 0.3, interrupted: 0.1, nothing: 0.002, full: 0.01, ..Host::willing(rng) }
+    }
+
+    /// One whose disk is full.
+    pub(crate) fn full(rng: flash::Rng) -> Host {
+        Host { stays_full: true, ..Host::willing(rng) }
+    }
+
+    /// One that does its part.
+    pub(crate) fn willing(rng: flash::Rng) -> Host {
+        let (partly, interrupted, nothing, full) = (0.0, 0.0, 0.0, 0.0);
+        Host { rng, partly, interrupted, nothing, full, is_full: false, stays_full: false, counts: [0; 4] }
     }
 
     /// Bytes that are read or written at once.
@@ -47,7 +59,8 @@ impl Host {
             self.counts[mood] += u64::from(does);
             does
         };
-        if std::mem::take(&mut self.is_full) && writes {
+        if (std::mem::take(&mut self.is_full) || self.stays_full) && writes {
+            self.counts[3] += u64::from(self.stays_full);
             return Err(io::ErrorKind::StorageFull.into());
         }
         if happens(1, self.interrupted) {
@@ -328,7 +341,7 @@ mod tests {
 
     fn parts(nothing: f64, seed: u64) -> Host {
         let rng = flash::Rng::new(seed);
-        Host { rng, partly: 0.5, interrupted: 0.2, nothing, full: 0.0, is_full: false, counts: [0; 4] }
+        Host { partly: 0.5, interrupted: 0.2, nothing, ..Host::willing(rng) }
     }
 
     #[test]

@@ -168,6 +168,12 @@ impl Image {
         self.damaged_copies
     }
 
+    /// Whether the state in the file is damaged. Until the image is mounted nobody knows then what the scheme keeps in
+    /// spare areas.
+    pub fn is_state_damaged(&self) -> bool {
+        self.standing.damaged
+    }
+
     /// Wrong bits that the error-correcting code set right since the file was opened.
     pub fn corrected_bits(&self) -> u64 {
         self.corrected_bits
@@ -194,6 +200,11 @@ impl Image {
     /// The host's.
     pub fn file_bytes(&self) -> io::Result<(u64, u64)> {
         self.backing.bytes_and_cost()
+    }
+
+    /// Where records, data, spare areas and the checkpoint begin in the file.
+    pub(crate) fn areas(&self) -> [u64; 4] {
+        [self.layout.records, self.layout.data, self.layout.spares, self.layout.end]
     }
 
     /// From now on the host's disk takes nothing, or something again.

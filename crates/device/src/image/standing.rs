@@ -35,11 +35,13 @@ pub(super) struct Standing {
     pub(super) own: u32,
     /// It was not always shut down cleanly: pages may have been torn.
     pub(super) interrupted: bool,
+    /// What stands in the file is damaged, so that nothing of this is known.
+    pub(super) damaged: bool,
 }
 
 impl Standing {
     pub(super) const FRESH: Standing =
-        Standing { life: Life::Fresh, bytes: 0, check: 0, form: 0, own: 0, interrupted: false };
+        Standing { life: Life::Fresh, bytes: 0, check: 0, form: 0, own: 0, interrupted: false, damaged: false };
 
     /// Of a flash that must be read.
     pub(super) const fn dirty(own: u32) -> Standing {
@@ -69,7 +71,7 @@ impl Standing {
     pub(super) fn decode(bytes: &[u8; 32]) -> Standing {
         let word = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().expect("a standing is longer"));
         if word(28) != crc32fast::hash(&bytes[..28]) {
-            return Standing { interrupted: true, ..Standing::dirty(0) };
+            return Standing { interrupted: true, damaged: true, ..Standing::dirty(0) };
         }
         let life = match bytes[0] {
             0 => Life::Fresh,
@@ -81,7 +83,8 @@ impl Standing {
             return Standing { interrupted: bytes[0] != 1 || bytes[1] != 0, ..Standing::dirty(word(24)) };
         }
         let long = u64::from_le_bytes(*bytes[8..].first_chunk().expect("a standing is longer"));
-        Standing { life, bytes: long, check: word(16), form: word(20), own: word(24), interrupted: bytes[1] != 0 }
+        let (own, interrupted) = (word(24), bytes[1] != 0);
+        Standing { life, bytes: long, check: word(16), form: word(20), own, interrupted, damaged: false }
     }
 }
 
@@ -124,7 +127,7 @@ mod tests {
     /// Saved RAM has no other check of what wrote it than the version.
     #[test]
     fn a_checkpoint_of_another_version_is_none() {
-        let clean = Standing { life: Life::Clean, bytes: 7, check: 1, form: 2, own: 3, interrupted: false };
+        let clean = Standing { life: Life::Clean, bytes: 7, check: 1, form: 2, own: 3, ..Standing::FRESH };
         let mut bytes = clean.encode();
         assert_eq!(Standing::decode(&bytes), clean);
         bytes[4] ^= 1;

@@ -84,13 +84,6 @@ pub(crate) fn place() -> (tempfile::TempDir, PathBuf) {
     (directory, path)
 }
 
-impl Image {
-    /// Where records, data, spare areas and the checkpoint begin in the file.
-    pub(crate) fn areas(&self) -> [u64; 4] {
-        [self.layout.records, self.layout.data, self.layout.spares, self.layout.end]
-    }
-}
-
 fn page_of(tag: u64) -> Vec<u8> {
     let mut rng = Rng::new(tag);
     (0..64).flat_map(|_| rng.bits().to_le_bytes()).collect()

@@ -311,7 +311,8 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         self.is_behind(TRANSLATION) || !self.overdue.is_empty()
     }
 
-    /// Makes ready for a discard, which writes translation pages whatever the cache holds. Nobody collects for it later.
+    /// Makes ready for a discard, which writes translation pages whatever the cache holds. Nobody collects for it
+    /// later.
     pub(super) fn make_ready_to_discard<F: Flash>(&mut self, flash: &mut F) -> Outcome<F> {
         let wanted = self.wants_room(TRANSLATION);
         if self.needs_room() {

@@ -385,6 +385,10 @@ impl<F: Flash, P: Placement, S: Strategy<P>> Ftl<F> for Hybrid<S, P> {
         self.strategy.read(&self.core, lpn);
         let Some(ppn) = self.core.find(flash, lpn)? else { return Ok(None) };
         let (oob, data) = flash.read(ppn, Cause::Host)?;
+        // After a crash of the host a map in a spare area may be there, and what it names not.
+        if oob.address != lpn.0 {
+            return Err(Error::Corrupt);
+        }
         Ok(if oob.kind == Kind::Trim { None } else { Some(data.user()) })
     }
 

@@ -1,10 +1,8 @@
 //! Images that somebody damages: what is read is the data, or an error, or what a mount has said beforehand.
 
 use super::*;
+use crate::attack::harm::{Aftermath, Facts, Harm, Memory, Places, Victim, Was};
 use crate::image::tests::make_format_1;
-use crate::image::{Scrub, Unsound};
-use crate::verify::{Verified, verify};
-use std::ops::Range;
 
 /// Pages that the host sees.
 const PAGES: u64 = 80;
@@ -59,54 +57,6 @@ fn page_of(lpn: u64, round: u64) -> Vec<u8> {
     page
 }
 
-/// What became of damaged images.
-#[derive(Default, Debug)]
-struct Tally {
-    images: u64,
-    /// Not opened, or not mounted.
-    refused: u64,
-    /// Pages read after the mount, and of these with an I/O error.
-    read: u64,
-    errors: u64,
-    /// Pages that read as an older version or zeros, then or later.
-    stale: u64,
-    /// Pages that mounts took for torn or could not read: so many may be stale.
-    said: u64,
-    /// Discarded pages that were back.
-    undone: u64,
-    corrected_bits: u64,
-    /// Images that `ftlab image verify` calls sound, and damaged pages that it names in the others.
-    sound: u64,
-    named: u64,
-}
-
-impl Tally {
-    fn add(&mut self, more: &Tally) {
-        let Tally { images, refused, read, errors, stale, said, undone, corrected_bits, sound, named } = self;
-        *images += more.images;
-        *refused += more.refused;
-        *read += more.read;
-        *errors += more.errors;
-        *stale += more.stale;
-        *said += more.said;
-        *undone += more.undone;
-        *corrected_bits += more.corrected_bits;
-        *sound += more.sound;
-        *named += more.named;
-    }
-}
-
-/// What becomes of the file.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Harm {
-    /// Bits flip.
-    Flips,
-    /// Up to 256 bytes in a row are zeros.
-    Zeros,
-    /// 64 bytes, a record or as much of anything else, come from another place.
-    Copies,
-}
-
 /// One image, written at random, and then damaged again and again.
 struct Damaged<'a> {
     scheme: &'a str,
@@ -114,9 +64,7 @@ struct Damaged<'a> {
     whole: Vec<u8>,
     /// The newest round that each page was written in; 0 if it was never, or was discarded since.
     rounds: Vec<u64>,
-    areas: Vec<Range<u64>>,
-    /// Where records, data and spare areas begin in the file, and bytes of each.
-    pages: [(u64, u64); 3],
+    places: Places,
     path: std::path::PathBuf,
     _directory: tempfile::TempDir,
 }
@@ -146,58 +94,24 @@ impl Damaged<'_> {
                 disk = open(&path);
             }
         }
-        let [records, data, spares, end] = disk.image().areas();
-        let geometry = disk.image().spec().device.geometry;
-        let pages = [(records, 64), (data, u64::from(geometry.page_bytes)), (spares, u64::from(geometry.oob_bytes))];
+        let places = Places::of(disk.image());
         if clean {
             disk.close().unwrap();
         } else {
             drop(disk);
         }
         let whole = fs::read(&path).unwrap();
-        let size = whole.len() as u64;
-        // The header and the state with the block table; twice the records, which say most.
-        let areas =
-            vec![records..data, data..spares, spares..end, end..size, 0..8192, 8192..records, records..data, 0..size];
-        let damaged = Damaged { scheme, format, whole, rounds, areas, pages, path, _directory: directory };
-        let verified = damaged.verify(&damaged.whole, scheme).expect("nobody has damaged it yet");
+        let damaged = Damaged { scheme, format, whole, rounds, places, path, _directory: directory };
+        let verified = damaged.victim().verify(&damaged.whole).unwrap().expect("nobody has damaged it yet");
         assert_eq!(verified.findings(), Vec::<String>::new(), "{scheme} format {format}");
         assert_eq!(verified.scrub.torn, 0, "{scheme} format {format}");
         damaged
     }
 
-    /// What `ftlab image verify` says of the file, which holds these bytes; nothing if it is no image any more.
-    fn verify(&self, bytes: &[u8], context: &str) -> Option<Verified> {
-        let image = Image::open(&self.path, Access::Look).ok()?;
-        let verified = verify(image).unwrap_or_else(|error| panic!("{context}: {error}"));
-        assert!(fs::read(&self.path).unwrap() == bytes, "{context}: verify has written to the image");
-        Some(verified)
-    }
-
-    /// Holds what `ftlab image verify` says of an image with these bytes against the harm that was done to it, and
-    /// against what reading it has found: which pages could not be read, and how many were older versions.
-    fn agrees(&self, verified: &Verified, bytes: &[u8], (errors, old): (&[u64], &Old), context: &str) {
-        let Scrub { torn, bad_records, bad_data, .. } = &verified.scrub;
-        assert_eq!(verified.unreadable(), errors, "{context}: what verify cannot read, and what cannot be read");
-        // It names no page of which nothing was changed.
-        for ppn in bad_records.iter().chain(bad_data.iter().map(|Unsound { ppn, .. }| ppn)) {
-            let is_changed = self.pages.iter().any(|(start, size)| {
-                let part = (start + u64::from(ppn.0) * size) as usize..(start + u64::from(ppn.0 + 1) * size) as usize;
-                self.whole[part.clone()] != bytes[part]
-            });
-            assert!(is_changed, "{context}: verify calls page {ppn} damaged, and it is as it was written");
-        }
-        // A page without a record may have been anybody's, one of metadata may have led to any other.
-        let is_vague = !bad_records.is_empty() || bad_data.iter().any(|page| page.lpn.is_none());
-        for &lpn in errors {
-            let is_named = bad_data.iter().any(|page| page.lpn == Some(Lpn(lpn as u32)));
-            assert!(is_named || is_vague, "{context}: page {lpn} is lost, and verify names no page that was its own");
-        }
-        let (named, torn) = ((bad_records.len() + bad_data.len()) as u64, *torn);
-        let Old { was, undone, .. } = *old;
-        assert!(was <= named + torn, "{context}: {was} pages are stale, verify names {named} pages and {torn} torn");
-        assert!(undone == 0 || named + torn > 0, "{context}: {undone} discards undone, and verify names no page");
-        assert!(!verified.findings().is_empty() || named == 0 && errors.is_empty(), "{context}: it is not sound");
+    fn victim(&self) -> Victim<'_> {
+        let mount = |image| mount(image, false);
+        let (places, facts) = (self.places, Facts::default());
+        Victim { path: &self.path, whole: &self.whole, places, mount, memory: self, facts }
     }
 
     fn known(&self, lpn: u64, round: u64, out: &[u8]) -> bool {
@@ -205,159 +119,33 @@ impl Damaged<'_> {
     }
 
     /// Harms the file, and looks.
-    fn case(&self, harm: Harm, case: usize, rng: &mut Rng, tally: &mut Tally) {
-        let area = &self.areas[case % self.areas.len()];
+    fn case(&self, harm: Harm, case: usize, rng: &mut Rng) -> Aftermath {
         let mut bytes = self.whole.clone();
-        let times = match harm {
-            Harm::Flips => [1, 1, 2, 5, 20, 100],
-            Harm::Zeros | Harm::Copies => [1, 1, 1, 2, 3, 5],
-        };
-        for _ in 0..times[case / self.areas.len() % 6] {
-            if area.is_empty() {
-                break;
-            }
-            let at = (area.start + rng.below(area.end - area.start)) as usize;
-            match harm {
-                Harm::Flips => bytes[at] ^= 1 << rng.below(8),
-                Harm::Zeros => {
-                    // Whole records as often as not.
-                    let (at, size) = match rng.below(2) {
-                        0 => (at, 1 + rng.below(255) as usize),
-                        _ => (at / 64 * 64, 64 << rng.below(3)),
-                    };
-                    let end = (at + size).min(area.end as usize);
-                    bytes[at.max(area.start as usize)..end].fill(0);
-                }
-                Harm::Copies => {
-                    let from = (area.start + rng.below(area.end - area.start)) as usize / 64 * 64;
-                    let end = (from + 64).min(bytes.len()).min(from + bytes.len() - at / 64 * 64);
-                    bytes.copy_within(from..end, at / 64 * 64);
-                }
-            }
-        }
-        fs::write(&self.path, &bytes).unwrap();
-        tally.images += 1;
+        let areas = self.places.areas(bytes.len() as u64);
+        let times = harm.times()[case / areas.len() % 6];
+        harm.harm(&mut bytes, &areas[case % areas.len()], (times, self.places.head()), rng);
         let context = format!("{} format {} {harm:?} case {case}", self.scheme, self.format);
-        let verified = self.verify(&bytes, &context);
-        let image = Image::open(&self.path, Access::Use);
-        assert_eq!(image.is_ok(), verified.is_some(), "{context}: opened to be used, and to be looked at");
-        // Each page may be damaged, and the others are to be had: nothing but header, state and table is needed.
-        let mut refused = || {
-            let head = self.pages[0].0 as usize;
-            assert!(bytes[..head] != self.whole[..head], "{context}: it is refused for damaged pages");
-            tally.refused += 1;
-        };
-        let (Ok(image), Some(verified)) = (image, verified) else { return refused() };
-        let Ok(mut disk) = mount(image, false) else {
-            assert!(verified.contents.is_err(), "{context}: it cannot be mounted, and verify has mounted it");
-            return refused();
-        };
-        assert!(verified.contents.is_ok(), "{context}: it is mounted, and verify says {:?}", verified.findings());
-        let mut old = Old { is: vec![false; PAGES as usize], ..Old::default() };
-        let errors = self.look(&mut *disk, &mut old, &self.rounds, &context);
-        self.agrees(&verified, &bytes, (&errors, &old), &context);
-        tally.sound += u64::from(verified.findings().is_empty());
-        tally.named += (verified.scrub.bad_records.len() + verified.scrub.bad_data.len()) as u64;
-        let mut failed = vec![false; PAGES as usize];
-        for lpn in 0..PAGES {
-            failed[lpn as usize] = disk.read(lpn * 512, &mut [0; 512]).is_err();
-        }
-        tally.read += PAGES;
-        tally.errors += failed.iter().filter(|&&failed| failed).count() as u64;
-        // It may say that an invariant does not hold.
-        let _ = disk.audit();
-        // Collections meet what is damaged. Half of the pages are not written again.
-        let mut rounds = self.rounds.clone();
-        for round in 1000..1300 {
-            let lpn = rng.below(PAGES / 2) * 2;
-            match disk.write(lpn * 512, &page_of(lpn, round)) {
-                Ok(_) => {
-                    rounds[lpn as usize] = round;
-                    failed[lpn as usize] = false;
-                }
-                Err(ExportError::NoSpace) => {}
-                // What the write has met is known now, and it does not stop the next one.
-                Err(_) => {
-                    let again = disk.write(lpn * 512, &page_of(lpn, round));
-                    if again.is_ok() {
-                        rounds[lpn as usize] = round;
-                        failed[lpn as usize] = false;
-                    }
-                    let why = (disk.failure(), disk.mounted(), disk.free_blocks());
-                    assert_ne!(again.err(), Some(ExportError::Io), "{context}: page {lpn} cannot be written: {why:?}");
-                }
-            }
-        }
-        self.look(&mut *disk, &mut old, &rounds, &context);
-        // A kill, and all is found by what stands on flash.
-        tally.corrected_bits += disk.image().corrected_bits();
-        drop(disk);
-        let Ok(image) = Image::open(&self.path, Access::Use) else { panic!("{context}") };
-        let mut disk = match mount(image, false) {
-            Ok(disk) => disk,
-            Err(error) => panic!("{context}: {error}"),
-        };
-        old.before = old.allowed;
-        self.look(&mut *disk, &mut old, &rounds, &context);
-        let mut out = vec![0; 512];
-        for lpn in (0..PAGES).filter(|&lpn| failed[lpn as usize]) {
-            let read = disk.read(lpn * 512, &mut out);
-            let is_newest = self.known(lpn, rounds[lpn as usize], &out);
-            assert!(read.is_err() || is_newest || old.is[lpn as usize], "{context}: page {lpn} was lost and is back");
-        }
-        let _ = disk.close();
-        tally.stale += old.was;
-        tally.said += old.allowed;
-        tally.undone += old.undone;
-    }
-
-    /// Every page is what it was, or an error, or one of as many older versions as the mount has said that there may
-    /// be. Returns those that are an error.
-    fn look(&self, disk: &mut dyn AnyDisk, old: &mut Old, rounds: &[u64], context: &str) -> Vec<u64> {
-        let mut out = vec![0; 512];
-        let mut errors = Vec::new();
-        for lpn in 0..PAGES {
-            if disk.read(lpn * 512, &mut out).is_err() {
-                errors.push(lpn);
-                continue;
-            }
-            if self.known(lpn, rounds[lpn as usize], &out) {
-                continue;
-            }
-            let known = (0..500).any(|round| self.known(lpn, round, &out));
-            assert!(known && rounds[lpn as usize] < 1000, "{context}: page {lpn} is nothing that was written");
-            if !std::mem::replace(&mut old.is[lpn as usize], true) {
-                // A page of a map, or of records, may have known of several discards.
-                old.was += u64::from(rounds[lpn as usize] > 0);
-                old.undone += u64::from(rounds[lpn as usize] == 0);
-            }
-        }
-        let counts = disk.counts();
-        old.allowed = old.before + counts.perhaps_stale;
-        old.lost_discards += counts.lost_discards;
-        let Old { was, allowed, undone, lost_discards, .. } = *old;
-        assert!(was <= allowed, "{context}: {was} pages are stale, {allowed} were said, {:?}", disk.mounted());
-        let may_be_undone = allowed + lost_discards > 0;
-        assert!(undone == 0 || may_be_undone, "{context}: {undone} discards undone unsaid, {:?}", disk.mounted());
-        errors
+        self.victim().suffer(&bytes, rng).unwrap_or_else(|what| panic!("{context}: {what}"))
     }
 }
 
-/// Pages that read as older versions, and how many may, by what all mounts have said.
-#[derive(Default)]
-struct Old {
-    is: Vec<bool>,
-    was: u64,
-    allowed: u64,
-    /// Discarded pages that are back, and what mounts have said of records of discards.
-    undone: u64,
-    lost_discards: u64,
-    /// What was said before the image was opened last.
-    before: u64,
+impl Memory for Damaged<'_> {
+    fn was(&self, page: usize, content: &[u8]) -> Was {
+        let is = |round| self.known(page as u64, round, content);
+        match self.rounds[page] {
+            newest if is(newest) => Was::Newest,
+            _ if (0..500).any(is) => Was::Older,
+            _ => Was::Nothing,
+        }
+    }
+
+    fn is_blank(&self, page: usize) -> bool {
+        self.rounds[page] == 0
+    }
 }
 
 /// Has images of schemes harmed, and each read held against the promises; the sum of what became of them.
-fn harm_images(harm: Harm) -> Tally {
+fn harm_images(harm: Harm) -> Aftermath {
     let wanted = std::env::var("FTLAB_DAMAGED_IMAGES").ok().map(|count| count.parse::<usize>().unwrap());
     let few = ["page", "dftl", "fast", "superblock", "hybridlog", "lsftl"];
     let all = schemes::SCHEMES.iter().filter(|row| row.keeps_data && row.name != "canary").map(|row| row.name);
@@ -365,17 +153,18 @@ fn harm_images(harm: Harm) -> Tally {
     let bases = [(2, false), (2, true), (3, false), (1, false)];
     let each = wanted.map_or(48, |wanted| wanted.div_ceil(names.len() * bases.len()));
     let only = std::env::var("FTLAB_DAMAGED_SCHEME").ok();
-    let mut sum = Tally::default();
+    let mut sum = Aftermath::default();
     let mut wrong = Vec::new();
     for &scheme in names.iter().filter(|&&name| only.as_ref().is_none_or(|only| only == name)) {
         for (format, clean) in bases {
             let image = Damaged::new(scheme, format, clean);
             let rng = Rng::new(5).fork(scheme);
-            let mut tally = Tally::default();
+            let mut tally = Aftermath::default();
             for case in 0..each {
-                let run = || image.case(harm, case, &mut rng.fork(&case.to_string()), &mut tally);
-                if std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err() {
-                    wrong.push(format!("{scheme} format {format} clean {clean} case {case}"));
+                let run = || image.case(harm, case, &mut rng.fork(&case.to_string()));
+                match std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)) {
+                    Ok(aftermath) => tally.add(&aftermath),
+                    Err(_) => wrong.push(format!("{scheme} format {format} clean {clean} case {case}")),
                 }
             }
             println!("{scheme} format {format} clean {clean}: {tally:?}");
@@ -431,9 +220,8 @@ fn records_in_other_places_give_the_data_or_an_error_or_what_was_said() {
 #[test]
 fn pages_that_a_guards_repair_gives_up_are_counted() {
     for (scheme, case) in [("simple", 39), ("dftl-e", 41), ("bast", 41), ("lsftl", 89), ("lsftl", 95)] {
-        let mut tally = Tally::default();
         let mut rng = Rng::new(5).fork(scheme).fork(&case.to_string());
-        Damaged::new(scheme, 3, false).case(Harm::Flips, case, &mut rng, &mut tally);
+        let tally = Damaged::new(scheme, 3, false).case(Harm::Flips, case, &mut rng);
         assert_eq!((tally.images, tally.refused), (1, 0), "{scheme} case {case}");
         assert!(tally.said > 0, "{scheme} case {case}: nothing was given up");
     }

@@ -1,0 +1,418 @@
+//! Images of which somebody changes bytes: each page reads as what it was, as an error, or as one of so many older
+//! versions as the mounts have said (docs/mount.md, *Damaged pages*).
+
+use super::{Mount, PAGE, PAGES, holes};
+use crate::disk::AnyDisk;
+use crate::export::ExportError;
+use crate::image::{Access, Image, Scrub, Unsound};
+use crate::verify::{Verified, verify};
+use flash::{Lpn, Rng};
+use std::fs;
+use std::ops::Range;
+use std::path::Path;
+
+/// Writes to an image after it was harmed: collections meet what is damaged.
+const WRITES: u64 = 300;
+
+/// Wrong bits of a record that its code corrects (docs/mount.md).
+const RECORD_BITS: usize = 12;
+
+/// What is done to a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Harm {
+    /// Bits flip.
+    Flips,
+    /// Up to 256 bytes in a row are zeros.
+    Zeros,
+    /// 64 bytes, a record or as much of anything else, come from another place; or 16, an entry of the block table.
+    Copies,
+    /// The file ends earlier.
+    Cut,
+}
+
+impl Harm {
+    /// All of them.
+    pub(crate) const ALL: [Harm; 4] = [Harm::Flips, Harm::Zeros, Harm::Copies, Harm::Cut];
+
+    /// Words for a message.
+    pub(crate) const fn words(self) -> &'static str {
+        match self {
+            Harm::Flips => "flipped bits",
+            Harm::Zeros => "zeros",
+            Harm::Copies => "bytes of another place",
+            Harm::Cut => "an early end",
+        }
+    }
+
+    /// How often it is done to a file, few times mostly.
+    pub(crate) const fn times(self) -> [usize; 6] {
+        match self {
+            Harm::Flips => [1, 1, 2, 5, 20, 100],
+            Harm::Zeros | Harm::Copies => [1, 1, 1, 2, 3, 5],
+            Harm::Cut => [1; 6],
+        }
+    }
+
+    /// Does it `times` times within a part of the file, whose records begin behind `head`.
+    pub(crate) fn harm(self, bytes: &mut Vec<u8>, area: &Range<u64>, (times, head): (usize, u64), rng: &mut Rng) {
+        for _ in 0..if area.is_empty() { 0 } else { times } {
+            let at = (area.start + rng.below(area.end - area.start)) as usize;
+            match self {
+                Harm::Flips => bytes[at] ^= 1 << rng.below(8),
+                Harm::Zeros => {
+                    // Whole records as often as not.
+                    let (at, size) = match rng.below(2) {
+                        0 => (at, 1 + rng.below(255) as usize),
+                        _ => (at / 64 * 64, 64 << rng.below(3)),
+                    };
+                    let end = (at + size).min(area.end as usize);
+                    bytes[at.max(area.start as usize)..end].fill(0);
+                }
+                Harm::Copies => {
+                    let size = if area.end <= head { 16 } else { 64 };
+                    let (from, to) = (area.start + rng.below(area.end - area.start), at / size * size);
+                    let from = from as usize / size * size;
+                    let end = (from + size).min(bytes.len()).min(from + bytes.len() - to);
+                    bytes.copy_within(from..end, to);
+                }
+                Harm::Cut => bytes.truncate(at),
+            }
+        }
+    }
+}
+
+/// Where records, data and spare areas begin in the file, and bytes of each; where the flash ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Places {
+    pages: [(u64, u64); 3],
+    end: u64,
+}
+
+impl Places {
+    pub(crate) fn of(image: &Image) -> Places {
+        let ([records, data, spares, end], geometry) = (image.areas(), image.spec().device.geometry);
+        let (page, spare) = (u64::from(geometry.page_bytes), u64::from(geometry.oob_bytes));
+        Places { pages: [(records, 64), (data, page), (spares, spare)], end }
+    }
+
+    /// Whether codes correct so many flipped bits in a part of the file wherever they are: of a record, and of pages
+    /// and their spare areas up to `frame` bits in a frame of the image's own code.
+    pub(crate) fn corrects(&self, area: &Range<u64>, bits: usize, frame: Option<u32>) -> bool {
+        let [(records, _), (data, _), _] = self.pages;
+        let within = |start, end| area.start >= start && area.end <= end;
+        let corrected = frame.map_or(0, |bits| bits as usize);
+        within(records, data) && bits <= RECORD_BITS || within(data, self.end) && bits <= corrected
+    }
+
+    /// The parts of a file of `size` bytes, each of them to be harmed as often: twice the records, which say most.
+    pub(crate) fn areas(&self, size: u64) -> [Range<u64>; 8] {
+        let [(records, _), (data, _), (spares, _)] = self.pages;
+        let end = self.end;
+        // The header, and the state with the block table.
+        [records..data, data..spares, spares..end, end..size, 0..8192, 8192..records, records..data, 0..size]
+    }
+
+    /// Bytes in front of the records.
+    pub(crate) fn head(&self) -> u64 {
+        self.pages[0].0
+    }
+}
+
+/// What something that a page reads as has been.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Was {
+    /// What it is to be.
+    Newest,
+    /// What it was once, or zeros.
+    Older,
+    /// Never its own.
+    Nothing,
+}
+
+/// What was in the pages of an image before it was harmed.
+pub(crate) trait Memory {
+    /// What such a content of a page has been.
+    fn was(&self, page: usize, content: &[u8]) -> Was;
+
+    /// Whether a page was never written, or was discarded.
+    fn is_blank(&self, page: usize) -> bool;
+}
+
+/// What became of harmed images.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Aftermath {
+    /// Images.
+    pub images: u64,
+    /// Of these, not opened, or not mounted.
+    pub refused: u64,
+    /// Pages read after the mount, and of these with an I/O error.
+    pub read: u64,
+    /// See `read`.
+    pub errors: u64,
+    /// Pages that read as an older version or zeros, then or later.
+    pub stale: u64,
+    /// Pages that mounts took for torn or could not read: so many may be stale.
+    pub said: u64,
+    /// Discarded pages that were back.
+    pub undone: u64,
+    /// Wrong bits that codes set right.
+    pub corrected_bits: u64,
+    /// Images that `ftlab image verify` calls sound, and damaged pages that it names in the others.
+    pub sound: u64,
+    /// See `sound`.
+    pub named: u64,
+}
+
+impl Aftermath {
+    /// Adds what became of others.
+    pub fn add(&mut self, more: &Aftermath) {
+        let Aftermath { images, refused, read, errors, stale, said, undone, corrected_bits, sound, named } = more;
+        self.images += images;
+        self.refused += refused;
+        self.read += read;
+        self.errors += errors;
+        self.stale += stale;
+        self.said += said;
+        self.undone += undone;
+        self.corrected_bits += corrected_bits;
+        self.sound += sound;
+        self.named += named;
+    }
+}
+
+/// What is known of an image that is to be harmed, or of the harm.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Facts {
+    /// Codes correct all that was changed.
+    pub(crate) harmless: bool,
+    /// It was always shut down, so that no power cut has torn a page.
+    pub(crate) uninterrupted: bool,
+}
+
+/// An image that is to be harmed.
+pub(crate) struct Victim<'a> {
+    /// Where the harmed file is made.
+    pub(crate) path: &'a Path,
+    /// The whole file, of an image that was killed or shut down.
+    pub(crate) whole: &'a [u8],
+    pub(crate) places: Places,
+    pub(crate) mount: Mount,
+    pub(crate) memory: &'a dyn Memory,
+    pub(crate) facts: Facts,
+}
+
+/// Pages that read as older versions, and how many may, by what all mounts have said.
+#[derive(Default)]
+struct Old {
+    is: Vec<bool>,
+    was: u64,
+    allowed: u64,
+    /// Discarded pages that are back, and what mounts have said of records of discards.
+    undone: u64,
+    lost_discards: u64,
+    /// What was said before the image was opened last.
+    before: u64,
+}
+
+impl Victim<'_> {
+    /// Writes these bytes to the file, whose head or end may be harmed too, and looks at what has become of it.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub(crate) fn suffer(&self, bytes: &[u8], rng: &mut Rng) -> Result<Aftermath, String> {
+        let host = |error| format!("{}: {error}", self.path.display());
+        fs::write(self.path, bytes).map_err(host)?;
+        let mut done = Aftermath { images: 1, ..Aftermath::default() };
+        let verified = self.verify(bytes)?;
+        let image = Image::open(self.path, Access::Use);
+        if image.is_ok() != verified.is_some() {
+            return Err("it can be opened to be used or to be looked at, and not both".into());
+        }
+        let cut = (bytes.len() as u64) < self.places.end;
+        if cut && image.is_ok() {
+            return Err(format!("of {} bytes {} are there, and it is opened", self.whole.len(), bytes.len()));
+        }
+        // Each page may be damaged, and the others are to be had: nothing but header, state and table is needed.
+        let head = self.places.head() as usize;
+        let may_be_refused = !self.facts.harmless && (cut || bytes[..head] != self.whole[..head]);
+        let mut refused = || {
+            done.refused += 1;
+            if may_be_refused { Ok(done.clone()) } else { Err("it is refused for damaged pages".to_owned()) }
+        };
+        let (Ok(image), Some(verified)) = (image, verified) else { return refused() };
+        let Ok(mut disk) = (self.mount)(image) else {
+            return if verified.contents.is_err() {
+                refused()
+            } else {
+                Err("it cannot be mounted, and verify has mounted it".into())
+            };
+        };
+        if verified.contents.is_err() {
+            return Err(format!("it is mounted, and verify says {:?}", verified.findings()));
+        }
+        let mut old = Old { is: vec![false; PAGES], ..Old::default() };
+        let mut written = vec![None; PAGES];
+        let errors = self.look(&mut *disk, &mut old, &written)?;
+        self.agree(&verified, bytes, &errors, &old)?;
+        if self.facts.harmless && !(errors.is_empty() && old.is.iter().all(|is| !is)) {
+            let stale: Vec<_> = (0..PAGES).filter(|&page| old.is[page]).collect();
+            return Err(format!("so few bits cost something: errors {errors:?}, older versions {stale:?}"));
+        }
+        done.sound = u64::from(verified.findings().is_empty());
+        done.named = (verified.scrub.bad_records.len() + verified.scrub.bad_data.len()) as u64;
+        let mut out = vec![0; PAGE];
+        let mut failed = vec![false; PAGES];
+        for (page, failed) in failed.iter_mut().enumerate() {
+            *failed = disk.read((page * PAGE) as u64, &mut out).is_err();
+        }
+        done.read = PAGES as u64;
+        done.errors = failed.iter().filter(|&&failed| failed).count() as u64;
+        // It may say that an invariant does not hold.
+        let _ = disk.audit();
+        self.write(&mut *disk, (&mut written, &mut failed), rng)?;
+        self.look(&mut *disk, &mut old, &written)?;
+        done.corrected_bits = disk.image().corrected_bits();
+        // A kill, and all is found by what stands on flash.
+        drop(disk);
+        let image = Image::open(self.path, Access::Use).map_err(|error| format!("after a kill: {error}"))?;
+        let mut disk = (self.mount)(image).map_err(|error| format!("after a kill: {error}"))?;
+        old.before = old.allowed;
+        self.look(&mut *disk, &mut old, &written)?;
+        for page in (0..PAGES).filter(|&page| failed[page]) {
+            let read = disk.read((page * PAGE) as u64, &mut out);
+            if read.is_ok() && self.was(page, &written, &out) != Was::Newest && !old.is[page] {
+                return Err(format!("page {page} was lost and is back"));
+            }
+        }
+        let _ = disk.close();
+        (done.stale, done.said, done.undone) = (old.was, old.allowed, old.undone);
+        Ok(done)
+    }
+
+    /// What `ftlab image verify` says of the file, which holds these bytes; nothing if it is no image any more.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub(crate) fn verify(&self, bytes: &[u8]) -> Result<Option<Verified>, String> {
+        let Ok(image) = Image::open(self.path, Access::Look) else { return Ok(None) };
+        let verified = verify(image).map_err(|error| format!("verify: {error}"))?;
+        let is_same = fs::read(self.path).map_err(|error| error.to_string())? == bytes;
+        if is_same { Ok(Some(verified)) } else { Err("verify has written to the image".into()) }
+    }
+
+    /// What a page is, in which `written` may have been put since.
+    fn was(&self, page: usize, written: &[Option<Vec<u8>>], content: &[u8]) -> Was {
+        match &written[page] {
+            Some(newest) if newest == content => Was::Newest,
+            Some(_) => Was::Nothing,
+            None => self.memory.was(page, content),
+        }
+    }
+
+    /// Every page is what it was, or an error, or one of as many older versions as the mount has said that there may
+    /// be. Returns those that are an error.
+    fn look(&self, disk: &mut dyn AnyDisk, old: &mut Old, written: &[Option<Vec<u8>>]) -> Result<Vec<u64>, String> {
+        let holes = holes(disk);
+        let mut out = vec![0; PAGE];
+        let mut errors = Vec::new();
+        for (page, is_hole) in holes.into_iter().enumerate() {
+            if disk.read((page * PAGE) as u64, &mut out).is_err() {
+                errors.push(page as u64);
+                continue;
+            }
+            match self.was(page, written, &out) {
+                Was::Newest if is_hole && out.iter().any(|&byte| byte != 0) => {
+                    return Err(format!("page {page} is called a hole and holds data"));
+                }
+                Was::Newest => {}
+                Was::Nothing => return Err(format!("page {page} is nothing that was written")),
+                Was::Older if std::mem::replace(&mut old.is[page], true) => {}
+                // A page of a map, or of records, may have known of several discards.
+                Was::Older if self.memory.is_blank(page) => old.undone += 1,
+                Was::Older => old.was += 1,
+            }
+        }
+        let counts = disk.counts();
+        old.allowed = old.before + counts.perhaps_stale;
+        old.lost_discards += counts.lost_discards;
+        let Old { was, allowed, undone, lost_discards, .. } = *old;
+        if was > allowed {
+            return Err(format!("{was} pages are stale, {allowed} were said: {}", disk.mounted()));
+        }
+        if undone > 0 && allowed + lost_discards == 0 {
+            return Err(format!("{undone} discards are undone and nothing was said: {}", disk.mounted()));
+        }
+        Ok(errors)
+    }
+
+    /// Holds what `ftlab image verify` says of an image with these bytes against the harm that was done to it, and
+    /// against what reading it has found: which pages could not be read, and how many were older versions.
+    fn agree(&self, verified: &Verified, bytes: &[u8], errors: &[u64], old: &Old) -> Result<(), String> {
+        let Scrub { torn, bad_records, bad_data, .. } = &verified.scrub;
+        if verified.unreadable() != errors {
+            return Err(format!("verify cannot read {:?}, and {errors:?} cannot be read", verified.unreadable()));
+        }
+        // It names no page of which nothing was changed.
+        for ppn in bad_records.iter().chain(bad_data.iter().map(|Unsound { ppn, .. }| ppn)) {
+            let is_changed = self.places.pages.iter().any(|(start, size)| {
+                let part = (start + u64::from(ppn.0) * size) as usize..(start + u64::from(ppn.0 + 1) * size) as usize;
+                self.whole[part.clone()] != bytes[part]
+            });
+            if !is_changed {
+                return Err(format!("verify calls page {ppn} damaged, and it is as it was written"));
+            }
+        }
+        // A page without a record may have been anybody's, one of metadata may have led to any other.
+        let is_vague =
+            verified.damaged_state || !bad_records.is_empty() || bad_data.iter().any(|page| page.lpn.is_none());
+        let is_named = |lpn: u64| bad_data.iter().any(|page| page.lpn == Some(Lpn(lpn as u32)));
+        if let Some(lpn) = errors.iter().find(|&&lpn| !is_named(lpn) && !is_vague) {
+            return Err(format!("page {lpn} is lost, and verify names no page that was its own"));
+        }
+        let (named, torn) = ((bad_records.len() + bad_data.len()) as u64, *torn);
+        let Old { was, undone, .. } = *old;
+        if was > named + torn && !verified.damaged_state {
+            let findings = verified.findings();
+            return Err(format!("{was} pages are stale, verify names {named} pages and {torn} torn: {findings:?}"));
+        }
+        if undone > 0 && named + torn == 0 && !verified.damaged_state {
+            return Err(format!("{undone} discards are undone, and verify names no page"));
+        }
+        if bytes == self.whole && !verified.findings().is_empty() {
+            return Err(format!("nothing was changed, and verify says: {}", verified.findings().join("; ")));
+        }
+        if self.facts.uninterrupted && torn > 0 {
+            return Err(format!("verify takes {torn} pages for torn by a power cut, of which there was none"));
+        }
+        if verified.findings().is_empty() && (named > 0 || !errors.is_empty()) {
+            return Err("verify calls it sound".into());
+        }
+        Ok(())
+    }
+
+    /// Writes half of the pages again and again: what a write meets does not stop it.
+    fn write(
+        &self,
+        disk: &mut dyn AnyDisk,
+        (written, failed): (&mut [Option<Vec<u8>>], &mut [bool]),
+        rng: &mut Rng,
+    ) -> Result<(), String> {
+        for _ in 0..WRITES {
+            let page = rng.below(PAGES as u64 / 2) as usize * 2;
+            let content: Vec<u8> = (0..PAGE / 8).flat_map(|_| rng.bits().to_le_bytes()).collect();
+            let at = (page * PAGE) as u64;
+            match disk.write(at, &content) {
+                Ok(_) => {
+                    written[page] = Some(content);
+                    failed[page] = false;
+                }
+                Err(ExportError::Io) => {
+                    let why = (disk.failure(), disk.mounted(), disk.free_blocks());
+                    return Err(format!("page {page} cannot be written: {why:?}"));
+                }
+                Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
