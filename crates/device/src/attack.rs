@@ -351,7 +351,7 @@ impl Memory for Known<'_> {
     }
 
     fn is_blank(&self, page: usize) -> bool {
-        self.model.is_blank(page)
+        self.model.is_blank(page, self.end)
     }
 }
 

@@ -90,9 +90,11 @@ impl Model {
         is_zeros(content) || self.pages[number].held.iter().any(|held| held == content)
     }
 
-    /// Whether a page holds nothing that counts, or may hold nothing since it was discarded.
-    pub(super) fn is_blank(&self, number: usize) -> bool {
-        self.pages[number].discarded || is_zeros(&self.contents[number * PAGE..][..PAGE])
+    /// Whether a page holds nothing that counts behind such an end, or may hold nothing, since it was discarded.
+    pub(super) fn is_blank(&self, number: usize, end: End) -> bool {
+        let page = &self.pages[number];
+        let newest = if end == End::InOrder { page.flushed } else { page.held.len() - 1 };
+        page.discarded || page.held[newest..].iter().any(|held| is_zeros(held))
     }
 
     /// Whether a page may read as this, or as an error (`None`), behind such an end.
