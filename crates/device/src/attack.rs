@@ -114,7 +114,7 @@ pub struct Attacked {
     pub hitches: [u64; 4],
     /// Requests that were answered with an I/O error for them, and done again.
     pub errors: u64,
-    /// Rounds that ended so, as in [`End::ALL`].
+    /// Rounds, and copies beside, that ended so, as in [`End::ALL`].
     pub ends: [u64; 5],
     /// Of the shutdowns, such whose checkpoint was believed.
     pub believed: u64,
@@ -122,7 +122,7 @@ pub struct Attacked {
     pub pages: u64,
     /// Of these, behind each end, such that did not read as what the host wrote or discarded last, errors among them.
     pub others: [u64; 5],
-    /// Lives that ended with an image that cannot be mounted and says so.
+    /// Images and copies that could not be mounted in the end, and said so.
     pub refused: u64,
     /// Copies that were harmed, and what became of them.
     pub harmed: Aftermath,
@@ -263,7 +263,8 @@ fn message(panic: &(dyn std::any::Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("of no words")
 }
 
-/// An image: blocks of four pages on one die or two, discards durable, perhaps with a code and with a guard beneath.
+/// An image: blocks of four pages on one die or two, mostly with discards that last, perhaps with a code and with a
+/// guard beneath.
 fn draw_spec(attack: &Attack<'_>, rng: &mut Rng) -> Spec {
     let dies = 1 + rng.below(2) as u32;
     let geometry = Geometry {
@@ -450,7 +451,7 @@ impl<'a> Life<'a> {
         }
         for _ in 0..self.rng.below(MOST_REQUESTS) {
             // Full until something cannot be written.
-            if !self.is_calm && !has_hitches && self.rng.chance(0.05) {
+            if !self.is_calm && !has_hitches && !self.is_full && self.rng.chance(0.05) {
                 let full = Host::full(self.rng.fork("full"));
                 self.disk().image().set_host(Some(full));
                 self.is_full = true;
@@ -613,7 +614,9 @@ impl<'a> Life<'a> {
         harm.harm(&mut bytes, area, (times, self.places.head()), &mut self.rng);
         let (path, memory) = (self.path.with_file_name("harmed.img"), Known { model: &self.model, end, since });
         let (places, mount) = (self.places, self.attack.mount);
-        let harmless = times == 0 || harm == Harm::Flips && places.corrects(area, times, self.corrects);
+        // Between the parity of a partial program and its record some frames go without correction.
+        let code = self.corrects.filter(|_| end != End::InOrder);
+        let harmless = times == 0 || harm == Harm::Flips && places.corrects(area, times, code);
         let facts = Facts { harmless, uninterrupted: self.uninterrupted };
         let victim = Victim { path: &path, whole: &whole, places, mount, memory: &memory, facts };
         let suffered = victim.suffer(&bytes, &mut self.rng.fork("harmed"));

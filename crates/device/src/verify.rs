@@ -136,8 +136,8 @@ impl Verified {
             findings.push(format!("{} copies of header or block table are damaged", self.damaged_copies));
         }
         if self.damaged_state {
-            findings
-                .push("its state is damaged, so that what the scheme keeps in spare areas was not looked at".into());
+            let unseen = "what a scheme keeps in spare areas, if anything, was not looked at";
+            findings.push(format!("its state is damaged, so that {unseen}"));
         }
         match &self.contents {
             Err(error) => findings.push(format!("it cannot be mounted: {error}")),

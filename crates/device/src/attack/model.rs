@@ -93,8 +93,11 @@ impl Model {
     /// Whether a page holds nothing that counts behind such an end, or may hold nothing, since it was discarded.
     pub(super) fn is_blank(&self, number: usize, end: End) -> bool {
         let page = &self.pages[number];
-        let newest = if end == End::InOrder { page.flushed } else { page.held.len() - 1 };
-        page.discarded || page.held[newest..].iter().any(|held| is_zeros(held))
+        let (newest, discarded) = match end {
+            End::InOrder => (page.flushed, page.discarded),
+            _ => (page.held.len() - 1, self.is_discarded(number)),
+        };
+        discarded || page.held[newest..].iter().any(|held| is_zeros(held))
     }
 
     /// Whether a page may read as this, or as an error (`None`), behind such an end.

@@ -99,7 +99,7 @@ impl fmt::Display for Report {
         }
         writeln!(f, "  {pages} pages held to what they may be")?;
         if *refused > 0 {
-            writeln!(f, "  {refused} images could not be mounted in the end, and said so")?;
+            writeln!(f, "  {refused} images and copies could not be mounted in the end, and said so")?;
         }
         let Aftermath { images, refused, errors, stale, said, undone, .. } = harmed;
         writeln!(f, "  {images} copies were harmed: {refused} refused; {errors} pages cannot be read")?;

@@ -115,7 +115,7 @@ pub trait Cache: Clone + Debug + Send + 'static {
 
     /// Whether [`Cache::fetch`] would have to write a translation page now.
     fn is_write_due(&mut self) -> bool {
-        true
+        !self.holds_all()
     }
 
     /// A host access missed the entry: makes room and loads it.

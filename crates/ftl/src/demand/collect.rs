@@ -311,14 +311,14 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         self.is_behind(TRANSLATION) || !self.overdue.is_empty()
     }
 
-    /// Makes ready for a discard, which writes translation pages whatever the cache holds. Nobody collects for it
+    /// Makes ready for a discard, which may write translation pages whatever the cache holds. Nobody collects for it
     /// later.
     pub(super) fn make_ready_to_discard<F: Flash>(&mut self, flash: &mut F) -> Outcome<F> {
-        let wanted = self.wants_room(TRANSLATION);
-        if self.needs_room() {
+        if self.needs_room() || self.is_short(TRANSLATION) {
             self.make_ready(flash)?;
         }
-        if !wanted && self.is_short(TRANSLATION) { self.make_map_room(flash, TRANSLATION) } else { Ok(()) }
+        let apart = self.gc_in_evictions || self.cache.holds_all();
+        if apart && self.is_short(TRANSLATION) { self.make_map_room(flash, TRANSLATION) } else { Ok(()) }
     }
 
     /// Does it: from here on evictions take what they need.
