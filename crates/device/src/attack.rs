@@ -458,10 +458,12 @@ impl<'a> Life<'a> {
             }
             let bytes = self.disk().bytes();
             let request = Request::draw(&mut self.rng, bytes);
+            let mounts = self.disk().counts().remounts;
             self.serve(&request)?;
             self.done.requests += 1;
             self.model.did(&request);
-            if matches!(request, Request::Flush) {
+            // Where the flush had the device mounted, pages were read behind it, which may program some.
+            if matches!(request, Request::Flush) && self.disk().counts().remounts == mounts {
                 before = self.work();
             }
         }
