@@ -402,9 +402,10 @@ pub struct ReproduceArgs {
 /// `ftlab check`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 #[command(after_help = "Examples:\n  \
-    ftlab check                                       all schemes, 80,000 cuts and those that follow\n  \
+    ftlab check                                       all schemes: power cuts, images, the server\n  \
     ftlab check --scheme dftl --seeds 200 --cuts 1M   one scheme, longer\n  \
     ftlab check --scheme page --faults flight         several commands under way when power fails\n  \
+    ftlab check --scheme page --images --server       what the mounted device stands on, alone\n  \
     ftlab check --seeds fresh:4                       seeds that nobody has seen\n  \
     ftlab check --scheme dftl --replay 7:123.2.1      a failure that an earlier run printed\n  \
     ftlab check --scheme dftl --replay 7:123.2.1 --shrink     the same, made as short as it can be\n\n\
@@ -426,20 +427,28 @@ pub struct CheckArgs {
     #[arg(long, value_name = "all|LIST")]
     pub faults: Option<Faults>,
 
-    /// Attack images instead: SSDs in a file of a host that is killed, that crashes and loses, tears or misplaces
-    /// what it had not made durable, that reads and writes in parts, and whose disk is full; copies of them are
-    /// damaged. Each seed has lives of small images, one after another, until --operations requests were served
+    /// Attack images, and nothing else that is not named: SSDs in a file of a host that is killed, that crashes and
+    /// loses, tears or misplaces what it had not made durable, that reads and writes in parts, and whose disk is full;
+    /// copies of them are damaged. Each seed has lives of small images, one after another, until --operations requests
+    /// were served
     #[arg(long, conflicts_with_all = ["faults", "cuts", "buffer", "replay", "shrink"])]
     pub images: bool,
+
+    /// Attack the server, and nothing else that is not named: clients that ask for the same places at once, vanish,
+    /// break the protocol and want more than there is, over a disk that fails and loses power. Each seed serves one
+    /// small image, and asks --operations requests of it
+    #[arg(long, conflicts_with_all = ["faults", "cuts", "buffer", "replay", "shrink"])]
+    pub server: bool,
 
     /// Stop at the first seed that fails
     #[arg(long, conflicts_with = "replay")]
     pub fail_fast: bool,
 
-    /// Power cuts per scheme: at every command in every way, or at about N, evenly drawn; with 1,250 a seed or
-    /// fewer there are fewer of the devices without a block to spare too
-    #[arg(long, value_name = "all|N", default_value = "80000", conflicts_with = "replay")]
-    pub cuts: Cuts,
+    /// Power cuts per scheme [default: 80000]: at every command in every way, or at about N, evenly drawn; with 1,250
+    /// a seed or fewer there are fewer of the devices without a block to spare too. With this, as with --faults,
+    /// --buffer and --replay, images and server are left alone
+    #[arg(long, value_name = "all|N", conflicts_with = "replay")]
+    pub cuts: Option<Cuts>,
 
     /// Put a write buffer in front of the scheme; its size goes by seed
     #[arg(long, value_name = "POLICY", value_parser = parse_name)]
@@ -465,6 +474,26 @@ pub struct CheckArgs {
     /// Threads [default: one per core]
     #[arg(long, value_name = "N", value_parser = parse_threads)]
     pub threads: Option<usize>,
+}
+
+impl CheckArgs {
+    /// Power cuts per scheme.
+    pub fn cuts(&self) -> Cuts {
+        self.cuts.unwrap_or(Cuts::Number(80_000))
+    }
+
+    /// Whether to cut power, to attack images, and to attack the server: all, unless some are named, or what is named
+    /// is about power cuts.
+    pub fn parts(&self) -> [bool; 3] {
+        let [images, server] = [self.images, self.server];
+        let is_about_cuts =
+            self.faults.is_some() || self.cuts.is_some() || self.buffer.is_some() || self.replay.is_some();
+        match (is_about_cuts, images || server) {
+            (true, _) => [true, false, false],
+            (false, true) => [false, images, server],
+            (false, false) => [true; 3],
+        }
+    }
 }
 
 /// `ftlab serve`.

@@ -7,6 +7,7 @@
 //! mounted, and each page is held to what it may be. Copies of it are harmed and held to what damage may cost. Results
 //! depend on scheme, settings and seed alone.
 
+pub mod clients;
 mod crash;
 pub(crate) mod harm;
 mod model;
@@ -22,7 +23,7 @@ use ftl::Value;
 pub use harm::Aftermath;
 use harm::{Facts, Harm, Memory, Places, Victim, Was};
 use model::{Model, Since};
-pub use report::{Report, attack_all};
+pub use report::{Attacks, Counts, Report, attack_all};
 use requests::Request;
 use std::cell::Cell;
 use std::fs;
@@ -133,9 +134,16 @@ impl Attacked {
     fn hear(&mut self, host: &Host) {
         self.hitches.iter_mut().zip(host.counts).for_each(|(sum, more)| *sum += more);
     }
+}
 
-    /// Adds what another one did.
-    pub fn add(&mut self, other: &Attacked) {
+impl Counts for Attacked {
+    const WHAT: &'static str = "images";
+
+    fn attack(asked: &Attack<'_>, seed: u64, directory: &Path, stop: &AtomicBool) -> Attacks<Attacked> {
+        attack(asked, seed, directory, stop)
+    }
+
+    fn add(&mut self, other: &Attacked) {
         let Attacked { images, requests, hitches, errors, ends, believed, pages, others, refused, harmed } = other;
         self.images += images;
         self.requests += requests;
@@ -197,17 +205,9 @@ struct Life<'a> {
     done: Attacked,
 }
 
-/// The lives of one seed, one after another until the requests are served, with their images in `directory`: what was
-/// done, and what is wrong, if anything is. Ends early when told to `stop`.
-///
-/// # Errors
-/// The host's, of the image; settings that the scheme does not take.
-pub fn attack(
-    attack: &Attack<'_>,
-    seed: u64,
-    directory: &Path,
-    stop: &AtomicBool,
-) -> Result<(Attacked, Option<Finding>), String> {
+/// The lives of one seed, one after another until the requests are served, with their images in `directory`. Ends early
+/// when told to `stop`.
+fn attack(attack: &Attack<'_>, seed: u64, directory: &Path, stop: &AtomicBool) -> Attacks<Attacked> {
     let path = directory.join("ssd.img");
     let rng = Rng::new(seed).fork(attack.scheme);
     let mut done = Attacked::default();
@@ -322,6 +322,39 @@ fn draw_spec(attack: &Attack<'_>, rng: &mut Rng) -> Spec {
     Spec { device, scheme: attack.scheme.into(), settings, ecc: code }
 }
 
+/// A disk over a new image.
+struct Fresh {
+    spec: Spec,
+    places: Places,
+    journal: Journal,
+    disk: Box<dyn AnyDisk>,
+}
+
+impl Fresh {
+    fn create(attack: &Attack<'_>, rng: &mut Rng, path: &Path) -> Result<Fresh, String> {
+        let mut spec = draw_spec(attack, rng);
+        let text = |error: ImageError| error.to_string();
+        loop {
+            let mut image = Image::create(path, &spec, true).map_err(text)?;
+            let (places, journal) = (Places::of(&image), image.keep_journal());
+            match (attack.mount)(image) {
+                Ok(disk) => return Ok(Fresh { spec, places, journal, disk }),
+                Err(MountError::Config(error)) if error.key == "spare" && spec.device.geometry.blocks_per_die < 256 => {
+                    // Some schemes keep more blocks than others.
+                    spec.device.geometry.blocks_per_die += 8;
+                    spec.device.geometry = spec.device.geometry.checked().map_err(|error| error.to_string())?;
+                }
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+    }
+
+    /// What is discarded stays so, once it is flushed.
+    fn is_durable(&self) -> bool {
+        matches!(self.disk.settings().get("durable-trim"), Some(Value::Switch(true)))
+    }
+}
+
 /// Which pages a disk calls holes, before any of them is read.
 fn holes(disk: &mut dyn AnyDisk) -> Vec<bool> {
     let (mut extents, bytes) = (Vec::new(), disk.bytes());
@@ -358,23 +391,10 @@ impl Memory for Known<'_> {
 
 impl<'a> Life<'a> {
     fn begin(attack: &'a Attack<'a>, mut rng: Rng, path: &'a Path) -> Result<Life<'a>, String> {
-        let mut spec = draw_spec(attack, &mut rng);
-        let text = |error: ImageError| error.to_string();
-        let (places, journal, disk) = loop {
-            let mut image = Image::create(path, &spec, true).map_err(text)?;
-            let (places, journal) = (Places::of(&image), image.keep_journal());
-            match (attack.mount)(image) {
-                Ok(disk) => break (places, journal, disk),
-                Err(MountError::Config(error)) if error.key == "spare" && spec.device.geometry.blocks_per_die < 256 => {
-                    // Some schemes keep more blocks than others.
-                    spec.device.geometry.blocks_per_die += 8;
-                    spec.device.geometry = spec.device.geometry.checked().map_err(|error| error.to_string())?;
-                }
-                Err(error) => return Err(error.to_string()),
-            }
-        };
-        let durable = matches!(disk.settings().get("durable-trim"), Some(Value::Switch(true)));
-        let (model, done) = (Model::new(durable), Attacked { images: 1, ..Attacked::default() });
+        let fresh = Fresh::create(attack, &mut rng, path)?;
+        let model = Model::new(fresh.is_durable());
+        let Fresh { spec, places, journal, disk } = fresh;
+        let done = Attacked { images: 1, ..Attacked::default() };
         let least = fs::metadata(path).map_err(|error| error.to_string())?.len() as usize;
         let (corrects, is_calm) = (spec.ecc.is_some().then_some(CORRECTED), rng.chance(0.5));
         let (is_steady, uninterrupted, is_full) = (is_calm && rng.chance(0.3), true, false);

@@ -75,7 +75,7 @@ fn config(args: &CheckArgs, is_own: bool) -> CheckConfig {
         ..all
     };
     let faults = args.faults.unwrap_or(if is_own { CUTS } else { config.faults });
-    config.with_faults(faults).with_cuts(args.cuts.into())
+    config.with_faults(faults).with_cuts(args.cuts().into())
 }
 
 /// What a scheme that is written in Python is checked for.

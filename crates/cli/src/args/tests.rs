@@ -138,8 +138,9 @@ fn what_to_check() {
         seeds: Seeds::These(0, 32),
         faults: None,
         images: false,
+        server: false,
         fail_fast: false,
-        cuts: Cuts::Number(80_000),
+        cuts: None,
         buffer: None,
         set: vec![],
         operations: 400,
@@ -151,7 +152,7 @@ fn what_to_check() {
     let replay = Some("7:123.2.1/storm".parse().unwrap());
     let expected = CheckArgs { scheme: "dftl".into(), replay, ..defaults.clone() };
     assert_eq!(command("check --scheme dftl --replay 7:123.2.1/storm"), Command::Check(Box::new(expected)));
-    let expected = CheckArgs { cuts: Cuts::All, seeds: Seeds::These(0, 3), threads: Some(2), ..defaults.clone() };
+    let expected = CheckArgs { cuts: Some(Cuts::All), seeds: Seeds::These(0, 3), threads: Some(2), ..defaults.clone() };
     assert_eq!(command("check --cuts all --seeds 3 --threads 2"), Command::Check(Box::new(expected)));
     let faults = Some("cut,flight".parse().unwrap());
     let expected = CheckArgs { seeds: Seeds::Fresh(4), faults, fail_fast: true, ..defaults.clone() };
@@ -165,6 +166,23 @@ fn what_to_check() {
         command("check --set ecc=differentiated --set ecc-n=2"),
         Command::Check(Box::new(CheckArgs { set, ..defaults }))
     );
+}
+
+#[test]
+fn which_parts_of_a_check() {
+    for (line, parts) in [
+        ("check", [true, true, true]),
+        ("check --scheme dftl --seeds 3 --operations 9 --threads 1 --fail-fast", [true, true, true]),
+        ("check --images", [false, true, false]),
+        ("check --server --images", [false, true, true]),
+        ("check --cuts 80000", [true, false, false]),
+        ("check --faults cut", [true, false, false]),
+        ("check --buffer fab", [true, false, false]),
+        ("check --scheme dftl --replay 0:1", [true, false, false]),
+    ] {
+        let Command::Check(args) = command(line) else { panic!("{line} is another command") };
+        assert_eq!(args.parts(), parts, "{line}");
+    }
 }
 
 #[test]

@@ -1,14 +1,18 @@
-//! `ftlab check`: every scheme under power cuts, on failing media, and held to its claims.
+//! `ftlab check`: every scheme under power cuts, on failing media, and held to its claims; its images, and the server
+//! over them, under attack.
 
 use super::Ended;
 use crate::args::{CheckArgs, Seeds};
 use crate::error::CliError;
-use device::attack::{Attack, Finding, attack_all};
+use device::attack::clients::Served;
+use device::attack::{Attack, Attacked, Counts, Finding, Report, attack_all};
 use flash::PowerCut;
 use ftl::schemes::{SCHEMES, by_name};
 use sim::check::{self, CheckConfig, Faults};
+use std::fmt::Display;
 use std::io::Write;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
@@ -25,9 +29,6 @@ pub(super) fn check(args: &CheckArgs, stop: &AtomicBool, stdout: &mut dyn Write)
     if let Seeds::Fresh(_) = args.seeds {
         crate::print(stdout, &format!("fresh seeds: --seeds {}..{}\n", seeds.start, seeds.end))?;
     }
-    if args.images {
-        return attack_images(args, &schemes, seeds, stop, stdout);
-    }
     let config = |scheme: &str| {
         let config = CheckConfig {
             seeds: seeds.clone(),
@@ -38,7 +39,7 @@ pub(super) fn check(args: &CheckArgs, stop: &AtomicBool, stdout: &mut dyn Write)
             threads: args.threads.unwrap_or(0),
             ..CheckConfig::new(scheme)
         };
-        config.with_faults(args.faults.unwrap_or(Faults::promised(scheme))).with_cuts(args.cuts.into())
+        config.with_faults(args.faults.unwrap_or(Faults::promised(scheme))).with_cuts(args.cuts().into())
     };
     if let Some(replay) = &args.replay {
         let [scheme] = schemes[..] else {
@@ -55,70 +56,77 @@ pub(super) fn check(args: &CheckArgs, stop: &AtomicBool, stdout: &mut dyn Write)
         let held = lines.last().is_some_and(|line| line == "nothing went wrong");
         return Ok(if held { Ended::Done } else { Ended::Failed });
     }
+    let directory = tempfile::tempdir().map_err(|error| CliError::new(format_args!("no place for images: {error}")))?;
     let mut ended = Ended::Done;
     for scheme in schemes {
         if stop.load(Ordering::Relaxed) {
             crate::print(stdout, &format!("{scheme}: not checked\n"))?;
             continue;
         }
-        let report = check::check(&config(scheme), stop).map_err(CliError::new)?;
-        let mut text = report.to_string();
-        for failure in report.failures.iter().filter(|failure| !failure.replay.is_empty()) {
-            text += &format!("  {}\n", again(args, scheme, &failure.replay));
+        let mut tell = |(text, held, interrupted): Told| {
+            if interrupted {
+                ended = Ended::Interrupted;
+            } else if !held && ended == Ended::Done {
+                ended = Ended::Failed;
+            }
+            crate::print(stdout, &text)
+        };
+        let [cuts, images, server] = args.parts();
+        let asked = |part: bool| part && !stop.load(Ordering::Relaxed);
+        if asked(cuts) {
+            tell(cut(args, &config(scheme), stop)?)?;
         }
-        for (_, _, first) in report.told() {
-            text += &format!("  {}\n", again(args, scheme, &first.replay));
+        if asked(images) {
+            tell(attack::<Attacked>(args, scheme, &seeds, directory.path(), stop)?)?;
         }
-        crate::print(stdout, &text)?;
-        if report.interrupted {
-            ended = Ended::Interrupted;
-        } else if !report.passed() {
-            ended = Ended::Failed;
+        if asked(server) {
+            tell(attack::<Served>(args, scheme, &seeds, directory.path(), stop)?)?;
         }
     }
     Ok(ended)
 }
 
-/// Attacks images of the schemes in a directory of its own.
-fn attack_images(
+/// What a part of a check says, whether the scheme held, and whether it was interrupted.
+type Told = (String, bool, bool);
+
+/// Cuts the power of a scheme.
+fn cut(args: &CheckArgs, config: &CheckConfig, stop: &AtomicBool) -> Result<Told, CliError> {
+    let report = check::check(config, stop).map_err(CliError::new)?;
+    let mut text = report.to_string();
+    let failed = report.failures.iter().map(|failure| &failure.replay).filter(|replay| !replay.is_empty());
+    for replay in failed.chain(report.told().map(|(_, _, first)| &first.replay)) {
+        text += &format!("  {}\n", again(args, &config.scheme, replay));
+    }
+    Ok((text, report.passed(), report.interrupted))
+}
+
+/// Attacks images of a scheme, or their server, in a directory.
+fn attack<C: Counts>(
     args: &CheckArgs,
-    schemes: &[&str],
-    seeds: Range<u64>,
+    scheme: &str,
+    seeds: &Range<u64>,
+    directory: &Path,
     stop: &AtomicBool,
-    stdout: &mut dyn Write,
-) -> Result<Ended, CliError> {
+) -> Result<Told, CliError>
+where
+    Report<C>: Display,
+{
     // Power that holds is a decorator, too: schemes are compiled for the medium that `serve` has.
     let mount = |image| device::mount(PowerCut::counting(image).without_log(), false);
-    let directory = tempfile::tempdir().map_err(|error| CliError::new(format_args!("no place for images: {error}")))?;
     let cores = || std::thread::available_parallelism().map_or(1, |count| count.get());
-    let threads = args.threads.unwrap_or_else(cores);
-    let mut ended = Ended::Done;
-    for scheme in schemes {
-        if stop.load(Ordering::Relaxed) {
-            crate::print(stdout, &format!("{scheme}: not checked\n"))?;
-            continue;
-        }
-        let requests = args.operations.into();
-        let row = by_name(scheme).expect("a scheme of the table");
-        let all = super::image::settings(row, &args.set)?;
-        let settings: Vec<_> =
-            args.set.iter().filter_map(|(name, _)| Some((name.clone(), all.get(name)?.to_string()))).collect();
-        let asked = Attack { scheme, settings: &settings, requests, mount };
-        let how = (threads, args.fail_fast);
-        let report = attack_all(&asked, seeds.clone(), how, directory.path(), stop).map_err(CliError::new)?;
-        let mut text = report.to_string();
-        for Finding { seed, .. } in &report.failures {
-            let (set, seeds) = (set_again(args), format!("{seed}..{}", seed + 1));
-            text += &format!("  ftlab check --scheme {scheme} --images{set} --operations {requests} --seeds {seeds}\n");
-        }
-        crate::print(stdout, &text)?;
-        if report.interrupted {
-            ended = Ended::Interrupted;
-        } else if !report.passed() {
-            ended = Ended::Failed;
-        }
+    let requests = args.operations.into();
+    let all = super::image::settings(by_name(scheme).expect("a scheme of the table"), &args.set)?;
+    let settings: Vec<_> =
+        args.set.iter().filter_map(|(name, _)| Some((name.clone(), all.get(name)?.to_string()))).collect();
+    let asked = Attack { scheme, settings: &settings, requests, mount };
+    let how = (args.threads.unwrap_or_else(cores), args.fail_fast);
+    let report = attack_all::<C>(&asked, seeds.clone(), how, directory, stop).map_err(CliError::new)?;
+    let mut text = report.to_string();
+    for Finding { seed, .. } in &report.failures {
+        let (what, set, seeds) = (C::WHAT, set_again(args), format!("{seed}..{}", seed + 1));
+        text += &format!("  ftlab check --scheme {scheme} --{what}{set} --operations {requests} --seeds {seeds}\n");
     }
-    Ok(ended)
+    Ok((text, report.passed(), report.interrupted))
 }
 
 /// The command that shows a case again.

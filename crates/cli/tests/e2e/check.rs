@@ -44,6 +44,25 @@ fn images_are_attacked() {
 }
 
 #[test]
+fn the_server_is_attacked() {
+    let directory = Directory::new();
+    let text = directory.ftlab("check --server --scheme page --operations 100 --seeds 2").succeeded().stdout;
+    assert!(text.starts_with("page: held over ") && text.contains(" clients to 2 servers\n"), "{text}");
+}
+
+#[test]
+fn by_default_all_parts_of_a_scheme_are_checked() {
+    let directory = Directory::new();
+    let text = directory.ftlab("check --scheme page --operations 30 --seeds 1").succeeded().stdout;
+    for part in [" power cuts", " images in use\n", " clients to 1 servers\n"] {
+        assert!(
+            text.lines().any(|line| format!("{line}\n").contains(part) && line.starts_with("page: held")),
+            "{text}"
+        );
+    }
+}
+
+#[test]
 fn what_cannot_be_checked_is_refused() {
     let directory = Directory::new();
     for (line, expected) in [
@@ -60,6 +79,7 @@ fn what_cannot_be_checked_is_refused() {
         ("--scheme page --set wear-levelling=off --set wear-threshold=3", "wear-threshold has no effect with"),
         ("--scheme page --set ecc=agcr --set ecc-n=2", "ecc-n has no effect with ecc=agcr"),
         ("--images --faults cut", "cannot be used with"),
+        ("--server --cuts 100", "cannot be used with"),
         ("--images --scheme page --set wear-levling=off", "wear-levling"),
         ("--images --scheme page --set wear-levelling=off --set wear-threshold=3", "wear-threshold has no effect with"),
         ("--buffer bprlu", "--buffer: unknown write buffer \"bprlu\"; did you mean \"bplru\"?"),

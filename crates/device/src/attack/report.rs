@@ -1,6 +1,7 @@
 //! What attacks of many seeds did and found, and how it is told.
 
-use super::{Aftermath, Attack, Attacked, End, Finding, attack};
+use super::clients::{CELL, Served};
+use super::{Aftermath, Attack, Attacked, End, Finding};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
@@ -8,23 +9,56 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+/// What came of one seed: what was done, and what is wrong, if anything is. Fails where the host does not do its part
+/// though nobody asked it not to, and where the scheme does not take its settings.
+pub type Attacks<C> = Result<(C, Option<Finding>), String>;
+
+/// A kind of attack, by what it counts.
+pub trait Counts: Default + Send {
+    /// What is attacked, as the command line calls it.
+    const WHAT: &'static str;
+
+    /// Attacks with one seed, whose files may lie in `directory`. Ends early when told to `stop`.
+    ///
+    /// # Errors
+    /// As [`Attacks`] says.
+    fn attack(asked: &Attack<'_>, seed: u64, directory: &Path, stop: &AtomicBool) -> Attacks<Self>;
+
+    /// Adds what another one did.
+    fn add(&mut self, other: &Self);
+}
+
 /// What was attacked and what was found.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Report {
+pub struct Report<C> {
     /// Name of the scheme.
     pub scheme: String,
     /// Whether it was stopped before it was through: the counts are those of what was done.
     pub interrupted: bool,
     /// What was done.
-    pub done: Attacked,
+    pub done: C,
     /// What went wrong.
     pub failures: Vec<Finding>,
 }
 
-impl Report {
+impl<C> Report<C> {
     /// Whether nothing went wrong.
     pub fn passed(&self) -> bool {
         self.failures.is_empty()
+    }
+
+    /// The verdict in words.
+    fn verdict(&self) -> &'static str {
+        match (self.passed(), self.interrupted) {
+            (true, false) => "held",
+            (true, true) => "interrupted; held so far",
+            (false, false) => "FAILED",
+            (false, true) => "interrupted; FAILED",
+        }
+    }
+
+    fn tell_failures(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.failures.iter().try_for_each(|Finding { seed, what }| writeln!(f, "  {seed}: {what}"))
     }
 }
 
@@ -32,14 +66,14 @@ impl Report {
 /// own. With `fail_fast` no seed is begun once one has failed.
 ///
 /// # Errors
-/// As [`attack`].
-pub fn attack_all(
+/// As [`Counts::attack`].
+pub fn attack_all<C: Counts>(
     asked: &Attack<'_>,
     seeds: Range<u64>,
     (threads, fail_fast): (usize, bool),
     directory: &Path,
     stop: &AtomicBool,
-) -> Result<Report, String> {
+) -> Result<Report<C>, String> {
     let next = AtomicU64::new(seeds.start);
     let failed = AtomicBool::new(false);
     let done = Mutex::new(BTreeMap::new());
@@ -50,7 +84,7 @@ pub fn attack_all(
         }
         let place = directory.join(format!("{}-{seed}", asked.scheme));
         let made = std::fs::create_dir_all(&place).map_err(|error| format!("{}: {error}", place.display()));
-        let result = made.and_then(|()| attack(asked, seed, &place, stop));
+        let result = made.and_then(|()| C::attack(asked, seed, &place, stop));
         // What is left there is of no use to anybody, and whoever gave the directory removes it.
         let _ = std::fs::remove_dir_all(&place);
         if result.as_ref().is_ok_and(|(_, finding)| finding.is_some()) {
@@ -59,7 +93,8 @@ pub fn attack_all(
         done.lock().unwrap_or_else(PoisonError::into_inner).insert(seed, result);
     };
     std::thread::scope(|scope| (0..threads.max(1)).for_each(|_| _ = scope.spawn(work)));
-    let mut report = Report { scheme: asked.scheme.into(), ..Report::default() };
+    let mut report =
+        Report { scheme: asked.scheme.into(), interrupted: false, done: C::default(), failures: Vec::new() };
     for result in done.into_inner().unwrap_or_else(PoisonError::into_inner).into_values() {
         let (lived, finding) = result?;
         report.done.add(&lived);
@@ -69,20 +104,15 @@ pub fn attack_all(
     Ok(report)
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for Report<Attacked> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let verdict = match (self.passed(), self.interrupted) {
-            (true, false) => "held",
-            (true, true) => "interrupted; held so far",
-            (false, false) => "FAILED",
-            (false, true) => "interrupted; FAILED",
-        };
         let Attacked { images, requests, hitches, errors, ends, believed, pages, others, refused, harmed } = &self.done;
         let [killed, in_order, scattered, misdirected, _] = ends;
         let (scheme, crashes) = (&self.scheme, in_order + scattered + misdirected);
         writeln!(
             f,
-            "{scheme}: {verdict} over {crashes} crashes of the host and {killed} kills of {images} images in use"
+            "{scheme}: {} over {crashes} crashes of the host and {killed} kills of {images} images in use",
+            self.verdict()
         )?;
         let [partly, interrupted, nothing, full] = hitches;
         writeln!(f, "  {requests} requests; {errors} failed for the host's doing and were done again")?;
@@ -104,9 +134,23 @@ impl fmt::Display for Report {
         let Aftermath { images, refused, errors, stale, said, undone, .. } = harmed;
         writeln!(f, "  {images} copies were harmed: {refused} refused; {errors} pages cannot be read")?;
         writeln!(f, "  {stale} pages stale of {said} said to be, and {undone} discards undone")?;
-        for Finding { seed, what } in &self.failures {
-            writeln!(f, "  {seed}: {what}")?;
-        }
-        Ok(())
+        self.tell_failures(f)
+    }
+}
+
+impl fmt::Display for Report<Served> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Served { servers, clients, requests, vanished, errors, refused, ended, bounds, cells, older } = &self.done;
+        let (scheme, verdict) = (&self.scheme, self.verdict());
+        writeln!(f, "{scheme}: {verdict} over {requests} requests of {clients} clients to {servers} servers")?;
+        writeln!(
+            f,
+            "  clients went away {vanished} times without their answers; {errors} requests failed with the disk"
+        )?;
+        writeln!(f, "  {refused} requests and options were refused, and {ended} connections ended, as they must be")?;
+        writeln!(f, "  {bounds} servers were asked for more clients, bytes and patience than they have")?;
+        writeln!(f, "  {cells} places of {CELL} bytes: all that clients were told happened in one order")?;
+        writeln!(f, "  {older} of them lost what no flush had covered when power failed")?;
+        self.tell_failures(f)
     }
 }

@@ -9,6 +9,7 @@ use super::protocol::{
 };
 use crate::export::Extent;
 use std::io::{self, BufReader, Read, Write};
+use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
@@ -44,39 +45,72 @@ fn take<const N: usize>(stream: &mut impl Read) -> io::Result<[u8; N]> {
     Ok(bytes)
 }
 
+/// An option, as it is sent.
+pub(crate) fn option_bytes(option: u32, data: &[u8]) -> Vec<u8> {
+    let header = [OPTION_MAGIC.to_be_bytes().to_vec(), [option, data.len() as u32].map(u32::to_be_bytes).concat()];
+    [&header.concat(), data].concat()
+}
+
+/// The data of an option that asks for one metadata context of the export without a name.
+pub(crate) fn queries(context: &str) -> Vec<u8> {
+    let lengths = [0u32, 1, context.len() as u32].map(u32::to_be_bytes).concat();
+    [&lengths, context.as_bytes()].concat()
+}
+
+/// The replies to an option, types and data, the last of which is an acknowledgement or an error.
+pub(crate) fn option_replies(stream: &mut impl Read, option: u32) -> io::Result<Vec<(u32, Vec<u8>)>> {
+    let mut replies = Vec::new();
+    loop {
+        let header = take::<20>(stream)?;
+        if u64_at(&header, 0) != REPLY_MAGIC || u32_at(&header, 8) != option {
+            return Err(broken("no reply to the option"));
+        }
+        let mut data = vec![0; u32_at(&header, 16) as usize];
+        stream.read_exact(&mut data)?;
+        let kind = u32_at(&header, 12);
+        replies.push((kind, data));
+        if kind == reply::ACK || kind >> 31 == 1 {
+            return Ok(replies);
+        }
+    }
+}
+
 impl Client {
     /// Connects to a Unix socket and shakes hands.
     ///
     /// # Errors
     /// There is no server, or it does not speak the protocol as expected.
     pub fn connect(path: &Path) -> io::Result<Client> {
-        let mut client = Client { stream: BufReader::new(UnixStream::connect(path)?), cookie: 0, bytes: 0, flags: 0 };
+        Client::over(UnixStream::connect(path)?)
+    }
+
+    /// Shakes hands over a stream that is connected.
+    ///
+    /// # Errors
+    /// As [`Client::connect`].
+    pub fn over(stream: UnixStream) -> io::Result<Client> {
+        let mut client = Client::resume(stream);
         let greeting = take::<18>(&mut client.stream)?;
         if u64_at(&greeting, 0) != GREETING_MAGIC || u64_at(&greeting, 8) != OPTION_MAGIC {
             return Err(broken("no greeting"));
         }
         client.stream.get_mut().write_all(&u32::from(FIXED_NEWSTYLE | NO_ZEROES).to_be_bytes())?;
         client.option(option::STRUCTURED_REPLY, &[])?;
-        let mut contexts = [0u32, 1, BASE_ALLOCATION.len() as u32].map(u32::to_be_bytes).concat();
-        contexts.extend(BASE_ALLOCATION.as_bytes());
-        client.option(option::SET_META_CONTEXT, &contexts)?;
+        client.option(option::SET_META_CONTEXT, &queries(BASE_ALLOCATION))?;
         client.option(option::GO, &[0; 6])?;
         Ok(client)
     }
 
-    /// Sends an option and takes its replies.
+    /// A stream whose handshake is done.
+    pub(crate) fn resume(stream: UnixStream) -> Client {
+        Client { stream: BufReader::new(stream), cookie: 0, bytes: 0, flags: 0 }
+    }
+
+    /// Sends an option, which the server is to know.
     fn option(&mut self, option: u32, data: &[u8]) -> io::Result<()> {
-        let header = [OPTION_MAGIC.to_be_bytes().to_vec(), [option, data.len() as u32].map(u32::to_be_bytes).concat()];
-        self.stream.get_mut().write_all(&[&header.concat(), data].concat())?;
-        loop {
-            let header = take::<20>(&mut self.stream)?;
-            if u64_at(&header, 0) != REPLY_MAGIC || u32_at(&header, 8) != option {
-                return Err(broken("no reply to the option"));
-            }
-            let mut data = vec![0; u32_at(&header, 16) as usize];
-            self.stream.read_exact(&mut data)?;
-            match u32_at(&header, 12) {
-                reply::ACK => return Ok(()),
+        self.stream.get_mut().write_all(&option_bytes(option, data))?;
+        for (kind, data) in option_replies(&mut self.stream, option)? {
+            match kind {
                 reply::INFO if data.len() == 12 && u16_at(&data, 0) == info::EXPORT => {
                     (self.bytes, self.flags) = (u64_at(&data, 2), u16_at(&data, 10));
                 }
@@ -84,6 +118,7 @@ impl Client {
                 _ => {}
             }
         }
+        Ok(())
     }
 
     /// Size of the device.
@@ -160,5 +195,30 @@ impl Client {
     /// The server is gone.
     pub fn send_raw(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.get_mut().write_all(bytes)
+    }
+
+    /// Says that nothing more comes, and waits until the server has ended the connection; its answers are lost.
+    ///
+    /// # Errors
+    /// The server does not end it.
+    pub fn leave(&mut self) -> io::Result<()> {
+        match self.stream.get_ref().shutdown(Shutdown::Write) {
+            // The server was first.
+            Err(error) if error.kind() == io::ErrorKind::NotConnected => return Ok(()),
+            shut => shut?,
+        }
+        self.is_over()
+    }
+
+    /// Waits until the server ends the connection; what it says until then is lost.
+    ///
+    /// # Errors
+    /// As [`Client::leave`].
+    pub(crate) fn is_over(&mut self) -> io::Result<()> {
+        match io::copy(&mut self.stream, &mut io::sink()) {
+            // What was sent and not read is lost, which the system calls a reset.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(()),
+            done => done.map(|_| ()),
+        }
     }
 }

@@ -30,6 +30,11 @@ impl Budget {
         *self.lock() > self.most / 2
     }
 
+    /// How many are in use.
+    pub(super) fn used(&self) -> usize {
+        *self.lock()
+    }
+
     /// A part of them, empty at first.
     pub(super) fn hold(&self) -> Held<'_> {
         Held { budget: self, bytes: 0 }
@@ -103,6 +108,6 @@ mod tests {
             assert!(one.resize(100), "the other one ends");
         });
         drop(one);
-        assert_eq!(*budget.lock(), 0);
+        assert_eq!(budget.used(), 0);
     }
 }

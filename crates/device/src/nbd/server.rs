@@ -4,7 +4,7 @@
 //! requests one at a time. Since all share one device, a flush on one connection covers what was answered on any other,
 //! which is what CAN_MULTI_CONN promises.
 //!
-//! A turn is a request, or a slice of a long one: [`SLICE_BYTES`] of data, [`HOLE_BYTES`] of discards. So a short
+//! A turn is a request, or a slice of a long one ([`Options::slice_bytes`], [`Options::hole_bytes`]). So a short
 //! request waits for one slice of each other connection at most, however long their requests are. Each slice is whole
 //! to the others; a long request need not be, and the protocol does not ask for it.
 //!
@@ -50,12 +50,6 @@ const MOST_EXTENTS: usize = 4096;
 /// Bytes of the device that are looked at in a row for extents.
 const EXTENT_STEP_BYTES: u64 = 64 << 20;
 
-/// Bytes of a long read or write that are carried out in one turn.
-pub const SLICE_BYTES: u64 = 1 << 20;
-
-/// Bytes of a long discard, or of a long range of zeros that may be a hole, that are carried out in one turn.
-pub const HOLE_BYTES: u64 = 16 << 20;
-
 /// Bytes of zeros that are written in a row where no hole may be made.
 const ZEROS: &[u8] = &[0; 64 << 10];
 
@@ -93,6 +87,10 @@ pub struct Options {
     pub most_bytes: usize,
     /// How long a client may take for its handshake, and how long a request waits for bytes that others have under way.
     pub patience: Duration,
+    /// Bytes of a long read or write that are carried out in one turn; rounded up to whole blocks of the device.
+    pub slice_bytes: u64,
+    /// Bytes of a long discard, or of a long range of zeros that may be a hole, that are carried out in one turn.
+    pub hole_bytes: u64,
 }
 
 impl Default for Options {
@@ -104,6 +102,8 @@ impl Default for Options {
             most_connections: 1000,
             most_bytes: 512 << 20,
             patience: Duration::from_secs(10),
+            slice_bytes: 1 << 20,
+            hole_bytes: 16 << 20,
         }
     }
 }
@@ -319,7 +319,7 @@ impl<E: Export + 'static> Server<E> {
             slices: {
                 let block = u64::from(export.block_bytes()).max(1);
                 let whole = |bytes: u64| bytes.next_multiple_of(block);
-                (whole(SLICE_BYTES), whole(HOLE_BYTES))
+                (whole(options.slice_bytes.max(1)), whole(options.hole_bytes.max(1)))
             },
             device: Mutex::new(Some(export)),
             turns: Turns::default(),
@@ -355,6 +355,8 @@ impl<E: Export + 'static> Server<E> {
         drop(gathered);
         statistics.in_flight = self.shared.in_flight.load(Ordering::Relaxed);
         statistics.connections = lock(&self.shared.connections).open.len();
+        statistics.waiting = self.shared.turns.waiting();
+        statistics.held_bytes = self.shared.budget.used();
         statistics
     }
 
@@ -416,10 +418,10 @@ impl<E: Export> Shared<E> {
             thread::sleep(self.options.idle_after);
             let mut more = true;
             while more && arrivals() == seen && !stopping() {
-                let turn = self.turns.wait();
+                // Who has a turn works for a request.
+                let Some(turn) = self.turns.take() else { break };
                 let Ok(mut device) = self.device.lock() else { return };
                 match device.as_mut() {
-                    // A request that came while this thread waited for its turn has come first.
                     Some(export) if arrivals() == seen => more = export.idle(),
                     _ => break,
                 }

@@ -74,12 +74,25 @@ pub struct Statistics {
     pub in_flight: u64,
     /// Connections at the end of the stretch.
     pub connections: usize,
+    /// Connections that wait for their turn with the device at the end of the stretch.
+    pub waiting: usize,
+    /// Bytes that all connections have under way at the end of the stretch, as
+    /// [`Options::most_bytes`](super::Options::most_bytes) counts them.
+    pub held_bytes: usize,
 }
 
 impl Default for Statistics {
     fn default() -> Self {
         let latency_ns = Histogram::new_with_bounds(1, Self::LONGEST_NS, 2).expect("the bounds are valid");
-        Statistics { by_kind: Default::default(), refused: 0, latency_ns, in_flight: 0, connections: 0 }
+        Statistics {
+            by_kind: Default::default(),
+            refused: 0,
+            latency_ns,
+            in_flight: 0,
+            connections: 0,
+            waiting: 0,
+            held_bytes: 0,
+        }
     }
 }
 
@@ -115,6 +128,7 @@ impl Statistics {
         self.refused += later.refused;
         self.latency_ns.add(&later.latency_ns).expect("both have the same bounds");
         (self.in_flight, self.connections) = (later.in_flight, later.connections);
+        (self.waiting, self.held_bytes) = (later.waiting, later.held_bytes);
     }
 
     /// Forgets what was counted.

@@ -30,6 +30,17 @@ impl Turns {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// How many wait for their turn.
+    pub(super) fn waiting(&self) -> usize {
+        self.queue().waiting.len()
+    }
+
+    /// Takes a turn if nobody has one: who has nothing urgent to do.
+    pub(super) fn take(&self) -> Option<Turn<'_>> {
+        let mut queue = self.queue();
+        if std::mem::replace(&mut queue.taken, true) { None } else { Some(Turn(self)) }
+    }
+
     /// Waits for all who came before, and takes a turn.
     pub(super) fn wait(&self) -> Turn<'_> {
         let mut queue = self.queue();
@@ -71,7 +82,8 @@ mod tests {
     #[test]
     fn turns_go_in_the_order_in_which_they_are_asked_for() {
         let (turns, order) = (Turns::default(), Mutex::new(Vec::new()));
-        let first = turns.wait();
+        let first = turns.take().expect("nobody has a turn");
+        assert!(turns.take().is_none());
         thread::scope(|scope| {
             for number in 0..8 {
                 let (turns, order) = (&turns, &order);
@@ -84,7 +96,7 @@ mod tests {
                     order.lock().unwrap().push(number + 8);
                     drop(turn);
                 });
-                while turns.queue().waiting.len() <= number {
+                while turns.waiting() <= number {
                     thread::yield_now();
                 }
             }

@@ -3,7 +3,7 @@
 //! moment; it reads and writes in parts; it is full.
 
 use super::*;
-use crate::attack::{Attack, Attacked, End, attack};
+use crate::attack::{Attack, Attacked, Counts, End};
 use crate::image::Host;
 use std::sync::atomic::AtomicBool;
 
@@ -23,7 +23,7 @@ fn whatever_the_host_does_pages_are_what_they_have_been_or_errors() {
         let mut done = Attacked::default();
         for seed in 0..8 {
             let directory = tempfile::tempdir().unwrap();
-            let (lived, wrong) = attack(&asked, seed, directory.path(), &AtomicBool::new(false)).unwrap();
+            let (lived, wrong) = Attacked::attack(&asked, seed, directory.path(), &AtomicBool::new(false)).unwrap();
             assert_eq!(wrong, None, "{scheme}, seed {seed}");
             done.add(&lived);
         }
@@ -45,7 +45,7 @@ fn the_canary_is_caught_in_its_image() {
     let asked = Attack { scheme: "canary", settings: &[], requests: 400, mount: |image| mount(image, false) };
     let lives = (0..8).filter_map(|seed| {
         let directory = tempfile::tempdir().unwrap();
-        attack(&asked, seed, directory.path(), &AtomicBool::new(false)).unwrap().1
+        Attacked::attack(&asked, seed, directory.path(), &AtomicBool::new(false)).unwrap().1
     });
     let found: Vec<_> = lives.collect();
     let is_back = |what: &str| what.contains("is not what it was") || what.contains("discards are undone");
