@@ -458,9 +458,9 @@ pub struct CheckArgs {
     #[arg(long, value_name = "PARAM=VALUE", value_parser = parse_pair)]
     pub set: Vec<(String, String)>,
 
-    /// Operations of each run
-    #[arg(long, value_name = "N", default_value = "400", value_parser = clap::value_parser!(u32).range(1..))]
-    pub operations: u32,
+    /// Operations of each run [default: 400; with images 2000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub operations: Option<u32>,
 
     /// Show one case again, in detail, as SEED:OPERATION[.COMMAND.FACE[/COMMAND.FACE..|/storm]]; needs --scheme NAME
     #[arg(long, value_name = "CASE")]
@@ -480,6 +480,11 @@ impl CheckArgs {
     /// Power cuts per scheme.
     pub fn cuts(&self) -> Cuts {
         self.cuts.unwrap_or(Cuts::Number(80_000))
+    }
+
+    /// Operations of a run in which power is cut.
+    pub fn operations(&self) -> u32 {
+        self.operations.unwrap_or(400)
     }
 
     /// Whether to cut power, to attack images, and to attack the server: all, unless some are named, or what is named

@@ -16,7 +16,7 @@ pub(crate) mod requests;
 
 use crate::disk::{AnyDisk, MountError, Mounted};
 use crate::export::ExportError;
-use crate::image::{Access, Host, Image, ImageError, Journal, Spec};
+use crate::image::{Access, Host, Image, ImageError, Journal, Spec, written_by_another};
 use flash::device::{CellTimes, Device, Features, PageTimes, Server, Timing};
 use flash::{Cause, Geometry, Op, Pairing, Rng};
 use ftl::Value;
@@ -138,6 +138,7 @@ impl Attacked {
 
 impl Counts for Attacked {
     const WHAT: &'static str = "images";
+    const REQUESTS: u64 = 2_000;
 
     fn attack(asked: &Attack<'_>, seed: u64, directory: &Path, stop: &AtomicBool) -> Attacks<Attacked> {
         attack(asked, seed, directory, stop)
@@ -495,6 +496,9 @@ impl<'a> Life<'a> {
         if is_whole && self.is_calm {
             self.harm(end, since)?;
         }
+        if is_whole && end == End::Shutdown && self.rng.chance(0.2) {
+            self.upgrade(since)?;
+        }
         let opened = Image::open(self.path, Access::Use).map_err(|error| error.to_string());
         let mounted = opened.and_then(|mut image| {
             self.journal = image.keep_journal();
@@ -628,23 +632,44 @@ impl<'a> Life<'a> {
     /// A copy of the image is harmed, or in one case of five only looked at.
     fn harm(&mut self, end: End, since: Since) -> Result<(), Stop> {
         let whole = fs::read(self.path)?;
-        let harm = Harm::ALL[self.rng.below(4) as usize];
-        let areas = self.places.areas(whole.len() as u64);
-        let area = &areas[self.rng.below(areas.len() as u64) as usize];
-        let times = if self.rng.chance(0.2) { 0 } else { harm.times()[self.rng.below(6) as usize] };
-        let mut bytes = whole.clone();
-        harm.harm(&mut bytes, area, (times, self.places.head()), &mut self.rng);
-        let (path, memory) = (self.path.with_file_name("harmed.img"), Known { model: &self.model, end, since });
-        let (places, mount) = (self.places, self.attack.mount);
         // Between the parity of a partial program and its record some frames go without correction.
         let code = self.corrects.filter(|_| end != End::InOrder);
-        let harmless = times == 0 || harm == Harm::Flips && places.corrects(area, times, code);
+        let mut bytes = whole.clone();
+        let (what, harmless) = if code.is_some() && self.rng.chance(0.25) {
+            self.places.flip_each(&mut bytes, &mut self.rng);
+            ("a bit of each page is another".to_owned(), true)
+        } else {
+            let harm = Harm::ALL[self.rng.below(4) as usize];
+            let areas = self.places.areas(whole.len() as u64);
+            let area = &areas[self.rng.below(areas.len() as u64) as usize];
+            let times = if self.rng.chance(0.2) { 0 } else { harm.times()[self.rng.below(6) as usize] };
+            harm.harm(&mut bytes, area, (times, self.places.head()), &mut self.rng);
+            let harmless = times == 0 || harm == Harm::Flips && self.places.corrects(area, times, code);
+            (format!("harmed {times} times by {} in {area:?}", harm.words()), harmless)
+        };
+        let (path, memory) = (self.path.with_file_name("harmed.img"), Known { model: &self.model, end, since });
+        let (places, mount) = (self.places, self.attack.mount);
         let facts = Facts { harmless, uninterrupted: self.uninterrupted };
         let victim = Victim { path: &path, whole: &whole, places, mount, memory: &memory, facts };
         let suffered = victim.suffer(&bytes, &mut self.rng.fork("harmed"));
-        let context = || format!("a copy, harmed {times} times by {} in {area:?}", harm.words());
-        let done = suffered.map_err(|what| Stop::Wrong(format!("{}: {what}", context())))?;
+        let done = suffered.map_err(|why| Stop::Wrong(format!("a copy, {what}: {why}")))?;
         self.done.harmed.add(&done);
+        Ok(())
+    }
+
+    /// A copy of an image that another version of ftlab has shut down, or one whose state has another form.
+    fn upgrade(&mut self, since: Since) -> Result<(), Stop> {
+        let path = self.path.with_file_name("another.img");
+        let mut bytes = fs::read(self.path)?;
+        written_by_another(&mut bytes, self.rng.chance(0.5));
+        fs::write(&path, &bytes)?;
+        let wrong = |what: String| Stop::Wrong(format!("a copy that another version has shut down: {what}"));
+        let image = Image::open(&path, Access::Use).map_err(|error| wrong(error.to_string()))?;
+        let mut disk = (self.attack.mount)(image).map_err(|error| wrong(error.to_string()))?;
+        if disk.mounted().how == Mounted::Checkpoint {
+            return Err(wrong("its state is believed".into()));
+        }
+        self.look(&mut *disk, End::Shutdown, since).map_err(wrong)?;
         Ok(())
     }
 

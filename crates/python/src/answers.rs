@@ -66,7 +66,7 @@ fn config(args: &CheckArgs, is_own: bool) -> CheckConfig {
     let all = CheckConfig::new(&args.scheme);
     let config = CheckConfig {
         seeds: args.seeds.range(SystemTime::now()),
-        operations: args.operations,
+        operations: args.operations(),
         buffer: args.buffer.clone(),
         settings: args.set.clone(),
         threads: if is_own { 1 } else { args.threads.unwrap_or(0) },

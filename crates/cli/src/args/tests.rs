@@ -143,7 +143,7 @@ fn what_to_check() {
         cuts: None,
         buffer: None,
         set: vec![],
-        operations: 400,
+        operations: None,
         replay: None,
         shrink: false,
         threads: None,

@@ -33,7 +33,7 @@ pub(super) fn check(args: &CheckArgs, stop: &AtomicBool, stdout: &mut dyn Write)
         let config = CheckConfig {
             seeds: seeds.clone(),
             fail_fast: args.fail_fast,
-            operations: args.operations,
+            operations: args.operations(),
             buffer: args.buffer.clone(),
             settings: args.set.clone(),
             threads: args.threads.unwrap_or(0),
@@ -114,7 +114,7 @@ where
     // Power that holds is a decorator, too: schemes are compiled for the medium that `serve` has.
     let mount = |image| device::mount(PowerCut::counting(image).without_log(), false);
     let cores = || std::thread::available_parallelism().map_or(1, |count| count.get());
-    let requests = args.operations.into();
+    let requests = args.operations.map_or(C::REQUESTS, u64::from);
     let all = super::image::settings(by_name(scheme).expect("a scheme of the table"), &args.set)?;
     let settings: Vec<_> =
         args.set.iter().filter_map(|(name, _)| Some((name.clone(), all.get(name)?.to_string()))).collect();
@@ -136,7 +136,7 @@ fn again(args: &CheckArgs, scheme: &str, replay: &str) -> String {
     let all = |faults| faults == Faults::ALL;
     let faults = args.faults.map(|of| if all(of) { " --faults all".into() } else { format!(" --faults {of}") });
     let faults = faults.unwrap_or_default();
-    let operations = args.operations;
+    let operations = args.operations();
     format!("ftlab check --scheme {scheme}{buffer}{set}{faults} --operations {operations} --replay {replay}")
 }
 

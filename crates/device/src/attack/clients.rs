@@ -86,6 +86,7 @@ pub struct Served {
 
 impl Counts for Served {
     const WHAT: &'static str = "server";
+    const REQUESTS: u64 = 400;
 
     fn attack(asked: &Attack<'_>, seed: u64, directory: &Path, _: &AtomicBool) -> Attacks<Served> {
         let mut served = Served { servers: 1, ..Served::default() };

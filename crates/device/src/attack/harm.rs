@@ -6,7 +6,7 @@ use crate::disk::AnyDisk;
 use crate::export::ExportError;
 use crate::image::{Access, Image, Scrub, Unsound};
 use crate::verify::{Verified, verify};
-use flash::{Lpn, Rng};
+use flash::{Lpn, Ppn, Rng};
 use std::fs;
 use std::ops::Range;
 use std::path::Path;
@@ -103,6 +103,16 @@ impl Places {
         let within = |start, end| area.start >= start && area.end <= end;
         let corrected = frame.map_or(0, |bits| bits as usize);
         within(records, data) && bits <= RECORD_BITS || within(data, self.end) && bits <= corrected
+    }
+
+    /// Flips a bit of each record, of the data of each page and of each spare area.
+    pub(crate) fn flip_each(&self, bytes: &mut [u8], rng: &mut Rng) {
+        let [(records, record), (data, page), (spares, spare)] = self.pages;
+        for (part, size) in [(records..data, record), (data..spares, page), (spares..self.end, spare)] {
+            for unit in bytes[part.start as usize..part.end as usize].chunks_exact_mut(size as usize) {
+                unit[rng.below(size) as usize] ^= 1 << rng.below(8);
+            }
+        }
     }
 
     /// The parts of a file of `size` bytes, each of them to be harmed as often: twice the records, which say most.
@@ -265,20 +275,19 @@ impl Victim<'_> {
         let mut written = vec![None; PAGES];
         let errors = self.look(&mut *disk, &mut old, &written)?;
         self.agree(&verified, bytes, &errors, &old)?;
-        if self.facts.harmless && !(errors.is_empty() && old.is.iter().all(|is| !is)) {
-            let stale: Vec<_> = (0..PAGES).filter(|&page| old.is[page]).collect();
-            return Err(format!("so few bits cost something: errors {errors:?}, older versions {stale:?}"));
-        }
+        self.costs_nothing(&errors, &old)?;
         done.sound = u64::from(verified.findings().is_empty());
         done.named = (verified.scrub.bad_records.len() + verified.scrub.bad_data.len()) as u64;
         (done.read, done.errors) = (PAGES as u64, errors.len() as u64);
         // It may say that an invariant does not hold.
         let _ = disk.audit();
         self.write(&mut *disk, &mut written, rng)?;
-        self.look(&mut *disk, &mut old, &written)?;
+        let errors = self.look(&mut *disk, &mut old, &written)?;
+        self.costs_nothing(&errors, &old)?;
         done.corrected_bits = disk.image().corrected_bits();
         // A kill, and all is found by what stands on flash.
         drop(disk);
+        self.new_pages_are_whole(bytes)?;
         let image = Image::open(self.path, Access::Use).map_err(|error| format!("after a kill: {error}"))?;
         let mut disk = (self.mount)(image).map_err(|error| format!("after a kill: {error}"))?;
         old.before = old.allowed;
@@ -286,9 +295,37 @@ impl Victim<'_> {
         if let Some(page) = errors.iter().find(|&&page| written[page as usize].is_some()) {
             return Err(format!("page {page} was written, and cannot be read after a kill"));
         }
+        self.costs_nothing(&errors, &old)?;
         let _ = disk.close();
         (done.stale, done.said, done.undone) = (old.was, old.allowed, old.undone);
         Ok(done)
+    }
+
+    /// A kill tears no page. What was programmed since the file had these bytes is whole, or says that it copies
+    /// a page that is lost.
+    fn new_pages_are_whole(&self, bytes: &[u8]) -> Result<(), String> {
+        let image = Image::open(self.path, Access::Look);
+        let scrub = image.map_err(|error| format!("after a kill: {error}"))?.scrub();
+        let now = fs::read(self.path).map_err(|error| error.to_string())?;
+        let (start, size) = self.places.pages[0];
+        let is_new = |ppn: Ppn| {
+            let record = (start + u64::from(ppn.0) * size) as usize..(start + u64::from(ppn.0 + 1) * size) as usize;
+            now[record.clone()] != bytes[record]
+        };
+        let maybe_torn = scrub.map_err(|_| "the host cannot read")?.maybe_torn;
+        match maybe_torn.iter().find(|page| page.lpn.is_some() && is_new(page.ppn)) {
+            Some(Unsound { ppn, .. }) => Err(format!("after a kill: page {ppn} was programmed since, and may be torn")),
+            None => Ok(()),
+        }
+    }
+
+    /// What codes correct costs nothing, neither at once nor later.
+    fn costs_nothing(&self, errors: &[u64], old: &Old) -> Result<(), String> {
+        if !self.facts.harmless || errors.is_empty() && old.is.iter().all(|is| !is) {
+            return Ok(());
+        }
+        let stale: Vec<_> = (0..PAGES).filter(|&page| old.is[page]).collect();
+        Err(format!("so few bits cost something: errors {errors:?}, older versions {stale:?}"))
     }
 
     /// What `ftlab image verify` says of the file, which holds these bytes; nothing if it is no image any more.

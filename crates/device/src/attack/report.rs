@@ -17,6 +17,8 @@ pub type Attacks<C> = Result<(C, Option<Finding>), String>;
 pub trait Counts: Default + Send {
     /// What is attacked, as the command line calls it.
     const WHAT: &'static str;
+    /// Requests of each seed, unless somebody says how many.
+    const REQUESTS: u64;
 
     /// Attacks with one seed, whose files may lie in `directory`. Ends early when told to `stop`.
     ///

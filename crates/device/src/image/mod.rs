@@ -69,6 +69,7 @@ pub use error::ImageError;
 pub use header::Spec;
 pub use open::Access;
 pub use scrub::{Scrub, Unsound};
+pub(crate) use standing::written_by_another;
 pub use standing::{Life, Totals};
 
 use backing::Backing;

@@ -1,5 +1,7 @@
 //! What an image says of the scheme's state, and of its life.
 
+use super::layout::Layout;
+
 /// What the file knows of the scheme's state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Life {
@@ -67,6 +69,15 @@ impl Standing {
         out
     }
 
+    /// What another version of ftlab, or one whose state has another form, would have written.
+    fn of_another(bytes: &[u8; 32], is_version: bool) -> [u8; 32] {
+        let mut out = *bytes;
+        out[if is_version { 4 } else { 20 }] ^= 1;
+        let crc = crc32fast::hash(&out[..28]);
+        out[28..].copy_from_slice(&crc.to_le_bytes());
+        out
+    }
+
     /// What cannot be read means that the flash must be.
     pub(super) fn decode(bytes: &[u8; 32]) -> Standing {
         let word = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().expect("a standing is longer"));
@@ -86,6 +97,13 @@ impl Standing {
         let (own, interrupted) = (word(24), bytes[1] != 0);
         Standing { life, bytes: long, check: word(16), form: word(20), own, interrupted, damaged: false }
     }
+}
+
+/// Makes the bytes of an image what another version of ftlab would have left, or one whose state has another form.
+pub(crate) fn written_by_another(image: &mut [u8], is_version: bool) {
+    let standing = &mut image[Layout::STATE as usize..][..32];
+    let other = Standing::of_another(standing.as_ref().try_into().expect("32 bytes"), is_version);
+    standing.copy_from_slice(&other);
 }
 
 /// Programs over the life of an image, as of the last time that it was made durable.
@@ -128,11 +146,9 @@ mod tests {
     #[test]
     fn a_checkpoint_of_another_version_is_none() {
         let clean = Standing { life: Life::Clean, bytes: 7, check: 1, form: 2, own: 3, ..Standing::FRESH };
-        let mut bytes = clean.encode();
+        let bytes = clean.encode();
         assert_eq!(Standing::decode(&bytes), clean);
-        bytes[4] ^= 1;
-        let crc = crc32fast::hash(&bytes[..28]);
-        bytes[28..].copy_from_slice(&crc.to_le_bytes());
-        assert_eq!(Standing::decode(&bytes), Standing::dirty(3));
+        assert_eq!(Standing::decode(&Standing::of_another(&bytes, true)), Standing::dirty(3));
+        assert_eq!(Standing::decode(&Standing::of_another(&bytes, false)), Standing { form: 3, ..clean });
     }
 }

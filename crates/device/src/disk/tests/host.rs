@@ -19,7 +19,7 @@ fn whatever_the_host_does_pages_are_what_they_have_been_or_errors() {
         let known = schemes::by_name(scheme).unwrap().settings();
         let durable = [("durable-trim".to_owned(), "on".to_owned())];
         let settings = if known.get("durable-trim").is_some() { &durable[..] } else { &[] };
-        let asked = Attack { scheme, settings, requests: 400, mount };
+        let asked = Attack { scheme, settings, requests: 1_000, mount };
         let mut done = Attacked::default();
         for seed in 0..8 {
             let directory = tempfile::tempdir().unwrap();
