@@ -226,7 +226,7 @@ def arrow(columns: str) -> Any:
 
 def check(words: SupportsGetItem[int, str], own: Foreign | None) -> tuple[str, Any | None]:
     """
-    What `ftlab check` with these words finds of one scheme, as JSON; and the exception that ended it early, if one did.
+    What the power cuts of `ftlab check` find of one scheme, as JSON; and the exception that ended them, if one did.
     """
 
 def compare(keys: str, given: SupportsGetItem[int, tuple[str, Requests]], schemes: SupportsGetItem[int, Foreign], policies: SupportsGetItem[int, Policy], tell: Any | None) -> tuple[Report | None, Any | None]:

@@ -72,7 +72,8 @@ def check(
     set: Mapping[str, Any] | None = None,
     threads: int | None = None,
 ) -> Check:
-    """Cuts the power at the commands of a scheme, mounts, and compares what is read: ``ftlab check --scheme``.
+    """Cuts the power at the commands of a scheme, mounts, and compares what is read: the power cuts of
+    ``ftlab check --scheme``. Images and the server are attacked by the command alone.
 
     ``faults`` names classes of faults, with commas, or ``"all"``; without it, what the scheme promises to survive. A
     scheme written in Python is cut at commands alone unless classes are named, and its RAM is not saved; 4,000 cuts are

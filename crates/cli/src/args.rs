@@ -58,7 +58,7 @@ pub enum Command {
     Run(RunArgs),
     /// Set published figures beside measured ones, table by table.
     Reproduce(ReproduceArgs),
-    /// Check that schemes lose nothing: cut the power at flash commands, fail blocks, audit.
+    /// Check that schemes lose nothing: cut power, fail blocks, audit; attack images and the server.
     Check(Box<CheckArgs>),
     /// Watch a scheme on a tiny device: every flash command, and what the blocks hold.
     Step(StepArgs),

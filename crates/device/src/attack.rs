@@ -7,7 +7,7 @@
 //! mounted, and each page is held to what it may be. Copies of it are harmed and held to what damage may cost. Results
 //! depend on scheme, settings and seed alone.
 
-pub mod clients;
+mod clients;
 mod crash;
 pub(crate) mod harm;
 mod model;
@@ -17,6 +17,7 @@ pub(crate) mod requests;
 use crate::disk::{AnyDisk, MountError, Mounted};
 use crate::export::ExportError;
 use crate::image::{Access, Host, Image, ImageError, Journal, Spec, written_by_another};
+pub use clients::Served;
 use flash::device::{CellTimes, Device, Features, PageTimes, Server, Timing};
 use flash::{Cause, Geometry, Op, Pairing, Rng};
 use ftl::Value;
@@ -139,6 +140,7 @@ impl Attacked {
 impl Counts for Attacked {
     const WHAT: &'static str = "images";
     const REQUESTS: u64 = 2_000;
+    const MOST_AT_ONCE: usize = usize::MAX;
 
     fn attack(asked: &Attack<'_>, seed: u64, directory: &Path, stop: &AtomicBool) -> Attacks<Attacked> {
         attack(asked, seed, directory, stop)
@@ -198,6 +200,8 @@ struct Life<'a> {
     /// It is always shut down whole, and was so far.
     is_steady: bool,
     uninterrupted: bool,
+    /// Its host crashed once, and had the writes up to some point.
+    was_in_order: bool,
     /// The host's disk is full, and does its part otherwise.
     is_full: bool,
     disk: Option<Box<dyn AnyDisk>>,
@@ -410,6 +414,7 @@ impl<'a> Life<'a> {
             is_calm,
             is_steady,
             uninterrupted,
+            was_in_order: false,
             is_full,
             disk,
             journal,
@@ -496,7 +501,7 @@ impl<'a> Life<'a> {
         if is_whole && self.is_calm {
             self.harm(end, since)?;
         }
-        if is_whole && end == End::Shutdown && self.rng.chance(0.2) {
+        if is_whole && end == End::Shutdown && self.rng.fork("upgrade").chance(0.2) {
             self.upgrade(since)?;
         }
         let opened = Image::open(self.path, Access::Use).map_err(|error| error.to_string());
@@ -632,21 +637,24 @@ impl<'a> Life<'a> {
     /// A copy of the image is harmed, or in one case of five only looked at.
     fn harm(&mut self, end: End, since: Since) -> Result<(), Stop> {
         let whole = fs::read(self.path)?;
-        // Between the parity of a partial program and its record some frames go without correction.
-        let code = self.corrects.filter(|_| end != End::InOrder);
+        // Between the parity of a partial program and its record some frames go without correction, until their page is
+        // written anew.
+        self.was_in_order |= end == End::InOrder;
+        let code = self.corrects.filter(|_| !self.was_in_order);
+        let harm = Harm::ALL[self.rng.below(4) as usize];
+        let areas = self.places.areas(whole.len() as u64);
+        let area = &areas[self.rng.below(areas.len() as u64) as usize];
+        let times = if self.rng.chance(0.2) { 0 } else { harm.times()[self.rng.below(6) as usize] };
         let mut bytes = whole.clone();
-        let (what, harmless) = if code.is_some() && self.rng.chance(0.25) {
-            self.places.flip_each(&mut bytes, &mut self.rng);
-            ("a bit of each page is another".to_owned(), true)
-        } else {
-            let harm = Harm::ALL[self.rng.below(4) as usize];
-            let areas = self.places.areas(whole.len() as u64);
-            let area = &areas[self.rng.below(areas.len() as u64) as usize];
-            let times = if self.rng.chance(0.2) { 0 } else { harm.times()[self.rng.below(6) as usize] };
-            harm.harm(&mut bytes, area, (times, self.places.head()), &mut self.rng);
-            let harmless = times == 0 || harm == Harm::Flips && self.places.corrects(area, times, code);
-            (format!("harmed {times} times by {} in {area:?}", harm.words()), harmless)
-        };
+        harm.harm(&mut bytes, area, (times, self.places.head()), &mut self.rng);
+        let mut harmless = times == 0 || harm == Harm::Flips && self.places.corrects(area, times, code);
+        let mut what = format!("harmed {times} times by {} in {area:?}", harm.words());
+        let mut each = self.rng.fork("a bit of each");
+        if code.is_some() && each.chance(0.25) {
+            bytes.clone_from(&whole);
+            self.places.flip_each(&mut bytes, &mut each);
+            (what, harmless) = ("a bit of each page is another".to_owned(), true);
+        }
         let (path, memory) = (self.path.with_file_name("harmed.img"), Known { model: &self.model, end, since });
         let (places, mount) = (self.places, self.attack.mount);
         let facts = Facts { harmless, uninterrupted: self.uninterrupted };
@@ -661,7 +669,7 @@ impl<'a> Life<'a> {
     fn upgrade(&mut self, since: Since) -> Result<(), Stop> {
         let path = self.path.with_file_name("another.img");
         let mut bytes = fs::read(self.path)?;
-        written_by_another(&mut bytes, self.rng.chance(0.5));
+        written_by_another(&mut bytes, self.rng.fork("version").chance(0.5));
         fs::write(&path, &bytes)?;
         let wrong = |what: String| Stop::Wrong(format!("a copy that another version has shut down: {what}"));
         let image = Image::open(&path, Access::Use).map_err(|error| wrong(error.to_string()))?;

@@ -493,3 +493,11 @@ fn silence_is_used_for_background_work_and_a_request_ends_it() {
     assert!(began.elapsed() < Duration::from_millis(150), "{:?}", began.elapsed());
     server.stop().unwrap();
 }
+
+/// docs/serving.md, *The protocol*.
+#[test]
+fn turns_and_limits_are_those_that_are_promised() {
+    let Options { slice_bytes, hole_bytes, most_connections, most_bytes, patience, .. } = Options::default();
+    assert_eq!((slice_bytes, hole_bytes), (1 << 20, 16 << 20));
+    assert_eq!((most_connections, most_bytes, patience), (1000, 512 << 20, Duration::from_secs(10)));
+}

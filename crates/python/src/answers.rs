@@ -99,7 +99,7 @@ fn told(report: &CheckReport) -> String {
     .to_string()
 }
 
-/// What `ftlab check` with these words finds of one scheme, as JSON; and the exception that ended it early, if one did.
+/// What the power cuts of `ftlab check` find of one scheme, as JSON; and the exception that ended them, if one did.
 #[pyfunction]
 pub(crate) fn check(
     py: Python<'_>,

@@ -3,8 +3,8 @@
 //!
 //! `attack images|server SCHEME [SEEDS]`: seeds as A..B. Exits with 1 if the scheme fails.
 
-use device::attack::clients::Served;
-use device::attack::{Attack, Attacked, Counts, Report, attack_all};
+
+use device::attack::{Attack, Attacked, Counts, Report, Served, attack_all};
 use flash::PowerCut;
 use std::fmt::Display;
 use std::ops::Range;

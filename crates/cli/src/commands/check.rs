@@ -4,8 +4,8 @@
 use super::Ended;
 use crate::args::{CheckArgs, Seeds};
 use crate::error::CliError;
-use device::attack::clients::Served;
-use device::attack::{Attack, Attacked, Counts, Finding, Report, attack_all};
+
+use device::attack::{Attack, Attacked, Counts, Finding, Report, Served, attack_all};
 use flash::PowerCut;
 use ftl::schemes::{SCHEMES, by_name};
 use sim::check::{self, CheckConfig, Faults};
@@ -56,34 +56,38 @@ pub(super) fn check(args: &CheckArgs, stop: &AtomicBool, stdout: &mut dyn Write)
         let held = lines.last().is_some_and(|line| line == "nothing went wrong");
         return Ok(if held { Ended::Done } else { Ended::Failed });
     }
-    let directory = tempfile::tempdir().map_err(|error| CliError::new(format_args!("no place for images: {error}")))?;
+    let parts = args.parts();
+    let [_, images, server] = parts;
+    let directory = if images || server { Some(place()?) } else { None };
+    let place = directory.as_ref().map_or(Path::new(""), |directory| directory.path());
     let mut ended = Ended::Done;
     for scheme in schemes {
-        if stop.load(Ordering::Relaxed) {
-            crate::print(stdout, &format!("{scheme}: not checked\n"))?;
-            continue;
-        }
-        let mut tell = |(text, held, interrupted): Told| {
+        for (number, _) in parts.into_iter().enumerate().filter(|&(_, asked)| asked) {
+            if stop.load(Ordering::Relaxed) {
+                let what = ["", ", images", ", the server"][number];
+                crate::print(stdout, &format!("{scheme}{what}: not checked\n"))?;
+                ended = Ended::Interrupted;
+                continue;
+            }
+            let (text, held, interrupted) = match number {
+                0 => cut(args, &config(scheme), stop)?,
+                1 => attack::<Attacked>(args, scheme, &seeds, place, stop)?,
+                _ => attack::<Served>(args, scheme, &seeds, place, stop)?,
+            };
+            crate::print(stdout, &text)?;
             if interrupted {
                 ended = Ended::Interrupted;
             } else if !held && ended == Ended::Done {
                 ended = Ended::Failed;
             }
-            crate::print(stdout, &text)
-        };
-        let [cuts, images, server] = args.parts();
-        let asked = |part: bool| part && !stop.load(Ordering::Relaxed);
-        if asked(cuts) {
-            tell(cut(args, &config(scheme), stop)?)?;
-        }
-        if asked(images) {
-            tell(attack::<Attacked>(args, scheme, &seeds, directory.path(), stop)?)?;
-        }
-        if asked(server) {
-            tell(attack::<Served>(args, scheme, &seeds, directory.path(), stop)?)?;
         }
     }
     Ok(ended)
+}
+
+/// A directory for images and sockets, which goes with the value.
+fn place() -> Result<tempfile::TempDir, CliError> {
+    tempfile::tempdir().map_err(|error| CliError::new(format_args!("no place for images: {error}")))
 }
 
 /// What a part of a check says, whether the scheme held, and whether it was interrupted.

@@ -19,6 +19,8 @@ pub trait Counts: Default + Send {
     const WHAT: &'static str;
     /// Requests of each seed, unless somebody says how many.
     const REQUESTS: u64;
+    /// Most seeds at a time: each may have many threads and files of its own.
+    const MOST_AT_ONCE: usize;
 
     /// Attacks with one seed, whose files may lie in `directory`. Ends early when told to `stop`.
     ///
@@ -94,7 +96,7 @@ pub fn attack_all<C: Counts>(
         }
         done.lock().unwrap_or_else(PoisonError::into_inner).insert(seed, result);
     };
-    std::thread::scope(|scope| (0..threads.max(1)).for_each(|_| _ = scope.spawn(work)));
+    std::thread::scope(|scope| (0..threads.clamp(1, C::MOST_AT_ONCE)).for_each(|_| _ = scope.spawn(work)));
     let mut report =
         Report { scheme: asked.scheme.into(), interrupted: false, done: C::default(), failures: Vec::new() };
     for result in done.into_inner().unwrap_or_else(PoisonError::into_inner).into_values() {

@@ -89,7 +89,8 @@ pub struct Options {
     pub patience: Duration,
     /// Bytes of a long read or write that are carried out in one turn; rounded up to whole blocks of the device.
     pub slice_bytes: u64,
-    /// Bytes of a long discard, or of a long range of zeros that may be a hole, that are carried out in one turn.
+    /// Bytes of a long discard, or of a long range of zeros that may be a hole, that are carried out in one turn;
+    /// rounded up as well.
     pub hole_bytes: u64,
 }
 
@@ -286,7 +287,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A running server. Dropped without [`Server::stop`], it leaves its threads to the process.
+/// A running server. Dropped without [`Server::stop`], it takes no more connections, and leaves its other threads to
+/// the process.
 #[derive(Debug)]
 pub struct Server<E> {
     shared: Arc<Shared<E>>,
@@ -395,7 +397,8 @@ fn accept<E: Export + 'static>(shared: &Arc<Shared<E>>, listener: &Listener, wok
     loop {
         let mut wanted = [listener.poll_fd(), PollFd::new(woken, PollFlags::IN)];
         let polled = poll(&mut wanted, None);
-        if shared.stopping.load(Ordering::SeqCst) {
+        // Told to stop, or the server was dropped.
+        if shared.stopping.load(Ordering::SeqCst) || !wanted[1].revents().is_empty() {
             return;
         }
         let accepted = polled.map_err(io::Error::from).and_then(|_| listener.accept());

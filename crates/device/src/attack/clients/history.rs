@@ -41,14 +41,33 @@ pub(super) struct Operation {
     pub(super) what: What,
 }
 
-/// Where a search stands: which operations are behind it, all before `begun` among them, and what the place holds.
+/// Where a search stands: which operations are behind it, and what the place holds.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct State {
-    done: Vec<bool>,
+    /// All before this one are.
     begun: usize,
+    /// Of the others, these, in order.
+    ahead: Vec<usize>,
     value: u64,
     /// It was discarded since it was written last.
     discarded: bool,
+}
+
+impl State {
+    fn is_done(&self, i: usize) -> bool {
+        i < self.begun || self.ahead.binary_search(&i).is_ok()
+    }
+
+    /// With one operation more behind it.
+    fn after(&self, i: usize) -> State {
+        let mut after = self.clone();
+        let at = after.ahead.partition_point(|&other| other < i);
+        after.ahead.insert(at, i);
+        let run = after.ahead.iter().zip(after.begun..).take_while(|&(&i, next)| i == next).count();
+        after.ahead.drain(..run);
+        after.begun += run;
+        after
+    }
 }
 
 /// Whether there is an order of the operations on a place that held `first`, each of them somewhere between its
@@ -58,31 +77,23 @@ pub(super) fn is_linearisable(first: u64, operations: &[Operation]) -> bool {
     let mut sorted = operations.to_vec();
     sorted.sort_by_key(|operation| operation.asked);
     let mut tried = HashSet::new();
-    let mut left = vec![State { done: vec![false; sorted.len()], begun: 0, value: first, discarded: false }];
-    while let Some(mut state) = left.pop() {
-        while state.done.get(state.begun).is_some_and(|&done| done) {
-            state.begun += 1;
-        }
+    let mut left = vec![State { begun: 0, ahead: Vec::new(), value: first, discarded: false }];
+    while let Some(state) = left.pop() {
         if !tried.insert(state.clone()) {
             continue;
         }
-        let pending = || (state.begun..sorted.len()).filter(|&i| !state.done[i]);
+        let pending = || (state.begun..sorted.len()).filter(|&i| !state.is_done(i));
         if !pending().any(|i| sorted[i].certain) {
             return true;
         }
         let next = pending().min_by_key(|&i| sorted[i].ended).expect("some are pending");
-        let after = |i: usize| {
-            let mut after = state.clone();
-            after.done[i] = true;
-            after
-        };
         // What may not have happened is left out at the last moment.
         if !sorted[next].certain {
-            left.push(after(next));
+            left.push(state.after(next));
         }
         let lasts = |i: usize| matches!(sorted[i].what, What::Fua(_)) && sorted[i].certain;
         let was = |found: u64| {
-            found == first || (0..sorted.len()).any(|i| state.done[i] && sorted[i].what.leaves() == Some(found))
+            found == first || (0..sorted.len()).any(|i| state.is_done(i) && sorted[i].what.leaves() == Some(found))
         };
         for i in pending().take_while(|&i| sorted[i].asked <= sorted[next].ended) {
             let State { value, discarded, .. } = state;
@@ -98,7 +109,7 @@ pub(super) fn is_linearisable(first: u64, operations: &[Operation]) -> bool {
                     What::Discard => true,
                     What::Read(_) | What::Kept(_) => discarded,
                 };
-                left.push(State { value, discarded, ..after(i) });
+                left.push(State { value, discarded, ..state.after(i) });
             }
         }
     }

@@ -1,7 +1,7 @@
 //! A client that asks at random, and notes what it was told.
 
 use super::history::{Operation, What};
-use super::{CELL, CELLS_OF_A_PAGE, connect};
+use super::{CELL, CELLS_OF_A_PAGE, LATE, Wrong, connect, found};
 use crate::nbd::client::Client;
 use crate::nbd::protocol::{Command, FLAG_FUA, FLAG_NO_HOLE, Request};
 use flash::Rng;
@@ -100,13 +100,12 @@ impl<'a> Host<'a> {
     ///
     /// # Errors
     /// What the server may not do.
-    pub(super) fn run(mut self) -> Result<Told, String> {
-        let lost = |error: io::Error| format!("a client gets no answer: {error}");
+    pub(super) fn run(mut self) -> Result<Told, Wrong> {
         while self.told.requests < self.plan.requests {
             if self.is_fickle && self.rng.chance(0.05) {
-                self.vanish().map_err(lost)?;
+                self.vanish()?;
             } else if self.asked.len() < 1 + self.rng.below(3) as usize {
-                self.ask().map_err(lost)?;
+                self.ask()?;
             } else {
                 self.take()?;
             }
@@ -117,9 +116,9 @@ impl<'a> Host<'a> {
         Ok(self.told)
     }
 
-    /// A number that no other write has.
+    /// A number that no other write has, once the request is counted.
     fn value(&self) -> u64 {
-        (self.number + 1) << 32 | (self.told.requests + 1)
+        (self.number + 1) << 32 | self.told.requests
     }
 
     fn ask(&mut self) -> io::Result<()> {
@@ -158,10 +157,10 @@ impl<'a> Host<'a> {
         self.told.operations.extend(asked.changes().map(|cell| (cell, operation)));
     }
 
-    fn take(&mut self) -> Result<(), String> {
-        let answer = self.client.receive().map_err(|error| format!("a client gets no answer: {error}"))?;
+    fn take(&mut self) -> Result<(), Wrong> {
+        let answer = self.client.receive()?;
         let ended = Instant::now();
-        let asked = self.asked.remove(&answer.cookie).ok_or("an answer to what nobody asked")?;
+        let asked = self.asked.remove(&answer.cookie).ok_or_else(|| found("an answer to what nobody asked"))?;
         match answer.error {
             0 => {}
             IO => {
@@ -169,16 +168,16 @@ impl<'a> Host<'a> {
                 self.note(&asked, ended, false);
                 return Ok(());
             }
-            error => return Err(format!("{:?} is answered with error {error}", asked.command)),
+            error => return Err(found(format!("{:?} is answered with error {error}", asked.command))),
         }
         match asked.command {
             Command::Flush => self.told.flushes.push((asked.at, ended)),
             Command::Read => {
                 if answer.data.len() as u64 != (asked.cells.end - asked.cells.start) * CELL {
-                    return Err(format!("a read of {:?} has {} bytes", asked.cells, answer.data.len()));
+                    return Err(found(format!("a read of {:?} has {} bytes", asked.cells, answer.data.len())));
                 }
                 for (cell, data) in asked.cells.clone().zip(answer.data.chunks(CELL as usize)) {
-                    let what = What::Read(value_of(data).map_err(|what| format!("cell {cell}: {what}"))?);
+                    let what = What::Read(value_of(data).map_err(|what| found(format!("cell {cell}: {what}")))?);
                     self.told.operations.push((cell, Operation { asked: asked.at, ended, certain: true, what }));
                 }
             }
@@ -187,20 +186,24 @@ impl<'a> Host<'a> {
         Ok(())
     }
 
-    /// Goes away without its answers, perhaps in the middle of a write, and comes back once the server has seen it.
+    /// Goes away without its answers, perhaps in the middle of a write, and comes back: at once, or when the server has
+    /// seen it.
     fn vanish(&mut self) -> io::Result<()> {
         if self.rng.chance(0.5) {
+            // It has a number of its own, which nothing may ever have.
+            self.told.requests += 1;
             let cells = self.plan.cells.clone();
             let data = cells_of(self.value(), cells.end - cells.start);
             let (offset, length) = (cells.start * CELL, data.len() as u32);
             let request = Request { flags: 0, command: Command::Write, cookie: 0, offset, length };
             let sent = if self.rng.chance(0.5) { data.len() - 1 } else { self.rng.below(data.len() as u64) as usize };
             self.client.send_raw(&[&request.encode()[..], &data[..sent]].concat())?;
-            // It has a number of its own, which nothing may ever have.
-            self.told.requests += 1;
         }
-        self.client.leave()?;
-        let gone = Instant::now();
+        let is_seen = self.rng.chance(0.5);
+        if is_seen {
+            self.client.leave()?;
+        }
+        let gone = if is_seen { Instant::now() } else { Instant::now() + LATE };
         for asked in std::mem::take(&mut self.asked).into_values() {
             self.note(&asked, gone, false);
         }

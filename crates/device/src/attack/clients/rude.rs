@@ -1,7 +1,7 @@
 //! Clients that break the protocol, or ask for what there is not, and what they must be told. The expectations are the
 //! protocol's (doc/proto.md of the reference implementation), and where it leaves a choice docs/serving.md's.
 
-use super::{CELL, PATIENCE, connect};
+use super::{CELL, Wrong, connect, found};
 use crate::nbd::client::{Client, option_bytes, option_replies, queries};
 use crate::nbd::handshake::{BASE_ALLOCATION, FIXED_NEWSTYLE, NO_ZEROES, option, reply};
 use crate::nbd::protocol::{
@@ -26,22 +26,8 @@ pub(super) struct Refused {
     pub(super) ended: u64,
 }
 
-/// What went otherwise: words, or the connection's own error.
-pub(super) struct Unexpected(pub(super) String);
-
-impl From<io::Error> for Unexpected {
-    fn from(error: io::Error) -> Unexpected {
-        Unexpected(match error.kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-                format!("the server says nothing for {} s", PATIENCE.as_secs())
-            }
-            _ => error.to_string(),
-        })
-    }
-}
-
-fn expect(holds: bool, what: impl Into<String>) -> Result<(), Unexpected> {
-    if holds { Ok(()) } else { Err(Unexpected(what.into())) }
+fn expect(holds: bool, what: impl Into<String>) -> Result<(), Wrong> {
+    if holds { Ok(()) } else { Err(found(what)) }
 }
 
 /// A connection of which nothing is sent but the flags: it has the greeting.
@@ -53,7 +39,7 @@ pub(super) fn greeted(path: &Path, flags: u16) -> io::Result<UnixStream> {
 }
 
 /// Whether the server ends a connection, saying nothing more.
-pub(super) fn is_ended(stream: &mut UnixStream) -> Result<(), Unexpected> {
+pub(super) fn is_ended(stream: &mut UnixStream) -> Result<(), Wrong> {
     let mut heard = Vec::new();
     match stream.read_to_end(&mut heard) {
         // What was sent and not read is lost, which the system calls a reset.
@@ -84,7 +70,7 @@ pub(super) struct Rude<'a> {
 
 impl Rude<'_> {
     /// One call: a connection that is used up.
-    pub(super) fn call(&mut self) -> Result<(), Unexpected> {
+    pub(super) fn call(&mut self) -> Result<(), Wrong> {
         let kind = self.rng.below(8);
         let (what, done) = match kind {
             0 => ("no handshake", self.no_handshake()),
@@ -95,14 +81,14 @@ impl Rude<'_> {
             6 => ("no request", self.no_request()),
             _ => ("half a request", self.half()),
         };
-        done.map_err(|Unexpected(why)| Unexpected(format!("{what}: {why}")))
+        done.map_err(|wrong| wrong.within(what))
     }
 
     fn flags(&mut self) -> u16 {
         if self.rng.chance(0.5) { FIXED_NEWSTYLE | NO_ZEROES } else { FIXED_NEWSTYLE }
     }
 
-    fn no_handshake(&mut self) -> Result<(), Unexpected> {
+    fn no_handshake(&mut self) -> Result<(), Wrong> {
         let mut stream = if self.rng.chance(0.5) {
             // Flags that nobody knows.
             greeted(self.path, 0x4745)?
@@ -117,7 +103,7 @@ impl Rude<'_> {
         is_ended(&mut stream)
     }
 
-    fn options(&mut self) -> Result<(), Unexpected> {
+    fn options(&mut self) -> Result<(), Wrong> {
         let flags = self.flags();
         let mut stream = greeted(self.path, flags)?;
         let junk: Vec<u8> = (0..self.rng.below(200)).map(|_| self.rng.bits() as u8).collect();
@@ -140,7 +126,7 @@ impl Rude<'_> {
     }
 
     /// What is agreed is what was asked for last.
-    fn contexts(&mut self) -> Result<(), Unexpected> {
+    fn contexts(&mut self) -> Result<(), Wrong> {
         let flags = self.flags();
         let mut stream = greeted(self.path, flags)?;
         let (kinds, _) = ask(&mut stream, option::STRUCTURED_REPLY, &[])?;
@@ -167,7 +153,7 @@ impl Rude<'_> {
     }
 
     /// EXPORT_NAME, and simple replies.
-    fn export_name(&mut self) -> Result<(), Unexpected> {
+    fn export_name(&mut self) -> Result<(), Wrong> {
         let flags = self.flags();
         let mut stream = greeted(self.path, flags)?;
         stream.write_all(&option_bytes(option::EXPORT_NAME, &[]))?;
@@ -204,7 +190,7 @@ impl Rude<'_> {
     }
 
     /// What there is not, and what may not be asked: refused, and the connection lives on.
-    fn refusals(&mut self) -> Result<(), Unexpected> {
+    fn refusals(&mut self) -> Result<(), Wrong> {
         let mut client = Client::over(connect(self.path)?)?;
         let (end, cell) = (self.bytes, CELL as u32);
         for _ in 0..6 {
@@ -238,16 +224,15 @@ impl Rude<'_> {
         expect(told == 0 || self.fails && told == IO, format!("a read behind what was refused: error {told}"))
     }
 
-    fn no_request(&mut self) -> Result<(), Unexpected> {
+    fn no_request(&mut self) -> Result<(), Wrong> {
         let mut client = Client::over(connect(self.path)?)?;
         client.send_raw(&[0x25; 28])?;
         self.refused.ended += 1;
-        client.is_over().map_err(Unexpected::from)?;
-        Ok(())
+        Ok(client.is_over()?)
     }
 
     /// A part of a request, or a long write of which nearly nothing comes.
-    fn half(&mut self) -> Result<(), Unexpected> {
+    fn half(&mut self) -> Result<(), Wrong> {
         let mut client = Client::over(connect(self.path)?)?;
         let request = Request { flags: 0, command: Command::Write, cookie: 1, offset: 0, length: MAX_PAYLOAD_BYTES };
         let whole = [&request.encode()[..], &[0x66; 300]].concat();

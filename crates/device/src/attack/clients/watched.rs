@@ -1,6 +1,7 @@
 //! What stands between the server and the disk: it can hold the disk up, fails now and then, and keeps what would have
 //! outlived power.
 
+use super::super::{message, quietly};
 use crate::disk::AnyDisk;
 use crate::export::{Done, Export, ExportError, Extent};
 use flash::Rng;
@@ -29,7 +30,9 @@ pub(super) struct State {
     /// Operations that did.
     pub(super) failed: u64,
     /// The disk's own failure, which there is no reason for.
-    pub(super) wrong: Option<ExportError>,
+    pub(super) wrong: Option<String>,
+    /// What it said last of what is a hole.
+    pub(super) extents: Vec<Extent>,
     rng: Rng,
 }
 
@@ -69,6 +72,7 @@ impl Watched {
             fails: 0.0,
             failed: 0,
             wrong: None,
+            extents: Vec::new(),
             rng,
         };
         Ok(Watched { disk, path: path.to_owned(), watch: Watch(Arc::new((Mutex::new(state), Condvar::new()))) })
@@ -84,7 +88,7 @@ impl Watched {
         place: (u64, u64),
         work: impl FnOnce(&mut dyn AnyDisk) -> Result<T, ExportError>,
     ) -> Result<T, ExportError> {
-        let (mutex, released) = &*self.watch.0;
+        let released = &self.watch.0.1;
         let mut state = self.watch.state();
         state.is_waited_for = state.is_held;
         let mut state = released.wait_while(state, |state| state.is_held).unwrap_or_else(PoisonError::into_inner);
@@ -100,11 +104,19 @@ impl Watched {
         if fails && undone {
             return Err(ExportError::Io);
         }
-        let result = work(&mut *self.disk);
-        if let Err(error) = &result {
-            mutex.lock().unwrap_or_else(PoisonError::into_inner).wrong.get_or_insert(*error);
+        let wrong = |what: String| _ = self.watch.state().wrong.get_or_insert(what);
+        match quietly(|| work(&mut *self.disk)) {
+            Ok(_) if fails => Err(ExportError::Io),
+            Ok(Ok(done)) => Ok(done),
+            Ok(Err(error)) => {
+                wrong(format!("{error:?} is the disk's answer though the host does its part"));
+                Err(error)
+            }
+            Err(panic) => {
+                wrong(format!("the disk panics: {}", message(&*panic)));
+                std::panic::resume_unwind(panic)
+            }
         }
-        if fails { Err(ExportError::Io) } else { result }
     }
 }
 
@@ -140,7 +152,10 @@ impl Export for Watched {
         })
     }
     fn extents(&mut self, offset: u64, bytes: u64, out: &mut Vec<Extent>) -> Result<(), ExportError> {
-        self.meet((offset, bytes), |disk| disk.extents(offset, bytes, out))
+        let from = out.len();
+        self.meet((offset, bytes), |disk| disk.extents(offset, bytes, out))?;
+        self.watch.state().extents = out[from..].to_vec();
+        Ok(())
     }
     fn idle(&mut self) -> bool {
         !self.watch.state().is_held && self.disk.idle()
