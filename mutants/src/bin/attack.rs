@@ -3,7 +3,6 @@
 //!
 //! `attack images|server SCHEME [SEEDS]`: seeds as A..B. Exits with 1 if the scheme fails.
 
-
 use device::attack::{Attack, Attacked, Counts, Report, Served, attack_all};
 use flash::PowerCut;
 use std::fmt::Display;

@@ -4,7 +4,6 @@
 use super::Ended;
 use crate::args::{CheckArgs, Seeds};
 use crate::error::CliError;
-
 use device::attack::{Attack, Attacked, Counts, Finding, Report, Served, attack_all};
 use flash::PowerCut;
 use ftl::schemes::{SCHEMES, by_name};

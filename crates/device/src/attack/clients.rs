@@ -39,7 +39,7 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use watched::{Watch, Watched};
@@ -250,9 +250,13 @@ impl Siege<'_> {
         self.occupied(watched)
     }
 
+    fn socket(&self) -> PathBuf {
+        self.directory.join("socket")
+    }
+
     /// Starts a server at the socket, at which there may be what a dead one has left.
     fn start(&mut self, watched: Watched, options: Options) -> Result<Server<Watched>, Wrong> {
-        let path = self.directory.join("socket");
+        let path = self.socket();
         let host = |error: io::Error| {
             let cure = if path.as_os_str().len() > 100 { "; set TMPDIR to a shorter path" } else { "" };
             Wrong::Host(format!("{}: {error}{cure}", path.display()))
@@ -271,7 +275,7 @@ impl Siege<'_> {
     /// Clients that came one after another get the disk one after another, with a slice of their requests each. The
     /// values of all cells afterwards.
     fn turns(&mut self, server: &Server<Watched>, watch: &Watch) -> Result<Vec<u64>, Wrong> {
-        let path = self.directory.join("socket");
+        let path = self.socket();
         let client = || connect(&path).and_then(Client::over);
         let bytes = LONG_PAGES * PAGE as u64;
         let mut kinds = [
@@ -344,7 +348,7 @@ impl Siege<'_> {
     /// Several clients at once, and power that fails.
     fn ask(&mut self, server: &Server<Watched>, watch: &Watch, durable: bool) -> Result<Asked, Wrong> {
         const HOSTS: u64 = 4;
-        let path = self.directory.join("socket");
+        let path = self.socket();
         let first = self.rng.below(CELLS - SHARED_CELLS + 1);
         let cells = first..first + SHARED_CELLS;
         let requests = (self.asked.requests / HOSTS).max(1);
@@ -448,7 +452,7 @@ impl Siege<'_> {
 
     /// BLOCK_STATUS says what the disk has said, in runs as long as can be.
     fn extents(&mut self, server: &Server<Watched>, watch: &Watch) -> Result<(), Wrong> {
-        let mut client = connect(&self.directory.join("socket")).and_then(Client::over)?;
+        let mut client = connect(&self.socket()).and_then(Client::over)?;
         let told = client.ask(Command::BlockStatus, 0, 0, (CELLS * CELL) as u32, &[])?;
         let said = std::mem::take(&mut watch.state().extents);
         let by_cell = |extents: &[Extent]| -> Vec<bool> {
@@ -501,7 +505,7 @@ impl Siege<'_> {
     fn most_bytes(&mut self, server: &Server<Watched>, most: usize) -> Result<(), Wrong> {
         const LENGTH: usize = 900_000;
         const SENT: usize = 700_000;
-        let path = self.directory.join("socket");
+        let path = self.socket();
         let mut first = promise(&path, LENGTH as u32)?;
         keep(&mut first, SENT)?;
         until(server, "what a client sends does not count", |statistics| statistics.held_bytes > most / 2)?;
@@ -541,7 +545,7 @@ impl Siege<'_> {
 
     /// The last of too many is turned away, and has room when another leaves.
     fn most_connections(&mut self, server: &Server<Watched>) -> Result<(), Wrong> {
-        let path = self.directory.join("socket");
+        let path = self.socket();
         let client = || connect(&path).and_then(Client::over);
         let mut clients = Vec::new();
         for _ in 0..3 {
@@ -560,7 +564,7 @@ impl Siege<'_> {
 
     /// A handshake that comes byte by byte comes to an end.
     fn patience(&mut self, server: &Server<Watched>) -> Result<(), Wrong> {
-        let mut stream = greeted(&self.directory.join("socket"), FIXED_NEWSTYLE)?;
+        let mut stream = greeted(&self.socket(), FIXED_NEWSTYLE)?;
         let endless = crate::nbd::client::option_bytes(option::INFO, &[0; 60_000]);
         let began = Instant::now();
         for byte in endless {
