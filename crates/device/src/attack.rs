@@ -646,7 +646,7 @@ impl<'a> Life<'a> {
         let area = &areas[self.rng.below(areas.len() as u64) as usize];
         let times = if self.rng.chance(0.2) { 0 } else { harm.times()[self.rng.below(6) as usize] };
         let mut bytes = whole.clone();
-        harm.harm(&mut bytes, area, (times, self.places.head()), &mut self.rng);
+        harm.harm(&mut bytes, area, (times, self.places), &mut self.rng);
         let mut harmless = times == 0 || harm == Harm::Flips && self.places.corrects(area, times, code);
         let mut what = format!("harmed {times} times by {} in {area:?}", harm.words());
         let mut each = self.rng.fork("a bit of each");

@@ -24,7 +24,7 @@ pub(crate) enum Harm {
     Flips,
     /// Up to 256 bytes in a row are zeros.
     Zeros,
-    /// 64 bytes, a record or as much of anything else, come from another place; or 16, an entry of the block table.
+    /// 64 bytes, a record or as much of anything else, come from another place; or an entry of the block table.
     Copies,
     /// The file ends earlier.
     Cut,
@@ -53,9 +53,8 @@ impl Harm {
         }
     }
 
-    /// Does it `times` times within a part of the file, whose records begin at `head`: in front of them are entries
-    /// of 16 bytes.
-    pub(crate) fn harm(self, bytes: &mut Vec<u8>, area: &Range<u64>, (times, head): (usize, u64), rng: &mut Rng) {
+    /// Does it `times` times within a part of the file.
+    pub(crate) fn harm(self, bytes: &mut Vec<u8>, area: &Range<u64>, (times, places): (usize, Places), rng: &mut Rng) {
         for _ in 0..if area.is_empty() { 0 } else { times } {
             let at = (area.start + rng.below(area.end - area.start)) as usize;
             match self {
@@ -70,9 +69,12 @@ impl Harm {
                     bytes[at.max(area.start as usize)..end].fill(0);
                 }
                 Harm::Copies => {
-                    let size = if area.end <= head { 16 } else { 64 };
-                    let (from, to) = (area.start + rng.below(area.end - area.start), at / size * size);
-                    let from = from as usize / size * size;
+                    let from = (area.start + rng.below(area.end - area.start)) as usize;
+                    let (size, [from, to]) = if places.is_table(area) {
+                        (ENTRY, [from, at].map(|at| places.entry(at)))
+                    } else {
+                        (64, [from, at].map(|at| at / 64 * 64))
+                    };
                     let end = (from + size).min(bytes.len()).min(from + bytes.len() - to);
                     bytes.copy_within(from..end, to);
                 }
@@ -82,18 +84,27 @@ impl Harm {
     }
 }
 
-/// Where records, data and spare areas begin in the file, and bytes of each; where the flash ends.
+/// Where records, data and spare areas begin in the file, and bytes of each; where the flash ends; its blocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Places {
     pages: [(u64, u64); 3],
     end: u64,
+    blocks: usize,
 }
+
+/// Two headers and the state are in front of the block table, which is there twice.
+const UNIT: usize = 4096;
+const TABLE: usize = 3 * UNIT;
+
+/// Bytes of an entry of the block table.
+const ENTRY: usize = 16;
 
 impl Places {
     pub(crate) fn of(image: &Image) -> Places {
         let ([records, data, spares, end], geometry) = (image.areas(), image.spec().device.geometry);
         let (page, spare) = (u64::from(geometry.page_bytes), u64::from(geometry.oob_bytes));
-        Places { pages: [(records, 64), (data, page), (spares, spare)], end }
+        let blocks = geometry.block_count() as usize;
+        Places { pages: [(records, 64), (data, page), (spares, spare)], end, blocks }
     }
 
     /// Whether codes correct so many flipped bits in a part of the file wherever they are: of a record, and of pages
@@ -125,17 +136,25 @@ impl Places {
 
     /// Both copies of the header, and of each entry of the block table.
     fn twins(&self) -> impl Iterator<Item = [Range<usize>; 2]> {
-        // Header, header, state, table, table.
-        let (unit, records) = (4096, self.head() as usize);
-        let table = (records - 3 * unit) / 2;
-        let entries =
-            (3 * unit..3 * unit + table).step_by(16).map(move |at| [at..at + 16, at + table..at + table + 16]);
-        core::iter::once([0..unit, unit..2 * unit]).chain(entries)
+        let table = self.table_bytes();
+        let twins = move |at| [at..at + ENTRY, at + table..at + table + ENTRY];
+        core::iter::once([0..UNIT, UNIT..2 * UNIT]).chain((TABLE..TABLE + table).step_by(ENTRY).map(twins))
     }
 
-    /// Bytes in front of the records.
-    pub(crate) fn head(&self) -> u64 {
-        self.pages[0].0
+    /// Bytes of one of the two block tables, which ends in bytes that are no entry.
+    fn table_bytes(&self) -> usize {
+        (self.pages[0].0 as usize - TABLE) / 2
+    }
+
+    /// Whether a part of the file is the state with the block table.
+    fn is_table(&self, area: &Range<u64>) -> bool {
+        area.start >= 2 * UNIT as u64 && area.end <= self.pages[0].0
+    }
+
+    /// The entry of either block table that `at` leads to.
+    fn entry(&self, at: usize) -> usize {
+        let (at, table) = (at.saturating_sub(TABLE), self.table_bytes());
+        TABLE + at / table * table + at % table / ENTRY % self.blocks * ENTRY
     }
 }
 

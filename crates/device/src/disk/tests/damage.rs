@@ -123,7 +123,7 @@ impl Damaged<'_> {
         let mut bytes = self.whole.clone();
         let areas = self.places.areas(bytes.len() as u64);
         let times = harm.times()[case / areas.len() % 6];
-        harm.harm(&mut bytes, &areas[case % areas.len()], (times, 0), rng);
+        harm.harm(&mut bytes, &areas[case % areas.len()], (times, self.places), rng);
         let context = format!("{} format {} {harm:?} case {case}", self.scheme, self.format);
         self.victim().suffer(&bytes, rng).unwrap_or_else(|what| panic!("{context}: {what}"))
     }
