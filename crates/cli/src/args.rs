@@ -444,9 +444,10 @@ pub struct CheckArgs {
     #[arg(long, conflicts_with = "replay")]
     pub fail_fast: bool,
 
-    /// Power cuts per scheme [default: 80000]: at every command in every way, or at about N, evenly drawn; with 1,250
-    /// a seed or fewer there are fewer of the devices without a block to spare too. With this, as with --faults,
-    /// --buffer and --replay, images and server are left alone
+    /// Power cuts per scheme [default: 80000]: at every command in every way, or at about N, evenly drawn, and at least
+    /// one of each phase in each seed; cuts during recovery come on top of them. With 1,250 a seed or fewer there are
+    /// fewer of the devices without a block to spare too. With this, as with --faults, --buffer and --replay, images
+    /// and server are left alone
     #[arg(long, value_name = "all|N", conflicts_with = "replay")]
     pub cuts: Option<Cuts>,
 
@@ -523,7 +524,7 @@ pub struct ServeArgs {
     pub socket: Option<PathBuf>,
 
     /// Who may use that socket, in octal, as for chmod
-    #[arg(long, value_name = "MODE", default_value = "600", value_parser = parse_mode, requires = "socket")]
+    #[arg(long, value_name = "MODE", default_value = "600", value_parser = parse_mode, conflicts_with = "port")]
     pub socket_mode: u32,
 
     /// Listen at a TCP port; 0 takes a free one
@@ -610,15 +611,16 @@ pub struct ReliabilityArgs {
     pub json: Option<PathBuf>,
 
     /// List the constants of the model with their sources instead
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["json", "code", "alist", "derive_latencies"])]
     pub constants: bool,
 
     /// Write the parity-check matrix of one LDPC --code in the alist format instead
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "json")]
     pub alist: Option<PathBuf>,
 
     /// Run the trials that read latencies are derived from instead, and write them as CSV; takes minutes
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
+          conflicts_with_all = ["json", "code", "alist"])]
     pub derive_latencies: Option<PathBuf>,
 
     /// Frames of each of these trials [default: as many as in the table that is kept]
@@ -806,6 +808,10 @@ pub struct TraceGenerateArgs {
     /// Seed of the workload
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = parse_seed)]
     pub seed: u64,
+
+    /// What to do about a request that the format cannot express: stop, naming it, or skip and count it
+    #[arg(long, value_enum, default_value_t = OnError::Stop, hide_possible_values = true, value_name = "stop|skip")]
+    pub on_error: OnError,
 }
 
 /// `ftlab image`.
@@ -1344,7 +1350,8 @@ pub(crate) fn one_line(error: &clap::Error) -> CliError {
         if line.starts_with("Usage:") || line.starts_with("For more information") {
             break;
         }
-        if line.is_empty() {
+        // The way to write `-1` where no option takes it helps nobody.
+        if line.is_empty() || line.starts_with("tip: to pass '") {
             continue;
         }
         let (separator, line) = match line.strip_prefix("tip: ") {

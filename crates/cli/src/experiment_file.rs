@@ -7,6 +7,7 @@
 
 use crate::args::{CompareArgs, one_line};
 use crate::error::CliError;
+use crate::output::Outputs;
 use clap::{ArgAction, Args, Command, FromArgMatches, ValueHint};
 use std::fs;
 use std::ops::Range;
@@ -22,7 +23,14 @@ use toml::de::{DeTable, DeValue};
 pub fn load(path: &Path) -> Result<CompareArgs, CliError> {
     let text = fs::read_to_string(path).map_err(|cause| CliError::file("read", path, &cause))?;
     let directory = path.parent().unwrap_or(Path::new(""));
-    parse(&text, &path.display().to_string(), directory)
+    let args = parse(&text, &path.display().to_string(), directory)?;
+    let mut outputs = Outputs::beside([("the experiment", path)]);
+    let reports = [("json", &args.json), ("csv", &args.csv), ("parquet", &args.parquet), ("html", &args.html)];
+    for (key, file) in reports {
+        let claimed = file.as_ref().map_or(Ok(()), |file| outputs.claim(key, file));
+        claimed.map_err(|error| error.within(path.display()))?;
+    }
+    Ok(args)
 }
 
 /// Reads the text of an experiment file; `name` stands in messages, relative paths start from `directory`.

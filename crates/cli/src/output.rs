@@ -207,11 +207,46 @@ pub fn write_file(path: &Path, contents: &[u8]) -> Result<(), CliError> {
 }
 
 /// Finds out, before the work begins, whether a file can be written in its place.
-///
-/// # Errors
-/// As [`AtomicFile::create`].
-pub fn probe(path: &Path) -> Result<(), CliError> {
+fn probe(path: &Path) -> Result<(), CliError> {
     AtomicFile::create(path).map(drop)
+}
+
+/// The files that a command writes, each named before the work begins: it can be written, no two are one file, and none
+/// takes the place of a file that the command reads.
+#[derive(Debug, Default)]
+pub struct Outputs {
+    taken: Vec<(PathBuf, &'static str)>,
+}
+
+impl Outputs {
+    /// Of a command that reads these files: what each is, and where.
+    pub fn beside<'a>(read: impl IntoIterator<Item = (&'static str, &'a Path)>) -> Outputs {
+        Outputs { taken: read.into_iter().map(|(what, path)| (resolved(path), what)).collect() }
+    }
+
+    /// One more file, of this flag.
+    ///
+    /// # Errors
+    /// It cannot be written, or is one of the others. Devices and pipes may be named several times.
+    pub fn claim(&mut self, flag: &'static str, path: &Path) -> Result<(), CliError> {
+        let resolved = resolved(path);
+        let regular = fs::metadata(path).map_or(true, |found| found.is_file());
+        if let Some((_, other)) = self.taken.iter().find(|(other, _)| regular && *other == resolved) {
+            let what = format_args!("{} is {other} already; name another file", path.display());
+            return Err(CliError::new(what).within(flag));
+        }
+        probe(path).map_err(|error| error.within(flag))?;
+        self.taken.push((resolved, flag));
+        Ok(())
+    }
+}
+
+/// The file itself, behind links and relative names, whether it exists or not.
+fn resolved(path: &Path) -> PathBuf {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::canonicalize(path)
+        .or_else(|_| Ok::<_, io::Error>(fs::canonicalize(parent)?.join(path.file_name().unwrap_or_default())))
+        .unwrap_or_else(|_| path.to_owned())
 }
 
 /// Removes the temporaries of all unfinished files: for a process that is about to exit without unwinding.
@@ -244,7 +279,7 @@ fn create_beside(target: &Path) -> io::Result<(File, PathBuf)> {
 
 fn missing_directory(path: &Path, cause: io::Error) -> CliError {
     match path.parent() {
-        Some(parent) if cause.kind() == io::ErrorKind::NotFound => {
+        Some(parent) if cause.kind() == io::ErrorKind::NotFound && !parent.exists() => {
             CliError::new(format_args!("cannot write {}: no directory {}", path.display(), parent.display()))
         }
         _ => CliError::file("write", path, &cause),
@@ -287,8 +322,27 @@ mod tests {
         let mut file = AtomicFile::create(&path).unwrap();
         file.write_all(b"half").unwrap();
         drop(file);
-        probe(&path).unwrap();
+        Outputs::default().claim("--json", &path).unwrap();
         assert!(directory.names().is_empty());
+    }
+
+    #[test]
+    fn no_output_takes_the_place_of_another_file() {
+        let directory = Directory::new();
+        let (image, link) = (directory.join("ssd.img"), directory.join("link.json"));
+        fs::write(&image, b"data").unwrap();
+        std::os::unix::fs::symlink(&image, &link).unwrap();
+        let mut outputs = Outputs::beside([("the image", &*image)]);
+        for path in [&image, &directory.join("./ssd.img"), &link] {
+            let error = outputs.claim("--json", path).unwrap_err();
+            assert_eq!(error.message(), format!("--json: {} is the image already; name another file", path.display()));
+        }
+        outputs.claim("--json", &directory.join("a")).unwrap();
+        let error = outputs.claim("--csv", &directory.join("./a")).unwrap_err();
+        assert!(error.message().contains("a is --json already"), "{error}");
+        outputs.claim("--csv", Path::new("/dev/null")).unwrap();
+        outputs.claim("--html", Path::new("/dev/null")).unwrap();
+        assert_eq!(fs::read(&image).unwrap(), b"data");
     }
 
     #[test]

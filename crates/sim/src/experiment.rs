@@ -425,12 +425,14 @@ impl<'a, F: Measured, S: Inspect<F>> Run<'a, F, S> {
                 break;
             }
         }
-        if served < self.config.warmup {
+        if self.config.warmup > 0 && served <= self.config.warmup {
             if ended == report::COMPLETE {
                 ended = format!("the workload ended in its warm-up, after {served} requests");
             }
-            self.end_warmup();
-            measuring = wall_clock();
+            if served < self.config.warmup {
+                self.end_warmup();
+                measuring = wall_clock();
+            }
         } else if self.config.is_buffered()
             && (ended == report::COMPLETE || ended == report::INTERRUPTED)
             && let Err(error) = self.drain(observer)

@@ -19,7 +19,8 @@ fn parse_steps(word: &str) -> Result<Steps, String> {
     \u{20}                                        3,5,0-1 three requests\n  \
     flush, idle:COPIES                       what a host may ask beside that\n  \
     cut:COMMAND[.FACE]                       power fails at this program or erase of the next\n  \
-    \u{20}                                        step, from 0; FACE says what is left of it\n  \
+    \u{20}                                        step, from 0; FACE says what is left of it: 0 to 3\n  \
+    \u{20}                                        of a program, 0 to 5 of an erase\n  \
     \u{20}                                        (docs/fault-model.md)\n  \
     mount                                    power is back: the scheme is rebuilt from flash\n  \
     show                                     what every block holds\n\n\

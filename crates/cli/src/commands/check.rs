@@ -8,6 +8,7 @@ use device::attack::{Attack, Attacked, Counts, Finding, Report, Served, attack_a
 use flash::PowerCut;
 use ftl::schemes::{SCHEMES, by_name};
 use sim::check::{self, CheckConfig, Faults};
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::io::Write;
 use std::ops::Range;
@@ -23,6 +24,13 @@ pub(super) fn check(args: &CheckArgs, stop: &AtomicBool, stdout: &mut dyn Write)
     let schemes = schemes(&args.scheme)?;
     if let Some(name) = args.buffer.as_deref().filter(|name| ftl::buffer::by_name(name).is_none()) {
         return Err(CliError::unknown("write buffer", name, ftl::buffer::NAMES.iter().copied()).within("--buffer"));
+    }
+    for (name, _) in &args.set {
+        let rows = || schemes.iter().filter_map(|scheme| by_name(scheme));
+        if rows().all(|row| row.parameter(name).is_none()) {
+            let known: BTreeSet<_> = rows().flat_map(|row| row.parameters()).map(|parameter| parameter.name).collect();
+            return Err(CliError::unknown("parameter", name, known).within("--set"));
+        }
     }
     let seeds = args.seeds.range(SystemTime::now());
     if let Seeds::Fresh(_) = args.seeds {
@@ -54,6 +62,10 @@ pub(super) fn check(args: &CheckArgs, stop: &AtomicBool, stdout: &mut dyn Write)
         crate::print(stdout, &format!("{}\n", lines.join("\n")))?;
         let held = lines.last().is_some_and(|line| line == "nothing went wrong");
         return Ok(if held { Ended::Done } else { Ended::Failed });
+    }
+    // The parser does not say it: what --replay excludes has defaults.
+    if args.shrink {
+        return Err(CliError::new("--shrink makes one case short: add --replay CASE"));
     }
     let parts = args.parts();
     let [_, images, server] = parts;

@@ -6,7 +6,7 @@
 use crate::args::{Buffer, CompareArgs, Fill, Host, OnError, Partial, Rhythm, Scheduler, Volumes};
 use crate::error::CliError;
 use crate::open::{RECORDING, formats};
-use crate::output;
+use crate::output::Outputs;
 use crate::render;
 use crate::session::{Given, Session};
 use crate::units;
@@ -464,36 +464,20 @@ fn own_path(path: &Path, combination: &Combination) -> PathBuf {
     path.with_file_name(own + extensions)
 }
 
-/// Every output can be written, no two are one file, and none is the trace.
+/// Every output can be written, no two are one file, and none is what is read.
 fn check_outputs(args: &CompareArgs, workload: &Workload, combinations: &[Combination]) -> Result<(), CliError> {
-    let mut taken: Vec<(PathBuf, &str)> = Vec::new();
     let flows = if let Workload::Flows(flows) = workload { flows.as_slice() } else { &[] };
-    for workload in flows.iter().map(|(flow, _)| flow).chain([workload]) {
-        if let Workload::Trace(trace) = workload {
-            taken.push((resolved(trace), "the trace"));
-        }
-    }
+    let workloads = flows.iter().map(|(flow, _)| flow).chain([workload]);
+    let traces = workloads.filter_map(|workload| match workload {
+        Workload::Trace(trace) => Some(("the trace", trace.as_path())),
+        _ => None,
+    });
+    let device = args.device.as_deref().map(Path::new).filter(|path| path.is_file());
+    let mut outputs = Outputs::beside(traces.chain(device.map(|path| ("the device", path))));
     let reports = [("--json", &args.json), ("--csv", &args.csv), ("--parquet", &args.parquet), ("--html", &args.html)];
     let reports = reports.into_iter().filter_map(|(flag, path)| Some((flag, path.as_deref()?)));
     let requests = combinations.iter().filter_map(|run| Some(("--per-request", run.per_request.as_deref()?)));
-    for (flag, path) in reports.chain(requests) {
-        output::probe(path).map_err(|error| error.within(flag))?;
-        let resolved = resolved(path);
-        let regular = fs::metadata(path).map_or(true, |found| found.is_file());
-        if let Some((_, other)) = taken.iter().find(|(other, _)| regular && *other == resolved) {
-            return Err(CliError::new(format_args!("{} is {other} already", path.display())).within(flag));
-        }
-        taken.push((resolved, flag));
-    }
-    Ok(())
-}
-
-/// The file itself, behind links and relative names, whether it exists or not.
-fn resolved(path: &Path) -> PathBuf {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    fs::canonicalize(path)
-        .or_else(|_| Ok::<_, std::io::Error>(fs::canonicalize(parent)?.join(path.file_name().unwrap_or_default())))
-        .unwrap_or_else(|_| path.to_owned())
+    reports.chain(requests).try_for_each(|(flag, path)| outputs.claim(flag, path))
 }
 
 fn join(schemes: &[&KnownScheme]) -> String {

@@ -204,6 +204,13 @@ impl Experiment<'_> {
         if self.flows.is_empty() {
             check_times(&self.origin, args.host, read.profile.timed).map_err(|error| error.within("--host"))?;
         }
+        let is_open = |host: &HostModel| matches!(host, HostModel::Open);
+        let any_open =
+            if self.flows.is_empty() { is_open(&host) } else { self.flows.iter().any(|(_, own)| is_open(own)) };
+        if args.time_scale != 1.0 && !any_open {
+            let what = "it has no effect: in a closed loop requests do not arrive at times of their own";
+            return Err(CliError::new(what).within("--time-scale"));
+        }
         self.try_on(&fitted)?;
         let mut device = device_fields(&fitted.device);
         device.extend(self.spec.ageing.fields());

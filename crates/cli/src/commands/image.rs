@@ -4,7 +4,7 @@ use super::Ended;
 use super::experiment::{device_fields, device_spec, json_value};
 use crate::args::{ImageAgeArgs, ImageCommand, ImageCreateArgs, ImageInfoArgs};
 use crate::error::{CliError, io_reason};
-use crate::output;
+use crate::output::{self, Outputs};
 use crate::render::text::wrap;
 use crate::units;
 use device::{Access, Image, ImageError, Scrub, Spec, VerifyError};
@@ -78,6 +78,14 @@ pub(super) fn settings(row: &Scheme, set: &[(String, String)]) -> Result<Setting
         settings.put(SPREAD.name, Value::Switch(true));
     }
     for (name, text) in set {
+        let bare = name.strip_prefix(row.name).and_then(|rest| rest.strip_prefix('.')).unwrap_or(name);
+        if row.parameter(bare).is_none() {
+            let known = row.parameters().map(|parameter| parameter.name);
+            return Err(CliError::unknown(&format!("parameter of {}", row.name), bare, known).within("--set"));
+        }
+        if bare != name {
+            return Err(CliError::new(format_args!("there is one scheme here: write {bare}={text}")).within("--set"));
+        }
         let in_bytes = row.parameter(name).is_some_and(|parameter| parameter.unit == "bytes");
         let bytes = sim::units::parse_bytes(text).ok().filter(|_| in_bytes).map(|bytes| bytes.to_string());
         let text = bytes.as_deref().unwrap_or(text);
@@ -286,7 +294,7 @@ fn write_json(args: &ImageInfoArgs, fields: Map<String, serde_json::Value>) -> R
 
 fn opened(args: &ImageInfoArgs) -> Result<Image, CliError> {
     if let Some(path) = &args.json {
-        output::probe(path).map_err(|error| error.within("--json"))?;
+        Outputs::beside([("the image", &*args.file)]).claim("--json", path)?;
     }
     Image::open(&args.file, Access::Look).map_err(refused)
 }

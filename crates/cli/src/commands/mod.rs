@@ -50,7 +50,8 @@ pub fn dispatch(command: Command, stdout: &mut dyn Write) -> Result<Ended, CliEr
         Command::Compare(args) => experiment::compare(&args, progress::interrupt_flag()?.as_ref(), stdout),
         Command::Run(run) => {
             let args = experiment_file::load(&run.file)?;
-            experiment::compare(&args, progress::interrupt_flag()?.as_ref(), stdout)
+            let compared = experiment::compare(&args, progress::interrupt_flag()?.as_ref(), stdout);
+            compared.map_err(|error| error.within(run.file.display()))
         }
         Command::Reproduce(args) => reproduce::reproduce(&args, progress::interrupt_flag()?.as_ref(), stdout),
         Command::Check(args) => check::check(&args, progress::interrupt_flag()?.as_ref(), stdout),

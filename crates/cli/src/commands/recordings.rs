@@ -6,7 +6,7 @@ use super::trace::facts;
 use crate::args::RecordingsArgs;
 use crate::error::CliError;
 use crate::open::{RECORDING, Trace, open_recording, recording};
-use crate::output;
+use crate::output::{self, Outputs};
 use crate::render::text::{align, new_table, trimmed, wrap};
 use crate::units;
 use recordings::{RECORDINGS, Recording};
@@ -21,7 +21,7 @@ use std::io::Write;
 /// No recording of this name, one that is damaged, a file that cannot be written.
 pub(super) fn recordings(args: &RecordingsArgs, stdout: &mut dyn Write) -> Result<Ended, CliError> {
     if let Some(path) = &args.json {
-        output::probe(path).map_err(|error| error.within("--json"))?;
+        Outputs::default().claim("--json", path)?;
     }
     let (text, json) = match &args.name {
         None => {

@@ -8,7 +8,7 @@ use super::Ended;
 use super::experiment::{device_fields, device_spec};
 use crate::args::{LatencyProfile, ProgramMode, ReliabilityArgs};
 use crate::error::CliError;
-use crate::output;
+use crate::output::{self, Outputs};
 use crate::render::text::{align, new_table, trimmed, wrap};
 use crate::units;
 use ::reliability::cells::{self, Age, AgeError, Mode, Retention};
@@ -348,7 +348,7 @@ fn alist(codes: &[CodeSpec], path: &Path, stdout: &mut dyn Write) -> Result<Ende
 
 /// Runs all trials, side by side, and writes the table.
 fn derive(args: &ReliabilityArgs, path: &Path, stdout: &mut dyn Write) -> Result<Ended, CliError> {
-    output::probe(path)?;
+    Outputs::default().claim("--derive-latencies", path)?;
     let (frames, seed) = (args.frames.unwrap_or(trial::FRAMES), args.seed.unwrap_or(trial::SEED));
     let plan = trial::plan();
     let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));

@@ -11,9 +11,10 @@ use super::experiment::device_fields;
 use crate::args::{ServeArgs, Timing};
 use crate::capture::Capture;
 use crate::error::CliError;
+use crate::output::Outputs;
 use crate::render;
 use crate::render::text::wrap;
-use crate::{output, units};
+use crate::units;
 use device::nbd::statistics::{Kind, Statistics};
 use device::nbd::{Address, Options, Server};
 use device::{Access, AnyDisk, Done, Export, ExportError, Extent, Image};
@@ -40,8 +41,9 @@ const TICK: Duration = Duration::from_millis(50);
 /// The image cannot be used, the address not be listened at, a file not be written; a bug of the scheme.
 pub(super) fn serve(args: &ServeArgs, stdout: &mut dyn Write) -> Result<Ended, CliError> {
     let stop = stop_flag()?;
-    if let Some(path) = &args.json {
-        output::probe(path).map_err(|error| error.within("--json"))?;
+    let mut outputs = Outputs::beside([("the image", &*args.image)]);
+    for (flag, path) in [("--json", &args.json), ("--capture", &args.capture)] {
+        path.as_ref().map_or(Ok(()), |path| outputs.claim(flag, path))?;
     }
     let address = address(args)?;
     let image = Image::open(&args.image, Access::Use).map_err(CliError::new)?;

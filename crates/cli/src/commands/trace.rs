@@ -4,7 +4,7 @@ use super::Ended;
 use crate::args::{TraceCommand, TraceConvertArgs, TraceGenerateArgs, TraceHeadArgs, TraceInfoArgs, TraceReading};
 use crate::error::CliError;
 use crate::open::{Trace, formats, open};
-use crate::output::{self, Sink};
+use crate::output::{self, Outputs, Sink};
 use crate::render::text::{align, new_table, trimmed, wrap};
 use crate::units;
 use crate::workload::{GENERATED_BYTES, Origin, reading};
@@ -12,7 +12,6 @@ use sim::workload::adapt::{Adaptation, adapt};
 use sim::workload::format::{self, Converted, FORMATS, convert};
 use sim::workload::profile::Profile;
 use sim::workload::{Intake, Operation, Request, Source, WorkloadError};
-use std::fs;
 use std::io::Write;
 use std::path::Path;
 
@@ -58,7 +57,7 @@ fn check_target(to: &str, output: &Path) -> Result<(), CliError> {
 
 fn info(args: &TraceInfoArgs) -> Result<String, CliError> {
     if let Some(path) = &args.json {
-        output::probe(path).map_err(|error| error.within("--json"))?;
+        Outputs::beside([("the trace", &*args.reading.file)]).claim("--json", path)?;
     }
     let Trace { mut source, announcement } = opened(&args.reading, args.limit)?;
     let profile = Profile::of(source.as_mut(), 4096)?;
@@ -201,8 +200,7 @@ fn converted(args: &TraceConvertArgs) -> Result<String, CliError> {
         }
     };
     check_target(to, &args.output)?;
-    refuse_same(&args.reading.file, &args.output)?;
-    output::probe(&args.output)?;
+    Outputs::beside([("the trace", &*args.reading.file)]).claim("OUTPUT", &args.output)?;
     let origin = args.reading.file.display().to_string();
     let Trace { source: trace, announcement } = opened(&args.reading, args.limit.filter(|_| args.volumes.is_none()))?;
     let mut source: Box<dyn Source> = match &args.volumes {
@@ -231,9 +229,10 @@ fn converted(args: &TraceConvertArgs) -> Result<String, CliError> {
 fn generated(args: &TraceGenerateArgs) -> Result<String, CliError> {
     check_target(&args.to, &args.output)?;
     let origin = Origin::generated(&args.workload, GENERATED_BYTES)?;
-    output::probe(&args.output)?;
+    Outputs::default().claim("OUTPUT", &args.output)?;
     let mut source = origin.open(args.seed, GENERATED_BYTES)?.source;
-    let converted = write(source.as_mut(), &origin.place(), &args.to, format::OnError::Stop, &args.output)?;
+    let on_error = reading(None, args.on_error).on_error;
+    let converted = write(source.as_mut(), &origin.place(), &args.to, on_error, &args.output)?;
     Ok(summary(&converted, &args.to, &args.output))
 }
 
@@ -275,15 +274,6 @@ fn summary(converted: &Converted, to: &str, path: &Path) -> String {
         text += &format!("{} arrivals were cut to the unit of {to}\n", units::whole(converted.times_cut));
     }
     text
-}
-
-fn refuse_same(input: &Path, output: &Path) -> Result<(), CliError> {
-    match (fs::canonicalize(input), fs::canonicalize(output)) {
-        (Ok(input), Ok(written)) if input == written && input.is_file() => {
-            Err(CliError::new(format_args!("{} is the trace itself; name another output", output.display())))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// A source whose arrivals are multiplied.

@@ -9,8 +9,8 @@ use sim::report::{BACKLOG, END_OF_LIFE, FlowResult, Report, SchemeResult, Worklo
 /// Pages written, of those read or written, below which write amplification says nothing about wear.
 const FEW_WRITES: f64 = 0.01;
 
-/// Two sentences on what the numbers mean: who responds fastest and why, or who does not keep up; and what the write
-/// amplification does to the flash. Runs that ended early are left out of comparisons.
+/// Two sentences on what the numbers mean: who responds fastest and why, or who does not keep up; and how the flash
+/// wears. Runs that ended early are left out of comparisons.
 pub(super) fn meaning(report: &Report) -> [String; 2] {
     let labels = labels(report);
     let complete: Vec<(&str, &SchemeResult)> =
@@ -31,7 +31,7 @@ pub(super) fn meaning(report: &Report) -> [String; 2] {
         ];
     }
     let late = || overload(&complete).or_else(|| late_flow(&complete));
-    [late().unwrap_or_else(|| speed(&complete)), wear(&complete, &report.workload)]
+    [late().unwrap_or_else(|| speed(&complete, report)), wear(&complete, &report.workload)]
 }
 
 /// What to say of runs that went on until worn blocks left no room, after so many bytes of host writes.
@@ -109,15 +109,23 @@ fn mean(result: &SchemeResult) -> f64 {
     result.response_us.as_ref().map_or(f64::INFINITY, |latency| latency.mean)
 }
 
-fn speed(complete: &[(&str, &SchemeResult)]) -> String {
+fn speed(complete: &[(&str, &SchemeResult)], report: &Report) -> String {
     let mut timed: Vec<(&str, &SchemeResult, f64)> = complete
         .iter()
         .filter_map(|&(label, result)| Some((label, result, result.response_us.as_ref()?.mean)))
         .collect();
     timed.sort_by(|a, b| a.2.total_cmp(&b.2));
+    // What takes no time at all, as `null`, is no measure for the others.
+    let instant = timed.iter().take_while(|(.., mean)| *mean == 0.0).count();
+    if instant < timed.len() {
+        timed.drain(..instant);
+    } else if instant > 0 {
+        return "No request took any time: no page that was read or written was on the flash.".to_owned();
+    }
     let (Some(&fastest), Some(&slowest)) = (timed.first(), timed.last()) else {
-        return "No request was timed: nothing was read or written, or the device was served without --timing emulate."
-            .to_owned();
+        let was_served = report.run.is_empty() && report.workload.requests > 0;
+        let why = if was_served { ", or the device was served without --timing emulate" } else { "" };
+        return format!("No request was timed: nothing was read or written{why}.");
     };
     let (label, result, mean) = fastest;
     let factor = slowest.2 / mean;
@@ -139,11 +147,28 @@ fn speed(complete: &[(&str, &SchemeResult)]) -> String {
     )
 }
 
+/// How the flash wears under a run.
+struct Worn<'a> {
+    label: &'a str,
+    erases: u64,
+    /// Erases for each page that the host writes.
+    rate: f64,
+    waf: f64,
+}
+
+impl<'a> Worn<'a> {
+    /// Nothing if the host wrote nothing.
+    fn of(label: &'a str, result: &SchemeResult) -> Option<Worn<'a>> {
+        let (waf, erases) = (result.waf?, result.flash.erases);
+        let written = sim::report::ratio(result.flash.programs as f64, waf)?;
+        Some(Worn { label, erases, rate: sim::report::ratio(erases as f64, written)?, waf })
+    }
+}
+
 fn wear(complete: &[(&str, &SchemeResult)], workload: &Workload) -> String {
-    let mut worn: Vec<(&str, f64)> =
-        complete.iter().filter_map(|&(label, result)| Some((label, result.waf?))).collect();
-    worn.sort_by(|a, b| a.1.total_cmp(&b.1));
-    let (Some(&least), Some(&most)) = (worn.first(), worn.last()) else {
+    let mut worn: Vec<Worn<'_>> = complete.iter().filter_map(|&(label, result)| Worn::of(label, result)).collect();
+    worn.sort_by(|a, b| a.rate.total_cmp(&b.rate));
+    let (Some(least), Some(most)) = (worn.first(), worn.last()) else {
         return "Nothing was written, so there is no write amplification (WAF) and no wear to speak of.".to_owned();
     };
     let written = workload.write_pages as f64 / (workload.read_pages + workload.write_pages) as f64;
@@ -154,27 +179,35 @@ fn wear(complete: &[(&str, &SchemeResult)], workload: &Workload) -> String {
             units::whole(workload.read_pages + workload.write_pages)
         );
     }
-    let factor = most.1 / least.1;
-    let programs = |waf: f64| format!("{waf:.2} page{}", if format!("{waf:.2}") == "1.00" { "" } else { "s" });
-    if worn.len() == 1 || !factor.is_finite() || factor < 1.005 {
-        let subject = if worn.len() == 1 { least.0 } else { "every scheme" };
-        return format!(
-            "WAF is wear: for each page that the host writes, {subject} programs {}, so the flash endures {} of the \
-             host writes that it could if nothing were ever moved.",
-            programs(least.1),
-            if least.1 <= 1.005 { "all".to_owned() } else { format!("{:.0} %", 100.0 / least.1) }
-        );
+    let blocks = |erases: u64| format!("{} block{}", units::whole(erases), if erases == 1 { "" } else { "s" });
+    let pages = |waf: f64| format!("{waf:.2} page{}", if format!("{waf:.2}") == "1.00" { "" } else { "s" });
+    let programs = if worn.len() == 1 || format!("{:.2}", least.waf) == format!("{:.2}", most.waf) {
+        format!("{} for each that the host writes (WAF)", pages(least.waf))
+    } else {
+        format!("{:.2} and {} for each that the host writes (WAF)", most.waf, pages(least.waf))
+    };
+    let short =
+        "too little was written to tell how long the flash lasts (--fill steady begins on a device that is worn in)";
+    let factor = sim::report::ratio(most.rate, least.rate).unwrap_or(f64::INFINITY);
+    match worn.len() {
+        _ if most.erases == 0 => format!("Nothing was erased: {short}; what was programmed are {programs}."),
+        1 => format!("{} erases {} and programs {programs}.", least.label, blocks(least.erases)),
+        _ if least.erases == 0 => format!(
+            "{} erases {} and {} none: {short}; they program {programs}.",
+            most.label,
+            blocks(most.erases),
+            least.label
+        ),
+        _ if factor < 1.005 => format!("All erase as many blocks for what the host writes, and program {programs}."),
+        _ => format!(
+            "{} erases {} times as many blocks as {} for what the host writes, so if all blocks wear alike the same \
+             flash endures that many times the host writes under {}; they program {programs}.",
+            most.label,
+            units::number(factor),
+            least.label,
+            least.label
+        ),
     }
-    format!(
-        "WAF is wear: for each page that the host writes, {} programs {} and {} {:.2}, so the same flash endures about \
-         {} times as many host writes under {}.",
-        least.0,
-        programs(least.1),
-        most.0,
-        most.1,
-        units::number(factor),
-        least.0
-    )
 }
 
 #[cfg(test)]
@@ -193,19 +226,60 @@ mod tests {
         );
         assert_eq!(
             wear,
-            "WAF is wear: for each page that the host writes, page programs 1.62 pages and dftl 3.58, so the same \
-             flash endures about 2.21 times as many host writes under page."
+            "dftl erases 2.15 times as many blocks as page for what the host writes, so if all blocks wear alike the \
+             same flash endures that many times the host writes under page; they program 3.58 and 1.62 pages for each \
+             that the host writes (WAF)."
         );
+    }
+
+    /// What broke: wear went by write amplification, under which schemes that erase blocks half full seem to wear the
+    /// flash less than they do.
+    #[test]
+    fn wear_is_erases_and_not_programs() {
+        let (mut a, b) = (result("a", 500.0, 2.0, 0.0), result("b", 500.0, 3.0, 0.0));
+        a.flash.erases = 3 * b.flash.erases;
+        let [_, wear] = meaning(&report(vec![a.clone(), b.clone()]));
+        assert!(wear.starts_with("a erases 3.00 times as many blocks as b for what the host writes"), "{wear}");
+        assert!(wear.contains("under b; they program 2.00 and 3.00 pages for each"), "{wear}");
+        // Twice the writes, and twice the erases.
+        a.flash.programs *= 3;
+        let [_, wear] = meaning(&report(vec![a.clone(), b.clone()]));
+        assert!(wear.starts_with("All erase as many blocks for what the host writes, and program"), "{wear}");
+        a.flash.erases = 0;
+        let [_, wear] = meaning(&report(vec![a.clone(), b]));
+        assert!(
+            wear.starts_with("b erases 37,500 blocks and a none: too little was written to tell how long"),
+            "{wear}"
+        );
+        let [_, wear] = meaning(&report(vec![a]));
+        assert!(wear.starts_with("Nothing was erased: too little was written to tell"), "{wear}");
+    }
+
+    /// What broke: a ratio to 0 made all schemes alike.
+    #[test]
+    fn what_takes_no_time_is_no_measure_for_the_others() {
+        let null = || result("null", 0.0, 1.0, 0.0);
+        let [speed, _] = meaning(&report(vec![null(), result("page", 500.0, 1.0, 0.0)]));
+        assert!(speed.starts_with("page responds after 500 µs"), "{speed}");
+        let [speed, _] = meaning(&report(vec![null()]));
+        assert!(speed.starts_with("No request took any time"), "{speed}");
+        let mut untimed = report(vec![null()]);
+        untimed.results[0].response_us = None;
+        untimed.workload.requests = 3;
+        assert!(meaning(&untimed)[0].ends_with("or the device was served without --timing emulate."));
+        untimed.run.insert("host".into(), "open".into());
+        assert_eq!(meaning(&untimed)[0], "No request was timed: nothing was read or written.");
     }
 
     #[test]
     fn meaning_of_one_run_of_equal_runs_and_of_none() {
         let [speed, wear] = meaning(&report(vec![result("page", 500.0, 1.0, 0.0)]));
         assert!(speed.starts_with("page responds after 500 µs on average; "), "{speed}");
-        assert!(wear.contains("page programs 1.00 page, so the flash endures all of"), "{wear}");
+        assert_eq!(wear, "page erases 12,500 blocks and programs 1.00 page for each that the host writes (WAF).");
         let [speed, wear] = meaning(&report(vec![result("a", 500.0, 2.0, 0.0), result("b", 500.0, 2.0, 0.0)]));
         assert!(speed.starts_with("All schemes alike respond after 500 µs"), "{speed}");
-        assert!(wear.contains("every scheme programs 2.00 pages, so the flash endures 50 %"), "{wear}");
+        let alike = "All erase as many blocks for what the host writes, and program 2.00 pages for each that the host";
+        assert!(wear.starts_with(alike), "{wear}");
         let [speed, wear] = meaning(&report(vec![]));
         assert!(speed.starts_with("No run served"), "{speed}");
         assert!(wear.starts_with("The other numbers cover"), "{wear}");

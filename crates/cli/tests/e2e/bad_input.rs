@@ -20,6 +20,8 @@ fn names_and_values() {
     let directory = Directory::new();
     directory.file("t.spc", spc(100));
     directory.file("my.toml", "base = \"agrawal08\"\nchanels = 3\n");
+    directory.file("dev.toml", "base = \"agrawal08\"\n");
+    directory.file("self.toml", "trace = \"t.spc\"\njson = \"self.toml\"\n");
     refuse(
         &directory,
         &[
@@ -163,7 +165,7 @@ fn names_and_values() {
             ("reproduce dftl/figure-6 --json no/a.json", &["cannot write no/a.json"]),
             ("compare t.spc --volumes select=7", &["there is no volume `7`"]),
             ("trace convert t.spc b --to spk", &["unknown trace format \"spk\"; did you mean \"spc\"?"]),
-            ("trace convert t.spc t.spc --to msr", &["t.spc is the trace itself"]),
+            ("trace convert t.spc t.spc --to msr", &["t.spc is the trace already"]),
             ("trace convert t.spc b", &["say with --to in which format b is to be"]),
             ("trace convert t.spc b.gz --to parquet", &["b.gz would be compressed twice; let it end in .parquet"]),
             ("trace info t.spc --format parquet", &["t.spc: is not Parquet"]),
@@ -172,6 +174,24 @@ fn names_and_values() {
             ("trace info recording:no-such", &["unknown recording \"no-such\""]),
             ("recordings no-such", &["unknown recording \"no-such\""]),
             ("trace generate zipff b --to msr", &["did you mean `zipf`?"]),
+            ("trace generate zipf:requests=9,trims=0.5 b --to spc", &["leave such out with --on-error skip"]),
+            // What is read is not written over.
+            ("trace info t.spc --json t.spc", &["--json: t.spc is the trace already; name another file"]),
+            ("compare t.spc --device dev.toml --csv ./dev.toml", &["--csv: ./dev.toml is the device already"]),
+            ("compare t.spc --json h.x --html ./h.x", &["--html: ./h.x is --json already"]),
+            ("run self.toml", &["self.toml: json: self.toml is the experiment already"]),
+            // What has no effect is no flag.
+            (
+                "compare --workload uniform:requests=9 --time-scale 4",
+                &["--time-scale: it has no effect: in a closed loop"],
+            ),
+            ("check --scheme page --seeds 2 --shrink", &["--shrink makes one case short: add --replay CASE"]),
+            ("check --scheme page --set gclow=1", &["--set: unknown parameter \"gclow\"; did you mean \"gc-low\"?"]),
+            ("serve --image a.img --scheme page --port 0 --socket-mode 660", &["cannot be used with", "--port"]),
+            ("reliability --constants --json c.json", &["cannot be used with", "--json"]),
+            ("step simple cut:0.99 write:0", &["cut:0.99: the faces of this program are 0 to 3"]),
+            ("step simple write:0 cut:0", &["cut:0.0: no step follows in which power could fail"]),
+            ("compare --seed -1", &["unexpected argument '-1' found"]),
         ],
     );
 }

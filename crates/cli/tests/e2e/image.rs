@@ -39,6 +39,25 @@ fn an_image_with_a_code_says_what_it_corrects() {
     directory.ftlab("image verify ssd.img").succeeded();
 }
 
+/// What broke: a report or a capture took the place of the image that was served.
+#[test]
+fn no_report_takes_the_place_of_an_image() {
+    let directory = Directory::new();
+    directory.ftlab(CREATE).succeeded();
+    let before = fs::read(directory.path().join("ssd.img")).unwrap();
+    for (line, flag) in [
+        ("image info ssd.img --json ssd.img", "--json"),
+        ("image verify ssd.img --json ./ssd.img", "--json"),
+        ("serve --image ssd.img --scheme dftl --socket s.sock --json ssd.img", "--json"),
+        ("serve --image ssd.img --scheme dftl --socket s.sock --capture ssd.img", "--capture"),
+    ] {
+        let message = directory.ftlab(line).refused();
+        assert!(message.starts_with(flag) && message.contains("ssd.img is the image already"), "{line}: {message}");
+        assert!(fs::read(directory.path().join("ssd.img")).unwrap() == before, "{line}");
+    }
+    assert_eq!(directory.names(), ["ssd.img"]);
+}
+
 #[test]
 fn an_existing_file_is_kept_unless_the_user_insists() {
     let directory = Directory::new();
@@ -64,8 +83,15 @@ fn what_cannot_be_made_or_opened_is_named() {
         ("create a.img --device agrawal8:capacity=1GiB --scheme page", "did you mean agrawal08?"),
         ("create a.img --device agrawal08:capacity=1GiB --scheme dtfl", "unknown scheme \"dtfl\"; did you mean"),
         ("create a.img --device agrawal08:capacity=1GiB --scheme null", "scheme null keeps no data"),
-        ("create a.img --device agrawal08:capacity=1GiB --scheme page --set gclow=2", "--set: no parameter gclow"),
+        (
+            "create a.img --device agrawal08:capacity=1GiB --scheme page --set gclow=2",
+            "--set: unknown parameter of page \"gclow\"; did you mean \"gc-low\"?",
+        ),
         ("create a.img --device agrawal08:capacity=1GiB --scheme page --set gc-low", "write PARAM=VALUE"),
+        (
+            "create a.img --device agrawal08:capacity=1GiB --scheme page --set page.gc-low=4",
+            "--set: there is one scheme here: write gc-low=4",
+        ),
         (
             "create a.img --device agrawal08:capacity=1GiB --scheme page --set wear-threshold=3",
             "--set: wear-threshold has no effect with wear-levelling=off",

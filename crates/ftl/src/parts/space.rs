@@ -21,12 +21,19 @@ use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut, Range};
 use flash::{Block, Cause, Die, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Mode, Oob, Ppn, Rng};
 
+/// Of a device, in percent, that nobody would spare more of.
+const MOST_SPARE: f64 = 90.0;
+
 /// The advice where a device has fewer than `blocks` blocks: the spare share with which it has as many.
 pub(crate) fn more_spare(g: &Geometry, logical_pages: u32, blocks: u64) -> String {
     let pages = blocks * u64::from(g.pages_per_block);
     let share = 100.0 * (1.0 - f64::from(logical_pages) / pages as f64);
     // Rounded up to hundredths.
-    format!("give more spare space, at least {:.2} %", share + 0.005)
+    let least = format!("{:.2} %", share + 0.005);
+    if share > MOST_SPARE {
+        return format!("that takes {least} of spare space: give a larger capacity, or set what needs less");
+    }
+    format!("give more spare space, at least {least}")
 }
 
 /// `seed`: the run's seed, forked for policies that draw.

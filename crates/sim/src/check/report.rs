@@ -107,6 +107,8 @@ pub struct CheckReport {
     pub scheme: String,
     /// Whether it was stopped before it was through: the counts are those of what was done.
     pub interrupted: bool,
+    /// Of the failures, such that say what was not met: more cuts or seeds may meet it.
+    pub missed: usize,
     /// Seeds done.
     pub seeds: u64,
     /// Of these, such whose settings ask for wear levelling.
@@ -172,6 +174,7 @@ impl CheckReport {
 
     pub(super) fn merge(&mut self, other: CheckReport) {
         self.interrupted |= other.interrupted;
+        self.missed += other.missed;
         self.seeds += other.seeds;
         self.levelling += other.levelling;
         self.wear_kept += other.wear_kept;
@@ -238,6 +241,12 @@ impl CheckReport {
         self.failures.push(Failure { replay: String::new(), class: None, what });
     }
 
+    /// The check is too small to meet this, and so shows nothing about it.
+    pub(super) fn miss(&mut self, what: String) {
+        self.missed += 1;
+        self.fail_all(what);
+    }
+
     /// Failures of these classes are told, and are none.
     pub(super) fn excuse(&mut self, told: Faults) {
         let is_told = |failure: &mut Failure| failure.class.is_some_and(|class| told.contain(class));
@@ -257,6 +266,7 @@ impl CheckReport {
 impl fmt::Display for CheckReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verdict = match (self.passed(), self.interrupted) {
+            (false, false) if self.missed == self.failures.len() => "held, but too little was checked,",
             (true, false) => "held",
             (true, true) => "interrupted; held so far",
             (false, false) => "FAILED",

@@ -163,7 +163,12 @@ impl Visitor<Bench> for Run<'_> {
                 told.lines.truncate(before);
             }
         }
-        Ok(told.lines)
+        match cut {
+            None => Ok(told.lines),
+            Some(CutPoint { command, face }) => {
+                Err(CheckError(format!("cut:{command}.{face}: no step follows in which power could fail")))
+            }
+        }
     }
 }
 
@@ -244,16 +249,20 @@ impl<S: Recipe<Bench>> Told<'_, S> {
                 self.say("  refused: the device is full".into());
                 Ok(())
             }
-            (Err(Error::Flash(_)), Some(CutPoint { face, .. })) => {
-                let cut = seen.last().map_or(String::new(), |report| {
+            (Err(Error::Flash(_)), Some(CutPoint { command, face })) => {
+                if let Some(report) = seen.last() {
                     let op = match report.op {
                         Op::PartialProgram => "append",
                         Op::Erase => "erase",
                         _ => "program",
                     };
-                    format!("the {op}, which leaves: {}", face_name(report.op, face))
-                });
-                self.say(format!("  power fails in {cut}"));
+                    let faces = CutPoint::faces(report.op);
+                    if face >= faces {
+                        let what = format!("cut:{command}.{face}: the faces of this {op} are 0 to {}", faces - 1);
+                        return Err(CheckError(what));
+                    }
+                    self.say(format!("  power fails in the {op}, which leaves: {}", face_name(report.op, face)));
+                }
                 self.flash.inner_mut().restart();
                 self.ftl = None;
                 Ok(())
@@ -471,6 +480,9 @@ mod tests {
         let words = "cut:0.1 write:0 read:0";
         assert_eq!(refused("page", words), "read LPN 0: power has failed; mount comes first");
         assert_eq!(refused("page", "cut:0 read:0"), "cut:0: read LPN 0 does not change the flash");
+        let words = "cut:0.4 write:0";
+        assert_eq!(refused("page", words), "cut:0.4: the faces of this program are 0 to 3");
+        assert_eq!(refused("page", "write:0 cut:0"), "cut:0.0: no step follows in which power could fail");
         let words = "cut:5 write:0";
         assert_eq!(refused("page", words), "cut:5: the last command of write LPN 0 that changes the flash is 0");
         for word in ["", "write", "write:", "write:3-1", "write:x", "cut:1.x", "flush:1", "idle:-1", "mount:2"] {

@@ -164,7 +164,8 @@ impl Profile {
         let used = classes.iter().rposition(|&class| class != (0, 0)).map_or(0, |largest| largest + 1);
         let size = |(class, &(reads, writes))| SizeClass { pages_max: 1u64 << class, reads, writes };
         profile.sizes = classes[..used].iter().enumerate().map(size).collect();
-        profile.timed = source.timed();
+        // Requests that all arrive at once were given times by a format that asks for some.
+        profile.timed = source.timed() && (profile.duration_ns > 0 || profile.requests < 2);
         profile.span_bytes = profile.volumes.iter().map(|volume| volume.span_bytes).max().unwrap_or(0);
         profile.sequential = profile.volumes.iter().map(|volume| volume.sequential).sum();
         profile.note_extents(&extents);

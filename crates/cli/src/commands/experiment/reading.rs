@@ -176,8 +176,9 @@ impl Experiment<'_> {
         let rounded = |bytes: u64| bytes.next_power_of_two().max(self.least_bytes);
         if span <= WIDEST_BYTES {
             let capacity = rounded(span);
+            let how = if capacity == self.least_bytes { ", but no less than all schemes can use" } else { "" };
             let sentence = format!(
-                "The device exports {}: the addresses' span of {}, rounded up to a power of two.",
+                "The device exports {}: the addresses' span of {}, rounded up to a power of two{how}.",
                 units::bytes(capacity),
                 units::bytes(span)
             );

@@ -18,7 +18,7 @@ use super::Ended;
 use crate::args::ReproduceArgs;
 use crate::commands::experiment::Readings;
 use crate::error::CliError;
-use crate::output;
+use crate::output::{self, Outputs};
 use crate::session::Session;
 use claim::Claim;
 use file::{Configuration, Experiment, Paper, Sensitivity, Varied};
@@ -227,8 +227,9 @@ pub fn reproduced(
     }
     let given = args.traces.clone().into_iter().chain(std::env::var_os(TRACES).map(PathBuf::from));
     let shelf = Shelf::open(&given.collect::<Vec<_>>())?;
-    for path in args.json.iter().chain(&args.csv).chain(&args.html) {
-        output::probe(path)?;
+    let mut outputs = Outputs::default();
+    for (flag, path) in [("--json", &args.json), ("--csv", &args.csv), ("--html", &args.html)] {
+        path.as_ref().map_or(Ok(()), |path| outputs.claim(flag, path))?;
     }
     let amount = Amount { requests: args.requests, quick: args.quick };
     let threads = args.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
