@@ -248,6 +248,17 @@ impl<P: Placement> Core<P> {
         self.in_merge(flash, |core, gc| core.merge_block_in(gc, slot, lbn, new, obsolete))
     }
 
+    /// Whether [`Core::merge_block`], which has ended in an error, gave the log block up: it failed a program of the
+    /// merge, and no other block was free. It is closed then and emptied like any that failed, and whoever filled it
+    /// lets go of it.
+    pub fn has_given_up(&mut self, slot: Slot) -> bool {
+        let failed = self.pool.doomed.contains(&self.slots.block(slot));
+        if failed {
+            self.close(slot);
+        }
+        failed
+    }
+
     fn merge_block_in<F: Flash>(
         &mut self,
         gc: &mut Collection<'_, F>,

@@ -80,7 +80,7 @@ pub const GC_LOW: Parameter = Parameter::count("gc-low", 3, 1..=1 << 20)
     .unit("blocks")
     .text(
         "Collect when a die has no more free blocks than this. More leave less room for data, so that more live pages \
-         are copied.",
+         are copied. 1 is for flash that does not fail: blocks that go bad or tire may find no free block then.",
     )
     .source("{flashsim}");
 

@@ -158,8 +158,11 @@ impl OneSequential {
 
     fn merge_sequential<F: Flash>(&mut self, core: &mut Core, flash: &mut F, new: Option<Write<'_, F>>) -> Outcome<F> {
         let Some((slot, lbn)) = self.sequential else { return Ok(()) };
-        let merge = core.merge_block(flash, slot, lbn, new, &mut erase_obsolete)?;
-        self.sequential = None;
+        let merged = core.merge_block(flash, slot, lbn, new, &mut erase_obsolete);
+        if merged.is_ok() || core.has_given_up(slot) {
+            self.sequential = None;
+        }
+        let merge = merged?;
         self.counters.merges += 1;
         self.counters.mispredictions += u64::from(merge != Merge::Switch);
         Ok(())

@@ -239,8 +239,11 @@ impl Partitions {
 
     fn merge_sequential<F: Flash>(&mut self, core: &mut Core, flash: &mut F, lbn: Lbn) -> Outcome<F, bool> {
         let Some(&(slot, _)) = self.sequential.get(&lbn) else { return Ok(false) };
-        let merge = core.merge_block(flash, slot, lbn, None, &mut erase_obsolete)?;
-        self.drop_sequential(lbn);
+        let merged = core.merge_block(flash, slot, lbn, None, &mut erase_obsolete);
+        if merged.is_ok() || core.has_given_up(slot) {
+            self.drop_sequential(lbn);
+        }
+        let merge = merged?;
         self.counters.merges += 1;
         self.counters.mispredictions += u64::from(merge != Merge::Switch);
         Ok(true)

@@ -164,9 +164,7 @@ impl Chains {
             // Discards have left nothing in the chain.
         } else if self.fold_in_place {
             let merged = core.merge_block(flash, last, lbn, None, &mut erase_obsolete);
-            if merged.is_err() && core.pool.doomed.contains(&core.slots.block(last)) {
-                // It failed a program of the merge, and there was no other block: it is emptied like any that failed.
-                core.close(last);
+            if merged.is_err() && core.has_given_up(last) {
                 self.set(lbn, &slots[..slots.len() - 1]);
             }
             cause = match merged? {

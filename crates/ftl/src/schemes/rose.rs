@@ -206,8 +206,11 @@ impl Techniques {
         let mut obsolete = |core: &mut Core<P>, gc: &mut Collection<'_, F>, block: Block, cause: Cause| {
             self.obsolete(core, gc, (block, Slot::NONE), cause)
         };
-        core.merge_block(flash, slot, lbn, None, &mut obsolete)?;
-        self.entire = None;
+        let merged = core.merge_block(flash, slot, lbn, None, &mut obsolete);
+        if merged.is_ok() || core.has_given_up(slot) {
+            self.entire = None;
+        }
+        merged?;
         self.note_merge(core, flash);
         self.has_ended = true;
         Ok(())
