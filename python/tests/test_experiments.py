@@ -122,7 +122,7 @@ def test_outputs_of_the_command_line_are_written(device, tmp_path):
 
 
 def test_keys_are_those_of_an_experiment_file(device):
-    report = small(device, set={"page": {"gc_low": 4}}, repeat=2, host="closed:8", time_scale=0.5, limit="2k")
+    report = small(device, set={"page": {"gc_low": 4}}, repeat=2, host="closed:8", mount_cost=True, limit="2k")
     assert report.data["results"][0]["params"]["gc-low"] == 4
     assert report.data["results"][0]["repeats"]["n"] == 2
     assert report.data["workload"]["requests"] == 2000

@@ -532,7 +532,7 @@ pub struct ServeArgs {
     pub port: Option<u16>,
 
     /// Address of that port. There are no passwords: whoever reaches it can read and write
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1", requires = "port")]
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1", conflicts_with = "socket")]
     pub bind: IpAddr,
 
     /// Print what is being served, such as every 1s
@@ -611,7 +611,9 @@ pub struct ReliabilityArgs {
     pub json: Option<PathBuf>,
 
     /// List the constants of the model with their sources instead
-    #[arg(long, conflicts_with_all = ["json", "code", "alist", "derive_latencies"])]
+    #[arg(long, conflicts_with_all = [
+        "json", "code", "alist", "derive_latencies", "device", "pe_cycles", "retention", "reads", "mode", "profile"
+    ])]
     pub constants: bool,
 
     /// Write the parity-check matrix of one LDPC --code in the alist format instead

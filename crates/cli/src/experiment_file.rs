@@ -26,7 +26,7 @@ pub fn load(path: &Path) -> Result<CompareArgs, CliError> {
     let args = parse(&text, &path.display().to_string(), directory)?;
     let mut outputs = Outputs::beside([("the experiment", path)]);
     let reports = [("json", &args.json), ("csv", &args.csv), ("parquet", &args.parquet), ("html", &args.html)];
-    for (key, file) in reports {
+    for (key, file) in reports.into_iter().chain([("per-request", &args.per_request)]) {
         let claimed = file.as_ref().map_or(Ok(()), |file| outputs.claim(key, file));
         claimed.map_err(|error| error.within(path.display()))?;
     }

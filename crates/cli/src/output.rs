@@ -8,6 +8,7 @@ use crate::error::CliError;
 use flate2::write::GzEncoder;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -215,13 +216,14 @@ fn probe(path: &Path) -> Result<(), CliError> {
 /// takes the place of a file that the command reads.
 #[derive(Debug, Default)]
 pub struct Outputs {
-    taken: Vec<(PathBuf, &'static str)>,
+    taken: Vec<(Place, &'static str)>,
 }
 
 impl Outputs {
-    /// Of a command that reads these files: what each is, and where.
+    /// Of a command that reads these files: what each is, and where. What is no file is no hindrance.
     pub fn beside<'a>(read: impl IntoIterator<Item = (&'static str, &'a Path)>) -> Outputs {
-        Outputs { taken: read.into_iter().map(|(what, path)| (resolved(path), what)).collect() }
+        let files = read.into_iter().filter(|(_, path)| path.exists());
+        Outputs { taken: files.map(|(what, path)| (Place::of(path), what)).collect() }
     }
 
     /// One more file, of this flag.
@@ -229,24 +231,51 @@ impl Outputs {
     /// # Errors
     /// It cannot be written, or is one of the others. Devices and pipes may be named several times.
     pub fn claim(&mut self, flag: &'static str, path: &Path) -> Result<(), CliError> {
-        let resolved = resolved(path);
+        self.reserve(flag, path)?;
+        probe(path).map_err(|error| error.within(flag))
+    }
+
+    /// One more file, of which whoever opens it finds out whether it can be written: a pipe can be opened once.
+    ///
+    /// # Errors
+    /// It is one of the others.
+    pub fn reserve(&mut self, flag: &'static str, path: &Path) -> Result<(), CliError> {
+        if path == Path::new("-") {
+            return Err(CliError::new("- is no file; write /dev/stdout").within(flag));
+        }
+        let place = Place::of(path);
         let regular = fs::metadata(path).map_or(true, |found| found.is_file());
-        if let Some((_, other)) = self.taken.iter().find(|(other, _)| regular && *other == resolved) {
+        if let Some((_, other)) = self.taken.iter().find(|(other, _)| regular && place.is(other)) {
             let what = format_args!("{} is {other} already; name another file", path.display());
             return Err(CliError::new(what).within(flag));
         }
-        probe(path).map_err(|error| error.within(flag))?;
-        self.taken.push((resolved, flag));
+        self.taken.push((place, flag));
         Ok(())
     }
 }
 
-/// The file itself, behind links and relative names, whether it exists or not.
-fn resolved(path: &Path) -> PathBuf {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    fs::canonicalize(path)
-        .or_else(|_| Ok::<_, io::Error>(fs::canonicalize(parent)?.join(path.file_name().unwrap_or_default())))
-        .unwrap_or_else(|_| path.to_owned())
+/// Where a file is, or would be.
+#[derive(Debug)]
+struct Place {
+    /// Behind symbolic links and relative names.
+    path: PathBuf,
+    /// Its device and number there: other names may be links to the same file.
+    inode: Option<(u64, u64)>,
+}
+
+impl Place {
+    fn of(path: &Path) -> Place {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let resolved = fs::canonicalize(path)
+            .or_else(|_| Ok::<_, io::Error>(fs::canonicalize(parent)?.join(path.file_name().unwrap_or_default())))
+            .unwrap_or_else(|_| path.to_owned());
+        let inode = fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
+        Place { path: resolved, inode }
+    }
+
+    fn is(&self, other: &Place) -> bool {
+        self.path == other.path || self.inode.is_some() && self.inode == other.inode
+    }
 }
 
 /// Removes the temporaries of all unfinished files: for a process that is about to exit without unwinding.
@@ -332,8 +361,9 @@ mod tests {
         let (image, link) = (directory.join("ssd.img"), directory.join("link.json"));
         fs::write(&image, b"data").unwrap();
         std::os::unix::fs::symlink(&image, &link).unwrap();
-        let mut outputs = Outputs::beside([("the image", &*image)]);
-        for path in [&image, &directory.join("./ssd.img"), &link] {
+        fs::hard_link(&image, directory.join("hard.zst")).unwrap();
+        let mut outputs = Outputs::beside([("the image", &*image), ("the trace", Path::new("zipf:theta=1"))]);
+        for path in [&image, &directory.join("./ssd.img"), &link, &directory.join("hard.zst")] {
             let error = outputs.claim("--json", path).unwrap_err();
             assert_eq!(error.message(), format!("--json: {} is the image already; name another file", path.display()));
         }

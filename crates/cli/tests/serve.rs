@@ -199,7 +199,7 @@ fn verifying_goes_on_where_a_page_ended_the_mount() {
     let output = bench.ftlab("image verify image --json verify.json").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1), "{text}");
-    assert!(text.contains("logical pages are lost: ") && text.contains("verdict: DAMAGED\n"), "{text}");
+    assert!(text.contains("logical pages cannot be read: ") && text.contains("verdict: DAMAGED\n"), "{text}");
     assert!(!json(&bench.file("verify.json"))["lost_pages"].as_array().unwrap().is_empty());
 }
 
@@ -348,6 +348,7 @@ fn mistakes_are_named() {
         ("--image image --scheme page --socket s --json no/j", "--json: cannot write no/j: no directory no"),
         ("--image image --scheme page --socket s --port 1", "cannot be used with"),
         ("--image image --scheme page --port 1 --bind here", "invalid value 'here'"),
+        ("--image image --scheme page --socket s --bind 127.0.0.2", "cannot be used with"),
     ] {
         let error = serve(flags);
         assert!(error.contains(expected), "{flags}: {error}");

@@ -52,7 +52,7 @@ pub struct Contents {
     pub scheme: &'static str,
     /// The first of its invariants that does not hold.
     pub audit: Result<(), String>,
-    /// Logical pages that hold something.
+    /// Logical pages that can be read and hold something.
     pub data: u64,
     /// Logical pages that cannot be read.
     pub lost: Vec<u64>,
@@ -102,7 +102,8 @@ fn contents(disk: &mut dyn AnyDisk) -> Result<Contents, VerifyError> {
         // Just read, the page's mapping entry is in RAM: the scheme knows.
         extents.clear();
         let known = disk.extents(lpn * page, page, &mut extents);
-        contents.data += u64::from(known.is_ok() && extents.iter().any(|extent| !extent.hole));
+        // Of what a damaged page of the map stands for, nobody knows whether it holds anything.
+        contents.data += u64::from(read.is_ok() && known.is_ok() && extents.iter().any(|extent| !extent.hole));
         match read {
             Ok(_) => {}
             Err(ExportError::Io) if mounts == Some(disk.counts().remounts) => {
@@ -147,7 +148,7 @@ impl Verified {
                 }
                 if !lost.is_empty() {
                     let pages = listed(lost.iter().map(ToString::to_string));
-                    findings.push(format!("{} logical pages are lost: {pages}", lost.len()));
+                    findings.push(format!("{} logical pages cannot be read: {pages}", lost.len()));
                 }
                 findings.extend(ended.clone());
             }

@@ -445,6 +445,10 @@ fn a_phase_without_a_cut_fails_the_check() {
     let report = checked(&config).unwrap();
     let what = "no command of phase metadata was cut: the check proves nothing about it";
     assert!(report.failures.iter().any(|failure| failure.what == what), "{report}");
+    assert!(
+        !report.passed() && report.to_string().starts_with("page: found nothing, but met too little, over"),
+        "{report}"
+    );
 }
 
 #[test]

@@ -288,7 +288,7 @@ fn flow_host(text: &str) -> Result<(&str, Option<Host>), CliError> {
 }
 
 /// The trace file in `twin-of:FILE,prefix=10k`.
-fn fitted_file(spec: &str) -> Option<&str> {
+pub(super) fn fitted_file(spec: &str) -> Option<&str> {
     spec.strip_prefix(TWIN_OF)?.strip_prefix(':')?.split(',').next()
 }
 
@@ -470,10 +470,11 @@ fn check_outputs(args: &CompareArgs, workload: &Workload, combinations: &[Combin
     let workloads = flows.iter().map(|(flow, _)| flow).chain([workload]);
     let traces = workloads.filter_map(|workload| match workload {
         Workload::Trace(trace) => Some(("the trace", trace.as_path())),
+        Workload::Generated(spec) => Some(("the trace", Path::new(fitted_file(spec)?))),
         _ => None,
     });
-    let device = args.device.as_deref().map(Path::new).filter(|path| path.is_file());
-    let mut outputs = Outputs::beside(traces.chain(device.map(|path| ("the device", path))));
+    let device = args.device.as_deref().map(|device| ("the device", Path::new(device)));
+    let mut outputs = Outputs::beside(traces.chain(device));
     let reports = [("--json", &args.json), ("--csv", &args.csv), ("--parquet", &args.parquet), ("--html", &args.html)];
     let reports = reports.into_iter().filter_map(|(flag, path)| Some((flag, path.as_deref()?)));
     let requests = combinations.iter().filter_map(|run| Some(("--per-request", run.per_request.as_deref()?)));

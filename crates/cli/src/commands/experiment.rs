@@ -208,7 +208,8 @@ impl Experiment<'_> {
         let any_open =
             if self.flows.is_empty() { is_open(&host) } else { self.flows.iter().any(|(_, own)| is_open(own)) };
         if args.time_scale != 1.0 && !any_open {
-            let what = "it has no effect: in a closed loop requests do not arrive at times of their own";
+            let what = "it has no effect, for in a closed loop requests have no times of their own; leave it out, or \
+                        give --host open";
             return Err(CliError::new(what).within("--time-scale"));
         }
         self.try_on(&fitted)?;

@@ -18,6 +18,7 @@ use reliability::chip::Rber;
 use reliability::{Chip, CodeSpec};
 use serde_json::{Map, json};
 use std::io::Write;
+use std::path::Path;
 
 /// Does what is asked for.
 ///
@@ -53,6 +54,7 @@ fn create(args: &ImageCreateArgs) -> Result<String, CliError> {
         return Err(CliError::new(format_args!("scheme {} keeps no data: an image needs one that does", row.name)));
     }
     let settings = settings(row, &args.set)?;
+    Outputs::beside([("the device", Path::new(&args.device))]).reserve("FILE", &args.file)?;
     // Before anything is written, or emptied: would the scheme take the device?
     let fits = schemes::visit::<Nand<NoData, Brief>, _>(row.name, Fits { device: &device, settings: &settings });
     let own = fits.expect("the scheme has a row").map_err(|error| {

@@ -58,6 +58,9 @@ pub(super) fn reliability(args: &ReliabilityArgs, stdout: &mut dyn Write) -> Res
     if let Some(path) = &args.derive_latencies {
         return derive(args, path, stdout);
     }
+    if let Some(path) = &args.json {
+        Outputs::beside([("the device", Path::new(&args.device))]).claim("--json", path)?;
+    }
     let Answer { text, json } = computed(args)?;
     if let Some(path) = &args.json {
         output::write_file(path, json.as_bytes())?;
@@ -179,8 +182,10 @@ impl Findings {
         }
         text.push('\n');
         text += &wrap(
-            "A read of - counts as uncorrectable. A rate with < is a bound: no frame failed in the trials, or the \
-             number is too small to matter. Error rates between two of the trials count as the higher.",
+            "A read of - counts as uncorrectable: its RBER is above what the code bears, which of BCH is where the \
+             UBER reaches 1e-15, and of LDPC where trials begin to fail. A rate with < is a bound: no frame failed in \
+             the trials, or the number is too small to matter. Error rates between two of the trials count as the \
+             higher.",
             "",
         );
         if *profile == Profile::Paper {
@@ -195,8 +200,13 @@ impl Findings {
 
     fn heading(&self, fitted: &Fitted) -> String {
         let frames = fitted.cost.frames();
+        // The paper's limit holds for its own LDPC code, whatever that of the table bears.
+        let bears = match (self.profile, fitted.spec.family()) {
+            (Profile::Paper, "ldpc") => "the paper gives reads up to",
+            _ => "bears",
+        };
         format!(
-            "{}: {frames} frames x {} bytes of parity + {METADATA_BYTES} of metadata = {} of {} spare bytes; bears a \
+            "{}: {frames} frames x {} bytes of parity + {METADATA_BYTES} of metadata = {} of {} spare bytes; {bears} a \
              raw bit error rate of {:.1e}",
             fitted.spec,
             fitted.parity_bytes,

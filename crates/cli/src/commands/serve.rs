@@ -42,9 +42,8 @@ const TICK: Duration = Duration::from_millis(50);
 pub(super) fn serve(args: &ServeArgs, stdout: &mut dyn Write) -> Result<Ended, CliError> {
     let stop = stop_flag()?;
     let mut outputs = Outputs::beside([("the image", &*args.image)]);
-    for (flag, path) in [("--json", &args.json), ("--capture", &args.capture)] {
-        path.as_ref().map_or(Ok(()), |path| outputs.claim(flag, path))?;
-    }
+    args.json.as_ref().map_or(Ok(()), |path| outputs.claim("--json", path))?;
+    args.capture.as_ref().map_or(Ok(()), |path| outputs.reserve("--capture", path))?;
     let address = address(args)?;
     let image = Image::open(&args.image, Access::Use).map_err(CliError::new)?;
     if image.spec().scheme != args.scheme {

@@ -1,6 +1,7 @@
 //! `ftlab trace`: looking at traces, writing them in other formats, and making them.
 
 use super::Ended;
+use super::compare::fitted_file;
 use crate::args::{TraceCommand, TraceConvertArgs, TraceGenerateArgs, TraceHeadArgs, TraceInfoArgs, TraceReading};
 use crate::error::CliError;
 use crate::open::{Trace, formats, open};
@@ -47,12 +48,13 @@ fn known_format(name: &str, known: impl Iterator<Item = &'static str> + Clone) -
 fn check_target(to: &str, output: &Path) -> Result<(), CliError> {
     let writable = FORMATS.iter().filter(|format| format.writable()).map(|format| format.name);
     known_format(to, writable.chain([columnar::NAME])).map_err(|error| error.within("--to"))?;
-    let packed = output.extension().is_some_and(|extension| extension == "zst" || extension == "gz");
-    if to == columnar::NAME && packed {
-        let what = format_args!("{} would be compressed twice; let it end in .parquet", output.display());
-        return Err(CliError::new(what));
+    let refuse = |what: &str| Err(CliError::new(format_args!("{} {what}", output.display())));
+    match output.extension().and_then(|extension| extension.to_str()) {
+        Some("zst" | "gz") if to == columnar::NAME => refuse("would be compressed twice; let it end in .parquet"),
+        Some("parquet") if to != columnar::NAME => refuse(&format!("would hold {to}; say --to parquet, or name it so")),
+        Some("xz" | "bz2") => refuse("would not be compressed; let it end in .zst or .gz"),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 fn info(args: &TraceInfoArgs) -> Result<String, CliError> {
@@ -108,7 +110,7 @@ pub(super) fn facts(profile: &Profile) -> String {
                 units::time_us(profile.mean_interarrival_ns() / 1e3)
             ),
         ),
-        false => ("time", "none in this format".to_owned()),
+        false => ("time", "none in this format, or all requests arrive at once".to_owned()),
     });
     if profile.skipped > 0 {
         let first = profile.first_skipped.as_ref().map_or_else(String::new, |(line, why)| format!("; {line}: {why}"));
@@ -229,7 +231,8 @@ fn converted(args: &TraceConvertArgs) -> Result<String, CliError> {
 fn generated(args: &TraceGenerateArgs) -> Result<String, CliError> {
     check_target(&args.to, &args.output)?;
     let origin = Origin::generated(&args.workload, GENERATED_BYTES)?;
-    Outputs::default().claim("OUTPUT", &args.output)?;
+    let fitted = fitted_file(&args.workload).map(|file| ("the trace", Path::new(file)));
+    Outputs::beside(fitted).claim("OUTPUT", &args.output)?;
     let mut source = origin.open(args.seed, GENERATED_BYTES)?.source;
     let on_error = reading(None, args.on_error).on_error;
     let converted = write(source.as_mut(), &origin.place(), &args.to, on_error, &args.output)?;

@@ -4,7 +4,7 @@ use super::response;
 use super::words::labels;
 use crate::units;
 use serde_json::Value;
-use sim::report::{BACKLOG, END_OF_LIFE, FlowResult, Report, SchemeResult, Workload};
+use sim::report::{BACKLOG, END_OF_LIFE, FlowResult, Report, SchemeResult};
 
 /// Pages written, of those read or written, below which write amplification says nothing about wear.
 const FEW_WRITES: f64 = 0.01;
@@ -31,7 +31,7 @@ pub(super) fn meaning(report: &Report) -> [String; 2] {
         ];
     }
     let late = || overload(&complete).or_else(|| late_flow(&complete));
-    [late().unwrap_or_else(|| speed(&complete, report)), wear(&complete, &report.workload)]
+    [late().unwrap_or_else(|| speed(&complete, report)), wear(&complete, report)]
 }
 
 /// What to say of runs that went on until worn blocks left no room, after so many bytes of host writes.
@@ -115,12 +115,15 @@ fn speed(complete: &[(&str, &SchemeResult)], report: &Report) -> String {
         .filter_map(|&(label, result)| Some((label, result, result.response_us.as_ref()?.mean)))
         .collect();
     timed.sort_by(|a, b| a.2.total_cmp(&b.2));
-    // What takes no time at all, as `null`, is no measure for the others.
-    let instant = timed.iter().take_while(|(.., mean)| *mean == 0.0).count();
-    if instant < timed.len() {
-        timed.drain(..instant);
-    } else if instant > 0 {
-        return "No request took any time: no page that was read or written was on the flash.".to_owned();
+    // What keeps no data takes no time, and is no measure for the others.
+    let is_null = |&(_, result, _): &(&str, &SchemeResult, f64)| {
+        ftl::schemes::by_name(&result.scheme).is_some_and(|row| !row.keeps_data)
+    };
+    if !timed.iter().all(is_null) {
+        timed.retain(|one| !is_null(one));
+    }
+    if timed.last().is_some_and(|&(.., mean)| mean == 0.0) {
+        return "No request waited for the flash: all are answered after 0 µs.".to_owned();
     }
     let (Some(&fastest), Some(&slowest)) = (timed.first(), timed.last()) else {
         let was_served = report.run.is_empty() && report.workload.requests > 0;
@@ -128,6 +131,13 @@ fn speed(complete: &[(&str, &SchemeResult)], report: &Report) -> String {
         return format!("No request was timed: nothing was read or written{why}.");
     };
     let (label, result, mean) = fastest;
+    if mean == 0.0 {
+        let (other, _, mean) = slowest;
+        return format!(
+            "{label} answers without waiting for the flash, {other} after {} on average.",
+            units::time_us(mean)
+        );
+    }
     let factor = slowest.2 / mean;
     if timed.len() == 1 || !factor.is_finite() || factor < 1.005 {
         let subject = if timed.len() == 1 { label.to_owned() } else { "All schemes alike".to_owned() };
@@ -157,7 +167,7 @@ struct Worn<'a> {
 }
 
 impl<'a> Worn<'a> {
-    /// Nothing if the host wrote nothing.
+    /// Nothing if no page of the host came to the flash.
     fn of(label: &'a str, result: &SchemeResult) -> Option<Worn<'a>> {
         let (waf, erases) = (result.waf?, result.flash.erases);
         let written = sim::report::ratio(result.flash.programs as f64, waf)?;
@@ -165,11 +175,13 @@ impl<'a> Worn<'a> {
     }
 }
 
-fn wear(complete: &[(&str, &SchemeResult)], workload: &Workload) -> String {
+fn wear(complete: &[(&str, &SchemeResult)], report: &Report) -> String {
+    let workload = &report.workload;
     let mut worn: Vec<Worn<'_>> = complete.iter().filter_map(|&(label, result)| Worn::of(label, result)).collect();
     worn.sort_by(|a, b| a.rate.total_cmp(&b.rate));
     let (Some(least), Some(most)) = (worn.first(), worn.last()) else {
-        return "Nothing was written, so there is no write amplification (WAF) and no wear to speak of.".to_owned();
+        let what = if workload.write_pages == 0 { "Nothing was written" } else { "Nothing came to the flash" };
+        return format!("{what}, so there is no write amplification (WAF) and no wear to speak of.");
     };
     let written = workload.write_pages as f64 / (workload.read_pages + workload.write_pages) as f64;
     if written < FEW_WRITES {
@@ -180,32 +192,41 @@ fn wear(complete: &[(&str, &SchemeResult)], workload: &Workload) -> String {
         );
     }
     let blocks = |erases: u64| format!("{} block{}", units::whole(erases), if erases == 1 { "" } else { "s" });
-    let pages = |waf: f64| format!("{waf:.2} page{}", if format!("{waf:.2}") == "1.00" { "" } else { "s" });
-    let programs = if worn.len() == 1 || format!("{:.2}", least.waf) == format!("{:.2}", most.waf) {
-        format!("{} for each that the host writes (WAF)", pages(least.waf))
-    } else {
-        format!("{:.2} and {} for each that the host writes (WAF)", most.waf, pages(least.waf))
-    };
-    let short =
-        "too little was written to tell how long the flash lasts (--fill steady begins on a device that is worn in)";
+    let programs = |one: &Worn<'_>| format!("{:.2}", one.waf);
+    let for_each = "for each page that the host writes (WAF)";
+    let was_worn = report.run.get("fill").is_none_or(|fill| fill == "steady");
+    let advice = if was_worn { "" } else { "; --fill steady begins on a device that is worn in" };
     let factor = sim::report::ratio(most.rate, least.rate).unwrap_or(f64::INFINITY);
     match worn.len() {
-        _ if most.erases == 0 => format!("Nothing was erased: {short}; what was programmed are {programs}."),
-        1 => format!("{} erases {} and programs {programs}.", least.label, blocks(least.erases)),
+        1 if least.erases == 0 => {
+            format!("{} erases nothing, and programs {} pages {for_each}{advice}.", least.label, programs(least))
+        }
+        1 => format!(
+            "{} erases {}, and programs {} pages {for_each}.",
+            least.label,
+            blocks(least.erases),
+            programs(least)
+        ),
+        _ if most.erases == 0 => format!("Nothing is erased, so nothing says how long the flash lasts{advice}."),
         _ if least.erases == 0 => format!(
-            "{} erases {} and {} none: {short}; they program {programs}.",
+            "{} erases {} and {} none, so nothing says how much longer the flash lasts under {}{advice}.",
             most.label,
             blocks(most.erases),
+            least.label,
             least.label
         ),
-        _ if factor < 1.005 => format!("All erase as many blocks for what the host writes, and program {programs}."),
+        _ if factor < 1.005 => "All erase as many blocks for what the host writes.".to_owned(),
         _ => format!(
             "{} erases {} times as many blocks as {} for what the host writes, so if all blocks wear alike the same \
-             flash endures that many times the host writes under {}; they program {programs}.",
+             flash endures that many times the host writes under {}; {} programs {} pages and {} {} {for_each}.",
             most.label,
             units::number(factor),
             least.label,
-            least.label
+            least.label,
+            most.label,
+            programs(most),
+            least.label,
+            programs(least)
         ),
     }
 }
@@ -227,8 +248,8 @@ mod tests {
         assert_eq!(
             wear,
             "dftl erases 2.15 times as many blocks as page for what the host writes, so if all blocks wear alike the \
-             same flash endures that many times the host writes under page; they program 3.58 and 1.62 pages for each \
-             that the host writes (WAF)."
+             same flash endures that many times the host writes under page; dftl programs 3.58 pages and page 1.62 for \
+             each page that the host writes (WAF)."
         );
     }
 
@@ -240,19 +261,28 @@ mod tests {
         a.flash.erases = 3 * b.flash.erases;
         let [_, wear] = meaning(&report(vec![a.clone(), b.clone()]));
         assert!(wear.starts_with("a erases 3.00 times as many blocks as b for what the host writes"), "{wear}");
-        assert!(wear.contains("under b; they program 2.00 and 3.00 pages for each"), "{wear}");
+        assert!(wear.contains("under b; a programs 2.00 pages and b 3.00 for each page that"), "{wear}");
         // Twice the writes, and twice the erases.
         a.flash.programs *= 3;
         let [_, wear] = meaning(&report(vec![a.clone(), b.clone()]));
-        assert!(wear.starts_with("All erase as many blocks for what the host writes, and program"), "{wear}");
+        assert_eq!(wear, "All erase as many blocks for what the host writes.");
         a.flash.erases = 0;
         let [_, wear] = meaning(&report(vec![a.clone(), b]));
-        assert!(
-            wear.starts_with("b erases 37,500 blocks and a none: too little was written to tell how long"),
-            "{wear}"
+        assert_eq!(wear, "b erases 37,500 blocks and a none, so nothing says how much longer the flash lasts under a.");
+        let mut filled = report(vec![a.clone()]);
+        filled.run.insert("fill".into(), "sequential".into());
+        assert_eq!(
+            meaning(&filled)[1],
+            "a erases nothing, and programs 2.00 pages for each page that the host writes (WAF); --fill steady begins \
+             on a device that is worn in."
         );
-        let [_, wear] = meaning(&report(vec![a]));
-        assert!(wear.starts_with("Nothing was erased: too little was written to tell"), "{wear}");
+        filled.run.insert("fill".into(), "steady".into());
+        assert!(meaning(&filled)[1].ends_with("(WAF)."));
+        // Three runs, of which the one between programs most.
+        let mut c = result("c", 500.0, 9.0, 0.0);
+        c.flash.erases = 0;
+        filled.results = vec![a.clone(), c, a];
+        assert_eq!(meaning(&filled)[1], "Nothing is erased, so nothing says how long the flash lasts.");
     }
 
     /// What broke: a ratio to 0 made all schemes alike.
@@ -262,7 +292,11 @@ mod tests {
         let [speed, _] = meaning(&report(vec![null(), result("page", 500.0, 1.0, 0.0)]));
         assert!(speed.starts_with("page responds after 500 µs"), "{speed}");
         let [speed, _] = meaning(&report(vec![null()]));
-        assert!(speed.starts_with("No request took any time"), "{speed}");
+        assert!(speed.starts_with("No request waited for the flash"), "{speed}");
+        // A buffer that takes all writes is a measure.
+        let buffered = result("dftl", 0.0, 1.0, 0.0);
+        let [speed, _] = meaning(&report(vec![buffered, result("page", 500.0, 1.0, 0.0)]));
+        assert_eq!(speed, "dftl answers without waiting for the flash, page after 500 µs on average.");
         let mut untimed = report(vec![null()]);
         untimed.results[0].response_us = None;
         untimed.workload.requests = 3;
@@ -275,16 +309,20 @@ mod tests {
     fn meaning_of_one_run_of_equal_runs_and_of_none() {
         let [speed, wear] = meaning(&report(vec![result("page", 500.0, 1.0, 0.0)]));
         assert!(speed.starts_with("page responds after 500 µs on average; "), "{speed}");
-        assert_eq!(wear, "page erases 12,500 blocks and programs 1.00 page for each that the host writes (WAF).");
+        assert_eq!(
+            wear,
+            "page erases 12,500 blocks, and programs 1.00 pages for each page that the host writes (WAF)."
+        );
         let [speed, wear] = meaning(&report(vec![result("a", 500.0, 2.0, 0.0), result("b", 500.0, 2.0, 0.0)]));
         assert!(speed.starts_with("All schemes alike respond after 500 µs"), "{speed}");
-        let alike = "All erase as many blocks for what the host writes, and program 2.00 pages for each that the host";
-        assert!(wear.starts_with(alike), "{wear}");
+        assert_eq!(wear, "All erase as many blocks for what the host writes.");
         let [speed, wear] = meaning(&report(vec![]));
         assert!(speed.starts_with("No run served"), "{speed}");
         assert!(wear.starts_with("The other numbers cover"), "{wear}");
         let mut report = report(vec![result("page", 500.0, 1.0, 0.0)]);
         report.results[0].waf = None;
+        assert!(meaning(&report)[1].starts_with("Nothing came to the flash"));
+        report.workload.write_pages = 0;
         assert!(meaning(&report)[1].starts_with("Nothing was written"));
     }
 

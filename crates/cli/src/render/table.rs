@@ -95,7 +95,9 @@ fn confidence(report: &Report) -> String {
     let Some(estimates) = estimates(report) else { return String::new() };
     let runs = report.results.iter().find_map(|result| result.repeats.as_ref()).map_or(0, |repeats| repeats.n);
     format!(
-        "\nmeans over {runs} runs under different seeds, ± half of the 95 % confidence interval:\n{}",
+        "\nmeans over {runs} runs under different seeds, ± half of the 95 % confidence interval; all else is\nof seed \
+         {}:\n{}",
+        report.seed,
         small(estimates)
     )
 }

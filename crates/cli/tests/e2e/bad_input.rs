@@ -21,6 +21,8 @@ fn names_and_values() {
     directory.file("t.spc", spc(100));
     directory.file("my.toml", "base = \"agrawal08\"\nchanels = 3\n");
     directory.file("dev.toml", "base = \"agrawal08\"\n");
+    directory.file("full.toml", "base = \"agrawal08\"\ncapacity = \"1GiB\"\n");
+    directory.file("late.toml", "trace = \"t.spc\"\nschemes = [\"dtfl\"]\n");
     directory.file("self.toml", "trace = \"t.spc\"\njson = \"self.toml\"\n");
     refuse(
         &directory,
@@ -168,6 +170,9 @@ fn names_and_values() {
             ("trace convert t.spc t.spc --to msr", &["t.spc is the trace already"]),
             ("trace convert t.spc b", &["say with --to in which format b is to be"]),
             ("trace convert t.spc b.gz --to parquet", &["b.gz would be compressed twice; let it end in .parquet"]),
+            ("trace generate zipf:requests=9 b.parquet --to spc", &["b.parquet would hold spc; say --to parquet"]),
+            ("trace convert t.spc b.xz --to msr", &["b.xz would not be compressed; let it end in .zst or .gz"]),
+            ("compare t.spc --json -", &["--json: - is no file; write /dev/stdout"]),
             ("trace info t.spc --format parquet", &["t.spc: is not Parquet"]),
             ("compare --workload recording:no-such", &["recording:no-such: unknown recording \"no-such\""]),
             ("compare recording:no-such", &["unknown recording \"no-such\""]),
@@ -180,10 +185,18 @@ fn names_and_values() {
             ("compare t.spc --device dev.toml --csv ./dev.toml", &["--csv: ./dev.toml is the device already"]),
             ("compare t.spc --json h.x --html ./h.x", &["--html: ./h.x is --json already"]),
             ("run self.toml", &["self.toml: json: self.toml is the experiment already"]),
+            ("run late.toml", &["late.toml: unknown scheme \"dtfl\"; did you mean \"dftl\"?"]),
+            ("reliability --device dev.toml --json dev.toml", &["--json: dev.toml is the device already"]),
+            ("compare --workload twin-of:t.spc --json t.spc", &["--json: t.spc is the trace already"]),
+            ("trace generate twin-of:t.spc t.spc --to spc", &["t.spc is the trace already"]),
+            (
+                "image create full.toml --device full.toml --scheme page --force",
+                &["FILE: full.toml is the device already; name another file"],
+            ),
             // What has no effect is no flag.
             (
                 "compare --workload uniform:requests=9 --time-scale 4",
-                &["--time-scale: it has no effect: in a closed loop"],
+                &["--time-scale: it has no effect, for in a closed loop", "or give --host open"],
             ),
             ("check --scheme page --seeds 2 --shrink", &["--shrink makes one case short: add --replay CASE"]),
             ("check --scheme page --set gclow=1", &["--set: unknown parameter \"gclow\"; did you mean \"gc-low\"?"]),

@@ -176,6 +176,16 @@ fn generated_traces_run_like_their_generators() {
 }
 
 #[test]
+fn what_a_format_cannot_express_is_left_out_where_that_is_asked_for() {
+    let directory = Directory::new();
+    let line = "trace generate zipf:requests=1000,trims=0.5 z.spc --to spc --on-error skip";
+    let text = directory.ftlab(line).succeeded().stdout;
+    assert!(text.contains("requests were left out because spc cannot express them"), "{text}");
+    let kept = fs::read_to_string(directory.path().join("z.spc")).unwrap().lines().count();
+    assert!(text.starts_with(&format!("{kept} requests written")) && (400..600).contains(&kept), "{text}");
+}
+
+#[test]
 fn bit_errors_of_a_chip_over_its_life() {
     let directory = Directory::new();
     let text = directory.ftlab("reliability --json r.json").succeeded().stdout;

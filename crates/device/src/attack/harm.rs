@@ -4,7 +4,7 @@
 use super::{Mount, PAGE, PAGES, holes};
 use crate::disk::AnyDisk;
 use crate::export::ExportError;
-use crate::image::{Access, Image, Scrub, Unsound};
+use crate::image::{Access, Image, Scrub, Unsound, layout};
 use crate::verify::{Verified, verify};
 use flash::{Lpn, Ppn, Rng};
 use std::fs;
@@ -93,11 +93,9 @@ pub(crate) struct Places {
 }
 
 /// Two headers and the state are in front of the block table, which is there twice.
-const UNIT: usize = 4096;
+const UNIT: usize = layout::UNIT as usize;
 const TABLE: usize = 3 * UNIT;
-
-/// Bytes of an entry of the block table.
-const ENTRY: usize = 16;
+const ENTRY: usize = layout::ENTRY as usize;
 
 impl Places {
     pub(crate) fn of(image: &Image) -> Places {
@@ -151,10 +149,13 @@ impl Places {
         area.start >= 2 * UNIT as u64 && area.end <= self.pages[0].0
     }
 
-    /// The entry of either block table that `at` leads to.
+    /// The entry of either block table that `at` leads to, or as many bytes of the state.
     fn entry(&self, at: usize) -> usize {
-        let (at, table) = (at.saturating_sub(TABLE), self.table_bytes());
-        TABLE + at / table * table + at % table / ENTRY % self.blocks * ENTRY
+        let table = self.table_bytes();
+        match at.checked_sub(TABLE) {
+            Some(at) => TABLE + at / table * table + at % table / ENTRY % self.blocks * ENTRY,
+            None => at / ENTRY * ENTRY,
+        }
     }
 }
 

@@ -3,9 +3,9 @@
 use flash::{Block, Geometry, Ppn};
 
 /// Unit that areas are aligned to.
-pub(super) const UNIT: u64 = 4096;
+pub(crate) const UNIT: u64 = 4096;
 /// Bytes of a block's entry in a table.
-pub(super) const ENTRY: u64 = 16;
+pub(crate) const ENTRY: u64 = 16;
 /// Bytes of a page's record: a divisor of [`UNIT`], so that no record lies across two pages of the host's cache.
 pub(super) const RECORD: u64 = 64;
 

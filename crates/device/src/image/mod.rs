@@ -55,7 +55,7 @@ mod error;
 mod file;
 mod gather;
 mod header;
-mod layout;
+pub(crate) mod layout;
 mod open;
 mod pages;
 mod record;

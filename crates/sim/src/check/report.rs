@@ -266,7 +266,7 @@ impl CheckReport {
 impl fmt::Display for CheckReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verdict = match (self.passed(), self.interrupted) {
-            (false, false) if self.missed == self.failures.len() => "held, but too little was checked,",
+            (false, false) if self.missed == self.failures.len() => "found nothing, but met too little,",
             (true, false) => "held",
             (true, true) => "interrupted; held so far",
             (false, false) => "FAILED",

@@ -155,10 +155,13 @@ impl Visitor<Bench> for Run<'_> {
         for (number, step) in steps.iter().enumerate() {
             let before = told.lines.len();
             if let Step::Cut(point) = step {
-                cut = Some(*point);
+                if let Some(CutPoint { command, face }) = cut.replace(*point) {
+                    return Err(CheckError(format!("cut:{command}.{face}: another cut comes before any step")));
+                }
                 continue;
             }
-            told.step(step, cut.take())?;
+            // What only looks leaves the cut to the step behind it.
+            told.step(step, if *step == Step::Show { None } else { cut.take() })?;
             if number < quiet {
                 told.lines.truncate(before);
             }
@@ -245,7 +248,7 @@ impl<S: Recipe<Bench>> Told<'_, S> {
                 0 => format!("cut:{command}: {step} does not change the flash"),
                 count => format!("cut:{command}: the last command of {step} that changes the flash is {}", count - 1),
             })),
-            (Err(Error::Full), _) => {
+            (Err(Error::Full), None) => {
                 self.say("  refused: the device is full".into());
                 Ok(())
             }
@@ -482,6 +485,8 @@ mod tests {
         assert_eq!(refused("page", "cut:0 read:0"), "cut:0: read LPN 0 does not change the flash");
         let words = "cut:0.4 write:0";
         assert_eq!(refused("page", words), "cut:0.4: the faces of this program are 0 to 3");
+        assert_eq!(refused("page", "cut:1.2 cut:0 write:0"), "cut:1.2: another cut comes before any step");
+        assert_eq!(refused("page", "cut:0.4 show write:0"), "cut:0.4: the faces of this program are 0 to 3");
         assert_eq!(refused("page", "write:0 cut:0"), "cut:0.0: no step follows in which power could fail");
         let words = "cut:5 write:0";
         assert_eq!(refused("page", words), "cut:5: the last command of write LPN 0 that changes the flash is 0");

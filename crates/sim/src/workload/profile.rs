@@ -277,6 +277,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn requests_that_all_arrive_at_once_have_no_times() {
+        use Operation::Write;
+        let timed = |arrivals: &[u64]| {
+            let requests = arrivals.iter().map(|&at| request(at, Write, 0, 4096, 0)).collect();
+            Profile::of(&mut Fixed::new(requests), 4096).unwrap().timed
+        };
+        assert!(timed(&[0, 0, 1]) && timed(&[0]));
+        assert!(!timed(&[0, 0, 0]));
+    }
+
+    #[test]
     fn counts_footprints_and_sequences() {
         use Operation::{Flush, Read, Trim, Write};
         let mut source = Fixed::new(vec![
