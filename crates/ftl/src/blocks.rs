@@ -5,6 +5,7 @@
 //! an invalidation is one bit and one decrement, without a branch. Opening a block sets all its live bits at once: a
 //! program then touches nothing here, and pages that are never programmed are killed when the block is closed early.
 
+mod by_age;
 pub(crate) mod free_list;
 
 pub(crate) use free_list::FreeOrder;
@@ -12,6 +13,7 @@ pub(crate) use free_list::FreeOrder;
 use crate::{Loader, Saver};
 use alloc::vec;
 use alloc::vec::Vec;
+use by_age::ByAge;
 use core::ops::Range;
 use flash::{Block, Die, Geometry, Ppn};
 use free_list::FreeList;
@@ -51,6 +53,8 @@ pub struct Blocks {
     /// When each block was opened, counted in openings; empty unless a policy asks.
     opened: Vec<u64>,
     openings: u64,
+    /// Neither saved nor counted as RAM: it says what `live` and `modified` say. Empty unless a policy asks.
+    by_age: ByAge,
     tracks_age: bool,
     /// Host page writes so far: the only clock that a scheme has.
     pub clock: u64,
@@ -84,6 +88,7 @@ impl Blocks {
             erased_at: vec![0; kept],
             opened: vec![0; kept],
             openings: 0,
+            by_age: ByAge::new(kept as u32, if ages { geometry.die_count() * geometry.pages_per_block } else { 0 }),
             tracks_age: ages,
             clock: 0,
         }
@@ -132,6 +137,38 @@ impl Blocks {
     /// Host page writes since the last program or invalidation in a block, at least 1.
     pub fn age(&self, block: u32) -> u64 {
         (self.clock - self.modified[block as usize]).max(1)
+    }
+
+    /// Candidates of a die with so many live pages, those that were left alone longest first. None unless the policy
+    /// asks for ages.
+    pub fn candidates_by_age(&self, die: Die, live: u32) -> impl Iterator<Item = u32> + '_ {
+        let list = self.tracks_age.then(|| self.list_of(die, live)).flatten();
+        list.into_iter().flat_map(|list| self.by_age.list(list))
+    }
+
+    /// The list of candidates with so many live pages; a block without a dead page is none.
+    fn list_of(&self, die: Die, live: u32) -> Option<u32> {
+        let pages = self.geometry.pages_per_block;
+        (live < pages).then_some(die.0 * pages + live)
+    }
+
+    /// The live pages of a block are others now, or whether it is closed.
+    #[inline(always)]
+    fn relist(&mut self, block: usize) {
+        if self.tracks_age {
+            let live = self.live[block] as u32;
+            let list = self.list_of(self.geometry.die_of(Block(block as u32)), live);
+            self.by_age.place(block as u32, list, &self.modified);
+        }
+    }
+
+    /// As [`Blocks::relist`], and the block is as young as can be.
+    #[inline(always)]
+    fn touch(&mut self, block: usize) {
+        if self.tracks_age {
+            self.modified[block] = self.clock;
+            self.relist(block);
+        }
     }
 
     /// Host page writes since a block's last erase, at least 1.
@@ -187,9 +224,7 @@ impl Blocks {
         self.bits[page / 64] &= !(1 << (page % 64));
         let block = self.geometry.block_of(ppn).index();
         self.live[block] -= 1;
-        if self.tracks_age {
-            self.modified[block] = self.clock;
-        }
+        self.touch(block);
     }
 
     /// A page found live while mounting.
@@ -197,7 +232,9 @@ impl Blocks {
         let page = ppn.index();
         debug_assert!(!self.is_live(ppn), "page {ppn} is live twice");
         self.bits[page / 64] |= 1 << (page % 64);
-        self.live[self.geometry.block_of(ppn).index()] += 1;
+        let block = self.geometry.block_of(ppn).index();
+        self.live[block] += 1;
+        self.relist(block);
     }
 
     fn set_bits(&mut self, block: Block, value: bool) {
@@ -230,10 +267,10 @@ impl Blocks {
         self.free_total -= 1;
         self.live[block.index()] = OPEN + self.geometry.pages_per_block as i16;
         self.set_bits(block, true);
+        self.touch(block.index());
         if self.tracks_age {
             self.openings += 1;
             self.opened[block.index()] = self.openings;
-            self.modified[block.index()] = self.clock;
         }
         let suspect = bit(&self.suspect, block.index());
         self.suspect[block.index() / 64] &= !(1 << (block.index() % 64));
@@ -269,6 +306,7 @@ impl Blocks {
     pub fn discard_open(&mut self, block: Block) {
         self.set_bits(block, false);
         self.live[block.index()] = OPEN;
+        self.relist(block.index());
     }
 
     /// A full open block becomes a candidate.
@@ -276,9 +314,7 @@ impl Blocks {
     pub fn close(&mut self, block: Block) {
         debug_assert!(self.live[block.index()] >= OPEN);
         self.live[block.index()] -= OPEN;
-        if self.tracks_age {
-            self.modified[block.index()] = self.clock;
-        }
+        self.touch(block.index());
     }
 
     /// An open block will not be filled: its pages from `next` on are dead, and it becomes a candidate.
@@ -300,11 +336,13 @@ impl Blocks {
     /// Takes a candidate out of the candidates, while it is being collected.
     pub fn begin_collecting(&mut self, block: Block) {
         self.live[block.index()] += OPEN;
+        self.relist(block.index());
     }
 
     /// Gives it back to the candidates.
     pub fn stop_collecting(&mut self, block: Block) {
         self.live[block.index()] -= OPEN;
+        self.relist(block.index());
     }
 
     /// The first live page of a block at or after `offset`.
@@ -349,9 +387,7 @@ impl Blocks {
         self.bits[page / 64] &= !(moved << (page % 64));
         let block = self.geometry.block_of(first).index();
         self.live[block] -= moved.count_ones() as i16;
-        if self.tracks_age {
-            self.modified[block] = self.clock;
-        }
+        self.touch(block);
     }
 
     /// A collected block was erased: free again.
@@ -359,6 +395,7 @@ impl Blocks {
         let b = block.index();
         debug_assert!(self.live_of(block) == 0, "block {block} was erased with live pages");
         self.live[b] = OPEN;
+        self.relist(b);
         self.erases[b] += 1;
         if self.tracks_age {
             self.erased_at[b] = self.clock;
@@ -383,6 +420,7 @@ impl Blocks {
         let b = block.index();
         debug_assert!(self.live_of(block) == 0, "block {block} was retired with live pages");
         self.live[b] = OPEN;
+        self.relist(b);
         self.note_bad(block.0);
         if self.free[self.geometry.die_of(block).index()].take(block.0, self.erases[b]) {
             self.free_total -= 1;
@@ -397,7 +435,10 @@ impl Blocks {
             for block in self.range(Die(die as u32)) {
                 match state(Block(block)) {
                     FoundState::Empty => self.free[die].push(block, self.erases[block as usize]),
-                    FoundState::InUse => self.live[block as usize] = 0,
+                    FoundState::InUse => {
+                        self.live[block as usize] = 0;
+                        self.relist(block as usize);
+                    }
                     FoundState::Bad => self.note_bad(block),
                 }
             }
@@ -417,6 +458,7 @@ impl Blocks {
     /// While mounting: opens a block that was found partly programmed, of which some pages are left to be filled.
     pub fn resume(&mut self, block: Block, left: Range<u32>) {
         self.live[block.index()] += OPEN;
+        self.relist(block.index());
         for offset in left {
             self.revive(self.geometry.page(block, offset));
         }
@@ -512,6 +554,10 @@ impl Blocks {
             for stamps in [&mut blocks.modified, &mut blocks.erased_at, &mut blocks.opened] {
                 stamps.iter_mut().for_each(|stamp| *stamp = from.u64());
             }
+            // In the order of their ages, each is the last of its list.
+            let mut order: Vec<usize> = (0..blocks.live.len()).collect();
+            order.sort_unstable_by_key(|&block| blocks.modified[block]);
+            order.into_iter().for_each(|block| blocks.relist(block));
         }
     }
 }

@@ -11,6 +11,8 @@ mod fifo;
 mod greedy;
 mod random;
 
+pub(crate) use greedy::fewest_live;
+
 use crate::blocks::Blocks;
 use crate::{Parameter, Settings};
 use alloc::boxed::Box;

@@ -59,6 +59,7 @@
 //! lane holds is sealed first. If all of it is dead the lane keeps it, for nothing can be lost of it, and a mount that
 //! found it erased in part and nothing newer on its die would go on filling it.
 
+use crate::gc::fewest_live;
 use crate::parts::lanes::{Lane, Stream};
 use crate::parts::refresh;
 use crate::parts::space::{Space, TranslationBlocks};
@@ -665,8 +666,7 @@ pub(crate) trait Collects: Sized {
                 return Some(picked);
             }
         }
-        let blocks = &self.space().blocks;
-        range.filter(|&block| blocks.is_candidate(block)).map(Block).min_by_key(|&block| blocks.live_of(block))
+        fewest_live(&self.space().blocks, range)
     }
 
     // ---- a collection --------------------------------------------------------------------------------------------
