@@ -655,7 +655,8 @@ pub(crate) trait Collects: Sized {
             let picked = self.space_mut().pick(range.clone())?;
             let gains = self.space().blocks.is_candidate(picked.0);
             // Who takes the last free block may leave too little room in it for the next one, and for its map updates.
-            let last = u32::from(self.space().translation.is_some() && free <= 1);
+            // A block without a dead page leaves none for what a power cut tears either, and gives none back.
+            let last = u32::from(self.space().translation.is_some() && (free <= 1 || !gains));
             let fits = self.needs(picked) + last <= free || self.needs(picked) == 0;
             if self.space().is_translation(picked) || gains && fits {
                 return Some(picked);

@@ -46,7 +46,7 @@ use crate::parts::census::mount_through;
 use crate::parts::collector::{self, Collects};
 use crate::parts::ecc::Ecc;
 use crate::parts::lanes::Stream;
-use crate::parts::space::{self, MOST_MOVED, Space};
+use crate::parts::space::{self, MOST_MOVED, Space, more_spare};
 use crate::parts::supply;
 use crate::parts::tombstones::{self, DURABLE_TRIM, Tombstone, Tombstones};
 use crate::parts::wear_state;
@@ -176,10 +176,7 @@ impl Page {
                  open), and there are {}",
                 g.blocks_per_die
             ),
-            fix: format!(
-                "give more spare space, at least {:.2} %",
-                100.0 - 100.0 * (least - kept) as f64 / least as f64
-            ),
+            fix: more_spare(g, logical_pages, least * dies),
         })
     }
 }
