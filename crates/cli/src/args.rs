@@ -119,7 +119,7 @@ pub struct CompareArgs {
 
     /// Mapping-cache sizes, comma-separated; each is one run of every scheme that has a cache [default: what a
     /// block-level map of the device would need, as in the papers]
-    #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = parse_bytes, help_heading = "Schemes")]
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = parse_cache, help_heading = "Schemes")]
     pub cache: Vec<u64>,
 
     /// Write buffers in front of the schemes, comma-separated, as POLICY:SIZE with fab, bplru or cflru, or none; each
@@ -550,7 +550,7 @@ pub struct ServeArgs {
 
     /// Cut the power of the simulated device at its Nth program or erase: the command is torn, clients get an I/O
     /// error, and the device mounts again from its flash
-    #[arg(long, value_name = "N", value_parser = parse_count)]
+    #[arg(long, value_name = "N", value_parser = parse_positive_count)]
     pub cut_after: Option<u64>,
 
     /// Seed of how that command is torn
@@ -831,7 +831,7 @@ pub enum ImageCommand {
     /// Make an image: a NAND chip in a sparse file, and the scheme that is to live on it.
     #[command(after_help = "Examples:\n  \
         ftlab image create ssd.img --device agrawal08:capacity=512MiB,spare=12.5% --scheme dftl\n  \
-        ftlab image create big.img --device agrawal08:capacity=64GiB --scheme dftl --set cache-bytes=64KiB\n  \
+        ftlab image create big.img --device agrawal08:capacity=64GiB --scheme dftl --set cache-bytes=256KiB\n  \
         ftlab image create worn.img --device mlc-l74a:capacity=1GiB --scheme page --ecc bch:t=24,data=1024")]
     Create(ImageCreateArgs),
     /// Say what an image is: device, scheme, state, wear. Reads a few kilobytes.
@@ -879,18 +879,19 @@ pub struct ImageCreateArgs {
 
 /// `ftlab image age`.
 #[derive(Args, Clone, Debug, PartialEq)]
+#[command(group(clap::ArgGroup::new("errors").required(true).args(["rber", "retention"])))]
 pub struct ImageAgeArgs {
     /// Image
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
 
     /// Probability that a bit flips (raw bit error rate), up to 0.5
-    #[arg(long, value_name = "RATE", value_parser = parse_rber, required_unless_present = "retention")]
+    #[arg(long, value_name = "RATE", value_parser = parse_rber)]
     pub rber: Option<f64>,
 
     /// Time since the pages were programmed, in h, d or y: bits flip as the model of `ftlab reliability` has it, by the
     /// erases of each block and the mode and type of each page
-    #[arg(long, value_name = "TIME", value_parser = parse_retention, conflicts_with = "rber")]
+    #[arg(long, value_name = "TIME", value_parser = parse_retention)]
     pub retention: Option<Retention>,
 
     /// Reads of each block since it was erased
@@ -1244,6 +1245,13 @@ impl FromStr for Setting {
 fn parse_name(text: &str) -> Result<String, String> {
     let name = text.trim();
     if name.is_empty() { Err("a name is missing".to_owned()) } else { Ok(name.to_owned()) }
+}
+
+fn parse_cache(text: &str) -> Result<u64, String> {
+    match parse_bytes(text).map_err(|error| error.to_string())? {
+        0 => Err("give a size, or leave --cache out for the default".to_owned()),
+        bytes => Ok(bytes),
+    }
 }
 
 fn parse_rber(text: &str) -> Result<f64, String> {

@@ -140,7 +140,15 @@ impl Origin {
             }
             Origin::Recording(recording) => silent(open_recording(recording, None)?.source),
             Origin::Given(_, given) => silent(given.0.source()),
-            Origin::Generated(spec) => silent(generate::generate(spec, &Context { capacity_bytes, seed })?),
+            Origin::Generated(spec) => {
+                let made = generate::generate(spec, &Context { capacity_bytes, seed });
+                silent(made.map_err(|mut error| {
+                    if Path::new(spec).is_file() {
+                        error.fix = "there is a file of that name: a trace is given without --workload".to_owned();
+                    }
+                    error
+                })?)
+            }
             Origin::Fitted { model, requests, .. } => silent(Box::new(Twin::new(model, *requests, seed)?)),
             Origin::Flows(flows) => {
                 let each_bytes = share_bytes(capacity_bytes, flows.len());

@@ -115,6 +115,24 @@ fn a_cut_is_an_error_to_the_client_and_then_the_device_is_there_again() {
     assert_eq!((&extra["remounts"], &extra["failed_requests"]), (&1.into(), &1.into()));
 }
 
+#[test]
+fn the_first_program_is_number_one_and_a_device_that_is_there_again_was_not_lost() {
+    let bench = Bench::new("page", DEVICE);
+    let served = bench.serve("--cut-after 1 --json report.json");
+    let mut client = served.client();
+    let answers: Vec<u32> =
+        (0..6u64).map(|page| client.ask(Command::Write, 0, page * 4096, 4096, &[7; 4096]).unwrap().error).collect();
+    assert_eq!(answers, [5, 0, 0, 0, 0, 0]);
+    served.stop();
+    let report = json(&bench.file("report.json"));
+    assert_eq!(report["results"][0]["ended"], "complete");
+    let assumed = report["assumptions"].as_array().unwrap().iter().filter_map(Value::as_str);
+    let lost: Vec<&str> = assumed.filter(|what| what.contains("was lost")).collect();
+    assert_eq!(lost, ["The device was lost, last because power was lost, and was mounted again once."]);
+    let refused = said(&bench, "serve --image image --scheme page --socket socket --cut-after 0");
+    assert!(refused.contains("--cut-after") && refused.contains("it must be at least 1"), "{refused}");
+}
+
 /// An image on cells of two bits, whose every page holds something.
 fn filled(code: &str) -> Bench {
     let device = "mlc-mt29f64g08cbabx:capacity=16MiB,pages_per_block=16,spare=50%";

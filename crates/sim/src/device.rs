@@ -213,7 +213,8 @@ impl DeviceSpec {
                 Value::Integer(number) => number.to_string(),
                 Value::Float(number) => number.to_string(),
                 other => {
-                    let what = format!("{} is a {}", key.get_ref(), other.type_str());
+                    let kind = other.type_str();
+                    let what = format!("{} is {} {kind}", key.get_ref(), if kind == "array" { "an" } else { "a" });
                     return Err(at(key.span().start, SpecError::new(what, "give a number or a string")));
                 }
             };

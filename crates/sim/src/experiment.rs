@@ -22,7 +22,7 @@ pub use medium::{BriefMedium, FullMedium};
 use crate::ecc::Overlap;
 use crate::host::{Arrivals, HostModel};
 use crate::latency::{Recorder, RequestTimes, Responses};
-use crate::report::{self, RequestRecord, SchemeResult, ratio};
+use crate::report::{self, IN_WARM_UP, RequestRecord, SchemeResult, ratio};
 use crate::summary::Counts;
 use crate::workload::{Request, Source, WorkloadError};
 use fill::{Live, Unfilled};
@@ -427,7 +427,7 @@ impl<'a, F: Measured, S: Inspect<F>> Run<'a, F, S> {
         }
         if self.config.warmup > 0 && served <= self.config.warmup {
             if ended == report::COMPLETE {
-                ended = format!("the workload ended in its warm-up, after {served} requests");
+                ended = format!("{IN_WARM_UP}, after {served} requests");
             }
             if served < self.config.warmup {
                 self.end_warmup();

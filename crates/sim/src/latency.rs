@@ -100,6 +100,10 @@ impl Recorder {
     /// The quantile, in microseconds: the time that this share of all do not exceed.
     pub fn quantile_us(&self, quantile: f64) -> f64 {
         let rank = ((quantile * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
+        // The last of all is known exactly.
+        if rank >= self.count {
+            return self.max_ns as f64 * 1e-3;
+        }
         let mut below = 0;
         let bucket = self.counts.iter().position(|&count| {
             below += count;

@@ -35,12 +35,15 @@ use std::time::{Duration, Instant};
 /// How often this thread looks whether something is to be done.
 const TICK: Duration = Duration::from_millis(50);
 
+/// Signals that come closer together are one.
+const TWICE: Duration = Duration::from_secs(1);
+
 /// Serves an image until SIGTERM or Ctrl-C.
 ///
 /// # Errors
 /// The image cannot be used, the address not be listened at, a file not be written; a bug of the scheme.
 pub(super) fn serve(args: &ServeArgs, stdout: &mut dyn Write) -> Result<Ended, CliError> {
-    let stop = stop_flag()?;
+    let stop = Stop::watch()?;
     let mut outputs = Outputs::beside([("the image", &*args.image)]);
     args.json.as_ref().map_or(Ok(()), |path| outputs.claim("--json", path))?;
     args.capture.as_ref().map_or(Ok(()), |path| outputs.reserve("--capture", path))?;
@@ -55,10 +58,10 @@ pub(super) fn serve(args: &ServeArgs, stdout: &mut dyn Write) -> Result<Ended, C
     // Power that holds is a decorator too, so that every scheme is compiled for one medium.
     let medium = match args.cut_after {
         None => PowerCut::counting(image),
-        Some(command) => {
-            // The first three faces are ones that every command has.
+        Some(number) => {
+            // Commands are counted from 0. The first three faces are ones that every command has.
             let face = Rng::new(args.seed).fork("face of the cut").below(3) as u8;
-            PowerCut::armed(image, CutPoint { command, face }, args.seed)
+            PowerCut::armed(image, CutPoint { command: number - 1, face }, args.seed)
         }
     };
     let mounted = device::mount(medium.without_log(), emulate);
@@ -75,6 +78,7 @@ pub(super) fn serve(args: &ServeArgs, stdout: &mut dyn Write) -> Result<Ended, C
 
     let began = Instant::now();
     let outcome = attend(&server, args, &stop, stdout);
+    stop.grow_urgent();
     let total = outcome.as_ref().map_or_else(|_| Statistics::default(), Clone::clone);
     let Some(watched) = server.stop() else {
         return Err(CliError::new(format_args!(
@@ -104,16 +108,36 @@ pub(super) fn serve(args: &ServeArgs, stdout: &mut dyn Write) -> Result<Ended, C
     Ok(Ended::Done)
 }
 
-/// Raised by SIGTERM and Ctrl-C; a second one ends the process at once, as if it were killed.
-fn stop_flag() -> Result<Arc<AtomicBool>, CliError> {
-    let flag = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
-        // In this order: the first signal finds the flag down.
-        signal_hook::flag::register_conditional_default(signal, Arc::clone(&flag))
-            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&flag)))
-            .map_err(|cause| CliError::new(format_args!("cannot watch for signals: {cause}")))?;
+/// What SIGTERM and Ctrl-C say.
+struct Stop {
+    asked: Arc<AtomicBool>,
+    /// A further signal ends the process at once, as if it were killed.
+    is_urgent: Arc<AtomicBool>,
+}
+
+impl Stop {
+    fn watch() -> Result<Stop, CliError> {
+        let stop = Stop { asked: Arc::default(), is_urgent: Arc::default() };
+        for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
+            signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop.is_urgent))
+                .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop.asked)))
+                .map_err(|cause| CliError::new(format_args!("cannot watch for signals: {cause}")))?;
+        }
+        Ok(stop)
     }
-    Ok(flag)
+
+    fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::Relaxed)
+    }
+
+    /// The server is stopping. `timeout` and some shells send one signal twice, so the next one counts after a moment.
+    fn grow_urgent(&self) {
+        let is_urgent = Arc::clone(&self.is_urgent);
+        thread::spawn(move || {
+            thread::sleep(TWICE);
+            is_urgent.store(true, Ordering::Relaxed);
+        });
+    }
 }
 
 fn address(args: &ServeArgs) -> Result<Address, CliError> {
@@ -133,6 +157,9 @@ fn uri(address: &Address) -> String {
 
 fn refused(address: &Address, cause: &std::io::Error) -> CliError {
     match address {
+        Address::Unix(path) if path.is_file() => {
+            CliError::new(format_args!("cannot listen at {}: it is a file and no socket; name another", path.display()))
+        }
         Address::Unix(path) => CliError::file("listen at", path, cause),
         Address::Tcp(address) => CliError::file("listen at", Path::new(&address.to_string()), cause),
     }
@@ -142,14 +169,14 @@ fn refused(address: &Address, cause: &std::io::Error) -> CliError {
 fn attend(
     server: &Server<Watched>,
     args: &ServeArgs,
-    stop: &AtomicBool,
+    stop: &Stop,
     stdout: &mut dyn Write,
 ) -> Result<Statistics, CliError> {
     let began = Instant::now();
     let interval = args.stats.map(Duration::from_nanos);
     let mut next = interval.map(|interval| began + interval);
     let mut total = Statistics::default();
-    while !stop.load(Ordering::Relaxed) && !server.failed() {
+    while !stop.is_asked() && !server.failed() {
         let left = next.map_or(TICK, |next| next.saturating_duration_since(Instant::now()));
         thread::sleep(left.min(TICK));
         if let Some(Some(failure)) = server.with(Watched::tick) {
@@ -257,7 +284,8 @@ impl Watched {
             unmapped_reads: 0,
         };
         let erases_now: Vec<u32> = disk.image().erase_counts().collect();
-        let ended = disk.failure().map_or_else(|| report::COMPLETE.to_owned(), |why| format!("device lost: {why}"));
+        let lost = disk.failure().filter(|_| disk.is_lost());
+        let ended = lost.map_or_else(|| report::COMPLETE.to_owned(), |why| format!("device lost: {why}"));
         let driven = Driven {
             row: disk.scheme(),
             settings: disk.settings(),
@@ -298,6 +326,11 @@ impl Watched {
         };
         let mut report = Report::new(seed, device_fields(&disk.image().spec().device), workload);
         report.assumptions.push("The device held what it held at the mount; nothing was filled.".to_owned());
+        if let (1.., Some(why)) = (disk.counts().remounts, disk.failure()) {
+            let times = disk.counts().remounts;
+            let often = if times == 1 { "once".to_owned() } else { format!("{} times", units::whole(times)) };
+            report.assumptions.push(format!("The device was lost, last because {why}, and was mounted again {often}."));
+        }
         report.assumptions.push("Pages written in part are read first.".to_owned());
         report.assumptions.push(match (self.response.is_some(), self.capture.is_some()) {
             (true, _) => "Replies were held as long as the simulated device takes.".to_owned(),

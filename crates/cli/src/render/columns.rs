@@ -1,5 +1,6 @@
 //! The columns of a report's first table, and what repeated runs say about them.
 
+use super::meaning::keeps_nothing;
 use super::rows::Rows;
 use super::words::labels;
 use crate::units;
@@ -22,14 +23,16 @@ impl Column {
     }
 
     /// For each result whether it has the column's best value: as printed, so that a difference that cannot be seen
-    /// marks nobody; runs that ended early do not compete.
+    /// marks nobody; runs that ended early do not compete, nor schemes that keep no data beside others.
     pub(super) fn best(&self, results: &[SchemeResult]) -> Vec<bool> {
-        let competing = || results.iter().filter(|result| result.is_complete());
+        let all_null = results.iter().all(keeps_nothing);
+        let competes = |result: &&SchemeResult| result.is_complete() && (all_null || !keeps_nothing(result));
+        let competing = || results.iter().filter(competes);
         let values = || competing().filter_map(self.value);
         let best = if self.larger { values().reduce(f64::max) } else { values().reduce(f64::min) };
         let best = best.map(|value| units::number(value / self.divisor));
         let distinct = competing().any(|result| self.text(result).is_some_and(|text| Some(text) != best));
-        results.iter().map(|result| distinct && result.is_complete() && self.text(result) == best).collect()
+        results.iter().map(|result| distinct && competes(&result) && self.text(result) == best).collect()
     }
 }
 

@@ -1,10 +1,10 @@
 //! What the numbers of a report mean, in two sentences.
 
-use super::response;
+use super::response::{self, joined};
 use super::words::labels;
 use crate::units;
 use serde_json::Value;
-use sim::report::{BACKLOG, END_OF_LIFE, FlowResult, Report, SchemeResult};
+use sim::report::{BACKLOG, END_OF_LIFE, FlowResult, IN_WARM_UP, Report, SchemeResult};
 
 /// Pages written, of those read or written, below which write amplification says nothing about wear.
 const FEW_WRITES: f64 = 0.01;
@@ -25,13 +25,23 @@ pub(super) fn meaning(report: &Report) -> [String; 2] {
         if !worn.is_empty() {
             return endured(worn);
         }
+        if !report.results.is_empty() && report.results.iter().all(|result| result.ended.starts_with(IN_WARM_UP)) {
+            return [
+                "Nothing was measured.".to_owned(),
+                "More requests, or a shorter --warmup, leave some to be measured.".to_owned(),
+            ];
+        }
         return [
             "No run served its whole workload, so there are no response times to compare.".to_owned(),
             "The other numbers cover what was served until then.".to_owned(),
         ];
     }
     let late = || overload(&complete).or_else(|| late_flow(&complete));
-    [late().unwrap_or_else(|| speed(&complete, report)), wear(&complete, report)]
+    let speed = late().unwrap_or_else(|| speed(&complete, report));
+    // Beside means over several seeds the sentences are about one.
+    let repeated = report.results.iter().any(|result| result.repeats.is_some());
+    let speed = if repeated { format!("Of seed {}: {speed}", report.seed) } else { speed };
+    [speed, wear(&complete, report)]
 }
 
 /// What to say of runs that went on until worn blocks left no room, after so many bytes of host writes.
@@ -105,6 +115,11 @@ fn late_flow(complete: &[(&str, &SchemeResult)]) -> Option<String> {
     ))
 }
 
+/// Whether a result is of a scheme that keeps no data: what takes no time is no measure for the others.
+pub(super) fn keeps_nothing(result: &SchemeResult) -> bool {
+    ftl::schemes::by_name(&result.scheme).is_some_and(|row| !row.keeps_data)
+}
+
 fn mean(result: &SchemeResult) -> f64 {
     result.response_us.as_ref().map_or(f64::INFINITY, |latency| latency.mean)
 }
@@ -115,10 +130,7 @@ fn speed(complete: &[(&str, &SchemeResult)], report: &Report) -> String {
         .filter_map(|&(label, result)| Some((label, result, result.response_us.as_ref()?.mean)))
         .collect();
     timed.sort_by(|a, b| a.2.total_cmp(&b.2));
-    // What keeps no data takes no time, and is no measure for the others.
-    let is_null = |&(_, result, _): &(&str, &SchemeResult, f64)| {
-        ftl::schemes::by_name(&result.scheme).is_some_and(|row| !row.keeps_data)
-    };
+    let is_null = |&(_, result, _): &(&str, &SchemeResult, f64)| keeps_nothing(result);
     if !timed.iter().all(is_null) {
         timed.retain(|one| !is_null(one));
     }
@@ -149,9 +161,15 @@ fn speed(complete: &[(&str, &SchemeResult)], report: &Report) -> String {
         return format!("{subject} {responds} after {} on average{why}.", units::time_us(mean));
     }
     let why = response::reasons(slowest.1, result).map_or_else(String::new, |reasons| format!(": {reasons}"));
+    // Who differs by less than can be seen is as fast.
+    let after = units::time_us(mean);
+    let first: Vec<&str> = timed.iter().take_while(|one| units::time_us(one.2) == after).map(|one| one.0).collect();
+    let (subject, responds) = match first[..] {
+        [_] => (label.to_owned(), "responds"),
+        _ => (joined(first).unwrap_or_default(), "respond"),
+    };
     format!(
-        "{label} responds fastest, after {} on average; {} takes {} times as long{why}.",
-        units::time_us(mean),
+        "{subject} {responds} fastest, after {after} on average; {} takes {} times as long{why}.",
         slowest.0,
         units::number(factor)
     )
@@ -303,6 +321,24 @@ mod tests {
         assert!(meaning(&untimed)[0].ends_with("or the device was served without --timing emulate."));
         untimed.run.insert("host".into(), "open".into());
         assert_eq!(meaning(&untimed)[0], "No request was timed: nothing was read or written.");
+    }
+
+    /// What broke: the first of two that are equally fast was called the fastest.
+    #[test]
+    fn who_is_as_fast_as_can_be_seen_is_named_too() {
+        let all = [("a", 500.0), ("b", 500.1), ("c", 900.0)].map(|(name, mean)| result(name, mean, 1.0, 0.0));
+        let [speed, _] = meaning(&report(all.to_vec()));
+        assert!(
+            speed.starts_with("a and b respond fastest, after 500 µs on average; c takes 1.80 times as"),
+            "{speed}"
+        );
+    }
+
+    #[test]
+    fn nothing_is_said_of_a_workload_that_ended_in_its_warm_up() {
+        let mut report = report(vec![result("page", 500.0, 1.0, 0.0)]);
+        report.results[0].ended = format!("{IN_WARM_UP}, after 2000 requests");
+        assert_eq!(meaning(&report)[0], "Nothing was measured.");
     }
 
     #[test]

@@ -102,8 +102,10 @@ impl Served {
         (self.child.wait().unwrap(), said, errors)
     }
 
-    /// Stops it cleanly; its report.
+    /// Stops it cleanly; its report. The signal comes twice, as from `timeout`.
     pub fn stop(self) -> String {
+        let once = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
+        assert!(once.success());
         let (status, said, errors) = self.end("-TERM");
         assert!(status.success() && errors.is_empty(), "{status}: {said}{errors}");
         said

@@ -19,7 +19,12 @@ const LEAST_SPARE_BLOCKS: f64 = 9.0;
 /// The device that the user named.
 pub(in crate::commands) fn device_spec(device: Option<&str>) -> Result<DeviceSpec, CliError> {
     let text = device.unwrap_or(DEFAULT_DEVICE);
-    if Path::new(text).extension().is_none_or(|extension| extension != "toml") {
+    let is_toml = |name: &str| Path::new(name).extension().is_some_and(|extension| extension == "toml");
+    if let Some((name, keys)) = text.split_once(':').filter(|(name, _)| is_toml(name)) {
+        let what = format!("a file takes no keys behind it ({keys}): write them into {name}");
+        return Err(CliError::new(format_args!("--device {text}: {what}")));
+    }
+    if !is_toml(text) {
         return text.parse().map_err(CliError::new);
     }
     let contents = std::fs::read_to_string(text).map_err(|cause| CliError::file("read", Path::new(text), &cause))?;
