@@ -22,7 +22,7 @@
 use crate::medium::Enter;
 use crate::{
     Block, Cause, Chain, CutPoint, Damage, Die, Fault, Flash, Fragile, Geometry, HostData, Mode, Oob, Op, Payload,
-    PowerCut, Ppn, Rng, Store,
+    PowerCut, Ppn, Rng, Store, Unstable,
 };
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -195,6 +195,15 @@ impl<F, S> Log<F, S> {
     }
 }
 
+/// What a power cut left undone.
+#[derive(Clone, Debug, Default)]
+pub struct Undone {
+    /// Commands that were not carried out, or left in a face.
+    pub commands: usize,
+    /// What reads otherwise each time.
+    pub unstable: Unstable,
+}
+
 /// The decorator. See the module's description.
 #[derive(Clone, Debug)]
 pub struct InFlight<F, S> {
@@ -302,9 +311,9 @@ where
     }
 
     /// Power fails: chooses what was carried out, and leaves the medium so. One command after another from then on.
-    /// How many commands were not carried out, or left in a face.
-    pub fn lose_power(&mut self, rng: &mut Rng) -> usize {
-        let Some(log) = self.log.take() else { return 0 };
+    /// `unstable`: what is left between two states reads otherwise each time ([`PowerCut::leave_unstable`]).
+    pub fn lose_power(&mut self, rng: &mut Rng, unstable: bool) -> Undone {
+        let Some(log) = self.log.take() else { return Undone::default() };
         // Each lane got far or not; one in three got nowhere, or all the way.
         let mut done = Clock::default();
         for lane in 0..LANES {
@@ -323,6 +332,7 @@ where
             let Some(command) = log.commands.iter().find(early) else { break };
             done = done.with(command.lane, command.number);
         }
+        let mut left = Unstable::default();
         let mut medium = log.base;
         for command in log.commands.iter().filter(|command| command.number < done.get(command.lane)) {
             if command.carry_out(&mut medium).is_err() {
@@ -334,12 +344,15 @@ where
             let Some(next) = next.filter(|next| next.follows.is_past_at(done)) else { continue };
             let face = rng.below(u64::from(CutPoint::faces(next.op()))) as u8;
             let mut cut = PowerCut::armed(medium, CutPoint { command: 0, face }, rng.bits());
+            cut.leave_unstable(unstable);
             // It ends in the cut.
             let _ = next.carry_out(&mut cut);
+            left.add(cut.unstable_cells());
             medium = cut.into_inner();
         }
         self.inner = medium;
-        log.commands.iter().filter(|command| command.number >= done.get(command.lane)).count()
+        let commands = log.commands.iter().filter(|command| command.number >= done.get(command.lane)).count();
+        Undone { commands, unstable: left }
     }
 
     /// What was programmed into `ppn`, to be kept.
@@ -536,7 +549,7 @@ mod tests {
             let mut chip = chip();
             chip.begin(depth, false);
             work(&mut chip);
-            chip.lose_power(&mut Rng::new(seed));
+            chip.lose_power(&mut Rng::new(seed), false);
             let found = pages.iter().map(|&page| is_whole(&mut chip, page)).collect();
             if !seen.contains(&found) {
                 seen.push(found);
@@ -653,7 +666,7 @@ mod tests {
                 chip.page_begin();
                 let Ok(()) = chip.erase(Block(4), Cause::DataGc);
                 chip.page_end();
-                chip.lose_power(&mut Rng::new(seed));
+                chip.lose_power(&mut Rng::new(seed), false);
                 // Whether the old page is gone although the new one is not there.
                 let lost = !is_whole(&mut chip, 0) && !is_whole(&mut chip, 16);
                 if !seen.contains(&lost) {
@@ -697,6 +710,30 @@ mod tests {
     }
 
     #[test]
+    fn what_is_left_between_two_states_reads_otherwise_each_time_if_asked() {
+        let (mut left, mut changed) = (0, 0);
+        for seed in 0..200 {
+            let mut chip = chip();
+            chip.begin(8, false);
+            for page in [0, 16, 1, 17] {
+                put(&mut chip, page);
+            }
+            let undone = chip.lose_power(&mut Rng::new(seed), true);
+            let mut power = PowerCut::counting(chip);
+            power.take_over(undone.unstable, &Rng::new(seed));
+            left += power.unstable();
+            for page in [0, 16, 1, 17].map(Ppn) {
+                let looks: Vec<_> = (0..8).map(|_| power.read_oob(page, Cause::Recovery).unwrap()).collect();
+                if looks.iter().any(|look| look != &looks[0]) {
+                    changed += 1;
+                    assert_eq!(power.read(page, Cause::Recovery).unwrap().0.kind, Kind::Torn, "seed {seed}");
+                }
+            }
+        }
+        assert!(left > 50 && changed * 10 > left * 9, "{left} left, {changed} looked otherwise");
+    }
+
+    #[test]
     fn what_is_old_is_done_and_the_rest_ends_as_if_nothing_had_been_in_doubt() {
         let mut chip = chip();
         chip.begin(2, false);
@@ -708,7 +745,7 @@ mod tests {
         }
         assert!(chip.in_doubt() <= 4, "{} in doubt", chip.in_doubt());
         chip.drain();
-        assert_eq!((chip.in_doubt(), chip.lose_power(&mut Rng::new(1))), (0, 0));
+        assert_eq!((chip.in_doubt(), chip.lose_power(&mut Rng::new(1), false).commands), (0, 0));
         assert!((0..6).all(|page| is_whole(&mut chip, page) && is_whole(&mut chip, 16 + page)));
     }
 }

@@ -36,14 +36,14 @@ pub use cause::{Cause, Op, Tally};
 pub use failing::{Failing, FailurePlan};
 pub use geometry::{Derived, Geometry, GeometryError, ProgramOrder};
 pub use guard::{Guard, Guarded, is_guards, seen};
-pub use in_flight::InFlight;
+pub use in_flight::{InFlight, Undone};
 pub use medium::{Batch, Chain, Collection, Fault, FaultKind, Flash, FlashFault, Kind, Mode, Oob, Payload, copy_each};
 pub use nand::{
     AppendFace, Brief, BytesStore, Damage, EraseFace, Fragile, Full, HostData, Nand, NoData, ProgramFace, Record,
     Store, Tags,
 };
 pub use pairs::{Pairing, Pairs};
-pub use power::{CutPoint, CutReport, PowerCut};
+pub use power::{CutPoint, CutReport, PowerCut, Unstable};
 pub use prefetch::prefetch;
 pub use response::{NsByCause, Response};
 pub use rng::Rng;

@@ -47,15 +47,23 @@ pub struct CutReport {
 
 /// What cut commands left between two states.
 #[derive(Clone, Debug, Default)]
-struct Unstable {
-    /// Whether the next cut leaves such.
-    coming: bool,
+pub struct Unstable {
     /// Pages whose program was cut short: the data never reads, the spare area now and then.
     pages: BTreeSet<Ppn>,
     /// Blocks whose erase was cut short: each page is old, garbage or blank.
     blocks: BTreeSet<Block>,
-    /// The page that was read last, if it did not show what the chip holds.
-    hidden: Option<Ppn>,
+}
+
+impl Unstable {
+    /// These cells and others.
+    pub fn add(&mut self, others: &Unstable) {
+        self.pages.extend(&others.pages);
+        self.blocks.extend(&others.blocks);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.pages.is_empty() && self.blocks.is_empty()
+    }
 }
 
 /// How a page shows itself.
@@ -80,7 +88,11 @@ pub struct PowerCut<F> {
     seen: Option<Vec<CutReport>>,
     limit: u64,
     lost: bool,
+    /// Whether what the next cut leaves is unstable.
+    leaves_unstable: bool,
     unstable: Unstable,
+    /// The page that was read last, if it did not show what the chip holds.
+    hidden: Option<Ppn>,
     /// What unstable cells show: a stream of its own, so that a later cut leaves what was shown before it as it was.
     looks: Rng,
     /// Pages that torn ones took along.
@@ -94,7 +106,6 @@ where
     /// Power holds; commands are counted.
     pub fn counting(inner: F) -> Self {
         let seen = Some(Vec::new());
-        let unstable = Unstable::default();
         PowerCut {
             inner,
             armed: None,
@@ -103,7 +114,9 @@ where
             seen,
             limit: u64::MAX,
             lost: false,
-            unstable,
+            leaves_unstable: false,
+            unstable: Unstable::default(),
+            hidden: None,
             looks: Rng::new(0),
             taken: 0,
         }
@@ -144,7 +157,7 @@ where
     /// tells of, each page that held something is as it was, garbage or blank, each time anew. The spare area of a
     /// page is drawn when it is read, and again when the page is read whole.
     pub fn leave_unstable(&mut self, unstable: bool) {
-        self.unstable.coming = unstable;
+        self.leaves_unstable = unstable;
     }
 
     /// Pages and blocks that read otherwise each time.
@@ -152,10 +165,23 @@ where
         self.unstable.pages.len() + self.unstable.blocks.len()
     }
 
+    /// The same pages and blocks.
+    pub fn unstable_cells(&self) -> &Unstable {
+        &self.unstable
+    }
+
+    /// What a cut beneath has left unstable is so from now on; `rng` chooses what it shows.
+    pub fn take_over(&mut self, unstable: Unstable, rng: &Rng) {
+        if !unstable.is_empty() {
+            self.unstable.add(&unstable);
+            self.looks = rng.fork("looks");
+        }
+    }
+
     /// How a page shows itself this time.
     #[inline(always)]
     fn look(&mut self, ppn: Ppn) -> Look {
-        if self.unstable.pages.is_empty() && self.unstable.blocks.is_empty() {
+        if self.unstable.is_empty() {
             return Look::AsIs;
         }
         self.look_anew(ppn)
@@ -172,17 +198,17 @@ where
             1
         };
         let look = [Look::AsIs, Look::Torn, Look::Blank][self.looks.below(draws) as usize];
-        self.unstable.hidden = (look != Look::AsIs).then_some(ppn);
+        self.hidden = (look != Look::AsIs).then_some(ppn);
         look
     }
 
     /// A block that was erased, or marked as bad, is stable.
     fn settle(&mut self, block: Block) {
-        if !self.unstable.pages.is_empty() || !self.unstable.blocks.is_empty() {
+        if !self.unstable.is_empty() {
             let g = *self.inner.geometry();
             self.unstable.blocks.remove(&block);
             self.unstable.pages.retain(|&ppn| g.block_of(ppn) != block);
-            self.unstable.hidden = self.unstable.hidden.filter(|&ppn| g.block_of(ppn) != block);
+            self.hidden = self.hidden.filter(|&ppn| g.block_of(ppn) != block);
         }
     }
 
@@ -266,7 +292,7 @@ where
         let face = ProgramFace::ALL[usize::from(face)];
         match face {
             ProgramFace::Blank => self.inner.stage_spare(ppn, &[]),
-            ProgramFace::Garbage | ProgramFace::BadData if self.unstable.coming => {
+            ProgramFace::Garbage | ProgramFace::BadData if self.leaves_unstable => {
                 run(&mut self.inner)?;
                 self.inner.chip().spoil(ppn);
                 self.unstable.pages.insert(ppn);
@@ -384,7 +410,7 @@ where
                 Ok(())
             }
             Some(0) => Err(Self::LOST),
-            Some(1..=4) if self.unstable.coming => {
+            Some(1..=4) if self.leaves_unstable => {
                 self.inner.chip().half_erase(block, EraseFace::Intact, &mut self.rng);
                 self.unstable.blocks.insert(block);
                 self.looks = self.rng.fork("looks");
@@ -431,7 +457,7 @@ where
     }
 
     fn spare(&self, ppn: Ppn) -> &[u8] {
-        if self.unstable.hidden == Some(ppn) { &[] } else { self.inner.spare(ppn) }
+        if self.hidden == Some(ppn) { &[] } else { self.inner.spare(ppn) }
     }
 }
 

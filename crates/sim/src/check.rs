@@ -231,6 +231,10 @@ pub enum Part {
     Paired,
     /// Power cuts that leave cells which read otherwise each time.
     Unstable,
+    /// The same, with several commands under way.
+    UnstableFlight,
+    /// The same, of pages that share their cells.
+    UnstablePaired,
     /// Failing media.
     Media,
     /// The same, where the device is full and goes on.
@@ -260,11 +264,13 @@ pub enum Part {
 }
 
 impl Part {
-    const NAMED: [(Part, &'static str); 17] = [
+    const NAMED: [(Part, &'static str); 19] = [
         (Part::Flight, "flight."),
         (Part::Unordered, "unordered."),
         (Part::Paired, "paired."),
         (Part::Unstable, "unstable."),
+        (Part::UnstableFlight, "unstable-flight."),
+        (Part::UnstablePaired, "unstable-paired."),
         (Part::Media, "media."),
         (Part::Full, "full."),
         (Part::Intermittent, "intermittent."),
@@ -282,7 +288,7 @@ impl Part {
 
     /// Whether power is cut in it.
     const fn has_cuts(self) -> bool {
-        matches!(self, Part::Cuts | Part::Paired | Part::Unstable) || self.is_in_flight()
+        matches!(self, Part::Cuts) || self.is_paired() || self.is_unstable() || self.is_in_flight()
     }
 
     /// Whether a case of it is done again by itself, told, and made short.
@@ -303,7 +309,17 @@ impl Part {
 
     /// Whether several commands are under way then.
     const fn is_in_flight(self) -> bool {
-        matches!(self, Part::Flight | Part::Unordered)
+        matches!(self, Part::Flight | Part::Unordered | Part::UnstableFlight)
+    }
+
+    /// Whether pages share cells then.
+    const fn is_paired(self) -> bool {
+        matches!(self, Part::Paired | Part::UnstablePaired)
+    }
+
+    /// Whether what a cut leaves reads otherwise each time.
+    const fn is_unstable(self) -> bool {
+        matches!(self, Part::Unstable | Part::UnstableFlight | Part::UnstablePaired)
     }
 }
 

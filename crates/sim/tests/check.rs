@@ -506,6 +506,8 @@ fn replays_as_text() {
         "7:flight.5.2.3",
         "7:paired.5.2.3/storm",
         "7:unstable.5.2.1/4.0/3.1",
+        "7:unstable-flight.5.2.3",
+        "7:unstable-paired.5.2.1",
         "0:ram.0",
         "9:flips.12",
     ] {

@@ -47,7 +47,7 @@ where
         // A page that costs no more than its program has little to lose.
         for lot in 0..if flash.in_doubt() > 1 { 16 } else { 0 } {
             let mut left = flash.clone();
-            left.lose_power(&mut Rng::new(lot));
+            left.lose_power(&mut Rng::new(lot), false);
             let (mut mounted, _) = S::mount(&mut left, pages, &settings).unwrap();
             for (of, &before) in (0..).zip(&expected) {
                 let found = mounted.read(&mut left, Lpn(of)).unwrap().copied();

@@ -28,11 +28,13 @@ const SECOND_WINDOW: usize = 6;
 /// Requests that the host has out at once, where several commands are under way.
 const DEPTHS: [usize; 3] = [1, 8, 32];
 /// Cuts of a kind of its own, by the class of faults.
-pub(super) const PARTS: [(FaultClass, Part); 4] = [
+pub(super) const PARTS: [(FaultClass, Part); 6] = [
     (FaultClass::Flight, Part::Flight),
     (FaultClass::Unordered, Part::Unordered),
     (FaultClass::Paired, Part::Paired),
     (FaultClass::Unstable, Part::Unstable),
+    (FaultClass::UnstableFlight, Part::UnstableFlight),
+    (FaultClass::UnstablePaired, Part::UnstablePaired),
 ];
 /// One cut of these for so many others.
 const SHARE: u64 = 8;
@@ -168,7 +170,7 @@ impl Case<'_> {
         // With several commands under way the face is the number of the lot, and the command is not issued any more.
         let point = moved(self.first, self.moved[0]);
         let point = if self.part.is_in_flight() { CutPoint { face: 0, ..point } } else { point };
-        session.flash.inner_mut().leave_unstable(self.part == Part::Unstable);
+        session.flash.inner_mut().leave_unstable(self.part.is_unstable());
         session.flash.inner_mut().arm(point, self.rng("first garbage").bits());
         self.story.say(|| format!("operation {}: {operation}", self.operation));
         let end = session.step(operation);
@@ -176,7 +178,10 @@ impl Case<'_> {
         if self.part.is_in_flight() {
             session.worn = None;
             let under_way = session.flash.in_flight().in_doubt();
-            self.in_doubt = session.flash.in_flight().lose_power(&mut self.rng("in flight"));
+            let mut lots = self.rng("in flight");
+            let undone = session.flash.in_flight().lose_power(&mut lots, self.part.is_unstable());
+            self.in_doubt = undone.commands;
+            session.flash.inner_mut().take_over(undone.unstable, &lots);
             let lost = self.in_doubt;
             self.story.say(|| format!("of the last {under_way} commands {lost} were not carried out, or in part"));
         }
@@ -186,8 +191,8 @@ impl Case<'_> {
     /// What a command that is cut short leaves.
     fn left(&self, op: Op, face: u8) -> &'static str {
         match (op, face) {
-            (Op::Program, 1 | 2) if self.part == Part::Unstable => "page unstable",
-            (Op::Erase, 1..=4) if self.part == Part::Unstable => "block unstable",
+            (Op::Program, 1 | 2) if self.part.is_unstable() => "page unstable",
+            (Op::Erase, 1..=4) if self.part.is_unstable() => "block unstable",
             (op, face) => face_name(op, face),
         }
     }
@@ -329,19 +334,16 @@ fn moved(point: CutPoint, to: Option<u64>) -> CutPoint {
 /// discards have to be durable: a block may be erased for discards that RAM alone knows, and if that erase is cut
 /// short, pages that nothing replaces change.
 pub(super) fn is_for(part: Part, bed: &Bed) -> bool {
-    match part {
-        Part::Flight | Part::Unordered => bed.geometry.die_count() > 1,
-        Part::Unstable => bed.settings.get("durable-trim") != Some(Value::Switch(false)),
-        _ => true,
-    }
+    let is_settled = !part.is_unstable() || bed.settings.get("durable-trim") != Some(Value::Switch(false));
+    is_settled && (!part.is_in_flight() || bed.geometry.die_count() > 1)
 }
 
 /// The faces of a first cut. Of those that leave unstable cells, one stands for all.
 fn faces(op: Op, part: Part) -> Range<u8> {
-    match (part, op) {
-        (Part::Unstable, Op::Program | Op::Erase) => 1..2,
-        (Part::Unstable, _) => 0..0,
+    match op {
         _ if part.is_in_flight() => 0..LOTS,
+        Op::Program | Op::Erase if part.is_unstable() => 1..2,
+        _ if part.is_unstable() => 0..0,
         _ => 0..CutPoint::faces(op),
     }
 }
@@ -399,8 +401,8 @@ fn begin<'a, S: Recipe<Bench>>(
     kept: Option<&Kept>,
 ) -> Result<Session<'a, S, Bench>, String> {
     let mut flash = match part {
-        Part::Paired if is_guarded => bench(sound(paired(bed, Guard::<Bench>::BLOCKS)), told),
-        Part::Paired => Guard::unguarded(bench(sound(paired(bed, 0)), told).into_inner()),
+        _ if part.is_paired() && is_guarded => bench(sound(paired(bed, Guard::<Bench>::BLOCKS)), told),
+        _ if part.is_paired() => Guard::unguarded(bench(sound(paired(bed, 0)), told).into_inner()),
         _ => bench(sound(bed.geometry), told),
     };
     flash.inner_mut().set_limit(COMMAND_LIMIT);
@@ -409,7 +411,7 @@ fn begin<'a, S: Recipe<Bench>>(
     session.flash.take();
     if part.is_in_flight() {
         let depth = DEPTHS[Rng::new(bed.seed).fork("depth").below(DEPTHS.len() as u64) as usize];
-        session.flash.in_flight().begin(depth, part == Part::Flight);
+        session.flash.in_flight().begin(depth, part != Part::Unordered);
     } else {
         session.keep_wear();
     }
@@ -464,7 +466,7 @@ impl Visitor<Bench> for CutEverywhere<'_> {
                 if !lot.draw() && (part != Part::Cuts || report.by_cause.contains_key(&command.cause)) {
                     continue;
                 }
-                let class = if part == Part::Unstable { FaultClass::UnstableNested } else { FaultClass::Nested };
+                let class = if part.is_unstable() { FaultClass::UnstableNested } else { FaultClass::Nested };
                 let nested = config.faults.contain(class) && config.second_level > 0;
                 let case = Case {
                     bed,
@@ -516,6 +518,8 @@ impl Lot {
             Part::Cuts => "cuts",
             Part::Paired => "cuts of pairs",
             Part::Unstable => "unstable cuts",
+            Part::UnstableFlight => "unstable cuts in flight",
+            Part::UnstablePaired => "unstable cuts of pairs",
             _ => "cuts in flight",
         };
         Lot { wanted, left: places, rng: Rng::new(bed.seed).fork(purpose) }
@@ -540,15 +544,13 @@ fn cut_here<S: Recipe<Bench>>(
     report: &mut CheckReport,
 ) {
     report.cuts += 1;
-    match case.part {
-        Part::Cuts => count(report, command, case.first.face, &case),
-        Part::Paired => report.paired_cuts += 1,
-        Part::Unstable => {
-            report.unstable_cuts += 1;
-            count(report, command, case.first.face, &case);
-        }
-        _ => report.flight_cuts += 1,
+    // What is in flight has other causes than the command that power fails at.
+    if !case.part.is_in_flight() {
+        count(report, command, case.first.face, &case);
     }
+    report.paired_cuts += u64::from(case.part.is_paired());
+    report.unstable_cuts += u64::from(case.part.is_unstable());
+    report.flight_cuts += u64::from(case.part.is_in_flight());
     let mut image = None;
     let result = guarded(|| {
         let mut session = case.cut(start, operation)?;
@@ -573,7 +575,7 @@ fn cut_here<S: Recipe<Bench>>(
 /// Counts a cut by phase and face.
 fn count(report: &mut CheckReport, command: CutReport, face: u8, case: &Case<'_>) {
     // The phases of a row are those of the scheme alone.
-    if case.part == Part::Paired {
+    if case.part.is_paired() {
         return;
     }
     *report.by_cause.entry(command.cause).or_insert(0) += 1;

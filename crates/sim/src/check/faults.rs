@@ -18,6 +18,10 @@ pub enum FaultClass {
     Unstable,
     /// The same, and power fails again during the recovery, and many times in a row, with the same result.
     UnstableNested,
+    /// What cut commands left reads otherwise each time, and several commands were under way.
+    UnstableFlight,
+    /// What a cut command left reads otherwise each time, and a torn page takes others of its word line along.
+    UnstablePaired,
     /// Several commands are under way when power fails; erases and programs of metadata follow all programs before
     /// them.
     Flight,
@@ -43,11 +47,13 @@ pub enum FaultClass {
 
 impl FaultClass {
     /// Every class, in the order of the discriminants.
-    pub const ALL: [FaultClass; 14] = [
+    pub const ALL: [FaultClass; 16] = [
         FaultClass::Cut,
         FaultClass::Nested,
         FaultClass::Unstable,
         FaultClass::UnstableNested,
+        FaultClass::UnstableFlight,
+        FaultClass::UnstablePaired,
         FaultClass::Flight,
         FaultClass::Unordered,
         FaultClass::Failing,
@@ -67,6 +73,8 @@ impl FaultClass {
             FaultClass::Nested => "nested",
             FaultClass::Unstable => "unstable",
             FaultClass::UnstableNested => "unstable-nested",
+            FaultClass::UnstableFlight => "unstable-flight",
+            FaultClass::UnstablePaired => "unstable-paired",
             FaultClass::Flight => "flight",
             FaultClass::Unordered => "unordered",
             FaultClass::Failing => "failing",
@@ -83,7 +91,7 @@ impl FaultClass {
 
 /// A set of classes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Faults(u16);
+pub struct Faults(u32);
 
 impl Faults {
     /// None: a check of operations and of the two claims alone.
@@ -160,11 +168,13 @@ impl FromStr for Faults {
 pub const NOBODY: &[FaultClass] = &[FaultClass::UnstableNested, FaultClass::Unordered];
 
 /// Classes that a scheme of somebody's own is not asked for.
-const OWN: &[FaultClass] = &[FaultClass::Unstable, FaultClass::Metadata];
+const OWN: &[FaultClass] =
+    &[FaultClass::Unstable, FaultClass::UnstableFlight, FaultClass::UnstablePaired, FaultClass::Metadata];
 
 /// Schemes that lose acknowledged data under another class of faults, or give up. They are not checked for it by
 /// default; `ftlab check --faults all` shows what happens.
-pub const LOSES: &[(&str, FaultClass)] = &[("simple", FaultClass::Unstable)];
+pub const LOSES: &[(&str, FaultClass)] =
+    &[("simple", FaultClass::Unstable), ("simple", FaultClass::UnstableFlight), ("simple", FaultClass::UnstablePaired)];
 
 #[cfg(test)]
 mod tests {

@@ -123,13 +123,15 @@ impl Replay {
     pub const fn class(&self) -> Option<FaultClass> {
         let is_nested = self.second.is_some() || self.storm;
         Some(match self.part {
+            part if part.is_unstable() && is_nested => FaultClass::UnstableNested,
             Part::Cuts if is_nested => FaultClass::Nested,
             Part::Cuts => FaultClass::Cut,
             Part::Flight => FaultClass::Flight,
             Part::Unordered => FaultClass::Unordered,
             Part::Paired => FaultClass::Paired,
-            Part::Unstable if is_nested => FaultClass::UnstableNested,
             Part::Unstable => FaultClass::Unstable,
+            Part::UnstableFlight => FaultClass::UnstableFlight,
+            Part::UnstablePaired => FaultClass::UnstablePaired,
             Part::Media | Part::Full => FaultClass::Failing,
             Part::Intermittent => FaultClass::Intermittent,
             Part::Unreadable | Part::Remounts => FaultClass::Unreadable,
