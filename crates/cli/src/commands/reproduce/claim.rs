@@ -238,12 +238,7 @@ fn lines(claim: &Claim, done: &Reproduced) -> Vec<Line> {
                         .map(|name| taken(name, measure, ground).map(|measured| measured.value * factor))
                         .collect();
                     let (measured, order) = match &values {
-                        Ok(values) => {
-                            // Of equal ones nothing is told.
-                            let differ = values.windows(2).any(|pair| pair[0] != pair[1]);
-                            let order = differ.then(|| values.windows(2).all(|pair| pair[0] < pair[1]));
-                            (by_size(names, values, unit), order)
-                        }
+                        Ok(values) => (by_size(names, values, unit), ascending(values)),
                         Err(why) => (format!("not measured: {why}"), None),
                     };
                     Line {
@@ -280,6 +275,12 @@ fn of_row(done: &Reproduced, finding: &Finding) -> Line {
         sign: finding.sign.filter(|_| finding.exercised),
         order: finding.order.filter(|_| finding.exercised),
     }
+}
+
+/// Whether each value is above the one before; nothing, where there is nothing of any.
+fn ascending(values: &[f64]) -> Option<bool> {
+    let something = values.iter().any(|value| *value != 0.0);
+    something.then(|| values.windows(2).all(|pair| pair[0] < pair[1]))
 }
 
 /// `rose 375 < last 620 < fast 903 s`: the least first, whatever was published.
@@ -421,6 +422,13 @@ mod tests {
         assert_eq!(by_size(&names(), &[375.0, 620.0, 903.0], "s"), "rose 375 < last 620 < fast 903 s");
         assert_eq!(by_size(&names(), &[375.0, 903.0, 620.0], ""), "rose 375 < fast 620 < last 903");
         assert_eq!(by_size(&names(), &[0.0, 2.0, 0.0], "s"), "rose 0 = fast 0 < last 2.00 s");
+    }
+
+    #[test]
+    fn equal_values_are_in_no_order() {
+        assert_eq!(ascending(&[1.0, 2.0, 3.0]), Some(true));
+        assert_eq!((ascending(&[1.0, 1.0, 3.0]), ascending(&[2.0, 2.0])), (Some(false), Some(false)));
+        assert_eq!(ascending(&[0.0, 0.0, 0.0]), None);
     }
 
     #[test]

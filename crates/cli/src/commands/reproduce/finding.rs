@@ -100,8 +100,9 @@ pub(super) fn findings(experiment: &Experiment, grounds: &[Ground]) -> Vec<Findi
         }
     }
     let judged: Vec<_> = all.iter().map(|one| judged(experiment, one, &all)).collect();
-    for (finding, (sign, order)) in all.iter_mut().zip(judged) {
+    for (finding, (sign, order, nothing)) in all.iter_mut().zip(judged) {
         (finding.sign, finding.order) = (sign, order);
+        finding.exercised &= !nothing;
     }
     all
 }
@@ -118,10 +119,13 @@ fn finding(index: usize, row: &Row, of: Option<&String>, ground: &Ground) -> Fin
         && of_this.filter_map(|name| ground.outcomes.get(name)?.result()).any(sim::report::SchemeResult::is_overloaded);
     // A counter that a run does not have is one that never counted.
     let happened = |measure: &str| of.and_then(|name| taken(name, measure, ground).ok()).is_some_and(|m| m.value > 0.0);
+    // Of two that are 0 there is no difference to judge; a change and a ratio are not measured then.
+    let is_zero = |name: &String| taken(name, &row.measure, ground).is_ok_and(|m| m.value == 0.0);
+    let nothing = row.relation == Relation::Difference && of.into_iter().chain(&row.against).all(is_zero);
     Finding {
         row: index,
         of: of.cloned(),
-        exercised: row.exercised_by.as_deref().is_none_or(happened),
+        exercised: row.exercised_by.as_deref().is_none_or(happened) && !nothing,
         workload: ground.workload.clone(),
         from: ground.kind.word_for(&ground.source),
         source: ground.source.clone(),
@@ -213,7 +217,7 @@ fn related(row: &Row, name: &str, ground: &Ground) -> Result<Measured, String> {
     }
 }
 
-/// The configurations with the least or most of the measure, as a rule one; none, if there is nothing to choose.
+/// The configurations with the least or most of the measure, as a rule one; none, if all have nothing of it.
 fn chosen(row: &Row, ground: &Ground) -> Result<String, String> {
     let sign = if row.relation == Relation::Least { 1.0 } else { -1.0 };
     let value = |name: &String| taken(name, &row.measure, ground).map(|measured| sign * measured.value);
@@ -221,8 +225,8 @@ fn chosen(row: &Row, ground: &Ground) -> Result<String, String> {
     let best = values.iter().copied().fold(f64::INFINITY, f64::min);
     let names: Vec<&str> =
         row.of.iter().zip(&values).filter(|(_, value)| **value == best).map(|(name, _)| name.as_str()).collect();
-    match names.len() == values.len() && names.len() > 1 {
-        true => Err(format!("{} is {} for all", row.measure, units::number(sign * best))),
+    match values.iter().all(|value| *value == 0.0) && names.len() > 1 {
+        true => Err(format!("{} is 0 for all", row.measure)),
         false => Ok(names.join(" = ")),
     }
 }
@@ -269,16 +273,17 @@ fn is_below(one: &Published, other: &Published) -> Option<bool> {
     if high < other_low { Some(true) } else { (low > other_high).then_some(false) }
 }
 
-/// Sign and order. The choice of a configuration is an order.
-fn judged(experiment: &Experiment, finding: &Finding, all: &[Finding]) -> (Option<bool>, Option<bool>) {
+/// Sign and order, and whether there was nothing to order: it and all that it is compared with are 0. The choice of a
+/// configuration is an order. Where the published figures differ, equal measured ones keep no order.
+fn judged(experiment: &Experiment, finding: &Finding, all: &[Finding]) -> (Option<bool>, Option<bool>, bool) {
     let row = &experiment.rows[finding.row];
     let (Some(published), Ok(measured)) = (finding.published.as_ref(), finding.measured.as_ref()) else {
-        return (None, None);
+        return (None, None, false);
     };
     let value = match (measured, published) {
-        (Found::Name(name), Published::Name(expected)) => return (None, Some(name == expected)),
+        (Found::Name(name), Published::Name(expected)) => return (None, Some(name == expected), false),
         (Found::Number(number), _) => number.value,
-        (Found::Name(_), _) => return (None, None),
+        (Found::Name(_), _) => return (None, None, false),
     };
     let zero = match row.relation {
         Relation::Change | Relation::Difference => Some(0.0),
@@ -296,12 +301,17 @@ fn judged(experiment: &Experiment, finding: &Finding, all: &[Finding]) -> (Optio
             && (other.row, &other.of) != (finding.row, &finding.of)
             && kind(&experiment.rows[other.row]) == kind(row)
     });
-    let mut orders = peers.filter_map(|other| match &other.measured {
-        Ok(Found::Number(number)) => Some((value < number.value) == is_below(published, other.published.as_ref()?)?),
-        _ => None,
-    });
-    let order = orders.next().map(|first| first && orders.all(|holds| holds));
-    (sign, order)
+    let compared: Vec<(f64, bool)> = peers
+        .filter_map(|other| match &other.measured {
+            Ok(Found::Number(number)) => Some((number.value, is_below(published, other.published.as_ref()?)?)),
+            _ => None,
+        })
+        .collect();
+    let absolute = matches!(row.relation, Relation::Value | Relation::Share);
+    let nothing = absolute && !compared.is_empty() && value == 0.0 && compared.iter().all(|(other, _)| *other == 0.0);
+    let keeps = |&(other, below): &(f64, bool)| if below { value < other } else { value > other };
+    let order = (!compared.is_empty() && !nothing).then(|| compared.iter().all(keeps));
+    (sign, order, nothing)
 }
 
 /// A published value as it is printed.
@@ -404,7 +414,12 @@ mod tests {
         assert_eq!((least[0].measured.clone(), least[0].holds()), (Ok(Found::Name("dftl".into())), Some(true)));
         let row = "measure = 'by_cause.host.programs'\nrelation = 'least'\npublished = 'dftl'\n";
         let equal = of(&format!("{row}of = ['small', 'dftl']"));
-        assert_eq!(equal[0].measured, Err("by_cause.host.programs is 800,000 for all".into()));
+        assert_eq!(
+            (equal[0].measured.clone(), equal[0].holds()),
+            (Ok(Found::Name("small = dftl".into())), Some(false))
+        );
+        let none = of(&format!("{row}of = ['small', 'dftl']").replace("host.programs", "swap.programs"));
+        assert_eq!(none[0].measured, Err("by_cause.swap.programs is 0 for all".into()));
         let most = of("measure = 'response_us.mean'\nrelation = 'most'\nof = ['small', 'dftl']\npublished = 'dftl'");
         assert_eq!((most[0].measured.clone(), most[0].holds()), (Ok(Found::Name("small".into())), Some(false)));
     }
@@ -439,6 +454,25 @@ mod tests {
         assert_eq!(holds(40), [Some(true); 4]);
         assert_eq!(holds(20), [Some(false); 4]);
         assert_eq!(holds(30), [None; 4], "equal figures have no order");
+    }
+
+    /// The one that was published as the greater of two equal ones held, and the other did not.
+    #[test]
+    fn a_tie_keeps_no_order_and_zeros_have_none() {
+        let rows = |measure: &str| {
+            let row = |of: &str, published: u32| {
+                format!("[[row]]\nlabel = '{of}'\nmeasure = '{measure}'\nof = '{of}'\npublished = {published}\n")
+            };
+            row("dftl", 30) + &row("small", 40)
+        };
+        let of = |measure: &str| findings(&experiment(&rows(measure)), &grounds());
+        let holds = |measure: &str| of(measure).iter().map(|one| (one.order, one.exercised)).collect::<Vec<_>>();
+        assert_eq!(holds("by_cause.host.programs"), [(Some(false), true); 4]);
+        assert_eq!(holds("by_cause.swap.programs"), [(None, false); 4]);
+        let both = "measure = 'by_cause.swap.us'\nrelation = 'difference'\nof = 'small'\nagainst = 'dftl'\n\
+                    published = 2";
+        let none = &self::of(both)[0];
+        assert_eq!((none.exercised, none.holds()), (false, None), "no difference between nothing and nothing");
     }
 
     #[test]

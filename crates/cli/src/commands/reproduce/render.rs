@@ -271,7 +271,8 @@ fn notes(done: &Reproduced) -> String {
         }
     }
     if done.findings.iter().any(|finding| !finding.exercised) {
-        let by = |finding: &Finding| rows[finding.row].exercised_by.clone().filter(|_| !finding.exercised);
+        let of = |row: &Row| row.exercised_by.clone().unwrap_or_else(|| row.measure.clone());
+        let by = |finding: &Finding| (!finding.exercised).then(|| of(&rows[finding.row]));
         let measures: BTreeSet<String> = done.findings.iter().filter_map(by).collect();
         let measures: Vec<String> = measures.into_iter().collect();
         add(format!("not exercised: the run ended with {} at 0, so the figure says nothing", measures.join(", ")));
