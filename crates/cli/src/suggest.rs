@@ -7,6 +7,7 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     let allowed = (name.chars().count() / 3).max(1);
     known
         .into_iter()
+        .filter(|candidate| !candidate.is_empty())
         .filter_map(|candidate| {
             let folded = candidate.to_lowercase().replace('_', "-");
             let distance = strsim::damerau_levenshtein(&name, &folded);
@@ -19,7 +20,7 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
 
 /// The end of a message about an unknown name: the nearest one, or all if they are few.
 pub fn hint<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    let known: Vec<&str> = known.into_iter().collect();
+    let known: Vec<&str> = known.into_iter().filter(|known| !known.is_empty()).collect();
     match nearest(name, known.iter().copied()) {
         Some(near) => format!("; did you mean \"{near}\"?"),
         None if known.is_empty() => String::new(),
@@ -54,5 +55,6 @@ mod tests {
         assert_eq!(nearest("x", SCHEMES), None);
         assert_eq!(hint("mqsim", SCHEMES), "; known are page, dftl, dftl-e, lsftl, superblock");
         assert_eq!(hint("mqsim", []), "");
+        assert_eq!(hint("parsec", ["", "s"]), "; known are s", "no name is no guess");
     }
 }

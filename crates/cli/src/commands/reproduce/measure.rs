@@ -2,6 +2,7 @@
 //! of a few names. Both are documented in docs/metrics.md.
 
 use crate::error::CliError;
+use flash::{Cause, Op};
 use serde_json::Value;
 use sim::report::{Estimate, SchemeResult};
 
@@ -103,10 +104,39 @@ const BEGINNINGS: &[&str] = &[
 pub(super) fn check(name: &str) -> Result<(), CliError> {
     let first = name.split('.').next().unwrap_or_default();
     let derived = || DERIVED.iter().map(|(name, _)| *name);
+    // Absent causes count as 0, so that a misspelt one would.
+    check_cause(name)?;
     if BEGINNINGS.contains(&first) || derived().any(|known| known == name) {
         return Ok(());
     }
     Err(CliError::unknown("measure", name, derived().chain(BEGINNINGS.iter().copied())))
+}
+
+/// Whether a path below `by_cause` or `response_by_cause` has names that there are, step by step.
+fn check_cause(name: &str) -> Result<(), CliError> {
+    let causes = || Cause::ALL.iter().map(|cause| cause.name()).collect::<Vec<_>>();
+    let steps: Vec<&str> = name.split('.').collect();
+    let (known, example) = match steps[..] {
+        ["response_by_cause", "tail", "from_us" | "requests"] => return Ok(()),
+        ["by_cause", ..] => {
+            let columns = Op::ALL.iter().map(|op| op.name()).chain(["us"]).collect();
+            (vec![("cause", causes()), ("count", columns)], "by_cause.data_gc.erases")
+        }
+        ["response_by_cause", ..] => {
+            let parts = [("part", vec!["mean", "tail"]), ("time", vec!["own", "waited_for"]), ("cause", causes())];
+            (parts.into(), "response_by_cause.mean.waited_for.data_gc")
+        }
+        _ => return Ok(()),
+    };
+    for (step, (what, known)) in steps[1..].iter().zip(&known) {
+        if !known.contains(step) {
+            return Err(CliError::unknown(what, step, known.iter().copied()).within(name));
+        }
+    }
+    match steps.len() - 1 == known.len() {
+        true => Ok(()),
+        false => Err(CliError::new(format_args!("{name} is no number; write a path as {example}"))),
+    }
 }
 
 /// A measure of a result; `None` where it does not apply.
@@ -189,6 +219,18 @@ mod tests {
     fn names_that_cannot_be_measured_are_refused() {
         check("extra.update_entries_le_24").unwrap();
         check("tp_us").unwrap();
+        for (name, expected) in [
+            ("by_cause.data_gcc.erases", "unknown cause \"data_gcc\"; did you mean \"data_gc\"?"),
+            ("by_cause.data_gc.erase", "unknown count \"erase\"; did you mean \"erases\"?"),
+            ("response_by_cause.mean.own.hostt", "unknown cause \"hostt\"; did you mean \"host\"?"),
+            ("response_by_cause.mean.waited.host", "unknown time \"waited\"; did you mean \"waited_for\"?"),
+        ] {
+            assert_eq!(check(name).unwrap_err().message(), format!("{name}: {expected}"));
+        }
+        assert!(check("by_cause.data_gc").unwrap_err().message().starts_with("by_cause.data_gc is no number; write"));
+        for name in ["by_cause.swap.us", "response_by_cause.tail.from_us", "response_by_cause.tail.own.swap"] {
+            check(name).unwrap();
+        }
         let refused = check("chache.hits").unwrap_err();
         assert!(refused.message().starts_with("unknown measure \"chache.hits\"; known are miss_ratio"), "{refused}");
         assert_eq!(
