@@ -6,31 +6,109 @@
 //! relative to the file.
 
 use crate::args::{CompareArgs, one_line};
+use crate::commands::{compare, experiment};
 use crate::error::CliError;
 use crate::output::Outputs;
+use crate::session::{BuiltIn, Session};
+use crate::workload::{GENERATED_BYTES, Origin, TWIN_OF};
 use clap::{ArgAction, Args, Command, FromArgMatches, ValueHint};
 use std::fs;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+
+/// The text of a file.
+///
+/// # Errors
+/// It cannot be read, or is no UTF-8.
+pub(crate) fn text(path: &Path) -> Result<String, CliError> {
+    let bytes = fs::read(path).map_err(|cause| CliError::file("read", path, &cause))?;
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        CliError::new(format_args!("the byte at offset {at} is not UTF-8; save the file as UTF-8"))
+            .within(path.display())
+    })
+}
+
+/// An experiment file that was read.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The flags.
+    pub args: CompareArgs,
+    name: String,
+    written: Vec<Written>,
+}
+
+/// A key, or a setting of `set`, where it is written, and what it says by itself.
+#[derive(Debug)]
+struct Written {
+    key: String,
+    line: usize,
+    alone: CompareArgs,
+}
+
+impl Loaded {
+    /// An error of the run: it names the file, and the key and its line where one of them alone has it too.
+    pub fn place(&self, error: CliError) -> CliError {
+        let message = error.message();
+        // What begins with a flag speaks of its key.
+        let flagged = |one: &&Written| {
+            let rest = message.strip_prefix("--").and_then(|rest| rest.strip_prefix(&one.key));
+            rest.is_some_and(|rest| rest.starts_with([':', ' ']))
+        };
+        let has = |one: &&Written| fault_of(&one.alone).is_some_and(|own| own == error);
+        let Some(one) = self.written.iter().find(has).or_else(|| self.written.iter().find(flagged)) else {
+            return error.within(&self.name);
+        };
+        let flag = one.key.split(' ').next().unwrap_or_default();
+        let said = message.strip_prefix("--").filter(|said| said.starts_with(flag));
+        let said = said.map_or_else(|| format!("{}: {message}", one.key), str::to_owned);
+        CliError::new(said).within(format_args!("{}:{}", self.name, one.line))
+    }
+}
+
+/// What is wrong with some flags before anything is read.
+fn fault_of(args: &CompareArgs) -> Option<CliError> {
+    let stop = AtomicBool::new(false);
+    let session = Session::new(&stop);
+    let checked = || {
+        let plan = compare::plan(args, &compare::Known::of(&session))?;
+        for combination in &plan.combinations {
+            experiment::settled(combination, args.seed, &BuiltIn)?;
+        }
+        experiment::device_spec(args.device.as_deref())?.build(Some(GENERATED_BYTES)).map_err(CliError::new)?;
+        match &args.workload {
+            Some(spec) => Origin::generated(spec, GENERATED_BYTES).map(drop),
+            None => Ok(()),
+        }
+    };
+    checked().err()
+}
 
 /// Reads an experiment file.
 ///
 /// # Errors
 /// The file cannot be read or is no TOML; a key that no flag reads (with the nearest one); a value that its flag
 /// refuses. Each names the file, and the line where there is one.
-pub fn load(path: &Path) -> Result<CompareArgs, CliError> {
-    let text = fs::read_to_string(path).map_err(|cause| CliError::file("read", path, &cause))?;
+pub fn load(path: &Path) -> Result<Loaded, CliError> {
+    let text = text(path)?;
     let directory = path.parent().unwrap_or(Path::new(""));
-    let args = parse(&text, &path.display().to_string(), directory)?;
+    let name = path.display().to_string();
+    let command = CompareArgs::augment_args(Command::new("run"));
+    let loaded = Document { text: &text, name: Some(&name), directory, command }.read()?;
+    let args = &loaded.args;
     let mut outputs = Outputs::beside([("the experiment", path)]);
     let reports = [("json", &args.json), ("csv", &args.csv), ("parquet", &args.parquet), ("html", &args.html)];
     for (key, file) in reports.into_iter().chain([("per-request", &args.per_request)]) {
         let claimed = file.as_ref().map_or(Ok(()), |file| outputs.claim(key, file));
-        claimed.map_err(|error| error.within(path.display()))?;
+        claimed.map_err(|error| match loaded.written.iter().find(|one| one.key == key) {
+            Some(one) => error.within(format_args!("{name}:{}", one.line)),
+            None => error.within(&name),
+        })?;
     }
-    Ok(args)
+    Ok(loaded)
 }
 
 /// Reads the text of an experiment file; `name` stands in messages, relative paths start from `directory`.
@@ -39,7 +117,7 @@ pub fn load(path: &Path) -> Result<CompareArgs, CliError> {
 /// As [`load`].
 pub fn parse(text: &str, name: &str, directory: &Path) -> Result<CompareArgs, CliError> {
     let command = CompareArgs::augment_args(Command::new("run"));
-    Document { text, name: Some(name), directory, command }.read()
+    Document { text, name: Some(name), directory, command }.read().map(|loaded| loaded.args)
 }
 
 /// Reads keys and values that no file holds, written as one is: `KEY = VALUE`, a line each. Relative paths start from
@@ -49,7 +127,7 @@ pub fn parse(text: &str, name: &str, directory: &Path) -> Result<CompareArgs, Cl
 /// As [`load`]; they name the key.
 pub fn parse_keys(text: &str, directory: &Path) -> Result<CompareArgs, CliError> {
     let command = CompareArgs::augment_args(Command::new("run"));
-    Document { text, name: None, directory, command }.read()
+    Document { text, name: None, directory, command }.read().map(|loaded| loaded.args)
 }
 
 /// The keys that an experiment file may have: the flags of `compare`, and `trace`.
@@ -71,12 +149,13 @@ struct Document<'a> {
 }
 
 impl Document<'_> {
-    fn read(&self) -> Result<CompareArgs, CliError> {
+    fn read(&self) -> Result<Loaded, CliError> {
         let table =
             DeTable::parse(self.text).map_err(|error| self.fault(error.span().unwrap_or(0..0), error.message()))?;
         let mut words: Vec<String> = vec!["run".to_owned()];
         let mut positional = None;
         let mut seen: Vec<(String, Range<usize>)> = Vec::new();
+        let (mut alone, mut set_at): (Vec<Written>, Vec<usize>) = (Vec::new(), Vec::new());
         for (key, value) in table.get_ref() {
             let written: &str = key.get_ref();
             let argument =
@@ -87,8 +166,11 @@ impl Document<'_> {
                     if self.name.is_some() { self.fault(key.span(), what) } else { CliError::new(what) }
                 })?;
             let mut own = Vec::new();
-            for value in self.values(written, argument, value)? {
+            for (span, value) in self.values(written, argument, value)? {
                 let value = self.resolve(written, argument, value);
+                if written == "set" {
+                    set_at.push(self.line(&span));
+                }
                 if argument.is_positional() {
                     own.push(value.clone());
                     positional = Some(value);
@@ -103,51 +185,75 @@ impl Document<'_> {
                 }
             }
             // Each key is tried alone first, so that a value that its flag refuses is found at its line.
-            self.accept(own, argument.is_positional()).map_err(|error| self.fault(value.span(), error.message()))?;
+            let accepted = self.accept(own, argument.is_positional());
+            let accepted = accepted.map_err(|error| self.fault(value.span(), error.message()))?;
+            alone.push(Written { key: written.to_owned(), line: self.line(&key.span()), alone: accepted });
             seen.push((written.to_owned(), key.span()));
         }
         let has_positional = positional.is_some();
         words.extend(positional.map(|value| ["--".to_owned(), value]).into_iter().flatten());
-        self.accept_words(words).map_err(|error| {
+        let args = self.accept_words(words).map_err(|error| {
             // Only the combination can be wrong now: point at the trace, or at the first key.
             let place = seen.iter().find(|(key, _)| has_positional && key == "trace").or(seen.first());
             self.fault(place.map_or(0..0, |(_, span)| span.clone()), error.message())
-        })
+        })?;
+        // A setting says nothing without the schemes and buffers that have it.
+        alone.retain(|one| one.key != "set");
+        alone.extend(args.set.iter().zip(set_at).map(|(setting, line)| Written {
+            key: format!("set {}.{}", setting.scheme, setting.param),
+            line,
+            alone: CompareArgs {
+                schemes: args.schemes.clone(),
+                buffer: args.buffer.clone(),
+                set: vec![setting.clone()],
+                ..CompareArgs::default()
+            },
+        }));
+        Ok(Loaded { args, name: self.name.unwrap_or_default().to_owned(), written: alone })
     }
 
-    /// The value as its flag would be given: one string, or several where the flag repeats.
-    fn values(&self, key: &str, argument: &clap::Arg, value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, CliError> {
+    /// The value as its flag would be given, and where: one string, or several where the flag repeats.
+    fn values(
+        &self,
+        key: &str,
+        argument: &clap::Arg,
+        value: &Spanned<DeValue<'_>>,
+    ) -> Result<Vec<(Range<usize>, String)>, CliError> {
+        let whole = |text: String| vec![(value.span(), text)];
         let takes_list = matches!(argument.get_action(), ArgAction::Append);
         let joined = argument.get_value_delimiter().is_some();
         match value.get_ref() {
-            DeValue::Boolean(flag) if matches!(argument.get_action(), ArgAction::SetTrue) => Ok(vec![flag.to_string()]),
+            DeValue::Boolean(flag) if matches!(argument.get_action(), ArgAction::SetTrue) => {
+                Ok(whole(flag.to_string()))
+            }
             _ if matches!(argument.get_action(), ArgAction::SetTrue) => {
                 Err(self.fault(value.span(), format_args!("{key} is either true or false")))
             }
             DeValue::Array(items) if takes_list => {
-                let items: Vec<String> = items.iter().map(|item| self.scalar(key, item)).collect::<Result<_, _>>()?;
-                match (joined, items.is_empty()) {
+                let texts: Vec<String> = items.iter().map(|item| self.scalar(key, item)).collect::<Result<_, _>>()?;
+                match (joined, texts.is_empty()) {
                     (_, true) => Err(self.fault(value.span(), format_args!("{key} is an empty list"))),
-                    (true, _) => Ok(vec![items.join(",")]),
-                    (false, _) => Ok(items),
+                    (true, _) => Ok(whole(texts.join(","))),
+                    (false, _) => Ok(items.iter().map(Spanned::span).zip(texts).collect()),
                 }
             }
             DeValue::Table(table) if takes_list && !joined => self.settings(key, table),
-            _ => Ok(vec![self.scalar(key, value)?]),
+            _ => Ok(whole(self.scalar(key, value)?)),
         }
     }
 
     /// `[set]` with `dftl.gc-low = 4`, `dftl = { gc-low = 4 }`, or `"dftl.gc-low" = 4`.
-    fn settings(&self, key: &str, table: &DeTable<'_>) -> Result<Vec<String>, CliError> {
+    fn settings(&self, key: &str, table: &DeTable<'_>) -> Result<Vec<(Range<usize>, String)>, CliError> {
         let mut settings = Vec::new();
-        for (name, value) in table {
-            let name: &str = name.get_ref();
+        for (key_of_value, value) in table {
+            let name: &str = key_of_value.get_ref();
             if let DeValue::Table(params) = value.get_ref() {
                 for (param, value) in params {
-                    settings.push(format!("{name}.{}={}", param.get_ref(), self.scalar(key, value)?));
+                    let text = format!("{name}.{}={}", param.get_ref(), self.scalar(key, value)?);
+                    settings.push((param.span(), text));
                 }
             } else {
-                settings.push(format!("{name}={}", self.scalar(key, value)?));
+                settings.push((key_of_value.span(), format!("{name}={}", self.scalar(key, value)?)));
             }
         }
         Ok(settings)
@@ -166,13 +272,18 @@ impl Document<'_> {
         }
     }
 
-    /// Paths are relative to the file; so is a device that is a file.
+    /// Paths are relative to the file; so are a device that is a file, and the trace that a twin is of.
     fn resolve(&self, key: &str, argument: &clap::Arg, value: String) -> String {
         let is_path = matches!(argument.get_value_hint(), ValueHint::FilePath)
             || (key == "device" && Path::new(&value).extension().is_some_and(|extension| extension == "toml"));
         // A flow is a trace only if there is such a file; it may have a host behind it.
         let is_file = |name: &str| key == "flow" && self.directory.join(name).is_file();
         let is_path = is_path || is_file(&value) || value.rsplit_once('@').is_some_and(|(name, _)| is_file(name));
+        let fitted = compare::fitted_file(&value).filter(|file| !file.is_empty() && !file.contains('='));
+        if fitted.is_some() && ["workload", "flow"].contains(&key) {
+            let file = self.directory.join(&value[TWIN_OF.len() + 1..]);
+            return format!("{TWIN_OF}:{}", file.display());
+        }
         if is_path { self.directory.join(value).to_string_lossy().into_owned() } else { value }
     }
 
@@ -186,10 +297,14 @@ impl Document<'_> {
         CompareArgs::from_arg_matches(&matches).map_err(|error| one_line(&error))
     }
 
+    fn line(&self, span: &Range<usize>) -> usize {
+        1 + self.text[..span.start.min(self.text.len())].matches('\n').count()
+    }
+
     fn fault(&self, span: Range<usize>, what: impl std::fmt::Display) -> CliError {
         let before = &self.text[..span.start.min(self.text.len())];
         match self.name {
-            Some(name) => CliError::new(what).within(format_args!("{name}:{}", 1 + before.matches('\n').count())),
+            Some(name) => CliError::new(what).within(format_args!("{name}:{}", self.line(&span))),
             None => {
                 let start = before.rfind('\n').map_or(0, |end| end + 1);
                 let key = self.text[start..].split(['=', '\n']).next().unwrap_or_default().trim();
@@ -296,6 +411,19 @@ mod tests {
         let args = parse(text, "e.toml", &directory.join("")).unwrap();
         let own = directory.join("t.spc").display().to_string();
         assert_eq!(args.flow, [format!("{own}@open"), own, "zipf:reads=1@closed:4".to_owned()]);
+    }
+
+    /// The file was looked for in the directory that the user stood in.
+    #[test]
+    fn twins_are_of_files_beside_the_experiment() {
+        let text = "flow = [\"twin-of:t.csv@open\", \"twin-of:/abs/t.csv,prefix=1k\"]";
+        assert_eq!(read(text).unwrap().flow, ["twin-of:/data/t.csv@open", "twin-of:/abs/t.csv,prefix=1k"]);
+        for (written, expected) in
+            [("twin-of:t.csv,prefix=1k", "twin-of:/data/t.csv,prefix=1k"), ("twin-of:", "twin-of:")]
+        {
+            let args = read(&format!("workload = \"{written}\"")).unwrap();
+            assert_eq!(args.workload.as_deref(), Some(expected));
+        }
     }
 
     #[test]

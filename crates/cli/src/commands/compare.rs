@@ -288,7 +288,7 @@ fn flow_host(text: &str) -> Result<(&str, Option<Host>), CliError> {
 }
 
 /// The trace file in `twin-of:FILE,prefix=10k`.
-pub(super) fn fitted_file(spec: &str) -> Option<&str> {
+pub(crate) fn fitted_file(spec: &str) -> Option<&str> {
     spec.strip_prefix(TWIN_OF)?.strip_prefix(':')?.split(',').next()
 }
 

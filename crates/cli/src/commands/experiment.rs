@@ -12,9 +12,11 @@ mod readings;
 mod rounds;
 mod settled;
 
-pub(super) use device::{device_fields, device_spec};
+pub(super) use device::device_fields;
+pub(crate) use device::device_spec;
 pub use readings::Readings;
-pub(super) use settled::{Settled, json_value, settled, try_on};
+pub(crate) use settled::settled;
+pub(super) use settled::{Settled, json_value, try_on};
 
 use super::Ended;
 use super::compare::{Known, Plan, Workload, deliver, plan};

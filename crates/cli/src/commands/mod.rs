@@ -49,9 +49,9 @@ pub fn dispatch(command: Command, stdout: &mut dyn Write) -> Result<Ended, CliEr
     match command {
         Command::Compare(args) => experiment::compare(&args, progress::interrupt_flag()?.as_ref(), stdout),
         Command::Run(run) => {
-            let args = experiment_file::load(&run.file)?;
-            let compared = experiment::compare(&args, progress::interrupt_flag()?.as_ref(), stdout);
-            compared.map_err(|error| error.within(run.file.display()))
+            let file = experiment_file::load(&run.file)?;
+            let compared = experiment::compare(&file.args, progress::interrupt_flag()?.as_ref(), stdout);
+            compared.map_err(|error| file.place(error))
         }
         Command::Reproduce(args) => reproduce::reproduce(&args, progress::interrupt_flag()?.as_ref(), stdout),
         Command::Check(args) => check::check(&args, progress::interrupt_flag()?.as_ref(), stdout),

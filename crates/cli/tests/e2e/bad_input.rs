@@ -184,8 +184,8 @@ fn names_and_values() {
             ("trace info t.spc --json t.spc", &["--json: t.spc is the trace already; name another file"]),
             ("compare t.spc --device dev.toml --csv ./dev.toml", &["--csv: ./dev.toml is the device already"]),
             ("compare t.spc --json h.x --html ./h.x", &["--html: ./h.x is --json already"]),
-            ("run self.toml", &["self.toml: json: self.toml is the experiment already"]),
-            ("run late.toml", &["late.toml: unknown scheme \"dtfl\"; did you mean \"dftl\"?"]),
+            ("run self.toml", &["self.toml:2: json: self.toml is the experiment already"]),
+            ("run late.toml", &["late.toml:2: schemes: unknown scheme \"dtfl\"; did you mean \"dftl\"?"]),
             ("reliability --device dev.toml --json dev.toml", &["--json: dev.toml is the device already"]),
             ("compare --workload twin-of:t.spc --json t.spc", &["--json: t.spc is the trace already"]),
             ("trace generate twin-of:t.spc t.spc --to spc", &["t.spc is the trace already"]),
@@ -340,12 +340,28 @@ fn experiment_files() {
     directory.file("key.toml", "schemes = \"page\"\nchache = \"64KiB\"\n");
     directory.file("value.toml", "\nfill = \"stedy\"\n");
     directory.file("broken.toml", "seed = = 3\n");
+    directory.file("scheme.toml", "seed = 1\nschemes = [\"pge\"]\n");
+    directory.file("name.toml", "schemes = [\"page\"]\n[set]\npage.gc-high = 8\npage.foo = 1\n");
+    directory.file("range.toml", "schemes = \"page\"\n[set]\npage = { gc = \"fifo\", gc-low = -4 }\n");
+    directory.file("twice.toml", "schemes = \"dftl\"\ncache = \"64KiB\"\n[set]\ndftl.cache-bytes = 4096\n");
+    directory.file("gc.toml", "\ngc = \"gredy\"\n");
+    directory.file("device.toml", "\ndevice = \"agrawal08:spar=7%\"\n");
+    directory.file("workload.toml", "seed = 1\nworkload = \"zipf:teta=0.9\"\n");
+    directory.file("latin1.toml", b"# \xe9\nseed = 1\n");
     refuse(
         &directory,
         &[
             ("run key.toml", &["key.toml:2: unknown key \"chache\"; did you mean \"cache\"?"]),
             ("run value.toml", &["value.toml:2: ", "'steady'"]),
             ("run broken.toml", &["broken.toml:1: "]),
+            ("run scheme.toml", &["scheme.toml:2: schemes: unknown scheme \"pge\"; did you mean \"page\"?"]),
+            ("run name.toml", &["name.toml:4: set page.foo: unknown parameter of page \"foo\""]),
+            ("run range.toml", &["range.toml:3: set page: gc-low = -4: must be"]),
+            ("run twice.toml", &["twice.toml:4: set dftl.cache-bytes: --cache sets it too"]),
+            ("run gc.toml", &["gc.toml:2: gc: unknown policy \"gredy\"; did you mean \"greedy\"?"]),
+            ("run device.toml", &["device.toml:2: device: a device has no key \"spar\"; did you mean spare?"]),
+            ("run workload.toml", &["workload.toml:2: workload: ", "teta"]),
+            ("run latin1.toml", &["latin1.toml: the byte at offset 2 is not UTF-8; save the file as UTF-8"]),
             ("run no.toml", &["cannot read no.toml: no such file"]),
         ],
     );

@@ -17,7 +17,7 @@ const LEAST_BYTES: u64 = 64 << 20;
 const LEAST_SPARE_BLOCKS: f64 = 9.0;
 
 /// The device that the user named.
-pub(in crate::commands) fn device_spec(device: Option<&str>) -> Result<DeviceSpec, CliError> {
+pub(crate) fn device_spec(device: Option<&str>) -> Result<DeviceSpec, CliError> {
     let text = device.unwrap_or(DEFAULT_DEVICE);
     let is_toml = |name: &str| Path::new(name).extension().is_some_and(|extension| extension == "toml");
     if let Some((name, keys)) = text.split_once(':').filter(|(name, _)| is_toml(name)) {
@@ -27,7 +27,7 @@ pub(in crate::commands) fn device_spec(device: Option<&str>) -> Result<DeviceSpe
     if !is_toml(text) {
         return text.parse().map_err(CliError::new);
     }
-    let contents = std::fs::read_to_string(text).map_err(|cause| CliError::file("read", Path::new(text), &cause))?;
+    let contents = crate::experiment_file::text(Path::new(text))?;
     DeviceSpec::from_toml(text, &contents).map_err(CliError::new)
 }
 

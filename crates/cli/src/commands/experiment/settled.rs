@@ -12,18 +12,14 @@ use std::collections::BTreeMap;
 
 /// A combination's row and its parameters, all of them.
 #[derive(Clone, Debug)]
-pub(in crate::commands) struct Settled {
+pub(crate) struct Settled {
     pub(super) row: &'static Scheme<'static>,
     pub(super) settings: Settings,
     /// The seed follows the run's.
     pub(super) seeded: bool,
 }
 
-pub(in crate::commands) fn settled(
-    combination: &Combination,
-    seed: u64,
-    schemes: &dyn Schemes,
-) -> Result<Settled, CliError> {
+pub(crate) fn settled(combination: &Combination, seed: u64, schemes: &dyn Schemes) -> Result<Settled, CliError> {
     let rows = schemes.rows();
     let unknown = || CliError::unknown("scheme", &combination.scheme, rows.iter().map(|row| row.name));
     let row = *rows.iter().find(|row| row.name == combination.scheme).ok_or_else(unknown)?;
