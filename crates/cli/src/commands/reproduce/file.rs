@@ -7,26 +7,35 @@
 //! A key that nobody reads, a name that nothing bears and a parameter that its scheme refuses are errors that name the
 //! file and the line. One name may be unknown: a scheme that this build does not have. What needs it is not run.
 
+use super::lab::changed;
 use super::measure;
 use crate::args::{Buffer, Fill, Host, OutOfRange, Partial, Until, parse_buffer};
+use crate::commands::experiment::device_spec;
 use crate::error::CliError;
+use crate::workload::{GENERATED_BYTES, Origin};
 use clap::ValueEnum;
+use flash::device::Device;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use sim::units::parse_count;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use toml::{Spanned, Value};
 
-/// A count as it is written in a workload: `"500k"`.
+/// A count as it is written in a file: `"500k"`, or `500000`.
 #[derive(Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
-#[serde(try_from = "String")]
+#[serde(try_from = "Value")]
 pub(super) struct Count(pub(super) u64);
 
-impl TryFrom<String> for Count {
+impl TryFrom<Value> for Count {
     type Error = String;
 
-    fn try_from(text: String) -> Result<Count, String> {
+    fn try_from(value: Value) -> Result<Count, String> {
+        let text = match value {
+            Value::String(text) => text,
+            Value::Integer(number) => number.to_string(),
+            _ => return Err("a count is a whole number, or a string such as \"500k\"".to_owned()),
+        };
         parse_count(&text).map(Count).map_err(|error| error.to_string())
     }
 }
@@ -53,7 +62,7 @@ pub(super) type Set = BTreeMap<String, Spanned<Value>>;
 struct PaperFile {
     title: String,
     device: Spanned<String>,
-    requests: Option<Spanned<String>>,
+    requests: Option<Count>,
     quick: Option<Count>,
     fill: Option<Spanned<String>>,
     host: Option<Spanned<String>>,
@@ -113,11 +122,11 @@ pub(super) struct Workload {
     #[serde(default)]
     pub(super) recordings: Vec<Spanned<String>>,
     /// The twin that stands in.
-    pub(super) twin: Option<String>,
+    pub(super) twin: Option<Spanned<String>>,
     /// The generator that makes it, if it never was a trace.
-    pub(super) generator: Option<String>,
+    pub(super) generator: Option<Spanned<String>>,
     /// The device, if not the paper's.
-    pub(super) device: Option<String>,
+    pub(super) device: Option<Spanned<String>>,
     /// Requests with `--quick`.
     pub(super) quick: Option<Count>,
     /// How long it is repeated, if not as the experiment says.
@@ -125,6 +134,16 @@ pub(super) struct Workload {
     /// Parameters of the schemes that have them.
     #[serde(default)]
     pub(super) set: Set,
+    /// File and line of its twin, generator or device, for messages.
+    #[serde(skip)]
+    pub(super) place: String,
+}
+
+impl Workload {
+    /// Its device, on a paper's.
+    pub(super) fn device<'a>(&'a self, paper: &'a Paper) -> &'a str {
+        self.device.as_ref().map_or(&paper.device, |device| device.get_ref())
+    }
 }
 
 /// An experiment's file as it is written.
@@ -136,12 +155,11 @@ struct ExperimentFile {
     says: String,
     workloads: Option<Vec<Spanned<String>>>,
     device: Option<Spanned<String>>,
-    requests: Option<Spanned<String>>,
+    requests: Option<Count>,
     quick: Option<Count>,
     fill: Option<Spanned<String>>,
     until: Option<Spanned<String>>,
-    #[serde(default = "once")]
-    repeat: u32,
+    repeat: Option<Spanned<u32>>,
     #[serde(default)]
     set: Set,
     #[serde(default)]
@@ -154,10 +172,6 @@ struct ExperimentFile {
     #[serde(default)]
     curve: Vec<CurveFile>,
     microscope: Option<Microscope>,
-}
-
-fn once() -> u32 {
-    1
 }
 
 /// A published table or figure.
@@ -205,8 +219,7 @@ pub(super) struct Configuration {
     #[serde(default)]
     pub(super) set: Set,
     /// Keys of the device that differ for it, as `key=value,…`.
-    #[serde(default)]
-    pub(super) change_device: String,
+    pub(super) change_device: Option<Spanned<String>>,
     buffer: Option<Spanned<String>>,
     /// The configuration whose maps say how large the mapping cache is.
     pub(super) cache_as: Option<Spanned<String>>,
@@ -343,7 +356,7 @@ pub(super) const MEAN: &str = "mean";
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct SensitivityFile {
     label: String,
-    device_key: Option<String>,
+    device_key: Option<Spanned<String>>,
     parameter: Option<Spanned<String>>,
     #[serde(default)]
     fill: bool,
@@ -466,13 +479,33 @@ pub(super) struct Text<'a> {
 }
 
 impl Text<'_> {
-    /// Every recording that is named is on board.
-    fn recorded(&self, workloads: &[Workload]) -> Result<(), CliError> {
+    /// Workloads of names of their own. Every recording that is named is on board.
+    fn workloads(&self, mut workloads: Vec<Workload>) -> Result<Vec<Workload>, CliError> {
+        self.unique("workload", workloads.iter().map(|workload| &workload.name))?;
         for name in workloads.iter().flat_map(|workload| &workload.recordings) {
             let spec = format!("{}:{}", crate::open::RECORDING, name.get_ref());
             crate::open::recording(&spec).map_err(|error| self.fault(name.span(), error.what))?;
         }
-        Ok(())
+        for workload in &mut workloads {
+            let written = [&workload.twin, &workload.generator, &workload.device].into_iter().flatten().next();
+            workload.place = match written {
+                Some(text) => format!("{}:{}", self.name, self.line(text.span().start)),
+                None => self.name.to_owned(),
+            };
+        }
+        Ok(workloads)
+    }
+
+    /// No name is given twice.
+    fn unique<'n>(&self, what: &str, names: impl IntoIterator<Item = &'n String>) -> Result<(), CliError> {
+        let mut seen = BTreeSet::new();
+        match names.into_iter().find(|name| !seen.insert(*name)) {
+            None => Ok(()),
+            Some(name) => {
+                let what = format_args!("a second {what} {name:?}; give it a name of its own");
+                Err(CliError::new(what).within(self.name))
+            }
+        }
     }
 
     fn line(&self, at: usize) -> usize {
@@ -503,13 +536,9 @@ impl Text<'_> {
         })
     }
 
-    fn count(&self, text: Option<&Spanned<String>>) -> Result<Option<u64>, CliError> {
-        text.map(|text| parse_count(text.get_ref()).map_err(|error| self.fault(text.span(), error))).transpose()
-    }
-
     fn device(&self, text: &Spanned<String>) -> Result<String, CliError> {
-        let spec = super::super::experiment::device_spec(Some(text.get_ref()));
-        spec.map(|_| text.get_ref().clone()).map_err(|error| self.fault(text.span(), error))
+        let built = built(text.get_ref()).map_err(|error| self.fault(text.span(), error));
+        built.map(|_| text.get_ref().clone())
     }
 
     /// A name among known ones.
@@ -552,7 +581,7 @@ impl Text<'_> {
         Ok(())
     }
 
-    /// Parameters for whoever has them: somebody must, unless a scheme is not there to ask.
+    /// Parameters for whoever has them: somebody must, and take the value, unless a scheme is not there to ask.
     fn shared_parameters(&self, schemes: &[&str], set: &Set) -> Result<(), CliError> {
         let rows: Vec<_> = schemes.iter().map(|scheme| ftl::schemes::by_name(scheme)).collect();
         for (name, value) in set {
@@ -562,9 +591,22 @@ impl Text<'_> {
                 let unknown = CliError::unknown("parameter of any scheme here", name, known);
                 return Err(self.fault(value.span(), unknown));
             }
+            let parameters: Vec<_> = rows.iter().flatten().filter_map(|row| row.parameter(name)).collect();
+            let taken = parameters
+                .iter()
+                .map(|one| setting(one.unit, value.get_ref()).and_then(|text| one.parse(&text).map(drop)));
+            let refused: Vec<String> = taken.filter_map(Result::err).collect();
+            if let Some(what) = refused.first().filter(|_| refused.len() == parameters.len()) {
+                return Err(self.fault(value.span(), what));
+            }
         }
         Ok(())
     }
+}
+
+/// The device of a specification, with a capacity.
+fn built(device: &str) -> Result<Device, CliError> {
+    device_spec(Some(device))?.build(None).map_err(CliError::new)
 }
 
 /// A value as its parameter is written on the command line; sizes in bytes may have a unit.
@@ -580,11 +622,13 @@ pub(super) fn setting(unit: &str, value: &Value) -> Result<String, String> {
     Ok(bytes.map_or(text, |bytes| bytes.to_string()))
 }
 
-/// The parser's message about an unknown key, with the nearest one.
+/// The parser's message about an unknown key or word, with the nearest one.
 fn unknown_key(message: &str) -> Option<String> {
-    let mut words = message.strip_prefix("unknown field ")?.split('`').skip(1).step_by(2);
-    let key = words.next()?;
-    Some(format!("unknown key \"{key}\"{}", crate::suggest::hint(key, words)))
+    let of = |beginning, what| Some((message.strip_prefix(beginning)?, what));
+    let (rest, what) = of("unknown field ", "key").or_else(|| of("unknown variant ", "word"))?;
+    let mut words = rest.split('`').skip(1).step_by(2);
+    let name = words.next()?;
+    Some(format!("unknown {what} \"{name}\"{}", crate::suggest::hint(name, words)))
 }
 
 impl Paper {
@@ -601,11 +645,10 @@ impl Paper {
         for set in std::iter::once(&read.set).chain(read.workload.iter().map(|workload| &workload.set)) {
             text.shared_parameters(&all, set)?;
         }
-        text.recorded(&read.workload)?;
         Ok(Paper {
             name: name.to_owned(),
             device: text.device(&read.device)?,
-            requests: text.count(read.requests.as_ref())?,
+            requests: read.requests.map(|Count(requests)| requests),
             quick: read.quick.map(|Count(requests)| requests),
             fill: text.word(read.fill.as_ref(), Fill::Sequential)?,
             host: host.transpose()?,
@@ -614,7 +657,7 @@ impl Paper {
             title: read.title,
             assumptions: read.assumptions,
             set: read.set,
-            workloads: read.workload,
+            workloads: text.workloads(read.workload)?,
         })
     }
 }
@@ -627,11 +670,11 @@ impl Experiment {
     pub(super) fn read(paper: &Paper, name: &str, file: &str, text: &str) -> Result<Experiment, CliError> {
         let text = Text { name: file, text };
         let read: ExperimentFile = text.parse()?;
-        text.recorded(&read.workload)?;
-        let own = |name: &str| read.workload.iter().any(|workload| workload.name == name);
+        let own = text.workloads(read.workload)?;
+        let is_own = |name: &str| own.iter().any(|workload| workload.name == name);
         let mut workloads: Vec<Workload> =
-            paper.workloads.iter().filter(|workload| !own(&workload.name)).cloned().collect();
-        workloads.extend(read.workload);
+            paper.workloads.iter().filter(|workload| !is_own(&workload.name)).cloned().collect();
+        workloads.extend(own);
         let names: Vec<String> = workloads.iter().map(|workload| workload.name.clone()).collect();
         let chosen = text.chosen("workload", read.workloads.as_ref(), &names)?;
         workloads.retain(|workload| chosen.contains(&workload.name));
@@ -644,6 +687,7 @@ impl Experiment {
         }
         text.shared_parameters(&schemes, &read.set)?;
         let configurations: Vec<String> = read.configuration.iter().map(|one| one.name.clone()).collect();
+        text.unique("configuration", &configurations)?;
         for configuration in &read.configuration {
             let Some(like) = &configuration.cache_as else { continue };
             text.known("configuration", like, &configurations)?;
@@ -656,7 +700,16 @@ impl Experiment {
         }
         let rows = read.row.into_iter().map(|row| text.row(row, &chosen, &configurations));
         let rows = rows.collect::<Result<Vec<Row>, CliError>>()?;
-        let sensitivities = read.sensitivity.into_iter().map(|one| text.sensitivity(one, &chosen, &rows, &schemes));
+        text.told_apart(&rows)?;
+        let mut paper = paper.clone();
+        if let Some(device) = &read.device {
+            paper.device = text.device(device)?;
+        }
+        for workload in &workloads {
+            text.can_run(workload, &paper, &read.configuration)?;
+        }
+        let sensitivities =
+            read.sensitivity.into_iter().map(|one| text.sensitivity(one, &workloads, &paper, &rows, &schemes));
         let sensitivities = sensitivities.collect::<Result<Vec<Sensitivity>, CliError>>()?;
         let curves = read.curve.into_iter().map(|one| text.curve(one, &chosen, &configurations, &rows, &sensitivities));
         let curves = curves.collect::<Result<Vec<Curve>, CliError>>()?;
@@ -666,21 +719,21 @@ impl Experiment {
                 text.known("configuration", name, &configurations)?;
             }
         }
-        let mut paper = paper.clone();
-        if let Some(device) = &read.device {
-            paper.device = text.device(device)?;
-        }
-        paper.requests = text.count(read.requests.as_ref())?.or(paper.requests);
+        paper.requests = read.requests.map(|Count(requests)| requests).or(paper.requests);
         paper.fill = text.word(read.fill.as_ref(), paper.fill)?;
         let until = read.until.as_ref();
         let until = until.map(|until| until.get_ref().parse().map_err(|error: String| text.fault(until.span(), error)));
-        Ok(Experiment {
+        let repeat = match &read.repeat {
+            Some(zero) if *zero.get_ref() == 0 => return Err(text.fault(zero.span(), "repeat = 0: must be at least 1")),
+            repeat => repeat.as_ref().map_or(1, |repeat| *repeat.get_ref()),
+        };
+        let experiment = Experiment {
             name: name.to_owned(),
             title: read.title,
             source: ftl::papers::cite(&read.source),
             says: read.says,
             until: until.transpose()?,
-            repeat: read.repeat.max(1),
+            repeat,
             quick: read.quick.map(|Count(requests)| requests),
             sensitivities,
             curves,
@@ -690,7 +743,24 @@ impl Experiment {
             rows,
             microscope: read.microscope,
             set: read.set,
-        })
+        };
+        experiment.check_settings().map_err(|error| error.within(file))?;
+        Ok(experiment)
+    }
+
+    /// Every configuration takes the parameters that it has under each workload, whichever file they are from.
+    fn check_settings(&self) -> Result<(), CliError> {
+        for configuration in &self.configurations {
+            let Some(row) = ftl::schemes::by_name(configuration.scheme()) else { continue };
+            for workload in &self.workloads {
+                for (name, value) in self.settings(configuration, workload, None) {
+                    let taken = row.parameter(&name).map_or(Ok(()), |parameter| parameter.parse(&value).map(drop));
+                    let place = format_args!("{} under {}", configuration.name, workload.name);
+                    taken.map_err(|what| CliError::new(what).within(place))?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The parameters of a configuration under a workload: the paper's, the workload's, the experiment's, its own, and
@@ -729,15 +799,46 @@ impl Experiment {
 }
 
 impl Text<'_> {
+    /// No two rows have one label, configuration and workload: figures could not be told apart.
+    fn told_apart(&self, rows: &[Row]) -> Result<(), CliError> {
+        let mut seen = BTreeSet::new();
+        for row in rows {
+            let figures = row.of.iter().flat_map(|of| row.workloads.iter().map(move |workload| (of, workload)));
+            if let Some((of, workload)) = figures.clone().find(|figure| seen.contains(&(&row.label, *figure))) {
+                let what = format_args!("a second row {:?} of {of} under {workload}; give it another label", row.label);
+                return Err(CliError::new(what).within(self.name));
+            }
+            seen.extend(figures.map(|figure| (&row.label, figure)));
+        }
+        Ok(())
+    }
+
+    /// The devices of a workload can be built, and what stands in for its trace can be made on them.
+    fn can_run(&self, workload: &Workload, paper: &Paper, configurations: &[Configuration]) -> Result<(), CliError> {
+        let device = workload.device(paper);
+        let capacity = built(device).and_then(|_| device_spec(Some(device))).map(|spec| spec.capacity());
+        let capacity = capacity.map_err(|error| error.within(&workload.place))?.unwrap_or(GENERATED_BYTES);
+        for spec in workload.generator.iter().chain(&workload.twin) {
+            Origin::generated(spec.get_ref(), capacity).map_err(|error| error.within(&workload.place))?;
+        }
+        for changes in configurations.iter().filter_map(|one| one.change_device.as_ref()) {
+            built(&changed(device, changes.get_ref())).map_err(|error| self.fault(changes.span(), error))?;
+        }
+        Ok(())
+    }
+
     fn row(&self, read: RowFile, workloads: &[String], configurations: &[String]) -> Result<Row, CliError> {
         let workloads = self.chosen("workload", read.workloads.as_ref(), workloads)?;
         let of = match read.of.get_ref() {
             Value::String(name) => vec![name.clone()],
-            Value::Array(names) => names.iter().filter_map(|name| Some(name.as_str()?.to_owned())).collect(),
+            Value::Array(names) => names.iter().map_while(|name| Some(name.as_str()?.to_owned())).collect(),
             _ => Vec::new(),
         };
-        if of.is_empty() {
+        if of.is_empty() || read.of.get_ref().as_array().is_some_and(|names| names.len() > of.len()) {
             return Err(self.fault(read.of.span(), "of is the name of a configuration, or a list of them"));
+        }
+        if let Some((_, name)) = of.iter().enumerate().find(|&(index, name)| of[..index].contains(name)) {
+            return Err(self.fault(read.of.span(), format_args!("of names {name:?} twice")));
         }
         for name in of.iter().chain(read.against.as_ref().map(Spanned::get_ref)) {
             if !configurations.contains(name) {
@@ -808,6 +909,7 @@ impl Text<'_> {
                     .map(|(low, high)| Published::Range(low, high))
                     .ok_or_else(|| CliError::new("a range is [low, high]")),
                 value => number(value)
+                    .filter(|number| number.is_finite())
                     .map(Published::Number)
                     .ok_or_else(|| CliError::new("what was published is a number, or a range [low, high]")),
             }
@@ -833,28 +935,45 @@ impl Text<'_> {
     fn sensitivity(
         &self,
         read: SensitivityFile,
-        workloads: &[String],
+        workloads: &[Workload],
+        paper: &Paper,
         rows: &[Row],
         schemes: &[&str],
     ) -> Result<Sensitivity, CliError> {
-        let varied = match (read.device_key, &read.parameter, read.fill) {
-            (Some(key), None, false) => Varied::Device(key),
-            (None, Some(name), false) => {
-                let set = Set::from([(name.get_ref().clone(), Spanned::new(name.span(), Value::Integer(0)))]);
-                self.shared_parameters(schemes, &set)?;
-                Varied::Parameter(name.get_ref().clone())
+        let names: Vec<String> = workloads.iter().map(|workload| workload.name.clone()).collect();
+        let chosen = self.chosen("workload", read.workloads.as_ref(), &names)?;
+        let varied = match (&read.device_key, &read.parameter, read.fill) {
+            (Some(key), None, false) => {
+                let keys: Vec<&str> = sim::device::keys().map(|key| key.name).collect();
+                Varied::Device(self.known("key of a device", key, &keys)?.clone())
             }
+            (None, Some(name), false) => Varied::Parameter(name.get_ref().clone()),
             (None, None, true) => Varied::Fill,
             _ => {
                 let span = read.values.first().map_or(0..0, Spanned::span);
                 return Err(self.fault(span, "a sensitivity has one of device-key, parameter, and fill = true"));
             }
         };
+        if read.values.is_empty() {
+            let what = format_args!("the sensitivity {:?} has no values; give at least one", read.label);
+            return Err(CliError::new(what).within(self.name));
+        }
         let mut values = Vec::new();
         for value in &read.values {
             let text = setting("", value.get_ref()).map_err(|what| self.fault(value.span(), what))?;
-            if varied == Varied::Fill {
-                self.word(Some(&Spanned::new(value.span(), text.clone())), Fill::Sequential)?;
+            match &varied {
+                Varied::Fill => {
+                    self.word(Some(&Spanned::new(value.span(), text.clone())), Fill::Sequential)?;
+                }
+                Varied::Parameter(name) => {
+                    self.shared_parameters(schemes, &Set::from([(name.clone(), value.clone())]))?;
+                }
+                Varied::Device(key) => {
+                    for workload in workloads.iter().filter(|workload| chosen.contains(&workload.name)) {
+                        let device = changed(workload.device(paper), &format!("{key}={text}"));
+                        built(&device).map_err(|error| self.fault(value.span(), error))?;
+                    }
+                }
             }
             values.push(text);
         }
@@ -863,7 +982,7 @@ impl Text<'_> {
             varied,
             values,
             requests: read.requests.map(|Count(requests)| requests),
-            workloads: self.chosen("workload", read.workloads.as_ref(), workloads)?,
+            workloads: chosen,
             rows: self.chosen("row", read.rows.as_ref(), &labels)?,
             label: read.label,
         })

@@ -119,7 +119,9 @@ impl Shelf {
         if !whole.is_empty() {
             return (whole, Vec::new());
         }
-        let made = |kind, spec: &Option<String>| spec.clone().map(|name| Found { kind, name, path: None });
+        let made = |kind, spec: &Option<toml::Spanned<String>>| {
+            spec.as_ref().map(|name| Found { kind, name: name.get_ref().clone(), path: None })
+        };
         let mut sources: Vec<Found> =
             made(Kind::Generator, &workload.generator).into_iter().chain(made(Kind::Twin, &workload.twin)).collect();
         sources.extend(found(Kind::Excerpt, &workload.excerpts));
@@ -458,16 +460,17 @@ fn start(experiment: &Experiment, at: At<'_>, device: &str, combination: &Combin
 /// The device of a configuration: the workload's or the paper's, with what the configuration changes and what is
 /// varied.
 fn device_of(experiment: &Experiment, configuration: &Configuration, at: At<'_>) -> String {
-    let device = at.workload.device.as_ref().unwrap_or(&experiment.paper.device);
+    let device = at.workload.device(&experiment.paper);
     let varied = match at.varied {
         Some((Varied::Device(key), value)) => format!("{key}={value}"),
         _ => String::new(),
     };
-    changed(&changed(device, &configuration.change_device), &varied)
+    let changes = configuration.change_device.as_ref().map_or("", |changes| changes.get_ref());
+    changed(&changed(device, changes), &varied)
 }
 
 /// A device with other values of some keys.
-fn changed(device: &str, changes: &str) -> String {
+pub(super) fn changed(device: &str, changes: &str) -> String {
     let (name, keys) = device.split_once(':').unwrap_or((device, ""));
     let mut keys: Vec<&str> = keys.split(',').filter(|key| !key.is_empty()).collect();
     for change in changes.split(',').filter(|change| !change.is_empty()) {
@@ -489,13 +492,14 @@ mod tests {
             traces: vec!["Financial1.spc".into()],
             excerpts: vec!["financial1_prefix10k.spc".into()],
             similar: vec!["hplajw_1week.msr.csv".into()],
-            twin: Some("twin:financial1-s0".into()),
+            twin: Some(toml::Spanned::new(0..0, "twin:financial1-s0".into())),
             recordings: vec![toml::Spanned::new(0..0, "redis".into())],
             generator: None,
             device: None,
             quick: None,
             until: None,
             set: BTreeMap::new(),
+            place: String::new(),
         }
     }
 

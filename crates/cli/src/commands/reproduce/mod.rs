@@ -18,8 +18,10 @@ use super::Ended;
 use crate::args::ReproduceArgs;
 use crate::commands::experiment::Readings;
 use crate::error::CliError;
+use crate::experiment_file;
 use crate::output::{self, Outputs};
 use crate::session::Session;
+use crate::units;
 use claim::Claim;
 use file::{Configuration, Experiment, Paper, Sensitivity, Varied};
 use finding::{Finding, Ground, findings};
@@ -80,12 +82,20 @@ fn from(directory: &Path) -> Result<Vec<File>, CliError> {
     let mut files = Vec::new();
     for paper in sorted(directory)?.into_iter().filter(|path| path.is_dir()) {
         for path in sorted(&paper)?.into_iter().filter(|path| path.extension().is_some_and(|end| end == "toml")) {
-            let text = fs::read_to_string(&path).map_err(|cause| CliError::file("read", &path, &cause))?;
+            let text = experiment_file::text(&path)?;
             files.push(File { paper: name(&paper), name: name(&path), place: path.display().to_string(), text });
         }
     }
+    if files.is_empty() {
+        let dir = directory.display();
+        let what = format_args!("no paper in {dir}: write {dir}/PAPER/{SETUP}.toml and beside it {LAYOUT}");
+        return Err(CliError::new(what).within("--experiments"));
+    }
     Ok(files)
 }
+
+/// What a paper has beside its set-up.
+const LAYOUT: &str = "a file NAME.toml for each table or figure (docs/reproduce.md, Adding a paper)";
 
 /// The experiments that are meant: of all papers, of one, or one of a paper.
 fn chosen(files: &[File], asked: Option<&str>) -> Result<Vec<Experiment>, CliError> {
@@ -108,6 +118,10 @@ fn chosen(files: &[File], asked: Option<&str>) -> Result<Vec<Experiment>, CliErr
         let Some(setup) = setup.iter().find(|file| file.name == SETUP) else {
             return Err(CliError::new(format_args!("the paper {paper} has no file {SETUP}.toml")));
         };
+        if others.is_empty() {
+            let what = format_args!("the paper {paper} has no experiments: write beside its set-up {LAYOUT}");
+            return Err(CliError::new(what).within(&setup.place));
+        }
         let names: Vec<&str> = others.iter().map(|file| file.name.as_str()).collect();
         if let Some(unknown) = name.filter(|name| !names.contains(name)) {
             return Err(CliError::unknown(&format!("experiment of {paper}"), unknown, names));
@@ -157,7 +171,11 @@ pub(super) fn reproduce(args: &ReproduceArgs, stop: &AtomicBool, stdout: &mut dy
     let page = args.html.is_some();
     let answer = reproduced(args, page, &Session::new(stop), &mut |text| crate::print(stdout, text))?;
     write(args, &answer)?;
-    Ok(if answer.interrupted { Ended::Interrupted } else { Ended::Done })
+    Ok(match (answer.interrupted, answer.measured) {
+        (true, _) => Ended::Interrupted,
+        (false, true) => Ended::Done,
+        (false, false) => Ended::Failed,
+    })
 }
 
 /// Writes the files that are asked for.
@@ -188,6 +206,8 @@ pub struct Answer {
     pub html: Option<String>,
     /// Whether it was stopped before the end.
     pub interrupted: bool,
+    /// Whether any figure was measured, or there are none to measure.
+    pub measured: bool,
 }
 
 /// Runs what is asked for; every text for the terminal is handed over as soon as it is there. Makes the page of
@@ -206,7 +226,7 @@ pub fn reproduced(
     let claims = claims(&files, &experiments)?;
     if args.list {
         tell(&render::list(&experiments))?;
-        return Ok(Answer { json: None, csv: None, html: None, interrupted: false });
+        return Ok(Answer { json: None, csv: None, html: None, interrupted: false, measured: true });
     }
     if args.summary {
         experiments = claim::needed(experiments, &claims);
@@ -264,7 +284,14 @@ pub fn reproduced(
         html: page.then(|| page::page(&done)),
         csv: Some(render::csv(&done)?),
         interrupted: session.stop.load(Ordering::Relaxed),
+        measured: measured(&done),
     })
+}
+
+/// Whether any figure was measured, or there are none to measure.
+fn measured(done: &[Reproduced]) -> bool {
+    let mut figures = done.iter().flat_map(|one| &one.findings).peekable();
+    figures.peek().is_none() || figures.any(|finding| finding.measured.is_ok())
 }
 
 /// Runs experiments, and tells of each as soon as it is done, unless only the `summary` of all is wanted.
@@ -464,7 +491,10 @@ fn windows(experiment: &Experiment, shelf: &Shelf, lab: &Lab<'_>) -> Result<Vec<
             let at = *from.get_or_insert_with(|| first(&all, microscope));
             let end = all.len().min(at + microscope.requests as usize);
             let records = all.get(at..end).filter(|records| !records.is_empty());
-            records.map(|records| (at as u64 + 1, records.to_vec())).ok_or_else(|| "too few requests".to_owned())
+            let none = || {
+                format!("no request {}, for there were {}", units::whole(at as u64 + 1), units::whole(all.len() as u64))
+            };
+            records.map(|records| (at as u64 + 1, records.to_vec())).ok_or_else(none)
         });
         windows.push(Window { configuration: name.get_ref().clone(), requests });
     }

@@ -234,7 +234,8 @@ fn microscope(windows: &[Window]) -> String {
         ]);
     }
     align(&mut table, 2);
-    format!("Some requests one by one (all of them with --json):\n{}{failures}", trimmed(&table))
+    let table = if windows.iter().any(|window| window.requests.is_ok()) { trimmed(&table) } else { String::new() };
+    format!("Some requests one by one (all of them with --json):\n{table}{failures}")
 }
 
 /// What the table cannot say: why figures are lost or missing, remarks, and the balance.

@@ -50,10 +50,10 @@ fn every_shipped_experiment_can_be_read() {
         for workload in &experiment.workloads {
             assert!(workload.recordings.is_empty() || experiment.until.is_none(), "{place}: recordings are short");
             for spec in workload.twin.iter().chain(&workload.generator) {
-                crate::workload::Origin::generated(spec, crate::workload::GENERATED_BYTES)
+                crate::workload::Origin::generated(spec.get_ref(), crate::workload::GENERATED_BYTES)
                     .unwrap_or_else(|error| panic!("{place}: {error}"));
             }
-            let device = workload.device.as_ref().unwrap_or(&experiment.paper.device);
+            let device = workload.device(&experiment.paper);
             super::super::experiment::device_spec(Some(device)).unwrap().build(None).unwrap();
         }
     }
@@ -110,6 +110,23 @@ fn mistakes_name_file_line_and_remedy() {
             "p/paper.toml:3: unknown word \"sequental\"; did you mean \"sequential\"?",
         ),
         ("requests = '3k'", "set = { gcc = 'fifo' }", "p/paper.toml:3: unknown parameter of any scheme here \"gcc\""),
+        ("requests = '3k'", "set = { gc-low = -1 }", "p/paper.toml:3: gc-low = -1: must be 1 to"),
+        ("requests = '3k'", "requests = -1", "p/paper.toml:3: "),
+        ("requests = '3k'", "requests = [1]", "p/paper.toml:3: a count is a whole number, or a string"),
+        ("lsftl-paper:capacity=16MiB", "agrawal08:nop=4", "p/paper.toml:2: "),
+        ("spare=20%", "spare=200%", "p/paper.toml:2: "),
+        (
+            "'zipf:theta",
+            "'zpif:theta",
+            "p/paper.toml:8: zpif:theta=0.9,reads=0.2,arrival=fixed,rate=100: there is no generator `zpif`",
+        ),
+        ("'zipf:theta", "'zipf:teta", "p/paper.toml:8: "),
+        ("excerpts = ['part.spc']", "device = 'lsftl-paper:spare=2'", "p/paper.toml:8: "),
+        (
+            "excerpts = ['part.spc']\n",
+            "[[workload]]\nname = 'Zipf'\n",
+            "p/paper.toml: a second workload \"Zipf\"; give it a name of its own",
+        ),
     ] {
         let error = read(&PAPER.replacen(old, new, 1), EXPERIMENT).unwrap_err().to_string();
         assert!(error.starts_with(expected), "{new}: {error}");
@@ -130,7 +147,24 @@ fn mistakes_name_file_line_and_remedy() {
             "p/e.toml:5: cache-as gives a scheme with a mapping cache",
         ),
         ("{ name = 'page' }", "{ name = 'page', cache-as = 'fats' }", "p/e.toml:5: unknown configuration \"fats\""),
-        ("relation = 'change'", "relation = 'chang'", "p/e.toml:12: unknown variant `chang`"),
+        ("{ name = 'page' }", "{ name = 'page' }, { name = 'page' }", "p/e.toml: a second configuration \"page\""),
+        (
+            "{ name = 'page' }",
+            "{ name = 'page', change-device = 'nopp=3' }",
+            "p/e.toml:5: a device has no key \"nopp\"; did you mean nop?",
+        ),
+        ("says =", "set = { gc-low = -1 }\nsays =", "p/e.toml:3: gc-low = -1: must be 1 to"),
+        ("says =", "set = { gc-low = 1 }\nsays =", "p/e.toml: dftl under Zipf: gc-low = 1: must be 2 to"),
+        ("says =", "repeat = 0\nsays =", "p/e.toml:3: repeat = 0: must be at least 1"),
+        ("'dftl', 'unheard'", "'dftl', 'dftl'", "p/e.toml:13: of names \"dftl\" twice"),
+        ("'dftl', 'unheard'", "'dftl', 3", "p/e.toml:13: of is the name of a configuration, or a list of them"),
+        ("label = 'erases'", "label = 'T_PC'", "p/e.toml: a second row \"T_PC\" of dftl under Zipf; give it another"),
+        ("Zipf = 80.0", "Zipf = nan", "p/e.toml:15: what was published is a number"),
+        ("device-key = 'spare'", "device-key = 'spar'", "p/e.toml:26: unknown key of a device \"spar\"; did you mean"),
+        ("'20%', '30%'", "'20%', '300%'", "p/e.toml:27: "),
+        ("'20%', '30%'", "", "p/e.toml: the sensitivity \"spare space\" has no values; give at least one"),
+        ("device-key = 'spare'\nvalues = ['20%'", "parameter = 'gc-low'\nvalues = [0", "p/e.toml:27: gc-low = 0: must"),
+        ("relation = 'change'", "relation = 'chang'", "p/e.toml:12: unknown word \"chang\"; did you mean \"change\"?"),
         ("'response_us.mean'", "'respons_us.mean'", "p/e.toml:11: unknown measure \"respons_us.mean\""),
         (
             "of = ['dftl', 'unheard']",
@@ -163,6 +197,54 @@ fn mistakes_name_file_line_and_remedy() {
         assert!(error.starts_with(expected), "{new}: {error}");
     }
     read(PAPER, &whole).unwrap();
+    read(&PAPER.replace("'3k'", "3000"), &whole).unwrap();
+}
+
+#[test]
+fn a_directory_without_experiments_says_how_it_is_laid_out() {
+    let directory = Directory::new();
+    let refused = || {
+        let args = ReproduceArgs { paper: None, experiments: Some(directory.join("")), ..args(&directory) };
+        reproduce(&args, &AtomicBool::new(false), &mut Vec::new()).unwrap_err().to_string()
+    };
+    let error = refused();
+    assert!(
+        error.starts_with("--experiments: no paper in ") && error.contains("/PAPER/paper.toml and beside"),
+        "{error}"
+    );
+    fs::create_dir(directory.join("p")).unwrap();
+    fs::write(directory.join("p/paper.toml"), PAPER).unwrap();
+    let error = refused();
+    assert!(error.contains("p/paper.toml: the paper p has no experiments: write beside its set-up a file"), "{error}");
+}
+
+/// A user saw a table of dashes and the exit code of a success.
+#[test]
+fn a_run_without_a_figure_has_failed() {
+    let directory = tree();
+    let run = |experiment: String| {
+        fs::write(directory.join("experiments/small/table-9.toml"), experiment).unwrap();
+        let args = ReproduceArgs { requests: Some(100), quick: true, ..args(&directory) };
+        reproduce(&args, &AtomicBool::new(false), &mut Vec::new()).unwrap()
+    };
+    let whole = format!("{EXPERIMENT}{ROWS}");
+    assert_eq!(run(whole.clone()), Ended::Done);
+    fs::remove_file(directory.join("experiments/small/claims.toml")).unwrap();
+    let unknown =
+        whole.replace("{ name = 'dftl'", "{ name = 'dftl', scheme = 'unheard-of'").replace("of = ['dftl', ", "of = [");
+    assert_eq!(run(unknown), Ended::Failed);
+}
+
+#[test]
+fn a_microscope_beyond_the_workload_says_so() {
+    let directory = tree();
+    let whole = format!("{EXPERIMENT}{ROWS}").replace("from = 100", "from = 1_000_000");
+    fs::write(directory.join("experiments/small/table-9.toml"), whole).unwrap();
+    let mut stdout = Vec::new();
+    reproduce(&args(&directory), &AtomicBool::new(false), &mut stdout).unwrap();
+    let text = String::from_utf8(stdout).unwrap();
+    assert!(text.contains("dftl: not looked at: no request 1,000,000, for there were 3,000\n"), "{text}");
+    assert!(!text.contains("longest"), "{text}");
 }
 
 #[test]
