@@ -7,7 +7,7 @@ use super::file::{Configuration, Count, End, Experiment, Varied, Workload};
 use super::measure::is_map;
 use super::pool::{Job, Pool};
 use crate::args::{CompareArgs, Fill, Scheduler, Until};
-use crate::commands::compare::{CACHE, Combination, Plan, Workload as Requests};
+use crate::commands::compare::{CACHE, Combination, Plan, Workload as Requests, fitted_file};
 use crate::commands::experiment::{Settled, device_spec, run_planned, settled, try_on};
 use crate::error::CliError;
 use crate::open::RECORDING;
@@ -74,6 +74,13 @@ pub(super) struct Found {
     /// The file's name, or the specification.
     pub(super) name: String,
     path: Option<PathBuf>,
+}
+
+impl Found {
+    /// The file that they are read from, that of a twin's beginning too.
+    pub(super) fn file(&self) -> Option<PathBuf> {
+        self.path.clone().or_else(|| fitted_file(&self.name).map(PathBuf::from))
+    }
 }
 
 /// The files of the directories in which traces are looked for.

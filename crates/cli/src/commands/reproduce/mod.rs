@@ -247,7 +247,8 @@ pub fn reproduced(
     }
     let given = args.traces.clone().into_iter().chain(std::env::var_os(TRACES).map(PathBuf::from));
     let shelf = Shelf::open(&given.collect::<Vec<_>>())?;
-    let mut outputs = Outputs::default();
+    let read = inputs(args, &files, &experiments, &shelf);
+    let mut outputs = Outputs::beside(read.iter().map(|(what, path)| (*what, path.as_path())));
     for (flag, path) in [("--json", &args.json), ("--csv", &args.csv), ("--html", &args.html)] {
         path.as_ref().map_or(Ok(()), |path| outputs.claim(flag, path))?;
     }
@@ -292,6 +293,25 @@ pub fn reproduced(
 fn measured(done: &[Reproduced]) -> bool {
     let mut figures = done.iter().flat_map(|one| &one.findings).peekable();
     figures.peek().is_none() || figures.any(|finding| finding.measured.is_ok())
+}
+
+/// The files that are read, and what each is: no output may take the place of one.
+fn inputs(
+    args: &ReproduceArgs,
+    files: &[File],
+    experiments: &[Experiment],
+    shelf: &Shelf,
+) -> Vec<(&'static str, PathBuf)> {
+    let from_disk = files.iter().filter(|_| args.experiments.is_some());
+    let mut read: Vec<_> = from_disk.map(|file| ("an experiment", PathBuf::from(&file.place))).collect();
+    for experiment in experiments {
+        for workload in &experiment.workloads {
+            read.push(("the device", PathBuf::from(workload.device(&experiment.paper))));
+            let (sources, _) = shelf.sources(workload);
+            read.extend(sources.iter().filter_map(|found| Some(("a trace", found.file()?))));
+        }
+    }
+    read
 }
 
 /// Runs experiments, and tells of each as soon as it is done, unless only the `summary` of all is wanted.

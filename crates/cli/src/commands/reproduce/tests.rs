@@ -386,6 +386,29 @@ fn a_small_reproduction_end_to_end() {
     assert_eq!(lines[0][14].parse::<f64>().ok(), figures[0]["measured"].as_f64());
 }
 
+/// `--json` over an experiment of `--experiments` replaced it by the report.
+#[test]
+fn no_output_takes_the_place_of_what_is_read() {
+    let directory = tree();
+    fs::write(directory.join("traces/r.json"), "not a trace of any workload").unwrap();
+    let refused = |json: &str| {
+        let (csv, html, traces) = (None, None, Some(directory.join("traces")));
+        let args = ReproduceArgs { json: Some(directory.join(json)), csv, html, traces, ..args(&directory) };
+        reproduce(&args, &AtomicBool::new(true), &mut Vec::new()).map_err(|error| error.to_string())
+    };
+    for (json, what) in [
+        ("experiments/small/table-9.toml", "an experiment"),
+        ("experiments/small/paper.toml", "an experiment"),
+        ("traces/part.spc", "a trace"),
+    ] {
+        let before = fs::read(directory.join(json)).unwrap();
+        let error = refused(json).unwrap_err();
+        assert!(error.ends_with(&format!("{json} is {what} already; name another file")), "{error}");
+        assert_eq!(fs::read(directory.join(json)).unwrap(), before);
+    }
+    assert_eq!(refused("traces/r.json"), Ok(Ended::Interrupted));
+}
+
 #[test]
 fn several_experiments_end_in_their_balance() {
     let directory = tree();
