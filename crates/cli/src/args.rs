@@ -617,12 +617,15 @@ pub struct ReliabilityArgs {
     pub constants: bool,
 
     /// Write the parity-check matrix of one LDPC --code in the alist format instead
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "json")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
+          conflicts_with_all = ["json", "device", "pe_cycles", "retention", "reads", "mode", "profile"])]
     pub alist: Option<PathBuf>,
 
     /// Run the trials that read latencies are derived from instead, and write them as CSV; takes minutes
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
-          conflicts_with_all = ["json", "code", "alist"])]
+          conflicts_with_all = [
+              "json", "code", "alist", "device", "pe_cycles", "retention", "reads", "mode", "profile"
+          ])]
     pub derive_latencies: Option<PathBuf>,
 
     /// Frames of each of these trials [default: as many as in the table that is kept]

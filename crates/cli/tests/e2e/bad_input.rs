@@ -419,6 +419,8 @@ fn codes_that_do_not_fit_and_ages_beyond_the_model() {
             ),
             ("reliability --alist m.alist", &["--alist writes the matrix of one code: add --code ldpc:"]),
             ("reliability --code bch:t=4,data=512 --alist m.alist", &["bch:t=4,data=512 is no LDPC code"]),
+            ("reliability --alist m.alist --pe-cycles 1k", &["'--alist <FILE>' cannot be used with '--pe-cycles"]),
+            ("reliability --derive-latencies l.csv --reads 5", &["'--derive-latencies <FILE>' cannot be used with"]),
             (
                 "compare --workload uniform --device ecc-paper:latencies=derived",
                 &["ecc-paper does not say how many erases a block endures", "--device ecc-paper:endurance=3000"],
