@@ -11,6 +11,8 @@ pub(crate) mod free_list;
 pub(crate) use free_list::FreeOrder;
 
 use crate::{Loader, Saver};
+use alloc::format;
+use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use by_age::ByAge;
@@ -53,7 +55,8 @@ pub struct Blocks {
     /// When each block was opened, counted in openings; empty unless a policy asks.
     opened: Vec<u64>,
     openings: u64,
-    /// Neither saved nor counted as RAM: it says what `live` and `modified` say. Empty unless a policy asks.
+    /// Neither saved nor counted as RAM: it says what `live` and `modified` say. Empty unless the policy asks for ages;
+    /// those that do not read it pay some four percent of their time for it.
     by_age: ByAge,
     tracks_age: bool,
     /// Host page writes so far: the only clock that a scheme has.
@@ -146,13 +149,38 @@ impl Blocks {
         list.into_iter().flat_map(|list| self.by_age.list(list))
     }
 
+    /// Holds the lists of candidates to live counts and ages.
+    ///
+    /// # Errors
+    /// The first die whose lists differ.
+    pub(crate) fn audit_lists(&self) -> Result<(), String> {
+        for die in (0..self.geometry.die_count()).map(Die).filter(|_| self.tracks_age) {
+            let mut listed = 0;
+            for live in 0..self.geometry.pages_per_block {
+                let mut before = 0;
+                for block in self.candidates_by_age(die, live) {
+                    let modified = self.modified[block as usize];
+                    if !self.is_candidate(block) || self.live_of(Block(block)) != live || modified < before {
+                        return Err(format!("block {block} stands in the list of {live} live pages"));
+                    }
+                    (before, listed) = (modified, listed + 1);
+                }
+            }
+            let candidates = self.range(die).filter(|&block| self.is_candidate(block)).count();
+            if listed != candidates {
+                return Err(format!("die {die} has {candidates} candidates, and {listed} of them in lists"));
+            }
+        }
+        Ok(())
+    }
+
     /// The list of candidates with so many live pages; a block without a dead page is none.
     fn list_of(&self, die: Die, live: u32) -> Option<u32> {
         let pages = self.geometry.pages_per_block;
         (live < pages).then_some(die.0 * pages + live)
     }
 
-    /// The live pages of a block are others now, or whether it is closed.
+    /// To be called when the live count or the state of a block has changed.
     #[inline(always)]
     fn relist(&mut self, block: usize) {
         if self.tracks_age {

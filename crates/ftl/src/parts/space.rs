@@ -551,11 +551,13 @@ impl Space {
     }
 
     /// Holds every block's state to who has it: a block that somebody has is no victim, and one that nobody has is
-    /// free, bad, or a victim once it has a dead page. `kept_apart`: blocks that the scheme has beside lanes and lists.
+    /// free, bad, or a victim once it has a dead page. Lists of candidates are held to live counts and ages.
+    /// `kept_apart`: blocks that the scheme has beside lanes and lists.
     ///
     /// # Errors
     /// The first block of which that is not so.
     pub fn audit_blocks(&self, kept_apart: impl Fn(Block) -> bool) -> Result<(), String> {
+        self.blocks.audit_lists()?;
         let g = *self.blocks.geometry();
         let free: BTreeSet<Block> = self.blocks.free_blocks().collect();
         let apart = |t: &TranslationBlocks, block| !t.among_data && t.closed.contains(&block);
