@@ -612,4 +612,18 @@ fn cells_that_read_otherwise_each_time_are_found_and_borne() {
     let report = checked(&config("simple")).unwrap();
     assert!(!report.passed(), "{report}");
     assert!(report.failures.iter().all(|failure| failure.replay.contains(":unstable.")), "{report}");
+    // With several commands under way, and where pages share cells.
+    for (class, name) in
+        [(FaultClass::UnstableFlight, ":unstable-flight."), (FaultClass::UnstablePaired, ":unstable-paired.")]
+    {
+        let config =
+            |scheme| CheckConfig { cuts: Cuts::Count(40_000), faults: Faults::NONE.with(class), ..config(scheme) };
+        for scheme in ["page", "fast"] {
+            let report = checked(&config(scheme)).unwrap();
+            assert!(report.passed() && report.unstable_cuts > 300, "{report}");
+        }
+        let report = checked(&config("simple")).unwrap();
+        assert!(!report.passed(), "{report}");
+        assert!(report.failures.iter().all(|failure| failure.replay.contains(name)), "{report}");
+    }
 }

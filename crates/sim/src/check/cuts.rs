@@ -215,7 +215,8 @@ impl Case<'_> {
         let power = session.flash.inner_mut();
         let CutReport { cause, op } = *power.seen().last().expect("power is lost at a command");
         power.restart();
-        let left = self.left(op, point.face);
+        // With several commands under way it is not issued: what became of those before it is told by whoever chose.
+        let left = if self.part.is_in_flight() && last.is_none() { "not issued" } else { self.left(op, point.face) };
         self.story.say(|| format!("POWER CUT at changing command {} ({}); left: {left}", point.command, cause.name()));
         session.oracle.power_cut();
         session.ftl = None;
@@ -549,12 +550,12 @@ fn cut_here<S: Recipe<Bench>>(
         count(report, command, case.first.face, &case);
     }
     report.paired_cuts += u64::from(case.part.is_paired());
-    report.unstable_cuts += u64::from(case.part.is_unstable());
     report.flight_cuts += u64::from(case.part.is_in_flight());
     let mut image = None;
     let result = guarded(|| {
         let mut session = case.cut(start, operation)?;
         report.in_doubt += case.in_doubt as u64;
+        report.unstable_cuts += u64::from(session.flash.inner_mut().unstable() > 0);
         if deep {
             image = Some(session.clone());
         }
