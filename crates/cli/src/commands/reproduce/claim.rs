@@ -272,8 +272,8 @@ fn of_row(done: &Reproduced, finding: &Finding) -> Line {
         requests: done.grounds.iter().find(own).map_or(0, |ground| ground.served.requests),
         published: published.unwrap_or_else(|| "-".to_owned()),
         measured: format!("{}: {measured}", label(row, finding)),
-        sign: finding.sign.filter(|_| finding.exercised),
-        order: finding.order.filter(|_| finding.exercised),
+        sign: finding.sign.filter(|_| finding.exercised()),
+        order: finding.order.filter(|_| finding.exercised()),
     }
 }
 

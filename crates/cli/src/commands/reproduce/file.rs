@@ -134,9 +134,17 @@ pub(super) struct Workload {
     /// Parameters of the schemes that have them.
     #[serde(default)]
     pub(super) set: Set,
-    /// File and line of its twin, generator or device, for messages.
+    /// For messages.
     #[serde(skip)]
-    pub(super) place: String,
+    pub(super) places: Places,
+}
+
+/// File and line of a workload's keys; the file alone of those that it does not have.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Places {
+    twin: String,
+    generator: String,
+    device: String,
 }
 
 impl Workload {
@@ -487,10 +495,14 @@ impl Text<'_> {
             crate::open::recording(&spec).map_err(|error| self.fault(name.span(), error.what))?;
         }
         for workload in &mut workloads {
-            let written = [&workload.twin, &workload.generator, &workload.device].into_iter().flatten().next();
-            workload.place = match written {
+            let place = |written: &Option<Spanned<String>>| match written {
                 Some(text) => format!("{}:{}", self.name, self.line(text.span().start)),
                 None => self.name.to_owned(),
+            };
+            workload.places = Places {
+                twin: place(&workload.twin),
+                generator: place(&workload.generator),
+                device: place(&workload.device),
             };
         }
         Ok(workloads)
@@ -708,8 +720,13 @@ impl Experiment {
         for workload in &workloads {
             text.can_run(workload, &paper, &read.configuration)?;
         }
-        let sensitivities =
-            read.sensitivity.into_iter().map(|one| text.sensitivity(one, &workloads, &paper, &rows, &schemes));
+        // What configurations change of a device, nothing among it.
+        let changed = read.configuration.iter().filter_map(|one| one.change_device.as_ref());
+        let changes: BTreeSet<&str> = changed.map(|changes| changes.get_ref().as_str()).chain([""]).collect();
+        let sensitivities = read
+            .sensitivity
+            .into_iter()
+            .map(|one| text.sensitivity(one, &workloads, &paper, &rows, (&schemes, &changes)));
         let sensitivities = sensitivities.collect::<Result<Vec<Sensitivity>, CliError>>()?;
         let curves = read.curve.into_iter().map(|one| text.curve(one, &chosen, &configurations, &rows, &sensitivities));
         let curves = curves.collect::<Result<Vec<Curve>, CliError>>()?;
@@ -752,11 +769,20 @@ impl Experiment {
     fn check_settings(&self) -> Result<(), CliError> {
         for configuration in &self.configurations {
             let Some(row) = ftl::schemes::by_name(configuration.scheme()) else { continue };
+            let takes = |name: &str, value: &str| {
+                let Some(parameter) = row.parameter(name) else { return Ok(()) };
+                let text = setting(parameter.unit, &Value::String(value.to_owned()))?;
+                parameter.parse(&text).map(drop)
+            };
             for workload in &self.workloads {
+                let place = format_args!("{} under {}", configuration.name, workload.name);
+                let fault = |what: String| CliError::new(what).within(place);
                 for (name, value) in self.settings(configuration, workload, None) {
-                    let taken = row.parameter(&name).map_or(Ok(()), |parameter| parameter.parse(&value).map(drop));
-                    let place = format_args!("{} under {}", configuration.name, workload.name);
-                    taken.map_err(|what| CliError::new(what).within(place))?;
+                    takes(&name, &value).map_err(fault)?;
+                }
+                for one in self.sensitivities.iter().filter(|one| one.workloads.contains(&workload.name)) {
+                    let Varied::Parameter(name) = &one.varied else { continue };
+                    one.values.iter().try_for_each(|value| takes(name, value)).map_err(fault)?;
                 }
             }
         }
@@ -817,9 +843,11 @@ impl Text<'_> {
     fn can_run(&self, workload: &Workload, paper: &Paper, configurations: &[Configuration]) -> Result<(), CliError> {
         let device = workload.device(paper);
         let capacity = built(device).and_then(|_| device_spec(Some(device))).map(|spec| spec.capacity());
-        let capacity = capacity.map_err(|error| error.within(&workload.place))?.unwrap_or(GENERATED_BYTES);
-        for spec in workload.generator.iter().chain(&workload.twin) {
-            Origin::generated(spec.get_ref(), capacity).map_err(|error| error.within(&workload.place))?;
+        let Places { twin, generator, device: place } = &workload.places;
+        let capacity = capacity.map_err(|error| error.within(place))?.unwrap_or(GENERATED_BYTES);
+        for (spec, place) in [(&workload.generator, generator), (&workload.twin, twin)] {
+            let made = spec.as_ref().map(|spec| Origin::generated(spec.get_ref(), capacity));
+            made.transpose().map_err(|error| error.within(place))?;
         }
         for changes in configurations.iter().filter_map(|one| one.change_device.as_ref()) {
             built(&changed(device, changes.get_ref())).map_err(|error| self.fault(changes.span(), error))?;
@@ -938,7 +966,7 @@ impl Text<'_> {
         workloads: &[Workload],
         paper: &Paper,
         rows: &[Row],
-        schemes: &[&str],
+        (schemes, changes): (&[&str], &BTreeSet<&str>),
     ) -> Result<Sensitivity, CliError> {
         let names: Vec<String> = workloads.iter().map(|workload| workload.name.clone()).collect();
         let chosen = self.chosen("workload", read.workloads.as_ref(), &names)?;
@@ -970,8 +998,10 @@ impl Text<'_> {
                 }
                 Varied::Device(key) => {
                     for workload in workloads.iter().filter(|workload| chosen.contains(&workload.name)) {
-                        let device = changed(workload.device(paper), &format!("{key}={text}"));
-                        built(&device).map_err(|error| self.fault(value.span(), error))?;
+                        for changes in changes {
+                            let device = changed(&changed(workload.device(paper), changes), &format!("{key}={text}"));
+                            built(&device).map_err(|error| self.fault(value.span(), error))?;
+                        }
                     }
                 }
             }

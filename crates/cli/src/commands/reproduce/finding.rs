@@ -57,16 +57,21 @@ pub(super) struct Finding {
     pub(super) sign: Option<bool>,
     /// Whether its place among the other published figures of its kind holds.
     pub(super) order: Option<bool>,
-    /// Whether the run came to what the row is about, where the row names a measure that tells.
-    pub(super) exercised: bool,
+    /// The measure that was 0, where the run did not come to what the row is about.
+    pub(super) idle: Option<String>,
     /// Whether response times here only tell how long the workload is (docs/metrics.md, overloaded).
     pub(super) overloaded: bool,
 }
 
 impl Finding {
+    /// Whether the run came to what the row is about.
+    pub(super) fn exercised(&self) -> bool {
+        self.idle.is_none()
+    }
+
     /// Whether all of sign and order that can be judged hold; nothing where the run did not come to the matter.
     pub(super) fn holds(&self) -> Option<bool> {
-        let mut judged = self.sign.into_iter().chain(self.order).filter(|_| self.exercised).peekable();
+        let mut judged = self.sign.into_iter().chain(self.order).filter(|_| self.exercised()).peekable();
         judged.peek()?;
         Some(judged.all(|holds| holds))
     }
@@ -102,7 +107,9 @@ pub(super) fn findings(experiment: &Experiment, grounds: &[Ground]) -> Vec<Findi
     let judged: Vec<_> = all.iter().map(|one| judged(experiment, one, &all)).collect();
     for (finding, (sign, order, nothing)) in all.iter_mut().zip(judged) {
         (finding.sign, finding.order) = (sign, order);
-        finding.exercised &= !nothing;
+        if nothing && finding.exercised() {
+            finding.idle = Some(experiment.rows[finding.row].measure.clone());
+        }
     }
     all
 }
@@ -122,10 +129,11 @@ fn finding(index: usize, row: &Row, of: Option<&String>, ground: &Ground) -> Fin
     // Of two that are 0 there is no difference to judge; a change and a ratio are not measured then.
     let is_zero = |name: &String| taken(name, &row.measure, ground).is_ok_and(|m| m.value == 0.0);
     let nothing = row.relation == Relation::Difference && of.into_iter().chain(&row.against).all(is_zero);
+    let idle = row.exercised_by.as_ref().filter(|measure| !happened(measure)).or(nothing.then_some(&row.measure));
     Finding {
         row: index,
         of: of.cloned(),
-        exercised: row.exercised_by.as_deref().is_none_or(happened) && !nothing,
+        idle: idle.cloned(),
         workload: ground.workload.clone(),
         from: ground.kind.word_for(&ground.source),
         source: ground.source.clone(),
@@ -170,7 +178,7 @@ fn mean(index: usize, row: &Row, of: Option<&String>, parts: &[&Finding]) -> Fin
         measured: found,
         sign: None,
         order: None,
-        exercised: measured.iter().any(|part| part.exercised),
+        idle: measured.iter().map(|part| part.idle.clone()).reduce(Option::and).flatten(),
         overloaded: measured.iter().any(|part| part.overloaded),
     }
 }
@@ -466,13 +474,13 @@ mod tests {
             row("dftl", 30) + &row("small", 40)
         };
         let of = |measure: &str| findings(&experiment(&rows(measure)), &grounds());
-        let holds = |measure: &str| of(measure).iter().map(|one| (one.order, one.exercised)).collect::<Vec<_>>();
+        let holds = |measure: &str| of(measure).iter().map(|one| (one.order, one.exercised())).collect::<Vec<_>>();
         assert_eq!(holds("by_cause.host.programs"), [(Some(false), true); 4]);
         assert_eq!(holds("by_cause.swap.programs"), [(None, false); 4]);
         let both = "measure = 'by_cause.swap.us'\nrelation = 'difference'\nof = 'small'\nagainst = 'dftl'\n\
                     published = 2";
         let none = &self::of(both)[0];
-        assert_eq!((none.exercised, none.holds()), (false, None), "no difference between nothing and nothing");
+        assert_eq!((none.exercised(), none.holds()), (false, None), "no difference between nothing and nothing");
     }
 
     #[test]
@@ -519,9 +527,9 @@ mod tests {
                    published = 50\nexercised-by = 'by_cause.translation_update.programs'";
         let found = of(row);
         let of = |name: &str| found.iter().find(|one| one.of.as_deref() == Some(name)).unwrap();
-        assert_eq!((of("dftl").exercised, of("dftl").sign), (true, Some(true)));
+        assert_eq!((of("dftl").exercised(), of("dftl").sign), (true, Some(true)));
         // page has no translation pages.
-        assert_eq!((of("page").exercised, of("page").holds()), (false, None));
+        assert_eq!((of("page").exercised(), of("page").holds()), (false, None));
     }
 
     #[test]

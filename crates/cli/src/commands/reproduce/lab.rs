@@ -506,7 +506,7 @@ mod tests {
             quick: None,
             until: None,
             set: BTreeMap::new(),
-            place: String::new(),
+            places: super::super::file::Places::default(),
         }
     }
 

@@ -291,8 +291,8 @@ pub fn reproduced(
 
 /// Whether any figure was measured, or there are none to measure.
 fn measured(done: &[Reproduced]) -> bool {
-    let mut figures = done.iter().flat_map(|one| &one.findings).peekable();
-    figures.peek().is_none() || figures.any(|finding| finding.measured.is_ok())
+    let has_none = done.iter().all(|one| one.experiment.rows.is_empty());
+    has_none || done.iter().flat_map(|one| &one.findings).any(|finding| finding.measured.is_ok())
 }
 
 /// The files that are read, and what each is: no output may take the place of one.

@@ -102,7 +102,7 @@ pub(super) fn measured_text(finding: &Finding, unit: &str) -> String {
         Ok(Found::Number(number)) => {
             let width = number.half_width_99.map(|width| format!(" ± {}", units::number(width))).unwrap_or_default();
             let mark = if finding.overloaded { "!" } else { "" };
-            let idle = if finding.exercised { "" } else { ", not exercised" };
+            let idle = if finding.exercised() { "" } else { ", not exercised" };
             format!("{}{width}{}{mark}{idle}", units::number(number.value), suffix(unit))
         }
         Ok(Found::Name(name)) => name.clone(),
@@ -271,11 +271,9 @@ fn notes(done: &Reproduced) -> String {
             add(format!("nothing was collected under {workload} ({source}) by {}: too few writes", idle.join(", ")));
         }
     }
-    if done.findings.iter().any(|finding| !finding.exercised) {
-        let of = |row: &Row| row.exercised_by.clone().unwrap_or_else(|| row.measure.clone());
-        let by = |finding: &Finding| (!finding.exercised).then(|| of(&rows[finding.row]));
-        let measures: BTreeSet<String> = done.findings.iter().filter_map(by).collect();
-        let measures: Vec<String> = measures.into_iter().collect();
+    let measures: BTreeSet<&str> = done.findings.iter().filter_map(|finding| finding.idle.as_deref()).collect();
+    if !measures.is_empty() {
+        let measures: Vec<&str> = measures.into_iter().collect();
         add(format!("not exercised: the run ended with {} at 0, so the figure says nothing", measures.join(", ")));
     }
     if done.findings.iter().any(|finding| finding.overloaded) {
@@ -500,7 +498,7 @@ fn figure(experiment: &Experiment, varied: &str, finding: &Finding) -> Value {
         "holds": finding.holds(),
         "sign": finding.sign,
         "order": finding.order,
-        "exercised": finding.exercised,
+        "exercised": finding.exercised(),
         "overloaded": finding.overloaded,
         "note": row.note,
     })

@@ -121,7 +121,7 @@ fn mistakes_name_file_line_and_remedy() {
             "p/paper.toml:8: zpif:theta=0.9,reads=0.2,arrival=fixed,rate=100: there is no generator `zpif`",
         ),
         ("'zipf:theta", "'zipf:teta", "p/paper.toml:8: "),
-        ("excerpts = ['part.spc']", "device = 'lsftl-paper:spare=2'", "p/paper.toml:8: "),
+        ("excerpts = ['part.spc']", "device = 'lsftl-paper:spare=2'", "p/paper.toml:9: "),
         (
             "excerpts = ['part.spc']\n",
             "[[workload]]\nname = 'Zipf'\n",
