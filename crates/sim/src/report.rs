@@ -23,6 +23,7 @@ pub const COMPLETE: &str = "complete";
 
 /// The value of [`SchemeResult::ended`] of a run that was to go on until worn blocks leave no room, and did.
 pub const END_OF_LIFE: &str = "end of life";
+
 /// How the [`SchemeResult::ended`] of a run begins of which nothing was measured.
 pub const IN_WARM_UP: &str = "the workload ended in its warm-up";
 

@@ -43,7 +43,7 @@ const TWICE: Duration = Duration::from_secs(1);
 /// # Errors
 /// The image cannot be used, the address not be listened at, a file not be written; a bug of the scheme.
 pub(super) fn serve(args: &ServeArgs, stdout: &mut dyn Write) -> Result<Ended, CliError> {
-    let stop = Stop::watch()?;
+    let stop = stop_flag()?;
     let mut outputs = Outputs::beside([("the image", &*args.image)]);
     args.json.as_ref().map_or(Ok(()), |path| outputs.claim("--json", path))?;
     args.capture.as_ref().map_or(Ok(()), |path| outputs.reserve("--capture", path))?;
@@ -78,7 +78,6 @@ pub(super) fn serve(args: &ServeArgs, stdout: &mut dyn Write) -> Result<Ended, C
 
     let began = Instant::now();
     let outcome = attend(&server, args, &stop, stdout);
-    stop.grow_urgent();
     let total = outcome.as_ref().map_or_else(|_| Statistics::default(), Clone::clone);
     let Some(watched) = server.stop() else {
         return Err(CliError::new(format_args!(
@@ -108,36 +107,24 @@ pub(super) fn serve(args: &ServeArgs, stdout: &mut dyn Write) -> Result<Ended, C
     Ok(Ended::Done)
 }
 
-/// What SIGTERM and Ctrl-C say.
-struct Stop {
-    asked: Arc<AtomicBool>,
-    /// A further signal ends the process at once, as if it were killed.
-    is_urgent: Arc<AtomicBool>,
-}
-
-impl Stop {
-    fn watch() -> Result<Stop, CliError> {
-        let stop = Stop { asked: Arc::default(), is_urgent: Arc::default() };
-        for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
-            signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop.is_urgent))
-                .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop.asked)))
-                .map_err(|cause| CliError::new(format_args!("cannot watch for signals: {cause}")))?;
+/// Raised by SIGTERM and Ctrl-C. A second one ends the process at once, as if it were killed, unless it follows within
+/// [`TWICE`]: `timeout` and some shells send one signal twice.
+fn stop_flag() -> Result<Arc<AtomicBool>, CliError> {
+    let (asked, is_urgent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
+        signal_hook::flag::register_conditional_default(signal, Arc::clone(&is_urgent))
+            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&asked)))
+            .map_err(|cause| CliError::new(format_args!("cannot watch for signals: {cause}")))?;
+    }
+    let watched = Arc::clone(&asked);
+    thread::spawn(move || {
+        while !watched.load(Ordering::Relaxed) {
+            thread::sleep(TICK);
         }
-        Ok(stop)
-    }
-
-    fn is_asked(&self) -> bool {
-        self.asked.load(Ordering::Relaxed)
-    }
-
-    /// The server is stopping. `timeout` and some shells send one signal twice, so the next one counts after a moment.
-    fn grow_urgent(&self) {
-        let is_urgent = Arc::clone(&self.is_urgent);
-        thread::spawn(move || {
-            thread::sleep(TWICE);
-            is_urgent.store(true, Ordering::Relaxed);
-        });
-    }
+        thread::sleep(TWICE);
+        is_urgent.store(true, Ordering::Relaxed);
+    });
+    Ok(asked)
 }
 
 fn address(args: &ServeArgs) -> Result<Address, CliError> {
@@ -169,14 +156,14 @@ fn refused(address: &Address, cause: &std::io::Error) -> CliError {
 fn attend(
     server: &Server<Watched>,
     args: &ServeArgs,
-    stop: &Stop,
+    stop: &AtomicBool,
     stdout: &mut dyn Write,
 ) -> Result<Statistics, CliError> {
     let began = Instant::now();
     let interval = args.stats.map(Duration::from_nanos);
     let mut next = interval.map(|interval| began + interval);
     let mut total = Statistics::default();
-    while !stop.is_asked() && !server.failed() {
+    while !stop.load(Ordering::Relaxed) && !server.failed() {
         let left = next.map_or(TICK, |next| next.saturating_duration_since(Instant::now()));
         thread::sleep(left.min(TICK));
         if let Some(Some(failure)) = server.with(Watched::tick) {
@@ -326,8 +313,7 @@ impl Watched {
         };
         let mut report = Report::new(seed, device_fields(&disk.image().spec().device), workload);
         report.assumptions.push("The device held what it held at the mount; nothing was filled.".to_owned());
-        if let (1.., Some(why)) = (disk.counts().remounts, disk.failure()) {
-            let times = disk.counts().remounts;
+        if let (times @ 1.., Some(why)) = (disk.counts().remounts, disk.failure().filter(|_| !disk.is_lost())) {
             let often = if times == 1 { "once".to_owned() } else { format!("{} times", units::whole(times)) };
             report.assumptions.push(format!("The device was lost, last because {why}, and was mounted again {often}."));
         }

@@ -40,8 +40,8 @@ pub(super) fn meaning(report: &Report) -> [String; 2] {
     let speed = late().unwrap_or_else(|| speed(&complete, report));
     // Beside means over several seeds the sentences are about one.
     let repeated = report.results.iter().any(|result| result.repeats.is_some());
-    let speed = if repeated { format!("Of seed {}: {speed}", report.seed) } else { speed };
-    [speed, wear(&complete, report)]
+    let of = if repeated { format!("Of seed {}: ", report.seed) } else { String::new() };
+    [speed, wear(&complete, report)].map(|sentence| format!("{of}{sentence}"))
 }
 
 /// What to say of runs that went on until worn blocks left no room, after so many bytes of host writes.

@@ -76,7 +76,8 @@ pub(super) fn reasons(slower: &SchemeResult, faster: &SchemeResult) -> Option<St
     let is_seen = more.iter().map(|part| part.us).sum::<f64>() > 1.002 * adds;
     let mut less = large(-1.0, SMALL * adds);
     if less.is_empty() && is_seen {
-        less = large(-1.0, f64::MIN_POSITIVE);
+        let saves: f64 = changes.iter().map(|part| (-part.us).max(0.0)).sum();
+        less = large(-1.0, (SMALL * saves).max(f64::MIN_POSITIVE));
     }
     let said = |parts: Vec<&Part<'_>>| {
         let on = |part: &Part<'_>| if part.waits { "" } else { "on " };
