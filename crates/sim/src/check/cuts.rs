@@ -335,8 +335,8 @@ fn moved(point: CutPoint, to: Option<u64>) -> CutPoint {
 /// discards have to be durable: a block may be erased for discards that RAM alone knows, and if that erase is cut
 /// short, pages that nothing replaces change.
 pub(super) fn is_for(part: Part, bed: &Bed) -> bool {
-    let is_settled = !part.is_unstable() || bed.settings.get("durable-trim") != Some(Value::Switch(false));
-    is_settled && (!part.is_in_flight() || bed.geometry.die_count() > 1)
+    let bears_it = !part.is_unstable() || bed.settings.get("durable-trim") != Some(Value::Switch(false));
+    bears_it && (!part.is_in_flight() || bed.geometry.die_count() > 1)
 }
 
 /// The faces of a first cut. Of those that leave unstable cells, one stands for all.
