@@ -348,6 +348,15 @@ mod tests {
         narrow::<ROWS_LOG2>();
     }
 
+    /// What broke: p99 of one request was the middle of its bucket, and less than the mean.
+    #[test]
+    fn the_last_of_all_is_known_exactly() {
+        let mut recorder = Recorder::default();
+        recorder.record(305_653);
+        let one = recorder.summary().unwrap();
+        assert_eq!([one.p50, one.p99, one.p9999, one.max].map(|us| us - one.mean), [0.0; 4]);
+    }
+
     #[test]
     fn quantiles_are_within_a_thousandth_of_the_exact_ones() {
         let mut rng = flash::Rng::new(3);

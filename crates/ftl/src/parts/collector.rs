@@ -26,11 +26,11 @@
 //! reserves that: before a block of its die is opened for anybody else, what it still needs is compared with what would
 //! be left, and if that is too little, or fewer than `gc-low` blocks are free, it runs to its end at once. For the same
 //! reason it is begun only with `gc-low` free blocks; with fewer, victims are emptied whole. What the policy picks may
-//! need more than there is, or the very last free block where a map is kept on flash; then the block with the fewest
-//! live pages is taken, if that fits. Where no die has a victim that fits, one is emptied whose map updates fit on all
-//! dies together, unless collections are spread. The last `kept` free blocks of a die are opened by collections alone,
-//! and the very last one only by collections that run to their end: were host pages to follow into it, a power cut
-//! could leave less room in it than the collection still needs.
+//! need more than there is, or where a map is kept on flash the very last free block, or all free blocks for a block
+//! without a dead page; then the block with the fewest live pages is taken, if that fits. Where no die has a victim
+//! that fits, one is emptied whose map updates fit on all dies together, unless collections are spread. The last `kept`
+//! free blocks of a die are opened by collections alone, and the very last one only by collections that run to their
+//! end: were host pages to follow into it, a power cut could leave less room in it than the collection still needs.
 //!
 //! Translation blocks are few and their pages die soon. If the policy does not see them (`victims = net-gain`), one is
 //! taken when it has half a block fewer live pages than the policy's data block, or when a data block would leave no
