@@ -107,6 +107,7 @@ impl Image {
         self.write(Layout::STATE, &standing.encode())?;
         self.sync()?;
         self.standing = standing;
+        self.is_durably_dirty = standing.life == Life::Dirty;
         Ok(())
     }
 
@@ -114,13 +115,13 @@ impl Image {
     #[inline]
     pub(super) fn touch(&mut self) -> Result<(), Fault> {
         self.usable()?;
-        if self.standing.life == Life::Dirty { Ok(()) } else { self.stand_dirty() }
+        if self.is_durably_dirty { Ok(()) } else { self.stand_dirty() }
     }
 
     #[cold]
     fn stand_dirty(&mut self) -> Result<(), Fault> {
-        let Standing { own, interrupted, .. } = self.standing;
-        self.stand(Standing { interrupted, ..Standing::dirty(own) })
+        let Standing { own, interrupted, damaged, .. } = self.standing;
+        self.stand(Standing { interrupted, damaged, ..Standing::dirty(own) })
     }
 
     pub(super) fn put_entry(&mut self, block: Block, entry: Entry) -> Result<(), Fault> {

@@ -93,6 +93,9 @@ pub struct Image {
     format: u32,
     layout: Layout,
     standing: Standing,
+    /// The host's disk has it that the checkpoint is worthless. What is read from the file when it is opened may be in
+    /// the host's cache alone: whoever wrote it was killed, or failed, before it was durable.
+    is_durably_dirty: bool,
     totals: Totals,
     /// The totals in the file.
     stored_totals: Totals,

@@ -151,6 +151,7 @@ impl Image {
             layout,
             format,
             standing,
+            is_durably_dirty: false,
             totals,
             stored_totals: totals,
             loaded: vec![None; blocks.len()],

@@ -843,6 +843,60 @@ fn a_checkpoint_lives_until_the_first_change() {
     assert_eq!(image.erase_counts().next(), Some(0));
 }
 
+/// Whoever made the checkpoint worthless failed, or was killed, before the host's disk had that. The next one read it in
+/// the host's cache and went on; behind a crash of the host the old checkpoint was believed over newer pages, and one
+/// page read as another.
+#[test]
+fn a_checkpoint_is_worthless_on_the_disk_before_anything_changes() {
+    for killed in [false, true] {
+        let (_directory, path) = place();
+        let mut image = Image::create(&path, &spec(4, "page"), false).unwrap();
+        Step::Program(Ppn(0), 1).apply(&mut image).unwrap();
+        image.store_checkpoint(1, &[7; 100]).unwrap();
+        let mut journal = image.keep_journal();
+        // It is written at the second try, and not durable.
+        image.set_host(Some(Host { is_full: true, ..Host::willing(flash::Rng::new(1)) }));
+        Step::Erase(Block(1)).apply(&mut image).unwrap_err();
+        let places = |journal: &Journal| journal.lock().unwrap().iter().map(|write| write.0).collect::<Vec<_>>();
+        assert_eq!(places(&journal), [Layout::STATE]);
+        if killed {
+            drop(image);
+            image = Image::open(&path, Access::Use).unwrap();
+            journal = image.keep_journal();
+            // What the kill left, to this disk as to the one before.
+            image.write(Layout::STATE, &Standing::dirty(0).encode()).unwrap();
+        } else {
+            image.reload().unwrap();
+        }
+        assert_eq!(image.life(), Life::Dirty);
+        Step::Erase(Block(1)).apply(&mut image).unwrap();
+        image.settle().unwrap();
+        let places = places(&journal);
+        assert!(!places.is_empty() && !places.contains(&Layout::STATE), "killed {killed}: {places:?}");
+    }
+}
+
+/// The state of another version was left as it was, so that this version would have believed it again.
+#[test]
+fn a_checkpoint_of_another_version_is_worthless_to_that_version_too() {
+    let (_directory, path) = place();
+    let mut image = Image::create(&path, &spec(4, "page"), false).unwrap();
+    Step::Program(Ppn(0), 1).apply(&mut image).unwrap();
+    image.store_checkpoint(1, &[7; 100]).unwrap();
+    drop(image);
+    let mut bytes = fs::read(&path).unwrap();
+    written_by_another(&mut bytes, true);
+    fs::write(&path, &bytes).unwrap();
+    let mut image = Image::open(&path, Access::Use).unwrap();
+    Step::Erase(Block(1)).apply(&mut image).unwrap();
+    image.settle().unwrap();
+    drop(image);
+    let mut bytes = fs::read(&path).unwrap();
+    written_by_another(&mut bytes, true);
+    fs::write(&path, &bytes).unwrap();
+    assert_eq!(Image::open(&path, Access::Look).unwrap().life(), Life::Dirty);
+}
+
 #[test]
 fn one_opener_at_a_time_and_any_number_of_onlookers() {
     let (_directory, path) = place();
