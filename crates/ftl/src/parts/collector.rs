@@ -28,9 +28,10 @@
 //! reason it is begun only with `gc-low` free blocks; with fewer, victims are emptied whole. What the policy picks may
 //! need more than there is, or where a map is kept on flash the very last free block, or all free blocks for a block
 //! without a dead page; then the block with the fewest live pages is taken, if that fits. Where no die has a victim
-//! that fits, one is emptied whose map updates fit on all dies together, unless collections are spread. The last `kept`
-//! free blocks of a die are opened by collections alone, and the very last one only by collections that run to their
-//! end: were host pages to follow into it, a power cut could leave less room in it than the collection still needs.
+//! that fits, one is emptied whose map updates fit on all dies together, once no spread collection has reserved room on
+//! any of them. The last `kept` free blocks of a die are opened by collections alone, and the very last one only by
+//! collections that run to their end: were host pages to follow into it, a power cut could leave less room in it than
+//! the collection still needs.
 //!
 //! Translation blocks are few and their pages die soon. If the policy does not see them (`victims = net-gain`), one is
 //! taken when it has half a block fewer live pages than the policy's data block, or when a data block would leave no
@@ -439,16 +440,19 @@ pub(crate) trait Collects: Sized {
         }
     }
 
-    /// No lane in turn gains room: empties a block of any die that fits, and if no die can go on by itself, one with
-    /// a dead page of which other dies take what is written about its pages. Whether there was one.
+    /// No lane in turn gains room: runs a spread collection of any die to its end, empties a block of any die that
+    /// fits, and if no die can go on by itself, one with a dead page of which other dies take what is written about its
+    /// pages. Whether there was one.
     ///
     /// # Errors
     /// Full: a program failed; the medium's.
     #[cold]
     fn borrow_room<F: Flash>(&mut self, flash: &mut F) -> Outcome<F, bool> {
-        let space = self.space();
-        if space.translation.is_none() || self.collector().is_spread() {
+        if self.space().translation.is_none() {
             return Ok(false);
+        }
+        if self.end_one(flash)? {
+            return Ok(true);
         }
         let g = *flash.geometry();
         let mut dies = (0..g.die_count()).map(Die);
@@ -802,6 +806,14 @@ pub(crate) trait Collects: Sized {
         done
     }
 
+    /// Runs the spread collection of some die to its end, so that what it has reserved is for others; whether there was
+    /// one.
+    fn end_one<F: Flash>(&mut self, flash: &mut F) -> Outcome<F, bool> {
+        let mut dies = (0..flash.geometry().die_count()).map(Die);
+        let Some(busy) = dies.find(|&die| self.collector().victim(die).is_some()) else { return Ok(false) };
+        self.end_now(flash, busy).map(|()| true)
+    }
+
     /// Runs a die's spread collection to its end.
     fn end_now<F: Flash>(&mut self, flash: &mut F, die: Die) -> Outcome<F> {
         let Progress { block, next, slices, .. } = self.collector().progress[die.index()];
@@ -971,10 +983,7 @@ pub(crate) trait Collects: Sized {
             if flash.tired(block) != Some(block) || is_filled || !self.may_be_told_elsewhere(block) {
                 return Ok(false);
             }
-            // What spread collections have reserved is not for others.
-            let mut dies = (0..flash.geometry().die_count()).map(Die);
-            if let Some(busy) = dies.find(|&die| self.collector().victim(die).is_some()) {
-                self.end_now(flash, busy)?;
+            if self.end_one(flash)? {
                 return Ok(true);
             }
         }
