@@ -202,6 +202,8 @@ struct Life<'a> {
     uninterrupted: bool,
     /// Its host crashed once, and had the writes up to some point.
     was_in_order: bool,
+    /// The file was changed since the round's last flush, so that no state of before is to be believed.
+    is_changed: bool,
     /// The host's disk is full, and does its part otherwise.
     is_full: bool,
     disk: Option<Box<dyn AnyDisk>>,
@@ -415,6 +417,7 @@ impl<'a> Life<'a> {
             is_steady,
             uninterrupted,
             was_in_order: false,
+            is_changed: false,
             is_full,
             disk,
             journal,
@@ -475,9 +478,11 @@ impl<'a> Life<'a> {
         if let Some(over) = over {
             self.disk().image().set_host(Some(over));
         }
-        for _ in 0..self.rng.below(MOST_REQUESTS) {
-            // Full until something cannot be written.
-            if !self.is_calm && !has_hitches && !self.is_full && self.rng.chance(0.05) {
+        let is_clean = self.disk().mounted().how == Mounted::Checkpoint;
+        for number in 0..self.rng.below(MOST_REQUESTS) {
+            // Full until something cannot be written: often the mark that the state is worthless.
+            let share = if is_clean && number == 0 { 0.4 } else { 0.05 };
+            if !self.is_calm && !has_hitches && !self.is_full && self.rng.chance(share) {
                 let full = Host::full(self.rng.fork("full"));
                 self.disk().image().set_host(Some(full));
                 self.is_full = true;
@@ -517,8 +522,7 @@ impl<'a> Life<'a> {
             }
             Err(error) => return Err(Stop::Wrong(format!("it cannot be mounted: {error}"))),
         };
-        let believed = end == End::Shutdown && disk.mounted().how == Mounted::Checkpoint;
-        self.done.believed += u64::from(believed);
+        self.believe(&*disk, end).map_err(Stop::Wrong)?;
         let pages = self.look(&mut *disk, end, since).map_err(Stop::Wrong)?;
         for (page, content) in pages.iter().enumerate() {
             content.iter().for_each(|content| self.model.found(page, content));
@@ -607,6 +611,7 @@ impl<'a> Life<'a> {
         self.uninterrupted = false;
         drop(disk);
         let writes = std::mem::take(&mut *self.journal.lock().unwrap_or_else(PoisonError::into_inner));
+        self.is_changed = writes.iter().any(|&(place, ..)| self.places.is_flash(place));
         let is_whole = matches!(end, End::Kill | End::InOrder);
         if is_whole {
             self.crash_copy(&writes, since)?;
@@ -627,11 +632,25 @@ impl<'a> Life<'a> {
         self.done.ends[end as usize] += 1;
         let opened = Image::open(&path, Access::Use).map_err(|error| error.to_string());
         match opened.and_then(|image| (self.attack.mount)(image).map_err(|error| error.to_string())) {
-            Ok(mut disk) => _ = self.look(&mut *disk, end, since).map_err(wrong)?,
+            Ok(mut disk) => {
+                self.believe(&*disk, end).map_err(wrong)?;
+                self.look(&mut *disk, end, since).map_err(wrong)?;
+            }
             Err(_) if self.may_be_gone(end) => self.done.refused += 1,
             Err(error) => return Err(wrong(format!("it cannot be mounted: {error}"))),
         }
         Ok(())
+    }
+
+    /// Counts the states that are believed behind a shutdown; behind another end there may be none, once the file was
+    /// changed.
+    fn believe(&mut self, disk: &dyn AnyDisk, end: End) -> Result<(), String> {
+        let believed = disk.mounted().how == Mounted::Checkpoint;
+        self.done.believed += u64::from(believed && end == End::Shutdown);
+        match believed && end != End::Shutdown && self.is_changed {
+            true => Err("its state is believed, and is older than what else is in the file".into()),
+            false => Ok(()),
+        }
     }
 
     /// A copy of the image is harmed, or in one case of five only looked at.

@@ -105,6 +105,11 @@ impl Places {
         Places { pages: [(records, 64), (data, page), (spares, spare)], end, blocks }
     }
 
+    /// Whether what stands at a place is of blocks and pages.
+    pub(crate) fn is_flash(&self, place: u64) -> bool {
+        (TABLE as u64..self.end).contains(&place)
+    }
+
     /// Whether codes correct so many flipped bits in a part of the file wherever they are: of a record, and of pages
     /// and their spare areas up to `frame` bits in a frame of the image's own code.
     pub(crate) fn corrects(&self, area: &Range<u64>, bits: usize, frame: Option<u32>) -> bool {
