@@ -26,12 +26,12 @@
 //! reserves that: before a block of its die is opened for anybody else, what it still needs is compared with what would
 //! be left, and if that is too little, or fewer than `gc-low` blocks are free, it runs to its end at once. For the same
 //! reason it is begun only with `gc-low` free blocks; with fewer, victims are emptied whole. What the policy picks may
-//! need more than there is, or where a map is kept on flash the very last free block, or all free blocks for a block
-//! without a dead page; then the block with the fewest live pages is taken, if that fits. Where no die has a victim
-//! that fits, one is emptied whose map updates fit on all dies together, once no spread collection has reserved room on
-//! any of them. The last `kept` free blocks of a die are opened by collections alone, and the very last one only by
-//! collections that run to their end: were host pages to follow into it, a power cut could leave less room in it than
-//! the collection still needs.
+//! need more than there is, or where a map is kept on flash all free blocks, although fewer are free than are kept or
+//! the block has no dead page; then the block with the fewest live pages is taken, if that fits. Where no die has a
+//! victim that fits, one is emptied whose map updates fit on all dies together, once no spread collection has reserved
+//! room on any of them. The last `kept` free blocks of a die are opened by collections alone, and the very last one
+//! only by collections that run to their end: were host pages to follow into it, a power cut could leave less room in
+//! it than the collection still needs.
 //!
 //! Translation blocks are few and their pages die soon. If the policy does not see them (`victims = net-gain`), one is
 //! taken when it has half a block fewer live pages than the policy's data block, or when a data block would leave no
@@ -652,15 +652,17 @@ pub(crate) trait Collects: Sized {
     }
 
     /// The policy's victim on a die; the block with the fewest live pages if that one does not fit or would take the
-    /// last free block from a map, or is no longer asked for.
+    /// last free block from a map (see *Room*), or if the policy is no longer asked.
     fn pick(&mut self, die: Die, free: u32, cheapest: bool) -> Option<Block> {
         let range = self.space().blocks.range(die);
         if !cheapest {
             let picked = self.space_mut().pick(range.clone())?;
             let gains = self.space().blocks.is_candidate(picked.0);
-            // Who takes the last free block may leave too little room in it for the next one, and for its map updates.
+            // Who takes the last free block may leave too little room in it for the next one, and for its map updates:
+            // a block that is kept otherwise is gone already, perhaps to a failed program, and the next one may fail.
             // A block without a dead page leaves none for what a power cut tears either, and gives none back.
-            let last = u32::from(self.space().translation.is_some() && (free <= 1 || !gains));
+            let scarce = free < self.collector().kept;
+            let last = u32::from(self.space().translation.is_some() && (scarce || !gains));
             let fits = self.needs(picked) + last <= free || self.needs(picked) == 0;
             if self.space().is_translation(picked) || gains && fits {
                 return Some(picked);
