@@ -843,9 +843,9 @@ fn a_checkpoint_lives_until_the_first_change() {
     assert_eq!(image.erase_counts().next(), Some(0));
 }
 
-/// Whoever made the checkpoint worthless failed, or was killed, before the host's disk had that. The next one read it in
-/// the host's cache and went on; behind a crash of the host the old checkpoint was believed over newer pages, and one
-/// page read as another.
+/// Whoever made the checkpoint worthless failed, or was killed, before the host's disk had that. The next one read it
+/// in the host's cache and went on; behind a crash of the host the old checkpoint was believed over newer pages, and
+/// one page read as another.
 #[test]
 fn a_checkpoint_is_worthless_on_the_disk_before_anything_changes() {
     for killed in [false, true] {
