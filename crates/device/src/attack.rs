@@ -112,8 +112,8 @@ pub struct Attacked {
     /// Requests served.
     pub requests: u64,
     /// Reads and writes of the file that did a part of what they were asked for, that were interrupted, that did
-    /// nothing, and writes behind a part of which the disk was full.
-    pub hitches: [u64; 4],
+    /// nothing, writes behind a part of which the disk was full, and times that the file could not be made durable.
+    pub hitches: [u64; 5],
     /// Requests that were answered with an I/O error for them, and done again.
     pub errors: u64,
     /// Rounds, and copies beside, that ended so, as in [`End::ALL`].

@@ -391,10 +391,17 @@ impl<M: Medium, S: Recipe<Guard<Timeline<M>>>> Disk<M, S> {
         let device = medium.image().spec().device.clone();
         let mut flash = Guard::new(Timeline::new(medium, device.timing, device.server));
         flash.stop_clock();
-        let (ftl, mounted) = start(&mut flash, (row, recipe), device.logical_pages, &settings)?;
+        let mut started = start(&mut flash, (row, recipe), device.logical_pages, &settings);
+        // What the mount changes may find no room on the host's disk: it can be read all the same.
+        let rescued =
+            started.is_err() && flash.inner().image().failure().is_some() && flash.inner_mut().rescue().is_ok();
+        if rescued {
+            started = start(&mut flash, (row, recipe), device.logical_pages, &settings);
+        }
+        let (ftl, mounted) = started?;
         flash.reset();
         let page_bytes = device.geometry.page_bytes as usize;
-        let mut counts = Counts::default();
+        let mut counts = Counts { rescues: u64::from(rescued), ..Counts::default() };
         counts.hear(&mounted.found);
         Ok(Disk {
             flash,
@@ -410,7 +417,7 @@ impl<M: Medium, S: Recipe<Guard<Timeline<M>>>> Disk<M, S> {
             page: vec![0; page_bytes],
             zeros: vec![0; page_bytes],
             changed: false,
-            rescued: false,
+            rescued,
             damaged: false,
             counts,
             mounted,

@@ -118,11 +118,11 @@ impl fmt::Display for Report<Attacked> {
             "{scheme}: {} over {crashes} crashes of the host and {killed} kills of {images} images in use",
             self.verdict()
         )?;
-        let [partly, interrupted, nothing, full] = hitches;
+        let [partly, interrupted, nothing, full, fleeting] = hitches;
         writeln!(f, "  {requests} requests; {errors} failed for the host's doing and were done again")?;
         let parts =
             format!("{partly} in part, {interrupted} interrupted, {nothing} did nothing, {full} met a full disk");
-        writeln!(f, "  reads and writes of the file: {parts}")?;
+        writeln!(f, "  reads and writes of the file: {parts}; {fleeting} times it could not be made durable")?;
         for (end, (count, other)) in End::ALL.into_iter().zip(ends.iter().zip(others)) {
             let words = end.words();
             write!(f, "  {words}: {count} times, then {other} pages not as the host had left them")?;

@@ -285,6 +285,35 @@ fn a_full_host_disk_is_an_error_and_no_damage() {
     }
 }
 
+/// A mount by scan may write. It was refused where the host's disk was full, and nothing could be read.
+#[test]
+fn killed_and_opened_over_a_full_host_disk_it_can_be_read() {
+    for scheme in SCHEMES {
+        let (_directory, path) = place();
+        let mut disk = create(&path, scheme);
+        let mut expected = vec![0; 80 * 512];
+        let mut rng = Rng::new(7);
+        for _ in 0..200 {
+            let request = Request::draw(&mut rng, disk.bytes());
+            if matches!(request, Request::Write(..) | Request::Flush) {
+                request.serve(&mut *disk, &expected).unwrap();
+                request.model(&mut expected, 512);
+            }
+        }
+        drop(disk);
+        let image = Image::open(&path, Access::Use).unwrap();
+        image.fill_disk(true);
+        let mut disk = mount(image, false).unwrap();
+        assert_eq!(contents(&mut *disk), expected, "{scheme}");
+        assert_eq!(disk.write(0, &[1; 512]), Err(ExportError::Io));
+        disk.image().fill_disk(false);
+        assert_eq!(contents(&mut *disk), expected, "{scheme}");
+        disk.write(0, &[1; 512]).unwrap();
+        expected[..512].fill(1);
+        assert_eq!(contents(&mut *disk), expected, "{scheme}");
+    }
+}
+
 #[test]
 fn altered_data_is_an_error_and_never_other_data() {
     for scheme in SCHEMES {

@@ -2,22 +2,30 @@
 //!
 //! The host may take or give less than it was asked for, or be interrupted: then the rest is asked for again. An end
 //! where the file has none is an error, so that nothing reads as zeros that was not read.
+//!
+//! A host that cannot make the file durable says so once, and takes for done what it could not write: the next request
+//! to make it durable succeeds, and what the host's cache shows may be gone. So what was written since it was durable
+//! last is written again after such a failure, as it reads.
 
 use rustix::fs::{Advice, fadvise};
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Bytes of a changed piece.
 const PIECE: u64 = 4096;
+/// An I/O error, as the host numbers it.
+const EIO: i32 = 5;
 
 /// What a disk has been given since it was last told to be durable: place, and bytes before and after.
 pub(crate) type Journal = Arc<Mutex<Vec<(u64, Vec<u8>, Vec<u8>)>>>;
 
-/// What a host does with single reads and writes of a file, drawn at random: what attacks and tests set.
+/// What a host does when a file is read, written and made durable, drawn at random: what attacks and tests set.
 #[derive(Clone, Debug)]
 pub(crate) struct Host {
     pub(crate) rng: flash::Rng,
@@ -31,14 +39,16 @@ pub(crate) struct Host {
     /// The disk is full, once, and with each write.
     pub(crate) is_full: bool,
     pub(crate) stays_full: bool,
+    /// Share of the times that the file cannot be made durable.
+    pub(crate) fleeting: f64,
     /// How often each of them has happened.
-    pub(crate) counts: [u64; 4],
+    pub(crate) counts: [u64; 5],
 }
 
 impl Host {
     /// One that does all of these now and then.
     pub(crate) fn hitches(rng: flash::Rng) -> Host {
-        Host { partly: 0.3, interrupted: 0.1, nothing: 0.002, full: 0.01, ..Host::willing(rng) }
+        Host { partly: 0.3, interrupted: 0.1, nothing: 0.002, full: 0.01, fleeting: 0.05, ..Host::willing(rng) }
     }
 
     /// One whose disk is full.
@@ -48,8 +58,16 @@ impl Host {
 
     /// One that does its part.
     pub(crate) fn willing(rng: flash::Rng) -> Host {
-        let (partly, interrupted, nothing, full) = (0.0, 0.0, 0.0, 0.0);
-        Host { rng, partly, interrupted, nothing, full, is_full: false, stays_full: false, counts: [0; 4] }
+        let (partly, interrupted, nothing, full, fleeting) = (0.0, 0.0, 0.0, 0.0, 0.0);
+        let (is_full, stays_full, counts) = (false, false, [0; 5]);
+        Host { rng, partly, interrupted, nothing, full, is_full, stays_full, fleeting, counts }
+    }
+
+    /// Whether the file cannot be made durable now.
+    fn fails_to_sync(&mut self) -> bool {
+        let fails = self.rng.chance(self.fleeting);
+        self.counts[4] += u64::from(fails);
+        fails
     }
 
     /// Bytes that are read or written at once.
@@ -87,6 +105,8 @@ struct HostFile {
     trouble: OnceLock<Arc<Mutex<Option<Host>>>>,
     /// What a crash of the host may take, if that is asked for.
     journal: Option<Journal>,
+    /// Writes of the journal that the host takes for durable, and that its disk does not have.
+    lost: Arc<AtomicUsize>,
     /// Where the rest of a write has to begin that was done in part.
     rest: Cell<u64>,
 }
@@ -97,6 +117,38 @@ impl HostFile {
         let Some(trouble) = self.trouble.get() else { return Ok(bytes) };
         locked(trouble).as_mut().map_or(Ok(bytes), |host| host.draw(offset, bytes, writes))
     }
+
+    /// Makes durable what the host still takes for undone.
+    fn sync(&self) -> io::Result<()> {
+        let fails = self.trouble.get().is_some_and(|host| locked(host).as_mut().is_some_and(Host::fails_to_sync));
+        let Some(journal) = &self.journal else {
+            return if fails { Err(io::Error::from_raw_os_error(EIO)) } else { self.file.sync_data() };
+        };
+        // Nothing else is to survive, so that the real disk need not be asked.
+        let mut journal = locked(journal);
+        if fails {
+            self.lost.store(journal.len(), Ordering::Relaxed);
+            return Err(io::Error::from_raw_os_error(EIO));
+        }
+        let lost = self.lost.load(Ordering::Relaxed).min(journal.len());
+        let since = journal.split_off(lost);
+        journal.retain(|(place, _, data)| !is_covered(*place..*place + data.len() as u64, &since));
+        self.lost.store(journal.len(), Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// Whether all of a range was written.
+fn is_covered(range: Range<u64>, writes: &[(u64, Vec<u8>, Vec<u8>)]) -> bool {
+    let mut at = range.start;
+    while at < range.end {
+        let ends = writes.iter().map(|(place, _, data)| (*place, *place + data.len() as u64));
+        match ends.filter(|&(start, end)| start <= at && at < end).map(|(_, end)| end).max() {
+            Some(end) => at = end,
+            None => return false,
+        }
+    }
+    true
 }
 
 /// What a lock keeps is whole whenever somebody else may panic.
@@ -172,6 +224,10 @@ pub(super) struct Backing {
     beside: Option<BTreeMap<u64, Box<[u8]>>>,
     /// A write that failed, perhaps in the middle of what stood there.
     unfinished: Option<(u64, Box<[u8]>)>,
+    /// Pieces of the file that were written since it was made durable.
+    undurable: BTreeSet<u64>,
+    /// The host failed to make them durable, and some could not be written again.
+    is_lost: bool,
     /// Writes after which the host fails: what a test of full disks and of kills needs.
     #[cfg(test)]
     pub(super) writes_left: u64,
@@ -189,9 +245,17 @@ impl Backing {
         // small write into it: half of the time of a random write. A host that takes no advice is only slower.
         let _ = fadvise(&file, 0, None, Advice::Random);
         Backing {
-            host: HostFile { file, trouble: OnceLock::new(), journal: None, rest: Cell::new(u64::MAX) },
+            host: HostFile {
+                file,
+                trouble: OnceLock::new(),
+                journal: None,
+                lost: Arc::default(),
+                rest: Cell::new(u64::MAX),
+            },
             beside: beside.then(BTreeMap::new),
             unfinished: None,
+            undurable: BTreeSet::new(),
+            is_lost: false,
             #[cfg(test)]
             writes_left: u64::MAX,
             #[cfg(test)]
@@ -202,11 +266,17 @@ impl Backing {
     }
 
     /// The same file again, without what stands beside it. A write that failed is done again first: a part of it would
-    /// be neither what was there nor what was to be.
+    /// be neither what was there nor what was to be. So is what the host may take for durable although it is not.
+    ///
+    /// # Errors
+    /// The host refuses that.
     pub(super) fn again(&self, beside: bool) -> io::Result<Backing> {
         let again = Backing::new(self.host.file.try_clone()?, beside);
+        let (trouble, journal) = (self.host.trouble.clone(), self.host.journal.clone());
         let mut again = Backing {
-            host: HostFile { trouble: self.host.trouble.clone(), journal: self.host.journal.clone(), ..again.host },
+            host: HostFile { trouble, journal, lost: self.host.lost.clone(), ..again.host },
+            undurable: self.undurable.clone(),
+            is_lost: self.is_lost,
             #[cfg(test)]
             full: self.full.clone(),
             unfinished: self.unfinished.clone(),
@@ -217,6 +287,9 @@ impl Backing {
             let _ = again.write(*offset, data);
             // Beside the file it has to be done once more when there is another again.
             again.unfinished = again.unfinished.take().filter(|_| beside);
+        }
+        if again.is_lost && !beside {
+            again.write_again()?;
         }
         Ok(again)
     }
@@ -241,7 +314,7 @@ impl Backing {
         {
             let left = self.reads_left.get().checked_sub(1);
             self.reads_left.set(left.unwrap_or(u64::MAX));
-            left.ok_or_else(|| io::Error::from_raw_os_error(5))?;
+            left.ok_or_else(|| io::Error::from_raw_os_error(EIO))?;
         }
         self.host.read_exact_at(out, offset)?;
         let Some(beside) = &self.beside else { return Ok(()) };
@@ -265,6 +338,7 @@ impl Backing {
             return Err(io::ErrorKind::StorageFull.into());
         }
         let Some(beside) = &mut self.beside else {
+            self.undurable.extend(offset / PIECE..(offset + data.len() as u64).div_ceil(PIECE));
             let written = self.host.write_all_at(data, offset);
             // A part of it is neither what was there nor what is to be, and a record of which a part is new is none.
             if written.is_err() && self.host.write_all_at(data, offset).is_err() {
@@ -291,13 +365,38 @@ impl Backing {
     }
 
     /// Makes everything written durable.
-    pub(super) fn sync(&self) -> io::Result<()> {
-        if let (Some(journal), None) = (&self.host.journal, &self.beside) {
-            // Nothing else is to survive, so that the real disk need not be asked.
-            locked(journal).clear();
+    ///
+    /// # Errors
+    /// The host's: its disk has any part of what was written since the last time.
+    pub(super) fn sync(&mut self) -> io::Result<()> {
+        if self.beside.is_some() {
             return Ok(());
         }
-        if self.beside.is_some() { Ok(()) } else { self.host.file.sync_data() }
+        let synced = self.host.sync();
+        match &synced {
+            Ok(()) => self.undurable.clear(),
+            // At once: whoever opens the file next, after the end of this process, does not know of it.
+            Err(_) => _ = self.write_again(),
+        }
+        synced
+    }
+
+    /// Writes again what was written since the file was durable, as it reads now, so that the host does not take it for
+    /// done.
+    #[cold]
+    fn write_again(&mut self) -> io::Result<()> {
+        self.is_lost = true;
+        let bytes = self.bytes()?;
+        let mut piece = [0; PIECE as usize];
+        for start in self.undurable.iter().map(|number| number * PIECE) {
+            let piece = &mut piece[..bytes.saturating_sub(start).min(PIECE) as usize];
+            // Of what cannot be read nothing is to be saved.
+            if self.host.read_exact_at(piece, start).is_ok() {
+                self.host.write_all_at(piece, start)?;
+            }
+        }
+        self.is_lost = false;
+        Ok(())
     }
 
     /// What the host does with reads and writes from now on; what it did so far.

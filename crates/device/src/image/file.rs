@@ -45,23 +45,23 @@ impl Image {
         self.stand(Standing { life: Life::Clean, bytes: length, check, form, ..self.standing })
     }
 
-    /// The scheme's RAM, if the image was shut down cleanly by this version of ftlab and left it in this form.
+    /// The scheme's RAM, if the image was shut down cleanly by this version of ftlab and left it in this form. A
+    /// checkpoint that cannot be read, or is not what was written, is none.
     ///
     /// # Errors
-    /// The host failed. A checkpoint that is not what was written is none.
+    /// The host failed before.
     pub fn checkpoint(&mut self, form: u32) -> Result<Option<Vec<u8>>, Fault> {
         self.usable()?;
         let Standing { life, bytes, check, .. } = self.standing;
         if life != Life::Clean || self.standing.form != form {
             return Ok(None);
         }
-        let total = self.backing.bytes();
-        if self.host(total)? < self.layout.end + bytes {
+        if self.backing.bytes().is_ok_and(|total| total < self.layout.end + bytes) {
             return Ok(None);
         }
         let mut saved = vec![0; bytes as usize];
-        self.fetch(self.layout.end, &mut saved)?;
-        Ok((crc32fast::hash(&saved) == check).then_some(saved))
+        let read = self.backing.read(self.layout.end, &mut saved);
+        Ok((read.is_ok() && crc32fast::hash(&saved) == check).then_some(saved))
     }
 
     /// The next mount reads the flash.
@@ -121,7 +121,12 @@ impl Image {
     #[cold]
     fn stand_dirty(&mut self) -> Result<(), Fault> {
         let Standing { own, interrupted, damaged, .. } = self.standing;
-        self.stand(Standing { interrupted, damaged, ..Standing::dirty(own) })
+        self.stand(Standing { interrupted, damaged, ..Standing::dirty(own) })?;
+        // Were the copy that was believed damaged later, the other one would tell of another life of the block.
+        for block in std::mem::take(&mut self.unlike) {
+            self.put_entry(block, self.blocks[block.index()])?;
+        }
+        Ok(())
     }
 
     pub(super) fn put_entry(&mut self, block: Block, entry: Entry) -> Result<(), Fault> {

@@ -65,7 +65,9 @@ impl Gather {
     /// Takes the data of a page.
     pub(super) fn data(&mut self, offset: u64, data: &[u8]) {
         self.bytes += data.len();
-        if let Some(run) = self.runs[..self.open].iter_mut().find(|run| run.end() == offset) {
+        // What is here of the same place already stands in a run that may be written later: it must not come last.
+        let is_new = !self.holds(offset..offset + data.len() as u64);
+        if let Some(run) = self.runs[..self.open].iter_mut().find(|run| is_new && run.end() == offset) {
             run.data.extend_from_slice(data);
             return;
         }
@@ -141,5 +143,20 @@ mod tests {
         let mut last = [0];
         backing.read((100 << 10) + 64 * 19, &mut last).unwrap();
         assert_eq!(last, [5]);
+    }
+
+    /// The parity of a page that took a partial program was older in the file than in RAM.
+    #[test]
+    fn what_was_taken_last_of_a_place_is_what_is_written() {
+        let mut backing = Backing::new(tempfile::tempfile().unwrap(), false);
+        let mut gather = Gather::default();
+        gather.data(0, &[1; 8]);
+        gather.data(16, &[2; 8]);
+        gather.data(8, &[3; 8]);
+        gather.data(16, &[4; 8]);
+        gather.write_to(&mut backing).unwrap();
+        let mut read = [0; 24];
+        backing.read(0, &mut read).unwrap();
+        assert_eq!(read, [[1; 8], [3; 8], [4; 8]].concat()[..]);
     }
 }

@@ -104,6 +104,8 @@ pub struct Image {
     loaded: Vec<Option<Pages>>,
     /// Copies of header and table entries that are damaged while the other one is sound.
     damaged_copies: u64,
+    /// Blocks of whose entry one copy is not what the other is: both are written before anything changes.
+    unlike: Vec<Block>,
     failed: Option<io::Error>,
     /// Copies and partial programs that came to nothing because their page cannot be corrected.
     pub(crate) stopped_changes: u64,

@@ -56,6 +56,9 @@ impl Image {
                 backing.write(start, &header)?;
             }
             backing.sync()?;
+            // The name of the file as well. A host that cannot do that of a directory does it with the file.
+            let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            let _ = File::open(directory).and_then(|directory| directory.sync_all());
             Ok(backing)
         });
         let loaded = written.map_err(host).and_then(|backing| Image::load(path, Access::Use, backing));
@@ -127,8 +130,12 @@ impl Image {
         let [first, second] = tables;
         let (first, second) = (first.map_err(host)?, second.map_err(host)?);
         let mut blocks = Vec::with_capacity(g.block_count() as usize);
+        let mut unlike = Vec::new();
         let rows = first.as_chunks::<{ ENTRY as usize }>().0.iter().zip(second.as_chunks().0);
         for (block, (first, second)) in (0..).map(Block).zip(rows) {
+            if first != second {
+                unlike.push(block);
+            }
             blocks.push(match (Entry::decode(first, block), Entry::decode(second, block)) {
                 // The first is written first: where they differ, it is the newer one.
                 (Some(entry), Some(_)) => entry,
@@ -157,6 +164,7 @@ impl Image {
             loaded: vec![None; blocks.len()],
             blocks,
             damaged_copies,
+            unlike,
             failed: None,
             stopped_changes: 0,
             opened: standing.life != Life::Fresh,

@@ -876,6 +876,65 @@ fn a_checkpoint_is_worthless_on_the_disk_before_anything_changes() {
     }
 }
 
+/// The host says once that it could not make the file durable, and takes for done what its disk does not have: the next
+/// flush was answered, and the data was gone.
+#[test]
+fn a_flush_after_one_that_failed_covers_what_that_one_did_not() {
+    for again in [false, true] {
+        let (_directory, path) = place();
+        let mut image = Image::create(&path, &spec(4, "page"), false).unwrap();
+        Step::Program(Ppn(0), 1).apply(&mut image).unwrap();
+        image.sync().unwrap();
+        let journal = image.keep_journal();
+        let left = || journal.lock().unwrap().iter().map(|write| write.0).collect::<Vec<_>>();
+        Step::Program(Ppn(1), 1).apply(&mut image).unwrap();
+        // It cannot be made durable; what is written again is refused as well, or taken.
+        let fleeting = Host { fleeting: 1.0, stays_full: again, ..Host::willing(flash::Rng::new(1)) };
+        image.settle().unwrap();
+        image.set_host(Some(fleeting));
+        image.sync().unwrap_err();
+        assert!(left().len() >= 2, "data and record");
+        image.set_host(None);
+        image.reload().unwrap();
+        image.sync().unwrap();
+        assert_eq!(left(), [], "again: {again}");
+        assert_eq!(image.read(Ppn(1), Cause::Host).unwrap().1.user(), page_of(1));
+    }
+}
+
+/// A bad sector of the host's disk made an image useless of which every page could be read.
+#[test]
+fn a_checkpoint_that_cannot_be_read_is_none() {
+    let (_directory, path) = place();
+    let mut image = Image::create(&path, &spec(4, "page"), false).unwrap();
+    Step::Program(Ppn(0), 1).apply(&mut image).unwrap();
+    image.store_checkpoint(1, &[7; 100]).unwrap();
+    image.fail_to_read_after(0);
+    assert_eq!(image.checkpoint(1), Ok(None));
+    assert_eq!(image.read(Ppn(0), Cause::Host).unwrap().1.user(), page_of(1));
+}
+
+/// A crash of the host may leave the two copies of an entry of two lives of a block. The older one, which was believed
+/// first, is read as long as it is sound, and the other one stood there for good.
+#[test]
+fn copies_of_an_entry_that_differ_are_made_alike() {
+    let (_directory, path) = place();
+    let mut image = Image::create(&path, &spec(4, "page"), false).unwrap();
+    Step::Program(Ppn(4), 1).apply(&mut image).unwrap();
+    image.settle().unwrap();
+    let entry = image.blocks[1];
+    let later = Entry { generation: entry.generation + 1, erases: entry.erases + 1, ..entry };
+    image.write(image.layout.entry(1, Block(1)), &later.encode(Block(1))).unwrap();
+    image.reload().unwrap();
+    Step::Program(Ppn(0), 2).apply(&mut image).unwrap();
+    image.settle().unwrap();
+    // The first copy is damaged.
+    image.write(image.layout.entry(0, Block(1)), &[0xaa; 16]).unwrap();
+    image.reload().unwrap();
+    assert_eq!((image.blocks[1], image.damaged_copies()), (entry, 1));
+    assert_eq!(image.read(Ppn(4), Cause::Host).unwrap().1.user(), page_of(1));
+}
+
 /// The state of another version was left as it was, so that this version would have believed it again.
 #[test]
 fn a_checkpoint_of_another_version_is_worthless_to_that_version_too() {
