@@ -114,8 +114,6 @@ pub(crate) fn check(
         Some(own) => checker::check_recipe(own.row(), own, &config, stop),
         None => checker::check(&config, stop),
     })?;
-    // What the scheme's code raised is among the failures.
-    take_raised();
     let report = done.value.map_err(|error| errors::input(py, error))?;
     Ok((told(&report), done.interrupted.map(|exception| exception.into_value(py).into_any())))
 }
@@ -131,6 +129,7 @@ pub(crate) fn replay(py: Python<'_>, words: Vec<String>, own: Option<Py<Foreign>
         Some(own) => checker::replay_recipe(own.row(), own, &config, case),
         None => checker::replay(&config, case),
     });
+    // What the scheme's code raised is told.
     take_raised();
     told.map_err(|error| errors::input(py, error))
 }

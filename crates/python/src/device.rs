@@ -1,7 +1,7 @@
 //! One device in hand, page by page.
 
 use crate::errors;
-use crate::scheme::Foreign;
+use crate::scheme::{Foreign, raising};
 use cli::args::CompareArgs;
 use cli::commands::experiment::{settings_of, small_device};
 use cli::experiment_file;
@@ -18,9 +18,6 @@ use std::sync::{Mutex, MutexGuard};
 pub(crate) struct Device(Mutex<Hand>);
 
 fn raised(py: Python<'_>, error: HandError) -> PyErr {
-    if let Some(exception) = crate::scheme::take_raised() {
-        return exception;
-    }
     match error {
         HandError::PowerLost => errors::power_lost(py, error),
         HandError::Full => errors::device_full(py, error),
@@ -36,14 +33,7 @@ impl Device {
     /// Does something with the device. What the code of a scheme raised is raised again.
     fn ask<T>(&self, py: Python<'_>, request: impl FnOnce(&mut Hand) -> Result<T, HandError>) -> PyResult<T> {
         let mut hand = self.hand(py)?;
-        let asked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| request(&mut hand)));
-        match asked {
-            Ok(answer) => answer.map_err(|error| raised(py, error)),
-            Err(cause) => match crate::scheme::take_raised() {
-                Some(exception) => Err(exception),
-                None => std::panic::resume_unwind(cause),
-            },
-        }
+        raising(|| request(&mut hand))?.map_err(|error| raised(py, error))
     }
 }
 
@@ -58,7 +48,7 @@ impl Device {
         let made = match own {
             Some(own) => {
                 let foreign = own.get();
-                Hand::of(foreign.clone(), &device, foreign.row().settings())
+                raising(|| Hand::of(foreign.clone(), &device, foreign.row().settings()))?
             }
             None => {
                 let (scheme, settings) = settings_of(&args).map_err(|error| errors::input(py, error))?;

@@ -4,7 +4,7 @@ use crate::errors;
 use crate::job;
 use crate::policy::Policy;
 use crate::requests::Requests;
-use crate::scheme::{Foreign, note_raised, take_raised};
+use crate::scheme::{Foreign, take_raised};
 use cli::commands::compare::write;
 use cli::commands::experiment::run;
 use cli::progress::Meter;
@@ -24,12 +24,14 @@ use sim::workload::Source;
 use std::collections::BTreeMap;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The schemes of this build, and those that are written in Python.
 struct Schemes {
     own: Vec<Foreign>,
     policies: Vec<&'static GcRow>,
+    /// The first exception of the user's code that ended a run.
+    raised: Mutex<Option<PyErr>>,
 }
 
 impl session::Schemes for Schemes {
@@ -55,7 +57,11 @@ impl session::Schemes for Schemes {
                 None if watch.serving => format!("after the last request of the run of {}", config.scheme),
                 None => format!("while the device of {} was filled, after {} pages", config.scheme, watch.filled),
             };
-            if note_raised(&format!("raised {place}")) {
+            if let Some(exception) = take_raised() {
+                let note = format!("raised {place}");
+                // An exception that takes no notes is raised without one.
+                let _ = Python::attach(|py| exception.value(py).call_method1("add_note", (note,)).map(drop));
+                self.raised.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(exception);
                 let text = cause.downcast_ref::<Raised>().map_or("", |raised| &raised.0);
                 return Err(RunError::Foreign(format!("{place}: {text}")));
             }
@@ -178,6 +184,7 @@ pub(crate) fn compare(
     let schemes = Schemes {
         own: schemes.iter().map(|scheme| scheme.get().clone()).collect(),
         policies: policies.iter().map(|policy| policy.get().row()).collect(),
+        raised: Mutex::default(),
     };
     let meter = Arc::new(Meter::default());
     let done = job::run(py, &meter, tell.as_ref(), |stop| {
@@ -187,7 +194,8 @@ pub(crate) fn compare(
         Ok::<_, CliError>(report)
     })?;
     // What the user's own code raised is raised again, as it was.
-    let report = done.value.map_err(|error| take_raised().unwrap_or_else(|| errors::input(py, error)))?;
+    let raised = || schemes.raised.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let report = done.value.map_err(|error| raised().unwrap_or_else(|| errors::input(py, error)))?;
     let interrupted = done.interrupted.map(|exception| exception.into_value(py).into_any());
     Ok((report.map(|report| Report { report }), interrupted))
 }

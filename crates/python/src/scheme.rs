@@ -16,22 +16,26 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use scoped_tls_hkt::scoped_thread_local;
 use sim::check::Raised;
+use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-/// The first exception of a user's code since it was last taken.
-static RAISED: Mutex<Option<PyErr>> = Mutex::new(None);
-
-/// The exception that ended a run, if one did.
-pub(crate) fn take_raised() -> Option<PyErr> {
-    RAISED.lock().unwrap_or_else(PoisonError::into_inner).take()
+thread_local! {
+    /// The last exception of a user's code that ended something on this thread, until it is taken.
+    static RAISED: Cell<Option<PyErr>> = const { Cell::new(None) };
 }
 
-/// Adds a line to the exception that waits to be taken; whether one waits.
-pub(crate) fn note_raised(line: &str) -> bool {
-    let raised = RAISED.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(exception) = raised.as_ref() else { return false };
-    Python::attach(|py| exception.value(py).call_method1("add_note", (line,)).is_ok())
+/// The exception that ended what this thread did, if one did.
+pub(crate) fn take_raised() -> Option<PyErr> {
+    RAISED.take()
+}
+
+/// Does something that runs a user's code. What that raised is raised again.
+pub(crate) fn raising<T>(work: impl FnOnce() -> T) -> PyResult<T> {
+    panic::catch_unwind(AssertUnwindSafe(work)).or_else(|cause| match take_raised() {
+        Some(exception) => Err(exception),
+        None => panic::resume_unwind(cause),
+    })
 }
 
 /// Keeps an exception and unwinds to whoever began the run, with its text for those who look no further.
@@ -40,7 +44,7 @@ pub(crate) fn raise(py: Python<'_>, exception: PyErr) -> ! {
         Some(Ok(traceback)) => format!("{}{exception}", traceback.trim_start()),
         _ => exception.to_string(),
     };
-    RAISED.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(exception);
+    RAISED.set(Some(exception));
     panic::resume_unwind(Box::new(Raised(text)))
 }
 

@@ -486,7 +486,9 @@ fn check_subject(
                     if seed >= config.seeds.end || enough || stop.load(Ordering::Relaxed) {
                         break;
                     }
-                    let result = check_seed(subject, config, seed, stop);
+                    // Also where nothing is guarded: a scheme from elsewhere may fail as it is formatted.
+                    let result = guarded(|| Ok(check_seed(subject, config, seed, stop)));
+                    let result = result.unwrap_or_else(|what| Err(CheckError(format!("seed {seed}: {what}"))));
                     if result.as_ref().is_ok_and(|report| !report.passed()) {
                         failed.store(true, Ordering::Relaxed);
                     }
