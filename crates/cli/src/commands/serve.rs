@@ -17,7 +17,7 @@ use crate::render::text::wrap;
 use crate::units;
 use device::nbd::statistics::{Kind, Statistics};
 use device::nbd::{Address, Options, Server};
-use device::{Access, AnyDisk, Done, Export, ExportError, Extent, Image};
+use device::{Access, AnyDisk, Done, Export, ExportError, Extent, Image, Mounted};
 use flash::{CutPoint, Flash, Op, PowerCut, Rng};
 use ftl::Value;
 use sim::latency::ByKind;
@@ -292,7 +292,9 @@ impl Watched {
         result.response_us = self.response.as_ref().and_then(ByKind::summary);
         let mounted = disk.mounted();
         result.extra.insert("mount".to_owned(), mounted.how.name().into());
-        result.extra.insert("mount_seconds".to_owned(), mounted.seconds.into());
+        if mounted.how == Mounted::Scan {
+            result.extra.insert("mount_seconds".to_owned(), mounted.seconds.into());
+        }
         for (name, count) in [
             ("failed_requests", Kind::ALL.iter().map(|&kind| total.of(kind).failed).sum()),
             ("refused_requests", total.refused),

@@ -122,7 +122,8 @@ impl fmt::Display for Report<Attacked> {
         writeln!(f, "  {requests} requests; {errors} failed for the host's doing and were done again")?;
         let parts =
             format!("{partly} in part, {interrupted} interrupted, {nothing} did nothing, {full} met a full disk");
-        writeln!(f, "  reads and writes of the file: {parts}; {fleeting} times it could not be made durable")?;
+        writeln!(f, "  reads and writes of the file: {parts}")?;
+        writeln!(f, "  the file could not be made durable {fleeting} times")?;
         for (end, (count, other)) in End::ALL.into_iter().zip(ends.iter().zip(others)) {
             let words = end.words();
             write!(f, "  {words}: {count} times, then {other} pages not as the host had left them")?;

@@ -230,6 +230,9 @@ enum Map {
     Scale { span_bytes: u64 },
 }
 
+/// The latest arrival, 146 years after the first: what a device does afterwards ends within 64 bits.
+const LATEST_NS: u64 = 1 << 62;
+
 struct Adapted {
     inner: Box<dyn Source>,
     origin: String,
@@ -261,6 +264,9 @@ impl Adapted {
         if self.time_factor != 1.0 {
             request.arrival_ns = (request.arrival_ns as f64 * self.time_factor) as u64;
         }
+        if request.arrival_ns > LATEST_NS {
+            return Err(self.late(request.arrival_ns));
+        }
         if request.operation == Operation::Flush {
             self.ready.push_back(request);
             return Ok(());
@@ -287,6 +293,17 @@ impl Adapted {
             },
         }
         Ok(())
+    }
+
+    fn late(&self, arrival_ns: u64) -> WorkloadError {
+        let what = format!(
+            "request {} arrives {:.0} s after the first, and {:.0} s are the most",
+            self.number,
+            arrival_ns as f64 * 1e-9,
+            LATEST_NS as f64 * 1e-9
+        );
+        let fix = "check the unit of the times, or bring requests nearer together".to_owned();
+        WorkloadError { origin: self.origin.clone(), line: 0, what, fix }
     }
 
     fn beyond(&self, request: &Request, fix: &str) -> WorkloadError {
@@ -492,6 +509,10 @@ mod tests {
         let (got, _) = run(&all, &adaptation).unwrap();
         assert_eq!(got.iter().map(|request| request.arrival_ns).collect::<Vec<_>>(), [0, 500]);
         assert!(run(&all, &Adaptation { time_factor: f64::NAN, ..Adaptation::default() }).is_err());
+        // It was clipped to 64 bits, and the device's times ran over.
+        let far = Adaptation { time_factor: 1e20, ..Adaptation::default() };
+        let error = run(&all, &far).unwrap_err().to_string();
+        assert!(error.contains("after the first, and 4611686018 s are the most (check the unit"), "{error}");
     }
 
     fn fitted(all: &[Request], fit: Fit, capacity: u64) -> Result<Vec<Request>, WorkloadError> {
