@@ -16,6 +16,13 @@ pub fn labels(report: &Report) -> Vec<String> {
         .iter()
         .map(|result| {
             let siblings = || results.iter().filter(|other| other.scheme == result.scheme);
+            // Rounded, as long as no two sizes are called the same then.
+            let size = |key: &str, value: &Value| {
+                let rounded = |value: &Value| units::bytes(value.as_u64().unwrap_or_default());
+                let others = || siblings().filter_map(|other| other.params.get(key)).filter(|&other| other != value);
+                let is_one = others().all(|other| rounded(other) != rounded(value));
+                if is_one { rounded(value) } else { format!("{} B", plain(value)) }
+            };
             let mut label = result.scheme.clone();
             for (key, value) in &result.params {
                 // A write buffer without siblings of its policy says enough by policy and size.
@@ -27,12 +34,10 @@ pub fn labels(report: &Report) -> Vec<String> {
                 }
                 label.push(' ');
                 match (key.as_str(), value) {
-                    (BUFFER_BYTES, Value::Number(number)) if number.is_u64() => {
-                        label.push_str(&units::bytes(number.as_u64().unwrap_or_default()));
-                    }
+                    (BUFFER_BYTES, Value::Number(number)) if number.is_u64() => label.push_str(&size(key, value)),
                     (BUFFER, value) => label.push_str(&plain(value)),
                     ("cache-bytes", Value::Number(number)) if number.is_u64() => {
-                        label.push_str(&format!("cache {}", units::bytes(number.as_u64().unwrap_or_default())));
+                        label.push_str(&format!("cache {}", size(key, value)));
                     }
                     ("gc", value) => label.push_str(&plain(value)),
                     (key, value) => label.push_str(&format!("{key}={}", plain(value))),
@@ -135,6 +140,8 @@ mod tests {
         assert_eq!(named(&[with(&[]), fab(1 << 20)]), ["dftl", "dftl fab"]);
         assert_eq!(named(&[fab(1 << 20), cflru(0.5)]), ["dftl fab", "dftl cflru"]);
         assert_eq!(named(&[fab(1 << 20), fab(2 << 20), with(&[])]), ["dftl fab 1 MiB", "dftl fab 2 MiB", "dftl"]);
+        let labels = named(&[fab(1 << 20), fab((1 << 20) + 1), fab(2 << 20)]);
+        assert_eq!(labels, ["dftl 1048576 B", "dftl 1048577 B", "dftl 2 MiB"]);
         assert_eq!(named(&[cflru(0.25), cflru(0.5)]), ["dftl buffer-window=0.25", "dftl buffer-window=0.5"]);
     }
 

@@ -123,8 +123,11 @@ fn names_and_values() {
                 ],
             ),
             (
-                "compare --host open --workload uniform:rate=9",
-                &["--host: in an open loop all of uniform:rate=9", "as in uniform:rate=9,arrival=poisson, or"],
+                "compare --host open --workload uniform:requests=9",
+                &[
+                    "--host: in an open loop all of uniform:requests=9",
+                    "as in uniform:requests=9,arrival=poisson,rate=1000, or",
+                ],
             ),
             (
                 "compare --flow uniform:span=10GiB --flow zipf --device agrawal08:capacity=1GiB",

@@ -94,8 +94,7 @@ pub(super) fn check_times(origin: &Origin, asked: Option<Host>, timed: bool) -> 
         Space::Requests => format!("{open}; {closed}"),
         _ => {
             let separator = if name.contains(':') { ',' } else { ':' };
-            let rate = if name.contains("rate=") { "" } else { ",rate=1000" };
-            format!("{open}; give it some, as in {name}{separator}arrival=poisson{rate}, {closed}")
+            format!("{open}; give it some, as in {name}{separator}arrival=poisson,rate=1000, {closed}")
         }
     }))
 }

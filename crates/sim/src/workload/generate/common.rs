@@ -181,7 +181,16 @@ pub(super) fn source<P: Place + 'static>(
     let rng = Rng::new(context.seed);
     let gap_ns = 1e9 / arguments.real("rate");
     let integer = |name| arguments.integer(name).expect("it has a default");
-    let arrivals = match arguments.word("arrival").expect("it has a default") {
+    let arrival = arguments.word("arrival").expect("it has a default");
+    for (name, needed) in [("rate", "none"), ("burst", "bursts"), ("idle", "bursts")] {
+        let counts = if needed == "none" { arrival != "none" } else { arrival == needed };
+        if arguments.is_given(name) && !counts {
+            let what = format!("{name} has no effect with arrival={arrival}");
+            let fix = if needed == "none" { "give arrival=fixed, poisson or bursts" } else { "give arrival=bursts" };
+            return Err(arguments.fault(what, format!("{fix}, or leave {name} out")));
+        }
+    }
+    let arrivals = match arrival {
         "fixed" => Arrivals::Fixed { gap_ns, index: 0 },
         "poisson" => Arrivals::Poisson { gap_ns, now_ns: 0.0, rng: rng.fork("generate arrival") },
         "bursts" => Arrivals::Bursts { gap_ns, length: integer("burst"), idle_ns: integer("idle") as f64, index: 0 },

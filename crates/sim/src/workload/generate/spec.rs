@@ -4,7 +4,7 @@
 //! range with the range, a value of the wrong form with the right form. Every fault names the specification itself as
 //! its origin, so that the message stands alone in a report of a hundred runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::size::SizeMix;
 use crate::units::{self, UnitError};
@@ -107,6 +107,7 @@ enum Value {
 pub struct Arguments {
     spec: String,
     values: BTreeMap<&'static str, Value>,
+    given: BTreeSet<&'static str>,
 }
 
 impl Arguments {
@@ -122,8 +123,8 @@ impl Arguments {
         positional: Option<&str>,
         overrides: &[(&str, &'static str)],
     ) -> Result<Arguments, WorkloadError> {
-        let mut arguments = Arguments { spec: spec.to_owned(), values: BTreeMap::new() };
-        let mut given = std::collections::BTreeSet::new();
+        let (values, given) = (BTreeMap::new(), BTreeSet::new());
+        let mut arguments = Arguments { spec: spec.to_owned(), values, given };
         for (index, item) in text.split(',').enumerate() {
             if text.is_empty() {
                 break;
@@ -142,7 +143,7 @@ impl Arguments {
                 let what = format!("there is no parameter `{key}` here");
                 return Err(arguments.fault(what, suggest(key, names, "parameters")));
             };
-            if !given.insert(parameter.name) {
+            if !arguments.given.insert(parameter.name) {
                 return Err(arguments.fault(format!("`{key}` is given twice"), "keep one of them".to_owned()));
             }
             let value = arguments.read(parameter, value)?;
@@ -154,7 +155,7 @@ impl Arguments {
                 (Some(text), _) | (None, Default::Text(text)) => text,
                 (None, Default::Derived(_)) => continue,
             };
-            if !given.contains(parameter.name) {
+            if !arguments.given.contains(parameter.name) {
                 let value = arguments.read(parameter, text)?;
                 arguments.values.insert(parameter.name, value);
             }
@@ -211,6 +212,11 @@ impl Arguments {
             Some(Value::Real(v)) => *v,
             other => panic!("parameter {name} is not a number: {other:?}"),
         }
+    }
+
+    /// Whether a parameter was given, also if with its default.
+    pub fn is_given(&self, name: &str) -> bool {
+        self.given.contains(name)
     }
 
     /// The word chosen; `None` if it was not given and is derived.

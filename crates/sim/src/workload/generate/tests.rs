@@ -96,6 +96,14 @@ fn faults_name_the_nearest_and_the_range() {
 }
 
 #[test]
+fn what_the_arrivals_do_not_read_is_refused() {
+    let told = fault("zipf:requests=9,rate=10");
+    assert!(told.contains("rate has no effect with arrival=none") && told.contains("or leave rate out"), "{told}");
+    assert!(fault("uniform:requests=9,arrival=fixed,burst=5").contains("burst has no effect with arrival=fixed"));
+    assert_eq!(all("uniform:requests=9,arrival=bursts,rate=10,burst=5,idle=1s").len(), 9);
+}
+
+#[test]
 fn the_seed_determines_everything() {
     for row in GENERATORS.iter().filter(|row| row.common) {
         let spec = format!("{}:requests=5k,reads=0.3,trims=0.1,size=4KiB*0.5+12KiB*0.5,arrival=poisson", row.name);
