@@ -219,7 +219,7 @@ pub fn interrupt_flag() -> Result<Arc<AtomicBool>, CliError> {
             crate::output::remove_temporaries();
             std::process::exit(130);
         }
-        eprintln!("\ninterrupted: printing what was finished; press Ctrl-C again to leave at once");
+        eprintln!("\ninterrupted: what was finished, if anything was, is printed; press Ctrl-C again to leave at once");
     })
     .map_err(|cause| CliError::new(format_args!("cannot watch for Ctrl-C: {cause}")))?;
     Ok(flag)

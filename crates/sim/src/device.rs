@@ -75,7 +75,10 @@ fn suggest<'a>(wrong: &str, known: impl Iterator<Item = &'a str> + Clone) -> Str
 
 fn preset(name: &str) -> Result<&'static Preset, SpecError> {
     let known = PRESETS.iter().flat_map(|p| std::iter::once(p.name).chain(p.aliases.iter().copied()));
-    device::by_name(name).ok_or_else(|| SpecError::new(format!("there is no device {name:?}"), suggest(name, known)))
+    device::by_name(name).ok_or_else(|| {
+        let file = if name.contains('/') { "the name of a device file ends in .toml; " } else { "" };
+        SpecError::new(format!("there is no device {name:?}"), format!("{file}{}", suggest(name, known)))
+    })
 }
 
 /// One of a few words.
@@ -381,6 +384,7 @@ mod tests {
             unknown.starts_with("there is no device \"agrawal8\"; did you mean agrawal08? known are agrawal08, slc-")
         );
         assert!(refusal("zzz").starts_with("there is no device \"zzz\"; known are "));
+        assert!(refusal("./zzz").contains("; the name of a device file ends in .toml; known are "));
         assert!(refusal("").starts_with("there is no device \"\""));
         let key = refusal("agrawal08:chanels=3");
         assert!(key.starts_with("a device has no key \"chanels\"; did you mean channels? known are capacity, spare, "));
