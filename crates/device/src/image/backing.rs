@@ -9,7 +9,7 @@
 
 use rustix::fs::{Advice, fadvise};
 use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -224,8 +224,8 @@ pub(super) struct Backing {
     beside: Option<BTreeMap<u64, Box<[u8]>>>,
     /// A write that failed, perhaps in the middle of what stood there.
     unfinished: Option<(u64, Box<[u8]>)>,
-    /// Pieces of the file that were written since it was made durable.
-    undurable: BTreeSet<u64>,
+    /// Pieces of the file that were written since it was made durable: 64 neighbours a word.
+    undurable: BTreeMap<u64, u64>,
     /// The host failed to make them durable, and some could not be written again.
     is_lost: bool,
     /// Writes after which the host fails: what a test of full disks and of kills needs.
@@ -254,7 +254,7 @@ impl Backing {
             },
             beside: beside.then(BTreeMap::new),
             unfinished: None,
-            undurable: BTreeSet::new(),
+            undurable: BTreeMap::new(),
             is_lost: false,
             #[cfg(test)]
             writes_left: u64::MAX,
@@ -338,7 +338,12 @@ impl Backing {
             return Err(io::ErrorKind::StorageFull.into());
         }
         let Some(beside) = &mut self.beside else {
-            self.undurable.extend(offset / PIECE..(offset + data.len() as u64).div_ceil(PIECE));
+            let (mut piece, end) = (offset / PIECE, (offset + data.len() as u64).div_ceil(PIECE));
+            while piece < end {
+                let next = end.min((piece / 64 + 1) * 64);
+                *self.undurable.entry(piece / 64).or_default() |= u64::MAX >> (64 - (next - piece)) << (piece % 64);
+                piece = next;
+            }
             let written = self.host.write_all_at(data, offset);
             // A part of it is neither what was there nor what is to be, and a record of which a part is new is none.
             if written.is_err() && self.host.write_all_at(data, offset).is_err() {
@@ -388,7 +393,10 @@ impl Backing {
         self.is_lost = true;
         let bytes = self.bytes()?;
         let mut piece = [0; PIECE as usize];
-        for start in self.undurable.iter().map(|number| number * PIECE) {
+        let pieces = |(&word, &bits): (&u64, &u64)| {
+            (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| word * 64 + bit)
+        };
+        for start in self.undurable.iter().flat_map(pieces).map(|number| number * PIECE) {
             let piece = &mut piece[..bytes.saturating_sub(start).min(PIECE) as usize];
             // Of what cannot be read nothing is to be saved.
             if self.host.read_exact_at(piece, start).is_ok() {
