@@ -8,6 +8,7 @@
 //! last is written again after such a failure, as it reads.
 
 use rustix::fs::{Advice, fadvise};
+use rustix::io::Errno;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,8 +20,6 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Bytes of a changed piece.
 const PIECE: u64 = 4096;
-/// An I/O error, as the host numbers it.
-const EIO: i32 = 5;
 
 /// What a disk has been given since it was last told to be durable: place, and bytes before and after.
 pub(crate) type Journal = Arc<Mutex<Vec<(u64, Vec<u8>, Vec<u8>)>>>;
@@ -122,13 +121,13 @@ impl HostFile {
     fn sync(&self) -> io::Result<()> {
         let fails = self.trouble.get().is_some_and(|host| locked(host).as_mut().is_some_and(Host::fails_to_sync));
         let Some(journal) = &self.journal else {
-            return if fails { Err(io::Error::from_raw_os_error(EIO)) } else { self.file.sync_data() };
+            return if fails { Err(Errno::IO.into()) } else { self.file.sync_data() };
         };
         // Nothing else is to survive, so that the real disk need not be asked.
         let mut journal = locked(journal);
         if fails {
             self.lost.store(journal.len(), Ordering::Relaxed);
-            return Err(io::Error::from_raw_os_error(EIO));
+            return Err(Errno::IO.into());
         }
         let lost = self.lost.load(Ordering::Relaxed).min(journal.len());
         let since = journal.split_off(lost);
@@ -314,7 +313,7 @@ impl Backing {
         {
             let left = self.reads_left.get().checked_sub(1);
             self.reads_left.set(left.unwrap_or(u64::MAX));
-            left.ok_or_else(|| io::Error::from_raw_os_error(EIO))?;
+            left.ok_or_else(|| io::Error::from(Errno::IO))?;
         }
         self.host.read_exact_at(out, offset)?;
         let Some(beside) = &self.beside else { return Ok(()) };

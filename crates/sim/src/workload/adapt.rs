@@ -261,11 +261,12 @@ impl Adapted {
         if !self.tell_volumes {
             request.volume = 0;
         }
-        if self.time_factor != 1.0 {
-            request.arrival_ns = (request.arrival_ns as f64 * self.time_factor) as u64;
+        let scaled_ns = request.arrival_ns as f64 * self.time_factor;
+        if scaled_ns > LATEST_NS as f64 {
+            return Err(self.late(scaled_ns));
         }
-        if request.arrival_ns > LATEST_NS {
-            return Err(self.late(request.arrival_ns));
+        if self.time_factor != 1.0 {
+            request.arrival_ns = scaled_ns as u64;
         }
         if request.operation == Operation::Flush {
             self.ready.push_back(request);
@@ -295,11 +296,11 @@ impl Adapted {
         Ok(())
     }
 
-    fn late(&self, arrival_ns: u64) -> WorkloadError {
+    fn late(&self, arrival_ns: f64) -> WorkloadError {
         let what = format!(
             "request {} arrives {:.0} s after the first, and {:.0} s are the most",
             self.number,
-            arrival_ns as f64 * 1e-9,
+            arrival_ns * 1e-9,
             LATEST_NS as f64 * 1e-9
         );
         let fix = "check the unit of the times, or bring requests nearer together".to_owned();
