@@ -367,7 +367,7 @@ pub struct ReproduceArgs {
     pub experiments: Option<PathBuf>,
 
     /// List the experiments
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["json", "csv", "html"])]
     pub list: bool,
 
     /// Print the papers' headline claims with what has become of them, as a Markdown table; runs what they rest on, and
@@ -450,7 +450,7 @@ pub struct CheckArgs {
     pub fail_fast: bool,
 
     /// Power cuts per scheme [default: 80000]: at every command in every way, or at about N, evenly drawn, and at least
-    /// one of each phase in each seed; cuts during recovery come on top of them. With 1,250 a seed or fewer there are
+    /// one of each phase that a seed comes to; cuts during recovery come on top of them. With 1,250 a seed or fewer there are
     /// fewer of the devices without a block to spare too. With this, as with --faults, --buffer and --replay, images
     /// and server are left alone
     #[arg(long, value_name = "all|N", conflicts_with = "replay")]

@@ -280,9 +280,13 @@ impl Document<'_> {
         let is_file = |name: &str| key == "flow" && self.directory.join(name).is_file();
         let is_path = is_path || is_file(&value) || value.rsplit_once('@').is_some_and(|(name, _)| is_file(name));
         let fitted = compare::fitted_file(&value).filter(|file| !file.is_empty() && !file.contains('='));
-        if fitted.is_some() && ["workload", "flow"].contains(&key) {
+        if fitted.is_some() && ["trace", "workload", "flow"].contains(&key) {
             let file = self.directory.join(&value[TWIN_OF.len() + 1..]);
             return format!("{TWIN_OF}:{}", file.display());
+        }
+        // Where no such file lies, a trace may be a specification, as on the command line.
+        if key == "trace" && compare::specification(&value).is_some() && !self.directory.join(&value).exists() {
+            return value;
         }
         if is_path { self.directory.join(value).to_string_lossy().into_owned() } else { value }
     }
@@ -411,6 +415,16 @@ mod tests {
         let args = parse(text, "e.toml", &directory.join("")).unwrap();
         let own = directory.join("t.spc").display().to_string();
         assert_eq!(args.flow, [format!("{own}@open"), own, "zipf:reads=1@closed:4".to_owned()]);
+    }
+
+    #[test]
+    fn a_trace_may_be_a_recording_or_generated() {
+        let trace = |value: &str| read(&format!("trace = \"{value}\"")).unwrap().trace.unwrap();
+        for spec in ["recording:postmark", "zipf:reads=0.5"] {
+            assert_eq!(trace(spec), Path::new(spec));
+        }
+        assert_eq!(trace("twin-of:t.csv"), Path::new("twin-of:/data/t.csv"));
+        assert_eq!(trace("zipf.spc"), Path::new("/data/zipf.spc"));
     }
 
     /// The file was looked for in the directory that the user stood in.

@@ -517,7 +517,12 @@ fn check_subject(
         };
         let missed = row.phases.iter().filter(|phase| is_demanded(phase) && !report.by_cause.contains_key(phase));
         let missed: Vec<String> = missed
-            .map(|phase| format!("no command of phase {} was cut: the check proves nothing about it", phase.name()))
+            .map(|phase| {
+                let phase = phase.name();
+                format!(
+                    "no command of phase {phase} was cut: the check proves nothing about it; ask for more cuts or seeds"
+                )
+            })
             .collect();
         // Checkpoints of erase counts are metadata of every scheme.
         let is_listed = |cause: &Cause| row.phases.contains(cause) || *cause == Cause::Metadata && report.wear_kept > 0;

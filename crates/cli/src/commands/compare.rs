@@ -304,8 +304,9 @@ fn trace_or_generated(args: &CompareArgs, trace: &Path, known: &Known) -> Result
             None => Ok(Workload::Trace(trace.to_owned())),
         },
         Err(cause) => {
-            let spec = specification(trace).ok_or_else(|| CliError::file("read", trace, &cause))?;
-            Ok(Workload::Generated(spec))
+            let spec = trace.to_str().and_then(specification);
+            let spec = spec.ok_or_else(|| CliError::file("read", trace, &cause))?;
+            Ok(Workload::Generated(spec.to_owned()))
         }
     }
 }
@@ -325,10 +326,9 @@ fn no_trace(args: &CompareArgs) -> Result<(), CliError> {
 }
 
 /// The workload that is meant by a trace which does not exist: `zipf`, `zipf:theta=0.9`.
-fn specification(trace: &Path) -> Option<String> {
-    let spec = trace.to_str()?;
-    let head = spec.split(':').next().unwrap_or_default();
-    ([TWIN_OF, RECORDING].contains(&head) || sim::workload::generate::find(head).is_some()).then(|| spec.to_owned())
+pub(crate) fn specification(trace: &str) -> Option<&str> {
+    let head = trace.split(':').next().unwrap_or_default();
+    ([TWIN_OF, RECORDING].contains(&head) || sim::workload::generate::find(head).is_some()).then_some(trace)
 }
 
 fn schemes<'a>(names: &[String], known: &'a Known) -> Result<Vec<&'a KnownScheme>, CliError> {

@@ -131,7 +131,7 @@ fn names_and_values() {
             ),
             (
                 "compare --flow uniform:span=10GiB --flow zipf --device agrawal08:capacity=1GiB",
-                &["--flow, each of 2 has 512 MiB of the device: uniform:span=10GiB", "allowed: 1 to 536870912"],
+                &["--flow, each of 2 has 512 MiB of the device: uniform:span=10GiB", "a span of 1 to 536870912"],
             ),
             ("compare --flow zipf --flow t.spc --limit 5", &["--flow: --limit is of a single workload"]),
             ("compare t.spc --idle-gc soon", &["--idle-gc"]),
@@ -207,6 +207,8 @@ fn names_and_values() {
             ("reliability --constants --json c.json", &["cannot be used with", "--json"]),
             ("step simple cut:0.99 write:0", &["cut:0.99: the faces of this program are 0 to 3"]),
             ("step simple write:0 cut:0", &["cut:0.0: no step follows in which power could fail"]),
+            ("step page --logical-pages 1000 write:0", &["(give more --blocks or --dies, or fewer --logical-pages)"]),
+            ("reproduce --list --json a.json", &["'--list' cannot be used with '--json <FILE>'"]),
             ("compare --seed -1", &["unexpected argument '-1' found"]),
         ],
     );

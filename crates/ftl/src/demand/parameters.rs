@@ -43,7 +43,10 @@ pub(crate) const INIT_TPS: Parameter = Parameter::switch("init-tps", false)
     .source("{flashsim}");
 
 /// `gc-low`: when to collect. Fewer could not take a collection's data and its translation pages.
-pub(crate) const GC_LOW: Parameter = Parameter { range: Range::Count(2, 1 << 20), ..collector::GC_LOW };
+pub(crate) const GC_LOW: Parameter = Parameter { range: Range::Count(2, 1 << 20), ..collector::GC_LOW }.text(
+    "Collect when a die has no more free blocks than this. More leave less room for data, so that more live pages \
+     are copied.",
+);
 
 /// `gc-in-evictions`: when an eviction's update tests for room.
 pub(crate) const GC_IN_EVICTIONS: Parameter = Parameter::switch("gc-in-evictions", false)

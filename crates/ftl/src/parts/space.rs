@@ -22,7 +22,7 @@ use core::ops::{Deref, DerefMut, Range};
 use flash::{Block, Cause, Die, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Mode, Oob, Ppn, Rng};
 
 /// Of a device, in percent, that nobody would spare more of.
-const MOST_SPARE: f64 = 90.0;
+const MOST_SPARE: f64 = 50.0;
 
 /// The advice where a device has fewer than `blocks` blocks: the spare share with which it has as many.
 pub(crate) fn more_spare(g: &Geometry, logical_pages: u32, blocks: u64) -> String {
@@ -31,7 +31,7 @@ pub(crate) fn more_spare(g: &Geometry, logical_pages: u32, blocks: u64) -> Strin
     // Rounded up to hundredths.
     let least = format!("{:.2} %", share + 0.005);
     if share > MOST_SPARE {
-        return format!("that takes {least} of spare space: give a larger capacity, or set what needs less");
+        return format!("give a larger capacity, or set what needs less; with this one {least} would have to be spare");
     }
     format!("give more spare space, at least {least}")
 }

@@ -8,7 +8,7 @@ use super::cuts::face_name;
 use super::{Bench, CheckError, Raised, bench, sound};
 use flash::{Block, Cause, CutPoint, Flash, Geometry, Kind, Lpn, Op, Ppn};
 use ftl::schemes::{Registry, Visitor};
-use ftl::{BuildError, Error, Ftl, Recipe, Scheme, Settings, Value};
+use ftl::{BuildError, ConfigError, Error, Ftl, Recipe, Scheme, Settings, Value};
 use std::fmt;
 use std::str::FromStr;
 
@@ -144,7 +144,7 @@ impl Visitor<Bench> for Run<'_> {
         config.settings.iter().try_for_each(|(name, text)| settings.set(name, text)).map_err(CheckError)?;
         let pages = fit(config, recipe, &mut settings)?;
         let mut flash = bench(sound(config.geometry), true);
-        let ftl = recipe.format(&mut flash, pages, &settings).map_err(|error| CheckError(error.to_string()))?;
+        let ftl = recipe.format(&mut flash, pages, &settings).map_err(refused)?;
         flash.take();
         let mut told = Told { recipe, settings, pages, flash, ftl: Some(ftl), writes: Vec::new(), lines: Vec::new() };
         let g = &config.geometry;
@@ -191,12 +191,23 @@ fn fit<S: Recipe<Bench>>(config: &StepConfig, recipe: &S, settings: &mut Setting
                     _ => return Err(CheckError(refusal.to_string())),
                 }
             }
-            Err(refusal) if pages == 1 || config.logical_pages.is_some() => {
-                return Err(CheckError(refusal.to_string()));
-            }
+            Err(refusal) if pages == 1 || config.logical_pages.is_some() => return Err(refused(refusal)),
             Err(_) => pages -= 1,
         }
     }
+}
+
+/// Why a scheme takes no such device, and what may be changed about it here.
+fn refused<E>(refusal: BuildError<E>) -> CheckError
+where
+    BuildError<E>: fmt::Display,
+{
+    CheckError(match refusal {
+        BuildError::Config(ConfigError { key: "spare", what, .. }) => {
+            format!("{what} (give more --blocks or --dies, or fewer --logical-pages)")
+        }
+        other => other.to_string(),
+    })
 }
 
 /// A device under observation.

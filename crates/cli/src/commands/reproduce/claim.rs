@@ -7,7 +7,7 @@
 
 use super::SETUP;
 use super::file::{Experiment, MEAN, Published, Relation, Text, UNITS};
-use super::finding::{Finding, Ground, published_text, suffix, taken};
+use super::finding::{Finding, published_text, suffix, taken};
 use super::measure;
 use super::render::{label, measured_text};
 use super::{File, Reproduced};
@@ -258,7 +258,6 @@ fn lines(claim: &Claim, done: &Reproduced) -> Vec<Line> {
 }
 
 fn of_row(done: &Reproduced, finding: &Finding) -> Line {
-    let own = |ground: &&Ground| (&ground.workload, &ground.source) == (&finding.workload, &finding.source);
     let row = &done.experiment.rows[finding.row];
     let published = finding.published.as_ref().map(|published| published_text(published, row.unit));
     let measured = match &finding.measured {
@@ -269,7 +268,7 @@ fn of_row(done: &Reproduced, finding: &Finding) -> Line {
         workload: finding.workload.clone(),
         from: finding.from.clone(),
         source: finding.source.clone(),
-        requests: done.grounds.iter().find(own).map_or(0, |ground| ground.served.requests),
+        requests: finding.requests.unwrap_or_default(),
         published: published.unwrap_or_else(|| "-".to_owned()),
         measured: format!("{}: {measured}", label(row, finding)),
         sign: finding.sign.filter(|_| finding.exercised()),

@@ -47,6 +47,8 @@ pub(super) struct Finding {
     pub(super) from: String,
     /// The source's name; those of all for a mean.
     pub(super) source: String,
+    /// How many requests were served; nothing for a mean.
+    pub(super) requests: Option<u64>,
     /// What was published.
     pub(super) published: Option<Published>,
     /// What was measured, or why nothing was.
@@ -137,6 +139,7 @@ fn finding(index: usize, row: &Row, of: Option<&String>, ground: &Ground) -> Fin
         workload: ground.workload.clone(),
         from: ground.kind.word_for(&ground.source),
         source: ground.source.clone(),
+        requests: Some(ground.served.requests),
         deviation: deviation(row, published.as_ref(), measured.as_ref().ok()),
         published,
         measured,
@@ -173,6 +176,7 @@ fn mean(index: usize, row: &Row, of: Option<&String>, parts: &[&Finding]) -> Fin
         },
         from: unique(|part| &part.from),
         source: unique(|part| &part.source),
+        requests: None,
         deviation: deviation(row, published.as_ref(), found.as_ref().ok()),
         published,
         measured: found,

@@ -267,8 +267,11 @@ fn notes(done: &Reproduced) -> String {
         let idle: Vec<&str> =
             ground.outcomes.iter().filter(|(_, outcome)| idle(outcome)).map(|(name, _)| name.as_str()).collect();
         if !idle.is_empty() {
-            let (workload, source) = (&ground.workload, &ground.source);
-            add(format!("nothing was collected under {workload} ({source}) by {}: too few writes", idle.join(", ")));
+            let (workload, source, requests) = (&ground.workload, &ground.source, units::whole(ground.served.requests));
+            let idle = idle.join(", ");
+            add(format!(
+                "nothing was collected under {workload} ({source}, {requests} requests) by {idle}: too few writes"
+            ));
         }
     }
     let measures: BTreeSet<&str> = done.findings.iter().filter_map(|finding| finding.idle.as_deref()).collect();
@@ -325,6 +328,7 @@ pub(super) fn csv(done: &[Reproduced]) -> Result<Vec<u8>, CliError> {
             "workload",
             "ran_on",
             "requests_from",
+            "requests",
             "unit",
             "published",
             "published_low",
@@ -373,10 +377,15 @@ fn record(experiment: &Experiment, varied: &str, finding: &Finding) -> Vec<Strin
         None if row.lost.is_some() => "lost".clone_into(&mut published),
         None => {}
     }
-    let (measured, width, why) = match &finding.measured {
-        Ok(Found::Number(found)) => (found.value.to_string(), found.half_width_99, String::new()),
-        Ok(Found::Name(name)) => (name.clone(), None, String::new()),
-        Err(why) => (String::new(), None, why.clone()),
+    let note = match (&finding.measured, &finding.idle) {
+        (Err(why), _) => why.clone(),
+        (Ok(_), Some(measure)) => format!("not exercised: {measure} is 0"),
+        (Ok(_), None) => String::new(),
+    };
+    let (measured, width) = match &finding.measured {
+        Ok(Found::Number(found)) => (found.value.to_string(), found.half_width_99),
+        Ok(Found::Name(name)) => (name.clone(), None),
+        Err(_) => (String::new(), None),
     };
     vec![
         experiment.paper.name.clone(),
@@ -389,6 +398,7 @@ fn record(experiment: &Experiment, varied: &str, finding: &Finding) -> Vec<Strin
         finding.workload.clone(),
         finding.from.clone(),
         finding.source.clone(),
+        finding.requests.map(|requests| requests.to_string()).unwrap_or_default(),
         row.unit.to_owned(),
         published,
         number(low),
@@ -398,7 +408,7 @@ fn record(experiment: &Experiment, varied: &str, finding: &Finding) -> Vec<Strin
         number(finding.deviation),
         finding.holds().map(|holds| holds.to_string()).unwrap_or_default(),
         finding.overloaded.to_string(),
-        why,
+        note,
     ]
 }
 
@@ -488,6 +498,7 @@ fn figure(experiment: &Experiment, varied: &str, finding: &Finding) -> Value {
         "workload": finding.workload,
         "ran_on": finding.from,
         "source": finding.source,
+        "requests": finding.requests,
         "unit": row.unit,
         "published": published,
         "lost": row.lost,

@@ -345,7 +345,7 @@ fn a_small_reproduction_end_to_end() {
         "small/table-9: Table 9 (section 1)\nThe paper: dftl costs something.\n",
         "(generator, 3,000 requests); part.spc\n  (excerpt, 500 requests).",
         "not measured: unheard: unknown scheme \"unheard\"",
-        "nothing was collected under Zipf (part.spc) by dftl, page",
+        "nothing was collected under Zipf (part.spc, 500 requests) by dftl, page",
         "lost: the figure is not in the text (erases)",
         "spare space:",
         "dftl          ",
@@ -382,8 +382,10 @@ fn a_small_reproduction_end_to_end() {
     let mut csv = csv::Reader::from_path(directory.join("all.csv")).unwrap();
     let lines: Vec<csv::StringRecord> = csv.records().map(Result::unwrap).collect();
     assert_eq!(lines.len(), figures.len());
-    assert_eq!((&lines[0][3], &lines[0][11], &lines[6][11]), ("T_PC", "80", "lost"));
-    assert_eq!(lines[0][14].parse::<f64>().ok(), figures[0]["measured"].as_f64());
+    assert_eq!((&lines[0][3], &lines[0][12], &lines[6][12]), ("T_PC", "80", "lost"));
+    assert_eq!(lines[0][10].parse::<u64>().ok(), figures[0]["requests"].as_u64());
+    assert_eq!(lines[0][10].parse::<u64>().ok(), ground["requests"].as_u64());
+    assert_eq!(lines[0][15].parse::<f64>().ok(), figures[0]["measured"].as_f64());
 }
 
 /// `--json` over an experiment of `--experiments` replaced it by the report.

@@ -120,7 +120,7 @@ impl Space {
         let span = arguments.integer("span").unwrap_or(context.capacity_bytes);
         let align = arguments.integer("align").unwrap_or(sizes.smallest());
         if span > context.capacity_bytes {
-            let fix = format!("allowed: 1 to {}", context.capacity_bytes);
+            let fix = format!("give the device a larger capacity, or a span of 1 to {}", context.capacity_bytes);
             return Err(arguments.fault("span: larger than the device's capacity", fix));
         }
         if sizes.largest() > span {
