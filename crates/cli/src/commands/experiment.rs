@@ -71,7 +71,7 @@ pub fn compare(args: &CompareArgs, stop: &AtomicBool, stdout: &mut dyn Write) ->
 /// The first thing that is wrong.
 pub fn run(args: &CompareArgs, session: &Session<'_>) -> Result<Option<Report>, CliError> {
     let plan = plan(args, &Known::of(session))?;
-    plan.combinations.iter().try_for_each(|combination| check_of_use(combination, session.schemes))?;
+    check_of_use(&plan.combinations, session.schemes)?;
     Ok(run_planned(args, plan, "running", session)?.map(|ran| ran.report))
 }
 
@@ -106,7 +106,7 @@ pub fn settings_of(args: &CompareArgs) -> Result<(String, Settings), CliError> {
     let [combination] = &plan.combinations[..] else {
         return Err(CliError::new(format_args!("a device has one scheme; {} were given", plan.combinations.len())));
     };
-    check_of_use(combination, &BuiltIn)?;
+    check_of_use(&plan.combinations, &BuiltIn)?;
     settled(combination, args.seed, &BuiltIn).map(|settled| (settled.row.name.to_owned(), settled.settings))
 }
 

@@ -110,6 +110,10 @@ fn names_and_values() {
                 &["--set page: wear-threshold has no effect with wear-levelling=off", "to swap or static"],
             ),
             ("compare t.spc --set page.ecc=agcr --set page.ecc-m=2", &["ecc-m has no effect with ecc=agcr"]),
+            (
+                "compare t.spc --schemes page --gc greedy,fifo --set page.gc-lambda=0.5",
+                &["--set page: gc-lambda has no effect with gc=greedy", "set gc to cicl"],
+            ),
             ("compare --flow zipf", &["--flow: one flow is no several"]),
             ("compare --flow zipf:thta=1", &["--flow: zipf:thta=1", "did you mean `theta`?"]),
             ("compare --flow zipf --set dftl.gc-low=x", &["gc-low = x"]),

@@ -14,7 +14,7 @@ mod random;
 pub(crate) use greedy::fewest_live;
 
 use crate::blocks::Blocks;
-use crate::{Parameter, Settings};
+use crate::{Dependence, Parameter, Settings};
 use alloc::boxed::Box;
 use core::fmt::Debug;
 use core::ops::Range;
@@ -61,6 +61,13 @@ pub(crate) const DEAD_SHARE: Parameter = Parameter::real("gc-dead-share", 0.0, 0
          copies less.",
     )
     .source("MQSim");
+
+/// What is read by which policy.
+pub(crate) const DEPENDENCES: [Dependence; 3] = [
+    Dependence { parameters: &[CHOICES.name], on: POLICY.name, words: &["d-choices"] },
+    Dependence { parameters: &[LAMBDA.name, WEAR_SPREAD.name], on: POLICY.name, words: &["cicl"] },
+    Dependence { parameters: &[DEAD_SHARE.name], on: POLICY.name, words: &["random"] },
+];
 
 /// A policy, and what the policies are told.
 #[derive(Clone, Copy, Debug)]

@@ -10,8 +10,7 @@
 //! small, by as many log blocks as were erased since the last one was begun; the ages beside each other are right.
 
 use super::log::Slot;
-use super::parameters::LOG_VICTIM;
-use crate::{Dependence, Loader, Parameter, Saver};
+use crate::{Loader, Parameter, Saver};
 use alloc::collections::BTreeSet;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -24,10 +23,6 @@ pub const LOG_AGES: Parameter = Parameter::switch("log-ages", false)
          bytes of a spare area.",
     )
     .source("{rose}, section 3.5");
-
-/// What is read in which mode.
-pub(crate) const DEPENDENCES: [Dependence; 1] =
-    [Dependence { parameters: &[LOG_AGES.name], on: LOG_VICTIM.name, words: &["maro"] }];
 
 /// Bytes in a spare area.
 pub(crate) const AGE_BYTES: u32 = 6;

@@ -2,7 +2,7 @@
 
 use super::ages::LOG_AGES;
 use crate::parts::{supply, tombstones};
-use crate::{ConfigError, Group, Parameter, Scheme, Settings};
+use crate::{ConfigError, Dependence, Group, Parameter, Scheme, Settings};
 use alloc::format;
 use flash::Cause;
 
@@ -83,6 +83,16 @@ pub(crate) const ERASE_COST: Parameter = Parameter::real("erase-us", 2000.0, 0.0
     .unit("us")
     .text("Cost of erasing a block in a merge score.")
     .source("{rose}, table 5.1");
+
+/// What is read for which choice of a log block to clean.
+pub(crate) const DEPENDENCES: [Dependence; 2] = [
+    Dependence {
+        parameters: &[AGE_WEIGHT.name, AGE_UNIT.name, ALPHA.name, LOG_AGES.name],
+        on: LOG_VICTIM.name,
+        words: &["maro"],
+    },
+    Dependence { parameters: &[COPY_COST.name, ERASE_COST.name], on: LOG_VICTIM.name, words: &["cheapest", "maro"] },
+];
 
 /// The parts of every scheme of the family.
 const PARTS: &[Group] = &[supply::GROUP, tombstones::GROUP];

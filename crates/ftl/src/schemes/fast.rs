@@ -44,7 +44,7 @@ use crate::hybrid::large::{Large, SEQUENTIAL_BYTES, SEQUENTIAL_UNIT};
 use crate::hybrid::{
     self, Area, Core, Filling, Hybrid, MERGE_COUNTERS, Merge, Strategy, Write, erase_obsolete, log::Slot, parameters,
 };
-use crate::{ConfigError, Error, Loader, Outcome, Parameter, Saver, Scheme, Settings};
+use crate::{ConfigError, Dependence, Error, Loader, Outcome, Parameter, Saver, Scheme, Settings};
 use alloc::vec;
 use alloc::vec::Vec;
 use flash::{Flash, Kind, Lbn, Lpn};
@@ -62,6 +62,16 @@ const SW_OTHER: Parameter = Parameter::word("sw-other", "rw", &["rw", "psu"])
          the page there. rw: write it to a random log block.",
     )
     .source("rw: {rose}; psu: {flashsim} as released");
+
+/// What is read under which rule.
+pub(crate) const DEPENDENCES: [Dependence; 2] = [
+    Dependence {
+        parameters: &[SEQUENTIAL_BYTES.name, SEQUENTIAL_UNIT.name],
+        on: SEQUENTIAL.name,
+        words: &["large", "both"],
+    },
+    Dependence { parameters: &[SW_OTHER.name], on: SEQUENTIAL.name, words: &["first-page", "both"] },
+];
 
 const COUNTERS: &[(&str, &str)] = &[
     ("sequential_pages", "host pages written to sequential log blocks"),

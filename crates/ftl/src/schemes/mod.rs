@@ -8,7 +8,7 @@ mod block;
 mod cdftl;
 mod cftl;
 mod dftl;
-mod fast;
+pub(crate) mod fast;
 mod hybridlog;
 mod last;
 mod lazyftl;

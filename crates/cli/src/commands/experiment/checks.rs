@@ -73,14 +73,20 @@ pub(super) fn check_schedulers(plan: &Plan, overrides: &Overrides, device: &Devi
     Ok(())
 }
 
-/// Whether every parameter that is set has an effect beside the others.
-pub(super) fn check_of_use(combination: &Combination, schemes: &dyn Schemes) -> Result<(), CliError> {
-    let Settled { row, settings, .. } = settled(combination, 1, schemes)?;
-    let set = combination.settings.keys().map(String::as_str);
-    match ftl::without_effect(&settings, set) {
-        Some(what) => Err(CliError::new(what).within(format_args!("--set {}", row.name))),
-        None => Ok(()),
+/// Whether every parameter that is set has an effect beside the others, in one of the runs of its scheme at least.
+pub(super) fn check_of_use(combinations: &[Combination], schemes: &dyn Schemes) -> Result<(), CliError> {
+    let rows: Vec<Settled> = combinations.iter().map(|one| settled(one, 1, schemes)).collect::<Result<_, _>>()?;
+    for combination in combinations {
+        let own = || rows.iter().filter(|settled| settled.row.name == combination.scheme);
+        for name in combination.settings.keys() {
+            let refusals: Option<Vec<String>> =
+                own().map(|settled| ftl::without_effect(&settled.settings, [name.as_str()])).collect();
+            if let Some(what) = refusals.and_then(|refusals| refusals.into_iter().next()) {
+                return Err(CliError::new(what).within(format_args!("--set {}", combination.scheme)));
+            }
+        }
     }
+    Ok(())
 }
 
 /// Whether requests can arrive as asked: at the times of the workload only if it has some.
