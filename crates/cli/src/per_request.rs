@@ -1,4 +1,5 @@
-//! `--per-request FILE`: one CSV line for each request, streamed, compressed if the name ends in `.zst`.
+//! `--per-request FILE`: one CSV line for each request, streamed, compressed if the name ends in `.zst`. Where several
+//! streams share the device, each line begins with the number of its own, as the table has it.
 
 use crate::error::CliError;
 use crate::output::Sink;
@@ -15,23 +16,25 @@ const BATCH: usize = 1 << 16;
 pub struct PerRequest {
     sink: Sink,
     batch: Vec<u8>,
+    has_flows: bool,
 }
 
 impl PerRequest {
-    /// Begins the file with its header line.
+    /// Begins the file with its header line; `has_flows` if it is to tell streams apart.
     ///
     /// # Errors
     /// The file cannot be created.
-    pub fn create(path: &Path) -> Result<PerRequest, CliError> {
+    pub fn create(path: &Path, has_flows: bool) -> Result<PerRequest, CliError> {
         let sink = Sink::create(path)?;
         let mut batch = Vec::with_capacity(BATCH + 512);
+        batch.extend_from_slice(if has_flows { b"flow,".as_slice() } else { b"" });
         batch.extend_from_slice(b"arrival_us,operation,offset,bytes,queue_us,service_us,response_us");
         for op in Op::ALL {
             batch.push(b',');
             batch.extend_from_slice(op.name().as_bytes());
         }
         batch.push(b'\n');
-        Ok(PerRequest { sink, batch })
+        Ok(PerRequest { sink, batch, has_flows })
     }
 
     /// Adds one request.
@@ -40,6 +43,10 @@ impl PerRequest {
     /// The disk is full or failing.
     pub fn record(&mut self, request: &RequestRecord) -> Result<(), CliError> {
         let line = &mut self.batch;
+        if self.has_flows {
+            push_number(line, u64::from(request.flow) + 1);
+            line.push(b',');
+        }
         push_us(line, request.arrival_ns);
         line.extend_from_slice(match request.operation {
             Operation::Read => b",read,".as_slice(),
@@ -112,6 +119,7 @@ mod tests {
     fn request(index: u64) -> RequestRecord {
         RequestRecord {
             arrival_ns: 1_000_001 * index,
+            flow: index as u32 % 2,
             operation: [Operation::Read, Operation::Write, Operation::Trim, Operation::Flush][index as usize % 4],
             offset: 4096 * index,
             bytes: 512,
@@ -123,7 +131,7 @@ mod tests {
     }
 
     fn write(path: &Path, count: u64) {
-        let mut file = PerRequest::create(path).unwrap();
+        let mut file = PerRequest::create(path, false).unwrap();
         (0..count).for_each(|index| file.record(&request(index)).unwrap());
         file.finish().unwrap();
     }
@@ -140,6 +148,13 @@ mod tests {
              0,read,0,512,1.234,25,26.234,1,0,2,0,4294967295\n\
              1000.001,write,4096,512,1.234,25,26.234,1,0,2,0,4294967295\n"
         );
+        let path = directory.join("flows.csv");
+        let mut file = PerRequest::create(&path, true).unwrap();
+        (0..2).for_each(|index| file.record(&request(index)).unwrap());
+        file.finish().unwrap();
+        let lines = std::fs::read_to_string(path).unwrap();
+        let firsts: Vec<_> = lines.lines().map(|line| line.split(',').next().unwrap()).collect();
+        assert_eq!(firsts, ["flow", "1", "2"]);
         let mut largest = Vec::new();
         push_us(&mut largest, u64::MAX);
         assert_eq!(largest, b"18446744073709551.615");
@@ -160,7 +175,7 @@ mod tests {
     fn unfinished_leaves_nothing() {
         let directory = Directory::new();
         for name in ["requests.csv", "requests.csv.zst"] {
-            let mut file = PerRequest::create(&directory.join(name)).unwrap();
+            let mut file = PerRequest::create(&directory.join(name), false).unwrap();
             (0..20_000).for_each(|index| file.record(&request(index)).unwrap());
             drop(file);
         }
@@ -170,7 +185,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_full_disk_is_reported() {
-        let mut file = PerRequest::create(Path::new("/dev/full")).unwrap();
+        let mut file = PerRequest::create(Path::new("/dev/full"), false).unwrap();
         let outcome = (0..100_000).try_for_each(|index| file.record(&request(index))).and_then(|()| file.finish());
         assert_eq!(outcome.unwrap_err().to_string(), "cannot write /dev/full: no space left on the device");
     }

@@ -479,7 +479,7 @@ impl<'a, F: Measured, S: Inspect<F>> Run<'a, F, S> {
                 Ok(times) => {
                     if let Some(before) = before {
                         let commands = self.commands_since(&before);
-                        observer.record(&record(request, self.last_arrival_ns, times, commands));
+                        observer.record(&record(request, 0, self.last_arrival_ns, times, commands));
                     }
                 }
                 Err(error) => {

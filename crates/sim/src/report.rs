@@ -524,6 +524,8 @@ pub struct Estimate {
 pub struct RequestRecord {
     /// Arrival, in nanoseconds of simulated time.
     pub arrival_ns: u64,
+    /// Which of several streams it belongs to, numbered from 0; 0 if there is one.
+    pub flow: u32,
     /// What was asked.
     pub operation: Operation,
     /// First byte on the device.

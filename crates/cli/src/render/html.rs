@@ -6,7 +6,7 @@ use super::meaning::meaning;
 use super::rows::Rows;
 use super::svg::{Axis, Line, WIDTH, escape, figure, label_width, legend, nice_step, open_svg, plot, tick};
 use super::words::{causes, headline, labels, phrase, plain, share};
-use super::{ecc, mount, response, wear};
+use super::{ecc, flows, mount, response, wear};
 use crate::error::CliError;
 use crate::output;
 use crate::units;
@@ -48,6 +48,9 @@ pub fn render(report: &Report) -> String {
     }
     if let Some(rows) = mount::rows(report) {
         page.push_str(&section("Mounting after a power cut", &small(rows)));
+    }
+    if let Some(rows) = flows::rows(report) {
+        page.push_str(&section("Flows that shared the device", &small(rows)));
     }
     if report.results.iter().any(|result| result.series.len() > 1) {
         page.push_str(&section("Over simulated time", &(series(report) + &ecc::picture(report))));
@@ -489,6 +492,7 @@ summary{cursor:pointer;margin:.6rem 0}
 mod tests {
     use super::*;
     use crate::testing::{Directory, eight, report, three, with_series};
+    use sim::report::FlowResult;
 
     /// Every element is closed in order, every attribute quoted.
     fn well_formed(page: &str) {
@@ -563,6 +567,17 @@ mod tests {
         assert_eq!(light, 2 * three().results.len(), "what is waited for");
         assert_eq!(page.matches("role=\"img\"").count(), page.matches("aria-label=").count());
         assert!(page.contains("prefers-color-scheme:dark"));
+    }
+
+    #[test]
+    fn flows_have_a_section() {
+        let mut report = three();
+        assert!(!render(&report).contains("Flows that shared"));
+        let flow = |name: &str| FlowResult { name: name.into(), host: "open".into(), ..FlowResult::default() };
+        report.results[1].flows = vec![flow("zipf"), flow("<b>.spc")];
+        let page = render(&report);
+        well_formed(&page);
+        assert!(page.contains("Flows that shared") && page.contains("dftl: 1 zipf") && page.contains("&lt;b&gt;"));
     }
 
     #[test]

@@ -103,13 +103,15 @@ fn overload(complete: &[(&str, &SchemeResult)]) -> Option<String> {
 
 /// What to say if a device did not keep up with one of several streams.
 fn late_flow(complete: &[(&str, &SchemeResult)]) -> Option<String> {
-    let flows = complete.iter().flat_map(|(label, result)| result.flows.iter().map(move |flow| (label, flow)));
+    let flows = complete.iter().flat_map(|(label, result)| {
+        result.flows.iter().enumerate().map(move |(number, flow)| (label, number + 1, flow))
+    });
     let behind = |flow: &FlowResult| flow.backlog_seconds.unwrap_or(0.0);
-    let late = flows.filter(|(_, flow)| flow.overloaded);
-    let (label, worst) = late.max_by(|a, b| behind(a.1).total_cmp(&behind(b.1)))?;
+    let late = flows.filter(|(.., flow)| flow.overloaded);
+    let (label, number, worst) = late.max_by(|a, b| behind(a.2).total_cmp(&behind(b.2)))?;
     Some(format!(
-        "{label} does not keep up with the flow {} and is {} behind when its last request arrives: its responses and \
-         its slowdown measure how long it is; a closed loop (@closed:32) or arrivals further apart can be compared.",
+        "{label} does not keep up with flow {number} ({}) and is {} behind when its last request arrives: its responses \
+         and its slowdown measure how long it is; a closed loop (@closed:32) or arrivals further apart can be compared.",
         worst.name,
         units::time_us(behind(worst) * 1e6)
     ))
@@ -376,7 +378,7 @@ mod tests {
         report.results[1].flows = vec![flow];
         let [speed, _] = meaning(&report);
         assert!(
-            speed.starts_with("dftl does not keep up with the flow web.spc and is 30.0 s behind when its last request"),
+            speed.starts_with("dftl does not keep up with flow 1 (web.spc) and is 30.0 s behind when its last request"),
             "{speed}"
         );
     }

@@ -195,7 +195,7 @@ fn a_report_says_what_it_takes_to_repeat_it() {
                 "--flow zipf:requests=1k@closed:4 --flow {} --time-scale 3",
                 timed.trim_start_matches("--workload ")
             ),
-            &["rate=500 arrive at its own times, multiplied by 3 (--time-scale 3)."],
+            &["rate=500) arrive at its own times, multiplied by 3 (--time-scale 3)."],
             r#"{"fill":"sequential","partial":"rmw","time_scale":3.0}"#,
         ),
     ] {
@@ -236,7 +236,7 @@ fn flows_that_outrun_the_device_are_told_from_others() {
         );
         let text = directory.ftlab(&line).succeeded().stdout.replace('\n', " ");
         let flows = json(directory.path().join("f.json"))["results"][0]["flows"].clone();
-        (text.contains("page does not keep up with the flow uniform:reads=0"), flows)
+        (text.contains("page does not keep up with flow 2 (uniform:reads=0"), flows)
     };
     let (told, flows) = run(20_000);
     assert!(told && flows[1]["overloaded"] == true && flows[1]["backlog_seconds"].as_f64() > Some(0.1), "{flows}");

@@ -292,7 +292,7 @@ impl<F: Measured, S: Inspect<F>> Run<'_, F, S> {
             }
         }
         if let Some(commands) = commands {
-            observer.record(&record(request, request.arrival_ns, served, *commands));
+            observer.record(&record(request, *flow, request.arrival_ns, served, *commands));
         }
     }
 

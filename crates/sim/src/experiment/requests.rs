@@ -159,12 +159,14 @@ impl<F: Measured, S: Inspect<F>> Run<'_, F, S> {
 
 pub(super) fn record(
     request: &Request,
+    flow: u32,
     arrival_ns: u64,
     times: Served,
     commands: [u32; Op::ALL.len()],
 ) -> RequestRecord {
     RequestRecord {
         arrival_ns,
+        flow,
         operation: request.operation,
         offset: request.offset,
         bytes: request.bytes,

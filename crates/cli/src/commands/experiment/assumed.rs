@@ -94,10 +94,12 @@ impl Experiment<'_> {
             1.0 => String::new(),
             factor => format!(", multiplied by {factor} (--time-scale {factor})"),
         };
-        for (name, own) in &self.flows {
+        for (number, (name, own)) in (1..).zip(&self.flows) {
             all.push(match own {
-                HostModel::Open => format!("Requests of the flow {name} arrive at its own times{scaled}."),
-                HostModel::Closed(depth) => format!("{depth} requests of the flow {name} are always under way."),
+                HostModel::Open => format!("Requests of flow {number} ({name}) arrive at its own times{scaled}."),
+                HostModel::Closed(depth) => {
+                    format!("{depth} requests of flow {number} ({name}) are always under way.")
+                }
             });
         }
         if !self.flows.is_empty() {

@@ -231,7 +231,7 @@ impl Experiment<'_> {
             progress: &self.progress,
             filling: None,
             stops: [self.stop, failed],
-            requests: path.map(PerRequest::create).transpose()?,
+            requests: path.map(|path| PerRequest::create(path, !self.flows.is_empty())).transpose()?,
             kept: keeps.then(Vec::new),
             failure: None,
         };
