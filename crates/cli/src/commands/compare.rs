@@ -183,8 +183,9 @@ pub fn plan(args: &CompareArgs, known: &Known) -> Result<Plan, CliError> {
     }
     if let Some(path) = &args.per_request {
         let alone = combinations.len() == 1;
-        for combination in &mut combinations {
-            combination.per_request = Some(if alone { path.clone() } else { own_path(path, combination) });
+        for index in 0..combinations.len() {
+            let own = if alone { path.clone() } else { own_path(path, &combinations[index], &combinations) };
+            combinations[index].per_request = Some(own);
         }
     }
     check_outputs(args, &workload, &combinations)?;
@@ -442,10 +443,15 @@ fn crossed<T: PartialEq>(values: &[T], applies: bool) -> Vec<Option<&T>> {
     if applies && !values.is_empty() { unique(values.iter().map(Some)) } else { vec![None] }
 }
 
-/// `requests.csv.zst` of the run `dftl` with 64 KiB and greedy: `requests-dftl-64KiB-greedy.csv.zst`.
-fn own_path(path: &Path, combination: &Combination) -> PathBuf {
-    let size =
-        |bytes: u64| if bytes.is_multiple_of(1024) { units::bytes(bytes).replace(' ', "") } else { bytes.to_string() };
+/// `requests.csv.zst` of the run `dftl` with 64 KiB and greedy: `requests-dftl-64KiB-greedy.csv.zst`. Sizes that round
+/// alike are exact.
+fn own_path(path: &Path, combination: &Combination, all: &[Combination]) -> PathBuf {
+    let sizes = || all.iter().flat_map(|one| [one.cache, one.buffer.as_ref().map(|(_, bytes)| *bytes)]).flatten();
+    let size = |bytes: u64| {
+        let is_one = sizes().all(|other| other == bytes || units::bytes(other) != units::bytes(bytes));
+        let rounds = bytes.is_multiple_of(1024) && is_one;
+        if rounds { units::bytes(bytes).replace(' ', "") } else { bytes.to_string() }
+    };
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let (stem, extensions) = name.split_at(name.find('.').filter(|&dot| dot > 0).unwrap_or(name.len()));
     let mut own = format!("{stem}-{}", combination.scheme);
@@ -660,6 +666,13 @@ mod tests {
         let line = format!("--schemes page,dftl --cache 64KiB --per-request {}", path.display());
         let paths: Vec<_> = planned(&line).unwrap().combinations.into_iter().map(|c| c.per_request.unwrap()).collect();
         assert_eq!(paths, [directory.join("r-page.csv.zst"), directory.join("r-dftl-64KiB.csv.zst")]);
+        // What broke: two that round alike had one name.
+        let line = format!("--schemes dftl --cache 1MiB,1025KiB,2MiB --per-request {}", path.display());
+        let names: Vec<_> = planned(&line).unwrap().combinations.into_iter().map(|c| c.per_request.unwrap()).collect();
+        let expected = ["dftl-1048576", "dftl-1049600", "dftl-2MiB"];
+        let stem = path.file_name().unwrap().to_str().unwrap().split_once('.').unwrap();
+        let named = |run: &str| path.with_file_name(format!("{}-{run}.{}", stem.0, stem.1));
+        assert_eq!(names, expected.map(named));
         let line = format!("--schemes page --per-request {}", path.display());
         assert_eq!(planned(&line).unwrap().combinations[0].per_request, Some(path));
         assert!(directory.names().is_empty());
