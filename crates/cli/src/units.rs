@@ -31,6 +31,12 @@ pub fn number(value: f64) -> String {
     group(&format!("{value:.decimals$}"))
 }
 
+/// A percentage as [`number`], but that nothing below 100 reads as 100.
+pub fn percent(value: f64) -> String {
+    let text = number(value);
+    if text == "100" && value < 100.0 { ">99.9".to_owned() } else { text }
+}
+
 /// A whole number with its thousands grouped: `1,234,567`.
 pub fn whole(value: u64) -> String {
     group(&value.to_string())
@@ -75,6 +81,7 @@ mod tests {
         assert_eq!(number(12345.6), "12,346");
         assert_eq!(number(-1234.0), "-1,234");
         assert_eq!(number(0.00012), "1.2e-4");
+        assert_eq!([99.94, 99.988, 100.0, 1e-6].map(percent), ["99.9", ">99.9", "100", "1.0e-6"]);
         assert_eq!(whole(1_234_567), "1,234,567");
         assert_eq!(whole(123), "123");
         assert_eq!(time_us(12_345.0), "12.3 ms");

@@ -12,38 +12,45 @@ pub(super) struct Column {
     pub(super) unit: &'static str,
     /// Whether a larger value is the better one.
     larger: bool,
-    value: fn(&SchemeResult) -> Option<f64>,
+    value: Value,
     divisor: f64,
+    /// How a value in its unit is written.
+    written: fn(f64) -> String,
+}
+
+type Value = fn(&SchemeResult) -> Option<f64>;
+
+/// The columns of response times, in microseconds.
+const RESPONSE: [(&str, Value); 3] = [
+    ("mean resp.", |result| Some(result.response_us.as_ref()?.mean)),
+    ("p99 resp.", |result| Some(result.response_us.as_ref()?.p99)),
+    ("p99.9 resp.", |result| Some(result.response_us.as_ref()?.p999)),
+];
+
+/// Whether each result competes: runs that ended early do not, nor schemes that keep no data beside others.
+fn competes(results: &[SchemeResult]) -> impl Fn(&SchemeResult) -> bool {
+    let all_null = results.iter().all(keeps_nothing);
+    move |result| result.is_complete() && (all_null || !keeps_nothing(result))
 }
 
 impl Column {
     /// The value as printed.
     pub(super) fn text(&self, result: &SchemeResult) -> Option<String> {
-        Some(units::number((self.value)(result)? / self.divisor))
+        Some((self.written)((self.value)(result)? / self.divisor))
     }
 
-    /// For each result whether it has the column's best value: as printed, so that a difference that cannot be seen
-    /// marks nobody; runs that ended early do not compete, nor schemes that keep no data beside others.
+    /// For each result whether it has the column's best value: by value, for two that print alike may differ.
     pub(super) fn best(&self, results: &[SchemeResult]) -> Vec<bool> {
-        let all_null = results.iter().all(keeps_nothing);
-        let competes = |result: &&SchemeResult| result.is_complete() && (all_null || !keeps_nothing(result));
-        let competing = || results.iter().filter(competes);
-        let values = || competing().filter_map(self.value);
+        let competes = competes(results);
+        let values = || results.iter().filter(|&result| competes(result)).filter_map(self.value);
         let best = if self.larger { values().reduce(f64::max) } else { values().reduce(f64::min) };
-        let best = best.map(|value| units::number(value / self.divisor));
-        let distinct = competing().any(|result| self.text(result).is_some_and(|text| Some(text) != best));
-        results.iter().map(|result| distinct && competes(&result) && self.text(result) == best).collect()
+        let distinct = values().any(|value| Some(value) != best);
+        results.iter().map(|result| distinct && competes(result) && (self.value)(result) == best).collect()
     }
 }
 
-/// The summary's columns: those of which at least one result has a value, in units that suit the largest.
+/// The summary's columns: those of which at least one result has a value.
 pub(super) fn columns(results: &[SchemeResult]) -> Vec<Column> {
-    type Value = fn(&SchemeResult) -> Option<f64>;
-    let response: [(&str, Value); 3] = [
-        ("mean resp.", |result| Some(result.response_us.as_ref()?.mean)),
-        ("p99 resp.", |result| Some(result.response_us.as_ref()?.p99)),
-        ("p99.9 resp.", |result| Some(result.response_us.as_ref()?.p999)),
-    ];
     let largest = |value: Value| results.iter().filter_map(value).fold(0.0, f64::max);
     let (time_unit, time_divisor) = time_unit(results);
     // A run that ended before it was measured has neither.
@@ -57,7 +64,7 @@ pub(super) fn columns(results: &[SchemeResult]) -> Vec<Column> {
         measured(result) && (result.sram_bytes > 0 || result.scheme == "null")
     }
     let ram: Value = |result| Some(result).filter(reported).map(|result| result.sram_bytes as f64);
-    let mut columns: Vec<Column> = response
+    let mut columns: Vec<Column> = RESPONSE
         .into_iter()
         .map(|(title, value)| Column {
             title: title.to_owned(),
@@ -65,6 +72,7 @@ pub(super) fn columns(results: &[SchemeResult]) -> Vec<Column> {
             larger: false,
             value,
             divisor: time_divisor,
+            written: units::number,
         })
         .collect();
     let others: [(&str, &'static str, bool, Value, f64); 6] = [
@@ -81,19 +89,40 @@ pub(super) fn columns(results: &[SchemeResult]) -> Vec<Column> {
         larger,
         value,
         divisor,
+        // Of hits there may be almost all.
+        written: if larger { units::percent } else { units::number },
     }));
     columns.retain(|column| results.iter().any(|result| (column.value)(result).is_some()));
     columns
 }
 
-/// The unit of response times, and how many microseconds it has: one that suits the largest mean.
+/// The least number that [`units::number`] writes with three significant digits.
+const LEAST_IN_FULL: f64 = 0.01;
+
+/// The longest response time, in characters, that leaves room for the other columns.
+const WIDEST_TIME: usize = "1,234,567".len();
+
+/// The unit of response times, and how many microseconds it has: one that suits the largest mean, or a smaller one as
+/// far as the best times need it to have three digits and the longest has room.
 fn time_unit(results: &[SchemeResult]) -> (&'static str, f64) {
-    let means = results.iter().filter_map(|result| Some(result.response_us.as_ref()?.mean));
-    match means.fold(0.0, f64::max) {
+    let competes = competes(results);
+    let times = |result| RESPONSE.into_iter().filter_map(move |(_, value)| value(result));
+    let largest = results.iter().filter_map(RESPONSE[0].1).fold(0.0, f64::max);
+    let longest = results.iter().flat_map(times).fold(0.0, f64::max);
+    let best = results.iter().filter(|&result| competes(result)).flat_map(times).filter(|&time| time > 0.0);
+    let best = best.fold(f64::INFINITY, f64::min);
+    let is_wide = |&(_, divisor): &(&str, f64)| units::number(longest / divisor).len() > WIDEST_TIME;
+    let mut unit = match largest {
         mean if mean >= 1e7 => ("s", 1e6),
         mean if mean >= 1e4 => ("ms", 1e3),
         _ => ("µs", 1.0),
+    };
+    for finer in [("ms", 1e3), ("µs", 1.0)] {
+        if finer.1 < unit.1 && best / unit.1 < LEAST_IN_FULL && !is_wide(&finer) {
+            unit = finer;
+        }
     }
+    unit
 }
 
 /// What repeated runs say about the main metrics; nothing after single runs.
@@ -113,10 +142,11 @@ pub(super) fn estimates(report: &Report) -> Option<Rows> {
     repeats().next()?;
     let rows = labels(report).into_iter().zip(&report.results).map(|(label, result)| {
         let cells = shown.iter().map(|&(key, _, _, divisor)| {
+            let written = if key == "cache.hit_ratio" { units::percent } else { units::number };
             let estimate = result.repeats.as_ref().and_then(|repeats| repeats.metrics.get(key));
             estimate.map_or_else(
                 || "-".to_owned(),
-                |e| format!("{} ± {}", units::number(e.mean / divisor), units::number(e.half_width_95 / divisor)),
+                |e| format!("{} ± {}", written(e.mean / divisor), units::number(e.half_width_95 / divisor)),
             )
         });
         (label, cells.collect())

@@ -105,7 +105,7 @@ fn small((columns, rows): Rows) -> String {
     for (label, cells) in rows {
         let _ = write!(html, "<tr><th scope=\"row\">{}</th>", escape(&label));
         for cell in cells {
-            let _ = write!(html, "<td>{cell}</td>");
+            let _ = write!(html, "<td>{}</td>", escape(&cell));
         }
         html.push_str("</tr>\n");
     }
@@ -128,7 +128,7 @@ fn summary(report: &Report) -> String {
     for (row, (label, result)) in labels(report).iter().zip(&report.results).enumerate() {
         let _ = write!(html, "<tr><th scope=\"row\">{}</th>", escape(label));
         for (column, best) in columns.iter().zip(&best) {
-            let text = column.text(result).unwrap_or_else(|| "–".to_owned());
+            let text = column.text(result).map_or_else(|| "–".to_owned(), |text| escape(&text));
             let cell = if best[row] { format!("<strong>{text}</strong>") } else { text };
             let _ = write!(html, "<td>{cell}</td>");
         }
@@ -535,11 +535,13 @@ mod tests {
     fn names_are_escaped() {
         let mut report = three();
         report.workload.name = "<b>&\"x'".into();
+        report.results[1].cache.as_mut().unwrap().hit_ratio = Some(0.9999);
         report.results[0].scheme = "<page>".into();
         let page = render(&report);
         well_formed(&page);
         assert!(page.contains("&lt;b&gt;&amp;&quot;x&#39;"));
         assert!(!page.contains("<page>"));
+        assert!(page.contains("<strong>&gt;99.9</strong>"));
     }
 
     #[test]

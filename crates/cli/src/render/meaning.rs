@@ -238,7 +238,7 @@ fn wear(complete: &[(&str, &SchemeResult)], report: &Report) -> String {
             least.label,
             least.label
         ),
-        _ if factor < 1.005 => "All erase as many blocks for what the host writes.".to_owned(),
+        _ if factor < 1.005 => "All erase as many blocks for what the host writes, within 0.5 %.".to_owned(),
         _ => format!(
             "{} erases {} times as many blocks as {} for what the host writes, so if all blocks wear alike the same \
              flash endures that many times the host writes under {}; {} programs {} pages and {} {} {for_each}.",
@@ -288,7 +288,7 @@ mod tests {
         // Twice the writes, and twice the erases.
         a.flash.programs *= 3;
         let [_, wear] = meaning(&report(vec![a.clone(), b.clone()]));
-        assert_eq!(wear, "All erase as many blocks for what the host writes.");
+        assert_eq!(wear, "All erase as many blocks for what the host writes, within 0.5 %.");
         a.flash.erases = 0;
         let [_, wear] = meaning(&report(vec![a.clone(), b]));
         assert_eq!(wear, "b erases 37,500 blocks and a none, so nothing says how much longer the flash lasts under a.");
@@ -356,7 +356,7 @@ mod tests {
         );
         let [speed, wear] = meaning(&report(vec![result("a", 500.0, 2.0, 0.0), result("b", 500.0, 2.0, 0.0)]));
         assert!(speed.starts_with("All schemes alike respond after 500 µs"), "{speed}");
-        assert_eq!(wear, "All erase as many blocks for what the host writes.");
+        assert_eq!(wear, "All erase as many blocks for what the host writes, within 0.5 %.");
         let [speed, wear] = meaning(&report(vec![]));
         assert!(speed.starts_with("No run served"), "{speed}");
         assert!(wear.starts_with("The other numbers cover"), "{wear}");

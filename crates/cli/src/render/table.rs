@@ -212,6 +212,25 @@ mod tests {
         assert!(!equal.contains('*'), "{equal}");
     }
 
+    /// What broke: all that printed as the best did were marked.
+    #[test]
+    fn the_best_is_the_best_by_value() {
+        let text = render(&report(vec![result("a", 412.0, 1.0, 0.0), result("b", 412.1, 1.0025, 0.0)]), false);
+        let row = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap();
+        assert!(row("a ").contains("412*") && row("a ").contains("1.00*"), "{text}");
+        assert!(!row("b ").contains('*'), "{text}");
+    }
+
+    /// What broke: one slow scheme had all others print in its unit, the best as 5.5e-4.
+    #[test]
+    fn units_suit_the_best_as_long_as_there_is_room() {
+        let text = |slow: f64| render(&report(vec![result("a", 550.0, 1.0, 0.0), result("b", slow, 2.0, 0.0)]), false);
+        assert!(text(2e7).contains("0.550*"), "{}", text(2e7));
+        assert!(text(2e9).contains("5.5e-4*"), "{}", text(2e9));
+        assert!(text(2e4).contains("0.550*"), "{}", text(2e4));
+        [2e4, 2e7, 2e9].into_iter().for_each(|slow| fits(&text(slow)));
+    }
+
     #[test]
     fn runs_that_ended_early_win_nothing() {
         let mut lame = result("dftl", 1.0, 1.0, 0.5);
