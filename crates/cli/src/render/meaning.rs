@@ -12,6 +12,13 @@ const FEW_WRITES: f64 = 0.01;
 /// Two sentences on what the numbers mean: who responds fastest and why, or who does not keep up; and how the flash
 /// wears. Runs that ended early are left out of comparisons.
 pub(super) fn meaning(report: &Report) -> [String; 2] {
+    // Beside means over several seeds the sentences are about one.
+    let repeated = report.results.iter().any(|result| result.repeats.is_some());
+    let of = if repeated { format!("Of seed {}: ", report.seed) } else { String::new() };
+    sentences(report).map(|sentence| format!("{of}{sentence}"))
+}
+
+fn sentences(report: &Report) -> [String; 2] {
     let labels = labels(report);
     let complete: Vec<(&str, &SchemeResult)> =
         labels.iter().map(String::as_str).zip(&report.results).filter(|(_, result)| result.is_complete()).collect();
@@ -36,12 +43,8 @@ pub(super) fn meaning(report: &Report) -> [String; 2] {
             "The other numbers cover what was served until then.".to_owned(),
         ];
     }
-    let late = || overload(&complete).or_else(|| late_flow(&complete));
-    let speed = late().unwrap_or_else(|| speed(&complete, report));
-    // Beside means over several seeds the sentences are about one.
-    let repeated = report.results.iter().any(|result| result.repeats.is_some());
-    let of = if repeated { format!("Of seed {}: ", report.seed) } else { String::new() };
-    [speed, wear(&complete, report)].map(|sentence| format!("{of}{sentence}"))
+    let late = || overload(&complete, report).or_else(|| late_flow(&complete));
+    [late().unwrap_or_else(|| speed(&complete, report)), wear(&complete, report)]
 }
 
 /// What to say of runs that went on until worn blocks left no room, after so many bytes of host writes.
@@ -65,19 +68,22 @@ fn endured(mut worn: Vec<(&str, u64)>) -> [String; 2] {
 }
 
 /// What to say of speed if a device did not keep up with an open loop.
-fn overload(complete: &[(&str, &SchemeResult)]) -> Option<String> {
+fn overload(complete: &[(&str, &SchemeResult)], report: &Report) -> Option<String> {
     let behind = |result: &SchemeResult| result.extra.get(BACKLOG).and_then(Value::as_f64).unwrap_or(0.0);
     let (late, mut able): (Vec<(&str, &SchemeResult)>, Vec<_>) =
-        complete.iter().copied().partition(|(_, result)| result.is_overloaded());
+        complete.iter().copied().filter(|(_, one)| !keeps_nothing(one)).partition(|(_, one)| one.is_overloaded());
     let &(worst, result) = late.iter().max_by(|a, b| behind(a.1).total_cmp(&behind(b.1)))?;
     let seconds = |seconds: f64| units::time_us(seconds * 1e6);
     let arrivals = result.extra.get("simulated_seconds").and_then(Value::as_f64).unwrap_or(0.0) - behind(result);
     let how = format!("{} behind when the last request arrives, after {}", seconds(behind(result)), seconds(arrivals));
-    // Room for a quarter more than it would just keep up with.
-    let slower = sim::report::ratio(1.25 * (arrivals + behind(result)), arrivals).map_or_else(String::new, |factor| {
-        format!(" or arrivals {} times as far apart (--time-scale)", units::whole(factor.ceil() as u64))
-    });
-    let advice = format!("a closed loop (--host closed:32){slower} can be compared");
+    // Room for a quarter more than it would just keep up with. A warm-up may have left a part of the backlog, and how
+    // long its arrivals took the report does not say.
+    let scale = report.run.get("time_scale").and_then(Value::as_f64).unwrap_or(1.0);
+    let enough = sim::report::ratio(1.25 * scale * (arrivals + behind(result)), arrivals)
+        .filter(|_| !report.run.contains_key("warmup"))
+        .map_or_else(String::new, |scale| format!(" {}", units::whole(scale.ceil() as u64)));
+    let advice =
+        format!("a closed loop (--host closed:32) or arrivals further apart (--time-scale{enough}) can be compared");
     able.sort_by(|a, b| mean(a.1).total_cmp(&mean(b.1)));
     Some(match able.first() {
         Some(&(label, fastest)) => {
@@ -402,6 +408,8 @@ mod tests {
         let [life, rest] = meaning(&report(vec![halved, worn("page", 6 << 30)]));
         assert_eq!(life, "Under page the device lasts for 6 GiB of host writes, until worn blocks leave no room.");
         assert_eq!(rest, "The other numbers, response times among them, cover its whole life.");
+        let repeated = SchemeResult::repeated(vec![worn("page", 6 << 30), worn("page", 7 << 30)]).unwrap();
+        assert!(meaning(&report(vec![repeated]))[0].starts_with("Of seed 1: Under page the device lasts for 6 GiB"));
     }
 
     #[test]
@@ -425,8 +433,18 @@ mod tests {
             speed,
             "page responds after 412 µs on average; dftl does not keep up and is 30.0 s behind when the last request \
              arrives, after 100 s: such responses measure how long the trace is; a closed loop (--host closed:32) or \
-             arrivals 2 times as far apart (--time-scale) can be compared."
+             arrivals further apart (--time-scale 2) can be compared."
         );
+        // What broke: the advice was a factor on arrivals that were scaled already, and null was a measure.
+        let mut scaled = report.clone();
+        scaled.run.insert("time_scale".into(), 1.25.into());
+        assert!(meaning(&scaled)[0].contains("(--time-scale 3)"), "{}", meaning(&scaled)[0]);
+        scaled.results.remove(2);
+        scaled.results[0] = result("null", 0.0, 1.0, 0.0);
+        assert!(meaning(&scaled)[0].starts_with("The device does not keep up"), "{}", meaning(&scaled)[0]);
+        // What broke: a backlog from before the measured phase was held against the arrivals in it alone.
+        scaled.run.insert("warmup".into(), 500.into());
+        assert!(meaning(&scaled)[0].contains("further apart (--time-scale) can"), "{}", meaning(&scaled)[0]);
         report.results[2].set_backlog(100.0, 20.0, 1000);
         let last = report.results[2].scheme.clone();
         let [speed, _] = meaning(&report);
