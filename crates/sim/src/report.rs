@@ -686,6 +686,8 @@ impl SchemeResult {
             ("cache.hit_ratio", self.cache.as_ref().and_then(|cache| cache.hit_ratio)),
             ("flash.erases", Some(self.flash.erases as f64)),
             ("erase_count.stdev", self.erase_count.as_ref().map(|count| count.stdev)),
+            ("until.iterations", self.until.as_ref().map(|until| until.iterations)),
+            ("until.host_bytes_written", self.until.as_ref().map(|until| until.host_bytes_written as f64)),
             ("wall_seconds", Some(self.wall_seconds)),
         ]
         .into_iter()
@@ -703,6 +705,12 @@ impl SchemeResult {
 }
 
 impl Repeats {
+    /// Whether the runs have the same in every key metric but the real time that they took.
+    pub fn are_identical(&self) -> bool {
+        let drawn = |(key, estimate): (&String, &Estimate)| key != "wall_seconds" && estimate.half_width_95 > 0.0;
+        !self.metrics.iter().any(drawn)
+    }
+
     /// Mean and confidence of every key metric that all runs have.
     pub fn over(runs: &[SchemeResult]) -> Repeats {
         let mut samples: BTreeMap<&'static str, Vec<f64>> = BTreeMap::new();
@@ -719,13 +727,15 @@ impl Repeats {
 }
 
 impl Estimate {
-    /// Mean and half-width of independent samples; a single sample has half-width 0.
+    /// Mean and half-width of independent samples; equal samples have half-width 0, exactly, and so has a single one.
     pub fn of(samples: &[f64]) -> Estimate {
-        let n = samples.len() as f64;
-        let mean = samples.iter().sum::<f64>() / n;
-        if samples.len() < 2 {
+        if let Some((&mean, others)) = samples.split_first()
+            && others.iter().all(|&other| other == mean)
+        {
             return Estimate { mean, half_width_95: 0.0 };
         }
+        let n = samples.len() as f64;
+        let mean = samples.iter().sum::<f64>() / n;
         let variance = samples.iter().map(|sample| (sample - mean).powi(2)).sum::<f64>() / (n - 1.0);
         Estimate { mean, half_width_95: student_t_975(samples.len() - 1) * (variance / n).sqrt() }
     }
@@ -969,6 +979,8 @@ mod tests {
             assert!((student_t_975(freedom) - quantile).abs() < 0.0005, "{freedom}");
         }
         assert_eq!(Estimate::of(&[3.0]), Estimate { mean: 3.0, half_width_95: 0.0 });
+        // Equal samples are exact; their sum is not.
+        assert_eq!(Estimate::of(&[0.1; 3]), Estimate { mean: 0.1, half_width_95: 0.0 });
         // The same samples: t = 4.604.
         assert!((estimate.half_width_99(5) - 3.2556).abs() < 0.001);
         for (freedom, quantile) in [(40, 2.7045), (120, 2.6174)] {
@@ -986,6 +998,11 @@ mod tests {
         assert_eq!(repeats.n, 2);
         assert!(!repeats.metrics.contains_key("waf"));
         assert_eq!(repeats.metrics["war"], Estimate { mean: 1.5, half_width_95: 0.0 });
+        assert!(repeats.metrics.contains_key("until.host_bytes_written"));
+        assert!(repeats.are_identical());
+        let slower = SchemeResult { war: Some(1.6), wall_seconds: 9.0, ..full() };
+        assert!(!Repeats::over(&[full(), slower]).are_identical());
+        assert!(Repeats::over(&[full(), SchemeResult { wall_seconds: 9.0, ..full() }]).are_identical());
         assert!(SchemeResult::repeated(vec![SchemeResult::default()]).unwrap().repeats.is_none());
         assert!(SchemeResult::repeated(vec![]).is_none());
     }

@@ -30,7 +30,7 @@ use device::least_bytes;
 use flash::device::Device;
 use ftl::Settings;
 use reading::{Fitted, Read, model, origin};
-use rounds::{Job, folded};
+use rounds::{Job, counted, folded};
 use sim::device::DeviceSpec;
 use sim::experiment::{Filled, Outcome};
 use sim::host::HostModel;
@@ -259,7 +259,10 @@ impl Experiment<'_> {
             }
             repeat = round.end;
         }
-        let measured = outcomes.iter().flatten().max_by_key(|outcome| outcome.workload.requests);
+        let outcomes: Vec<Vec<Outcome>> = outcomes.into_iter().map(counted).collect();
+        // Of repeated runs the first, as in all else.
+        let first = outcomes.iter().filter_map(|runs| runs.first());
+        let measured = first.max_by_key(|outcome| outcome.workload.requests);
         report.workload = measured.map(|outcome| outcome.workload.clone()).unwrap_or_default();
         report.workload.name = self.origin.name();
         report.workload.sha256 = sha256;

@@ -4,7 +4,7 @@ use super::meaning::keeps_nothing;
 use super::rows::Rows;
 use super::words::labels;
 use crate::units;
-use sim::report::{Report, SchemeResult};
+use sim::report::{Repeats, Report, SchemeResult};
 
 /// One column of the summary: how it is headed, what it shows, and which value is best.
 pub(super) struct Column {
@@ -128,13 +128,14 @@ fn time_unit(results: &[SchemeResult]) -> (&'static str, f64) {
 /// What repeated runs say about the main metrics; nothing after single runs.
 pub(super) fn estimates(report: &Report) -> Option<Rows> {
     let (time_unit, time_divisor) = time_unit(&report.results);
-    let metrics: [(&str, &str, &str, f64); 6] = [
+    let metrics: [(&str, &str, &str, f64); 7] = [
         ("response_us.mean", "mean resp.", time_unit, time_divisor),
         ("response_us.p99", "p99 resp.", time_unit, time_divisor),
         ("waf", "WAF", "pages", 1.0),
         ("flash.erases", "erases", "blocks", 1.0),
         ("cache.hit_ratio", "cache hits", "%", 0.01),
         ("tp_overhead", "map time", "% flash", 0.01),
+        ("until.host_bytes_written", "written", "MiB", 1048576.0),
     ];
     let repeats = || report.results.iter().filter_map(|result| result.repeats.as_ref());
     let shown: Vec<_> =
@@ -152,4 +153,15 @@ pub(super) fn estimates(report: &Report) -> Option<Rows> {
         (label, cells.collect())
     });
     Some((shown.iter().map(|&(_, title, unit, _)| (title, unit)).collect(), rows.collect()))
+}
+
+/// What to say of repeated runs whose seed makes no difference; nothing if it makes one in all.
+pub(super) fn identical(report: &Report) -> Option<String> {
+    let is_identical = |result: &SchemeResult| result.repeats.as_ref().is_some_and(Repeats::are_identical);
+    let rows = labels(report).into_iter().zip(&report.results);
+    let same: Vec<String> = rows.filter(|(_, result)| is_identical(result)).map(|(label, _)| label).collect();
+    let of = if same.len() == report.results.len() { String::new() } else { format!(" of {}", same.join(", ")) };
+    let runs = report.results.iter().find_map(|result| Some(result.repeats.as_ref()?.n))?;
+    (!same.is_empty())
+        .then(|| format!("The {runs} runs{of} are identical in all that is compared: none of it is drawn by lot."))
 }

@@ -1,7 +1,7 @@
 //! One page that explains a report: tables, and plots as inline SVG. It loads nothing, runs nothing, follows the
 //! reader's light or dark scheme, and says every number of its plots in a table or a tooltip too.
 
-use super::columns::{columns, estimates};
+use super::columns::{columns, estimates, identical};
 use super::meaning::meaning;
 use super::rows::Rows;
 use super::svg::{Axis, Line, WIDTH, escape, figure, label_width, legend, nice_step, open_svg, plot, tick};
@@ -90,8 +90,9 @@ fn confidence(report: &Report) -> String {
     let runs = report.results.iter().find_map(|result| result.repeats.as_ref()).map_or(0, |repeats| repeats.n);
     format!(
         "<p class=\"note\">Means over {runs} runs under different seeds, with the half-width of the 95 % confidence \
-         interval:</p>\n{}",
-        small(estimates)
+         interval:</p>\n{}{}",
+        small(estimates),
+        identical(report).map_or_else(String::new, |sentence| format!("<p class=\"note\">{}</p>\n", escape(&sentence)))
     )
 }
 

@@ -1,7 +1,7 @@
 //! The table on the terminal: at most 100 columns, units in the headers, the best value of each column marked, and two
 //! sentences that say what the numbers mean.
 
-use super::columns::{columns, estimates};
+use super::columns::{columns, estimates, identical};
 use super::meaning::meaning;
 use super::rows::Rows;
 use super::text::{align, new_table, trimmed, wrap};
@@ -99,7 +99,7 @@ fn confidence(report: &Report) -> String {
          {}:\n{}",
         report.seed,
         small(estimates)
-    )
+    ) + &identical(report).map_or_else(String::new, |sentence| wrap(&sentence, ""))
 }
 
 /// How evenly blocks were worn, and what was done about it.
@@ -267,6 +267,26 @@ mod tests {
         assert!(text.contains("421 ± 22.4"), "{text}");
         assert!(crate::render::html::render(&report).contains("421 ± 22.4"));
         assert!(!render(&three(), true).contains('±'));
+    }
+
+    /// What broke: runs that no seed changes were shown as three that agree.
+    #[test]
+    fn repeated_runs_that_are_identical_are_said_to_be() {
+        let until = Some(sim::report::Until { iterations: 12.5, host_bytes_written: 5 << 40, ..Default::default() });
+        let mut report = three();
+        for result in &mut report.results {
+            let run = SchemeResult { until: until.clone(), ..result.clone() };
+            *result = SchemeResult::repeated(vec![run.clone(), SchemeResult { wall_seconds: 9.0, ..run }]).unwrap();
+        }
+        let text = render(&report, false);
+        fits(&text);
+        assert!(text.contains("\nThe 2 runs are identical in all that is compared: none of it is"), "{text}");
+        assert!(text.contains("5,242,880 ± 0"), "{text}");
+        let other = SchemeResult { waf: Some(9.0), ..report.results[1].clone() };
+        report.results[1] = SchemeResult::repeated(vec![report.results[1].clone(), other]).unwrap();
+        let expected = "The 2 runs of page, dftl-e are identical";
+        assert!(render(&report, false).contains(expected), "{text}");
+        assert!(crate::render::html::render(&report).contains(expected));
     }
 
     #[test]

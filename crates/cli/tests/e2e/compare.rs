@@ -418,6 +418,36 @@ fn requests_are_recorded_one_by_one() {
     assert!(directory.names().contains(&"one.csv.zst".to_owned()));
 }
 
+/// What broke: two flows of one specification could not be told apart, neither line by line nor in the assumptions.
+#[test]
+fn requests_of_flows_are_told_apart() {
+    let directory = Directory::new();
+    let run = directory
+        .ftlab(
+            "compare --schemes page --device agrawal08:capacity=128MiB --flow zipf:requests=90@closed:2 --flow \
+             zipf:requests=90@closed:2 --per-request r.csv",
+        )
+        .succeeded();
+    let lines = fs::read_to_string(directory.path().join("r.csv")).unwrap();
+    assert!(lines.starts_with("flow,arrival_us,"), "{lines}");
+    let of = |flow: &str| lines.lines().filter(|line| line.starts_with(flow)).count();
+    assert_eq!([of("1,"), of("2,")], [90, 90]);
+    assert!(run.stdout.contains("2 requests of flow 2 (zipf:requests=90) are always under way."), "{}", run.stdout);
+}
+
+/// What broke: `workload` was of the last seed and all else of the first.
+#[test]
+fn repeated_runs_have_the_workload_of_the_first() {
+    let directory = Directory::new();
+    let workload = |repeat: u32| {
+        let flags = "--workload zipf:reads=0.5,requests=1k,span=48MiB --device agrawal08:capacity=128MiB";
+        let run = directory.ftlab(&format!("compare {flags} --schemes page --repeat {repeat} --json r.json"));
+        run.succeeded();
+        json(directory.path().join("r.json"))["workload"].clone()
+    };
+    assert_eq!(workload(3), workload(1));
+}
+
 #[test]
 fn an_experiment_file_is_a_compare() {
     let directory = Directory::new();

@@ -277,12 +277,17 @@ pub(super) fn run_error(error: RunError) -> CliError {
     CliError::new(error)
 }
 
-/// The runs of one combination as one result. Interrupted ones count only if there is no other.
+/// Of the runs of one combination those that count. Interrupted ones do only if there is no other.
+pub(super) fn counted(runs: Vec<Outcome>) -> Vec<Outcome> {
+    let interrupted = |outcome: &Outcome| outcome.result.ended == report::INTERRUPTED;
+    let (halves, whole): (Vec<_>, Vec<_>) = runs.into_iter().partition(interrupted);
+    if whole.is_empty() { halves } else { whole }
+}
+
+/// The runs of one combination as one result.
 pub(super) fn folded(runs: Vec<Outcome>, settled: &Settled) -> SchemeResult {
-    let interrupted = |result: &SchemeResult| result.ended == report::INTERRUPTED;
-    let (halves, whole): (Vec<_>, Vec<_>) = runs.into_iter().map(|outcome| outcome.result).partition(interrupted);
-    let kept = if whole.is_empty() { halves } else { whole };
-    SchemeResult::repeated(kept).unwrap_or_else(|| SchemeResult {
+    let results = runs.into_iter().map(|outcome| outcome.result).collect();
+    SchemeResult::repeated(results).unwrap_or_else(|| SchemeResult {
         scheme: settled.row.name.to_owned(),
         params: settled.settings.iter().map(|(name, value)| (name.to_owned(), json_value(value))).collect(),
         ended: report::INTERRUPTED.to_owned(),
