@@ -69,7 +69,7 @@ def response_cdf(
         else:
             found = result["response_us"]
             points = [(found[name], 1 - share) for name, share in _PERCENTILES.items() if name in found]
-            count = sum(found.get(kind, {}).get("n", 0) for kind in ("read", "write")) or _requests(report)
+            count = _timed_requests(report)
             # A percentile beyond the number of requests is the maximum again.
             points = [(us, share) for us, share in points if share * count >= 1] + [(found["max"], 1 / count)]
             times, shares = ([point[part] for point in points] for part in (0, 1))
@@ -286,8 +286,9 @@ def _line(index: int) -> dict[str, Any]:
     return {"color": _COLOURS[place], "linestyle": _DASHES[other], "marker": _MARKERS[other]}
 
 
-def _requests(report: Report) -> int:
-    return report.data["workload"]["requests"]
+def _timed_requests(report: Report) -> int:
+    # Discards and flushes are requests, but in none of the times.
+    return report.data["workload"]["reads"] + report.data["workload"]["writes"]
 
 
 def _done(ax: Any, what: str, report: Report) -> Any:

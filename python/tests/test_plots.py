@@ -70,6 +70,16 @@ def test_response_cdf(report, keep):
     distinct(drawn.values(), lambda line: (line.get_linestyle(), line.get_marker()))
 
 
+def test_the_longest_response_is_one_of_those_that_were_timed(keep):
+    # What broke: discards, which have no response, counted too, so that the maximum stood beyond the last request.
+    report = ftlab.compare("zipf:requests=2k,trims=0.5", ["page"], device=DEVICE)
+    ax = keep(plots.response_cdf(report), "response_cdf_trims")
+    _, shares = lines(ax)["page"].get_data()
+    workload = report.data["workload"]
+    assert workload["reads"] + workload["writes"] < workload["requests"]
+    assert shares[-1] == 1 / (workload["reads"] + workload["writes"])
+
+
 def test_response_cdf_of_every_request(tmp_path, keep):
     path = tmp_path / "requests.csv"
     report = ftlab.compare("zipf:requests=2k", ["page"], device=DEVICE, per_request=path)
