@@ -22,8 +22,8 @@ use std::path::{Path, PathBuf};
 /// The workload of a compare without arguments: a mail server's small files, made, read and deleted on ext4.
 ///
 /// Of the recordings on board it teaches most in seconds. It has reads, writes and trims, about 4 : 4 : 2. It writes
-/// its device more than once, so that blocks are collected, and schemes differ in that: their write amplification lies
-/// between 1.0 and 1.3. The device keeps up, so that responses tell of schemes and not of a queue that only grows, as
+/// its device more than once, so that blocks are collected, and schemes differ in that (docs/traces.md has their
+/// write amplification). The device keeps up, so that responses tell of schemes and not of a queue that only grows, as
 /// those of the databases do, whose clients never think.
 pub const DEFAULT_WORKLOAD: &str = "recording:postmark";
 

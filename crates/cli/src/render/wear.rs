@@ -13,7 +13,7 @@ const COLUMNS: [Field; 10] = [
     ("moves", "erases", |result| Some(units::whole(result.wear_levelling.as_ref()?.erases))),
     ("moves", "% cost", |result| Some(units::number(result.wear_levelling.as_ref()?.percent_of_cleaning?))),
     ("iterations", "", |result| Some(units::number(result.until.as_ref()?.iterations))),
-    ("written", "", |result| Some(units::bytes(result.until.as_ref()?.host_bytes_written).replace(' ', ""))),
+    ("written", "", |result| Some(units::bytes(result.until.as_ref()?.host_bytes_written))),
     ("bad", "blocks", |result| Some(units::whole(result.until.as_ref()?.worn_out_blocks?))),
 ];
 
