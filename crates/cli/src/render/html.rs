@@ -55,7 +55,7 @@ pub fn render(report: &Report) -> String {
     if report.results.iter().any(|result| result.series.len() > 1) {
         page.push_str(&section("Over simulated time", &(series(report) + &ecc::picture(report))));
     }
-    page.push_str(&section("How to run it again", &provenance(report)));
+    page.push_str(&section("What was run", &provenance(report)));
     self::page(&headline(report), &page)
 }
 
