@@ -158,6 +158,9 @@ struct Ring {
     before: Option<Ppn>,
     /// Of the guard's next page.
     number: u32,
+    /// It holds pages of which none says what it is. A medium that has forgotten how many bytes of spare areas are
+    /// reserved cannot read them before the scheme has said so again.
+    unread: bool,
 }
 
 /// What a guard did.
@@ -368,6 +371,11 @@ impl<F: Flash> Guard<F> {
         let g = self.geometry;
         let (block, offset) = (g.block_of(before), g.offset_of(before));
         let die = self.die_of(block);
+        if self.rings[die.index()].unread {
+            // New pages are to be newer than what the ring holds.
+            self.read_ring(die)?;
+            self.rings[die.index()].unread = false;
+        }
         let partners: Vec<u32> = self.pairs.iter().flat_map(|pairs| pairs.partners(offset)).collect();
         let mut place = 0;
         for of in partners.into_iter().map(|offset| g.page(block, offset)) {
@@ -468,6 +476,9 @@ impl<F: Flash> Guard<F> {
     }
 }
 
+/// Pages of an entry of the ring, with where they are.
+type Entry = Vec<(Tag, Ppn)>;
+
 /// What a scan of the guard's blocks of a die found.
 #[derive(Default)]
 struct Found {
@@ -475,6 +486,8 @@ struct Found {
     /// Pages of the ring.
     ring: Vec<(Tag, Ppn)>,
     copies: Vec<Copy>,
+    /// Pages of the others.
+    untagged: u32,
 }
 
 /// A copy of a block, if its pages are whole.
@@ -505,8 +518,10 @@ impl<F: Flash> Guard<F> {
         (0..self.geometry.die_count()).map(Die).try_for_each(|die| self.recover_die(die))
     }
 
-    fn recover_die(&mut self, die: Die) -> Result<(), F::Fault> {
-        let Found { blocks, mut ring, copies } = self.scan(die)?;
+    /// Finds out what the ring of a die holds: its newest entry, and the copies of blocks beside it.
+    fn read_ring(&mut self, die: Die) -> Result<(Entry, Vec<Copy>), F::Fault> {
+        let Found { blocks, mut ring, copies, untagged } = self.scan(die)?;
+        let unread = ring.is_empty() && copies.is_empty() && untagged > 0;
         ring.sort_by_key(|(tag, _)| tag.number);
         // The numbers of pages that were cut short are not given again: their spare areas may read.
         let number = ring.last().map_or(0, |(tag, _)| tag.number + 1);
@@ -517,20 +532,27 @@ impl<F: Flash> Guard<F> {
             ring.pop();
         }
         let Some(&(newest, _)) = ring.last() else {
-            self.rings[die.index()] = Ring { blocks, number, ..Ring::default() };
-            return Ok(());
+            self.rings[die.index()] = Ring { blocks, number, unread, ..Ring::default() };
+            return Ok((Vec::new(), copies));
         };
         // The pages of an entry have consecutive numbers and places.
         let is_of_newest = |(tag, _): &&(Tag, Ppn)| tag.number + newest.place == newest.number + tag.place;
-        let entry: Vec<(Tag, Ppn)> = ring.iter().rev().take_while(is_of_newest).copied().collect();
-        let before = Ppn(newest.before);
+        let entry: Entry = ring.iter().rev().take_while(is_of_newest).copied().collect();
         self.rings[die.index()] = Ring {
             blocks,
             filling: None,
             newest: entry.iter().map(|&(_, at)| self.geometry.block_of(at)).collect(),
-            before: Some(before),
+            before: Some(Ppn(newest.before)),
             number,
+            unread,
         };
+        Ok((entry, copies))
+    }
+
+    fn recover_die(&mut self, die: Die) -> Result<(), F::Fault> {
+        let (entry, copies) = self.read_ring(die)?;
+        let Some(&(newest, _)) = entry.first() else { return Ok(()) };
+        let before = Ppn(newest.before);
         let block = self.geometry.block_of(before);
         let mut copy = None;
         for found in copies.into_iter().filter(|found| (found.number, found.of) == (newest.number, block)) {
@@ -565,7 +587,8 @@ impl<F: Flash> Guard<F> {
                 }
                 let tag = if oob.kind == Kind::Torn { None } else { Tag::decode(self.inner.spare(ppn)) };
                 match tag {
-                    None | Some(Tag { before: COPY, .. }) => {}
+                    None => found.untagged += 1,
+                    Some(Tag { before: COPY, .. }) => {}
                     Some(Tag { before: END, of, number, .. }) => {
                         let (of, pages) = (g.block_of(of), g.offset_of(ppn));
                         found.copies.push(Copy { at: block, of, number, pages });

@@ -227,6 +227,44 @@ fn pages_that_a_guards_repair_gives_up_are_counted() {
     }
 }
 
+/// A guard cannot read its ring while the state is damaged. It numbered new pages from 0, older ones looked newer at the
+/// next power cut, and what a torn page took along was lost.
+#[test]
+fn a_guard_goes_on_numbering_when_the_state_was_damaged() {
+    type Medium = Guard<PowerCut<Image>>;
+    let program = |flash: &mut Medium, page: u32| {
+        let oob = flash::Oob::data(Lpn(page), 1, u64::from(page));
+        flash.program(flash::Ppn(page), oob, flash::Payload::User(&page_of(page.into(), 1)), flash::Cause::Host)
+    };
+    let (_directory, path) = place();
+    let mut flash = Guard::new(PowerCut::counting(Image::create(&path, &paired("page"), false).unwrap()));
+    flash.recover(false).unwrap();
+    // Five blocks: the ring has come round.
+    (0..20).for_each(|page| program(&mut flash, page).unwrap());
+    flash.image_mut().sync().unwrap();
+    drop(flash);
+    let mut harmed = fs::read(&path).unwrap();
+    harmed[2 * crate::image::layout::UNIT as usize + 8] ^= 1;
+    let mut repaired = 0;
+    for seed in 0..40 {
+        fs::write(&path, &harmed).unwrap();
+        let image = Image::open(&path, Access::Use).unwrap();
+        assert!(image.is_state_damaged());
+        let mut flash = Guard::new(PowerCut::counting(image));
+        flash.recover(false).unwrap();
+        flash.arm(CutPoint { command: seed % 10, face: 1 }, seed);
+        let done = (20..).take_while(|&page| program(&mut flash, page).is_ok()).count() as u32;
+        flash.restart();
+        flash.recover(true).unwrap();
+        for page in 20..20 + done {
+            let (_, data) = flash.read(flash::Ppn(page), flash::Cause::Recovery).unwrap();
+            assert!(matches!(data, flash::Payload::User(user) if user == page_of(page.into(), 1)), "{seed}: {page}");
+        }
+        repaired += flash.guarded().repaired;
+    }
+    assert!(repaired > 0);
+}
+
 /// 39 damaged records of a `page` image made zeros of an acknowledged page.
 #[test]
 fn records_survive_bits_that_flip_and_what_does_not_is_counted() {
