@@ -304,6 +304,7 @@ impl Flash for Image {
                 if !matches!(oob.kind, Kind::Dummy | Kind::Torn) {
                     refuse(Rule::NoContent(oob.kind).broken_by(Command::Program, ppn));
                 }
+                self.totals.programs += 1;
                 self.put_record(ppn, page)
             }
         }
