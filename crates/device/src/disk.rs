@@ -192,6 +192,8 @@ pub struct Counts {
     pub writes: u64,
     /// Pages that they touched, reads.
     pub read_pages: u64,
+    /// Of these, pages that hold nothing.
+    pub unmapped_reads: u64,
     /// Pages that they touched, writes.
     pub write_pages: u64,
     /// Pages written in part: each was read first.
@@ -589,15 +591,17 @@ impl<M: Medium, S: Recipe<Guard<Timeline<M>>>> Disk<M, S> {
         self.announce(offset, out.len() as u64);
         for part in self.parts(offset, out.len() as u64) {
             let out = &mut out[part.in_range..part.in_range + part.bytes];
-            let ((), end_ns) = self.page(true, |ftl, flash| {
-                match ftl.read(flash, part.lpn)? {
+            let (is_mapped, end_ns) = self.page(true, |ftl, flash| {
+                let found = ftl.read(flash, part.lpn)?;
+                match found {
                     Some(data) => out.copy_from_slice(&data[part.in_page..part.in_page + part.bytes]),
                     None => out.fill(0),
                 }
-                Ok(())
+                Ok(found.is_some())
             })?;
             last_ns = last_ns.max(end_ns);
             self.counts.read_pages += 1;
+            self.counts.unmapped_reads += u64::from(!is_mapped);
         }
         self.done(now_ns, last_ns)
     }

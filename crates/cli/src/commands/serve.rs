@@ -268,7 +268,7 @@ impl Watched {
             trims: counts.trims,
             flushes: counts.flushes,
             partial_writes: counts.partial_writes,
-            unmapped_reads: 0,
+            unmapped_reads: counts.unmapped_reads,
         };
         let erases_now: Vec<u32> = disk.image().erase_counts().collect();
         let lost = disk.failure().filter(|_| disk.is_lost());

@@ -365,3 +365,24 @@ fn every_program_is_counted() {
         assert_eq!(counted, (399, disk.tally().of(Op::Program)), "{}", row.name);
     }
 }
+
+/// Under a scheme whose RAM does not tell which pages hold something, all of them were counted as holding data.
+#[test]
+fn live_are_the_pages_that_hold_something() {
+    for row in schemes::SCHEMES.iter().filter(|row| row.keeps_data && row.name != "canary") {
+        let (_directory, path) = place();
+        let live = || crate::verify(Image::open(&path, Access::Look).unwrap()).unwrap().contents.unwrap().data;
+        drop(smallest(row.name, &path, 2));
+        assert_eq!(live(), 0, "{}", row.name);
+        let mut disk = open(&path);
+        for lpn in [0, 3, 9, 70] {
+            disk.write(lpn * 512, &page_of(lpn, 1)).unwrap();
+        }
+        disk.trim(3 * 512, 512).unwrap();
+        let mut out = vec![0; 4 * 512];
+        disk.read(0, &mut out).unwrap();
+        assert_eq!(disk.counts().unmapped_reads, 3, "{}", row.name);
+        disk.close().unwrap();
+        assert_eq!(live(), 3, "{}", row.name);
+    }
+}
