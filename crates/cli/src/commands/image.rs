@@ -312,14 +312,14 @@ fn info(args: &ImageInfoArgs) -> Result<String, CliError> {
 
 fn age(args: &ImageAgeArgs) -> Result<String, CliError> {
     let mut image = Image::open(&args.file, Access::Use).map_err(refused)?;
-    let mut rng = Rng::new(args.seed).fork("age");
+    let seed = Rng::new(args.seed);
     let file = args.file.display();
     let failed = |image: &Image| {
         let reason = image.failure().map_or_else(String::new, io_reason);
         CliError::new(format_args!("cannot change {file}: {reason}"))
     };
     let (flipped, at) = match (args.rber, args.retention) {
-        (Some(rber), _) => (image.age(&mut rng, |_, _| rber), String::new()),
+        (Some(rber), _) => (image.age(&seed, |_, _| rber), String::new()),
         (None, Some(retention)) => {
             let chip = Chip::of(&image.spec().device).map_err(CliError::new)?;
             let modes = image.modes().map_err(|_| failed(&image))?;
@@ -330,7 +330,7 @@ fn age(args: &ImageAgeArgs) -> Result<String, CliError> {
                 reads: args.reads,
             })?;
             let g = image.spec().device.geometry;
-            let flipped = image.age(&mut rng, |ppn, mode| rates.at(g.block_of(ppn), mode, g.offset_of(ppn)));
+            let flipped = image.age(&seed, |ppn, mode| rates.at(g.block_of(ppn), mode, g.offset_of(ppn)));
             (flipped, rates.text())
         }
         (None, None) => unreachable!("one of both is required"),

@@ -27,12 +27,16 @@ impl Image {
 
     /// Time goes by: flips each bit of what is programmed with the probability that `rate` gives for its page, the
     /// data, the spare area and the record of it. How many bits were flipped. What the scheme knows stays as it is, so
-    /// a clean image is clean afterwards.
+    /// a clean image is clean afterwards. The image counts its ageings, and each has randomness of its own: under one
+    /// seed a second one would flip back what the first has flipped.
     ///
     /// # Errors
     /// The host failed.
-    pub fn age(&mut self, rng: &mut Rng, rate: impl Fn(Ppn, Mode) -> f64) -> Result<u64, Fault> {
-        self.settle()?;
+    pub fn age(&mut self, seed: &Rng, rate: impl Fn(Ppn, Mode) -> f64) -> Result<u64, Fault> {
+        let mut rng = seed.fork(&format!("ageing {}", self.totals.ageings));
+        // Durably, before a bit has flipped: an ageing that is interrupted has been one.
+        self.totals.ageings = self.totals.ageings.wrapping_add(1);
+        self.sync()?;
         let g = self.spec.device.geometry;
         let mut flipped = 0;
         for ppn in (0..g.page_count()).map(Ppn) {
@@ -51,7 +55,7 @@ impl Image {
             ] {
                 let mut stored = vec![0; bytes];
                 self.fetch(at, &mut stored)?;
-                let flips = ecc::flip(&mut stored, rate, rng);
+                let flips = ecc::flip(&mut stored, rate, &mut rng);
                 if flips > 0 {
                     self.write(at, &stored)?;
                     flipped += flips;

@@ -120,7 +120,7 @@ impl Image {
         }
         let mut standing = [0; 32];
         backing.read(Layout::STATE, &mut standing).map_err(host)?;
-        let mut totals = [0; 20];
+        let mut totals = [0; 28];
         backing.read(Layout::TOTALS, &mut totals).map_err(host)?;
         let totals = Totals::decode(&totals);
         let tables = layout.tables.map(|start| {

@@ -1,6 +1,7 @@
 //! What an image says of the scheme's state, and of its life.
 
 use super::layout::Layout;
+use std::ops::Range;
 
 /// What the file knows of the scheme's state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -106,13 +107,15 @@ pub(crate) fn written_by_another(image: &mut [u8], is_version: bool) {
     standing.copy_from_slice(&other);
 }
 
-/// Programs over the life of an image, as of the last time that it was made durable.
+/// What an image saw over its life, as of the last time that it was made durable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Totals {
     /// Pages that the host wrote.
     pub host: u64,
     /// Pages programmed, those included.
     pub programs: u64,
+    /// How often time went by ([`super::Image::age`]).
+    pub ageings: u32,
 }
 
 impl Totals {
@@ -121,26 +124,49 @@ impl Totals {
         (self.host > 0).then(|| self.programs as f64 / self.host as f64)
     }
 
-    pub(super) fn encode(&self) -> [u8; 20] {
-        let mut out = [0; 20];
+    pub(super) fn encode(&self) -> [u8; 28] {
+        let mut out = [0; 28];
         out[..8].copy_from_slice(&self.host.to_le_bytes());
         out[8..16].copy_from_slice(&self.programs.to_le_bytes());
-        let crc = crc32fast::hash(&out[..16]);
-        out[16..].copy_from_slice(&crc.to_le_bytes());
+        out[20..24].copy_from_slice(&self.ageings.to_le_bytes());
+        for part in Self::PARTS {
+            let crc = crc32fast::hash(&out[part.clone()]);
+            out[part.end..part.end + 4].copy_from_slice(&crc.to_le_bytes());
+        }
         out
     }
 
-    /// What is damaged counts from zero.
-    pub(super) fn decode(bytes: &[u8; 20]) -> Totals {
-        let long = |at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().expect("totals are longer"));
-        let sound = bytes[16..] == crc32fast::hash(&bytes[..16]).to_le_bytes();
-        if sound { Totals { host: long(0), programs: long(8) } } else { Totals::default() }
+    /// Programs and ageings, each with its checksum behind: earlier versions of ftlab know and write the first alone.
+    const PARTS: [Range<usize>; 2] = [0..16, 20..24];
+
+    /// What is damaged, or was never written, counts from zero.
+    pub(super) fn decode(bytes: &[u8; 28]) -> Totals {
+        let [programs, ageings] = Self::PARTS.map(|part| {
+            let crc = crc32fast::hash(&bytes[part.clone()]).to_le_bytes();
+            (bytes[part.end..part.end + 4] == crc).then_some(&bytes[part])
+        });
+        let long = |at: usize| programs.and_then(|part| part[at..].first_chunk()).map_or(0, |&n| u64::from_le_bytes(n));
+        let ageings = ageings.and_then(|part| part.first_chunk()).map_or(0, |&n| u32::from_le_bytes(n));
+        Totals { host: long(0), programs: long(8), ageings }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn totals_of_an_earlier_version_are_read_and_damage_counts_from_zero() {
+        let totals = Totals { host: 7, programs: 8, ageings: 9 };
+        let bytes = totals.encode();
+        assert_eq!(Totals::decode(&bytes), totals);
+        let mut earlier = bytes;
+        earlier[20..].fill(0);
+        assert_eq!(Totals::decode(&earlier), Totals { ageings: 0, ..totals });
+        let mut damaged = bytes;
+        damaged[3] ^= 1;
+        assert_eq!(Totals::decode(&damaged), Totals { ageings: 9, ..Totals::default() });
+    }
 
     /// Saved RAM has no other check of what wrote it than the version.
     #[test]

@@ -1,5 +1,6 @@
 //! Images against the chip in memory, under kills, truncation and damage.
 
+mod ageing;
 mod durable;
 
 use super::*;
@@ -566,7 +567,7 @@ fn with_a_code_a_few_flipped_bits_do_no_harm() {
             for _ in 0..12 {
                 steps.next().apply(&mut image).unwrap();
             }
-            flipped += image.age(&mut Rng::new(seed << 8 | round), |_, _| 1e-5).unwrap();
+            flipped += image.age(&Rng::new(seed << 8 | round), |_, _| 1e-5).unwrap();
             let Ok(expected) = look(&mut steps.chip);
             assert_eq!(look(&mut image).unwrap(), expected, "seed {seed}, round {round}");
         }
@@ -589,7 +590,7 @@ fn more_flipped_bits_than_the_code_corrects_are_known() {
             let mut image = Image::create(&path, &spec, false).unwrap();
             (0..100).for_each(|_| steps.next().apply(&mut image).unwrap());
             let before = look(&mut image).unwrap();
-            assert!(image.age(&mut Rng::new(seed), |_, _| rate).unwrap() > 10);
+            assert!(image.age(&Rng::new(seed), |_, _| rate).unwrap() > 10);
             for (found, before) in look(&mut image).unwrap().into_iter().zip(before) {
                 if found == before {
                     sound += 1;
@@ -662,26 +663,6 @@ fn a_partial_program_of_a_page_with_flipped_bits_loses_nothing() {
         assert_eq!(look(&mut image).unwrap(), expected, "{code}");
         assert_eq!(image.scrub().unwrap().corrected_bits, 3);
     }
-}
-
-#[test]
-fn blocks_are_aged_by_the_modes_of_their_pages() {
-    let (_directory, path) = place();
-    let mut image = Image::create(&path, &spec(4, "page"), false).unwrap();
-    assert_eq!(image.modes().unwrap(), []);
-    // Tags of host pages say the mode: normal, low cost, medium.
-    for step in [Step::Program(Ppn(0), 1), Step::Program(Ppn(1), 3), Step::Slc(Ppn(4), 1), Step::Program(Ppn(12), 2)] {
-        step.apply(&mut image).unwrap();
-    }
-    Step::Ruin(Ppn(8)).apply(&mut image).unwrap();
-    let expected = [(0, Mode::Normal), (0, Mode::LowCost), (1, Mode::Slc), (3, Mode::Medium)];
-    assert_eq!(image.modes().unwrap(), expected.map(|(block, mode)| (Block(block), mode)));
-    let before = look(&mut image).unwrap();
-    let low_cost = |_, mode| if mode == Mode::LowCost { 0.1 } else { 0.0 };
-    assert!(image.age(&mut Rng::new(1), low_cost).unwrap() > 100);
-    let changed: Vec<_> = look(&mut image).unwrap().iter().zip(&before).map(|(is, was)| is != was).collect();
-    assert_eq!(changed.iter().position(|&changed| changed), Some(0));
-    assert_eq!(changed.iter().filter(|&&changed| changed).count(), 1);
 }
 
 #[test]
