@@ -246,9 +246,14 @@ fn described(image: &Image) -> Result<String, CliError> {
         ("bad blocks", units::whole(image.bad_blocks().count() as u64)),
         ("file", format!("{}, of which {} are on the disk", units::bytes(seeming), units::bytes(cost))),
     ];
+    let forgets = schemes::by_name(scheme).is_some_and(|row| row.parameter("durable-trim").is_none());
     let mut text = wrap(&format!("{}: an image of format {}", image.path().display(), image.format()), "  ");
     for (label, value) in lines {
         text += &wrap(&format!("{label}: {value}"), "  ");
+    }
+    if forgets {
+        let why = format!("{scheme} has no durable-trim");
+        text += &wrap(&format!("discards: a kill or a power cut may undo them, flushed or not: {why}"), "  ");
     }
     if image.damaged_copies() > 0 {
         let copies = units::whole(image.damaged_copies());

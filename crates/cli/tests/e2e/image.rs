@@ -23,6 +23,17 @@ fn an_image_is_made_described_and_verified() {
 }
 
 #[test]
+fn a_scheme_that_forgets_discards_says_so() {
+    let directory = Directory::new();
+    for (scheme, forgets) in [("simple", true), ("dftl", false)] {
+        let text = directory.ftlab(&format!("{CREATE} --force").replace("dftl", scheme)).succeeded().stdout;
+        let said =
+            text.contains("discards: a kill or a power cut may undo them, flushed or not: simple has no durable-trim");
+        assert_eq!(said, forgets, "{text}");
+    }
+}
+
+#[test]
 fn an_image_with_a_code_says_what_it_corrects() {
     let directory = Directory::new();
     let ldpc = format!("{CREATE} --ecc ldpc:parity=64,data=512").replace("512MiB", "512MiB,oob=512");
