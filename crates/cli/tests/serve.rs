@@ -80,7 +80,21 @@ fn what_was_flushed_survives_a_kill() {
         assert_eq!(read(&mut client, page * 8192, 4096), [page as u8 + 1; 4096]);
     }
     assert_eq!(read(&mut client, 4096, 17), b"durable by itself");
-    served.stop();
+    let said = served.stop();
+    assert!(said.contains("\nmounting from flash: a scan of all spare areas:\n"), "it has no other figure: {said}");
+}
+
+/// A report that could not be written took the table along, and what was worse was not said.
+#[test]
+#[cfg(target_os = "linux")]
+fn what_cannot_be_written_costs_nothing_else() {
+    let bench = Bench::new("page", DEVICE);
+    let served = bench.serve("--json /dev/full --capture /dev/full");
+    write(&mut served.client(), 0, 0, &[1; 4096]);
+    let (status, said, errors) = served.end("-TERM");
+    assert_eq!(status.code(), Some(2), "{said}{errors}");
+    assert!(said.contains("WAF") && said.contains("The device held what it held at the mount"), "{said}");
+    assert_eq!((errors.lines().count(), errors.matches("cannot write /dev/full").count()), (1, 2), "{errors}");
 }
 
 /// After a kill without a flush it said that nothing had been written.

@@ -97,14 +97,16 @@ pub(super) fn serve(args: &ServeArgs, stdout: &mut dyn Write) -> Result<Ended, C
             args.image.display()
         ))
     });
-    outcome?;
-    if let Some(path) = &args.json {
-        render::json::write(&report, path)?;
-    }
-    crate::print(stdout, &render::table::render(&report, false))?;
-    captured?;
-    closed?;
-    Ok(Ended::Done)
+    let told = outcome.and_then(|_| crate::print(stdout, &render::table::render(&report, false)));
+    let written = args.json.as_ref().map_or(Ok(()), |path| render::json::write(&report, path));
+    all([closed, captured, written, told]).map(|()| Ended::Done)
+}
+
+/// Everything that went wrong, the most serious first.
+fn all(outcomes: impl IntoIterator<Item = Result<(), CliError>>) -> Result<(), CliError> {
+    let errors: Vec<CliError> = outcomes.into_iter().filter_map(Result::err).collect();
+    let messages: Vec<&str> = errors.iter().map(CliError::message).collect();
+    if messages.is_empty() { Ok(()) } else { Err(CliError::new(messages.join("; "))) }
 }
 
 /// Raised by SIGTERM and Ctrl-C. A second one ends the process at once, as if it were killed, unless it follows within

@@ -16,6 +16,15 @@ fn count(result: &SchemeResult, key: &str) -> Option<u64> {
     result.extra.get(key)?.as_u64()
 }
 
+/// What the rows set side by side. A served device has read its flash, and nobody knows what else it might have read.
+pub(super) fn title(report: &Report) -> &'static str {
+    if report.results.iter().any(|result| result.extra.contains_key(STATE_SECONDS)) {
+        "mounting from flash: a scan of all spare areas, or the controller's state from metadata pages"
+    } else {
+        "mounting from flash: a scan of all spare areas"
+    }
+}
+
 /// A row for each run that was mounted afterwards.
 pub(super) fn rows(report: &Report) -> Option<Rows> {
     rows_of(report, &COLUMNS)

@@ -34,9 +34,7 @@ pub fn render(report: &Report, verbose: bool) -> String {
         text.push_str(&small(rows));
     }
     if let Some(rows) = mount::rows(report) {
-        text.push_str(
-            "\nmounting from flash: a scan of all spare areas, or the controller's state from metadata pages:\n",
-        );
+        text.push_str(&format!("\n{}:\n", mount::title(report)));
         text.push_str(&small(rows));
     }
     if let Some(rows) = flows::rows(report) {
