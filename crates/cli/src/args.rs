@@ -559,7 +559,7 @@ pub struct ServeArgs {
     pub cut_after: Option<u64>,
 
     /// Seed of how that command is torn
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "cut_after")]
     pub seed: u64,
 
     /// Write the final report as JSON

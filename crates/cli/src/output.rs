@@ -243,6 +243,14 @@ impl Outputs {
         if path == Path::new("-") {
             return Err(CliError::new("- is no file; write /dev/stdout").within(flag));
         }
+        self.take(flag, path)
+    }
+
+    /// One more place, of a file or of a socket.
+    ///
+    /// # Errors
+    /// It is one of the others.
+    pub fn take(&mut self, flag: &'static str, path: &Path) -> Result<(), CliError> {
         let place = Place::of(path);
         let regular = fs::metadata(path).map_or(true, |found| found.is_file());
         if let Some((_, other)) = self.taken.iter().find(|(other, _)| regular && place.is(other)) {

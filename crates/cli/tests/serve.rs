@@ -379,12 +379,17 @@ fn mistakes_are_named() {
         ("--image image --scheme page --socket s --capture no/c", "cannot write no/c: no such file or directory"),
         ("--image image --scheme page --socket s --json no/j", "--json: cannot write no/j: no directory no"),
         ("--image image --scheme page --socket s --port 1", "cannot be used with"),
+        ("--image image --scheme page --socket s --seed 3", "--cut-after <N>"),
+        ("--image image --scheme page --socket s --json s", "--json: s is --socket already; name another file"),
+        ("--image image --scheme page --socket s --capture ./s", "--capture: ./s is --socket already"),
+        ("--image image --scheme page --socket image", "--socket: image is the image already"),
         ("--image image --scheme page --port 1 --bind here", "invalid value 'here'"),
         ("--image image --scheme page --socket s --bind 127.0.0.2", "cannot be used with"),
     ] {
         let error = serve(flags);
         assert!(error.contains(expected), "{flags}: {error}");
     }
+    assert!(!bench.file("s").exists());
     let served = bench.serve("");
     let error = serve("--image image --scheme page --socket other");
     assert!(error.contains("image is in use by another process"), "{error}");

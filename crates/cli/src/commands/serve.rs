@@ -45,6 +45,7 @@ const TWICE: Duration = Duration::from_secs(1);
 pub(super) fn serve(args: &ServeArgs, stdout: &mut dyn Write) -> Result<Ended, CliError> {
     let stop = stop_flag()?;
     let mut outputs = Outputs::beside([("the image", &*args.image)]);
+    args.socket.as_ref().map_or(Ok(()), |path| outputs.take("--socket", path))?;
     args.json.as_ref().map_or(Ok(()), |path| outputs.claim("--json", path))?;
     args.capture.as_ref().map_or(Ok(()), |path| outputs.reserve("--capture", path))?;
     let address = address(args)?;
