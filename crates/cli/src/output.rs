@@ -212,6 +212,11 @@ fn probe(path: &Path) -> Result<(), CliError> {
     AtomicFile::create(path).map(drop)
 }
 
+/// Whether an output is the process's own standard output, by its names: what is printed for people stands in its way.
+pub fn is_stdout(path: &Path) -> bool {
+    ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path == Path::new(name))
+}
+
 /// The files that a command writes, each named before the work begins: it can be written, no two are one file, and none
 /// takes the place of a file that the command reads.
 #[derive(Debug, Default)]

@@ -27,6 +27,28 @@ fn tables() {
     assert!(directory.ftlab("devices agrawal08").succeeded().stdout.contains("µs"));
 }
 
+/// A table stood behind the report, and no reader of JSON took the two.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_report_on_standard_output_is_alone_there() {
+    let directory = Directory::new();
+    directory.file("t.spc", spc(2_000));
+    directory.file("e.toml", "trace = \"t.spc\"\nschemes = [\"page\"]\njson = \"/dev/stdout\"\n");
+    directory.ftlab("image create ssd.img --device agrawal08:capacity=16MiB,spare=50% --scheme page").succeeded();
+    for (line, told) in [
+        ("compare t.spc --schemes page --json /dev/stdout", "WAF"),
+        ("run e.toml", "WAF"),
+        ("trace info t.spc --json /proc/self/fd/1", "2,000"),
+        ("recordings postmark --json /dev/fd/1", "postmark"),
+        ("image verify ssd.img --json /dev/stdout", "verdict: sound"),
+    ] {
+        let ran = directory.ftlab(line);
+        assert_eq!(ran.code, Some(0), "{line}: {}", ran.stderr);
+        assert!(serde_json::from_str::<serde_json::Value>(&ran.stdout).is_ok(), "{line}: {}", ran.stdout);
+        assert!(ran.stderr.contains(told), "{line}: {}", ran.stderr);
+    }
+}
+
 #[test]
 fn pages_of_schemes_and_papers_are_listed() {
     let directory = Directory::new();
