@@ -17,7 +17,7 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::types::ColumnDescriptor;
 use sha2::{Digest, Sha256};
-use sim::workload::format::{OnError, sound};
+use sim::workload::format::{Clock, OnError, sound};
 use sim::workload::{Intake, Operation, Request, Source, WorkloadError};
 
 use crate::words::{Texts, Words};
@@ -59,7 +59,7 @@ pub fn is_table(start: &[u8]) -> bool {
 
 /// A table being read.
 ///
-/// Arrivals are relative to the first row's; one earlier than its predecessor's is clamped to it and counted.
+/// Its arrivals are what a [`Clock`] makes of its times.
 pub struct Table {
     name: String,
     reader: Box<dyn FileReader>,
@@ -74,8 +74,13 @@ pub struct Table {
     values: Values,
     /// Rows decoded so far.
     row: u64,
+    /// Requests found, yielded or not.
+    found: u64,
+    /// The first row's time; the clock's times count from 2^63 ns before it.
     first: Option<i64>,
-    last_ns: u64,
+    clock: Clock<Request>,
+    /// A request that the batch had no room for.
+    ready: Option<Request>,
     volumes: Volumes,
     finished: bool,
     failure: Option<WorkloadError>,
@@ -148,8 +153,10 @@ impl Table {
             columns: None,
             values: Values::default(),
             row: 0,
+            found: 0,
             first: None,
-            last_ns: 0,
+            clock: Clock::default(),
+            ready: None,
             volumes,
             finished: false,
             failure: None,
@@ -196,9 +203,9 @@ impl Table {
         Ok(rows)
     }
 
-    /// The request in a row of what was decoded last; why there is none.
+    /// The request in a row of what was decoded last, with its time for the clock; why there is none.
     #[inline]
-    fn request(&mut self, row: usize) -> Result<Request, String> {
+    fn request(&mut self, row: usize) -> Result<(u64, Request), String> {
         let values = &self.values;
         let operation = operation(values.ops.text(row))?;
         let (offset, bytes) = match operation {
@@ -219,30 +226,22 @@ impl Table {
             Some((_, true)) => self.volumes.text(values.volume_names.text(row))?,
             Some((_, false)) => self.volumes.number(values.volume_numbers[row])?,
         };
-        let arrival_ns = match &self.layout.time {
+        let time_ns = match &self.layout.time {
             None => 0,
-            Some((_, unit_ns)) => self.arrival_ns(self.values.times[row], *unit_ns)?,
+            Some((_, unit_ns)) => self.time_ns(self.values.times[row], *unit_ns)?,
         };
-        Ok(Request { arrival_ns, offset, bytes, volume, operation })
+        Ok((time_ns, Request { arrival_ns: 0, offset, bytes, volume, operation }))
     }
 
-    /// A time on the file's clock as an arrival after the first row's, never before the one that was last.
+    /// A time of the file as one for the clock.
     #[inline]
-    fn arrival_ns(&mut self, time: i64, unit_ns: u64) -> Result<u64, String> {
+    fn time_ns(&mut self, time: i64, unit_ns: u64) -> Result<u64, String> {
         if time == NULL {
             return Err("the time is missing".to_owned());
         }
         let first = *self.first.get_or_insert(time);
-        let ns = (i128::from(time) - i128::from(first)) * i128::from(unit_ns);
-        let last_ns = i128::from(self.last_ns);
-        if ns < last_ns {
-            self.intake.out_of_order += 1;
-            let off = u64::try_from(last_ns - ns).unwrap_or(u64::MAX);
-            self.intake.worst_disorder_ns = self.intake.worst_disorder_ns.max(off);
-            return Ok(self.last_ns);
-        }
-        self.last_ns = u64::try_from(ns).map_err(|_| "the time overflows 64 bits of nanoseconds".to_owned())?;
-        Ok(self.last_ns)
+        let ns = (i128::from(time) - i128::from(first)) * i128::from(unit_ns) + (1 << 63);
+        u64::try_from(ns).map_err(|_| "the time overflows 64 bits of nanoseconds".to_owned())
     }
 
     fn fail(&self, line: u64, what: String, fix: &str) -> WorkloadError {
@@ -278,14 +277,14 @@ impl Table {
             let decoded = guarded(|| self.decode(target - batch.len()));
             let rows = decoded.map_err(|cause| self.undecoded(&cause))?;
             if rows == 0 {
-                return self.finish();
+                return self.finish(batch);
             }
             batch.reserve(rows);
             for row in 0..rows {
                 match self.request(row) {
-                    Ok(request) => {
-                        self.intake.requests += 1;
-                        batch.push(request);
+                    Ok((time_ns, request)) => {
+                        self.found += 1;
+                        self.deliver(time_ns, request, batch, target);
                     }
                     Err(why) => self.malformed(self.row + row as u64 + 1, why)?,
                 }
@@ -295,8 +294,27 @@ impl Table {
         Ok(())
     }
 
-    fn finish(&mut self) -> Result<(), WorkloadError> {
-        if self.intake.requests == 0 {
+    /// Of the rows that were asked for and one that was held before them, one may be too many.
+    #[inline]
+    fn deliver(&mut self, time_ns: u64, request: Request, batch: &mut Vec<Request>, target: usize) {
+        if let Some(arrival_ns) = self.clock.follows(time_ns) {
+            batch.push(Request { arrival_ns, ..request });
+            return;
+        }
+        for (arrival_ns, request) in self.clock.tick(time_ns, request, &mut self.intake).into_iter().flatten() {
+            let request = Request { arrival_ns, ..request };
+            match batch.len() < target {
+                true => batch.push(request),
+                false => self.ready = Some(request),
+            }
+        }
+    }
+
+    fn finish(&mut self, batch: &mut Vec<Request>) -> Result<(), WorkloadError> {
+        if let Some((arrival_ns, request)) = self.clock.end(&mut self.intake) {
+            batch.push(Request { arrival_ns, ..request });
+        }
+        if self.found == 0 {
             return Err(match &self.intake.first_skipped {
                 Some((row, why)) => {
                     self.fail(0, format!("all rows are malformed; row {row}: {why}"), "check its columns")
@@ -318,8 +336,13 @@ impl Source for Table {
         }
         let before = batch.len();
         let limit = limit.min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        if limit > 0 {
+            batch.extend(self.ready.take());
+        }
         let result = self.read(batch, before.saturating_add(limit));
-        self.left -= (batch.len() - before) as u64;
+        let yielded = (batch.len() - before) as u64;
+        self.left -= yielded;
+        self.intake.requests += yielded;
         let named = self.intake.volumes.len();
         self.intake.volumes.extend_from_slice(&self.volumes.names[named..]);
         self.failure = result.clone().err();

@@ -194,6 +194,44 @@ fn tables_of_other_programs() {
     assert_eq!((intake.out_of_order, intake.worst_disorder_ns), (1, 100_000_000));
 }
 
+/// One row ten hours ahead dragged all that follow along, as it does in no other format.
+#[test]
+fn a_lone_leap_of_the_clock_does_not_drag_the_rest_along() {
+    for leap in 0..5 {
+        let at = |row| if row == leap { 36_000 + row } else { row };
+        let bytes = table(&[
+            Made::Long("time_s", (0..5).map(|row| Some(at(row))).collect()),
+            Made::Long("offset", (0..5).map(Some).collect()),
+            Made::Long("bytes", vec![Some(512); 5]),
+            Made::Text("op", vec![Some("read"); 5]),
+        ]);
+        let (back, intake) = drained(&bytes, OnError::Stop).unwrap();
+        assert_eq!(back.iter().map(|request| request.offset).collect::<Vec<_>>(), [0, 1, 2, 3, 4], "order is kept");
+        let seconds: Vec<_> = back.iter().map(|request| request.arrival_ns / 1_000_000_000).collect();
+        match leap {
+            0 => assert_eq!(seconds, [0, 0, 1, 2, 3]),
+            4 => assert_eq!(seconds, [0, 1, 2, 3, 36_004], "at the end ten hours may be a pause"),
+            _ => assert_eq!(
+                seconds[leap as usize..],
+                [leap - 1, leap + 1, leap + 2, leap + 3].map(|at| at as u64)[..5 - leap as usize]
+            ),
+        }
+        assert_eq!((intake.out_of_order, intake.requests), (u64::from(leap < 4), 5));
+        // However many are asked for at once, no request is lost or comes twice.
+        for limit in 1..7 {
+            let mut table = Table::of_bytes("t", bytes.clone(), OnError::Stop, Some(4)).unwrap();
+            let mut all = Vec::new();
+            while {
+                let before = all.len();
+                table.fill(&mut all, limit).unwrap();
+                assert!(all.len() <= before + limit);
+                all.len() > before
+            } {}
+            assert_eq!(all, back[..4]);
+        }
+    }
+}
+
 fn plain(op: &'static str, offset: Option<i64>, bytes: Option<i64>) -> Vec<u8> {
     table(&[
         Made::Long("offset", vec![Some(0), offset]),

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use crate::workload::Operation;
+use crate::workload::{Operation, Request};
 
 /// Why a record is malformed: what the field is and what stands there instead.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -52,6 +52,15 @@ pub(crate) struct Record {
     pub(crate) time_ns: u64,
     pub(crate) volume: u32,
     pub(crate) extent: Extent,
+}
+
+impl Record {
+    /// Its request, which arrives so long after the first.
+    #[inline]
+    pub(crate) fn arriving(self, arrival_ns: u64) -> Request {
+        let Extent { operation, offset, bytes } = self.extent;
+        Request { arrival_ns, offset, bytes, volume: self.volume, operation }
+    }
 }
 
 /// What a record turned out to be.

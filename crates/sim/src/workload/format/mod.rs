@@ -12,6 +12,7 @@ mod alibaba;
 mod archive;
 mod blkparse;
 mod blktrace;
+mod clock;
 mod cloudphysics;
 mod disksim;
 mod encode;
@@ -39,6 +40,7 @@ use std::fmt;
 
 use crate::workload::Operation;
 
+pub use clock::Clock;
 pub use encode::{Converted, Encode, convert};
 pub use reader::TraceFile;
 pub use recognise::detect;

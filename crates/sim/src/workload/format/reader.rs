@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{self, Read};
 
+use super::clock::Clock;
 use super::field::{Malformed, Parsed, Record, quote};
 use super::input::Input;
 use super::recognise::{names, only, recognise};
@@ -19,19 +20,9 @@ const BARREN_BYTES: u64 = 64 << 20;
 /// Decompressed bytes the formats' checks see.
 const HEAD_BYTES: usize = 64 << 10;
 
-/// A record this far ahead of both its neighbours has a broken clock, not a late successor.
-const LEAP_NS: u64 = 3_600_000_000_000;
-
-/// So far ahead (a year), a last record has a broken clock although none follows to contradict it: blkparse sorts by
-/// time, which puts such records last.
-const LAST_LEAP_NS: u64 = 365 * 24 * LEAP_NS;
-
 /// A trace being read: its format is known, its requests are not yet.
 ///
-/// Arrivals are relative to the first request's. An arrival earlier than its predecessor's is clamped to it and counted
-/// in the [`Intake`]. A single record that lies more than an hour ahead of both its neighbours is itself the one out
-/// of order (else the clamp would drag the rest of the trace along); it takes its predecessor's arrival. So does a last
-/// record more than a year ahead.
+/// Its arrivals are what a [`Clock`] makes of its times.
 pub struct TraceFile {
     name: String,
     format: &'static TraceFormat,
@@ -51,7 +42,7 @@ pub struct TraceFile {
     exhausted: bool,
     parser: Parser,
     volumes: Volumes,
-    clock: Clock,
+    clock: Clock<Pending>,
     /// Lines or records consumed.
     record: u64,
     /// Bytes since the last request.
@@ -305,23 +296,28 @@ impl TraceFile {
             };
             self.found += 1;
             self.barren = 0;
-            if !flush_first && self.clock.follows(record.time_ns) {
+            let time_ns = record.time_ns;
+            let pending = Pending { record, flush_first };
+            if let Some(arrival_ns) = self.clock.follows(time_ns) {
                 // The common case: in time order, no leap, room in the batch (nothing is ready while there is).
-                batch.push(self.clock.request(&record));
+                match flush_first {
+                    false => batch.push(record.arriving(arrival_ns)),
+                    true => self.deliver(arrival_ns, pending, batch, target),
+                }
                 continue;
             }
-            let [held, now] = self.clock.tick(Pending { record, flush_first }, &mut self.intake);
-            for pending in [held, now].into_iter().flatten() {
-                self.deliver(pending, batch, target);
+            let [held, now] = self.clock.tick(time_ns, pending, &mut self.intake);
+            for (arrival_ns, pending) in [held, now].into_iter().flatten() {
+                self.deliver(arrival_ns, pending, batch, target);
             }
         }
         Ok(())
     }
 
     #[inline]
-    fn deliver(&mut self, pending: Pending, batch: &mut Vec<Request>, target: usize) {
+    fn deliver(&mut self, arrival_ns: u64, pending: Pending, batch: &mut Vec<Request>, target: usize) {
         let Pending { record, flush_first } = pending;
-        let request = self.clock.request(&record);
+        let request = record.arriving(arrival_ns);
         let flush = Request { offset: 0, bytes: 0, operation: Operation::Flush, ..request };
         for request in flush_first.then_some(flush).into_iter().chain([request]) {
             if batch.len() < target && self.ready.is_empty() {
@@ -333,8 +329,8 @@ impl TraceFile {
     }
 
     fn finish(&mut self, batch: &mut Vec<Request>, target: usize) -> Result<(), WorkloadError> {
-        if let Some(pending) = self.clock.end(&mut self.intake) {
-            self.deliver(pending, batch, target);
+        if let Some((arrival_ns, pending)) = self.clock.end(&mut self.intake) {
+            self.deliver(arrival_ns, pending, batch, target);
         }
         let fault =
             |what: String, fix: &str| WorkloadError { origin: self.name.clone(), line: 0, what, fix: fix.to_owned() };
@@ -394,86 +390,6 @@ impl Source for TraceFile {
 struct Pending {
     record: Record,
     flush_first: bool,
-}
-
-/// Makes times monotonic.
-#[derive(Default)]
-struct Clock {
-    base_ns: u64,
-    /// The last delivered time; `None` before the first.
-    last_ns: Option<u64>,
-    /// A record far ahead of its predecessor (or the first), whose successor will tell whether it is off.
-    held: Option<Pending>,
-}
-
-impl Clock {
-    /// Whether a record at this time can be delivered at once; if so, the clock advances to it.
-    #[inline]
-    fn follows(&mut self, time_ns: u64) -> bool {
-        let follows = self.held.is_none()
-            && self.last_ns.is_some_and(|last_ns| time_ns >= last_ns && time_ns - last_ns <= LEAP_NS);
-        if follows {
-            self.last_ns = Some(time_ns);
-        }
-        follows
-    }
-
-    #[inline]
-    fn request(&self, record: &Record) -> Request {
-        let Record { time_ns, volume, extent } = *record;
-        let arrival_ns = time_ns - self.base_ns;
-        Request { arrival_ns, offset: extent.offset, bytes: extent.bytes, volume, operation: extent.operation }
-    }
-
-    /// What can be delivered now that `next` is known: the held record, then `next` itself unless it is held now.
-    #[inline]
-    fn tick(&mut self, mut next: Pending, intake: &mut Intake) -> [Option<Pending>; 2] {
-        let next_ns = next.record.time_ns;
-        let mut released = None;
-        if let Some(mut held) = self.held.take() {
-            let held_ns = held.record.time_ns;
-            if held_ns - next_ns.min(held_ns) > LEAP_NS {
-                intake.out_of_order += 1;
-                intake.worst_disorder_ns = intake.worst_disorder_ns.max(held_ns - next_ns);
-                held.record.time_ns = self.last_ns.unwrap_or(next_ns);
-            }
-            released = Some(self.deliver(held));
-        }
-        match self.last_ns {
-            Some(last_ns) if next_ns < last_ns => {
-                intake.out_of_order += 1;
-                intake.worst_disorder_ns = intake.worst_disorder_ns.max(last_ns - next_ns);
-                next.record.time_ns = last_ns;
-            }
-            Some(last_ns) if next_ns - last_ns <= LEAP_NS => {}
-            _ => {
-                self.held = Some(next);
-                return [released, None];
-            }
-        }
-        [released, Some(self.deliver(next))]
-    }
-
-    fn end(&mut self, intake: &mut Intake) -> Option<Pending> {
-        let mut held = self.held.take()?;
-        if let Some(last_ns) = self.last_ns
-            && held.record.time_ns - last_ns > LAST_LEAP_NS
-        {
-            intake.out_of_order += 1;
-            intake.worst_disorder_ns = intake.worst_disorder_ns.max(held.record.time_ns - last_ns);
-            held.record.time_ns = last_ns;
-        }
-        Some(self.deliver(held))
-    }
-
-    #[inline]
-    fn deliver(&mut self, pending: Pending) -> Pending {
-        if self.last_ns.is_none() {
-            self.base_ns = pending.record.time_ns;
-        }
-        self.last_ns = Some(pending.record.time_ns);
-        pending
-    }
 }
 
 /// Fills the buffer with at least [`HEAD_BYTES`], or all there is: how much, and whether it is all.
