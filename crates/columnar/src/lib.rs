@@ -12,7 +12,8 @@
 //! | `op` | text | `read`, `write`, `trim` (or `discard`), `flush`; the first letter is enough |
 //! | `volume` | text or whole number | which volume; may be left out |
 //!
-//! Other columns are left alone. Of a flush, `offset` and `bytes` may be null.
+//! A time of type TIMESTAMP or TIME is in the unit of its type. Other columns are left alone. Of a flush, `offset` and
+//! `bytes` may be null.
 //!
 //! The crate stands apart from `sim` so that whoever uses the simulator alone does not compile a Parquet reader.
 

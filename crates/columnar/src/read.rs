@@ -10,7 +10,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bytes::Bytes;
-use parquet::basic::{LogicalType, Type as Physical};
+use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type as Physical};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_typed_column_reader};
 use parquet::data_type::{DataType, DoubleType, FloatType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
@@ -31,6 +31,9 @@ const NULL: i64 = i64::MIN;
 
 /// The most volumes believed: more are names read from a column of something else.
 const VOLUMES_MAX: usize = 1 << 20;
+
+/// What addresses and sizes have to be.
+const WHOLE: &str = "whole numbers";
 
 /// What is said of a file that contradicts itself.
 const AGAIN: &str = "copy or download the file again";
@@ -168,6 +171,14 @@ impl Table {
     pub fn announcement(&self) -> String {
         let rows = self.reader.metadata().file_metadata().num_rows();
         let times = match &self.layout.time {
+            Some((Column { name, meaning: Meaning::Moment { unit_ns }, .. }, _)) => {
+                let unit = match unit_ns {
+                    1 => "ns",
+                    1_000 => "us",
+                    _ => "ms",
+                };
+                format!("times in column {name} (in {unit}, as its type says)")
+            }
             Some((time, _)) => format!("times in column {}", time.name),
             None => "untimed".to_owned(),
         };
@@ -467,7 +478,47 @@ pub(crate) struct Column {
     /// Level of definition of a value that is not null; 0 if none can be.
     pub(crate) level: i16,
     physical: Physical,
-    unsigned: bool,
+    meaning: Meaning,
+}
+
+/// What the numbers of a column stand for.
+#[derive(Clone)]
+enum Meaning {
+    Number {
+        unsigned: bool,
+    },
+    /// A time of the day or a moment, in units of so many nanoseconds.
+    Moment {
+        unit_ns: u64,
+    },
+    /// Something else, of this name.
+    Other(String),
+}
+
+impl Meaning {
+    fn of(column: &ColumnDescriptor) -> Self {
+        use ConvertedType as Old;
+        let other = |text: String| Self::Other(text.split('(').next().unwrap_or_default().to_uppercase());
+        match (column.logical_type_ref(), column.converted_type()) {
+            (Some(LogicalType::Integer(kind)), _) => Self::Number { unsigned: !kind.is_signed },
+            (Some(LogicalType::Timestamp(kind) | LogicalType::Time(kind)), _) => Self::Moment {
+                unit_ns: match kind.unit {
+                    TimeUnit::MILLIS => 1_000_000,
+                    TimeUnit::MICROS => 1_000,
+                    TimeUnit::NANOS => 1,
+                },
+            },
+            (Some(kind), _) => other(format!("{kind:?}")),
+            // Files older than logical types have these alone.
+            (None, Old::NONE | Old::INT_8 | Old::INT_16 | Old::INT_32 | Old::INT_64) => {
+                Self::Number { unsigned: false }
+            }
+            (None, Old::UINT_8 | Old::UINT_16 | Old::UINT_32 | Old::UINT_64) => Self::Number { unsigned: true },
+            (None, Old::TIME_MILLIS | Old::TIMESTAMP_MILLIS) => Self::Moment { unit_ns: 1_000_000 },
+            (None, Old::TIME_MICROS | Old::TIMESTAMP_MICROS) => Self::Moment { unit_ns: 1_000 },
+            (None, kind) => other(format!("{kind:?}")),
+        }
+    }
 }
 
 /// Which columns hold what.
@@ -493,7 +544,7 @@ impl Layout {
                 index,
                 level: column.max_def_level(),
                 physical: column.physical_type(),
-                unsigned: matches!(column.logical_type_ref(), Some(LogicalType::Integer(kind)) if !kind.is_signed),
+                meaning: Meaning::of(column),
             })
         };
         let columns = "a trace has the columns offset, bytes and op, and if it has times time_us or another unit";
@@ -510,10 +561,25 @@ impl Layout {
                 Err((format!("the column {name} is of type {physical}, not {wanted}"), format!("cast it to {wanted}")))
             }
         };
-        let whole = |column| typed(column, &[Physical::INT32, Physical::INT64], "whole numbers");
+        // Whole numbers may stand for a DECIMAL, which is off by a power of ten, or for something else.
+        let meant = |column: Column, wanted: &str| match &column.meaning {
+            Meaning::Other(kind) => {
+                let what = format!("the column {} holds values of type {kind}, not {wanted}", column.name);
+                Err((what, format!("cast it to {wanted}")))
+            }
+            _ => Ok(column),
+        };
+        let whole = |column| meant(typed(column, &[Physical::INT32, Physical::INT64], WHOLE)?, WHOLE);
+        let plain = |column| match whole(column)? {
+            Column { meaning: Meaning::Moment { .. }, name, .. } => {
+                Err((format!("the column {name} holds times, not {WHOLE}"), format!("cast it to {WHOLE}")))
+            }
+            column => Ok(column),
+        };
         let number = |column| {
             let types = [Physical::INT32, Physical::INT64, Physical::FLOAT, Physical::DOUBLE];
-            typed(column, &types, "numbers")
+            let wanted = "whole numbers or doubles";
+            meant(typed(column, &types, wanted)?, wanted)
         };
         let mut times = TIMES.into_iter().filter_map(|(name, unit_ns)| Some((found(name)?, unit_ns)));
         let time = match (times.next(), times.next()) {
@@ -525,18 +591,26 @@ impl Layout {
             (Some((column, unit_ns)), None) => Some((whole(column)?, unit_ns)),
             (None, _) => None,
         };
+        // The type's own unit is surer than the name's.
+        let time = time.map(|(column, unit_ns)| match column.meaning {
+            Meaning::Moment { unit_ns } => (column, unit_ns),
+            _ => (column, unit_ns),
+        });
         // Fractions of a second become whole nanoseconds as they are read.
         let fraction = |time: &(Column, u64)| matches!(time.0.physical, Physical::FLOAT | Physical::DOUBLE);
         let time = time.map(|time| if fraction(&time) { (time.0, 1) } else { time });
         let volume = match found("volume") {
             Some(column) if column.physical == Physical::BYTE_ARRAY => Some((column, true)),
-            Some(column) => Some((typed(column, &[Physical::INT32, Physical::INT64], "text or whole numbers")?, false)),
+            Some(column) => {
+                let column = typed(column, &[Physical::INT32, Physical::INT64], "text or whole numbers")?;
+                Some((plain(column)?, false))
+            }
             None => None,
         };
         Ok(Self {
             time,
-            offset: whole(needed("offset")?)?,
-            bytes: whole(needed("bytes")?)?,
+            offset: plain(needed("offset")?)?,
+            bytes: plain(needed("bytes")?)?,
             op: typed(needed("op")?, &[Physical::BYTE_ARRAY], "text")?,
             volume,
         })
@@ -606,7 +680,8 @@ impl Numbers {
     /// # Panics
     /// If the column is not of numbers, which [`Layout::of`] has looked at.
     fn of(reader: ColumnReader, column: &Column) -> Self {
-        let Column { level, unsigned, .. } = *column;
+        let level = column.level;
+        let unsigned = matches!(column.meaning, Meaning::Number { unsigned: true });
         match column.physical {
             Physical::INT32 => {
                 Self::Narrow { reader: get_typed_column_reader(reader), level, unsigned, raw: Vec::new() }

@@ -1,7 +1,7 @@
 //! Tables written and read back, tables of other programs, and tables that are none.
 
 use super::*;
-use parquet::basic::{LogicalType, Repetition, Type as Physical};
+use parquet::basic::{ConvertedType, LogicalType, Repetition, TimeUnit, Type as Physical};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type};
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
@@ -123,6 +123,10 @@ fn what_63_bits_cannot_hold_is_refused() {
 /// A column of a table as another program might have made it.
 enum Made {
     Long(&'static str, Vec<Option<i64>>),
+    /// Numbers that stand for something else.
+    Meant(&'static str, LogicalType, Vec<Option<i64>>),
+    /// The same, as files had it before there were logical types.
+    Converted(&'static str, ConvertedType, Vec<Option<i64>>),
     Unsigned(&'static str, Vec<Option<i32>>),
     Double(&'static str, Vec<Option<f64>>),
     Text(&'static str, Vec<Option<&'static str>>),
@@ -135,6 +139,16 @@ fn table(columns: &[Made]) -> Vec<u8> {
     };
     let fields = columns.iter().map(|column| match column {
         Made::Long(name, _) => field(name, Physical::INT64, None),
+        Made::Meant(name, kind, _) => field(name, Physical::INT64, Some(kind.clone())),
+        Made::Converted(name, kind, _) => {
+            let builder = Type::primitive_type_builder(name, Physical::INT64).with_repetition(Repetition::OPTIONAL);
+            let builder = builder.with_converted_type(*kind);
+            Arc::new(
+                if *kind == ConvertedType::DECIMAL { builder.with_precision(18).with_scale(6) } else { builder }
+                    .build()
+                    .unwrap(),
+            )
+        }
         Made::Unsigned(name, _) => field(name, Physical::INT32, Some(LogicalType::integer(32, false))),
         Made::Double(name, _) => field(name, Physical::DOUBLE, None),
         Made::Text(name, _) => field(name, Physical::BYTE_ARRAY, Some(LogicalType::String)),
@@ -149,7 +163,7 @@ fn table(columns: &[Made]) -> Vec<u8> {
             values.iter().map(|value| i16::from(value.is_some())).collect()
         }
         match column {
-            Made::Long(_, values) => {
+            Made::Long(_, values) | Made::Meant(_, _, values) | Made::Converted(_, _, values) => {
                 let given: Vec<_> = values.iter().copied().flatten().collect();
                 to.typed::<Int64Type>().write_batch(&given, Some(&levels(values)), None).unwrap();
             }
@@ -192,6 +206,44 @@ fn tables_of_other_programs() {
     assert_eq!(back, expected);
     assert_eq!(intake.volumes, ["volume 7", "volume -2"]);
     assert_eq!((intake.out_of_order, intake.worst_disorder_ns), (1, 100_000_000));
+}
+
+/// A TIMESTAMP or a DECIMAL is a whole number to the eye: both were read by the column's name alone, wrong by powers of
+/// ten.
+#[test]
+fn a_type_says_what_numbers_stand_for() {
+    let of = |time: Made| {
+        let long = |name, value| Made::Long(name, vec![Some(value); 2]);
+        table(&[time, long("offset", 0), long("bytes", 512), Made::Text("op", vec![Some("read"); 2])])
+    };
+    let values = || vec![Some(5_000_000), Some(8_000_000)];
+    let us = LogicalType::timestamp(true, TimeUnit::MICROS);
+    let ns = LogicalType::timestamp(false, TimeUnit::NANOS);
+    for (time, later_ns) in [
+        (Made::Meant("time_us", us, values()), 3_000_000_000),
+        (Made::Meant("time_us", ns.clone(), values()), 3_000_000),
+        (Made::Meant("time_s", ns, values()), 3_000_000),
+        (Made::Meant("time_ms", LogicalType::integer(64, false), values()), 3_000_000_000_000),
+        (Made::Converted("time_ns", ConvertedType::TIMESTAMP_MILLIS, values()), 3_000_000_000_000),
+        (Made::Converted("time_ns", ConvertedType::INT_64, values()), 3_000_000),
+    ] {
+        let (back, _) = drained(&of(time), OnError::Stop).unwrap();
+        assert_eq!(back[1].arrival_ns, later_ns);
+    }
+    let named = Made::Meant("time_us", LogicalType::timestamp(true, TimeUnit::NANOS), values());
+    let announcement = Table::of_bytes("t", of(named), OnError::Stop, None).unwrap().announcement();
+    assert!(announcement.contains("times in column time_us (in ns, as its type says)"), "{announcement}");
+    let error = |bytes: Vec<u8>| Table::of_bytes("t", bytes, OnError::Stop, None).err().unwrap().to_string();
+    let decimal = error(of(Made::Converted("time_s", ConvertedType::DECIMAL, values())));
+    assert_eq!(
+        decimal,
+        "t: the column time_s holds values of type DECIMAL, not whole numbers or doubles (cast it to whole numbers or \
+         doubles)"
+    );
+    let text = || Made::Text("op", vec![Some("read")]);
+    let moment = Made::Meant("offset", LogicalType::time(true, TimeUnit::NANOS), vec![Some(0)]);
+    let moment = error(table(&[moment, Made::Long("bytes", vec![Some(1)]), text()]));
+    assert_eq!(moment, "t: the column offset holds times, not whole numbers (cast it to whole numbers)");
 }
 
 /// One row ten hours ahead dragged all that follow along, as it does in no other format.
