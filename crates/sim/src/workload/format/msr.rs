@@ -5,7 +5,8 @@
 //!
 //! Copies in circulation differ: some begin with a line of column names, lack the response time, have white space
 //! around fields, `R` and `W` for the type, or semicolons, tabs or blanks between fields. All these are read, the
-//! published form fastest.
+//! published form fastest. Whether records have a response time the first decides: a later one without it was cut
+//! short, and what looks like its size may be the beginning of one.
 
 use super::field::{Commas, Extent, Malformed, Parsed, nanoseconds, whole};
 use super::{Example, Head, Parser, TextParser, TraceFormat, Volumes};
@@ -22,12 +23,22 @@ pub(super) const FORMAT: TraceFormat = TraceFormat {
     encode: Some(|| Box::new(super::encode::Msr)),
 };
 
-struct Msr;
+#[derive(Default)]
+struct Msr {
+    /// Whether the first record has a field for the response time; `None` before it.
+    responds: Option<bool>,
+}
 
 impl TextParser for Msr {
     #[inline]
     fn line(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Parsed, Malformed> {
-        published(line, volumes).or_else(|why| variant(line, volumes, why))
+        match published(line, volumes) {
+            Ok(parsed) => {
+                self.responds.get_or_insert(true);
+                Ok(parsed)
+            }
+            Err(why) => variant(line, volumes, why, &mut self.responds),
+        }
     }
 }
 
@@ -58,9 +69,15 @@ fn published(line: &[u8], volumes: &mut Volumes) -> Result<Parsed, Malformed> {
     Ok(extent.at(time_ns, volumes.text(key, |key| key.replacen(',', ".", 1))?))
 }
 
-/// A line of a copy that was changed on its way; `why` is what is wrong with it as published.
+/// A line of a copy that was changed on its way; `why` is what is wrong with it as published, `responds` whether the
+/// first record has a field for the response time.
 #[cold]
-fn variant(line: &[u8], volumes: &mut Volumes, why: Malformed) -> Result<Parsed, Malformed> {
+fn variant(
+    line: &[u8],
+    volumes: &mut Volumes,
+    why: Malformed,
+    responds: &mut Option<bool>,
+) -> Result<Parsed, Malformed> {
     let line = line.trim_ascii();
     let separator = [b',', b';', b'\t'].into_iter().find(|separator| line.contains(separator));
     let fields: Vec<&[u8]> = match separator {
@@ -82,11 +99,15 @@ fn variant(line: &[u8], volumes: &mut Volumes, why: Malformed) -> Result<Parsed,
     whole(disk, "disk number")?;
     let time_ns = nanoseconds(whole(time, "time stamp")?, 100)?;
     match response {
+        [] if *responds == Some(true) => {
+            return Err(Malformed::new("the response time is missing, which the first record has"));
+        }
         [] | [b""] => {}
         [response] => drop(whole(response, "response time")?),
         _ => return Err(why),
     }
     let extent = Extent::new(operation, whole(offset, "offset")?, whole(size, "size")?)?;
+    responds.get_or_insert(!response.is_empty());
     let key = [host, b",", disk].concat();
     Ok(extent.at(time_ns, volumes.text(&key, |key| key.replacen(',', ".", 1))?))
 }
@@ -132,6 +153,20 @@ mod tests {
         // One record under its column names is enough.
         let first = published.lines().next().unwrap();
         assert_eq!(requests(&format!("{header}{first}"), "msr").0.len(), 1);
+    }
+
+    /// A line that was cut within its size was read as a smaller request where only the response time can be absent.
+    #[test]
+    fn a_line_cut_short_is_malformed() {
+        let whole = "128166372000001000,host,0,Read,0,8192,331\n";
+        for cut in ["128166372000001001,host,0,Read,0,81", "128166372000001001 host 0 r 0 81"] {
+            let error = only_error(cut, "msr");
+            assert!(error.what.contains("the response time is missing, which the first record has"), "{error}");
+        }
+        // An empty field is one, and in a copy without the field there is none to miss.
+        assert_eq!(requests(&format!("{whole}128166372000001001,host,0,Read,0,81,\n"), "msr").0.len(), 2);
+        let without = whole.replace(",331", "");
+        assert_eq!(requests(&format!("{without}{without}{whole}{without}"), "msr").0.len(), 4);
     }
 
     #[test]
