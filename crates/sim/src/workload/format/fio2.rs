@@ -1,7 +1,9 @@
 //! fio iolog, version 2: `file action offset length`, times by `wait`.
 //!
 //! `add`, `open` and `close` carry no request. `wait` adds microseconds to the clock; fio discards waits below 100 µs,
-//! and so does this reader. `sync` and `datasync` become flushes; they may carry an offset and a length.
+//! and so does this reader. fio's documentation gives `wait` one number, fio's parser asks for two, as after every
+//! other action, and ignores the second; both are read. `sync` and `datasync` become flushes; they may carry an offset
+//! and a length.
 
 use super::field::{Blanks, Extent, Malformed, Parsed, nanoseconds};
 use super::{Example, Head, Parser, TextParser, TraceFormat, Volumes};
@@ -15,7 +17,7 @@ pub(super) const FORMAT: TraceFormat = TraceFormat {
     units: "times by wait in us (waits below 100 us discarded, as fio does), offsets and sizes in bytes",
     reference: "fio documentation, Trace file format v2",
     example: Example::Text(
-        "fio version 2 iolog\n/dev/sdb add\n/dev/sdb open\n/dev/sdb write 0 4096\n/dev/sdb wait 150\n\
+        "fio version 2 iolog\n/dev/sdb add\n/dev/sdb open\n/dev/sdb write 0 4096\n/dev/sdb wait 150 0\n\
          /dev/sdb sync 0 0\n",
     ),
     detect: |head: &Head<'_>| head.starts_with_line(HEADER),
@@ -42,6 +44,9 @@ impl TextParser for Fio2 {
         if fields.rest().starts_with(b"wait") {
             fields.text();
             let wait_us = fields.whole("wait")?;
+            if !fields.rest().is_empty() {
+                fields.whole("length of a wait")?;
+            }
             fields.end()?;
             if wait_us >= 100 {
                 let clock_ns = self.clock_ns.checked_add(nanoseconds(wait_us, 1_000)?);
@@ -89,20 +94,22 @@ mod tests {
 
     #[test]
     fn waits_syncs_and_file_actions() {
-        let text = "fio version 2 iolog\nf add\nf open\nf write 0 4096\nf wait 99\nf read 4096 1\nf wait 100\n\
-                    f trim 0 8192\nf sync\ng datasync 0 0\nf close\n";
+        let text = "fio version 2 iolog\nf add\nf open\nf write 0 4096\nf wait 99 0\nf read 4096 1\nf wait 100\n\
+                    f wait 900 0\nf trim 0 8192\nf sync\ng datasync 0 0\nf close\n";
         let (got, intake) = requests(text, "fio2");
         assert_eq!(got[0], (0, 0, 4096, 0, Operation::Write));
         assert_eq!(got[1], (0, 4096, 1, 0, Operation::Read));
-        assert_eq!(got[2], (100_000, 0, 8192, 0, Operation::Trim));
-        assert_eq!(got[3], (100_000, 0, 0, 0, Operation::Flush));
-        assert_eq!(got[4], (100_000, 0, 0, 1, Operation::Flush));
-        assert_eq!(intake.ignored, 6);
+        assert_eq!(got[2], (1_000_000, 0, 8192, 0, Operation::Trim));
+        assert_eq!(got[3], (1_000_000, 0, 0, 0, Operation::Flush));
+        assert_eq!(got[4], (1_000_000, 0, 0, 1, Operation::Flush));
+        assert_eq!(intake.ignored, 7);
     }
 
     #[test]
     fn malformed() {
-        for line in ["f write 0 0", "f write 0", "f erase 0 512", "f wait", "f wait x", "f"] {
+        for line in
+            ["f write 0 0", "f write 0", "f erase 0 512", "f wait", "f wait x", "f wait 100 x", "f wait 100 0 0", "f"]
+        {
             only_error(line, "fio2");
         }
     }
