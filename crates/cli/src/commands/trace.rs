@@ -273,6 +273,16 @@ fn summary(converted: &Converted, to: &str, path: &Path) -> String {
             "  ",
         );
     }
+    if let Some((name, number)) = &converted.renumbered.first {
+        let what = match converted.renumbered.volumes {
+            1 => format!("the volume {name} is number {number} in it, for another volume has its number"),
+            many => format!(
+                "{} volumes have other numbers in it, for other volumes have theirs; the first is {name}, now {number}",
+                units::whole(many)
+            ),
+        };
+        text += &wrap(&what, "  ");
+    }
     if converted.times_cut > 0 {
         text += &format!("{} arrivals were cut to the unit of {to}\n", units::whole(converted.times_cut));
     }

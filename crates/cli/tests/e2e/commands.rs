@@ -103,6 +103,12 @@ fn traces_are_described_shown_and_converted() {
     assert!(sizes[1] < sizes[0] / 2 && sizes[2] < sizes[0] / 2, "{sizes:?}");
     let line = "trace convert t.spc one.spc --to spc --volumes select=1 --limit 10 --time-scale 2";
     assert!(directory.ftlab(line).succeeded().stdout.contains("10 requests written"));
+    // Both had the number 0 in their names, and became one.
+    directory.file("two.csv", "1000,hosta,0,Read,0,512,1\n1001,hostb,0,Read,0,512,1\n");
+    let text = directory.ftlab("trace convert two.csv two.spc --to spc").succeeded().stdout;
+    assert!(text.contains("the volume hostb.0 is number 1 in it, for another volume has its number"), "{text}");
+    let text = directory.ftlab("trace convert two.csv back.csv --to msr").succeeded().stdout;
+    assert!(!text.contains("number"), "{text}");
 }
 
 /// A trace keeps its requests as a table, in whatever row groups, and runs to the same report.

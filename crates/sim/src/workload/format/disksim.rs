@@ -18,7 +18,7 @@ pub(super) const FORMAT: TraceFormat = TraceFormat {
             && (head.any(has_decimal_time) || head.mostly(has_wide_flags))
     },
     parser: |_| Parser::Text(Box::new(Disksim)),
-    encode: Some(|| Box::new(super::encode::Disksim)),
+    encode: Some(|| Box::new(super::encode::Disksim::default())),
 };
 
 /// Five fields, the first with a decimal point: not MQSim.

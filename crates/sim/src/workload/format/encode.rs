@@ -3,6 +3,7 @@
 //! A request the target cannot express is refused, never bent: trims and flushes outside fio, extents that are not
 //! whole sectors where addresses count sectors. Times finer than the target's unit are cut and counted.
 
+use std::collections::HashSet;
 use std::io::{self, Write};
 
 use serde::Serialize;
@@ -23,6 +24,20 @@ pub trait Encode {
 
     /// Appends what closes a trace.
     fn finish(&mut self, _out: &mut Vec<u8>) {}
+
+    /// The volumes that have another number than their name asks for.
+    fn renumbered(&self) -> Renumbered {
+        Renumbered::default()
+    }
+}
+
+/// Volumes that were written under another number than their name ends in, because another volume had that number.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Renumbered {
+    /// How many.
+    pub volumes: u64,
+    /// The first of them: its name and the number that it was given.
+    pub first: Option<(String, u64)>,
 }
 
 /// What [`convert`] did.
@@ -36,11 +51,14 @@ pub struct Converted {
     pub first_refused: Option<(u64, String)>,
     /// Arrivals cut to the target's unit of time.
     pub times_cut: u64,
+    /// Volumes whose number is not that of their name.
+    pub renumbered: Renumbered,
 }
 
 /// Writes all of `source` to `out` in the format named `format`.
 ///
-/// Volumes keep their number where their name ends in one (`asu 3`, `mds.1`), else they get their number of order.
+/// Volumes keep their number where their name ends in one (`asu 3`, `mds.1`), else they get their number of order; one
+/// whose number another volume has already gets the next that is free. MSR tells volumes apart by host and number.
 /// `origin` stands for the source in errors.
 ///
 /// # Errors
@@ -89,6 +107,7 @@ pub fn convert(
     }
     encoder.finish(&mut text);
     out.write_all(&text).and_then(|()| out.flush()).map_err(failed)?;
+    converted.renumbered = encoder.renumbered();
     Ok(converted)
 }
 
@@ -99,10 +118,49 @@ macro_rules! put {
     };
 }
 
-/// The number at the end of a volume's name (`asu 3`, `mds.1`), else the volume's own.
-fn volume_number(request: &Request, name: &str) -> u64 {
-    let number = name.rsplit([' ', '.']).next().filter(|tail| tail.len() < name.len());
-    number.and_then(|tail| tail.parse().ok()).unwrap_or(u64::from(request.volume))
+/// The name of a volume without the number at its end (`asu 3`, `mds.1`), and that number.
+fn host_and_number(name: &str) -> (&str, Option<u64>) {
+    let split = name.rsplit_once([' ', '.']).and_then(|(host, tail)| Some((host, tail.parse().ok()?)));
+    split.map_or((name, None), |(host, number)| (host, Some(number)))
+}
+
+/// The numbers under which volumes are written: no two volumes of a host have the same.
+#[derive(Default)]
+struct Numbers {
+    given: Vec<Option<u64>>,
+    taken: HashSet<(Vec<u8>, u64)>,
+    /// No number below this is given to a volume whose own is taken.
+    next: u64,
+    renumbered: Renumbered,
+}
+
+impl Numbers {
+    /// The number of the request's volume, which has this name. Where only numbers tell volumes apart, all are of one
+    /// `host`.
+    #[inline]
+    fn of(&mut self, request: &Request, name: &str, host: &[u8]) -> u64 {
+        match self.given.get(request.volume as usize) {
+            Some(&Some(number)) => number,
+            _ => self.give(request.volume as usize, name, host),
+        }
+    }
+
+    #[cold]
+    fn give(&mut self, volume: usize, name: &str, host: &[u8]) -> u64 {
+        let own = host_and_number(name).1.unwrap_or(volume as u64);
+        let mut number = own;
+        while !self.taken.insert((host.to_vec(), number)) {
+            number = self.next;
+            self.next += 1;
+        }
+        if number != own {
+            self.renumbered.volumes += 1;
+            self.renumbered.first.get_or_insert_with(|| (name.to_owned(), number));
+        }
+        self.given.resize(self.given.len().max(volume + 1), None);
+        self.given[volume] = Some(number);
+        number
+    }
 }
 
 fn read_or_write<T>(request: &Request, read: T, write: T) -> Result<T, &'static str> {
@@ -121,14 +179,17 @@ fn sectors(request: &Request) -> Result<(u64, u64), &'static str> {
     Ok((request.offset / 512, request.bytes / 512))
 }
 
-pub(super) struct Spc;
+#[derive(Default)]
+pub(super) struct Spc {
+    numbers: Numbers,
+}
 
 impl Encode for Spc {
     fn request(&mut self, request: &Request, volume: &str, out: &mut Vec<u8>) -> Result<bool, &'static str> {
         let opcode = read_or_write(request, 'R', 'W')?;
         let (block, _) = sectors(request)?;
         let (seconds, ns) = (request.arrival_ns / 1_000_000_000, request.arrival_ns % 1_000_000_000);
-        let asu = volume_number(request, volume);
+        let asu = self.numbers.of(request, volume, b"");
         put!(out, "{asu},{block},{},{opcode},{seconds}.", request.bytes);
         // Six decimals are customary; three more only where they say something.
         match ns % 1_000 {
@@ -137,9 +198,17 @@ impl Encode for Spc {
         }
         Ok(false)
     }
+
+    fn renumbered(&self) -> Renumbered {
+        self.numbers.renumbered.clone()
+    }
 }
 
-pub(super) struct Msr;
+#[derive(Default)]
+pub(super) struct Msr {
+    numbers: Numbers,
+    host: Vec<u8>,
+}
 
 /// 2007-02-22 17:00 UTC as FILETIME, when the Cambridge traces start.
 const MSR_START_TICKS: u64 = 128_166_372_000_000_000;
@@ -151,12 +220,17 @@ impl Encode for Msr {
         if ticks > u64::MAX / 100 {
             return Err("the arrival is beyond what FILETIME holds in nanoseconds");
         }
-        let host = volume.rsplit_once([' ', '.']).filter(|(_, tail)| tail.bytes().all(|byte| byte.is_ascii_digit()));
-        let host = host.map_or(volume, |(host, _)| host);
+        self.host.clear();
+        put_word(host_and_number(volume).0, "ftlab", &mut self.host);
+        let disk = self.numbers.of(request, volume, &self.host);
         put!(out, "{ticks},");
-        put_word(host, "ftlab", out);
-        put!(out, ",{},{kind},{},{},0\n", volume_number(request, volume), request.offset, request.bytes);
+        out.extend_from_slice(&self.host);
+        put!(out, ",{disk},{kind},{},{},0\n", request.offset, request.bytes);
         Ok(!request.arrival_ns.is_multiple_of(100))
+    }
+
+    fn renumbered(&self) -> Renumbered {
+        self.numbers.renumbered.clone()
     }
 }
 
@@ -168,26 +242,42 @@ fn put_word(name: &str, fallback: &str, out: &mut Vec<u8>) {
     out.extend(name.bytes().map(plain));
 }
 
-pub(super) struct Mqsim;
+#[derive(Default)]
+pub(super) struct Mqsim {
+    numbers: Numbers,
+}
 
 impl Encode for Mqsim {
     fn request(&mut self, request: &Request, volume: &str, out: &mut Vec<u8>) -> Result<bool, &'static str> {
         let kind = read_or_write(request, 1, 0)?;
         let (sector, count) = sectors(request)?;
-        put!(out, "{} {} {sector} {count} {kind}\n", request.arrival_ns, volume_number(request, volume));
+        let device = self.numbers.of(request, volume, b"");
+        put!(out, "{} {device} {sector} {count} {kind}\n", request.arrival_ns);
         Ok(false)
+    }
+
+    fn renumbered(&self) -> Renumbered {
+        self.numbers.renumbered.clone()
     }
 }
 
-pub(super) struct Disksim;
+#[derive(Default)]
+pub(super) struct Disksim {
+    numbers: Numbers,
+}
 
 impl Encode for Disksim {
     fn request(&mut self, request: &Request, volume: &str, out: &mut Vec<u8>) -> Result<bool, &'static str> {
         let flags = read_or_write(request, 1, 0)?;
         let (block, count) = sectors(request)?;
         let (ms, ns) = (request.arrival_ns / 1_000_000, request.arrival_ns % 1_000_000);
-        put!(out, "{ms}.{ns:06} {} {block} {count} {flags}\n", volume_number(request, volume));
+        let device = self.numbers.of(request, volume, b"");
+        put!(out, "{ms}.{ns:06} {device} {block} {count} {flags}\n");
         Ok(false)
+    }
+
+    fn renumbered(&self) -> Renumbered {
+        self.numbers.renumbered.clone()
     }
 }
 
@@ -210,6 +300,10 @@ impl Encode for Fio3 {
         let known = known.unwrap_or_else(|| {
             let mut file = Vec::new();
             put_word(volume, &format!("volume-{}", request.volume), &mut file);
+            // Names that differ in their blanks alone would be one file.
+            while self.opened.iter().any(|(_, known)| *known == file) {
+                put!(file, "-{}", request.volume);
+            }
             for action in ["add", "open"] {
                 put!(out, "{at_us} {} {action}\n", file.escape_ascii());
             }

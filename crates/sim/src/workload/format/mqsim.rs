@@ -19,7 +19,7 @@ pub(super) const FORMAT: TraceFormat = TraceFormat {
         head.mostly(|line| Mqsim.line(line, &mut Volumes::default()).is_ok()) && !head.any(disksim::has_decimal_time)
     },
     parser: |_| Parser::Text(Box::new(Mqsim)),
-    encode: Some(|| Box::new(super::encode::Mqsim)),
+    encode: Some(|| Box::new(super::encode::Mqsim::default())),
 };
 
 struct Mqsim;

@@ -18,9 +18,9 @@ pub(super) const FORMAT: TraceFormat = TraceFormat {
     units: "times in 100 ns ticks (FILETIME), offsets and sizes in bytes",
     reference: "Narayanan, Donnelly, Rowstron: Write Off-Loading, FAST 2008; SNIA IOTTA 388",
     example: Example::Text("128166372000000100,host,0,Read,1073741824,8192,331\n"),
-    detect: |head: &Head<'_>| head.mostly(|line| Msr.line(line, &mut Volumes::default()).is_ok()),
-    parser: |_| Parser::Text(Box::new(Msr)),
-    encode: Some(|| Box::new(super::encode::Msr)),
+    detect: |head: &Head<'_>| head.mostly(|line| Msr::default().line(line, &mut Volumes::default()).is_ok()),
+    parser: |_| Parser::Text(Box::new(Msr::default())),
+    encode: Some(|| Box::new(super::encode::Msr::default())),
 };
 
 #[derive(Default)]

@@ -17,7 +17,7 @@ pub(super) const FORMAT: TraceFormat = TraceFormat {
     example: Example::Text("0,1234567,8192,W,0.250000\n1,2000,3072,r,0.300000,Alpha/NT\n"),
     detect: |head: &Head<'_>| head.mostly(|line| Spc.line(line, &mut Volumes::default()).is_ok()),
     parser: |_| Parser::Text(Box::new(Spc)),
-    encode: Some(|| Box::new(super::encode::Spc)),
+    encode: Some(|| Box::new(super::encode::Spc::default())),
 };
 
 struct Spc;

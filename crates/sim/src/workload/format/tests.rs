@@ -241,6 +241,26 @@ fn what_a_target_cannot_express_is_refused() {
     assert!(error.fix.contains("fio3"), "{error}");
 }
 
+/// Volumes of several hosts that had one number became one volume.
+#[test]
+fn volumes_are_written_under_numbers_of_their_own() {
+    let text: String = ["a,1", "b,1", "a,0", "b,1"].map(|disk| format!("1000,{disk},Read,0,512,9\n")).concat();
+    for (target, renumbered) in
+        [("spc", Some(("b.1".to_owned(), 0))), ("mqsim", Some(("b.1".to_owned(), 0))), ("msr", None)]
+    {
+        let mut written = Vec::new();
+        let mut trace = open(text.as_bytes(), &OpenOptions::default()).unwrap();
+        let converted = convert(&mut trace, "test", target, OnError::Stop, &mut written).unwrap();
+        assert_eq!(converted.renumbered.volumes, if target == "msr" { 0 } else { 2 });
+        assert_eq!(converted.renumbered.first, renumbered);
+        let (rows, intake) = requests_of(&written, Some(target)).unwrap();
+        assert_eq!(rows.iter().map(|row| row.3).collect::<Vec<_>>(), [0, 1, 2, 1], "{target}");
+        if target == "spc" {
+            assert_eq!(intake.volumes, ["asu 1", "asu 0", "asu 2"]);
+        }
+    }
+}
+
 fn any_request() -> impl Strategy<Value = (u64, u64, u64, u32, u8)> {
     (0_u64..10_000_000_000, 0_u64..1 << 40, 1_u64..4096, 0_u32..4, 0_u8..4)
 }
