@@ -42,7 +42,7 @@ pub enum Fit {
 pub struct Adaptation {
     /// What to do with the volumes. [`Volumes::Concat`] leaves a single volume as it is.
     pub volumes: Volumes,
-    /// Capacity in bytes, a multiple of 4 KiB; `None`: unlimited.
+    /// Capacity in bytes, with [`Fit::Scale`] a multiple of 4 KiB; `None`: unlimited.
     pub capacity_bytes: Option<u64>,
     /// What to do with requests beyond the capacity.
     pub fit: Fit,
@@ -73,9 +73,9 @@ impl Default for Adaptation {
 /// stands for the workload in errors.
 ///
 /// # Errors
-/// An unknown volume, a time factor that is no positive number, a capacity that is not a multiple of 4 KiB, used
-/// extents that exceed the capacity with [`Fit::Compact`]. Reading may later fail as the source does, and with
-/// [`Fit::Error`] at the first request beyond the capacity.
+/// An unknown volume, a time factor that is no positive number, a capacity of 0 or, with [`Fit::Scale`], one that is no
+/// multiple of 4 KiB, used extents that exceed the capacity with [`Fit::Compact`]. Reading may later fail as the source
+/// does, at an arrival that is too late, and with [`Fit::Error`] at the first request beyond the capacity.
 pub fn adapt(
     source: Box<dyn Source>,
     origin: &str,
@@ -92,14 +92,21 @@ pub fn adapt(
     let mut map = Map::Keep;
     let mut capacity_bytes = u64::MAX;
     if let Some(capacity) = adaptation.capacity_bytes {
-        if capacity == 0 || capacity % FOOTPRINT_BYTES != 0 {
-            return Err(error(format!("the capacity of {capacity} bytes is not a multiple of 4 KiB"), "round it"));
+        if capacity == 0 {
+            return Err(error("the device has no capacity".to_owned(), "give it some"));
         }
         capacity_bytes = capacity;
         if layout.span_bytes > capacity {
             map = match adaptation.fit {
                 Fit::Error => Map::Keep,
                 Fit::Fold => Map::Fold,
+                Fit::Scale if capacity % FOOTPRINT_BYTES != 0 => {
+                    let what = format!(
+                        "it cannot be scaled to the device's capacity of {capacity} bytes, which is not a multiple of \
+                         4 KiB"
+                    );
+                    return Err(error(what, "round the capacity, or fold or compact the workload"));
+                }
                 Fit::Scale => Map::Scale { span_bytes: layout.span_bytes },
                 Fit::Compact => {
                     let used = layout.used(profile);
@@ -534,8 +541,14 @@ mod tests {
         assert_eq!(extents(&got), [(0, 4096), (MIB - 8192, 8192)]);
         for fit in [Fit::Error, Fit::Fold, Fit::Compact, Fit::Scale] {
             assert_eq!(fitted(&all, fit, 6 * MIB).unwrap(), all, "what fits is left alone");
-            assert!(fitted(&all, fit, 1000).is_err());
+            assert!(fitted(&all, fit, 0).is_err());
         }
+        // Devices with smaller pages have such capacities; only scaling moves pages of 4 KiB.
+        let uneven = 5 * MIB + 2048;
+        let error = fitted(&all, Fit::Scale, uneven).unwrap_err();
+        assert!(error.what.contains("cannot be scaled") && error.what.contains("multiple of 4 KiB"), "{error}");
+        assert_eq!(extents(&fitted(&all, Fit::Fold, uneven).unwrap())[2], (0, 2048));
+        assert_eq!(fitted(&all, Fit::Scale, uneven + 4096).unwrap(), all, "what fits is not scaled");
     }
 
     #[test]
