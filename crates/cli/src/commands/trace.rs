@@ -9,7 +9,7 @@ use crate::output::{self, Outputs, Sink};
 use crate::render::text::{align, new_table, trimmed, wrap};
 use crate::units;
 use crate::workload::{GENERATED_BYTES, Origin, reading};
-use sim::workload::adapt::{Adaptation, adapt};
+use sim::workload::adapt::{Adaptation, adapt, stretched};
 use sim::workload::format::{self, Converted, FORMATS, convert};
 use sim::workload::profile::Profile;
 use sim::workload::{Intake, Operation, Request, Source, WorkloadError};
@@ -216,7 +216,7 @@ fn converted(args: &TraceConvertArgs) -> Result<String, CliError> {
             };
             adapt(trace, &origin, &adaptation, &profile)?
         }
-        None => Box::new(Stretched { inner: trace, factor: args.time_scale }),
+        None => Box::new(Stretched::new(trace, &origin, args.time_scale)),
     };
     let on_error = reading(None, args.reading.on_error).on_error;
     let converted = write(source.as_mut(), &origin, to, on_error, &args.output)?;
@@ -233,9 +233,10 @@ fn generated(args: &TraceGenerateArgs) -> Result<String, CliError> {
     let origin = Origin::generated(&args.workload, GENERATED_BYTES)?;
     let fitted = fitted_file(&args.workload).map(|file| ("the trace", Path::new(file)));
     Outputs::beside(fitted).claim("OUTPUT", &args.output)?;
-    let mut source = origin.open(args.seed, GENERATED_BYTES)?.source;
+    let place = origin.place();
+    let mut source = Stretched::new(origin.open(args.seed, GENERATED_BYTES)?.source, &place, 1.0);
     let on_error = reading(None, args.on_error).on_error;
-    let converted = write(source.as_mut(), &origin.place(), &args.to, on_error, &args.output)?;
+    let converted = write(&mut source, &place, &args.to, on_error, &args.output)?;
     Ok(summary(&converted, &args.to, &args.output))
 }
 
@@ -289,20 +290,28 @@ fn summary(converted: &Converted, to: &str, path: &Path) -> String {
     text
 }
 
-/// A source whose arrivals are multiplied.
+/// A source whose arrivals are multiplied, and are within what times can be.
 struct Stretched {
     inner: Box<dyn Source>,
+    origin: String,
     factor: f64,
+    /// Requests so far.
+    number: u64,
+}
+
+impl Stretched {
+    fn new(inner: Box<dyn Source>, origin: &str, factor: f64) -> Self {
+        Self { inner, origin: origin.to_owned(), factor, number: 0 }
+    }
 }
 
 impl Source for Stretched {
     fn fill(&mut self, batch: &mut Vec<Request>, limit: usize) -> Result<(), WorkloadError> {
         let before = batch.len();
         let result = self.inner.fill(batch, limit);
-        if self.factor != 1.0 {
-            for request in &mut batch[before..] {
-                request.arrival_ns = (request.arrival_ns as f64 * self.factor) as u64;
-            }
+        for request in &mut batch[before..] {
+            self.number += 1;
+            request.arrival_ns = stretched(&self.origin, self.number, request.arrival_ns, self.factor)?;
         }
         result
     }

@@ -158,6 +158,12 @@ fn names_and_values() {
                 &["--fill trace: requests fill the device and are then measured", "/dev/stdin can be read only once"],
             ),
             ("compare - --fill trace", &["--fill trace: ", "- can be read only once; write them to a file"]),
+            // Both were clipped to 2^64 ns.
+            ("trace convert t.spc b --to spc --time-scale 1e17", &["t.spc: request 2 arrives", "4611686018 s are the"]),
+            (
+                "trace generate uniform:requests=9,arrival=bursts,burst=1,idle=9000000000s b --to spc",
+                &["request 2 arrives", "4611686018 s are the"],
+            ),
             (
                 "compare --flow zipf --flow uniform --fill trace",
                 &["--flow: --fill trace is of a single workload; leave it out"],

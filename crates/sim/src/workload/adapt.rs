@@ -240,6 +240,30 @@ enum Map {
 /// The latest arrival, 146 years after the first: what a device does afterwards ends within 64 bits.
 const LATEST_NS: u64 = 1 << 62;
 
+/// An arrival times `factor`. `origin` and `number` stand for the request in the error.
+///
+/// # Errors
+/// It comes so late that times after it would overflow.
+#[inline]
+pub fn stretched(origin: &str, number: u64, arrival_ns: u64, factor: f64) -> Result<u64, WorkloadError> {
+    let stretched_ns = arrival_ns as f64 * factor;
+    if stretched_ns > LATEST_NS as f64 {
+        return Err(late(origin, number, stretched_ns));
+    }
+    Ok(if factor == 1.0 { arrival_ns } else { stretched_ns as u64 })
+}
+
+#[cold]
+fn late(origin: &str, number: u64, arrival_ns: f64) -> WorkloadError {
+    let what = format!(
+        "request {number} arrives {:.0} s after the first, and {:.0} s are the most",
+        arrival_ns * 1e-9,
+        LATEST_NS as f64 * 1e-9
+    );
+    let fix = "check the unit of the times, or bring requests nearer together".to_owned();
+    WorkloadError { origin: origin.to_owned(), line: 0, what, fix }
+}
+
 struct Adapted {
     inner: Box<dyn Source>,
     origin: String,
@@ -268,13 +292,7 @@ impl Adapted {
         if !self.tell_volumes {
             request.volume = 0;
         }
-        let scaled_ns = request.arrival_ns as f64 * self.time_factor;
-        if scaled_ns > LATEST_NS as f64 {
-            return Err(self.late(scaled_ns));
-        }
-        if self.time_factor != 1.0 {
-            request.arrival_ns = scaled_ns as u64;
-        }
+        request.arrival_ns = stretched(&self.origin, self.number, request.arrival_ns, self.time_factor)?;
         if request.operation == Operation::Flush {
             self.ready.push_back(request);
             return Ok(());
@@ -301,17 +319,6 @@ impl Adapted {
             },
         }
         Ok(())
-    }
-
-    fn late(&self, arrival_ns: f64) -> WorkloadError {
-        let what = format!(
-            "request {} arrives {:.0} s after the first, and {:.0} s are the most",
-            self.number,
-            arrival_ns * 1e-9,
-            LATEST_NS as f64 * 1e-9
-        );
-        let fix = "check the unit of the times, or bring requests nearer together".to_owned();
-        WorkloadError { origin: self.origin.clone(), line: 0, what, fix }
     }
 
     fn beyond(&self, request: &Request, fix: &str) -> WorkloadError {
