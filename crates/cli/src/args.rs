@@ -811,9 +811,9 @@ pub struct TraceGenerateArgs {
     #[arg(value_name = "OUTPUT", value_hint = ValueHint::FilePath)]
     pub output: PathBuf,
 
-    /// Format to write
+    /// Format to write [default: parquet, if OUTPUT ends so]
     #[arg(long, value_name = "F", value_parser = parse_name)]
-    pub to: String,
+    pub to: Option<String>,
 
     /// Seed of the workload
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = parse_seed)]

@@ -44,8 +44,15 @@ fn known_format(name: &str, known: impl Iterator<Item = &'static str> + Clone) -
     }
 }
 
-/// The format to write is one that can be written, and suits the file.
-fn check_target(to: &str, output: &Path) -> Result<(), CliError> {
+/// The format to write: the one asked for, or the one that the file's name says. It can be written, and suits the file.
+fn target<'a>(asked: Option<&'a str>, output: &Path) -> Result<&'a str, CliError> {
+    let to = match asked {
+        Some(to) => to,
+        None if output.extension().is_some_and(|extension| extension == columnar::NAME) => columnar::NAME,
+        None => {
+            return Err(CliError::new(format_args!("say with --to in which format {} is to be", output.display())));
+        }
+    };
     let writable = FORMATS.iter().filter(|format| format.writable()).map(|format| format.name);
     known_format(to, writable.chain([columnar::NAME])).map_err(|error| error.within("--to"))?;
     let refuse = |what: &str| Err(CliError::new(format_args!("{} {what}", output.display())));
@@ -53,7 +60,7 @@ fn check_target(to: &str, output: &Path) -> Result<(), CliError> {
         Some("zst" | "gz") if to == columnar::NAME => refuse("would be compressed twice; let it end in .parquet"),
         Some("parquet") if to != columnar::NAME => refuse(&format!("would hold {to}; say --to parquet, or name it so")),
         Some("xz" | "bz2") => refuse("would not be compressed; let it end in .zst or .gz"),
-        _ => Ok(()),
+        _ => Ok(to),
     }
 }
 
@@ -191,17 +198,7 @@ fn head(args: &TraceHeadArgs) -> Result<String, CliError> {
 }
 
 fn converted(args: &TraceConvertArgs) -> Result<String, CliError> {
-    let to = match &args.to {
-        Some(to) => to.as_str(),
-        None if args.output.extension().is_some_and(|extension| extension == columnar::NAME) => columnar::NAME,
-        None => {
-            return Err(CliError::new(format_args!(
-                "say with --to in which format {} is to be",
-                args.output.display()
-            )));
-        }
-    };
-    check_target(to, &args.output)?;
+    let to = target(args.to.as_deref(), &args.output)?;
     Outputs::beside([("the trace", &*args.reading.file)]).claim("OUTPUT", &args.output)?;
     let origin = args.reading.file.display().to_string();
     let Trace { source: trace, announcement } = opened(&args.reading, args.limit.filter(|_| args.volumes.is_none()))?;
@@ -229,15 +226,15 @@ fn converted(args: &TraceConvertArgs) -> Result<String, CliError> {
 }
 
 fn generated(args: &TraceGenerateArgs) -> Result<String, CliError> {
-    check_target(&args.to, &args.output)?;
+    let to = target(args.to.as_deref(), &args.output)?;
     let origin = Origin::generated(&args.workload, GENERATED_BYTES)?;
     let fitted = fitted_file(&args.workload).map(|file| ("the trace", Path::new(file)));
     Outputs::beside(fitted).claim("OUTPUT", &args.output)?;
     let place = origin.place();
     let mut source = Stretched::new(origin.open(args.seed, GENERATED_BYTES)?.source, &place, 1.0);
     let on_error = reading(None, args.on_error).on_error;
-    let converted = write(&mut source, &place, &args.to, on_error, &args.output)?;
-    Ok(summary(&converted, &args.to, &args.output))
+    let converted = write(&mut source, &place, to, on_error, &args.output)?;
+    Ok(summary(&converted, to, &args.output))
 }
 
 fn write(

@@ -141,7 +141,7 @@ fn tables_are_traces() {
     assert_eq!(text, table);
     let text = directory.ftlab("trace convert other.csv back.spc --to spc").succeeded().stdout;
     assert!(text.contains("3,000 requests written"), "{text}");
-    directory.ftlab("trace generate zipf:requests=1k z.parquet --to parquet").succeeded();
+    directory.ftlab("trace generate zipf:requests=1k z.parquet").succeeded();
     directory.ftlab("compare --workload twin-of:z.parquet,requests=1k --schemes page").succeeded();
 }
 
