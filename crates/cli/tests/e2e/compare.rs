@@ -227,6 +227,17 @@ fn a_policy_about_modes_that_make_no_difference_is_told() {
 }
 
 #[test]
+fn a_volume_that_is_run_alone_is_named() {
+    let directory = Directory::new();
+    directory.file("two.csv", "1000,hosta,4,Write,0,512,1\n1001,hosta,1,Write,0,512,1\n");
+    for (asked, named) in [("1", "number 1, hosta.1,"), ("hosta.1", "hosta.1")] {
+        let line = format!("compare two.csv --schemes page --volumes select={asked}");
+        let text = directory.ftlab(&line).succeeded().stdout;
+        assert!(text.contains(&format!("Of 2 volumes only {named} was run.")), "{text}");
+    }
+}
+
+#[test]
 fn flows_that_outrun_the_device_are_told_from_others() {
     let directory = Directory::new();
     let run = |rate: u32| {

@@ -14,8 +14,18 @@ use super::{Intake, Operation, Request, Source, WorkloadError};
 pub enum Volumes {
     /// Each volume gets a region of its own, packed in order of volume number, each rounded up to 1 MiB.
     Concat,
-    /// Only the volume with this number or name; the others' requests are dropped and counted as ignored.
+    /// Only the volume with this name, or else with this number in order of appearance; the others' requests are
+    /// dropped and counted as ignored. Arrivals are relative to its first request's.
     Select(String),
+}
+
+impl Volumes {
+    /// The number of the one volume that is taken; `None` if all are, or if there is no such volume.
+    pub fn selected(&self, profile: &Profile) -> Option<usize> {
+        let Self::Select(wanted) = self else { return None };
+        let named = profile.volumes.iter().position(|volume| volume.name == *wanted);
+        named.or_else(|| wanted.parse().ok()).filter(|&number| number < profile.volumes.len())
+    }
 }
 
 /// What becomes of requests beyond the capacity. Nothing is changed if the whole workload fits.
@@ -126,6 +136,7 @@ pub fn adapt(
         layout,
         map,
         capacity_bytes,
+        base_ns: (adaptation.volumes == Volumes::Concat).then_some(0),
         time_factor: adaptation.time_factor,
         left: adaptation.limit.unwrap_or(u64::MAX),
         tell_volumes: adaptation.tell_volumes,
@@ -182,9 +193,7 @@ impl Layout {
         let count = profile.volumes.len();
         match volumes {
             Volumes::Select(wanted) => {
-                let named = profile.volumes.iter().position(|volume| volume.name == *wanted);
-                let index = named.or_else(|| wanted.parse().ok()).filter(|&index| index < count);
-                let index = index.ok_or_else(|| format!("there is no volume `{wanted}`"))?;
+                let index = volumes.selected(profile).ok_or_else(|| format!("there is no volume `{wanted}`"))?;
                 let bases = (0..count).map(|other| (other == index).then_some(0)).collect();
                 let VolumeSpan { span_bytes, name } = VolumeSpan::of(profile, index);
                 Ok(Self { bases, span_bytes, name })
@@ -270,6 +279,8 @@ struct Adapted {
     layout: Layout,
     map: Map,
     capacity_bytes: u64,
+    /// When the first request came that is not left out; `None` before it.
+    base_ns: Option<u64>,
     time_factor: f64,
     left: u64,
     tell_volumes: bool,
@@ -292,6 +303,8 @@ impl Adapted {
         if !self.tell_volumes {
             request.volume = 0;
         }
+        let base_ns = *self.base_ns.get_or_insert(request.arrival_ns);
+        request.arrival_ns = request.arrival_ns.saturating_sub(base_ns);
         request.arrival_ns = stretched(&self.origin, self.number, request.arrival_ns, self.time_factor)?;
         if request.operation == Operation::Flush {
             self.ready.push_back(request);
@@ -507,10 +520,12 @@ mod tests {
         assert_eq!(extents(&got), [(0, 4096), (MIB + 4096, 512), (0, 0)]);
         assert!(got.iter().all(|request| request.volume == 0));
         assert_eq!(intake.requests, 3);
+        // The idle time before a volume's first request was kept, and the device waited for it.
+        assert_eq!(got.iter().map(|request| request.arrival_ns).collect::<Vec<_>>(), [0, 2, 4]);
         for volumes in ["1", "device 1"] {
             let adaptation = Adaptation { volumes: Volumes::Select(volumes.into()), ..Adaptation::default() };
             let (got, intake) = run(&all, &adaptation).unwrap();
-            assert_eq!(extents(&got), [(4096, 512)]);
+            assert_eq!((got[0].arrival_ns, extents(&got)), (0, vec![(4096, 512)]));
             assert_eq!((intake.ignored, &intake.volumes[0][..]), (2, "device 1"));
         }
         let adaptation = Adaptation { volumes: Volumes::Select("9".into()), ..Adaptation::default() };

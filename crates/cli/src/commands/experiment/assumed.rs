@@ -60,8 +60,13 @@ impl Experiment<'_> {
                 Volumes::Concat => {
                     format!("{} volumes were laid one behind the other.", units::whole(profile.volumes.len() as u64))
                 }
-                Volumes::Select(volume) => {
-                    format!("Of {} volumes only {volume} was run.", units::whole(profile.volumes.len() as u64))
+                Volumes::Select(asked) => {
+                    let number = args.volumes.adapted().selected(profile);
+                    let only = match number.map(|number| (number, &profile.volumes[number].name)) {
+                        Some((number, name)) if name != asked => format!("number {number}, {name},"),
+                        _ => asked.clone(),
+                    };
+                    format!("Of {} volumes only {only} was run.", units::whole(profile.volumes.len() as u64))
                 }
             });
         }
