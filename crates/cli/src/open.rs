@@ -1,7 +1,7 @@
 //! Opens traces: the only place where the command turns a name into requests, be it of a file, of a table, or of a
 //! recording that is on board.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Once;
@@ -21,6 +21,12 @@ pub(crate) struct Trace {
     pub(crate) source: Box<dyn Source>,
     /// One line for people: what is read, in which units, with which choices.
     pub(crate) announcement: String,
+}
+
+/// Whether a path is the standard input, or something else that is gone once it was read.
+pub(crate) fn is_read_once(path: &Path) -> bool {
+    let is_input = ["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"].iter().any(|name| path == Path::new(name));
+    is_input || fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
 /// The names of the formats that can be read.

@@ -2,7 +2,7 @@
 
 use crate::args::{OnError, OutOfRange, Volumes};
 use crate::error::CliError;
-use crate::open::{RECORDING, Trace, open, open_recording, recording};
+use crate::open::{RECORDING, Trace, is_read_once, open, open_recording, recording};
 use crate::session::Given;
 use recordings::Recording;
 use sim::units;
@@ -57,6 +57,15 @@ pub(crate) struct Opened {
     pub(crate) source: Box<dyn Source>,
     /// What was recognised, for a trace.
     pub(crate) announcement: Option<String>,
+    /// Whether arrivals mean anything: of each flow, or of the one workload.
+    pub(crate) timed: Vec<bool>,
+}
+
+impl Opened {
+    fn of(source: Box<dyn Source>, announcement: Option<String>) -> Opened {
+        let timed = vec![source.timed()];
+        Opened { source, announcement, timed }
+    }
 }
 
 impl From<WorkloadError> for CliError {
@@ -127,16 +136,25 @@ impl Origin {
         }
     }
 
+    /// What of it is gone once it was read.
+    pub(crate) fn read_once(&self) -> Option<&Path> {
+        match self {
+            Origin::Trace { path, .. } => Some(path.as_path()).filter(|path| is_read_once(path)),
+            Origin::Flows(flows) => flows.iter().find_map(Origin::read_once),
+            Origin::Recording(_) | Origin::Given(..) | Origin::Generated(_) | Origin::Fitted { .. } => None,
+        }
+    }
+
     /// Opens it. Generators spread over `capacity_bytes` unless they have a space of their own.
     ///
     /// # Errors
     /// Those of opening a trace or making a generator.
     pub(crate) fn open(&self, seed: u64, capacity_bytes: u64) -> Result<Opened, CliError> {
-        let silent = |source| Opened { source, announcement: None };
+        let silent = |source| Opened::of(source, None);
         Ok(match self {
             Origin::Trace { path, format, on_error } => {
                 let Trace { source, announcement } = open(path, &reading(format.as_deref(), *on_error))?;
-                Opened { source, announcement: Some(announcement) }
+                Opened::of(source, Some(announcement))
             }
             Origin::Recording(recording) => silent(open_recording(recording, None)?.source),
             Origin::Given(_, given) => silent(given.0.source()),
@@ -153,15 +171,16 @@ impl Origin {
             Origin::Flows(flows) => {
                 let each_bytes = share_bytes(capacity_bytes, flows.len());
                 let mut sources = Vec::new();
-                let mut announcements = Vec::new();
+                let (mut announcements, mut each_timed) = (Vec::new(), Vec::new());
                 for (number, flow) in flows.iter().enumerate() {
                     let seed = seed.wrapping_add(number as u64 * SEED_STEP);
-                    let Opened { source, announcement } = flow.open(seed, each_bytes)?;
+                    let Opened { source, announcement, timed } = flow.open(seed, each_bytes)?;
+                    each_timed.extend(timed);
                     sources.push((flow.place(), source));
                     announcements.extend(announcement);
                 }
                 let announcement = (!announcements.is_empty()).then(|| announcements.join(", "));
-                Opened { source: Box::new(Merged::new(sources)), announcement }
+                Opened { source: Box::new(Merged::new(sources)), announcement, timed: each_timed }
             }
         })
     }

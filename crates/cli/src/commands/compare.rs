@@ -5,6 +5,7 @@
 
 use crate::args::{Buffer, CompareArgs, Fill, Host, OnError, Partial, Rhythm, Scheduler, Volumes};
 use crate::error::CliError;
+use crate::open::is_read_once;
 use crate::open::{RECORDING, formats};
 use crate::output::Outputs;
 use crate::render;
@@ -244,12 +245,6 @@ fn workload(args: &CompareArgs, known: &Known) -> Result<Workload, CliError> {
         Workload::Generated(_) | Workload::Given(..) => no_trace(args).map(|()| workload),
         _ => Ok(workload),
     }
-}
-
-/// Whether a path is the standard input, or something else that is gone once it was read.
-fn is_read_once(path: &Path) -> bool {
-    let is_input = ["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"].iter().any(|name| path == Path::new(name));
-    is_input || fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
 /// Several workloads at once.

@@ -133,6 +133,14 @@ pub(super) fn run_planned(
     // A value out of its range is found before a long trace is read.
     let least_bytes = least_bytes(&spec.build(Some(GENERATED_BYTES)).map_err(CliError::new)?);
     let origin = origin(args, &plan.workload, spec.capacity().unwrap_or(GENERATED_BYTES))?;
+    if let Some(once) = origin.read_once().filter(|_| args.repeat > 1 && origin.is_seeded()) {
+        let what = format_args!(
+            "flows are read anew for every seed, but {} can be read only once; write it to a file, or leave --repeat \
+             out",
+            once.display()
+        );
+        return Err(CliError::new(what).within("--repeat"));
+    }
     let settle = |combination| settled(combination, args.seed, session.schemes);
     let rows = plan.combinations.iter().map(settle).collect::<Result<_, _>>()?;
     // Told last, for there may be something wrong with the flow that is there.

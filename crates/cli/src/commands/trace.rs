@@ -4,7 +4,7 @@ use super::Ended;
 use super::compare::fitted_file;
 use crate::args::{TraceCommand, TraceConvertArgs, TraceGenerateArgs, TraceHeadArgs, TraceInfoArgs, TraceReading};
 use crate::error::CliError;
-use crate::open::{Trace, formats, open};
+use crate::open::{Trace, formats, is_read_once, open};
 use crate::output::{self, Outputs, Sink};
 use crate::render::text::{align, new_table, trimmed, wrap};
 use crate::units;
@@ -199,6 +199,13 @@ fn head(args: &TraceHeadArgs) -> Result<String, CliError> {
 
 fn converted(args: &TraceConvertArgs) -> Result<String, CliError> {
     let to = target(args.to.as_deref(), &args.output)?;
+    if args.volumes.is_some() && is_read_once(&args.reading.file) {
+        let what = format_args!(
+            "the volumes are looked for before they are converted, but {} can be read only once; write it to a file",
+            args.reading.file.display()
+        );
+        return Err(CliError::new(what).within("--volumes"));
+    }
     Outputs::beside([("the trace", &*args.reading.file)]).claim("OUTPUT", &args.output)?;
     let origin = args.reading.file.display().to_string();
     let Trace { source: trace, announcement } = opened(&args.reading, args.limit.filter(|_| args.volumes.is_none()))?;

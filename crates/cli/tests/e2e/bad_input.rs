@@ -158,6 +158,15 @@ fn names_and_values() {
                 &["--fill trace: requests fill the device and are then measured", "/dev/stdin can be read only once"],
             ),
             ("compare - --fill trace", &["--fill trace: ", "- can be read only once; write them to a file"]),
+            // A second reading found nothing left, or waited for good.
+            (
+                "trace convert /dev/stdin b --to fio3 --volumes concat",
+                &["--volumes: ", "/dev/stdin can be read only once; write it to a file"],
+            ),
+            (
+                "compare --flow /dev/stdin --flow zipf:requests=9 --repeat 2",
+                &["--repeat: ", "/dev/stdin can be read only once; write it to a file"],
+            ),
             // Both were clipped to 2^64 ns.
             ("trace convert t.spc b --to spc --time-scale 1e17", &["t.spc: request 2 arrives", "4611686018 s are the"]),
             (

@@ -226,6 +226,20 @@ fn a_policy_about_modes_that_make_no_difference_is_told() {
     assert!(!told("ecc-paper:capacity=64MiB,spare=40%"));
 }
 
+/// To ask whether it has times, a flow was opened again: a pipe was empty by then, and a named one waited for good.
+#[cfg(unix)]
+#[test]
+fn a_flow_may_come_through_a_pipe() {
+    let directory = Directory::new();
+    directory.file("t.spc", spc(200).replace("\n1,", "\n0,"));
+    let line = "\"$FTLAB\" compare --flow /dev/stdin --flow uniform:requests=10 --schemes page";
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", &format!("cat t.spc | {line}")]).env("FTLAB", env!("CARGO_BIN_EXE_ftlab"));
+    let output = command.current_dir(directory.path()).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && text.contains("Requests of the flow stdin arrive at its own times"), "{text}");
+}
+
 #[test]
 fn a_volume_that_is_run_alone_is_named() {
     let directory = Directory::new();

@@ -62,6 +62,8 @@ pub(super) struct Read {
     /// Whether the requests can be had again without reading the workload again.
     pub(super) in_memory: bool,
     pub(super) announcement: Option<String>,
+    /// Whether the arrivals of each flow mean anything; nothing of a single workload.
+    pub(super) flows_timed: Vec<bool>,
 }
 
 /// What the device is and how the workload was fitted to it.
@@ -91,14 +93,12 @@ impl Experiment<'_> {
             let what = "together they do not fit in memory, where each waits for its turn; give shorter ones";
             return Err(CliError::new(what).within("--flow"));
         }
-        let of = |((_, own), origin): (&(Workload, Option<Host>), &Origin)| {
-            let each_bytes = share_bytes(self.spec.capacity().unwrap_or(GENERATED_BYTES), flows.len());
-            let timed = origin.open(self.args.seed, each_bytes)?.source.timed();
+        let of = |(((_, own), origin), &timed): ((&(Workload, Option<Host>), &Origin), &bool)| {
             let host = own.or(self.args.host);
             check_times(origin, host, timed).map_err(|error| error.within("--flow"))?;
             Ok((origin.name(), model(host, timed)))
         };
-        flows.iter().zip(origins).map(of).collect()
+        flows.iter().zip(origins).zip(&read.flows_timed).map(of).collect()
     }
 
     pub(super) fn open(&self, seed: u64) -> Result<Opened, CliError> {
@@ -119,13 +119,14 @@ impl Experiment<'_> {
 
     /// Reads the workload. Parsing and profiling go side by side.
     fn read_anew(&self, seed: u64) -> Result<Read, CliError> {
-        let Opened { mut source, announcement } = self.open(seed)?;
+        let Opened { mut source, announcement, timed } = self.open(seed)?;
+        let flows_timed = if matches!(self.origin, Origin::Flows(_)) { timed } else { Vec::new() };
         // Of one volume among several the limit counts its own requests only.
         let limit = self.most().filter(|_| self.args.volumes.adapted() == adapt::Volumes::Concat);
         let mut source = Limited::new(source.as_mut(), limit, self.stop);
         if let Origin::Given(..) = self.origin {
             let profile = Arc::new(Profile::of(&mut source, 4096)?);
-            return Ok(Read { profile, kept: None, in_memory: true, announcement });
+            return Ok(Read { profile, kept: None, in_memory: true, announcement, flows_timed });
         }
         thread::scope(|scope| {
             let (sender, receiver) = sync_channel(BEHIND);
@@ -134,7 +135,7 @@ impl Experiment<'_> {
                 Recorder::new(Received::new(receiver, 1), self.limits.requests_in_memory, &self.progress);
             let profile = Arc::new(Profile::of(&mut recorder, 4096)?);
             let kept = recorder.kept().map(|kept| Box::new(kept) as Box<dyn Source>);
-            Ok(Read { profile, in_memory: kept.is_some(), kept, announcement })
+            Ok(Read { profile, in_memory: kept.is_some(), kept, announcement, flows_timed })
         })
     }
 
@@ -239,6 +240,11 @@ impl Experiment<'_> {
             return Ok(Feed::Given(Box::new(open)));
         }
         let Some(kept) = read.kept.take() else {
+            if let Some(once) = self.origin.read_once() {
+                let what = "its requests do not fit in memory, but it can be read only once; write them to a file, or \
+                            give --limit";
+                return Err(CliError::new(what).within(once.display()));
+            }
             return Ok(Feed::Streamed { profile: Arc::clone(&read.profile), adaptation, seed });
         };
         let mut source = adapt(kept, &self.origin.place(), &adaptation, &read.profile)?;

@@ -27,7 +27,7 @@ impl Kept {
     fn read(&self) -> Read {
         let Kept { profile, requests, announcement } = self.clone();
         let kept = requests.map(|requests| Box::new(requests.replay()) as Box<dyn Source>);
-        Read { profile, in_memory: kept.is_some(), kept, announcement }
+        Read { profile, in_memory: kept.is_some(), kept, announcement, flows_timed: Vec::new() }
     }
 }
 
@@ -130,7 +130,7 @@ mod tests {
         let open = || generate(&format!("zipf:requests={requests}"), &Context { capacity_bytes: 1 << 24, seed: 1 });
         let profile = Arc::new(Profile::of(open()?.as_mut(), 4096)?);
         let kept = Shared::read(open()?.as_mut())?.replay();
-        Ok(Read { profile, kept: Some(Box::new(kept)), in_memory: true, announcement: None })
+        Ok(Read { profile, kept: Some(Box::new(kept)), in_memory: true, announcement: None, flows_timed: Vec::new() })
     }
 
     fn all(read: Read) -> Vec<Request> {
