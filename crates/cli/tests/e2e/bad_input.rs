@@ -19,6 +19,7 @@ fn refuse(directory: &Directory, cases: &[(&str, &[&str])]) {
 fn names_and_values() {
     let directory = Directory::new();
     directory.file("t.spc", spc(100));
+    directory.file("far.spc", spc(100) + "0,137438953472,4096,w,0.05\n");
     directory.file("my.toml", "base = \"agrawal08\"\nchanels = 3\n");
     directory.file("dev.toml", "base = \"agrawal08\"\n");
     directory.file("full.toml", "base = \"agrawal08\"\ncapacity = \"1GiB\"\n");
@@ -172,6 +173,10 @@ fn names_and_values() {
             (
                 "trace generate uniform:requests=9,arrival=bursts,burst=1,idle=9000000000s b --to spc",
                 &["request 2 arrives", "4611686018 s are the"],
+            ),
+            (
+                "compare --workload twin-of:far.spc,requests=9",
+                &["the addresses span 70368908804096 bytes, and 4398046511104 are the most"],
             ),
             (
                 "compare --flow zipf --flow uniform --fill trace",

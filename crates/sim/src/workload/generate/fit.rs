@@ -55,7 +55,7 @@ struct Seen {
 /// The span is the highest end seen, rounded up to 1 MiB: set [`TwinModel::span_bytes`] if more is known.
 ///
 /// # Errors
-/// Fewer than 100 reads and writes.
+/// Fewer than 100 reads and writes, or addresses too far apart for a twin ([`TwinModel::check`]).
 pub fn fit(requests: &[Request]) -> Result<TwinModel, WorkloadError> {
     fit_tables(requests, false)
 }
@@ -170,6 +170,8 @@ fn fit_tables(requests: &[Request], merged: bool) -> Result<TwinModel, WorkloadE
         loyalty: 0.0,
         sequential_strict: false,
     };
+    // What follows draws from it.
+    model.check()?;
     fit_arrivals(&mut model, &requests);
     fit_loyalty(&mut model, &requests)?;
     Ok(model)

@@ -43,6 +43,8 @@ pub const PAGE_BYTES: u64 = 4096;
 pub const REGION_BYTES: u64 = 1 << 20;
 /// Extents remembered; what was touched longer ago counts as fresh. 2^22 extents take 64 MiB.
 const HISTORY: u64 = 1 << 22;
+/// The largest span of addresses, 4 TiB: when each 4 KiB was touched last takes 4 bytes, hence 4 GiB of memory.
+const SPAN_BYTES_MAX: u64 = 4 << 40;
 /// Live extents considered on each side of the drawn age in search of one of the drawn size.
 const CANDIDATES: usize = 12;
 /// The same in search of the one touched most often.
@@ -280,9 +282,19 @@ impl TwinModel {
     /// Whether the model can be drawn from: what is wrong, if not.
     ///
     /// # Errors
-    /// Shares outside 0 to 1, empty or negative distributions, a span smaller than the largest request.
+    /// Shares outside 0 to 1, empty or negative distributions, a span smaller than the largest request or too large for
+    /// what a twin remembers of it.
     pub fn check(&self) -> Result<(), WorkloadError> {
         let fail = |what: String| Err(WorkloadError { origin: "twin".to_owned(), line: 0, what, fix: String::new() });
+        if self.span_bytes > SPAN_BYTES_MAX {
+            let what = format!(
+                "the addresses span {} bytes, and {SPAN_BYTES_MAX} are the most: a twin takes 4 bytes of memory for \
+                 each 4 KiB",
+                self.span_bytes
+            );
+            let fix = "leave the requests to far addresses out, or move them nearer".to_owned();
+            return Err(WorkloadError { origin: "twin".to_owned(), line: 0, what, fix });
+        }
         let shares = [
             ("reads", self.reads),
             ("persistence", self.persistence),
@@ -900,6 +912,8 @@ mod tests {
         };
         broken(|m| m.reads = 1.5);
         broken(|m| m.span_bytes = 512);
+        // The memory for it was asked for, and the program aborted.
+        broken(|m| m.span_bytes = 1 << 46);
         broken(|m| m.write.sizes.clear());
         broken(|m| m.write.sizes[0][0].bytes = 0);
         broken(|m| m.read.near = f64::NAN);
@@ -910,6 +924,9 @@ mod tests {
         broken(|m| m.gap_persistence = 1.5);
         broken(|m| m.write.continues_new = f64::NAN);
         assert!(fit(&original("uniform:requests=99")).is_err());
+        let mut far = original("uniform:requests=1k,arrival=bursts,burst=10");
+        far[500].offset = 1 << 46;
+        assert!(fit(&far).unwrap_err().what.contains("4398046511104 are the most"));
     }
 
     #[test]
