@@ -540,7 +540,7 @@ impl<'a, F: Measured, S: Inspect<F>> Run<'a, F, S> {
         if let Some(window) = &mut self.window {
             window.done.clear();
             window.response.clear();
-            window.end_ns = self.base_ns + window.length_ns;
+            window.end_ns = self.base_ns.saturating_add(window.length_ns);
             window.programs = self.base.of(Op::Program);
             window.write_pages = 0;
         }

@@ -477,7 +477,7 @@ pub struct Lifetime {
 pub struct Interval {
     /// End of the interval, in simulated seconds since the measured phase began.
     pub seconds: f64,
-    /// Requests that arrived in the interval.
+    /// Reads and writes that arrived in the interval; where commands queue, those that ended in it.
     pub requests: u64,
     /// Requests per simulated second.
     pub iops: f64,

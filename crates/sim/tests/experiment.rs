@@ -170,7 +170,12 @@ fn records_and_series_leave_the_warm_up_out() {
     assert_eq!(listener.records[0].arrival_ns, 1_500_000_000);
     let counted: u64 = outcome.result.series.iter().map(|interval| interval.requests).sum();
     assert_eq!((counted, outcome.result.series.len()), (1500, 16));
+    // The end of an interval as long as 64 bits allow came before its beginning.
+    let longest = Config { series_ns: u64::MAX, ..config };
+    let outcome = run_list(&longest, requests.clone());
+    assert_eq!(outcome.result.series.iter().map(|interval| interval.requests).collect::<Vec<_>>(), [1500]);
     // A workload that ends in its warm-up leaves nothing to measure.
+    let config = Config { series_ns: 100_000_000, ..longest };
     let mut listener = Listener { records: Vec::new(), ..listener };
     let config = Config { warmup: 5000, ..config };
     let outcome = run(&config, &mut List(requests, 0, Intake::default()), &mut listener).unwrap();
