@@ -871,8 +871,8 @@ pub struct ImageCreateArgs {
     #[arg(long, value_name = "NAME", value_parser = parse_name)]
     pub scheme: String,
 
-    /// Set a parameter of the scheme (repeatable); `ftlab schemes NAME` lists them. durable-trim, where a scheme has it,
-    /// is on unless set
+    /// Set a parameter of the scheme (repeatable); `ftlab schemes NAME` lists them. durable-trim, where a scheme has
+    /// it, is on unless set
     #[arg(long, value_name = "PARAM=VALUE", value_parser = parse_pair)]
     pub set: Vec<(String, String)>,
 

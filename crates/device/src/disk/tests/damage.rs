@@ -227,8 +227,8 @@ fn pages_that_a_guards_repair_gives_up_are_counted() {
     }
 }
 
-/// A guard cannot read its ring while the state is damaged. It numbered new pages from 0, older ones looked newer at the
-/// next power cut, and what a torn page took along was lost.
+/// A guard cannot read its ring while the state is damaged. It numbered new pages from 0, older ones looked newer at
+/// the next power cut, and what a torn page took along was lost.
 #[test]
 fn a_guard_goes_on_numbering_when_the_state_was_damaged() {
     type Medium = Guard<PowerCut<Image>>;
