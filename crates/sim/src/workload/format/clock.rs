@@ -22,7 +22,7 @@ pub struct Clock<R> {
     base_ns: u64,
     /// The last delivered time; `None` before the first.
     last_ns: Option<u64>,
-    /// A record far ahead of its predecessor (or the first), whose successor will tell whether it is off; with its time.
+    /// A record far ahead of its predecessor (or the first), with its time; its successor will tell whether it is off.
     held: Option<(u64, R)>,
 }
 
