@@ -116,8 +116,9 @@ fn late_flow(complete: &[(&str, &SchemeResult)]) -> Option<String> {
     let late = flows.filter(|(.., flow)| flow.overloaded);
     let (label, number, worst) = late.max_by(|a, b| behind(a.2).total_cmp(&behind(b.2)))?;
     Some(format!(
-        "{label} does not keep up with flow {number} ({}) and is {} behind when its last request arrives: its responses \
-         and its slowdown measure how long it is; a closed loop (@closed:32) or arrivals further apart can be compared.",
+        "{label} does not keep up with flow {number} ({}) and is {} behind when its last request arrives: its \
+         responses and its slowdown measure how long it is; a closed loop (@closed:32) or arrivals further apart can \
+         be compared.",
         worst.name,
         units::time_us(behind(worst) * 1e6)
     ))
