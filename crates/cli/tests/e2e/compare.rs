@@ -237,7 +237,7 @@ fn a_flow_may_come_through_a_pipe() {
     command.args(["-c", &format!("cat t.spc | {line}")]).env("FTLAB", env!("CARGO_BIN_EXE_ftlab"));
     let output = command.current_dir(directory.path()).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success() && text.contains("Requests of the flow stdin arrive at its own times"), "{text}");
+    assert!(output.status.success() && text.contains("Requests of flow 1 (stdin) arrive at its own times"), "{text}");
 }
 
 #[test]
@@ -503,7 +503,7 @@ fn workloads_of_all_kinds_find_a_device() {
             "twin-of:base.spc,prefix=1k,requests=2k (rough): 2,000 requests",
         ),
         ("base.spc --warmup 1k --limit 500", "base.spc: 500 requests"),
-        ("base.spc --volumes select=1 --host closed:4", "Of 2 volumes only 1 was run."),
+        ("base.spc --volumes select=1 --host closed:4", "Of 2 volumes only number 1, asu 1, was run."),
     ] {
         let ran = directory.ftlab(&format!("compare {flags} --schemes page,dftl")).succeeded();
         let text = ran.stdout.replace("\n  ", " ");
