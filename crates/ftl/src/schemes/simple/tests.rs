@@ -149,5 +149,10 @@ fn a_device_without_room_for_collections_is_refused() {
     let mut flash = Nand::<NoData, Full>::new(geometry());
     let error = Simple::format(&mut flash, 9, &settings()).unwrap_err();
     let text = error.to_string();
-    assert!(text.starts_with("spare: 9 logical pages need 5 blocks, and there are 4 (give more spare space"), "{text}");
+    let expected = "spare: 9 logical pages need 5 blocks, and there are 4 (give a larger capacity, or set what needs \
+                    less; with this one 55.0";
+    assert!(text.starts_with(expected), "{text}");
+    // Where it takes less than half of the device, the advice is to spare that.
+    let error = Simple::format(&mut flash, 13, &settings()).unwrap_err().to_string();
+    assert!(error.ends_with("(give more spare space, at least 45.84 %)"), "{error}");
 }
