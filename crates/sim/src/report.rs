@@ -727,12 +727,11 @@ impl Repeats {
 }
 
 impl Estimate {
-    /// Mean and half-width of independent samples; equal samples have half-width 0, exactly, and so has a single one.
+    /// Mean and half-width of independent samples; equal samples have half-width 0, exactly, and so has a single one. No
+    /// samples have no mean: it is NaN.
     pub fn of(samples: &[f64]) -> Estimate {
-        if let Some((&mean, others)) = samples.split_first()
-            && others.iter().all(|&other| other == mean)
-        {
-            return Estimate { mean, half_width_95: 0.0 };
+        if samples.windows(2).all(|pair| pair[0] == pair[1]) {
+            return Estimate { mean: samples.first().copied().unwrap_or(f64::NAN), half_width_95: 0.0 };
         }
         let n = samples.len() as f64;
         let mean = samples.iter().sum::<f64>() / n;
@@ -979,6 +978,7 @@ mod tests {
             assert!((student_t_975(freedom) - quantile).abs() < 0.0005, "{freedom}");
         }
         assert_eq!(Estimate::of(&[3.0]), Estimate { mean: 3.0, half_width_95: 0.0 });
+        assert!(Estimate::of(&[]).mean.is_nan());
         // Equal samples are exact; their sum is not.
         assert_eq!(Estimate::of(&[0.1; 3]), Estimate { mean: 0.1, half_width_95: 0.0 });
         // The same samples: t = 4.604.
