@@ -727,8 +727,8 @@ impl Repeats {
 }
 
 impl Estimate {
-    /// Mean and half-width of independent samples; equal samples have half-width 0, exactly, and so has a single one. No
-    /// samples have no mean: it is NaN.
+    /// Mean and half-width of independent samples; equal samples have half-width 0, exactly, and so has a single one.
+    /// No samples have no mean: it is NaN.
     pub fn of(samples: &[f64]) -> Estimate {
         if samples.windows(2).all(|pair| pair[0] == pair[1]) {
             return Estimate { mean: samples.first().copied().unwrap_or(f64::NAN), half_width_95: 0.0 };
