@@ -53,6 +53,8 @@ pub trait Medium: Flash<User = [u8], Fault = Fault> + Send + 'static {
     /// # Errors
     /// The file cannot be read.
     fn rescue(&mut self) -> Result<(), ImageError>;
+    /// Whether it has carried out whole whatever it was asked since it was opened, and the file has it.
+    fn is_whole(&self) -> bool;
 }
 
 impl Medium for Image {
@@ -67,6 +69,9 @@ impl Medium for Image {
     }
     fn rescue(&mut self) -> Result<(), ImageError> {
         self.reload_beside()
+    }
+    fn is_whole(&self) -> bool {
+        self.failure().is_none() && !self.is_beside()
     }
 }
 
@@ -88,6 +93,9 @@ impl<M: Medium + Fragile> Medium for PowerCut<M> {
             self.restart();
         }
         self.inner_mut().rescue()
+    }
+    fn is_whole(&self) -> bool {
+        !self.lost() && self.inner().is_whole()
     }
 }
 
@@ -332,11 +340,13 @@ pub fn mount<M: Medium>(medium: M, emulate: bool) -> Result<Box<dyn AnyDisk>, Mo
 /// A scheme with what its mount found.
 type Start<S> = (S, MountSummary);
 
+/// Formats or mounts. `was_cut`: whether the last command may have been cut short, of a device that was not shut down.
 fn start<M: Medium, S: Recipe<Guard<Timeline<M>>>>(
     flash: &mut Guard<Timeline<M>>,
     (row, recipe): (&Scheme<'_>, &S),
     logical_pages: u32,
     settings: &Settings,
+    was_cut: bool,
 ) -> Result<Start<S::Scheme>, MountError> {
     let began = Instant::now();
     let before = flash.tally().clone();
@@ -344,9 +354,9 @@ fn start<M: Medium, S: Recipe<Guard<Timeline<M>>>>(
         let reason = image.failure().map(|cause| format!(" ({cause})")).unwrap_or_default();
         MountError::Flash(format!("{error}{reason}"))
     };
-    let reserved = flash.inner().image().reserved_spare() > 0;
-    flash.recover(reserved).map_err(|fault| failed(flash.inner().image(), fault.into()))?;
-    let life = flash.inner().image().life();
+    let (life, reserved) = (flash.inner().image().life(), flash.inner().image().reserved_spare() > 0);
+    let recovered = if was_cut && life != Life::Clean { flash.recover(reserved) } else { flash.resume(reserved) };
+    recovered.map_err(|fault| failed(flash.inner().image(), fault.into()))?;
     let saved = flash.inner_mut().image_mut().checkpoint(row.state_version);
     let saved = saved.map_err(|fault| failed(flash.inner().image(), fault.into()))?;
     let (how, ftl) = match (life, saved) {
@@ -393,12 +403,12 @@ impl<M: Medium, S: Recipe<Guard<Timeline<M>>>> Disk<M, S> {
         let device = medium.image().spec().device.clone();
         let mut flash = Guard::new(Timeline::new(medium, device.timing, device.server));
         flash.stop_clock();
-        let mut started = start(&mut flash, (row, recipe), device.logical_pages, &settings);
+        let mut started = start(&mut flash, (row, recipe), device.logical_pages, &settings, true);
         // What the mount changes may find no room on the host's disk: it can be read all the same.
         let rescued =
             started.is_err() && flash.inner().image().failure().is_some() && flash.inner_mut().rescue().is_ok();
         if rescued {
-            started = start(&mut flash, (row, recipe), device.logical_pages, &settings);
+            started = start(&mut flash, (row, recipe), device.logical_pages, &settings, true);
         }
         let (ftl, mounted) = started?;
         flash.reset();
@@ -462,13 +472,14 @@ impl<M: Medium, S: Recipe<Guard<Timeline<M>>>> Disk<M, S> {
     #[cold]
     fn remount(&mut self) -> Result<(), ExportError> {
         let medium = self.flash.inner_mut();
+        let was_cut = !(self.damaged && medium.is_whole());
         let powered = if self.rescued { medium.rescue() } else { medium.power_up() }.map_err(MountError::Image);
         // What RAM knew has led to a page that cannot be corrected: the flash says what there is without it.
         if std::mem::take(&mut self.damaged) && medium.image_mut().distrust_checkpoint().is_err() {
             return Err(ExportError::Io);
         }
-        let started =
-            powered.and_then(|()| start(&mut self.flash, (self.row, &self.recipe), self.logical_pages, &self.settings));
+        let row = (self.row, &self.recipe);
+        let started = powered.and_then(|()| start(&mut self.flash, row, self.logical_pages, &self.settings, was_cut));
         match started {
             Ok((ftl, mounted)) => {
                 self.ftl = Some(ftl);

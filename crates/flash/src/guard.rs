@@ -17,7 +17,7 @@
 //! were taken, then erases it and copies everything back; the torn page is blank then, and pages that earlier cuts tore
 //! are torn. Power may fail meanwhile: a copy that is complete is copied back again. At the end an empty entry in the
 //! ring says that the copy counts no longer. After that all is where the scheme put it, reads go straight to the chip,
-//! and no entry is needed any more.
+//! and no entry is needed any more. Damage looks like a power cut: where none was, [`Guard::resume`] repairs nothing.
 //!
 //! That the newest entry speaks of the present life of its block needs one rule more. Where the pages of the word line
 //! hold nothing worth keeping, the guard writes no entry, unless the newest one names the very page that is programmed:
@@ -212,7 +212,7 @@ impl<F: Flash> Guard<F> {
     /// Bytes of each spare area that it keeps to itself.
     pub const SPARE_BYTES: u32 = OWN as u32;
 
-    /// Around a medium; [`Guard::recover`] comes first of all.
+    /// Around a medium; [`Guard::recover`] or [`Guard::resume`] comes first of all.
     ///
     /// # Panics
     /// If a die has no more blocks than the guard takes.
@@ -502,20 +502,38 @@ struct Copy {
 }
 
 impl<F: Flash> Guard<F> {
-    /// Looks what a power cut has taken, and brings it back. To be called before a scheme is formatted or mounted, each
-    /// time: what the guard knew is forgotten, as after a power cut. `reserved`: whether the medium remembers that
-    /// bytes of spare areas were reserved, and the scheme may not say so again.
+    /// Looks what a power cut has taken, and brings it back. Before a scheme is formatted or mounted comes this or
+    /// [`Guard::resume`], each time: what the guard knew is forgotten, as after a power cut. `reserved`: whether the
+    /// medium remembers that bytes of spare areas were reserved, and the scheme may not say so again.
     ///
     /// # Errors
     /// The medium's. Power may fail at any command.
     pub fn recover(&mut self, reserved: bool) -> Result<(), F::Fault> {
+        self.begin(reserved, Self::repair)
+    }
+
+    /// The same where power is known not to have failed since the last program: nothing was taken. A page that does not
+    /// read was damaged otherwise, and stays what it is; a repair would make it blank or torn, and then nothing says
+    /// that something is lost.
+    ///
+    /// # Errors
+    /// The medium's.
+    pub fn resume(&mut self, reserved: bool) -> Result<(), F::Fault> {
+        self.begin(reserved, |guard, die| guard.read_ring(die).map(drop))
+    }
+
+    fn begin(
+        &mut self,
+        reserved: bool,
+        mut work: impl FnMut(&mut Self, Die) -> Result<(), F::Fault>,
+    ) -> Result<(), F::Fault> {
         self.staged = None;
         if self.pairs.is_none() {
             return Ok(());
         }
         self.reserved = reserved;
         self.rings = alloc::vec![Ring::default(); self.geometry.die_count() as usize];
-        (0..self.geometry.die_count()).map(Die).try_for_each(|die| self.recover_die(die))
+        (0..self.geometry.die_count()).map(Die).try_for_each(|die| work(self, die))
     }
 
     /// Finds out what the ring of a die holds: its newest entry, and the copies of blocks beside it.
@@ -549,7 +567,8 @@ impl<F: Flash> Guard<F> {
         Ok((entry, copies))
     }
 
-    fn recover_die(&mut self, die: Die) -> Result<(), F::Fault> {
+    /// Brings back what a power cut has taken on a die.
+    fn repair(&mut self, die: Die) -> Result<(), F::Fault> {
         let (entry, copies) = self.read_ring(die)?;
         let Some(&(newest, _)) = entry.first() else { return Ok(()) };
         let before = Ppn(newest.before);

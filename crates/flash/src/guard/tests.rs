@@ -196,6 +196,30 @@ fn what_is_kept_before_a_program_may_be_cut_three_times() {
     }
 }
 
+/// What a torn program leaves looks like damage, and damage like a torn program. Whoever knows that power did not fail
+/// has nothing changed.
+#[test]
+fn where_power_did_not_fail_nothing_is_repaired() {
+    for (bits, pairs, order) in cases() {
+        let mut repaired = 0;
+        for command in 0..120 {
+            let Some((bench, _)) = cut(bits, pairs, order, true, CutPoint { command, face: 1 }) else { break };
+            let (mut resumed, mut recovered) = (bench.clone(), bench);
+            let before = resumed.seen().len();
+            resumed.resume(true).unwrap();
+            let changes = |op: &Op| matches!(op, Op::Program | Op::PartialProgram | Op::Erase);
+            assert!(!resumed.seen()[before..].iter().any(|seen| changes(&seen.op)));
+            recovered.recover(true).unwrap();
+            repaired += recovered.guarded().repaired;
+            // New pages of the ring are newer than those that it holds, repaired or not.
+            let number = |bench: &Bench| bench.rings.iter().map(|ring| ring.number).collect::<Vec<_>>();
+            let least = number(&recovered).into_iter().zip(number(&resumed));
+            assert!(least.into_iter().all(|(recovered, resumed)| recovered - resumed <= 1));
+        }
+        assert!(repaired > 3, "{bits} {pairs:?} {order:?}: {repaired} repairs");
+    }
+}
+
 #[test]
 fn an_old_entry_says_nothing_about_a_new_life_of_its_block() {
     // Pages 0 and 2 are a pair. The entry for page 2 stays the newest while the block is erased; page 0 of its next
