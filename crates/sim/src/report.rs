@@ -580,15 +580,17 @@ impl Report {
     }
 
     /// Sets `t_pc` of every result against the page mapping of the same report whose parameters differ least. Runs that
-    /// did not serve the whole workload are compared with nothing.
+    /// did not serve the whole workload are compared with nothing, nor are those of an overloaded device: these have no
+    /// mean response of their own.
     pub fn compare_with_page_mapping(&mut self) {
-        let page: Vec<(Option<String>, Fields, f64)> = self
+        let mean = |result: &SchemeResult| {
+            result.response_us.as_ref().filter(|_| !result.is_overloaded()).map(|response| response.mean)
+        };
+        let page: Vec<(Option<String>, Fields, Option<f64>)> = self
             .results
             .iter()
             .filter(|result| result.scheme == "page" && result.is_complete())
-            .filter_map(|result| {
-                Some((result.scheduler.clone(), result.params.clone(), result.response_us.as_ref()?.mean))
-            })
+            .map(|result| (result.scheduler.clone(), result.params.clone(), mean(result)))
             .collect();
         for result in self.results.iter_mut().filter(|result| result.scheme != "page") {
             let shared =
@@ -596,9 +598,9 @@ impl Report {
             // Of equally near ones the first, so that the order asked for decides.
             let alike = page.iter().rev().filter(|(scheduler, ..)| *scheduler == result.scheduler);
             let nearest = alike.max_by_key(|(_, params, _)| shared(params));
-            let own = result.response_us.as_ref().filter(|_| result.ended == COMPLETE);
+            let own = mean(result).filter(|_| result.ended == COMPLETE);
             result.t_pc = match (nearest, own) {
-                (Some((_, _, base)), Some(own)) => ratio(100.0 * (own.mean - base), *base),
+                (Some(&(_, _, Some(base))), Some(own)) => ratio(100.0 * (own - base), base),
                 _ => None,
             };
         }
@@ -966,6 +968,13 @@ mod tests {
         report.results[2].ended = COMPLETE.into();
         report.compare_with_page_mapping();
         assert_eq!(report.results[2].t_pc, Some(150.0));
+        // A device that did not keep up has no mean response of its own, and is no measure of another's.
+        for overloaded in [0, 2] {
+            report.results[overloaded].extra.insert(OVERLOADED.into(), true.into());
+            report.compare_with_page_mapping();
+            assert_eq!(report.results[2].t_pc, None);
+            report.results[overloaded].extra.clear();
+        }
     }
 
     #[test]

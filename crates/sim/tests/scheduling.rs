@@ -14,7 +14,7 @@ use sim::host::HostModel;
 use sim::report::{RequestRecord, ResponseParts, SchemeResult};
 use sim::workload::generate::{Context, generate};
 use sim::workload::{Intake, Operation, Request, Source, WorkloadError};
-use support::{config, generated, served};
+use support::{Uniform, config, generated, served};
 
 const BACKLOG: Scheduling =
     Scheduling { policy: Policy::InOrder, bus: Bus::Backlog, features: Features { suspend: None, ..OFF } };
@@ -495,5 +495,40 @@ fn a_channel_reckoned_as_a_backlog_against_one_that_is_arbitrated() {
             let most = if dies == 1 { 0.0 } else { 100.0 * most };
             assert!((-5.0..=most).contains(&off), "{scheme}, {dies} dies a channel: {backlog} {arbitrated}");
         }
+    }
+}
+
+// ---- time ----------------------------------------------------------------------------------------------------------
+
+/// An interval had all that ended before the first arrival behind it, and the rest of a burst was in none.
+#[test]
+fn an_interval_of_the_series_has_the_requests_that_ended_in_it() {
+    for (host, policy) in HOSTS.into_iter().flat_map(|host| [(host, Policy::InOrder), (host, Policy::Suspend)]) {
+        let mut config = config("page", "", "agrawal08:capacity=32MiB,planes=1,spare=40%");
+        let features = Features { suspend: Some(SUSPEND), ..OFF };
+        config = Config { host, series_ns: 1_000_000, scheduling: queued(policy, features), ..config };
+        let (records, result) = records(&config, "uniform:reads=0.5,requests=3000,arrival=poisson,rate=20000");
+        let mut from_ns = 0;
+        for interval in &result.series {
+            let end_ns = (interval.seconds * 1e9).round() as u64;
+            let ended = records.iter().filter(|of| (from_ns..end_ns).contains(&(of[0] + of[6]))).count() as u64;
+            assert_eq!(interval.requests, ended, "{host} {policy:?}, up to {} s", interval.seconds);
+            from_ns = end_ns;
+        }
+        assert_eq!(result.series.iter().map(|interval| interval.requests).sum::<u64>(), 3000);
+    }
+}
+
+/// Dies times nanoseconds do not fit into 64 bits: a share of the time was wrong, or the run ended in a panic.
+#[test]
+fn requests_may_be_decades_apart() {
+    for scheduling in [None, queued(Policy::InOrder, OFF)] {
+        let device = "agrawal08:capacity=32MiB,channels=4,chips=1,dies=4,planes=1,spare=40%";
+        let config = Config { host: HostModel::Open, scheduling, ..config("page", "", device) };
+        let result = served(&config, &mut Uniform::new(&config, Operation::Write, 3).poisson(1e18)).result;
+        assert!(result.response_us.unwrap().mean < 1000.0);
+        let share = |name: &str| result.extra.get(name).map(|share| share.as_f64().unwrap());
+        assert!(share("die_busy_share").is_none_or(|share| (1e-15..1e-12).contains(&share)), "{:?}", result.extra);
+        assert_eq!(share("die_busy_share").is_some(), scheduling.is_some());
     }
 }

@@ -263,6 +263,9 @@ impl<F: Measured, S: Inspect<F>> Run<'_, F, S> {
         paced.free.push(finished.tag);
         paced.inside.leave(times.end_ns, times.end_ns - ended.request.arrival_ns);
         paced.flows.ended(ended.flow, times.end_ns);
+        if ended.measured {
+            self.advance_window(times.end_ns);
+        }
         self.end(&ended, times, &finished.response, observer);
         true
     }
@@ -332,12 +335,14 @@ impl<F: Measured, S: Inspect<F>> Run<'_, F, S> {
             let tally = self.flash.tally().since(&self.base);
             let of = |&op: &Op| {
                 let commands = |mode| Cause::ALL.iter().map(|&cause| tally.of_mode(cause, op, mode)).sum::<u64>();
-                Mode::ALL.iter().map(|&mode| commands(mode) * self.flash.command_ns(op, mode)).sum::<u64>()
+                let work = |&mode: &Mode| u128::from(commands(mode)) * u128::from(self.flash.command_ns(op, mode));
+                Mode::ALL.iter().map(work).sum::<u128>()
             };
-            let busy_ns: u64 = Op::ALL.iter().map(of).sum();
+            let busy_ns: u128 = Op::ALL.iter().map(of).sum();
             let servers = if self.config.device.server == flash::device::Server::Single { 1 } else { dies };
             let elapsed_ns = self.flash.idle_at_ns().saturating_sub(self.base_ns);
-            assert!(busy_ns <= servers * elapsed_ns, "{busy_ns} ns of work in {elapsed_ns} ns on {servers} dies");
+            let most_ns = u128::from(servers) * u128::from(elapsed_ns);
+            assert!(busy_ns <= most_ns, "{busy_ns} ns of work in {elapsed_ns} ns on {servers} dies");
             if cfg!(debug_assertions) && self.paced.is_none() {
                 let ends_ns = self.arrivals.ends_ns();
                 assert!(ends_ns.is_none_or(|ends_ns| ends_ns == self.responses_ns), "Little's law");
@@ -352,8 +357,10 @@ impl<F: Measured, S: Inspect<F>> Run<'_, F, S> {
         let names = ["die_busy_share", "channel_busy_share"];
         let mut shares = vec![(report::SUSPENDS.to_owned(), (busy.suspends - paced.base.suspends).into())];
         for ((name, work_ns), parts) in names.into_iter().zip(work).zip([dies, channels]) {
-            assert!(work_ns <= parts * elapsed_ns, "{name}: {work_ns} ns of work in {elapsed_ns} ns");
-            if let Some(share) = report::ratio(work_ns as f64, (parts * elapsed_ns) as f64) {
+            // Years of arrivals, times hundreds of dies.
+            let most_ns = u128::from(parts) * u128::from(elapsed_ns);
+            assert!(u128::from(work_ns) <= most_ns, "{name}: {work_ns} ns of work in {elapsed_ns} ns");
+            if let Some(share) = report::ratio(work_ns as f64, most_ns as f64) {
                 shares.push((name.to_owned(), share.into()));
             }
         }
