@@ -199,7 +199,7 @@ pub struct CompareArgs {
     pub limit: Option<u64>,
 
     /// Repeat the whole workload until blocks were erased N times on average; or until worn blocks leave the device no
-    /// room. The device's key `endurance` says how many erases a block endures [default: run it once]
+    /// room. The device's key `endurance` says how many erases a block endures after the fill [default: run it once]
     #[arg(long, value_name = "mean-erases=N|end-of-life", help_heading = "Workload")]
     pub until: Option<Until>,
 

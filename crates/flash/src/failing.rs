@@ -192,6 +192,12 @@ where
         self.grown_bad.iter().filter(|&&bad| bad).count() as u32
     }
 
+    /// From now on each block endures so many erases, whatever it has been through; `None`: any number.
+    pub fn endure(&mut self, endurance: Option<u32>) {
+        self.plan.endurance = endurance;
+        self.worn = vec![0; if endurance.is_some() { self.grown_bad.len() } else { 0 }];
+    }
+
     fn program_fails(&mut self, ppn: Ppn, kind: Kind) -> bool {
         let block = self.inner.geometry().block_of(ppn);
         let fails = self.programs_fail(block, !kind.is_host());
@@ -728,6 +734,15 @@ mod tests {
         assert_eq!(chip.erase(Block(5), Cause::DataGc).unwrap_err().0, FaultKind::EraseFailed);
         assert!(chip.erase(Block(6), Cause::DataGc).is_ok());
         assert_eq!(chip.grown_bad_count(), 1);
+    }
+
+    #[test]
+    fn erases_before_endurance_counts_wear_nothing() {
+        let mut chip = chip(FailurePlan::default());
+        let erases = |chip: &mut Failing<_>| (0..9).take_while(|_| chip.erase(Block(5), Cause::DataGc).is_ok()).count();
+        assert_eq!(erases(&mut chip), 9);
+        chip.endure(Some(3));
+        assert_eq!((erases(&mut chip), chip.grown_bad_count()), (3, 1));
     }
 
     #[test]

@@ -198,7 +198,7 @@ impl<F: Measured> Visitor<F> for Work<'_> {
             }
             Err(Unfilled::Run(error)) => return Err(error),
         };
-        flash.reset();
+        flash.reset(config);
         if let Some(scheduling) = config.scheduling {
             flash.queue(scheduling);
         }

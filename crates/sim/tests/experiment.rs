@@ -402,6 +402,25 @@ fn a_device_comes_to_the_end_of_its_life() {
     assert!((part.iterations * 20.0 - until.iterations).abs() < 1e-9, "{part:?} {until:?}");
 }
 
+/// What broke: erases of the fill wore blocks out, and its writes did not count as the host's. Schemes whose fill takes
+/// more erases were left a shorter life, and `bast` was full in the fill.
+#[test]
+fn the_fill_costs_no_life() {
+    let device = "agrawal08:capacity=4MiB,channels=1,planes=1,spare=30%,endurance=20";
+    for scheme in ["page", "bast"] {
+        let life = |fill: Fill| {
+            let config = Config { until: Until::EndOfLife, fill, ..config(scheme, device) };
+            let (requests, _) = overwriting(&config);
+            let result = run_list(&config, requests).result;
+            assert_eq!(result.ended, report::END_OF_LIFE, "{scheme}, {}", fill.name());
+            assert_eq!(result.erase_count.unwrap().max, 20, "{scheme}, {}", fill.name());
+            result.until.unwrap().host_bytes_written as f64
+        };
+        let (new, used) = (life(Fill::None), life(Fill::Steady));
+        assert!((used / new - 1.0).abs() < 0.1, "{scheme}: {new} and {used} B");
+    }
+}
+
 #[test]
 fn a_workload_that_wears_nothing_is_not_repeated_for_ever() {
     let config = Config { until: Until::MeanErases(1.0), ..config("page", PLAIN) };

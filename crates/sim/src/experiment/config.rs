@@ -56,7 +56,8 @@ pub enum Until {
     WorkloadEnds,
     /// To the end of the iteration in which blocks have been erased so often on average, in the measured phase.
     MeanErases(f64),
-    /// Until worn blocks leave no room. A block fails the first erase beyond the device's endurance.
+    /// Until worn blocks leave no room. A block fails the first erase beyond the device's endurance. Erases of the fill
+    /// do not count.
     EndOfLife,
 }
 

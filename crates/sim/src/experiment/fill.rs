@@ -1,7 +1,8 @@
 //! What happens to a device before its workload is measured, and which of its pages hold data then.
 //!
 //! A fill takes no simulated time: afterwards everything is idle at time zero and nothing has been counted. What it
-//! leaves behind is the contents of the flash, the wear, and warm caches.
+//! leaves behind is the contents of the flash, warm caches, and the scheme's own counts of erases. It wears no block
+//! out: blocks endure as many erases of the measured phase under every scheme, whatever its fill took.
 //!
 //! How much of a device is live decides more than any policy, so the share of its logical pages that hold data when
 //! counting starts is part of every result. [`Live`] keeps that book beside the scheme, from what the host asked for,

@@ -12,6 +12,8 @@ pub type FullMedium = Timeline<Failing<Nand<NoData, Full>>>;
 /// A chip that runs are measured on.
 pub(super) trait Measurable: Flash<User = ()> + Clone + Send + 'static {
     fn new(config: &Config) -> Self;
+    /// Blocks wear out from now on, if they are to: they are new, whatever filling the device took.
+    fn begin_life(&mut self, _: &Config) {}
     /// Blocks that failed an erase.
     fn worn_out(&self) -> u32 {
         0
@@ -30,10 +32,10 @@ impl Measurable for Nand<NoData, Brief> {
 
 impl Measurable for Failing<Nand<NoData, Full>> {
     fn new(config: &Config) -> Self {
-        let device = &config.device;
-        let endurance = device.endurance.filter(|_| config.until == Until::EndOfLife);
-        let plan = FailurePlan { endurance, ..FailurePlan::default() };
-        Failing::new(Nand::new(device.geometry), plan, config.seed)
+        Failing::new(Nand::new(config.device.geometry), FailurePlan::default(), config.seed)
+    }
+    fn begin_life(&mut self, config: &Config) {
+        self.endure(config.device.endurance.filter(|_| config.until == Until::EndOfLife));
     }
     fn worn_out(&self) -> u32 {
         self.grown_bad_count()
@@ -47,9 +49,9 @@ impl Measurable for Failing<Nand<NoData, Full>> {
 
 /// A medium that runs are measured on.
 pub(super) trait Measured: Flash<User = ()> + Clocked + Clone + Send + 'static {
-    /// With a clock that stands still until it is reset.
+    /// With a clock that stands still, and blocks that do not wear out, until it is reset.
     fn new(config: &Config) -> Self;
-    fn reset(&mut self);
+    fn reset(&mut self, config: &Config);
     /// Commands queue from now on.
     fn queue(&mut self, scheduling: Scheduling);
     /// Commands queue no longer; what they queued in.
@@ -69,8 +71,9 @@ impl<C: Measurable> Measured for Timeline<C> {
         timeline.stop_clock();
         timeline
     }
-    fn reset(&mut self) {
+    fn reset(&mut self, config: &Config) {
         Timeline::reset(self);
+        self.inner_mut().begin_life(config);
     }
     fn queue(&mut self, scheduling: Scheduling) {
         Timeline::queue(self, scheduling);

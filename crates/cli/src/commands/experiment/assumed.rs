@@ -137,7 +137,8 @@ impl Experiment<'_> {
                 until_word(until)
             ),
             args::Until::EndOfLife => format!(
-                "The workload was repeated until worn blocks left no room; a block endures {} erases (--until {}).",
+                "The workload was repeated until worn blocks left no room; a block endures {} erases after the fill \
+                 (--until {}).",
                 units::whole(fitted.device.endurance.unwrap_or(0).into()),
                 until_word(until)
             ),
