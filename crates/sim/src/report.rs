@@ -416,6 +416,9 @@ pub struct FlowResult {
     pub host: String,
     /// Its requests of all kinds in the measured phase.
     pub requests: u64,
+    /// Those before it, in the warm-up; absent without any.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub warmup: u64,
     /// Arrival to end, in microseconds; absent if no request was served.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_us: Option<Latency>,
@@ -437,6 +440,11 @@ pub struct FlowResult {
     /// That the device did not keep up with its arrivals; absent if it did.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub overloaded: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl FlowResult {

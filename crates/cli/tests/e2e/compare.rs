@@ -107,6 +107,38 @@ fn one_seed_gives_one_report_whatever_the_threads() {
     assert_ne!(report("1.json", zipf)["results"], report("2.json", &format!("{zipf} --seed 2"))["results"]);
 }
 
+/// What broke: the warm-up was left out of a flow's mean beside the others, and was part of its mean alone.
+#[test]
+fn a_flow_alone_is_measured_over_the_same_requests_as_beside_the_others() {
+    // Reads of 64 KiB until the warm-up ends, then of 4 KiB. The second flow's are half as many, and no two of those
+    // that are measured are under way together.
+    let directory = Directory::new();
+    let trace = |each_ms: usize, shift_ms: usize, long: usize| -> String {
+        let line = |i: usize| {
+            let ms = each_ms * i + if i > 0 { shift_ms } else { 0 };
+            format!("0,{},{},r,{}.{:03}\n", 8 * i, if i < long { 65536 } else { 4096 }, ms / 1000, ms % 1000)
+        };
+        (0..2 * long).map(line).collect()
+    };
+    directory.file("a.spc", trace(10, 0, 100));
+    directory.file("b.spc", trace(20, 5, 50));
+    for scheduler in ["fcfs", "read-first"] {
+        let ran = directory
+            .ftlab(&format!(
+                "compare --schemes page --scheduler {scheduler} --device agrawal08:capacity=64MiB,channels=1 --flow \
+                 a.spc --flow b.spc --warmup 150 --json f.json"
+            ))
+            .succeeded();
+        assert!(ran.stdout.contains("Alone, too,"), "{}", ran.stdout);
+        let flows = &json(directory.path().join("f.json"))["results"][0]["flows"];
+        assert_eq!([&flows[0]["warmup"], &flows[1]["warmup"]], [100, 50]);
+        assert_eq!([&flows[0]["requests"], &flows[1]["requests"]], [100, 50]);
+        for flow in [&flows[0], &flows[1]] {
+            assert_eq!((&flow["alone_mean_us"], &flow["slowdown"]), (&flow["response_us"]["mean"], &1.0.into()));
+        }
+    }
+}
+
 #[test]
 fn flows_share_a_device_and_are_served_alone_too() {
     let directory = Directory::new();

@@ -24,6 +24,8 @@ pub(super) struct Paced {
     under_way: Vec<UnderWay>,
     free: Vec<u32>,
     times: Vec<FlowTimes>,
+    /// Requests that each stream had in the warm-up.
+    warmed: Vec<u64>,
     inside: Inside,
     /// Work of dies and channels before the measured phase.
     pub(super) base: Busy,
@@ -102,6 +104,7 @@ impl Paced {
             free: Vec::new(),
             // A single stream has its times in the result itself.
             times: config.flows.iter().map(|_| FlowTimes::default()).collect(),
+            warmed: vec![0; models.len()],
             inside: Inside::default(),
             base: Busy::default(),
             drained_ns: None,
@@ -119,17 +122,18 @@ impl Paced {
 
     /// What each of the streams had since `base_ns`.
     pub(super) fn flow_results(self, models: &[HostModel], base_ns: u64) -> Vec<FlowResult> {
-        let of = |(times, &model): (FlowTimes, &HostModel)| {
+        let of = |((times, warmup), &model): ((FlowTimes, u64), &HostModel)| {
             let FlowTimes { requests, last_arrival_ns, last_end_ns, reads, writes } = times;
             let [response_us, service_us, queue_us] = summaries(reads, writes);
-            let mut result = FlowResult { requests, response_us, service_us, queue_us, ..FlowResult::default() };
+            let mut result =
+                FlowResult { requests, warmup, response_us, service_us, queue_us, ..FlowResult::default() };
             if model == HostModel::Open && requests > 0 {
                 let seconds = |from_ns: u64, to_ns: u64| to_ns.saturating_sub(from_ns) as f64 * 1e-9;
                 result.set_backlog(seconds(base_ns, last_arrival_ns), seconds(last_arrival_ns, last_end_ns));
             }
             result
         };
-        self.times.into_iter().zip(models).map(of).collect()
+        self.times.into_iter().zip(self.warmed).zip(models).map(of).collect()
     }
 
     fn place_for(&mut self, request: UnderWay) -> u32 {
@@ -163,6 +167,7 @@ impl<F: Measured, S: Inspect<F>> Run<'_, F, S> {
             let before = records.then(|| self.flash.tally().clone());
             if let Some(paced) = &mut self.paced {
                 paced.idle = Idle::Pause;
+                paced.warmed[flow as usize] += u64::from(!measured);
             }
             let times = match self.perform(&request, request.arrival_ns) {
                 Ok(times) => times,

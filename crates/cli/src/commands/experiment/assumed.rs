@@ -108,10 +108,13 @@ impl Experiment<'_> {
             });
         }
         if !self.flows.is_empty() {
-            all.push(
+            let mut slowdown =
                 "A flow's slowdown is its mean response beside the other flows, divided by its mean response alone."
-                    .to_owned(),
-            );
+                    .to_owned();
+            if args.warmup > 0 {
+                slowdown += " Alone, too, the requests that it had in the warm-up are served first and not measured.";
+            }
+            all.push(slowdown);
         }
         all.extend(
             Some(match host {

@@ -251,15 +251,18 @@ impl Experiment<'_> {
                 kept: None,
                 failure: None,
             };
-            // The warm-up is of all flows; each by itself is measured whole.
-            let config = Config { only_flow: Some(number as u32), warmup: 0, mount: false, ..config.clone() };
+            // The warm-up is of all flows. Each by itself begins with the requests that it had there, so that both
+            // means are over the same ones.
+            let warmup = outcome.result.flows[number].warmup;
+            let config = Config { only_flow: Some(number as u32), warmup, mount: false, ..config.clone() };
             source.rewind();
             let run = self.schemes.run(&config, source, &mut alone).map_err(run_error)?.result;
+            let is_whole = outcome.result.is_complete();
             let flow = &mut outcome.result.flows[number];
             (flow.name, flow.host) = (name.clone(), host.to_string());
             let by_itself = run.flows[number].response_us.as_ref().filter(|_| run.is_complete());
             flow.alone_mean_us = by_itself.map(|latency| latency.mean);
-            let means = flow.response_us.as_ref().zip(by_itself);
+            let means = flow.response_us.as_ref().filter(|_| is_whole).zip(by_itself);
             flow.slowdown = means.and_then(|(shared, alone)| report::ratio(shared.mean, alone.mean));
         }
         Ok((outcome, watch.kept.unwrap_or_default()))
