@@ -149,8 +149,8 @@ pub struct CompareArgs {
     pub set: Vec<Setting>,
 
     /// State of the device at the start. none: empty; sequential, random: every page was written once; steady: pages
-    /// were overwritten until write amplification stayed steady over five rounds; trace: every request of the workload,
-    /// reads too, was served once as a write
+    /// were overwritten until write amplification stayed steady over five rounds, of 60 at most; trace: every request
+    /// of the workload, reads too, was served once as a write
     #[arg(long, value_enum, default_value_t = Fill::Sequential, hide_possible_values = true,
           value_name = "none|sequential|random|steady|trace", help_heading = "Device")]
     pub fill: Fill,

@@ -16,6 +16,7 @@ mod paced;
 mod requests;
 
 pub use config::{Config, Fill, Medium, PartialPages, Until};
+pub use fill::MOST_ROUNDS;
 pub use filled::Filled;
 pub use medium::{BriefMedium, FullMedium};
 
@@ -25,7 +26,7 @@ use crate::latency::{Recorder, RequestTimes, Responses};
 use crate::report::{self, IN_WARM_UP, RequestRecord, SchemeResult, ratio};
 use crate::summary::Counts;
 use crate::workload::{Request, Source, WorkloadError};
-use fill::{Live, Unfilled};
+use fill::{Left, Live, Unfilled};
 use flash::{Busy, Cause, Flash, FlashFault, Lpn, Op, Tally};
 use ftl::buffer::Behind;
 use ftl::parameters::ECC;
@@ -190,7 +191,7 @@ impl<F: Measured> Visitor<F> for Work<'_> {
                 kept.inspect(|kept| kept.keep(config, filled));
             }),
         };
-        let (mut scheme, mut flash, live) = match filled {
+        let (mut scheme, mut flash, left) = match filled {
             Ok(filled) => filled,
             Err(Unfilled::Ended) => return Ok(stillborn(config, row, report::INTERRUPTED.to_owned())),
             Err(Unfilled::Device(error)) => {
@@ -203,7 +204,7 @@ impl<F: Measured> Visitor<F> for Work<'_> {
             flash.queue(scheduling);
         }
         scheme.reset_counters();
-        let mut run = Run::new(config, scheme, flash, live);
+        let mut run = Run::new(config, scheme, flash, left);
         let fill_seconds = began.elapsed();
         let (ended, measured, fill_extra) = run.serve(source, observer)?;
         let state_bytes = config.mount.then(|| run.scheme.save().len() as u64);
@@ -218,14 +219,14 @@ impl<F: Measured> Visitor<F> for Work<'_> {
     }
 }
 
-/// The scheme on a device that is filled as it shall be; and which of its pages hold data.
+/// The scheme on a device that is filled as it shall be; and what that left.
 fn filled<F: Measured, S: Recipe<F>>(
     config: &Config,
     row: &Scheme<'_>,
     recipe: &S,
     source: &mut dyn Source,
     observer: &mut dyn Observer,
-) -> Result<(S::Scheme, F, Live), Unfilled<F::Fault>> {
+) -> Result<(S::Scheme, F, Left), Unfilled<F::Fault>> {
     let mut flash = F::new(config);
     let built = recipe.format(&mut flash, config.device.logical_pages, &config.settings);
     let mut scheme = built.map_err(|error| match error {
@@ -233,13 +234,13 @@ fn filled<F: Measured, S: Recipe<F>>(
         BuildError::Config(error) => Unfilled::Run(RunError::Config { scheme: row.name.to_owned(), error }),
     })?;
     scheme.filling(true);
-    let live = fill::fill(config, &mut scheme, &mut flash, source, observer)?;
+    let left = fill::fill(config, &mut scheme, &mut flash, source, observer)?;
     if config.is_buffered() {
         // What the fill left in the buffer is no part of the run.
         scheme.flush(&mut flash)?;
     }
     scheme.filling(false);
-    Ok((scheme, flash, live))
+    Ok((scheme, flash, left))
 }
 
 /// Pages between looking at the clock, the stop flag and the progress bar.
@@ -279,6 +280,8 @@ struct Run<'a, F, S> {
     live: Option<Live>,
     /// The share of them that do when it starts.
     live_share: f64,
+    /// Whether write amplification was to be steady after the fill, and was not.
+    unsteady: bool,
     /// Commands, erase counts and the time at the end of the warm-up.
     base: Tally,
     base_erases: Vec<u32>,
@@ -325,7 +328,8 @@ struct Drained {
 }
 
 impl<'a, F: Measured, S: Inspect<F>> Run<'a, F, S> {
-    fn new(config: &'a Config, scheme: S, flash: F, live: Live) -> Self {
+    fn new(config: &'a Config, scheme: S, flash: F, left: Left) -> Self {
+        let Left { live, unsteady } = left;
         let page_bytes = u64::from(config.device.geometry.page_bytes);
         let is_coded = config.settings.get(ECC.name).is_some_and(|policy| policy != ECC.default);
         let window = (config.series_ns > 0).then(|| Window {
@@ -353,6 +357,7 @@ impl<'a, F: Measured, S: Inspect<F>> Run<'a, F, S> {
             overlap: is_coded.then(|| Overlap::new(config.device.logical_pages.into())),
             live_share: live.share(),
             live: (config.warmup > 0).then_some(live),
+            unsteady,
             base: Tally::default(),
             base_erases,
             base_ns: 0,

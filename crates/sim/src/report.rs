@@ -53,6 +53,10 @@ pub const IDLE_STEPS: &str = "idle_steps";
 /// In `extra`: the share of the logical pages that hold data when counting starts.
 pub const LIVE_SHARE: &str = "live_share";
 
+/// In `extra`: rounds of a steady fill after which write amplification was not steady yet, and the fill ended; absent
+/// where it was. Of repeated runs: of any of them.
+pub const UNSTEADY_ROUNDS: &str = "unsteady_fill_rounds";
+
 /// The share of the arrivals' time that the backlog at their end may have before the device counts as overloaded.
 const MOST_BACKLOG: f64 = 0.05;
 
@@ -708,8 +712,11 @@ impl SchemeResult {
     /// `None` if there is no run.
     pub fn repeated(runs: Vec<SchemeResult>) -> Option<SchemeResult> {
         let repeats = (runs.len() > 1).then(|| Repeats::over(&runs));
+        let unsteady = runs.iter().find_map(|run| run.extra.get_key_value(UNSTEADY_ROUNDS));
+        let unsteady = unsteady.map(|(key, rounds)| (key.clone(), rounds.clone()));
         let mut first = runs.into_iter().next()?;
         first.repeats = repeats;
+        first.extra.extend(unsteady);
         Some(first)
     }
 }
@@ -1020,6 +1027,10 @@ mod tests {
         let slower = SchemeResult { war: Some(1.6), wall_seconds: 9.0, ..full() };
         assert!(!Repeats::over(&[full(), slower]).are_identical());
         assert!(Repeats::over(&[full(), SchemeResult { wall_seconds: 9.0, ..full() }]).are_identical());
+        // A fill that was not steady in any of the runs is told of.
+        let mut unsteady = full();
+        unsteady.extra.insert(UNSTEADY_ROUNDS.to_owned(), 60.into());
+        assert_eq!(SchemeResult::repeated(vec![full(), unsteady]).unwrap().extra[UNSTEADY_ROUNDS], 60);
         assert!(SchemeResult::repeated(vec![SchemeResult::default()]).unwrap().repeats.is_none());
         assert!(SchemeResult::repeated(vec![]).is_none());
     }

@@ -275,7 +275,8 @@ impl Experiment<'_> {
         report.workload.name = self.origin.name();
         report.workload.sha256 = sha256;
         report.results = outcomes.into_iter().zip(&self.rows).map(|(runs, settled)| folded(runs, settled)).collect();
-        let found = [assumed::live(&report), self.padding(&fitted.device, &report), self.caches(&report)];
+        let padding = self.padding(&fitted.device, &report);
+        let found = [assumed::unsteady(&report), assumed::live(&report), padding, self.caches(&report)];
         report.assumptions.extend(found.into_iter().flatten());
         report.compare_with_page_mapping();
         Ok(Some(report))

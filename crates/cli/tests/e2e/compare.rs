@@ -413,6 +413,29 @@ fn a_raised_flag_ends_before_the_first_run() {
     assert_eq!(run(&args, &Session::new(&AtomicBool::new(true))).unwrap(), None);
 }
 
+/// What broke: a fill that had ended after 60 rounds was said to have ended because write amplification was steady.
+#[test]
+fn a_fill_that_never_was_steady_says_so() {
+    let directory = Directory::new();
+    // Blocks are so large that some rounds collect and others do not.
+    let report = |schemes: &str, pages: u32| {
+        let ran = directory.ftlab(&format!(
+            "compare --workload uniform:reads=0,requests=1k --device agrawal08:capacity=64MiB,channels=1,chips=1,\
+             dies=1,spare=60%,pages_per_block={pages} --schemes {schemes} --fill steady --json a.json"
+        ));
+        ran.succeeded();
+        let report = json(directory.path().join("a.json"));
+        let assumed = report["assumptions"].as_array().unwrap().iter().map(|sentence| sentence.as_str().unwrap());
+        let said =
+            assumed.filter(|sentence| sentence.contains("not steady yet")).map(str::to_owned).collect::<Vec<_>>();
+        let rounds = |result: &Value| result["extra"]["unsteady_fill_rounds"].clone();
+        (said, report["results"].as_array().unwrap().iter().map(rounds).collect::<Vec<_>>())
+    };
+    let sentence = "After 60 rounds write amplification was not steady yet: page.";
+    assert_eq!(report("page,null", 4096), (vec![sentence.to_owned()], vec![60.into(), Value::Null]));
+    assert_eq!(report("page,null", 64), (vec![], vec![Value::Null, Value::Null]));
+}
+
 #[cfg(unix)]
 #[test]
 fn a_steady_fill_can_be_interrupted() {

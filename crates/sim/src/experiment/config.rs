@@ -16,7 +16,8 @@ pub enum Fill {
     Sequential,
     /// Every page written once, in random order.
     Random,
-    /// Filled in order, then overwritten at random until write amplification is steady by SNIA's five-round rule.
+    /// Filled in order, then overwritten at random until write amplification is steady by SNIA's five-round rule, but
+    /// for no more than [`super::MOST_ROUNDS`].
     Steady,
     /// By the workload itself, every request once: reads as writes, and writes of parts of pages as writes of whole
     /// ones, as the released FlashSim warms up. Discards and flushes are what they are, in their places. The source can

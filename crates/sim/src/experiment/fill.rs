@@ -15,7 +15,15 @@ use ftl::{Error, Inspect};
 use std::ops::Range;
 
 /// Rounds of steady filling at the most.
-const MOST_ROUNDS: usize = 60;
+pub const MOST_ROUNDS: usize = 60;
+
+/// What a fill left beside the contents of flash and RAM.
+#[derive(Clone)]
+pub(super) struct Left {
+    pub(super) live: Live,
+    /// Whether it ended before write amplification was steady, and was to go on until then.
+    pub(super) unsteady: bool,
+}
 
 /// The logical pages that hold data: written, or filled, and not discarded since.
 #[derive(Clone)]
@@ -95,18 +103,19 @@ impl<E: FlashFault> From<WorkloadError> for Unfilled<E> {
     }
 }
 
-/// Fills the device; which of its pages then hold data.
+/// Fills the device.
 pub(super) fn fill<F: Measured, S: Inspect<F>>(
     config: &Config,
     scheme: &mut S,
     flash: &mut F,
     source: &mut dyn Source,
     observer: &mut dyn Observer,
-) -> Result<Live, Unfilled<F::Fault>> {
+) -> Result<Left, Unfilled<F::Fault>> {
     let pages = config.device.logical_pages;
     let mut rng = Rng::new(config.seed).fork("fill");
+    let mut unsteady = false;
     match config.fill {
-        Fill::None => return Ok(Live::blank(config)),
+        Fill::None => return Ok(Left { live: Live::blank(config), unsteady }),
         Fill::Sequential => write_all(scheme, flash, observer, (0..pages).map(Lpn))?,
         Fill::Random => {
             let mut order: Vec<u32> = (0..pages).collect();
@@ -121,19 +130,18 @@ pub(super) fn fill<F: Measured, S: Inspect<F>>(
             // their mean, fitted slope within 10 %).
             let round = u64::from(pages / 2).max(1);
             let mut amplification: Vec<f64> = Vec::new();
-            while amplification.len() < MOST_ROUNDS {
+            unsteady = true;
+            while unsteady && amplification.len() < MOST_ROUNDS {
                 let before = flash.tally().of(Op::Program);
                 let order = (0..round).map(|_| Lpn(rng.below(u64::from(pages)) as u32));
                 write_all(scheme, flash, observer, order)?;
                 amplification.push((flash.tally().of(Op::Program) - before) as f64 / round as f64);
-                if amplification.last_chunk::<5>().is_some_and(is_steady) {
-                    break;
-                }
+                unsteady = !amplification.last_chunk::<5>().is_some_and(is_steady);
             }
         }
-        Fill::Trace => return replay(config, scheme, flash, source, observer),
+        Fill::Trace => return Ok(Left { live: replay(config, scheme, flash, source, observer)?, unsteady }),
     }
-    Ok(Live::full(config))
+    Ok(Left { live: Live::full(config), unsteady })
 }
 
 /// SNIA's rule over five rounds.

@@ -2,7 +2,7 @@
 
 use super::config::{Config, Until};
 use super::medium::Measured;
-use super::{Drained, Outcome, Run};
+use super::{Drained, MOST_ROUNDS, Outcome, Run};
 use crate::ecc::Overlap;
 use crate::host::HostModel;
 use crate::latency::{Recorder, summaries};
@@ -79,6 +79,9 @@ impl<F: Measured, S: Inspect<F>> Run<'_, F, S> {
         let seconds = (self.last_end_ns.max(self.last_arrival_ns) - self.base_ns) as f64 * 1e-9;
         result.extra.insert("simulated_seconds".to_owned(), seconds.into());
         result.extra.insert(report::LIVE_SHARE.to_owned(), self.live_share.into());
+        if self.unsteady {
+            result.extra.insert(report::UNSTEADY_ROUNDS.to_owned(), MOST_ROUNDS.into());
+        }
         result.extra.extend(shares);
         if let (Some(paced), Some(_)) = (&self.paced, self.config.idle_ns) {
             result.extra.insert(report::IDLE_STEPS.to_owned(), paced.idle_steps.into());

@@ -11,8 +11,9 @@ use flash::device::{Device, PageTimes};
 use ftl::Value;
 use ftl::parameters::ECC;
 use recordings::Recording;
+use sim::experiment::MOST_ROUNDS;
 use sim::host::HostModel;
-use sim::report::{Fields, LIVE_SHARE, Report, SchemeResult};
+use sim::report::{Fields, LIVE_SHARE, Report, SchemeResult, UNSTEADY_ROUNDS};
 
 /// Page programs from which on it is told beforehand how long it takes to wear a device: some minutes.
 const MANY_PROGRAMS: f64 = 1e9;
@@ -82,9 +83,10 @@ impl Experiment<'_> {
             Fill::None => "The device was blank at the start (--fill none).".to_owned(),
             Fill::Sequential => "Every page was written once in order before measuring (--fill sequential).".to_owned(),
             Fill::Random => "Every page was written once at random before measuring (--fill random).".to_owned(),
-            Fill::Steady => {
-                "The device was overwritten at random until write amplification was steady (--fill steady).".to_owned()
-            }
+            Fill::Steady => format!(
+                "The device was overwritten at random until write amplification was steady, in {MOST_ROUNDS} rounds at \
+                 most (--fill steady)."
+            ),
             Fill::Trace if profile.writes.requests == 0 => {
                 "Every request was served once as a write before measuring (--fill trace). The workload writes \
                  nothing: all that the device held came from reads."
@@ -342,6 +344,16 @@ pub(super) fn live(report: &Report) -> Option<String> {
         percent => format!("{percent:.1} %"),
     };
     Some(format!("{part} of the logical pages held data when counting started."))
+}
+
+/// Under which schemes write amplification was not steady when a steady fill ended.
+pub(super) fn unsteady(report: &Report) -> Option<String> {
+    let rounds = |result: &SchemeResult| result.extra.get(UNSTEADY_ROUNDS)?.as_u64();
+    let of = |result: &SchemeResult| Some((rounds(result)?, result.scheme.clone()));
+    let (rounds, mut schemes): (Vec<u64>, Vec<String>) = report.results.iter().filter_map(of).unzip();
+    schemes.dedup();
+    let after = rounds.first()?;
+    Some(format!("After {after} rounds write amplification was not steady yet: {}.", schemes.join(", ")))
 }
 
 /// How long the workload is repeated, as on the command line.
