@@ -39,6 +39,24 @@ pub struct Fitted {
     pub cost: ReadCost,
 }
 
+/// For how many P/E cycles, counted from a new chip, a code bears pages. More cycles are greater.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Borne {
+    /// For so many, and not for one more.
+    UpTo(u32),
+    /// For so many at least: there the model ends.
+    AtLeast(u32),
+}
+
+impl Borne {
+    /// The cycles that are known to be borne.
+    pub const fn cycles(self) -> u32 {
+        match self {
+            Borne::UpTo(cycles) | Borne::AtLeast(cycles) => cycles,
+        }
+    }
+}
+
 /// Raw bit error rates of a row of cells.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Rber {
@@ -196,16 +214,20 @@ impl Chip {
         if rber.mean > MOST_RBER { Err(ChipError::Rber(rber)) } else { Ok(rber) }
     }
 
-    /// P/E cycles for which a code bears pages of a mode that are kept for a time and not read meanwhile: the most of
-    /// the model if more, and `None` if not even a new chip's.
-    pub fn borne_cycles(&self, mode: Mode, code: &Fitted, retention_h: f64) -> Option<u32> {
+    /// P/E cycles for which a code bears pages of a mode that are kept for a time and not read meanwhile; `None` if not
+    /// even a new chip's.
+    pub fn borne_cycles(&self, mode: Mode, code: &Fitted, retention_h: f64) -> Option<Borne> {
         let limit = code.cost.limit();
         let borne = |pe_cycles: u32| {
             let age = Age { pe_cycles, endurance: self.endurance, retention_h, reads: 0 };
             Cells::new(mode, &age).rber() <= limit
         };
         // The error rate grows with the cycles.
-        let (mut low, mut high) = (0, Age::MOST_LIVES.saturating_mul(self.endurance));
+        let most = Age::MOST_LIVES.saturating_mul(self.endurance);
+        if borne(most) {
+            return Some(Borne::AtLeast(most));
+        }
+        let (mut low, mut high) = (0, most);
         if !borne(low) {
             return None;
         }
@@ -217,7 +239,7 @@ impl Chip {
                 high = middle - 1;
             }
         }
-        Some(low)
+        Some(Borne::UpTo(low))
     }
 }
 
@@ -262,7 +284,7 @@ mod tests {
         let chip = chip("mlc-mt29f64g08cbabx", Overrides::default()).unwrap();
         let (bch, ldpc) = (chip.bch(Profile::Derived).unwrap(), chip.ldpc(Profile::Derived).unwrap());
         for (mode, code, hours) in [(Mode::Normal, &bch, 8760.0), (Mode::LowCost, &ldpc, 8760.0)] {
-            let cycles = chip.borne_cycles(mode, code, hours).unwrap();
+            let Some(Borne::UpTo(cycles)) = chip.borne_cycles(mode, code, hours) else { panic!("{mode:?} has an end") };
             let at = |pe_cycles| Age { pe_cycles, endurance: chip.endurance, retention_h: hours, reads: 0 };
             assert!(code.cost.latency_ns(chip.rber(mode, &at(cycles)).unwrap().mean).is_some(), "{mode:?} {cycles}");
             assert!(
@@ -275,5 +297,16 @@ mod tests {
             None,
             "twice the step is beyond BCH from the first day"
         );
+    }
+
+    /// What broke: the last cycle of the model was told as the last that the code bears.
+    #[test]
+    fn where_the_model_ends_a_code_bears_at_least_so_much() {
+        let chip = chip("mlc-mt29f64g08cbabx", Overrides::default()).unwrap();
+        let ldpc = chip.ldpc(Profile::Derived).unwrap();
+        let most = Age::MOST_LIVES * chip.endurance;
+        assert_eq!(chip.borne_cycles(Mode::LowCost, &ldpc, 0.0), Some(Borne::AtLeast(most)));
+        let year = chip.borne_cycles(Mode::LowCost, &ldpc, 8760.0).unwrap();
+        assert!(year < Borne::AtLeast(most) && year.cycles() < most, "{year:?}");
     }
 }

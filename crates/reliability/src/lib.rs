@@ -33,7 +33,7 @@ pub mod sensing;
 pub mod trial;
 
 pub use bch::Bch;
-pub use chip::{Chip, ChipError, Fitted};
+pub use chip::{Borne, Chip, ChipError, Fitted};
 pub use code::{Code, CodeError, CodeSpec, Corrected, Uncorrectable};
 pub use latency::{Profile, ReadCost, ReadParts, ReadTiming};
 pub use ldpc::Ldpc;

@@ -3,17 +3,17 @@
 //!
 //! ```text
 //!   device, latencies, P/E cycles, retention ──▶ error rate of each mode ──▶ code, trials ──▶ times of reads, programs
-//!   erases for what the host wrote, cycles that the codes of its modes bear ────────────────▶ lifetime
+//!   erases for what the host wrote, cycles that the codes of its modes still bear ──────────▶ lifetime
 //! ```
 //!
 //! Normal pages have the usual BCH code, the others the strongest LDPC code that was tried and fits the spare area. A
 //! simulated read transfers its page once; what an LDPC read transfers beyond that keeps the die instead.
 
-use crate::report::{Fields, Lifetime, SchemeResult, Workload, ratio};
+use crate::report::{Fields, Life, Lifetime, SchemeResult, Workload, ratio};
 use crate::units;
 use flash::device::{Device, DeviceError, Key};
 use reliability::cells::{Age, Mode, Retention};
-use reliability::{Chip, ChipError, Fitted, Profile};
+use reliability::{Borne, Chip, ChipError, Fitted, Profile};
 use std::fmt::Display;
 
 /// The keys of a device that say at which age it is.
@@ -27,13 +27,13 @@ pub const KEYS: [Key; 3] = [
     Key {
         name: "pe_cycles",
         unit: "cycles",
-        effect: "P/E cycles that blocks have been through, for derived latencies; unset, none",
+        effect: "P/E cycles that blocks have been through, with latencies=derived or paper; unset, none",
         range: "0 to five times the endurance",
     },
     Key {
         name: "retention",
         unit: "",
-        effect: "time since pages were programmed, for derived latencies; unset, none",
+        effect: "time since pages were programmed, with latencies=derived or paper; unset, none",
         range: "0 to 10y, with h, d or y",
     },
 ];
@@ -110,7 +110,7 @@ impl Ageing {
             let Some(parts) = code.cost.parts(rber) else {
                 let (spec, limit, retention) = (code.spec, code.cost.limit(), Retention(age.retention_h));
                 let most = match chip.borne_cycles(mode, &code, age.retention_h) {
-                    Some(cycles) => format!("up to {cycles} cycles"),
+                    Some(borne) => format!("up to {} cycles", borne.cycles()),
                     None => "not even those of a new chip".to_owned(),
                 };
                 return Err(refuse(&format_args!(
@@ -170,12 +170,12 @@ impl Ageing {
         ))
     }
 
-    /// How much the host can write until the codes no longer bear what it wrote, if it goes on like this and wear is
-    /// even; `None` if latencies have no codes, or nothing was erased.
+    /// How much the host can still write to the device of this age until the codes no longer bear what it wrote, if it
+    /// goes on like this and wear is even; `None` if latencies have no codes, or nothing was erased.
     pub fn lifetime(&self, device: &Device, workload: &Workload, result: &SchemeResult) -> Option<Lifetime> {
         let profile = self.profile?;
         let chip = Chip::of(device).ok()?;
-        let retention_h = self.age(&chip).retention_h;
+        let Age { pe_cycles: past, retention_h, .. } = self.age(&chip);
         let used = |mode| match (&result.ecc, mode) {
             (None, mode) => mode == Mode::Normal,
             (Some(ecc), Mode::Normal) => {
@@ -186,22 +186,24 @@ impl Ageing {
                 ecc.low_cost_writes > 0 || ecc.low_cost_copy_ratio.is_some_and(|share| share > 0.0)
             }
         };
-        let borne = codes(&chip, profile).ok()?.into_iter().filter(|(mode, _)| used(*mode));
-        let pe_cycles = borne.filter_map(|(mode, code)| chip.borne_cycles(mode, &code, retention_h)).min()?;
+        let codes = codes(&chip, profile).ok()?.into_iter().filter(|(mode, _)| used(*mode));
+        let borne = codes.filter_map(|(mode, code)| chip.borne_cycles(mode, &code, retention_h)).min()?;
+        let pe_cycles = borne.cycles();
         let page_bytes = u64::from(device.geometry.page_bytes);
         let written = match &result.until {
             Some(until) => until.host_bytes_written,
             None => workload.write_pages * page_bytes,
         };
         let blocks = f64::from(device.geometry.block_count());
-        let host_bytes = ratio(written as f64 * blocks * f64::from(pe_cycles), result.flash.erases as f64)?;
+        let left = f64::from(pe_cycles.saturating_sub(past));
+        let host_bytes = ratio(written as f64 * blocks * left, result.flash.erases as f64)?;
         let exported = u64::from(device.logical_pages) * page_bytes;
-        Some(Lifetime {
-            retention_hours: retention_h,
-            pe_cycles,
-            host_bytes,
-            drive_writes: ratio(host_bytes, exported as f64)?,
-        })
+        let life = Life { pe_cycles, host_bytes, drive_writes: ratio(host_bytes, exported as f64)? };
+        let (known, at_least) = match borne {
+            Borne::UpTo(_) => (Some(life), None),
+            Borne::AtLeast(_) => (None, Some(life)),
+        };
+        Some(Lifetime { retention_hours: retention_h, known, at_least })
     }
 }
 
@@ -215,7 +217,7 @@ fn codes(chip: &Chip, profile: Profile) -> Result<[(Mode, Fitted); 3], ChipError
 mod tests {
     use crate::device::DeviceSpec;
     use crate::ecc::Ecc;
-    use crate::report::{FlashTotals, SchemeResult, Workload};
+    use crate::report::{FlashTotals, Life, SchemeResult, Workload};
     use flash::device::Device;
 
     fn built(text: &str) -> Result<Device, String> {
@@ -279,28 +281,67 @@ mod tests {
         assert!(worn.contains("low-cost pages have a raw bit error rate of") && worn.contains("(up to "), "{worn}");
     }
 
+    /// A run in which the host wrote 1000 pages, for 10 erases.
+    fn worked() -> (Workload, SchemeResult) {
+        let flash = FlashTotals { erases: 10, ..FlashTotals::default() };
+        (Workload { write_pages: 1000, ..Workload::default() }, SchemeResult { flash, ..SchemeResult::default() })
+    }
+
     #[test]
     fn a_lifetime_is_what_erases_and_codes_leave() {
         let spec: DeviceSpec = "ecc-paper:oob=744,endurance=3000,latencies=derived,retention=1y".parse().unwrap();
         let device = spec.build(Some(1 << 30)).unwrap();
-        let workload = Workload { write_pages: 1000, ..Workload::default() };
-        let flash = FlashTotals { erases: 10, ..FlashTotals::default() };
-        let plain = SchemeResult { flash, ..SchemeResult::default() };
-        let normal = spec.ageing.lifetime(&device, &workload, &plain).unwrap();
+        let (workload, plain) = worked();
+        let known = |result: &SchemeResult| spec.ageing.lifetime(&device, &workload, result).unwrap().known.unwrap();
+        let normal = known(&plain);
         let blocks = f64::from(device.geometry.block_count());
         assert_eq!(normal.host_bytes, 1000.0 * 8192.0 * blocks * f64::from(normal.pe_cycles) / 10.0);
         assert_eq!(normal.drive_writes, normal.host_bytes / f64::from(1 << 30));
         let low_cost = Ecc { low_cost_writes: 1000, normal_writes: 0, ..Ecc::default() };
         let differentiated = SchemeResult { ecc: Some(low_cost), ..plain.clone() };
-        let low_cost = spec.ageing.lifetime(&device, &workload, &differentiated).unwrap();
+        let low_cost = known(&differentiated);
         assert_ne!(low_cost.pe_cycles, normal.pe_cycles);
         let both = Ecc { low_cost_writes: 500, normal_writes: 500, ..Ecc::default() };
-        let both = SchemeResult { ecc: Some(both), ..plain.clone() };
-        let both = spec.ageing.lifetime(&device, &workload, &both).unwrap();
+        let both = known(&SchemeResult { ecc: Some(both), ..plain.clone() });
         assert_eq!(both.pe_cycles, low_cost.pe_cycles.min(normal.pe_cycles), "the weaker mode decides");
         let idle = SchemeResult { flash: FlashTotals::default(), ..plain };
         assert_eq!(spec.ageing.lifetime(&device, &workload, &idle), None);
         let own: DeviceSpec = "ecc-paper".parse().unwrap();
         assert_eq!(own.ageing.lifetime(&device, &workload, &differentiated), None);
+    }
+
+    /// What broke: a device at the end of its codes had as much to be written as a new one.
+    #[test]
+    fn cycles_that_blocks_have_been_through_are_gone() {
+        let (workload, plain) = worked();
+        let at = |pe_cycles: u32| {
+            let text = format!("ecc-paper:oob=744,endurance=3000,latencies=derived,retention=1y,pe_cycles={pe_cycles}");
+            let spec: DeviceSpec = text.parse().unwrap();
+            let device = spec.build(Some(1 << 30)).unwrap();
+            spec.ageing.lifetime(&device, &workload, &plain).unwrap().known.unwrap()
+        };
+        let new = at(0);
+        let left = |used: u32| f64::from(new.pe_cycles - used) / f64::from(new.pe_cycles);
+        for used in [3000, new.pe_cycles] {
+            let Life { pe_cycles, host_bytes, drive_writes } = at(used);
+            assert_eq!(pe_cycles, new.pe_cycles, "counted from a new chip");
+            assert!((host_bytes / new.host_bytes - left(used)).abs() < 1e-9, "{used}: {host_bytes}");
+            assert!((drive_writes / new.drive_writes - left(used)).abs() < 1e-9, "{used}: {drive_writes}");
+        }
+    }
+
+    /// What broke: a life was told to end with the model.
+    #[test]
+    fn where_the_model_ends_a_lifetime_is_a_bound() {
+        let spec: DeviceSpec = "ecc-paper:oob=744,endurance=3000,latencies=derived,pe_cycles=1k".parse().unwrap();
+        let device = spec.build(Some(1 << 30)).unwrap();
+        let (workload, plain) = worked();
+        let low_cost = Ecc { low_cost_writes: 1000, normal_writes: 0, ..Ecc::default() };
+        let low_cost = SchemeResult { ecc: Some(low_cost), ..plain };
+        let life = spec.ageing.lifetime(&device, &workload, &low_cost).unwrap();
+        assert_eq!(life.known, None);
+        let bound = life.at_least.unwrap();
+        assert_eq!(bound.pe_cycles, 15_000);
+        assert_eq!(bound.host_bytes, 1000.0 * 8192.0 * f64::from(device.geometry.block_count()) * 14_000.0 / 10.0);
     }
 }

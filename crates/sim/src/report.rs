@@ -471,14 +471,26 @@ pub struct Until {
     pub worn_out_blocks: Option<u64>,
 }
 
-/// How much the host can write until the codes of its pages no longer bear the errors, if all blocks wear alike.
+/// How much the host can still write until the codes of its pages no longer bear the errors, if all blocks wear alike.
+/// A bound has another path in JSON than a number, so that nothing compares the two.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Lifetime {
     /// Time for which written pages must stay readable.
     pub retention_hours: f64,
-    /// P/E cycles that the codes bear of pages in the modes that were used, the least of them.
+    /// Absent where the model of the cells ends before a code gives up.
+    #[serde(flatten)]
+    pub known: Option<Life>,
+    /// What is left up to the model's end; absent where a code gives up before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_least: Option<Life>,
+}
+
+/// What can be written in the cycles that are left of those that the codes bear.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Life {
+    /// The most P/E cycles, from a new chip on, at which all codes of the modes that were used bear their pages.
     pub pe_cycles: u32,
-    /// Bytes that the host writes until then.
+    /// Bytes that the host writes until then, from the device's age on.
     pub host_bytes: f64,
     /// The same in times of the exported capacity.
     pub drive_writes: f64,
@@ -840,7 +852,7 @@ mod tests {
                 window_overlap_ratio: Some(0.5),
                 ..Ecc::default()
             }),
-            lifetime: Some(Lifetime::default()),
+            lifetime: Some(Lifetime { known: Some(Life::default()), ..Lifetime::default() }),
             until: Some(Until { worn_out_blocks: Some(1), ..Until::default() }),
             extra: Fields::from([("prefetches".into(), json!(3))]),
             series: vec![Interval { waf: Some(1.0), mean_us: Some(2.0), p99_us: Some(4.0), ..Interval::default() }],
@@ -903,7 +915,12 @@ mod tests {
                  overlapped_pages overlap_ratio window_overlap_ratio"
             )
         );
-        assert_eq!(keys(&result["lifetime"]), sorted("retention_hours pe_cycles host_bytes drive_writes"));
+        let life = "pe_cycles host_bytes drive_writes";
+        assert_eq!(keys(&result["lifetime"]), sorted(&format!("retention_hours {life}")));
+        let bound = Lifetime { retention_hours: 1.0, known: None, at_least: Some(Life::default()) };
+        let json = serde_json::to_value(&bound).unwrap();
+        assert_eq!((keys(&json), keys(&json["at_least"])), (sorted("retention_hours at_least"), sorted(life)));
+        assert_eq!(serde_json::from_value::<Lifetime>(json).unwrap(), bound);
         assert_eq!(keys(&result["until"]), sorted("iterations host_bytes_written worn_out_blocks"));
         assert_eq!(keys(&result["series"][0]), sorted("seconds requests iops waf free_blocks mean_us p99_us"));
         assert_eq!(keys(&result["repeats"]), sorted("n metrics"));

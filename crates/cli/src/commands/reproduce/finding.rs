@@ -195,7 +195,10 @@ fn factor(unit: &str) -> f64 {
 pub(super) fn taken(name: &str, measure: &str, ground: &Ground) -> Result<Measured, String> {
     let outcome = ground.outcomes.get(name).ok_or_else(|| "not run".to_owned())?;
     let result = outcome.result().ok_or_else(|| format!("{name}: {}", outcome.why().unwrap_or("not run")))?;
-    measure::value(result, measure).ok_or_else(|| format!("{name} has no {measure} here"))
+    measure::value(result, measure).ok_or_else(|| match measure::at_least(result, measure) {
+        Some(bound) => format!("{name}: {measure} is at least {}, and no more is known", units::whole(bound as u64)),
+        None => format!("{name} has no {measure} here"),
+    })
 }
 
 /// What a row says of a configuration, in its unit.
@@ -434,6 +437,31 @@ mod tests {
         assert_eq!(none[0].measured, Err("by_cause.swap.programs is 0 for all".into()));
         let most = of("measure = 'response_us.mean'\nrelation = 'most'\nof = ['small', 'dftl']\npublished = 'dftl'");
         assert_eq!((most[0].measured.clone(), most[0].holds()), (Ok(Found::Name("small".into())), Some(false)));
+    }
+
+    /// What broke: a life that the model of the cells cut off was compared as if its end were known.
+    #[test]
+    fn a_life_that_is_only_bounded_is_compared_with_nothing() {
+        use sim::report::{Life, Lifetime};
+        let life = |drive_writes| Some(Life { drive_writes, ..Life::default() });
+        let with = |lifetime| ran(SchemeResult { lifetime: Some(lifetime), ..result("page", 100.0, 2.0, 0.0) });
+        let mut grounds = grounds();
+        for ground in &mut grounds {
+            let known = Lifetime { known: life(40.0), ..Lifetime::default() };
+            ground.outcomes.insert("page".into(), with(known));
+            let bounded = Lifetime { at_least: life(99.9), ..Lifetime::default() };
+            ground.outcomes.insert("dftl".into(), with(bounded));
+        }
+        let of = |row: &str| {
+            let row = format!("[[row]]\nlabel = 'r'\nmeasure = 'lifetime.drive_writes'\n{row}");
+            findings(&experiment(&row), &grounds)[0].measured.clone()
+        };
+        assert_eq!(of("of = 'page'"), Ok(Found::Number(Measured::exact(40.0))));
+        let told = Err("dftl: lifetime.drive_writes is at least 99, and no more is known".to_owned());
+        assert_eq!(of("of = 'dftl'"), told);
+        assert_eq!(of("relation = 'change'\nof = 'dftl'\nagainst = 'page'"), told);
+        assert_eq!(of("relation = 'ratio'\nof = 'page'\nagainst = 'dftl'"), told);
+        assert_eq!(of("relation = 'most'\nof = ['page', 'dftl']"), told);
     }
 
     #[test]

@@ -97,12 +97,21 @@ const BEGINNINGS: &[&str] = &[
     "extra",
 ];
 
+/// Where a lifetime has numbers, and where it has their bounds.
+const LIFETIME: [&str; 2] = ["lifetime.", "lifetime.at_least."];
+
 /// Whether there can be such a measure.
 ///
 /// # Errors
-/// There cannot; the nearest name is given.
+/// There cannot; the nearest name is given. A bound is none: it may be compared with nothing.
 pub(super) fn check(name: &str) -> Result<(), CliError> {
     let first = name.split('.').next().unwrap_or_default();
+    if let Some(number) = name.strip_prefix(LIFETIME[1]) {
+        return Err(CliError::new(format_args!(
+            "{name} is a bound, which cannot be compared; write {}{number}, which says where it is only bounded",
+            LIFETIME[0]
+        )));
+    }
     let derived = || DERIVED.iter().map(|(name, _)| *name);
     // Absent causes count as 0, so that a misspelt one would.
     check_cause(name)?;
@@ -151,6 +160,12 @@ pub(super) fn value(result: &SchemeResult, name: &str) -> Option<Measured> {
         None => number(&json, name),
     };
     found.map(Measured::exact)
+}
+
+/// The bound from below of a measure that has no value because nothing more is known of it.
+pub(super) fn at_least(result: &SchemeResult, name: &str) -> Option<f64> {
+    let json = serde_json::to_value(result).ok()?;
+    number(&json, &format!("{}{}", LIFETIME[1], name.strip_prefix(LIFETIME[0])?))
 }
 
 fn of(estimate: &Estimate, runs: u64) -> Measured {
@@ -231,6 +246,11 @@ mod tests {
         for name in ["by_cause.swap.us", "response_by_cause.tail.from_us", "response_by_cause.tail.own.swap"] {
             check(name).unwrap();
         }
+        check("lifetime.drive_writes").unwrap();
+        let refused = check("lifetime.at_least.drive_writes").unwrap_err();
+        let expected =
+            "lifetime.at_least.drive_writes is a bound, which cannot be compared; write lifetime.drive_writes";
+        assert!(refused.message().starts_with(expected), "{refused}");
         let refused = check("chache.hits").unwrap_err();
         assert!(refused.message().starts_with("unknown measure \"chache.hits\"; known are miss_ratio"), "{refused}");
         assert_eq!(
