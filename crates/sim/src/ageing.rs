@@ -11,7 +11,7 @@
 
 use crate::report::{Fields, Life, Lifetime, SchemeResult, Workload, ratio};
 use crate::units;
-use flash::device::{Device, DeviceError, Key};
+use flash::device::{Device, DeviceError, Key, Overrides, PageTimes};
 use reliability::cells::{Age, Mode, Retention};
 use reliability::{Borne, Chip, ChipError, Fitted, Profile};
 use std::fmt::Display;
@@ -36,6 +36,19 @@ pub const KEYS: [Key; 3] = [
         effect: "time since pages were programmed, with latencies=derived or paper; unset, none",
         range: "0 to 10y, with h, d or y",
     },
+];
+
+/// A time of a device: its key, and what the user gave.
+type Time = (&'static str, fn(&Overrides) -> Option<f64>);
+
+/// Times that `latencies` gives. The first two are a chip's own, from which `derived` begins.
+const GIVEN: [Time; 6] = [
+    ("read_us", |asked| asked.read_us),
+    ("program_us", |asked| asked.program_us),
+    ("medium_read_us", |asked| asked.medium_read_us),
+    ("medium_program_us", |asked| asked.medium_program_us),
+    ("low_cost_read_us", |asked| asked.low_cost_read_us),
+    ("low_cost_program_us", |asked| asked.low_cost_program_us),
 ];
 
 /// Whose times reads and programs take, and at which age.
@@ -76,26 +89,71 @@ impl Ageing {
         Age { pe_cycles: self.pe_cycles.unwrap_or(0), endurance: chip.endurance, retention_h, reads: 0 }
     }
 
-    /// Gives the device the times of reads and programs.
+    /// The times that are not the user's.
+    fn given(&self) -> &'static [Time] {
+        match self.profile {
+            None => &[],
+            Some(Profile::Derived) => &GIVEN[2..],
+            Some(Profile::Paper) => &GIVEN,
+        }
+    }
+
+    /// Whether `latencies` says what a key is: the user may not, and a device of the user's own need not.
+    pub fn gives(&self, key: &str) -> bool {
+        self.given().iter().any(|(given, _)| *given == key)
+    }
+
+    /// The device that `build` makes of what was asked for, with the times that `latencies` gives. Under `paper`,
+    /// what follows from `read_us` and `program_us` follows from the paper's; under `derived`, from the chip's own.
     ///
     /// # Errors
-    /// An age without use for it, a device of which the model says nothing, pages that a code does not bear.
-    pub fn charge(&self, device: &mut Device) -> Result<(), DeviceError> {
+    /// An age or a time without effect, a device of which the model says nothing, pages that a code does not bear, and
+    /// those of `build`.
+    pub fn build(
+        &self,
+        asked: &Overrides,
+        build: impl Fn(&Overrides) -> Result<Device, DeviceError>,
+    ) -> Result<Device, DeviceError> {
+        let idle = |key, value, what: String, fix: &str| Err(DeviceError { key, value, what, fix: fix.to_owned() });
         let Some(profile) = self.profile else {
             let given = [
                 ("pe_cycles", self.pe_cycles.map(|n| n.to_string())),
                 ("retention", self.retention.map(|n| n.to_string())),
             ];
             return match given.into_iter().find_map(|(key, value)| Some((key, value?))) {
-                Some((key, value)) => Err(DeviceError {
-                    key,
-                    value,
-                    what: "has no effect on a device's own latencies".to_owned(),
-                    fix: "add latencies=derived".to_owned(),
-                }),
-                None => Ok(()),
+                Some((key, value)) => {
+                    idle(key, value, "has no effect on a device's own latencies".to_owned(), "add latencies=derived")
+                }
+                None => build(asked),
             };
         };
+        if let Some((key, us)) = self.given().iter().find_map(|(key, of)| Some((*key, of(asked)?))) {
+            let what = format!("has no effect beside latencies={}, which says what it is", profile.name());
+            return idle(key, us.to_string(), what, "leave one of the two out");
+        }
+        let own = match profile {
+            Profile::Derived => *asked,
+            // Of the chip's own times the paper leaves only the transfers.
+            Profile::Paper => Overrides { read_us: Some(0.0), oob_read_us: None, program_us: Some(0.0), ..*asked },
+        };
+        let mut device = build(&own)?;
+        let [normal, medium, low_cost] = self.times(profile, &device)?;
+        if profile == Profile::Paper {
+            let [read_us, program_us] = [normal.read_ns, normal.program_ns].map(|ns| Some(ns as f64 / 1e3));
+            device = build(&Overrides { read_us, program_us, ..*asked }).map_err(|error| match error.key {
+                // Its range ends with a time that the user did not write.
+                "oob_read_us" => DeviceError { fix: format!("give 0 to {} µs", normal.read_ns as f64 / 1e3), ..error },
+                _ => error,
+            })?;
+        }
+        let timing = &mut device.timing;
+        (timing.read_ns, timing.program_ns) = (normal.read_ns, normal.program_ns);
+        (timing.medium, timing.low_cost) = (medium, low_cost);
+        Ok(device)
+    }
+
+    /// What reads and programs of pages of each mode take.
+    fn times(&self, profile: Profile, device: &Device) -> Result<[PageTimes; 3], DeviceError> {
         let refuse = |what: &dyn Display| DeviceError {
             key: "latencies",
             value: profile.name().to_owned(),
@@ -105,7 +163,8 @@ impl Ageing {
         let chip = Chip::of(device).map_err(|error| refuse(&error))?;
         let codes = codes(&chip, profile).map_err(|error| refuse(&error))?;
         let (age, own) = (self.age(&chip), device.timing);
-        for (mode, code) in codes {
+        let mut times = [PageTimes { read_ns: 0, program_ns: 0 }; 3];
+        for (times, (mode, code)) in times.iter_mut().zip(codes) {
             let rber = chip.rber(mode, &age).map_err(|error| refuse(&error))?.mean;
             let Some(parts) = code.cost.parts(rber) else {
                 let (spec, limit, retention) = (code.spec, code.cost.limit(), Retention(age.retention_h));
@@ -122,16 +181,10 @@ impl Ageing {
                 )));
             };
             // The channel is charged for one transfer of its own.
-            let read_ns = parts.latency_ns().saturating_sub(own.page_transfer_ns);
-            let program_ns = profile.program_ns(mode, own.program_ns);
-            let timing = &mut device.timing;
-            match mode {
-                Mode::Normal => (timing.read_ns, timing.program_ns) = (read_ns, program_ns),
-                Mode::Medium => (timing.medium.read_ns, timing.medium.program_ns) = (read_ns, program_ns),
-                Mode::LowCost => (timing.low_cost.read_ns, timing.low_cost.program_ns) = (read_ns, program_ns),
-            }
+            times.read_ns = parts.latency_ns().saturating_sub(own.page_transfer_ns);
+            times.program_ns = profile.program_ns(mode, own.program_ns);
         }
-        Ok(())
+        Ok(times)
     }
 
     /// What of [`KEYS`] the user gave, as reports have it; nothing where latencies are the device's own.
@@ -145,7 +198,7 @@ impl Ageing {
         fields
     }
 
-    /// What was decided, in a sentence; of a device that [`Ageing::charge`] gave its times.
+    /// What was decided, in a sentence; of a device that [`Ageing::build`] gave its times.
     pub fn sentence(&self, device: &Device) -> Option<String> {
         let profile = self.profile?;
         let chip = Chip::of(device).ok()?;
@@ -236,6 +289,52 @@ mod tests {
         let own = built("ecc-paper:oob=744").unwrap();
         assert_eq!(paper.timing.low_cost, own.timing.low_cost);
         assert_eq!((paper.timing.read_ns, paper.timing.program_ns), (own.timing.read_ns, own.timing.program_ns));
+    }
+
+    /// What broke: `read_us = 500` under `paper` read in 75 µs, with spare areas in 500.
+    #[test]
+    fn times_that_latencies_give_are_nobody_elses() {
+        let device = "ecc-paper:oob=744,endurance=3000,latencies=";
+        for (key, _) in super::GIVEN {
+            let text = format!("{device}paper,{key}=500");
+            let expected =
+                "= 500 has no effect beside latencies=paper, which says what it is; leave one of the two out";
+            assert_eq!(built(&text).unwrap_err(), format!("{key} {expected}"));
+            let derived = built(&text.replace("paper,", "derived,"));
+            assert_eq!(derived.is_err(), !["read_us", "program_us"].contains(&key), "{key}");
+            if let Err(refused) = derived {
+                assert!(refused.contains("has no effect beside latencies=derived"), "{refused}");
+            }
+        }
+        let own = built(&format!("{device}derived,read_us=500,program_us=900,oob_read_us=400")).unwrap().timing;
+        assert!((500_000..502_000).contains(&own.read_ns), "a chip's own times are where `derived` begins: {own:?}");
+        assert_eq!((own.program_ns, own.low_cost.program_ns, own.oob_read_ns), (900_000, 480_000, 400_000));
+    }
+
+    /// What broke: spare areas and partial programs kept their shares of times that the device no longer had.
+    #[test]
+    fn what_follows_from_times_follows_from_the_papers() {
+        let chip = "mlc-l95b:endurance=3000,oob=744,page=8KiB,bus_mbps=0,latencies=";
+        let times = |text: &str| built(text).unwrap().timing;
+        let (own, paper) = (times(&format!("{chip}device")), times(&format!("{chip}paper")));
+        let share = |part: u64, whole: u64| part as f64 / whole as f64;
+        assert_ne!((own.read_ns, own.program_ns), (paper.read_ns, paper.program_ns));
+        assert_eq!((paper.read_ns, paper.program_ns), (75_000, 1_300_000));
+        for timing in [own, paper] {
+            let oob = share(timing.oob_read_ns, timing.read_ns);
+            assert!((oob - share(own.oob_read_ns, own.read_ns)).abs() < 1e-4, "{timing:?}");
+            let partial = share(timing.partial_program_ns, timing.program_ns);
+            assert!((partial - share(own.partial_program_ns, own.program_ns)).abs() < 1e-4, "{timing:?}");
+        }
+        assert_eq!((paper.slc.read_ns, paper.slc.program_ns), (own.slc.read_ns, own.slc.program_ns), "the preset's");
+        let said = times(&format!("{chip}paper,oob_read_us=60,partial_program_us=7"));
+        assert_eq!((said.oob_read_ns, said.partial_program_ns), (60_000, 7_000), "beyond the chip's own read of 56 µs");
+        let far = built(&format!("{chip}paper,oob_read_us=76")).unwrap_err();
+        assert_eq!(far, "oob_read_us = 76 is out of range; give 0 to 75 µs");
+        // A transfer is part of the paper's read.
+        let bus = times(&format!("{chip}paper").replace("bus_mbps=0", "bus_mbps=200"));
+        assert_eq!(bus.read_ns + bus.page_transfer_ns, 75_000);
+        assert!(bus.oob_read_ns <= bus.read_ns, "{bus:?}");
     }
 
     #[test]

@@ -467,6 +467,13 @@ fn codes_that_do_not_fit_and_ages_beyond_the_model() {
                 "compare --workload uniform --device ecc-paper:pe_cycles=3k",
                 &["pe_cycles = 3000 has no effect on a device's own latencies; add latencies=derived"],
             ),
+            (
+                "compare --workload uniform --device ecc-paper:endurance=3000,latencies=paper,read_us=500",
+                &[
+                    "read_us = 500 has no effect beside latencies=paper, which says what it is",
+                    "leave one of the two out",
+                ],
+            ),
             ("reliability --json no/r.json", &["cannot write no/r.json: no directory no"]),
             ("reliability --derive-latencies no/t.csv", &["cannot write no/t.csv: no directory no"]),
         ],
