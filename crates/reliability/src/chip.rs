@@ -286,11 +286,8 @@ mod tests {
         for (mode, code, hours) in [(Mode::Normal, &bch, 8760.0), (Mode::LowCost, &ldpc, 8760.0)] {
             let Some(Borne::UpTo(cycles)) = chip.borne_cycles(mode, code, hours) else { panic!("{mode:?} has an end") };
             let at = |pe_cycles| Age { pe_cycles, endurance: chip.endurance, retention_h: hours, reads: 0 };
-            assert!(code.cost.latency_ns(chip.rber(mode, &at(cycles)).unwrap().mean).is_some(), "{mode:?} {cycles}");
-            assert!(
-                code.cost.latency_ns(chip.rber(mode, &at(cycles + 1)).unwrap().mean).is_none(),
-                "{mode:?} {cycles}"
-            );
+            let read = |cycles| code.cost.latency_ns(mode, chip.rber(mode, &at(cycles)).unwrap().mean);
+            assert!(read(cycles).is_some() && read(cycles + 1).is_none(), "{mode:?} {cycles}");
         }
         assert_eq!(
             chip.borne_cycles(Mode::LowCost, &bch, 0.0),

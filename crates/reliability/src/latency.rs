@@ -1,8 +1,8 @@
 //! What a read costs under a code, at an error rate.
 //!
 //! Two profiles. `paper` has the constants of the differentiated-ECC paper: a read takes 75 µs under BCH and 140 µs
-//! under LDPC, whatever is on the page. `derived` puts a read together from the chip's times and what decoders did in
-//! trials ([`crate::trial`]):
+//! under LDPC, whatever is on the page. Pages of medium effort, of which the paper gives no times, are half way between
+//! the two. `derived` puts a read together from the chip's times and what decoders did in trials ([`crate::trial`]):
 //!
 //! ```text
 //! read = sensing + transfer + decoding of the last frame    (the others are decoded while the next is transferred)
@@ -266,14 +266,20 @@ impl ReadCost {
         }
     }
 
-    /// What a read takes, on average; `None` above [`ReadCost::limit`], where it counts as uncorrectable.
-    pub fn parts(&self, rber: f64) -> Option<ReadParts> {
+    /// What a read of a page of a mode takes, on average; `None` above [`ReadCost::limit`], where it counts as
+    /// uncorrectable. The derived profile knows the mode by its error rate alone.
+    pub fn parts(&self, mode: Mode, rber: f64) -> Option<ReadParts> {
         if rber > self.limit() {
             return None;
         }
         match (self.profile, self.spec) {
             (Profile::Paper, spec) => {
-                let sense_ns = if spec.family() == "bch" { 75_000 } else { 140_000 };
+                let sense_ns = match (spec.family(), mode) {
+                    ("bch", _) => 75_000,
+                    // The paper has no third mode: half way, for fewer sensing levels than at twice the step.
+                    (_, Mode::Medium) => 107_500,
+                    _ => 140_000,
+                };
                 Some(ReadParts { sense_ns, transfer_ns: 0, decode_ns: 0, levels: 1 })
             }
             (Profile::Derived, CodeSpec::Bch { .. }) => {
@@ -293,8 +299,8 @@ impl ReadCost {
     }
 
     /// From command to data on average, ns; `None` where the page counts as uncorrectable.
-    pub fn latency_ns(&self, rber: f64) -> Option<u64> {
-        self.parts(rber).map(|parts| parts.latency_ns())
+    pub fn latency_ns(&self, mode: Mode, rber: f64) -> Option<u64> {
+        self.parts(mode, rber).map(|parts| parts.latency_ns())
     }
 
     /// The trials at the least error rate of the table that is not below `rber`.
@@ -349,10 +355,11 @@ mod tests {
     }
 
     #[test]
-    fn the_paper_has_two_constants() {
+    fn the_paper_has_two_constants_and_we_one_between_them() {
         let (bch, ldpc) = (cost(Profile::Paper, BCH), cost(Profile::Paper, LDPC));
-        assert_eq!((bch.latency_ns(2.4e-4), bch.latency_ns(9e-3)), (Some(75_000), None));
-        assert_eq!((ldpc.latency_ns(9e-3), ldpc.latency_ns(1.1e-2)), (Some(140_000), None));
+        assert_eq!([2.4e-4, 9e-3].map(|rber| bch.latency_ns(Mode::Normal, rber)), [Some(75_000), None]);
+        assert_eq!([9e-3, 1.1e-2].map(|rber| ldpc.latency_ns(Mode::LowCost, rber)), [Some(140_000), None]);
+        assert_eq!([3e-3, 1.1e-2].map(|rber| ldpc.latency_ns(Mode::Medium, rber)), [Some(107_500), None]);
         assert_eq!(Mode::ALL.map(|mode| Profile::Paper.program_ns(mode, 900_000)), [1_300_000, 866_667, 650_000]);
         // 15, 10 and 8 pulses.
         assert_eq!(Mode::ALL.map(|mode| Profile::Derived.program_ns(mode, 900_000)), [900_000, 600_000, 480_000]);
@@ -361,27 +368,28 @@ mod tests {
     #[test]
     fn a_derived_read_is_the_sum_of_its_parts() {
         let bch = cost(Profile::Derived, BCH);
-        let parts = bch.parts(2.4e-4).unwrap();
+        let parts = bch.parts(Mode::Normal, 2.4e-4).unwrap();
         // 48 cycles and 8528 / 16 more at 2.5 ns, in the 87 % of frames that have an error.
         let expected = (48.0 + 533.0) * 2.5 * (1.0 - libm::pow(1.0 - 2.4e-4, 8528.0));
         assert_eq!((parts.sense_ns, parts.transfer_ns, parts.levels), (75_000, 43_200, 1));
         assert!((parts.decode_ns as f64 - expected).abs() <= 0.5, "{parts:?} {expected}");
-        assert_eq!(bch.latency_ns(2.4e-4), Some(parts.latency_ns()));
-        assert_eq!(bch.parts(1e-3), None);
+        assert_eq!(bch.latency_ns(Mode::Normal, 2.4e-4), Some(parts.latency_ns()));
+        assert_eq!(bch.parts(Mode::Normal, 1e-3), None);
     }
 
     #[test]
     fn reads_under_ldpc_take_longer_the_more_errors_there_are() {
         let ldpc = cost(Profile::Derived, LDPC);
         let limit = ldpc.limit();
+        let parts = |rber| ldpc.parts(Mode::LowCost, rber);
         let reads: Vec<ReadParts> =
-            trial::RBERS.iter().filter(|&&rber| rber <= limit).map(|&rber| ldpc.parts(rber).unwrap()).collect();
+            trial::RBERS.iter().filter(|&&rber| rber <= limit).map(|&rber| parts(rber).unwrap()).collect();
         assert!(reads.is_sorted_by_key(ReadParts::latency_ns), "{reads:?}");
         assert_eq!(reads[0].levels, 1);
         assert!(reads.last().unwrap().levels > 1, "{reads:?}");
         // Between two rates of the table, as the higher.
-        assert_eq!(ldpc.parts(1.1e-3), ldpc.parts(1.5e-3));
-        assert_eq!(ldpc.parts(limit * 1.01), None);
+        assert_eq!(parts(1.1e-3), parts(1.5e-3));
+        assert_eq!(parts(limit * 1.01), None);
     }
 
     /// A read that begins at one level and fails pays for what is added, weighed by how often that is.

@@ -141,8 +141,12 @@ fn beyond(mode: Mode, age: &Age, error: ChipError) -> CliError {
 }
 
 /// Failing frames, uncorrectable bits and the read, of pages under a code.
-fn under(Fitted { cost, .. }: &Fitted, rber: Rber) -> (Option<FrameErrors>, Option<FrameErrors>, Option<ReadParts>) {
-    (cost.frame_errors(rber.mean), cost.uber(rber.mean), cost.parts(rber.mean))
+fn under(
+    Fitted { cost, .. }: &Fitted,
+    page: &Finding,
+) -> (Option<FrameErrors>, Option<FrameErrors>, Option<ReadParts>) {
+    let rber = page.rber.mean;
+    (cost.frame_errors(rber), cost.uber(rber), cost.parts(page.mode, rber))
 }
 
 /// A rate as shown: two digits, a bound with its sign.
@@ -233,7 +237,7 @@ impl Findings {
         ]);
         for page in &self.pages {
             let Rber { lsb, msb, mean } = page.rber;
-            let (frames, uber, read) = under(fitted, page.rber);
+            let (frames, uber, read) = under(fitted, page);
             table.add_row([
                 page.mode.name().to_owned(),
                 units::whole(u64::from(page.age.pe_cycles)),
@@ -288,7 +292,7 @@ impl Findings {
             .codes
             .iter()
             .map(|fitted| {
-                let (frames, uber, read) = under(fitted, page.rber);
+                let (frames, uber, read) = under(fitted, page);
                 let mut fields = Map::new();
                 fields.insert("code".to_owned(), json!(fitted.spec.to_string()));
                 // Keys that do not apply are absent: a rate is known or bounded, a read possible or not.
