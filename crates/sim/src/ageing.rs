@@ -198,6 +198,12 @@ impl Ageing {
         fields
     }
 
+    /// The first of [`KEYS`] that the user gave.
+    pub fn key(&self) -> Option<&'static str> {
+        let given = [self.profile.is_some(), self.pe_cycles.is_some(), self.retention.is_some()];
+        KEYS.iter().zip(given).find_map(|(key, given)| given.then_some(key.name))
+    }
+
     /// What was decided, in a sentence; of a device that [`Ageing::build`] gave its times.
     pub fn sentence(&self, device: &Device) -> Option<String> {
         let profile = self.profile?;

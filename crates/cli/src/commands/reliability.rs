@@ -89,7 +89,15 @@ pub fn computed(args: &ReliabilityArgs) -> Result<Answer, CliError> {
 }
 
 fn find(args: &ReliabilityArgs) -> Result<Findings, CliError> {
-    let device = device_spec(Some(&args.device))?.build(Some(CAPACITY)).map_err(CliError::new)?;
+    let spec = device_spec(Some(&args.device))?;
+    if let Some(key) = spec.ageing.key() {
+        // The times would be those of the codes, and the codes be added once more.
+        return Err(CliError::new(format_args!(
+            "--device: {key} has no place here, where latencies are put together for many ages; leave it out and give \
+             --profile, --pe-cycles or --retention"
+        )));
+    }
+    let device = spec.build(Some(CAPACITY)).map_err(CliError::new)?;
     let chip = Chip::of(&device).map_err(CliError::new)?;
     let endurance = chip.endurance;
     let profile = match args.profile {

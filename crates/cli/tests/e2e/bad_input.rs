@@ -414,6 +414,14 @@ fn codes_that_do_not_fit_and_ages_beyond_the_model() {
         &[
             ("reliability --device agrawal08 --json r.json", &["agrawal08 has SLC cells", "take an MLC device"]),
             ("reliability --device mlc-l74", &["did you mean mlc-l74a?"]),
+            (
+                "reliability --device ecc-paper:endurance=3000,oob=744,latencies=derived",
+                &["--device: latencies has no place here", "give --profile, --pe-cycles or --retention"],
+            ),
+            (
+                "reliability --device ecc-paper:endurance=3000,oob=744,retention=1y",
+                &["--device: retention has no place here"],
+            ),
             ("reliability --code rs:t=4,data=512", &["unknown code \"rs\"; write bch:t=24,data=1024 or ldpc:"]),
             (
                 "reliability --code bch:t=40,data=1024",
