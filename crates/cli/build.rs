@@ -13,7 +13,9 @@ fn sorted(directory: &Path) -> Vec<PathBuf> {
 }
 
 fn main() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+    // Where this build's tree is: a target directory may serve several.
+    let here = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo names it");
+    let root = Path::new(&here).join("../../experiments");
     println!("cargo::rerun-if-changed={}", root.display());
     let mut list = String::from("&[\n");
     for paper in sorted(&root).into_iter().filter(|path| path.is_dir()) {
