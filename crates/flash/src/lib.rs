@@ -49,7 +49,7 @@ pub use response::{NsByCause, Response};
 pub use rng::Rng;
 pub use scheduler::{Bus, Busy, Finished, Policy, Scheduler, Scheduling};
 pub use timeline::{Clocked, PageTime, Timeline};
-pub use transcript::Transcript;
+pub use transcript::{Line, Noted, Transcript};
 pub use verified::Verified;
 
 /// The examples of the README, as tests.

@@ -38,6 +38,20 @@ impl Kind {
     pub const fn is_host(self) -> bool {
         matches!(self, Kind::Data | Kind::Log)
     }
+
+    /// The word used in transcripts.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Data => "data",
+            Kind::Log => "log",
+            Kind::Translation => "translation",
+            Kind::Dummy => "dummy",
+            Kind::Checkpoint => "checkpoint",
+            Kind::Trim => "trim",
+            Kind::Bad => "bad",
+            Kind::Torn => "torn",
+        }
+    }
 }
 
 /// How a page is programmed (differentiated error correction, the differentiated-ECC paper; tables in SLC mode, the
