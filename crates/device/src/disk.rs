@@ -26,8 +26,11 @@
 use crate::export::{Done, Export, ExportError, Extent};
 use crate::image::{Image, ImageError, Life};
 use flash::{Clocked, Fault, FaultKind, Flash, FlashFault, Fragile, Guard, Lpn, Mode, Op, PowerCut, Tally, Timeline};
-use ftl::schemes::{self, Visitor};
-use ftl::{BuildError, CacheCounters, ConfigError, Error, Ftl, Inspect, MountReport, Recipe, Scheme, Settings, Value};
+use ftl::schemes::{self, Registry};
+use ftl::{
+    AnyRecipe, AnyScheme, BuildError, CacheCounters, ConfigError, Error, Ftl, Inspect, MountReport, Recipe, Scheme,
+    Settings, Value,
+};
 use std::fmt;
 use std::time::Instant;
 
@@ -276,11 +279,11 @@ pub trait AnyDisk: Export {
 }
 
 /// A mounted disk. See the module's description.
-pub struct Disk<M: Medium, S: Recipe<Guard<Timeline<M>>>> {
+pub struct Disk<M: Medium> {
     flash: Guard<Timeline<M>>,
     /// `None` after power was lost or the host's file failed.
-    ftl: Option<S::Scheme>,
-    recipe: S,
+    ftl: Option<AnyScheme<Guard<Timeline<M>>>>,
+    recipe: AnyRecipe<Guard<Timeline<M>>>,
     row: &'static Scheme<'static>,
     settings: Settings,
     logical_pages: u32,
@@ -321,33 +324,22 @@ pub fn scheme_of(image: &Image) -> Result<(&'static Scheme<'static>, Settings), 
 /// # Errors
 /// [`MountError`].
 pub fn mount<M: Medium>(medium: M, emulate: bool) -> Result<Box<dyn AnyDisk>, MountError> {
-    struct Mount<M> {
-        medium: M,
-        row: &'static Scheme<'static>,
-        settings: Settings,
-        emulate: bool,
-    }
-    impl<M: Medium> Visitor<Guard<Timeline<M>>> for Mount<M> {
-        type Output = Result<Box<dyn AnyDisk>, MountError>;
-        fn visit<S: Recipe<Guard<Timeline<M>>>>(self, _: &Scheme<'_>, recipe: &S) -> Self::Output {
-            Ok(Box::new(Disk::mount(self.medium, (self.row, recipe), self.settings, self.emulate)?))
-        }
-    }
     let (row, settings) = scheme_of(medium.image())?;
-    schemes::visit(row.name, Mount { medium, row, settings, emulate }).expect("the scheme has a row")
+    let recipe = Registry::BUILT_IN.recipe(row.name).expect("the scheme has a row");
+    Ok(Box::new(Disk::mount(medium, (row, recipe), settings, emulate)?))
 }
 
 /// A scheme with what its mount found.
-type Start<S> = (S, MountSummary);
+type Start<M> = (AnyScheme<Guard<Timeline<M>>>, MountSummary);
 
 /// Formats or mounts. `was_cut`: whether the last command may have been cut short, of a device that was not shut down.
-fn start<M: Medium, S: Recipe<Guard<Timeline<M>>>>(
+fn start<M: Medium>(
     flash: &mut Guard<Timeline<M>>,
-    (row, recipe): (&Scheme<'_>, &S),
+    (row, recipe): (&Scheme<'_>, &AnyRecipe<Guard<Timeline<M>>>),
     logical_pages: u32,
     settings: &Settings,
     was_cut: bool,
-) -> Result<Start<S::Scheme>, MountError> {
+) -> Result<Start<M>, MountError> {
     let began = Instant::now();
     let before = flash.tally().clone();
     let failed = |image: &Image, error: Error<Fault>| {
@@ -389,26 +381,26 @@ fn start<M: Medium, S: Recipe<Guard<Timeline<M>>>>(
     Ok((ftl, summary))
 }
 
-impl<M: Medium, S: Recipe<Guard<Timeline<M>>>> Disk<M, S> {
+impl<M: Medium> Disk<M> {
     /// Mounts the device.
     ///
     /// # Errors
     /// [`MountError`].
     pub fn mount(
         medium: M,
-        (row, recipe): (&'static Scheme<'static>, &S),
+        (row, recipe): (&'static Scheme<'static>, AnyRecipe<Guard<Timeline<M>>>),
         settings: Settings,
         emulate: bool,
     ) -> Result<Self, MountError> {
         let device = medium.image().spec().device.clone();
         let mut flash = Guard::new(Timeline::new(medium, device.timing, device.server));
         flash.stop_clock();
-        let mut started = start(&mut flash, (row, recipe), device.logical_pages, &settings, true);
+        let mut started = start(&mut flash, (row, &recipe), device.logical_pages, &settings, true);
         // What the mount changes may find no room on the host's disk: it can be read all the same.
         let rescued =
             started.is_err() && flash.inner().image().failure().is_some() && flash.inner_mut().rescue().is_ok();
         if rescued {
-            started = start(&mut flash, (row, recipe), device.logical_pages, &settings, true);
+            started = start(&mut flash, (row, &recipe), device.logical_pages, &settings, true);
         }
         let (ftl, mounted) = started?;
         flash.reset();
@@ -418,7 +410,7 @@ impl<M: Medium, S: Recipe<Guard<Timeline<M>>>> Disk<M, S> {
         Ok(Disk {
             flash,
             ftl: Some(ftl),
-            recipe: recipe.clone(),
+            recipe,
             row,
             durable_trim: settings.get("durable-trim") == Some(Value::Switch(true)),
             settings,
@@ -524,7 +516,7 @@ impl<M: Medium, S: Recipe<Guard<Timeline<M>>>> Disk<M, S> {
     fn page<T>(
         &mut self,
         reads: bool,
-        work: impl FnOnce(&mut S::Scheme, &mut Guard<Timeline<M>>) -> Result<T, Error<Fault>>,
+        work: impl FnOnce(&mut AnyScheme<Guard<Timeline<M>>>, &mut Guard<Timeline<M>>) -> Result<T, Error<Fault>>,
     ) -> Result<(T, u64), ExportError> {
         let Some(ftl) = &mut self.ftl else { return Err(ExportError::Io) };
         // A copy that came to nothing has left the scheme with a page less to program than the flash has.
@@ -567,7 +559,7 @@ impl<M: Medium, S: Recipe<Guard<Timeline<M>>>> Disk<M, S> {
     }
 
     /// The pages that a range touches, each with the part of it that lies in the range.
-    fn parts(&self, offset: u64, bytes: u64) -> impl Iterator<Item = Part> + use<M, S> {
+    fn parts(&self, offset: u64, bytes: u64) -> impl Iterator<Item = Part> + use<M> {
         let size = self.page_bytes;
         let end = offset + bytes;
         let pages = if bytes == 0 { 0..0 } else { offset / size..end.div_ceil(size) };
@@ -681,7 +673,7 @@ struct Part {
     whole: bool,
 }
 
-impl<M: Medium, S: Recipe<Guard<Timeline<M>>>> Export for Disk<M, S> {
+impl<M: Medium> Export for Disk<M> {
     fn bytes(&self) -> u64 {
         self.bytes_total()
     }
@@ -761,7 +753,7 @@ impl<M: Medium, S: Recipe<Guard<Timeline<M>>>> Export for Disk<M, S> {
     }
 }
 
-impl<M: Medium, S: Recipe<Guard<Timeline<M>>>> AnyDisk for Disk<M, S> {
+impl<M: Medium> AnyDisk for Disk<M> {
     fn mounted(&self) -> &MountSummary {
         &self.mounted
     }

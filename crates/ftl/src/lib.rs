@@ -9,6 +9,7 @@
 
 extern crate alloc;
 
+mod any;
 mod blocks;
 pub mod buffer;
 mod codec;
@@ -23,6 +24,7 @@ mod scheme;
 pub mod schemes;
 mod settings;
 
+pub use any::{AnyRecipe, AnyScheme};
 pub use blocks::Blocks;
 pub use codec::{Loader, Saver};
 pub use dependences::without_effect;

@@ -17,8 +17,9 @@
 //!    keeps on flash is what it works from.
 //!
 //! A write buffer may stand in front of the scheme, and what it holds is lost by a cut: only flushes make writes
-//! durable, which is what the oracle assumes of every scheme. So that each scheme is compiled once, all are run through
-//! [`ftl::buffer::Buffered`], which without a buffer hands everything through.
+//! durable, which is what the oracle assumes of every scheme. All schemes are run through [`ftl::buffer::Buffered`],
+//! which without a buffer hands everything through, and as one type, [`AnyRecipe`]: so the check is compiled once, and
+//! each scheme once for it.
 //!
 //! Every run is a branch: scheme, chip and oracle are cloned before an operation, so that a cut costs what happens
 //! after it and not what led to it. A failure names a [`Replay`], which [`replay`] turns into a story. Results depend
@@ -48,8 +49,8 @@ pub use faults::{FaultClass, Faults, LOSES, NOBODY};
 use flash::{Cause, Failing, FailurePlan, Full, Geometry, Guard, InFlight, Nand, PowerCut, Transcript, Verified};
 use ftl::buffer::{self, Behind, BufferRow};
 use ftl::parameters::ECC;
-use ftl::schemes::{self, Registry, Visitor};
-use ftl::{Recipe, Scheme};
+use ftl::schemes::{self, Registry};
+use ftl::{AnyRecipe, Recipe, Scheme};
 pub use replay::{Kept, Picked, Replay};
 pub use report::{CheckReport, Failure, HonestyReport, MediaReport, MetadataReport};
 use std::cell::{Cell, RefCell};
@@ -363,28 +364,28 @@ fn guarded<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     })
 }
 
+/// How the scheme that is checked is made: behind the write buffer that its settings name.
+pub(crate) type Checked = Behind<AnyRecipe<Bench>>;
+
+/// That scheme, formatted or mounted.
+pub(crate) type CheckedScheme = <Checked as Recipe<Bench>>::Scheme;
+
 /// The scheme that is checked.
-trait Subject: Sync {
-    /// Does something with its recipe.
-    fn visit<V: Visitor<Bench>>(&self, visitor: V) -> V::Output;
+struct Subject<'a> {
+    row: &'a Scheme<'a>,
+    /// Its recipe, which is made anew for each thread.
+    make: &'a (dyn Fn() -> AnyRecipe<Bench> + Sync),
 }
 
-/// A scheme of the table.
-struct Named<'a>(&'a str);
-
-impl Subject for Named<'_> {
-    fn visit<V: Visitor<Bench>>(&self, visitor: V) -> V::Output {
-        Registry::BUILT_IN.visit_buffered(self.0, visitor).expect("the scheme has a row")
+impl Subject<'_> {
+    fn recipe(&self) -> Checked {
+        Behind((self.make)())
     }
 }
 
-/// Another scheme.
-struct Own<'a, R>(&'a Scheme<'a>, &'a R);
-
-impl<R: Recipe<Bench> + Sync> Subject for Own<'_, R> {
-    fn visit<V: Visitor<Bench>>(&self, visitor: V) -> V::Output {
-        visitor.visit(self.0, &Behind(self.1.clone()))
-    }
+/// The recipe of a row.
+fn recipe_of(row: &Scheme<'_>) -> AnyRecipe<Bench> {
+    Registry::BUILT_IN.recipe(row.name).expect("the scheme has a row")
 }
 
 /// The scheme's row, if it can be checked.
@@ -405,34 +406,35 @@ fn write_buffer(config: &CheckConfig) -> Result<Option<&'static BufferRow>, Chec
 }
 
 fn check_seed(
-    subject: &impl Subject,
+    subject: &Subject<'_>,
     config: &CheckConfig,
     seed: u64,
     stop: &AtomicBool,
 ) -> Result<CheckReport, CheckError> {
-    let bed = subject.visit(Lay { config, seed })?;
+    let (row, recipe) = (subject.row, &subject.recipe());
+    let bed = Lay { config, seed }.run(row, recipe)?;
     let mut report = CheckReport::default();
-    report.merge(subject.visit(cuts::CutEverywhere { config, bed: &bed, stop, part: Part::Cuts }));
+    report.merge(cuts::CutEverywhere { config, bed: &bed, stop, part: Part::Cuts }.run(recipe));
     for (class, part) in cuts::PARTS {
         let is_asked =
             config.faults.contain(class) || part == Part::Unstable && config.faults.contain(FaultClass::UnstableNested);
         if is_asked && cuts::is_for(part, &bed) {
-            report.merge(subject.visit(cuts::CutEverywhere { config, bed: &bed, stop, part }));
+            report.merge(cuts::CutEverywhere { config, bed: &bed, stop, part }.run(recipe));
         }
     }
     for (class, part) in media::PARTS {
         if config.faults.contain(class) && (part != Part::Life || config.cuts_power()) {
-            report.merge(subject.visit(media::OnFailingMedia { config, bed: &bed, stop, part }));
+            report.merge(media::OnFailingMedia { config, bed: &bed, stop, part }.run(recipe));
         }
     }
     for (class, part) in remounts::PARTS {
         if config.faults.contain(class) {
-            report.merge(subject.visit(remounts::OverMounts { config, bed: &bed, stop, part }));
+            report.merge(remounts::OverMounts { config, bed: &bed, stop, part }.run(recipe));
         }
     }
-    report.merge(subject.visit(fewest::OnFewestBlocks { config, seed, stop, only: None }));
+    report.merge(fewest::OnFewestBlocks { config, seed, stop, only: None }.run(row, recipe));
     if config.honesty {
-        report.merge(subject.visit(honesty::Honest { config, bed: &bed, stop }));
+        report.merge(honesty::Honest { config, bed: &bed, stop }.run(recipe));
     }
     report.excuse(config.told);
     report.interrupted = stop.load(Ordering::Relaxed);
@@ -448,7 +450,7 @@ fn check_seed(
 /// A configuration that is wrong. What is wrong with the scheme is in the report.
 pub fn check(config: &CheckConfig, stop: &AtomicBool) -> Result<CheckReport, CheckError> {
     let row = row(config)?;
-    check_subject(&Named(row.name), row, config, stop)
+    check_subject(&Subject { row, make: &|| recipe_of(row) }, config, stop)
 }
 
 /// Checks a scheme that is in no table: the one that `recipe` makes and `row` describes.
@@ -462,15 +464,11 @@ pub fn check_recipe<R: Recipe<Bench> + Sync>(
     stop: &AtomicBool,
 ) -> Result<CheckReport, CheckError> {
     write_buffer(config)?;
-    check_subject(&Own(row, recipe), row, config, stop)
+    check_subject(&Subject { row, make: &|| AnyRecipe::of(recipe) }, config, stop)
 }
 
-fn check_subject(
-    subject: &impl Subject,
-    row: &Scheme<'_>,
-    config: &CheckConfig,
-    stop: &AtomicBool,
-) -> Result<CheckReport, CheckError> {
+fn check_subject(subject: &Subject<'_>, config: &CheckConfig, stop: &AtomicBool) -> Result<CheckReport, CheckError> {
+    let row = subject.row;
     let cores = || std::thread::available_parallelism().map_or(1, |count| count.get());
     let threads = if config.threads == 0 { cores() } else { config.threads };
     let next = AtomicU64::new(config.seeds.start);
@@ -569,7 +567,8 @@ fn check_subject(
 /// # Errors
 /// A configuration that is wrong, or a case that it does not have.
 pub fn replay(config: &CheckConfig, replay: &Replay) -> Result<Vec<String>, CheckError> {
-    replay_subject(&Named(row(config)?.name), config, replay)
+    let row = row(config)?;
+    replay_subject(&Subject { row, make: &|| recipe_of(row) }, config, replay)
 }
 
 /// [`replay`] of a scheme that is in no table.
@@ -583,7 +582,7 @@ pub fn replay_recipe<R: Recipe<Bench> + Sync>(
     replay: &Replay,
 ) -> Result<Vec<String>, CheckError> {
     write_buffer(config)?;
-    replay_subject(&Own(row, recipe), config, replay)
+    replay_subject(&Subject { row, make: &|| AnyRecipe::of(recipe) }, config, replay)
 }
 
 /// Makes the case of a failure short: leaves out what of the fill, of the operations before its cut and of those after
@@ -592,7 +591,8 @@ pub fn replay_recipe<R: Recipe<Bench> + Sync>(
 /// # Errors
 /// As [`replay`]; a case that holds, or one of the two claims, of which nothing can be left out.
 pub fn shrink(config: &CheckConfig, replay: &Replay) -> Result<(Replay, Vec<String>), CheckError> {
-    let subject = Named(row(config)?.name);
+    let row = row(config)?;
+    let subject = Subject { row, make: &|| recipe_of(row) };
     if !replay.part.is_told() {
         return Err(CheckError(format!("case {replay}: only a case of power cuts or of failing media can be shrunk")));
     }
@@ -616,7 +616,7 @@ struct Told {
     run: Option<u64>,
 }
 
-fn bed_of(subject: &impl Subject, config: &CheckConfig, replay: &Replay) -> Result<bed::Bed, CheckError> {
+fn bed_of(subject: &Subject<'_>, config: &CheckConfig, replay: &Replay) -> Result<bed::Bed, CheckError> {
     let is_long = media::PARTS.iter().chain(&remounts::PARTS).any(|&(_, part)| part == replay.part)
         || replay.part == Part::Fewest;
     let most = if is_long { config.operations.saturating_mul(media::LONGER) } else { config.operations };
@@ -626,31 +626,31 @@ fn bed_of(subject: &impl Subject, config: &CheckConfig, replay: &Replay) -> Resu
         return Err(CheckError(format!("{what} (as many as with --operations {})", config.operations)));
     }
     if replay.part != Part::Fewest {
-        return subject.visit(Lay { config, seed: replay.seed });
+        return Lay { config, seed: replay.seed }.run(subject.row, &subject.recipe());
     }
     let Some(device) = replay.run.filter(|&device| device < fewest::DEVICES) else {
         let what = format!("there are {} devices to choose from, counted from 0", fewest::DEVICES);
         return Err(CheckError(format!("case {replay}: {what} (fewest.OPERATION.DEVICE)")));
     };
-    subject.visit(fewest::LayFewest { config, seed: replay.seed, device })
+    fewest::LayFewest { config, seed: replay.seed, device }.run(subject.row, &subject.recipe())
 }
 
 /// A case of power cuts, or of failing media.
 fn run_again(
-    subject: &impl Subject,
+    subject: &Subject<'_>,
     config: &CheckConfig,
     bed: &bed::Bed,
     replay: &Replay,
     told: bool,
 ) -> Result<Told, CheckError> {
     if replay.part.has_cuts() {
-        subject.visit(cuts::Tell { config, bed, replay, told })
+        cuts::Tell { config, bed, replay, told }.run(&subject.recipe())
     } else {
-        subject.visit(media::Tell { config, bed, replay, told })
+        media::Tell { config, bed, replay, told }.run(&subject.recipe())
     }
 }
 
-fn replay_subject(subject: &impl Subject, config: &CheckConfig, replay: &Replay) -> Result<Vec<String>, CheckError> {
+fn replay_subject(subject: &Subject<'_>, config: &CheckConfig, replay: &Replay) -> Result<Vec<String>, CheckError> {
     let bed = bed_of(subject, config, replay)?;
     let mut lines = vec![format!("{} {replay}", config.scheme), bed.to_string()];
     if replay.part.is_told() {
@@ -660,15 +660,16 @@ fn replay_subject(subject: &impl Subject, config: &CheckConfig, replay: &Replay)
         return Ok(lines);
     }
     let on = AtomicBool::new(false);
+    let recipe = &subject.recipe();
     let report = match replay.part {
         part @ (Part::Remounts | Part::Spare | Part::Metadata) => {
-            subject.visit(remounts::OverMounts { config, bed: &bed, stop: &on, part })
+            remounts::OverMounts { config, bed: &bed, stop: &on, part }.run(recipe)
         }
         Part::Fewest => {
             let (seed, only) = (replay.seed, replay.run);
-            subject.visit(fewest::OnFewestBlocks { config, seed, stop: &on, only })
+            fewest::OnFewestBlocks { config, seed, stop: &on, only }.run(subject.row, recipe)
         }
-        _ => subject.visit(honesty::Honest { config, bed: &bed, stop: &on }),
+        _ => honesty::Honest { config, bed: &bed, stop: &on }.run(recipe),
     };
     let failures = report.failures;
     lines.extend(failures.iter().filter(|failure| failure.replay == replay.to_string()).map(|f| f.what.clone()));

@@ -135,19 +135,18 @@ pub fn run_from<T: Recipe<BriefMedium> + Recipe<FullMedium>>(
     observer: &mut dyn Observer,
 ) -> Result<Outcome, RunError> {
     let name = config.scheme.as_str();
-    let unknown = || RunError::UnknownScheme(name.to_owned());
+    let row = schemes.by_name(name).ok_or_else(|| RunError::UnknownScheme(name.to_owned()))?;
     let work = Work { config, source, observer };
-    // A buffer is compiled in where there is one, so that without it nothing asks for it. The medium that wears out is
-    // recoverable too, and one loop does for whatever is not the plain run.
-    match config.medium {
-        Medium::Recoverable => schemes.visit_buffered::<FullMedium, _>(name, work),
-        Medium::Brief if config.until == Until::EndOfLife || config.mount => {
-            schemes.visit_buffered::<FullMedium, _>(name, work)
-        }
-        Medium::Brief if config.is_buffered() => schemes.visit_buffered::<BriefMedium, _>(name, work),
-        Medium::Brief => schemes.visit::<BriefMedium, _>(name, work),
-    }
-    .ok_or_else(unknown)?
+    // The plain run is compiled for its scheme, and nothing in it asks for a buffer. The others are compiled once for
+    // all schemes. The medium that wears out is recoverable too, and one loop does for whatever is not the plain run.
+    let outcome = if config.medium == Medium::Recoverable || config.until == Until::EndOfLife || config.mount {
+        schemes.recipe::<FullMedium>(name).map(|recipe| work.visit(row, &Behind(recipe)))
+    } else if config.is_buffered() {
+        schemes.recipe::<BriefMedium>(name).map(|recipe| work.visit(row, &Behind(recipe)))
+    } else {
+        schemes.visit::<BriefMedium, _>(name, work)
+    };
+    outcome.expect("the scheme has a row")
 }
 
 /// Runs a scheme that is in no registry: the one that `recipe` makes and `row` describes. It is compiled for that

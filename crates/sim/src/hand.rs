@@ -3,11 +3,12 @@
 //!
 //! The chip is that of the checks, so that every scheme is compiled for it once.
 
-use crate::check::{Bench, Stamp, bench, sound};
+use crate::check::{Bench, Checked, CheckedScheme, Stamp, bench, sound};
 use flash::device::Device;
 use flash::{Block, Cause, CutPoint, Fault, FaultKind, Flash, Geometry, Kind, Lpn, Ppn};
-use ftl::schemes::{Registry, Visitor};
-use ftl::{BuildError, Error, Inspect, MountReport, Recipe, Scheme, Settings};
+use ftl::buffer::Behind;
+use ftl::schemes::Registry;
+use ftl::{AnyRecipe, BuildError, Error, Ftl, Inspect, MountReport, Recipe, Settings};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -98,53 +99,14 @@ pub struct Page {
     pub cause: Option<Cause>,
 }
 
-type Made = Box<dyn Inspect<Bench> + Send>;
-
-/// How a scheme comes to be, whichever it is.
-trait Make: Send {
-    fn format(&self, bench: &mut Bench, pages: u32, settings: &Settings) -> Result<Made, BuildError<Fault>>;
-    fn mount(
-        &self,
-        bench: &mut Bench,
-        pages: u32,
-        settings: &Settings,
-    ) -> Result<(Made, MountReport), BuildError<Fault>>;
-}
-
-impl<R: Recipe<Bench>> Make for R {
-    fn format(&self, bench: &mut Bench, pages: u32, settings: &Settings) -> Result<Made, BuildError<Fault>> {
-        Ok(Box::new(Recipe::format(self, bench, pages, settings)?))
-    }
-
-    fn mount(
-        &self,
-        bench: &mut Bench,
-        pages: u32,
-        settings: &Settings,
-    ) -> Result<(Made, MountReport), BuildError<Fault>> {
-        let (scheme, report) = Recipe::mount(self, bench, pages, settings)?;
-        Ok((Box::new(scheme), report))
-    }
-}
-
-struct Maker;
-
-impl Visitor<Bench> for Maker {
-    type Output = Box<dyn Make>;
-
-    fn visit<S: Recipe<Bench>>(self, _: &Scheme<'_>, recipe: &S) -> Box<dyn Make> {
-        Box::new(recipe.clone())
-    }
-}
-
 /// See the module's description.
 pub struct Hand {
     bench: Bench,
     logical_pages: u32,
     settings: Settings,
-    maker: Box<dyn Make>,
+    recipe: Checked,
     /// `None` while the power is off.
-    scheme: Option<Made>,
+    scheme: Option<CheckedScheme>,
     commands: Vec<String>,
     /// What each page was last programmed for.
     causes: Vec<Option<Cause>>,
@@ -164,8 +126,9 @@ impl Hand {
     /// # Errors
     /// No scheme of this name, settings that do not fit, a chip that does not fit in memory.
     pub fn new(scheme: &str, device: &Device, settings: Settings) -> Result<Hand, HandError> {
-        let maker = Registry::BUILT_IN.visit_buffered(scheme, Maker);
-        Hand::made(maker.ok_or_else(|| HandError::UnknownScheme(scheme.to_owned()))?, device, settings)
+        let recipe = Registry::BUILT_IN.recipe(scheme);
+        let recipe = recipe.ok_or_else(|| HandError::UnknownScheme(scheme.to_owned()))?;
+        Hand::made(Behind(recipe), device, settings)
     }
 
     /// Another scheme on a blank chip.
@@ -173,10 +136,10 @@ impl Hand {
     /// # Errors
     /// As [`Hand::new`].
     pub fn of<R: Recipe<Bench>>(recipe: R, device: &Device, settings: Settings) -> Result<Hand, HandError> {
-        Hand::made(Box::new(recipe), device, settings)
+        Hand::made(Behind(AnyRecipe::of(&recipe)), device, settings)
     }
 
-    fn made(maker: Box<dyn Make>, device: &Device, settings: Settings) -> Result<Hand, HandError> {
+    fn made(recipe: Checked, device: &Device, settings: Settings) -> Result<Hand, HandError> {
         let g = device.geometry;
         let bytes = u64::from(g.page_count()) * u64::from(g.page_bytes);
         if bytes > MOST_BYTES {
@@ -187,12 +150,12 @@ impl Hand {
             return Err(HandError::Input(what));
         }
         let mut bench = bench(sound(g), true);
-        let scheme = maker.format(&mut bench, device.logical_pages, &settings)?;
+        let scheme = recipe.format(&mut bench, device.logical_pages, &settings)?;
         let mut hand = Hand {
             bench,
             logical_pages: device.logical_pages,
             settings,
-            maker,
+            recipe,
             scheme: Some(scheme),
             commands: Vec::new(),
             causes: vec![None; g.page_count() as usize],
@@ -240,7 +203,7 @@ impl Hand {
 
     fn ask<T>(
         &mut self,
-        request: impl FnOnce(&mut Made, &mut Bench) -> Result<T, Error<Fault>>,
+        request: impl FnOnce(&mut CheckedScheme, &mut Bench) -> Result<T, Error<Fault>>,
     ) -> Result<T, HandError> {
         let scheme = self.scheme.as_mut().ok_or(HandError::PowerLost)?;
         let answer = request(scheme, &mut self.bench);
@@ -352,7 +315,7 @@ impl Hand {
     pub fn mount(&mut self) -> Result<MountReport, HandError> {
         self.scheme = None;
         self.bench.inner_mut().restart();
-        let mounted = self.maker.mount(&mut self.bench, self.logical_pages, &self.settings);
+        let mounted = self.recipe.mount(&mut self.bench, self.logical_pages, &self.settings);
         self.note();
         let (scheme, report) = mounted?;
         self.scheme = Some(scheme);

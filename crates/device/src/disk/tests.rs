@@ -258,30 +258,24 @@ fn a_full_host_disk_is_an_error_and_no_damage() {
         let (_directory, path) = place();
         let image = Image::create(&path, &small(scheme), false).unwrap();
         let (row, settings) = scheme_of(&image).unwrap();
-        struct Check(Image, &'static Scheme<'static>, Settings);
-        impl Visitor<Guard<Timeline<PowerCut<Image>>>> for Check {
-            type Output = ();
-            fn visit<S: Recipe<Guard<Timeline<PowerCut<Image>>>>>(self, _: &Scheme<'_>, recipe: &S) {
-                let medium = PowerCut::counting(self.0).without_log();
-                let mut disk = Disk::mount(medium, (self.1, recipe), self.2, false).unwrap();
-                disk.write(0, &[1; 40 * 512]).unwrap();
-                for writes in 0..20 {
-                    disk.medium_mut().image_mut().fail_after(writes);
-                    let failed = (0..40).find_map(|page| disk.write(page * 512, &[2; 512]).err());
-                    assert_eq!(failed, Some(ExportError::Io));
-                    assert!(disk.failure().unwrap().starts_with("the file that holds the flash failed: "));
-                    assert!(disk.memory().is_empty());
-                    // The disk has room again: the next request mounts the device.
-                    let mut out = [0; 80 * 512];
-                    disk.read(0, &mut out).unwrap();
-                    assert!(out[..40 * 512].chunks(512).all(|page| page == [1; 512] || page == [2; 512]));
-                    assert!(out[40 * 512..].iter().all(|&byte| byte == 0));
-                    assert_eq!(disk.counts().remounts, writes + 1);
-                    disk.audit().unwrap();
-                }
-            }
+        let recipe = Registry::BUILT_IN.recipe(row.name).unwrap();
+        let medium = PowerCut::counting(image).without_log();
+        let mut disk = Disk::mount(medium, (row, recipe), settings, false).unwrap();
+        disk.write(0, &[1; 40 * 512]).unwrap();
+        for writes in 0..20 {
+            disk.medium_mut().image_mut().fail_after(writes);
+            let failed = (0..40).find_map(|page| disk.write(page * 512, &[2; 512]).err());
+            assert_eq!(failed, Some(ExportError::Io));
+            assert!(disk.failure().unwrap().starts_with("the file that holds the flash failed: "));
+            assert!(disk.memory().is_empty());
+            // The disk has room again: the next request mounts the device.
+            let mut out = [0; 80 * 512];
+            disk.read(0, &mut out).unwrap();
+            assert!(out[..40 * 512].chunks(512).all(|page| page == [1; 512] || page == [2; 512]));
+            assert!(out[40 * 512..].iter().all(|&byte| byte == 0));
+            assert_eq!(disk.counts().remounts, writes + 1);
+            disk.audit().unwrap();
         }
-        schemes::visit(row.name, Check(image, row, settings)).unwrap();
     }
 }
 

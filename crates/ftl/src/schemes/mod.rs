@@ -42,7 +42,8 @@ pub use {
 };
 
 /// Something to do with a scheme that is chosen at run time: the type is known inside [`Visitor::visit`], so that a
-/// whole run is compiled for its scheme and one choice pays for all of it.
+/// whole run is compiled for its scheme and one choice pays for all of it. Who can pay for every page takes
+/// [`Registry::recipe`] instead, and is compiled once.
 ///
 /// ```
 /// use flash::{Geometry, Nand};

@@ -6,9 +6,8 @@
 //! who adds a scheme keeps the text.
 
 use super::{SCHEMES, Visitor, by_name, visit};
-use crate::buffer::Behind;
 use crate::schemes::null::Null;
-use crate::{Built, MountReport, Recipe, Scheme, Settings};
+use crate::{AnyRecipe, Built, MountReport, Recipe, Scheme, Settings};
 use alloc::vec::Vec;
 use core::convert::Infallible;
 use flash::{Flash, Geometry};
@@ -76,19 +75,19 @@ impl<'a, T> Registry<'a, T> {
         }
     }
 
-    /// [`Registry::visit`], with every scheme behind the write buffer that its settings name.
-    pub fn visit_buffered<F: Flash, V: Visitor<F>>(&self, name: &str, visitor: V) -> Option<V::Output>
+    /// The recipe of the scheme of this name, as the type that all have who take any scheme; `None` if there is none.
+    pub fn recipe<F: Flash + 'static>(&self, name: &str) -> Option<AnyRecipe<F>>
     where
         T: Recipe<F>,
     {
-        struct Buffers<V>(V);
-        impl<F: Flash, V: Visitor<F>> Visitor<F> for Buffers<V> {
-            type Output = V::Output;
-            fn visit<S: Recipe<F>>(self, row: &Scheme<'_>, recipe: &S) -> V::Output {
-                self.0.visit(row, &Behind(recipe.clone()))
+        struct Any;
+        impl<F: Flash + 'static> Visitor<F> for Any {
+            type Output = AnyRecipe<F>;
+            fn visit<S: Recipe<F>>(self, _: &Scheme<'_>, recipe: &S) -> AnyRecipe<F> {
+                AnyRecipe::of(recipe)
             }
         }
-        Registry::visit(self, name, Buffers(visitor))
+        self.visit(name, Any)
     }
 }
 
@@ -158,7 +157,9 @@ mod tests {
         assert_eq!(registry.visit(&names[1], Map), Some((12, 54 * 4)));
         assert_eq!(registry.visit(&names[0], Map), Some((11, 63 * 4)));
         assert_eq!(registry.visit("page", Map), Some((4, 64 * 4)));
-        assert_eq!(registry.visit_buffered(&names[1], Map), Some((12, 54 * 4)));
+        let any = registry.recipe(&names[1]).unwrap();
+        assert_eq!(Map.visit(registry.by_name(&names[1]).unwrap(), &any), (12, 54 * 4));
+        assert!(registry.recipe::<Nand>("no-such-scheme").is_none());
         assert_eq!(registry.visit("no-such-scheme", Map), None);
         assert_eq!(registry.rows().count(), SCHEMES.len() + 2);
         for taken in ["page", &names[0]] {

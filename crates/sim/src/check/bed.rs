@@ -7,11 +7,10 @@
 //! blocks, for which some schemes have ways of their own. The pages of a request are written one after another, so that
 //! power can be cut between any two, and now and then the host breaks off before the last.
 
-use super::{Bench, CheckConfig, CheckError, bench, sound, write_buffer};
+use super::{CheckConfig, CheckError, Checked, bench, sound, write_buffer};
 use flash::{Fault, Geometry, Lpn, ProgramOrder, Rng};
 use ftl::buffer::{self, BufferRow};
 use ftl::parameters::{LU, WEAR_CHECKPOINT, WEAR_STATE};
-use ftl::schemes::Visitor;
 use ftl::{BuildError, Dependence, Error, Range, Recipe, Scheme, Settings, Value};
 use std::fmt;
 
@@ -336,10 +335,8 @@ pub(super) struct Lay<'a> {
     pub(super) seed: u64,
 }
 
-impl Visitor<Bench> for Lay<'_> {
-    type Output = Result<Bed, CheckError>;
-
-    fn visit<S: Recipe<Bench>>(self, row: &Scheme<'_>, recipe: &S) -> Self::Output {
+impl Lay<'_> {
+    pub(super) fn run(self, row: &Scheme<'_>, recipe: &Checked) -> Result<Bed, CheckError> {
         let CheckConfig { settings: overrides, geometry, logical_pages, .. } = self.config;
         let root = Rng::new(self.seed);
         let mut rng = root.fork("device");
@@ -530,7 +527,9 @@ fn add_buffer(settings: &mut Settings, row: &BufferRow, g: &Geometry, rng: &mut 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ftl::schemes::{self, Page};
+    use crate::check::recipe_of;
+    use ftl::buffer::Behind;
+    use ftl::schemes;
 
     /// Single pages are the rule, so that collections have work; yet whole blocks come, for schemes that treat them in
     /// a way of their own, and requests of which the end never comes.
@@ -539,7 +538,7 @@ mod tests {
         let config = &CheckConfig::new("page");
         let row = schemes::by_name("page").unwrap();
         let beds: Vec<Bed> =
-            (0..8).map(|seed| Lay { config, seed }.visit(row, &ftl::Static::<Page>::NEW).unwrap()).collect();
+            (0..8).map(|seed| Lay { config, seed }.run(row, &Behind(recipe_of(row))).unwrap()).collect();
         let [mut writes, mut single, mut whole, mut across, mut broken_off, mut reads, mut discards] = [0; 7];
         for (bed, Operation { action, .. }) in
             beds.iter().flat_map(|bed| bed.operations("operations").take(2000).map(move |operation| (bed, operation)))

@@ -5,15 +5,14 @@ use super::content::Medium;
 use super::replay::{Kept, Replay};
 use super::session::{Session, Stop};
 use super::{
-    Bench, CheckConfig, CheckError, CheckReport, Chip, Cuts, FAILURES_PER_SEED, FaultClass, Part, Told, bench, guarded,
-    sound,
+    Bench, CheckConfig, CheckError, CheckReport, Checked, Chip, Cuts, FAILURES_PER_SEED, FaultClass, Part, Told, bench,
+    guarded, sound,
 };
 use crate::oracle::Tag;
 use flash::{
-    Cause, CutPoint, CutReport, EraseFace, Flash, Geometry, Guard, Lpn, Op, Pairing, Payload, ProgramFace, Rng,
+    Cause, CutPoint, CutReport, EraseFace, Flash, Geometry, Guard, Lpn, Noted, Op, Pairing, Payload, ProgramFace, Rng,
 };
-use ftl::schemes::Visitor;
-use ftl::{Recipe, Scheme, Value};
+use ftl::Value;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -56,11 +55,11 @@ impl Story {
     pub(super) fn hear(&mut self, flash: &mut Bench) {
         let Some(lines) = &mut self.0 else { return };
         // A mount looks at every spare area: one line for all of them.
-        let (mut commands, mut looks) = (flash.take().into_iter().peekable(), 0);
+        let (mut commands, mut looks) = (flash.take_lines().into_iter().peekable(), 0);
         while let Some(command) = commands.next() {
-            let look = command.starts_with('O');
+            let look = command.what == Noted::ReadOob;
             looks += u32::from(look);
-            if looks > 0 && !commands.peek().is_some_and(|next| look && next.starts_with('O')) {
+            if looks > 0 && !commands.peek().is_some_and(|next| look && next.what == Noted::ReadOob) {
                 lines.push(format!("    O {looks} spare areas"));
                 looks = 0;
             }
@@ -159,11 +158,7 @@ impl Case<'_> {
     }
 
     /// Does the operation up to the first cut; the device without power, not yet mounted.
-    fn cut<'s, S: Recipe<Bench>>(
-        &mut self,
-        start: &Session<'s, S, Bench>,
-        operation: &Operation,
-    ) -> Result<Session<'s, S, Bench>, String> {
+    fn cut<'s>(&mut self, start: &Session<'s>, operation: &Operation) -> Result<Session<'s>, String> {
         let mut session = start.clone();
         session.work = Default::default();
         self.cut_short = Some(*operation);
@@ -198,11 +193,7 @@ impl Case<'_> {
     }
 
     /// After a run that was to end in a cut: the report of it, and power back.
-    fn lose_power<S: Recipe<Bench>>(
-        &mut self,
-        session: &mut Session<'_, S, Bench>,
-        end: Result<(), Stop>,
-    ) -> Result<(), String> {
+    fn lose_power(&mut self, session: &mut Session<'_>, end: Result<(), Stop>) -> Result<(), String> {
         self.story.hear(&mut session.flash);
         match end {
             Err(Stop::PowerLost) => {}
@@ -223,7 +214,7 @@ impl Case<'_> {
         Ok(())
     }
 
-    fn mount<S: Recipe<Bench>>(&mut self, session: &mut Session<'_, S, Bench>) -> Result<(), Stop> {
+    fn mount(&mut self, session: &mut Session<'_>) -> Result<(), Stop> {
         self.story.say(|| "mount".into());
         let result = session.mount();
         self.story.hear(&mut session.flash);
@@ -238,7 +229,7 @@ impl Case<'_> {
         [Stage::Mount, Stage::ReadAll].into_iter().chain(window).collect()
     }
 
-    fn stage<S: Recipe<Bench>>(&mut self, session: &mut Session<'_, S, Bench>, stage: &Stage) -> Result<(), Stop> {
+    fn stage(&mut self, session: &mut Session<'_>, stage: &Stage) -> Result<(), Stop> {
         match stage {
             Stage::Mount => self.mount(session),
             Stage::ReadAll => {
@@ -272,7 +263,7 @@ impl Case<'_> {
     }
 
     /// All of that.
-    fn resume<S: Recipe<Bench>>(&mut self, session: &mut Session<'_, S, Bench>) -> Result<(), Stop> {
+    fn resume(&mut self, session: &mut Session<'_>) -> Result<(), Stop> {
         self.stages().iter().try_for_each(|stage| self.stage(session, stage))
     }
 
@@ -293,13 +284,13 @@ impl Case<'_> {
     }
 
     /// Mounts, compares, goes on, mounts again, compares.
-    fn recover<S: Recipe<Bench>>(&mut self, session: &mut Session<'_, S, Bench>) -> Result<(), String> {
+    fn recover(&mut self, session: &mut Session<'_>) -> Result<(), String> {
         let result = self.try_recover(session);
         self.story.hear(&mut session.flash);
         result.map_err(Stop::text)
     }
 
-    fn try_recover<S: Recipe<Bench>>(&mut self, session: &mut Session<'_, S, Bench>) -> Result<(), Stop> {
+    fn try_recover(&mut self, session: &mut Session<'_>) -> Result<(), Stop> {
         self.mount(session)?;
         self.story.say(|| "read every page, twice".into());
         session.read_all()?;
@@ -360,8 +351,8 @@ fn places(seen: &[Vec<CutReport>], part: Part) -> impl Iterator<Item = (u32, Cut
 }
 
 /// Does the operations of a seed without a cut; the commands of each.
-fn dry_run<S: Recipe<Bench>>(
-    start: &Session<'_, S, Bench>,
+fn dry_run(
+    start: &Session<'_>,
     operations: &[Operation],
     stop: &AtomicBool,
     report: &mut CheckReport,
@@ -394,13 +385,13 @@ fn dry_run<S: Recipe<Bench>>(
 }
 
 /// A formatted and filled device, whose commands are written down if they are to be told.
-fn begin<'a, S: Recipe<Bench>>(
+fn begin<'a>(
     bed: &'a Bed,
-    recipe: &'a S,
+    recipe: &'a Checked,
     told: bool,
     (part, is_guarded): (Part, bool),
     kept: Option<&Kept>,
-) -> Result<Session<'a, S, Bench>, String> {
+) -> Result<Session<'a>, String> {
     let mut flash = match part {
         _ if part.is_paired() && is_guarded => bench(sound(paired(bed, Guard::<Bench>::BLOCKS)), told),
         _ if part.is_paired() => Guard::unguarded(bench(sound(paired(bed, 0)), told).into_inner()),
@@ -440,10 +431,8 @@ pub(super) struct CutEverywhere<'a> {
     pub(super) part: Part,
 }
 
-impl Visitor<Bench> for CutEverywhere<'_> {
-    type Output = CheckReport;
-
-    fn visit<S: Recipe<Bench>>(self, _: &Scheme<'_>, recipe: &S) -> CheckReport {
+impl CutEverywhere<'_> {
+    pub(super) fn run(self, recipe: &Checked) -> CheckReport {
         let CutEverywhere { config, bed, stop, part } = self;
         let mut report = CheckReport::default();
         let mut session = match guarded(|| begin(bed, recipe, false, (part, config.guarded), None)) {
@@ -535,8 +524,8 @@ impl Lot {
 }
 
 /// One cut of the first level and, if it is to go `deep`, all of the second level behind it.
-fn cut_here<S: Recipe<Bench>>(
-    start: &Session<'_, S, Bench>,
+fn cut_here(
+    start: &Session<'_>,
     operation: &Operation,
     mut case: Case<'_>,
     command: CutReport,
@@ -592,10 +581,8 @@ pub(super) struct Tell<'a> {
     pub(super) told: bool,
 }
 
-impl Visitor<Bench> for Tell<'_> {
-    type Output = Result<Told, CheckError>;
-
-    fn visit<S: Recipe<Bench>>(self, _: &Scheme<'_>, recipe: &S) -> Self::Output {
+impl Tell<'_> {
+    pub(super) fn run(self, recipe: &Checked) -> Result<Told, CheckError> {
         let Tell { config, bed, replay, told } = self;
         let (part, kept) = (replay.part, replay.kept.as_ref());
         let begun = guarded(|| begin(bed, recipe, told, (part, config.guarded), kept));
@@ -672,12 +659,7 @@ impl Visitor<Bench> for Tell<'_> {
 }
 
 /// The cuts of a case, and the recovery from the last.
-fn tell_cut<S: Recipe<Bench>>(
-    case: &mut Case<'_>,
-    start: &Session<'_, S, Bench>,
-    operation: &Operation,
-    replay: &Replay,
-) -> Result<(), String> {
+fn tell_cut(case: &mut Case<'_>, start: &Session<'_>, operation: &Operation, replay: &Replay) -> Result<(), String> {
     let mut cut = case.cut(start, operation)?;
     let mut result = Ok(());
     if replay.storm {

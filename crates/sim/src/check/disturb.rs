@@ -10,12 +10,11 @@
 //! The least that a block endures is more than twice what is read of it between two pauses: by a request of two blocks'
 //! pages, or by a mount, with all that these read of maps.
 
-use super::Bench;
 use super::bed::Bed;
 use super::content::Medium;
 use super::session::{Session, Stop};
 use flash::{CutPoint, FailurePlan, Geometry, Lpn, Rng};
-use ftl::{Ftl, Recipe};
+use ftl::Ftl;
 
 /// Page copies that a device is asked for at a time.
 const COPIES: u32 = 8;
@@ -56,11 +55,7 @@ impl Disturbance {
 
     /// Behind an operation: a pause, in which power may fail, and now and then reads of one page and another pause. If
     /// a block was spent, nothing that counts was in it: every page is read.
-    pub(super) fn follow<S: Recipe<Bench>>(
-        &mut self,
-        session: &mut Session<'_, S, Bench>,
-        number: u32,
-    ) -> Result<(), Stop> {
+    pub(super) fn follow(&mut self, session: &mut Session<'_>, number: u32) -> Result<(), Stop> {
         let mut lot = self.lots.fork(&format!("operation {number}"));
         self.pause(session, &mut lot)?;
         if !number.is_multiple_of(SPELL) {
@@ -79,7 +74,7 @@ impl Disturbance {
     }
 
     /// The device rests; in some of the pauses power fails at one of its commands.
-    fn pause<S: Recipe<Bench>>(&mut self, session: &mut Session<'_, S, Bench>, lot: &mut Rng) -> Result<(), Stop> {
+    fn pause(&mut self, session: &mut Session<'_>, lot: &mut Rng) -> Result<(), Stop> {
         if !session.rests || !lot.chance(0.6) {
             return session.rest();
         }
@@ -101,7 +96,7 @@ impl Disturbance {
     }
 }
 
-impl<S: Recipe<F>, F: Medium> Session<'_, S, F> {
+impl Session<'_> {
     /// The host leaves the device alone until there is no more to do, if it does that at all.
     pub(super) fn rest(&mut self) -> Result<(), Stop> {
         if !self.rests {

@@ -13,12 +13,11 @@ use super::life::{self, Life};
 use super::media::LONGER;
 use super::session::{Session, Stop};
 use super::{
-    Bench, CheckConfig, CheckError, CheckReport, FAILURES_PER_SEED, FaultClass, Part, Replay, bench, guarded, sound,
+    CheckConfig, CheckError, CheckReport, Checked, FAILURES_PER_SEED, FaultClass, Part, Replay, bench, guarded, sound,
 };
 use flash::{Lpn, Rng};
 use ftl::parameters::{GC_HIGH, GC_LOW};
-use ftl::schemes::Visitor;
-use ftl::{Range, Recipe, Scheme};
+use ftl::{Range, Scheme};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Devices of a seed, and from which one on power is cut.
@@ -38,10 +37,8 @@ pub(super) struct LayFewest<'a> {
     pub(super) device: u64,
 }
 
-impl Visitor<Bench> for LayFewest<'_> {
-    type Output = Result<Bed, CheckError>;
-
-    fn visit<S: Recipe<Bench>>(self, row: &Scheme<'_>, recipe: &S) -> Self::Output {
+impl LayFewest<'_> {
+    pub(super) fn run(self, row: &Scheme<'_>, recipe: &Checked) -> Result<Bed, CheckError> {
         let LayFewest { config, seed, device } = self;
         let seed = seed.wrapping_mul(DEVICES).wrapping_add(APART + device);
         let mut rng = Rng::new(seed).fork("collections");
@@ -60,7 +57,7 @@ impl Visitor<Bench> for LayFewest<'_> {
             };
             config.settings.push((parameter.name.into(), value));
         }
-        Ok(Lay { config: &config, seed }.visit(row, recipe)?.full())
+        Ok(Lay { config: &config, seed }.run(row, recipe)?.full())
     }
 }
 
@@ -73,10 +70,8 @@ pub(super) struct OnFewestBlocks<'a> {
     pub(super) only: Option<u64>,
 }
 
-impl Visitor<Bench> for OnFewestBlocks<'_> {
-    type Output = CheckReport;
-
-    fn visit<S: Recipe<Bench>>(self, row: &Scheme<'_>, recipe: &S) -> CheckReport {
+impl OnFewestBlocks<'_> {
+    pub(super) fn run(self, row: &Scheme<'_>, recipe: &Checked) -> CheckReport {
         let OnFewestBlocks { config, seed, stop, only } = self;
         let mut report = CheckReport::default();
         // Who asks for some other class of faults asks for that alone.
@@ -92,7 +87,7 @@ impl Visitor<Bench> for OnFewestBlocks<'_> {
                 break;
             }
             // What was drawn may fit no device.
-            if let Ok(bed) = (LayFewest { config, seed, device }).visit(row, recipe) {
+            if let Ok(bed) = (LayFewest { config, seed, device }).run(row, recipe) {
                 on_device(recipe, &bed, config, (seed, device), stop, &mut report);
             }
         }
@@ -100,8 +95,8 @@ impl Visitor<Bench> for OnFewestBlocks<'_> {
     }
 }
 
-fn on_device<S: Recipe<Bench>>(
-    recipe: &S,
+fn on_device(
+    recipe: &Checked,
     bed: &Bed,
     config: &CheckConfig,
     (seed, device): (u64, u64),
@@ -114,7 +109,7 @@ fn on_device<S: Recipe<Bench>>(
         let powered = sound(bed.geometry);
         let powered = if device < CUT { powered.without_log() } else { powered };
         let medium = bench(powered, false);
-        let session = session.insert(Session::<'_, S, _>::format(bed, recipe, medium).map_err(Stop::text)?);
+        let session = session.insert(Session::format(bed, recipe, medium).map_err(Stop::text)?);
         session.fill(None).map_err(Stop::text)?;
         let done = if device < CUT {
             write_over(session, config.operations.saturating_mul(LONGER), stop, &mut number)
@@ -135,12 +130,7 @@ fn on_device<S: Recipe<Bench>>(
 }
 
 /// Goes on with a full device for so many operations, in an order of its own.
-fn write_over<S: Recipe<Bench>>(
-    session: &mut Session<'_, S, Bench>,
-    operations: u32,
-    stop: &AtomicBool,
-    number: &mut u32,
-) -> Result<(), Stop> {
+fn write_over(session: &mut Session<'_>, operations: u32, stop: &AtomicBool, number: &mut u32) -> Result<(), Stop> {
     let mut host = Host::of(session.bed);
     while *number < operations && !stop.load(Ordering::Relaxed) {
         let (action, probe) = (host.next(), host.probe());
@@ -155,12 +145,7 @@ fn write_over<S: Recipe<Bench>>(
 }
 
 /// Goes on with a full device for so many operations, in which power is cut over and over.
-fn live<S: Recipe<Bench>>(
-    session: &mut Session<'_, S, Bench>,
-    operations: u32,
-    stop: &AtomicBool,
-    number: &mut u32,
-) -> Result<(), Stop> {
+fn live(session: &mut Session<'_>, operations: u32, stop: &AtomicBool, number: &mut u32) -> Result<(), Stop> {
     let lots = session.bed.seed;
     let mut life = Life::of(lots, life::AIMED, false);
     for operation in life::operations(session.bed, lots, true).take(operations as usize) {

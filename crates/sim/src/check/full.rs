@@ -12,12 +12,10 @@
 //! A refusal is no end. The host reads every page, discards some, flushes, switches the device off and on, or goes on
 //! as if nothing had happened: what it discards makes room, what it writes then takes it, and the device is full again.
 
-use super::Bench;
 use super::bed::{Action, Bed, Operation, Request};
 use super::cuts::Story;
 use super::session::{Session, Stop};
 use flash::{FailurePlan, Lpn, Rng};
-use ftl::Recipe;
 
 /// Runs, with failures of their own.
 pub(super) const RUNS: u64 = 8;
@@ -69,9 +67,9 @@ impl Brink {
     }
 
     /// Does an operation. If it is refused, what the host does about it follows.
-    pub(super) fn step<S: Recipe<Bench>>(
+    pub(super) fn step(
         &mut self,
-        session: &mut Session<'_, S, Bench>,
+        session: &mut Session<'_>,
         operation: &Operation,
         number: u32,
         story: &mut Story,
@@ -109,7 +107,7 @@ impl Brink {
 }
 
 /// Reads every page, which no device refuses, and audits.
-fn look<S: Recipe<Bench>>(session: &mut Session<'_, S, Bench>) -> Result<(), Stop> {
+fn look(session: &mut Session<'_>) -> Result<(), Stop> {
     match session.read_all().and_then(|()| session.audit()) {
         Err(Stop::Full) => Err(Stop::Wrong("a read is refused because the device is full".into())),
         looked => looked,

@@ -11,10 +11,9 @@
 
 use super::bed::{Bed, Operation};
 use super::session::{Session, Stop};
-use super::{Bench, CheckConfig, CheckReport, Chip, Part, Replay, bench, guarded, sound};
-use flash::{Cause, Flash, Kind, Payload, Ppn, Rng};
-use ftl::schemes::Visitor;
-use ftl::{Inspect, Recipe, Scheme};
+use super::{CheckConfig, CheckReport, Checked, Chip, Part, Replay, bench, guarded, sound};
+use flash::{Cause, Flash, Kind, Line, Payload, Ppn, Rng};
+use ftl::{Inspect, Recipe};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Operations between two tests, and after each.
@@ -27,10 +26,8 @@ pub(super) struct Honest<'a> {
     pub(super) stop: &'a AtomicBool,
 }
 
-impl Visitor<Bench> for Honest<'_> {
-    type Output = CheckReport;
-
-    fn visit<S: Recipe<Bench>>(self, _: &Scheme<'_>, recipe: &S) -> CheckReport {
+impl Honest<'_> {
+    pub(super) fn run(self, recipe: &Checked) -> CheckReport {
         let Honest { config, bed, stop } = self;
         let mut report = CheckReport::default();
         let bed = &Bed { mix: bed.mix.on(), ..bed.clone() };
@@ -39,7 +36,7 @@ impl Visitor<Bench> for Honest<'_> {
         let mut rng = Rng::new(bed.seed).fork("honesty");
         let result = guarded(|| {
             let flash = bench(sound(bed.geometry), true);
-            let mut session: Session<'_, S, Bench> = Session::format(bed, recipe, flash).map_err(Stop::text)?;
+            let mut session: Session<'_> = Session::format(bed, recipe, flash).map_err(Stop::text)?;
             session.fill(None).map_err(Stop::text)?;
             let mut next = rng.below(EVERY as u64) as usize;
             for (number, operation) in operations.iter().enumerate().take(config.operations as usize) {
@@ -72,24 +69,20 @@ impl Visitor<Bench> for Honest<'_> {
 }
 
 /// The commands of some operations, and the state that they lead to.
-type Future = (Vec<String>, Vec<u8>);
+type Future = (Vec<Line>, Vec<u8>);
 
-fn future<S: Recipe<Bench>>(mut session: Session<'_, S, Bench>, ahead: &[Operation]) -> Result<Future, String> {
+fn future(mut session: Session<'_>, ahead: &[Operation]) -> Result<Future, String> {
     for operation in ahead {
         session.step(operation).map_err(Stop::text)?;
     }
     session.read_all().map_err(Stop::text)?;
     let (ftl, _) = session.parts();
     let state = ftl.save();
-    Ok((session.flash.take(), state))
+    Ok((session.flash.take_lines(), state))
 }
 
 /// Saves, drops and restores the scheme, and compares what it does next.
-fn restore<S: Recipe<Bench>>(
-    session: &Session<'_, S, Bench>,
-    ahead: &[Operation],
-    report: &mut CheckReport,
-) -> Result<(), String> {
+fn restore(session: &Session<'_>, ahead: &[Operation], report: &mut CheckReport) -> Result<(), String> {
     let ftl = session.ftl.as_ref().expect("the device was formatted");
     let bytes = ftl.save();
     let reported: u64 = ftl.memory().iter().map(|(_, bytes)| bytes).sum();
@@ -113,20 +106,21 @@ fn restore<S: Recipe<Bench>>(
     Ok(())
 }
 
-/// What follows with and without a mount; an error is an outcome like any other.
-#[derive(PartialEq)]
-struct Outcome([Result<Future, String>; 2]);
+/// What follows; an error is an outcome like any other.
+type Outcome = Result<Future, String>;
 
-fn outcome<S: Recipe<Bench>>(session: &Session<'_, S, Bench>, ahead: &[Operation]) -> Outcome {
-    let run_on = guarded(|| future(session.clone(), ahead));
-    let mounted = guarded(|| {
+fn run_on(session: &Session<'_>, ahead: &[Operation]) -> Outcome {
+    guarded(|| future(session.clone(), ahead))
+}
+
+fn mounted(session: &Session<'_>, ahead: &[Operation]) -> Outcome {
+    guarded(|| {
         let mut session = session.clone();
         session.oracle.power_cut();
         session.mount().map_err(Stop::text)?;
         session.read_all().map_err(Stop::text)?;
         future(session, ahead)
-    });
-    Outcome([run_on, mounted])
+    })
 }
 
 const fn is_metadata(kind: Kind) -> bool {
@@ -134,12 +128,7 @@ const fn is_metadata(kind: Kind) -> bool {
 }
 
 /// Flips a bit in random stored words of metadata, and others in spare areas, and looks whether it makes a difference.
-fn flip<S: Recipe<Bench>>(
-    session: &Session<'_, S, Bench>,
-    ahead: &[Operation],
-    rng: &mut Rng,
-    report: &mut CheckReport,
-) -> Result<(), String> {
+fn flip(session: &Session<'_>, ahead: &[Operation], rng: &mut Rng, report: &mut CheckReport) -> Result<(), String> {
     let mut chip = session.flash.inner().inner().inner().inner().clone();
     let (mut pages, mut spares) = (Vec::new(), Vec::new());
     for ppn in (0..chip.geometry().page_count()).map(Ppn) {
@@ -152,14 +141,12 @@ fn flip<S: Recipe<Bench>>(
     if pages.is_empty() && spares.is_empty() {
         return Ok(());
     }
-    let expected = outcome(session, ahead);
-    if let Some(what) = expected.0.iter().find_map(|end| end.as_ref().err()) {
-        return Err(what.clone());
-    }
-    let with = |change: &dyn Fn(&mut Chip)| {
+    let (expected, expected_mounted) = (Ok(run_on(session, ahead)?), Ok(mounted(session, ahead)?));
+    // Whether what follows a change differs, with or without a mount.
+    let matters = |change: &dyn Fn(&mut Chip)| {
         let mut other = session.clone();
         change(other.flash.inner_mut().inner_mut().inner_mut().inner_mut());
-        outcome(&other, ahead)
+        run_on(&other, ahead) != expected || mounted(&other, ahead) != expected_mounted
     };
     // The newest pages are the likeliest to be in use; dead ones cost two runs and count for nothing.
     for _ in 0..if pages.is_empty() { 0 } else { 4 } {
@@ -170,23 +157,23 @@ fn flip<S: Recipe<Bench>>(
         let Ok((_, Payload::Meta(words))) = chip.read(ppn, Cause::Recovery) else { continue };
         let stored = words[word];
         let flipped = |bits: u32| {
-            with(&|chip: &mut Chip| {
+            matters(&|chip: &mut Chip| {
                 for bit in (0..32).filter(|bit| bits >> bit & 1 == 1) {
                     chip.flip_metadata_bit(ppn, word, bit).expect("the page holds metadata");
                 }
             })
         };
-        if stored == u32::MAX || flipped(!stored) == expected {
+        if stored == u32::MAX || !flipped(!stored) {
             continue;
         }
         report.honesty.flips += 1;
-        report.honesty.noticed += u64::from(flipped(1 << rng.below(32)) != expected);
+        report.honesty.noticed += u64::from(flipped(1 << rng.below(32)));
     }
     for _ in 0..if spares.is_empty() { 0 } else { 4 } {
         let (ppn, bytes) = spares[rng.below(spares.len() as u64) as usize];
         let bit = rng.below(bytes as u64 * 8) as usize;
         report.honesty.spare_flips += 1;
-        report.honesty.spare_noticed += u64::from(with(&|chip: &mut Chip| chip.flip_spare_bit(ppn, bit)) != expected);
+        report.honesty.spare_noticed += u64::from(matters(&|chip: &mut Chip| chip.flip_spare_bit(ppn, bit)));
     }
     Ok(())
 }

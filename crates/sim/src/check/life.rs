@@ -18,7 +18,6 @@
 //! What the host asks for changes with each spell. What happens behind an operation is drawn by its number alone, so
 //! that a case can be made short.
 
-use super::Bench;
 use super::bed::{Action, Bed, Operation, Request};
 use super::cuts::Story;
 use super::session::{Session, Stop};
@@ -78,10 +77,10 @@ pub(super) const fn is_aimed(run: u64) -> bool {
 
 /// A command of what comes next, which is done on a copy: each cause of commands that change the flash is as likely as
 /// another. `None` if nothing changes it.
-fn aim<'a, S: Recipe<Bench>>(
-    session: &Session<'a, S, Bench>,
+fn aim<'a>(
+    session: &Session<'a>,
     lot: &mut Rng,
-    next: impl FnOnce(&mut Session<'a, S, Bench>) -> Result<(), Stop>,
+    next: impl FnOnce(&mut Session<'a>) -> Result<(), Stop>,
 ) -> Option<CutPoint> {
     let mut copy = session.clone();
     copy.flash.inner_mut().restart();
@@ -107,9 +106,9 @@ impl Life {
     /// Does an operation, in which power may fail, and mounts the device then. Behind some operations the host does it
     /// again if it was cut short, or writes once more what was newest: who gives numbers that were given before gives
     /// them to the same pages then.
-    pub(super) fn step<S: Recipe<Bench>>(
+    pub(super) fn step(
         &mut self,
-        session: &mut Session<'_, S, Bench>,
+        session: &mut Session<'_>,
         operation: &Operation,
         number: u32,
         story: &mut Story,
@@ -150,12 +149,7 @@ impl Life {
 }
 
 /// Power has failed: the device is mounted, over more cuts perhaps, and every page is read.
-fn wake<S: Recipe<Bench>>(
-    session: &mut Session<'_, S, Bench>,
-    lot: &mut Rng,
-    aimed: bool,
-    story: &mut Story,
-) -> Result<(), Stop> {
+fn wake(session: &mut Session<'_>, lot: &mut Rng, aimed: bool, story: &mut Story) -> Result<(), Stop> {
     loop {
         session.work.cuts += 1;
         story.hear(&mut session.flash);
@@ -176,7 +170,7 @@ fn wake<S: Recipe<Bench>>(
 }
 
 /// The device is saved, and goes on from what was saved.
-fn restore<S: Recipe<Bench>>(session: &mut Session<'_, S, Bench>, story: &mut Story) -> Result<(), Stop> {
+fn restore(session: &mut Session<'_>, story: &mut Story) -> Result<(), Stop> {
     story.hear(&mut session.flash);
     story.say(|| "saved and restored".into());
     let (bed, (ftl, _)) = (session.bed, session.parts());

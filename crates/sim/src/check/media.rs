@@ -18,11 +18,10 @@ use super::life::{self, Life};
 use super::replay::{Kept, Replay};
 use super::session::{Session, Stop};
 use super::{
-    Bench, CheckConfig, CheckError, CheckReport, Chip, FaultClass, Part, Told, bench, guarded, sound, verified_bench,
+    CheckConfig, CheckError, CheckReport, Checked, Chip, FaultClass, Part, Told, bench, guarded, sound, verified_bench,
 };
 use flash::{Block, Cause, Die, Failing, FailurePlan, Flash, Geometry, InFlight, Kind, PowerCut, Rng};
-use ftl::schemes::Visitor;
-use ftl::{BuildError, Recipe, Scheme, Settings, Value};
+use ftl::{BuildError, Recipe, Settings, Value};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How many times as many operations as a run with cuts.
@@ -134,10 +133,8 @@ fn lasting(bed: &Bed, lots: u64, kind: u64) -> FailurePlan {
     }
 }
 
-impl Visitor<Bench> for OnFailingMedia<'_> {
-    type Output = CheckReport;
-
-    fn visit<S: Recipe<Bench>>(self, _: &Scheme<'_>, recipe: &S) -> CheckReport {
+impl OnFailingMedia<'_> {
+    pub(super) fn run(self, recipe: &Checked) -> CheckReport {
         let OnFailingMedia { config, bed, stop, part } = self;
         let mut report = CheckReport::default();
         let step = if part == Part::Life { config.lives.max(1) } else { 1 };
@@ -178,10 +175,8 @@ pub(super) struct Tell<'a> {
     pub(super) told: bool,
 }
 
-impl Visitor<Bench> for Tell<'_> {
-    type Output = Result<Told, CheckError>;
-
-    fn visit<S: Recipe<Bench>>(self, _: &Scheme<'_>, recipe: &S) -> Self::Output {
+impl Tell<'_> {
+    pub(super) fn run(self, recipe: &Checked) -> Result<Told, CheckError> {
         let Tell { config, bed, replay, told } = self;
         let (part, stop) = (replay.part, &AtomicBool::new(false));
         let runs = runs(part);
@@ -233,8 +228,8 @@ impl Run<'_> {
 }
 
 /// Does it; if something goes wrong, what, and after how many operations.
-fn on_medium<S: Recipe<Bench>>(
-    recipe: &S,
+fn on_medium(
+    recipe: &Checked,
     run: &Run<'_>,
     story: &mut Story,
     report: &mut CheckReport,
@@ -256,7 +251,7 @@ fn on_medium<S: Recipe<Bench>>(
         let powered = if aims { powered } else { powered.without_log() };
         let (is_verified, told) = (part == Part::Silent && config.verified, story.0.is_some());
         let medium = if is_verified { verified_bench(powered, told) } else { bench(powered, told) };
-        match Session::<'_, S, _>::format(bed, recipe, medium) {
+        match Session::format(bed, recipe, medium) {
             Ok(formatted) => session = Some(formatted),
             Err(Stop::Full) => full = true,
             Err(stop) => return Err(stop.text()),
@@ -280,7 +275,7 @@ fn on_medium<S: Recipe<Bench>>(
         }
         session.flash.take();
         story.say(|| "read every page".into());
-        let compare = |session: &mut Session<'_, S, _>| session.read_all().and_then(|()| session.audit());
+        let compare = |session: &mut Session<'_>| session.read_all().and_then(|()| session.audit());
         compare(session).map_err(Stop::text)?;
         if full && part != Part::Unreadable {
             session.oracle.power_cut();
@@ -323,7 +318,7 @@ fn on_medium<S: Recipe<Bench>>(
 /// A device may say that it is full when so many of its blocks are bad that the scheme would not take what is left of
 /// it: not before. Schemes whose collections have their room for certain (`parts/collector.rs`) are held to that.
 /// Others may be full sooner, where a program fails in the middle of a merge, or of a round of collections.
-fn has_reason<S: Recipe<Bench>>(recipe: &S, session: &mut Session<'_, S, Bench>) -> Result<(), String> {
+fn has_reason(recipe: &Checked, session: &mut Session<'_>) -> Result<(), String> {
     let (bed, g) = (session.bed, session.bed.geometry);
     let unmarked = session.flash.failing().unmarked().clone();
     let chip = session.flash.in_flight().inner_mut();
@@ -347,7 +342,7 @@ fn has_reason<S: Recipe<Bench>>(recipe: &S, session: &mut Session<'_, S, Bench>)
 /// In half of the runs in which room is what matters the mapping cache is as small as the scheme takes, and in half of
 /// them collections are spread, if the scheme takes the device so: then the map is written all the time, and
 /// collections are always under way.
-fn with_busy_map<S: Recipe<Bench>>(recipe: &S, config: &CheckConfig, bed: Bed, run: u64) -> Bed {
+fn with_busy_map(recipe: &Checked, config: &CheckConfig, bed: Bed, run: u64) -> Bed {
     let takes =
         |settings: &Settings| recipe.format(&mut bench(sound(bed.geometry), false), bed.logical_pages, settings);
     let is_free = |name: &str| bed.settings.get(name).is_some() && !config.settings.iter().any(|(of, _)| of == name);
@@ -377,7 +372,7 @@ fn with_busy_map<S: Recipe<Bench>>(recipe: &S, config: &CheckConfig, bed: Bed, r
 }
 
 /// Goes on with a device that is full: some operations may still be done, and those that are refused change nothing.
-fn insist<S: Recipe<F>, F: Medium>(session: &mut Session<'_, S, F>) -> Result<(), Stop> {
+fn insist(session: &mut Session<'_>) -> Result<(), Stop> {
     for operation in session.bed.operations("operations on a full device").take(INSISTENCE) {
         match session.step(&operation) {
             Ok(()) | Err(Stop::Full) => {}
@@ -388,8 +383,8 @@ fn insist<S: Recipe<F>, F: Medium>(session: &mut Session<'_, S, F>) -> Result<()
 }
 
 /// Runs the operations, with a mount now and then.
-fn operate<S: Recipe<Bench>>(
-    session: &mut Session<'_, S, Bench>,
+fn operate(
+    session: &mut Session<'_>,
     run: &Run<'_>,
     disturbance: &mut Disturbance,
     story: &mut Story,

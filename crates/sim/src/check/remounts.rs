@@ -18,10 +18,9 @@ use super::bed::{Action, Bed, Operation, Request};
 use super::content::Medium;
 use super::media::LONGER;
 use super::session::{Session, Stop};
-use super::{Bench, CheckConfig, CheckReport, Chip, FaultClass, Part, Replay, bench, guarded};
+use super::{CheckConfig, CheckReport, Checked, Chip, FaultClass, Part, Replay, bench, guarded};
 use flash::{Failing, FailurePlan, Fault, InFlight, Lpn, PowerCut, Rng};
-use ftl::schemes::Visitor;
-use ftl::{Error, MountReport, Recipe, Scheme};
+use ftl::{Error, MountReport};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Runs on each medium, with losses of their own.
@@ -63,10 +62,8 @@ fn plan(lots: u64, part: Part) -> FailurePlan {
     }
 }
 
-impl Visitor<Bench> for OverMounts<'_> {
-    type Output = CheckReport;
-
-    fn visit<S: Recipe<Bench>>(self, _: &Scheme<'_>, recipe: &S) -> CheckReport {
+impl OverMounts<'_> {
+    pub(super) fn run(self, recipe: &Checked) -> CheckReport {
         let OverMounts { config, bed, stop, part } = self;
         let mut report = CheckReport::default();
         // What cannot be read takes room until its block is collected.
@@ -80,8 +77,8 @@ impl Visitor<Bench> for OverMounts<'_> {
 }
 
 /// One run.
-fn on_medium<S: Recipe<Bench>>(
-    recipe: &S,
+fn on_medium(
+    recipe: &Checked,
     config: &CheckConfig,
     bed: &Bed,
     part: Part,
@@ -95,7 +92,7 @@ fn on_medium<S: Recipe<Bench>>(
         let lots = bed.seed ^ (which + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let medium = Failing::new(InFlight::new(Chip::new(bed.geometry)), plan(lots, part), lots);
         let medium = bench(PowerCut::counting(medium).without_log(), false);
-        let session = session.insert(Session::<'_, S, _>::format(bed, recipe, medium).map_err(Stop::text)?);
+        let session = session.insert(Session::format(bed, recipe, medium).map_err(Stop::text)?);
         (session.unreadable, session.excusing) = (true, true);
         session.oracle.expect_damage();
         session.excused = config.excused;
@@ -127,12 +124,7 @@ fn on_medium<S: Recipe<Bench>>(
 }
 
 /// Runs the operations, with a mount now and then.
-fn run<S: Recipe<F>, F: Medium>(
-    session: &mut Session<'_, S, F>,
-    operations: u32,
-    stop: &AtomicBool,
-    number: &mut u32,
-) -> Result<(), Stop> {
+fn run(session: &mut Session<'_>, operations: u32, stop: &AtomicBool, number: &mut u32) -> Result<(), Stop> {
     let mut done = session.again(|session| session.fill(None))?;
     let mut last = None;
     for operation in session.bed.operations("operations over mounts").take(operations as usize) {
@@ -175,7 +167,7 @@ fn run<S: Recipe<F>, F: Medium>(
     Ok(())
 }
 
-impl<S: Recipe<F>, F: Medium> Session<'_, S, F> {
+impl Session<'_> {
     /// Does something, over as many mounts as it takes. False if the host has given it up, with a device that works: a
     /// request of many pages, each of which is merged, meets pages again and again that were lost on the way.
     fn again(&mut self, mut work: impl FnMut(&mut Self) -> Result<(), Stop>) -> Result<bool, Stop> {

@@ -3,6 +3,7 @@
 use super::bed::{Action, Bed, Operation, Request};
 use super::content::{Medium, Stamp};
 use super::replay::Kept;
+use super::{Bench, Checked, CheckedScheme};
 use crate::oracle::{Oracle, TrimPromise};
 use flash::{Fault, FaultKind, Lpn};
 use ftl::{BuildError, Error, Ftl, Inspect, Recipe};
@@ -73,12 +74,13 @@ pub(super) struct Work {
 }
 
 /// See the module's description.
-pub(super) struct Session<'a, S: Recipe<F>, F: Medium> {
+#[derive(Clone)]
+pub(super) struct Session<'a> {
     pub(super) bed: &'a Bed,
-    pub(super) recipe: &'a S,
+    pub(super) recipe: &'a Checked,
     /// `None` before the first mount.
-    pub(super) ftl: Option<S::Scheme>,
-    pub(super) flash: F,
+    pub(super) ftl: Option<CheckedScheme>,
+    pub(super) flash: Bench,
     pub(super) oracle: Oracle,
     pub(super) work: Work,
     /// Whether the medium does not give every page back.
@@ -96,19 +98,9 @@ pub(super) struct Session<'a, S: Recipe<F>, F: Medium> {
     pub(super) worn: Option<Vec<u32>>,
 }
 
-impl<S: Recipe<F>, F: Medium> Clone for Session<'_, S, F> {
-    fn clone(&self) -> Self {
-        let Session { bed, recipe, ftl, flash, oracle, work, unreadable, excusing, excused, rests, lost, worn } = self;
-        let (ftl, flash, oracle) = (ftl.clone(), flash.clone(), oracle.clone());
-        let (unreadable, excusing, excused, rests) = (*unreadable, *excusing, *excused, *rests);
-        let (work, lost, worn) = (*work, *lost, worn.clone());
-        Session { bed, recipe, ftl, flash, oracle, work, unreadable, excusing, excused, rests, lost, worn }
-    }
-}
-
-impl<'a, S: Recipe<F>, F: Medium> Session<'a, S, F> {
+impl<'a> Session<'a> {
     /// A freshly formatted device.
-    pub(super) fn format(bed: &'a Bed, recipe: &'a S, mut flash: F) -> Result<Self, Stop> {
+    pub(super) fn format(bed: &'a Bed, recipe: &'a Checked, mut flash: Bench) -> Result<Self, Stop> {
         flash.power_up().map_err(Error::Flash)?;
         let ftl = recipe.format(&mut flash, bed.logical_pages, &bed.settings)?;
         let promise = if bed.durable_trim() { TrimPromise::Durable } else { TrimPromise::Loose };
@@ -137,7 +129,7 @@ impl<'a, S: Recipe<F>, F: Medium> Session<'a, S, F> {
     }
 
     /// The mounted scheme and its medium.
-    pub(super) fn parts(&mut self) -> (&mut S::Scheme, &mut F) {
+    pub(super) fn parts(&mut self) -> (&mut CheckedScheme, &mut Bench) {
         (self.ftl.as_mut().expect("the device was mounted"), &mut self.flash)
     }
 
@@ -205,7 +197,7 @@ impl<'a, S: Recipe<F>, F: Medium> Session<'a, S, F> {
     }
 
     /// Does something for a page, or for the whole device, as a chain of commands of its own.
-    pub(super) fn chained<T>(&mut self, work: impl FnOnce(&mut S::Scheme, &mut F) -> T) -> T {
+    pub(super) fn chained<T>(&mut self, work: impl FnOnce(&mut CheckedScheme, &mut Bench) -> T) -> T {
         let (ftl, flash) = self.parts();
         flash.in_flight().page_begin();
         let result = work(ftl, flash);

@@ -5,9 +5,10 @@
 
 use super::content::Stamp;
 use super::cuts::face_name;
-use super::{Bench, CheckError, Raised, bench, sound};
-use flash::{Block, Cause, CutPoint, Flash, Geometry, Kind, Lpn, Op, Ppn};
-use ftl::schemes::{Registry, Visitor};
+use super::{Bench, CheckError, Checked, CheckedScheme, Raised, bench, recipe_of, sound};
+use flash::{Cause, CutPoint, Flash, Geometry, Kind, Line, Lpn, Noted, Op, Ppn};
+use ftl::buffer::Behind;
+use ftl::schemes;
 use ftl::{BuildError, ConfigError, Error, Ftl, Recipe, Scheme, Settings, Value};
 use std::fmt;
 use std::str::FromStr;
@@ -118,65 +119,58 @@ pub struct StepConfig {
 /// A scheme, setting, device or step that is wrong.
 pub fn tell(config: &StepConfig, steps: &[Step], quiet: usize) -> Result<Vec<String>, CheckError> {
     let geometry = config.geometry.checked().map_err(|error| CheckError(error.to_string()))?;
-    let run = Run { config: &StepConfig { geometry, ..config.clone() }, steps, quiet };
+    let config = &StepConfig { geometry, ..config.clone() };
     let told = super::guarded(|| {
-        let told = Registry::BUILT_IN.visit_buffered(&config.scheme, run);
-        Ok(told.unwrap_or_else(|| Err(CheckError(format!("no scheme {}", config.scheme)))))
+        let row = schemes::by_name(&config.scheme);
+        Ok(row.map_or_else(
+            || Err(CheckError(format!("no scheme {}", config.scheme))),
+            |row| run(config, steps, quiet, row),
+        ))
     });
     told.unwrap_or_else(|panic| Err(CheckError(panic)))
 }
 
-struct Run<'a> {
-    config: &'a StepConfig,
-    steps: &'a [Step],
-    quiet: usize,
-}
-
-impl Visitor<Bench> for Run<'_> {
-    type Output = Result<Vec<String>, CheckError>;
-
-    fn visit<S: Recipe<Bench>>(self, row: &Scheme<'_>, recipe: &S) -> Self::Output {
-        let Run { config, steps, quiet } = self;
-        if !row.keeps_data {
-            return Err(CheckError(format!("scheme {} keeps no data: there is nothing to see", row.name)));
+fn run(config: &StepConfig, steps: &[Step], quiet: usize, row: &Scheme<'_>) -> Result<Vec<String>, CheckError> {
+    if !row.keeps_data {
+        return Err(CheckError(format!("scheme {} keeps no data: there is nothing to see", row.name)));
+    }
+    let recipe = &Behind(recipe_of(row));
+    let mut settings = row.settings();
+    config.settings.iter().try_for_each(|(name, text)| settings.set(name, text)).map_err(CheckError)?;
+    let pages = fit(config, recipe, &mut settings)?;
+    let mut flash = bench(sound(config.geometry), true);
+    let ftl = recipe.format(&mut flash, pages, &settings).map_err(refused)?;
+    flash.take();
+    let mut told = Told { recipe, settings, pages, flash, ftl: Some(ftl), writes: Vec::new(), lines: Vec::new() };
+    let g = &config.geometry;
+    let dies = if g.die_count() == 1 { "1 die".to_owned() } else { format!("{} dies", g.die_count()) };
+    let (blocks, size) = (g.blocks_per_die, g.pages_per_block);
+    told.say(format!("{} on {dies} of {blocks} blocks of {size} pages; LPN 0 to {}", row.name, pages - 1));
+    let mut cut = None;
+    for (number, step) in steps.iter().enumerate() {
+        let before = told.lines.len();
+        if let Step::Cut(point) = step {
+            if let Some(CutPoint { command, face }) = cut.replace(*point) {
+                return Err(CheckError(format!("cut:{command}.{face}: another cut comes before any step")));
+            }
+            continue;
         }
-        let mut settings = row.settings();
-        config.settings.iter().try_for_each(|(name, text)| settings.set(name, text)).map_err(CheckError)?;
-        let pages = fit(config, recipe, &mut settings)?;
-        let mut flash = bench(sound(config.geometry), true);
-        let ftl = recipe.format(&mut flash, pages, &settings).map_err(refused)?;
-        flash.take();
-        let mut told = Told { recipe, settings, pages, flash, ftl: Some(ftl), writes: Vec::new(), lines: Vec::new() };
-        let g = &config.geometry;
-        let dies = if g.die_count() == 1 { "1 die".to_owned() } else { format!("{} dies", g.die_count()) };
-        let (blocks, size) = (g.blocks_per_die, g.pages_per_block);
-        told.say(format!("{} on {dies} of {blocks} blocks of {size} pages; LPN 0 to {}", row.name, pages - 1));
-        let mut cut = None;
-        for (number, step) in steps.iter().enumerate() {
-            let before = told.lines.len();
-            if let Step::Cut(point) = step {
-                if let Some(CutPoint { command, face }) = cut.replace(*point) {
-                    return Err(CheckError(format!("cut:{command}.{face}: another cut comes before any step")));
-                }
-                continue;
-            }
-            // What only looks leaves the cut to the step behind it.
-            told.step(step, if *step == Step::Show { None } else { cut.take() })?;
-            if number < quiet {
-                told.lines.truncate(before);
-            }
+        // What only looks leaves the cut to the step behind it.
+        told.step(step, if *step == Step::Show { None } else { cut.take() })?;
+        if number < quiet {
+            told.lines.truncate(before);
         }
-        match cut {
-            None => Ok(told.lines),
-            Some(CutPoint { command, face }) => {
-                Err(CheckError(format!("cut:{command}.{face}: no step follows in which power could fail")))
-            }
+    }
+    match cut {
+        None => Ok(told.lines),
+        Some(CutPoint { command, face }) => {
+            Err(CheckError(format!("cut:{command}.{face}: no step follows in which power could fail")))
         }
     }
 }
 
 /// As many logical pages as the scheme takes, and the smallest cache.
-fn fit<S: Recipe<Bench>>(config: &StepConfig, recipe: &S, settings: &mut Settings) -> Result<u32, CheckError> {
+fn fit(config: &StepConfig, recipe: &Checked, settings: &mut Settings) -> Result<u32, CheckError> {
     let is_set = |key: &str| config.settings.iter().any(|(name, _)| name == key);
     let mut pages = config.logical_pages.unwrap_or(config.geometry.page_count());
     loop {
@@ -211,19 +205,19 @@ where
 }
 
 /// A device under observation.
-struct Told<'a, S: Recipe<Bench>> {
-    recipe: &'a S,
+struct Told<'a> {
+    recipe: &'a Checked,
     settings: Settings,
     pages: u32,
     flash: Bench,
     /// `None` while power is off.
-    ftl: Option<S::Scheme>,
+    ftl: Option<CheckedScheme>,
     /// The LPN of each write so far: a page holds the number of its write.
     writes: Vec<u32>,
     lines: Vec<String>,
 }
 
-impl<S: Recipe<Bench>> Told<'_, S> {
+impl Told<'_> {
     fn say(&mut self, line: String) {
         self.lines.push(line);
     }
@@ -335,9 +329,8 @@ impl<S: Recipe<Bench>> Told<'_, S> {
         let page = |lpn: u32| {
             let (mut ftl, mut flash) = (ftl.clone(), self.flash.clone());
             ftl.read(&mut flash, Lpn(lpn)).ok()??;
-            let last = flash.take().into_iter().rev().find(|line| line.starts_with('R') && line.ends_with(" host"))?;
-            let (block, offset) = last.split(' ').nth(1)?.split_once('.')?;
-            Some(g.page(Block(block.parse().ok()?), offset.parse().ok()?))
+            let is_host = |line: &&Line| line.what == Noted::Read && line.cause == Cause::Host;
+            flash.take_lines().iter().rev().find(is_host).map(|line| g.page(line.block, line.offset))
         };
         Some((0..self.pages).filter_map(page).collect())
     }

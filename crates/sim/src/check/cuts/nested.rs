@@ -7,10 +7,9 @@
 //! not run again.
 
 use super::super::session::{Session, Stop, Work};
-use super::super::{Bench, CheckReport, FAILURES_PER_SEED, Part, guarded};
+use super::super::{CheckReport, FAILURES_PER_SEED, Part, guarded};
 use super::{Case, Stage, count, moved, places};
 use flash::{CutPoint, CutReport, Rng};
-use ftl::Recipe;
 use std::collections::VecDeque;
 use std::slice;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,16 +24,16 @@ const THIRD_LEVEL: u64 = 25;
 const THIRDS: u64 = 4;
 
 /// A recovery, and the device at the beginning of each of its parts.
-struct Recovery<'a, S: Recipe<Bench>> {
+struct Recovery<'a> {
     stages: Vec<Stage>,
     /// With the changing commands before.
-    starts: Vec<(u64, Session<'a, S, Bench>)>,
+    starts: Vec<(u64, Session<'a>)>,
     seen: Vec<CutReport>,
 }
 
-impl<'a, S: Recipe<Bench>> Recovery<'a, S> {
+impl<'a> Recovery<'a> {
     /// The recovery from what is left in `image`.
-    fn of(case: &mut Case<'_>, image: &Session<'a, S, Bench>, report: &mut CheckReport) -> Result<Self, String> {
+    fn of(case: &mut Case<'_>, image: &Session<'a>, report: &mut CheckReport) -> Result<Self, String> {
         let stages = case.stages();
         let (mut starts, mut seen) = (Vec::new(), Vec::new());
         let mut session = image.clone();
@@ -51,7 +50,7 @@ impl<'a, S: Recipe<Bench>> Recovery<'a, S> {
     }
 
     /// The device after a cut in it.
-    fn cut(&self, case: &mut Case<'_>, point: CutPoint) -> Result<Session<'a, S, Bench>, String> {
+    fn cut(&self, case: &mut Case<'_>, point: CutPoint) -> Result<Session<'a>, String> {
         // What is unstable reads otherwise each time: from the beginning.
         let is_before = |(before, _): &(u64, _)| *before <= point.command;
         let start = if self.starts[0].1.flash.inner().unstable() > 0 { Some(0) } else { None };
@@ -67,7 +66,7 @@ impl<'a, S: Recipe<Bench>> Recovery<'a, S> {
 }
 
 /// Whether all that follows is the same.
-fn is_same<S: Recipe<Bench>>(one: &Session<'_, S, Bench>, other: &Session<'_, S, Bench>) -> bool {
+fn is_same(one: &Session<'_>, other: &Session<'_>) -> bool {
     let (ours, theirs) = (one.flash.inner(), other.flash.inner());
     ours.unstable() + theirs.unstable() == 0
         && one.oracle == other.oracle
@@ -92,12 +91,7 @@ fn garbage(case: &Case<'_>) -> u64 {
 }
 
 /// All cuts of the second level behind one of the first, which left `image`, and some of the third.
-pub(super) fn cut_recovery<S: Recipe<Bench>>(
-    image: &Session<'_, S, Bench>,
-    mut case: Case<'_>,
-    stop: &AtomicBool,
-    report: &mut CheckReport,
-) {
+pub(super) fn cut_recovery(image: &Session<'_>, mut case: Case<'_>, stop: &AtomicBool, report: &mut CheckReport) {
     let recovery = match guarded(|| Recovery::of(&mut case, image, report)) {
         Ok(recovery) => recovery,
         Err(what) => return report.fail(case.replay(), what),
@@ -114,7 +108,7 @@ pub(super) fn cut_recovery<S: Recipe<Bench>>(
     }
     case.storm = false;
     // What some cuts left, and held.
-    let mut held: VecDeque<Session<'_, S, Bench>> = VecDeque::new();
+    let mut held: VecDeque<Session<'_>> = VecDeque::new();
     for (_, second, command) in places(slice::from_ref(&recovery.seen), Part::Cuts) {
         if stop.load(Ordering::Relaxed) {
             return;
@@ -152,7 +146,7 @@ pub(super) fn cut_recovery<S: Recipe<Bench>>(
 }
 
 /// Some cuts in the recovery from the second of two, which left `image`: in the mount, if that changes the flash.
-fn cut_a_third_time<S: Recipe<Bench>>(image: &Session<'_, S, Bench>, case: &mut Case<'_>, report: &mut CheckReport) {
+fn cut_a_third_time(image: &Session<'_>, case: &mut Case<'_>, report: &mut CheckReport) {
     let recovery = match guarded(|| Recovery::of(case, image, report)) {
         Ok(recovery) => recovery,
         Err(what) => return report.fail(case.replay(), what),
@@ -189,9 +183,9 @@ fn cut_a_third_time<S: Recipe<Bench>>(image: &Session<'_, S, Bench>, case: &mut 
 }
 
 /// The second cut, and perhaps a third.
-pub(super) fn cut_again<S: Recipe<Bench>>(
+pub(super) fn cut_again(
     case: &mut Case<'_>,
-    session: &mut Session<'_, S, Bench>,
+    session: &mut Session<'_>,
     second: CutPoint,
     third: Option<CutPoint>,
 ) -> Result<(), String> {
@@ -208,11 +202,7 @@ pub(super) fn cut_again<S: Recipe<Bench>>(
 
 /// Many cuts in a row, each a few commands into the recovery from the one before: room and progress must not be used
 /// up.
-pub(super) fn storm<S: Recipe<Bench>>(
-    case: &mut Case<'_>,
-    session: &mut Session<'_, S, Bench>,
-    report: &mut CheckReport,
-) -> Result<(), String> {
+pub(super) fn storm(case: &mut Case<'_>, session: &mut Session<'_>, report: &mut CheckReport) -> Result<(), String> {
     let mut rng = case.rng("storm");
     for _ in 0..STORM {
         let point = CutPoint { command: rng.below(6), face: rng.below(4) as u8 };
