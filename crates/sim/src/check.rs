@@ -373,7 +373,7 @@ pub(crate) type CheckedScheme = <Checked as Recipe<Bench>>::Scheme;
 /// The scheme that is checked.
 struct Subject<'a> {
     row: &'a Scheme<'a>,
-    /// Its recipe, which is made anew for each thread.
+    /// Makes its recipe, which belongs to one thread.
     make: &'a (dyn Fn() -> AnyRecipe<Bench> + Sync),
 }
 
