@@ -142,9 +142,8 @@ impl<F: Flash> Flash for Transcript<F> {
         Ok(oob)
     }
     fn erase(&mut self, block: Block, cause: Cause) -> Result<(), F::Fault> {
-        if let Some(lines) = &mut self.lines {
-            lines.push(Line { block, offset: 0, what: Noted::Erase, cause });
-        }
+        let first = self.inner.geometry().page(block, 0);
+        self.note(first, Noted::Erase, cause);
         self.inner.erase(block, cause)
     }
     fn chain(&mut self, next: Chain) -> Chain {

@@ -1,6 +1,7 @@
 //! One run: a scheme on a device under a workload, from filling the device to the result.
 //!
-//! [`run`] chooses the scheme and the medium once and then runs a loop that is compiled for both. Requests come in
+//! [`run`] chooses the scheme and the medium once and then runs a loop that is compiled for both, or, where a buffer, a
+//! mount or the end of a life makes the scheme matter less, for any scheme on that medium. Requests come in
 //! batches, cut into pages; each page's mapping entry is asked for two dozen pages ahead, and what it points at ten
 //! ahead, so that the loop seldom waits for memory.
 //!
