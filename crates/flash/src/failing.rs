@@ -86,6 +86,8 @@ struct Strain {
     reads: u32,
     /// Whether it was too much.
     spent: bool,
+    /// Whether it was tired when the device had rested.
+    left: bool,
 }
 
 /// A page of which nothing reads.
@@ -116,6 +118,8 @@ pub struct Failing<F> {
     spares_lost: u64,
     /// Pages so far of metadata that cannot be read.
     metadata_lost: u64,
+    /// Programs, partial ones too, and erases so far that failed.
+    failures: u64,
     /// Blocks that failed and bear no mark.
     unmarked: BTreeSet<Block>,
     /// What was done to such blocks all the same.
@@ -127,6 +131,8 @@ pub struct Failing<F> {
     /// Tired blocks that were erased under [`Cause::Refresh`], and blocks whose pages were lost.
     refreshed: u64,
     spent: u64,
+    /// Pages that went into tired blocks without need.
+    misplaced: u64,
 }
 
 impl<F: Fragile> Failing<F>
@@ -163,12 +169,14 @@ where
             spares_lost: 0,
             metadata_lost: 0,
             buried: BTreeSet::new(),
+            failures: 0,
             unmarked: BTreeSet::new(),
             misused: 0,
             strain,
             clock: 0,
             refreshed: 0,
             spent: 0,
+            misplaced: 0,
         }
     }
 
@@ -214,6 +222,7 @@ where
             || (self.plan.program_rate > 0.0 && self.rng.chance(self.plan.program_rate))
             || (metadata && self.plan.metadata_rate > 0.0 && self.rng.chance(self.plan.metadata_rate));
         self.grown_bad[block.index()] |= fails && !self.passes();
+        self.failures += u64::from(fails);
         fails
     }
 
@@ -272,6 +281,30 @@ where
     /// through something.
     pub fn changes(&self) -> [u64; 3] {
         [self.programs, self.erases, self.stopped]
+    }
+
+    /// Whether there are two blank blocks on a block's die, of which one can be filled instead.
+    fn has_choice(&self, block: Block) -> bool {
+        let g = self.inner.geometry();
+        let blank = g.blocks_of(g.die_of(block)).filter(|&block| self.strain[block as usize].begun.is_none());
+        blank.count() > 1
+    }
+
+    /// The device has rested: no block that is tired now is to be filled further.
+    pub fn rested(&mut self) {
+        for block in 0..self.strain.len() {
+            self.strain[block].left = self.is_worn(&self.strain[block], 2);
+        }
+    }
+
+    /// Pages so far that went into blocks which had been tired at [`Failing::rested`], though others were to be had.
+    pub fn misplaced(&self) -> u64 {
+        self.misplaced
+    }
+
+    /// Programs, partial ones too, and erases so far that failed.
+    pub fn failures(&self) -> u64 {
+        self.failures
     }
 
     /// Blocks of which a program or an erase failed and that bear no mark, as whoever had them fail knows. A partial
@@ -363,10 +396,14 @@ where
             return;
         }
         self.clock += 1;
-        let block = self.inner.geometry().block_of(ppn).index();
-        let strain = &mut self.strain[block];
+        let block = self.inner.geometry().block_of(ppn);
+        let strain = &mut self.strain[block.index()];
         if strain.begun.is_none() {
             *strain = Strain { begun: Some(self.clock), ..Strain::default() };
+        }
+        let strain = *strain;
+        if strain.left && self.has_choice(block) {
+            self.misplaced += 1;
         }
         if strain.spent {
             self.lose(ppn);
@@ -433,6 +470,7 @@ where
             let face = EraseFace::ALL[self.rng.below(4) as usize];
             self.inner.chip().half_erase(block, face, &mut self.rng);
         }
+        self.failures += u64::from(fails);
         self.note(block, fails);
         if let Some(erases) = self.worn.get_mut(block.index()) {
             *erases += u32::from(!fails);

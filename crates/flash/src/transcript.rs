@@ -1,6 +1,6 @@
 //! A medium that writes down every command, for tests that hold a scheme to an exact sequence.
 
-use crate::{Block, Cause, Chain, Flash, Geometry, Kind, Mode, Oob, Payload, Ppn};
+use crate::{Block, Cause, Chain, Flash, Geometry, Mode, Oob, Payload, Ppn};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt::{self, Display, Formatter};
@@ -35,8 +35,8 @@ pub enum Noted {
     Read,
     /// Read a spare area alone.
     ReadOob,
-    /// Programmed a page of this kind, with this address in its spare area.
-    Program(Kind, u32),
+    /// Programmed a page with this record in its spare area.
+    Program(Oob),
     /// Programmed bytes of a page.
     Append {
         /// Offset of the first in the page.
@@ -55,7 +55,7 @@ impl Display for Line {
         match what {
             Noted::Read => write!(f, "R {block}.{offset} {cause}"),
             Noted::ReadOob => write!(f, "O {block}.{offset} {cause}"),
-            Noted::Program(kind, address) => write!(f, "W {block}.{offset} {} {address} {cause}", kind.name()),
+            Noted::Program(oob) => write!(f, "W {block}.{offset} {} {} {cause}", oob.kind.name(), oob.address),
             Noted::Append { at, bytes } => write!(f, "P {block}.{offset} {bytes} bytes at {at} {cause}"),
             Noted::Erase => write!(f, "E {block} {cause}"),
         }
@@ -121,7 +121,7 @@ impl<F: Flash> Flash for Transcript<F> {
     }
     #[inline(always)]
     fn program(&mut self, ppn: Ppn, oob: Oob, data: Payload<'_, F::User>, cause: Cause) -> Result<(), F::Fault> {
-        self.note(ppn, Noted::Program(oob.kind, oob.address), cause);
+        self.note(ppn, Noted::Program(oob), cause);
         self.inner.program(ppn, oob, data, cause)
     }
     fn append(&mut self, ppn: Ppn, at: u32, bytes: &[u8], mark: u16, cause: Cause) -> Result<(), F::Fault> {
@@ -138,7 +138,7 @@ impl<F: Flash> Flash for Transcript<F> {
     ) -> Result<Oob, F::Fault> {
         self.note(from, Noted::Read, cause);
         let oob = self.inner.copy(from, to, cause, edit)?;
-        self.note(to, Noted::Program(oob.kind, oob.address), cause);
+        self.note(to, Noted::Program(oob), cause);
         Ok(oob)
     }
     fn erase(&mut self, block: Block, cause: Cause) -> Result<(), F::Fault> {

@@ -36,6 +36,7 @@ mod full;
 mod honesty;
 mod life;
 mod media;
+mod numbers;
 mod remounts;
 mod replay;
 mod report;

@@ -843,6 +843,11 @@ impl<F: Flash, C: Cache, S: MapStore> Inspect<F> for Demand<C, S> {
         }
         self.cache.audit()?;
         self.map.space.audit_counts(expected)?;
+        for moved in self.map.moves.within(0..u32::MAX) {
+            if !self.map.space.blocks.is_live(moved.ppn) {
+                return Err(format!("LPN {} was moved to {}, it is noted, which is dead", moved.lpn, moved.ppn));
+            }
+        }
         // What a spread collection has moved stands in the table of moves until the collection tells it.
         let is_idle = |die: &Die| self.map.space.collector.victim(*die).is_none();
         for die in (0..g.die_count()).map(Die).filter(is_idle) {

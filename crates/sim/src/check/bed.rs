@@ -24,6 +24,8 @@ pub(super) struct Bed {
     pub(super) most_pages: u32,
     pub(super) settings: Settings,
     pub(super) mix: Mix,
+    /// Whether the scheme's RAM can be saved, as its claim of it says.
+    pub(super) saves: bool,
 }
 
 impl fmt::Display for Bed {
@@ -466,7 +468,8 @@ impl Lay<'_> {
             fill_request: if rng.chance(0.5) { 1 } else { g.pages_per_block },
             walk: false,
         };
-        Ok(Bed { seed: self.seed, geometry: g, logical_pages: pages, most_pages, settings, mix })
+        let (seed, saves) = (self.seed, self.config.honesty);
+        Ok(Bed { seed, geometry: g, logical_pages: pages, most_pages, settings, mix, saves })
     }
 }
 

@@ -10,10 +10,10 @@
 //! The least that a block endures is more than twice what is read of it between two pauses: by a request of two blocks'
 //! pages, or by a mount, with all that these read of maps.
 
-use super::bed::Bed;
+use super::bed::{Action, Bed, Operation, Request};
 use super::content::Medium;
 use super::session::{Session, Stop};
-use flash::{CutPoint, FailurePlan, Geometry, Lpn, Rng};
+use flash::{Block, CutPoint, FailurePlan, Flash, Geometry, Lpn, Rng};
 use ftl::Ftl;
 
 /// Page copies that a device is asked for at a time.
@@ -54,16 +54,20 @@ impl Disturbance {
     }
 
     /// Behind an operation: a pause, in which power may fail, and now and then reads of one page and another pause. If
-    /// a block was spent, nothing that counts was in it: every page is read.
-    pub(super) fn follow(&mut self, session: &mut Session<'_>, number: u32) -> Result<(), Stop> {
+    /// a block was spent, nothing that counts was in it: every page is read. The `last` operation has a sequel.
+    pub(super) fn follow(&mut self, session: &mut Session<'_>, number: u32, last: bool) -> Result<(), Stop> {
         let mut lot = self.lots.fork(&format!("operation {number}"));
         self.pause(session, &mut lot)?;
+        if last && session.rests {
+            return self.empty(session, Lpn(lot.below(self.pages) as u32));
+        }
         if !number.is_multiple_of(SPELL) {
             return Ok(());
         }
         let hot = self.lots.fork(&format!("hot page {}", number / SPELL / HOT)).below(self.pages);
         (0..self.spell).try_for_each(|_| session.read(Lpn(hot as u32)))?;
         self.pause(session, &mut lot)?;
+        hold_to_places(session)?;
         let spent = session.flash.failing().spent();
         if spent > self.spent {
             session.read_all()?;
@@ -71,6 +75,33 @@ impl Disturbance {
         }
         self.spent = spent;
         Ok(())
+    }
+
+    /// Everything is discarded, and then a page that was written last and read until its block was tired. That block is
+    /// all dead then, and the newest of its die, so that a mount would go on with it: what is written next must not go
+    /// there.
+    fn empty(&mut self, session: &mut Session<'_>, lpn: Lpn) -> Result<(), Stop> {
+        let write = Operation { action: Action::Write(Request { first: lpn, pages: 1 }, 1), probe: lpn };
+        let (all, most) = (self.pages as u32, session.bed.geometry.pages_per_block);
+        for first in (0..all).step_by(most as usize) {
+            let pages = Request { first: Lpn(first), pages: most.min(all - first) };
+            session.step(&Operation { action: Action::Trim(pages), probe: lpn })?;
+            session.rest()?;
+        }
+        session.step(&write)?;
+        let before = tired(session);
+        for _ in 0..8 * self.spell {
+            if tired(session) > before {
+                break;
+            }
+            session.read(lpn)?;
+        }
+        session.step(&Operation { action: Action::Trim(Request { first: lpn, pages: 1 }), probe: lpn })?;
+        session.rest()?;
+        session.step(&Operation { action: Action::Restart, probe: lpn })?;
+        session.rest()?;
+        session.step(&write)?;
+        hold_to_places(session)
     }
 
     /// The device rests; in some of the pauses power fails at one of its commands.
@@ -96,6 +127,20 @@ impl Disturbance {
     }
 }
 
+/// How many blocks are tired.
+fn tired(session: &mut Session<'_>) -> usize {
+    let failing = session.flash.failing();
+    std::iter::successors(failing.tired(Block(0)), |block| failing.tired(Block(block.0 + 1))).count()
+}
+
+/// No page may have gone where it will not last.
+fn hold_to_places(session: &mut Session<'_>) -> Result<(), Stop> {
+    match session.flash.failing().misplaced() {
+        0 => Ok(()),
+        pages => Err(Stop::Wrong(format!("{pages} pages went into tired blocks where others were to be had"))),
+    }
+}
+
 impl Session<'_> {
     /// The host leaves the device alone until there is no more to do, if it does that at all.
     pub(super) fn rest(&mut self) -> Result<(), Stop> {
@@ -106,6 +151,7 @@ impl Session<'_> {
         let most = 64 + 16 * self.bed.geometry.block_count();
         for _ in 0..most {
             if !self.chained(|ftl, flash| ftl.idle(flash, COPIES))? {
+                self.flash.failing().rested();
                 return Ok(());
             }
         }

@@ -147,7 +147,7 @@ fn write_over(session: &mut Session<'_>, operations: u32, stop: &AtomicBool, num
 /// Goes on with a full device for so many operations, in which power is cut over and over.
 fn live(session: &mut Session<'_>, operations: u32, stop: &AtomicBool, number: &mut u32) -> Result<(), Stop> {
     let lots = session.bed.seed;
-    let mut life = Life::of(lots, life::AIMED, false);
+    let mut life = Life::of(lots, life::AIMED);
     for operation in life::operations(session.bed, lots, true).take(operations as usize) {
         if stop.load(Ordering::Relaxed) {
             break;

@@ -9,11 +9,12 @@
 //! change what follows. Of the bytes that a scheme keeps in spare areas, where several entries share a byte and those
 //! of most pages are out of date, single bits are flipped, and some must make a difference.
 
-use super::bed::{Bed, Operation};
-use super::session::{Session, Stop};
+use super::bed::{Action, Bed, Operation};
+use super::numbers::Numbers;
+use super::session::{Session, Stop, reported};
 use super::{CheckConfig, CheckReport, Checked, Chip, Part, Replay, bench, guarded, sound};
 use flash::{Cause, Flash, Kind, Line, Payload, Ppn, Rng};
-use ftl::{Inspect, Recipe};
+use ftl::Inspect;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Operations between two tests, and after each.
@@ -37,15 +38,21 @@ impl Honest<'_> {
         let result = guarded(|| {
             let flash = bench(sound(bed.geometry), true);
             let mut session: Session<'_> = Session::format(bed, recipe, flash).map_err(Stop::text)?;
+            let mut numbers = Numbers::default();
             session.fill(None).map_err(Stop::text)?;
+            numbers.follow(&session.flash.take_lines())?;
             let mut next = rng.below(EVERY as u64) as usize;
             for (number, operation) in operations.iter().enumerate().take(config.operations as usize) {
                 if stop.load(Ordering::Relaxed) {
                     break;
                 }
                 at = Replay::of(bed.seed, Part::Ram, number as u32);
+                // A mount goes on behind the numbers that it finds.
+                if operation.action == Action::Restart {
+                    numbers = Numbers::default();
+                }
                 session.step(operation).map_err(Stop::text)?;
-                session.flash.take();
+                numbers.follow(&session.flash.take_lines())?;
                 session.flash.inner_mut().restart();
                 if number < next {
                     continue;
@@ -83,16 +90,10 @@ fn future(mut session: Session<'_>, ahead: &[Operation]) -> Result<Future, Strin
 
 /// Saves, drops and restores the scheme, and compares what it does next.
 fn restore(session: &Session<'_>, ahead: &[Operation], report: &mut CheckReport) -> Result<(), String> {
-    let ftl = session.ftl.as_ref().expect("the device was formatted");
-    let bytes = ftl.save();
-    let reported: u64 = ftl.memory().iter().map(|(_, bytes)| bytes).sum();
-    if bytes.len() as u64 > reported {
-        return Err(format!("the state takes {} bytes of RAM; {reported} are reported", bytes.len()));
-    }
-    let slack = (reported - bytes.len() as u64) * 1000 / reported.max(1);
+    let ftl = session.restored().map_err(Stop::text)?;
+    let (bytes, reported) = (ftl.save().len() as u64, reported(&ftl));
+    let slack = (reported - bytes) * 1000 / reported.max(1);
     report.honesty.slack_per_mille = Some(report.honesty.slack_per_mille.map_or(slack, |least| least.min(slack)));
-    let bed = session.bed;
-    let ftl = session.recipe.restore(&bed.geometry, bed.logical_pages, &bed.settings, &bytes);
     let restored = Session { ftl: Some(ftl), ..session.clone() };
     let (expected, end) = future(session.clone(), ahead)?;
     let (lines, same_end) = future(restored, ahead)?;

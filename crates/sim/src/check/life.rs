@@ -22,7 +22,6 @@ use super::bed::{Action, Bed, Operation, Request};
 use super::cuts::Story;
 use super::session::{Session, Stop};
 use flash::{Cause, CutPoint, Lpn, Rng};
-use ftl::{Inspect, Recipe};
 
 /// Operations of a spell.
 const SPELL: usize = 64;
@@ -48,8 +47,6 @@ pub(super) struct Life {
     lots: Rng,
     rate: f64,
     aimed: bool,
-    /// Whether the scheme's RAM can be saved, as its claim of it says.
-    saves: bool,
     /// The page that was written last.
     newest: Option<Lpn>,
 }
@@ -97,10 +94,10 @@ fn aim<'a>(
 
 impl Life {
     /// Of a run with these lots.
-    pub(super) fn of(lots: u64, which: u64, saves: bool) -> Life {
+    pub(super) fn of(lots: u64, which: u64) -> Life {
         let rates = if is_aimed(which) { AIMED_RATES } else { RATES };
         let rate = rates[((which / KINDS).wrapping_add(lots) % rates.len() as u64) as usize];
-        Life { lots: Rng::new(lots).fork("life"), rate, aimed: is_aimed(which), saves, newest: None }
+        Life { lots: Rng::new(lots).fork("life"), rate, aimed: is_aimed(which), newest: None }
     }
 
     /// Does an operation, in which power may fail, and mounts the device then. Behind some operations the host does it
@@ -130,8 +127,10 @@ impl Life {
         } else {
             end?;
         }
-        if lot.chance(RESTORED) && self.saves {
-            restore(session, story)?;
+        if lot.chance(RESTORED) && session.bed.saves {
+            story.hear(&mut session.flash);
+            story.say(|| "saved and restored".into());
+            session.ftl = Some(session.restored()?);
         }
         let again = match (lot.below(4), operation.action) {
             (0, Action::Write(request, _) | Action::Trim(request)) if is_cut => Some(request),
@@ -167,19 +166,4 @@ fn wake(session: &mut Session<'_>, lot: &mut Rng, aimed: bool, story: &mut Story
             return end.and_then(|()| session.audit());
         }
     }
-}
-
-/// The device is saved, and goes on from what was saved.
-fn restore(session: &mut Session<'_>, story: &mut Story) -> Result<(), Stop> {
-    story.hear(&mut session.flash);
-    story.say(|| "saved and restored".into());
-    let (bed, (ftl, _)) = (session.bed, session.parts());
-    let saved = ftl.save();
-    let reported: u64 = ftl.memory().iter().map(|(_, bytes)| bytes).sum();
-    if saved.len() as u64 > reported {
-        let what = format!("the state takes {} bytes of RAM; {reported} are reported", saved.len());
-        return Err(Stop::Wrong(what));
-    }
-    session.ftl = Some(session.recipe.restore(&bed.geometry, bed.logical_pages, &bed.settings, &saved));
-    Ok(())
 }

@@ -402,7 +402,7 @@ fn operate(
     // A case ends with its operation. What is not kept of it takes along the mount and the reads that follow it.
     let last = run.of.filter(|replay| replay.kept.is_some()).map_or(u32::MAX, |replay| replay.operation);
     let lots = session.bed.seed ^ run.which << 32;
-    let mut life = (run.part == Part::Life).then(|| Life::of(lots, run.which, run.config.honesty));
+    let mut life = (run.part == Part::Life).then(|| Life::of(lots, run.which));
     let mut brink = (run.part == Part::Full).then(|| Brink::of(lots, session.bed));
     let operations: &mut dyn Iterator<Item = Operation> = match run.part {
         Part::Life | Part::Full => {
@@ -411,6 +411,7 @@ fn operate(
         }
         _ => &mut session.bed.operations("operations on failing media"),
     };
+    let mut failures = 0;
     for operation in operations.take(count as usize) {
         if run.stop.load(Ordering::Relaxed) || *number > last {
             break;
@@ -428,12 +429,17 @@ fn operate(
             _ => session.step(&operation)?,
         }
         if run.part == Part::Disturb {
-            disturbance.follow(session, *number)?;
+            disturbance.follow(session, *number, *number + 1 == count)?;
         }
         if run.tells(*number) {
             story.hear(&mut session.flash);
         }
         *number += 1;
+        // What a failure leaves in RAM a later operation may mend.
+        let before = std::mem::replace(&mut failures, session.flash.failing().failures());
+        if failures > before {
+            session.audit()?;
+        }
         if number.is_multiple_of(32) {
             session.read_all()?;
             session.audit()?;

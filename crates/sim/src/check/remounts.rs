@@ -25,8 +25,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Runs on each medium, with losses of their own.
 const RUNS: u64 = 3;
-/// Operations between two mounts that no operation asks for.
-const INTERVAL: u32 = 48;
+/// Operations between two mounts that no operation asks for, by run. What is lost counts until the next mount at the
+/// most; a block that is to be moved for wear has been left alone for long.
+const INTERVALS: [u32; RUNS as usize] = [48, 48, 288];
 /// Behind one in so many of these mounts another one follows soon.
 const AGAIN: u32 = 3;
 /// Mounts that may follow each other, because each time something meets another page that cannot be read.
@@ -87,6 +88,7 @@ fn on_medium(
     report: &mut CheckReport,
 ) {
     let (mut number, mut full) = (0, false);
+    let interval = INTERVALS[which as usize];
     let mut session = None;
     let result = guarded(|| {
         let lots = bed.seed ^ (which + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -96,7 +98,7 @@ fn on_medium(
         (session.unreadable, session.excusing) = (true, true);
         session.oracle.expect_damage();
         session.excused = config.excused;
-        let end = run(session, config.operations.saturating_mul(LONGER), stop, &mut number);
+        let end = run(session, config.operations.saturating_mul(LONGER), interval, stop, &mut number);
         full = end == Err(Stop::Full);
         if !full {
             end.map_err(Stop::text)?;
@@ -124,7 +126,13 @@ fn on_medium(
 }
 
 /// Runs the operations, with a mount now and then.
-fn run(session: &mut Session<'_>, operations: u32, stop: &AtomicBool, number: &mut u32) -> Result<(), Stop> {
+fn run(
+    session: &mut Session<'_>,
+    operations: u32,
+    interval: u32,
+    stop: &AtomicBool,
+    number: &mut u32,
+) -> Result<(), Stop> {
     let mut done = session.again(|session| session.fill(None))?;
     let mut last = None;
     for operation in session.bed.operations("operations over mounts").take(operations as usize) {
@@ -141,7 +149,7 @@ fn run(session: &mut Session<'_>, operations: u32, stop: &AtomicBool, number: &m
         if let Action::Write(request, written) = operation.action {
             last = request.start(written).last().or(last);
         }
-        if number.is_multiple_of(INTERVAL) {
+        if number.is_multiple_of(interval) {
             session.power_off_and_on()?;
             if session.is_whole() {
                 session.audit()?;
@@ -152,7 +160,7 @@ fn run(session: &mut Session<'_>, operations: u32, stop: &AtomicBool, number: &m
                 session.flash.failing().lose_next();
                 let action = Action::Write(Request { first: lpn, pages: 1 }, 1);
                 session.again(|session| session.step(&Operation { action, probe: lpn }))?;
-                if number.is_multiple_of(INTERVAL * AGAIN) {
+                if number.is_multiple_of(interval * AGAIN) {
                     // A sound page of each die follows before the next mount, so that it is not taken for torn.
                     for next in 1..=4 {
                         let other = Lpn((lpn.0 + next) % session.bed.logical_pages);

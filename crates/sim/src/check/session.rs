@@ -56,6 +56,11 @@ impl From<BuildError<Fault>> for Stop {
     }
 }
 
+/// The RAM that a scheme reports, bytes.
+pub(super) fn reported(ftl: &CheckedScheme) -> u64 {
+    ftl.memory().iter().map(|(_, bytes)| bytes).sum()
+}
+
 /// What was done, for the report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Work {
@@ -284,11 +289,31 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Has the scheme check its invariants.
+    /// Has the scheme check its invariants, and restores a copy of it from its RAM, if that can be saved.
     pub(super) fn audit(&mut self) -> Result<(), Stop> {
         self.work.audits += 1;
         let (ftl, flash) = self.parts();
         ftl.audit(flash).map_err(Stop::Wrong)?;
-        if flash.is_stable() { ftl.audit_free(flash).map_err(Stop::Wrong) } else { Ok(()) }
+        if flash.is_stable() {
+            ftl.audit_free(flash).map_err(Stop::Wrong)?;
+        }
+        if self.bed.saves { self.restored().map(drop) } else { Ok(()) }
+    }
+
+    /// The scheme, restored from its saved RAM, which takes no more bytes than it reports. What is left behind there
+    /// the restored one lacks, and saves something else.
+    pub(super) fn restored(&self) -> Result<CheckedScheme, Stop> {
+        let (bed, ftl) = (self.bed, self.ftl.as_ref().expect("the device was mounted"));
+        let saved = ftl.save();
+        let reported = reported(ftl);
+        if saved.len() as u64 > reported {
+            let what = format!("the state takes {} bytes of RAM; {reported} are reported", saved.len());
+            return Err(Stop::Wrong(what));
+        }
+        let restored = self.recipe.restore(&bed.geometry, bed.logical_pages, &bed.settings, &saved);
+        if restored.save() == saved {
+            return Ok(restored);
+        }
+        Err(Stop::Wrong("restored from saved RAM, it saves something else".into()))
     }
 }

@@ -1,5 +1,6 @@
 //! What `superblock` shows: RAM, counters, its state, and whether that is sound.
 
+use super::maps::words_of;
 use super::{Counters, NONE, Superblock};
 use crate::parts::map_log::MapLog;
 use crate::parts::supply::audit_version;
@@ -60,6 +61,7 @@ impl<F: Flash> Inspect<F> for Superblock {
         let layout = *self.cache.layout();
         let mut expected = vec![0; self.g.block_count() as usize];
         for ppn in self.log.iter().flat_map(|log| self.all().filter_map(|s| log.page(s.0))) {
+            words_of(flash, ppn, Cause::Recovery).map_err(|error| format!("the map page at {ppn}: {error}"))?;
             expected[self.g.block_of(ppn).index()] += 1;
         }
         for lbn in (0..self.logical_blocks).map(Lbn) {
