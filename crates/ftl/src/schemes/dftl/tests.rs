@@ -281,16 +281,17 @@ fn a_spread_collection_ends_when_all_its_moves_are_told() {
 /// A block is emptied only if its pages and their map entries have room: by collections, and by wear levelling.
 #[test]
 fn a_failed_program_leaves_room_where_blocks_are_to_spare() {
-    let run = |pairs: &[(&str, &str)], failing| {
+    let run = |pairs: &[(&str, &str)], device, failing| {
         let settings = settings(&ROW, &[&[("gc-low", "2"), ("victims", "plain")], pairs].concat());
         testing::a_failed_program_leaves_room_where_blocks_are_to_spare::<Lines, OutOfPlace>(
-            &settings,
-            (41, 132),
-            failing,
+            &settings, device, failing,
         );
     };
-    run(&[("gc", "random"), ("batch-evict", "off")], 347);
-    run(&[("gc", "fifo"), ("cache-bytes", "60"), ("wear-levelling", "swap"), ("wear-threshold", "1")], 203);
+    run(&[("gc", "random"), ("batch-evict", "off")], (41, 132), 347);
+    let level = |mode| [("cache-bytes", "60"), ("wear-levelling", mode), ("wear-threshold", "1")];
+    run(&[&[("gc", "fifo")], &level("swap")[..]].concat(), (41, 132), 203);
+    run(&[&[("gc", "fifo")], &level("static")[..]].concat(), (41, 132), 332);
+    run(&[&[("gc", "cost-benefit"), ("batch-evict", "off")], &level("static")[..]].concat(), (47, 156), 454);
 }
 
 /// A mount makes room before anything else takes a page, and by the cheapest victims: `fifo` would name live blocks.
@@ -304,6 +305,13 @@ fn collections_keep_their_room_over_many_cuts() {
         device,
         130,
         cuts,
+    );
+    let late = |round: u64| [6 + round % 4, 2 * (round % 3)].map(|command| CutPoint { command, face: 1 });
+    testing::collections_keep_their_room_over_many_cuts::<Lines, OutOfPlace>(
+        &settings(&ROW, &pairs),
+        (Geometry { blocks_per_die: 30, ..Geometry::default() }, 92),
+        130,
+        late,
     );
     let pairs = [("gc-spread", "on"), ("gc", "fifo"), ("gc-low", "2"), ("victims", "plain"), ("gc-fold", "off")];
     let device = (Geometry { blocks_per_die: 36, ..Geometry::default() }, 116);
