@@ -887,6 +887,30 @@ mod tests {
         assert!(chip.read(Ppn(4), Cause::Host).is_ok());
     }
 
+    /// A block that is tired when the device has rested takes a page in vain, until it is erased; not one that tires
+    /// later, and not where no other block is blank.
+    #[test]
+    fn pages_that_go_into_tired_blocks_are_counted() {
+        let mut chip = chip(FailurePlan { reads_endured: Some(40), ..FailurePlan::default() });
+        let put = |chip: &mut Failing<_>, ppn: u32| {
+            chip.program(Ppn(ppn), Oob::data(Lpn(ppn), 0, 0), Payload::User(&()), Cause::Host).unwrap();
+        };
+        put(&mut chip, 0);
+        chip.rested();
+        (0..21).for_each(|_| _ = chip.read_oob(Ppn(0), Cause::Recovery).unwrap());
+        put(&mut chip, 1);
+        assert_eq!((chip.tired(Block(0)), chip.misplaced()), (Some(Block(0)), 0), "nobody has had time to know");
+        chip.rested();
+        put(&mut chip, 2);
+        assert_eq!(chip.misplaced(), 1);
+        (2..64).for_each(|block| put(&mut chip, 4 * block));
+        put(&mut chip, 3);
+        assert_eq!(chip.misplaced(), 1, "one block is blank, and may be all that is left");
+        chip.erase(Block(0), Cause::Refresh).unwrap();
+        put(&mut chip, 0);
+        assert_eq!(chip.misplaced(), 1);
+    }
+
     /// The clock of the medium are its commands. Metadata age as data do.
     #[test]
     fn charge_stays_for_so_many_commands() {
