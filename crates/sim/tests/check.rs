@@ -281,11 +281,11 @@ fn blocks_that_tire_lose_their_pages_unless_there_is_idle_time() {
     }
 }
 
-/// Without a tired block the part would prove nothing, and says so.
+/// If no tired block was refreshed the part proves nothing, and says so: here the host leaves no idle time.
 #[test]
-fn a_check_in_which_no_block_tires_fails() {
+fn a_check_in_which_no_tired_block_is_refreshed_fails() {
     let faults = Faults::NONE.with(FaultClass::Disturb);
-    let config = CheckConfig { faults, honesty: false, seeds: 0..1, operations: 1, ..brief("page") };
+    let config = CheckConfig { faults, honesty: false, rests: false, seeds: 0..1, operations: 1, ..brief("page") };
     let report = checked(&config).unwrap();
     let what = "no tired block was refreshed: the check proves nothing about media that wear on blocks";
     assert!(report.failures.iter().any(|failure| failure.what == what), "{report}");
