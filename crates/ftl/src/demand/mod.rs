@@ -845,7 +845,7 @@ impl<F: Flash, C: Cache, S: MapStore> Inspect<F> for Demand<C, S> {
         self.map.space.audit_counts(expected)?;
         for moved in self.map.moves.within(0..u32::MAX) {
             if !self.map.space.blocks.is_live(moved.ppn) {
-                return Err(format!("LPN {} was moved to {}, it is noted, which is dead", moved.lpn, moved.ppn));
+                return Err(format!("LPN {} is among the moves at {}, which is dead", moved.lpn, moved.ppn));
             }
         }
         // What a spread collection has moved stands in the table of moves until the collection tells it.

@@ -16,7 +16,7 @@ pub(super) struct Numbers {
 
 impl Numbers {
     /// Follows commands, of which no mount is one. Each program has a number above those before it, and so has each
-    /// page of the host's a version; what is not the host's has none that was not given.
+    /// page that is written for the host a version. Copies keep theirs, which are not looked at.
     pub(super) fn follow(&mut self, lines: &[Line]) -> Result<(), String> {
         for line in lines {
             let Noted::Program(oob) = line.what else { continue };
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_and_versions_of_the_host_rise_and_copies_keep_theirs() {
+    fn programs_rise_and_so_do_versions_of_what_the_host_writes() {
         let mut numbers = Numbers::default();
         let (first, copy) = (line(1, 1, Cause::Host), line(2, 1, Cause::DataGc));
         assert_eq!(numbers.follow(&[first, copy, line(3, 2, Cause::Host)]), Ok(()));
