@@ -184,8 +184,8 @@ impl Simple {
         self.supply.mark_bad(&mut *flash, victim)
     }
 
-    /// Moves the pages of a tired block, or makes room for that; the open one takes no further page. Whether anything
-    /// was done.
+    /// Moves the pages of a tired block, or makes room for that; the open one takes no further page if it is tired.
+    /// Whether anything was done.
     fn refresh<F: Flash>(&mut self, flash: &mut F, block: Block) -> Outcome<F, bool> {
         if let Some(done) = self.supply.refresh_unused(flash, block)? {
             return Ok(done);
@@ -194,8 +194,8 @@ impl Simple {
             self.make_room(flash)?;
             return Ok(self.supply.blocks.free_total() > 0);
         }
-        if self.open.take_if(|open| *open == block).is_some() {
-            self.supply.blocks.close_early(block, self.next);
+        if let Some(open) = self.open.take_if(|open| flash.tired(*open) == Some(*open)) {
+            self.supply.blocks.close_early(open, self.next);
             self.next = flash.geometry().pages_per_block;
         }
         self.collect(flash, block, Cause::Refresh).map(|()| true)

@@ -7,7 +7,7 @@
 //!
 //! A tired block (`parts/refresh.rs`) is moved in the same way, also one that is being filled.
 
-use super::{Super, Superblock};
+use super::{CLOSED, Open, Stream, Super, Superblock};
 use crate::parts::refresh;
 use crate::parts::spare_map::BlockSlot;
 use crate::{Error, Outcome};
@@ -52,8 +52,13 @@ impl Superblock {
             return log.collect(flash, &mut self.pool, block, Cause::Refresh).map(|()| true);
         }
         let Some(at) = self.blocks.iter().position(|&other| other == block.0) else { return Ok(false) };
-        let (s, slot) = (Super((at / self.k) as u32), BlockSlot((at % self.k) as u8));
-        if self.pool.blocks.live_of(block) > 0 && self.free() == 0 {
+        let s = Super((at / self.k) as u32);
+        // Its pages go into the block that the superblock fills with what it keeps: if that is tired, it comes first.
+        let Open { slot: filled, .. } = *self.filled(s, Stream::Kept);
+        let is_tired = |&slot: &BlockSlot| flash.tired(self.block(s, slot)) == Some(self.block(s, slot));
+        let slot = Some(filled).filter(|&slot| slot != CLOSED).filter(is_tired);
+        let slot = slot.unwrap_or(BlockSlot((at % self.k) as u8));
+        if self.pool.blocks.live_of(self.block(s, slot)) > 0 && self.free() == 0 {
             return Ok(false);
         }
         self.collect(flash, s, slot, Cause::Refresh).map(|()| true)
