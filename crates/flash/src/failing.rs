@@ -86,7 +86,7 @@ struct Strain {
     reads: u32,
     /// Whether it was too much.
     spent: bool,
-    /// Whether it was tired when the device had rested.
+    /// Whether it was tired when the device began to rest, or had rested.
     left: bool,
 }
 
@@ -131,6 +131,8 @@ pub struct Failing<F> {
     /// Tired blocks that were erased under [`Cause::Refresh`], and blocks whose pages were lost.
     refreshed: u64,
     spent: u64,
+    /// Whether the device rests.
+    rests: bool,
     /// Pages that went into tired blocks without need.
     misplaced: u64,
 }
@@ -176,6 +178,7 @@ where
             clock: 0,
             refreshed: 0,
             spent: 0,
+            rests: false,
             misplaced: 0,
         }
     }
@@ -285,19 +288,40 @@ where
 
     /// Whether there are two blank blocks on a block's die, of which one can be filled instead.
     fn has_choice(&self, block: Block) -> bool {
+        self.blank_beside(block) > 1
+    }
+
+    /// Blank blocks on a block's die, where something wears on blocks.
+    pub fn blank_beside(&self, block: Block) -> usize {
         let g = self.inner.geometry();
-        let blank = g.blocks_of(g.die_of(block)).filter(|&block| self.strain[block as usize].begun.is_none());
-        blank.count() > 1
+        g.blocks_of(g.die_of(block)).filter(|&block| self.strain[block as usize].begun.is_none()).count()
+    }
+
+    /// Whether seven eighths of what a block endures have worn on one.
+    pub fn is_nearly_spent(&self) -> bool {
+        self.strain.iter().any(|strain| self.is_worn(strain, 7, 8))
+    }
+
+    /// The device begins to rest: pages of the host that are moved for [`Cause::Refresh`] are to go into no block that
+    /// is tired now.
+    pub fn rests(&mut self) {
+        self.rests = true;
+        self.note_tired();
     }
 
     /// The device has rested: no block that is tired now is to be filled further.
     pub fn rested(&mut self) {
+        self.rests = false;
+        self.note_tired();
+    }
+
+    fn note_tired(&mut self) {
         for block in 0..self.strain.len() {
-            self.strain[block].left = self.is_worn(&self.strain[block], 2);
+            self.strain[block].left = self.is_worn(&self.strain[block], 1, 2);
         }
     }
 
-    /// Pages so far that went into blocks which had been tired at [`Failing::rested`], though others were to be had.
+    /// Pages so far that went into such blocks, though others were to be had.
     pub fn misplaced(&self) -> u64 {
         self.misplaced
     }
@@ -349,12 +373,12 @@ where
         self.spent
     }
 
-    /// Whether more than a share of what a block endures has worn on it: `parts` times as much would be too much.
-    fn is_worn(&self, strain: &Strain, parts: u64) -> bool {
+    /// Whether more than a share of what a block endures has worn on it, `of` in so many `parts`.
+    fn is_worn(&self, strain: &Strain, of: u64, parts: u64) -> bool {
         let Some(begun) = strain.begun else { return false };
         let FailurePlan { reads_endured, age_endured, .. } = self.plan;
-        reads_endured.is_some_and(|most| u64::from(strain.reads) * parts > most.into())
-            || age_endured.is_some_and(|most| (self.clock - begun) * parts > most)
+        reads_endured.is_some_and(|most| u64::from(strain.reads) * parts > u64::from(most) * of)
+            || age_endured.is_some_and(|most| (self.clock - begun) * parts > most * of)
     }
 
     /// A page of a block is read.
@@ -370,7 +394,7 @@ where
         self.clock += 1;
         self.strain[block.index()].reads += 1;
         let strain = self.strain[block.index()];
-        if strain.spent || !self.is_worn(&strain, 1) {
+        if strain.spent || !self.is_worn(&strain, 1, 1) {
             return Ok(());
         }
         self.strain[block.index()].spent = true;
@@ -391,7 +415,7 @@ where
     }
 
     /// A block is programmed: what wears on it begins with that.
-    fn begin(&mut self, ppn: Ppn) {
+    fn begin(&mut self, ppn: Ppn, kind: Kind, cause: Cause) {
         if self.strain.is_empty() {
             return;
         }
@@ -402,7 +426,8 @@ where
             *strain = Strain { begun: Some(self.clock), ..Strain::default() };
         }
         let strain = *strain;
-        if strain.left && self.has_choice(block) {
+        let counts = !self.rests || kind.is_host() && cause == Cause::Refresh;
+        if strain.left && counts && self.has_choice(block) {
             self.misplaced += 1;
         }
         if strain.spent {
@@ -411,8 +436,8 @@ where
     }
 
     /// A page was programmed: whether it stuck, and whether it can be read, is decided now.
-    fn programmed(&mut self, ppn: Ppn, kind: Kind) {
-        self.begin(ppn);
+    fn programmed(&mut self, ppn: Ppn, kind: Kind, cause: Cause) {
+        self.begin(ppn, kind, cause);
         if kind != Kind::Torn && self.is_silent() {
             let lost = if self.rng.chance(0.5) { Lost::Data } else { Lost::Page };
             self.lost.insert(ppn, lost);
@@ -535,7 +560,7 @@ where
             return Err(Fault(FaultKind::ProgramFailed));
         }
         self.inner.program(ppn, oob, data, cause)?;
-        self.programmed(ppn, oob.kind);
+        self.programmed(ppn, oob.kind, cause);
         if self.loses_next && cause == Cause::Host && oob.kind.is_host() {
             self.loses_next = false;
             let g = self.inner.geometry();
@@ -590,11 +615,11 @@ where
         let oob = self.inner.copy(from, to, cause, edit)?;
         match lost {
             Some(_) => {
-                self.begin(to);
+                self.begin(to, oob.kind, cause);
                 let lost = if self.loses_spare(oob.kind) { Lost::Page } else { Lost::Copied };
                 self.lost.insert(to, lost);
             }
-            None => self.programmed(to, oob.kind),
+            None => self.programmed(to, oob.kind, cause),
         }
         Ok(oob)
     }
@@ -608,7 +633,7 @@ where
         }
         self.inner.erase(block, cause)?;
         self.clock += 1;
-        let is_tired = self.strain.get(block.index()).is_some_and(|strain| self.is_worn(strain, 2));
+        let is_tired = self.strain.get(block.index()).is_some_and(|strain| self.is_worn(strain, 1, 2));
         self.refreshed += u64::from(is_tired && cause == Cause::Refresh);
         self.forget(block);
         Ok(())
@@ -636,7 +661,7 @@ where
 
     fn tired(&self, from: Block) -> Option<Block> {
         let (first, end) = (from.0.min(self.strain.len() as u32), self.strain.len() as u32);
-        let own = (first..end).map(Block).find(|block| self.is_worn(&self.strain[block.index()], 2));
+        let own = (first..end).map(Block).find(|block| self.is_worn(&self.strain[block.index()], 1, 2));
         [own, self.inner.tired(from)].into_iter().flatten().min()
     }
 
@@ -909,6 +934,28 @@ mod tests {
         chip.erase(Block(0), Cause::Refresh).unwrap();
         put(&mut chip, 0);
         assert_eq!(chip.misplaced(), 1);
+    }
+
+    /// While the device rests, what is moved for refresh counts, and nothing else.
+    #[test]
+    fn pages_that_are_moved_into_tired_blocks_are_counted() {
+        let mut chip = chip(FailurePlan { reads_endured: Some(40), ..FailurePlan::default() });
+        let put = |chip: &mut Failing<_>, ppn: u32, cause: Cause| {
+            chip.program(Ppn(ppn), Oob::data(Lpn(ppn), 0, 0), Payload::User(&()), cause).unwrap();
+        };
+        put(&mut chip, 0, Cause::Host);
+        (0..20).for_each(|_| _ = chip.read_oob(Ppn(0), Cause::Recovery).unwrap());
+        chip.rests();
+        put(&mut chip, 1, Cause::Refresh);
+        assert_eq!((chip.misplaced(), chip.is_nearly_spent()), (0, false), "not yet tired");
+        (0..16).for_each(|_| _ = chip.read_oob(Ppn(0), Cause::Recovery).unwrap());
+        assert!(chip.is_nearly_spent(), "36 reads of 40");
+        chip.rests();
+        put(&mut chip, 2, Cause::DataGc);
+        assert_eq!(chip.misplaced(), 0);
+        put(&mut chip, 3, Cause::Refresh);
+        assert_eq!(chip.misplaced(), 1);
+        assert_eq!(chip.blank_beside(Block(1)), chip.geometry().blocks_per_die as usize - 1);
     }
 
     /// The clock of the medium are its commands. Metadata age as data do.

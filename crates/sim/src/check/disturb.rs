@@ -11,9 +11,9 @@
 //! pages, or by a mount, with all that these read of maps.
 
 use super::bed::{Action, Bed, Operation, Request};
-use super::content::Medium;
+use super::content::{Medium, Stamp};
 use super::session::{Session, Stop};
-use flash::{Block, CutPoint, FailurePlan, Flash, Geometry, Lpn, Rng};
+use flash::{Block, Cause, CutPoint, Die, FailurePlan, Flash, Geometry, Lpn, Oob, Payload, Rng};
 use ftl::Ftl;
 
 /// Page copies that a device is asked for at a time.
@@ -22,6 +22,9 @@ const COPIES: u32 = 8;
 const SPELL: u32 = 4;
 /// Spells for which the page stays the same.
 const HOT: u32 = 16;
+/// Blank blocks of a die with which a tired block of it can be moved in any case: its pages and what is written about
+/// them take one each, and so may what comes before the block.
+const ROOM: usize = 4;
 
 /// What wears on blocks in a run: reads, time, or both.
 pub(super) fn plan(g: &Geometry, lots: u64, kind: u64) -> FailurePlan {
@@ -89,9 +92,9 @@ impl Disturbance {
             session.rest()?;
         }
         session.step(&write)?;
-        let before = tired(session);
+        let before = session.tired().len();
         for _ in 0..8 * self.spell {
-            if tired(session) > before {
+            if session.tired().len() > before {
                 break;
             }
             session.read(lpn)?;
@@ -101,6 +104,35 @@ impl Disturbance {
         session.step(&Operation { action: Action::Restart, probe: lpn })?;
         session.rest()?;
         session.step(&write)?;
+        hold_to_places(session)?;
+        self.empty_the_newer(session, lpn)
+    }
+
+    /// Two blocks of a die are tired, and what the newer one holds is discarded: while it is the newest of its die it
+    /// has to wait. The other one does not wait for it, nor do its pages go there.
+    fn empty_the_newer(&mut self, session: &mut Session<'_>, probe: Lpn) -> Result<(), Stop> {
+        let g = session.bed.geometry;
+        let pages = (2 * g.pages_per_block * g.die_count()).min(self.pages as u32);
+        session.rest()?;
+        for first in (0..pages).step_by(g.pages_per_block as usize) {
+            let request = Request { first: Lpn(first), pages: g.pages_per_block.min(pages - first) };
+            session.step(&Operation { action: Action::Write(request, request.pages), probe })?;
+        }
+        let [newest, others] = session.newest(Die(0));
+        let (Some(&new), Some(&old)) = (newest.first(), others.last()) else { return Ok(()) };
+        for lpn in [new, old] {
+            let before = session.tired().len();
+            for _ in 0..8 * self.spell {
+                if session.tired().len() > before || session.flash.failing().is_nearly_spent() {
+                    break;
+                }
+                session.read(lpn)?;
+            }
+        }
+        for lpn in newest {
+            session.step(&Operation { action: Action::Trim(Request { first: lpn, pages: 1 }), probe })?;
+        }
+        session.rest()?;
         hold_to_places(session)
     }
 
@@ -127,12 +159,6 @@ impl Disturbance {
     }
 }
 
-/// How many blocks are tired.
-fn tired(session: &mut Session<'_>) -> usize {
-    let failing = session.flash.failing();
-    std::iter::successors(failing.tired(Block(0)), |block| failing.tired(Block(block.0 + 1))).count()
-}
-
 /// No page may have gone where it will not last.
 fn hold_to_places(session: &mut Session<'_>) -> Result<(), Stop> {
     match session.flash.failing().misplaced() {
@@ -142,6 +168,53 @@ fn hold_to_places(session: &mut Session<'_>) -> Result<(), Stop> {
 }
 
 impl Session<'_> {
+    /// The logical pages with a page in the block of a die that was programmed last, and those in others, the newest
+    /// block last.
+    fn newest(&mut self, die: Die) -> [Vec<Lpn>; 2] {
+        let g = self.bed.geometry;
+        let chip = self.flash.in_flight().inner_mut();
+        let mut read = |block: u32| -> Vec<Oob> {
+            let pages = (0..g.pages_per_block).map(|page| g.page(Block(block), page));
+            let found = pages.filter_map(|ppn| chip.read_oob(ppn, Cause::Recovery).ok().flatten());
+            found.filter(|oob| oob.kind.is_host()).collect()
+        };
+        let mut blocks: Vec<Vec<Oob>> = g.blocks_of(die).map(&mut read).collect();
+        blocks.sort_by_key(|pages| pages.last().map(|oob| oob.program));
+        let newest = blocks.pop().unwrap_or_default();
+        [newest, blocks.concat()].map(|pages| pages.iter().map(|oob| oob.lpn()).collect())
+    }
+
+    /// The tired blocks.
+    fn tired(&mut self) -> Vec<Block> {
+        let failing = self.flash.failing();
+        std::iter::successors(failing.tired(Block(0)), |block| failing.tired(Block(block.0 + 1))).collect()
+    }
+
+    /// The device rests no longer: of the blocks that were tired before its last step none holds a page that counts,
+    /// unless there was no room to move it.
+    fn hold_to_rest(&mut self, tired: Vec<Block>) -> Result<(), Stop> {
+        let g = self.bed.geometry;
+        for block in tired {
+            if self.flash.failing().tired(block) != Some(block) || self.flash.failing().blank_beside(block) < ROOM {
+                continue;
+            }
+            for ppn in (0..g.pages_per_block).map(|page| g.page(block, page)) {
+                let chip = self.flash.in_flight().inner_mut();
+                let Ok(Some(oob)) = chip.read_oob(ppn, Cause::Recovery) else { continue };
+                let Ok((_, Payload::User(data))) = chip.read(ppn, Cause::Recovery) else { continue };
+                let tag = data.tag();
+                if !oob.kind.is_host() || tag.is_none() || !self.oracle.allows(oob.lpn(), tag) {
+                    continue;
+                }
+                let value = self.chained(|ftl, flash| ftl.read(flash, oob.lpn()).map(|data| data.map(Stamp::tag)))?;
+                if value == Some(tag) {
+                    return Err(Stop::Wrong(format!("LPN {} was left in block {block}, which is tired", oob.lpn())));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The host leaves the device alone until there is no more to do, if it does that at all.
     pub(super) fn rest(&mut self) -> Result<(), Stop> {
         if !self.rests {
@@ -149,10 +222,12 @@ impl Session<'_> {
         }
         // Each block may be tired, and worth collecting ahead of need, a few times.
         let most = 64 + 16 * self.bed.geometry.block_count();
+        self.flash.failing().rests();
         for _ in 0..most {
+            let before = self.tired();
             if !self.chained(|ftl, flash| ftl.idle(flash, COPIES))? {
                 self.flash.failing().rested();
-                return Ok(());
+                return self.hold_to_rest(before);
             }
         }
         Err(Stop::Wrong(format!("{most} times the device says that there is more to do in idle time")))
