@@ -291,15 +291,21 @@ where
         self.blank_beside(block) > 1
     }
 
-    /// Blank blocks on a block's die, where something wears on blocks.
+    /// Blocks of a block's die that were not programmed since their erase, bad ones too; where something wears on
+    /// blocks.
     pub fn blank_beside(&self, block: Block) -> usize {
         let g = self.inner.geometry();
         g.blocks_of(g.die_of(block)).filter(|&block| self.strain[block as usize].begun.is_none()).count()
     }
 
-    /// Whether seven eighths of what a block endures have worn on one.
+    /// Whether more than seven eighths of what a block endures have worn on some block.
     pub fn is_nearly_spent(&self) -> bool {
         self.strain.iter().any(|strain| self.is_worn(strain, 7, 8))
+    }
+
+    /// Reads of a block since it was programmed first, where something wears on blocks.
+    pub fn reads_of(&self, block: Block) -> u32 {
+        self.strain[block.index()].reads
     }
 
     /// The device begins to rest: pages of the host that are moved for [`Cause::Refresh`] are to go into no block that
@@ -321,7 +327,8 @@ where
         }
     }
 
-    /// Pages so far that went into such blocks, though others were to be had.
+    /// Pages so far that went into blocks which had been tired at [`Failing::rests`] or [`Failing::rested`], though
+    /// others were to be had.
     pub fn misplaced(&self) -> u64 {
         self.misplaced
     }
@@ -373,7 +380,7 @@ where
         self.spent
     }
 
-    /// Whether more than a share of what a block endures has worn on it, `of` in so many `parts`.
+    /// Whether more than `of` / `parts` of what a block endures has worn on it.
     fn is_worn(&self, strain: &Strain, of: u64, parts: u64) -> bool {
         let Some(begun) = strain.begun else { return false };
         let FailurePlan { reads_endured, age_endured, .. } = self.plan;
