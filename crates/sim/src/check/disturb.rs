@@ -190,8 +190,8 @@ impl Session<'_> {
         std::iter::successors(failing.tired(Block(0)), |block| failing.tired(Block(block.0 + 1))).collect()
     }
 
-    /// The device rests no longer: of the blocks that were tired before its last step none holds a page of the host that
-    /// counts, unless there was no room to move it. Such a page is one that the scheme reads there.
+    /// The device rests no longer: of the blocks that were tired before its last step none holds a page of the host
+    /// that counts, unless there was no room to move it. Such a page is one that the scheme reads there.
     fn hold_to_rest(&mut self, tired: Vec<Block>) -> Result<(), Stop> {
         let g = self.bed.geometry;
         for block in tired {

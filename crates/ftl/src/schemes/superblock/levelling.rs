@@ -53,8 +53,8 @@ impl Superblock {
         }
         let Some(at) = self.blocks.iter().position(|&other| other == block.0) else { return Ok(false) };
         let s = Super((at / self.k) as u32);
-        // Its pages, if it has any, go into the block that the superblock fills with what it keeps: if that is tired, it
-        // comes first.
+        // Its pages, if it has any, go into the block that the superblock fills with what it keeps: if that is tired,
+        // it comes first.
         let moves = self.pool.blocks.live_of(block) > 0;
         let Open { slot: filled, .. } = *self.filled(s, Stream::Kept);
         let is_tired = |&slot: &BlockSlot| flash.tired(self.block(s, slot)) == Some(self.block(s, slot));
