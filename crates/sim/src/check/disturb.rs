@@ -92,13 +92,7 @@ impl Disturbance {
             session.rest()?;
         }
         session.step(&write)?;
-        let before = session.tired().len();
-        for _ in 0..8 * self.spell {
-            if session.tired().len() > before {
-                break;
-            }
-            session.read(lpn)?;
-        }
+        self.tire(session, lpn)?;
         session.step(&Operation { action: Action::Trim(Request { first: lpn, pages: 1 }), probe: lpn })?;
         session.rest()?;
         session.step(&Operation { action: Action::Restart, probe: lpn })?;
@@ -120,20 +114,24 @@ impl Disturbance {
         }
         let [newest, others] = session.newest(Die(0));
         let (Some(&new), Some(&old)) = (newest.first(), others.last()) else { return Ok(()) };
-        for lpn in [new, old] {
-            let before = session.tired().len();
-            for _ in 0..8 * self.spell {
-                if session.tired().len() > before || session.flash.failing().is_nearly_spent() {
-                    break;
-                }
-                session.read(lpn)?;
-            }
-        }
+        [new, old].into_iter().try_for_each(|lpn| self.tire(session, lpn))?;
         for lpn in newest {
             session.step(&Operation { action: Action::Trim(Request { first: lpn, pages: 1 }), probe })?;
         }
         session.rest()?;
         hold_to_places(session)
+    }
+
+    /// A page is read until a block more is tired, or one is all but spent.
+    fn tire(&self, session: &mut Session<'_>, lpn: Lpn) -> Result<(), Stop> {
+        let before = session.tired().len();
+        for _ in 0..8 * self.spell {
+            if session.tired().len() > before || session.flash.failing().is_nearly_spent() {
+                break;
+            }
+            session.read(lpn)?;
+        }
+        Ok(())
     }
 
     /// The device rests; in some of the pauses power fails at one of its commands.
