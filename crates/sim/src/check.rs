@@ -44,7 +44,7 @@ mod session;
 mod shrink;
 pub mod step;
 
-use bed::Lay;
+use bed::{Lay, Shape};
 pub use content::{Stamp, Stamps};
 pub use faults::{FaultClass, Faults, LOSES, NOBODY};
 use flash::{Cause, Failing, FailurePlan, Full, Geometry, Guard, InFlight, Nand, PowerCut, Transcript, Verified};
@@ -413,7 +413,7 @@ fn check_seed(
     stop: &AtomicBool,
 ) -> Result<CheckReport, CheckError> {
     let (row, recipe) = (subject.row, &subject.recipe());
-    let bed = Lay { config, seed }.run(row, recipe)?;
+    let bed = Lay { config, seed, shape: Shape::FewBlocks }.run(row, recipe)?;
     let mut report = CheckReport::default();
     report.merge(cuts::CutEverywhere { config, bed: &bed, stop, part: Part::Cuts }.run(recipe));
     for (class, part) in cuts::PARTS {
@@ -627,7 +627,7 @@ fn bed_of(subject: &Subject<'_>, config: &CheckConfig, replay: &Replay) -> Resul
         return Err(CheckError(format!("{what} (as many as with --operations {})", config.operations)));
     }
     if replay.part != Part::Fewest {
-        return Lay { config, seed: replay.seed }.run(subject.row, &subject.recipe());
+        return Lay { config, seed: replay.seed, shape: Shape::FewBlocks }.run(subject.row, &subject.recipe());
     }
     let Some(device) = replay.run.filter(|&device| device < fewest::DEVICES) else {
         let what = format!("there are {} devices to choose from, counted from 0", fewest::DEVICES);

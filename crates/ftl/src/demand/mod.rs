@@ -30,8 +30,8 @@
 //! `gc-in-evictions` it comes before the update itself, as in the released FlashSim, and with a cache of the whole map
 //! not at all, as there are no evictions. Where what one host page may take
 //! could open the last free blocks, the test comes before that page in any case. A host page tests the block that
-//! it goes to in any case; with `gc-in-evictions` it opens the map's first block of a die before, where the next block
-//! for data would leave no more than a collection needs.
+//! it goes to in any case. Where the next block for data would leave no more than a collection needs, and an eviction is
+//! due, it opens the map's first block of a die before.
 //!
 //! While a collection is spread, translation pages do not know of the pages that it has moved so far:
 //! `demand/moves.rs`.
@@ -134,11 +134,20 @@ struct Plan<C, S> {
     cache: C,
 }
 
-impl<C: Cache, S> Plan<C, S> {
-    /// Free blocks of a die that only collections open: one to move data to, and those that the translation pages of
-    /// evictions may take between two tests.
+impl<C: Cache, S: MapStore> Plan<C, S> {
+    /// Pages that a translation block holds.
+    fn translation_block_pages(&self) -> u32 {
+        let g = &self.shape.geometry;
+        if self.store.is_slc() { g.slc_pages() } else { g.pages_per_block }
+    }
+
+    /// Free blocks of a die that only collections open: one to move data to, and those that translation pages may take,
+    /// be it of a collected block with a dead page and of the discards that go first, or of evictions between two tests.
     fn kept(&self) -> u32 {
-        1 + self.cache.most_updates().div_ceil(self.shape.geometry.pages_per_block)
+        let count = self.store.count();
+        let discards = if self.options.durable_trim { count.min(MOST_DISCARDS as u32) } else { 0 };
+        let told = count.min(self.shape.geometry.pages_per_block - 1) + discards;
+        1 + told.max(self.cache.most_updates()).div_ceil(self.translation_block_pages()).max(1)
     }
 }
 
@@ -181,7 +190,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         }
         let dies = g.die_count();
         let translation = plan.store.count();
-        let held = u64::from(if slc { g.slc_pages() } else { g.pages_per_block });
+        let held = u64::from(plan.translation_block_pages());
         let blocks = |pages: u32, held: u64| u64::from(pages).div_ceil(held);
         let live = blocks(logical_pages, u64::from(g.pages_per_block)) + blocks(translation, held);
         let streams = 1 + u64::from(data_blocks);
@@ -469,7 +478,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         let die = lane.die(&self.shape.geometry);
         let has_map = space.streams[TRANSLATION.index()].block(Lane::of(die)).is_some();
         let would_be_last = !has_map && space.blocks.free_in(die) == space.collector.kept + 1;
-        if self.gc_in_evictions && would_be_last && self.cache.is_write_due() {
+        if would_be_last && !self.cache.holds_all() && self.cache.is_write_due() {
             self.map.space.open(flash, TRANSLATION, Lane::of(die))?;
         }
         self.refill_if_can(flash, DATA, lane)

@@ -24,7 +24,8 @@
 //!
 //! A collection is begun only if the open and the free blocks of its die hold all that it may take. A spread one
 //! reserves that: before a block of its die is opened for anybody else, what it still needs is compared with what would
-//! be left, and if that is too little, or fewer than `gc-low` blocks are free, it runs to its end at once. For the same
+//! be left, and if that is too little, or fewer than `gc-low` blocks are free, it runs to its end at once. So it does
+//! before a slice that finds no more free blocks than it needs, for discards may come before the next. For the same
 //! reason it is begun only with `gc-low` free blocks; with fewer, victims are emptied whole. What the policy picks may
 //! need more than there is, or where a map is kept on flash all free blocks, although fewer are free than are kept or
 //! the block has no dead page; then the block with the fewest live pages is taken, if that fits. Where no die has a
@@ -358,6 +359,16 @@ pub(crate) trait Collects: Sized {
         self.space().blocks_for(moved.0, die, moved.1) + self.space().blocks_for(told.0, die, told.1)
     }
 
+    /// The same, were what is open for the map full.
+    fn needs_behind_a_mount(&self, block: Block) -> u32 {
+        let (space, Takes { moved, told }) = (self.space(), self.takes(block));
+        let die = space.blocks.geometry().die_of(block);
+        if moved.0 == told.0 {
+            return self.needs(block);
+        }
+        space.blocks_for(moved.0, die, moved.1) + told.1.div_ceil(space.block_pages(told.0))
+    }
+
     /// Makes room on a die before a block of it is opened.
     ///
     /// # Errors
@@ -660,10 +671,12 @@ pub(crate) trait Collects: Sized {
             let gains = self.space().blocks.is_candidate(picked.0);
             // Who takes the last free block may leave too little room in it for the next one, and for its map updates:
             // a block that is kept otherwise is gone already, perhaps to a failed program, and the next one may fail.
-            // A block without a dead page leaves none for what a power cut tears either, and gives none back.
+            // A block without a dead page leaves none for what a power cut tears either, and gives none back; and the
+            // mount behind the cut may fill what is open for the map.
             let scarce = free < self.collector().kept;
             let last = u32::from(self.space().translation.is_some() && (scarce || !gains));
-            let fits = self.needs(picked) + last <= free || self.needs(picked) == 0;
+            let needs = if gains { self.needs(picked) } else { self.needs_behind_a_mount(picked) };
+            let fits = needs + last <= free || needs == 0;
             if self.space().is_translation(picked) || gains && fits {
                 return Some(picked);
             }
@@ -751,6 +764,11 @@ pub(crate) trait Collects: Sized {
     fn slice<F: Flash>(&mut self, flash: &mut F, die: Die, pages: u32) -> Outcome<F> {
         let Progress { block, next, slices, .. } = self.collector().progress[die.index()];
         let block = Block(block);
+        // Discards that came before the next slice would take of what it needs.
+        if self.space().blocks.free_in(die) <= self.needs(block) {
+            self.end_now(flash, die)?;
+            return self.level_if_due(flash);
+        }
         self.at_home(flash, block, |this, flash| this.prepare(flash, block))?;
         let moves = self.space().blocks.next_live(block, next).is_some();
         let Takes { moved, told } = self.takes(block);

@@ -169,9 +169,6 @@ const MAPPING_PAGES: Parameter = Parameter::count("mapping-pages", 4, 1..=1 << 2
 const HOST: Stream = UPDATED;
 const MAPPING: Stream = Stream(2);
 
-/// Free blocks of a die that only collections open: one for moved pages, one for the mapping pages of a convert.
-const KEPT: u32 = 2;
-
 /// Mapping pages with discarded LPNs in the table alone, at the most, if discards are durable.
 const MOST_DISCARDS: usize = 4;
 
@@ -263,13 +260,23 @@ impl LazyFtl {
         Ok(Plan { quotas: [(blocks - cold) as u32, cold as u32], age, pages: pages as u32 })
     }
 
+    /// Free blocks of a die that only collections open: one for moved pages, and those for the mapping pages of a
+    /// convert and of discards.
+    fn kept(g: &Geometry, logical_pages: u32, settings: &Settings) -> u32 {
+        let mapping = logical_pages.div_ceil(g.entries_per_page());
+        let discards = if settings.switch(&DURABLE_TRIM) { mapping.min(MOST_DISCARDS as u32) } else { 0 };
+        1 + (mapping.min(g.pages_per_block) + discards).div_ceil(g.pages_per_block)
+    }
+
     fn check(g: &Geometry, logical_pages: u32, settings: &Settings) -> Result<Plan, ConfigError> {
         let plan = Self::plan(g, logical_pages, settings)?;
         let dies = g.die_count();
         let mapping = logical_pages.div_ceil(g.entries_per_page());
         let live = (u64::from(logical_pages) + u64::from(mapping)).div_ceil(u64::from(g.pages_per_block));
         let apart = wear_state::Options::from(settings).blocks_of_die(g);
-        let kept = (collector::Options::from(settings).kept() + 3 + u64::from(apart)) * u64::from(dies);
+        let options = collector::Options::from(settings);
+        let low = options.low.max(Self::kept(g, logical_pages, settings));
+        let kept = (collector::Options { low, ..options }.kept() + 3 + u64::from(apart)) * u64::from(dies);
         if u64::from(g.block_count()) < live + kept {
             return Err(ConfigError {
                 key: "spare",
@@ -287,7 +294,8 @@ impl LazyFtl {
     fn blank(g: Geometry, logical_pages: u32, settings: &Settings, plan: &Plan) -> LazyFtl {
         let dies = g.die_count() as usize;
         let entries = g.entries_per_page();
-        let mut space = Space::new(g, &settings.into(), &[dies; 3], KEPT);
+        let kept = Self::kept(&g, logical_pages, settings);
+        let mut space = Space::new(g, &settings.into(), &[dies; 3], kept);
         space.translation = Some(TranslationBlocks {
             stream: MAPPING,
             closed: Vec::new(),

@@ -335,6 +335,17 @@ impl Iterator for Operations {
 pub(super) struct Lay<'a> {
     pub(super) config: &'a CheckConfig,
     pub(super) seed: u64,
+    pub(super) shape: Shape,
+}
+
+/// What devices are drawn from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Shape {
+    /// One or two dies of 8 to 24 blocks of 4 to 16 pages.
+    FewBlocks,
+    /// One die of 30 to 60 blocks of 4 pages: what is open, or is kept free, is a small part of it, so that hardly a
+    /// block has more than one dead page.
+    ManyBlocks,
 }
 
 impl Lay<'_> {
@@ -349,6 +360,9 @@ impl Lay<'_> {
             page_bytes: 512,
             ..Geometry::default()
         };
+        if self.shape == Shape::ManyBlocks {
+            drawn = Geometry { dies: 1, blocks_per_die: 30 + rng.below(31) as u32, pages_per_block: 4, ..drawn };
+        }
         let mut settings = vary(row, self.seed, &mut root.fork("settings"));
         for (name, text) in overrides {
             settings.set(name, text).map_err(CheckError)?;
@@ -540,8 +554,9 @@ mod tests {
     fn operations_are_requests_of_one_page_a_few_and_whole_blocks() {
         let config = &CheckConfig::new("page");
         let row = schemes::by_name("page").unwrap();
-        let beds: Vec<Bed> =
-            (0..8).map(|seed| Lay { config, seed }.run(row, &Behind(recipe_of(row))).unwrap()).collect();
+        let beds: Vec<Bed> = (0..8)
+            .map(|seed| Lay { config, seed, shape: Shape::FewBlocks }.run(row, &Behind(recipe_of(row))).unwrap())
+            .collect();
         let [mut writes, mut single, mut whole, mut across, mut broken_off, mut reads, mut discards] = [0; 7];
         for (bed, Operation { action, .. }) in
             beds.iter().flat_map(|bed| bed.operations("operations").take(2000).map(move |operation| (bed, operation)))

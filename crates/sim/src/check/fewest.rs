@@ -7,7 +7,7 @@
 //! of three, pages are written over and over, some are discarded, and power goes off between requests alone: no write
 //! may be refused. On the others power is cut at commands that are aimed at (`life.rs`).
 
-use super::bed::{Action, Bed, Lay, Operation, Request};
+use super::bed::{Action, Bed, Lay, Operation, Request, Shape};
 use super::cuts::Story;
 use super::life::{self, Life};
 use super::media::LONGER;
@@ -23,6 +23,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Devices of a seed, and from which one on power is cut.
 pub(super) const DEVICES: u64 = 192;
 const CUT: u64 = 128;
+/// One of four devices has many blocks, in groups of so many: a check that takes fewer of them takes some of each.
+const GROUP: u64 = 16;
 /// Operations of a device on which it is: each of its cuts takes a mount, and reads of all pages.
 const LIFE: u32 = 400;
 /// The scheme whose collections need a second free block where power is cut, as it says of itself.
@@ -57,7 +59,8 @@ impl LayFewest<'_> {
             };
             config.settings.push((parameter.name.into(), value));
         }
-        Ok(Lay { config: &config, seed }.run(row, recipe)?.full())
+        let shape = if device / GROUP % 4 == 1 { Shape::ManyBlocks } else { Shape::FewBlocks };
+        Ok(Lay { config: &config, seed, shape }.run(row, recipe)?.full())
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a collection of `lazyftl` moves: live pages into the cold area, and translation pages.
 
 use super::table::{COLD, UPDATED};
-use super::{KEPT, LazyFtl, MAPPING};
+use super::{LazyFtl, MAPPING};
 use crate::Outcome;
 use crate::parts::collector::{Collects, Takes};
 use crate::parts::space::{MOST_MOVED, Space, lowest_bits};
@@ -182,7 +182,7 @@ impl Collects for LazyFtl {
     #[cold]
     fn reveal<F: Flash>(&mut self, flash: &mut F, die: Die) -> Outcome<F, bool> {
         let free = self.space.blocks.free_in(die);
-        if free > KEPT {
+        if free > self.space.collector.kept {
             return Ok(false);
         }
         let here = Block(self.space.blocks.range(die).start);
