@@ -11,6 +11,8 @@
                                                                     but for so many that they are 9 % of what is written
     vary-trace.py aligned                                           a write as long as a logical block begins and ends
                                                                     with one: its ends are rounded down
+    vary-trace.py held 0.9                                          before all, 90 % of the logical blocks of 80 GiB are
+                                                                    written whole, so that they hold data
 
 Input and output are lines of the MSR format: time, host, disk, operation, offset and size in bytes, response. What is
 no write, or writes nothing, is left out. Copies also close the gaps between the MiB that are written. Logical blocks have
@@ -101,6 +103,16 @@ def aligned(rows, options, draw):
         yield at(row, begin, max(block, end - begin)) if row[SIZE] >= block else row
 
 
+def held(rows, options, draw):
+    if not rows:
+        return
+    block = options.block
+    blocks = options.capacity // block
+    for number in sorted(draw.sample(range(blocks), round(options.share * blocks))):
+        yield at(rows[0], number * block, block)
+    yield from rows
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=1)
@@ -118,6 +130,7 @@ def main():
     way(again, ("count", {"type": positive}), ("--within", {"type": positive, "required": True}))
     way(halves, ("share", {"type": share}))
     way(aligned)
+    way(held, ("share", {"type": share}), ("--capacity", {"type": positive, "default": 80 << 30, "help": "in bytes"}))
     options = parser.parse_args()
     rows = []
     for number, line in enumerate(sys.stdin, 1):

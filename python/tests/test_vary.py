@@ -99,3 +99,13 @@ def test_a_line_of_another_format_is_named():
     command = [sys.executable, SCRIPT, "order"]
     done = subprocess.run(command, input="0,host,0,Write,0,4096,0\n1 2 3\n", capture_output=True, text=True)
     assert done.returncode == 1 and done.stderr.strip() == "line 2 is none of the MSR format: 1 2 3"
+
+
+def test_held():
+    more, times = varied("held", 0.25, "--capacity", 64 * BLOCK)
+    before = more[: -len(WRITES)]
+    assert more[-len(WRITES) :] == WRITES and times == [0] * 16 + list(range(len(WRITES)))
+    # Whole logical blocks of the device, each of them once.
+    assert len({offset for offset, _ in before}) == 16 == len(before)
+    assert all(offset % BLOCK == 0 and offset < 64 * BLOCK and size == BLOCK for offset, size in before)
+    assert varied("held", 0, writes=WRITES)[0] == WRITES
