@@ -28,10 +28,9 @@
 //! The map changes in evictions, too. They take translation pages from what is open or kept free, and the test for room
 //! comes before the next host page ([`Cache::most_updates`] says how much may have been taken by then); with
 //! `gc-in-evictions` it comes before the update itself, as in the released FlashSim, and with a cache of the whole map
-//! not at all, as there are no evictions. Where what one host page may take
-//! could open the last free blocks, the test comes before that page in any case. A host page tests the block that
-//! it goes to in any case. Where the next block for data would leave no more than a collection needs, and an eviction is
-//! due, it opens the map's first block of a die before.
+//! not at all, as there are no evictions. Where what one host page may take could open the last free blocks, the test
+//! comes before that page in any case. A host page tests the block that it goes to in any case; where its next block
+//! would leave no more than a collection needs, and an eviction is due, it opens the map's first block of a die before.
 //!
 //! While a collection is spread, translation pages do not know of the pages that it has moved so far:
 //! `demand/moves.rs`.
@@ -141,8 +140,9 @@ impl<C: Cache, S: MapStore> Plan<C, S> {
         if self.store.is_slc() { g.slc_pages() } else { g.pages_per_block }
     }
 
-    /// Free blocks of a die that only collections open: one to move data to, and those that translation pages may take,
-    /// be it of a collected block with a dead page and of the discards that go first, or of evictions between two tests.
+    /// Free blocks of a die that only collections open: one to move data to, and those that translation pages may take.
+    /// These are of a collected block with a dead page and of the discards that go first, or of evictions between two
+    /// tests.
     fn kept(&self) -> u32 {
         let count = self.store.count();
         let discards = if self.options.durable_trim { count.min(MOST_DISCARDS as u32) } else { 0 };
