@@ -30,7 +30,7 @@
 //! `gc-in-evictions` it comes before the update itself, as in the released FlashSim, and with a cache of the whole map
 //! not at all, as there are no evictions. Where what one host page may take could open the last free blocks, the test
 //! comes before that page in any case. A host page tests the block that it goes to in any case; where its next block
-//! would leave no more than a collection needs, and an eviction is due, it opens the map's first block of a die before.
+//! would leave no more than a collection needs, it opens the map's first block of a die before.
 //!
 //! While a collection is spread, translation pages do not know of the pages that it has moved so far:
 //! `demand/moves.rs`.
@@ -59,7 +59,7 @@ pub(crate) mod testing;
 
 use crate::parts;
 use crate::parts::census::mount_through;
-use crate::parts::collector::{self, Collects};
+use crate::parts::collector::Collects;
 use crate::parts::ecc::Ecc;
 use crate::parts::lanes::{Lane, Stream};
 use crate::parts::space::{Space, TranslationBlocks, more_spare};
@@ -145,9 +145,10 @@ impl<C: Cache, S: MapStore> Plan<C, S> {
     /// tests.
     fn kept(&self) -> u32 {
         let count = self.store.count();
-        let discards = if self.options.durable_trim { count.min(MOST_DISCARDS as u32) } else { 0 };
+        // One more than may be left pending, while it is noted.
+        let discards = if self.options.durable_trim { count.min(MOST_DISCARDS as u32 + 1) } else { 0 };
         let told = count.min(self.shape.geometry.pages_per_block - 1) + discards;
-        1 + told.max(self.cache.most_updates()).div_ceil(self.translation_block_pages()).max(1)
+        1 + told.max(self.cache.most_updates()).div_ceil(self.translation_block_pages())
     }
 }
 
@@ -194,9 +195,8 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         let blocks = |pages: u32, held: u64| u64::from(pages).div_ceil(held);
         let live = blocks(logical_pages, u64::from(g.pages_per_block)) + blocks(translation, held);
         let streams = 1 + u64::from(data_blocks);
-        let low = space.collector.low.max(plan.kept());
         let apart = u64::from(space.supply.wear_state.blocks_of_die(g));
-        let free = (collector::Options { low, ..space.collector }.kept() + 1 + apart) * u64::from(dies);
+        let free = (space.collector.free(plan.kept()) + 1 + apart) * u64::from(dies);
         let kept = free + streams * u64::from(dies);
         if u64::from(g.block_count()) < live + kept {
             return Err(ConfigError {
@@ -470,16 +470,21 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
     #[inline(never)]
     fn next_block<F: Flash>(&mut self, flash: &mut F, lane: Lane) -> Outcome<F, Lane> {
         self.release_converted();
-        // The next block would leave what a collection needs, and an eviction that opens the map's first one would take
+        // The next block may leave just what a collection needs, and an eviction that opens the map's first one would take
         // of that: no collection could begin behind it. So the map's is opened first, and room made for the other. (Not
         // between the two: the full block of the lane would no longer be kept from an erase, and still be the newest of
         // its die to a mount.)
-        let space = &self.map.space;
         let die = lane.die(&self.shape.geometry);
-        let has_map = space.streams[TRANSLATION.index()].block(Lane::of(die)).is_some();
-        let would_be_last = !has_map && space.blocks.free_in(die) == space.collector.kept + 1;
-        if would_be_last && !self.cache.holds_all() && self.cache.is_write_due() {
-            self.map.space.open(flash, TRANSLATION, Lane::of(die))?;
+        let few = self.map.space.collector.kept + 1;
+        let lacks_map = |space: &Space| space.streams[TRANSLATION.index()].block(Lane::of(die)).is_none();
+        let space = &self.map.space;
+        if space.blocks.free_in(die) <= few && lacks_map(space) && !self.cache.holds_all() {
+            self.make_room(flash, die)?;
+            // A collection may have opened it.
+            let space = &mut self.map.space;
+            if space.blocks.free_in(die) >= few && lacks_map(space) {
+                space.open(flash, TRANSLATION, Lane::of(die))?;
+            }
         }
         self.refill_if_can(flash, DATA, lane)
     }

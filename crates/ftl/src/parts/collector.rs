@@ -24,11 +24,12 @@
 //!
 //! A collection is begun only if the open and the free blocks of its die hold all that it may take. A spread one
 //! reserves that: before a block of its die is opened for anybody else, what it still needs is compared with what would
-//! be left, and if that is too little, or fewer than `gc-low` blocks are free, it runs to its end at once. So it does
-//! before a slice that finds no more free blocks than it needs, for discards may come before the next. For the same
-//! reason it is begun only with `gc-low` free blocks; with fewer, victims are emptied whole. What the policy picks may
-//! need more than there is, or where a map is kept on flash all free blocks, although fewer are free than are kept or
-//! the block has no dead page; then the block with the fewest live pages is taken, if that fits. Where no die has a
+//! be left, and if that is too little, or fewer than `gc-low` blocks are free, it runs to its end at once. For the same
+//! reason it is begun only with `gc-low` free blocks; with fewer, victims are emptied whole. A slice that finds just as
+//! many free blocks as the collection needs becomes the last: discards that came before the next would take of them.
+//! What the policy picks may need more than there is, or where a map is kept on flash all free blocks, although fewer
+//! are free than are kept or the block has no dead page (what is open for the map does not count for such a block,
+//! since a mount may fill it); then the block with the fewest live pages is taken, if that fits. Where no die has a
 //! victim that fits, one is emptied whose map updates fit on all dies together, once no spread collection has reserved
 //! room on any of them. The last `kept` free blocks of a die are opened by collections alone, and the very last one
 //! only by collections that run to their end: were host pages to follow into it, a power cut could leave less room in
@@ -115,9 +116,10 @@ impl From<&Settings> for Options {
 }
 
 impl Options {
-    /// Free blocks of a die that a scheme must be able to keep: a spread collection begins a block earlier.
-    pub fn kept(&self) -> u64 {
-        u64::from(self.low) + u64::from(self.spread)
+    /// Free blocks of a die that a scheme must be able to keep, if collections alone open the last `kept` of them: a
+    /// spread collection begins a block earlier.
+    pub fn free(&self, kept: u32) -> u64 {
+        u64::from(self.low.max(kept)) + u64::from(self.spread)
     }
 }
 
@@ -760,15 +762,34 @@ pub(crate) trait Collects: Sized {
         }
     }
 
-    /// Goes on with a die's collection for up to `pages` pages, and erases the victim when all is done.
+    /// Goes on with a die's collection for up to `pages` pages, and erases the victim when all is done. Another begins
+    /// at once if too few blocks are free.
     fn slice<F: Flash>(&mut self, flash: &mut F, die: Die, pages: u32) -> Outcome<F> {
+        let needs = self.collector().victim(die).map_or(0, |victim| self.needs(victim));
+        if self.space().blocks.free_in(die) == needs {
+            self.end_now(flash, die)?;
+        } else {
+            self.take_slice(flash, die, pages)?;
+        }
+        if self.collector().victim(die).is_some() {
+            return Ok(());
+        }
+        self.level_if_due(flash)?;
+        // What its blocks give back may be used up faster than the host fills one: by another stream, by the map.
+        let free = self.space().blocks.free_in(die);
+        if free < self.collector().low
+            && let Some(victim) =
+                self.choose(die, false).filter(|&victim| self.gives(victim) && self.needs(victim) <= free)
+        {
+            self.start(die, victim);
+        }
+        Ok(())
+    }
+
+    /// Moves what a slice moves, or tells of it.
+    fn take_slice<F: Flash>(&mut self, flash: &mut F, die: Die, pages: u32) -> Outcome<F> {
         let Progress { block, next, slices, .. } = self.collector().progress[die.index()];
         let block = Block(block);
-        // Discards that came before the next slice would take of what it needs.
-        if self.space().blocks.free_in(die) <= self.needs(block) {
-            self.end_now(flash, die)?;
-            return self.level_if_due(flash);
-        }
         self.at_home(flash, block, |this, flash| this.prepare(flash, block))?;
         let moves = self.space().blocks.next_live(block, next).is_some();
         let Takes { moved, told } = self.takes(block);
@@ -799,21 +820,8 @@ pub(crate) trait Collects: Sized {
             } else {
                 this.collector_mut().progress[die.index()].slices = gc.pause();
             }
-            Ok::<_, Error<F::Fault>>(())
-        })?;
-        if self.collector().victim(die).is_some() {
-            return Ok(());
-        }
-        self.level_if_due(flash)?;
-        // What its blocks give back may be used up faster than the host fills one: by another stream, by the map.
-        let free = self.space().blocks.free_in(die);
-        if free < self.collector().low
-            && let Some(victim) =
-                self.choose(die, false).filter(|&victim| self.gives(victim) && self.needs(victim) <= free)
-        {
-            self.start(die, victim);
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// Does something for which what is written about moved pages stays on the die of a block.

@@ -45,10 +45,10 @@
 //! old ones. A host page that finds the update area full converts one of its blocks, too.
 //!
 //! Nothing that makes room creates a dead or stale data page. If no block of a die has a page that is known to be dead
-//! and fewer than three of its blocks are free, then blocks of the areas are converted, at last the mapping pages are
+//! and no more of its blocks are free than are kept, then blocks of the areas are converted, at last the mapping pages are
 //! written whose stale pages only entries in open blocks know. After that every closed block is live throughout, so all
 //! but the open blocks and the blocks of live pages are free, and `check` lets no device pass for which these are fewer
-//! than `gc-low` for each die. With bad blocks they may be: then the device is full and says so. It can still be read,
+//! than `gc-low`, or than are kept, for each die. With bad blocks they may be: then the device is full and says so. It can still be read,
 //! for a read takes no room.
 //!
 //! # Departures
@@ -264,7 +264,8 @@ impl LazyFtl {
     /// convert and of discards.
     fn kept(g: &Geometry, logical_pages: u32, settings: &Settings) -> u32 {
         let mapping = logical_pages.div_ceil(g.entries_per_page());
-        let discards = if settings.switch(&DURABLE_TRIM) { mapping.min(MOST_DISCARDS as u32) } else { 0 };
+        // One more than may be left pending, while it is noted.
+        let discards = if settings.switch(&DURABLE_TRIM) { mapping.min(MOST_DISCARDS as u32 + 1) } else { 0 };
         1 + (mapping.min(g.pages_per_block) + discards).div_ceil(g.pages_per_block)
     }
 
@@ -274,9 +275,8 @@ impl LazyFtl {
         let mapping = logical_pages.div_ceil(g.entries_per_page());
         let live = (u64::from(logical_pages) + u64::from(mapping)).div_ceil(u64::from(g.pages_per_block));
         let apart = wear_state::Options::from(settings).blocks_of_die(g);
-        let options = collector::Options::from(settings);
-        let low = options.low.max(Self::kept(g, logical_pages, settings));
-        let kept = (collector::Options { low, ..options }.kept() + 3 + u64::from(apart)) * u64::from(dies);
+        let free = collector::Options::from(settings).free(Self::kept(g, logical_pages, settings));
+        let kept = (free + 3 + u64::from(apart)) * u64::from(dies);
         if u64::from(g.block_count()) < live + kept {
             return Err(ConfigError {
                 key: "spare",

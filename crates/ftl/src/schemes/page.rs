@@ -162,7 +162,7 @@ impl Page {
 
     fn check(g: &Geometry, logical_pages: u32, settings: &Settings) -> Result<(), ConfigError> {
         let apart = wear_state::Options::from(settings).blocks_of_die(g);
-        let kept = collector::Options::from(settings).kept() + settings.count(&STREAMS) + u64::from(apart);
+        let kept = collector::Options::from(settings).free(1) + settings.count(&STREAMS) + u64::from(apart);
         let dies = u64::from(g.die_count());
         let usable = u64::from(g.blocks_per_die).saturating_sub(kept) * dies * u64::from(g.pages_per_block);
         if usable >= u64::from(logical_pages) {

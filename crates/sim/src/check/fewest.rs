@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Devices of a seed, and from which one on power is cut.
 pub(super) const DEVICES: u64 = 192;
 const CUT: u64 = 128;
-/// One of four devices has many blocks, in groups of so many: a check that takes fewer of them takes some of each.
+/// One of four devices has many blocks, in groups of so many: a check of every second to sixteenth device has both.
 const GROUP: u64 = 16;
 /// Operations of a device on which it is: each of its cuts takes a mount, and reads of all pages.
 const LIFE: u32 = 400;
