@@ -470,10 +470,10 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
     #[inline(never)]
     fn next_block<F: Flash>(&mut self, flash: &mut F, lane: Lane) -> Outcome<F, Lane> {
         self.release_converted();
-        // The next block may leave just what a collection needs, and an eviction that opens the map's first one would take
-        // of that: no collection could begin behind it. So the map's is opened first, and room made for the other. (Not
-        // between the two: the full block of the lane would no longer be kept from an erase, and still be the newest of
-        // its die to a mount.)
+        // The next block may leave just what a collection needs, and an eviction that opens the map's first one would
+        // take of that: no collection could begin behind it. So the map's is opened first, and room made for the other.
+        // (Not between the two: the full block of the lane would no longer be kept from an erase, and still be the
+        // newest of its die to a mount.)
         let die = lane.die(&self.shape.geometry);
         let few = self.map.space.collector.kept + 1;
         let lacks_map = |space: &Space| space.streams[TRANSLATION.index()].block(Lane::of(die)).is_none();

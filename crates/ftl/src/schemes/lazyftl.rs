@@ -45,11 +45,11 @@
 //! old ones. A host page that finds the update area full converts one of its blocks, too.
 //!
 //! Nothing that makes room creates a dead or stale data page. If no block of a die has a page that is known to be dead
-//! and no more of its blocks are free than are kept, then blocks of the areas are converted, at last the mapping pages are
-//! written whose stale pages only entries in open blocks know. After that every closed block is live throughout, so all
-//! but the open blocks and the blocks of live pages are free, and `check` lets no device pass for which these are fewer
-//! than `gc-low`, or than are kept, for each die. With bad blocks they may be: then the device is full and says so. It can still be read,
-//! for a read takes no room.
+//! and no more of its blocks are free than are kept, then blocks of the areas are converted, at last the mapping pages
+//! are written whose stale pages only entries in open blocks know. After that every closed block is live throughout, so
+//! all but the open blocks and the blocks of live pages are free, and `check` lets no device pass for which these are
+//! fewer than `gc-low`, or than are kept, for each die. With bad blocks they may be: then the device is full and says
+//! so. It can still be read, for a read takes no room.
 //!
 //! # Departures
 //!
