@@ -20,6 +20,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Bytes of a changed piece.
 const PIECE: u64 = 4096;
+/// Reads of a piece that is to be written again, until it counts as one that cannot be read.
+const TRIES: u32 = 3;
 
 /// What a disk has been given since it was last told to be durable: place, and bytes before and after.
 pub(crate) type Journal = Arc<Mutex<Vec<(u64, Vec<u8>, Vec<u8>)>>>;
@@ -397,8 +399,8 @@ impl Backing {
         };
         for start in self.undurable.iter().flat_map(pieces).map(|number| number * PIECE) {
             let piece = &mut piece[..bytes.saturating_sub(start).min(PIECE) as usize];
-            // Of what cannot be read nothing is to be saved.
-            if self.host.read_exact_at(piece, start).is_ok() {
+            // A read that failed once may do the next time. Of what cannot be read nothing is to be saved.
+            if (0..TRIES).any(|_| self.host.read_exact_at(piece, start).is_ok()) {
                 self.host.write_all_at(piece, start)?;
             }
         }
