@@ -857,9 +857,9 @@ pub(crate) trait Collects: Sized {
         if cause.is_none() && self.space().blocks.live_of(block) == 0 {
             self.count_dead_victim();
         }
-        let candidate = self.space_mut().begin_collecting(block);
+        let closed = self.space_mut().begin_collecting(block);
         let emptied = self.empty(flash, block, (0, Chain::COLLECTION), cause);
-        if emptied.is_err() && candidate {
+        if emptied.is_err() && closed {
             self.space_mut().blocks.stop_collecting(block);
         }
         emptied

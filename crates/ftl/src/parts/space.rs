@@ -296,13 +296,14 @@ impl Space {
         pages.saturating_sub(self.room_on(stream, die)).div_ceil(self.block_pages(stream))
     }
 
-    /// Takes a block of either sort out of the candidates; whether it was one.
+    /// Takes a block of either sort out of those that are closed; whether it was. One without a dead page is no
+    /// candidate yet, but its pages die while it is emptied.
     pub fn begin_collecting(&mut self, block: Block) -> bool {
-        let candidate = self.blocks.is_candidate(block.0);
-        if candidate {
+        let closed = self.blocks.is_closed(block);
+        if closed {
             self.blocks.begin_collecting(block);
         }
-        candidate
+        closed
     }
 
     /// The next page of a stream: of `lane` or on its die if it can be, elsewhere if it must. Collects nothing.
@@ -448,9 +449,7 @@ impl Space {
                 return self.abandon(Ppn(next.start));
             }
         }
-        if self.blocks.is_candidate(block.0) {
-            self.blocks.begin_collecting(block);
-        }
+        self.begin_collecting(block);
         self.doomed.push(block);
     }
 
@@ -720,6 +719,19 @@ mod tests {
         space.blocks.stop_collecting(closed);
         space.blocks.close_early(open, 1);
         assert_eq!(space.audit_blocks(|_| false), Err(format!("block {open} is a victim, and somebody has it")));
+    }
+
+    /// `fifo` takes blocks without a dead page, and so do collections of translation blocks that the policy sees.
+    #[test]
+    fn a_block_whose_pages_die_while_it_is_emptied_is_no_candidate() {
+        let mut chip = chip(1);
+        let mut space = space(&chip);
+        let full: Vec<Ppn> = (0..9).map(|lpn| put(&mut space, &mut chip, DATA, Die(0), lpn)).collect();
+        let (closed, open) = (chip.geometry().block_of(full[0]), chip.geometry().block_of(full[8]));
+        assert!(space.begin_collecting(closed), "it is closed, though all of its pages are live");
+        space.blocks.kill(full[0]);
+        assert!(!space.blocks.is_candidate(closed.0));
+        assert!(!space.begin_collecting(closed) && !space.begin_collecting(open), "neither is closed");
     }
 
     #[test]
