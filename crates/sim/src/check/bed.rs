@@ -346,6 +346,8 @@ pub(super) enum Shape {
     /// One die of 30 to 60 blocks of 4 pages: what is open, or is kept free, is a small part of it, so that hardly a
     /// block has more than one dead page.
     ManyBlocks,
+    /// One die of 70 to 140 blocks of 4 pages: a map on flash has several pages.
+    LargeMap,
 }
 
 impl Lay<'_> {
@@ -362,6 +364,9 @@ impl Lay<'_> {
         };
         if self.shape == Shape::ManyBlocks {
             drawn = Geometry { dies: 1, blocks_per_die: 30 + rng.below(31) as u32, pages_per_block: 4, ..drawn };
+        }
+        if self.shape == Shape::LargeMap {
+            drawn = Geometry { dies: 1, blocks_per_die: 70 + rng.below(71) as u32, pages_per_block: 4, ..drawn };
         }
         let mut settings = vary(row, self.seed, &mut root.fork("settings"));
         for (name, text) in overrides {

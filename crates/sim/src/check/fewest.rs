@@ -5,7 +5,9 @@
 //! for wear. So each seed stands for many devices more. Each has as many logical pages as the scheme takes, all of them
 //! written, and settings of its own, also of how many blocks collections keep free. Nothing ever fails on them. On two
 //! of three, pages are written over and over, some are discarded, and power goes off between requests alone: no write
-//! may be refused. On the others power is cut at commands that are aimed at (`life.rs`).
+//! may be refused. On the others power is cut at commands that are aimed at (`life.rs`). A few more devices have a map
+//! of several pages on flash: what it takes of the room that is kept free is then more than a block. There discards
+//! come several at a time, and their pages are written again.
 
 use super::bed::{Action, Bed, Lay, Operation, Request, Shape};
 use super::cuts::Story;
@@ -18,19 +20,31 @@ use super::{
 use flash::{Lpn, Rng};
 use ftl::parameters::{GC_HIGH, GC_LOW};
 use ftl::{Range, Scheme};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Devices of a seed, and from which one on power is cut.
-pub(super) const DEVICES: u64 = 192;
+/// Devices of a seed; from which one on power is cut; and from which one on their map is large, and power is not cut.
+pub(super) const DEVICES: u64 = 224;
 const CUT: u64 = 128;
-/// One of four devices has many blocks, in groups of so many: a check of every second to sixteenth device has both.
+const LARGE: u64 = 192;
+/// One of four of the others has many blocks, in groups of so many: a check of every second to sixteenth device has
+/// both.
 const GROUP: u64 = 16;
 /// Operations of a device on which it is: each of its cuts takes a mount, and reads of all pages.
 const LIFE: u32 = 400;
 /// The scheme whose collections need a second free block where power is cut, as it says of itself.
 const KEEPS_TWO: &str = "simple";
-/// Devices are seeds of their own, apart from those that are checked otherwise.
+/// Devices are seeds of their own, apart from those that are checked otherwise; those with a large map are apart again.
 const APART: u64 = 0x5eed_0000_0000;
+const FARTHER: u64 = 0x1_5eed_0000_0000;
+
+fn is_cut(device: u64) -> bool {
+    (CUT..LARGE).contains(&device)
+}
+
+fn is_large(device: u64) -> bool {
+    device >= LARGE
+}
 
 /// The device of a seed and a number.
 pub(super) struct LayFewest<'a> {
@@ -42,10 +56,11 @@ pub(super) struct LayFewest<'a> {
 impl LayFewest<'_> {
     pub(super) fn run(self, row: &Scheme<'_>, recipe: &Checked) -> Result<Bed, CheckError> {
         let LayFewest { config, seed, device } = self;
-        let seed = seed.wrapping_mul(DEVICES).wrapping_add(APART + device);
+        let (devices, apart) = if is_large(device) { (DEVICES - LARGE, FARTHER) } else { (LARGE, APART) };
+        let seed = seed.wrapping_mul(devices).wrapping_add(apart + device);
         let mut rng = Rng::new(seed).fork("collections");
         let mut config = config.clone();
-        let least = if device >= CUT && row.name == KEEPS_TWO { 2 } else { 1 };
+        let least = if is_cut(device) && row.name == KEEPS_TWO { 2 } else { 1 };
         for parameter in row.parameters() {
             let value = match (parameter.name, parameter.range) {
                 (name, _) if config.settings.iter().any(|(of, _)| of == name) => continue,
@@ -59,7 +74,13 @@ impl LayFewest<'_> {
             };
             config.settings.push((parameter.name.into(), value));
         }
-        let shape = if device / GROUP % 4 == 1 { Shape::ManyBlocks } else { Shape::FewBlocks };
+        let shape = if is_large(device) {
+            Shape::LargeMap
+        } else if device / GROUP % 4 == 1 {
+            Shape::ManyBlocks
+        } else {
+            Shape::FewBlocks
+        };
         Ok(Lay { config: &config, seed, shape }.run(row, recipe)?.full())
     }
 }
@@ -83,7 +104,7 @@ impl OnFewestBlocks<'_> {
             return report;
         }
         let cuts = config.cuts_power();
-        let all = (0..if cuts { DEVICES } else { CUT }).step_by(config.fewest.max(1));
+        let all = (0..DEVICES).filter(|&device| cuts || !is_cut(device)).step_by(config.fewest.max(1));
         let devices: Vec<u64> = only.map_or_else(|| all.collect(), |device| vec![device]);
         for device in devices {
             if stop.load(Ordering::Relaxed) || report.failures.len() >= FAILURES_PER_SEED {
@@ -110,14 +131,15 @@ fn on_device(
     let mut session = None;
     let result = guarded(|| {
         let powered = sound(bed.geometry);
-        let powered = if device < CUT { powered.without_log() } else { powered };
+        let powered = if is_cut(device) { powered } else { powered.without_log() };
         let medium = bench(powered, false);
         let session = session.insert(Session::format(bed, recipe, medium).map_err(Stop::text)?);
         session.fill(None).map_err(Stop::text)?;
-        let done = if device < CUT {
-            write_over(session, config.operations.saturating_mul(LONGER), stop, &mut number)
-        } else {
+        let done = if is_cut(device) {
             live(session, config.operations.min(LIFE), stop, &mut number)
+        } else {
+            let host = Host::of(session.bed, is_large(device));
+            write_over(session, host, config.operations.saturating_mul(LONGER), stop, &mut number)
         };
         done.and_then(|()| session.read_all()).and_then(|()| session.audit()).map_err(Stop::text)
     });
@@ -133,8 +155,13 @@ fn on_device(
 }
 
 /// Goes on with a full device for so many operations, in an order of its own.
-fn write_over(session: &mut Session<'_>, operations: u32, stop: &AtomicBool, number: &mut u32) -> Result<(), Stop> {
-    let mut host = Host::of(session.bed);
+fn write_over(
+    session: &mut Session<'_>,
+    mut host: Host,
+    operations: u32,
+    stop: &AtomicBool,
+    number: &mut u32,
+) -> Result<(), Stop> {
     while *number < operations && !stop.load(Ordering::Relaxed) {
         let (action, probe) = (host.next(), host.probe());
         session.step(&Operation { action, probe })?;
@@ -176,20 +203,24 @@ struct Host {
     discarded: u32,
     discards: f64,
     restarts: f64,
+    /// Whether discards come several at a time, and their pages are written again at once.
+    bursts: bool,
+    ahead: VecDeque<Action>,
     /// Lots for pages to read, apart from those for writes.
     reads: Option<Rng>,
 }
 
 impl Host {
-    fn of(bed: &Bed) -> Host {
+    fn of(bed: &Bed, bursts: bool) -> Host {
         let mut lots = Rng::new(bed.seed).fork("writes");
         let pages = bed.logical_pages;
         let (order, stride, hot) = (lots.below(4), 1 + lots.below(7) as u32, 1 + lots.below(u64::from(pages)) as u32);
-        let discards = if lots.chance(0.5) { 0.05 } else { 0.0 };
+        let discards = if bursts || lots.chance(0.5) { 0.05 } else { 0.0 };
         let restarts = if lots.chance(0.5) { 0.01 } else { 0.0 };
         let mut reads = Rng::new(bed.seed).fork("reads");
         let reads = reads.chance(0.5).then_some(reads);
-        Host { lots, pages, order, stride, hot, last: 0, discarded: 0, discards, restarts, reads }
+        let ahead = VecDeque::new();
+        Host { bursts, ahead, lots, pages, order, stride, hot, last: 0, discarded: 0, discards, restarts, reads }
     }
 
     /// The page to read after an action.
@@ -203,7 +234,16 @@ impl Host {
         if self.lots.chance(self.restarts) {
             return Action::Restart;
         }
+        if let Some(action) = self.ahead.pop_front() {
+            return action;
+        }
         if self.lots.chance(self.discards) {
+            if self.bursts {
+                let pages: Vec<u64> = (0..2 + self.lots.below(7)).map(|_| self.lots.below(self.pages.into())).collect();
+                let requests = pages.iter().map(|&page| Request { first: Lpn(page as u32), pages: 1 });
+                self.ahead.extend(requests.clone().map(Action::Trim));
+                self.ahead.extend(requests.map(|request| Action::Write(request, 1)));
+            }
             // Records of neighbours' discards are kept together.
             let beside = (self.discarded + 1) % self.pages;
             self.discarded = if self.lots.chance(0.5) { beside } else { anywhere };
