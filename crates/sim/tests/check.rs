@@ -71,7 +71,7 @@ fn devices_without_a_block_to_spare_go_with_the_cuts() {
         checked(&config.with_cuts(Cuts::Count(cuts))).unwrap().media.spared
     };
     assert_eq!(devices(1), 2 * 2, "one that is written over, and one with cuts, for each seed");
-    assert_eq!(devices(600), 2 * 24);
+    assert_eq!(devices(600), 2 * 28);
 }
 
 /// What a buffer holds is lost by every cut, and what was flushed through it never is.
