@@ -721,7 +721,7 @@ mod tests {
         assert_eq!(space.audit_blocks(|_| false), Err(format!("block {open} is a victim, and somebody has it")));
     }
 
-    /// `fifo` takes blocks without a dead page, and so do collections of translation blocks that the policy sees.
+    /// `fifo` takes blocks without a dead page, and so do wear levelling and refreshes.
     #[test]
     fn a_block_whose_pages_die_while_it_is_emptied_is_no_candidate() {
         let mut chip = chip(1);

@@ -346,7 +346,7 @@ pub(super) enum Shape {
     /// One die of 30 to 60 blocks of 4 pages: what is open, or is kept free, is a small part of it, so that hardly a
     /// block has more than one dead page.
     ManyBlocks,
-    /// One die of 70 to 140 blocks of 4 pages: a map on flash has several pages.
+    /// One die of 70 to 140 blocks of 4 pages: a map on flash has two to five pages.
     LargeMap,
 }
 

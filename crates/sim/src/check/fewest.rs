@@ -6,7 +6,7 @@
 //! written, and settings of its own, also of how many blocks collections keep free. Nothing ever fails on them. On two
 //! of three, pages are written over and over, some are discarded, and power goes off between requests alone: no write
 //! may be refused. On the others power is cut at commands that are aimed at (`life.rs`). A few more devices have a map
-//! of several pages on flash: what it takes of the room that is kept free is then more than a block. There discards
+//! of several pages on flash: what it takes of the room that is kept free can be more than a block. There discards
 //! come several at a time, and their pages are written again.
 
 use super::bed::{Action, Bed, Lay, Operation, Request, Shape};
@@ -191,7 +191,8 @@ fn live(session: &mut Session<'_>, operations: u32, stop: &AtomicBool, number: &
 
 /// What the host asks of a device: writes of one page in an order of its own, on half of the devices a few discards as
 /// well, and on half of them power goes off now and then. On half it reads a page anywhere after each, and so loads
-/// entries between the writes; on the others the same page each time.
+/// entries between the writes; on the others the same page each time. Devices with a large map all have discards, in
+/// `bursts`.
 #[derive(Debug)]
 struct Host {
     lots: Rng,
@@ -203,7 +204,7 @@ struct Host {
     discarded: u32,
     discards: f64,
     restarts: f64,
-    /// Whether discards come several at a time, and their pages are written again at once.
+    /// Whether discards come several at a time, and all pages but the first are written again at once.
     bursts: bool,
     ahead: VecDeque<Action>,
     /// Lots for pages to read, apart from those for writes.
