@@ -361,13 +361,13 @@ impl Blocks {
         }
     }
 
-    /// Takes a candidate out of the candidates, while it is being collected.
+    /// Takes a closed block out of the candidates, while it is being collected.
     pub fn begin_collecting(&mut self, block: Block) {
         self.live[block.index()] += OPEN;
         self.relist(block.index());
     }
 
-    /// Gives it back to the candidates.
+    /// Gives it back to those that are closed.
     pub fn stop_collecting(&mut self, block: Block) {
         self.live[block.index()] -= OPEN;
         self.relist(block.index());

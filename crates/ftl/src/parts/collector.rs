@@ -634,9 +634,7 @@ pub(crate) trait Collects: Sized {
             let closed = space.blocks.is_closed(block) || space.translation.as_ref().is_some_and(apart);
             let short = space.blocks.free_in(g.die_of(block)) < self.collector().low;
             if closed && short && space.blocks.live_of(block) == 0 {
-                if space.blocks.is_closed(block) {
-                    self.space_mut().blocks.begin_collecting(block);
-                }
+                self.space_mut().begin_collecting(block);
                 self.count_dead_victim();
                 self.finish(flash, block, None)?;
             }
@@ -859,7 +857,8 @@ pub(crate) trait Collects: Sized {
         }
         let closed = self.space_mut().begin_collecting(block);
         let emptied = self.empty(flash, block, (0, Chain::COLLECTION), cause);
-        if emptied.is_err() && closed {
+        // A doomed block is emptied when there is room again, and is no victim until then.
+        if emptied.is_err() && closed && !self.space().doomed.contains(&block) {
             self.space_mut().blocks.stop_collecting(block);
         }
         emptied
