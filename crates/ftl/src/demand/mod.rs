@@ -156,6 +156,13 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
     fn plan(g: &Geometry, logical_pages: u32, settings: &Settings) -> Result<Plan<C, S>, ConfigError> {
         let (options, cache) = (Options::from(settings), C::Options::from(settings));
         let store = S::new(g, logical_pages, TRANSLATION, &settings.into())?;
+        if store.is_slc() && options.among_data {
+            return Err(ConfigError {
+                key: "victims",
+                what: "one policy over all blocks cannot weigh blocks in SLC mode, which hold fewer pages".into(),
+                fix: "use victims=net-gain, or translation-mode=native".into(),
+            });
+        }
         let shape = Shape { logical_pages, page_entries: store.page_entries(), geometry: *g };
         let directory = store.memory();
         let least = directory + C::least_bytes(&shape, &cache)?;
@@ -178,17 +185,10 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         Ok(Plan { options, store, shape, cache })
     }
 
-    fn check(g: &Geometry, logical_pages: u32, settings: &Settings) -> Result<Plan<C, S>, ConfigError> {
+    /// A plan for a device that is formatted: it has the blocks that the scheme keeps free.
+    fn plan_with_room(g: &Geometry, logical_pages: u32, settings: &Settings) -> Result<Plan<C, S>, ConfigError> {
         let plan = Self::plan(g, logical_pages, settings)?;
-        let Options { among_data, data_blocks, space, .. } = plan.options;
-        let slc = plan.store.is_slc();
-        if slc && among_data {
-            return Err(ConfigError {
-                key: "victims",
-                what: "one policy over all blocks cannot weigh blocks in SLC mode, which hold fewer pages".into(),
-                fix: "use victims=net-gain, or translation-mode=native".into(),
-            });
-        }
+        let Options { data_blocks, space, .. } = plan.options;
         let dies = g.die_count();
         let translation = plan.store.count();
         let held = u64::from(plan.translation_block_pages());
@@ -627,7 +627,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
 
 impl<F: Flash, C: Cache, S: MapStore> Build<F> for Demand<C, S> {
     fn format(flash: &mut F, logical_pages: u32, settings: &Settings) -> Built<F, Self> {
-        let plan = Self::check(flash.geometry(), logical_pages, settings)?;
+        let plan = Self::plan_with_room(flash.geometry(), logical_pages, settings)?;
         let init_tps = plan.options.init_tps;
         wear_state::Options::from(settings).reserve(flash, 0)?;
         let mut ftl = Self::blank(plan);
@@ -641,7 +641,8 @@ impl<F: Flash, C: Cache, S: MapStore> Build<F> for Demand<C, S> {
     }
 
     fn mount(flash: &mut F, logical_pages: u32, settings: &Settings) -> Built<F, (Self, MountReport)> {
-        Self::check(flash.geometry(), logical_pages, settings)?.store.check_mountable()?;
+        // What was formatted is mounted, also where more would have to be spare today.
+        Self::plan(flash.geometry(), logical_pages, settings)?.store.check_mountable()?;
         wear_state::Options::from(settings).reserve(flash, 0)?;
         Ok(mount_through(flash, |flash, report| {
             Self::mount_on(flash, logical_pages, settings, BTreeSet::new(), report)

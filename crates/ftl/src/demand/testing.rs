@@ -98,7 +98,7 @@ pub(crate) fn a_failed_program_leaves_room_where_blocks_are_to_spare<C: Cache, S
 ) {
     let g = Geometry { blocks_per_die: blocks, pages_per_block: 4, page_bytes: 512, ..Geometry::default() };
     let fewer = Geometry { blocks_per_die: blocks - 2, ..g }.checked().unwrap();
-    assert!(Demand::<C, S>::check(&fewer, pages, settings).is_ok());
+    assert!(Demand::<C, S>::plan_with_room(&fewer, pages, settings).is_ok());
     let plan = FailurePlan { program_schedule: [failing].into(), ..FailurePlan::default() };
     let mut flash = Failing::new(Nand::<Tags, Full>::new(g.checked().unwrap()), plan, 1);
     let mut ftl = Demand::<C, S>::format(&mut flash, pages, settings).unwrap();

@@ -199,6 +199,57 @@ fn a_sound_device_takes_every_write_however_its_collections_are_set() {
     }
 }
 
+/// A device with the fewest blocks that a scheme takes, mounted where it would not be formatted: with collections that
+/// want more free blocks.
+struct Mounted;
+
+impl Visitor<Chip> for Mounted {
+    type Output = ();
+
+    fn visit<S: Recipe<Chip>>(self, row: &Scheme<'_>, recipe: &S) {
+        const PAGES: u32 = 40;
+        let settings = row.settings();
+        let mut wanting = row.settings();
+        wanting.set("gc-low", "12").unwrap();
+        let chip = |blocks_per_die| {
+            let g = Geometry { blocks_per_die, pages_per_block: 4, page_bytes: 512, nop: 8, ..Geometry::default() };
+            Failing::new(Nand::<Tags, Full>::new(g.checked().unwrap()), FailurePlan::default(), 1)
+        };
+        let fewest = (8..64).find(|&blocks| recipe.format(&mut chip(blocks), PAGES, &settings).is_ok()).unwrap();
+        let mut flash = chip(fewest);
+        let refused = recipe.format(&mut flash, PAGES, &wanting).map(|_| ()).unwrap_err().config().unwrap();
+        assert_eq!(refused.key, "spare", "{}: {refused}", row.name);
+        let mut scheme = recipe.format(&mut flash, PAGES, &settings).unwrap();
+        let mut expected: Vec<Option<u64>> = vec![None; PAGES as usize];
+        for (lpn, value) in (0..PAGES).map(|write| (write * 7) % PAGES).cycle().zip(0..200) {
+            scheme.write(&mut flash, Lpn(lpn), &value).unwrap();
+            expected[lpn as usize] = Some(value);
+        }
+        drop(scheme);
+        let (mut scheme, _) = recipe.mount(&mut flash, PAGES, &wanting).unwrap_or_else(|e| panic!("{}: {e}", row.name));
+        for (lpn, value) in (0..PAGES).map(|write| (write * 3) % PAGES).cycle().zip(200..300) {
+            match scheme.write(&mut flash, Lpn(lpn), &value) {
+                Ok(()) => expected[lpn as usize] = Some(value),
+                Err(Error::Full) => {}
+                Err(error) => panic!("{}: {error:?}", row.name),
+            }
+        }
+        for (lpn, &value) in (0..).map(Lpn).zip(&expected) {
+            assert_eq!(scheme.read(&mut flash, lpn).unwrap().copied(), value, "{}, {lpn:?}", row.name);
+        }
+        scheme.audit(&mut flash).unwrap();
+    }
+}
+
+/// What broke: a device that an earlier version had formatted with fewer spare blocks was refused by its mount, so that
+/// nothing on it could be read.
+#[test]
+fn what_was_formatted_is_mounted_where_more_would_have_to_be_spare() {
+    for scheme in ["page", "dftl", "tpftl", "cftl", "lsftl", "cdftl", "sftl", "scftl", "scftl-log", "lazyftl"] {
+        visit(scheme, Mounted).expect("it has a row");
+    }
+}
+
 /// A sound device of two dies with the fewest blocks that a scheme takes for so many pages, written once in order and
 /// then in strides.
 struct TwoDies<'a>(&'a [(&'a str, &'a str)], u32);

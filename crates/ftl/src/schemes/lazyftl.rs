@@ -269,7 +269,8 @@ impl LazyFtl {
         1 + (mapping.min(g.pages_per_block) + discards).div_ceil(g.pages_per_block)
     }
 
-    fn check(g: &Geometry, logical_pages: u32, settings: &Settings) -> Result<Plan, ConfigError> {
+    /// A plan for a device that is formatted: it has the blocks that the scheme keeps free.
+    fn plan_with_room(g: &Geometry, logical_pages: u32, settings: &Settings) -> Result<Plan, ConfigError> {
         let plan = Self::plan(g, logical_pages, settings)?;
         let dies = g.die_count();
         let mapping = logical_pages.div_ceil(g.entries_per_page());
@@ -323,7 +324,7 @@ impl LazyFtl {
 impl<F: Flash> Build<F> for LazyFtl {
     fn format(flash: &mut F, logical_pages: u32, settings: &Settings) -> Built<F, Self> {
         let g = *flash.geometry();
-        let plan = Self::check(&g, logical_pages, settings)?;
+        let plan = Self::plan_with_room(&g, logical_pages, settings)?;
         wear_state::Options::from(settings).reserve(flash, 0)?;
         let mut lazy = LazyFtl::blank(g, logical_pages, settings, &plan);
         lazy.space.exclude_bad(flash)?;
@@ -331,7 +332,8 @@ impl<F: Flash> Build<F> for LazyFtl {
     }
 
     fn mount(flash: &mut F, logical_pages: u32, settings: &Settings) -> Built<F, (Self, MountReport)> {
-        let plan = Self::check(flash.geometry(), logical_pages, settings)?;
+        // What was formatted is mounted, also where more would have to be spare today.
+        let plan = Self::plan(flash.geometry(), logical_pages, settings)?;
         wear_state::Options::from(settings).reserve(flash, 0)?;
         Ok(mount_through(flash, |flash, report| {
             Self::mount_on(flash, logical_pages, settings, &plan, BTreeSet::new(), report)

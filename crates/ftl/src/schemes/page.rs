@@ -160,7 +160,8 @@ impl Page {
         }
     }
 
-    fn check(g: &Geometry, logical_pages: u32, settings: &Settings) -> Result<(), ConfigError> {
+    /// A device that is formatted has the blocks that the scheme keeps free.
+    fn check_room(g: &Geometry, logical_pages: u32, settings: &Settings) -> Result<(), ConfigError> {
         let apart = wear_state::Options::from(settings).blocks_of_die(g);
         let kept = collector::Options::from(settings).free(1) + settings.count(&STREAMS) + u64::from(apart);
         let dies = u64::from(g.die_count());
@@ -184,7 +185,7 @@ impl Page {
 impl<F: Flash> Build<F> for Page {
     fn format(flash: &mut F, logical_pages: u32, settings: &Settings) -> Built<F, Self> {
         let g = *flash.geometry();
-        Self::check(&g, logical_pages, settings)?;
+        Self::check_room(&g, logical_pages, settings)?;
         wear_state::Options::from(settings).reserve(flash, 0)?;
         let mut page = Page::blank(g, logical_pages, settings);
         page.space.exclude_bad(flash)?;
@@ -192,7 +193,6 @@ impl<F: Flash> Build<F> for Page {
     }
 
     fn mount(flash: &mut F, logical_pages: u32, settings: &Settings) -> Built<F, (Self, MountReport)> {
-        Self::check(flash.geometry(), logical_pages, settings)?;
         wear_state::Options::from(settings).reserve(flash, 0)?;
         Ok(mount_through(flash, |flash, report| Self::mount_on(flash, logical_pages, settings, report))?)
     }

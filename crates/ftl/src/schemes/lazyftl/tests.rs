@@ -281,7 +281,7 @@ fn the_fullest_device_that_is_accepted_never_fills_up() {
     for dies in 1..=3 {
         let g = Geometry { dies, blocks_per_die: 20, ..geometry() }.checked().unwrap();
         let settings = settings(&[]);
-        let fits = |pages: &u32| LazyFtl::check(&g, *pages, &settings).is_ok();
+        let fits = |pages: &u32| LazyFtl::plan_with_room(&g, *pages, &settings).is_ok();
         let logical = (1..g.page_count()).rev().find(fits).unwrap();
         let mut flash = Nand::<NoData, Brief>::new(g);
         let mut lazy = LazyFtl::format(&mut flash, logical, &settings).unwrap();
@@ -339,7 +339,7 @@ fn failed_programs_leave_room_where_blocks_are_to_spare() {
         let g = Geometry { dies, blocks_per_die, ..geometry() }.checked().unwrap();
         let spare = failing.len() as u32 + 1;
         let fewer = Geometry { blocks_per_die: blocks_per_die - spare, ..g };
-        assert!(LazyFtl::check(&fewer, pages, &settings).is_ok());
+        assert!(LazyFtl::plan_with_room(&fewer, pages, &settings).is_ok());
         let plan = FailurePlan { program_schedule: failing, ..FailurePlan::default() };
         let mut flash = Failing::new(Nand::<Tags, Full>::new(g), plan, 1);
         let mut lazy = LazyFtl::format(&mut flash, pages, &settings).unwrap();
