@@ -8,6 +8,7 @@
 use crate::{Group, Loader, Parameter, Saver};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::ops::Range;
 use flash::Ppn;
 
 /// `durable-trim`: whether discards outlast a power cut.
@@ -94,6 +95,11 @@ impl Tombstones {
     /// Whether there is any trim page that entries point at.
     pub(crate) fn any_on_flash(&self) -> bool {
         !self.references.is_empty()
+    }
+
+    /// Whether one of these pages is a trim page that entries point at.
+    pub(crate) fn any_among(&self, pages: Range<Ppn>) -> bool {
+        self.references.range(pages.start.0..pages.end.0).next().is_some()
     }
 
     /// The trim pages on flash and the entries that point at each.

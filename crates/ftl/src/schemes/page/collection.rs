@@ -103,7 +103,10 @@ impl Collects for Page {
     }
 
     fn may_level(&self, block: Block) -> bool {
-        let gains = self.space.blocks.live_of(block) < self.space.blocks.geometry().pages_per_block;
-        self.tombstones.pending.is_empty() && (gains || !self.tombstones.any_on_flash())
+        let g = self.space.blocks.geometry();
+        let (first, p) = (g.page(block, 0), g.pages_per_block);
+        // A trim page may be written again as several.
+        let splits = || self.tombstones.any_among(first..Ppn(first.0 + p));
+        self.tombstones.pending.is_empty() && (self.space.blocks.live_of(block) < p || !splits())
     }
 }
