@@ -371,6 +371,15 @@ pub(crate) trait Collects: Sized {
         space.blocks_for(moved.0, die, moved.1) + told.1.div_ceil(space.block_pages(told.0))
     }
 
+    /// The same, were all that is open full.
+    fn needs_at_most(&self, block: Block) -> u32 {
+        let (space, Takes { moved, told }) = (self.space(), self.takes(block));
+        if moved.0 == told.0 {
+            return (moved.1 + told.1).div_ceil(space.block_pages(moved.0));
+        }
+        moved.1.div_ceil(space.block_pages(moved.0)) + told.1.div_ceil(space.block_pages(told.0))
+    }
+
     /// Makes room on a die before a block of it is opened.
     ///
     /// # Errors
@@ -779,7 +788,12 @@ pub(crate) trait Collects: Sized {
             && let Some(victim) =
                 self.choose(die, false).filter(|&victim| self.gives(victim) && self.needs(victim) <= free)
         {
-            self.start(die, victim);
+            // The host and the map may take what is open before the first slice, and no block is opened for them.
+            if self.needs_at_most(victim) > free {
+                self.collect(flash, victim, None)?;
+            } else {
+                self.start(die, victim);
+            }
         }
         Ok(())
     }
