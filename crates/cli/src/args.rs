@@ -426,9 +426,9 @@ pub struct CheckArgs {
     pub seeds: Seeds,
 
     /// Classes of faults [default: what the scheme promises to survive]: all, or some of cut, nested, unstable,
-    /// unstable-nested, unstable-flight, unstable-paired, flight, unordered, failing, intermittent, unreadable, paired,
-    /// silent, spare, disturb, metadata, with commas. With all, what a scheme does under classes that it does not
-    /// promise to survive is told and fails nothing
+    /// unstable-nested, unstable-flight, unstable-paired, flight, unordered, stages, failing, intermittent, unreadable,
+    /// paired, silent, spare, disturb, metadata, with commas. With all, what a scheme does under classes that it does
+    /// not promise to survive is told and fails nothing
     #[arg(long, value_name = "all|LIST")]
     pub faults: Option<Faults>,
 

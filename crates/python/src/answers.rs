@@ -74,7 +74,7 @@ fn config(args: &CheckArgs, is_own: bool) -> CheckConfig {
         honesty: !is_own,
         ..all
     };
-    let faults = args.faults.unwrap_or(if is_own { CUTS } else { config.faults });
+    let faults = args.faults.unwrap_or(if is_own { CUTS } else { config.promised() });
     config.with_faults(faults).with_cuts(args.cuts().into())
 }
 

@@ -194,11 +194,18 @@ impl CheckConfig {
         CheckConfig { cuts, fewest, ..self }
     }
 
+    /// What the scheme promises to survive. A write buffer gives back many pages of a request at once, so that behind
+    /// one nothing is promised of a host that waits for each page.
+    pub fn promised(&self) -> Faults {
+        let promised = Faults::promised(&self.scheme);
+        if self.buffer.is_some() { promised.without(FaultClass::Stages) } else { promised }
+    }
+
     /// With these classes of faults. Who asks for all wants to know what the scheme does under each: those that it
     /// does not promise to survive are told, and fail nothing. Who asks for some of them wants those to hold.
     #[must_use]
     pub fn with_faults(self, faults: Faults) -> CheckConfig {
-        let told = if faults == Faults::ALL { faults.but(Faults::promised(&self.scheme)) } else { Faults::NONE };
+        let told = if faults == Faults::ALL { faults.but(self.promised()) } else { Faults::NONE };
         CheckConfig { faults, told, ..self }
     }
 
@@ -229,6 +236,8 @@ pub enum Part {
     Flight,
     /// The same without that.
     Unordered,
+    /// The same, where the host waits for each page.
+    Stages,
     /// Power cuts of pages that share their cells.
     Paired,
     /// Power cuts that leave cells which read otherwise each time.
@@ -266,9 +275,10 @@ pub enum Part {
 }
 
 impl Part {
-    const NAMED: [(Part, &'static str); 19] = [
+    const NAMED: [(Part, &'static str); 20] = [
         (Part::Flight, "flight."),
         (Part::Unordered, "unordered."),
+        (Part::Stages, "stages."),
         (Part::Paired, "paired."),
         (Part::Unstable, "unstable."),
         (Part::UnstableFlight, "unstable-flight."),
@@ -311,7 +321,7 @@ impl Part {
 
     /// Whether several commands are under way then.
     const fn is_in_flight(self) -> bool {
-        matches!(self, Part::Flight | Part::Unordered | Part::UnstableFlight)
+        matches!(self, Part::Flight | Part::Unordered | Part::Stages | Part::UnstableFlight)
     }
 
     /// Whether pages share cells then.

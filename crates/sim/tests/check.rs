@@ -505,6 +505,7 @@ fn replays_as_text() {
         "7:spare.5",
         "7:metadata.5",
         "7:flight.5.2.3",
+        "7:stages.5.2.3",
         "7:paired.5.2.3/storm",
         "7:unstable.5.2.1/4.0/3.1",
         "7:unstable-flight.5.2.3",
@@ -578,6 +579,29 @@ fn classes_that_nobody_promises_are_told_with_all_and_fail_by_name() {
     let named = checked(&config.with_faults(Faults::NONE.with(FaultClass::Unordered))).unwrap();
     assert!(!named.passed() && named.unpromised.is_empty(), "{named}");
     assert_eq!(named.failures.iter().filter(|failure| failure.class == Some(class)).count(), count);
+}
+
+/// While the host waits for each page, schemes with log blocks need no order of the controller: they state their own.
+/// `lazyftl` does not, and behind a write buffer a page of the host is many.
+#[test]
+fn schemes_that_state_their_order_need_none_while_the_host_waits() {
+    let config = |scheme| CheckConfig {
+        seeds: 6..12,
+        cuts: Cuts::Count(7_500),
+        honesty: false,
+        fewest: 0,
+        faults: Faults::NONE.with(FaultClass::Stages),
+        ..CheckConfig::new(scheme)
+    };
+    for scheme in ["fast", "superblock"] {
+        let report = checked(&config(scheme)).unwrap();
+        assert!(report.passed() && report.flight_cuts > 200, "{report}");
+    }
+    let report = checked(&config("lazyftl")).unwrap();
+    assert!(!report.passed(), "{report}");
+    assert!(report.failures.iter().all(|failure| failure.replay.contains(":stages.")), "{report}");
+    let buffered = CheckConfig { buffer: Some("fab".into()), ..config("fast") };
+    assert!(!buffered.promised().contain(FaultClass::Stages) && config("fast").promised().contain(FaultClass::Stages));
 }
 
 /// A device of one die has no commands that are under way together.

@@ -46,7 +46,8 @@ pub(super) fn check(args: &CheckArgs, stop: &AtomicBool, stdout: &mut dyn Write)
             threads: args.threads.unwrap_or(0),
             ..CheckConfig::new(scheme)
         };
-        config.with_faults(args.faults.unwrap_or(Faults::promised(scheme))).with_cuts(args.cuts().into())
+        let faults = args.faults.unwrap_or(config.promised());
+        config.with_faults(faults).with_cuts(args.cuts().into())
     };
     if let Some(replay) = &args.replay {
         let [scheme] = schemes[..] else {

@@ -27,9 +27,10 @@ const SECOND_WINDOW: usize = 6;
 /// Requests that the host has out at once, where several commands are under way.
 const DEPTHS: [usize; 3] = [1, 8, 32];
 /// Cuts of a kind of its own, by the class of faults.
-pub(super) const PARTS: [(FaultClass, Part); 6] = [
+pub(super) const PARTS: [(FaultClass, Part); 7] = [
     (FaultClass::Flight, Part::Flight),
     (FaultClass::Unordered, Part::Unordered),
+    (FaultClass::Stages, Part::Stages),
     (FaultClass::Paired, Part::Paired),
     (FaultClass::Unstable, Part::Unstable),
     (FaultClass::UnstableFlight, Part::UnstableFlight),
@@ -402,8 +403,10 @@ fn begin<'a>(
     session.fill(kept).map_err(Stop::text)?;
     session.flash.take();
     if part.is_in_flight() {
+        session.waits = part == Part::Stages;
         let depth = DEPTHS[Rng::new(bed.seed).fork("depth").below(DEPTHS.len() as u64) as usize];
-        session.flash.in_flight().begin(depth, part != Part::Unordered);
+        let depth = if session.waits { 1 } else { depth };
+        session.flash.in_flight().begin(depth, !matches!(part, Part::Unordered | Part::Stages));
     } else {
         session.keep_wear();
     }

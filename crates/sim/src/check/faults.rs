@@ -27,6 +27,8 @@ pub enum FaultClass {
     Flight,
     /// As [`FaultClass::Flight`], with no order but what schemes state and the dies keep.
     Unordered,
+    /// The same, of a host that waits for each page before it asks for the next.
+    Stages,
     /// Programs and erases fail, and their blocks for good; blocks are bad from the factory.
     Failing,
     /// Programs and erases fail now and then, and the block works again.
@@ -47,7 +49,7 @@ pub enum FaultClass {
 
 impl FaultClass {
     /// Every class, in the order of the discriminants.
-    pub const ALL: [FaultClass; 16] = [
+    pub const ALL: [FaultClass; 17] = [
         FaultClass::Cut,
         FaultClass::Nested,
         FaultClass::Unstable,
@@ -56,6 +58,7 @@ impl FaultClass {
         FaultClass::UnstablePaired,
         FaultClass::Flight,
         FaultClass::Unordered,
+        FaultClass::Stages,
         FaultClass::Failing,
         FaultClass::Intermittent,
         FaultClass::Unreadable,
@@ -77,6 +80,7 @@ impl FaultClass {
             FaultClass::UnstablePaired => "unstable-paired",
             FaultClass::Flight => "flight",
             FaultClass::Unordered => "unordered",
+            FaultClass::Stages => "stages",
             FaultClass::Failing => "failing",
             FaultClass::Intermittent => "intermittent",
             FaultClass::Unreadable => "unreadable",
@@ -168,13 +172,35 @@ impl FromStr for Faults {
 pub const NOBODY: &[FaultClass] = &[FaultClass::UnstableNested, FaultClass::Unordered];
 
 /// Classes that a scheme of somebody's own is not asked for.
-const OWN: &[FaultClass] =
-    &[FaultClass::Unstable, FaultClass::UnstableFlight, FaultClass::UnstablePaired, FaultClass::Metadata];
+const OWN: &[FaultClass] = &[
+    FaultClass::Unstable,
+    FaultClass::UnstableFlight,
+    FaultClass::UnstablePaired,
+    FaultClass::Stages,
+    FaultClass::Metadata,
+];
 
 /// Schemes that lose acknowledged data under another class of faults, or give up. They are not checked for it by
 /// default; `ftlab check --faults all` shows what happens.
-pub const LOSES: &[(&str, FaultClass)] =
-    &[("simple", FaultClass::Unstable), ("simple", FaultClass::UnstableFlight), ("simple", FaultClass::UnstablePaired)];
+pub const LOSES: &[(&str, FaultClass)] = &[
+    ("simple", FaultClass::Unstable),
+    ("simple", FaultClass::UnstableFlight),
+    ("simple", FaultClass::UnstablePaired),
+    ("page", FaultClass::Stages),
+    ("dftl", FaultClass::Stages),
+    ("dftl-e", FaultClass::Stages),
+    ("tpftl", FaultClass::Stages),
+    ("cftl", FaultClass::Stages),
+    ("lsftl", FaultClass::Stages),
+    ("lsftl-e", FaultClass::Stages),
+    ("cdftl", FaultClass::Stages),
+    ("sftl", FaultClass::Stages),
+    ("scftl", FaultClass::Stages),
+    ("scftl-a", FaultClass::Stages),
+    ("cast", FaultClass::Stages),
+    ("scftl-log", FaultClass::Stages),
+    ("lazyftl", FaultClass::Stages),
+];
 
 #[cfg(test)]
 mod tests {
@@ -198,7 +224,7 @@ mod tests {
             assert!(!Faults::promised(scheme).contain(*class));
         }
         assert!(LOSES.iter().all(|(_, class)| !NOBODY.contains(class)), "said twice");
-        let others = Faults::promised("page");
+        let others = Faults::promised("rose");
         assert!(FaultClass::ALL.iter().all(|class| others.contain(*class) != NOBODY.contains(class)));
         assert_eq!(Faults::promised("no such scheme"), OWN.iter().fold(others, |left, class| left.without(*class)));
     }

@@ -128,6 +128,7 @@ impl Replay {
             Part::Cuts => FaultClass::Cut,
             Part::Flight => FaultClass::Flight,
             Part::Unordered => FaultClass::Unordered,
+            Part::Stages => FaultClass::Stages,
             Part::Paired => FaultClass::Paired,
             Part::Unstable => FaultClass::Unstable,
             Part::UnstableFlight => FaultClass::UnstableFlight,
