@@ -225,7 +225,7 @@ pub trait Build<F: Flash>: Inspect<F> + Sized + Clone + Send + 'static {
     /// Rebuilds the scheme from flash alone, after power was cut at any point.
     ///
     /// # Errors
-    /// As [`Build::format`].
+    /// As [`Build::format`], but page maps do not ask for the spare blocks that `format` asks for.
     fn mount(flash: &mut F, logical_pages: u32, settings: &Settings) -> Built<F, (Self, MountReport)>;
 
     /// The scheme from what [`Inspect::save`] wrote; counters start at zero.

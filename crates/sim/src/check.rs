@@ -194,8 +194,8 @@ impl CheckConfig {
         CheckConfig { cuts, fewest, ..self }
     }
 
-    /// What the scheme promises to survive. A write buffer gives back many pages of a request at once, so that behind
-    /// one nothing is promised of a host that waits for each page.
+    /// What the scheme promises to survive. A write buffer gives many pages back for one of the host, so behind one
+    /// [`FaultClass::Stages`] is not promised.
     pub fn promised(&self) -> Faults {
         let promised = Faults::promised(&self.scheme);
         if self.buffer.is_some() { promised.without(FaultClass::Stages) } else { promised }
@@ -236,7 +236,7 @@ pub enum Part {
     Flight,
     /// The same without that.
     Unordered,
-    /// The same, where the host waits for each page.
+    /// The same, within what a scheme does for a page of the host.
     Stages,
     /// Power cuts of pages that share their cells.
     Paired,

@@ -117,7 +117,7 @@ pub struct Demand<C, S> {
     followed: Vec<u32>,
     /// The page that is about to be modified: its next look-up is no access.
     modifying: u32,
-    /// Entries that a mount found and could neither keep in the cache nor write, on a device full of bad blocks alone.
+    /// Entries that a mount found and could neither keep in the cache nor write, for lack of blocks alone.
     overdue: BTreeMap<u32, u32>,
     /// Scratch space of collections and updates; empty between calls.
     moved: Vec<Entry>,

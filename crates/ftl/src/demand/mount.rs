@@ -2,7 +2,7 @@
 //!
 //! One pass over the spare areas finds the newest translation page of each TVPN and the data pages programmed after
 //! its watermark: the entries that were lost with the cache. They go back into the cache as dirty ones, a translation
-//! page's all together, or are written at once where they do not fit. If a device is so full of bad blocks that it
+//! page's all together, or are written at once where they do not fit. If a device has so few blocks left that it
 //! cannot write them, they stay in RAM as they are, and it is read and no more: without them no page may be collected.
 
 use super::cache::{Cache, Entry};

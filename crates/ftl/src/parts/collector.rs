@@ -15,10 +15,10 @@
 //! - *whole* (`gc-spread = off`, the default, as in the papers): each victim is emptied and erased at once, one after
 //!   another. The request that set it off waits behind them.
 //! - *spread* (`gc-spread = on`): one victim at a time, and its work is dealt over the programs that its die makes
-//!   meanwhile, at the rate that has
-//!   it emptied when the pages that it gives back are used up. The next victim follows at the next test, or at once if
-//!   fewer than `gc-low` blocks are free then. It begins one block earlier than whole collections do, for the host
-//!   opens and fills that block meanwhile.
+//!   meanwhile, at the rate that has it emptied when the pages that it gives back are used up. The next victim follows
+//!   at the next test, or at once if fewer than `gc-low` blocks are free then (and is emptied whole then, if it would
+//!   not fit were all open blocks full). It begins one block earlier than whole collections do, for the host opens and
+//!   fills that block meanwhile.
 //!
 //! # Room
 //!
@@ -788,7 +788,8 @@ pub(crate) trait Collects: Sized {
             && let Some(victim) =
                 self.choose(die, false).filter(|&victim| self.gives(victim) && self.needs(victim) <= free)
         {
-            // The host and the map may take what is open before the first slice, and no block is opened for them.
+            // Until its first slice the host and the map may fill the open blocks. They open none for that, so no test
+            // for room sees it, and the victim would fit nowhere.
             if self.needs_at_most(victim) > free {
                 self.collect(flash, victim, None)?;
             } else {

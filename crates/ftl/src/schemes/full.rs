@@ -199,35 +199,42 @@ fn a_sound_device_takes_every_write_however_its_collections_are_set() {
     }
 }
 
-/// A device with the fewest blocks that a scheme takes, mounted where it would not be formatted: with collections that
-/// want more free blocks.
-struct Mounted;
+/// A device with the fewest blocks that a scheme takes for so many pages with these settings, mounted with others, with
+/// which it would not be formatted.
+struct Mounted<'a>(u32, &'a [(&'a str, &'a str)], &'a [(&'a str, &'a str)]);
 
-impl Visitor<Chip> for Mounted {
+impl Visitor<Chip> for Mounted<'_> {
     type Output = ();
 
     fn visit<S: Recipe<Chip>>(self, row: &Scheme<'_>, recipe: &S) {
-        const PAGES: u32 = 40;
-        let settings = row.settings();
-        let mut wanting = row.settings();
-        wanting.set("gc-low", "12").unwrap();
+        let Mounted(pages, before, after) = self;
+        let [settings, wanting] = [before, after].map(|pairs| {
+            let mut settings = row.settings();
+            pairs.iter().for_each(|(name, value)| settings.set(name, value).unwrap());
+            settings
+        });
         let chip = |blocks_per_die| {
             let g = Geometry { blocks_per_die, pages_per_block: 4, page_bytes: 512, nop: 8, ..Geometry::default() };
             Failing::new(Nand::<Tags, Full>::new(g.checked().unwrap()), FailurePlan::default(), 1)
         };
-        let fewest = (8..64).find(|&blocks| recipe.format(&mut chip(blocks), PAGES, &settings).is_ok()).unwrap();
-        let mut flash = chip(fewest);
-        let refused = recipe.format(&mut flash, PAGES, &wanting).map(|_| ()).unwrap_err().config().unwrap();
+        let blocks = pages / 4..pages;
+        let fewest = blocks.into_iter().find(|&blocks| recipe.format(&mut chip(blocks), pages, &settings).is_ok());
+        let mut flash = chip(fewest.expect("some device is large enough"));
+        let refused = recipe.format(&mut flash, pages, &wanting).err().and_then(|error| error.config());
+        let refused = refused.unwrap_or_else(|| panic!("{} is not refused", row.name));
         assert_eq!(refused.key, "spare", "{}: {refused}", row.name);
-        let mut scheme = recipe.format(&mut flash, PAGES, &settings).unwrap();
-        let mut expected: Vec<Option<u64>> = vec![None; PAGES as usize];
-        for (lpn, value) in (0..PAGES).map(|write| (write * 7) % PAGES).cycle().zip(0..200) {
+        let mut scheme = recipe.format(&mut flash, pages, &settings).unwrap();
+        let mut expected: Vec<Option<u64>> = vec![None; pages as usize];
+        for (lpn, value) in (0..pages).map(|write| (write * 7) % pages).cycle().zip(0..5 * u64::from(pages)) {
             scheme.write(&mut flash, Lpn(lpn), &value).unwrap();
             expected[lpn as usize] = Some(value);
         }
         drop(scheme);
-        let (mut scheme, _) = recipe.mount(&mut flash, PAGES, &wanting).unwrap_or_else(|e| panic!("{}: {e}", row.name));
-        for (lpn, value) in (0..PAGES).map(|write| (write * 3) % PAGES).cycle().zip(200..300) {
+        let (mut scheme, _) = recipe.mount(&mut flash, pages, &wanting).unwrap_or_else(|e| panic!("{}: {e}", row.name));
+        for (lpn, value) in (0..pages).map(|write| (write * 3) % pages).cycle().zip(10_000..10_200) {
+            if lpn % 5 == 0 && scheme.trim(&mut flash, Lpn(lpn), 1).is_ok() {
+                expected[lpn as usize] = None;
+            }
             match scheme.write(&mut flash, Lpn(lpn), &value) {
                 Ok(()) => expected[lpn as usize] = Some(value),
                 Err(Error::Full) => {}
@@ -237,16 +244,21 @@ impl Visitor<Chip> for Mounted {
         for (lpn, &value) in (0..).map(Lpn).zip(&expected) {
             assert_eq!(scheme.read(&mut flash, lpn).unwrap().copied(), value, "{}, {lpn:?}", row.name);
         }
+        assert!(expected.iter().flatten().any(|&value| value >= 10_000), "{} takes no write any more", row.name);
         scheme.audit(&mut flash).unwrap();
     }
 }
 
 /// What broke: a device that an earlier version had formatted with fewer spare blocks was refused by its mount, so that
-/// nothing on it could be read.
+/// nothing on it could be read. It has fewer than collections want, or than what is written about discards may take.
 #[test]
 fn what_was_formatted_is_mounted_where_more_would_have_to_be_spare() {
     for scheme in ["page", "dftl", "tpftl", "cftl", "lsftl", "cdftl", "sftl", "scftl", "scftl-log", "lazyftl"] {
-        visit(scheme, Mounted).expect("it has a row");
+        visit(scheme, Mounted(40, &[], &[("gc-low", "12")])).expect("it has a row");
+    }
+    for scheme in ["dftl", "tpftl", "cftl", "lsftl", "cdftl", "lazyftl"] {
+        let [off, on] = ["off", "on"].map(|trim| [("gc-low", "2"), ("durable-trim", trim)]);
+        visit(scheme, Mounted(600, &off, &on)).expect("it has a row");
     }
 }
 

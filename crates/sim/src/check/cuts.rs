@@ -404,8 +404,8 @@ fn begin<'a>(
     session.flash.take();
     if part.is_in_flight() {
         session.waits = part == Part::Stages;
-        let depth = DEPTHS[Rng::new(bed.seed).fork("depth").below(DEPTHS.len() as u64) as usize];
-        let depth = if session.waits { 1 } else { depth };
+        let drawn = || DEPTHS[Rng::new(bed.seed).fork("depth").below(DEPTHS.len() as u64) as usize];
+        let depth = if session.waits { 1 } else { drawn() };
         session.flash.in_flight().begin(depth, !matches!(part, Part::Unordered | Part::Stages));
     } else {
         session.keep_wear();

@@ -27,7 +27,7 @@ pub enum FaultClass {
     Flight,
     /// As [`FaultClass::Flight`], with no order but what schemes state and the dies keep.
     Unordered,
-    /// The same, of a host that waits for each page before it asks for the next.
+    /// The same, within what a scheme does for a page of the host: what earlier operations have issued is on flash.
     Stages,
     /// Programs and erases fail, and their blocks for good; blocks are bad from the factory.
     Failing,

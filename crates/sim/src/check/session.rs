@@ -96,7 +96,7 @@ pub(super) struct Session<'a> {
     pub(super) excused: bool,
     /// Whether the host leaves the device alone now and then, for as long as it has something to do (`disturb.rs`).
     pub(super) rests: bool,
-    /// Whether the host waits for each page before it asks for the next, where several commands are under way.
+    /// Whether each page of the host is a request of its own, where several commands are under way.
     pub(super) waits: bool,
     /// Spare areas and pages of metadata that the medium had lost when it was mounted last.
     pub(super) lost: u64,
