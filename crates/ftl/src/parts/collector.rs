@@ -157,6 +157,12 @@ pub(crate) struct Takes {
     pub told: (Stream, u32),
 }
 
+/// Pages left in the open blocks that a stream has on a die, as [`Space::room_on`].
+type RoomOn = fn(&Space, Stream, Die) -> u32;
+
+/// Were all of them full.
+const NO_ROOM: RoomOn = |_, _, _| 0;
+
 /// The collector's state. See the module's description.
 #[derive(Clone, Debug)]
 pub struct Collector {
@@ -353,31 +359,32 @@ pub(crate) trait Collects: Sized {
 
     /// Free blocks of its die that emptying a block may take beside the open ones.
     fn needs(&self, block: Block) -> u32 {
-        let die = self.space().blocks.geometry().die_of(block);
-        let Takes { moved, told } = self.takes(block);
-        if moved.0 == told.0 {
-            return self.space().blocks_for(moved.0, die, moved.1 + told.1);
-        }
-        self.space().blocks_for(moved.0, die, moved.1) + self.space().blocks_for(told.0, die, told.1)
+        self.needs_beside(block, [Space::room_on; 2])
     }
 
     /// The same, were what is open for the map full.
     fn needs_behind_a_mount(&self, block: Block) -> u32 {
-        let (space, Takes { moved, told }) = (self.space(), self.takes(block));
-        let die = space.blocks.geometry().die_of(block);
-        if moved.0 == told.0 {
-            return self.needs(block);
-        }
-        space.blocks_for(moved.0, die, moved.1) + told.1.div_ceil(space.block_pages(told.0))
+        self.needs_beside(block, [Space::room_on, NO_ROOM])
     }
 
     /// The same, were all that is open full.
     fn needs_at_most(&self, block: Block) -> u32 {
+        self.needs_beside(block, [NO_ROOM; 2])
+    }
+
+    /// Free blocks of its die that emptying a block may take, with so much room in what is open for the pages that move
+    /// and for what is written about them. Where both go to one stream, the first counts.
+    #[inline(always)]
+    fn needs_beside(&self, block: Block, [for_moved, for_told]: [RoomOn; 2]) -> u32 {
         let (space, Takes { moved, told }) = (self.space(), self.takes(block));
+        let die = space.blocks.geometry().die_of(block);
+        let blocks = |stream, pages: u32, room: RoomOn| {
+            pages.saturating_sub(room(space, stream, die)).div_ceil(space.block_pages(stream))
+        };
         if moved.0 == told.0 {
-            return (moved.1 + told.1).div_ceil(space.block_pages(moved.0));
+            return blocks(moved.0, moved.1 + told.1, for_moved);
         }
-        moved.1.div_ceil(space.block_pages(moved.0)) + told.1.div_ceil(space.block_pages(told.0))
+        blocks(moved.0, moved.1, for_moved) + blocks(told.0, told.1, for_told)
     }
 
     /// Makes room on a die before a block of it is opened.
