@@ -20,8 +20,7 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let (scheme, buffer) = scheme.split_once('+').map_or((&scheme[..], None), |(name, of)| (name, Some(of.to_owned())));
-    let mut config = CheckConfig { threads: 1, fail_fast: true, buffer, ..CheckConfig::new(scheme) };
-    config.faults = config.promised();
+    let mut config = CheckConfig { threads: 1, fail_fast: true, ..CheckConfig::new(scheme).behind(buffer) };
     if let Some((first, end)) = words.get(1).and_then(|word| word.split_once("..")) {
         config.seeds = first.parse().expect("a seed")..end.parse().expect("a seed");
     }

@@ -63,18 +63,17 @@ pub(crate) fn reliability(py: Python<'_>, words: Vec<String>) -> PyResult<(Strin
 /// The configuration of a check of one scheme. One that is written in Python has no RAM to be saved, knows nothing of
 /// failing media, and runs on one thread, for there is one interpreter.
 fn config(args: &CheckArgs, is_own: bool) -> CheckConfig {
-    let all = CheckConfig::new(&args.scheme);
+    let all = CheckConfig::new(&args.scheme).behind(args.buffer.clone());
     let config = CheckConfig {
         seeds: args.seeds.range(SystemTime::now()),
         operations: args.operations(),
-        buffer: args.buffer.clone(),
         settings: args.set.clone(),
         threads: if is_own { 1 } else { args.threads.unwrap_or(0) },
         fail_fast: args.fail_fast,
         honesty: !is_own,
         ..all
     };
-    let faults = args.faults.unwrap_or(if is_own { CUTS } else { config.promised() });
+    let faults = args.faults.unwrap_or(if is_own { CUTS } else { config.faults });
     config.with_faults(faults).with_cuts(args.cuts().into())
 }
 

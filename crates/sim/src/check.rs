@@ -194,9 +194,16 @@ impl CheckConfig {
         CheckConfig { cuts, fewest, ..self }
     }
 
-    /// What the scheme promises to survive. A write buffer gives many pages back for one of the host, so behind one
-    /// [`FaultClass::Stages`] is not promised.
-    pub fn promised(&self) -> Faults {
+    /// Behind a write buffer of this policy, or none, with what is promised there. A buffer gives many pages back for
+    /// one of the host, so [`FaultClass::Stages`] is not.
+    #[must_use]
+    pub fn behind(self, buffer: Option<String>) -> CheckConfig {
+        let config = CheckConfig { buffer, ..self };
+        CheckConfig { faults: config.promised(), ..config }
+    }
+
+    /// What the scheme promises to survive, behind its buffer if it has one.
+    fn promised(&self) -> Faults {
         let promised = Faults::promised(&self.scheme);
         if self.buffer.is_some() { promised.without(FaultClass::Stages) } else { promised }
     }

@@ -79,7 +79,7 @@ fn devices_without_a_block_to_spare_go_with_the_cuts() {
 fn schemes_hold_behind_every_write_buffer() {
     for scheme in ["page", "dftl"] {
         for policy in buffer::NAMES {
-            let config = CheckConfig { buffer: Some((*policy).into()), ..few_seeds(scheme) };
+            let config = few_seeds(scheme).behind(Some((*policy).into()));
             let report = checked(&config).unwrap();
             assert!(report.passed(), "{report}");
             assert!(report.to_string().starts_with(&format!("{scheme} behind {policy}: held over ")), "{report}");
@@ -600,8 +600,9 @@ fn schemes_that_state_their_order_need_no_other_within_a_page() {
     let report = checked(&config("lazyftl")).unwrap();
     assert!(!report.passed(), "{report}");
     assert!(report.failures.iter().all(|failure| failure.replay.contains(":stages.")), "{report}");
-    let buffered = CheckConfig { buffer: Some("fab".into()), ..config("fast") };
-    assert!(!buffered.promised().contain(FaultClass::Stages) && config("fast").promised().contain(FaultClass::Stages));
+    let behind = |buffer: Option<&str>| CheckConfig::new("fast").behind(buffer.map(Into::into)).faults;
+    assert_eq!(behind(Some("fab")), behind(None).without(FaultClass::Stages));
+    assert!(behind(None).contain(FaultClass::Stages));
     let script = include_str!("../../../scripts/checks");
     let list = script.lines().find_map(|line| line.strip_prefix("STAGED = [")).unwrap().trim_end_matches(']');
     let staged: Vec<&str> = list.split(", ").map(|name| name.trim_matches('"')).collect();

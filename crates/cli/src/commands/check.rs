@@ -41,12 +41,11 @@ pub(super) fn check(args: &CheckArgs, stop: &AtomicBool, stdout: &mut dyn Write)
             seeds: seeds.clone(),
             fail_fast: args.fail_fast,
             operations: args.operations(),
-            buffer: args.buffer.clone(),
             settings: args.set.clone(),
             threads: args.threads.unwrap_or(0),
-            ..CheckConfig::new(scheme)
+            ..CheckConfig::new(scheme).behind(args.buffer.clone())
         };
-        let faults = args.faults.unwrap_or(config.promised());
+        let faults = args.faults.unwrap_or(config.faults);
         config.with_faults(faults).with_cuts(args.cuts().into())
     };
     if let Some(replay) = &args.replay {

@@ -403,9 +403,9 @@ fn begin<'a>(
     session.fill(kept).map_err(Stop::text)?;
     session.flash.take();
     if part.is_in_flight() {
-        session.waits = part == Part::Stages;
+        session.by_page = part == Part::Stages;
         let drawn = || DEPTHS[Rng::new(bed.seed).fork("depth").below(DEPTHS.len() as u64) as usize];
-        let depth = if session.waits { 1 } else { drawn() };
+        let depth = if session.by_page { 1 } else { drawn() };
         session.flash.in_flight().begin(depth, !matches!(part, Part::Unordered | Part::Stages));
     } else {
         session.keep_wear();

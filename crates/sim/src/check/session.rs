@@ -97,7 +97,7 @@ pub(super) struct Session<'a> {
     /// Whether the host leaves the device alone now and then, for as long as it has something to do (`disturb.rs`).
     pub(super) rests: bool,
     /// Whether each page of the host is a request of its own, where several commands are under way.
-    pub(super) waits: bool,
+    pub(super) by_page: bool,
     /// Spare areas and pages of metadata that the medium had lost when it was mounted last.
     pub(super) lost: u64,
     /// Erase counts before the last operation, or after the last mount, if a mount is held to them: where they are kept
@@ -112,9 +112,9 @@ impl<'a> Session<'a> {
         let ftl = recipe.format(&mut flash, bed.logical_pages, &bed.settings)?;
         let promise = if bed.durable_trim() { TrimPromise::Durable } else { TrimPromise::Loose };
         let oracle = Oracle::new(bed.logical_pages, promise);
-        let [unreadable, excusing, excused, rests, waits] = [false; 5];
+        let [unreadable, excusing, excused, rests, by_page] = [false; 5];
         let (ftl, work, lost, worn) = (Some(ftl), Work::default(), 0, None);
-        Ok(Session { bed, recipe, ftl, flash, oracle, work, unreadable, excusing, excused, rests, waits, lost, worn })
+        Ok(Session { bed, recipe, ftl, flash, oracle, work, unreadable, excusing, excused, rests, by_page, lost, worn })
     }
 
     /// Writes the first pages, as many as the seed says; of the requests in which it does, those that are `kept`.
@@ -205,9 +205,9 @@ impl<'a> Session<'a> {
 
     /// Does something for a page, or for the whole device, as a chain of commands of its own.
     pub(super) fn chained<T>(&mut self, work: impl FnOnce(&mut CheckedScheme, &mut Bench) -> T) -> T {
-        let waits = self.waits;
+        let by_page = self.by_page;
         let (ftl, flash) = self.parts();
-        if waits {
+        if by_page {
             flash.in_flight().request_begin();
         }
         flash.in_flight().page_begin();
