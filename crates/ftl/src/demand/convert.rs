@@ -115,7 +115,16 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
     /// Copies the pages of a logical block, which lie at `places`, and tells the translation page and the cache.
     fn put_in_order<F: Flash>(&mut self, flash: &mut F, block: u32, tvpn: Tvpn, places: &[u32]) -> Outcome<F> {
         let mut gc = Collection::on(flash);
-        let Some(to) = self.copy_in_order(&mut *gc, places)? else { return Ok(()) };
+        let ordered = self.order(&mut gc, block, tvpn, places);
+        let done = gc.pause();
+        self.map.space.collector.beside.moved(done);
+        self.map.space.collector.beside.done(flash, done, true);
+        ordered
+    }
+
+    /// The same within the scope that is open.
+    fn order<F: Flash>(&mut self, gc: &mut Collection<'_, F>, block: u32, tvpn: Tvpn, places: &[u32]) -> Outcome<F> {
+        let Some(to) = self.copy_in_order(&mut **gc, places)? else { return Ok(()) };
         gc.then();
         let first = block * places.len() as u32;
         let copies = || to.0..to.0 + places.len() as u32;
@@ -125,7 +134,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         entries.extend(cleaned.iter().copied().filter(others));
         entries.extend((first..).zip(copies()).map(|(lpn, ppn)| Entry { lpn: Lpn(lpn), ppn: Ppn(ppn) }));
         let all = !self.cache.has_dirty(tvpn);
-        let written = self.map.update(&mut *gc, tvpn, &entries, all, Cause::TranslationUpdate);
+        let written = self.map.update(&mut **gc, tvpn, &entries, all, Cause::TranslationUpdate);
         if written.is_ok() {
             places.iter().for_each(|&place| self.map.space.blocks.kill(Ppn(place)));
             self.cache.converted(block, to, true);
@@ -153,7 +162,10 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
             space.streams[stream.index()].take_until(lane, to.0 + 1);
             let program = space.number_for(flash, to);
             let copied = flash.copy(Ppn(from), to, Cause::MergeFull, |oob, _| oob.program = program);
-            let Err(fault) = copied else { continue };
+            let Err(fault) = copied else {
+                space.collector.beside.moves_to(to.0..to.0 + 1);
+                continue;
+            };
             if fault.kind() == FaultKind::ProgramFailed {
                 space.abandon(to);
             } else {

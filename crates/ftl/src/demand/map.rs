@@ -332,10 +332,12 @@ impl<S: MapStore> Map<S> {
         let discards = all && !self.trimmed.is_empty() && self.trimmed.contains(&tvpn.0);
         let how = Update { cause, all, whole: discards && self.durable_trim };
         if self.moves.is_empty() {
+            self.space.collector.beside.before_map(flash, entries.iter().map(|entry| entry.ppn));
             self.store.update(flash, &mut self.space, tvpn, entries, how)?;
         } else {
             let mut along = entries.to_vec();
             along.extend(self.moves_beside(tvpn, entries));
+            self.space.collector.beside.before_map(flash, along.iter().map(|entry| entry.ppn));
             self.store.update(flash, &mut self.space, tvpn, &along, how)?;
             self.told(tvpn);
         }
@@ -367,6 +369,7 @@ impl<S: MapStore> Map<S> {
         cause: Cause,
     ) -> Outcome<F> {
         self.count_update(changed);
+        self.space.collector.beside.before_map(flash, words.iter().map(|&word| Ppn(word)));
         let how = Update { cause, all: true, whole: true };
         self.store.rewrite(flash, &mut self.space, tvpn, words, how)?;
         self.told(tvpn);

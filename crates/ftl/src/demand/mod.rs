@@ -432,10 +432,14 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
 
     /// Programs a page anew, beside the request that it was read for. Without room, it stays as it is.
     fn rewrite<F: Flash>(&mut self, flash: &mut F, oob: Oob, data: &F::User) -> Outcome<F> {
-        let mut beside = Collection::on(flash);
-        let rewritten = self.rewrite_on(&mut *beside, oob, data);
-        self.map.space.ecc().rewritten(beside);
-        rewritten
+        let mut scope = Collection::on(flash);
+        let rewritten = self.rewrite_on(&mut *scope, oob, data);
+        let beside = scope.pause();
+        self.map.space.collector.beside.moved(beside);
+        self.map.space.collector.beside.done(flash, beside, true);
+        let paid = rewritten.and_then(|()| self.pay(flash));
+        self.map.space.ecc().rewritten(flash, beside);
+        paid
     }
 
     /// The same within the scope that is open, which the read may wait for.
@@ -447,13 +451,18 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         self.modifying = oob.address;
         match self.put(flash, oob, data, Cause::EccRewrite) {
             Err(Error::Full) => Ok(()),
-            placed => placed,
+            Err(error) => Err(error),
+            Ok(to) => {
+                self.map.space.collector.beside.moves_to(to.0..to.0 + 1);
+                Ok(())
+            }
         }
     }
 
-    /// Makes room for a host page, looks it up, programs it, and pays its share of spread collections.
+    /// Makes room for a host page, looks it up, and programs it; where. What it owes spread collections is paid
+    /// afterwards.
     #[inline(always)]
-    fn put<F: Flash>(&mut self, flash: &mut F, oob: Oob, data: &F::User, cause: Cause) -> Outcome<F> {
+    fn put<F: Flash>(&mut self, flash: &mut F, oob: Oob, data: &F::User, cause: Cause) -> Outcome<F, Ppn> {
         self.prepare_eviction(flash, oob.lpn())?;
         let mut lane = self.lane(oob.lpn());
         if self.map.space.streams[DATA.index()].room(lane) == 0 {
@@ -461,8 +470,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         }
         self.secure(flash, TRANSLATION, self.cache.most_updates())?;
         let slot = self.translate(flash, oob.lpn())?;
-        self.place(flash, (slot, lane), oob, data, cause)?;
-        self.pay(flash)
+        self.place(flash, (slot, lane), oob, data, cause)
     }
 
     /// A lane of the host's stream with room, its next block opened if need be.
@@ -489,7 +497,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         self.refill_if_can(flash, DATA, lane)
     }
 
-    /// Programs a host page, and points its entry at it.
+    /// Programs a host page, and points its entry at it; where.
     #[inline(always)]
     fn place<F: Flash>(
         &mut self,
@@ -498,7 +506,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         mut oob: Oob,
         data: &F::User,
         cause: Cause,
-    ) -> Outcome<F> {
+    ) -> Outcome<F, Ppn> {
         let lpn = oob.lpn();
         let to = loop {
             let space = &mut self.map.space;
@@ -523,7 +531,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         }
         let die = self.shape.geometry.die_of(self.shape.geometry.block_of(to));
         self.map.space.collector.owe(die);
-        Ok(())
+        Ok(to)
     }
 
     /// The lane whose next page lies behind the page of the LPN before, or the one that was not used for longest.
@@ -593,6 +601,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         let mut dead = Vec::new();
         let base = self.shape.lpns(tvpn).start;
         let map = &mut self.map;
+        map.space.collector.beside.before_map(flash, entries.iter().map(|entry| entry.ppn));
         let how = Update { cause: Cause::TranslationUpdate, all: true, whole: true };
         let written = map.store.edit(flash, &mut map.space, tvpn, how, |words| {
             dead.clear();
@@ -680,6 +689,7 @@ impl<F: Flash, C: Cache, S: MapStore> Build<F> for Demand<C, S> {
 impl<F: Flash, C: Cache, S: MapStore> Ftl<F> for Demand<C, S> {
     #[inline(always)]
     fn request(&mut self, first: Lpn, pages: u32) {
+        self.map.space.collector.beside.clear();
         self.cache.request(first, pages);
         if let Some(ecc) = &mut self.map.space.ecc {
             ecc.request(first, pages);
@@ -721,10 +731,12 @@ impl<F: Flash, C: Cache, S: MapStore> Ftl<F> for Demand<C, S> {
         self.version += 1;
         let oob = Oob { mode: self.map.space.host_mode(lpn), ..Oob::data(lpn, self.version, 0) };
         self.put(flash, oob, data, Cause::Host)?;
+        self.pay(flash)?;
         self.level_if_due(flash)
     }
 
     fn trim(&mut self, flash: &mut F, first: Lpn, count: u32) -> Outcome<F> {
+        self.map.space.collector.beside.clear();
         if !self.overdue.is_empty() {
             self.make_ready(flash)?;
         }
@@ -744,6 +756,7 @@ impl<F: Flash, C: Cache, S: MapStore> Ftl<F> for Demand<C, S> {
         if !self.map.durable_trim || !self.overdue.is_empty() {
             return Ok(());
         }
+        self.map.space.collector.beside.clear();
         if !self.map.trimmed.is_empty() {
             self.make_ready_to_discard(flash)?;
         }
@@ -754,6 +767,7 @@ impl<F: Flash, C: Cache, S: MapStore> Ftl<F> for Demand<C, S> {
         if !self.overdue.is_empty() {
             return Ok(false);
         }
+        self.map.space.collector.beside.clear();
         self.convert_pending(flash)?;
         self.collect_ahead(flash, copies)
     }

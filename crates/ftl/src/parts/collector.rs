@@ -63,6 +63,7 @@
 //! found it erased in part and nothing newer on its die would go on filling it.
 
 use crate::gc::fewest_live;
+use crate::parts::beside::Beside;
 use crate::parts::lanes::{Lane, Stream};
 use crate::parts::refresh;
 use crate::parts::space::{Space, TranslationBlocks};
@@ -178,6 +179,8 @@ pub struct Collector {
     debts: Vec<Die>,
     /// The die that is being collected: what is written about its pages goes there.
     pub home: Option<Die>,
+    /// What was done beside the present request.
+    pub beside: Beside,
 }
 
 impl Collector {
@@ -198,6 +201,7 @@ impl Collector {
             progress: vec![IDLE; spread],
             debts: Vec::new(),
             home: None,
+            beside: Beside::default(),
         }
     }
 
@@ -823,25 +827,49 @@ pub(crate) trait Collects: Sized {
         if limit == 0 {
             return Ok(());
         }
-        self.at_home(flash, block, |this, flash| {
-            let mut gc = Collection::resume(flash, slices);
-            let mut rest = None;
-            if moves {
-                rest = this.move_out(&mut *gc, block, next, limit, None)?;
+        let (slices, done) = self.at_home(flash, block, |this, flash| {
+            let (moved, slices) = in_slice(flash, slices, |gc| {
+                if !moves {
+                    return Ok(true);
+                }
+                let rest = this.move_out(&mut **gc, block, next, limit, None)?;
                 this.collector_mut().progress[die.index()].next = rest.unwrap_or(gc.geometry().pages_per_block);
-            }
-            let empty = rest.is_none();
-            if empty {
+                Ok(rest.is_none())
+            });
+            this.end(flash, block, (moved, slices), (limit, None))
+        });
+        if self.collector().victim(die) == Some(block) {
+            self.collector_mut().progress[die.index()].slices = slices;
+        }
+        done
+    }
+
+    /// Ends a collection, or a slice of it, whose pages were moved, which has left the block empty or not. If it is
+    /// empty, up to `limit` pages are written about them, and it is erased if that is all.
+    fn end<F: Flash>(
+        &mut self,
+        flash: &mut F,
+        block: Block,
+        (empty, slices): (Outcome<F, bool>, Chain),
+        (limit, cause): (u32, Option<Cause>),
+    ) -> (Chain, Outcome<F>) {
+        self.collector_mut().beside.moved(slices);
+        let (ended, slices) = match empty {
+            Ok(true) => in_slice(flash, slices, |gc| {
                 gc.then();
-            }
-            if empty && this.tell(&mut *gc, block, limit, None)? {
-                gc.then();
-                this.finish(&mut *gc, block, None)?;
-            } else {
-                this.collector_mut().progress[die.index()].slices = gc.pause();
-            }
-            Ok(())
-        })
+                if self.tell(&mut **gc, block, limit, cause)? {
+                    self.collector().beside.before_erase(gc, self.space().is_translation(block));
+                    self.finish(&mut **gc, block, cause)?;
+                }
+                Ok(())
+            }),
+            Ok(false) => (Ok(()), slices),
+            Err(error) => (Err(error), slices),
+        };
+        // Whoever begins anew with what is left of the block does not know of these slices.
+        let failed = ended.is_err();
+        self.collector_mut().beside.done(flash, slices, failed);
+        (slices, ended)
     }
 
     /// Does something for which what is written about moved pages stays on the die of a block.
@@ -896,12 +924,11 @@ pub(crate) trait Collects: Sized {
     ) -> Outcome<F> {
         self.at_home(flash, block, |this, flash| {
             this.prepare(flash, block)?;
-            let mut gc = Collection::resume(flash, slices);
-            this.move_out(&mut *gc, block, next, u32::MAX, cause)?;
-            gc.then();
-            this.tell(&mut *gc, block, u32::MAX, cause)?;
-            gc.then();
-            this.finish(&mut *gc, block, cause)
+            let moved = in_slice(flash, slices, |gc| {
+                this.move_out(&mut **gc, block, next, u32::MAX, cause)?;
+                Ok(true)
+            });
+            this.end(flash, block, moved, (u32::MAX, cause)).1
         })
     }
 
@@ -1076,4 +1103,11 @@ pub(crate) trait Collects: Sized {
         }
         Ok(true)
     }
+}
+
+/// Goes on with a collection whose slices so far are `earlier`: what comes of it, and its slices then.
+fn in_slice<F: Flash, T>(flash: &mut F, earlier: Chain, work: impl FnOnce(&mut Collection<'_, F>) -> T) -> (T, Chain) {
+    let mut gc = Collection::resume(flash, earlier);
+    let done = work(&mut gc);
+    (done, gc.pause())
 }

@@ -12,7 +12,7 @@ use crate::{Loader, Saver};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::any::Any;
-use flash::{Cause, Collection, Flash, Geometry, HostData, Lpn, Mode, Oob, Ppn, Store, copy_each};
+use flash::{Cause, Chain, Collection, Flash, Geometry, HostData, Lpn, Mode, Oob, Ppn, Store, copy_each};
 
 /// What keeps a page of a medium's host data.
 pub(crate) type Kept<F> = <<F as Flash>::User as HostData>::Store;
@@ -100,10 +100,10 @@ impl Ecc {
         page
     }
 
-    /// Leaves the scope of a rewrite.
-    pub fn rewritten<F: Flash>(&self, beside: Collection<'_, F>) {
+    /// A page was rewritten beside the read that asked for it.
+    pub fn rewritten<F: Flash>(&self, flash: &mut F, beside: Chain) {
         if self.rewrite_waits {
-            beside.wait();
+            Collection::resume(flash, beside).wait();
         }
     }
 

@@ -3,6 +3,7 @@
 use crate::Error;
 use flash::{Lpn, Oob, Payload};
 
+pub(crate) mod beside;
 pub(crate) mod cache;
 pub(crate) mod census;
 pub(crate) mod collector;

@@ -359,6 +359,7 @@ impl Space {
             Some(ecc) => ecc.copy_run(flash, (from, live), to, program, cause, moved),
         };
         let end = run.start + count;
+        self.collector.beside.moves_to(run.start..end);
         let dead = lowest_bits(live, count);
         self.streams[stream.index()].take_until(lane, end);
         self.blocks.kill_word(from, dead);

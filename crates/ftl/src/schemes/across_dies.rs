@@ -1,7 +1,10 @@
 //! What schemes lose when power fails with commands under way on two dies, and nothing keeps an order between these but
 //! what the scheme has stated: nothing that was there before the request.
 
-use super::{Aftl, Bast, BlockMap, Fast, HybridLog, Last, Nftl, Page, Rose, RoseLog, Simple, Superblock, by_name};
+use super::{
+    Aftl, Bast, BlockMap, Dftl, Fast, HybridLog, Last, LazyFtl, Lsftl, Nftl, Page, Rose, RoseLog, Scftl, Simple,
+    Superblock, by_name,
+};
 use crate::hybrid::testing::{settings, small};
 use crate::{Build, Scheme};
 use alloc::vec;
@@ -143,8 +146,29 @@ fn rose_log() {
     holds::<RoseLog>("rose-log", LOGGED, &[&[("fpr", "off")]]);
 }
 
-/// The others of its family write maps, which may name pages that are still under way.
+const RHYTHMS: &[&[(&str, &str)]] = &[&[("gc-spread", "on")], &[("gc-spread", "off")]];
+
 #[test]
 fn page() {
-    holds::<Page>("page", PAGED, &[&[("gc-spread", "on")], &[("gc-spread", "off")]]);
+    holds::<Page>("page", PAGED, RHYTHMS);
+}
+
+#[test]
+fn dftl() {
+    holds::<Dftl>("dftl", PAGED, RHYTHMS);
+}
+
+#[test]
+fn lsftl() {
+    holds::<Lsftl>("lsftl", PAGED, RHYTHMS);
+}
+
+#[test]
+fn scftl() {
+    holds::<Scftl>("scftl", PAGED.map(|(blocks, pages)| (blocks + 1, pages)), RHYTHMS);
+}
+
+#[test]
+fn lazyftl() {
+    holds::<LazyFtl>("lazyftl", PAGED, RHYTHMS);
 }

@@ -358,6 +358,11 @@ impl<F: Flash> Build<F> for LazyFtl {
 }
 
 impl<F: Flash> Ftl<F> for LazyFtl {
+    #[inline(always)]
+    fn request(&mut self, _: Lpn, _: u32) {
+        self.space.collector.beside.clear();
+    }
+
     #[inline]
     fn read<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Outcome<F, Option<&'f F::User>> {
         let Some(ppn) = self.translate(flash, lpn)? else { return Ok(None) };
@@ -421,6 +426,7 @@ impl<F: Flash> Ftl<F> for LazyFtl {
     }
 
     fn trim(&mut self, flash: &mut F, first: Lpn, count: u32) -> Outcome<F> {
+        self.space.collector.beside.clear();
         let entries = flash.geometry().entries_per_page();
         let end = first.0 + count;
         let mut at = first.0;
@@ -436,6 +442,7 @@ impl<F: Flash> Ftl<F> for LazyFtl {
         if !self.durable_trim || self.trimmed.is_empty() {
             return Ok(());
         }
+        self.space.collector.beside.clear();
         if self.is_behind(MAPPING) {
             self.catch_up(flash, MAPPING)?;
         }
@@ -443,6 +450,7 @@ impl<F: Flash> Ftl<F> for LazyFtl {
     }
 
     fn idle(&mut self, flash: &mut F, copies: u32) -> Outcome<F, bool> {
+        self.space.collector.beside.clear();
         self.collect_ahead(flash, copies)
     }
 }

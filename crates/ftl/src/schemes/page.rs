@@ -212,6 +212,7 @@ impl<F: Flash> Build<F> for Page {
 impl<F: Flash> Ftl<F> for Page {
     #[inline(always)]
     fn request(&mut self, first: Lpn, pages: u32) {
+        self.space.collector.beside.clear();
         if let Some(ecc) = &mut self.space.ecc {
             ecc.request(first, pages);
         }
@@ -258,6 +259,7 @@ impl<F: Flash> Ftl<F> for Page {
             }
             return Ok(());
         }
+        self.space.collector.beside.clear();
         // Only a failure leaves so many, and a burial takes one page for all of them.
         if self.tombstones.pending.len() >= self.records_per_page() {
             self.write_tombstones(flash, Cause::Metadata)?;
@@ -282,10 +284,12 @@ impl<F: Flash> Ftl<F> for Page {
     }
 
     fn flush(&mut self, flash: &mut F) -> Outcome<F> {
+        self.space.collector.beside.clear();
         self.write_tombstones(flash, Cause::Metadata)
     }
 
     fn idle(&mut self, flash: &mut F, copies: u32) -> Outcome<F, bool> {
+        self.space.collector.beside.clear();
         self.collect_ahead(flash, copies)
     }
 }

@@ -182,25 +182,8 @@ const OWN: &[FaultClass] = &[
 
 /// Schemes that lose acknowledged data under another class of faults, or give up. They are not checked for it by
 /// default; `ftlab check --faults all` shows what happens.
-pub const LOSES: &[(&str, FaultClass)] = &[
-    ("simple", FaultClass::Unstable),
-    ("simple", FaultClass::UnstableFlight),
-    ("simple", FaultClass::UnstablePaired),
-    ("page", FaultClass::Stages),
-    ("dftl", FaultClass::Stages),
-    ("dftl-e", FaultClass::Stages),
-    ("tpftl", FaultClass::Stages),
-    ("cftl", FaultClass::Stages),
-    ("lsftl", FaultClass::Stages),
-    ("lsftl-e", FaultClass::Stages),
-    ("cdftl", FaultClass::Stages),
-    ("sftl", FaultClass::Stages),
-    ("scftl", FaultClass::Stages),
-    ("scftl-a", FaultClass::Stages),
-    ("cast", FaultClass::Stages),
-    ("scftl-log", FaultClass::Stages),
-    ("lazyftl", FaultClass::Stages),
-];
+pub const LOSES: &[(&str, FaultClass)] =
+    &[("simple", FaultClass::Unstable), ("simple", FaultClass::UnstableFlight), ("simple", FaultClass::UnstablePaired)];
 
 #[cfg(test)]
 mod tests {

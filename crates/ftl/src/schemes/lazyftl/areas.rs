@@ -40,8 +40,23 @@ impl LazyFtl {
 
     /// Turns a full block of an area into a data block, where it is.
     pub(super) fn convert<F: Flash>(&mut self, flash: &mut F, block: Block) -> Outcome<F> {
-        let g = *flash.geometry();
         let mut scope = Collection::on(flash);
+        let settled = self.settle_block(&mut *scope, block);
+        let done = scope.pause();
+        self.space.collector.beside.done(flash, done, false);
+        settled?;
+        self.counters.converts += 1;
+        self.table.leave(block);
+        // A full block that its lane still holds becomes a candidate when the lane lets it go.
+        if self.space.streams[..MAPPING.index()].iter().all(|lanes| lanes.lane_of(block).is_none()) {
+            self.space.blocks.stop_collecting(block);
+        }
+        Ok(())
+    }
+
+    /// Writes the mapping pages of what lives in a block, whose entries leave the table.
+    fn settle_block<F: Flash>(&mut self, flash: &mut F, block: Block) -> Outcome<F> {
+        let g = *flash.geometry();
         let live = |space: &Space, next: u32| space.blocks.next_live(block, next).map(|offset| g.page(block, offset));
         let mut next = 0;
         while let Some(ppn) = live(&self.space, next) {
@@ -50,7 +65,7 @@ impl LazyFtl {
                 let (tvpn, word) = self.store.locate(lpn);
                 let at = self.store.at(tvpn);
                 if at != Ppn::NONE {
-                    scope.hint(at, word);
+                    flash.hint(at, word);
                 }
             }
         }
@@ -59,16 +74,10 @@ impl LazyFtl {
             next = g.offset_of(ppn) + 1;
             if let Some(lpn) = self.table.lpn_at(ppn) {
                 if self.table.get(lpn).is_update() {
-                    self.settle(&mut *scope, self.store.locate(lpn).0, 0..0)?;
+                    self.settle(flash, self.store.locate(lpn).0, 0..0)?;
                 }
                 self.table.remove(lpn);
             }
-        }
-        self.counters.converts += 1;
-        self.table.leave(block);
-        // A full block that its lane still holds becomes a candidate when the lane lets it go.
-        if self.space.streams[..MAPPING.index()].iter().all(|lanes| lanes.lane_of(block).is_none()) {
-            self.space.blocks.stop_collecting(block);
         }
         Ok(())
     }

@@ -46,6 +46,7 @@ impl LazyFtl {
         let mask = flash.geometry().entries_per_page() - 1;
         entries.clear();
         table.updates_of(tvpn, entries);
+        space.collector.beside.before_map(flash, entries.iter().filter_map(|(_, entry)| entry.page()));
         store.update(flash, space, tvpn, true, Cause::TranslationUpdate, |words| {
             dead.clear();
             for &(lpn, entry) in entries.iter() {

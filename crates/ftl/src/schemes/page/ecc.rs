@@ -34,18 +34,21 @@ impl Page {
     /// Programs a page anew, beside the request that it was read for. Without room, it stays as it is.
     fn rewrite<F: Flash>(&mut self, flash: &mut F, oob: Oob, data: &F::User) -> Outcome<F> {
         let mut beside = Collection::on(flash);
-        let put = match self.put(&mut *beside, oob, Payload::User(data), Cause::EccRewrite) {
+        let put = self.put(&mut *beside, oob, Payload::User(data), Cause::EccRewrite);
+        let beside = beside.pause();
+        self.space.collector.beside.done(flash, beside, true);
+        let paid = match put {
             Ok((to, lane)) => {
                 self.point(oob.address as usize, to.0);
-                let die = lane.die(beside.geometry());
-                if self.space.collector.is_spread() { self.pay_on(&mut *beside, die) } else { Ok(()) }
+                let die = lane.die(flash.geometry());
+                if self.space.collector.is_spread() { self.pay_on(flash, die) } else { Ok(()) }
             }
             Err(error) => Err(error),
         };
-        self.space.ecc().rewritten(beside);
-        match put {
+        self.space.ecc().rewritten(flash, beside);
+        match paid {
             Err(Error::Full) => Ok(()),
-            put => put,
+            paid => paid,
         }
     }
 }

@@ -1,0 +1,111 @@
+//! What is done beside a request, and what has to follow it.
+//!
+//! Nobody waits for what a collection moves, or for the rewrite of a page that is read often: these run beside the
+//! request that set them off, on any die. Two things must not come before them all the same, were power to fail in
+//! between:
+//!
+//! - a page of a map that names a page which was moved: the name would lead to a blank page;
+//! - an erase of what they supersede: nothing of it would be left. A collection moves data within its die and waits for
+//!   that itself. Rewrites and conversions move it to any die, and pages of a map are written on any die.
+//!
+//! [`Beside`] remembers, for the present request, when each moved page is on flash, and when all is done.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+use flash::{Chain, Collection, Flash, Ppn};
+
+/// Runs of moved pages that are told apart; those beyond count as named by whatever is written.
+const MOST_RUNS: usize = 64;
+
+/// See the module's description. Not saved: between two requests nothing has to follow.
+#[derive(Clone, Default, Debug)]
+pub struct Beside {
+    /// All that was done, if anything was.
+    all: Option<Chain>,
+    /// Runs of pages, by PPN, that what is open now moves to.
+    open: Vec<Range<u32>>,
+    /// Runs of moved pages, and what has to end before they are on flash.
+    moved: Vec<(Range<u32>, Chain)>,
+    /// Data may have left their die.
+    anywhere: bool,
+}
+
+impl Beside {
+    /// Another request begins, or another operation of the host.
+    #[inline(always)]
+    pub fn clear(&mut self) {
+        if self.all.take().is_some() {
+            self.forget();
+        }
+    }
+
+    #[cold]
+    fn forget(&mut self) {
+        self.moved.clear();
+        self.anywhere = false;
+    }
+
+    /// Pages of the host are moved to these pages.
+    #[inline]
+    pub fn moves_to(&mut self, pages: Range<u32>) {
+        match self.open.last_mut() {
+            Some(last) if last.end == pages.start => last.end = pages.end,
+            _ => self.open.push(pages),
+        }
+    }
+
+    /// What was moved since the last call is on flash when this has ended.
+    pub fn moved(&mut self, by: Chain) {
+        let room = MOST_RUNS - self.moved.len();
+        self.moved.extend(self.open.drain(..).take(room).map(|run| (run, by)));
+    }
+
+    /// A collection has ended, or a slice of it, or what was moved to whichever die (`anywhere`).
+    pub fn done<F: Flash>(&mut self, flash: &mut F, by: Chain, anywhere: bool) {
+        self.anywhere |= anywhere;
+        let all = match self.all {
+            Some(before) => {
+                let mut all = Collection::resume(flash, before);
+                Collection::resume(&mut *all, by).wait();
+                all.pause()
+            }
+            None => by,
+        };
+        self.all = Some(all);
+    }
+
+    /// The present chain is about to write a page of a map that names these pages: it goes on when they are on flash.
+    #[inline(always)]
+    pub fn before_map<F: Flash>(&self, flash: &mut F, named: impl Iterator<Item = Ppn>) {
+        if let Some(all) = self.all {
+            self.before_names(flash, all, named);
+        }
+    }
+
+    #[cold]
+    fn before_names<F: Flash>(&self, flash: &mut F, all: Chain, named: impl Iterator<Item = Ppn>) {
+        if self.moved.len() == MOST_RUNS {
+            Collection::resume(flash, all).wait();
+            flash.chain(Chain::AFTER);
+            return;
+        }
+        let mut awaited = [false; MOST_RUNS];
+        for ppn in named {
+            let Some(run) = self.moved.iter().position(|(run, _)| run.contains(&ppn.0)) else { continue };
+            if !core::mem::replace(&mut awaited[run], true) {
+                Collection::resume(flash, self.moved[run].1).wait();
+            }
+        }
+        if awaited.contains(&true) {
+            flash.chain(Chain::AFTER);
+        }
+    }
+
+    /// The next stage of a collection is the erase of a block, of a map or of data.
+    pub fn before_erase<F: Flash>(&self, gc: &mut Collection<'_, F>, of_map: bool) {
+        if let Some(all) = self.all.filter(|_| of_map || self.anywhere) {
+            Collection::resume(&mut **gc, all).wait();
+        }
+        gc.then();
+    }
+}
