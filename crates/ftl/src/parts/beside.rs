@@ -14,14 +14,15 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use flash::{Chain, Collection, Flash, Ppn};
 
-/// Runs of moved pages that are told apart; those beyond count as named by whatever is written.
-const MOST_RUNS: usize = 64;
+/// Runs of moved pages that are told apart: those beyond count as named by whatever is written. What was done is told
+/// apart up to as many times.
+const MOST: usize = 64;
 
 /// See the module's description. Not saved: between two requests nothing has to follow.
 #[derive(Clone, Default, Debug)]
 pub struct Beside {
-    /// All that was done, if anything was.
-    all: Option<Chain>,
+    /// All that was done.
+    done: Vec<Chain>,
     /// Runs of pages, by PPN, that what is open now moves to.
     open: Vec<Range<u32>>,
     /// Runs of moved pages, and what has to end before they are on flash.
@@ -34,13 +35,14 @@ impl Beside {
     /// Another request begins, or another operation of the host.
     #[inline(always)]
     pub fn clear(&mut self) {
-        if self.all.take().is_some() {
+        if !self.done.is_empty() {
             self.forget();
         }
     }
 
     #[cold]
     fn forget(&mut self) {
+        self.done.clear();
         self.moved.clear();
         self.anywhere = false;
     }
@@ -56,40 +58,38 @@ impl Beside {
 
     /// What was moved since the last call is on flash when this has ended.
     pub fn moved(&mut self, by: Chain) {
-        let room = MOST_RUNS - self.moved.len();
+        let room = MOST - self.moved.len();
         self.moved.extend(self.open.drain(..).take(room).map(|run| (run, by)));
     }
 
     /// A collection has ended, or a slice of it, or what was moved to whichever die (`anywhere`).
     pub fn done<F: Flash>(&mut self, flash: &mut F, by: Chain, anywhere: bool) {
         self.anywhere |= anywhere;
-        let all = match self.all {
-            Some(before) => {
-                let mut all = Collection::resume(flash, before);
-                Collection::resume(&mut *all, by).wait();
-                all.pause()
-            }
-            None => by,
-        };
-        self.all = Some(all);
+        if self.done.len() < MOST {
+            self.done.push(by);
+        } else {
+            let mut both = Collection::resume(flash, self.done[MOST - 1]);
+            Collection::resume(&mut *both, by).wait();
+            self.done[MOST - 1] = both.pause();
+        }
     }
 
     /// The present chain is about to write a page of a map that names these pages: it goes on when they are on flash.
     #[inline(always)]
     pub fn before_map<F: Flash>(&self, flash: &mut F, named: impl Iterator<Item = Ppn>) {
-        if let Some(all) = self.all {
-            self.before_names(flash, all, named);
+        if !self.moved.is_empty() {
+            self.before_names(flash, named);
         }
     }
 
     #[cold]
-    fn before_names<F: Flash>(&self, flash: &mut F, all: Chain, named: impl Iterator<Item = Ppn>) {
-        if self.moved.len() == MOST_RUNS {
-            Collection::resume(flash, all).wait();
+    fn before_names<F: Flash>(&self, flash: &mut F, named: impl Iterator<Item = Ppn>) {
+        if self.moved.len() == MOST {
+            self.wait_for_all(flash);
             flash.chain(Chain::AFTER);
             return;
         }
-        let mut awaited = [false; MOST_RUNS];
+        let mut awaited = [false; MOST];
         for ppn in named {
             let Some(run) = self.moved.iter().position(|(run, _)| run.contains(&ppn.0)) else { continue };
             if !core::mem::replace(&mut awaited[run], true) {
@@ -103,9 +103,15 @@ impl Beside {
 
     /// The next stage of a collection is the erase of a block, of a map or of data.
     pub fn before_erase<F: Flash>(&self, gc: &mut Collection<'_, F>, of_map: bool) {
-        if let Some(all) = self.all.filter(|_| of_map || self.anywhere) {
-            Collection::resume(&mut **gc, all).wait();
+        if of_map || self.anywhere {
+            self.wait_for_all(&mut **gc);
         }
         gc.then();
+    }
+
+    fn wait_for_all<F: Flash>(&self, flash: &mut F) {
+        for &done in &self.done {
+            Collection::resume(flash, done).wait();
+        }
     }
 }

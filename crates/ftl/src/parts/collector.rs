@@ -850,12 +850,11 @@ pub(crate) trait Collects: Sized {
         &mut self,
         flash: &mut F,
         block: Block,
-        (empty, slices): (Outcome<F, bool>, Chain),
+        (empty, moved): (Outcome<F, bool>, Chain),
         (limit, cause): (u32, Option<Cause>),
     ) -> (Chain, Outcome<F>) {
-        self.collector_mut().beside.moved(slices);
         let (ended, slices) = match empty {
-            Ok(true) => in_slice(flash, slices, |gc| {
+            Ok(true) => in_slice(flash, moved, |gc| {
                 gc.then();
                 if self.tell(&mut **gc, block, limit, cause)? {
                     self.collector().beside.before_erase(gc, self.space().is_translation(block));
@@ -863,9 +862,11 @@ pub(crate) trait Collects: Sized {
                 }
                 Ok(())
             }),
-            Ok(false) => (Ok(()), slices),
-            Err(error) => (Err(error), slices),
+            Ok(false) => (Ok(()), moved),
+            Err(error) => (Err(error), moved),
         };
+        // What is written about the pages themselves is a stage behind them, so that others alone look for them.
+        self.collector_mut().beside.moved(moved);
         // Whoever begins anew with what is left of the block does not know of these slices.
         let failed = ended.is_err();
         self.collector_mut().beside.done(flash, slices, failed);
