@@ -357,7 +357,8 @@ impl Chain {
 ///
 /// A chip does not keep it, and a medium that keeps time does if it is told to
 /// ([`Timeline::keep_barriers`](crate::Timeline::keep_barriers)). docs/fault-model.md says which schemes need it
-/// (classes `flight`, `unordered` and `stages`), and docs/scheduling.md what it costs.
+/// (classes `flight` and `unordered`; within a page of the host none does, class `stages`), and docs/scheduling.md what
+/// it costs.
 pub trait Flash {
     /// What a host page carries: `()` nothing, `u64` a tag, `[u8]` a page of bytes.
     type User: HostData + ?Sized;

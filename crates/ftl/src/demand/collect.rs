@@ -42,7 +42,11 @@ impl<C: Cache, S: MapStore> Collects for Demand<C, S> {
 
     fn prepare<F: Flash>(&mut self, flash: &mut F, _: Block) -> Outcome<F> {
         // An erase may take the newest copy of a discarded page while older ones are left: its discard goes first.
-        if self.map.durable_trim { self.write_discards(flash) } else { Ok(()) }
+        if self.map.durable_trim && !self.map.trimmed.is_empty() {
+            self.write_discards(flash)?;
+            flash.chain(Chain::AFTER);
+        }
+        Ok(())
     }
 
     fn move_out<F: Flash>(

@@ -5,8 +5,9 @@
 //! between:
 //!
 //! - a page of a map that names a page which was moved: the name would lead to a blank page;
-//! - an erase of what they supersede: nothing of it would be left. A collection moves data within its die and waits for
-//!   that itself. Rewrites and conversions move it to any die, and pages of a map are written on any die.
+//! - an erase of what was superseded in another scope: nothing of it would be left. A collection waits for its own
+//!   moves. It does not for rewrites and conversions, for records of discards that another collection has written, for
+//!   one that failed and is begun anew, nor, where its block is one of a map, for pages of the map.
 //!
 //! [`Beside`] remembers, for the present request, when each moved page is on flash, and when all is done.
 
@@ -27,8 +28,8 @@ pub struct Beside {
     open: Vec<Range<u32>>,
     /// Runs of moved pages, and what has to end before they are on flash.
     moved: Vec<(Range<u32>, Chain)>,
-    /// Data may have left their die.
-    anywhere: bool,
+    /// What was done supersedes pages of blocks of data, too: their erases wait for it.
+    erases_wait: bool,
 }
 
 impl Beside {
@@ -44,7 +45,7 @@ impl Beside {
     fn forget(&mut self) {
         self.done.clear();
         self.moved.clear();
-        self.anywhere = false;
+        self.erases_wait = false;
     }
 
     /// Pages of the host are moved to these pages.
@@ -62,9 +63,14 @@ impl Beside {
         self.moved.extend(self.open.drain(..).take(room).map(|run| (run, by)));
     }
 
-    /// A collection has ended, or a slice of it, or what was moved to whichever die (`anywhere`).
-    pub fn done<F: Flash>(&mut self, flash: &mut F, by: Chain, anywhere: bool) {
-        self.anywhere |= anywhere;
+    /// Something is about to be `done` that supersedes pages of blocks of data.
+    pub fn supersedes(&mut self) {
+        self.erases_wait = true;
+    }
+
+    /// A collection has ended, or a slice of it, or a rewrite or another scope, which may supersede pages of data.
+    pub fn done<F: Flash>(&mut self, flash: &mut F, by: Chain, supersedes: bool) {
+        self.erases_wait |= supersedes;
         if self.done.len() < MOST {
             self.done.push(by);
         } else {
@@ -91,7 +97,8 @@ impl Beside {
         }
         let mut awaited = [false; MOST];
         for ppn in named {
-            let Some(run) = self.moved.iter().position(|(run, _)| run.contains(&ppn.0)) else { continue };
+            // A block may have been filled, emptied and filled again: the last run counts.
+            let Some(run) = self.moved.iter().rposition(|(run, _)| run.contains(&ppn.0)) else { continue };
             if !core::mem::replace(&mut awaited[run], true) {
                 Collection::resume(flash, self.moved[run].1).wait();
             }
@@ -103,7 +110,7 @@ impl Beside {
 
     /// The next stage of a collection is the erase of a block, of a map or of data.
     pub fn before_erase<F: Flash>(&self, gc: &mut Collection<'_, F>, of_map: bool) {
-        if of_map || self.anywhere {
+        if of_map || self.erases_wait {
             self.wait_for_all(&mut **gc);
         }
         gc.then();

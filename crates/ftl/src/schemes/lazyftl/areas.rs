@@ -40,10 +40,11 @@ impl LazyFtl {
 
     /// Turns a full block of an area into a data block, where it is.
     pub(super) fn convert<F: Flash>(&mut self, flash: &mut F, block: Block) -> Outcome<F> {
+        let discards = self.trimmed.len();
         let mut scope = Collection::on(flash);
         let settled = self.settle_block(&mut *scope, block);
         let done = scope.pause();
-        self.space.collector.beside.done(flash, done, false);
+        self.space.collector.beside.done(flash, done, self.trimmed.len() < discards);
         settled?;
         self.counters.converts += 1;
         self.table.leave(block);

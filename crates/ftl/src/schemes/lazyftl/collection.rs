@@ -5,7 +5,7 @@ use super::{LazyFtl, MAPPING};
 use crate::Outcome;
 use crate::parts::collector::{Collects, Takes};
 use crate::parts::space::{MOST_MOVED, Space, lowest_bits};
-use flash::{Block, Cause, Die, Flash, Kind, Ppn};
+use flash::{Block, Cause, Chain, Die, Flash, Kind, Ppn};
 
 impl LazyFtl {
     /// Whether moving so many pages within a die takes a block that the cold area has no place for.
@@ -131,8 +131,9 @@ impl Collects for LazyFtl {
 
     fn prepare<F: Flash>(&mut self, flash: &mut F, block: Block) -> Outcome<F> {
         // An erase may take the newest copy of a discarded page while older ones are left: its discard goes first.
-        if self.durable_trim {
+        if self.durable_trim && !self.trimmed.is_empty() {
             self.write_discards(flash)?;
+            flash.chain(Chain::AFTER);
         }
         let die = flash.geometry().die_of(block);
         while !self.space.is_translation(block)

@@ -19,6 +19,8 @@ impl Page {
         let page = self.put_tombstones(flash, &records, die, Cause::Metadata)?;
         self.tombstones.pending.clear();
         self.point_at_tombstones(page, &records, |entry| entry == PENDING);
+        // The next collection has none to write, and its erase may take what these discard.
+        self.space.collector.beside.supersedes();
         Ok(())
     }
 
