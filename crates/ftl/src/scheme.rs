@@ -154,7 +154,8 @@ pub type Built<F, T> = Result<T, BuildError<<F as Flash>::Fault>>;
 /// learns at run time which scheme it has may hold a `Box<dyn Ftl<F>>`.
 pub trait Ftl<F: Flash> {
     /// The host asks to read or write `pages` pages from `first` on; they follow one by one. A page outside of what was
-    /// announced last is a request of its own.
+    /// announced last is a request of its own. A host that announces nothing may find schemes wait for more than they
+    /// must.
     #[inline(always)]
     fn request(&mut self, first: Lpn, pages: u32) {
         let _ = (first, pages);

@@ -117,8 +117,8 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         let mut gc = Collection::on(flash);
         let ordered = self.order(&mut gc, block, tvpn, places);
         let done = gc.pause();
-        self.map.space.collector.beside.moved(done);
-        self.map.space.collector.beside.done(flash, done, true);
+        self.map.space.collector.beside.supersedes();
+        self.map.space.collector.beside.done(flash, done);
         ordered
     }
 

@@ -435,8 +435,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         let mut scope = Collection::on(flash);
         let rewritten = self.rewrite_on(&mut *scope, oob, data);
         let beside = scope.pause();
-        self.map.space.collector.beside.moved(beside);
-        self.map.space.collector.beside.done(flash, beside, true);
+        self.map.space.collector.beside.done(flash, beside);
         let paid = rewritten.and_then(|()| self.pay(flash));
         self.map.space.ecc().rewritten(flash, beside);
         paid
@@ -454,6 +453,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
             Err(error) => Err(error),
             Ok(to) => {
                 self.map.space.collector.beside.moves_to(to.0..to.0 + 1);
+                self.map.space.collector.beside.supersedes();
                 Ok(())
             }
         }

@@ -868,8 +868,10 @@ pub(crate) trait Collects: Sized {
         // What is written about the pages themselves is a stage behind them, so that others alone look for them.
         self.collector_mut().beside.moved(moved);
         // Whoever begins anew with what is left of the block does not know of these slices.
-        let failed = ended.is_err();
-        self.collector_mut().beside.done(flash, slices, failed);
+        if ended.is_err() {
+            self.collector_mut().beside.supersedes();
+        }
+        self.collector_mut().beside.done(flash, slices);
         (slices, ended)
     }
 

@@ -44,7 +44,10 @@ impl LazyFtl {
         let mut scope = Collection::on(flash);
         let settled = self.settle_block(&mut *scope, block);
         let done = scope.pause();
-        self.space.collector.beside.done(flash, done, self.trimmed.len() < discards);
+        if self.trimmed.len() < discards {
+            self.space.collector.beside.supersedes();
+        }
+        self.space.collector.beside.done(flash, done);
         settled?;
         self.counters.converts += 1;
         self.table.leave(block);

@@ -36,7 +36,10 @@ impl Page {
         let mut beside = Collection::on(flash);
         let put = self.put(&mut *beside, oob, Payload::User(data), Cause::EccRewrite);
         let beside = beside.pause();
-        self.space.collector.beside.done(flash, beside, true);
+        if put.is_ok() {
+            self.space.collector.beside.supersedes();
+        }
+        self.space.collector.beside.done(flash, beside);
         let paid = match put {
             Ok((to, lane)) => {
                 self.point(oob.address as usize, to.0);
