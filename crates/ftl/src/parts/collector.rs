@@ -1114,3 +1114,6 @@ fn in_slice<F: Flash, T>(flash: &mut F, earlier: Chain, work: impl FnOnce(&mut C
     let done = work(&mut gc);
     (done, gc.pause())
 }
+
+#[cfg(test)]
+mod tests;
