@@ -16,10 +16,10 @@
 //! 5. tests two claims: that the RAM which the scheme reports holds its whole state, and that the metadata which it
 //!    keeps on flash is what it works from.
 //!
-//! A write buffer may stand in front of the scheme, and what it holds is lost by a cut: only flushes make writes
-//! durable, which is what the oracle assumes of every scheme. All schemes are run through [`ftl::buffer::Buffered`],
-//! which without a buffer hands everything through, and as one type, [`AnyRecipe`]: so the check is compiled once, and
-//! each scheme once for it.
+//! A write buffer may stand in front of the scheme, and what it holds is lost by a cut: there, only flushes make writes
+//! durable. Without one, an acknowledged write is so at once, and every scheme is held to that. All schemes are run
+//! through [`ftl::buffer::Buffered`], which without a buffer hands everything through, and as one type, [`AnyRecipe`]:
+//! so the check is compiled once, and each scheme once for it.
 //!
 //! Every run is a branch: scheme, chip and oracle are cloned before an operation, so that a cut costs what happens
 //! after it and not what led to it. A failure names a [`Replay`], which [`replay`] turns into a story. Results depend

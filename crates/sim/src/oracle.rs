@@ -5,7 +5,8 @@
 //! logical page the set of values that a read may return:
 //!
 //! - without a cut, exactly what was acknowledged last;
-//! - after a cut, the value at the last completed flush or any write since, one in flight included;
+//! - after a cut, what was acknowledged last or is in flight, where acknowledged writes are durable
+//!   ([`Durable::Acknowledged`]); elsewhere the value at the last completed flush, or any write since;
 //! - where discards are not durable, also nothing or any earlier acknowledged version, if the page was discarded and
 //!   not written since, or since that flush;
 //! - once a page has been read, exactly what was read: no two reads differ, over any number of further cuts. (There are
@@ -21,7 +22,7 @@
 //! flush.
 
 use flash::Lpn;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 
@@ -35,6 +36,16 @@ pub enum TrimPromise {
     Loose,
 }
 
+/// Which acknowledged writes outlast a power cut. Discards wait for a flush in any case.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Durable {
+    /// Those before the last completed flush: a write buffer may hold the others.
+    Flushed,
+    /// Also all but those of the last so many requests that were accepted ([`Oracle::accept`]), of which several may be
+    /// under way; with 0 all.
+    Acknowledged(u64),
+}
+
 /// One state that a page was brought into.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Version {
@@ -43,6 +54,17 @@ enum Version {
     /// Discarded without durability: what it reads as, nothing at first. A cut may turn that to a newer version
     /// whose number is below this.
     Loose(Option<u64>, u64),
+}
+
+/// A page was brought into a state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Change {
+    lpn: Lpn,
+    version: Version,
+    /// The request that did it.
+    request: u64,
+    /// Power was cut since: it may be lost already.
+    in_doubt: bool,
 }
 
 /// How much is known of what a page reads as now.
@@ -62,13 +84,16 @@ enum Known {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Oracle {
     promise: TrimPromise,
+    durable: Durable,
+    /// Requests that were accepted.
+    request: u64,
     /// What each page was brought to last, acknowledged or read.
     current: Vec<Version>,
     known: Vec<Known>,
     /// What it was at the last completed flush.
     flushed: Vec<Version>,
     /// Every change since, in order.
-    since: Vec<(u32, Version)>,
+    since: Vec<Change>,
     /// How many of these, from the end, are not acknowledged yet.
     in_flight: usize,
     /// Writes that a cut interrupted, unless a read returned them since.
@@ -177,9 +202,11 @@ impl Version {
 
 impl Oracle {
     /// For a device of `pages` logical pages that hold nothing.
-    pub fn new(pages: u32, promise: TrimPromise) -> Oracle {
+    pub fn new(pages: u32, promise: TrimPromise, durable: Durable) -> Oracle {
         Oracle {
             promise,
+            durable,
+            request: 0,
             current: vec![Version::Nothing; pages as usize],
             known: vec![Known::Exactly; pages as usize],
             flushed: vec![Version::Nothing; pages as usize],
@@ -188,6 +215,23 @@ impl Oracle {
             unacknowledged: Vec::new(),
             number: 1,
             damage: None,
+        }
+    }
+
+    /// From now on power cuts take other writes back.
+    pub fn expect(&mut self, durable: Durable) {
+        self.durable = durable;
+    }
+
+    /// A request of the host is accepted.
+    pub fn accept(&mut self) {
+        self.request += 1;
+    }
+
+    /// Nothing is under way any more.
+    pub fn drain(&mut self) {
+        if let Durable::Acknowledged(requests) = self.durable {
+            self.request += requests;
         }
     }
 
@@ -264,7 +308,7 @@ impl Oracle {
         self.known[lpn.index()] = Known::Exactly;
         self.current[lpn.index()] = version;
         self.flushed[lpn.index()] = version;
-        self.since.retain(|&(of, _)| of != lpn.0);
+        self.since.retain(|change| change.lpn != lpn);
         if !self.unacknowledged.is_empty() {
             self.unacknowledged.retain(|&tag| Some(tag) != value);
         }
@@ -275,7 +319,7 @@ impl Oracle {
         debug_assert_eq!(self.in_flight, 0, "operations come one after another");
         let tag = self.number << LPN_BITS | u64::from(lpn.0);
         self.number += 1;
-        self.since.push((lpn.0, Version::Tag(tag)));
+        self.since.push(Change { lpn, version: Version::Tag(tag), request: self.request, in_doubt: false });
         self.in_flight = 1;
         tag
     }
@@ -287,18 +331,19 @@ impl Oracle {
             TrimPromise::Durable => Version::Nothing,
             TrimPromise::Loose => Version::Loose(None, self.number),
         };
-        self.since.extend((first.0..first.0 + count).map(|lpn| (lpn, version)));
+        let change = |lpn| Change { lpn: Lpn(lpn), version, request: self.request, in_doubt: false };
+        self.since.extend((first.0..first.0 + count).map(change));
         self.in_flight = count as usize;
     }
 
     /// What began is acknowledged.
     pub fn acknowledge(&mut self) {
         let first = self.since.len() - self.in_flight;
-        for &(lpn, version) in &self.since[first..] {
-            self.current[lpn as usize] = version;
-            self.known[lpn as usize] = Known::Exactly;
+        for &Change { lpn, version, .. } in &self.since[first..] {
+            self.current[lpn.index()] = version;
+            self.known[lpn.index()] = Known::Exactly;
             if let Some(damage) = &mut self.damage {
-                damage.among.remove(&Lpn(lpn));
+                damage.among.remove(&lpn);
             }
         }
         self.in_flight = 0;
@@ -308,15 +353,15 @@ impl Oracle {
     pub fn refuse(&mut self) {
         let first = self.since.len() - self.in_flight;
         self.in_flight = 0;
-        if let Some(&(_, Version::Tag(tag))) = self.since.get(first) {
+        if let Some(&Change { version: Version::Tag(tag), .. }) = self.since.get(first) {
             self.since.truncate(first);
             if let Some(damage) = &mut self.damage {
                 damage.refused.insert(tag);
             }
             return;
         }
-        for &(lpn, _) in &self.since[first..] {
-            let known = &mut self.known[lpn as usize];
+        for change in &self.since[first..] {
+            let known = &mut self.known[change.lpn.index()];
             *known = match *known {
                 Known::Exactly | Known::PerhapsDiscarded => Known::PerhapsDiscarded,
                 Known::AfterCut | Known::AfterCutPerhapsDiscarded => Known::AfterCutPerhapsDiscarded,
@@ -329,10 +374,11 @@ impl Oracle {
         debug_assert_eq!(self.in_flight, 0, "a flush comes after what it makes durable");
         let Oracle { since, flushed, current, known, .. } = self;
         // What is not known for certain keeps its whole set.
-        since.retain(|&(lpn, _)| {
-            let exact = known[lpn as usize] == Known::Exactly;
+        since.retain(|change| {
+            let lpn = change.lpn.index();
+            let exact = known[lpn] == Known::Exactly;
             if exact {
-                flushed[lpn as usize] = current[lpn as usize];
+                flushed[lpn] = current[lpn];
             }
             !exact
         });
@@ -341,10 +387,12 @@ impl Oracle {
     /// Power was cut, during what began last or between operations.
     pub fn power_cut(&mut self) {
         let first = self.since.len() - self.in_flight;
-        self.unacknowledged.extend(self.since[first..].iter().filter_map(|(_, version)| version.value()));
+        self.unacknowledged.extend(self.since[first..].iter().filter_map(|change| change.version.value()));
         self.in_flight = 0;
-        for &(lpn, _) in &self.since {
-            self.known[lpn as usize] = Known::AfterCut;
+        self.keep_durable(first);
+        for change in &mut self.since {
+            change.in_doubt = true;
+            self.known[change.lpn.index()] = Known::AfterCut;
         }
         for (known, flushed) in self.known.iter_mut().zip(&self.flushed) {
             if flushed.back_again().is_some() {
@@ -353,9 +401,30 @@ impl Oracle {
         }
     }
 
+    /// Of the changes before `end`, which were acknowledged: writes that the cut cannot take back, and what came before
+    /// them, are no longer open. A write that was in doubt before a cut is so after another one, too.
+    fn keep_durable(&mut self, end: usize) {
+        let Durable::Acknowledged(requests) = self.durable else { return };
+        let Oracle { since, flushed, request, .. } = self;
+        let is_kept = |change: &Change| {
+            matches!(change.version, Version::Tag(_)) && !change.in_doubt && change.request + requests <= *request
+        };
+        // The last such write of each page.
+        let mut kept = BTreeMap::new();
+        for (number, change) in since[..end].iter().enumerate().filter(|(_, change)| is_kept(change)) {
+            flushed[change.lpn.index()] = change.version;
+            kept.insert(change.lpn, number);
+        }
+        let mut number = 0;
+        since.retain(|change| {
+            number += 1;
+            kept.get(&change.lpn).is_none_or(|&last| number > last + 1)
+        });
+    }
+
     /// The states that the contract allows a page to be in after a cut.
     fn states(&self, lpn: Lpn) -> impl Iterator<Item = Version> + '_ {
-        let since = self.since.iter().filter(move |(of, _)| *of == lpn.0).map(|&(_, version)| version);
+        let since = self.since.iter().filter(move |change| change.lpn == lpn).map(|change| change.version);
         std::iter::once(self.flushed[lpn.index()]).chain(since)
     }
 
@@ -459,7 +528,7 @@ mod tests {
 
     #[test]
     fn without_a_cut_only_the_last_acknowledged_value_is_right() {
-        let mut oracle = Oracle::new(2, TrimPromise::Durable);
+        let mut oracle = Oracle::new(2, TrimPromise::Durable, Durable::Flushed);
         assert_eq!(values(&oracle, A), [None]);
         let first = write(&mut oracle, A);
         let second = write(&mut oracle, A);
@@ -470,9 +539,45 @@ mod tests {
         assert_eq!(values(&oracle, A), [None]);
     }
 
+    /// Without a write buffer: what a cut interrupts is open, what was acknowledged before is not.
+    #[test]
+    fn acknowledged_writes_are_durable_without_a_flush_where_that_is_promised() {
+        for (durable, last) in [(Durable::Acknowledged(0), 2), (Durable::Acknowledged(1), 1), (Durable::Flushed, 0)] {
+            let mut oracle = Oracle::new(1, TrimPromise::Durable, durable);
+            let mut writes: Vec<Option<u64>> = vec![None];
+            for _ in 0..2 {
+                oracle.accept();
+                writes.push(write(&mut oracle, A));
+            }
+            writes.push(Some(oracle.begin_write(A)));
+            oracle.power_cut();
+            // One request is under way, of which a part is acknowledged: with a single one outstanding, the one before.
+            assert_eq!(values(&oracle, A), writes[last..], "{durable:?}");
+        }
+    }
+
+    #[test]
+    fn a_write_in_doubt_stays_so_over_further_cuts_and_a_discard_waits_for_a_flush() {
+        let mut oracle = Oracle::new(1, TrimPromise::Durable, Durable::Acknowledged(1));
+        let first = write(&mut oracle, A);
+        oracle.accept();
+        let second = write(&mut oracle, A);
+        oracle.power_cut();
+        assert_eq!(values(&oracle, A), [first, second]);
+        oracle.accept();
+        oracle.power_cut();
+        assert_eq!(values(&oracle, A), [first, second], "it may have been lost in the first cut");
+        // Once it is written again, what was before is gone when that is no longer under way.
+        let third = write(&mut oracle, A);
+        oracle.drain();
+        trim(&mut oracle, A);
+        oracle.power_cut();
+        assert_eq!(values(&oracle, A), [third, None]);
+    }
+
     #[test]
     fn a_write_in_flight_is_not_readable_before_it_is_acknowledged() {
-        let mut oracle = Oracle::new(1, TrimPromise::Durable);
+        let mut oracle = Oracle::new(1, TrimPromise::Durable, Durable::Flushed);
         let old = write(&mut oracle, A);
         let new = oracle.begin_write(A);
         assert!(oracle.allows(A, old) && !oracle.allows(A, Some(new)));
@@ -480,7 +585,7 @@ mod tests {
 
     #[test]
     fn after_a_cut_the_flushed_value_or_any_write_since_in_flight_included() {
-        let mut oracle = Oracle::new(2, TrimPromise::Durable);
+        let mut oracle = Oracle::new(2, TrimPromise::Durable, Durable::Flushed);
         let before = write(&mut oracle, A);
         let flushed = write(&mut oracle, A);
         oracle.flush();
@@ -495,7 +600,7 @@ mod tests {
 
     #[test]
     fn a_value_once_read_is_the_only_one_over_further_cuts() {
-        let mut oracle = Oracle::new(1, TrimPromise::Durable);
+        let mut oracle = Oracle::new(1, TrimPromise::Durable, Durable::Flushed);
         let old = write(&mut oracle, A);
         oracle.flush();
         let new = write(&mut oracle, A);
@@ -510,7 +615,7 @@ mod tests {
 
     #[test]
     fn a_flush_after_a_cut_keeps_what_nobody_has_read_open() {
-        let mut oracle = Oracle::new(1, TrimPromise::Durable);
+        let mut oracle = Oracle::new(1, TrimPromise::Durable, Durable::Flushed);
         let old = write(&mut oracle, A);
         oracle.flush();
         let new = write(&mut oracle, A);
@@ -526,7 +631,7 @@ mod tests {
 
     #[test]
     fn a_durable_discard_is_a_write_of_nothing() {
-        let mut oracle = Oracle::new(2, TrimPromise::Durable);
+        let mut oracle = Oracle::new(2, TrimPromise::Durable, Durable::Flushed);
         let old = write(&mut oracle, A);
         oracle.flush();
         trim(&mut oracle, A);
@@ -541,7 +646,7 @@ mod tests {
 
     #[test]
     fn a_loose_discard_may_bring_back_any_earlier_version_of_its_page_even_after_a_flush() {
-        let mut oracle = Oracle::new(2, TrimPromise::Loose);
+        let mut oracle = Oracle::new(2, TrimPromise::Loose, Durable::Flushed);
         let (first, second, other) = (write(&mut oracle, A), write(&mut oracle, A), write(&mut oracle, B));
         trim(&mut oracle, A);
         assert_eq!(values(&oracle, A), [None], "power holds");
@@ -559,7 +664,7 @@ mod tests {
     /// A block whose erase was cut short may hide a version from one mount and show it to the next.
     #[test]
     fn over_further_cuts_a_loose_discard_brings_back_newer_versions_alone() {
-        let mut oracle = Oracle::new(1, TrimPromise::Loose);
+        let mut oracle = Oracle::new(1, TrimPromise::Loose, Durable::Flushed);
         let [first, second, third] = [(); 3].map(|()| write(&mut oracle, A));
         trim(&mut oracle, A);
         oracle.power_cut();
@@ -593,7 +698,7 @@ mod tests {
 
     #[test]
     fn a_loose_discard_never_brings_back_a_later_or_an_unacknowledged_write() {
-        let mut oracle = Oracle::new(1, TrimPromise::Loose);
+        let mut oracle = Oracle::new(1, TrimPromise::Loose, Durable::Flushed);
         let old = write(&mut oracle, A);
         oracle.flush();
         let lost = Some(oracle.begin_write(A));
@@ -609,7 +714,7 @@ mod tests {
 
     #[test]
     fn a_refused_write_did_not_happen_and_a_refused_discard_perhaps() {
-        let mut oracle = Oracle::new(2, TrimPromise::Durable);
+        let mut oracle = Oracle::new(2, TrimPromise::Durable, Durable::Flushed);
         let old = write(&mut oracle, A);
         oracle.begin_write(A);
         oracle.refuse();
@@ -625,7 +730,7 @@ mod tests {
     #[test]
     fn what_a_refused_discard_took_may_come_back_if_nobody_read_it_between_the_cuts() {
         for promise in [TrimPromise::Durable, TrimPromise::Loose] {
-            let mut oracle = Oracle::new(1, promise);
+            let mut oracle = Oracle::new(1, promise, Durable::Flushed);
             let old = write(&mut oracle, A);
             oracle.flush();
             let new = write(&mut oracle, A);
@@ -656,7 +761,7 @@ mod tests {
 
     #[test]
     fn damage_makes_as_many_pages_stale_as_a_mount_has_said_and_no_others() {
-        let mut oracle = Oracle::new(3, TrimPromise::Durable);
+        let mut oracle = Oracle::new(3, TrimPromise::Durable, Durable::Flushed);
         oracle.expect_damage();
         let c = Lpn(2);
         let old = [A, B, c].map(|lpn| write(&mut oracle, lpn));
@@ -682,7 +787,7 @@ mod tests {
 
     #[test]
     fn a_page_that_could_not_be_read_may_turn_out_stale_later_unless_it_is_written() {
-        let mut oracle = Oracle::new(2, TrimPromise::Durable);
+        let mut oracle = Oracle::new(2, TrimPromise::Durable, Durable::Flushed);
         oracle.expect_damage();
         let old = write(&mut oracle, A);
         write(&mut oracle, A);
@@ -700,7 +805,7 @@ mod tests {
 
     #[test]
     fn a_page_may_be_nothing_until_what_was_written_behind_a_discard_is_flushed() {
-        let mut oracle = Oracle::new(2, TrimPromise::Durable);
+        let mut oracle = Oracle::new(2, TrimPromise::Durable, Durable::Flushed);
         assert_eq!(oracle.perhaps_nothing(), [A, B], "never written");
         for lpn in [A, B] {
             write(&mut oracle, lpn);
@@ -717,7 +822,7 @@ mod tests {
 
     #[test]
     fn memory_does_not_grow_with_flushed_writes() {
-        let mut oracle = Oracle::new(2, TrimPromise::Loose);
+        let mut oracle = Oracle::new(2, TrimPromise::Loose, Durable::Flushed);
         for _ in 0..1000 {
             write(&mut oracle, A);
             trim(&mut oracle, B);

@@ -158,10 +158,14 @@ impl Bed {
         Bed { logical_pages: self.most_pages, mix: self.mix.filling(self.most_pages), ..self }
     }
 
+    /// Whether a write buffer stands before the scheme.
+    pub(super) fn has_buffer(&self) -> bool {
+        self.settings.get(buffer::POLICY.name).is_some()
+    }
+
     /// The fewest logical pages that its write buffer takes.
     pub(super) fn least_pages(&self) -> u32 {
-        let bytes =
-            if self.settings.get(buffer::POLICY.name).is_some() { self.settings.count(&buffer::BYTES) } else { 0 };
+        let bytes = if self.has_buffer() { self.settings.count(&buffer::BYTES) } else { 0 };
         (bytes / u64::from(self.geometry.page_bytes)).max(1) as u32
     }
 

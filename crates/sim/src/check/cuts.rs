@@ -173,6 +173,8 @@ impl Case<'_> {
         self.lose_power(&mut session, end)?;
         if self.part.is_in_flight() {
             session.worn = None;
+            // One command after another from here on.
+            session.expect_under_way(0);
             let under_way = session.flash.in_flight().in_doubt();
             let mut lots = self.rng("in flight");
             let undone = session.flash.in_flight().lose_power(&mut lots, self.part.is_unstable());
@@ -406,6 +408,7 @@ fn begin<'a>(
         session.by_page = part == Part::Stages;
         let drawn = || DEPTHS[Rng::new(bed.seed).fork("depth").below(DEPTHS.len() as u64) as usize];
         let depth = if session.by_page { 1 } else { drawn() };
+        session.expect_under_way(depth);
         session.flash.in_flight().begin(depth, !matches!(part, Part::Unordered | Part::Stages));
     } else {
         session.keep_wear();

@@ -149,7 +149,7 @@ impl Disturbance {
             return end;
         }
         session.work.idle_cuts += 1;
-        session.flash.in_flight().drain();
+        session.drain();
         session.oracle.power_cut();
         session.mount()?;
         session.rest()?;

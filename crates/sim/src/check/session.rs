@@ -4,7 +4,7 @@ use super::bed::{Action, Bed, Operation, Request};
 use super::content::{Medium, Stamp};
 use super::replay::Kept;
 use super::{Bench, Checked, CheckedScheme};
-use crate::oracle::{Oracle, TrimPromise};
+use crate::oracle::{Durable, Oracle, TrimPromise};
 use flash::{Fault, FaultKind, Lpn};
 use ftl::{BuildError, Error, Ftl, Inspect, Recipe};
 
@@ -111,7 +111,9 @@ impl<'a> Session<'a> {
         flash.power_up().map_err(Error::Flash)?;
         let ftl = recipe.format(&mut flash, bed.logical_pages, &bed.settings)?;
         let promise = if bed.durable_trim() { TrimPromise::Durable } else { TrimPromise::Loose };
-        let oracle = Oracle::new(bed.logical_pages, promise);
+        // Pages in a write buffer wait for a flush.
+        let durable = if bed.has_buffer() { Durable::Flushed } else { Durable::Acknowledged(0) };
+        let oracle = Oracle::new(bed.logical_pages, promise, durable);
         let [unreadable, excusing, excused, rests, by_page] = [false; 5];
         let (ftl, work, lost, worn) = (Some(ftl), Work::default(), 0, None);
         Ok(Session { bed, recipe, ftl, flash, oracle, work, unreadable, excusing, excused, rests, by_page, lost, worn })
@@ -203,13 +205,31 @@ impl<'a> Session<'a> {
         self.unreadable && (is_corrupt || *error == Error::Flash(Fault(FaultKind::Uncorrectable)))
     }
 
+    /// A request of the host is accepted.
+    fn accept(&mut self) {
+        self.flash.in_flight().request_begin();
+        self.oracle.accept();
+    }
+
+    /// From now on so many requests of the host are under way at once.
+    pub(super) fn expect_under_way(&mut self, requests: usize) {
+        if !self.bed.has_buffer() {
+            self.oracle.expect(Durable::Acknowledged(requests as u64));
+        }
+    }
+
+    /// Nothing is under way any more.
+    pub(super) fn drain(&mut self) {
+        self.flash.in_flight().drain();
+        self.oracle.drain();
+    }
+
     /// Does something for a page, or for the whole device, as a chain of commands of its own.
     pub(super) fn chained<T>(&mut self, work: impl FnOnce(&mut CheckedScheme, &mut Bench) -> T) -> T {
-        let by_page = self.by_page;
-        let (ftl, flash) = self.parts();
-        if by_page {
-            flash.in_flight().request_begin();
+        if self.by_page {
+            self.accept();
         }
+        let (ftl, flash) = self.parts();
         flash.in_flight().page_begin();
         let result = work(ftl, flash);
         flash.in_flight().page_end();
@@ -229,7 +249,7 @@ impl<'a> Session<'a> {
         if self.worn.is_some() {
             self.keep_wear();
         }
-        self.flash.in_flight().request_begin();
+        self.accept();
         match operation.action {
             Action::Write(request, written) => {
                 self.announce(request);
@@ -249,14 +269,14 @@ impl<'a> Session<'a> {
             Action::Flush => {
                 let result = self.chained(|ftl, flash| ftl.flush(flash));
                 result?;
-                self.flash.in_flight().drain();
+                self.drain();
                 self.oracle.flush();
             }
             Action::Idle(copies) => {
                 self.chained(|ftl, flash| ftl.idle(flash, copies))?;
             }
             Action::Restart => {
-                self.flash.in_flight().drain();
+                self.drain();
                 self.oracle.power_cut();
                 if self.excusing { self.mount_excused() } else { self.mount() }?;
             }
@@ -321,5 +341,36 @@ impl<'a> Session<'a> {
             return Ok(restored);
         }
         Err(Stop::Wrong("restored from saved RAM, it saves something else".into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::bed::{Lay, Shape};
+    use crate::check::{CheckConfig, bench, recipe_of, sound};
+    use ftl::buffer::Behind;
+    use ftl::schemes;
+
+    /// Power fails after a few acknowledged writes that nobody flushed; what is read then.
+    fn unflushed(buffer: Option<&str>, durable: Durable) -> Result<(), Stop> {
+        let config = &CheckConfig::new("page").behind(buffer.map(String::from));
+        let row = schemes::by_name("page").unwrap();
+        let recipe = &Behind(recipe_of(row));
+        let bed = Lay { config, seed: 1, shape: Shape::FewBlocks }.run(row, recipe).unwrap();
+        let mut session = Session::format(&bed, recipe, bench(sound(bed.geometry), false))?;
+        session.oracle.expect(durable);
+        (0..4).try_for_each(|lpn| session.write(Lpn(lpn)))?;
+        session.oracle.power_cut();
+        session.mount()?;
+        session.read_all()
+    }
+
+    #[test]
+    fn who_keeps_acknowledged_writes_in_ram_is_caught_where_they_are_to_be_durable() {
+        assert_eq!(unflushed(None, Durable::Acknowledged(0)), Ok(()));
+        assert_eq!(unflushed(Some("fab"), Durable::Flushed), Ok(()));
+        let caught = unflushed(Some("fab"), Durable::Acknowledged(0)).unwrap_err().text();
+        assert_eq!(caught, "LPN 0 reads as nothing; allowed: write 1 of LPN 0");
     }
 }
