@@ -40,6 +40,10 @@ const DERIVED: &[(&str, Derive)] = &[
         let of = |name: &str| number(result, name);
         of("merges.switch").or_else(|| of("extra.gc_dead_victims"))
     }),
+    ("merges", |result| {
+        let kinds = ["merges.switch", "merges.partial", "merges.full"].iter().map(|kind| number(result, kind));
+        kinds.sum::<Option<f64>>().or_else(|| number(result, "extra.gc_data_victims"))
+    }),
     ("host_pages", |result| sum(result, &["host"], &["reads", "programs"])),
     ("extra_ops", |result| {
         let all = ["reads", "programs", "partial_programs"].iter().map(|op| number(result, &format!("flash.{op}")));
@@ -218,6 +222,17 @@ mod tests {
         assert_eq!(of("cleaning_us"), Some(1e6 * of("cleaning_seconds").unwrap()));
         assert_eq!(of("extra.no_such_counter"), None);
         assert_eq!(of("evictions"), None, "this result counts none");
+    }
+
+    #[test]
+    fn merges_are_those_of_log_blocks_or_the_victims_of_a_page_map() {
+        let merges = |result: &SchemeResult| value(result, "merges").map(|measured| measured.value);
+        let mut mapped = result("dftl", 100.0, 2.0, 0.5);
+        assert_eq!(merges(&mapped), None, "this result counts neither");
+        mapped.extra.insert("gc_data_victims".into(), serde_json::json!(7));
+        assert_eq!(merges(&mapped), Some(7.0));
+        let kinds = sim::report::Merges { switch: 1, partial: 20, full: 300 };
+        assert_eq!(merges(&SchemeResult { merges: Some(kinds), ..mapped }), Some(321.0));
     }
 
     #[test]
