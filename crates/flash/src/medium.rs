@@ -605,6 +605,14 @@ impl<'a, F: Flash> Collection<'a, F> {
         core::mem::forget(self);
     }
 
+    /// The outer one goes on when everything in this scope so far has ended; the scope goes on. For a page of the host
+    /// that is programmed among copies: it is answered when it is on flash.
+    pub fn wait_so_far(&mut self) {
+        let slice = self.flash.chain(self.outer);
+        self.flash.chain(Chain { enter: Enter::Waited, ..slice });
+        self.outer = self.flash.chain(Chain { enter: Enter::Again, ..slice });
+    }
+
     /// What follows starts after everything in this scope so far: the erase after the copies, translation updates after
     /// the copies that they describe.
     pub fn then(&mut self) {

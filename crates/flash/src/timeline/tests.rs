@@ -203,6 +203,26 @@ fn a_collection_is_independent_then_ordered_and_the_host_waits_for_its_own_die()
     assert_eq!(t.tally().get(Cause::DataGc, Op::Erase), 1);
 }
 
+/// A page of the host among copies, as in a merge that takes it along.
+#[test]
+fn a_page_can_wait_for_a_part_of_a_collection() {
+    let mut t = device(2, 1, Server::Parallel);
+    program(&mut t, 0);
+    t.arrive(10_000);
+    t.page_begin();
+    {
+        let mut gc = Collection::on(&mut t);
+        gc.copy(Ppn(0), Ppn(16), Cause::DataGc, |_, _| ()).unwrap();
+        gc.program(Ppn(17), Oob::data(Lpn(9), 0, 0), Payload::User(&()), Cause::Host).unwrap();
+        gc.wait_so_far();
+        gc.then();
+        gc.erase(Block(0), Cause::DataGc).unwrap();
+    }
+    // The programs end at 245 and 455. The erase waits for both, until 1955, and nobody for the erase.
+    assert_eq!([t.dies[0].free_ns, t.dies[1].free_ns], [11_955, 10_455]);
+    assert_eq!(t.page_end(), PageTime { start_ns: 10_000, end_ns: 10_455 });
+}
+
 #[test]
 fn serial_commands_of_one_page_follow_each_other() {
     let mut t = device(2, 1, Server::Parallel);

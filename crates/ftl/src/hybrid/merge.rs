@@ -48,6 +48,14 @@ fn moves(cause: Cause) -> bool {
     matches!(cause, Cause::WearLevelling | Cause::Refresh)
 }
 
+/// The pages of a merge are on their way, one of the host among them or none: its write is answered when they are on
+/// flash.
+fn answer<F: Flash>(gc: &mut Collection<'_, F>, with_host_page: bool) {
+    if with_host_page {
+        gc.wait_so_far();
+    }
+}
+
 impl<P: Placement> Core<P> {
     /// Opens the scope of a merge, which none other surrounds. What it erases may have held pages that other merges for
     /// the same page of the host have copied away, and their programs may still be under way on other dies: behind
@@ -287,6 +295,7 @@ impl<P: Placement> Core<P> {
                 };
                 self.merges.switches += u64::from(switches);
                 self.merges.partials += u64::from(!switches);
+                answer(gc, new.is_some());
                 if let Some(old) = self.install(lbn, Some(target)) {
                     gc.then();
                     obsolete(self, gc, old, cause)?;
@@ -294,7 +303,9 @@ impl<P: Placement> Core<P> {
                 return Ok(merge);
             }
         }
-        if let Some(old) = self.full_merge(&mut **gc, lbn, Cause::MergeFull, new)? {
+        let old = self.full_merge(&mut **gc, lbn, Cause::MergeFull, new)?;
+        answer(gc, new.is_some());
+        if let Some(old) = old {
             gc.then();
             obsolete(self, gc, old, Cause::MergeFull)?;
         }
