@@ -53,14 +53,15 @@ impl Told {
         }
     }
 
-    fn put_map(&mut self, chip: &mut Chip, die: Die, tvpn: u32) {
-        let to = self.space.page_on(chip, MAP, Lane::of(die)).unwrap();
-        let program = self.space.number_for(chip, to);
+    fn put_map<F: Flash>(&mut self, flash: &mut F, die: Die, tvpn: u32) -> Outcome<F> {
+        let to = self.space.page_on(flash, MAP, Lane::of(die))?;
+        let program = self.space.number_for(flash, to);
         let oob = Oob::translation(Tvpn(tvpn), program, program);
-        let Ok(()) = chip.program(to, oob, Payload::Meta(&[tvpn]), Cause::TranslationUpdate);
+        flash.program(to, oob, Payload::Meta(&[tvpn]), Cause::TranslationUpdate)?;
         if let Some(former) = self.map.insert(tvpn, to) {
             self.space.blocks.kill(former);
         }
+        Ok(())
     }
 
     /// Fills blocks of data with LPNs of their own, and discards `dead` pages of each.
@@ -130,15 +131,7 @@ impl Collects for Told {
 
     fn tell<F: Flash>(&mut self, flash: &mut F, block: Block, _: u32, _: Option<Cause>) -> Outcome<F, bool> {
         let die = flash.geometry().die_of(block);
-        for tvpn in 0..self.told {
-            let to = self.space.page_on(flash, MAP, Lane::of(die))?;
-            let program = self.space.number_for(flash, to);
-            let oob = Oob::translation(Tvpn(tvpn), program, program);
-            flash.program(to, oob, Payload::Meta(&[tvpn]), Cause::TranslationUpdate)?;
-            if let Some(former) = self.map.insert(tvpn, to) {
-                self.space.blocks.kill(former);
-            }
-        }
+        (0..self.told).try_for_each(|tvpn| self.put_map(flash, die, tvpn))?;
         Ok(true)
     }
 
@@ -153,17 +146,16 @@ const HERE: Die = Die(0);
 /// A block of the map of which more pages live than there is room for would be begun and never ended.
 #[test]
 fn a_block_of_the_map_that_does_not_fit_is_no_victim() {
-    let (mut scheme, mut chip) = Told::new(1, 1, &[]);
-    // A block of the map with two dead pages, and one that is open and full.
-    (0..PAGES).chain(0..2).chain(PAGES..PAGES + 6).for_each(|tvpn| scheme.put_map(&mut chip, HERE, tvpn));
-    scheme.leave(HERE, 0);
-    assert!(scheme.space.best_translation_block(HERE).is_some(), "it gives pages back");
-    assert_eq!(scheme.choose(HERE, false), None);
-    // With a free block it is one.
-    let (mut scheme, mut chip) = Told::new(1, 1, &[]);
-    (0..PAGES).chain(0..2).chain(PAGES..PAGES + 6).for_each(|tvpn| scheme.put_map(&mut chip, HERE, tvpn));
-    scheme.leave(HERE, 1);
-    assert!(scheme.choose(HERE, false).is_some_and(|block| scheme.space.is_translation(block)));
+    for (free, fits) in [(0, false), (1, true)] {
+        let (mut scheme, mut chip) = Told::new(1, 1, &[]);
+        // A block of the map with two dead pages, and one that is open and full.
+        let pages = (0..PAGES).chain(0..2).chain(PAGES..PAGES + 6);
+        pages.for_each(|tvpn| scheme.put_map(&mut chip, HERE, tvpn).unwrap());
+        scheme.leave(HERE, free);
+        let gives = scheme.space.best_translation_block(HERE);
+        assert!(gives.is_some(), "it gives pages back");
+        assert_eq!(scheme.choose(HERE, false), gives.filter(|_| fits), "{free} free");
+    }
 }
 
 /// Power that is cut while a block without a dead page moves takes a page, and nothing is given back for it.
@@ -186,7 +178,7 @@ fn a_block_without_a_dead_page_moves_only_if_a_mount_may_fill_the_open_block_of_
     for (free, moves) in [(2, false), (3, true)] {
         let (mut scheme, mut chip) = Told::new(1, 1, &[FIFO]);
         let blocks = scheme.fill(&mut chip, HERE, [0, 3, 0]);
-        scheme.put_map(&mut chip, HERE, 0);
+        scheme.put_map(&mut chip, HERE, 0).unwrap();
         scheme.leave(HERE, free);
         // Its pages take a block, and the page of the map has room.
         assert_eq!((scheme.needs(blocks[0]), scheme.needs_behind_a_mount(blocks[0])), (1, 2));
@@ -200,7 +192,7 @@ fn the_map_takes_no_room_that_a_spread_collection_needs() {
     for (room, ends) in [(1, false), (0, true)] {
         let (mut scheme, mut chip) = Told::new(1, 1, &[(SPREAD.name, "on")]);
         let [victim, _] = scheme.fill(&mut chip, HERE, [3, 0])[..] else { panic!("two blocks") };
-        (0..PAGES - room).for_each(|tvpn| scheme.put_map(&mut chip, HERE, tvpn));
+        (0..PAGES - room).for_each(|tvpn| scheme.put_map(&mut chip, HERE, tvpn).unwrap());
         scheme.start(HERE, victim);
         let needs = scheme.needs(victim);
         scheme.leave(HERE, needs);
@@ -219,7 +211,7 @@ fn room_is_borrowed_from_another_die_for_what_is_written_about_a_victim() {
     // Its pages have room where they are, in what is open; the page of the map has none.
     (500..500 + PAGES - 5).for_each(|lpn| scheme.put(&mut chip, HERE, lpn));
     scheme.leave(HERE, 0);
-    scheme.put_map(&mut chip, Die(1), 0);
+    scheme.put_map(&mut chip, Die(1), 0).unwrap();
     assert_eq!((scheme.choose(HERE, true), scheme.choose(Die(1), true)), (None, None));
     assert_eq!(scheme.borrow_room(&mut chip), Ok(true));
     assert!(scheme.space.blocks.is_free(victim));
