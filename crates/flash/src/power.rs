@@ -360,6 +360,14 @@ where
                 }
                 Err(Self::LOST)
             }
+            // What did not stick is programmed once more, with bits that no code corrects: it is no better for half of
+            // them.
+            Some(face) if oob.kind == Kind::Torn && self.inner.read_oob(ppn, Cause::Recovery)?.is_some() => {
+                if face % 2 == 1 {
+                    self.inner.program(ppn, oob, data, cause)?;
+                }
+                Err(Self::LOST)
+            }
             Some(face) => self.tear(ppn, face, |inner| inner.program(ppn, oob, data, cause)),
         }
     }
@@ -503,6 +511,26 @@ mod tests {
         let expected =
             [None, Some((Kind::Torn, Kind::Torn)), Some((Kind::Data, Kind::Torn)), Some((Kind::Data, Kind::Data))];
         assert_eq!(faces, expected);
+    }
+
+    #[test]
+    fn a_page_that_did_not_stick_and_is_programmed_over_holds_what_it_held_or_garbage() {
+        let mut sound = 0;
+        for (face, seed) in (0..4).flat_map(|face| (0..8).map(move |seed| (face, seed))) {
+            let g = Geometry { blocks_per_die: 4, pages_per_block: 4, ..Geometry::default() }.checked().unwrap();
+            let plan = FailurePlan { silent_rate: 1.0, ..FailurePlan::default() };
+            let medium = Failing::new(Nand::<Tags, Full>::new(g), plan, seed);
+            let mut p = PowerCut::armed(medium, CutPoint { command: 1, face }, seed);
+            let oob = Oob::data(Lpn(3), 1, 1);
+            p.program(Ppn(0), oob, Payload::User(&7), Cause::Host).unwrap();
+            let held = p.read_oob(Ppn(0), Cause::Recovery).unwrap().unwrap();
+            sound += u32::from(held.kind == Kind::Data);
+            p.program(Ppn(0), Oob { kind: Kind::Torn, ..oob }, Payload::None, Cause::Host).unwrap_err();
+            p.restart();
+            let found = p.read_oob(Ppn(0), Cause::Recovery).unwrap().unwrap();
+            assert_eq!(found.kind, if face % 2 == 0 { held.kind } else { Kind::Torn }, "face {face}, seed {seed}");
+        }
+        assert!((8..24).contains(&sound), "of 32 pages the spare area of {sound} read before");
     }
 
     #[test]

@@ -436,8 +436,13 @@ fn check_seed(
     for (class, part) in cuts::PARTS {
         let is_asked =
             config.faults.contain(class) || part == Part::Unstable && config.faults.contain(FaultClass::UnstableNested);
-        if is_asked && cuts::is_for(part, &bed) {
-            report.merge(cuts::CutEverywhere { config, bed: &bed, stop, part }.run(recipe));
+        if !is_asked {
+            continue;
+        }
+        let wide = wide_bed(subject, config, part, &bed);
+        let bed = wide.as_ref().unwrap_or(&bed);
+        if cuts::is_for(part, bed) {
+            report.merge(cuts::CutEverywhere { config, bed, stop, part }.run(recipe));
         }
     }
     for (class, part) in media::PARTS {
@@ -460,6 +465,15 @@ fn check_seed(
     report.levelling = u64::from(bed.levels_wear());
     report.wear_kept = u64::from(bed.wear_checkpoint().is_some());
     Ok(report)
+}
+
+/// Another device for the seed where several commands are to be under way and its own has one die: one with four. Where
+/// the scheme takes none such with its settings, there is none.
+fn wide_bed(subject: &Subject<'_>, config: &CheckConfig, part: Part, bed: &bed::Bed) -> Option<bed::Bed> {
+    if !part.is_in_flight() || bed.geometry.die_count() > 1 || config.geometry.is_some() {
+        return None;
+    }
+    Lay { config, seed: bed.seed, shape: Shape::FourDies }.run(subject.row, &subject.recipe()).ok()
 }
 
 /// Checks a scheme until it is through or `stop` is raised. What was done until then is in the report too.
@@ -644,7 +658,8 @@ fn bed_of(subject: &Subject<'_>, config: &CheckConfig, replay: &Replay) -> Resul
         return Err(CheckError(format!("{what} (as many as with --operations {})", config.operations)));
     }
     if replay.part != Part::Fewest {
-        return Lay { config, seed: replay.seed, shape: Shape::FewBlocks }.run(subject.row, &subject.recipe());
+        let bed = Lay { config, seed: replay.seed, shape: Shape::FewBlocks }.run(subject.row, &subject.recipe())?;
+        return Ok(wide_bed(subject, config, replay.part, &bed).unwrap_or(bed));
     }
     let Some(device) = replay.run.filter(|&device| device < fewest::DEVICES) else {
         let what = format!("there are {} devices to choose from, counted from 0", fewest::DEVICES);

@@ -105,7 +105,7 @@ fn where_chains_cross_dies_placement_at_once_is_close_to_events() {
                 let (runs, what) = both_ways(&mut rng, (scheme, shape, host));
                 let [placed, queued] = runs.map(|(_, result)| result.response_us.unwrap().mean);
                 println!("{what}: mean response {placed:.0} at once, {queued:.0} µs by events");
-                assert!((0.85..1.05).contains(&(placed / queued)), "{what}: {placed} {queued}");
+                assert!((0.8..1.05).contains(&(placed / queued)), "{what}: {placed} {queued}");
             }
         }
     }

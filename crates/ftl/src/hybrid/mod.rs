@@ -29,9 +29,10 @@
 //!
 //! # Space
 //!
-//! A device has a block for each logical block, the log area, and two blocks that are kept free: a merge copies into
-//! one before it frees another, and never needs a third. A log block is begun only while there are fewer than the area
-//! has, so the free blocks are never fewer than those two but in the middle of a merge. Blocks that go bad make the log
+//! A device has a block for each logical block, the log area, and two blocks that are kept free, or as many as it has
+//! dies: a merge copies into one before it frees another, and never needs a third; but power may cut merges short on
+//! every die. A log block is begun only while there are fewer than the area has, so the free blocks are never fewer
+//! than those but in the middle of a merge. Blocks that go bad make the log
 //! area smaller; when it has fewer blocks than its scheme needs, the device is full.
 //!
 //! # Discards
@@ -345,6 +346,8 @@ impl<P: Placement, S: Strategy<P>> Hybrid<S, P> {
 
 impl<F: Flash, P: Placement, S: Strategy<P>> Build<F> for Hybrid<S, P> {
     fn format(flash: &mut F, logical_pages: u32, settings: &Settings) -> Built<F, Self> {
+        let g = *flash.geometry();
+        Core::<P>::check(&g, logical_pages, settings, &S::area(settings), parameters::reserve(&g))?;
         let mut hybrid = Self::on(flash, logical_pages, settings)?;
         hybrid.core.pool.exclude_bad(flash)?;
         Ok(hybrid)

@@ -4,11 +4,16 @@ use super::ages::LOG_AGES;
 use crate::parts::{supply, tombstones};
 use crate::{ConfigError, Dependence, Group, Parameter, Scheme, Settings};
 use alloc::format;
-use flash::Cause;
+use flash::{Cause, Geometry};
 
 /// Blocks kept free beside the log area: one that a merge goes to, and one more for a write of an entire block or a
 /// merge that was cut short.
 pub(crate) const RESERVE: u32 = 2;
+
+/// The same on a device that is formatted: on each die power may cut a merge short, so there are as many as dies.
+pub(crate) fn reserve(g: &Geometry) -> u32 {
+    if g.die_count() > RESERVE { g.die_count() } else { RESERVE }
+}
 
 /// Causes of changing commands of the family.
 const PHASES: &[Cause] = &[
@@ -27,7 +32,7 @@ pub(crate) const LOG_BLOCKS: Parameter = Parameter::count("log-blocks", 0, 0..=1
     .unit("blocks")
     .text(
         "Log blocks. More delay merges and need more spare space. 0 takes all blocks that the logical size leaves, \
-         less two that are kept free.",
+         less one for each die that is kept free, and two at the least.",
     )
     .source("{rose}: 2.5 % of all blocks, {dftl}: 3 %");
 

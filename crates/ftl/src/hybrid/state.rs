@@ -231,41 +231,56 @@ pub struct Core<P = InPlace> {
 }
 
 impl<P: Placement> Core<P> {
-    /// All blank, for a log area as the scheme wants it.
+    /// How many log blocks a device leaves beside `reserve` blocks that are kept free.
     ///
     /// # Errors
     /// A device with too few blocks for its logical pages and a log area.
-    pub fn new(g: Geometry, logical_pages: u32, settings: &Settings, area: Area) -> Result<Core<P>, ConfigError> {
-        let Area { least, most, own_places, log_blocks: asked, victims } = area;
-        let place = P::new(&g, logical_pages, settings)?;
-        victims.map_or(Ok(()), |victims| victims.check())?;
+    pub fn check(
+        g: &Geometry,
+        logical_pages: u32,
+        settings: &Settings,
+        area: &Area,
+        reserve: u32,
+    ) -> Result<u32, ConfigError> {
+        let Area { least, log_blocks: asked, .. } = *area;
         let logical_blocks = logical_pages.div_ceil(g.pages_per_block);
-        let supply = supply::Options::from(settings);
-        let kept = logical_blocks + parameters::RESERVE + supply.wear_state.blocks(&g);
+        let kept = logical_blocks + reserve + supply::Options::from(settings).wear_state.blocks(g);
         if g.block_count() < kept + least {
             return Err(ConfigError {
                 key: "spare",
                 what: format!(
-                    "{logical_blocks} logical blocks, {} blocks kept free and a log area of at least {least} need {} \
-                     blocks, and there are {}: a merge would have nowhere to go",
-                    parameters::RESERVE,
+                    "{logical_blocks} logical blocks, {reserve} blocks kept free and a log area of at least {least} \
+                     need {} blocks, and there are {}: a merge would have nowhere to go",
                     kept + least,
                     g.block_count()
                 ),
-                fix: more_spare(&g, logical_pages, u64::from(kept + least)),
+                fix: more_spare(g, logical_pages, u64::from(kept + least)),
             });
         }
-        if asked != 0 && (asked < least || asked > g.block_count() - kept) {
+        let left = g.block_count() - kept;
+        if asked != 0 && (asked < least || asked > left) {
             return Err(ConfigError {
                 key: "log-blocks",
-                what: format!(
-                    "{asked} given, the scheme needs at least {least} and the device leaves {}",
-                    g.block_count() - kept
-                ),
-                fix: format!("choose {least} to {}, or 0 for all that is left", g.block_count() - kept),
+                what: format!("{asked} given, the scheme needs at least {least} and the device leaves {left}"),
+                fix: format!("choose {least} to {left}, or 0 for all that is left"),
             });
         }
-        let most = most.min(if asked == 0 { g.block_count() - kept } else { asked });
+        Ok(left)
+    }
+
+    /// All blank, for a log area as the scheme wants it.
+    ///
+    /// # Errors
+    /// A device with too few blocks for its logical pages and a log area. What was formatted is mounted, also where
+    /// more would have to be kept free today ([`parameters::reserve`]).
+    pub fn new(g: Geometry, logical_pages: u32, settings: &Settings, area: Area) -> Result<Core<P>, ConfigError> {
+        let left = Self::check(&g, logical_pages, settings, &area, parameters::RESERVE)?;
+        let Area { most, own_places, log_blocks: asked, victims, .. } = area;
+        let place = P::new(&g, logical_pages, settings)?;
+        victims.map_or(Ok(()), |victims| victims.check())?;
+        let logical_blocks = logical_pages.div_ceil(g.pages_per_block);
+        let supply = supply::Options::from(settings);
+        let most = most.min(if asked == 0 { left } else { asked });
         let slots = Slots::new(&g, most + 1, own_places);
         let mut pool = Pool::new(g, &supply, victims.is_some_and(|victims| victims.policy == "cat"));
         let ages = victims.is_some_and(|victims| victims.keeps_ages).then(|| Box::new(Ages::new(slots.capacity())));
@@ -374,7 +389,7 @@ impl<P: Placement> Core<P> {
     /// Log blocks that there may be: what settings allow, less the blocks that went bad.
     pub fn log_limit(&self) -> u32 {
         let good = self.g.block_count() - self.pool.blocks.bad_count() - self.pool.blocks_for_wear();
-        self.most_log_blocks.min(good.saturating_sub(self.data.len() as u32 + parameters::RESERVE))
+        self.most_log_blocks.min(good.saturating_sub(self.data.len() as u32 + parameters::reserve(&self.g)))
     }
 
     /// Takes a free block, as [`Pool::take`] does.

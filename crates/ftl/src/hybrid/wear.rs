@@ -13,7 +13,7 @@
 //! filled further where it is then. A data block in which nothing counts is erased.
 
 use super::log::NONE;
-use super::parameters::RESERVE;
+use super::parameters::reserve;
 use super::placement::Placement;
 use super::state::Core;
 use crate::parts::refresh;
@@ -38,7 +38,7 @@ impl<P: Placement> Core<P> {
         let task = self.pool.cold_among(|block| slots.of(block).is_none_or(|slot| slots.is_closed(slot)));
         let Some(task) = task.filter(|task| !P::APPENDS || self.pool.can_take(task)) else { return Ok(()) };
         // A merge must find a free block at any time.
-        if self.pool.free() < RESERVE {
+        if self.pool.free() < reserve(&self.g) {
             return Ok(());
         }
         self.pool.open_next(task.worn);

@@ -39,7 +39,7 @@
 //! if that is blank, else to the log block of its logical block if that has room or one more may be begun, else its
 //! logical block is merged. After a mount the youngest log block of each logical block is its log block again, full or
 //! not, and takes no further page; all others are fine blocks, as far as the table holds their pages, and are merged
-//! otherwise before the host is served. Two blocks are kept free for recovery.
+//! otherwise before the host is served. Two blocks are kept free for recovery, on more dies one for each.
 
 use crate::hybrid::{Area, Core, Hybrid, MERGE_COUNTERS, Strategy, Write, log::Slot, parameters, rows::Rows};
 use crate::{ConfigError, Error, Loader, Outcome, Parameter, Saver, Scheme, Settings};

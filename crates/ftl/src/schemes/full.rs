@@ -262,6 +262,71 @@ fn what_was_formatted_is_mounted_where_more_would_have_to_be_spare() {
     }
 }
 
+/// A device of four dies that is too full to be formatted, with a log area or a superblock as small as can be.
+struct Fuller;
+
+impl Visitor<Chip> for Fuller {
+    type Output = ();
+
+    fn visit<S: Recipe<Chip>>(self, row: &Scheme<'_>, recipe: &S) {
+        let g = Geometry { dies: 4, blocks_per_die: 8, pages_per_block: 4, page_bytes: 512, ..Geometry::default() };
+        let chip = || Failing::new(Nand::<Tags, Full>::new(g.checked().unwrap()), FailurePlan::default(), 1);
+        let takes = |pages: &u32| recipe.format(&mut chip(), *pages, &row.settings()).is_ok();
+        let most = (1..=g.page_count()).rev().find(takes).unwrap();
+        let (pages, mut flash) = (most + 2 * g.pages_per_block, chip());
+        let refused = recipe.format(&mut flash, pages, &row.settings()).map(|_| ()).unwrap_err().config().unwrap();
+        assert_eq!(refused.key, "spare", "{}: {refused}", row.name);
+        let (mut scheme, _) =
+            recipe.mount(&mut flash, pages, &row.settings()).unwrap_or_else(|e| panic!("{}: {e}", row.name));
+        for lpn in (0..pages).map(Lpn) {
+            scheme.write(&mut flash, lpn, &u64::from(lpn.0)).unwrap();
+        }
+        for lpn in (0..pages).map(Lpn) {
+            assert_eq!(scheme.read(&mut flash, lpn).unwrap().copied(), Some(u64::from(lpn.0)), "{}, {lpn:?}", row.name);
+        }
+        scheme.audit(&mut flash).unwrap();
+    }
+}
+
+/// The fullest device of four dies that a scheme takes, every page of which is written again and again.
+struct Fullest;
+
+impl Visitor<Chip> for Fullest {
+    type Output = ();
+
+    fn visit<S: Recipe<Chip>>(self, row: &Scheme<'_>, recipe: &S) {
+        let g = Geometry { dies: 4, blocks_per_die: 8, pages_per_block: 4, page_bytes: 512, ..Geometry::default() };
+        let chip = || Failing::new(Nand::<Tags, Full>::new(g.checked().unwrap()), FailurePlan::default(), 1);
+        let takes = |pages: &u32| recipe.format(&mut chip(), *pages, &row.settings()).is_ok();
+        let pages = (1..=g.page_count()).rev().find(takes).unwrap();
+        let mut flash = chip();
+        let mut scheme = recipe.format(&mut flash, pages, &row.settings()).unwrap();
+        for lpn in (0..pages).map(|write| Lpn(write * 7 % pages)).cycle().take(400) {
+            scheme.write(&mut flash, lpn, &0).unwrap();
+            let free = scheme.free_blocks();
+            assert!(free >= 4, "{}: {free} free blocks behind a write of LPN {lpn}", row.name);
+        }
+    }
+}
+
+/// What broke: a power cut that left a merge undone on each of four dies left no block to go on with, and the device
+/// was full for good (`ftlab check --scheme block --faults flight`).
+#[test]
+fn a_block_for_each_die_is_kept_free() {
+    for scheme in ["block", "nftl", "bast", "aftl", "fast", "last", "rose", "superblock", "hybridlog", "rose-log"] {
+        visit(scheme, Fullest).expect("it has a row");
+    }
+}
+
+/// On several dies more blocks are kept free than an earlier version asked for. A device that it formatted is mounted,
+/// and takes a write of each page.
+#[test]
+fn what_was_formatted_with_two_blocks_to_spare_is_mounted_on_four_dies() {
+    for scheme in ["block", "nftl", "bast", "aftl", "fast", "last", "rose", "superblock", "hybridlog", "rose-log"] {
+        visit(scheme, Fuller).expect("it has a row");
+    }
+}
+
 /// A sound device of two dies with the fewest blocks that a scheme takes for so many pages, written once in order and
 /// then in strides.
 struct TwoDies<'a>(&'a [(&'a str, &'a str)], u32);

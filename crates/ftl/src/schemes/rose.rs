@@ -197,7 +197,7 @@ impl Techniques {
         // With nothing of it written yet its data block takes it as it is.
         let logged = !P::APPENDS && core.logged[lbn.index()] > 0;
         let used = logged || core.data_block(lbn).is_some_and(|block| !core.is_blank(block));
-        let has_room = !P::APPENDS || core.pool.free() >= parameters::RESERVE;
+        let has_room = !P::APPENDS || core.pool.free() >= parameters::reserve(&core.g);
         (whole && used && has_room).then_some(lbn)
     }
 

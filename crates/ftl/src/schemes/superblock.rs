@@ -233,6 +233,11 @@ const NONE: u32 = u32::MAX;
 const CLOSED: BlockSlot = BlockSlot(u8::MAX);
 /// Blocks that a device has beyond its logical ones: one for collections, one to begin a collection with.
 const RESERVE: u32 = 2;
+
+/// The same on a device that is formatted: on each die power may cut a collection short, so there are as many as dies.
+fn reserve(g: &Geometry) -> u32 {
+    if g.die_count() > RESERVE { g.die_count() } else { RESERVE }
+}
 /// Bytes of a spare area in the ROSE thesis's sum beside the list and the tables: LPN, bad mark, and one more.
 const PAPER_BYTES: u32 = 6;
 
@@ -354,27 +359,8 @@ impl Superblock {
             None
         };
         let for_maps = log.as_ref().map_or(0, MapLog::most_blocks);
-        let supply = supply::Options::from(settings);
-        let kept = logical_blocks + RESERVE + for_maps + supply.wear_state.blocks(&g);
-        if g.block_count() < kept {
-            return Err(ConfigError {
-                key: "spare",
-                what: format!(
-                    "{logical_blocks} logical blocks, {RESERVE} more to collect with and {for_maps} for map pages need \
-                     {kept} blocks, and there are {}",
-                    g.block_count()
-                ),
-                fix: more_spare(&g, logical_pages, u64::from(kept)),
-            });
-        }
-        let (asked, left) = (settings.count(&UPDATE_BLOCKS), g.block_count() - kept + 1);
-        if asked > u64::from(left) {
-            return Err(ConfigError {
-                key: "update-blocks",
-                what: format!("{asked} blocks beyond the logical ones, where the device leaves {left}"),
-                fix: format!("choose 1 to {left}, or 0 for all that is left"),
-            });
-        }
+        Self::check(&g, logical_pages, settings, for_maps, RESERVE)?;
+        let (supply, asked) = (supply::Options::from(settings), settings.count(&UPDATE_BLOCKS));
         let superblocks = count as usize;
         let mut superblock = Superblock {
             g,
@@ -403,6 +389,38 @@ impl Superblock {
         let own = superblock.own_bytes();
         superblock.pool.keep_own(own);
         Ok(superblock)
+    }
+
+    /// Whether a device has the blocks for its logical pages and its map pages, and `reserve` more.
+    fn check(
+        g: &Geometry,
+        logical_pages: u32,
+        settings: &Settings,
+        for_maps: u32,
+        reserve: u32,
+    ) -> Result<(), ConfigError> {
+        let logical_blocks = logical_pages.div_ceil(g.pages_per_block);
+        let kept = logical_blocks + reserve + for_maps + supply::Options::from(settings).wear_state.blocks(g);
+        if g.block_count() < kept {
+            return Err(ConfigError {
+                key: "spare",
+                what: format!(
+                    "{logical_blocks} logical blocks, {reserve} more to collect with and {for_maps} for map pages need \
+                     {kept} blocks, and there are {}",
+                    g.block_count()
+                ),
+                fix: more_spare(g, logical_pages, u64::from(kept)),
+            });
+        }
+        let (asked, left) = (settings.count(&UPDATE_BLOCKS), g.block_count() - kept + 1);
+        if asked > u64::from(left) {
+            return Err(ConfigError {
+                key: "update-blocks",
+                what: format!("{asked} blocks beyond the logical ones, where the device leaves {left}"),
+                fix: format!("choose 1 to {left}, or 0 for all that is left"),
+            });
+        }
+        Ok(())
     }
 
     /// The same for a device, with what every spare area is to hold reserved there.
@@ -490,6 +508,9 @@ fn live_page(g: &Geometry, pool: &Pool, layout: &Layout, slots: &[u32], place: u
 impl<F: Flash> Build<F> for Superblock {
     fn format(flash: &mut F, logical_pages: u32, settings: &Settings) -> Built<F, Self> {
         let mut superblock = Self::on(flash, logical_pages, settings)?;
+        // What was formatted is mounted, also where more would have to be kept free today.
+        let (g, for_maps) = (superblock.g, superblock.log.as_ref().map_or(0, MapLog::most_blocks));
+        Self::check(&g, logical_pages, settings, for_maps, reserve(&g))?;
         superblock.pool.exclude_bad(flash)?;
         Ok(superblock)
     }

@@ -352,6 +352,8 @@ pub(super) enum Shape {
     ManyBlocks,
     /// One die of 70 to 140 blocks of 4 pages: a map on flash has two to five pages.
     LargeMap,
+    /// Four dies of 8 to 16 blocks of 4 or 8 pages: more can be under way at once.
+    FourDies,
 }
 
 impl Lay<'_> {
@@ -371,6 +373,10 @@ impl Lay<'_> {
         }
         if self.shape == Shape::LargeMap {
             drawn = Geometry { dies: 1, blocks_per_die: 70 + rng.below(71) as u32, pages_per_block: 4, ..drawn };
+        }
+        if self.shape == Shape::FourDies {
+            let (blocks_per_die, pages_per_block) = (8 + rng.below(9) as u32, 4 << rng.below(2));
+            drawn = Geometry { dies: 4, blocks_per_die, pages_per_block, ..drawn };
         }
         let mut settings = vary(row, self.seed, &mut root.fork("settings"));
         for (name, text) in overrides {

@@ -6,9 +6,10 @@
 //! mounts behind those. What many cuts leave adds up: blocks that are neither empty nor full, places that a mount must
 //! not trust, numbers that were given twice. Now and then the device is saved and restored instead, as it is when a
 //! host shuts it down. In a third of the others blocks go bad too, in another third programs and erases fail now and
-//! then, if the scheme is checked for these classes.
+//! then, if the scheme is checked for these classes. In four runs more blocks go bad, programs and erases fail, or
+//! programs do not stick and are read back: so rarely that the device is not full before many cuts have come.
 //!
-//! In eight of the twenty runs cuts are *aimed*. An operation has some commands of the host's, and rarely some of a
+//! In eight of the runs cuts are *aimed*. An operation has some commands of the host's, and rarely some of a
 //! collection, a merge, a map, a move for wear, so a command that is drawn evenly is mostly the host's. There the
 //! operation is done on a copy of the device first, one of the causes that changed the flash is drawn, and one of its
 //! commands; and so is the command of a mount, most of which change nothing. The medium is a sound one then, and the
@@ -18,6 +19,7 @@
 //! What the host asks for changes with each spell. What happens behind an operation is drawn by its number alone, so
 //! that a case can be made short.
 
+use super::Part;
 use super::bed::{Action, Bed, Operation, Request};
 use super::cuts::Story;
 use super::session::{Session, Stop};
@@ -27,9 +29,11 @@ use flash::{Cause, CutPoint, Lpn, Rng};
 const SPELL: usize = 64;
 /// Kinds of media that a device lives on: without failures, and with failures that stay or pass.
 pub(super) const KINDS: u64 = 3;
-/// Runs, and from which one on cuts are aimed.
-pub(super) const RUNS: u64 = 20;
+/// Runs; from which one on cuts are aimed; and those that are on media of all kinds that fail, which take them long to
+/// fill up, with a cut in three of ten operations.
+pub(super) const RUNS: u64 = 24;
 pub(super) const AIMED: u64 = 12;
+const LONG: u64 = 20;
 /// Shares of the operations in which power is to fail, by run; where cuts are aimed, many in a row.
 const RATES: [f64; 3] = [0.3, 0.1, 0.02];
 const AIMED_RATES: [f64; 3] = [0.5, 0.15, 0.04];
@@ -39,7 +43,7 @@ const IN_AIMED_MOUNTS: f64 = 0.5;
 /// Share of the operations behind which the device is saved and restored.
 const RESTORED: f64 = 0.03;
 /// Programs and erases between two cuts that no scheme needs on devices this small.
-const COMMAND_LIMIT: u64 = 100_000;
+pub(super) const COMMAND_LIMIT: u64 = 100_000;
 
 /// What comes with each operation of a run.
 #[derive(Debug)]
@@ -62,14 +66,28 @@ pub(super) fn operations(bed: &Bed, lots: u64, aimed: bool) -> impl Iterator<Ite
 
 /// A command within reach: the first is as likely as those from the second to the third, or from the fourth to the
 /// eighth. `lot` chooses the face, too.
-fn point(lot: &mut Rng) -> CutPoint {
+pub(super) fn point(lot: &mut Rng) -> CutPoint {
     let reach = lot.below(8);
     CutPoint { command: lot.below(1 << reach), face: lot.below(6) as u8 }
 }
 
 /// Whether the cuts of a run are aimed.
 pub(super) const fn is_aimed(run: u64) -> bool {
-    run >= AIMED
+    AIMED <= run && run < LONG
+}
+
+/// Whether a run is on a medium that fails so rarely that the device lives long.
+pub(super) const fn is_long(run: u64) -> bool {
+    run >= LONG
+}
+
+/// What fails on a device that lives long.
+pub(super) const fn fails_rarely(run: u64) -> Part {
+    match run - LONG {
+        0 => Part::Media,
+        1 => Part::Intermittent,
+        _ => Part::Silent,
+    }
 }
 
 /// A command of what comes next, which is done on a copy: each cause of commands that change the flash is as likely as
@@ -96,7 +114,8 @@ impl Life {
     /// Of a run with these lots.
     pub(super) fn of(lots: u64, which: u64) -> Life {
         let rates = if is_aimed(which) { AIMED_RATES } else { RATES };
-        let rate = rates[((which / KINDS).wrapping_add(lots) % rates.len() as u64) as usize];
+        let drawn = rates[((which / KINDS).wrapping_add(lots) % rates.len() as u64) as usize];
+        let rate = if is_long(which) { RATES[0] } else { drawn };
         Life { lots: Rng::new(lots).fork("life"), rate, aimed: is_aimed(which), newest: None }
     }
 

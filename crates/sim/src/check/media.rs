@@ -70,38 +70,46 @@ const fn runs(part: Part) -> u64 {
 fn medium(config: &CheckConfig, part: Part, run: u64) -> Part {
     match (part, run % life::KINDS) {
         (Part::Life, _) if life::is_aimed(run) => part,
+        (Part::Life, _) if life::is_long(run) => life::fails_rarely(run),
         (Part::Life, 1) if config.faults.contain(FaultClass::Failing) => Part::Media,
         (Part::Life, 2) if config.faults.contain(FaultClass::Intermittent) => Part::Intermittent,
         _ => part,
     }
 }
 
+/// The class of what a medium does beside power cuts.
+fn beside(fails: Part) -> Option<FaultClass> {
+    PARTS.into_iter().find(|&(_, part)| part == fails && part != Part::Life).map(|(class, _)| class)
+}
+
 /// What fails on the medium in a run. Of blocks that fail for good each run has another kind.
 fn plan(bed: &Bed, (part, fails): (Part, Part), run: u64) -> FailurePlan {
     let lots = bed.seed ^ run.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut lot = Rng::new(lots).fork("failures that pass");
+    // A device that lives long has few blocks that go bad.
+    let power = if part == Part::Life && life::is_long(run) { 3 } else { 1 };
     match fails {
         Part::Intermittent => FailurePlan {
-            program_rate: 0.01 * lot.unit(),
-            erase_rate: 0.04 * lot.unit(),
+            program_rate: 0.01 * lot.unit().powi(power),
+            erase_rate: 0.04 * lot.unit().powi(power),
             passing: if lot.chance(0.5) { 1.0 } else { 0.5 },
             half_erased: true,
             ..FailurePlan::default()
         },
         Part::Unreadable => FailurePlan { unreadable_rate: 0.01 * lot.unit(), ..FailurePlan::default() },
-        Part::Silent => FailurePlan { silent_rate: 0.01 * lot.unit(), ..FailurePlan::default() },
+        Part::Silent => FailurePlan { silent_rate: 0.01 * lot.unit().powi(power), ..FailurePlan::default() },
         Part::Disturb => disturb::plan(&bed.geometry, lots, (bed.seed + run) % 3),
         Part::Life => FailurePlan::default(),
         Part::Full => full::plan(bed, lots, run),
-        _ if part == Part::Life => wearing_out(bed, lots),
+        _ if part == Part::Life => wearing_out(bed, lots, if life::is_long(run) { 0.02 } else { 0.05 }),
         _ => lasting(bed, lots, (bed.seed + run) % 3),
     }
 }
 
-/// Of a life: the more fail, the sooner the device is full, and that is when they matter.
-fn wearing_out(bed: &Bed, lots: u64) -> FailurePlan {
+/// Of a life: the more fail, up to `most`, the sooner the device is full, and that is when they matter.
+fn wearing_out(bed: &Bed, lots: u64, most: f64) -> FailurePlan {
     let mut lot = Rng::new(lots).fork("failures of a life");
-    let rate = 0.05 * lot.unit().powi(3);
+    let rate = most * lot.unit().powi(3);
     FailurePlan { program_rate: rate, erase_rate: rate * 2.0 * lot.unit(), ..lasting(bed, lots, 1) }
 }
 
@@ -138,7 +146,11 @@ impl OnFailingMedia<'_> {
         let OnFailingMedia { config, bed, stop, part } = self;
         let mut report = CheckReport::default();
         let step = if part == Part::Life { config.lives.max(1) } else { 1 };
-        for which in (0..runs(part)).step_by(step) {
+        let is_asked = |&run: &u64| {
+            let class = beside(medium(config, part, run)).filter(|_| part == Part::Life && life::is_long(run));
+            class.is_none_or(|class| config.faults.contain(class))
+        };
+        for which in (0..runs(part)).step_by(step).filter(is_asked) {
             let run = Run { config, bed, part, which, stop, of: None };
             if let Err((number, what)) = on_medium(recipe, &run, &mut Story(None), &mut report) {
                 report.fail(Replay::of(bed.seed, part, number), what);
@@ -249,7 +261,7 @@ fn on_medium(
         let powered = PowerCut::counting(medium);
         // Who aims has to know the commands.
         let powered = if aims { powered } else { powered.without_log() };
-        let (is_verified, told) = (part == Part::Silent && config.verified, story.0.is_some());
+        let (is_verified, told) = (fails == Part::Silent && config.verified, story.0.is_some());
         let medium = if is_verified { verified_bench(powered, told) } else { bench(powered, told) };
         match Session::format(bed, recipe, medium) {
             Ok(formatted) => session = Some(formatted),
@@ -309,6 +321,9 @@ fn on_medium(
         report.media.spent += session.flash.inner().inner().spent();
         report.media.idle_cuts += session.work.idle_cuts;
         report.media.life_cuts += session.work.cuts;
+        if let Some(class) = beside(fails).filter(|_| part == Part::Life) {
+            *report.on_media.entry(class).or_insert(0) += session.work.cuts;
+        }
         report.add_work(session.work);
     }
     report.media.full += u64::from(full);

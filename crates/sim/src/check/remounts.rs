@@ -16,6 +16,7 @@
 
 use super::bed::{Action, Bed, Operation, Request};
 use super::content::Medium;
+use super::life;
 use super::media::LONGER;
 use super::session::{Session, Stop};
 use super::{CheckConfig, CheckReport, Checked, Chip, FaultClass, Part, Replay, bench, guarded};
@@ -24,10 +25,13 @@ use ftl::{Error, MountReport};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Runs on each medium, with losses of their own.
-const RUNS: u64 = 3;
+const RUNS: usize = 5;
 /// Operations between two mounts that no operation asks for, by run. What is lost counts until the next mount at the
 /// most; a block that is to be moved for wear has been left alone for long.
-const INTERVALS: [u32; RUNS as usize] = [48, 48, 288];
+const INTERVALS: [u32; RUNS] = [48, 48, 288, 96, 288];
+/// Share of the operations in which power fails, by run. It does not fail in mounts here: what a mount has found that
+/// does not end is forgotten, and with it the bound of what may be stale.
+const RATES: [f64; RUNS] = [0.0, 0.0, 0.0, 0.3, 0.1];
 /// Behind one in so many of these mounts another one follows soon.
 const AGAIN: u32 = 3;
 /// Mounts that may follow each other, because each time something meets another page that cannot be read.
@@ -70,7 +74,8 @@ impl OverMounts<'_> {
         // What cannot be read takes room until its block is collected.
         let pages = (bed.logical_pages - bed.logical_pages / 6).max(bed.least_pages());
         let bed = &Bed { logical_pages: pages, mix: bed.mix.within(pages), ..bed.clone() };
-        for run in 0..RUNS {
+        let runs = if config.cuts_power() { RUNS } else { RATES.iter().filter(|&&rate| rate == 0.0).count() };
+        for run in 0..runs {
             on_medium(recipe, config, bed, part, run, stop, &mut report);
         }
         report
@@ -83,22 +88,23 @@ fn on_medium(
     config: &CheckConfig,
     bed: &Bed,
     part: Part,
-    which: u64,
+    which: usize,
     stop: &AtomicBool,
     report: &mut CheckReport,
 ) {
     let (mut number, mut full) = (0, false);
-    let interval = INTERVALS[which as usize];
     let mut session = None;
     let result = guarded(|| {
-        let lots = bed.seed ^ (which + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let lots = bed.seed ^ (which as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let medium = Failing::new(InFlight::new(Chip::new(bed.geometry)), plan(lots, part), lots);
         let medium = bench(PowerCut::counting(medium).without_log(), false);
         let session = session.insert(Session::format(bed, recipe, medium).map_err(Stop::text)?);
         (session.unreadable, session.excusing) = (true, true);
         session.oracle.expect_damage();
         session.excused = config.excused;
-        let end = run(session, config.operations.saturating_mul(LONGER), interval, stop, &mut number);
+        let cuts = Cuts { lots: Rng::new(lots).fork("cuts beside what is lost"), rate: RATES[which] };
+        let operations = config.operations.saturating_mul(LONGER);
+        let end = run(session, operations, INTERVALS[which], &cuts, stop, &mut number);
         full = end == Err(Stop::Full);
         if !full {
             end.map_err(Stop::text)?;
@@ -116,6 +122,10 @@ fn on_medium(
             report.media.stale[0] += session.work.said;
             report.media.stale[1] += session.oracle.stale();
         }
+        if session.work.cuts > 0 {
+            let class = PARTS.into_iter().find(|&(_, of)| of == part).map(|(class, _)| class);
+            *report.on_media.entry(class.expect("each part has a class")).or_insert(0) += session.work.cuts;
+        }
         report.add_work(session.work);
     }
     report.media.full += u64::from(full);
@@ -125,11 +135,36 @@ fn on_medium(
     }
 }
 
+/// Where power fails.
+struct Cuts {
+    lots: Rng,
+    rate: f64,
+}
+
+impl Cuts {
+    /// Does an operation, in which power may fail, and mounts the device then.
+    fn step(&self, session: &mut Session<'_>, operation: &Operation, number: u32) -> Result<(), Stop> {
+        let mut lot = self.lots.fork(&format!("operation {number}"));
+        session.flash.inner_mut().set_limit(life::COMMAND_LIMIT);
+        if operation.action != Action::Restart && lot.chance(self.rate) {
+            session.flash.inner_mut().arm(life::point(&mut lot), lot.bits());
+        }
+        let end = session.step(operation);
+        session.flash.inner_mut().restart();
+        if end != Err(Stop::PowerLost) {
+            return end;
+        }
+        session.work.cuts += 1;
+        session.power_off_and_on()
+    }
+}
+
 /// Runs the operations, with a mount now and then.
 fn run(
     session: &mut Session<'_>,
     operations: u32,
     interval: u32,
+    cuts: &Cuts,
     stop: &AtomicBool,
     number: &mut u32,
 ) -> Result<(), Stop> {
@@ -139,7 +174,7 @@ fn run(
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        let before = std::mem::replace(&mut done, session.again(|session| session.step(&operation))?);
+        let before = std::mem::replace(&mut done, session.again(|session| cuts.step(session, &operation, *number))?);
         if !before && !done {
             let what =
                 format!("two operations in a row were tried {MOST_MOUNTS} times, and met pages that cannot be read");

@@ -137,6 +137,9 @@ pub struct CheckReport {
     pub by_cause: BTreeMap<Cause, u64>,
     /// All cuts by what the command left behind.
     pub by_face: BTreeMap<&'static str, u64>,
+    /// Cuts on devices that go on from what each has left, where the medium does more to the scheme: by the class of
+    /// what it does.
+    pub on_media: BTreeMap<FaultClass, u64>,
     /// Mounts.
     pub mounts: u64,
     /// Audits of a scheme's invariants.
@@ -192,6 +195,9 @@ impl CheckReport {
         }
         for (face, count) in other.by_face {
             *self.by_face.entry(face).or_insert(0) += count;
+        }
+        for (class, count) in other.on_media {
+            *self.on_media.entry(class).or_insert(0) += count;
         }
         self.mounts += other.mounts;
         self.audits += other.audits;
@@ -339,6 +345,9 @@ impl fmt::Display for CheckReport {
         if self.media.lived > 0 {
             let MediaReport { lived, life_cuts, .. } = self.media;
             writeln!(f, "  devices that live on: {lived} operations, {life_cuts} power cuts one after another")?;
+        }
+        for (class, count) in &self.on_media {
+            writeln!(f, "  power cuts beside {:<14} {count:>10}", class.name())?;
         }
         if self.media.spared > 0 {
             let MediaReport { spared, fewest, fewest_cuts, .. } = self.media;

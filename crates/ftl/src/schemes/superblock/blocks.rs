@@ -1,11 +1,11 @@
 //! The blocks of a superblock: how many it may have, which gives one back, and which is collected.
 
-use super::{CLOSED, NONE, Open, RESERVE, SEALED, Stream, Super, Superblock};
+use super::{CLOSED, NONE, Open, RESERVE, SEALED, Stream, Super, Superblock, reserve};
 use crate::Error;
 use crate::Outcome;
 use crate::parts::map_log::MapLog;
 use crate::parts::spare_map::BlockSlot;
-use flash::{Block, Cause, Collection, Flash};
+use flash::{Block, Cause, Chain, Collection, Flash};
 
 impl Superblock {
     /// The blocks of a superblock were `before` many, and are others now.
@@ -45,9 +45,9 @@ impl Superblock {
         }
     }
 
-    /// What the host writes goes to a block that was free: when the collections before have ended. A power cut with
-    /// several commands under way that left their victims in use and such a block too would leave no block to collect
-    /// with.
+    /// What follows goes to a block that was free: when the collections before have ended. A power cut with several
+    /// commands under way that left their victims in use and such a block too would leave no block to collect with, or
+    /// in this superblock no slot.
     pub(super) fn wait_for_collections<F: Flash>(&self, flash: &mut F) {
         Collection::resume(flash, self.collected).wait();
     }
@@ -57,8 +57,14 @@ impl Superblock {
         let slot = self.slot(s, |block| block == NONE).ok_or(Error::Full)?;
         match stream {
             Stream::Host => self.wait_for_collections(flash),
-            Stream::Kept if self.kept.is_empty() => _ = self.shared.insert(s),
-            Stream::Kept => {}
+            Stream::Kept => {
+                self.wait_for_collections(flash);
+                // Within a collection, whose commands do not follow each other.
+                flash.chain(Chain::AFTER);
+                if self.kept.is_empty() {
+                    self.shared.insert(s);
+                }
+            }
         }
         let (block, held) = (self.pool.take(flash)?, self.held(s));
         *self.block_mut(s, slot) = block.0;
@@ -126,7 +132,9 @@ impl Superblock {
     /// Whether some superblock must give a block back before this one takes another.
     pub(super) fn is_short(&self, s: Super) -> bool {
         let beyond = self.held(s) >= self.lbns(s).len() && self.may_grow(s);
-        self.free() < RESERVE || (beyond && self.beyond >= self.most_beyond)
+        // A device that was formatted with fewer blocks to spare makes do with them.
+        let least = if self.rich.is_empty() { RESERVE } else { reserve(&self.g) };
+        self.free() < least || (beyond && self.beyond >= self.most_beyond)
     }
 
     /// The superblock that is to give a block back.

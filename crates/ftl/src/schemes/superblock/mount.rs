@@ -135,7 +135,7 @@ impl Superblock {
     fn copy_leaves<F: Flash>(&mut self, flash: &mut F, lbn: Lbn, map: &mut BlockMap) -> Outcome<F> {
         let (s, layout) = (self.super_of(lbn), *self.cache.layout());
         if self.room(s) < layout.groups() {
-            if !self.may_grow(s) || self.pool.free() <= super::RESERVE {
+            if !self.may_grow(s) || self.pool.free() <= super::reserve(&self.g) {
                 return Ok(());
             }
             self.open_block(flash, s, Stream::Kept)?;
