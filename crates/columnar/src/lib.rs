@@ -17,6 +17,7 @@
 //!
 //! The crate stands apart from `sim` so that whoever uses the simulator alone does not compile a Parquet reader.
 
+mod limits;
 mod read;
 mod words;
 mod write;

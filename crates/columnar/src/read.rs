@@ -14,12 +14,12 @@ use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type as Physical};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_typed_column_reader};
 use parquet::data_type::{DataType, DoubleType, FloatType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
-use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::types::ColumnDescriptor;
 use sha2::{Digest, Sha256};
 use sim::workload::format::{Clock, OnError, sound};
 use sim::workload::{Intake, Operation, Request, Source, WorkloadError};
 
+use crate::limits::{BARREN_ROWS_MAX, Beyond, Stored};
 use crate::words::{Texts, Words};
 use crate::{NAME, TIMES, VOLUME_KEY};
 
@@ -65,7 +65,7 @@ pub fn is_table(start: &[u8]) -> bool {
 /// Its arrivals are what a [`Clock`] makes of its times.
 pub struct Table {
     name: String,
-    reader: Box<dyn FileReader>,
+    stored: Stored,
     hash: Box<dyn FnMut() -> io::Result<String> + Send>,
     layout: Layout,
     on_error: OnError,
@@ -77,6 +77,8 @@ pub struct Table {
     values: Values,
     /// Rows decoded so far.
     row: u64,
+    /// Rows since the last that was a request.
+    barren: u64,
     /// Requests found, yielded or not.
     found: u64,
     /// The first row's time; the clock's times count from 2^63 ns before it.
@@ -98,7 +100,7 @@ impl Table {
     pub fn of_file(name: &str, file: File, on_error: OnError, limit: Option<u64>) -> Result<Self, WorkloadError> {
         let damaged = |cause: &dyn std::fmt::Display| fault(name, format!("cannot be read: {cause}"), AGAIN);
         let mut again = file.try_clone().map_err(|cause| damaged(&cause))?;
-        let reader = guarded(|| SerializedFileReader::new(file)).map_err(|cause| damaged(&cause))?;
+        let stored = guarded(|| Stored::of(file)).map_err(|cause| damaged(&cause))?;
         let hash = move || {
             again.seek(SeekFrom::Start(0))?;
             let (mut hash, mut buffer) = (Sha256::new(), vec![0; 256 << 10]);
@@ -109,7 +111,7 @@ impl Table {
                 }
             }
         };
-        Self::new(name, Box::new(reader), Box::new(hash), on_error, limit)
+        Self::new(name, stored, Box::new(hash), on_error, limit)
     }
 
     /// A table in memory.
@@ -123,20 +125,20 @@ impl Table {
         limit: Option<u64>,
     ) -> Result<Self, WorkloadError> {
         let bytes = bytes.into();
-        let reader = guarded(|| SerializedFileReader::new(bytes.clone()))
+        let stored = guarded(|| Stored::of(bytes.clone()))
             .map_err(|cause| fault(name, format!("cannot be read: {cause}"), AGAIN))?;
         let hash = move || Ok(hexadecimal(&Sha256::digest(&bytes)));
-        Self::new(name, Box::new(reader), Box::new(hash), on_error, limit)
+        Self::new(name, stored, Box::new(hash), on_error, limit)
     }
 
     fn new(
         name: &str,
-        reader: Box<dyn FileReader>,
+        stored: Stored,
         hash: Box<dyn FnMut() -> io::Result<String> + Send>,
         on_error: OnError,
         limit: Option<u64>,
     ) -> Result<Self, WorkloadError> {
-        let metadata = reader.metadata().file_metadata();
+        let metadata = stored.metadata.file_metadata();
         let columns = metadata.schema_descr().columns().iter().map(|column| column.as_ref());
         let layout = Layout::of(&columns.collect::<Vec<_>>()).map_err(|(what, fix)| fault(name, what, &fix))?;
         let mut volumes = Volumes::default();
@@ -147,7 +149,7 @@ impl Table {
         }
         Ok(Self {
             name: name.to_owned(),
-            reader,
+            stored,
             hash,
             layout,
             on_error,
@@ -156,6 +158,7 @@ impl Table {
             columns: None,
             values: Values::default(),
             row: 0,
+            barren: 0,
             found: 0,
             first: None,
             clock: Clock::default(),
@@ -169,7 +172,7 @@ impl Table {
 
     /// One line for people: what is read, in which units.
     pub fn announcement(&self) -> String {
-        let rows = self.reader.metadata().file_metadata().num_rows();
+        let rows = self.stored.metadata.file_metadata().num_rows();
         let times = match &self.layout.time {
             Some((Column { name, meaning: Meaning::Moment { unit_ns }, .. }, _)) => {
                 let unit = match unit_ns {
@@ -190,9 +193,9 @@ impl Table {
         let columns = loop {
             match &mut self.columns {
                 Some(columns) if columns.rows_left > 0 => break columns,
-                _ if self.group == self.reader.num_row_groups() => return Ok(0),
+                _ if self.group == self.stored.metadata.num_row_groups() => return Ok(0),
                 _ => {
-                    self.columns = Some(Columns::of(self.reader.as_ref(), self.group, &self.layout)?);
+                    self.columns = Some(Columns::of(&self.stored, self.group, &self.layout)?);
                     self.group += 1;
                 }
             }
@@ -261,6 +264,11 @@ impl Table {
 
     #[cold]
     fn undecoded(&self, cause: &ParquetError) -> WorkloadError {
+        if let ParquetError::External(beyond) = cause
+            && beyond.is::<Beyond>()
+        {
+            return self.fail(self.row + 1, beyond.to_string(), "write it again with smaller pages");
+        }
         let cause = cause.to_string();
         // So says the library of a compression that it was compiled without.
         match cause.split_once("Disabled feature at compile time: ") {
@@ -277,6 +285,11 @@ impl Table {
         if self.on_error == OnError::Stop {
             let fix = "mend the row, or skip such rows with --on-error skip";
             return Err(self.fail(row, format!("no valid row of a trace: {why}"), fix));
+        }
+        self.barren += 1;
+        if self.barren > BARREN_ROWS_MAX {
+            let what = format!("more than {BARREN_ROWS_MAX} rows in a row hold no request; the last: {why}");
+            return Err(self.fail(row, what, "check its columns"));
         }
         self.intake.skipped += 1;
         self.intake.first_skipped.get_or_insert((row, why));
@@ -295,6 +308,7 @@ impl Table {
                 match self.request(row) {
                     Ok((time_ns, request)) => {
                         self.found += 1;
+                        self.barren = 0;
                         self.deliver(time_ns, request, batch, target);
                     }
                     Err(why) => self.malformed(self.row + row as u64 + 1, why)?,
@@ -628,13 +642,10 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(reader: &dyn FileReader, group: usize, layout: &Layout) -> Result<Self, ParquetError> {
-        let group = reader.get_row_group(group)?;
-        let rows_left = usize::try_from(group.metadata().num_rows())
-            .map_err(|_| ParquetError::General("a group has a negative number of rows".to_owned()))?;
-        let number =
-            |column: &Column| Ok::<_, ParquetError>(Numbers::of(group.get_column_reader(column.index)?, column));
-        let text = |column: &Column| Texts::of(group.as_ref(), column);
+    fn of(stored: &Stored, group: usize, layout: &Layout) -> Result<Self, ParquetError> {
+        let rows_left = stored.rows(group)?;
+        let number = |column: &Column| Ok::<_, ParquetError>(Numbers::of(stored.column(group, column.index)?, column));
+        let text = |column: &Column| Texts::of(stored, group, column);
         Ok(Self {
             rows_left,
             time: layout.time.as_ref().map(|(column, _)| number(column)).transpose()?,

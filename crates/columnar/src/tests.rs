@@ -1,11 +1,14 @@
 //! Tables written and read back, tables of other programs, and tables that are none.
 
 use super::*;
-use parquet::basic::{ConvertedType, LogicalType, Repetition, TimeUnit, Type as Physical};
+use parquet::basic::{Compression, ConvertedType, LogicalType, Repetition, TimeUnit, Type as Physical, ZstdLevel};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type};
+use parquet::file::metadata::{
+    ColumnChunkMetaData, FileMetaData, ParquetMetaData, ParquetMetaDataWriter, RowGroupMetaData,
+};
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::types::Type;
+use parquet::schema::types::{SchemaDescriptor, Type};
 use proptest::prelude::*;
 use sim::workload::format::{Converted, OnError};
 use sim::workload::{Intake, Operation, Request, Source, WorkloadError};
@@ -351,6 +354,155 @@ fn damage_is_an_error_at_worst() {
         assert!(drained(&bytes[..at], OnError::Stop).is_err());
     }
     assert!(errors > bytes.len() / 4, "{errors} of {}", bytes.len());
+}
+
+/// The pages of a column, made by hand.
+struct Chunk {
+    name: &'static str,
+    physical: Physical,
+    compression: Compression,
+    bytes: Vec<u8>,
+}
+
+/// A number of a page's header, in the next field.
+fn field(value: i64) -> Vec<u8> {
+    let mut rest = value.cast_unsigned() << 1;
+    let mut bytes = vec![0x15];
+    while rest >= 0x80 {
+        bytes.push(rest as u8 | 0x80);
+        rest >>= 7;
+    }
+    bytes.push(rest as u8);
+    bytes
+}
+
+/// A dictionary whose header says that it has so many values and bytes.
+fn dictionary(values: i64, unfolded: i64, body: &[u8]) -> Vec<u8> {
+    let sizes = [field(2), field(unfolded), field(body.len() as i64)].concat();
+    [&sizes, &[0x4c][..], &field(values), &field(0), &[0, 0], body].concat()
+}
+
+/// A page whose values are all the first of its dictionary.
+fn firsts(values: i64) -> Vec<u8> {
+    let run = field(values);
+    let body = [&[0], &run[1..]].concat();
+    let sizes = [field(0), field(body.len() as i64), field(body.len() as i64)].concat();
+    [&sizes, &[0x2c][..], &field(values), &field(8), &field(3), &field(3), &[0, 0], &body].concat()
+}
+
+/// The columns of so many equal reads.
+fn equal(rows: i64) -> [Chunk; 3] {
+    let chunk = |name, physical, word: &[u8]| {
+        let bytes = [dictionary(1, word.len() as i64, word), firsts(rows)].concat();
+        Chunk { name, physical, compression: Compression::UNCOMPRESSED, bytes }
+    };
+    let number = |value: u64| value.to_le_bytes();
+    [
+        chunk("offset", Physical::INT64, &number(0)),
+        chunk("bytes", Physical::INT64, &number(512)),
+        chunk("op", Physical::BYTE_ARRAY, b"\x04\0\0\0read"),
+    ]
+}
+
+/// A file of some groups, each of the same columns, which it holds once.
+fn shared(chunks: &[Chunk], rows: i64, groups: usize) -> Vec<u8> {
+    let required = |chunk: &Chunk| {
+        let builder = Type::primitive_type_builder(chunk.name, chunk.physical).with_repetition(Repetition::REQUIRED);
+        Arc::new(builder.build().unwrap())
+    };
+    let fields = chunks.iter().map(required).collect();
+    let schema = Arc::new(Type::group_type_builder("schema").with_fields(fields).build().unwrap());
+    let schema = Arc::new(SchemaDescriptor::new(schema));
+    let mut file = b"PAR1".to_vec();
+    let columns: Vec<_> = chunks
+        .iter()
+        .enumerate()
+        .map(|(index, chunk)| {
+            let start = file.len() as i64;
+            file.extend(&chunk.bytes);
+            ColumnChunkMetaData::builder(schema.column(index))
+                .set_compression(chunk.compression)
+                .set_num_values(rows)
+                .set_data_page_offset(start)
+                .set_total_compressed_size(chunk.bytes.len() as i64)
+                .build()
+                .unwrap()
+        })
+        .collect();
+    let group = RowGroupMetaData::builder(schema.clone()).set_num_rows(rows).set_column_metadata(columns);
+    let group = group.build().unwrap();
+    let whole = FileMetaData::new(1, rows * groups as i64, None, None, schema, None);
+    let metadata = ParquetMetaData::new(whole, vec![group; groups]);
+    ParquetMetaDataWriter::new(&mut file, &metadata).finish().unwrap();
+    file
+}
+
+#[test]
+fn what_is_made_by_hand_is_read() {
+    let (back, _) = drained(&shared(&equal(20_000), 20_000, 1), OnError::Stop).unwrap();
+    assert_eq!((back.len(), back[19_999]), (20_000, request(0, Operation::Read, 0, 512, 0)));
+}
+
+/// The decoder took 16 GiB for a dictionary whose header said 2^31 - 1 values, and the system ended the process; a byte
+/// of a sound file that had changed was enough.
+#[test]
+fn a_dictionary_has_no_more_values_than_bytes() {
+    for (index, word) in [(0, &[0; 8][..]), (2, b"\x04\0\0\0read")] {
+        let mut chunks = equal(1);
+        for (values, why) in [(3, "fewer values than"), ((1 << 31) - 1, if index == 0 { "fewer" } else { "1,048,576" })]
+        {
+            chunks[index].bytes = [dictionary(values, word.len() as i64, word), firsts(1)].concat();
+            let error = drained(&shared(&chunks, 1, 1), OnError::Stop).unwrap_err();
+            assert!(error.what.contains(why), "{error}");
+        }
+    }
+}
+
+/// Snappy's decoder filled 2 GiB with zeros before it looked at the page.
+#[test]
+fn a_page_that_unfolds_to_more_than_is_believed_is_refused() {
+    for compression in [Compression::SNAPPY, Compression::ZSTD(ZstdLevel::default())] {
+        let mut chunks = equal(1);
+        chunks[0].compression = compression;
+        chunks[0].bytes = dictionary(1, (256 << 20) + 1, &[0; 8]);
+        let error = drained(&shared(&chunks, 1, 1), OnError::Stop).unwrap_err();
+        let expected = "a page has more than 256 MiB after decompression";
+        assert!(error.what.contains(expected) && error.fix.contains("smaller pages"), "{error}");
+    }
+}
+
+/// A file of 1 MiB could name 10,000 groups that all were one page, each request at the cost of that page.
+#[test]
+fn groups_share_no_bytes() {
+    let one = shared(&equal(5), 5, 1);
+    assert!(drained(&one, OnError::Stop).is_ok());
+    let error = drained(&shared(&equal(5), 5, 1000), OnError::Stop).unwrap_err();
+    assert!(error.what.ends_with("its columns have more bytes than the file"), "{error}");
+}
+
+/// Two thousand million rows that are none took minutes to skip, and the limit of requests never ended them.
+#[test]
+fn rows_without_a_request_end_at_a_limit_that_is_said() {
+    let rows = (1 << 31) - 1;
+    let mut chunks = equal(rows);
+    chunks[2].bytes = [dictionary(1, 8, b"\x04\0\0\0reed"), firsts(rows)].concat();
+    let file = shared(&chunks, rows, 1);
+    assert!(file.len() < 1024, "{}", file.len());
+    let error = drained(&file, OnError::Skip).unwrap_err();
+    let expected = "more than 4194304 rows in a row hold no request; the last: the op is \"reed\"";
+    assert!(error.what.starts_with(expected), "{error}");
+    assert_eq!(error.line, 4_194_305);
+}
+
+/// A dictionary of a million words was copied for each batch of requests.
+#[test]
+fn a_large_dictionary_costs_small_batches_nothing() {
+    let words: Vec<u8> = std::iter::repeat_n(*b"\x04\0\0\0read", 1 << 20).flatten().collect();
+    let rows = 20_000;
+    let mut chunks = equal(rows);
+    chunks[2].bytes = [dictionary(1 << 20, words.len() as i64, &words), firsts(rows)].concat();
+    let (back, _) = drained(&shared(&chunks, rows, 1), OnError::Stop).unwrap();
+    assert_eq!(back.len(), 20_000);
 }
 
 proptest! {

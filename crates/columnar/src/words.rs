@@ -5,28 +5,36 @@
 //! bits as the largest needs, in runs of equal ones or packed (Apache Parquet, Encodings.md: RLE/bit-packing hybrid).
 //! Columns without nulls are read so here; others come from the library.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use parquet::basic::Encoding;
 use parquet::column::page::{Page, PageReader};
 use parquet::column::reader::{ColumnReaderImpl, get_typed_column_reader};
 use parquet::data_type::{ByteArray, ByteArrayType};
 use parquet::errors::ParquetError;
-use parquet::file::reader::RowGroupReader;
 
+use crate::limits::Stored;
 use crate::read::{Column, read};
 
 /// The texts of the rows that were decoded last: for each row the number of its word. A null is an empty word.
 #[derive(Default)]
 pub(crate) struct Words {
     pub(crate) numbers: Vec<u32>,
-    words: Vec<ByteArray>,
+    dictionary: Arc<[ByteArray]>,
+    /// Words with the numbers behind those of the dictionary.
+    spelt: Vec<ByteArray>,
 }
 
 impl Words {
     /// The text in a row.
     #[inline]
     pub(crate) fn text(&self, row: usize) -> &[u8] {
-        self.words[self.numbers[row] as usize].data()
+        let number = self.numbers[row] as usize;
+        match self.dictionary.get(number) {
+            Some(word) => word.data(),
+            None => self.spelt[number - self.dictionary.len()].data(),
+        }
     }
 }
 
@@ -39,11 +47,11 @@ pub(crate) enum Texts {
 }
 
 impl Texts {
-    pub(crate) fn of(group: &dyn RowGroupReader, column: &Column) -> Result<Self, ParquetError> {
+    pub(crate) fn of(stored: &Stored, group: usize, column: &Column) -> Result<Self, ParquetError> {
         Ok(match column.level {
-            0 => Self::Pages(Pages::of(group.get_column_page_reader(column.index)?)),
+            0 => Self::Pages(Pages::of(stored.pages(group, column.index)?)),
             level => {
-                let reader = Box::new(get_typed_column_reader(group.get_column_reader(column.index)?));
+                let reader = Box::new(get_typed_column_reader(stored.column(group, column.index)?));
                 Self::Values { reader, level, raw: Vec::new() }
             }
         })
@@ -55,8 +63,9 @@ impl Texts {
             Self::Pages(pages) => pages.read(rows, words),
             Self::Values { reader, level, raw } => {
                 read(reader, *level, rows, ByteArray::from(""), raw, levels)?;
-                words.words.clear();
-                words.words.append(raw);
+                words.dictionary = Arc::default();
+                words.spelt.clear();
+                words.spelt.append(raw);
                 words.numbers.clear();
                 words.numbers.extend(0..rows as u32);
                 Ok(())
@@ -68,7 +77,7 @@ impl Texts {
 /// The pages of a column of texts without nulls.
 pub(crate) struct Pages {
     pages: Box<dyn PageReader>,
-    dictionary: Vec<ByteArray>,
+    dictionary: Arc<[ByteArray]>,
     page: Body,
     /// Values of the page that were not read yet.
     left: usize,
@@ -88,12 +97,13 @@ fn damaged() -> ParquetError {
 
 impl Pages {
     fn of(pages: Box<dyn PageReader>) -> Self {
-        Self { pages, dictionary: Vec::new(), page: Body::Words(Bytes::new()), left: 0 }
+        Self { pages, dictionary: Arc::default(), page: Body::Words(Bytes::new()), left: 0 }
     }
 
     fn read(&mut self, rows: usize, words: &mut Words) -> Result<(), ParquetError> {
         words.numbers.clear();
-        let (mut spelt, mut known) = (Vec::new(), self.dictionary.len());
+        words.spelt.clear();
+        let mut known = self.dictionary.len();
         while words.numbers.len() < rows {
             if self.left == 0 {
                 self.next_page()?;
@@ -105,18 +115,17 @@ impl Pages {
                 Body::Numbers(numbers) => numbers.read(most, &mut words.numbers)?,
                 Body::Words(rest) => {
                     for _ in 0..most {
-                        words.numbers.push((known + spelt.len()) as u32);
-                        spelt.push(word(rest)?);
+                        words.numbers.push((known + words.spelt.len()) as u32);
+                        words.spelt.push(word(rest)?);
                     }
                 }
             }
             self.left -= most;
         }
         // Numbers beyond the dictionary are those of words that were spelt out in this very call.
-        words.words.clear();
-        words.words.extend_from_slice(&self.dictionary);
-        words.words.append(&mut spelt);
-        match words.numbers.iter().all(|&number| (number as usize) < words.words.len()) {
+        words.dictionary = self.dictionary.clone();
+        let count = words.dictionary.len() + words.spelt.len();
+        match words.numbers.iter().all(|&number| (number as usize) < count) {
             true => Ok(()),
             false => Err(ParquetError::General("a text has a number that its dictionary has not".to_owned())),
         }
