@@ -146,6 +146,24 @@ pub enum Payload<'a, U: ?Sized> {
 }
 
 impl<'a, U: ?Sized> Payload<'a, U> {
+    /// The metadata words; `None` if the page holds none.
+    #[inline(always)]
+    pub fn words(self) -> Option<&'a [u32]> {
+        match self {
+            Payload::Meta(words) => Some(words),
+            _ => None,
+        }
+    }
+
+    /// The host data; `None` if the page holds none.
+    #[inline(always)]
+    pub fn host(self) -> Option<&'a U> {
+        match self {
+            Payload::User(data) => Some(data),
+            _ => None,
+        }
+    }
+
     /// The metadata words.
     ///
     /// # Panics

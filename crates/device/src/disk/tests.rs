@@ -9,6 +9,7 @@ use std::fs;
 use std::path::Path;
 
 mod damage;
+mod forged;
 mod host;
 
 const SCHEMES: [&str; 4] = ["page", "dftl", "dftl-e", "lazyftl"];

@@ -6,12 +6,28 @@ use super::layout::RECORD;
 use super::pages::Pages;
 use super::record::{Entry, Page, State};
 use super::standing::Standing;
+use std::io;
+
 use flash::{
     Block, Cause, Chain, Command, Fault, FaultKind, Flash, Geometry, Kind, Mode, Oob, Payload, Ppn, ProgramOrder, Rule,
     refuse,
 };
 
 impl Image {
+    /// A rule of the chip was broken. By a bug of the scheme, unless the block is as an image that was opened had it:
+    /// then what stands there, and was not what the scheme had reason to believe, may have led it. Copies take the mode
+    /// of what stood there along to other blocks.
+    #[cold]
+    fn refuse_in(&mut self, block: Block, rule: Rule, command: Command, ppn: Ppn) -> Result<(), Fault> {
+        let is_of_mode =
+            matches!(rule, Rule::OneBitCells | Rule::InSlcMode | Rule::NotInSlcMode | Rule::BeyondSlcPages);
+        if self.opened && (is_of_mode || self.pages(block)?.stored) {
+            self.stopped_changes += 1;
+            return Err(Fault(FaultKind::Uncorrectable));
+        }
+        refuse(rule.broken_by(command, ppn))
+    }
+
     /// Insists that a page may be programmed now. A page whose record is damaged counts as one or the other, whichever
     /// lets the scheme go on: it is the file that is at fault.
     pub(super) fn take_page(&mut self, ppn: Ppn, mode: Mode) -> Result<(), Fault> {
@@ -44,7 +60,7 @@ impl Image {
             flags if flags & Entry::WRITTEN == 0 => return self.write_all_records(block),
             _ => return Ok(()),
         };
-        refuse(rule.broken_by(Command::Program, ppn))
+        self.refuse_in(block, rule, Command::Program, ppn)
     }
 
     /// Bytes that a page's checksum covers.
@@ -137,7 +153,7 @@ impl Image {
             () => None,
         };
         if let Some(rule) = rule {
-            refuse(rule.broken_by(Command::Append, ppn));
+            self.refuse_in(g.block_of(ppn), rule, Command::Append, ppn)?;
         }
         if self.protects_data() {
             // The parity of what is there already, corrected if need be, goes on with the new bytes.
@@ -180,7 +196,7 @@ impl Image {
             _ if page.state() == State::Programmed && page.is_metadata() => return Ok(page),
             _ => Rule::NoMetadata,
         };
-        refuse(rule.broken_by(Command::Append, ppn))
+        self.refuse_in(block, rule, Command::Append, ppn).map(|()| page)
     }
 
     /// A blank page is asked for what it holds: a bug of the scheme, unless damage may have zeroed its record.
@@ -319,7 +335,10 @@ impl Flash for Image {
         let source = self.page(from)?;
         match source.state() {
             State::Blank => self.refuse_blank(Command::Copy, from)?,
-            State::Programmed if source.kind == Kind::Torn => refuse(Rule::Torn.broken_by(Command::Copy, from)),
+            State::Programmed if source.kind == Kind::Torn => {
+                let block = self.spec.device.geometry.block_of(from);
+                self.refuse_in(block, Rule::Torn, Command::Copy, from)?;
+            }
             _ => {}
         }
         let sound = self.fill(from, source)?;
@@ -366,7 +385,8 @@ impl Flash for Image {
         self.touch()?;
         let entry = self.blocks[block.index()];
         if entry.flags & Entry::BAD != 0 {
-            refuse(Rule::BadBlock.broken_by(Command::Erase, self.spec.device.geometry.page(block, 0)));
+            let first = self.spec.device.geometry.page(block, 0);
+            self.refuse_in(block, Rule::BadBlock, Command::Erase, first)?;
         }
         self.forget(block, entry.erases + 1, 0)
     }
@@ -389,6 +409,11 @@ impl Flash for Image {
     fn reserve_spare(&mut self, bytes: u32) -> bool {
         let before = self.standing.own;
         if self.failed.is_some() || before == bytes {
+            return true;
+        }
+        if before != 0 && self.opened {
+            let what = format!("its state says {before} bytes of the scheme in each spare area, and it keeps {bytes}");
+            self.failed = Some(io::Error::new(io::ErrorKind::InvalidData, what));
             return true;
         }
         if before != 0 {

@@ -332,7 +332,7 @@ mod tests {
     #[test]
     fn a_record_survives_twelve_errors() {
         let ecc = ecc("bch:t=1,data=512", 512, 16, 0).unwrap();
-        let page = Page::new(&Oob::data(Lpn(7), 1 << 40, u64::MAX));
+        let page = Page::new(&Oob::data(Lpn(7), 1 << 40, u64::MAX >> 1));
         let bare = page.encode(Ppn(12), 77);
         let mut sound = bare;
         ecc.protect_record(&mut sound);

@@ -56,7 +56,8 @@ impl Image {
         if life != Life::Clean || self.standing.form != form {
             return Ok(None);
         }
-        if self.backing.bytes().is_ok_and(|total| total < self.layout.end + bytes) {
+        let end = self.layout.end.checked_add(bytes);
+        if self.backing.bytes().is_ok_and(|total| end.is_none_or(|end| total < end)) {
             return Ok(None);
         }
         let mut saved = vec![0; bytes as usize];

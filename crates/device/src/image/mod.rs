@@ -53,6 +53,8 @@ mod damage;
 mod ecc;
 mod error;
 mod file;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod forge;
 mod gather;
 mod header;
 pub(crate) mod layout;

@@ -1,11 +1,11 @@
 //! From a file to a chip: a new image, an image that is opened, and one that is read again after a failure.
 
 use super::backing::Backing;
-use super::ecc::Ecc;
+use super::ecc::{Ecc, SPARE_CHECK};
 use super::gather::Gather;
 use super::layout::{ENTRY, Layout, UNIT};
 use super::record::Entry;
-use super::standing::{Life, Standing, Totals};
+use super::standing::{Standing, Totals};
 use super::{Image, ImageError, Spec, header};
 use flash::Block;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -62,6 +62,8 @@ impl Image {
             Ok(backing)
         });
         let loaded = written.map_err(host).and_then(|backing| Image::load(path, Access::Use, backing));
+        // Its flash is known to be blank; of any other that is opened only its state says so.
+        let loaded = loaded.map(|image| Image { opened: false, ..image });
         if loaded.is_err() {
             // What could not be completed is of no use; if it cannot be removed either, the first error says why.
             let _ = fs::remove_file(path);
@@ -147,6 +149,9 @@ impl Image {
             });
         }
         let standing = Standing::decode(&standing);
+        if standing.own > 0 && u64::from(standing.own) + u64::from(SPARE_CHECK) > u64::from(g.oob_bytes) {
+            return Err(damaged("its state says that a scheme keeps more in spare areas than they hold".to_owned()));
+        }
         let ecc = match format {
             1 => None,
             _ => Some(Box::new(Ecc::new(spec.ecc, &g, standing.own).map_err(damaged)?)),
@@ -167,7 +172,7 @@ impl Image {
             unlike,
             failed: None,
             stopped_changes: 0,
-            opened: standing.life != Life::Fresh,
+            opened: true,
             gather: Gather::default(),
             staged: None,
             looked_at: None,

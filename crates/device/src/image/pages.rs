@@ -104,7 +104,9 @@ impl Image {
 
     /// A record as the file has it. Zeros are a page that was never programmed, or damage.
     fn decode_stored(&mut self, record: &[u8; RECORD as usize], ppn: Ppn, entry: Entry) -> (Page, u32) {
+        let (page_bytes, is_slc) = (self.buffer.len(), self.spec.device.geometry.bits_per_cell > 1);
         match self.decode_record(record, ppn, entry.generation) {
+            (page, of) if !page.may_be(page_bytes, is_slc) => (Page::DAMAGED, of),
             (Page::BLANK, 0) if entry.flags & Entry::WRITTEN != 0 => (Page::DAMAGED, entry.generation),
             decoded => decoded,
         }

@@ -126,9 +126,22 @@ impl Page {
         Page { kind: Kind::Dummy, programs: 1, ..Page::BLANK }.encode(ppn, generation - 1)
     }
 
+    /// Numbers from here on were never given: what a mount adds to one of a record, about 2^40, does not overflow.
+    const NEVER: u64 = u64::MAX - (1 << 48);
+
+    /// Lives from here on were never led.
+    pub(super) const NO_LIFE: u32 = 1 << 31;
+
+    /// Whether a page of `page_bytes` may be as its record says; `is_slc` if cells can hold fewer bits than they do.
+    /// Other records were never written, whatever their checksums say.
+    pub(super) fn may_be(&self, page_bytes: usize, is_slc: bool) -> bool {
+        self.used() <= page_bytes && (is_slc || self.mode != Mode::Slc) && self.kind != Kind::Bad
+    }
+
     /// Whether these are the bytes of a record as it was written.
     pub(super) fn is_sound(bytes: &[u8; RECORD as usize], ppn: Ppn) -> bool {
         let word = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().expect("a record is longer"));
+        let long = |at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().expect("a record is longer"));
         word(60) == crc32fast::hash(&bytes[..60])
             && word(40) == ppn.0
             && bytes[4] < 8
@@ -136,6 +149,8 @@ impl Page {
             && bytes[6] > 0
             && u32::from(bytes[7]) <= word(28).saturating_mul(4).min(3)
             && word(0) == word(36)
+            && word(0) < Self::NO_LIFE
+            && [8, 16].into_iter().all(|at| long(at) < Self::NEVER)
     }
 
     /// Reads a record; the page with the generation that it was programmed in.
@@ -207,10 +222,12 @@ impl Entry {
         out
     }
 
-    /// `None` if it is damaged.
+    /// `None` if it is damaged, or says what was never written.
     pub(super) fn decode(bytes: &[u8; ENTRY as usize], block: Block) -> Option<Entry> {
         let word = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().expect("an entry is longer"));
-        (word(12) == Self::check(bytes, block)).then(|| Entry { erases: word(0), generation: word(4), flags: word(8) })
+        let was_written = (1..Page::NO_LIFE).contains(&word(4)) && word(0) < Page::NO_LIFE;
+        let is_sound = was_written && word(12) == Self::check(bytes, block);
+        is_sound.then(|| Entry { erases: word(0), generation: word(4), flags: word(8) })
     }
 
     fn check(bytes: &[u8], block: Block) -> u32 {
@@ -234,7 +251,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn records_and_entries_survive(version: u64, program: u64, check: u32, generation in 1u32.., erases: u32) {
+        fn records_and_entries_survive(
+            version in 0..Page::NEVER,
+            program in 0..Page::NEVER,
+            check: u32,
+            generation in 1..Page::NO_LIFE,
+            erases in 0..Page::NO_LIFE,
+        ) {
             let page = page(version, program, check);
             let bytes = page.encode(Ppn(5), generation);
             prop_assert_eq!(Page::decode(&bytes, Ppn(5), generation), (page, generation));
@@ -271,6 +294,25 @@ mod tests {
             bytes[38] ^= 32;
             assert_eq!(Page::decode(&bytes, Ppn(5), generation).0, Page::DAMAGED);
         }
+    }
+
+    /// A checksum that is right says nothing of what was never written: a sum with such a number overflowed, and a page
+    /// was read past its end.
+    #[test]
+    fn numbers_that_were_never_given_are_damage() {
+        let record = |page: Page, generation| Page::decode(&page.encode(Ppn(5), generation), Ppn(5), 1).0;
+        let most = page(Page::NEVER - 1, Page::NEVER - 1, 3);
+        assert_eq!(record(most, Page::NO_LIFE - 1), most);
+        assert_eq!(record(most, Page::NO_LIFE), Page::DAMAGED);
+        assert_eq!(record(Page { version: Page::NEVER, ..most }, 1), Page::DAMAGED);
+        assert_eq!(record(Page { program: u64::MAX, ..most }, 1), Page::DAMAGED);
+        for (generation, erases) in [(0, 0), (Page::NO_LIFE, 0), (1, u32::MAX)] {
+            assert_eq!(Entry::decode(&Entry { erases, generation, flags: 0 }.encode(Block(3)), Block(3)), None);
+        }
+        let full = page(1, 2, 3).with_metadata(512, 3);
+        assert!(full.may_be(512, true) && !full.with_metadata(513, 3).may_be(512, true));
+        assert!(!Page { kind: Kind::Bad, ..full }.may_be(512, true));
+        assert!(!Page { mode: Mode::Slc, ..full }.may_be(512, false));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::parts::lanes::Stream;
 use crate::parts::space::Space;
 use crate::parts::translation::TranslationStore;
-use crate::{CacheCounters, ConfigError, Loader, Outcome, Saver, Settings};
+use crate::{CacheCounters, ConfigError, Error, Loader, Outcome, Saver, Settings};
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::fmt::Debug;
@@ -267,7 +267,10 @@ impl<S: MapStore> Map<S> {
         }
         self.counters.loads += 1;
         let (oob, content) = flash.read(at, Cause::TranslationLoad)?;
-        Ok(Some(TranslationPage { oob, words: content.meta() }))
+        if oob.tvpn() != tvpn {
+            return Err(Error::Corrupt);
+        }
+        Ok(Some(TranslationPage { oob, words: content.words().ok_or(Error::Corrupt)? }))
     }
 
     /// Copies the entries from `first` on out of a translation page that was read, as they are now.

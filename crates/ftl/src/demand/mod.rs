@@ -355,7 +355,10 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         if at != Ppn::NONE {
             self.map.counters.loads += 1;
             let (oob, content) = flash.read(at, Cause::TranslationLoad)?;
-            self.map.entries(TranslationPage { oob, words: content.meta() }, index, &mut entry);
+            if oob.tvpn() != tvpn {
+                return Err(Error::Corrupt);
+            }
+            self.map.entries(TranslationPage { oob, words: content.words().ok_or(Error::Corrupt)? }, index, &mut entry);
         }
         Ok(Ppn(entry[0]))
     }
@@ -839,7 +842,8 @@ impl<F: Flash, C: Cache, S: MapStore> Inspect<F> for Demand<C, S> {
                 if oob.kind != Kind::Translation || oob.tvpn() != tvpn || !self.map.space.blocks.is_live(at) {
                     return Err(format!("the directory finds translation page {tvpn} at {at}, which holds {oob:?}"));
                 }
-                self.map.entries(TranslationPage { oob, words: content.meta() }, 0, &mut words);
+                let found = content.words().ok_or("a translation page holds no words")?;
+                self.map.entries(TranslationPage { oob, words: found }, 0, &mut words);
                 expected[g.block_of(at).index()] += 1;
             }
             let range = self.shape.lpns(tvpn);

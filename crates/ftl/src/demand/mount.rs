@@ -76,7 +76,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
                     distrusted.insert(ppn);
                     return Self::mount_on(flash, logical_pages, settings, distrusted, report);
                 }
-                let page = TranslationPage { oob, words: content.meta() };
+                let page = TranslationPage { oob, words: content.words().ok_or(Error::Corrupt)? };
                 ftl.map.store.found(ppn, page);
                 ftl.map.store.entries(page, 0, &mut words);
                 ftl.map.space.blocks.revive(ppn);

@@ -392,7 +392,7 @@ impl<F: Flash, P: Placement, S: Strategy<P>> Ftl<F> for Hybrid<S, P> {
         if oob.address != lpn.0 {
             return Err(Error::Corrupt);
         }
-        Ok(if oob.kind == Kind::Trim { None } else { Some(data.user()) })
+        if oob.kind == Kind::Trim { Ok(None) } else { data.host().map(Some).ok_or(Error::Corrupt) }
     }
 
     fn is_mapped(&self, lpn: Lpn) -> Option<bool> {

@@ -289,8 +289,10 @@ impl Census {
                 if oob.kind != Kind::Checkpoint {
                     continue;
                 }
-                let counts = told.iter_mut().skip(index as usize * words).zip(content.meta());
-                counts.filter(|(_, count)| **count != u32::MAX).for_each(|(told, &count)| *told = count.max(*told));
+                let counts = told.iter_mut().skip(index as usize * words).zip(content.words().unwrap_or_default());
+                counts
+                    .filter(|(_, count)| **count < wear_state::NEVER)
+                    .for_each(|(told, &count)| *told = count.max(*told));
             }
             let g = flash.geometry();
             self.finished_in = pages.iter().map(|&(_, _, ppn)| g.block_of(ppn)).collect();

@@ -37,7 +37,7 @@ impl Holdings {
             for (ppn, oob) in pages {
                 let address = match oob.kind {
                     Kind::Data | Kind::Log | Kind::Trim if oob.address < logical_pages => oob.address,
-                    Kind::Translation => logical_pages + oob.address,
+                    Kind::Translation if oob.address < metadata => logical_pages + oob.address,
                     _ => continue,
                 };
                 match health {

@@ -52,13 +52,14 @@ pub(crate) fn encode(records: &[Tombstone]) -> Vec<u32> {
     records.iter().flat_map(|record| record.words()).collect()
 }
 
-/// The records of a trim page; blank words end them.
+/// The records of a trim page; blank words end them. One of addresses or of a version that are never given is none.
 pub(crate) fn decode(words: &[u32]) -> impl Iterator<Item = Tombstone> + '_ {
-    words.chunks_exact(RECORD_WORDS).take_while(|words| words[1] != u32::MAX).map(|words| Tombstone {
+    let records = words.chunks_exact(RECORD_WORDS).take_while(|words| words[1] != u32::MAX).map(|words| Tombstone {
         first: words[0],
         count: words[1],
         version: u64::from(words[2]) | u64::from(words[3]) << 32,
-    })
+    });
+    records.filter(|record| record.first.checked_add(record.count).is_some() && record.version < 1 << 63)
 }
 
 /// Records waiting in RAM, and how many LPNs each trim page on flash stands for.

@@ -140,10 +140,14 @@ pub(super) fn area(g: &Geometry) -> impl Iterator<Item = Block> + use<> {
     })
 }
 
+/// Erases that no block has lived to see: what says so many was never written.
+pub(super) const NEVER: u32 = 1 << 31;
+
 /// The count that a page carries behind `own` bytes of the scheme's in what [`Flash::spare`] gives; 0 if it has none.
 pub(super) fn count_in(spare: &[u8], own: u32) -> u32 {
     let at = own as usize;
-    spare.get(at..at + COUNT_BYTES as usize).map_or(0, |bytes| u32::from_le_bytes(bytes.try_into().expect("of four")))
+    let count = spare.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |&bytes| u32::from_le_bytes(bytes));
+    if count < NEVER { count } else { 0 }
 }
 
 /// See the module's description.

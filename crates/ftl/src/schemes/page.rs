@@ -50,7 +50,7 @@ use crate::parts::space::{self, MOST_MOVED, Space, more_spare};
 use crate::parts::supply;
 use crate::parts::tombstones::{self, DURABLE_TRIM, Tombstone, Tombstones};
 use crate::parts::wear_state;
-use crate::{Build, Built, ConfigError, Ftl, Loader, MountReport, Outcome, Parameter};
+use crate::{Build, Built, ConfigError, Error, Ftl, Loader, MountReport, Outcome, Parameter};
 use crate::{Scheme, Settings};
 use alloc::format;
 use alloc::vec;
@@ -229,14 +229,14 @@ impl<F: Flash> Ftl<F> for Page {
             return self.read_hot(flash, lpn).map(Some);
         }
         let (_, data) = flash.read(Ppn(entry), Cause::Host)?;
-        Ok(Some(data.user()))
+        data.host().map(Some).ok_or(Error::Corrupt)
     }
 
     fn read_to_modify<'f>(&'f mut self, flash: &'f mut F, lpn: Lpn) -> Outcome<F, Option<&'f F::User>> {
         // The host has not asked for it, and the page is about to be written.
         match self.map[lpn.index()] {
             TRIMMED.. => Ok(None),
-            page => Ok(Some(flash.read(Ppn(page), Cause::Host)?.1.user())),
+            page => flash.read(Ppn(page), Cause::Host)?.1.host().map(Some).ok_or(Error::Corrupt),
         }
     }
 

@@ -552,7 +552,7 @@ impl<F: Flash> Ftl<F> for Superblock {
         if oob.address != lpn.0 {
             return Err(Error::Corrupt);
         }
-        Ok(if oob.kind == Kind::Trim { None } else { Some(data.user()) })
+        if oob.kind == Kind::Trim { Ok(None) } else { data.host().map(Some).ok_or(Error::Corrupt) }
     }
 
     fn is_mapped(&self, lpn: Lpn) -> Option<bool> {

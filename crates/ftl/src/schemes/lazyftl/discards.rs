@@ -1,8 +1,8 @@
 //! Discards of `lazyftl`: entries without a page in the update table, or translation pages written at once.
 
 use super::{LazyFtl, MAPPING, MOST_DISCARDS};
-use crate::Outcome;
 use crate::parts::collector::Collects;
+use crate::{Error, Outcome};
 use flash::{Cause, Flash, Ppn, Tvpn};
 
 impl LazyFtl {
@@ -36,7 +36,7 @@ impl LazyFtl {
         }
         self.counters.loads += 1;
         let (_, content) = flash.read(at, Cause::TranslationLoad)?;
-        let stored = &content.meta()[self.store.locate(lpns.start).1..];
+        let stored = &content.words().ok_or(Error::Corrupt)?[self.store.locate(lpns.start).1..];
         Ok(lpns.zip(stored).any(|(lpn, &ppn)| ppn != Ppn::NONE.0 && entry(lpn).is_none()))
     }
 

@@ -83,7 +83,7 @@ impl<F: Flash> Inspect<F> for LazyFtl {
                 if oob.kind != Kind::Translation || oob.tvpn() != tvpn || !self.space.blocks.is_live(at) {
                     return Err(format!("the directory finds mapping page {tvpn} at {at}, which holds {oob:?}"));
                 }
-                words.copy_from_slice(content.meta());
+                words.copy_from_slice(content.words().ok_or("a mapping page holds no words")?);
                 watermark = oob.version;
                 expected[g.block_of(at).index()] += 1;
             }

@@ -1,7 +1,7 @@
 //! The map of `lazyftl`: where a page lies by update table, cache and translation page, and how entries settle there.
 
 use super::LazyFtl;
-use crate::Outcome;
+use crate::{Error, Outcome};
 use flash::{Cause, Flash, Lpn, Ppn, Tvpn};
 
 impl LazyFtl {
@@ -32,7 +32,8 @@ impl LazyFtl {
                 }
                 self.counters.loads += 1;
                 let (_, content) = flash.read(at, Cause::TranslationLoad)?;
-                self.cache.insert(lpn, |line| line.copy_from_slice(content.meta()))
+                let words = content.words().ok_or(Error::Corrupt)?;
+                self.cache.insert(lpn, |line| line.copy_from_slice(words))
             }
         };
         let ppn = self.cache.get(slot, lpn);

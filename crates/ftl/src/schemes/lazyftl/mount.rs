@@ -57,7 +57,9 @@ impl LazyFtl {
         *report = census.report();
         // What these alone knew is discards: all else the data pages say.
         report.lost_discards = if lazy.durable_trim { distrusted.len() as u64 } else { 0 };
-        lazy.rejoin(&census, &lost);
+        if !lazy.rejoin(&census, &lost) {
+            return Err(Error::Corrupt);
+        }
         for (tvpn, page) in newest.iter().enumerate().map(|(t, page)| (Tvpn(t as u32), *page)) {
             let first = tvpn.0 * g.entries_per_page();
             let range = first..logical_pages.min(first.saturating_add(g.entries_per_page()));
@@ -72,7 +74,7 @@ impl LazyFtl {
                     distrusted.insert(ppn);
                     return Self::mount_on(flash, logical_pages, settings, plan, distrusted, report);
                 }
-                words.copy_from_slice(content.meta());
+                words.copy_from_slice(content.words().ok_or(Error::Corrupt)?);
                 lazy.store.found(tvpn, ppn);
                 lazy.space.blocks.revive(ppn);
             }
@@ -119,8 +121,16 @@ impl LazyFtl {
     }
 
     /// The blocks with lost entries, and those that are open, are in the areas again, in the order of their opening.
-    fn rejoin(&mut self, census: &Census, lost: &BTreeMap<u32, (u64, u64, Ppn)>) {
+    /// False if one of them is a block of mapping pages, in which no host page was ever written.
+    fn rejoin(&mut self, census: &Census, lost: &BTreeMap<u32, (u64, u64, Ppn)>) -> bool {
         let g = *self.space.blocks.geometry();
+        let is_mapping = |ppn: Ppn| {
+            let found = census.blocks[g.block_of(ppn).index()];
+            found.is_some_and(|found| found.kind == Kind::Translation)
+        };
+        if lost.values().any(|&(.., ppn)| is_mapping(ppn)) {
+            return false;
+        }
         self.see_lanes();
         let first = |block: Block| census.blocks[block.index()].map_or(0, |found| found.first_program);
         let open: BTreeSet<Block> = self.seen.iter().flatten().copied().flatten().collect();
@@ -134,6 +144,7 @@ impl LazyFtl {
                 self.space.blocks.begin_collecting(block);
             }
         }
+        true
     }
 
     /// Makes room, and brings the areas back to their quotas.

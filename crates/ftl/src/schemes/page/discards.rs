@@ -1,9 +1,9 @@
 //! Discards of `page` that hold over a power cut: records in trim pages, and the map entries that point at them.
 
 use super::{PENDING, Page, TRIMMED};
-use crate::Outcome;
 use crate::parts::lanes::Lane;
 use crate::parts::tombstones::{self, Tombstone};
+use crate::{Error, Outcome};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use flash::{Cause, Die, FaultKind, Flash, FlashFault, Kind, Mode, Oob, Payload, Ppn};
@@ -123,8 +123,8 @@ impl Page {
         let entry = TRIMMED | from.0;
         // Of several records of one LPN the newest: its successors may end up in another page than its predecessors.
         let mut newest: BTreeMap<u32, u64> = BTreeMap::new();
-        for record in tombstones::decode(content.meta()) {
-            for lpn in record.lpns().filter(|&lpn| self.map[lpn as usize] == entry) {
+        for record in tombstones::decode(content.words().ok_or(Error::Corrupt)?) {
+            for lpn in record.lpns().filter(|&lpn| self.map.get(lpn as usize) == Some(&entry)) {
                 let version = newest.entry(lpn).or_insert(0);
                 *version = record.version.max(*version);
             }

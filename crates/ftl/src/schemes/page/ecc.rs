@@ -21,7 +21,7 @@ impl Page {
     #[cold]
     pub(super) fn read_hot<'f, F: Flash>(&'f mut self, flash: &mut F, lpn: Lpn) -> Outcome<F, &'f F::User> {
         let (oob, data) = flash.read(Ppn(self.map[lpn.index()]), Cause::Host)?;
-        let held = self.space.ecc().hold::<F>(data.user());
+        let held = self.space.ecc().hold::<F>(data.host().ok_or(Error::Corrupt)?);
         let rewritten = if oob.mode == Mode::LowCost && self.space.doomed.is_empty() {
             self.rewrite(flash, Oob { mode: Mode::Normal, ..oob }, held.get(0))
         } else {

@@ -97,7 +97,7 @@ impl Survey {
                 *lost_discards += 1;
                 continue;
             }
-            for record in tombstones::decode(content.meta()) {
+            for record in tombstones::decode(content.words().unwrap_or_default()) {
                 *version = record.version.max(*version);
                 let pages = best.len();
                 for lpn in record.lpns().map(|lpn| lpn as usize).take_while(|&lpn| lpn < pages) {
