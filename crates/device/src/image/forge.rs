@@ -105,6 +105,13 @@ pub fn forge(bytes: &mut [u8], g: &Geometry, at: usize, sort: u8, value: u8) {
     }
 }
 
+/// Pages that hold metadata.
+#[cfg(test)]
+pub(crate) fn pages_of_maps(bytes: &[u8], g: &Geometry) -> Vec<u64> {
+    let kind = |ppn: &u32| bytes[Layout::new(g).record(Ppn(*ppn)) as usize + 4];
+    (0..g.page_count()).filter(|ppn| matches!(kind(ppn), 2 | 4 | 5)).map(u64::from).collect()
+}
+
 /// Puts the checksum of so many bytes behind them.
 fn seal(bytes: &mut [u8], at: usize, size: usize) {
     let check = crc32fast::hash(&bytes[at..][..size]);

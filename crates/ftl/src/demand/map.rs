@@ -2,7 +2,7 @@
 
 use crate::parts::lanes::Stream;
 use crate::parts::space::Space;
-use crate::parts::translation::TranslationStore;
+use crate::parts::translation::{TranslationStore, forget_beyond};
 use crate::{CacheCounters, ConfigError, Error, Loader, Outcome, Saver, Settings};
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -277,6 +277,7 @@ impl<S: MapStore> Map<S> {
     #[inline(always)]
     pub fn entries(&self, page: TranslationPage<'_>, first: usize, out: &mut [u32]) {
         self.store.entries(page, first, out);
+        forget_beyond(out, self.space.blocks.geometry());
         if !self.moves.is_empty() {
             let base = self.lpns(page.oob.tvpn()).start + first as u32;
             for Entry { lpn, ppn } in self.moves.within(base..base + out.len() as u32) {

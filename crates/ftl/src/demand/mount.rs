@@ -10,6 +10,7 @@ use super::map::{MapStore, TranslationPage};
 use super::{DATA, Demand, TRANSLATION};
 use crate::parts::census::{Census, Health};
 use crate::parts::collector::Collects;
+use crate::parts::translation::forget_beyond;
 use crate::{Error, MountReport, Outcome, Settings};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
@@ -79,6 +80,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
                 let page = TranslationPage { oob, words: content.words().ok_or(Error::Corrupt)? };
                 ftl.map.store.found(ppn, page);
                 ftl.map.store.entries(page, 0, &mut words);
+                forget_beyond(&mut words, &g);
                 ftl.map.space.blocks.revive(ppn);
             }
             let mut group: Vec<Entry> = Vec::new();

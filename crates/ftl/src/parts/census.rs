@@ -570,6 +570,9 @@ impl Census {
     /// The medium's.
     pub fn holds<F: Flash>(&self, flash: &mut F, ppn: Ppn, lpn: u32, watermark: u64) -> Outcome<F, bool> {
         let g = *flash.geometry();
+        if ppn.0 >= g.page_count() {
+            return Ok(false);
+        }
         let Some(found) = self.blocks[g.block_of(ppn).index()] else { return Ok(false) };
         let is_torn = self.spoiled.contains(&ppn) || self.garbled.contains(&ppn);
         if g.offset_of(ppn) >= found.programmed || is_torn {

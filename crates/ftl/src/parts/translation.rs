@@ -7,10 +7,10 @@
 
 use crate::parts::lanes::{Lane, Stream};
 use crate::parts::space::Space;
-use crate::{Loader, Outcome, Saver};
+use crate::{Error, Loader, Outcome, Saver};
 use alloc::vec;
 use alloc::vec::Vec;
-use flash::{Block, Cause, FaultKind, Flash, FlashFault, Oob, Payload, Ppn, Tvpn};
+use flash::{Block, Cause, FaultKind, Flash, FlashFault, Geometry, Oob, Payload, Ppn, Tvpn};
 
 /// See the module's description.
 #[derive(Clone, Debug)]
@@ -20,6 +20,13 @@ pub struct TranslationStore {
     entries: u32,
     /// The write stream of translation pages.
     stream: Stream,
+}
+
+/// An entry that leads beyond the device was never written, and names no page.
+#[inline(always)]
+pub(crate) fn forget_beyond(entries: &mut [u32], g: &Geometry) {
+    let pages = g.page_count();
+    entries.iter_mut().for_each(|entry| *entry = if *entry < pages { *entry } else { Ppn::NONE.0 });
 }
 
 impl TranslationStore {
@@ -76,6 +83,7 @@ impl TranslationStore {
         let old = self.at(tvpn);
         let (stream, entries) = (self.stream, self.entries as usize);
         let mode = space.mode(stream);
+        let mut is_map = true;
         let to = place(flash, space, stream, |flash, to, program| {
             if old == Ppn::NONE {
                 let mut words = vec![Ppn::NONE.0; entries];
@@ -85,7 +93,11 @@ impl TranslationStore {
                 return flash.program(to, oob, Payload::Meta(&words), cause);
             }
             let copied = flash.copy(old, to, cause, |oob, words| {
-                edit(words);
+                // What it was copied from may hold no map, whatever led here.
+                is_map = !words.is_empty();
+                if is_map {
+                    edit(words);
+                }
                 oob.program = program;
                 oob.mode = mode;
                 if now {
@@ -94,6 +106,9 @@ impl TranslationStore {
             });
             copied.map(|_| ())
         })?;
+        if !is_map {
+            return Err(Error::Corrupt);
+        }
         self.put(space, tvpn, to);
         Ok(())
     }

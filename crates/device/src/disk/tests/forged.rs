@@ -1,7 +1,7 @@
 //! Images of which somebody has changed bytes and made the checksums right.
 
 use super::*;
-use crate::image::forge::{SORTS, forge};
+use crate::image::forge::{SORTS, forge, pages_of_maps};
 
 const BYTES: u64 = 512;
 
@@ -64,12 +64,18 @@ fn forged_content_is_an_error_at_worst() {
         let (_directory, path) = place();
         for clean in [false, true] {
             let base = base(&path, &spec, clean);
+            let maps = pages_of_maps(&base, &spec.device.geometry);
+            let pages = u64::from(spec.device.geometry.page_count());
             for seed in 0..seeds {
                 let mut rng = Rng::new(seed);
                 let mut bytes = base.clone();
                 let mut done = Vec::new();
                 for _ in 0..1 + rng.below(4) {
-                    let (at, sort, value) = (rng.below(1 << 24), rng.below(SORTS.into()), rng.below(256));
+                    let (mut at, sort, value) = (rng.below(1 << 24), rng.below(SORTS.into()), rng.below(256));
+                    // Of which there are few, so they are met as often as all others.
+                    if let Some(&map) = maps.get(rng.below(1 + 2 * maps.len() as u64) as usize) {
+                        at = at / pages * pages + map;
+                    }
                     forge(&mut bytes, &spec.device.geometry, at as usize, sort as u8, value as u8);
                     done.push((at, sort, value));
                 }

@@ -1,6 +1,7 @@
 //! The map of `lazyftl`: where a page lies by update table, cache and translation page, and how entries settle there.
 
 use super::LazyFtl;
+use crate::parts::translation::forget_beyond;
 use crate::{Error, Outcome};
 use flash::{Cause, Flash, Lpn, Ppn, Tvpn};
 
@@ -31,9 +32,13 @@ impl LazyFtl {
                     self.cache.remove(victim);
                 }
                 self.counters.loads += 1;
+                let g = *flash.geometry();
                 let (_, content) = flash.read(at, Cause::TranslationLoad)?;
                 let words = content.words().ok_or(Error::Corrupt)?;
-                self.cache.insert(lpn, |line| line.copy_from_slice(words))
+                self.cache.insert(lpn, |line| {
+                    line.copy_from_slice(words);
+                    forget_beyond(line, &g);
+                })
             }
         };
         let ppn = self.cache.get(slot, lpn);
@@ -45,6 +50,7 @@ impl LazyFtl {
     pub(super) fn settle<F: Flash>(&mut self, flash: &mut F, tvpn: Tvpn, discard: core::ops::Range<u32>) -> Outcome<F> {
         let LazyFtl { table, cache, store, space, entries, dead, counters, .. } = self;
         let mask = flash.geometry().entries_per_page() - 1;
+        let pages = flash.geometry().page_count();
         entries.clear();
         table.updates_of(tvpn, entries);
         space.collector.beside.before_map(flash, entries.iter().filter_map(|(_, entry)| entry.page()));
@@ -52,13 +58,13 @@ impl LazyFtl {
             dead.clear();
             for &(lpn, entry) in entries.iter() {
                 let old = core::mem::replace(&mut words[(lpn & mask) as usize], entry.word());
-                if entry.is_invalid() && old != Ppn::NONE.0 {
+                if entry.is_invalid() && old < pages {
                     dead.push(Ppn(old));
                 }
             }
             for lpn in discard.clone() {
                 let old = core::mem::replace(&mut words[(lpn & mask) as usize], Ppn::NONE.0);
-                if old != Ppn::NONE.0 {
+                if old < pages {
                     dead.push(Ppn(old));
                 }
             }

@@ -8,6 +8,7 @@
 use super::{COLD, HOST, LazyFtl, MAPPING, Plan, UPDATED};
 use crate::parts::census::{Census, Health};
 use crate::parts::collector::Collects;
+use crate::parts::translation::forget_beyond;
 use crate::{Error, MountReport, Outcome, Settings};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
@@ -75,6 +76,7 @@ impl LazyFtl {
                     return Self::mount_on(flash, logical_pages, settings, plan, distrusted, report);
                 }
                 words.copy_from_slice(content.words().ok_or(Error::Corrupt)?);
+                forget_beyond(&mut words, &g);
                 lazy.store.found(tvpn, ppn);
                 lazy.space.blocks.revive(ppn);
             }

@@ -25,9 +25,13 @@ impl Superblock {
         let moved = match (&mut self.log, oob.kind) {
             (Some(log), Kind::Translation) => log.collect(flash, &mut self.pool, task.cold, Cause::WearLevelling),
             _ => {
-                let s = self.super_of(self.split(oob.lpn()).0);
-                let slot = self.slot(s, |block| block == task.cold.0);
-                self.collect(flash, s, slot.expect("its superblock has it"), Cause::WearLevelling)
+                let s = (oob.address < self.logical_pages).then(|| self.super_of(self.split(oob.lpn()).0));
+                let slot = s.and_then(|s| Some((s, self.slot(s, |block| block == task.cold.0)?)));
+                // What stands in the spare area may be of another superblock, or of none.
+                match slot {
+                    Some((s, slot)) => self.collect(flash, s, slot, Cause::WearLevelling),
+                    None => Err(Error::Corrupt),
+                }
             }
         };
         self.pool.open_next(None);
