@@ -20,7 +20,7 @@ pub(crate) const PAGE_BYTES_MAX: u64 = 256 << 20;
 pub(crate) const WORDS_MAX: u32 = 1 << 20;
 
 /// Rows in a row that hold no request: equal rows take no room, so that a small file may have any number of them.
-pub(crate) const BARREN_ROWS_MAX: u64 = 1 << 22;
+pub(crate) const BARREN_ROWS_MAX: u64 = 1 << 20;
 
 /// Bytes that the first three numbers of a page's header take at most.
 const HEADER_BYTES: u64 = 18;

@@ -489,9 +489,9 @@ fn rows_without_a_request_end_at_a_limit_that_is_said() {
     let file = shared(&chunks, rows, 1);
     assert!(file.len() < 1024, "{}", file.len());
     let error = drained(&file, OnError::Skip).unwrap_err();
-    let expected = "more than 4194304 rows in a row hold no request; the last: the op is \"reed\"";
+    let expected = "more than 1048576 rows in a row hold no request; the last: the op is \"reed\"";
     assert!(error.what.starts_with(expected), "{error}");
-    assert_eq!(error.line, 4_194_305);
+    assert_eq!(error.line, 1_048_577);
 }
 
 /// A dictionary of a million words was copied for each batch of requests.
