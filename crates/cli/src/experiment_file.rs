@@ -318,6 +318,27 @@ impl Document<'_> {
     }
 }
 
+/// See [`crate::fuzzing`].
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing {
+    use super::*;
+
+    /// The text of an experiment file, up to where its runs would begin: read, and if it is sound planned. What it names
+    /// is not opened or written.
+    pub fn experiment(text: &str) {
+        let Ok(mut args) = parse(text, "fuzzed.toml", Path::new("/nonexistent")) else { return };
+        for path in [&mut args.json, &mut args.csv, &mut args.parquet, &mut args.html, &mut args.per_request] {
+            *path = None;
+        }
+        let trace = args.trace.as_ref().map(|trace| trace.to_string_lossy().into_owned());
+        let is_fitted = |spec: &String| spec.starts_with(TWIN_OF);
+        if trace.iter().chain(&args.workload).chain(&args.flow).any(is_fitted) {
+            return;
+        }
+        let _ = fault_of(&args).map(|fault| fault.to_string());
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

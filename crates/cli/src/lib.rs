@@ -27,6 +27,13 @@ mod workload;
 #[cfg(test)]
 mod testing;
 
+/// What fuzz targets look at.
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing {
+    pub use crate::commands::reproduce::fuzzing::paper;
+    pub use crate::experiment_file::fuzzing::experiment;
+}
+
 pub use commands::Ended;
 pub use error::CliError;
 

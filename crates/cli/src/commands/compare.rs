@@ -15,7 +15,7 @@ use crate::workload::TWIN_OF;
 use ftl::Parameter;
 use ftl::buffer::BufferRow;
 use sim::report::Report;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -33,6 +33,10 @@ pub const CACHE: &str = "cache-bytes";
 
 /// The parameter that `--rhythm` sets.
 pub const SPREAD: &str = ftl::parameters::SPREAD.name;
+
+/// The most runs of a comparison, or of an experiment of a paper: lists multiply, and a file of a few lines would ask
+/// for more than memory holds.
+pub(crate) const RUNS_MAX: usize = 10_000;
 
 /// A scheme as far as planning needs to know it; made from its table row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -160,10 +164,17 @@ pub fn plan(args: &CompareArgs, known: &Known) -> Result<Plan, CliError> {
     let settings = settings(args, &schemes, known)?;
     let buffers = buffers(&args.buffer);
     let schedulers = unique(args.scheduler.iter().copied());
+    let (caches, policies) = (unique(&args.cache), unique(&args.gc));
+    let of_scheme = |scheme: &&KnownScheme| {
+        let times = |values: usize, parameter| if scheme.takes(parameter) { values.max(1) } else { 1 };
+        times(caches.len(), CACHE).saturating_mul(times(policies.len(), "gc"))
+    };
+    let runs = schemes.iter().map(of_scheme).fold(0_usize, usize::saturating_add);
+    few([runs, buffers.len(), schedulers.len()])?;
     let mut combinations = Vec::new();
     for scheme in &schemes {
-        let caches = crossed(&args.cache, scheme.takes(CACHE));
-        let policies = crossed(&args.gc, scheme.takes("gc"));
+        let caches = crossed(&caches, scheme.takes(CACHE));
+        let policies = crossed(&policies, scheme.takes("gc"));
         let of = |name: &str| settings.get(name).cloned().unwrap_or_default();
         for &cache in &caches {
             for buffer in &buffers {
@@ -184,9 +195,9 @@ pub fn plan(args: &CompareArgs, known: &Known) -> Result<Plan, CliError> {
     }
     if let Some(path) = &args.per_request {
         let alone = combinations.len() == 1;
-        for index in 0..combinations.len() {
-            let own = if alone { path.clone() } else { own_path(path, &combinations[index], &combinations) };
-            combinations[index].per_request = Some(own);
+        let alike = alike(&combinations);
+        for one in &mut combinations {
+            one.per_request = Some(if alone { path.clone() } else { own_path(path, one, &alike) });
         }
     }
     check_outputs(args, &workload, &combinations)?;
@@ -434,18 +445,31 @@ fn settings<'a>(
 }
 
 /// Each of the values, or once none.
-fn crossed<T: PartialEq>(values: &[T], applies: bool) -> Vec<Option<&T>> {
-    if applies && !values.is_empty() { unique(values.iter().map(Some)) } else { vec![None] }
+fn crossed<'a, T>(values: &[&'a T], applies: bool) -> Vec<Option<&'a T>> {
+    if applies && !values.is_empty() { values.iter().copied().map(Some).collect() } else { vec![None] }
+}
+
+/// Whether so many runs, in factors, are few enough.
+///
+/// # Errors
+/// They are not.
+pub(crate) fn few(factors: impl IntoIterator<Item = usize>) -> Result<(), CliError> {
+    let runs = factors.into_iter().fold(1_usize, usize::saturating_mul);
+    if runs <= RUNS_MAX {
+        return Ok(());
+    }
+    let said = if runs == usize::MAX { "2^64 or more".to_owned() } else { units::whole(runs as u64) };
+    let most = units::whole(RUNS_MAX as u64);
+    Err(CliError::new(format_args!("{said} runs are asked for, and at most {most} are planned; ask for fewer values")))
 }
 
 /// `requests.csv.zst` of the run `dftl` with 64 KiB and greedy: `requests-dftl-64KiB-greedy.csv.zst`. Sizes that round
 /// alike are exact.
-fn own_path(path: &Path, combination: &Combination, all: &[Combination]) -> PathBuf {
-    let sizes = || all.iter().flat_map(|one| [one.cache, one.buffer.as_ref().map(|(_, bytes)| *bytes)]).flatten();
+fn own_path(path: &Path, combination: &Combination, alike: &BTreeMap<String, BTreeSet<u64>>) -> PathBuf {
     let size = |bytes: u64| {
-        let is_one = sizes().all(|other| other == bytes || units::bytes(other) != units::bytes(bytes));
-        let rounds = bytes.is_multiple_of(1024) && is_one;
-        if rounds { units::bytes(bytes).replace(' ', "") } else { bytes.to_string() }
+        let rounded = units::bytes(bytes);
+        let is_one = alike.get(&rounded).is_none_or(|sizes| sizes.len() == 1);
+        if bytes.is_multiple_of(1024) && is_one { rounded.replace(' ', "") } else { bytes.to_string() }
     };
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let (stem, extensions) = name.split_at(name.find('.').filter(|&dot| dot > 0).unwrap_or(name.len()));
@@ -463,6 +487,16 @@ fn own_path(path: &Path, combination: &Combination, all: &[Combination]) -> Path
         own.push_str(&format!("-{}", combination.scheduler.name()));
     }
     path.with_file_name(own + extensions)
+}
+
+/// The sizes of all runs by what they round to.
+fn alike(all: &[Combination]) -> BTreeMap<String, BTreeSet<u64>> {
+    let sizes = all.iter().flat_map(|one| [one.cache, one.buffer.as_ref().map(|(_, bytes)| *bytes)]).flatten();
+    let mut alike: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
+    for bytes in sizes.collect::<BTreeSet<_>>() {
+        alike.entry(units::bytes(bytes)).or_default().insert(bytes);
+    }
+    alike
 }
 
 /// Every output can be written, no two are one file, and none is what is read.
@@ -540,6 +574,19 @@ mod tests {
         assert_eq!(planned("twin:financial1").unwrap().partial, Partial::Ignore, "as in the papers");
         assert_eq!(runs(""), ["page - -", "dftl - -", "dftl-e - -"]);
         assert_eq!(planned("--workload zipf").unwrap().partial, Partial::Rmw);
+    }
+
+    /// Lists multiply: three lines of a file asked for 10^9 runs, all of which were put into memory.
+    #[test]
+    fn more_runs_than_are_planned_are_refused() {
+        let list = |start: u64, count: u64| (start..start + count).map(|n| (n * 1024).to_string()).collect::<Vec<_>>();
+        let caches = list(64, 1000).join(",");
+        let buffers = list(64, 1000).iter().map(|bytes| format!("fab:{bytes}")).collect::<Vec<_>>().join(",");
+        let refused = planned(&format!("--schemes dftl --cache {caches} --buffer {buffers}")).unwrap_err();
+        let expected = "1,000,000 runs are asked for, and at most 10,000 are planned; ask for fewer values";
+        assert_eq!(refused.message(), expected);
+        let sizes = format!("--schemes dftl --cache {caches} --gc greedy,fifo --buffer none,fab:65536");
+        assert_eq!(planned(&sizes).unwrap().combinations.len(), 4000);
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! file and the line. One name may be unknown: a scheme that this build does not have. What needs it is not run.
 
 use crate::args::{Buffer, Fill, Host, OutOfRange, Partial, Until, parse_buffer};
+use crate::commands::compare::few;
 use crate::commands::experiment::device_spec;
 use crate::error::CliError;
 use flash::device::Device;
@@ -354,6 +355,9 @@ pub(super) struct Row {
     pub(super) mean: bool,
 }
 
+/// The most figures of an experiment: its rows have one for each of their configurations and workloads.
+const FIGURES_MAX: usize = 100_000;
+
 /// The name of the mean over a row's workloads among the published values.
 pub(super) const MEAN: &str = "mean";
 
@@ -542,6 +546,16 @@ impl Experiment {
         let names: Vec<String> = workloads.iter().map(|workload| workload.name.clone()).collect();
         let chosen = text.chosen("workload", read.workloads.as_ref(), &names)?;
         workloads.retain(|workload| chosen.contains(&workload.name));
+        let own_error = |error: CliError| error.within(file);
+        let values = read.sensitivity.iter().map(|one| one.values.len()).fold(1, usize::saturating_add);
+        few([workloads.len(), read.configuration.len(), values]).map_err(own_error)?;
+        let of = |row: &RowFile| row.of.get_ref().as_array().map_or(1, Vec::len);
+        let under = |row: &RowFile| row.workloads.as_ref().map_or(chosen.len(), Vec::len);
+        let figures = read.row.iter().map(|row| of(row).saturating_mul(under(row))).fold(0, usize::saturating_add);
+        if figures > FIGURES_MAX {
+            let what = format_args!("its rows have {figures} figures, and at most {FIGURES_MAX} are read");
+            return Err(own_error(CliError::new(what)));
+        }
         let schemes: Vec<&str> = read.configuration.iter().map(Configuration::scheme).collect();
         for configuration in &read.configuration {
             text.own_parameters(configuration.scheme(), &configuration.set)?;
@@ -593,7 +607,10 @@ impl Experiment {
         let until = read.until.as_ref();
         let until = until.map(|until| until.get_ref().parse().map_err(|error: String| text.fault(until.span(), error)));
         let repeat = match &read.repeat {
-            Some(zero) if *zero.get_ref() == 0 => return Err(text.fault(zero.span(), "repeat = 0: must be at least 1")),
+            Some(not) if !(1..=1000).contains(not.get_ref()) => {
+                let what = format_args!("repeat = {}: must be from 1 to 1000", not.get_ref());
+                return Err(text.fault(not.span(), what));
+            }
             repeat => repeat.as_ref().map_or(1, |repeat| *repeat.get_ref()),
         };
         let experiment = Experiment {

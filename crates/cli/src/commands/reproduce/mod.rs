@@ -530,5 +530,31 @@ fn first(all: &[RequestRecord], microscope: &file::Microscope) -> usize {
     collection.map_or(from, |after| (from + after).saturating_sub(microscope.requests as usize / 2))
 }
 
+/// See [`crate::fuzzing`].
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing {
+    use super::*;
+
+    /// The texts of a paper's set-up, of an experiment and of claims, up to where the runs would begin. Nothing is
+    /// opened.
+    pub fn paper(setup: &str, experiment: &str, claims: &str) {
+        let texts = [(SETUP, setup), ("e", experiment), (claim::CLAIMS, claims)];
+        if texts.iter().any(|(_, text)| text.contains("twin-of")) {
+            return;
+        }
+        let file = |(name, text): &(&str, &str)| File {
+            paper: "p".to_owned(),
+            name: (*name).to_owned(),
+            place: format!("{name}.toml"),
+            text: (*text).to_owned(),
+        };
+        let files: Vec<File> = texts.iter().map(file).collect();
+        let Ok(experiments) = chosen(&files, None) else { return };
+        let Ok(claims) = super::claims(&files, &experiments) else { return };
+        let _ = render::list(&experiments);
+        let _ = claim::needed(experiments, &claims);
+    }
+}
+
 #[cfg(test)]
 mod tests;

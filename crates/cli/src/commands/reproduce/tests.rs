@@ -37,6 +37,20 @@ fn read(paper: &str, experiment: &str) -> Result<Experiment, CliError> {
     Experiment::read(&paper, "e", "p/e.toml", experiment)
 }
 
+/// Values, workloads and configurations multiply, as do the configurations and workloads of rows.
+#[test]
+fn an_experiment_of_too_many_runs_or_figures_is_refused() {
+    let values: Vec<String> = (0..10_000).map(|n| format!("'{n}%'")).collect();
+    let many =
+        format!("{EXPERIMENT}[[sensitivity]]\nlabel = 's'\ndevice-key = 'spare'\nvalues = [{}]\n", values.join(","));
+    let error = read(PAPER, &many).unwrap_err().to_string();
+    assert!(error.starts_with("p/e.toml: 30,003 runs are asked for, and at most 10,000"), "{error}");
+    let names: Vec<String> = (0..100_001).map(|n| format!("'{n}'")).collect();
+    let of = format!("{EXPERIMENT}[[row]]\nlabel = 'r'\nmeasure = 'waf'\nof = [{}]\n", names.join(","));
+    let error = read(PAPER, &of).unwrap_err().to_string();
+    assert!(error.starts_with("p/e.toml: its rows have 100001 figures, and at most 100000"), "{error}");
+}
+
 #[test]
 fn every_shipped_experiment_can_be_read() {
     let experiments = chosen(&shipped(), None).unwrap();
@@ -155,7 +169,7 @@ fn mistakes_name_file_line_and_remedy() {
         ),
         ("says =", "set = { gc-low = -1 }\nsays =", "p/e.toml:3: gc-low = -1: must be 1 to"),
         ("says =", "set = { gc-low = 1 }\nsays =", "p/e.toml: dftl under Zipf: gc-low = 1: must be 2 to"),
-        ("says =", "repeat = 0\nsays =", "p/e.toml:3: repeat = 0: must be at least 1"),
+        ("says =", "repeat = 0\nsays =", "p/e.toml:3: repeat = 0: must be from 1 to 1000"),
         ("'dftl', 'unheard'", "'dftl', 'dftl'", "p/e.toml:13: of names \"dftl\" twice"),
         ("'dftl', 'unheard'", "'dftl', 3", "p/e.toml:13: of is the name of a configuration, or a list of them"),
         ("label = 'erases'", "label = 'T_PC'", "p/e.toml: a second row \"T_PC\" of dftl under Zipf; give it another"),
