@@ -29,14 +29,14 @@ use flash::{Cause, CutPoint, Lpn, Rng};
 const SPELL: usize = 64;
 /// Kinds of media that a device lives on: without failures, and with failures that stay or pass.
 pub(super) const KINDS: u64 = 3;
-/// Runs; from which one on cuts are aimed; and those that are on media of all kinds that fail, which take them long to
-/// fill up, with a cut in three of ten operations.
+/// Runs; from which one on cuts are aimed; and from which one on media fail so rarely that devices live long.
 pub(super) const RUNS: u64 = 24;
 pub(super) const AIMED: u64 = 12;
 const LONG: u64 = 20;
 /// Shares of the operations in which power is to fail, by run; where cuts are aimed, many in a row.
 const RATES: [f64; 3] = [0.3, 0.1, 0.02];
 const AIMED_RATES: [f64; 3] = [0.5, 0.15, 0.04];
+const LONG_RATE: f64 = 0.5;
 /// Share of the mounts in which it is to fail too.
 const IN_MOUNTS: f64 = 0.3;
 const IN_AIMED_MOUNTS: f64 = 0.5;
@@ -115,7 +115,7 @@ impl Life {
     pub(super) fn of(lots: u64, which: u64) -> Life {
         let rates = if is_aimed(which) { AIMED_RATES } else { RATES };
         let drawn = rates[((which / KINDS).wrapping_add(lots) % rates.len() as u64) as usize];
-        let rate = if is_long(which) { RATES[0] } else { drawn };
+        let rate = if is_long(which) { LONG_RATE } else { drawn };
         Life { lots: Rng::new(lots).fork("life"), rate, aimed: is_aimed(which), newest: None }
     }
 
