@@ -64,6 +64,8 @@ pub(crate) const COUNTERS: &[(&str, &str)] = &[
     ("log_pages", "host pages written to the log area"),
     ("collisions_with_room", "of these, such whose data block had blank pages"),
     ("dummy_pages", "pages programmed to keep the chip's program order"),
+    ("full_data_blocks", "data blocks whose last page was programmed"),
+    ("dummy_pages_of_full", "padding that these held then (the ROSE thesis, figure 5.13)"),
     ("full_merges", "logical blocks written anew into a free block"),
     ("merge_copies", "pages copied by merges"),
     ("cleaned_log_blocks", "log blocks cleaned: all logical blocks with a live page in one are merged"),
@@ -91,6 +93,10 @@ pub struct Appended {
     before: (u16, u16),
     /// Pages that were discarded in RAM alone.
     discarded: BTreeSet<u32>,
+    /// Without log style, the padding in each block that was taken to be filled.
+    padding: Vec<u16>,
+    /// Data blocks that became full, and the padding in them.
+    full: (u64, u64),
 }
 
 impl Appended {
@@ -125,6 +131,12 @@ impl Appended {
             (0..end).for_each(|page| _ = self.filling.1.set(layout, page.into(), page));
         }
         &mut self.filling.1
+    }
+
+    /// Counts a data block whose last page was programmed.
+    fn count_full(&mut self, block: Block) {
+        self.full.0 += 1;
+        self.full.1 += u64::from(self.padding.get(block.index()).copied().unwrap_or(0));
     }
 
     /// Whether a block was written as data, told by one of its pages.
@@ -205,6 +217,8 @@ impl Placement for Appended {
             filling: (NO_BLOCK, BlockMap::empty(&layout)),
             before: (NULL, NULL),
             discarded: BTreeSet::new(),
+            padding: vec![0; if log_style { 0 } else { g.block_count() as usize }],
+            full: (0, 0),
         })
     }
 
@@ -278,7 +292,14 @@ impl Placement for Appended {
 
     fn programmed(core: &mut Core<Self>, lpn: Lpn, ppn: Ppn, done: bool) {
         let (lbn, offset) = core.split(lpn);
-        if !core.place.log_style || core.data_block(lbn) != Some(core.g.block_of(ppn)) {
+        let block = core.g.block_of(ppn);
+        if core.data_block(lbn) != Some(block) {
+            return;
+        }
+        if done && core.g.offset_of(ppn) == core.p() - 1 {
+            core.place.count_full(block);
+        }
+        if !core.place.log_style {
             return;
         }
         if done {
@@ -289,11 +310,28 @@ impl Placement for Appended {
         }
     }
 
+    #[inline(always)]
+    fn begun(&mut self, block: Block) {
+        if let Some(padding) = self.padding.get_mut(block.index()) {
+            *padding = 0;
+        }
+    }
+
+    #[inline(always)]
+    fn padded(&mut self, block: Block) {
+        if let Some(padding) = self.padding.get_mut(block.index()) {
+            *padding += 1;
+        }
+    }
+
     fn installed(core: &mut Core<Self>, lbn: Lbn) {
         let mut map = BlockMap::empty(core.place.cache.layout());
         core.place.heads[lbn.index()] = NULL;
         if let Some(block) = core.data_block(lbn) {
             let end = core.written.end(block) as u16;
+            if u32::from(end) == core.p() {
+                core.place.count_full(block);
+            }
             core.place.heads[lbn.index()] = end - 1;
             core::mem::swap(&mut map, core.place.filling(block, end));
             core.place.filling.0 = NO_BLOCK;
@@ -392,6 +430,8 @@ impl Placement for Appended {
             merges.logged,
             merges.collisions,
             merges.dummies,
+            core.place.full.0,
+            core.place.full.1,
             merges.fulls,
             merges.copies,
             merges.cleaned,
@@ -403,12 +443,16 @@ impl Placement for Appended {
 
     fn reset_counters(&mut self) {
         (self.cache.hits, self.cache.misses, self.cache.reads) = (0, 0, 0);
+        self.full = (0, 0);
     }
 
     fn save(core: &Core<Self>, out: &mut Saver) {
         for (&block, &head) in core.data.iter().zip(&core.place.heads) {
             out.u16(if block == super::log::NONE { 0 } else { core.written.end(Block(block)) as u16 });
             out.u16(head);
+            if let Some(&padding) = core.place.padding.get(block as usize) {
+                out.u16(padding);
+            }
         }
         core.place.cache.save(out);
         out.u32(core.place.discarded.len() as u32);
@@ -421,6 +465,9 @@ impl Placement for Appended {
             *head = from.u16();
             if block != super::log::NONE {
                 core.written.fill_below(Block(block), next.into());
+            }
+            if let Some(padding) = core.place.padding.get_mut(block as usize) {
+                *padding = from.u16();
             }
         }
         core.place.cache.load(from);

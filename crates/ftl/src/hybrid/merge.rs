@@ -337,7 +337,7 @@ impl<P: Placement> Core<P> {
         obsolete: &mut impl FnMut(&mut Core<P>, &mut Collection<'_, F>, Block, Cause) -> Outcome<F>,
     ) -> Outcome<F> {
         let lbns = self.logical_blocks_in(victim);
-        self.merges.clean(lbns.len());
+        self.merges.clean(lbns.len(), self.taken_in(victim));
         self.merges.dead += u64::from(lbns.is_empty());
         self.in_merge(flash, |core, gc| {
             for lbn in lbns {

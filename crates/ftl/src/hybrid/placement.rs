@@ -71,6 +71,18 @@ pub trait Placement: Sized + Clone + Debug + Send + 'static {
     /// It was programmed, or that failed.
     fn programmed(core: &mut Core<Self>, lpn: Lpn, ppn: Ppn, done: bool);
 
+    /// A block that may hold padding of an earlier life is filled anew.
+    #[inline(always)]
+    fn begun(&mut self, block: Block) {
+        let _ = block;
+    }
+
+    /// A page of padding was programmed.
+    #[inline(always)]
+    fn padded(&mut self, block: Block) {
+        let _ = block;
+    }
+
     /// A block that was filled is a logical block's data block now, or it has none.
     fn installed(core: &mut Core<Self>, lbn: Lbn);
 

@@ -85,6 +85,10 @@ pub struct Merges {
     pub most_density: u64,
     /// Cleaned log blocks with live pages of at least as many logical blocks as stands in [`DENSITIES`].
     pub dense: [u64; DENSITIES.len()],
+    /// Sum over cleaned log blocks of the logical blocks of which it took a page, live or dead.
+    pub took: u64,
+    /// Cleaned log blocks that took pages of at least [`MANY`] logical blocks.
+    pub took_many: u64,
     /// Programmed pages of erased blocks, dead ones and padding included.
     pub used_pages: u64,
     /// Erased blocks.
@@ -102,7 +106,8 @@ pub struct Merges {
 }
 
 /// Numbers of logical blocks from which on cleaned log blocks are counted: the DFTL paper draws a line at 20.
-const DENSITIES: [usize; 6] = [2, 4, 8, 12, 16, 20];
+const DENSITIES: [usize; 6] = [2, 4, 8, 12, 16, MANY];
+const MANY: usize = 20;
 
 /// What of [`Merges`] is reported of pages in place, for the tables of counters.
 pub(crate) const MERGE_COUNTERS: &[(&str, &str)] = &[
@@ -119,6 +124,8 @@ pub(crate) const MERGE_COUNTERS: &[(&str, &str)] = &[
     ("log_blocks_of_12", "the same of 12 or more"),
     ("log_blocks_of_16", "the same of 16 or more"),
     ("log_blocks_of_20", "the same of 20 or more (the DFTL paper, figure 7)"),
+    ("density_taken_sum", "logical blocks of which a cleaned log block took a page, live or dead, summed over them"),
+    ("log_blocks_taken_20", "cleaned log blocks that took pages of 20 logical blocks or more"),
     ("erased_used_pages", "pages of erased blocks that were not blank; over erases and pages per block: utilisation"),
     ("erased_blocks", "blocks erased, those of wear levelling aside"),
     ("dummy_pages", "pages programmed to keep the chip's program order"),
@@ -127,8 +134,10 @@ pub(crate) const MERGE_COUNTERS: &[(&str, &str)] = &[
 ];
 
 impl Merges {
-    /// Counts a log block that is cleaned, with live pages of so many logical blocks.
-    pub fn clean(&mut self, logical_blocks: usize) {
+    /// Counts a log block that is cleaned, with live pages of so many logical blocks, and pages of so many at all.
+    pub fn clean(&mut self, logical_blocks: usize, took: usize) {
+        self.took += took as u64;
+        self.took_many += u64::from(took >= MANY);
         self.cleaned += 1;
         self.density += logical_blocks as u64;
         self.most_density = self.most_density.max(logical_blocks as u64);
@@ -154,6 +163,8 @@ impl Merges {
             of_12,
             of_16,
             of_20,
+            self.took,
+            self.took_many,
             self.used_pages,
             self.erased,
             self.dummies,
@@ -399,6 +410,7 @@ impl<P: Placement> Core<P> {
     pub fn take_block<F: Flash>(&mut self, flash: &mut F) -> Outcome<F, Block> {
         let block = self.pool.take(flash)?;
         self.written.fill(block, false);
+        self.place.begun(block);
         Ok(block)
     }
 
@@ -490,6 +502,7 @@ impl<P: Placement> Core<P> {
                 return Ok(false);
             }
             self.merges.dummies += 1;
+            self.place.padded(block);
         }
         Ok(true)
     }
@@ -766,6 +779,15 @@ impl<P: Placement> Core<P> {
             at = self.pool.blocks.next_live(block, offset + 1);
         }
         found
+    }
+
+    /// How many logical blocks a log block took pages of, live or dead.
+    pub fn taken_in(&self, slot: Slot) -> usize {
+        let lpns = (0..self.p()).map(|offset| self.slots.lpn_at(slot, offset)).filter(|lpn| lpn.0 != NONE);
+        let mut lbns: Vec<Lbn> = lpns.map(|lpn| self.split(lpn).0).collect();
+        lbns.sort_unstable();
+        lbns.dedup();
+        lbns.len()
     }
 
     // ---- RAM ---------------------------------------------------------------------------------------------------

@@ -385,7 +385,7 @@ impl TwoLevels {
     /// Merges every logical block that a fine block has pages of, and erases it.
     fn clean_fine<F: Flash>(&mut self, core: &mut Core, flash: &mut F, slot: Slot) -> Outcome<F> {
         let lbns = core.logical_blocks_in(slot);
-        core.merges.clean(lbns.len());
+        core.merges.clean(lbns.len(), core.taken_in(slot));
         for &lbn in &lbns {
             self.merge(core, flash, lbn)?;
         }

@@ -79,7 +79,7 @@ pub(super) static ROW: Scheme = Scheme {
     ],
     counters: &[COUNTERS],
     phases: &[Cause::Host, Cause::MergeFull, Cause::WearLevelling, Cause::Metadata, Cause::Recovery],
-    state_version: 2,
+    state_version: 3,
     ..parameters::ROW
 };
 

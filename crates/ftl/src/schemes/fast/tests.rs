@@ -52,6 +52,18 @@ fn cleaning_merges_each_logical_block_once() {
 }
 
 #[test]
+fn a_log_block_took_pages_that_are_dead_when_it_is_cleaned() {
+    let (mut flash, mut fast) = formatted::<Fast>(small(7), 12, &settings(&ROW, &[("sequential", "none")]));
+    write_request(&mut flash, &mut fast, 0, 12);
+    // Two log blocks. Of the first, pages of three logical blocks, only that of the first one counts at last.
+    write_each(&mut flash, &mut fast, &[0, 4, 8, 0, 4, 8, 4, 8, 4]);
+    let merges = &fast.core.merges;
+    assert_eq!((merges.cleaned, merges.density, merges.took, merges.took_many), (1, 1, 3, 0));
+    fast.core.merges.clean(1, 20);
+    assert_eq!((fast.core.merges.took, fast.core.merges.took_many), (23, 1));
+}
+
+#[test]
 fn a_page_out_of_turn_goes_where_sw_other_says() {
     for (other, expected) in [("rw", (2, 0, 0)), ("psu", (2, 2, 1))] {
         let (mut flash, mut fast) = formatted::<Fast>(small(8), 12, &settings(&ROW, &[("sw-other", other)]));

@@ -60,6 +60,32 @@ fn figure_4_1_with_padding() {
     assert_eq!([counter(&hybridlog, "dummy_pages"), counter(&hybridlog, "collisions_with_room")], [2, 2]);
 }
 
+/// The ROSE thesis, figure 5.13, by hand: what is padded counts once its data block is full, and in each of its lives.
+#[test]
+fn padding_of_data_blocks_that_became_full() {
+    let (mut flash, mut hybridlog) = device(5, 4, 8, &settings(&[("log-style", "off"), ("log-blocks", "1")]));
+    let counted = |hybridlog: &HybridLog| {
+        ["dummy_pages", "full_data_blocks", "dummy_pages_of_full"].map(|n| counter(hybridlog, n))
+    };
+    // A gap of one page in logical block 0. Neither block is full.
+    write_each(&mut flash, &mut hybridlog, &[0, 2, 4]);
+    assert_eq!(counted(&hybridlog), [1, 0, 0]);
+    // A gap of two pages in logical block 1, whose last page this is; then the last one of logical block 0.
+    write_each(&mut flash, &mut hybridlog, &[7]);
+    assert_eq!(counted(&hybridlog), [3, 1, 2]);
+    write_each(&mut flash, &mut hybridlog, &[3]);
+    assert_eq!(counted(&hybridlog), [3, 2, 3]);
+    // Four pages of logical block 0 fill the log. The fifth merges it: page 1 is there now, and nothing is padded.
+    let lines = write_each(&mut flash, &mut hybridlog, &[1, 0, 2, 3, 0]);
+    assert_eq!(lines.iter().filter(|line| line.contains("dummy")).count(), 0, "{lines:?}");
+    assert_eq!(counted(&hybridlog), [3, 3, 3]);
+    // The log holds that page and three of logical block 1 when the fourth comes: both are merged, and of the second
+    // page 6 is still lacking.
+    let lines = write_each(&mut flash, &mut hybridlog, &[5, 4, 7, 4, 0]);
+    assert_eq!(lines.iter().filter(|line| line.contains("dummy")).count(), 1, "{lines:?}");
+    assert_eq!(counted(&hybridlog), [4, 5, 4]);
+}
+
 #[test]
 fn figure_4_1_with_data_blocks_written_like_logs() {
     let (mut flash, mut hybridlog) = device(5, 4, 8, &settings(&[("group", "2"), ("cache-maps", "0")]));
