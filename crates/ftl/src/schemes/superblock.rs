@@ -103,7 +103,7 @@ use crate::parts::tombstones::{self, DURABLE_TRIM};
 use crate::parts::wear_state;
 use crate::{Build, Built, ConfigError, Error, Ftl, Loader, MountReport, Outcome, Parameter};
 use crate::{Scheme, Settings, Value};
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -319,6 +319,9 @@ pub struct Superblock {
     version: u64,
     /// All collections, for who waits for them. Not saved: a medium that was restored has nothing under way.
     collected: Chain,
+    /// How many blocks of each superblock these have given back since somebody waited for them: the erases may not be
+    /// done. Not saved either.
+    unsure: BTreeMap<Super, u32>,
     /// Superblocks in which one has begun the block that the host goes on with. Not saved either.
     shared: BTreeSet<Super>,
     counters: Counters,
@@ -383,6 +386,7 @@ impl Superblock {
             discarded: BTreeSet::new(),
             version: 0,
             collected: Chain::COLLECTION,
+            unsure: BTreeMap::new(),
             shared: BTreeSet::new(),
             counters: Counters::default(),
         };

@@ -48,8 +48,15 @@ impl Superblock {
     /// What follows goes to a block that was free: when the collections before have ended. A power cut with several
     /// commands under way that left their victims in use and such a block too would leave no block to collect with, or
     /// in this superblock no slot.
-    pub(super) fn wait_for_collections<F: Flash>(&self, flash: &mut F) {
+    pub(super) fn wait_for_collections<F: Flash>(&mut self, flash: &mut F) {
         Collection::resume(flash, self.collected).wait();
+        self.unsure.clear();
+    }
+
+    /// Whether a block more for what is kept could leave, with a power cut, no free block or no slot to collect with.
+    fn must_wait(&self, s: Super) -> bool {
+        let own = self.unsure.get(&s).copied().unwrap_or(0) as usize;
+        self.held(s) + own + 1 >= self.k || self.free() < self.unsure.values().sum::<u32>() + RESERVE
     }
 
     /// Gives a superblock a free block to fill.
@@ -58,9 +65,11 @@ impl Superblock {
         match stream {
             Stream::Host => self.wait_for_collections(flash),
             Stream::Kept => {
-                self.wait_for_collections(flash);
-                // Within a collection, whose commands do not follow each other.
-                flash.chain(Chain::AFTER);
+                if self.must_wait(s) {
+                    self.wait_for_collections(flash);
+                    // Within a collection, whose commands do not follow each other.
+                    flash.chain(Chain::AFTER);
+                }
                 if self.kept.is_empty() {
                     self.shared.insert(s);
                 }
@@ -79,6 +88,7 @@ impl Superblock {
         self.seal(s, slot);
         self.pool.dispose(flash, block, cause)?;
         *self.block_mut(s, slot) = NONE;
+        *self.unsure.entry(s).or_insert(0) += 1;
         self.note_blocks(s, held);
         Ok(())
     }
