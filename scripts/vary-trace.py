@@ -4,6 +4,8 @@
     ftlab trace convert TRACE writes.csv --to msr --on-error skip   (or trace generate SPEC writes.csv --to msr)
     vary-trace.py order < writes.csv > varied.csv                   in random order, at the times that were there
     vary-trace.py order --within 100000                             in random order within each 100,000 of them
+    vary-trace.py interleave 64                                     64 parts of the trace side by side, a write of each
+                                                                    in turn, at the times that were there
     vary-trace.py copies 4                                          four times side by side, each on its own addresses
     vary-trace.py again 8 --within 2000                             behind each, eight writes of 4 KiB to where one of
                                                                     the last 2,000 wrote
@@ -52,6 +54,12 @@ def order(rows, options, draw):
         there = rows[first : first + window]
         drawn = draw.sample(there, len(there))
         yield from (time[:1] + row[1:] for time, row in zip(there, drawn))
+
+
+def interleave(rows, options, draw):
+    part = -(-len(rows) // options.count)
+    turns = (number for place in range(part) for number in range(place, len(rows), part))
+    yield from (time[:1] + rows[number][1:] for time, number in zip(rows, turns))
 
 
 def copies(rows, options, draw):
@@ -126,6 +134,7 @@ def main():
             sub.add_argument(name, **keys)
 
     way(order, ("--within", {"type": positive}))
+    way(interleave, ("count", {"type": positive}))
     way(copies, ("count", {"type": positive}))
     way(again, ("count", {"type": positive}), ("--within", {"type": positive, "required": True}))
     way(halves, ("share", {"type": share}))

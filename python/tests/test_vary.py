@@ -36,6 +36,13 @@ def test_order():
     assert all(sorted(near[at : at + 10]) == many[at : at + 10] for at in range(0, 1000, 10))
 
 
+def test_interleave():
+    many = [(4096 * number, 4096) for number in range(8)]
+    woven, times = varied("interleave", 3, writes=many)
+    # Parts of three, three and two.
+    assert [offset // 4096 for offset, _ in woven] == [0, 3, 6, 1, 4, 7, 2, 5] and times == list(range(8))
+
+
 def test_copies():
     copied, _ = varied("copies", 3)
     written = pages(copied)
