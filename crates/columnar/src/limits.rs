@@ -2,6 +2,7 @@
 //! looks at how many there are, so that a few bytes would have it take gigabytes; here the headers are looked at first.
 
 use std::fmt;
+use std::io::{self, Read};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -108,8 +109,21 @@ impl<R: Length> Length for Headed<R> {
     }
 }
 
+/// Bytes of which none is asked for behind the last: the decoder passes over lists in headers, and would go on at the
+/// end for as many entries as a list says that it has, up to 2^31.
+struct Ending<T>(T);
+
+impl<T: Read> Read for Ending<T> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.0.read(buffer)? {
+            0 if !buffer.is_empty() => Err(io::ErrorKind::UnexpectedEof.into()),
+            bytes => Ok(bytes),
+        }
+    }
+}
+
 impl<R: ChunkReader> ChunkReader for Headed<R> {
-    type T = R::T;
+    type T = Ending<R::T>;
 
     fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
         let here = self.len().saturating_sub(start).min(HEADER_BYTES);
@@ -117,7 +131,7 @@ impl<R: ChunkReader> ChunkReader for Headed<R> {
         if bytes.ok_or_else(|| damaged("what should be a page begins otherwise"))? > PAGE_BYTES_MAX {
             return Err(Beyond::Page.into());
         }
-        self.0.get_read(start)
+        Ok(Ending(self.0.get_read(start)?))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
