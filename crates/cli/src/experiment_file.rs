@@ -323,8 +323,8 @@ impl Document<'_> {
 pub mod fuzzing {
     use super::*;
 
-    /// The text of an experiment file, up to where its runs would begin: read, and if it is sound planned. What it names
-    /// is not opened or written.
+    /// The text of an experiment file, up to where its runs would begin: read, and if it is sound planned. What it
+    /// names is not opened or written.
     pub fn experiment(text: &str) {
         let Ok(mut args) = parse(text, "fuzzed.toml", Path::new("/nonexistent")) else { return };
         for path in [&mut args.json, &mut args.csv, &mut args.parquet, &mut args.html, &mut args.per_request] {

@@ -1,6 +1,6 @@
-//! Changes to an image's bytes behind which the checksums are right: what no scheme and no damage has left there. Nothing
-//! that an image says may make a scheme panic; what pages read as is another matter (docs/recovery.md, *What content may
-//! reach*).
+//! Changes to an image's bytes behind which the checksums are right: what no scheme and no damage has left there.
+//! Nothing that an image says may make a scheme panic; what pages read as is another matter (docs/recovery.md, *What
+//! content may reach*).
 
 use super::layout::{ENTRY, Layout, RECORD};
 use flash::{Block, Geometry, Ppn};
