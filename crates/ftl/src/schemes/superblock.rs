@@ -65,7 +65,8 @@
 //!
 //! All this is said of what flash holds. With several commands under way it may be behind: so a block that the host
 //! writes to is begun when the collections before it have ended, for a power cut that left their victims in use, and
-//! that block too, would leave none to collect with.
+//! that block too, would leave none to collect with. A block for what is kept waits for them where the blocks that they
+//! gave back, were they still in use, would leave no slot of the superblock or no free block.
 //!
 //! What a round costs is what the space allows: with nothing to spare a block is copied for each page that goes to
 //! another superblock than the one before.
