@@ -223,6 +223,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn nothing_is_read_behind_the_end() {
+        let (mut bytes, mut buffer) = (Ending(&b"abc"[..]), [0; 2]);
+        assert_eq!([bytes.read(&mut buffer).unwrap(), bytes.read(&mut buffer).unwrap()], [2, 1]);
+        assert_eq!(bytes.read(&mut []).unwrap(), 0);
+        assert_eq!(bytes.read(&mut buffer).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    }
+
+    #[test]
     fn sizes_of_pages_are_read_from_their_headers() {
         // A data page of 300 bytes, 20 of them stored; the largest that 32 bits hold; what begins otherwise.
         assert_eq!(page_bytes(&[0x15, 0, 0x15, 0xd8, 4, 0x15, 40, 0x2c]), Some(300));
