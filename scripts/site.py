@@ -175,7 +175,8 @@ def report_keys(ftlab: Path, into: Path, scratch: Path) -> str:
         for start in range(len(parts) - (parts[-1] in PARTS and len(parts) > 1)):
             name = re.escape(".".join(parts[start:]))
             for first, text in rows:
-                if re.search(rf"[`.]{name}`", re.sub(r"_\d+`", "_N`", first)):
+                forms = (first, re.sub(r"_\d+`", "_N`", first))
+                if any(re.search(rf"[`.]{name}`", form) for form in forms):
                     return text
         if parts[-1] in PARTS:
             upper = definition(".".join(parts[:-1])) if len(parts) > 1 else None
