@@ -305,6 +305,29 @@ impl Part {
         (Part::Flips, "flips."),
     ];
 
+    /// The class of faults that its cases are of, without a cut during a recovery; RAM and metadata are of none.
+    const fn class(self) -> Option<FaultClass> {
+        Some(match self {
+            Part::Cuts => FaultClass::Cut,
+            Part::Flight => FaultClass::Flight,
+            Part::Unordered => FaultClass::Unordered,
+            Part::Stages => FaultClass::Stages,
+            Part::Paired => FaultClass::Paired,
+            Part::Unstable => FaultClass::Unstable,
+            Part::UnstableFlight => FaultClass::UnstableFlight,
+            Part::UnstablePaired => FaultClass::UnstablePaired,
+            Part::Media | Part::Full => FaultClass::Failing,
+            Part::Intermittent => FaultClass::Intermittent,
+            Part::Unreadable | Part::Remounts => FaultClass::Unreadable,
+            Part::Silent => FaultClass::Silent,
+            Part::Disturb => FaultClass::Disturb,
+            Part::Life | Part::Fewest => FaultClass::Nested,
+            Part::Spare => FaultClass::Spare,
+            Part::Metadata => FaultClass::Metadata,
+            Part::Ram | Part::Flips => return None,
+        })
+    }
+
     /// Whether power is cut in it.
     const fn has_cuts(self) -> bool {
         matches!(self, Part::Cuts) || self.is_paired() || self.is_unstable() || self.is_in_flight()

@@ -262,6 +262,18 @@ fn what_was_formatted_is_mounted_where_more_would_have_to_be_spare() {
     }
 }
 
+/// Four dies of a few blocks.
+fn four_dies() -> Chip {
+    let g = Geometry { dies: 4, blocks_per_die: 8, pages_per_block: 4, page_bytes: 512, ..Geometry::default() };
+    Failing::new(Nand::new(g.checked().unwrap()), FailurePlan::default(), 1)
+}
+
+/// The most logical pages that a scheme takes there.
+fn most_on_four_dies<S: Recipe<Chip>>(row: &Scheme<'_>, recipe: &S) -> u32 {
+    let takes = |pages: &u32| recipe.format(&mut four_dies(), *pages, &row.settings()).is_ok();
+    (1..=four_dies().geometry().page_count()).rev().find(takes).unwrap()
+}
+
 /// A device of four dies that is too full to be formatted, with a log area or a superblock as small as can be.
 struct Fuller;
 
@@ -269,11 +281,8 @@ impl Visitor<Chip> for Fuller {
     type Output = ();
 
     fn visit<S: Recipe<Chip>>(self, row: &Scheme<'_>, recipe: &S) {
-        let g = Geometry { dies: 4, blocks_per_die: 8, pages_per_block: 4, page_bytes: 512, ..Geometry::default() };
-        let chip = || Failing::new(Nand::<Tags, Full>::new(g.checked().unwrap()), FailurePlan::default(), 1);
-        let takes = |pages: &u32| recipe.format(&mut chip(), *pages, &row.settings()).is_ok();
-        let most = (1..=g.page_count()).rev().find(takes).unwrap();
-        let (pages, mut flash) = (most + 2 * g.pages_per_block, chip());
+        let mut flash = four_dies();
+        let pages = most_on_four_dies(row, recipe) + 2 * flash.geometry().pages_per_block;
         let refused = recipe.format(&mut flash, pages, &row.settings()).map(|_| ()).unwrap_err().config().unwrap();
         assert_eq!(refused.key, "spare", "{}: {refused}", row.name);
         let (mut scheme, _) =
@@ -295,11 +304,7 @@ impl Visitor<Chip> for Fullest {
     type Output = ();
 
     fn visit<S: Recipe<Chip>>(self, row: &Scheme<'_>, recipe: &S) {
-        let g = Geometry { dies: 4, blocks_per_die: 8, pages_per_block: 4, page_bytes: 512, ..Geometry::default() };
-        let chip = || Failing::new(Nand::<Tags, Full>::new(g.checked().unwrap()), FailurePlan::default(), 1);
-        let takes = |pages: &u32| recipe.format(&mut chip(), *pages, &row.settings()).is_ok();
-        let pages = (1..=g.page_count()).rev().find(takes).unwrap();
-        let mut flash = chip();
+        let (pages, mut flash) = (most_on_four_dies(row, recipe), four_dies());
         let mut scheme = recipe.format(&mut flash, pages, &row.settings()).unwrap();
         for lpn in (0..pages).map(|write| Lpn(write * 7 % pages)).cycle().take(400) {
             scheme.write(&mut flash, lpn, &0).unwrap();

@@ -77,27 +77,22 @@ fn medium(config: &CheckConfig, part: Part, run: u64) -> Part {
     }
 }
 
-/// The class of what a medium does beside power cuts.
-fn beside(fails: Part) -> Option<FaultClass> {
-    PARTS.into_iter().find(|&(_, part)| part == fails && part != Part::Life).map(|(class, _)| class)
-}
-
 /// What fails on the medium in a run. Of blocks that fail for good each run has another kind.
 fn plan(bed: &Bed, (part, fails): (Part, Part), run: u64) -> FailurePlan {
     let lots = bed.seed ^ run.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut lot = Rng::new(lots).fork("failures that pass");
     // A device that lives long has few blocks that go bad.
-    let power = if part == Part::Life && life::is_long(run) { 3 } else { 1 };
+    let exponent = if part == Part::Life && life::is_long(run) { 3 } else { 1 };
     match fails {
         Part::Intermittent => FailurePlan {
-            program_rate: 0.01 * lot.unit().powi(power),
-            erase_rate: 0.04 * lot.unit().powi(power),
+            program_rate: 0.01 * lot.unit().powi(exponent),
+            erase_rate: 0.04 * lot.unit().powi(exponent),
             passing: if lot.chance(0.5) { 1.0 } else { 0.5 },
             half_erased: true,
             ..FailurePlan::default()
         },
         Part::Unreadable => FailurePlan { unreadable_rate: 0.01 * lot.unit(), ..FailurePlan::default() },
-        Part::Silent => FailurePlan { silent_rate: 0.01 * lot.unit().powi(power), ..FailurePlan::default() },
+        Part::Silent => FailurePlan { silent_rate: 0.01 * lot.unit().powi(exponent), ..FailurePlan::default() },
         Part::Disturb => disturb::plan(&bed.geometry, lots, (bed.seed + run) % 3),
         Part::Life => FailurePlan::default(),
         Part::Full => full::plan(bed, lots, run),
@@ -146,8 +141,9 @@ impl OnFailingMedia<'_> {
         let OnFailingMedia { config, bed, stop, part } = self;
         let mut report = CheckReport::default();
         let step = if part == Part::Life { config.lives.max(1) } else { 1 };
+        // What a device lives long on is another class.
         let is_asked = |&run: &u64| {
-            let class = beside(medium(config, part, run)).filter(|_| part == Part::Life && life::is_long(run));
+            let class = medium(config, part, run).class().filter(|_| part == Part::Life && life::is_long(run));
             class.is_none_or(|class| config.faults.contain(class))
         };
         for which in (0..runs(part)).step_by(step).filter(is_asked) {
@@ -321,8 +317,8 @@ fn on_medium(
         report.media.spent += session.flash.inner().inner().spent();
         report.media.idle_cuts += session.work.idle_cuts;
         report.media.life_cuts += session.work.cuts;
-        if let Some(class) = beside(fails).filter(|_| part == Part::Life) {
-            *report.on_media.entry(class).or_insert(0) += session.work.cuts;
+        if fails != Part::Life {
+            report.add_cuts_on(fails, session.work.cuts);
         }
         report.add_work(session.work);
     }

@@ -122,10 +122,7 @@ fn on_medium(
             report.media.stale[0] += session.work.said;
             report.media.stale[1] += session.oracle.stale();
         }
-        if session.work.cuts > 0 {
-            let class = PARTS.into_iter().find(|&(_, of)| of == part).map(|(class, _)| class);
-            *report.on_media.entry(class.expect("each part has a class")).or_insert(0) += session.work.cuts;
-        }
+        report.add_cuts_on(part, session.work.cuts);
         report.add_work(session.work);
     }
     report.media.full += u64::from(full);

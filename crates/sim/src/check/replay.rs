@@ -122,27 +122,11 @@ impl Replay {
     /// The class of faults that it is a case of, if of one: RAM and metadata are of none.
     pub const fn class(&self) -> Option<FaultClass> {
         let is_nested = self.second.is_some() || self.storm;
-        Some(match self.part {
-            part if part.is_unstable() && is_nested => FaultClass::UnstableNested,
-            Part::Cuts if is_nested => FaultClass::Nested,
-            Part::Cuts => FaultClass::Cut,
-            Part::Flight => FaultClass::Flight,
-            Part::Unordered => FaultClass::Unordered,
-            Part::Stages => FaultClass::Stages,
-            Part::Paired => FaultClass::Paired,
-            Part::Unstable => FaultClass::Unstable,
-            Part::UnstableFlight => FaultClass::UnstableFlight,
-            Part::UnstablePaired => FaultClass::UnstablePaired,
-            Part::Media | Part::Full => FaultClass::Failing,
-            Part::Intermittent => FaultClass::Intermittent,
-            Part::Unreadable | Part::Remounts => FaultClass::Unreadable,
-            Part::Silent => FaultClass::Silent,
-            Part::Disturb => FaultClass::Disturb,
-            Part::Life | Part::Fewest => FaultClass::Nested,
-            Part::Spare => FaultClass::Spare,
-            Part::Metadata => FaultClass::Metadata,
-            Part::Ram | Part::Flips => return None,
-        })
+        match self.part {
+            part if part.is_unstable() && is_nested => Some(FaultClass::UnstableNested),
+            Part::Cuts if is_nested => Some(FaultClass::Nested),
+            part => part.class(),
+        }
     }
 
     /// The cuts, each with the command at which it comes instead.

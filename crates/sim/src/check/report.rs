@@ -1,7 +1,7 @@
 //! What a check did and found, and how it is told.
 
 use super::session::Work;
-use super::{Bench, FaultClass, Faults, Replay};
+use super::{Bench, FaultClass, Faults, Part, Replay};
 use flash::Cause;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -236,6 +236,13 @@ impl CheckReport {
         self.honesty.spare_noticed += other.honesty.spare_noticed;
         self.failures.extend(other.failures);
         self.unpromised.extend(other.unpromised);
+    }
+
+    /// Power was cut so often where a medium is that of a part.
+    pub(super) fn add_cuts_on(&mut self, medium: Part, cuts: u64) {
+        if let Some(class) = medium.class().filter(|_| cuts > 0) {
+            *self.on_media.entry(class).or_insert(0) += cuts;
+        }
     }
 
     pub(super) fn fail(&mut self, replay: Replay, what: String) {
