@@ -19,6 +19,7 @@
 
 mod limits;
 mod read;
+mod thrift;
 mod words;
 mod write;
 

@@ -2,10 +2,9 @@
 //! looks at how many there are, so that a few bytes would have it take gigabytes; here the headers are looked at first.
 
 use std::fmt;
-use std::io::{self, Read};
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use parquet::basic::{Encoding, Type as Physical};
 use parquet::column::page::{Page, PageMetadata, PageReader};
 use parquet::column::reader::{ColumnReader, get_column_reader};
@@ -13,6 +12,8 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::serialized_reader::SerializedPageReader;
+
+use crate::thrift;
 
 /// Bytes of a page after decompression. Programs write pages of 1 MiB, a few a whole group of rows as one.
 pub(crate) const PAGE_BYTES_MAX: u64 = 256 << 20;
@@ -23,8 +24,8 @@ pub(crate) const WORDS_MAX: u32 = 1 << 20;
 /// Rows in a row that hold no request: equal rows take no room, so that a small file may have any number of them.
 pub(crate) const BARREN_ROWS_MAX: u64 = 1 << 20;
 
-/// Bytes that the first three numbers of a page's header take at most.
-const HEADER_BYTES: u64 = 18;
+/// Bytes that are looked at first for a page's header: more than one takes that says no least and largest text.
+const HEADER_BYTES: u64 = 256;
 
 /// A limit that a file is beyond.
 #[derive(Debug)]
@@ -67,6 +68,7 @@ impl Stored {
     /// No directory, or one of more bytes of columns than the file has: groups that share their bytes would unfold to
     /// any number of requests, each at the cost of a page.
     pub(crate) fn of<R: ChunkReader + 'static>(source: R) -> Result<Self, ParquetError> {
+        check_directory(&source)?;
         let metadata = ParquetMetaDataReader::new().parse_and_finish(&source)?;
         let sizes = metadata.row_groups().iter().flat_map(|group| group.columns()).map(|chunk| chunk.compressed_size());
         let total = sizes.map(|bytes| u64::try_from(bytes).ok()).try_fold(0_u64, |sum, bytes| sum.checked_add(bytes?));
@@ -100,6 +102,20 @@ impl Stored {
     }
 }
 
+/// Where a directory stands and in what form is the decoder's to say: it gives errors of its own.
+fn check_directory(source: &impl ChunkReader) -> Result<(), ParquetError> {
+    let Some(end) = source.len().checked_sub(8) else { return Ok(()) };
+    let tail = source.get_bytes(end, 8)?;
+    let (mut length, mark) = tail.split_at(4);
+    match end.checked_sub(u64::from(length.get_u32_le())) {
+        Some(start) if mark == *b"PAR1" => {
+            let directory = source.get_bytes(start, (end - start) as usize)?;
+            if thrift::is_struct(&directory) { Ok(()) } else { Err(damaged("its directory does not end")) }
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Bytes of a file of which only headers of pages are read one by one, each once its size is believed.
 struct Headed<R>(R);
 
@@ -109,29 +125,25 @@ impl<R: Length> Length for Headed<R> {
     }
 }
 
-/// Bytes of which none is asked for behind the last: the decoder passes over lists in headers, and would go on at the
-/// end for as many entries as a list says that it has, up to 2^31.
-struct Ending<T>(T);
-
-impl<T: Read> Read for Ending<T> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self.0.read(buffer)? {
-            0 if !buffer.is_empty() => Err(io::ErrorKind::UnexpectedEof.into()),
-            bytes => Ok(bytes),
-        }
-    }
-}
-
 impl<R: ChunkReader> ChunkReader for Headed<R> {
-    type T = Ending<R::T>;
+    type T = R::T;
 
     fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
-        let here = self.len().saturating_sub(start).min(HEADER_BYTES);
-        let bytes = page_bytes(&self.0.get_bytes(start, here as usize)?);
-        if bytes.ok_or_else(|| damaged("what should be a page begins otherwise"))? > PAGE_BYTES_MAX {
-            return Err(Beyond::Page.into());
+        let rest = self.len().saturating_sub(start);
+        let mut here = HEADER_BYTES.min(rest);
+        let header = loop {
+            let bytes = self.0.get_bytes(start, here as usize)?;
+            match thrift::is_struct(&bytes) {
+                true => break bytes,
+                false if here == rest => return Err(damaged("the header of a page does not end")),
+                false => here = (2 * here).min(rest),
+            }
+        };
+        match page_bytes(&header) {
+            Some(bytes) if bytes <= PAGE_BYTES_MAX => self.0.get_read(start),
+            Some(_) => Err(Beyond::Page.into()),
+            None => Err(damaged("what should be a page begins otherwise")),
         }
-        Ok(Ending(self.0.get_read(start)?))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
@@ -141,20 +153,12 @@ impl<R: ChunkReader> ChunkReader for Headed<R> {
 
 /// Bytes of a page after decompression, as its header says: in Thrift's compact form the second of three numbers that
 /// always stand first, each behind a byte that says "the next field, of 32 bits".
-fn page_bytes(header: &[u8]) -> Option<u64> {
-    let mut rest = header.iter();
+fn page_bytes(mut header: &[u8]) -> Option<u64> {
     let mut number = || {
-        (*rest.next()? == 0x15).then_some(())?;
-        let mut value = 0_u64;
-        for shift in (0..35).step_by(7) {
-            let byte = *rest.next()?;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                // Zigzag; no size is negative.
-                return (value & 1 == 0).then_some(value >> 1);
-            }
-        }
-        None
+        (header.try_get_u8().ok()? == 0x15).then_some(())?;
+        let value = thrift::number(&mut header, 35)?;
+        // Zigzag; no size is negative.
+        (value & 1 == 0).then_some(value >> 1)
     };
     let (_kind, bytes, _compressed) = (number()?, number()?, number()?);
     Some(bytes)
@@ -221,14 +225,6 @@ impl<R: ChunkReader> PageReader for Bounded<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn nothing_is_read_behind_the_end() {
-        let (mut bytes, mut buffer) = (Ending(&b"abc"[..]), [0; 2]);
-        assert_eq!([bytes.read(&mut buffer).unwrap(), bytes.read(&mut buffer).unwrap()], [2, 1]);
-        assert_eq!(bytes.read(&mut []).unwrap(), 0);
-        assert_eq!(bytes.read(&mut buffer).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
-    }
 
     #[test]
     fn sizes_of_pages_are_read_from_their_headers() {

@@ -530,11 +530,15 @@ proptest! {
     }
 }
 
-/// A header of a page whose list says that it has 2^31 entries: the decoder went on at the end of the file for each.
+/// Lists that say that they have up to 2^31 entries: of a page's header, which the decoder passed over behind the end of
+/// the file, and of booleans in a directory, for which it takes no byte.
 #[test]
-fn a_header_without_an_end_is_an_error_at_once() {
-    let input = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/parquet/endless"));
+fn lists_without_an_end_are_errors_at_once() {
+    let header = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/parquet/endless"));
+    let directory = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/parquet/booleans"));
     // The first byte is the fuzz target's.
-    let error = drained(&input[1..], OnError::Skip).unwrap_err().to_string();
-    assert!(error.contains("cannot be decoded") || error.contains("end"), "{error}");
+    for input in [&header[1..], &directory[1..]] {
+        let error = drained(input, OnError::Skip).unwrap_err().to_string();
+        assert!(error.contains("does not end"), "{error}");
+    }
 }
