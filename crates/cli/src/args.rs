@@ -428,7 +428,8 @@ pub struct CheckArgs {
     /// Classes of faults [default: what the scheme promises to survive]: all, or some of cut, nested, unstable,
     /// unstable-nested, unstable-flight, unstable-paired, flight, unordered, stages, failing, intermittent, unreadable,
     /// paired, silent, spare, disturb, metadata, with commas. With all, what a scheme does under classes that it does
-    /// not promise to survive is told and fails nothing
+    /// not promise to survive is told and fails nothing. With fewer than it promises to survive, claims about its RAM
+    /// and metadata have no run of their own
     #[arg(long, value_name = "all|LIST")]
     pub faults: Option<Faults>,
 

@@ -144,6 +144,8 @@ pub struct CheckConfig {
     /// Whether to test what the scheme claims of its RAM and of its metadata. If not, no device is saved and
     /// restored either.
     pub honesty: bool,
+    /// Whether the two claims have a run of their own too.
+    pub claims: bool,
     /// Whether to stop at the first seed that fails.
     pub fail_fast: bool,
     /// Threads; 0: one for each core.
@@ -172,6 +174,7 @@ impl CheckConfig {
             lives: 1,
             fewest: 1,
             honesty: true,
+            claims: true,
             fail_fast: false,
             threads: 0,
         }
@@ -209,11 +212,13 @@ impl CheckConfig {
     }
 
     /// With these classes of faults. Who asks for all wants to know what the scheme does under each: those that it
-    /// does not promise to survive are told, and fail nothing. Who asks for some of them wants those to hold.
+    /// does not promise to survive are told, and fail nothing. Who asks for some of them wants those to hold, and the
+    /// two claims to be left alone.
     #[must_use]
     pub fn with_faults(self, faults: Faults) -> CheckConfig {
         let told = if faults == Faults::ALL { faults.but(self.promised()) } else { Faults::NONE };
-        CheckConfig { faults, told, ..self }
+        let claims = self.promised().but(faults) == Faults::NONE;
+        CheckConfig { faults, told, claims, ..self }
     }
 
     /// Whether power is cut at all.
@@ -479,7 +484,7 @@ fn check_seed(
         }
     }
     report.merge(fewest::OnFewestBlocks { config, seed, stop, only: None }.run(row, recipe));
-    if config.honesty {
+    if config.honesty && config.claims {
         report.merge(honesty::Honest { config, bed: &bed, stop }.run(recipe));
     }
     report.excuse(config.told);

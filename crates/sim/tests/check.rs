@@ -653,3 +653,13 @@ fn cells_that_read_otherwise_each_time_are_found_and_borne() {
         assert!(report.failures.iter().all(|failure| failure.replay.contains(name)), "{report}");
     }
 }
+
+/// Who asks for some classes has the two claims left alone; who asks for all that is promised has them tested.
+#[test]
+fn the_two_claims_are_tested_where_all_is_asked() {
+    let brief = CheckConfig { seeds: 0..1, cuts: Cuts::Count(20), operations: 60, fewest: 0, ..brief("page") };
+    let promised = Faults::promised("page");
+    let restores = |faults| checked(&brief.clone().with_faults(faults)).unwrap().honesty.restores;
+    assert!(restores(promised) > 0 && restores(Faults::ALL) > 0);
+    assert_eq!(restores(promised.without(FaultClass::Disturb)), 0);
+}
