@@ -530,8 +530,8 @@ proptest! {
     }
 }
 
-/// Lists that say that they have up to 2^31 entries: of a page's header, which the decoder passed over behind the end of
-/// the file, and of booleans in a directory, for which it takes no byte.
+/// Lists that say that they have up to 2^31 entries: of a page's header, which the decoder passed over behind the end
+/// of the file, and of booleans in a directory, for which it takes no byte.
 #[test]
 fn lists_without_an_end_are_errors_at_once() {
     let header = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/parquet/endless"));

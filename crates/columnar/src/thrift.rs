@@ -31,8 +31,9 @@ pub(crate) fn number(rest: &mut &[u8], bits: u32) -> Option<u64> {
     None
 }
 
-/// Whether bytes begin with a struct whose values all end before the bytes do. The decoder passes over lists of booleans
-/// without a byte for each, so that six bytes would have it count to 2^31; no directory has one, and none is a struct here.
+/// Whether bytes begin with a struct whose values all end before the bytes do. The decoder passes over lists of
+/// booleans without a byte for each, so that six bytes would have it count to 2^31; no directory has one, and what has
+/// one is no struct here.
 pub(crate) fn is_struct(mut bytes: &[u8]) -> bool {
     pass(&mut bytes, STRUCT, DEPTH_MAX).is_some()
 }
