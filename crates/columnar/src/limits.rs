@@ -27,6 +27,9 @@ pub(crate) const BARREN_ROWS_MAX: u64 = 1 << 20;
 /// Bytes that are looked at first for a page's header: more than one takes that says no least and largest text.
 const HEADER_BYTES: u64 = 256;
 
+/// Bytes of a page's header. It may say the least and the largest value of its page.
+const HEADER_BYTES_MAX: u64 = 1 << 20;
+
 /// A limit that a file is beyond.
 #[derive(Debug)]
 pub(crate) enum Beyond {
@@ -129,14 +132,14 @@ impl<R: ChunkReader> ChunkReader for Headed<R> {
     type T = R::T;
 
     fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
-        let rest = self.len().saturating_sub(start);
-        let mut here = HEADER_BYTES.min(rest);
+        let most = self.len().saturating_sub(start).min(HEADER_BYTES_MAX);
+        let mut here = HEADER_BYTES.min(most);
         let header = loop {
             let bytes = self.0.get_bytes(start, here as usize)?;
             match thrift::is_struct(&bytes) {
                 true => break bytes,
-                false if here == rest => return Err(damaged("the header of a page does not end")),
-                false => here = (2 * here).min(rest),
+                false if here == most => return Err(damaged("the header of a page does not end")),
+                false => here = (2 * here).min(most),
             }
         };
         match page_bytes(&header) {

@@ -542,3 +542,22 @@ fn lists_without_an_end_are_errors_at_once() {
         assert!(error.contains("does not end"), "{error}");
     }
 }
+
+/// Page headers are read in growing parts, up to a limit: one with a text of 5,000 bytes is read, one without an end in
+/// a long file takes no more memory than the limit.
+#[test]
+fn headers_of_pages_have_any_length_up_to_a_limit() {
+    // Field 100 is nobody's: a text. Its length is not signed, so that it stands there doubled.
+    let long = |bytes: usize| [&[0x08, 0xc8, 1][..], &field(bytes as i64 / 2)[1..], &vec![b'x'; bytes]].concat();
+    for (bytes, is_read) in [(5_000, true), (2 << 20, false)] {
+        let mut chunks = equal(2);
+        let first = &mut chunks[0].bytes;
+        // The dictionary's header ends with a zero before its word of eight bytes.
+        let end = first.len() - firsts(2).len() - 8 - 1;
+        first.splice(end..end, long(bytes));
+        let read = drained(&shared(&chunks, 2, 1), OnError::Stop);
+        assert_eq!(read.as_ref().map_or(0, |(requests, _)| requests.len()), if is_read { 2 } else { 0 }, "{bytes}");
+        let error = read.err().map(|error| error.to_string()).unwrap_or_default();
+        assert_eq!(error.contains("header of a page does not end"), !is_read, "{error}");
+    }
+}
