@@ -376,3 +376,23 @@ fn files_that_are_named_exist() {
     }
     none("files that are named but do not exist", &faults.into_iter().collect::<Vec<_>>());
 }
+
+/// A text that no longer occurs once is no planted bug, and `make mutants` would build nothing.
+#[test]
+fn every_planted_bug_has_its_place() {
+    let (mut faults, mut rows) = (Vec::new(), 0);
+    for (name, text) in files("mutants", ".toml").iter().filter(|(name, _)| !name.ends_with("Cargo.toml")) {
+        let table: toml::Table = text.parse().unwrap();
+        for row in table["mutant"].as_array().unwrap() {
+            let key = |key: &str| row[key].as_str().unwrap();
+            let source = fs::read_to_string(root().join(key("file"))).unwrap_or_default();
+            let times = source.matches(key("find")).count();
+            if times != 1 {
+                faults.push(format!("{name}: {}: its text occurs {times} times in {}", key("name"), key("file")));
+            }
+            rows += 1;
+        }
+    }
+    assert!(rows > 500, "{rows} rows");
+    none("planted bugs without a place", &faults);
+}

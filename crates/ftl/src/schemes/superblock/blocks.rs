@@ -88,8 +88,8 @@ impl Superblock {
         self.seal(s, slot);
         self.pool.dispose(flash, block, cause)?;
         *self.block_mut(s, slot) = NONE;
-        *self.unsure.entry(s).or_insert(0) += 1;
         self.note_blocks(s, held);
+        *self.unsure.entry(s).or_insert(0) += 1;
         Ok(())
     }
 
