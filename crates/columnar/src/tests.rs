@@ -536,8 +536,9 @@ proptest! {
 fn lists_without_an_end_are_errors_at_once() {
     let header = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/parquet/endless"));
     let directory = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/parquet/booleans"));
+    let sets = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/parquet/sets"));
     // The first byte is the fuzz target's.
-    for input in [&header[1..], &directory[1..]] {
+    for input in [&header[1..], &directory[1..], &sets[1..]] {
         let error = drained(input, OnError::Skip).unwrap_err().to_string();
         assert!(error.contains("does not end"), "{error}");
     }
