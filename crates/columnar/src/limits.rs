@@ -2,6 +2,7 @@
 //! looks at how many there are, so that a few bytes would have it take gigabytes; here the headers are looked at first.
 
 use std::fmt;
+use std::io::{self, Read};
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
@@ -128,8 +129,21 @@ impl<R: Length> Length for Headed<R> {
     }
 }
 
+/// Bytes of which none is asked for behind the last: the decoder passes over lists in headers, and would go on at the
+/// end for as many entries as a list says that it has, where a field has another type than it says.
+struct Ending<T>(T);
+
+impl<T: Read> Read for Ending<T> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.0.read(buffer)? {
+            0 if !buffer.is_empty() => Err(io::ErrorKind::UnexpectedEof.into()),
+            bytes => Ok(bytes),
+        }
+    }
+}
+
 impl<R: ChunkReader> ChunkReader for Headed<R> {
-    type T = R::T;
+    type T = Ending<R::T>;
 
     fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
         let most = self.len().saturating_sub(start).min(HEADER_BYTES_MAX);
@@ -143,7 +157,7 @@ impl<R: ChunkReader> ChunkReader for Headed<R> {
             }
         };
         match page_bytes(&header) {
-            Some(bytes) if bytes <= PAGE_BYTES_MAX => self.0.get_read(start),
+            Some(bytes) if bytes <= PAGE_BYTES_MAX => Ok(Ending(self.0.get_read(start)?)),
             Some(_) => Err(Beyond::Page.into()),
             None => Err(damaged("what should be a page begins otherwise")),
         }
@@ -228,6 +242,14 @@ impl<R: ChunkReader> PageReader for Bounded<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_is_read_behind_the_end() {
+        let (mut bytes, mut buffer) = (Ending(&b"abc"[..]), [0; 2]);
+        assert_eq!([bytes.read(&mut buffer).unwrap(), bytes.read(&mut buffer).unwrap()], [2, 1]);
+        assert_eq!(bytes.read(&mut []).unwrap(), 0);
+        assert_eq!(bytes.read(&mut buffer).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    }
 
     #[test]
     fn sizes_of_pages_are_read_from_their_headers() {
