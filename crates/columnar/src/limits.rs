@@ -114,7 +114,11 @@ fn check_directory(source: &impl ChunkReader) -> Result<(), ParquetError> {
     match end.checked_sub(u64::from(length.get_u32_le())) {
         Some(start) if mark == *b"PAR1" => {
             let directory = source.get_bytes(start, (end - start) as usize)?;
-            if thrift::is_struct(&directory) { Ok(()) } else { Err(damaged("its directory does not end")) }
+            if thrift::is_struct(&directory) {
+                Ok(())
+            } else {
+                Err(damaged("its directory does not end, or has what no directory has"))
+            }
         }
         _ => Ok(()),
     }
@@ -152,7 +156,9 @@ impl<R: ChunkReader> ChunkReader for Headed<R> {
             let bytes = self.0.get_bytes(start, here as usize)?;
             match thrift::is_struct(&bytes) {
                 true => break bytes,
-                false if here == most => return Err(damaged("the header of a page does not end")),
+                false if here == most => {
+                    return Err(damaged("the header of a page does not end, or has what no header has"));
+                }
                 false => here = (2 * here).min(most),
             }
         };

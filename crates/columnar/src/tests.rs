@@ -548,7 +548,7 @@ fn lists_without_an_end_are_errors_at_once() {
 /// a long file takes no more memory than the limit.
 #[test]
 fn headers_of_pages_have_any_length_up_to_a_limit() {
-    // Field 100 is nobody's: a text. Its length is not signed, so that it stands there doubled.
+    // Field 100 is nobody's: a text. Its length has no sign, for which `field` doubles a number.
     let long = |bytes: usize| [&[0x08, 0xc8, 1][..], &field(bytes as i64 / 2)[1..], &vec![b'x'; bytes]].concat();
     for (bytes, is_read) in [(5_000, true), (2 << 20, false)] {
         let mut chunks = equal(2);

@@ -1,4 +1,4 @@
-//! Numbers of Thrift's compact form that are looked at before the decoder believes them
+//! Values of Thrift's compact form, passed over before the decoder believes what they say of their length
 //! (<https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>).
 
 use bytes::Buf;
