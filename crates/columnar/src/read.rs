@@ -322,7 +322,9 @@ impl Table {
     /// Of the rows that were asked for and one that was held before them, one may be too many.
     #[inline]
     fn deliver(&mut self, time_ns: u64, request: Request, batch: &mut Vec<Request>, target: usize) {
-        if let Some(arrival_ns) = self.clock.follows(time_ns) {
+        if batch.len() < target
+            && let Some(arrival_ns) = self.clock.follows(time_ns)
+        {
             batch.push(Request { arrival_ns, ..request });
             return;
         }

@@ -54,12 +54,17 @@ fn written(requests: Vec<Request>, volumes: &[&str]) -> (Vec<u8>, Converted) {
 }
 
 fn drained(bytes: &[u8], on_error: OnError) -> Result<(Vec<Request>, Intake), WorkloadError> {
-    let mut table = Table::of_bytes("t.parquet", bytes.to_vec(), on_error, None)?;
+    limited(bytes, on_error, None)
+}
+
+fn limited(bytes: &[u8], on_error: OnError, limit: Option<u64>) -> Result<(Vec<Request>, Intake), WorkloadError> {
+    let mut table = Table::of_bytes("t.parquet", bytes.to_vec(), on_error, limit)?;
     let mut all = Vec::new();
     loop {
         let before = all.len();
         // An odd limit, so that the ends of batches fall everywhere.
         table.fill(&mut all, 7)?;
+        assert!(all.len() <= before + 7, "a batch of {}", all.len() - before);
         if all.len() == before {
             return Ok((all, table.intake().clone()));
         }
@@ -506,9 +511,11 @@ fn a_large_dictionary_costs_small_batches_nothing() {
 }
 
 proptest! {
+    /// Times lie seconds or hours apart: after more than an hour a request is held until the next one comes.
     #[test]
     fn any_requests_come_back(
-        rows in prop::collection::vec((0..1_u64 << 40, 0..4_u8, 0..1_u64 << 50, 1..1_u64 << 32, 0..3_u32), 1..300),
+        rows in prop::collection::vec((0..1_u64 << 52, 0..4_u8, 0..1_u64 << 50, 1..1_u64 << 32, 0..3_u32), 1..300),
+        limit in 0..300_usize,
     ) {
         let mut requests: Vec<_> = rows.iter().map(|&(time, operation, offset, bytes, volume)| match operation {
             0 => request(time, Operation::Read, offset, bytes, volume),
@@ -527,6 +534,8 @@ proptest! {
             prop_assert_eq!((got.operation, got.offset, got.bytes), (put.operation, put.offset, put.bytes));
             prop_assert_eq!(intake.volumes[got.volume as usize].as_str(), names[put.volume as usize]);
         }
+        let (first, _) = limited(&bytes, OnError::Stop, Some(limit as u64)).unwrap();
+        prop_assert_eq!(&first[..], &back[..limit.min(back.len())]);
     }
 }
 
