@@ -17,6 +17,7 @@
 //!
 //! The crate stands apart from `sim` so that whoever uses the simulator alone does not compile a Parquet reader.
 
+mod fields;
 mod limits;
 mod read;
 mod thrift;

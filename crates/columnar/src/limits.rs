@@ -2,7 +2,6 @@
 //! looks at how many there are, so that a few bytes would have it take gigabytes; here the headers are looked at first.
 
 use std::fmt;
-use std::io::{self, Read};
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
@@ -14,7 +13,7 @@ use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaD
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::serialized_reader::SerializedPageReader;
 
-use crate::thrift;
+use crate::{fields, thrift};
 
 /// Bytes of a page after decompression. Programs write pages of 1 MiB, a few a whole group of rows as one.
 pub(crate) const PAGE_BYTES_MAX: u64 = 256 << 20;
@@ -114,7 +113,7 @@ fn check_directory(source: &impl ChunkReader) -> Result<(), ParquetError> {
     match end.checked_sub(u64::from(length.get_u32_le())) {
         Some(start) if mark == *b"PAR1" => {
             let directory = source.get_bytes(start, (end - start) as usize)?;
-            if thrift::is_struct(&directory) {
+            if thrift::is_struct(&directory, fields::DIRECTORY) {
                 Ok(())
             } else {
                 Err(damaged("its directory does not end, or has what no directory has"))
@@ -133,28 +132,15 @@ impl<R: Length> Length for Headed<R> {
     }
 }
 
-/// Bytes of which none is asked for behind the last: the decoder passes over lists in headers, and would go on at the
-/// end for as many entries as a list says that it has, where a field has another type than it says.
-struct Ending<T>(T);
-
-impl<T: Read> Read for Ending<T> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self.0.read(buffer)? {
-            0 if !buffer.is_empty() => Err(io::ErrorKind::UnexpectedEof.into()),
-            bytes => Ok(bytes),
-        }
-    }
-}
-
 impl<R: ChunkReader> ChunkReader for Headed<R> {
-    type T = Ending<R::T>;
+    type T = R::T;
 
     fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
         let most = self.len().saturating_sub(start).min(HEADER_BYTES_MAX);
         let mut here = HEADER_BYTES.min(most);
         let header = loop {
             let bytes = self.0.get_bytes(start, here as usize)?;
-            match thrift::is_struct(&bytes) {
+            match thrift::is_struct(&bytes, fields::PAGE) {
                 true => break bytes,
                 false if here == most => {
                     return Err(damaged("the header of a page does not end, or has what no header has"));
@@ -163,7 +149,7 @@ impl<R: ChunkReader> ChunkReader for Headed<R> {
             }
         };
         match page_bytes(&header) {
-            Some(bytes) if bytes <= PAGE_BYTES_MAX => Ok(Ending(self.0.get_read(start)?)),
+            Some(bytes) if bytes <= PAGE_BYTES_MAX => self.0.get_read(start),
             Some(_) => Err(Beyond::Page.into()),
             None => Err(damaged("what should be a page begins otherwise")),
         }
@@ -248,14 +234,6 @@ impl<R: ChunkReader> PageReader for Bounded<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn nothing_is_read_behind_the_end() {
-        let (mut bytes, mut buffer) = (Ending(&b"abc"[..]), [0; 2]);
-        assert_eq!([bytes.read(&mut buffer).unwrap(), bytes.read(&mut buffer).unwrap()], [2, 1]);
-        assert_eq!(bytes.read(&mut []).unwrap(), 0);
-        assert_eq!(bytes.read(&mut buffer).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
-    }
 
     #[test]
     fn sizes_of_pages_are_read_from_their_headers() {

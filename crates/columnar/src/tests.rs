@@ -540,14 +540,16 @@ proptest! {
 }
 
 /// Lists that say that they have up to 2^31 entries: of a page's header, which the decoder passed over behind the end
-/// of the file, and of booleans in a directory, for which it takes no byte.
+/// of the file, and of booleans, for which it takes no byte, in a directory and where a header's number says that it is
+/// another value.
 #[test]
 fn lists_without_an_end_are_errors_at_once() {
     let header = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/parquet/endless"));
     let directory = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/parquet/booleans"));
     let sets = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/parquet/sets"));
+    let retyped = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/parquet/retyped"));
     // The first byte is the fuzz target's.
-    for input in [&header[1..], &directory[1..], &sets[1..]] {
+    for input in [&header[1..], &directory[1..], &sets[1..], &retyped[1..]] {
         let error = drained(input, OnError::Skip).unwrap_err().to_string();
         assert!(error.contains("does not end"), "{error}");
     }
