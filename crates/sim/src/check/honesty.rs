@@ -107,21 +107,37 @@ fn restore(session: &Session<'_>, ahead: &[Operation], report: &mut CheckReport)
     Ok(())
 }
 
-/// What follows; an error is an outcome like any other.
-type Outcome = Result<Future, String>;
-
-fn run_on(session: &Session<'_>, ahead: &[Operation]) -> Outcome {
-    guarded(|| future(session.clone(), ahead))
+/// Whether what follows is as expected; an error is not. A change may have a scheme go on for long: it is stopped after
+/// the first operation that issues another command, and at the first command beyond as many as are expected.
+fn follows(mut session: Session<'_>, ahead: &[Operation], mounts: bool, (lines, end): &Future) -> bool {
+    session.flash.inner_mut().restart();
+    session.flash.inner_mut().set_limit(lines.len() as u64);
+    let mut rest = &lines[..];
+    let take = |session: &mut Session<'_>, rest: &mut &[Line]| {
+        let left = rest.strip_prefix(&session.flash.take_lines()[..]);
+        *rest = left.unwrap_or_default();
+        left.is_some()
+    };
+    let outcome = guarded(|| {
+        if mounts {
+            mount(&mut session).map_err(Stop::text)?;
+        }
+        for operation in ahead {
+            session.step(operation).map_err(Stop::text)?;
+            if !take(&mut session, &mut rest) {
+                return Ok(false);
+            }
+        }
+        session.read_all().map_err(Stop::text)?;
+        Ok(take(&mut session, &mut rest) && rest.is_empty() && session.parts().0.save() == *end)
+    });
+    outcome == Ok(true)
 }
 
-fn mounted(session: &Session<'_>, ahead: &[Operation]) -> Outcome {
-    guarded(|| {
-        let mut session = session.clone();
-        session.oracle.power_cut();
-        session.mount().map_err(Stop::text)?;
-        session.read_all().map_err(Stop::text)?;
-        future(session, ahead)
-    })
+fn mount(session: &mut Session<'_>) -> Result<(), Stop> {
+    session.oracle.power_cut();
+    session.mount()?;
+    session.read_all()
 }
 
 const fn is_metadata(kind: Kind) -> bool {
@@ -142,12 +158,15 @@ fn flip(session: &Session<'_>, ahead: &[Operation], rng: &mut Rng, report: &mut 
     if pages.is_empty() && spares.is_empty() {
         return Ok(());
     }
-    let (expected, expected_mounted) = (Ok(run_on(session, ahead)?), Ok(mounted(session, ahead)?));
+    let expected = future(session.clone(), ahead)?;
+    let mut mounted = session.clone();
+    mount(&mut mounted).map_err(Stop::text)?;
+    let expected_mounted = future(mounted, ahead)?;
     // Whether what follows a change differs, with or without a mount.
     let matters = |change: &dyn Fn(&mut Chip)| {
         let mut other = session.clone();
         change(other.flash.inner_mut().inner_mut().inner_mut().inner_mut());
-        run_on(&other, ahead) != expected || mounted(&other, ahead) != expected_mounted
+        !(follows(other.clone(), ahead, false, &expected) && follows(other, ahead, true, &expected_mounted))
     };
     // The newest pages are the likeliest to be in use; dead ones cost two runs and count for nothing.
     for _ in 0..if pages.is_empty() { 0 } else { 4 } {
