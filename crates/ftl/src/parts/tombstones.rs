@@ -52,14 +52,19 @@ pub(crate) fn encode(records: &[Tombstone]) -> Vec<u32> {
     records.iter().flat_map(|record| record.words()).collect()
 }
 
-/// The records of a trim page; blank words end them. One of addresses or of a version that are never given is none.
-pub(crate) fn decode(words: &[u32]) -> impl Iterator<Item = Tombstone> + '_ {
+/// The records of a trim page; blank words end them. One of addresses that a device of so many pages does not have is
+/// none, nor is one of a version that is never given.
+pub(crate) fn decode(words: &[u32], logical_pages: u32) -> impl Iterator<Item = Tombstone> + '_ {
     let records = words.chunks_exact(RECORD_WORDS).take_while(|words| words[1] != u32::MAX).map(|words| Tombstone {
         first: words[0],
         count: words[1],
         version: u64::from(words[2]) | u64::from(words[3]) << 32,
     });
-    records.filter(|record| record.first.checked_add(record.count).is_some() && record.version < 1 << 63)
+    let is_of_device = move |record: &Tombstone| {
+        let end = record.first.checked_add(record.count);
+        end.is_some_and(|end| end <= logical_pages) && record.version < 1 << 63
+    };
+    records.filter(is_of_device)
 }
 
 /// Records waiting in RAM, and how many LPNs each trim page on flash stands for.
@@ -125,13 +130,32 @@ impl Tombstones {
     }
 
     /// Loads what [`Tombstones::save`] saved.
-    pub(crate) fn load(from: &mut Loader<'_>) -> Tombstones {
+    pub(crate) fn load(from: &mut Loader<'_>, logical_pages: u32) -> Tombstones {
         let pending = from.u32();
         let words: Vec<u32> = (0..pending * RECORD_WORDS as u32).map(|_| from.u32()).collect();
         let references = from.u32();
         Tombstones {
-            pending: decode(&words).collect(),
+            pending: decode(&words, logical_pages).collect(),
             references: (0..references).map(|_| (from.u32(), from.u32())).collect(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A count of 2^31 had a collection go through as many addresses.
+    #[test]
+    fn a_record_beyond_the_device_is_none() {
+        let sound = Tombstone { first: 60, count: 4, version: 1 };
+        let others = [
+            Tombstone { count: 5, ..sound },
+            Tombstone { first: 0, count: 1 << 31, ..sound },
+            Tombstone { first: u32::MAX, count: 2, ..sound },
+            Tombstone { version: 1 << 63, ..sound },
+        ];
+        let words = encode(&[&others[..], &[sound]].concat());
+        assert_eq!(decode(&words, 64).collect::<Vec<_>>(), [sound]);
     }
 }

@@ -202,7 +202,7 @@ impl<F: Flash> Build<F> for Page {
         let mut page = Page::blank(*geometry, logical_pages, settings);
         page.map.iter_mut().for_each(|entry| *entry = from.u32());
         page.space = page.space.load(&mut from);
-        page.tombstones = Tombstones::load(&mut from);
+        page.tombstones = Tombstones::load(&mut from, page.map.len() as u32);
         page.version = from.u64();
         debug_assert!(from.is_done());
         page

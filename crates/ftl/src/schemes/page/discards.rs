@@ -123,7 +123,7 @@ impl Page {
         let entry = TRIMMED | from.0;
         // Of several records of one LPN the newest: its successors may end up in another page than its predecessors.
         let mut newest: BTreeMap<u32, u64> = BTreeMap::new();
-        for record in tombstones::decode(content.words().ok_or(Error::Corrupt)?) {
+        for record in tombstones::decode(content.words().ok_or(Error::Corrupt)?, self.map.len() as u32) {
             for lpn in record.lpns().filter(|&lpn| self.map.get(lpn as usize) == Some(&entry)) {
                 let version = newest.entry(lpn).or_insert(0);
                 *version = record.version.max(*version);

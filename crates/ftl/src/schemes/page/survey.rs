@@ -97,10 +97,9 @@ impl Survey {
                 *lost_discards += 1;
                 continue;
             }
-            for record in tombstones::decode(content.words().unwrap_or_default()) {
+            for record in tombstones::decode(content.words().unwrap_or_default(), best.len() as u32) {
                 *version = record.version.max(*version);
-                let pages = best.len();
-                for lpn in record.lpns().map(|lpn| lpn as usize).take_while(|&lpn| lpn < pages) {
+                for lpn in record.lpns().map(|lpn| lpn as usize) {
                     // An older copy need not be seen to be there: a block whose erase was cut short may show it another
                     // time. Of equal records the one that was programmed last counts, as of equal pages: what a
                     // collection has copied stays copied.
