@@ -10,7 +10,7 @@ pub(crate) mod free_list;
 
 pub(crate) use free_list::FreeOrder;
 
-use crate::{Loader, Saver};
+use crate::{Error, Loader, Saver};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
@@ -263,6 +263,18 @@ impl Blocks {
         let block = self.geometry.block_of(ppn).index();
         self.live[block] += 1;
         self.relist(block);
+    }
+
+    /// A page that a map on flash names, found live while mounting.
+    ///
+    /// # Errors
+    /// Another entry has named it: [`Error::Corrupt`].
+    pub fn claim<X>(&mut self, ppn: Ppn) -> Result<(), Error<X>> {
+        if self.is_live(ppn) {
+            return Err(Error::Corrupt);
+        }
+        self.revive(ppn);
+        Ok(())
     }
 
     fn set_bits(&mut self, block: Block, value: bool) {

@@ -81,7 +81,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
                 ftl.map.store.found(ppn, page);
                 ftl.map.store.entries(page, 0, &mut words);
                 forget_beyond(&mut words, &g);
-                ftl.map.space.blocks.revive(ppn);
+                ftl.map.space.blocks.claim(ppn)?;
             }
             let mut group: Vec<Entry> = Vec::new();
             for lpn in range {
@@ -97,7 +97,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
                     group.push(Entry { lpn: Lpn(lpn), ppn });
                 }
                 if *entry != Ppn::NONE.0 {
-                    ftl.map.space.blocks.revive(Ppn(*entry));
+                    ftl.map.space.blocks.claim(Ppn(*entry))?;
                 }
             }
             report.restored += group.len() as u64;

@@ -90,3 +90,26 @@ fn forged_content_is_an_error_at_worst() {
     }
     assert!(failed.is_empty(), "{} failed:\n{}", failed.len(), failed.join("\n"));
 }
+
+/// A map on flash is right about some pages without a look at their spare areas. Such a page may there say that it is
+/// another logical page, whose newest it is then, too.
+#[test]
+fn a_page_that_two_entries_name_is_an_error_at_worst() {
+    for scheme in ["dftl", "lsftl", "sftl", "lazyftl"] {
+        let mut spec = spec(64, scheme);
+        spec.device.logical_pages = 64;
+        spec.device.geometry.nop = 4;
+        let (_directory, path) = place();
+        let base = base(&path, &spec, false);
+        for ppn in 0..spec.device.geometry.page_count() {
+            for lpn in [0, 42] {
+                let mut bytes = base.clone();
+                let address = 8;
+                forge(&mut bytes, &spec.device.geometry, ppn as usize, address, lpn);
+                fs::write(&path, &bytes).unwrap();
+                let used = std::panic::catch_unwind(|| use_all(&path, 64));
+                assert!(used.is_ok(), "{scheme}: page {ppn} as of logical page {lpn}");
+            }
+        }
+    }
+}

@@ -78,17 +78,17 @@ impl LazyFtl {
                 words.copy_from_slice(content.words().ok_or(Error::Corrupt)?);
                 forget_beyond(&mut words, &g);
                 lazy.store.found(tvpn, ppn);
-                lazy.space.blocks.revive(ppn);
+                lazy.space.blocks.claim(ppn)?;
             }
             for lpn in range {
                 let entry = Ppn(words[(lpn - first) as usize]);
                 if let Some(&(.., ppn)) = lost.get(&lpn) {
                     lazy.table.put(lpn, ppn, true);
-                    lazy.space.blocks.revive(ppn);
+                    lazy.space.blocks.claim(ppn)?;
                     report.restored += 1;
                 } else if entry != Ppn::NONE {
                     if census.holds(flash, entry, lpn, watermark)? {
-                        lazy.space.blocks.revive(entry);
+                        lazy.space.blocks.claim(entry)?;
                     } else {
                         // The page was discarded, and its place taken since: the entry was lost.
                         lazy.table.discard(lpn);
