@@ -371,12 +371,14 @@ impl Placement for Appended {
     ) -> Outcome<F, BTreeMap<Lbn, u32>> {
         let mut chosen: BTreeMap<Lbn, (usize, u32, u16)> = BTreeMap::new();
         for (&block, pages) in held {
-            if Self::is_data(flash, pages[0].1)?
+            let (lbn, _) = core.split(pages[0].0);
+            if pages.iter().all(|&(lpn, _)| core.split(lpn).0 == lbn)
+                && Self::is_data(flash, pages[0].1)?
                 && let Some(head) = Self::head(&core.g, found, Block(block))
                 // Free page reuse leaves log pages behind data pages: then the last page has no map.
                 && Self::is_data(flash, core.g.page(Block(block), head))?
             {
-                let best = chosen.entry(core.split(pages[0].0).0).or_insert((0, 0, NULL));
+                let best = chosen.entry(lbn).or_insert((0, 0, NULL));
                 *best = (*best).max((pages.len(), block, head as u16));
             }
         }

@@ -113,3 +113,25 @@ fn a_page_that_two_entries_name_is_an_error_at_worst() {
         }
     }
 }
+
+/// A block of `hybridlog` holds the pages of one logical block, in any order. One of them may be, with all that stands
+/// beside it, a page of another logical block.
+#[test]
+fn a_block_with_a_page_of_another_is_an_error_at_worst() {
+    for scheme in ["hybridlog", "rose-log"] {
+        let mut spec = spec(64, scheme);
+        spec.device.logical_pages = 64;
+        spec.device.geometry.oob_bytes = 128;
+        let (_directory, path) = place();
+        let base = base(&path, &spec, false);
+        let pages = spec.device.geometry.page_count();
+        for (to, from) in (0..pages).flat_map(|to| [21, 78].map(|from| (to, from))) {
+            let mut bytes = base.clone();
+            let all_of_another = 21;
+            forge(&mut bytes, &spec.device.geometry, to as usize, all_of_another, from);
+            fs::write(&path, &bytes).unwrap();
+            let used = std::panic::catch_unwind(|| use_all(&path, 64));
+            assert!(used.is_ok(), "{scheme}: page {from} as page {to}");
+        }
+    }
+}
