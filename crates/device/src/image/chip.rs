@@ -14,6 +14,14 @@ use flash::{
 };
 
 impl Image {
+    /// The scheme keeps so many bytes in spare areas, and an opened image says otherwise.
+    #[cold]
+    fn keeps_otherwise(&mut self, bytes: u32) {
+        let own = self.standing.own;
+        let what = format!("its state says {own} bytes of the scheme in each spare area, and it keeps {bytes}");
+        self.failed = Some(io::Error::new(io::ErrorKind::InvalidData, what));
+    }
+
     /// A rule of the chip was broken. By a bug of the scheme, unless the block is as an image that was opened had it:
     /// then what stands there, and was not what the scheme had reason to believe, may have led it. Copies take the mode
     /// of what stood there along to other blocks.
@@ -412,8 +420,7 @@ impl Flash for Image {
             return true;
         }
         if before != 0 && self.opened {
-            let what = format!("its state says {before} bytes of the scheme in each spare area, and it keeps {bytes}");
-            self.failed = Some(io::Error::new(io::ErrorKind::InvalidData, what));
+            self.keeps_otherwise(bytes);
             return true;
         }
         if before != 0 {
@@ -433,6 +440,10 @@ impl Flash for Image {
 
     fn stage_spare(&mut self, ppn: Ppn, bytes: &[u8]) {
         let (length, reserved) = (bytes.len() as u32, self.standing.own);
+        // A scheme that was restored from saved RAM has reserved nothing anew.
+        if length > reserved && self.opened && self.failed.is_none() {
+            self.keeps_otherwise(length);
+        }
         if length > reserved && self.failed.is_none() {
             refuse(Rule::NotReserved { bytes: length, reserved }.broken_by(Command::Spare, ppn));
         }

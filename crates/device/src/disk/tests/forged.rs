@@ -135,3 +135,24 @@ fn a_block_with_a_page_of_another_is_an_error_at_worst() {
         }
     }
 }
+
+/// The state of an image that was shut down cleanly says how many bytes the scheme keeps in spare areas. What it says is
+/// not what the scheme needs, and no mount by scan asks.
+#[test]
+fn too_few_bytes_in_spare_areas_are_an_error_at_worst() {
+    for scheme in ["superblock", "hybridlog", "page"] {
+        let mut spec = spec(64, scheme);
+        spec.settings.push(("wear-state".into(), "on".into()));
+        spec.device.logical_pages = 64;
+        spec.device.geometry.oob_bytes = 128;
+        let (_directory, path) = place();
+        let base = base(&path, &spec, true);
+        for own in 0..64 {
+            let mut bytes = base.clone();
+            let own_bytes = 17;
+            forge(&mut bytes, &spec.device.geometry, 0, own_bytes, own);
+            fs::write(&path, &bytes).unwrap();
+            assert!(std::panic::catch_unwind(|| use_all(&path, 64)).is_ok(), "{scheme}: {own} bytes");
+        }
+    }
+}
