@@ -136,8 +136,8 @@ fn a_block_with_a_page_of_another_is_an_error_at_worst() {
     }
 }
 
-/// The state of an image that was shut down cleanly says how many bytes the scheme keeps in spare areas. What it says is
-/// not what the scheme needs, and no mount by scan asks.
+/// The state of an image that was shut down cleanly says how many bytes the scheme keeps in spare areas. It may say
+/// less than the scheme needs, and no mount by scan asks.
 #[test]
 fn too_few_bytes_in_spare_areas_are_an_error_at_worst() {
     for scheme in ["superblock", "hybridlog", "page"] {
