@@ -223,13 +223,8 @@ impl Space {
             let stream = if found.kind == Kind::Translation { translation } else { Some(data) };
             if let Some(stream) = stream {
                 let end = self.block_pages(stream).max(found.programmed);
-                let (die, lane) = (g.die_of(block), Lane::of(g.die_of(block)));
                 self.blocks.resume(block, found.programmed..end);
-                self.streams[stream.index()].replace(&g, lane, block, found.programmed);
-                // What seems the newest may have been erased in part, and the newest lost: another takes its place.
-                if census.is_unsure(die) && self.blocks.free_in(die) > self.collector.kept {
-                    self.seal(stream, lane);
-                }
+                self.streams[stream.index()].replace(&g, Lane::of(g.die_of(block)), block, found.programmed);
             }
         }
     }
@@ -837,33 +832,6 @@ mod tests {
         assert_eq!((&again[..2], again.len()), (&more[..], 3));
         assert!(third.is_some_and(|ppn| chip.geometry().offset_of(ppn) == 0));
         audit(&mounted, &[&live[..], &again[..]].concat());
-    }
-
-    /// The first page of a block that is blank behind was lost: what is open beside it may be what an erase has left.
-    #[test]
-    fn a_mount_fills_nothing_that_may_not_be_the_newest_while_other_blocks_are_free() {
-        // Whether the spare area of that page still reads; blocks that only collections open, of six that are free.
-        for (reads, kept, room) in [(false, 5, [0, 0]), (true, 5, [0, 0]), (false, 6, [5, 7])] {
-            let mut chip = chip(1);
-            let mut before = space(&chip);
-            for (lpn, die) in [(0, 0), (1, 1), (2, 0), (3, 1), (4, 0)] {
-                put(&mut before, &mut chip, DATA, Die(die), lpn);
-            }
-            put(&mut before, &mut chip, TRANSLATION, Die(0), 0);
-            let lost = chip.geometry().page(Block(7), 0);
-            if reads {
-                let program = before.number_for(&mut chip, lost);
-                let Ok(()) = chip.program(lost, Oob::data(Lpn(9), program, program), Payload::User(&()), Cause::Host);
-                chip.chip().spoil(lost);
-            } else {
-                chip.chip().ruin(lost);
-            }
-            let mut mounted = Space::new(*chip.geometry(), &options(), &[2, 2], kept);
-            let census = Census::take(&mut chip, None, |_, _| ()).unwrap();
-            mounted.adopt(&census, DATA, Some(TRANSLATION));
-            assert_eq!([DATA, TRANSLATION].map(|stream| mounted.room_on(stream, Die(0))), room, "{reads} {kept}");
-            assert_eq!(mounted.room_on(DATA, Die(1)), 6);
-        }
     }
 
     #[test]
