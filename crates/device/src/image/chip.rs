@@ -440,12 +440,12 @@ impl Flash for Image {
 
     fn stage_spare(&mut self, ppn: Ppn, bytes: &[u8]) {
         let (length, reserved) = (bytes.len() as u32, self.standing.own);
-        // A scheme that was restored from saved RAM has reserved nothing anew.
-        if length > reserved && self.opened && self.failed.is_none() {
-            self.keeps_otherwise(length);
-        }
         if length > reserved && self.failed.is_none() {
-            refuse(Rule::NotReserved { bytes: length, reserved }.broken_by(Command::Spare, ppn));
+            // A scheme that was restored from saved RAM has reserved nothing anew.
+            if !self.opened {
+                refuse(Rule::NotReserved { bytes: length, reserved }.broken_by(Command::Spare, ppn));
+            }
+            self.keeps_otherwise(length);
         }
         self.staged = Some((ppn, bytes.to_vec()));
     }

@@ -8,6 +8,13 @@ use flash::{Block, Geometry, Ppn};
 /// How many sorts of change there are.
 pub const SORTS: u8 = 27;
 
+/// Those that tests ask for by name: a page's address, the bytes of the scheme in spare areas, all of another page.
+pub(crate) mod sort {
+    pub(crate) const ADDRESS: u8 = 8;
+    pub(crate) const OWN_BYTES: u8 = 17;
+    pub(crate) const ALL: u8 = 21;
+}
+
 /// Changes what stands of a page, of a block's entry, or of the state. `at` says which page and where in it; `sort`, to
 /// what. The image has its full length.
 pub fn forge(bytes: &mut [u8], g: &Geometry, at: usize, sort: u8, value: u8) {
@@ -33,7 +40,7 @@ pub fn forge(bytes: &mut [u8], g: &Geometry, at: usize, sort: u8, value: u8) {
         5 => far(&mut bytes[record + 8..][..8]),
         6 => bytes[record + 16] = value,
         7 => far(&mut bytes[record + 16..][..8]),
-        8 => bytes[record + 24] = value,
+        sort::ADDRESS => bytes[record + 24] = value,
         9 => far(&mut bytes[record + 24..][..4]),
         // Words, mark.
         10 => bytes[record + 28] = value,
@@ -49,12 +56,12 @@ pub fn forge(bytes: &mut [u8], g: &Geometry, at: usize, sort: u8, value: u8) {
         15 => far(&mut bytes[data + within % (page_bytes / 4) * 4..][..4]),
         16 => bytes[spare + within % spare_bytes] = value,
         // The state: what the scheme keeps in spare areas, the length of its RAM, its life.
-        17 => bytes[state + 24] = value,
+        sort::OWN_BYTES => bytes[state + 24] = value,
         18 => far(&mut bytes[state + 24..][..4]),
         19 => far(&mut bytes[state + 8..][..8]),
         20 => bytes[state + usize::from(value & 1)] = value >> 6,
         // All of another page.
-        21 => {
+        sort::ALL => {
             let from = Ppn(u32::from(value) % g.page_count());
             for (start, to, size) in [
                 (layout.record(from), record, RECORD as usize),

@@ -1,7 +1,7 @@
 //! Images of which somebody has changed bytes and made the checksums right.
 
 use super::*;
-use crate::image::forge::{SORTS, forge, pages_of_maps};
+use crate::image::forge::{SORTS, forge, pages_of_maps, sort};
 
 const BYTES: u64 = 512;
 
@@ -91,26 +91,31 @@ fn forged_content_is_an_error_at_worst() {
     assert!(failed.is_empty(), "{} failed:\n{}", failed.len(), failed.join("\n"));
 }
 
+/// Each change (`at`, sort, value) to an image of this scheme, alone, is an error at worst.
+fn each(scheme: &str, clean: bool, changes: impl Fn(u32) -> Vec<(u32, u8, u8)>) {
+    let mut spec = spec(64, scheme);
+    spec.settings.push(("wear-state".into(), "on".into()));
+    spec.device.logical_pages = 64;
+    spec.device.geometry.oob_bytes = 128;
+    spec.device.geometry.nop = 4;
+    let (_directory, path) = place();
+    let base = base(&path, &spec, clean);
+    let g = &spec.device.geometry;
+    for (at, sort, value) in changes(g.page_count()) {
+        let mut bytes = base.clone();
+        forge(&mut bytes, g, at as usize, sort, value);
+        fs::write(&path, &bytes).unwrap();
+        let used = std::panic::catch_unwind(|| use_all(&path, 64));
+        assert!(used.is_ok(), "{scheme}: {value} at {at}");
+    }
+}
+
 /// A map on flash is right about some pages without a look at their spare areas. Such a page may there say that it is
 /// another logical page, whose newest it is then, too.
 #[test]
 fn a_page_that_two_entries_name_is_an_error_at_worst() {
     for scheme in ["dftl", "lsftl", "sftl", "lazyftl"] {
-        let mut spec = spec(64, scheme);
-        spec.device.logical_pages = 64;
-        spec.device.geometry.nop = 4;
-        let (_directory, path) = place();
-        let base = base(&path, &spec, false);
-        for ppn in 0..spec.device.geometry.page_count() {
-            for lpn in [0, 42] {
-                let mut bytes = base.clone();
-                let address = 8;
-                forge(&mut bytes, &spec.device.geometry, ppn as usize, address, lpn);
-                fs::write(&path, &bytes).unwrap();
-                let used = std::panic::catch_unwind(|| use_all(&path, 64));
-                assert!(used.is_ok(), "{scheme}: page {ppn} as of logical page {lpn}");
-            }
-        }
+        each(scheme, false, |pages| (0..pages).flat_map(|ppn| [0, 42].map(|lpn| (ppn, sort::ADDRESS, lpn))).collect());
     }
 }
 
@@ -119,20 +124,7 @@ fn a_page_that_two_entries_name_is_an_error_at_worst() {
 #[test]
 fn a_block_with_a_page_of_another_is_an_error_at_worst() {
     for scheme in ["hybridlog", "rose-log"] {
-        let mut spec = spec(64, scheme);
-        spec.device.logical_pages = 64;
-        spec.device.geometry.oob_bytes = 128;
-        let (_directory, path) = place();
-        let base = base(&path, &spec, false);
-        let pages = spec.device.geometry.page_count();
-        for (to, from) in (0..pages).flat_map(|to| [21, 78].map(|from| (to, from))) {
-            let mut bytes = base.clone();
-            let all_of_another = 21;
-            forge(&mut bytes, &spec.device.geometry, to as usize, all_of_another, from);
-            fs::write(&path, &bytes).unwrap();
-            let used = std::panic::catch_unwind(|| use_all(&path, 64));
-            assert!(used.is_ok(), "{scheme}: page {from} as page {to}");
-        }
+        each(scheme, false, |pages| (0..pages).flat_map(|to| [21, 78].map(|from| (to, sort::ALL, from))).collect());
     }
 }
 
@@ -141,18 +133,6 @@ fn a_block_with_a_page_of_another_is_an_error_at_worst() {
 #[test]
 fn too_few_bytes_in_spare_areas_are_an_error_at_worst() {
     for scheme in ["superblock", "hybridlog", "page"] {
-        let mut spec = spec(64, scheme);
-        spec.settings.push(("wear-state".into(), "on".into()));
-        spec.device.logical_pages = 64;
-        spec.device.geometry.oob_bytes = 128;
-        let (_directory, path) = place();
-        let base = base(&path, &spec, true);
-        for own in 0..64 {
-            let mut bytes = base.clone();
-            let own_bytes = 17;
-            forge(&mut bytes, &spec.device.geometry, 0, own_bytes, own);
-            fs::write(&path, &bytes).unwrap();
-            assert!(std::panic::catch_unwind(|| use_all(&path, 64)).is_ok(), "{scheme}: {own} bytes");
-        }
+        each(scheme, true, |_| (0..64).map(|own| (0, sort::OWN_BYTES, own)).collect());
     }
 }
