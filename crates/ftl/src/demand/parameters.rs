@@ -200,7 +200,7 @@ pub(crate) const ROW: Scheme = Scheme {
     phases: PHASES,
     has_cache: true,
     keeps_data: true,
-    state_version: 3,
+    state_version: 4,
 };
 
 /// The values of [`COUNTERS`].

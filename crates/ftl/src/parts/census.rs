@@ -162,6 +162,9 @@ pub struct Census {
     last_sound: u64,
     /// Torn pages that no sound page of their block follows.
     unseen: u64,
+    /// Dies with a block that begins with garbage, of whatever class, and is blank behind. It may be the newest, if the
+    /// medium has lost what was programmed there.
+    unsure: BTreeSet<Die>,
 }
 
 /// What the spare areas of a device carry beside what recovery needs.
@@ -425,6 +428,9 @@ impl Census {
         if found.is_some() && sound.is_empty() {
             self.hollow.push(block);
         }
+        if found.is_none() && (1..u64::from(g.pages_per_block)).contains(&garbled) {
+            self.unsure.insert(die);
+        }
         self.blocks[block.index()] = found;
         Ok(found.map(|found| found.kind))
     }
@@ -498,7 +504,10 @@ impl Census {
         // Torn pages alone may read as garbage another time, and then the block is erased before it is used.
         for block in core::mem::take(&mut self.hollow) {
             if !damaged.iter().any(|(ppn, _)| g.block_of(*ppn) == block) {
-                self.blocks[block.index()] = None;
+                let found = self.blocks[block.index()].take();
+                if found.is_some_and(|found| found.programmed < g.pages_per_block) {
+                    self.unsure.insert(g.die_of(block));
+                }
             }
         }
         damaged
@@ -557,6 +566,11 @@ impl Census {
     pub fn newest_of(&self, range: Range<u32>) -> Option<Block> {
         let found = |block: u32| self.blocks[block as usize].filter(|found| found.kind != Kind::Translation);
         range.filter(|&block| found(block).is_some_and(|found| found.newest)).map(Block).next()
+    }
+
+    /// Whether the blocks of a die that seem the newest may not be.
+    pub fn is_unsure(&self, die: Die) -> bool {
+        self.unsure.contains(&die)
     }
 
     /// Whether a page that a translation page with this watermark points at holds that LPN.

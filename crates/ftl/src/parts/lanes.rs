@@ -54,6 +54,12 @@ struct OpenBlock {
     next: u32,
     end: u32,
     block: u32,
+    /// The block before, to be taken back if nothing can be programmed in this one.
+    former: u32,
+}
+
+impl OpenBlock {
+    const NONE: OpenBlock = OpenBlock { next: 0, end: 0, block: NONE, former: NONE };
 }
 
 /// See the module's description.
@@ -68,7 +74,7 @@ pub struct Lanes {
 impl Lanes {
     /// `count` lanes without a block.
     pub fn new(count: usize) -> Lanes {
-        Lanes { lanes: vec![OpenBlock { next: 0, end: 0, block: NONE }; count], turn: Lane(0), slc: false }
+        Lanes { lanes: vec![OpenBlock::NONE; count], turn: Lane(0), slc: false }
     }
 
     /// How many lanes.
@@ -173,6 +179,12 @@ impl Lanes {
         (block != NONE).then_some(Block(block))
     }
 
+    /// The block that the lane had before it. It may have been erased since.
+    pub fn former(&self, lane: Lane) -> Option<Block> {
+        let former = self.lanes[lane.index()].former;
+        (former != NONE).then_some(Block(former))
+    }
+
     /// Pages that are filled of each block.
     pub fn block_pages(&self, g: &Geometry) -> u32 {
         if self.slc { g.slc_pages() } else { g.pages_per_block }
@@ -182,13 +194,14 @@ impl Lanes {
     pub fn replace(&mut self, g: &Geometry, lane: Lane, block: Block, from: u32) -> Option<Block> {
         let former = self.block(lane);
         let end = g.page(block, 0).0 + self.block_pages(g);
-        self.lanes[lane.index()] = OpenBlock { next: g.page(block, from).0, end, block: block.0 };
+        let kept = former.map_or(NONE, |former| former.0);
+        self.lanes[lane.index()] = OpenBlock { next: g.page(block, from).0, end, block: block.0, former: kept };
         former
     }
 
     /// Takes a lane's block away.
     pub fn clear(&mut self, lane: Lane) {
-        self.lanes[lane.index()] = OpenBlock { next: 0, end: 0, block: NONE };
+        self.lanes[lane.index()] = OpenBlock::NONE;
     }
 
     /// The lane that fills a block.
@@ -198,7 +211,7 @@ impl Lanes {
 
     /// Controller RAM, bytes.
     pub fn memory(&self) -> u64 {
-        self.lanes.len() as u64 * 12 + 4
+        self.lanes.len() as u64 * 16 + 4
     }
 
     /// Saves the state.
@@ -208,12 +221,14 @@ impl Lanes {
             out.u32(lane.next);
             out.u32(lane.end);
             out.u32(lane.block);
+            out.u32(lane.former);
         }
     }
 
     /// Loads what [`Lanes::save`] saved of as many lanes.
     pub fn load(&mut self, from: &mut Loader<'_>) {
         self.turn = Lane(from.u32());
-        self.lanes.fill_with(|| OpenBlock { next: from.u32(), end: from.u32(), block: from.u32() });
+        let mut lane = || OpenBlock { next: from.u32(), end: from.u32(), block: from.u32(), former: from.u32() };
+        self.lanes.fill_with(&mut lane);
     }
 }

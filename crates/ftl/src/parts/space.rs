@@ -223,8 +223,13 @@ impl Space {
             let stream = if found.kind == Kind::Translation { translation } else { Some(data) };
             if let Some(stream) = stream {
                 let end = self.block_pages(stream).max(found.programmed);
+                let (die, lane) = (g.die_of(block), Lane::of(g.die_of(block)));
                 self.blocks.resume(block, found.programmed..end);
-                self.streams[stream.index()].replace(&g, Lane::of(g.die_of(block)), block, found.programmed);
+                self.streams[stream.index()].replace(&g, lane, block, found.programmed);
+                // What seems the newest may have been erased in part, and the newest lost: another takes its place.
+                if census.is_unsure(die) && self.blocks.free_in(die) > self.collector.kept {
+                    self.seal(stream, lane);
+                }
             }
         }
     }
@@ -420,12 +425,14 @@ impl Space {
     pub fn abandon(&mut self, ppn: Ppn) {
         let g = *self.blocks.geometry();
         let block = g.block_of(ppn);
-        for (stream, lanes) in (0..).map(Stream).zip(&mut self.streams) {
-            if let Some(lane) = lanes.lane_of(block) {
-                lanes.clear(lane);
-                if let Some(translation) = self.translation.as_mut().filter(|t| t.stream == stream) {
-                    translation.closed.push(block);
-                }
+        if let Some((stream, lane)) = self.holder(block) {
+            let former = self.streams[stream.index()].former(lane).filter(|_| g.offset_of(ppn) == 0);
+            self.streams[stream.index()].clear(lane);
+            if let Some(former) = former {
+                self.take_back(stream, lane, former);
+            }
+            if let Some(translation) = self.translation.as_mut().filter(|t| t.stream == stream) {
+                translation.closed.push(block);
             }
         }
         self.blocks.close_early(block, g.offset_of(ppn));
@@ -452,6 +459,29 @@ impl Space {
         }
         self.begin_collecting(block);
         self.doomed.push(block);
+    }
+
+    /// Nothing was programmed behind a lane's former block: it is the lane's again, full, so that nobody erases what a
+    /// mount would go on with (docs/recovery.md). Not if something is being done with it already.
+    fn take_back(&mut self, stream: Stream, lane: Lane, former: Block) {
+        let g = *self.blocks.geometry();
+        let of_stream = self.translation.as_ref().filter(|t| t.stream == stream);
+        if of_stream.is_some() != self.is_translation(former) {
+            return;
+        }
+        let is_idle = match of_stream {
+            Some(t) if !t.among_data => {
+                self.collector.victim(g.die_of(former)) != Some(former) && !self.doomed.contains(&former)
+            }
+            _ => self.begin_collecting(former),
+        };
+        if is_idle {
+            if let Some(translation) = &mut self.translation {
+                translation.closed.retain(|&closed| closed != former);
+            }
+            let full = self.block_pages(stream);
+            self.streams[stream.index()].replace(&g, lane, former, full);
+        }
     }
 
     /// The lane that holds a block, if one does.
@@ -832,6 +862,56 @@ mod tests {
         assert_eq!((&again[..2], again.len()), (&more[..], 3));
         assert!(third.is_some_and(|ppn| chip.geometry().offset_of(ppn) == 0));
         audit(&mounted, &[&live[..], &again[..]].concat());
+    }
+
+    /// The first page of a block that is blank behind was lost: what is open beside it may be what an erase has left.
+    #[test]
+    fn a_mount_fills_nothing_that_may_not_be_the_newest_while_other_blocks_are_free() {
+        // Whether the spare area of that page still reads; blocks that only collections open, of six that are free.
+        for (reads, kept, room) in [(false, 5, [0, 0]), (true, 5, [0, 0]), (false, 6, [5, 7])] {
+            let mut chip = chip(1);
+            let mut before = space(&chip);
+            for (lpn, die) in [(0, 0), (1, 1), (2, 0), (3, 1), (4, 0)] {
+                put(&mut before, &mut chip, DATA, Die(die), lpn);
+            }
+            put(&mut before, &mut chip, TRANSLATION, Die(0), 0);
+            let lost = chip.geometry().page(Block(7), 0);
+            if reads {
+                let program = before.number_for(&mut chip, lost);
+                let Ok(()) = chip.program(lost, Oob::data(Lpn(9), program, program), Payload::User(&()), Cause::Host);
+                chip.chip().spoil(lost);
+            } else {
+                chip.chip().ruin(lost);
+            }
+            let mut mounted = Space::new(*chip.geometry(), &options(), &[2, 2], kept);
+            let census = Census::take(&mut chip, None, |_, _| ()).unwrap();
+            mounted.adopt(&census, DATA, Some(TRANSLATION));
+            assert_eq!([DATA, TRANSLATION].map(|stream| mounted.room_on(stream, Die(0))), room, "{reads} {kept}");
+            assert_eq!(mounted.room_on(DATA, Die(1)), 6);
+        }
+    }
+
+    /// A mount would go on with the block before the one that failed: nobody erases it until another page is whole.
+    #[test]
+    fn a_lane_takes_its_block_back_if_the_first_program_behind_it_fails() {
+        for stream in [DATA, TRANSLATION] {
+            let mut chip = chip(1);
+            let mut space = space(&chip);
+            let full: Vec<Ppn> = (0..8).map(|address| put(&mut space, &mut chip, stream, Die(0), address)).collect();
+            let former = chip.geometry().block_of(full[0]);
+            for _ in 0..2 {
+                let failed = space.page_on(&mut chip, stream, Lane(0)).unwrap();
+                assert!(space.is_movable(former));
+                space.abandon(failed);
+                assert!(!space.is_movable(former));
+                assert_eq!(space.holder(former), Some((stream, Lane(0))));
+                space.audit_blocks(|_| false).unwrap();
+            }
+            put(&mut space, &mut chip, stream, Die(0), 8);
+            let failed = space.page_on(&mut chip, stream, Lane(0)).unwrap();
+            space.abandon(failed);
+            assert!(space.is_movable(former), "its block failed behind a whole page");
+        }
     }
 
     #[test]

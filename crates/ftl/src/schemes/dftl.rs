@@ -52,7 +52,7 @@ pub(super) static ROW: Scheme = Scheme {
     essay: include_str!("dftl.rs"),
     own: &[CACHE_BYTES, REPLACEMENT, ENTRY_BITS, BATCH_EVICT, STRIPE],
     fixed: &[LINE.at(Value::Count(1)), DATA_BLOCKS],
-    state_version: 4,
+    state_version: 5,
     ..parameters::ROW
 };
 

@@ -126,7 +126,7 @@ pub(super) static ROW: Scheme = Scheme {
     ],
     has_cache: true,
     keeps_data: true,
-    state_version: 2,
+    state_version: 3,
 };
 
 /// `cache-bytes`.

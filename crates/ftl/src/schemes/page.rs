@@ -87,7 +87,7 @@ pub(super) static ROW: Scheme = Scheme {
     phases: &[Cause::Host, Cause::DataGc, Cause::WearLevelling, Cause::EccRewrite, Cause::Metadata, Cause::Recovery],
     has_cache: false,
     keeps_data: true,
-    state_version: 3,
+    state_version: 4,
 };
 
 /// `streams`: write streams.

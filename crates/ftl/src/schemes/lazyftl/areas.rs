@@ -22,7 +22,8 @@ impl LazyFtl {
             {
                 self.space.blocks.begin_collecting(former);
             }
-            if let Some(block) = now {
+            // A full block that the lane took back has been in the area before.
+            if let Some(block) = now.filter(|_| self.space.streams[area.index()].room(lane) > 0) {
                 self.table.join(block, area);
             }
             self.seen[area.index()][lane.index()] = now;
