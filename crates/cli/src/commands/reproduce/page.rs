@@ -1,12 +1,14 @@
 //! What was reproduced as a page to look at: for each experiment its figures and, where the paper has a curve, measured
-//! lines with the published points that are in the text over them.
+//! lines with the published points that are in the text over them; and requests one by one, where the paper shows some.
 
-use super::Reproduced;
 use super::file::{Along, Curve, Experiment, Published, Row, microseconds};
 use super::finding::{Finding, Found};
 use super::render::{cells, label, ran_on, value_cells};
+use super::{Reproduced, Window};
 use crate::render::html;
-use crate::render::svg::{Axis, Line, escape, figure, legend, plot};
+use crate::render::svg::{Axis, Line, escape, figure, legend, nice_step, plot};
+use crate::units;
+use sim::report::RequestRecord;
 use std::fmt::Write as _;
 
 /// The page as text.
@@ -27,6 +29,9 @@ pub(super) fn page(done: &[Reproduced]) -> String {
         }
         for curve in &experiment.curves {
             body.push_str(&drawn(curve, one, done));
+        }
+        if let Some(microscope) = &experiment.microscope {
+            body.push_str(&requests(&one.windows, microscope.workload.get_ref()));
         }
         if !one.findings.is_empty() {
             let titles = ["figure", "workload", "ran on", "published", "measured", "deviation", "holds"];
@@ -153,6 +158,42 @@ fn drawn(curve: &Curve, one: &Reproduced, done: &[Reproduced]) -> String {
         legend(&labels),
         figure(&plot(&curve.title, &lines, &ticks, axis, 340.0, lines.len() <= 8), &caption)
     )
+}
+
+/// What one request took of something, in nanoseconds.
+type Taken = fn(&RequestRecord) -> u64;
+
+/// How long the requests under the microscope waited and took, by their numbers.
+fn requests(windows: &[Window], workload: &str) -> String {
+    let seen: Vec<_> =
+        windows.iter().filter_map(|one| Some((&one.configuration, one.requests.as_ref().ok()?))).collect();
+    let numbers = || seen.iter().flat_map(|(_, (from, records))| [*from, from + records.len() as u64 - 1]);
+    let (Some(first), Some(last)) = (numbers().min(), numbers().max()) else { return String::new() };
+    let step = nice_step((last - first) as f64 / 8.0).max(1.0) as u64;
+    let ticks: Vec<(f64, String)> =
+        (first.next_multiple_of(step)..=last).step_by(step as usize).map(|at| (at as f64, units::whole(at))).collect();
+    let times: [(&str, Taken); 3] = [
+        ("Response", |record| record.response_ns),
+        ("Service", |record| record.service_ns),
+        ("Wait before service", |record| record.queue_ns),
+    ];
+    let drawn = times.iter().map(|(title, taken)| {
+        let line = |(name, (from, records)): &(&String, &(u64, Vec<RequestRecord>))| Line {
+            label: (*name).clone(),
+            points: (*from..).zip(records).map(|(at, record)| (at as f64, taken(record) as f64 / 1e6)).collect(),
+            published: Vec::new(),
+        };
+        let lines: Vec<Line> = seen.iter().map(line).collect();
+        let labels: Vec<String> = lines.iter().map(|line| line.label.clone()).collect();
+        let caption = "<p class=\"note\">Below: number of the request. At the side: ms.</p>\n";
+        format!(
+            "<h3>{title} of each request, {}</h3>\n{}{}",
+            escape(workload),
+            legend(&labels),
+            figure(&plot(title, &lines, &ticks, Axis::Linear, 260.0, false), caption)
+        )
+    });
+    drawn.collect()
 }
 
 /// Whether there is anything to draw: a logarithm wants more than nothing.

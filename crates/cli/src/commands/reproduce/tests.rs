@@ -456,6 +456,14 @@ fn a_page_draws_what_was_measured() {
     assert_eq!(line("T_PC, dftl, Zipf, zipf:theta=0.9"), 2, "{page}");
     let published = |label: &str| page.matches(&format!("<title>{label}, published: 80</title>")).count();
     assert_eq!(published("T_PC, dftl, Zipf, zipf:theta=0.9"), 2, "{page}");
+    // Each of the two configurations under the microscope has a line through its 20 requests, in three plots.
+    let service = page.split("<h3>Service of each request, Zipf</h3>").nth(1).unwrap().split("<h3>").next().unwrap();
+    for name in ["dftl", "page"] {
+        let path = service.split(&format!("\"><title>{name}</title>")).next().unwrap();
+        let path = path.rsplit("d=\"M").next().unwrap();
+        assert_eq!(path.split('L').count(), 20, "{name}: {path}");
+    }
+    assert_eq!(page.matches(" of each request, Zipf</h3>").count(), 3);
     assert_eq!(page.matches('<').count(), page.matches('>').count());
 }
 
