@@ -437,13 +437,13 @@ pub struct CheckArgs {
     /// loses, tears or misplaces what it had not made durable, that reads and writes in parts, and whose disk is full;
     /// copies of them are damaged. Each seed has lives of small images, one after another, until --operations requests
     /// were served
-    #[arg(long, conflicts_with_all = ["faults", "cuts", "buffer", "replay", "shrink"])]
+    #[arg(long, conflicts_with_all = ["faults", "cuts", "nested", "buffer", "replay", "shrink"])]
     pub images: bool,
 
     /// Attack the server, and nothing else that is not named: clients that ask for the same places at once, vanish,
     /// break the protocol and want more than there is, over a disk that fails and loses power. Each seed serves one
     /// small image, and asks --operations requests of it
-    #[arg(long, conflicts_with_all = ["faults", "cuts", "buffer", "replay", "shrink"])]
+    #[arg(long, conflicts_with_all = ["faults", "cuts", "nested", "buffer", "replay", "shrink"])]
     pub server: bool,
 
     /// Stop at the first seed that fails
@@ -452,10 +452,14 @@ pub struct CheckArgs {
 
     /// Power cuts per scheme [default: 80000]: at every command in every way, or at about N, evenly drawn, and at least
     /// one of each phase that a seed comes to; cuts during recovery come on top of them. With 1,250 a seed or fewer
-    /// there are fewer of the devices without a block to spare too. With this, as with --faults, --buffer and
+    /// there are fewer of the devices without a block to spare too. With this, as with --faults, --nested, --buffer and
     /// --replay, images and server are left alone
     #[arg(long, value_name = "all|N", conflicts_with = "replay")]
     pub cuts: Option<Cuts>,
+
+    /// One in N power cuts is followed by cuts at every command of its recovery [default: 50]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "replay")]
+    pub nested: Option<u64>,
 
     /// Put a write buffer in front of the scheme; its size goes by seed
     #[arg(long, value_name = "POLICY", value_parser = parse_name)]
@@ -498,8 +502,8 @@ impl CheckArgs {
     /// is about power cuts.
     pub fn parts(&self) -> [bool; 3] {
         let [images, server] = [self.images, self.server];
-        let is_about_cuts =
-            self.faults.is_some() || self.cuts.is_some() || self.buffer.is_some() || self.replay.is_some();
+        let of_cuts = self.cuts.is_some() || self.nested.is_some();
+        let is_about_cuts = self.faults.is_some() || of_cuts || self.buffer.is_some() || self.replay.is_some();
         match (is_about_cuts, images || server) {
             (true, _) => [true, false, false],
             (false, true) => [false, images, server],

@@ -37,13 +37,15 @@ pub(super) fn check(args: &CheckArgs, stop: &AtomicBool, stdout: &mut dyn Write)
         crate::print(stdout, &format!("fresh seeds: --seeds {}..{}\n", seeds.start, seeds.end))?;
     }
     let config = |scheme: &str| {
+        let defaults = CheckConfig::new(scheme);
         let config = CheckConfig {
             seeds: seeds.clone(),
+            second_level: args.nested.unwrap_or(defaults.second_level),
             fail_fast: args.fail_fast,
             operations: args.operations(),
             settings: args.set.clone(),
             threads: args.threads.unwrap_or(0),
-            ..CheckConfig::new(scheme).behind(args.buffer.clone())
+            ..defaults.behind(args.buffer.clone())
         };
         let faults = args.faults.unwrap_or(config.faults);
         config.with_faults(faults).with_cuts(args.cuts().into())
