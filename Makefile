@@ -151,7 +151,7 @@ captures:
 # maturin builds into the same target directory, with the settings of pyproject.toml. An environment is made anew for the
 # tests, so that they find what the wheel brings and nothing else.
 MATURIN := target/venv/bin/maturin
-WHEEL_TESTS := pytest duckdb
+WHEEL_TESTS := pytest pytest-xdist duckdb
 PYTHON_PROFILE ?= release
 
 .PHONY: python-tools
@@ -172,7 +172,7 @@ python: python-tools
 	  { echo 'python/ftlab/_native.pyi is stale: make stubs'; exit 1; }
 	python3 -m venv target/venv-wheel
 	target/venv-wheel/bin/pip install --quiet "$$(ls target/wheels/*.whl)[all]" $(WHEEL_TESTS)
-	FTLAB=$(CURDIR)/target/$(PYTHON_PROFILE:dev=debug)/ftlab target/venv-wheel/bin/pytest -q
+	FTLAB=$(CURDIR)/target/$(PYTHON_PROFILE:dev=debug)/ftlab target/venv-wheel/bin/pytest -q -n $(JOBS) --dist worksteal
 
 .PHONY: stubs
 stubs: python-tools
