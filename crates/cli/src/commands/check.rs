@@ -7,7 +7,7 @@ use crate::error::CliError;
 use device::attack::{Attack, Attacked, Counts, Finding, Report, Served, attack_all};
 use flash::PowerCut;
 use ftl::schemes::{SCHEMES, by_name};
-use sim::check::{self, CheckConfig, Faults};
+use sim::check::{self, CheckConfig, FaultClass, Faults};
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::io::Write;
@@ -31,6 +31,10 @@ pub(super) fn check(args: &CheckArgs, stop: &AtomicBool, stdout: &mut dyn Write)
             let known: BTreeSet<_> = rows().flat_map(|row| row.parameters()).map(|parameter| parameter.name).collect();
             return Err(CliError::unknown("parameter", name, known).within("--set"));
         }
+    }
+    let nests = |faults: Faults| faults.contain(FaultClass::Nested) || faults.contain(FaultClass::UnstableNested);
+    if args.nested.is_some() && args.faults.is_some_and(|faults| !nests(faults)) {
+        return Err(CliError::new("--nested is about cuts in recoveries: add nested or unstable-nested to --faults"));
     }
     let seeds = args.seeds.range(SystemTime::now());
     if let Seeds::Fresh(_) = args.seeds {

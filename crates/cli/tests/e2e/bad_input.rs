@@ -226,6 +226,7 @@ fn names_and_values() {
                 &["--time-scale: it has no effect, for in a closed loop", "or give --host open"],
             ),
             ("check --scheme page --seeds 2 --shrink", &["--shrink makes one case short: add --replay CASE"]),
+            ("check --scheme page --faults cut --nested 9", &["--nested is about cuts in recoveries: add nested or"]),
             ("check --scheme page --set gclow=1", &["--set: unknown parameter \"gclow\"; did you mean \"gc-low\"?"]),
             ("serve --image a.img --scheme page --port 0 --socket-mode 660", &["cannot be used with", "--port"]),
             ("reliability --constants --json c.json", &["cannot be used with", "--json"]),

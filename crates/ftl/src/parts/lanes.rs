@@ -228,7 +228,7 @@ impl Lanes {
     /// Loads what [`Lanes::save`] saved of as many lanes.
     pub fn load(&mut self, from: &mut Loader<'_>) {
         self.turn = Lane(from.u32());
-        let mut lane = || OpenBlock { next: from.u32(), end: from.u32(), block: from.u32(), former: from.u32() };
-        self.lanes.fill_with(&mut lane);
+        let lane = || OpenBlock { next: from.u32(), end: from.u32(), block: from.u32(), former: from.u32() };
+        self.lanes.fill_with(lane);
     }
 }

@@ -144,31 +144,41 @@ fn drawn(curve: &Curve, one: &Reproduced, done: &[Reproduced]) -> String {
     }
     let ticks: Vec<(f64, String)> =
         curve.at.iter().enumerate().map(|(index, (_, label))| (index as f64, escape(label))).collect();
-    let labels: Vec<String> = lines.iter().map(|line| line.label.clone()).collect();
     let axis = if curve.log { Axis::LogTime } else { Axis::Linear };
     let published = if lines.iter().any(|line| !line.published.is_empty()) {
         " Diamonds: published points of the line of their colour."
     } else {
         " The paper's own points are in a picture alone."
     };
-    let caption = format!("<p class=\"note\">Below: {}.{published}</p>\n", escape(&curve.x));
-    format!(
-        "<h3>{}</h3>\n{}{}",
-        escape(&curve.title),
-        legend(&labels),
-        figure(&plot(&curve.title, &lines, &ticks, axis, 340.0, lines.len() <= 8), &caption)
-    )
+    let caption = format!("Below: {}.{published}", escape(&curve.x));
+    with_legend(&curve.title, &lines, &caption, &plot(&curve.title, &lines, &ticks, axis, 340.0, lines.len() <= 8))
+}
+
+/// A plot of these lines under its title.
+fn with_legend(title: &str, lines: &[Line], caption: &str, svg: &str) -> String {
+    let labels: Vec<String> = lines.iter().map(|line| line.label.clone()).collect();
+    let caption = format!("<p class=\"note\">{caption}</p>\n");
+    format!("<h3>{}</h3>\n{}{}", escape(title), legend(&labels), figure(svg, &caption))
 }
 
 /// What one request took of something, in nanoseconds.
 type Taken = fn(&RequestRecord) -> u64;
 
-/// How long the requests under the microscope waited and took, by their numbers.
+/// How long the requests under the microscope waited and took, by their numbers; or why they were not looked at.
 fn requests(windows: &[Window], workload: &str) -> String {
-    let seen: Vec<_> =
-        windows.iter().filter_map(|one| Some((&one.configuration, one.requests.as_ref().ok()?))).collect();
-    let numbers = || seen.iter().flat_map(|(_, (from, records))| [*from, from + records.len() as u64 - 1]);
-    let (Some(first), Some(last)) = (numbers().min(), numbers().max()) else { return String::new() };
+    let mut html = String::new();
+    let mut seen = Vec::new();
+    for window in windows {
+        match &window.requests {
+            Ok((from, records)) => seen.push((&window.configuration, *from, records)),
+            Err(why) => {
+                let what = format!("{}: not looked at: {why}", window.configuration);
+                let _ = writeln!(html, "<p class=\"note\">{}</p>", escape(&what));
+            }
+        }
+    }
+    let numbers = seen.iter().flat_map(|&(_, from, records)| [from, from + records.len() as u64 - 1]);
+    let (Some(first), Some(last)) = (numbers.clone().min(), numbers.max()) else { return html };
     let step = nice_step((last - first) as f64 / 8.0).max(1.0) as u64;
     let ticks: Vec<(f64, String)> =
         (first.next_multiple_of(step)..=last).step_by(step as usize).map(|at| (at as f64, units::whole(at))).collect();
@@ -177,23 +187,18 @@ fn requests(windows: &[Window], workload: &str) -> String {
         ("Service", |record| record.service_ns),
         ("Wait before service", |record| record.queue_ns),
     ];
-    let drawn = times.iter().map(|(title, taken)| {
-        let line = |(name, (from, records)): &(&String, &(u64, Vec<RequestRecord>))| Line {
-            label: (*name).clone(),
-            points: (*from..).zip(records).map(|(at, record)| (at as f64, taken(record) as f64 / 1e6)).collect(),
+    for (what, taken) in times {
+        let line = |&(name, from, records): &(&String, u64, &Vec<RequestRecord>)| Line {
+            label: name.clone(),
+            points: (from..).zip(records).map(|(at, record)| (at as f64, taken(record) as f64 / 1e6)).collect(),
             published: Vec::new(),
         };
         let lines: Vec<Line> = seen.iter().map(line).collect();
-        let labels: Vec<String> = lines.iter().map(|line| line.label.clone()).collect();
-        let caption = "<p class=\"note\">Below: number of the request. At the side: ms.</p>\n";
-        format!(
-            "<h3>{title} of each request, {}</h3>\n{}{}",
-            escape(workload),
-            legend(&labels),
-            figure(&plot(title, &lines, &ticks, Axis::Linear, 260.0, false), caption)
-        )
-    });
-    drawn.collect()
+        let title = format!("{what} of each request, {workload}");
+        let svg = plot(&title, &lines, &ticks, Axis::Linear, 260.0, false);
+        html += &with_legend(&title, &lines, "Below: number of the request. At the side: ms.", &svg);
+    }
+    html
 }
 
 /// Whether there is anything to draw: a logarithm wants more than nothing.

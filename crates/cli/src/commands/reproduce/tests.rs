@@ -259,6 +259,8 @@ fn a_microscope_beyond_the_workload_says_so() {
     let text = String::from_utf8(stdout).unwrap();
     assert!(text.contains("dftl: not looked at: no request 1,000,000, for there were 3,000\n"), "{text}");
     assert!(!text.contains("longest"), "{text}");
+    let page = fs::read_to_string(directory.join("all.html")).unwrap();
+    assert!(page.contains("dftl: not looked at: no request 1,000,000") && !page.contains("of each request"), "{page}");
 }
 
 #[test]
