@@ -21,10 +21,10 @@
 
 use crate::medium::Enter;
 use crate::{
-    Block, Cause, Chain, CutPoint, Damage, Die, Fault, Flash, Fragile, Geometry, HostData, Mode, Oob, Op, Payload,
+    Block, Cause, Chain, CutPoint, Damage, Die, Fault, Flash, Fragile, Geometry, HostData, Lpn, Mode, Oob, Op, Payload,
     PowerCut, Ppn, Rng, Store, Unstable,
 };
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
 /// Dies with an order of their own. Of a device with more, die `n` shares that of die `n % 4`, which is one order more
@@ -87,6 +87,14 @@ impl<S: Store> Issued<S> {
             What::Program { .. } => Op::Program,
             What::Append { .. } => Op::PartialProgram,
             What::Erase(_) => Op::Erase,
+        }
+    }
+
+    /// The host's page that it programs.
+    fn page(&self) -> Option<Lpn> {
+        match &self.what {
+            What::Program { oob, .. } if oob.kind.is_host() => Some(Lpn(oob.address)),
+            _ => None,
         }
     }
 
@@ -200,6 +208,10 @@ impl<F, S> Log<F, S> {
 pub struct Undone {
     /// Commands that were not carried out, or left in a face.
     pub commands: usize,
+    /// The host's pages that these were to program or to copy.
+    pub pages: BTreeSet<Lpn>,
+    /// Whether they were to program anything of the scheme's own: maps, discards.
+    pub metadata: bool,
     /// What reads otherwise each time.
     pub unstable: Unstable,
 }
@@ -351,8 +363,10 @@ where
             medium = cut.into_inner();
         }
         self.inner = medium;
-        let commands = log.commands.iter().filter(|command| command.number >= done.get(command.lane)).count();
-        Undone { commands, unstable: left }
+        let undone = log.commands.iter().filter(|command| command.number >= done.get(command.lane));
+        let pages = undone.clone().filter_map(Issued::page).collect();
+        let metadata = undone.clone().any(|command| command.op() != Op::Erase && command.page().is_none());
+        Undone { commands: undone.count(), pages, metadata, unstable: left }
     }
 
     /// What was programmed into `ppn`, to be kept.
@@ -731,6 +745,28 @@ mod tests {
             }
         }
         assert!(left > 50 && changed * 10 > left * 9, "{left} left, {changed} looked otherwise");
+    }
+
+    #[test]
+    fn what_was_not_carried_out_is_named() {
+        let (mut lost, mut whole) = ([0; 2], [0; 2]);
+        for seed in 0..200 {
+            let mut chip = chip();
+            chip.begin(8, false);
+            for page in [0, 16, 1, 17] {
+                put(&mut chip, page);
+            }
+            let map = Oob { kind: Kind::Translation, ..Oob::data(Lpn(9), 1, 9) };
+            let Ok(()) = chip.program(Ppn(18), map, Payload::Meta(&[7]), Cause::TranslationUpdate);
+            let undone = chip.lose_power(&mut Rng::new(seed), false);
+            let is_there = [0, 16, 1, 17].map(|page| (is_whole(&mut chip, page), undone.pages.contains(&Lpn(page))));
+            assert!(is_there.iter().all(|&(whole, named)| whole || named), "seed {seed}: {is_there:?}");
+            assert!(is_whole(&mut chip, 18) || undone.metadata, "seed {seed}");
+            assert!(!undone.pages.contains(&Lpn(9)), "no page of the host");
+            lost = [lost[0] + undone.pages.len(), lost[1] + usize::from(undone.metadata)];
+            whole = [whole[0] + 4 - undone.pages.len(), whole[1] + usize::from(!undone.metadata)];
+        }
+        assert!(lost.into_iter().chain(whole).all(|count| count > 20), "{lost:?} {whole:?}");
     }
 
     #[test]

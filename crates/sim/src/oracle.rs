@@ -261,6 +261,11 @@ impl Oracle {
         (0..self.current.len() as u32).map(Lpn).filter(|&lpn| self.may_be_nothing(lpn)).collect()
     }
 
+    /// Whether a page is among those that [`Oracle::excuse`] was told of, and was not read since.
+    pub fn may_be_lost(&self, lpn: Lpn) -> bool {
+        self.damage.as_ref().is_some_and(|damage| damage.excused > 0 && damage.among.contains(&lpn))
+    }
+
     /// A read of a page was an error: what it holds is still open.
     pub fn unreadable(&mut self, lpn: Lpn) {
         if let Some(damage) = &mut self.damage {
@@ -795,12 +800,15 @@ mod tests {
         oracle.flush();
         oracle.power_cut();
         oracle.excuse(2, [A, B]);
+        assert!(oracle.may_be_lost(A) && oracle.may_be_lost(B));
         oracle.unreadable(A);
         oracle.demand();
+        assert!(oracle.may_be_lost(A) && !oracle.may_be_lost(B));
         oracle.clone().observe(A, old).unwrap();
         oracle.clone().observe(B, None).unwrap_err();
         write(&mut oracle, A);
         oracle.observe(A, old).unwrap_err();
+        assert!(!oracle.may_be_lost(A));
     }
 
     #[test]

@@ -13,6 +13,7 @@ use flash::{
     Cause, CutPoint, CutReport, EraseFace, Flash, Geometry, Guard, Lpn, Noted, Op, Pairing, Payload, ProgramFace, Rng,
 };
 use ftl::Value;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -141,6 +142,8 @@ struct Case<'a> {
     cut_short: Option<Operation>,
     /// Commands that were not carried out, beside the one that was cut.
     in_doubt: usize,
+    /// Pages of the host that may be lost with them.
+    may_be_lost: usize,
 }
 
 impl Case<'_> {
@@ -180,6 +183,13 @@ impl Case<'_> {
             let undone = session.flash.in_flight().lose_power(&mut lots, self.part.is_unstable());
             self.in_doubt = undone.commands;
             session.flash.inner_mut().take_over(undone.unstable, &lots);
+            if self.part == Part::Unordered {
+                // What an erase destroyed too early was to stand on one of these pages; a discard, where discards are.
+                let discarded = if undone.metadata { session.oracle.perhaps_nothing() } else { Vec::new() };
+                let lost: BTreeSet<Lpn> = undone.pages.into_iter().chain(discarded).collect();
+                self.may_be_lost = lost.len();
+                session.oracle.excuse(lost.len() as u64, lost);
+            }
             let lost = self.in_doubt;
             self.story.say(|| format!("of the last {under_way} commands {lost} were not carried out, or in part"));
         }
@@ -237,6 +247,7 @@ impl Case<'_> {
             Stage::Mount => self.mount(session),
             Stage::ReadAll => {
                 session.read_all()?;
+                session.oracle.demand();
                 session.flash.take();
                 Ok(())
             }
@@ -297,6 +308,7 @@ impl Case<'_> {
         self.mount(session)?;
         self.story.say(|| "read every page, twice".into());
         session.read_all()?;
+        session.oracle.demand();
         session.read_all()?;
         session.audit()?;
         session.flash.take();
@@ -477,6 +489,7 @@ impl CutEverywhere<'_> {
                     story: Story(None),
                     cut_short: None,
                     in_doubt: 0,
+                    may_be_lost: 0,
                 };
                 // By the case alone: a check of more cuts makes all those of one of fewer.
                 let deep = nested && case.rng("deep").below(config.second_level) == 0;
@@ -550,6 +563,7 @@ fn cut_here(
     let result = guarded(|| {
         let mut session = case.cut(start, operation)?;
         report.in_doubt += case.in_doubt as u64;
+        report.lost[0] += case.may_be_lost as u64;
         report.unstable_cuts += u64::from(session.flash.inner_mut().unstable() > 0);
         if deep {
             image = Some(session.clone());
@@ -557,6 +571,7 @@ fn cut_here(
         let result = case.recover(&mut session);
         report.add_work(session.work);
         report.add_taken(&session.flash, &start.flash);
+        report.lost[1] += session.oracle.stale();
         result
     });
     if let Err(what) = result {
@@ -641,6 +656,7 @@ impl Tell<'_> {
                 story,
                 cut_short: None,
                 in_doubt: 0,
+                may_be_lost: 0,
             };
             let end = guarded(|| tell_cut(&mut case, &session, &operation, replay));
             after = case.window() + case.count();

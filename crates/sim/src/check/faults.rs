@@ -25,7 +25,8 @@ pub enum FaultClass {
     /// Several commands are under way when power fails; erases and programs of metadata follow all programs before
     /// them.
     Flight,
-    /// As [`FaultClass::Flight`], with no order but what schemes state and the dies keep.
+    /// As [`FaultClass::Flight`], with no order but what schemes state and the dies keep. A page of which a program or
+    /// a copy was not carried out may be lost, and no other.
     Unordered,
     /// The same, within what a scheme does for a page of the host: what earlier operations have issued is on flash.
     Stages,
@@ -169,21 +170,38 @@ impl FromStr for Faults {
 }
 
 /// Classes that no scheme promises to survive, though some may.
-pub const NOBODY: &[FaultClass] = &[FaultClass::UnstableNested, FaultClass::Unordered];
+pub const NOBODY: &[FaultClass] = &[FaultClass::UnstableNested];
 
 /// Classes that a scheme of somebody's own is not asked for.
 const OWN: &[FaultClass] = &[
     FaultClass::Unstable,
     FaultClass::UnstableFlight,
     FaultClass::UnstablePaired,
+    FaultClass::Unordered,
     FaultClass::Stages,
     FaultClass::Metadata,
 ];
 
 /// Schemes that lose acknowledged data under another class of faults, or give up. They are not checked for it by
 /// default; `ftlab check --faults all` shows what happens.
-pub const LOSES: &[(&str, FaultClass)] =
-    &[("simple", FaultClass::Unstable), ("simple", FaultClass::UnstableFlight), ("simple", FaultClass::UnstablePaired)];
+pub const LOSES: &[(&str, FaultClass)] = &[
+    ("simple", FaultClass::Unstable),
+    ("simple", FaultClass::UnstableFlight),
+    ("simple", FaultClass::UnstablePaired),
+    ("dftl", FaultClass::Unordered),
+    ("dftl-e", FaultClass::Unordered),
+    ("tpftl", FaultClass::Unordered),
+    ("cftl", FaultClass::Unordered),
+    ("lsftl", FaultClass::Unordered),
+    ("lsftl-e", FaultClass::Unordered),
+    ("cdftl", FaultClass::Unordered),
+    ("sftl", FaultClass::Unordered),
+    ("scftl", FaultClass::Unordered),
+    ("scftl-a", FaultClass::Unordered),
+    ("cast", FaultClass::Unordered),
+    ("scftl-log", FaultClass::Unordered),
+    ("lazyftl", FaultClass::Unordered),
+];
 
 #[cfg(test)]
 mod tests {

@@ -127,6 +127,8 @@ pub struct CheckReport {
     pub flight_cuts: u64,
     /// Commands that were not carried out, or in part, at those.
     pub in_doubt: u64,
+    /// Pages of the host that may be lost at the cuts of [`FaultClass::Unordered`], and such that were.
+    pub lost: [u64; 2],
     /// Of those of the first level, such on a device whose pages share cells.
     pub paired_cuts: u64,
     /// Of those of the first level, such that left cells which read otherwise each time.
@@ -187,6 +189,7 @@ impl CheckReport {
         self.third_level_cuts += other.third_level_cuts;
         self.flight_cuts += other.flight_cuts;
         self.in_doubt += other.in_doubt;
+        self.lost = [0, 1].map(|at| self.lost[at] + other.lost[at]);
         self.paired_cuts += other.paired_cuts;
         self.unstable_cuts += other.unstable_cuts;
         self.taken = [0, 1].map(|at| self.taken[at] + other.taken[at]);
@@ -309,6 +312,10 @@ impl fmt::Display for CheckReport {
         }
         if self.flight_cuts > 0 {
             writeln!(f, "  in flight: {} of the cuts, with {} commands in doubt", self.flight_cuts, self.in_doubt)?;
+        }
+        if self.lost[0] > 0 {
+            let [may_be, were] = self.lost;
+            writeln!(f, "  without barriers: {were} pages lost, or an earlier version, of {may_be} that may be")?;
         }
         if self.paired_cuts > 0 {
             let [taken, repaired] = self.taken;

@@ -296,6 +296,10 @@ impl<'a> Session<'a> {
             self.work.errors += 1;
             return if self.excusing { self.bear(lpn, error, before) } else { Ok(()) };
         }
+        if value == Err(Error::Corrupt) && self.oracle.may_be_lost(lpn) {
+            self.oracle.unreadable(lpn);
+            return Ok(());
+        }
         let value = match value? {
             None => None,
             Some(Some(tag)) => Some(tag),
