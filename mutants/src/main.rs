@@ -21,6 +21,9 @@ fn main() -> ExitCode {
     };
     let (scheme, buffer) = scheme.split_once('+').map_or((&scheme[..], None), |(name, of)| (name, Some(of.to_owned())));
     let mut config = CheckConfig { threads: 1, fail_fast: true, ..CheckConfig::new(scheme).behind(buffer) };
+    if std::env::var_os("FTLAB_SHALLOW").is_some() {
+        config.second_level = 0;
+    }
     if let Some((first, end)) = words.get(1).and_then(|word| word.split_once("..")) {
         config.seeds = first.parse().expect("a seed")..end.parse().expect("a seed");
     }
