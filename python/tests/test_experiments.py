@@ -279,7 +279,7 @@ def test_check_and_replay():
     assert found and found.cuts >= 300
     assert found.failures.to_dicts() == [] and "host" in found.phases["phase"]
     assert repr(found).startswith("dftl: held over")
-    found = ftlab.check("page", seeds=8, cuts=20000, faults="all")
+    found = ftlab.check("lazyftl", seeds=2, cuts=5000, faults="all")
     assert found and all(":un" in case for case in found.unpromised["replay"]) and len(found.unpromised) > 0
     assert ftlab.replay("dftl", "1:5", operations=60)[-1] == "nothing went wrong"
     for call in [
