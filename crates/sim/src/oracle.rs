@@ -298,7 +298,7 @@ impl Oracle {
                 && !self.unacknowledged.contains(&tag)
                 && !damage.refused.contains(&tag)
         };
-        damage.excused > 0 && damage.among.contains(&lpn) && value.is_none_or(is_earlier)
+        self.may_be_lost(lpn) && value.is_none_or(is_earlier)
     }
 
     /// A read has told what a page holds, over all that may have been: nothing else is right any more, until power is
