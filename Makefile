@@ -25,8 +25,8 @@ help:
 	@echo 'make conformance   every scheme under more than 100,000 power cuts, cases that failed once, and a seed of every'
 	@echo '                   scheme that nobody has seen'
 	@echo 'make fresh         FRESH=4 such seeds'
-	@echo 'make mutants       how many planted bugs the checker catches with a twentieth of its cuts; takes hours.'
-	@echo '                   CUTS=80000 for all of them'
+	@echo 'make mutants       how many planted bugs the checker catches with an eighth of its seeds and a twentieth of its'
+	@echo '                   cuts; takes hours. SEEDS=0..256 CUTS=80000 for all of them'
 	@echo 'make soak          power cuts on ever new seeds for MINUTES=60, totals kept in target/soak.json; then 200 kills'
 	@echo '                   of a server under load for each scheme, 10^7 frames of BCH; a few minutes'
 	@echo 'make fuzz          every fuzz target for TIME seconds (60), with coverage guidance'
@@ -125,9 +125,10 @@ fresh: tools
 # One build has every planted bug in it, and results are kept: what is asked again was changed. A bug that escapes takes
 # all of the cuts on each of its schemes.
 .PHONY: mutants
+SEEDS ?= 0..32
 CUTS ?= 4000
 mutants: tools
-	mutants/run --jobs $(JOBS) --cuts $(CUTS)
+	mutants/run --jobs $(JOBS) --seeds $(SEEDS) --cuts $(CUTS)
 
 .PHONY: soak
 MINUTES ?= 60

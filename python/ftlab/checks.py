@@ -76,8 +76,8 @@ def check(
     ``ftlab check --scheme``. Images and the server are attacked by the command alone.
 
     ``faults`` names classes of faults, with commas, or ``"all"``; without it, what the scheme promises to survive. A
-    scheme written in Python is cut at commands alone unless classes are named, and its RAM is not saved; 4,000 cuts are
-    its default.
+    scheme written in Python is cut at commands alone unless classes are named, and its RAM is not saved; 4,000 cuts
+    on 32 devices are its default.
 
     >>> import ftlab
     >>> bool(ftlab.check("dftl", seeds=4, cuts=300))
@@ -85,8 +85,8 @@ def check(
     """
     own = foreign(scheme)
     if own is not None:
-        # Python is slower: 4,000 cuts are as many as there is patience for.
-        scheme, cuts = own.name, 4000 if cuts is None else cuts
+        # Python is slower: these are as many as there is patience for.
+        scheme, cuts, seeds = own.name, 4000 if cuts is None else cuts, 32 if seeds is None else seeds
     flags = {"scheme": scheme, "seeds": seeds, "cuts": cuts, "operations": operations, "faults": faults}
     flags |= {"buffer": buffer, "set": set, "threads": threads}
     told, interrupted = _native.check(["check", *_keys.words(flags)], own)

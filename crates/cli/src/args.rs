@@ -420,10 +420,10 @@ pub struct CheckArgs {
     #[arg(long, value_name = "NAME|all", default_value = "all", value_parser = parse_name)]
     pub scheme: String,
 
-    /// Seeds per scheme, each a small device and a run of its own: N from 0, those from A up to B, or N that follow
-    /// from the date, which are printed
-    #[arg(long, value_name = "N|A..B|fresh:N", default_value = "32", conflicts_with = "replay")]
-    pub seeds: Seeds,
+    /// Seeds per scheme, each a small device and a run of its own [default: 256; of images and server 32]: N from 0,
+    /// those from A up to B, or N that follow from the date, which are printed
+    #[arg(long, value_name = "N|A..B|fresh:N", conflicts_with = "replay")]
+    pub seeds: Option<Seeds>,
 
     /// Classes of faults [default: what the scheme promises to survive]: all, or some of cut, nested, unstable,
     /// unstable-nested, unstable-flight, unstable-paired, flight, unordered, stages, failing, intermittent, unreadable,
@@ -451,13 +451,14 @@ pub struct CheckArgs {
     pub fail_fast: bool,
 
     /// Power cuts per scheme [default: 80000]: at every command in every way, or at about N, evenly drawn, and at least
-    /// one of each phase that a seed comes to; cuts during recovery come on top of them. With 1,250 a seed or fewer
-    /// there are fewer of the devices without a block to spare too. With this, as with --faults, --nested, --buffer and
+    /// one of each phase that a seed comes to; cuts during recovery come on top of them. The more a seed has, up to
+    /// 2,500, the more devices without a block to spare it has too. With this, as with --faults, --nested, --buffer and
     /// --replay, images and server are left alone
     #[arg(long, value_name = "all|N", conflicts_with = "replay")]
     pub cuts: Option<Cuts>,
 
-    /// One in N power cuts is followed by cuts at every command of its recovery [default: 50]
+    /// One in N power cuts is followed by cuts at every command of its recovery, or at 2,000 of them, evenly drawn
+    /// [default: 400]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "replay")]
     pub nested: Option<u64>,
 

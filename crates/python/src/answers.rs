@@ -65,7 +65,7 @@ pub(crate) fn reliability(py: Python<'_>, words: Vec<String>) -> PyResult<(Strin
 fn config(args: &CheckArgs, is_own: bool) -> CheckConfig {
     let all = CheckConfig::new(&args.scheme).behind(args.buffer.clone());
     let config = CheckConfig {
-        seeds: args.seeds.range(SystemTime::now()),
+        seeds: args.seeds.map_or(all.seeds.clone(), |seeds| seeds.range(SystemTime::now())),
         operations: args.operations(),
         settings: args.set.clone(),
         threads: if is_own { 1 } else { args.threads.unwrap_or(0) },

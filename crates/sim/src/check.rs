@@ -91,8 +91,8 @@ pub(crate) fn verified_bench(power: Powered, told: bool) -> Bench {
 /// Failures after which a seed is given up: they are mostly the same one.
 const FAILURES_PER_SEED: usize = 5;
 
-/// Cuts of the first level for each seed, unless another number is asked for.
-const CUTS_PER_SEED: u64 = 2_500;
+/// Cuts of the first level for each seed from which on a seed has all devices without a block to spare.
+const CUTS_FOR_ALL_DEVICES: u64 = 2_500;
 
 /// Which cuts to make behind the operations of the seeds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -153,18 +153,19 @@ pub struct CheckConfig {
 }
 
 impl CheckConfig {
-    /// A check of a scheme in a few seconds: 32 seeds of 400 operations, and more than 100,000 cuts.
+    /// A check of a scheme in some minutes: 256 seeds of 400 operations, and more than 80,000 cuts. A bug shows on
+    /// devices that suit it, so many devices with few cuts each find more than few with many.
     pub fn new(scheme: &str) -> CheckConfig {
-        CheckConfig {
+        let config = CheckConfig {
             scheme: scheme.into(),
             buffer: None,
             settings: Vec::new(),
-            seeds: 0..32,
+            seeds: 0..256,
             operations: 400,
             geometry: None,
             logical_pages: None,
-            cuts: Cuts::Count(32 * CUTS_PER_SEED),
-            second_level: 50,
+            cuts: Cuts::All,
+            second_level: 400,
             faults: Faults::promised(scheme),
             told: Faults::NONE,
             guarded: true,
@@ -177,21 +178,20 @@ impl CheckConfig {
             claims: true,
             fail_fast: false,
             threads: 0,
-        }
+        };
+        config.with_cuts(Cuts::Count(80_000))
     }
-}
 
-impl CheckConfig {
     /// With so many cuts, and as large a share of the devices without a block to spare: all where each of its seeds,
-    /// which are given before, has the cuts that a seed of [`CheckConfig::new`] has; half of them where it has no more
-    /// than half of these, a quarter, and so on. The devices of a smaller share are among those of a larger one.
-    /// Without any cut there are all of those on which power is not cut.
+    /// which are given before, has 2,500 cuts; half of them where it has no more than half of these, a quarter, and so
+    /// on. The devices of a smaller share are among those of a larger one. Without any cut there are all of those on
+    /// which power is not cut.
     #[must_use]
     pub fn with_cuts(self, cuts: Cuts) -> CheckConfig {
         let seeds = self.seeds.end.saturating_sub(self.seeds.start).max(1);
         let share = match cuts {
             Cuts::All | Cuts::Count(0) => 1,
-            Cuts::Count(count) => CUTS_PER_SEED.saturating_mul(seeds) / count,
+            Cuts::Count(count) => CUTS_FOR_ALL_DEVICES.saturating_mul(seeds) / count,
         };
         let fewest = 1 << share.clamp(1, fewest::DEVICES).ilog2();
         CheckConfig { cuts, fewest, ..self }

@@ -61,7 +61,9 @@ fn a_scheme_of_every_family_holds() {
 #[test]
 fn devices_without_a_block_to_spare_go_with_the_cuts() {
     let share = |seeds, cuts| CheckConfig { seeds, ..CheckConfig::new("page") }.with_cuts(cuts).fewest;
-    assert_eq!(share(0..32, Cuts::Count(80_000)), CheckConfig::new("page").fewest);
+    assert_eq!(share(0..256, Cuts::Count(80_000)), CheckConfig::new("page").fewest);
+    assert_eq!(share(0..256, Cuts::Count(80_000)), 8);
+    assert_eq!(share(0..32, Cuts::Count(80_000)), 1);
     assert_eq!(share(0..32, Cuts::All), 1);
     assert_eq!(share(0..32, Cuts::Count(1_000_000)), 1);
     assert_eq!(share(0..32, Cuts::Count(8_000)), 8);

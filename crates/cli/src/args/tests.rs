@@ -135,7 +135,7 @@ fn the_other_commands() {
 fn what_to_check() {
     let defaults = CheckArgs {
         scheme: "all".into(),
-        seeds: Seeds::These(0, 32),
+        seeds: None,
         faults: None,
         images: false,
         server: false,
@@ -153,12 +153,13 @@ fn what_to_check() {
     let replay = Some("7:123.2.1/storm".parse().unwrap());
     let expected = CheckArgs { scheme: "dftl".into(), replay, ..defaults.clone() };
     assert_eq!(command("check --scheme dftl --replay 7:123.2.1/storm"), Command::Check(Box::new(expected)));
-    let expected = CheckArgs { cuts: Some(Cuts::All), seeds: Seeds::These(0, 3), threads: Some(2), ..defaults.clone() };
+    let expected =
+        CheckArgs { cuts: Some(Cuts::All), seeds: Some(Seeds::These(0, 3)), threads: Some(2), ..defaults.clone() };
     assert_eq!(command("check --cuts all --seeds 3 --threads 2"), Command::Check(Box::new(expected)));
     let faults = Some("cut,flight".parse().unwrap());
-    let expected = CheckArgs { seeds: Seeds::Fresh(4), faults, fail_fast: true, ..defaults.clone() };
+    let expected = CheckArgs { seeds: Some(Seeds::Fresh(4)), faults, fail_fast: true, ..defaults.clone() };
     assert_eq!(command("check --seeds fresh:4 --faults cut,flight --fail-fast"), Command::Check(Box::new(expected)));
-    let expected = CheckArgs { seeds: Seeds::These(32, 64), ..defaults.clone() };
+    let expected = CheckArgs { seeds: Some(Seeds::These(32, 64)), ..defaults.clone() };
     assert_eq!(command("check --seeds 32..64"), Command::Check(Box::new(expected)));
     let expected = CheckArgs { buffer: Some("fab".into()), ..defaults.clone() };
     assert_eq!(command("check --buffer fab"), Command::Check(Box::new(expected)));

@@ -36,14 +36,14 @@ pub(super) fn check(args: &CheckArgs, stop: &AtomicBool, stdout: &mut dyn Write)
     if args.nested.is_some() && args.faults.is_some_and(|faults| !nests(faults)) {
         return Err(CliError::new("--nested is about cuts in recoveries: add nested or unstable-nested to --faults"));
     }
-    let seeds = args.seeds.range(SystemTime::now());
-    if let Seeds::Fresh(_) = args.seeds {
-        crate::print(stdout, &format!("fresh seeds: --seeds {}..{}\n", seeds.start, seeds.end))?;
+    let seeds = args.seeds.map(|seeds| seeds.range(SystemTime::now()));
+    if let (Some(Seeds::Fresh(_)), Some(Range { start, end })) = (args.seeds, &seeds) {
+        crate::print(stdout, &format!("fresh seeds: --seeds {start}..{end}\n"))?;
     }
     let config = |scheme: &str| {
         let defaults = CheckConfig::new(scheme);
         let config = CheckConfig {
-            seeds: seeds.clone(),
+            seeds: seeds.clone().unwrap_or(defaults.seeds.clone()),
             second_level: args.nested.unwrap_or(defaults.second_level),
             fail_fast: args.fail_fast,
             operations: args.operations(),
@@ -77,6 +77,7 @@ pub(super) fn check(args: &CheckArgs, stop: &AtomicBool, stdout: &mut dyn Write)
     let [_, images, server] = parts;
     let directory = if images || server { Some(place()?) } else { None };
     let place = directory.as_ref().map_or(Path::new(""), |directory| directory.path());
+    let attacked = seeds.clone().unwrap_or(ATTACKED);
     let mut ended = Ended::Done;
     for scheme in schemes {
         for (number, _) in parts.into_iter().enumerate().filter(|&(_, asked)| asked) {
@@ -88,8 +89,8 @@ pub(super) fn check(args: &CheckArgs, stop: &AtomicBool, stdout: &mut dyn Write)
             }
             let (text, held, interrupted) = match number {
                 0 => cut(args, &config(scheme), stop)?,
-                1 => attack::<Attacked>(args, scheme, &seeds, place, stop)?,
-                _ => attack::<Served>(args, scheme, &seeds, place, stop)?,
+                1 => attack::<Attacked>(args, scheme, &attacked, place, stop)?,
+                _ => attack::<Served>(args, scheme, &attacked, place, stop)?,
             };
             crate::print(stdout, &text)?;
             if interrupted {
@@ -101,6 +102,9 @@ pub(super) fn check(args: &CheckArgs, stop: &AtomicBool, stdout: &mut dyn Write)
     }
     Ok(ended)
 }
+
+/// Seeds of attacks on images and on the server, unless others are asked for.
+const ATTACKED: Range<u64> = 0..32;
 
 /// A directory for images and sockets, which goes with the value.
 fn place() -> Result<tempfile::TempDir, CliError> {

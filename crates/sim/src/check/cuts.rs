@@ -466,7 +466,7 @@ impl CutEverywhere<'_> {
         if !report.passed() || config.cuts == Cuts::Count(0) || !has_cuts {
             return report;
         }
-        let mut lot = Lot::new(config, bed, part, places(&seen, part).count() as u64);
+        let mut lot = Lot::of_seed(config, bed, part, places(&seen, part).count() as u64);
         let mut points = places(&seen, part).peekable();
         for (number, operation) in operations.iter().enumerate() {
             let number = number as u32;
@@ -516,12 +516,17 @@ struct Lot {
 }
 
 impl Lot {
-    fn new(config: &CheckConfig, bed: &Bed, part: Part, places: u64) -> Lot {
+    fn new(wanted: u64, places: u64, rng: Rng) -> Lot {
+        Lot { wanted: wanted.min(places), left: places, rng }
+    }
+
+    /// Of the places of a seed's run, what is to be cut of this kind.
+    fn of_seed(config: &CheckConfig, bed: &Bed, part: Part, places: u64) -> Lot {
         let seeds = (config.seeds.end - config.seeds.start).max(1);
         let share = if part == Part::Cuts { 1 } else { SHARE };
         let wanted = match config.cuts {
             Cuts::All => places,
-            Cuts::Count(count) => count.div_ceil(seeds * share).min(places),
+            Cuts::Count(count) => count.div_ceil(seeds * share),
         };
         let purpose = match part {
             Part::Cuts => "cuts",
@@ -531,7 +536,7 @@ impl Lot {
             Part::UnstablePaired => "unstable cuts of pairs",
             _ => "cuts in flight",
         };
-        Lot { wanted, left: places, rng: Rng::new(bed.seed).fork(purpose) }
+        Lot::new(wanted, places, Rng::new(bed.seed).fork(purpose))
     }
 
     fn draw(&mut self) -> bool {

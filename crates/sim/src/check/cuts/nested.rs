@@ -8,7 +8,7 @@
 
 use super::super::session::{Session, Stop, Work};
 use super::super::{CheckReport, FAILURES_PER_SEED, Part, guarded};
-use super::{Case, Stage, count, moved, places};
+use super::{Case, Lot, Stage, count, moved, places};
 use flash::{CutPoint, CutReport, Rng};
 use std::collections::VecDeque;
 use std::slice;
@@ -18,6 +18,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const STORM: usize = 24;
 /// Outcomes that are remembered: those of an erase and of the command before it.
 const REMEMBERED: usize = 10;
+/// The most cuts of the second level behind one of the first, drawn evenly: a device that is slow to come back would
+/// take the time of all others.
+const SECONDS: u64 = 2_000;
 /// One in so many cuts of the second level is followed by some of the third.
 const THIRD_LEVEL: u64 = 25;
 /// So many, drawn evenly.
@@ -90,7 +93,7 @@ fn garbage(case: &Case<'_>) -> u64 {
     }
 }
 
-/// All cuts of the second level behind one of the first, which left `image`, and some of the third.
+/// The cuts of the second level behind one of the first, which left `image`, and some of the third.
 pub(super) fn cut_recovery(image: &Session<'_>, mut case: Case<'_>, stop: &AtomicBool, report: &mut CheckReport) {
     let recovery = match guarded(|| Recovery::of(&mut case, image, report)) {
         Ok(recovery) => recovery,
@@ -109,7 +112,9 @@ pub(super) fn cut_recovery(image: &Session<'_>, mut case: Case<'_>, stop: &Atomi
     case.storm = false;
     // What some cuts left, and held.
     let mut held: VecDeque<Session<'_>> = VecDeque::new();
-    for (_, second, command) in places(slice::from_ref(&recovery.seen), Part::Cuts) {
+    let seconds = || places(slice::from_ref(&recovery.seen), Part::Cuts);
+    let mut lot = Lot::new(SECONDS, seconds().count() as u64, case.rng("second place"));
+    for (_, second, command) in seconds().filter(|_| lot.draw()) {
         if stop.load(Ordering::Relaxed) {
             return;
         }
@@ -156,15 +161,9 @@ fn cut_a_third_time(image: &Session<'_>, case: &mut Case<'_>, report: &mut Check
         commands => commands,
     };
     let seen = [recovery.seen[..in_mount].to_vec()];
-    let (mut rng, mut left) = (rng(case, "third place"), places(&seen, Part::Cuts).count() as u64);
-    let mut wanted = THIRDS.min(left);
-    for (_, third, command) in places(&seen, Part::Cuts) {
-        let is_drawn = rng.below(left) < wanted;
-        left -= 1;
-        if !is_drawn {
-            continue;
-        }
-        wanted -= 1;
+    let thirds = || places(&seen, Part::Cuts);
+    let mut lot = Lot::new(THIRDS, thirds().count() as u64, rng(case, "third place"));
+    for (_, third, command) in thirds().filter(|_| lot.draw()) {
         count(report, command, third.face, case);
         report.second_level_cuts += 1;
         report.third_level_cuts += 1;
