@@ -96,6 +96,13 @@ impl Progress {
         progress
     }
 
+    /// A bar over the seeds of a check.
+    pub fn of_seeds(label: &str, seeds: u64) -> Progress {
+        let progress = Progress::new(Some(seeds), label);
+        progress.bar.set_style(style(SEEDS));
+        progress
+    }
+
     /// There will be so many more.
     pub fn expect(&self, more: u64) {
         self.bar.inc_length(more);
@@ -183,6 +190,9 @@ const BOUNDED: &str = "{msg} [{bar:20}] {percent:>3} %  {human_pos}/{human_len} 
 /// Runs.
 const RUNS: &str = "{msg} [{bar:20}] {human_pos}/{human_len} runs  {elapsed}";
 
+/// Seeds of a check.
+const SEEDS: &str = "{msg} [{bar:20}] {human_pos}/{human_len} seeds  {elapsed}  {eta} left";
+
 /// Requests of an unknown number.
 const COUNTING: &str = "{msg} {spinner} {human_pos} requests  {rate}  {elapsed}";
 
@@ -246,7 +256,7 @@ mod tests {
 
     #[test]
     fn templates_are_valid() {
-        for template in [BOUNDED, COUNTING, FILLING, RUNS] {
+        for template in [BOUNDED, COUNTING, FILLING, RUNS, SEEDS] {
             assert!(ProgressStyle::with_template(template).is_ok());
         }
     }

@@ -7,7 +7,7 @@ fn besieged(scheme: &str, seeds: u64) -> Report<Served> {
     let mount = |image| device::mount(flash::PowerCut::counting(image).without_log(), false);
     let directory = tempfile::tempdir().unwrap();
     let asked = Attack { scheme, settings: &[], requests: 240, mount };
-    attack_all(&asked, 0..seeds, (2, false), directory.path(), &AtomicBool::new(false)).unwrap()
+    attack_all(&asked, 0..seeds, (2, false), directory.path(), &AtomicBool::new(false), &|| ()).unwrap()
 }
 
 #[test]

@@ -509,8 +509,20 @@ fn wide_bed(subject: &Subject<'_>, config: &CheckConfig, part: Part, bed: &bed::
 /// # Errors
 /// A configuration that is wrong. What is wrong with the scheme is in the report.
 pub fn check(config: &CheckConfig, stop: &AtomicBool) -> Result<CheckReport, CheckError> {
+    check_telling(config, stop, &|| ())
+}
+
+/// The same, which calls `seed_done` behind each seed, from any thread.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_telling(
+    config: &CheckConfig,
+    stop: &AtomicBool,
+    seed_done: &(dyn Fn() + Sync),
+) -> Result<CheckReport, CheckError> {
     let row = row(config)?;
-    check_subject(&Subject { row, make: &|| recipe_of(row) }, config, stop)
+    check_subject(&Subject { row, make: &|| recipe_of(row) }, config, stop, seed_done)
 }
 
 /// Checks a scheme that is in no table: the one that `recipe` makes and `row` describes.
@@ -524,10 +536,15 @@ pub fn check_recipe<R: Recipe<Bench> + Sync>(
     stop: &AtomicBool,
 ) -> Result<CheckReport, CheckError> {
     write_buffer(config)?;
-    check_subject(&Subject { row, make: &|| AnyRecipe::of(recipe) }, config, stop)
+    check_subject(&Subject { row, make: &|| AnyRecipe::of(recipe) }, config, stop, &|| ())
 }
 
-fn check_subject(subject: &Subject<'_>, config: &CheckConfig, stop: &AtomicBool) -> Result<CheckReport, CheckError> {
+fn check_subject(
+    subject: &Subject<'_>,
+    config: &CheckConfig,
+    stop: &AtomicBool,
+    seed_done: &(dyn Fn() + Sync),
+) -> Result<CheckReport, CheckError> {
     let row = subject.row;
     let cores = || std::thread::available_parallelism().map_or(1, |count| count.get());
     let threads = if config.threads == 0 { cores() } else { config.threads };
@@ -551,6 +568,7 @@ fn check_subject(subject: &Subject<'_>, config: &CheckConfig, stop: &AtomicBool)
                         failed.store(true, Ordering::Relaxed);
                     }
                     done.lock().expect("no thread panics while it holds the lock").insert(seed, result);
+                    seed_done();
                 }
             });
         }

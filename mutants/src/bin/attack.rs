@@ -36,7 +36,7 @@ where
     let mount = |image| device::mount(PowerCut::counting(image).without_log(), false);
     let asked = Attack { scheme, settings: &[], requests: C::REQUESTS, mount };
     let place = std::env::temp_dir().join(format!("attack-{}", std::process::id()));
-    let report = attack_all::<C>(&asked, seeds, (1, true), &place, &AtomicBool::new(false));
+    let report = attack_all::<C>(&asked, seeds, (1, true), &place, &AtomicBool::new(false), &|| ());
     let _ = std::fs::remove_dir_all(&place);
     match report {
         Ok(report) => {

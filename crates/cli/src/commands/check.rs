@@ -4,6 +4,7 @@
 use super::Ended;
 use crate::args::{CheckArgs, Seeds};
 use crate::error::CliError;
+use crate::progress::Progress;
 use device::attack::{Attack, Attacked, Counts, Finding, Report, Served, attack_all};
 use flash::PowerCut;
 use ftl::schemes::{SCHEMES, by_name};
@@ -116,7 +117,10 @@ type Told = (String, bool, bool);
 
 /// Cuts the power of a scheme.
 fn cut(args: &CheckArgs, config: &CheckConfig, stop: &AtomicBool) -> Result<Told, CliError> {
-    let report = check::check(config, stop).map_err(CliError::new)?;
+    let progress = Progress::of_seeds(&config.scheme, config.seeds.end - config.seeds.start);
+    let report = check::check_telling(config, stop, &|| progress.add(1));
+    progress.finish();
+    let report = report.map_err(CliError::new)?;
     let mut text = report.to_string();
     let failed = report.failures.iter().map(|failure| &failure.replay).filter(|replay| !replay.is_empty());
     for replay in failed.chain(report.told().map(|(_, _, first)| &first.replay)) {
@@ -145,7 +149,10 @@ where
         args.set.iter().filter_map(|(name, _)| Some((name.clone(), all.get(name)?.to_string()))).collect();
     let asked = Attack { scheme, settings: &settings, requests, mount };
     let how = (args.threads.unwrap_or_else(cores), args.fail_fast);
-    let report = attack_all::<C>(&asked, seeds.clone(), how, directory, stop).map_err(CliError::new)?;
+    let progress = Progress::of_seeds(&format!("{scheme}, {}", C::WHAT), seeds.end - seeds.start);
+    let report = attack_all::<C>(&asked, seeds.clone(), how, directory, stop, &|| progress.add(1));
+    progress.finish();
+    let report = report.map_err(CliError::new)?;
     let mut text = report.to_string();
     for Finding { seed, .. } in &report.failures {
         let (what, set, seeds) = (C::WHAT, set_again(args), format!("{seed}..{}", seed + 1));

@@ -67,7 +67,7 @@ impl<C> Report<C> {
 }
 
 /// Attacks a scheme with each of these seeds, on as many threads. Images lie in `directory`, each seed's in one of its
-/// own. With `fail_fast` no seed is begun once one has failed.
+/// own. With `fail_fast` no seed is begun once one has failed. Behind each seed `seed_done` is called, from any thread.
 ///
 /// # Errors
 /// As [`Counts::attack`].
@@ -77,6 +77,7 @@ pub fn attack_all<C: Counts>(
     (threads, fail_fast): (usize, bool),
     directory: &Path,
     stop: &AtomicBool,
+    seed_done: &(dyn Fn() + Sync),
 ) -> Result<Report<C>, String> {
     let next = AtomicU64::new(seeds.start);
     let failed = AtomicBool::new(false);
@@ -95,6 +96,7 @@ pub fn attack_all<C: Counts>(
             failed.store(true, Ordering::Relaxed);
         }
         done.lock().unwrap_or_else(PoisonError::into_inner).insert(seed, result);
+        seed_done();
     };
     std::thread::scope(|scope| (0..threads.clamp(1, C::MOST_AT_ONCE)).for_each(|_| _ = scope.spawn(work)));
     let mut report =
