@@ -103,9 +103,9 @@ impl Tombstones {
         !self.references.is_empty()
     }
 
-    /// Whether one of these pages is a trim page that entries point at.
-    pub(crate) fn any_among(&self, pages: Range<Ppn>) -> bool {
-        self.references.range(pages.start.0..pages.end.0).next().is_some()
+    /// The most entries that point at one of these pages.
+    pub(crate) fn most_among(&self, pages: Range<Ppn>) -> u32 {
+        self.references.range(pages.start.0..pages.end.0).map(|(_, &count)| count).max().unwrap_or(0)
     }
 
     /// The trim pages on flash and the entries that point at each.

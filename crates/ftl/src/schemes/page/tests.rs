@@ -206,6 +206,23 @@ fn a_record_of_a_discard_names_the_pages_that_it_discards() {
     assert_eq!(page.tombstones.pending.len(), 2, "nothing is left to discard");
 }
 
+/// What broke: tired blocks lost their pages. Why: a full block with a trim page was moved where two blocks were free
+/// alone, for a trim page may be written again as several; on a crowded die none of these blocks was moved for long.
+/// Since then it counts whether it can be: of at most as many LPNs as a page has records, one page comes again.
+#[test]
+fn a_trim_page_of_few_discards_is_one_page_again() {
+    let settings = settings(&[("durable-trim", "on")]);
+    for (discards, moves) in [(1, true), (32, true), (33, false)] {
+        let (mut flash, mut page) = device(24, 40, &settings);
+        (0..40).for_each(|lpn| page.write(&mut flash, Lpn(lpn), &1).unwrap());
+        page.trim(&mut flash, Lpn(0), discards).unwrap();
+        page.flush(&mut flash).unwrap();
+        (37..40).for_each(|lpn| page.write(&mut flash, Lpn(lpn), &2).unwrap());
+        assert!(page.tombstones.is_trim_page(Ppn(40)) && page.space.blocks.live_of(Block(10)) == 4);
+        assert_eq!(page.may_level(Block(10)), moves, "{discards} discards");
+    }
+}
+
 /// What broke: the device was full for ever after a few cuts in a row. Why: each took pages of the one block that a
 /// die keeps for its collections, host pages followed into it after the mount, and then no collection had room.
 /// Since then a mount gives up an interrupted collection's block and collects before it takes host writes.
