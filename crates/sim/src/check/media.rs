@@ -431,7 +431,8 @@ fn operate(
             *number += 1;
             continue;
         }
-        if run.tells(*number) {
+        let tells = run.tells(*number);
+        if tells {
             story.say(|| format!("operation {number}: {operation}"));
         }
         match (&mut life, &mut brink) {
@@ -442,7 +443,7 @@ fn operate(
         if run.part == Part::Disturb {
             disturbance.follow(session, *number, *number + 1 == count)?;
         }
-        if run.tells(*number) {
+        if tells {
             story.hear(&mut session.flash);
         }
         *number += 1;
@@ -456,6 +457,10 @@ fn operate(
             session.audit()?;
             let failing = session.flash.failing();
             watch.look(failing.unmarked(), failing.misused()).map_err(Stop::Wrong)?;
+            if tells {
+                story.say(|| "read every page; audit".into());
+                story.hear(&mut session.flash);
+            }
         }
         let mounts = !session.unreadable && operation.action != Action::Flush;
         if mounts && number.is_multiple_of((count / 4).max(1)) {
@@ -463,6 +468,10 @@ fn operate(
             session.mount()?;
             session.read_all()?;
             session.audit()?;
+            if tells {
+                story.say(|| "power off and on; read every page; audit".into());
+                story.hear(&mut session.flash);
+            }
         }
         session.flash.take();
     }
