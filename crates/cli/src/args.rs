@@ -408,7 +408,7 @@ pub struct ReproduceArgs {
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 #[command(after_help = "Examples:\n  \
     ftlab check                                       all schemes: power cuts, images, the server\n  \
-    ftlab check --scheme dftl --seeds 200 --cuts 1M   one scheme, longer\n  \
+    ftlab check --scheme dftl --seeds 2000 --cuts 1M  one scheme, longer\n  \
     ftlab check --scheme page --faults flight         several commands under way when power fails\n  \
     ftlab check --scheme page --images --server       what the mounted device stands on, alone\n  \
     ftlab check --seeds fresh:4                       seeds that nobody has seen\n  \
@@ -451,14 +451,14 @@ pub struct CheckArgs {
     pub fail_fast: bool,
 
     /// Power cuts per scheme [default: 80000]: at every command in every way, or at about N, evenly drawn, and at least
-    /// one of each phase that a seed comes to; cuts during recovery come on top of them. The more a seed has, up to
-    /// 2,500, the more devices without a block to spare it has too. With this, as with --faults, --nested, --buffer and
+    /// one of each phase that a seed comes to; cuts during recovery come on top of them. With 1,250 a seed or fewer
+    /// a seed has fewer of the devices without a block to spare too. With this, as with --faults, --nested, --buffer and
     /// --replay, images and server are left alone
     #[arg(long, value_name = "all|N", conflicts_with = "replay")]
     pub cuts: Option<Cuts>,
 
-    /// One in N power cuts is followed by cuts at every command of its recovery, or at 2,000 of them, evenly drawn
-    /// [default: 400]
+    /// One in N power cuts is followed by cuts at every command of its recovery in every way, or by 2,000 of these,
+    /// evenly drawn [default: 400]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "replay")]
     pub nested: Option<u64>,
 

@@ -91,7 +91,7 @@ pub(crate) fn verified_bench(power: Powered, told: bool) -> Bench {
 /// Failures after which a seed is given up: they are mostly the same one.
 const FAILURES_PER_SEED: usize = 5;
 
-/// Cuts of the first level for each seed from which on a seed has all devices without a block to spare.
+/// Cuts of the first level for each seed; with more than half as many, a seed has all devices without a block to spare.
 const CUTS_FOR_ALL_DEVICES: u64 = 2_500;
 
 /// Which cuts to make behind the operations of the seeds.

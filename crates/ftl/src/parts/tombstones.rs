@@ -103,9 +103,9 @@ impl Tombstones {
         !self.references.is_empty()
     }
 
-    /// The most entries that point at one of these pages.
-    pub(crate) fn most_among(&self, pages: Range<Ppn>) -> u32 {
-        self.references.range(pages.start.0..pages.end.0).map(|(_, &count)| count).max().unwrap_or(0)
+    /// Whether more than so many entries point at one of these pages.
+    pub(crate) fn any_beyond(&self, limit: usize, pages: Range<Ppn>) -> bool {
+        self.references.range(pages.start.0..pages.end.0).any(|(_, &count)| count as usize > limit)
     }
 
     /// The trim pages on flash and the entries that point at each.

@@ -34,7 +34,8 @@
 //!
 //! Wear levelling, if it is on, moves a cold block's pages between two collections and as they do. A move takes no
 //! room: the cold block becomes free, with at least as many pages as were copied. Records of discards may take more
-//! pages than before, so that none may be pending, and a block must have a dead page if there are any on flash.
+//! pages than before, so that none may be pending, and a block must have a dead page if one of its trim pages stands
+//! for more pages than a page has records.
 //!
 //! # Departures
 //!

@@ -547,7 +547,7 @@ impl Lot {
     }
 }
 
-/// One cut of the first level and, if it is to go `deep`, all of the second level behind it.
+/// One cut of the first level and, if it is to go `deep`, those of the second level behind it.
 fn cut_here(
     start: &Session<'_>,
     operation: &Operation,

@@ -453,23 +453,27 @@ fn operate(
             session.audit()?;
         }
         if number.is_multiple_of(32) {
+            if tells {
+                story.say(|| "read every page, and audit".into());
+            }
             session.read_all()?;
             session.audit()?;
             let failing = session.flash.failing();
             watch.look(failing.unmarked(), failing.misused()).map_err(Stop::Wrong)?;
             if tells {
-                story.say(|| "read every page; audit".into());
                 story.hear(&mut session.flash);
             }
         }
         let mounts = !session.unreadable && operation.action != Action::Flush;
         if mounts && number.is_multiple_of((count / 4).max(1)) {
+            if tells {
+                story.say(|| "power off and on; read every page, and audit".into());
+            }
             session.oracle.power_cut();
             session.mount()?;
             session.read_all()?;
             session.audit()?;
             if tells {
-                story.say(|| "power off and on; read every page; audit".into());
                 story.hear(&mut session.flash);
             }
         }

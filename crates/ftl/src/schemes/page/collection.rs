@@ -106,7 +106,7 @@ impl Collects for Page {
         let g = self.space.blocks.geometry();
         let (first, p) = (g.page(block, 0), g.pages_per_block);
         // A trim page is written again as several, perhaps, if it stands for more LPNs than a page has records.
-        let splits = || self.tombstones.most_among(first..Ppn(first.0 + p)) as usize > self.records_per_page();
+        let splits = || self.tombstones.any_beyond(self.records_per_page(), first..Ppn(first.0 + p));
         self.tombstones.pending.is_empty() && (self.space.blocks.live_of(block) < p || !splits())
     }
 }

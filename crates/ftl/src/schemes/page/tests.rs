@@ -212,15 +212,23 @@ fn a_record_of_a_discard_names_the_pages_that_it_discards() {
 #[test]
 fn a_trim_page_of_few_discards_is_one_page_again() {
     let settings = settings(&[("durable-trim", "on")]);
-    for (discards, moves) in [(1, true), (32, true), (33, false)] {
-        let (mut flash, mut page) = device(24, 40, &settings);
-        (0..40).for_each(|lpn| page.write(&mut flash, Lpn(lpn), &1).unwrap());
-        page.trim(&mut flash, Lpn(0), discards).unwrap();
-        page.flush(&mut flash).unwrap();
-        (37..40).for_each(|lpn| page.write(&mut flash, Lpn(lpn), &2).unwrap());
-        assert!(page.tombstones.is_trim_page(Ppn(40)) && page.space.blocks.live_of(Block(10)) == 4);
-        assert_eq!(page.may_level(Block(10)), moves, "{discards} discards");
+    let (mut flash, mut page) = device(40, 80, &settings);
+    (0..80).for_each(|lpn| page.write(&mut flash, Lpn(lpn), &1).unwrap());
+    page.trim(&mut flash, Lpn(0), 64).unwrap();
+    page.flush(&mut flash).unwrap();
+    (77..80).for_each(|lpn| page.write(&mut flash, Lpn(lpn), &2).unwrap());
+    let block = Block(20);
+    assert!(page.tombstones.is_trim_page(Ppn(80)) && page.space.blocks.live_of(block) == 4);
+    // One record goes into pieces: as many as a page has stay.
+    for lpn in (1..64).step_by(2) {
+        assert!(!page.may_level(block), "before LPN {lpn} is written");
+        page.write(&mut flash, Lpn(lpn), &2).unwrap();
     }
+    assert!(page.may_level(block));
+    let (trim_pages, free) = (page.counters.trim_pages, page.space.blocks.free_in(Die(0)));
+    page.collect(&mut flash, block, Some(Cause::Refresh)).unwrap();
+    assert_eq!((page.counters.trim_pages, page.space.blocks.free_in(Die(0))), (trim_pages + 1, free));
+    page.audit(&mut flash).unwrap();
 }
 
 /// What broke: the device was full for ever after a few cuts in a row. Why: each took pages of the one block that a
