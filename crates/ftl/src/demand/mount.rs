@@ -61,7 +61,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         ftl.version = census.max_version;
         *report = census.report();
         // What these alone knew is discards: all else the data pages say.
-        report.lost_discards = if ftl.map.durable_trim { distrusted.len() as u64 } else { 0 };
+        report.lost_discards = distrusted.len() as u64;
         let mut words = vec![Ppn::NONE.0; ftl.shape.page_entries as usize];
         for (tvpn, page) in newest.iter().enumerate().map(|(t, page)| (Tvpn(t as u32), *page)) {
             let range = ftl.shape.lpns(tvpn);

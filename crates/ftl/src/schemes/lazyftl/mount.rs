@@ -57,7 +57,7 @@ impl LazyFtl {
         lazy.adopt(&census);
         *report = census.report();
         // What these alone knew is discards: all else the data pages say.
-        report.lost_discards = if lazy.durable_trim { distrusted.len() as u64 } else { 0 };
+        report.lost_discards = distrusted.len() as u64;
         if !lazy.rejoin(&census, &lost) {
             return Err(Error::Corrupt);
         }
