@@ -78,8 +78,8 @@ pub struct MountReport {
     /// Pages whose spare area cannot be read, which no power cut explains: of each the newest version of a logical page
     /// may have been there, or a record of discards, and something older have come back.
     pub unreadable: u64,
-    /// Pages of records of discards, and pages of maps, that cannot be read: what they alone knew was discarded may have
-    /// come back.
+    /// Pages of records of discards, and pages of maps, that cannot be read: what they alone knew was discarded may
+    /// have come back.
     pub lost_discards: u64,
     /// Mapping entries that no translation page held yet.
     pub restored: u64,
