@@ -11,8 +11,8 @@
 //!
 //! *A block whose erase was cut short may look as it did before.* Nothing in it is needed, but a page programmed into
 //! it would not hold. So blocks found in use are sealed: their blank pages are not used until they are erased. Free
-//! blocks are erased before their first use; where blocks are appended to, those with pages of which none counts are
-//! erased at once, so that none ever counts again.
+//! blocks are erased before their first use. Those with pages of which none counts are erased at once: were the block
+//! with the newer pages discarded, and its erase cut short, these would count again, and take room.
 //!
 //! *There may be one log block more than the area has*: the target of a write of an entire block. The surplus is
 //! cleaned before the host is served; the blocks kept free are enough for that.
@@ -43,9 +43,7 @@ impl<P: Placement> Core<P> {
         for block in found.settle() {
             found.copies.give_up(block);
         }
-        if P::APPENDS {
-            self.pool.erase_unneeded(flash, &found)?;
-        }
+        self.pool.erase_unneeded(flash, &found)?;
         self.pool.adopt(&found);
         self.version = found.census.max_version;
         let mut held = Held::new();
