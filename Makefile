@@ -113,6 +113,8 @@ conformance: tools
 	$(RELEASE)
 	scripts/checks target/release/ftlab conformance $(CHECKED)
 	scripts/checks target/release/ftlab replay
+	@# Nobody else runs a soak: one of no minutes tells that it begins.
+	scripts/checks target/release/ftlab soak 0 page
 	@# What nobody has seen may fail: the case is told, and kept in target/failing.
 	scripts/checks target/release/ftlab fresh 1 $(CHECKED)
 
