@@ -457,8 +457,8 @@ pub struct CheckArgs {
     #[arg(long, value_name = "all|N", conflicts_with = "replay")]
     pub cuts: Option<Cuts>,
 
-    /// One in N power cuts is followed by cuts at every command of its recovery in every way, or by 2,000 of these,
-    /// evenly drawn [default: 400]
+    /// One in N power cuts, and the first one, is followed by cuts at every command of its recovery in every way, or
+    /// by 2,000 of these, evenly drawn [default: 400]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "replay")]
     pub nested: Option<u64>,
 

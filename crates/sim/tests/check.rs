@@ -465,6 +465,14 @@ fn a_phase_without_a_cut_fails_the_check() {
     );
 }
 
+/// A check in which chance alone chose the recoveries to cut would fail whoever asks for little.
+#[test]
+fn the_shortest_check_cuts_a_recovery() {
+    let config = CheckConfig { seeds: 7..9, second_level: 1 << 40, ..brief("page") };
+    let report = checked(&config.with_faults(CUTS.with(FaultClass::Nested)).with_cuts(Cuts::Count(2))).unwrap();
+    assert!(report.passed() && report.second_level_cuts > 50, "{report}");
+}
+
 #[test]
 fn a_wrong_configuration_is_an_error_with_a_fix() {
     let error = |config: CheckConfig| checked(&config).unwrap_err().to_string();

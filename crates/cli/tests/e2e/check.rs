@@ -53,8 +53,8 @@ fn the_server_is_attacked() {
 #[test]
 fn by_default_all_parts_of_a_scheme_are_checked() {
     let directory = Directory::new();
-    let text = directory.ftlab("check --scheme page --operations 30 --seeds 1").succeeded().stdout;
-    for part in [" power cuts", " images in use\n", " clients to 1 servers\n"] {
+    let text = directory.ftlab("check --scheme page --operations 30 --seeds 4").succeeded().stdout;
+    for part in [" power cuts", " images in use\n", " clients to 4 servers\n"] {
         assert!(
             text.lines().any(|line| format!("{line}\n").contains(part) && line.starts_with("page: held")),
             "{text}"

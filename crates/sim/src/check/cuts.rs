@@ -491,8 +491,10 @@ impl CutEverywhere<'_> {
                     in_doubt: 0,
                     may_be_lost: 0,
                 };
-                // By the case alone: a check of more cuts makes all those of one of fewer.
-                let deep = nested && case.rng("deep").below(config.second_level) == 0;
+                // By the case alone: a check of more cuts makes all those of one of fewer. A short check would cut no
+                // recovery at all, so the first cut of its first seed is followed by others in any case.
+                let first_of_all = bed.seed == config.seeds.start && report.cuts == 0;
+                let deep = nested && (first_of_all || case.rng("deep").below(config.second_level) == 0);
                 cut_here(&session, operation, case, command, deep, stop, &mut report);
                 if stop.load(Ordering::Relaxed) || report.failures.len() >= FAILURES_PER_SEED {
                     return report;
