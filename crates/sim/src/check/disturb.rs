@@ -8,12 +8,13 @@
 //! medium keeps over mounts, and names the block again to a scheme that has forgotten it.
 //!
 //! The least that a block endures is more than twice what is read of it between two pauses: by a request of two blocks'
-//! pages, or by a mount, with all that these read of maps.
+//! pages, by a mount, or by reading every page, with all that these read of maps.
 
 use super::bed::{Action, Bed, Operation, Request};
 use super::content::{Medium, Stamp};
+use super::media::CACHE_BYTES;
 use super::session::{Session, Stop};
-use flash::{Block, Cause, CutPoint, Die, FailurePlan, Flash, Geometry, Lpn, Oob, Payload, Rng};
+use flash::{Block, Cause, CutPoint, Die, FailurePlan, Flash, Lpn, Oob, Payload, Rng};
 use ftl::Ftl;
 
 /// Page copies that a device is asked for at a time.
@@ -26,10 +27,14 @@ const HOT: u32 = 16;
 /// them, as blocks of the map may hold half as many pages, and one for what comes before the block.
 const ROOM: usize = 4;
 
-/// What wears on blocks in a run: reads, time, or both.
-pub(super) fn plan(g: &Geometry, lots: u64, kind: u64) -> FailurePlan {
+/// What wears on blocks in a run: reads, time, or both. A block that is not tired yet endures that every page of the
+/// host is read without a pause, where each of these reads loads the same page of a map.
+pub(super) fn plan(bed: &Bed, lots: u64, kind: u64) -> FailurePlan {
+    let g = &bed.geometry;
     let mut lot = Rng::new(lots).fork("what blocks endure");
     let reads = 64 + g.pages_per_block * (32 + lot.below(64) as u32);
+    let loads = if bed.settings.get(CACHE_BYTES).is_some() { bed.logical_pages } else { 0 };
+    let reads = reads.max(2 * loads);
     let age = u64::from(g.page_count()) * (40 + lot.below(80));
     FailurePlan {
         reads_endured: (kind != 1).then_some(reads),

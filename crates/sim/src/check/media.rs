@@ -36,7 +36,7 @@ const SLACK: u32 = 1;
 /// Settings of schemes that collect by them; bytes of which no cache is as small as can be.
 const GC_LOW: &str = "gc-low";
 const SPREAD: &str = "gc-spread";
-const CACHE_BYTES: &str = "cache-bytes";
+pub(super) const CACHE_BYTES: &str = "cache-bytes";
 const LARGE_CACHE: u64 = 1 << 16;
 
 /// The media, by the class of their faults.
@@ -93,7 +93,7 @@ fn plan(bed: &Bed, (part, fails): (Part, Part), run: u64) -> FailurePlan {
         },
         Part::Unreadable => FailurePlan { unreadable_rate: 0.01 * lot.unit(), ..FailurePlan::default() },
         Part::Silent => FailurePlan { silent_rate: 0.01 * lot.unit().powi(exponent), ..FailurePlan::default() },
-        Part::Disturb => disturb::plan(&bed.geometry, lots, (bed.seed + run) % 3),
+        Part::Disturb => disturb::plan(bed, lots, (bed.seed + run) % 3),
         Part::Life => FailurePlan::default(),
         Part::Full => full::plan(bed, lots, run),
         _ if part == Part::Life => wearing_out(bed, lots, if life::is_long(run) { 0.02 } else { 0.05 }),
