@@ -698,8 +698,9 @@ fn bed_of(subject: &Subject<'_>, config: &CheckConfig, replay: &Replay) -> Resul
     let is_long = media::PARTS.iter().chain(&remounts::PARTS).any(|&(_, part)| part == replay.part)
         || replay.part == Part::Fewest;
     let most = if is_long { config.operations.saturating_mul(media::LONGER) } else { config.operations };
-    // A device without a block to spare is read and audited behind its last operation.
-    if replay.operation >= most && !(replay.part == Part::Fewest && replay.operation == most) {
+    // There a device is read, audited or mounted behind its last operation.
+    let behind = is_long && replay.operation == most;
+    if replay.operation >= most && !behind {
         let what = format!("case {replay}: there is no operation {} among {most}", replay.operation);
         return Err(CheckError(format!("{what} (as many as with --operations {})", config.operations)));
     }

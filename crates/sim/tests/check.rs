@@ -430,9 +430,13 @@ fn a_replay_of_a_case_that_holds_says_so() {
 
 #[test]
 fn cases_that_do_not_exist_are_refused() {
-    for case in ["1:400", "1:ram.400", "1:media.1600", "1:40.99.0", "1:40.0.9"] {
+    for case in ["1:400", "1:ram.400", "1:media.1601", "1:40.99.0", "1:40.0.9"] {
         let refused = replay(&brief("page"), &case.parse().unwrap());
         assert!(refused.as_ref().is_err_and(|error| error.0.contains("there ")), "{case}: {refused:?}");
+    }
+    // What comes behind the last operation is a case, too.
+    for case in ["1:media.1600", "1:remounts.1600"] {
+        assert!(replay(&brief("page"), &case.parse().unwrap()).is_ok(), "{case}");
     }
 }
 

@@ -171,8 +171,8 @@ fn hold_to_places(session: &mut Session<'_>) -> Result<(), Stop> {
 }
 
 impl Session<'_> {
-    /// The logical pages with a page in the block of a die that was programmed last, and those in others, the newest
-    /// block last.
+    /// The logical pages with a page in the block of a die that was programmed last, and those that other blocks alone
+    /// have, the newest block last.
     fn newest(&mut self, die: Die) -> [Vec<Lpn>; 2] {
         let g = self.bed.geometry;
         let chip = self.flash.in_flight().inner_mut();
@@ -183,8 +183,9 @@ impl Session<'_> {
         };
         let mut blocks: Vec<Vec<Oob>> = g.blocks_of(die).map(&mut read).collect();
         blocks.sort_by_key(|pages| pages.last().map(|oob| oob.program));
-        let newest = blocks.pop().unwrap_or_default();
-        [newest, blocks.concat()].map(|pages| pages.iter().map(|oob| oob.lpn()).collect())
+        let newest: Vec<Lpn> = blocks.pop().unwrap_or_default().iter().map(Oob::lpn).collect();
+        let others = blocks.iter().flatten().map(Oob::lpn).filter(|lpn| !newest.contains(lpn)).collect();
+        [newest, others]
     }
 
     /// The tired blocks.
