@@ -5,7 +5,8 @@
 //! sound page of its die and epoch follows. Of other pages the spare area cannot be read either: then a mount does not
 //! know whose they were, and older versions come back. Both are counted: the mount says how many logical pages may be
 //! stale ([`ftl::MountReport::perhaps_stale`]). The oracle excuses so many, no others than the medium has lost, and
-//! only in the first read since that mount.
+//! only in the first read since that mount. Nobody hears what a mount had found in which power failed: then it excuses
+//! as many as the medium has lost.
 //!
 //! On a third medium pages of metadata are lost. A mount does without them: what is mapped it finds in the spare areas
 //! of the host's pages. What was discarded it may not find, and says so; then the oracle excuses what may hold nothing
@@ -25,13 +26,14 @@ use ftl::{Error, MountReport};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Runs on each medium, with losses of their own.
-const RUNS: usize = 5;
+const RUNS: usize = 6;
 /// Operations between two mounts that no operation asks for, by run. What is lost counts until the next mount at the
 /// most; a block that is to be moved for wear has been left alone for long.
-const INTERVALS: [u32; RUNS] = [48, 48, 288, 96, 288];
-/// Share of the operations in which power fails, by run. It does not fail in mounts here: what a mount has found that
-/// does not end is forgotten, and with it the bound of what may be stale.
-const RATES: [f64; RUNS] = [0.0, 0.0, 0.0, 0.3, 0.1];
+const INTERVALS: [u32; RUNS] = [48, 48, 288, 96, 288, 96];
+/// Share of the operations in which power fails, by run.
+const RATES: [f64; RUNS] = [0.0, 0.0, 0.0, 0.3, 0.1, 0.2];
+/// Share of the mounts in which it fails, too.
+const IN_MOUNTS: [f64; RUNS] = [0.0, 0.0, 0.0, 0.0, 0.0, 0.3];
 /// Behind one in so many of these mounts another one follows soon.
 const AGAIN: u32 = 3;
 /// Mounts that may follow each other, because each time something meets another page that cannot be read.
@@ -102,7 +104,8 @@ fn on_medium(
         (session.unreadable, session.excusing) = (true, true);
         session.oracle.expect_damage();
         session.excused = config.excused;
-        let cuts = Cuts { lots: Rng::new(lots).fork("cuts beside what is lost"), rate: RATES[which] };
+        let lots = Rng::new(lots).fork("cuts beside what is lost");
+        let cuts = Cuts { lots, rate: RATES[which], in_mounts: IN_MOUNTS[which] };
         let operations = config.operations.saturating_mul(LONGER);
         let end = run(session, operations, INTERVALS[which], &cuts, stop, &mut number);
         full = end == Err(Stop::Full);
@@ -136,6 +139,7 @@ fn on_medium(
 struct Cuts {
     lots: Rng,
     rate: f64,
+    in_mounts: f64,
 }
 
 impl Cuts {
@@ -152,7 +156,23 @@ impl Cuts {
             return end;
         }
         session.work.cuts += 1;
-        session.power_off_and_on()
+        self.mount(session, &mut lot)
+    }
+
+    /// Mounts the device and reads every page. Power may fail meanwhile, again and again.
+    fn mount(&self, session: &mut Session<'_>, lot: &mut Rng) -> Result<(), Stop> {
+        loop {
+            if lot.chance(self.in_mounts) {
+                session.flash.inner_mut().arm(life::point(lot), lot.bits());
+            }
+            let end = session.power_off_and_on();
+            session.flash.inner_mut().restart();
+            if end != Err(Stop::PowerLost) {
+                return end;
+            }
+            session.work.cuts += 1;
+            session.excuse_all();
+        }
     }
 }
 
@@ -182,7 +202,7 @@ fn run(
             last = request.start(written).last().or(last);
         }
         if number.is_multiple_of(interval) {
-            session.power_off_and_on()?;
+            cuts.mount(session, &mut cuts.lots.fork(&format!("mount behind {number}")))?;
             if session.is_whole() {
                 session.audit()?;
             }
@@ -230,10 +250,11 @@ impl Session<'_> {
         for _ in 0..MOST_MOUNTS {
             match self.mount().and_then(|()| self.read_all()) {
                 Err(Stop::Damage(_)) => self.oracle.power_cut(),
-                done => {
+                Ok(()) => {
                     self.oracle.demand();
-                    return done;
+                    return Ok(());
                 }
+                stopped => return stopped,
             }
         }
         Err(Stop::Wrong(format!("{MOST_MOUNTS} mounts met pages that cannot be read, one after another")))
@@ -245,18 +266,37 @@ impl Session<'_> {
             let said = found.perhaps_stale();
             self.work.said += said;
             self.oracle.excuse(if self.excused { said } else { 0 }, []);
-            // Whose discards a record of them had, or a map, nobody knows. What was written before comes back.
-            if found.lost_discards + said > 0 && self.flash.failing().metadata_lost() > 0 {
-                let discarded = self.oracle.perhaps_nothing();
-                self.oracle.excuse(if self.excused { discarded.len() as u64 } else { 0 }, discarded);
+            if found.lost_discards + said > 0 {
+                self.excuse_discards();
             }
             // What was lost since such a mount first began counts as well.
             if found.retries > 0 {
-                let failing = self.flash.failing();
-                let lost = failing.unreadable_lpns().into_iter().chain(failing.buried_lpns().clone());
+                let lost = self.lost_lpns();
                 self.oracle.excuse(0, lost);
             }
         }
+    }
+
+    /// A mount was cut short. Nobody hears what it had found, and it may have erased that: as many pages may be stale
+    /// as the medium has lost.
+    fn excuse_all(&mut self) {
+        let lost = self.lost_lpns();
+        self.oracle.excuse(if self.excused { lost.len() as u64 } else { 0 }, lost);
+        self.excuse_discards();
+    }
+
+    /// Whose discards a record of them had, or a map, nobody knows. What was written before comes back.
+    fn excuse_discards(&mut self) {
+        if self.flash.failing().metadata_lost() > 0 {
+            let discarded = self.oracle.perhaps_nothing();
+            self.oracle.excuse(if self.excused { discarded.len() as u64 } else { 0 }, discarded);
+        }
+    }
+
+    /// The logical pages of those that the medium has lost, such as were erased since the last mount began among them.
+    fn lost_lpns(&mut self) -> Vec<Lpn> {
+        let failing = self.flash.failing();
+        failing.unreadable_lpns().into_iter().chain(failing.buried_lpns().clone()).collect()
     }
 
     /// A mount begins: only pages of which the medium has lost some may be stale after it.
