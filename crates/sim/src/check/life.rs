@@ -110,6 +110,21 @@ fn aim<'a>(
     Some(CutPoint { command: commands[lot.below(commands.len() as u64) as usize], face: lot.below(6) as u8 })
 }
 
+/// Where power fails in what comes next, at such a rate, and with which garbage: at a command that is aimed at or at
+/// any.
+fn place<'a>(
+    session: &Session<'a>,
+    lot: &mut Rng,
+    (rate, aimed): (f64, bool),
+    next: impl FnOnce(&mut Session<'a>) -> Result<(), Stop>,
+) -> Option<(CutPoint, u64)> {
+    if !lot.chance(rate) {
+        return None;
+    }
+    let at = if aimed { aim(session, lot, next)? } else { point(lot) };
+    Some((at, lot.bits()))
+}
+
 impl Life {
     /// Of a run with these lots.
     pub(super) fn of(lots: u64, which: u64) -> Life {
@@ -131,20 +146,10 @@ impl Life {
     ) -> Result<(), Stop> {
         let mut lot = self.lots.fork(&format!("operation {number}"));
         session.flash.inner_mut().set_limit(COMMAND_LIMIT);
-        if lot.chance(self.rate) {
-            let at =
-                if self.aimed { aim(session, &mut lot, |copy| copy.step(operation)) } else { Some(point(&mut lot)) };
-            if let Some(at) = at {
-                session.flash.inner_mut().arm(at, lot.bits());
-            }
-        }
-        let end = session.step(operation);
-        session.flash.inner_mut().restart();
-        let is_cut = end == Err(Stop::PowerLost);
+        let at = place(session, &mut lot, (self.rate, self.aimed), |copy| copy.step(operation));
+        let is_cut = session.is_cut(at, |session| session.step(operation))?;
         if is_cut {
             wake(session, &mut lot, self.aimed, story)?;
-        } else {
-            end?;
         }
         if lot.chance(RESTORED) && session.bed.saves {
             story.hear(&mut session.flash);
@@ -173,16 +178,10 @@ fn wake(session: &mut Session<'_>, lot: &mut Rng, aimed: bool, story: &mut Story
         story.hear(&mut session.flash);
         story.say(|| "POWER CUT; mount, and read every page".into());
         session.oracle.power_cut();
-        if lot.chance(if aimed { IN_AIMED_MOUNTS } else { IN_MOUNTS }) {
-            let at = if aimed { aim(session, lot, |copy| copy.mount()) } else { Some(point(lot)) };
-            if let Some(at) = at {
-                session.flash.inner_mut().arm(at, lot.bits());
-            }
-        }
-        let end = session.mount().and_then(|()| session.read_all());
-        session.flash.inner_mut().restart();
-        if end != Err(Stop::PowerLost) {
-            return end.and_then(|()| session.audit());
+        let rate = if aimed { IN_AIMED_MOUNTS } else { IN_MOUNTS };
+        let at = place(session, lot, (rate, aimed), |copy| copy.mount());
+        if !session.is_cut(at, |session| session.mount().and_then(|()| session.read_all()))? {
+            return session.audit();
         }
     }
 }

@@ -147,13 +147,10 @@ impl Cuts {
     fn step(&self, session: &mut Session<'_>, operation: &Operation, number: u32) -> Result<(), Stop> {
         let mut lot = self.lots.fork(&format!("operation {number}"));
         session.flash.inner_mut().set_limit(life::COMMAND_LIMIT);
-        if operation.action != Action::Restart && lot.chance(self.rate) {
-            session.flash.inner_mut().arm(life::point(&mut lot), lot.bits());
-        }
-        let end = session.step(operation);
-        session.flash.inner_mut().restart();
-        if end != Err(Stop::PowerLost) {
-            return end;
+        let fails = operation.action != Action::Restart && lot.chance(self.rate);
+        let at = fails.then(|| (life::point(&mut lot), lot.bits()));
+        if !session.is_cut(at, |session| session.step(operation))? {
+            return Ok(());
         }
         session.work.cuts += 1;
         self.mount(session, &mut lot)
@@ -162,13 +159,9 @@ impl Cuts {
     /// Mounts the device and reads every page. Power may fail meanwhile, again and again.
     fn mount(&self, session: &mut Session<'_>, lot: &mut Rng) -> Result<(), Stop> {
         loop {
-            if lot.chance(self.in_mounts) {
-                session.flash.inner_mut().arm(life::point(lot), lot.bits());
-            }
-            let end = session.power_off_and_on();
-            session.flash.inner_mut().restart();
-            if end != Err(Stop::PowerLost) {
-                return end;
+            let at = lot.chance(self.in_mounts).then(|| (life::point(lot), lot.bits()));
+            if !session.is_cut(at, Session::power_off_and_on)? {
+                return Ok(());
             }
             session.work.cuts += 1;
             session.excuse_all();

@@ -5,7 +5,7 @@ use super::content::{Medium, Stamp};
 use super::replay::Kept;
 use super::{Bench, Checked, CheckedScheme};
 use crate::oracle::{Durable, Oracle, TrimPromise};
-use flash::{Fault, FaultKind, Lpn};
+use flash::{CutPoint, Fault, FaultKind, Lpn};
 use ftl::{BuildError, Error, Ftl, Inspect, Recipe};
 
 /// Why a session stops.
@@ -140,6 +140,21 @@ impl<'a> Session<'a> {
     /// The mounted scheme and its medium.
     pub(super) fn parts(&mut self) -> (&mut CheckedScheme, &mut Bench) {
         (self.ftl.as_mut().expect("the device was mounted"), &mut self.flash)
+    }
+
+    /// Does something, and tells whether power failed meanwhile: at a point, if one is given, with garbage by a seed.
+    /// Power is back then, and holds.
+    pub(super) fn is_cut(
+        &mut self,
+        at: Option<(CutPoint, u64)>,
+        work: impl FnOnce(&mut Self) -> Result<(), Stop>,
+    ) -> Result<bool, Stop> {
+        if let Some((point, seed)) = at {
+            self.flash.inner_mut().arm(point, seed);
+        }
+        let end = work(self);
+        self.flash.inner_mut().restart();
+        if end == Err(Stop::PowerLost) { Ok(true) } else { end.map(|()| false) }
     }
 
     /// Mounts the device, from flash alone. To be full is no reason not to be mounted.
