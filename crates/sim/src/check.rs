@@ -698,7 +698,7 @@ fn bed_of(subject: &Subject<'_>, config: &CheckConfig, replay: &Replay) -> Resul
     let is_long = media::PARTS.iter().chain(&remounts::PARTS).any(|&(_, part)| part == replay.part)
         || replay.part == Part::Fewest;
     let most = if is_long { config.operations.saturating_mul(media::LONGER) } else { config.operations };
-    // There a device is read, audited or mounted behind its last operation.
+    // The device of a long run is read, audited or mounted behind its last operation.
     let behind = is_long && replay.operation == most;
     if replay.operation >= most && !behind {
         let what = format!("case {replay}: there is no operation {} among {most}", replay.operation);

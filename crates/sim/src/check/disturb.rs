@@ -147,7 +147,7 @@ impl Disturbance {
         // Most pauses have hardly a command, and some a whole block's copies.
         let most = if lot.chance(0.5) { 2 } else { 24 };
         let point = CutPoint { command: lot.below(most), face: lot.below(4) as u8 };
-        if !session.is_cut(Some((point, lot.bits())), Session::rest)? {
+        if !session.meets_cut(Some((point, lot.bits())), Session::rest)? {
             return Ok(());
         }
         session.work.idle_cuts += 1;

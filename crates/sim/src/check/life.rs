@@ -147,7 +147,7 @@ impl Life {
         let mut lot = self.lots.fork(&format!("operation {number}"));
         session.flash.inner_mut().set_limit(COMMAND_LIMIT);
         let at = place(session, &mut lot, (self.rate, self.aimed), |copy| copy.step(operation));
-        let is_cut = session.is_cut(at, |session| session.step(operation))?;
+        let is_cut = session.meets_cut(at, |session| session.step(operation))?;
         if is_cut {
             wake(session, &mut lot, self.aimed, story)?;
         }
@@ -180,7 +180,7 @@ fn wake(session: &mut Session<'_>, lot: &mut Rng, aimed: bool, story: &mut Story
         session.oracle.power_cut();
         let rate = if aimed { IN_AIMED_MOUNTS } else { IN_MOUNTS };
         let at = place(session, lot, (rate, aimed), |copy| copy.mount());
-        if !session.is_cut(at, |session| session.mount().and_then(|()| session.read_all()))? {
+        if !session.meets_cut(at, |session| session.mount().and_then(|()| session.read_all()))? {
             return session.audit();
         }
     }

@@ -149,7 +149,7 @@ impl Cuts {
         session.flash.inner_mut().set_limit(life::COMMAND_LIMIT);
         let fails = operation.action != Action::Restart && lot.chance(self.rate);
         let at = fails.then(|| (life::point(&mut lot), lot.bits()));
-        if !session.is_cut(at, |session| session.step(operation))? {
+        if !session.meets_cut(at, |session| session.step(operation))? {
             return Ok(());
         }
         session.work.cuts += 1;
@@ -160,7 +160,7 @@ impl Cuts {
     fn mount(&self, session: &mut Session<'_>, lot: &mut Rng) -> Result<(), Stop> {
         loop {
             let at = lot.chance(self.in_mounts).then(|| (life::point(lot), lot.bits()));
-            if !session.is_cut(at, Session::power_off_and_on)? {
+            if !session.meets_cut(at, Session::power_off_and_on)? {
                 return Ok(());
             }
             session.work.cuts += 1;

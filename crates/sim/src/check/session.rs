@@ -144,7 +144,7 @@ impl<'a> Session<'a> {
 
     /// Does something, and tells whether power failed meanwhile: at a point, if one is given, with garbage by a seed.
     /// Power is back then, and holds.
-    pub(super) fn is_cut(
+    pub(super) fn meets_cut(
         &mut self,
         at: Option<(CutPoint, u64)>,
         work: impl FnOnce(&mut Self) -> Result<(), Stop>,
