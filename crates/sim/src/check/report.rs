@@ -135,9 +135,10 @@ pub struct CheckReport {
     pub unstable_cuts: u64,
     /// Pages that torn ones took along, and blocks that the guard repaired.
     pub taken: [u64; 2],
-    /// All cuts by the cause of the command that was cut: the phases.
+    /// Cuts with one command under way, on cells that are not shared, by the cause of the command that was cut: the
+    /// phases.
     pub by_cause: BTreeMap<Cause, u64>,
-    /// All cuts by what the command left behind.
+    /// The same cuts by what the command left behind.
     pub by_face: BTreeMap<&'static str, u64>,
     /// Cuts on devices that go on from what each has left, where the medium does more to the scheme: by the class of
     /// what it does.
@@ -290,7 +291,7 @@ impl fmt::Display for CheckReport {
         };
         writeln!(
             f,
-            "{}: {verdict} over {} power cuts ({} of them during recovery) on {} devices",
+            "{}: {verdict} over {} power cuts ({} of them soon after another) on {} devices",
             self.scheme,
             self.cuts + self.second_level_cuts,
             self.second_level_cuts,
@@ -301,6 +302,10 @@ impl fmt::Display for CheckReport {
             "  {} operations, {} mounts, {} audits, {} reads held to the oracle",
             self.operations, self.mounts, self.audits, self.reads
         )?;
+        let told: u64 = self.by_cause.values().sum();
+        if (1..self.cuts + self.second_level_cuts).contains(&told) {
+            writeln!(f, "  {told} of the cuts with one command under way, on cells that are not shared:")?;
+        }
         for (cause, count) in &self.by_cause {
             writeln!(f, "  cut in {:<20} {count:>10}", cause.name())?;
         }
@@ -308,7 +313,7 @@ impl fmt::Display for CheckReport {
             writeln!(f, "  left   {face:<20} {count:>10}")?;
         }
         if self.third_level_cuts > 0 {
-            writeln!(f, "  cut a third time: {} of those during recovery", self.third_level_cuts)?;
+            writeln!(f, "  cut a third time: {} of those that come soon after another", self.third_level_cuts)?;
         }
         if self.flight_cuts > 0 {
             writeln!(f, "  in flight: {} of the cuts, with {} commands in doubt", self.flight_cuts, self.in_doubt)?;
