@@ -266,8 +266,8 @@ pub struct CompareArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub html: Option<PathBuf>,
 
-    /// Write one CSV line per request (times, flash commands caused), compressed if FILE ends in .zst; of several runs
-    /// each has its own file, FILE-RUN
+    /// Write one CSV line per request (times, flash commands caused), compressed if FILE ends in .zst. Of several runs
+    /// each has a file of its own, FILE.csv becomes FILE-RUN.csv; of those that --repeat adds none has one
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub per_request: Option<PathBuf>,
 

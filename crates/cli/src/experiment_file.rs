@@ -152,6 +152,12 @@ impl Document<'_> {
     fn read(&self) -> Result<Loaded, CliError> {
         let table =
             DeTable::parse(self.text).map_err(|error| self.fault(error.span().unwrap_or(0..0), error.message()))?;
+        // Of keys that no file holds there may be none.
+        if let Some(name) = self.name.filter(|_| table.get_ref().is_empty()) {
+            let what =
+                "the file sets nothing; what `ftlab compare` does without flags is workload = \"recording:postmark\"";
+            return Err(CliError::new(what).within(name));
+        }
         let mut words: Vec<String> = vec!["run".to_owned()];
         let mut positional = None;
         let mut seen: Vec<(String, Range<usize>)> = Vec::new();
@@ -252,6 +258,10 @@ impl Document<'_> {
                     let text = format!("{name}.{}={}", param.get_ref(), self.scalar(key, value)?);
                     settings.push((param.span(), text));
                 }
+            } else if self.command.get_arguments().any(|argument| key_of(argument) == name) {
+                let what =
+                    format_args!("{name} stands below [set], so it sets no key of the file: write it above [set]");
+                return Err(self.fault(key_of_value.span(), what));
             } else {
                 settings.push((key_of_value.span(), format!("{name}={}", self.scalar(key, value)?)));
             }
@@ -353,8 +363,12 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_file_is_a_plain_compare() {
-        assert_eq!(read("").unwrap(), CompareArgs::default());
+    fn a_file_that_sets_nothing_is_refused() {
+        for text in ["", "\n# workload = \"zipf\"\n"] {
+            assert!(message(text).starts_with("exp.toml: the file sets nothing"), "{}", message(text));
+        }
+        // Nothing is what flags in a program may set.
+        assert_eq!(parse_keys("", Path::new("/data")).unwrap(), CompareArgs::default());
     }
 
     #[test]
@@ -477,6 +491,10 @@ mod tests {
             ("fill = [\"none\"]", "exp.toml:1: fill is one value, not a list"),
             ("schemes = []", "exp.toml:1: schemes is an empty list"),
             ("seed = 0x10", "exp.toml:1: seed must be a decimal number"),
+            (
+                "[set]\npage.gc = \"fifo\"\nschemes = [\"page\"]\n",
+                "exp.toml:3: schemes stands below [set], so it sets no key of the file: write it above [set]",
+            ),
             ("on_error = \"skip\"", "exp.toml:1: unknown key \"on_error\"; did you mean \"on-error\"?"),
             ("seed = 1\ntrace = \"a\"\nworkload = \"zipf\"", "exp.toml:2: the argument"),
             ("seed = \n", "exp.toml:1: "),

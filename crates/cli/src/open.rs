@@ -69,7 +69,13 @@ pub(crate) fn open(path: &Path, options: &OpenOptions<'_>) -> Result<Trace, Work
     match columnar::is_table(&start) {
         false if asked => Err(fault("is not Parquet", "leave out --format to let the content decide")),
         false => {
-            let trace = TraceFile::from_reader(&name, Box::new(Cursor::new(start).chain(file)), options)?;
+            let read = TraceFile::from_reader(&name, Box::new(Cursor::new(start).chain(file)), options);
+            let trace = read.map_err(|error| match path.extension() {
+                Some(extension) if extension == "toml" => {
+                    fault("is no trace", &format!("an experiment file is for `ftlab run {name}`"))
+                }
+                _ => error,
+            })?;
             let announcement = trace.announcement();
             Ok(Trace { source: Box::new(trace), announcement })
         }

@@ -18,14 +18,13 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(_, candidate)| candidate)
 }
 
-/// The end of a message about an unknown name: the nearest one, or all if they are few.
+/// The end of a message about an unknown name: the nearest one, or all.
 pub fn hint<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.into_iter().filter(|known| !known.is_empty()).collect();
     match nearest(name, known.iter().copied()) {
         Some(near) => format!("; did you mean \"{near}\"?"),
         None if known.is_empty() => String::new(),
-        None if known.len() <= 24 => format!("; known are {}", known.join(", ")),
-        None => format!("; known are {}, …", known[..24].join(", ")),
+        None => format!("; known are {}", known.join(", ")),
     }
 }
 

@@ -12,6 +12,11 @@ fn parse_steps(word: &str) -> Result<Steps, String> {
     step::parse(word).map(Steps).map_err(|error| error.0)
 }
 
+fn parse_pages(word: &str) -> Result<u32, String> {
+    let pages = word.parse().ok().filter(|pages: &u32| pages.is_power_of_two() && (2..=1024).contains(pages));
+    pages.ok_or_else(|| "give a power of two from 2 to 1024".to_owned())
+}
+
 /// `ftlab step`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 #[command(after_help = "Steps:\n  \
@@ -50,7 +55,7 @@ pub struct StepArgs {
     pub blocks: u32,
 
     /// Pages of each block, a power of two
-    #[arg(long, value_name = "N", default_value = "4", value_parser = clap::value_parser!(u32).range(2..=1024))]
+    #[arg(long, value_name = "N", default_value = "4", value_parser = parse_pages)]
     pub pages: u32,
 
     /// Dies

@@ -423,6 +423,7 @@ impl Source for Adapted {
         self.intake.first_skipped.clone_from(&inner.first_skipped);
         self.intake.out_of_order = inner.out_of_order;
         self.intake.worst_disorder_ns = inner.worst_disorder_ns;
+        self.intake.unended = inner.unended;
         self.intake.sha256.clone_from(&inner.sha256);
         self.intake.ignored = inner.ignored + self.dropped;
         if self.intake.volumes.is_empty() {

@@ -78,6 +78,7 @@ impl Source for Merged {
             self.intake.out_of_order = of(|intake| intake.out_of_order);
             let worst = self.parts.iter().map(|part| part.source.intake().worst_disorder_ns).max();
             self.intake.worst_disorder_ns = worst.unwrap_or(0);
+            self.intake.unended = self.parts.iter().any(|part| part.source.intake().unended);
             let first = |part: &Part| part.source.intake().first_skipped.clone();
             self.intake.first_skipped = self.parts.iter().find_map(first);
         }

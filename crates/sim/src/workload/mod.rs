@@ -56,6 +56,8 @@ pub struct Intake {
     pub out_of_order: u64,
     /// The furthest such an arrival was off, in nanoseconds.
     pub worst_disorder_ns: u64,
+    /// Whether the last line of a text has no line end: who cut the file short may have cut its last number.
+    pub unended: bool,
     /// Names of the volumes, by number (`"asu 3"`, `"prxy.0"`, `"8,16"`).
     pub volumes: Vec<String>,
     /// SHA-256 over the file's bytes as stored (compressed), once the end was reached; `None` for generators.

@@ -94,6 +94,8 @@ pub struct Profile {
     pub out_of_order: u64,
     /// The largest step back in time, in nanoseconds.
     pub worst_disorder_ns: u64,
+    /// Whether the last line of a text has no line end.
+    pub unended: bool,
     /// SHA-256 of the file as stored, if it was read to its end.
     pub sha256: Option<String>,
     /// The extents of 1 MiB that were read or written, by volume and number.
@@ -199,6 +201,7 @@ impl Profile {
         self.ignored = intake.ignored;
         self.out_of_order = intake.out_of_order;
         self.worst_disorder_ns = intake.worst_disorder_ns;
+        self.unended = intake.unended;
         self.sha256.clone_from(&intake.sha256);
     }
 

@@ -183,6 +183,9 @@ impl TraceFile {
                 let range = (self.start, self.start + size);
                 self.start += size;
                 self.record += 1;
+                if self.exhausted {
+                    self.intake.unended = matches!(self.parser, Parser::Text(_)) && self.buffer[range.1 - 1] != b'\n';
+                }
                 return Ok(Some(range));
             }
             if self.exhausted {

@@ -138,6 +138,14 @@ fn a_malformed_line_stops_or_is_skipped() {
 }
 
 #[test]
+fn a_last_line_without_a_line_end_is_told() {
+    let text = "0,1,512,R,0.1\n0,2,4096,W,0.2\n";
+    let of = |text: &str| requests_of(text.as_bytes(), None).unwrap().1.unended;
+    assert!(!of(text) && of(text.trim_end()));
+    assert!(of(&format!("{text}0,3,51,R,0.")), "which was 512, and 0.3");
+}
+
+#[test]
 fn an_error_is_repeated_not_forgotten() {
     let mut trace =
         open(b"0,1,512,R,0.1\nx\n", &OpenOptions { format: Some("spc"), ..OpenOptions::default() }).unwrap();
