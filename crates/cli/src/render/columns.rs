@@ -12,6 +12,8 @@ pub(super) struct Column {
     pub(super) unit: &'static str,
     /// Whether a larger value is the better one.
     larger: bool,
+    /// Whether it counts what a run did, so that runs of different lengths do not compare in it.
+    counts: bool,
     value: Value,
     divisor: f64,
     /// How a value in its unit is written.
@@ -33,6 +35,12 @@ fn competes(results: &[SchemeResult]) -> impl Fn(&SchemeResult) -> bool {
     move |result| result.is_complete() && (all_null || !keeps_nothing(result))
 }
 
+/// Whether runs repeated their workload, and not all as often.
+pub(super) fn differ_in_length(results: &[SchemeResult]) -> bool {
+    let times = |result: &SchemeResult| result.until.as_ref().map(|until| until.iterations);
+    results.iter().any(|result| times(result) != times(&results[0]))
+}
+
 impl Column {
     /// The value as printed.
     pub(super) fn text(&self, result: &SchemeResult) -> Option<String> {
@@ -41,6 +49,9 @@ impl Column {
 
     /// For each result whether it has the column's best value: by value, for two that print alike may differ.
     pub(super) fn best(&self, results: &[SchemeResult]) -> Vec<bool> {
+        if self.counts && differ_in_length(results) {
+            return vec![false; results.len()];
+        }
         let competes = competes(results);
         let values = || results.iter().filter(|&result| competes(result)).filter_map(self.value);
         let best = if self.larger { values().reduce(f64::max) } else { values().reduce(f64::min) };
@@ -70,6 +81,7 @@ pub(super) fn columns(results: &[SchemeResult]) -> Vec<Column> {
             title: title.to_owned(),
             unit: time_unit,
             larger: false,
+            counts: false,
             value,
             divisor: time_divisor,
             written: units::number,
@@ -87,6 +99,7 @@ pub(super) fn columns(results: &[SchemeResult]) -> Vec<Column> {
         title: title.to_owned(),
         unit,
         larger,
+        counts: title == "erases",
         value,
         divisor,
         // Of hits there may be almost all.

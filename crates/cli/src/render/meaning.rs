@@ -8,6 +8,8 @@ use sim::report::{BACKLOG, END_OF_LIFE, FlowResult, IN_WARM_UP, Report, SchemeRe
 
 /// Pages written, of those read or written, below which write amplification says nothing about wear.
 const FEW_WRITES: f64 = 0.01;
+/// How many times the mean the most worn block may have been erased where blocks wear alike.
+const UNEVEN: f64 = 2.0;
 
 /// Two sentences on what the numbers mean: who responds fastest and why, or who does not keep up; and how the flash
 /// wears. Runs that ended early are left out of comparisons.
@@ -81,9 +83,9 @@ fn overload(complete: &[(&str, &SchemeResult)], report: &Report) -> Option<Strin
     let scale = report.run.get("time_scale").and_then(Value::as_f64).unwrap_or(1.0);
     let enough = sim::report::ratio(1.25 * scale * (arrivals + behind(result)), arrivals)
         .filter(|_| !report.run.contains_key("warmup"))
-        .map_or_else(String::new, |scale| format!(" {}", units::whole(scale.ceil() as u64)));
-    let advice =
-        format!("a closed loop (--host closed:32) or arrivals further apart (--time-scale{enough}) can be compared");
+        .map_or_else(String::new, |scale| format!(" {} or more", units::whole(scale.ceil() as u64)));
+    let enough = format!("--time-scale{enough}");
+    let advice = format!("a closed loop (--host closed:32) or arrivals further apart ({enough}) can be compared");
     able.sort_by(|a, b| mean(a.1).total_cmp(&mean(b.1)));
     Some(match able.first() {
         Some(&(label, fastest)) => {
@@ -161,13 +163,14 @@ fn speed(complete: &[(&str, &SchemeResult)], report: &Report) -> String {
     }
     let factor = slowest.2 / mean;
     if timed.len() == 1 || !factor.is_finite() || factor < 1.005 {
-        let subject = if timed.len() == 1 { label.to_owned() } else { "All schemes alike".to_owned() };
-        let responds = if timed.len() == 1 { "responds" } else { "respond" };
-        let why = response::largest(result).filter(|_| timed.len() == 1);
-        let why = why.map_or_else(String::new, |(part, share)| {
+        let after = units::time_us(mean);
+        if timed.len() > 1 {
+            return format!("All alike respond after {after} on average{}.", tails(&timed).unwrap_or_default());
+        }
+        let why = response::largest(result).map_or_else(String::new, |(part, share)| {
             format!("; the largest part of that, {:.0} %, is {}", 100.0 * share, part.name())
         });
-        return format!("{subject} {responds} after {} on average{why}.", units::time_us(mean));
+        return format!("{label} responds after {after} on average{why}.");
     }
     let why = response::reasons(slowest.1, result).map_or_else(String::new, |reasons| format!(": {reasons}"));
     // Who differs by less than can be seen is as fast.
@@ -184,6 +187,17 @@ fn speed(complete: &[(&str, &SchemeResult)], report: &Report) -> String {
     )
 }
 
+/// How the tails of runs with one mean differ, if they do.
+fn tails(timed: &[(&str, &SchemeResult, f64)]) -> Option<String> {
+    let tail = |result: &SchemeResult| result.response_us.as_ref().map_or(0.0, |latency| latency.p99);
+    let &(shortest, first, _) = timed.iter().min_by(|a, b| tail(a.1).total_cmp(&tail(b.1)))?;
+    let &(longest, last, _) = timed.iter().max_by(|a, b| tail(a.1).total_cmp(&tail(b.1)))?;
+    (tail(last) > 1.05 * tail(first)).then(|| {
+        let [least, most] = [first, last].map(|result| units::time_us(tail(result)));
+        format!("; 99 % of the requests take no longer than {least} under {shortest}, and {most} under {longest}")
+    })
+}
+
 /// How the flash wears under a run.
 struct Worn<'a> {
     label: &'a str,
@@ -191,6 +205,8 @@ struct Worn<'a> {
     /// Erases for each page that the host writes.
     rate: f64,
     waf: f64,
+    /// Erases of a block, on average and at most, if they were counted.
+    of_a_block: Option<(f64, u64)>,
 }
 
 impl<'a> Worn<'a> {
@@ -198,7 +214,33 @@ impl<'a> Worn<'a> {
     fn of(label: &'a str, result: &SchemeResult) -> Option<Worn<'a>> {
         let (waf, erases) = (result.waf?, result.flash.erases);
         let written = sim::report::ratio(result.flash.programs as f64, waf)?;
-        Some(Worn { label, erases, rate: sim::report::ratio(erases as f64, written)?, waf })
+        let of_a_block = result.erase_count.as_ref().map(|count| (count.mean, count.max));
+        Some(Worn { label, erases, rate: sim::report::ratio(erases as f64, written)?, waf, of_a_block })
+    }
+}
+
+fn blocks(erases: u64) -> String {
+    format!("{} block{}", units::whole(erases), if erases == 1 { "" } else { "s" })
+}
+
+/// What so many times the erases mean for how long the flash lasts.
+fn lasting(least: &Worn<'_>, most: &Worn<'_>, advice: &str) -> String {
+    let known = [least, most].into_iter().filter_map(|one| Some((one.label, one.of_a_block?)));
+    if known.clone().any(|(_, (mean, _))| mean < 1.0) {
+        return format!(", too few of them to say how long the flash lasts{advice}");
+    }
+    let uneven = known.filter(|&(_, (mean, max))| max as f64 > UNEVEN * mean);
+    match uneven.max_by(|a, b| (a.1.1 as f64 / a.1.0).total_cmp(&(b.1.1 as f64 / b.1.0))) {
+        None => format!(
+            ", so if all blocks wear alike the same flash endures that many times the host writes under {}",
+            least.label
+        ),
+        Some((label, (mean, max))) => format!(
+            ", but under {label} a block is erased up to {} times and {} on average: --until end-of-life shows under \
+             which the flash lasts longer",
+            units::whole(max),
+            units::number(mean)
+        ),
     }
 }
 
@@ -215,13 +257,17 @@ fn wear(complete: &[(&str, &SchemeResult)], report: &Report) -> String {
     };
     let written = workload.write_pages as f64 / (workload.read_pages + workload.write_pages) as f64;
     if written < FEW_WRITES {
+        // Discards and maps wear the flash too.
+        let erased = match worn.iter().max_by_key(|one| one.erases) {
+            Some(one) if one.erases > 0 => format!("{} erases {}", one.label, blocks(one.erases)),
+            _ => "nothing is erased".to_owned(),
+        };
         return format!(
-            "Only {} of {} pages are written: the flash hardly wears, and WAF, here of so few pages, says little.",
+            "Only {} of {} pages are written, and {erased}; WAF, here of so few pages, says little.",
             units::whole(workload.write_pages),
             units::whole(workload.read_pages + workload.write_pages)
         );
     }
-    let blocks = |erases: u64| format!("{} block{}", units::whole(erases), if erases == 1 { "" } else { "s" });
     let programs = |one: &Worn<'_>| format!("{:.2}", one.waf);
     let for_each = "for each page that the host writes (WAF)";
     let was_worn = report.run.get("fill").is_none_or(|fill| fill == "steady");
@@ -247,12 +293,12 @@ fn wear(complete: &[(&str, &SchemeResult)], report: &Report) -> String {
         ),
         _ if factor < 1.005 => "All erase as many blocks for what the host writes, within 0.5 %.".to_owned(),
         _ => format!(
-            "{} erases {} times as many blocks as {} for what the host writes, so if all blocks wear alike the same \
-             flash endures that many times the host writes under {}; {} programs {} pages and {} {} {for_each}.",
+            "{} erases {} times as many blocks as {} for what the host writes{}; {} programs {} pages and {} {} \
+             {for_each}.",
             most.label,
             units::number(factor),
             least.label,
-            least.label,
+            lasting(least, most, advice),
             most.label,
             programs(most),
             least.label,
@@ -265,10 +311,19 @@ fn wear(complete: &[(&str, &SchemeResult)], report: &Report) -> String {
 mod tests {
     use super::*;
     use crate::testing::{report, result, three};
+    use sim::report::EraseCount;
+
+    /// The same runs, whose blocks wear alike.
+    fn even(mut report: Report) -> Report {
+        for result in &mut report.results {
+            result.erase_count.as_mut().unwrap().max = 20;
+        }
+        report
+    }
 
     #[test]
     fn meaning_is_derived_from_the_numbers() {
-        let [speed, wear] = meaning(&three());
+        let [speed, wear] = meaning(&even(three()));
         assert_eq!(
             speed,
             "page responds fastest, after 412 µs on average; dftl takes 4.38 times as long: of the 1.39 ms that it \
@@ -289,7 +344,7 @@ mod tests {
     fn wear_is_erases_and_not_programs() {
         let (mut a, b) = (result("a", 500.0, 2.0, 0.0), result("b", 500.0, 3.0, 0.0));
         a.flash.erases = 3 * b.flash.erases;
-        let [_, wear] = meaning(&report(vec![a.clone(), b.clone()]));
+        let [_, wear] = meaning(&even(report(vec![a.clone(), b.clone()])));
         assert!(wear.starts_with("a erases 3.00 times as many blocks as b for what the host writes"), "{wear}");
         assert!(wear.contains("under b; a programs 2.00 pages and b 3.00 for each page that"), "{wear}");
         // Twice the writes, and twice the erases.
@@ -308,6 +363,25 @@ mod tests {
         );
         filled.run.insert("fill".into(), "steady".into());
         assert!(meaning(&filled)[1].ends_with("(WAF)."));
+        // What broke: a few erases from a fresh device, or of some blocks alone, said how long the flash lasts.
+        let count = |mean, max| Some(EraseCount { mean, max, ..EraseCount::default() });
+        let (mut few, mut many) = (result("few", 500.0, 2.0, 0.0), result("many", 500.0, 2.0, 0.0));
+        (few.erase_count, many.erase_count) = (count(0.2, 3), count(9.0, 11));
+        many.flash.erases *= 3;
+        filled.results = vec![few.clone(), many.clone()];
+        let wear = |report: &Report| meaning(report)[1].split("; many programs").next().unwrap().to_owned();
+        let erases = "many erases 3.00 times as many blocks as few for what the host writes, ";
+        assert_eq!(wear(&filled), format!("{erases}too few of them to say how long the flash lasts"));
+        filled.results[0].erase_count = count(3.0, 4);
+        assert_eq!(
+            wear(&filled),
+            format!(
+                "{erases}so if all blocks wear alike the same flash endures that many times the host writes under few"
+            )
+        );
+        filled.results[0].erase_count = count(3.0, 7);
+        let uneven = "but under few a block is erased up to 7 times and 3.00 on average: --until end-of-life shows";
+        assert_eq!(wear(&filled), format!("{erases}{uneven} under which the flash lasts longer"));
         // Three runs, of which the one between programs most.
         let mut c = result("c", 500.0, 9.0, 0.0);
         c.flash.erases = 0;
@@ -333,6 +407,20 @@ mod tests {
         assert!(meaning(&untimed)[0].ends_with("or the device was served without --timing emulate."));
         untimed.run.insert("host".into(), "open".into());
         assert_eq!(meaning(&untimed)[0], "No request was timed: nothing was read or written.");
+    }
+
+    /// What broke: runs of one mean were said to be alike, whatever their tails.
+    #[test]
+    fn tails_that_differ_are_told_where_means_do_not() {
+        let mut pair = [result("a", 500.0, 1.0, 0.0), result("b", 500.0, 1.0, 0.0)];
+        for (result, p99) in pair.iter_mut().zip([2353.0, 3553.0]) {
+            result.response_us.as_mut().unwrap().p99 = p99;
+        }
+        assert_eq!(
+            meaning(&report(pair.to_vec()))[0],
+            "All alike respond after 500 µs on average; 99 % of the requests take no longer than 2.35 ms under a, and \
+             3.55 ms under b."
+        );
     }
 
     /// What broke: the first of two that are equally fast was called the fastest.
@@ -362,7 +450,7 @@ mod tests {
             "page erases 12,500 blocks, and programs 1.00 pages for each page that the host writes (WAF)."
         );
         let [speed, wear] = meaning(&report(vec![result("a", 500.0, 2.0, 0.0), result("b", 500.0, 2.0, 0.0)]));
-        assert!(speed.starts_with("All schemes alike respond after 500 µs"), "{speed}");
+        assert_eq!(speed, "All alike respond after 500 µs on average.");
         assert_eq!(wear, "All erase as many blocks for what the host writes, within 0.5 %.");
         let [speed, wear] = meaning(&report(vec![]));
         assert!(speed.starts_with("No run served"), "{speed}");
@@ -419,9 +507,14 @@ mod tests {
         (report.workload.read_pages, report.workload.write_pages) = (1_000_000, 1234);
         assert_eq!(
             meaning(&report)[1],
-            "Only 1,234 of 1,001,234 pages are written: the flash hardly wears, and WAF, here of so few pages, says \
-             little."
+            "Only 1,234 of 1,001,234 pages are written, and dftl erases 43,515 blocks; WAF, here of so few pages, \
+             says little."
         );
+        // What broke: it said that the flash hardly wears, whatever discards and maps had it erase.
+        for result in &mut report.results {
+            result.flash.erases = 0;
+        }
+        assert!(meaning(&report)[1].starts_with("Only 1,234 of 1,001,234 pages are written, and nothing is erased; "));
     }
 
     #[test]
@@ -434,12 +527,12 @@ mod tests {
             speed,
             "page responds after 412 µs on average; dftl does not keep up and is 30.0 s behind when the last request \
              arrives, after 100 s: such responses measure how long the trace is; a closed loop (--host closed:32) or \
-             arrivals further apart (--time-scale 2) can be compared."
+             arrivals further apart (--time-scale 2 or more) can be compared."
         );
         // What broke: the advice was a factor on arrivals that were scaled already, and null was a measure.
         let mut scaled = report.clone();
         scaled.run.insert("time_scale".into(), 1.25.into());
-        assert!(meaning(&scaled)[0].contains("(--time-scale 3)"), "{}", meaning(&scaled)[0]);
+        assert!(meaning(&scaled)[0].contains("(--time-scale 3 or more)"), "{}", meaning(&scaled)[0]);
         scaled.results.remove(2);
         scaled.results[0] = result("null", 0.0, 1.0, 0.0);
         assert!(meaning(&scaled)[0].starts_with("The device does not keep up"), "{}", meaning(&scaled)[0]);

@@ -1,5 +1,6 @@
 //! What the faces of a report say in the same words: how a run is called, what a cause is, what ran.
 
+use super::columns::differ_in_length;
 use crate::units;
 use serde_json::Value;
 use sim::report::{Report, SchemeResult};
@@ -103,8 +104,9 @@ pub(super) fn headline(report: &Report) -> String {
     let reads = sim::report::ratio(100.0 * workload.reads as f64, workload.requests as f64)
         .map_or_else(String::new, |share| format!(" ({share:.0} % reads)"));
     let word = published::word(&workload.name).map_or_else(String::new, |word| format!(" ({word})"));
+    let up_to = if differ_in_length(&report.results) { "up to " } else { "" };
     format!(
-        "{}{word}: {} requests{reads} on {device}{capacity}, seed {}",
+        "{}{word}: {up_to}{} requests{reads} on {device}{capacity}, seed {}",
         workload.name,
         units::whole(workload.requests),
         report.seed

@@ -15,6 +15,23 @@ fn refuse(directory: &Directory, cases: &[(&str, &[&str])]) {
     }
 }
 
+/// What broke: the advice left out that blocks are whole on every die, and asked for more than was needed.
+#[test]
+fn the_spare_space_that_a_refusal_asks_for_is_the_least_that_works() {
+    let directory = Directory::new();
+    for scheme in ["page", "dftl", "hybridlog"] {
+        let line = |spare: f64| {
+            let device = format!("agrawal08:capacity=64MiB,spare={spare:.2}%");
+            format!("compare --workload uniform:requests=9 --schemes {scheme} --device {device}")
+        };
+        let message = directory.ftlab(&line(1.0)).refused();
+        let (_, rest) = message.split_once("give more spare space, at least ").expect(&message);
+        let least: f64 = rest.split(' ').next().unwrap().parse().expect(&message);
+        directory.ftlab(&line(least - 0.02)).refused();
+        directory.ftlab(&line(least)).succeeded();
+    }
+}
+
 #[test]
 fn names_and_values() {
     let directory = Directory::new();
@@ -32,6 +49,7 @@ fn names_and_values() {
             ("compare t.spc --device agrawal8", &["there is no device \"agrawal8\"; did you mean agrawal08?"]),
             ("compare t.spc --device my.toml", &["my.toml:2", "did you mean channels?"]),
             ("compare t.spc --device no.toml", &["cannot read no.toml: no such file"]),
+            ("compare late.toml", &["late.toml: is no trace", "an experiment file is for `ftlab run late.toml`"]),
             ("compare t.spc --set dftl.gc-lo=4", &["unknown parameter of dftl \"gc-lo\"; did you mean \"gc-low\"?"]),
             ("compare t.spc --gc gredy", &["unknown policy \"gredy\"; did you mean \"greedy\"?"]),
             ("compare t.spc --set page.gc=gredy", &["gc = gredy: must be one of greedy, cost-benefit"]),

@@ -22,15 +22,17 @@ use core::ops::{Deref, DerefMut, Range};
 use flash::{Block, Cause, Die, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Mode, Oob, Ppn, Rng};
 
 /// Of a device, in percent, that nobody would spare more of.
-const MOST_SPARE: f64 = 50.0;
+const MOST_SPARE: u64 = 50;
 
 /// The advice where a device has fewer than `blocks` blocks: the spare share with which it has as many.
 pub(crate) fn more_spare(g: &Geometry, logical_pages: u32, blocks: u64) -> String {
-    let pages = blocks * u64::from(g.pages_per_block);
-    let share = 100.0 * (1.0 - f64::from(logical_pages) / pages as f64);
-    // Rounded up to hundredths.
-    let least = format!("{:.2} %", share + 0.005);
-    if share > MOST_SPARE {
+    // A device has whole blocks on every die: a page more than one block fewer is enough.
+    let dies = u64::from(g.die_count());
+    let pages = (blocks.div_ceil(dies) - 1) * dies * u64::from(g.pages_per_block) + 1;
+    // In hundredths of a percent, rounded up.
+    let share = (10_000 * pages.saturating_sub(u64::from(logical_pages))).div_ceil(pages);
+    let least = format!("{}.{:02} %", share / 100, share % 100);
+    if share > 100 * MOST_SPARE {
         return format!("give a larger capacity, or set what needs less; with this one {least} would have to be spare");
     }
     format!("give more spare space, at least {least}")

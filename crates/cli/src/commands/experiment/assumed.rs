@@ -21,8 +21,20 @@ const MANY_PROGRAMS: f64 = 1e9;
 /// What schemes that pad blocks count their padding under.
 const DUMMY_PAGES: &str = "dummy_pages";
 
+/// Spare space beyond what was asked for of which nobody is told, as a share of the flash.
+const UNNOTICED: f64 = 0.005;
+
 /// Page programs that a core simulates in a second, about.
 const PROGRAMS_PER_SECOND: f64 = 1e7;
+
+/// The share of the flash that is spare, where whole blocks make it another than was asked for.
+fn spare(device: &Device) -> Option<String> {
+    let spare = 1.0 - f64::from(device.logical_pages) / f64::from(device.geometry.page_count());
+    (spare - device.spare > UNNOTICED).then(|| {
+        let [spare, asked] = [spare, device.spare].map(|share| 100.0 * share);
+        format!("Blocks are whole on every die, so {spare:.1} % of the flash is spare, not {asked:.1} (spare).")
+    })
+}
 
 impl Experiment<'_> {
     /// What was decided on the user's behalf, a sentence each.
@@ -56,6 +68,9 @@ impl Experiment<'_> {
                 "{count} {arrivals} out of order, by up to {furthest}, {were} moved to their predecessor's."
             ));
         }
+        if profile.unended {
+            all.push("The last line has no line end: if the file was cut short, its last number was, too.".to_owned());
+        }
         if profile.volumes.len() > 1 {
             all.push(match &args.volumes {
                 Volumes::Concat => {
@@ -72,6 +87,7 @@ impl Experiment<'_> {
             });
         }
         all.push(fitted.sentence.clone());
+        all.extend(spare(&fitted.device));
         all.push(match (self.plan.partial, args.partial) {
             (Partial::Rmw, _) => "Writes of parts of a page read the rest of it first (--partial rmw).".to_owned(),
             (Partial::Ignore, Some(_)) => "Writes of parts of a page cost a whole one (--partial ignore).".to_owned(),
@@ -182,7 +198,7 @@ impl Experiment<'_> {
         if !spread.is_empty() {
             all.push(format!("Collections{} are dealt over the writes that follow (--rhythm spread).", of(&spread)));
             if !merging.is_empty() {
-                all.push(format!("Merges of {merging} run whole: these schemes have no other rhythm."));
+                all.push(format!("Merges and collections of {merging} run whole: they have no other rhythm."));
             }
         }
         all

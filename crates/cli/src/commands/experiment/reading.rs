@@ -152,8 +152,10 @@ impl Experiment<'_> {
                 (capacity, fit, self.beyond(&place, span, capacity, fit)?)
             }
             (None, Space::Device) => {
-                let sentence =
-                    format!("The device exports {}, which the generator uses.", units::bytes(GENERATED_BYTES));
+                let sentence = format!(
+                    "The device exports {}, as no capacity is given (--device NAME:capacity=SIZE).",
+                    units::bytes(GENERATED_BYTES)
+                );
                 (GENERATED_BYTES, Fit::Error, sentence)
             }
             // As large as then, so that blocks are collected as they were.
