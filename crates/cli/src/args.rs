@@ -692,7 +692,7 @@ pub struct SchemesArgs {
 /// `ftlab devices`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct NameArgs {
-    /// Explain this one [default: list all]
+    /// Explain this one, or show what becomes of one's own, NAME:KEY=VALUE,… or FILE.toml [default: list all]
     pub name: Option<String>,
 }
 

@@ -2,11 +2,14 @@
 //! themselves.
 
 use super::Ended;
+use super::experiment::{device_fields, device_spec};
 use crate::args::SchemesArgs;
 use crate::error::CliError;
 use crate::output;
 use crate::render::text::{WIDTH, align, new_table, trimmed, wrap};
+use crate::render::words::plain;
 use crate::scheme_page;
+use crate::workload::GENERATED_BYTES;
 use flash::device::PRESETS;
 use ftl::buffer::{BufferRow, COUNTERS, POLICIES};
 use ftl::papers::{cite, introduce, references};
@@ -57,15 +60,16 @@ fn write_pages(rows: &[&Scheme], directory: &Path) -> Result<String, CliError> {
     Ok(text)
 }
 
-/// All devices, or one.
+/// All devices, or one: of the table, or one's own.
 ///
 /// # Errors
-/// No device of this name.
+/// No device of this name; whatever is wrong with one's own.
 pub(super) fn devices(name: Option<&str>, stdout: &mut dyn Write) -> Result<Ended, CliError> {
     let text = match name {
         None => list_devices(),
         Some(name) => match flash::device::by_name(name) {
             Some(preset) => explain_device(preset),
+            None if name.contains([':', '.']) => resolve_device(name)?,
             None => {
                 let known = PRESETS.iter().flat_map(|row| std::iter::once(row.name).chain(row.aliases.iter().copied()));
                 return Err(CliError::unknown("device", name, known));
@@ -171,7 +175,25 @@ fn list_devices() -> String {
         ]);
     }
     align(&mut table, 3);
-    trimmed(&table) + "\nftlab devices NAME says where each number of a device comes from.\n"
+    trimmed(&table)
+        + "\nftlab devices NAME says where each number of a device comes from; NAME:KEY=VALUE,… or\nFILE.toml what \
+         becomes of keys of your own.\n"
+}
+
+/// A device of one's own, as a run has it.
+fn resolve_device(name: &str) -> Result<String, CliError> {
+    let spec = device_spec(Some(name))?;
+    let device = spec.build(Some(GENERATED_BYTES)).map_err(CliError::new)?;
+    let mut table = new_table();
+    table.set_header(["key", "value"]);
+    let mut fields = device_fields(&device);
+    fields.extend(spec.ageing.fields());
+    for (key, value) in &fields {
+        table.add_row([key.as_str(), &plain(value)]);
+    }
+    align(&mut table, 1);
+    let size = if spec.capacity().is_some() { "" } else { ", as large as for a generator" };
+    Ok(wrap(&format!("{name}: every key as a run has it{size}"), "  ") + &format!("\n{}", trimmed(&table)))
 }
 
 fn explain_device(preset: &'static flash::device::Preset) -> String {
@@ -257,6 +279,20 @@ mod tests {
         schemes(&SchemesArgs { name: Some("page".to_owned()), all: false, markdown: Some(None) }, &mut printed)
             .unwrap();
         assert_eq!(String::from_utf8(printed).unwrap(), scheme_page::markdown(scheme("page").unwrap()));
+    }
+
+    #[test]
+    fn a_device_of_ones_own_is_shown_as_a_run_has_it() {
+        let mut printed = Vec::new();
+        devices(Some("agrawal08:capacity=64MiB,spare=10%,program_us=250"), &mut printed).unwrap();
+        let text = String::from_utf8(printed).unwrap();
+        let row = |key: &str| text.lines().find(|line| line.split_whitespace().next() == Some(key)).map(str::to_owned);
+        let value = |key: &str| row(key).and_then(|row| Some(row.split_whitespace().nth(1)?.to_owned()));
+        assert_eq!(value("capacity").as_deref(), Some("67108864"), "{text}");
+        assert_eq!((value("blocks_per_die").as_deref(), value("program_us").as_deref()), (Some("36"), Some("250.0")));
+        let mut none = Vec::new();
+        let error = devices(Some("agrawal08:chanels=4"), &mut none).unwrap_err();
+        assert!(error.message().contains("did you mean channels?"), "{}", error.message());
     }
 
     #[test]

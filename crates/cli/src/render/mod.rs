@@ -21,6 +21,6 @@ pub(crate) mod svg;
 pub mod table;
 pub mod text;
 mod wear;
-mod words;
+pub(crate) mod words;
 
 pub use words::labels;

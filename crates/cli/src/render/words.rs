@@ -54,7 +54,7 @@ pub fn labels(report: &Report) -> Vec<String> {
 }
 
 /// A JSON value without the quotes of a string.
-pub(super) fn plain(value: &Value) -> String {
+pub(crate) fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
